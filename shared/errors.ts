@@ -1,0 +1,70 @@
+/**
+ * Errors as values with a code and a sentence that tells the reader what to do.
+ *
+ * `AppError` and its children become HTTP answers (`api/http/errors.ts`); the log's errors are the port's promises.
+ */
+
+export type ErrorStatus = 400 | 401 | 403 | 404 | 405 | 409 | 413 | 415 | 422 | 429 | 500 | 502 | 503 | 504;
+
+export interface ErrorExtras {
+  /** `<dotted.path>: <reason>`, one per finding. */
+  readonly details?: readonly string[];
+  readonly code?: string;
+  readonly hint?: string;
+  /** Further keys of the error body. */
+  readonly body?: Readonly<Record<string, unknown>>;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly cause?: unknown;
+}
+
+/** An error whose message may be shown to the caller. */
+export class AppError extends Error {
+  readonly status: ErrorStatus;
+  readonly extras: ErrorExtras;
+  constructor(status: ErrorStatus, message: string, extras: ErrorExtras = {}) {
+    super(message, extras.cause === undefined ? undefined : { cause: extras.cause });
+    this.name = 'AppError';
+    this.status = status;
+    this.extras = extras;
+  }
+}
+
+export const invalid = (message: string, details?: readonly string[]) =>
+  new AppError(400, message, details ? { details } : {});
+export const unauthenticated = (message: string, extras?: ErrorExtras) => new AppError(401, message, extras);
+export const forbidden = (message: string, extras?: ErrorExtras) => new AppError(403, message, extras);
+export const notFound = (what: string) => new AppError(404, `${what} not found`);
+export const conflict = (message: string, extras?: ErrorExtras) => new AppError(409, message, extras);
+export const unavailable = (message: string, extras?: ErrorExtras) => new AppError(503, message, extras);
+
+/** The log's expectation did not hold; nothing was written. `actual` is the stream's revision, -1 for no stream, undefined when the store does not say. */
+export class ConflictError extends Error {
+  readonly stream: string;
+  readonly expected: 'any' | 'none' | number;
+  readonly actual: number | undefined;
+  constructor(stream: string, expected: 'any' | 'none' | number, actual?: number) {
+    super(`stream ${stream}: expected ${expected}, found ${actual ?? 'something else'}`);
+    this.name = 'ConflictError';
+    this.stream = stream;
+    this.expected = expected;
+    this.actual = actual;
+  }
+}
+
+/** An append over the port's size limits; nothing was written. */
+export class EventTooLargeError extends Error {
+  readonly bytes: number;
+  constructor(message: string, bytes: number) {
+    super(message);
+    this.name = 'EventTooLargeError';
+    this.bytes = bytes;
+  }
+}
+
+/** The log could not be reached, or is closed. After an append the outcome is unknown: the same call again tells. */
+export class LogUnavailableError extends Error {
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = 'LogUnavailableError';
+  }
+}
