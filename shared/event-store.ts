@@ -1,0 +1,131 @@
+/**
+ * The event store: typed, validated, sealed events on top of the event log's port.
+ *
+ * In:  validate → number → seal → append.   Out: upcast → unseal → validate.
+ * Adapters of the log stay ignorant of all of it.
+ */
+import { randomUUID } from 'node:crypto';
+import type { DomainEvent, EventDefinition, EventDraft } from './events/define.ts';
+import { type Metadata, metadataSchema, type Origin } from './events/metadata.ts';
+import { isSealed, seal, unseal } from './events/seal.ts';
+import { upcast } from './events/upcasters.ts';
+import type { Counters } from './ports/counters.ts';
+import type { Appended, EventLog, Expectation, LoggedEvent, NewEvent } from './ports/event-log.ts';
+import type { PersonKeys } from './ports/person-keys.ts';
+
+export interface EventStore {
+  readonly log: EventLog;
+  /** Validates, numbers and seals drafts. What comes back may be appended again and again: its ids make that safe. */
+  prepare(drafts: readonly EventDraft[], origin: Origin): Promise<readonly NewEvent[]>;
+  /** @throws what `EventLog.append` throws. */
+  append(stream: string, events: readonly NewEvent[], expected: Expectation): Promise<Appended>;
+  /** All events of a stream, oldest first. */
+  readStream(stream: string): Promise<readonly DomainEvent[]>;
+  /** One object per logged event, however often it is asked for. @throws EventUnreadableError */
+  decode(event: LoggedEvent): DomainEvent | Promise<DomainEvent>;
+}
+
+/** An event of the log that this version of Signalbox cannot read: unknown type, newer version, broken data. */
+export class EventUnreadableError extends Error {
+  constructor(event: LoggedEvent, reason: string, options?: ErrorOptions) {
+    super(`event ${event.type} at position ${event.position} cannot be read: ${reason}`, options);
+    this.name = 'EventUnreadableError';
+  }
+}
+
+/** The person whose key seals the client address of an event. Anonymous callers share one key a month. */
+export function personOfActor(origin: Pick<Origin, 'actor'>, at: number): string {
+  const { type, id } = origin.actor;
+  return type === 'anonymous' ? `anonymous:${new Date(at).toISOString().slice(0, 7)}` : `${type}:${id}`;
+}
+
+export function createEventStore(parts: {
+  log: EventLog;
+  catalogue: ReadonlyMap<string, EventDefinition>;
+  counters: Counters;
+  keys: PersonKeys;
+  now?: () => number;
+}): EventStore {
+  const { log, catalogue, counters, keys, now = Date.now } = parts;
+  // Followers of one process share the logged objects, so an event is decoded once for all of them.
+  const decoded = new WeakMap<object, DomainEvent>();
+
+  function definitionOf(type: string): EventDefinition {
+    const definition = catalogue.get(type);
+    if (!definition) throw new Error(`event type ${type} is not in the catalogue`);
+    return definition;
+  }
+
+  async function prepareOne(draft: EventDraft, origin: Origin, number: number, at: number): Promise<NewEvent> {
+    const definition = definitionOf(draft.type);
+    const id = randomUUID();
+    // Through JSON once: what is projected from memory is exactly what a reader of the log will see.
+    const data = definition.schema.parse(JSON.parse(JSON.stringify(draft.data)));
+    const meta: Metadata = { version: definition.version, number, at, ...origin };
+    metadataSchema.parse(meta);
+    const sealedData: Record<string, unknown> = { ...data };
+    if (definition.personal) {
+      const person = definition.personal.person(data);
+      for (const field of definition.personal.fields) {
+        const value = sealedData[field];
+        if (value !== null && value !== undefined)
+          sealedData[field] = await seal(keys, person, `${id}/${field}`, value);
+      }
+    }
+    const ip = meta.ip === null ? null : await seal(keys, personOfActor(origin, at), `${id}/ip`, meta.ip);
+    return { id, type: draft.type, data: sealedData, meta: { ...meta, ip } };
+  }
+
+  async function decodeFresh(event: LoggedEvent): Promise<DomainEvent> {
+    const definition = catalogue.get(event.type);
+    if (!definition) throw new EventUnreadableError(event, 'its type is unknown to this version of Signalbox');
+    const version = event.meta.version;
+    if (typeof version !== 'number' || version > definition.version) {
+      throw new EventUnreadableError(
+        event,
+        `its schema version ${String(version)} is newer than ${definition.version}`,
+      );
+    }
+    try {
+      const meta = metadataSchema.parse({
+        ...event.meta,
+        ip: isSealed(event.meta.ip) ? await unseal(keys, `${event.id}/ip`, event.meta.ip) : event.meta.ip,
+      });
+      const open: Record<string, unknown> = { ...event.data };
+      for (const [field, value] of Object.entries(open)) {
+        if (isSealed(value)) open[field] = await unseal(keys, `${event.id}/${field}`, value);
+      }
+      const data = definition.schema.parse(upcast(event.type, open, version, definition.version));
+      const { id, type, stream, revision, position } = event;
+      return { id, type, data, meta, stream, revision, position };
+    } catch (error) {
+      throw new EventUnreadableError(event, error instanceof Error ? error.message : String(error), { cause: error });
+    }
+  }
+
+  const store: EventStore = {
+    log,
+    async prepare(drafts, origin) {
+      const at = now();
+      const first = await counters.take('event', drafts.length);
+      return Promise.all(drafts.map((draft, index) => prepareOne(draft, origin, first + index, at)));
+    },
+    append: (stream, events, expected) => log.append(stream, events, expected),
+    async readStream(stream) {
+      const events: DomainEvent[] = [];
+      for await (const batch of log.readStream(stream)) {
+        for (const event of batch) events.push(await store.decode(event));
+      }
+      return events;
+    },
+    decode(event) {
+      const known = decoded.get(event);
+      if (known) return known;
+      return decodeFresh(event).then((fresh) => {
+        decoded.set(event, fresh);
+        return fresh;
+      });
+    },
+  };
+  return store;
+}

@@ -1,0 +1,92 @@
+/**
+ * One event = one object: type, version, schema, documentation, and what the event means to the three read
+ * models that every resource shares (activities, audit, notifications) and to the live stream. TypeScript
+ * types are derived from it.
+ */
+import type { z } from 'zod';
+import type { Metadata } from './metadata.ts';
+
+/** An event as the rest of the code sees it: validated, brought to the newest version, personal fields readable. */
+export interface DomainEvent<Type extends string = string, Data = Readonly<Record<string, unknown>>> {
+  readonly id: string;
+  readonly type: Type;
+  readonly data: Data;
+  readonly meta: Metadata;
+  readonly stream: string;
+  readonly revision: number;
+  readonly position: number;
+}
+
+/** An event that a decider wants to append. */
+export interface EventDraft<Type extends string = string, Data = Readonly<Record<string, unknown>>> {
+  readonly type: Type;
+  readonly data: Data;
+}
+
+export interface ActivityDraft {
+  readonly type: string;
+  readonly entity_type: string;
+  /** 0 when the activity is about no single entity. */
+  readonly entity_id: number;
+  /** Default: the name of the event's actor. */
+  readonly actor?: string;
+  readonly description: string;
+  readonly data?: Readonly<Record<string, unknown>>;
+}
+
+export interface AuditDraft {
+  readonly action: string;
+  /** Default: the event's actor. */
+  readonly actor?: string;
+  readonly actor_id?: number | null;
+  readonly target_type?: string;
+  readonly target_id?: number;
+  readonly detail?: Readonly<Record<string, unknown>>;
+}
+
+export interface NotificationDraft {
+  readonly recipient: string;
+  readonly type: string;
+  readonly title: string;
+  readonly message: string;
+  readonly source_type?: string;
+  readonly source_id?: number;
+}
+
+/** A frame of `GET /api/events`; the envelope (`timestamp`, `workspace_id`) is added when it is sent. */
+export interface FrameDraft {
+  readonly type: string;
+  readonly data: Readonly<Record<string, unknown>>;
+}
+
+export interface EventDefinition<Type extends string = string, Data = Readonly<Record<string, unknown>>> {
+  readonly type: Type;
+  /** Version of `schema`. Older versions are brought up in `upcasters.ts`. */
+  readonly version: number;
+  readonly doc: string;
+  readonly schema: z.ZodType<Data>;
+  /**
+   * Top-level keys of `data` that hold personal data; they are sealed with the person's key before they reach the
+   * log. Their schema must allow null: that is what they read as once the person is erased.
+   */
+  readonly personal?: { readonly fields: readonly (keyof Data & string)[]; readonly person: (data: Data) => string };
+  readonly activity?: (event: DomainEvent<Type, Data>) => ActivityDraft | undefined;
+  readonly audit?: (event: DomainEvent<Type, Data>) => AuditDraft | undefined;
+  readonly notification?: (event: DomainEvent<Type, Data>) => NotificationDraft | undefined;
+  readonly frames?: (event: DomainEvent<Type, Data>) => readonly FrameDraft[];
+}
+
+/** A definition that can also make drafts: `agentRegistered.draft({...})`. */
+export interface DefinedEvent<Type extends string, Data> extends EventDefinition<Type, Data> {
+  draft(data: Data): EventDraft<Type, Data>;
+}
+
+/** Declares an event. The type is a past participle and never changes its meaning once it has been written. */
+export function defineEvent<const Type extends string, Data extends object>(
+  definition: EventDefinition<Type, Data>,
+): DefinedEvent<Type, Data> {
+  return { ...definition, draft: (data) => ({ type: definition.type, data }) };
+}
+
+/** The event type behind one or several definitions: `EventOf<typeof agentRegistered>`. */
+export type EventOf<D> = D extends EventDefinition<infer Type, infer Data> ? DomainEvent<Type, Data> : never;

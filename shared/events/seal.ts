@@ -1,0 +1,39 @@
+/**
+ * Sealing of personal fields: AES-256-GCM under the person's key, bound to the event and the field, so that a
+ * sealed value cannot be moved to another place.
+ */
+import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
+import type { PersonKeys } from '../ports/person-keys.ts';
+
+/** A sealed value as it stands in the log. */
+export interface Sealed {
+  readonly sealed: 1;
+  readonly person: string;
+  /** base64url of 12 bytes IV, ciphertext, 16 bytes tag. */
+  readonly box: string;
+}
+
+export function isSealed(value: unknown): value is Sealed {
+  return typeof value === 'object' && value !== null && (value as Sealed).sealed === 1 && 'box' in value;
+}
+
+/** Seals any JSON value. `place` is `<event id>/<field>`. */
+export async function seal(keys: PersonKeys, person: string, place: string, value: unknown): Promise<Sealed> {
+  const iv = randomBytes(12);
+  const cipher = createCipheriv('aes-256-gcm', await keys.findOrCreate(person), iv);
+  cipher.setAAD(Buffer.from(place));
+  const box = Buffer.concat([iv, cipher.update(JSON.stringify(value), 'utf8'), cipher.final(), cipher.getAuthTag()]);
+  return { sealed: 1, person, box: box.toString('base64url') };
+}
+
+/** Opens a sealed value; null once the person's key is gone. Throws when the box was altered or moved. */
+export async function unseal(keys: PersonKeys, place: string, value: Sealed): Promise<unknown> {
+  const key = await keys.find(value.person);
+  if (!key) return null;
+  const box = Buffer.from(value.box, 'base64url');
+  const decipher = createDecipheriv('aes-256-gcm', key, box.subarray(0, 12));
+  decipher.setAAD(Buffer.from(place));
+  decipher.setAuthTag(box.subarray(box.length - 16));
+  const text = Buffer.concat([decipher.update(box.subarray(12, box.length - 16)), decipher.final()]);
+  return JSON.parse(text.toString('utf8'));
+}

@@ -1,0 +1,43 @@
+/**
+ * The credential store: hashes of passwords, sessions and keys. Never in the log; the log names a credential by a
+ * random id, and only that id makes a stored hash valid.
+ */
+
+export interface SessionRecord {
+  readonly userId: number;
+  /** The password id the user had at sign-in, or `google`: a session ends when the user's current one differs. */
+  readonly credential: string;
+  /** Unix seconds. */
+  readonly expiresAt: number;
+}
+
+export interface KeyRecord {
+  readonly kind: 'global' | 'agent';
+  readonly keyId: number;
+}
+
+export interface Credentials {
+  /** Stores an argon2id hash of `password` and gives its new id (UUID). */
+  addPassword(userId: number, password: string): Promise<string>;
+  /** Verifies; an unknown id (or null) costs the same time and is false. Never on the event loop. */
+  verifyPassword(id: string | null, password: string): Promise<boolean>;
+  removePasswords(userId: number, except?: string): Promise<void>;
+
+  /** Stores a session by the SHA-256 of its token; removes expired ones. Times in Unix seconds. */
+  addSession(
+    token: string,
+    session: SessionRecord & { ip: string | null; userAgent: string | null; createdAt: number },
+  ): Promise<void>;
+  findSession(tokenHash: string): Promise<SessionRecord | undefined>;
+  removeSession(tokenHash: string): Promise<void>;
+  removeSessions(userId: number): Promise<void>;
+
+  /** Stores the SHA-256 of a key. */
+  addKey(key: string, record: KeyRecord): Promise<void>;
+  findKey(key: string): Promise<KeyRecord | undefined>;
+  removeKey(record: KeyRecord): Promise<void>;
+  /** Notes a use; written in the background, at most about once a second per key. */
+  keyUsed(record: KeyRecord): void;
+  /** Unix seconds of the last use, by key id. */
+  keysLastUsed(kind: 'agent' | 'global', ids: readonly number[]): Promise<ReadonlyMap<number, number>>;
+}

@@ -1,0 +1,29 @@
+/**
+ * Where requests with an `Idempotency-Key` are remembered, for 24 h. The store sees hashes and boxes only: what a
+ * request answered is encrypted under the caller's key, which is never stored.
+ */
+export interface IdempotencyRecord {
+  readonly requestHash: Buffer;
+  readonly state: 'running' | 'done';
+  /** Encrypted: intents while running, the answer when done. */
+  readonly box: Buffer | null;
+}
+
+export interface IdempotencyStore {
+  /**
+   * Takes the key for this request, or tells what is there. `taken` also when an earlier run was left behind by a
+   * process that died or gave up; its box comes along.
+   */
+  begin(
+    scope: string,
+    keyHash: Buffer,
+    requestHash: Buffer,
+  ): Promise<{ taken: boolean; record: IdempotencyRecord | undefined }>;
+  /** Replaces the box of a running request and keeps it taken. */
+  save(scope: string, keyHash: Buffer, box: Buffer): Promise<void>;
+  finish(scope: string, keyHash: Buffer, box: Buffer): Promise<void>;
+  /** Lets go of a running request that had no outcome; the next one with this key goes on with its box. */
+  abandon(scope: string, keyHash: Buffer): Promise<void>;
+  /** Forgets a request that was refused before anything happened. */
+  forget(scope: string, keyHash: Buffer): Promise<void>;
+}

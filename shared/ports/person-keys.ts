@@ -1,0 +1,10 @@
+/**
+ * One data key per person. Personal fields are sealed with it before they reach the log, so that deleting the key
+ * erases the person and keeps the log whole.
+ */
+export interface PersonKeys {
+  /** 32 bytes; undefined when the person never had a key or was erased. */
+  find(person: string): Promise<Buffer | undefined>;
+  /** 32 bytes; makes the key when there is none. Every process gets the same one. */
+  findOrCreate(person: string): Promise<Buffer>;
+}
