@@ -1,0 +1,104 @@
+/**
+ * PostgreSQL, in one of two places: a server (`DATABASE_URL`) or PGlite in the data directory. Everything above
+ * this file sees a `pg.Pool` and a Kysely instance and does not know which it is.
+ */
+import { Kysely, PostgresDialect } from 'kysely';
+import pg from 'pg';
+import type { Logger } from '../logging.ts';
+import { openEmbedded, runningEmbedded } from './embedded.ts';
+
+// Positions, counts and Unix times are safe integers by design: read them as numbers, not as strings.
+pg.types.setTypeParser(pg.types.builtins.INT8, Number);
+pg.types.setTypeParser(pg.types.builtins.NUMERIC, Number);
+
+/** Tables are addressed with an explicit schema everywhere, so the database type stays open here. */
+// biome-ignore lint/suspicious/noExplicitAny: each query states its own tables; there is no single database type.
+export type AnyDatabase = Kysely<any>;
+
+export interface Database {
+  /** `embedded`: one shared session (no LISTEN, no session locks, no second process); `server`: PostgreSQL. */
+  readonly kind: 'embedded' | 'server';
+  /** For requests: reads, appends, credentials. */
+  readonly pool: pg.Pool;
+  readonly db: AnyDatabase;
+  /** A connection of its own, outside the pool, for LISTEN and session locks. Only on `server`. */
+  connect(name: string): Promise<pg.Client>;
+  /** Resolves when the store under us is gone for good and the process should end. */
+  readonly failed: Promise<Error>;
+  close(): Promise<void>;
+}
+
+export interface DatabaseOptions {
+  /** PostgreSQL; unset: PGlite in `dataDir`. */
+  readonly url?: string | undefined;
+  readonly dataDir: string;
+  readonly poolSize: number;
+  /** Limit for one statement, milliseconds. */
+  readonly statementTimeoutMs: number;
+  /** `attach`: use the embedded database of the service that runs on `dataDir`, when one does (command line tools). */
+  readonly attach?: boolean;
+  readonly log: Logger;
+}
+
+export async function openDatabase(options: DatabaseOptions): Promise<Database> {
+  return options.url ? openServer(options.url, options) : openInDirectory(options);
+}
+
+function makePool(config: pg.PoolConfig, options: DatabaseOptions): pg.Pool {
+  const pool = new pg.Pool({
+    max: options.poolSize,
+    connectionTimeoutMillis: 5_000,
+    idleTimeoutMillis: 30_000,
+    // The client's own limit: a frozen server is noticed too. Slightly above the server's, which gives the better message.
+    query_timeout: options.statementTimeoutMs + 1_000,
+    application_name: 'signalbox',
+    ...config,
+  });
+  // An idle connection that breaks is replaced on the next use; it must not end the process.
+  pool.on('error', (error) => options.log.warn({ err: error }, 'an idle database connection broke'));
+  return pool;
+}
+
+function kyselyOver(pool: pg.Pool): AnyDatabase {
+  return new Kysely({ dialect: new PostgresDialect({ pool }) });
+}
+
+function openServer(url: string, options: DatabaseOptions): Database {
+  const session = { connectionString: url, statement_timeout: options.statementTimeoutMs };
+  const pool = makePool(session, options);
+  return {
+    kind: 'server',
+    pool,
+    db: kyselyOver(pool),
+    async connect(name) {
+      const client = new pg.Client({
+        connectionString: url,
+        application_name: `signalbox ${name}`,
+        connectionTimeoutMillis: 5_000,
+        keepAlive: true,
+      });
+      await client.connect();
+      return client;
+    },
+    failed: new Promise(() => {}),
+    close: () => pool.end(),
+  };
+}
+
+async function openInDirectory(options: DatabaseOptions): Promise<Database> {
+  const running = options.attach ? await runningEmbedded(options.dataDir) : undefined;
+  const embedded = running ? undefined : await openEmbedded({ dataDir: options.dataDir, log: options.log });
+  const place = running ?? { host: embedded?.socketDir ?? '', port: embedded?.port ?? 0 };
+  const pool = makePool({ ...place, database: 'postgres', user: 'postgres' }, options);
+  return {
+    kind: 'embedded',
+    pool,
+    db: kyselyOver(pool),
+    connect: () => Promise.reject(new Error('the embedded database has one session: no connection of its own')),
+    failed: embedded?.failed ?? new Promise(() => {}),
+    async close() {
+      await pool.end();
+      await embedded?.close();
+    },
+  };
+}

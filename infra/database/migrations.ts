@@ -1,0 +1,120 @@
+/**
+ * The tables that are not read models: the log, positions, counters, credentials, idempotency. Read models are made
+ * by their projections (`infra/projector/`), each in a schema of its own.
+ *
+ * Kysely's migrator runs them in order, under its lock, once per database.
+ */
+import { type Migration, Migrator, sql } from 'kysely';
+import type { AnyDatabase } from './database.ts';
+
+const statements = (...texts: string[]): Migration => ({
+  async up(db) {
+    for (const text of texts) await sql.raw(text).execute(db);
+  },
+});
+
+const migrations: Record<string, Migration> = {
+  '0001_log': statements(
+    'CREATE SCHEMA log',
+    // One row: its lock is the queue of writers, so positions are taken in commit order and without gaps.
+    `CREATE TABLE log.head (
+      one boolean PRIMARY KEY DEFAULT true CHECK (one),
+      position bigint NOT NULL
+    )`,
+    'INSERT INTO log.head (position) VALUES (0)',
+    // json, not jsonb: the text stays as it was written.
+    `CREATE TABLE log.events (
+      position bigint PRIMARY KEY,
+      id uuid NOT NULL,
+      stream text NOT NULL,
+      revision integer NOT NULL CHECK (revision >= 0),
+      type text NOT NULL,
+      data json NOT NULL,
+      meta json NOT NULL,
+      UNIQUE (stream, revision),
+      UNIQUE (id, stream)
+    )`,
+    `CREATE FUNCTION log.refuse_change() RETURNS trigger LANGUAGE plpgsql AS $$
+      BEGIN
+        RAISE EXCEPTION 'the event log is append-only: % on % is refused', TG_OP, TG_TABLE_NAME;
+      END $$`,
+    `CREATE TRIGGER append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON log.events
+      FOR EACH STATEMENT EXECUTE FUNCTION log.refuse_change()`,
+  ),
+  '0002_service': statements(
+    'CREATE SCHEMA service',
+    'CREATE TABLE service.counters (name text PRIMARY KEY, value bigint NOT NULL CHECK (value >= 0))',
+    // `generation` changes when tables are swapped by a rebuild; a runner that still holds rows of the old ones is fenced.
+    `CREATE TABLE service.checkpoints (
+      schema_name text PRIMARY KEY,
+      projection text NOT NULL,
+      version integer NOT NULL,
+      generation integer NOT NULL DEFAULT 1,
+      position bigint NOT NULL DEFAULT 0 CHECK (position >= 0),
+      leader text,
+      stuck_at bigint,
+      stuck_reason text,
+      updated_at bigint NOT NULL DEFAULT 0
+    )`,
+    `CREATE TABLE service.processes (
+      id text PRIMARY KEY,
+      role text NOT NULL,
+      host text NOT NULL,
+      pid integer NOT NULL,
+      version text NOT NULL,
+      started_at bigint NOT NULL,
+      seen_at bigint NOT NULL
+    )`,
+    `CREATE TABLE service.idempotency (
+      scope text NOT NULL,
+      key_hash bytea NOT NULL,
+      request_hash bytea NOT NULL,
+      state text NOT NULL CHECK (state IN ('running', 'done')),
+      owner text NOT NULL,
+      locked_until bigint NOT NULL,
+      box bytea,
+      created_at bigint NOT NULL,
+      PRIMARY KEY (scope, key_hash)
+    )`,
+    'CREATE INDEX idempotency_created ON service.idempotency (created_at)',
+  ),
+  '0003_credentials': statements(
+    'CREATE SCHEMA credentials',
+    'CREATE TABLE credentials.person_keys (person text PRIMARY KEY, key bytea NOT NULL, created_at bigint NOT NULL)',
+    'CREATE TABLE credentials.passwords (id uuid PRIMARY KEY, user_id bigint NOT NULL, hash text NOT NULL, created_at bigint NOT NULL)',
+    `CREATE TABLE credentials.sessions (
+      token_hash bytea PRIMARY KEY,
+      user_id bigint NOT NULL,
+      credential text NOT NULL,
+      ip text,
+      user_agent text,
+      created_at bigint NOT NULL,
+      expires_at bigint NOT NULL
+    )`,
+    'CREATE INDEX sessions_user ON credentials.sessions (user_id)',
+    'CREATE INDEX sessions_expiry ON credentials.sessions (expires_at)',
+    `CREATE TABLE credentials.keys (
+      key_hash bytea PRIMARY KEY,
+      kind text NOT NULL CHECK (kind IN ('global', 'agent')),
+      key_id bigint NOT NULL,
+      created_at bigint NOT NULL,
+      last_used_at bigint
+    )`,
+    'CREATE INDEX keys_id ON credentials.keys (kind, key_id)',
+    // Other processes keep looked-up credentials while this number stands still.
+    'CREATE TABLE credentials.version (one boolean PRIMARY KEY DEFAULT true CHECK (one), version bigint NOT NULL)',
+    'INSERT INTO credentials.version (version) VALUES (1)',
+    'CREATE TABLE credentials.secrets (name text PRIMARY KEY, value bytea NOT NULL, created_at bigint NOT NULL)',
+  ),
+};
+
+/** Brings the database up to date. Several processes may call it at once. @throws the first migration's error */
+export async function migrate(db: AnyDatabase): Promise<void> {
+  const migrator = new Migrator({
+    db,
+    provider: { getMigrations: () => Promise.resolve(migrations) },
+    migrationTableSchema: 'migrations',
+  });
+  const { error } = await migrator.migrateToLatest();
+  if (error) throw error;
+}

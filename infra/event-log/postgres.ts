@@ -1,0 +1,400 @@
+/**
+ * The event log on PostgreSQL (a server or PGlite): one table, one total order without gaps.
+ *
+ * Appends of concurrent callers are grouped: while one statement is in flight the next group gathers, nothing
+ * lingers. The row `log.head` is the writers' queue across processes: it is locked until the commit, so positions
+ * are taken in commit order and no reader can step over a slow writer. The hot path is one statement; whatever does
+ * not go through it (a conflict, a known id) goes alone through a transaction that sees everything.
+ */
+import type pg from 'pg';
+import { ConflictError, LogUnavailableError } from '../../shared/errors.ts';
+import type {
+  Appended,
+  EventLog,
+  Expectation,
+  Followed,
+  FollowOptions,
+  LoggedEvent,
+  NewEvent,
+  Position,
+  ReadAllOptions,
+  ReadStreamOptions,
+} from '../../shared/ports/event-log.ts';
+import type { Database } from '../database/database.ts';
+import { isConnectionFailure } from '../database/failures.ts';
+import type { Logger } from '../logging.ts';
+import { checkedSize } from './checks.ts';
+import { type GroupMember, planGroup } from './group.ts';
+import { Tail } from './tail.ts';
+
+/** One statement carries at most this many appends, events and bytes. */
+const GROUP = { appends: 256, events: 2_000, bytes: 4_000_000 };
+/** Appends that may wait at once; more are refused, not queued without end. */
+const MAX_WAITING = 10_000;
+const READ_BATCH = 1_000;
+
+interface Pending extends GroupMember {
+  readonly bytes: number;
+  readonly deadline: number;
+  resolve(result: Appended): void;
+  reject(error: Error): void;
+}
+
+const GROUP_APPEND = `
+  WITH expectation AS (SELECT * FROM unnest($1::text[], $2::int[]) AS e(stream, revision)),
+  bad AS (
+    SELECT e.stream FROM expectation e
+    WHERE e.revision <> coalesce((SELECT max(x.revision) FROM log.events x WHERE x.stream = e.stream), -1)
+  ),
+  head AS (
+    UPDATE log.head SET position = position + $3::int WHERE NOT EXISTS (SELECT FROM bad) RETURNING position - $3::int AS base
+  ),
+  input AS (
+    SELECT * FROM unnest($4::uuid[], $5::text[], $6::int[], $7::boolean[], $8::text[], $9::json[], $10::json[])
+      WITH ORDINALITY AS i(id, stream, revision, relative, type, data, meta, ord)
+  ),
+  written AS (
+    INSERT INTO log.events (position, id, stream, revision, type, data, meta)
+    SELECT head.base + i.ord, i.id, i.stream,
+      CASE WHEN i.relative
+        THEN coalesce((SELECT max(x.revision) FROM log.events x WHERE x.stream = i.stream), -1) + 1 + i.revision
+        ELSE i.revision END,
+      i.type, i.data, i.meta
+    FROM head, input i
+    RETURNING position, revision
+  )
+  SELECT (SELECT base FROM head) AS base,
+    (SELECT array_agg(stream) FROM bad) AS bad,
+    (SELECT array_agg(revision ORDER BY position) FROM written) AS revisions`;
+
+const EVENT_COLUMNS = 'position, id, stream, revision, type, data, meta';
+
+export interface PostgresLogOptions {
+  readonly database: Database;
+  readonly log: Logger;
+  /** How long an append is retried while the database is away, milliseconds. */
+  readonly appendTimeoutMs?: number;
+  /** How often a follower looks for events of other processes when nothing wakes it, milliseconds. */
+  readonly pollMs?: number;
+}
+
+export function openPostgresLog(options: PostgresLogOptions): EventLog {
+  return new PostgresLog(options);
+}
+
+class PostgresLog implements EventLog {
+  readonly #pool: pg.Pool;
+  readonly #notify: boolean;
+  readonly #timeoutMs: number;
+  readonly #tail: Tail;
+  readonly #waiting: Pending[] = [];
+  #pumping: Promise<void> | undefined;
+  #closed = false;
+
+  constructor({ database, log, appendTimeoutMs = 10_000, pollMs = 500 }: PostgresLogOptions) {
+    this.#pool = database.pool;
+    this.#notify = database.kind === 'server';
+    this.#timeoutMs = appendTimeoutMs;
+    this.#tail = new Tail({
+      read: (after, limit) => this.#readBatch(after, limit),
+      head: () => this.head(),
+      listen: this.#notify ? () => database.connect('log follower') : undefined,
+      pollMs,
+      log,
+    });
+  }
+
+  async append(stream: string, events: readonly NewEvent[], expected: Expectation): Promise<Appended> {
+    const bytes = checkedSize(stream, events);
+    if (this.#closed) throw new LogUnavailableError('the event log is closed');
+    if (this.#waiting.length >= MAX_WAITING) throw new LogUnavailableError('too many appends are waiting');
+    return new Promise((resolve, reject) => {
+      const deadline = Date.now() + this.#timeoutMs;
+      this.#waiting.push({ stream, events, expected, bytes, deadline, resolve, reject });
+      this.#pumping ??= this.#pump();
+    });
+  }
+
+  async #pump(): Promise<void> {
+    while (this.#waiting.length > 0) {
+      const { members, rest } = planGroup(this.#takeGroup());
+      // What cannot share a statement with its forerunner goes first in the next one: order per stream is kept.
+      this.#waiting.unshift(...rest);
+      await this.#writeGroup(members);
+    }
+    // In the same turn as the check above: an append that comes later starts a new pump.
+    this.#pumping = undefined;
+  }
+
+  #takeGroup(): Pending[] {
+    let count = 0;
+    let events = 0;
+    let bytes = 0;
+    for (const pending of this.#waiting) {
+      if (count > 0 && (events + pending.events.length > GROUP.events || bytes + pending.bytes > GROUP.bytes)) break;
+      count++;
+      events += pending.events.length;
+      bytes += pending.bytes;
+      if (count === GROUP.appends) break;
+    }
+    return this.#waiting.splice(0, count);
+  }
+
+  /** Writes a group in one statement; members that stand in its way go alone. Settles every member; never throws. */
+  async #writeGroup(group: Pending[]): Promise<void> {
+    let members = group;
+    try {
+      while (members.length > 0) {
+        const bad = await this.#tryGroup(members);
+        if (bad === undefined) return;
+        for (const member of members.filter((one) => bad.has(one.stream))) await this.#writeAlone(member);
+        members = members.filter((one) => !bad.has(one.stream));
+      }
+    } catch {
+      // A taken revision, a known id, or the database went away in between: one by one tells which and why.
+      for (const member of members) await this.#writeAlone(member);
+    }
+  }
+
+  /** Undefined: written and settled. Else the streams whose expectation failed: nothing was written. */
+  async #tryGroup(members: readonly Pending[]): Promise<Set<string> | undefined> {
+    const expectations = new Map<string, number>();
+    const columns: [string[], string[], number[], boolean[], string[], string[], string[]] = [
+      [],
+      [],
+      [],
+      [],
+      [],
+      [],
+      [],
+    ];
+    const lastOf = new Map<string, { relative: boolean; revision: number }>();
+    for (const { stream, events, expected } of members) {
+      const known = lastOf.get(stream);
+      const relative = known ? known.relative : expected === 'any';
+      let revision = known ? known.revision : expected === 'any' || expected === 'none' ? -1 : expected;
+      if (!known && !relative) expectations.set(stream, revision);
+      for (const event of events) {
+        revision++;
+        columns[0].push(event.id);
+        columns[1].push(stream);
+        columns[2].push(revision);
+        columns[3].push(relative);
+        columns[4].push(event.type);
+        columns[5].push(JSON.stringify(event.data));
+        columns[6].push(JSON.stringify(event.meta));
+      }
+      lastOf.set(stream, { relative, revision });
+    }
+    const count = columns[0].length;
+    const text = this.#notify ? `${GROUP_APPEND}, pg_notify('signalbox_log', '')` : GROUP_APPEND;
+    const values = [[...expectations.keys()], [...expectations.values()], count, ...columns];
+    const row = (await this.#queryKeepingClient(text, values)).rows[0] as {
+      base: number | null;
+      bad: string[] | null;
+      revisions: number[] | null;
+    };
+    if (row.base === null) return new Set(row.bad ?? []);
+
+    let position = row.base;
+    let index = 0;
+    const logged: LoggedEvent[] = [];
+    for (const member of members) {
+      for (const event of member.events) {
+        logged.push({ ...event, stream: member.stream, revision: row.revisions?.[index++] ?? 0, position: ++position });
+      }
+    }
+    this.#tail.wrote(logged);
+    let end = 0;
+    for (const member of members) {
+      end += member.events.length;
+      const last = logged[end - 1] as LoggedEvent;
+      member.resolve({ revision: last.revision, position: last.position });
+    }
+    return undefined;
+  }
+
+  /** Like `pool.query`, which would throw the connection away with every refused statement. */
+  async #queryKeepingClient(text: string, values: unknown[]): Promise<pg.QueryResult> {
+    const client = await this.#pool.connect();
+    let broken: Error | undefined;
+    try {
+      return await client.query(text, values);
+    } catch (error) {
+      if (isConnectionFailure(error as Error)) broken = error as Error;
+      throw error;
+    } finally {
+      client.release(broken);
+    }
+  }
+
+  /** One append in a transaction that sees everything before it; retried while the database is away. Never throws. */
+  async #writeAlone(member: Pending): Promise<void> {
+    for (let pause = 50; ; pause = Math.min(pause * 2, 1_000)) {
+      try {
+        member.resolve(await this.#appendInTransaction(member));
+        return;
+      } catch (error) {
+        const failure = error instanceof Error ? error : new Error(String(error));
+        if (!isConnectionFailure(failure)) {
+          member.reject(failure);
+          return;
+        }
+        if (this.#closed || Date.now() + pause > member.deadline) {
+          member.reject(new LogUnavailableError('the event log could not be reached in time', { cause: failure }));
+          return;
+        }
+        await new Promise((resolve) => setTimeout(resolve, pause));
+      }
+    }
+  }
+
+  async #appendInTransaction({ stream, events, expected }: Pending): Promise<Appended> {
+    const client = await this.#pool.connect();
+    let broken: Error | undefined;
+    try {
+      await client.query('BEGIN');
+      // The writers' queue. Every statement after it sees all that was committed before.
+      const base = (await client.query('SELECT position FROM log.head FOR UPDATE')).rows[0].position as number;
+      const ids = events.map((event) => event.id);
+      const known = (
+        await client.query(
+          'SELECT id, revision, position FROM log.events WHERE id = ANY($1::uuid[]) AND stream = $2 ORDER BY position',
+          [ids, stream],
+        )
+      ).rows as { id: string; revision: number; position: number }[];
+      if (known.length > 0) {
+        await client.query('ROLLBACK');
+        return answerAgain(stream, ids, expected, known);
+      }
+      const actual = (
+        await client.query('SELECT coalesce(max(revision), -1) AS revision FROM log.events WHERE stream = $1', [stream])
+      ).rows[0].revision as number;
+      if (expected !== 'any' && actual !== (expected === 'none' ? -1 : expected)) {
+        await client.query('ROLLBACK');
+        throw new ConflictError(stream, expected, actual);
+      }
+      const logged = events.map((event, index) => ({
+        ...event,
+        stream,
+        revision: actual + 1 + index,
+        position: base + 1 + index,
+      }));
+      await client.query(
+        `INSERT INTO log.events (${EVENT_COLUMNS})
+         SELECT * FROM unnest($1::bigint[], $2::uuid[], $3::text[], $4::int[], $5::text[], $6::json[], $7::json[])`,
+        [
+          logged.map((event) => event.position),
+          ids,
+          logged.map(() => stream),
+          logged.map((event) => event.revision),
+          logged.map((event) => event.type),
+          logged.map((event) => JSON.stringify(event.data)),
+          logged.map((event) => JSON.stringify(event.meta)),
+        ],
+      );
+      await client.query('UPDATE log.head SET position = $1', [base + events.length]);
+      if (this.#notify) await client.query("SELECT pg_notify('signalbox_log', '')");
+      await client.query('COMMIT');
+      this.#tail.wrote(logged);
+      return { revision: actual + events.length, position: base + events.length };
+    } catch (error) {
+      // A client in an open transaction must not go back to the pool.
+      if (!(error instanceof ConflictError)) broken = error as Error;
+      throw error;
+    } finally {
+      client.release(broken);
+    }
+  }
+
+  async *readStream(stream: string, options: ReadStreamOptions = {}): AsyncIterable<readonly LoggedEvent[]> {
+    const { direction = 'forwards', limit = Number.MAX_SAFE_INTEGER } = options;
+    const forwards = direction === 'forwards';
+    let next = options.from ?? (forwards ? 0 : 2_147_483_647);
+    for (let left = limit; left > 0; ) {
+      const batch = await this.#query(
+        `SELECT ${EVENT_COLUMNS} FROM log.events WHERE stream = $1 AND revision ${forwards ? '>=' : '<='} $2
+         ORDER BY revision ${forwards ? 'ASC' : 'DESC'} LIMIT $3`,
+        [stream, next, Math.min(left, READ_BATCH)],
+      );
+      if (batch.length > 0) yield batch;
+      if (batch.length < Math.min(left, READ_BATCH)) return;
+      left -= batch.length;
+      next = (batch.at(-1) as LoggedEvent).revision + (forwards ? 1 : -1);
+    }
+  }
+
+  async *readAll(options: ReadAllOptions = {}): AsyncIterable<readonly LoggedEvent[]> {
+    const { direction = 'forwards', limit = Number.MAX_SAFE_INTEGER } = options;
+    const forwards = direction === 'forwards';
+    let from = options.from ?? (forwards ? 0 : Number.MAX_SAFE_INTEGER);
+    for (let left = limit; left > 0; ) {
+      const size = Math.min(left, READ_BATCH);
+      const batch = forwards
+        ? await this.#readBatch(from, size)
+        : await this.#query(
+            `SELECT ${EVENT_COLUMNS} FROM log.events WHERE position < $1 ORDER BY position DESC LIMIT $2`,
+            [from, size],
+          );
+      if (batch.length > 0) yield batch;
+      if (batch.length < size) return;
+      left -= batch.length;
+      from = (batch.at(-1) as LoggedEvent).position;
+    }
+  }
+
+  follow(options: FollowOptions): AsyncIterable<Followed> {
+    if (this.#closed) throw new LogUnavailableError('the event log is closed');
+    return this.#tail.follow(options);
+  }
+
+  async head(): Promise<Position> {
+    if (this.#closed) throw new LogUnavailableError('the event log is closed');
+    try {
+      return (await this.#pool.query('SELECT position FROM log.head')).rows[0].position as number;
+    } catch (error) {
+      throw asUnavailable(error);
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    await this.#tail.close();
+    await this.#pumping;
+  }
+
+  #readBatch(after: Position, limit: number): Promise<LoggedEvent[]> {
+    return this.#query(`SELECT ${EVENT_COLUMNS} FROM log.events WHERE position > $1 ORDER BY position LIMIT $2`, [
+      after,
+      limit,
+    ]);
+  }
+
+  async #query(text: string, values: unknown[]): Promise<LoggedEvent[]> {
+    if (this.#closed) throw new LogUnavailableError('the event log is closed');
+    try {
+      return (await this.#pool.query(text, values)).rows as LoggedEvent[];
+    } catch (error) {
+      throw asUnavailable(error);
+    }
+  }
+}
+
+function asUnavailable(error: unknown): unknown {
+  return error instanceof Error && isConnectionFailure(error)
+    ? new LogUnavailableError('the event log could not be reached', { cause: error })
+    : error;
+}
+
+/** The answer to an append whose ids the log has already: the first answer, or a conflict when only a part matches. */
+function answerAgain(
+  stream: string,
+  ids: readonly string[],
+  expected: Expectation,
+  known: readonly { id: string; revision: number; position: number }[],
+): Appended {
+  const last = known.at(-1);
+  const same = known.length === ids.length && known.every((row, index) => row.id === ids[index]);
+  if (!same || !last) throw new ConflictError(stream, expected);
+  return { revision: last.revision, position: last.position };
+}

@@ -1,0 +1,219 @@
+/**
+ * The end of a PostgreSQL log, kept in memory: one reader per process, any number of followers.
+ *
+ * Appends of this process arrive by `wrote` and are handed on without being read back. Events of other processes are
+ * read when a notification or the poll says that there are any. The window is bounded; a follower that falls behind
+ * it reads the table until it has caught up.
+ */
+import type pg from 'pg';
+import type { Followed, FollowOptions, LoggedEvent, Position } from '../../shared/ports/event-log.ts';
+import type { Logger } from '../logging.ts';
+
+/** The window holds at most this many events and about this many bytes. */
+const WINDOW = { events: 8_192, bytes: 32_000_000 };
+const BATCH = 500;
+
+interface TailOptions {
+  read(after: Position, limit: number): Promise<LoggedEvent[]>;
+  head(): Promise<Position>;
+  /** A connection for LISTEN; undefined where the store cannot notify. */
+  listen: (() => Promise<pg.Client>) | undefined;
+  pollMs: number;
+  log: Logger;
+}
+
+export class Tail {
+  readonly #options: TailOptions;
+  readonly #closing = new AbortController();
+  /** Consecutive events; `#window[0]` has position `#start + 1`. */
+  #window: LoggedEvent[] = [];
+  #bytes = 0;
+  #start: Position | undefined;
+  #wakers = new Set<() => void>();
+  #filling: Promise<void> | undefined;
+  #fillAgain = false;
+  #running: Promise<void> | undefined;
+
+  constructor(options: TailOptions) {
+    this.#options = options;
+  }
+
+  get #end(): Position {
+    return (this.#start ?? 0) + this.#window.length;
+  }
+
+  /** Events that this process has just appended, in order. */
+  wrote(events: readonly LoggedEvent[]): void {
+    if (this.#start === undefined) return;
+    // Positions have no gaps: anything but the very next one means that another process wrote in between.
+    if (events[0]?.position === this.#end + 1) this.#push(events);
+    else if ((events.at(-1)?.position ?? 0) > this.#end) this.#fill();
+  }
+
+  #push(events: readonly LoggedEvent[]): void {
+    for (const event of events) {
+      this.#window.push(event);
+      this.#bytes += sizeOf(event);
+    }
+    let drop = Math.max(0, this.#window.length - WINDOW.events);
+    let dropped = 0;
+    for (
+      let index = 0;
+      index < this.#window.length - 1 && (index < drop || this.#bytes - dropped > WINDOW.bytes);
+      index++
+    ) {
+      dropped += sizeOf(this.#window[index] as LoggedEvent);
+      drop = index + 1;
+    }
+    // Dropped in larger pieces, so that the array is not moved for every event.
+    if (drop >= WINDOW.events / 8 || (drop > 0 && this.#bytes > WINDOW.bytes)) {
+      this.#window = this.#window.slice(drop);
+      this.#start = (this.#start ?? 0) + drop;
+      this.#bytes -= dropped;
+    }
+    this.#wake();
+  }
+
+  #wake(): void {
+    const wakers = this.#wakers;
+    this.#wakers = new Set();
+    for (const wake of wakers) wake();
+  }
+
+  /** Reads what other processes appended. One read at a time; a call meanwhile means one more round. */
+  #fill(): void {
+    this.#fillAgain = true;
+    this.#filling ??= this.#fillLoop();
+  }
+
+  async #fillLoop(): Promise<void> {
+    while (this.#fillAgain && !this.#closing.signal.aborted) {
+      this.#fillAgain = false;
+      try {
+        for (;;) {
+          const events = await this.#options.read(this.#end, BATCH);
+          // Own appends may have arrived by `wrote` while the read was in flight.
+          const fresh = events.filter((event) => event.position > this.#end);
+          if (fresh.length > 0) this.#push(fresh);
+          if (events.length < BATCH) break;
+        }
+      } catch (error) {
+        this.#options.log.warn({ err: error }, 'the end of the log could not be read; the next poll tries again');
+      }
+    }
+    // In the same turn as the check above: a call that comes later starts a new round.
+    this.#filling = undefined;
+  }
+
+  async #begin(): Promise<void> {
+    if (this.#start === undefined) {
+      const head = await this.#options.head();
+      this.#start ??= head;
+    }
+    this.#running ??= this.#watch();
+  }
+
+  /** Listens where the store can notify, and polls in any case: a lost notification costs a delay, never an event. */
+  async #watch(): Promise<void> {
+    const { signal } = this.#closing;
+    let client: pg.Client | undefined;
+    while (!signal.aborted) {
+      if (this.#options.listen && !client) {
+        client = await this.#listen().catch((error) => {
+          this.#options.log.warn({ err: error }, 'no notifications from the database for now; polling');
+          return undefined;
+        });
+        client?.once('end', () => {
+          client = undefined;
+        });
+      }
+      this.#fill();
+      await pause(this.#options.pollMs, signal);
+    }
+    await this.#filling;
+    await client?.end();
+  }
+
+  async #listen(): Promise<pg.Client | undefined> {
+    const client = await this.#options.listen?.();
+    client?.on('error', (error) => this.#options.log.warn({ err: error }, 'the notification connection broke'));
+    client?.on('notification', () => this.#fill());
+    await client?.query('LISTEN signalbox_log');
+    return client;
+  }
+
+  async *follow({ after, signal }: FollowOptions): AsyncGenerator<Followed> {
+    const ended = AbortSignal.any([signal, this.#closing.signal]);
+    let position = after;
+    let told = false;
+    for (let pauseMs = 50; !ended.aborted; ) {
+      try {
+        await this.#begin();
+        const events = await this.#next(position);
+        pauseMs = 50;
+        if (events.length > 0 || !told) {
+          position = events.at(-1)?.position ?? Math.max(position, Math.min(this.#end, position));
+          told = position >= this.#end;
+          yield { events, position, caughtUp: told };
+        } else {
+          await this.#changed(position, ended);
+        }
+      } catch (error) {
+        if (ended.aborted) return;
+        this.#options.log.warn({ err: error }, `following the log: trying again in ${pauseMs} ms`);
+        await pause(pauseMs, ended);
+        pauseMs = Math.min(pauseMs * 2, 5_000);
+      }
+    }
+  }
+
+  /** Up to BATCH events behind `after`; from memory when the window reaches back that far. */
+  async #next(after: Position): Promise<readonly LoggedEvent[]> {
+    const start = this.#start ?? 0;
+    if (after >= start) return this.#window.slice(after - start, after - start + BATCH);
+    return this.#options.read(after, BATCH);
+  }
+
+  #changed(after: Position, signal: AbortSignal): Promise<void> {
+    if (this.#end > after || signal.aborted) return Promise.resolve();
+    return new Promise((resolve) => {
+      const wake = () => {
+        this.#wakers.delete(wake);
+        signal.removeEventListener('abort', wake);
+        resolve();
+      };
+      this.#wakers.add(wake);
+      signal.addEventListener('abort', wake, { once: true });
+    });
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort();
+    await this.#running;
+  }
+}
+
+/** Rough size in memory, bytes. */
+function sizeOf(event: LoggedEvent): number {
+  const cached = sizes.get(event);
+  if (cached !== undefined) return cached;
+  const size = JSON.stringify(event.data).length + 600;
+  sizes.set(event, size);
+  return size;
+}
+const sizes = new WeakMap<LoggedEvent, number>();
+
+/** Resolves after `ms` or when the signal aborts. Does not keep the process alive. */
+export function pause(ms: number, signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return Promise.resolve();
+  return new Promise((resolve) => {
+    const done = () => {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', done);
+      resolve();
+    };
+    const timer = setTimeout(done, ms);
+    timer.unref();
+    signal.addEventListener('abort', done, { once: true });
+  });
+}

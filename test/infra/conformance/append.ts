@@ -1,0 +1,184 @@
+/** Conformance: appending, expectations, limits, racers. */
+import { expect } from 'chai';
+import { ConflictError, EventTooLargeError } from '../../../shared/errors.ts';
+import { MAX_APPEND_BYTES, MAX_APPEND_EVENTS, type NewEvent } from '../../../shared/ports/event-log.ts';
+import {
+  errorOf,
+  expectConflict,
+  gather,
+  idsOf,
+  newEvent,
+  newEvents,
+  newStream,
+  readAfter,
+  revisionsOf,
+  type Subject,
+} from './subject.ts';
+
+const RACERS = 50;
+
+export function appendConformance(subject: Subject): void {
+  describe('append', () => {
+    it('gives back what was appended: unicode, big integers as strings, nested data, metadata', async () => {
+      const stream = newStream();
+      const events: NewEvent[] = [
+        newEvent(0, {
+          type: 'Ereignis.Größe-Ω',
+          data: {
+            text: 'naïve 日本語 العربية 👩‍👩‍👧‍👦 e\u0301 "quoted" \\ / \t\n\u2028',
+            'key with 💥 and "quotes"': null,
+            bigInteger: '123456789012345678901234567890',
+            largest: Number.MAX_SAFE_INTEGER,
+            smallest: Number.MIN_SAFE_INTEGER,
+            fraction: 0.1,
+            tiny: 5e-324,
+            yes: true,
+            nested: { list: [1, 'two', [3, [{}]], { four: { five: [] } }], empty: {} },
+            constructor: 'a key like any other',
+          },
+          meta: { actor: { id: 'ünï', roles: ['a', 'b'] }, correlationId: '1' },
+        }),
+        newEvent(1, { data: {}, meta: {} }),
+      ];
+      await subject.log.append(stream, events, 'none');
+      const read = await gather(subject.other.readStream(stream));
+      expect(read.map(({ id, type, data, meta }) => ({ id, type, data, meta }))).to.deep.equal(events);
+      expect(read.map((event) => event.stream)).to.deep.equal([stream, stream]);
+    });
+
+    it('a NUL character and half a surrogate pair inside a string survive', async () => {
+      const stream = newStream();
+      const data = { nul: 'before\u0000after', half: 'x\ud83d', otherHalf: '\ude00y' };
+      await subject.log.append(stream, [newEvent(0, { data, meta: data })], 'any');
+      const [event] = await gather(subject.log.readStream(stream));
+      expect(event?.data).to.deep.equal(data);
+      expect(event?.meta).to.deep.equal(data);
+    });
+
+    it('answers with the revision and position of the last event written', async () => {
+      const stream = newStream();
+      const first = await subject.log.append(stream, newEvents(3), 'any');
+      const second = await subject.log.append(stream, newEvents(2), 'any');
+      const read = await gather(subject.log.readStream(stream));
+      expect(revisionsOf(read)).to.deep.equal([0, 1, 2, 3, 4]);
+      expect(first).to.deep.equal({ revision: 2, position: read[2]?.position });
+      expect(second).to.deep.equal({ revision: 4, position: read[4]?.position });
+    });
+
+    it('an append that is answered is visible at once to every reader', async () => {
+      const stream = newStream();
+      for (let revision = 0; revision < 30; revision++) {
+        const { position } = await subject.log.append(stream, [newEvent(revision)], 'any');
+        const [last] = await gather(subject.other.readStream(stream, { direction: 'backwards', limit: 1 }));
+        expect(last?.revision).to.equal(revision);
+        expect(await subject.other.head()).to.be.at.least(position);
+      }
+    });
+
+    it("'none' holds for a stream without events only", async () => {
+      const stream = newStream();
+      expect((await subject.log.append(stream, [newEvent()], 'none')).revision).to.equal(0);
+      await expectConflict(subject.log.append(stream, [newEvent()], 'none'), 0);
+      expect(await gather(subject.log.readStream(stream))).to.have.length(1);
+    });
+
+    it('an exact revision holds for the last event only', async () => {
+      const stream = newStream();
+      await expectConflict(subject.log.append(stream, [newEvent()], 0), -1);
+      await subject.log.append(stream, newEvents(3), 'none');
+      expect((await subject.log.append(stream, [newEvent(3)], 2)).revision).to.equal(3);
+      await expectConflict(subject.log.append(stream, [newEvent()], 2), 3);
+      await expectConflict(subject.log.append(stream, [newEvent()], 0), 3);
+      await expectConflict(subject.log.append(stream, [newEvent()], 4), 3);
+      expect(revisionsOf(await gather(subject.log.readStream(stream)))).to.deep.equal([0, 1, 2, 3]);
+    });
+
+    it('a batch is written whole or not at all', async () => {
+      const stream = newStream();
+      const start = await subject.log.head();
+      const batch = newEvents(20);
+      await subject.log.append(stream, batch, 'none');
+      await expectConflict(subject.log.append(stream, newEvents(20), 'none'), 19);
+      await expectConflict(subject.log.append(stream, newEvents(20), 18), 19);
+      expect(idsOf(await readAfter(subject.log, start, [stream]))).to.deep.equal(idsOf(batch));
+    });
+
+    it('over the limit of bytes: EventTooLargeError and nothing written; at the limit: written', async () => {
+      const stream = newStream();
+      const sized = (bytes: number) => {
+        const overhead = JSON.stringify({ text: '' }).length + JSON.stringify({}).length;
+        return newEvent(0, { data: { text: 'x'.repeat(bytes - overhead) }, meta: {} });
+      };
+      expect(await errorOf(subject.log.append(stream, [sized(MAX_APPEND_BYTES + 1)], 'any'))).to.be.instanceOf(
+        EventTooLargeError,
+      );
+      const half = MAX_APPEND_BYTES / 2;
+      expect(await errorOf(subject.log.append(stream, [sized(half), sized(half + 1)], 'any'))).to.be.instanceOf(
+        EventTooLargeError,
+      );
+      // Three bytes a character: it is bytes that count.
+      const wide = newEvent(0, { data: { text: '日'.repeat(MAX_APPEND_BYTES / 3 + 1) } });
+      expect(await errorOf(subject.log.append(stream, [wide], 'any'))).to.be.instanceOf(EventTooLargeError);
+      expect(await gather(subject.log.readStream(stream))).to.have.length(0);
+      expect((await subject.log.append(stream, [sized(MAX_APPEND_BYTES)], 'none')).revision).to.equal(0);
+      expect((await subject.log.append(stream, [sized(half), sized(half)], 0)).revision).to.equal(2);
+    });
+
+    it('over the limit of events: EventTooLargeError and nothing written; at the limit: written', async () => {
+      const stream = newStream();
+      expect(await errorOf(subject.log.append(stream, newEvents(MAX_APPEND_EVENTS + 1), 'any'))).to.be.instanceOf(
+        EventTooLargeError,
+      );
+      expect(await gather(subject.log.readStream(stream))).to.have.length(0);
+      const written = await subject.log.append(stream, newEvents(MAX_APPEND_EVENTS), 'none');
+      expect(written.revision).to.equal(MAX_APPEND_EVENTS - 1);
+    });
+
+    it('what is no JSON is refused, writes nothing, and does no harm to other appends', async () => {
+      const stream = newStream();
+      const cycle: Record<string, unknown> = {};
+      cycle.itself = cycle;
+      const beside = subject.log.append(stream, [newEvent(0)], 'none');
+      for (const data of [{ big: 1n }, cycle]) {
+        expect(await errorOf(subject.log.append(stream, [newEvent(1, { data })], 'any'))).to.be.instanceOf(Error);
+      }
+      await beside;
+      expect(await errorOf(subject.log.append(stream, [], 'any'))).to.be.instanceOf(Error);
+      expect(await gather(subject.log.readStream(stream))).to.have.length(1);
+    });
+
+    it(`${RACERS} racers create one stream: one wins, the others get ConflictError`, async () => {
+      const stream = newStream();
+      const events = newEvents(RACERS);
+      const outcomes = await Promise.allSettled(
+        events.map((event, n) => (n % 2 ? subject.log : subject.other).append(stream, [event], 'none')),
+      );
+      const winners = events.filter((_, n) => outcomes[n]?.status === 'fulfilled');
+      const losses = outcomes.filter((outcome) => outcome.status === 'rejected');
+      expect(winners).to.have.length(1);
+      for (const loss of losses) expect(loss.reason).to.be.instanceOf(ConflictError);
+      expect(idsOf(await gather(subject.log.readStream(stream)))).to.deep.equal(idsOf(winners));
+    });
+
+    it(`${RACERS} racers on exact revisions, each until it succeeds: ${RACERS} events without a hole`, async () => {
+      const stream = newStream();
+      const race = async (n: number): Promise<void> => {
+        const log = n % 2 ? subject.log : subject.other;
+        const event = newEvent(n);
+        for (;;) {
+          const [last] = await gather(log.readStream(stream, { direction: 'backwards', limit: 1 }));
+          try {
+            await log.append(stream, [event], last ? last.revision : 'none');
+            return;
+          } catch (error) {
+            if (!(error instanceof ConflictError)) throw error;
+          }
+        }
+      };
+      await Promise.all(Array.from({ length: RACERS }, (_, n) => race(n)));
+      const read = await gather(subject.log.readStream(stream));
+      expect(revisionsOf(read)).to.deep.equal(Array.from({ length: RACERS }, (_, n) => n));
+      expect(new Set(read.map(({ data }) => data.n)).size).to.equal(RACERS);
+    });
+  });
+}

@@ -1,0 +1,113 @@
+/** The event log on PostgreSQL and on PGlite: the conformance suite, and what only this adapter promises. */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import { type Database, openDatabase } from '../../infra/database/database.ts';
+import { migrate } from '../../infra/database/migrations.ts';
+import { planGroup } from '../../infra/event-log/group.ts';
+import { openPostgresLog } from '../../infra/event-log/postgres.ts';
+import { createLogger } from '../../infra/logging.ts';
+import { freshDatabase } from '../support/service.ts';
+import { describeEventLog } from './event-log.conformance.ts';
+
+const log = createLogger('silent');
+
+const open = (place: { url?: string; dataDir?: string }): Promise<Database> =>
+  openDatabase({ url: place.url, dataDir: place.dataDir ?? '', poolSize: 10, statementTimeoutMs: 15_000, log });
+
+async function refusesChanges(database: Database): Promise<void> {
+  for (const statement of ['UPDATE log.events SET type = type', 'DELETE FROM log.events', 'TRUNCATE log.events']) {
+    const refusal = await database.pool.query(statement).then(
+      () => 'done',
+      (error: Error) => error.message,
+    );
+    expect(refusal, statement).to.match(/append-only/);
+  }
+}
+
+describe('event log on PGlite', () => {
+  let directory: string;
+  let database: Database;
+  before(async () => {
+    directory = await mkdtemp(join(tmpdir(), 'sbx-log-'));
+    database = await open({ dataDir: directory });
+    await migrate(database.db);
+  });
+  after(async () => {
+    await database.close();
+    await rm(directory, { recursive: true, force: true });
+  });
+  it('refuses to change or remove events', () => refusesChanges(database));
+  describeEventLog('PGlite', async () => {
+    const eventLog = openPostgresLog({ database, log });
+    return { log: eventLog, close: () => eventLog.close() };
+  });
+});
+
+describe('event log on PostgreSQL', () => {
+  let database: Database;
+  let other: Database;
+  let drop: () => Promise<void>;
+  before(async function () {
+    if (!process.env.TEST_DATABASE_URL) {
+      console.log('      TEST_DATABASE_URL is not set: the PostgreSQL adapter is not tested');
+      this.skip();
+    }
+    const fresh = await freshDatabase();
+    drop = fresh.drop;
+    database = await open({ url: fresh.url });
+    other = await open({ url: fresh.url });
+    await migrate(database.db);
+  });
+  after(async () => {
+    await database?.close();
+    await other?.close();
+    await drop?.();
+  });
+  it('refuses to change or remove events', () => refusesChanges(database));
+  describeEventLog('PostgreSQL', async () => {
+    const eventLog = openPostgresLog({ database, log });
+    return {
+      log: eventLog,
+      other: async () => openPostgresLog({ database: other, log }),
+      close: () => eventLog.close(),
+    };
+  });
+
+  it('numbers without gaps while two processes race', async () => {
+    const logs = [openPostgresLog({ database, log }), openPostgresLog({ database: other, log })];
+    const start = await (logs[0] as (typeof logs)[0]).head();
+    const one = () => ({ id: crypto.randomUUID(), type: 'Raced', data: {}, meta: {} });
+    const done = await Promise.allSettled(
+      Array.from({ length: 400 }, (_, n) =>
+        (logs[n % 2] as (typeof logs)[0]).append(`race-${n % 7}-${start}`, [one()], 'any'),
+      ),
+    );
+    expect(done.filter((result) => result.status === 'rejected')).to.deep.equal([]);
+    const { rows } = await database.pool.query(
+      'SELECT position FROM log.events WHERE position > $1 ORDER BY position',
+      [start],
+    );
+    expect(rows.map((row) => row.position)).to.deep.equal(Array.from({ length: 400 }, (_, n) => start + n + 1));
+    for (const one of logs) await one.close();
+  });
+});
+
+describe('grouping of appends', () => {
+  const append = (stream: string, expected: 'any' | 'none' | number, count = 1) => ({
+    stream,
+    expected,
+    events: Array.from({ length: count }, () => ({ id: crypto.randomUUID(), type: 'A', data: {}, meta: {} })),
+  });
+  it('takes appends that build on each other together', () => {
+    const waiting = [append('a', 'none', 2), append('b', 4), append('a', 1), append('a', 'any')];
+    expect(planGroup(waiting)).to.deep.equal({ members: waiting, rest: [] });
+  });
+  it('holds back what cannot be known, and everything of its stream behind it', () => {
+    const waiting = [append('a', 'any'), append('a', 7), append('a', 'any'), append('b', 'none')];
+    const { members, rest } = planGroup(waiting);
+    expect(members).to.deep.equal([waiting[0], waiting[3]]);
+    expect(rest).to.deep.equal([waiting[1], waiting[2]]);
+  });
+});
