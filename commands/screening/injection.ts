@@ -1,0 +1,442 @@
+/**
+ * Screens text that will reach an agent (messages, forwarded chat, workflow prompts) for attempts to take the agent
+ * over: one table of rules, run on the text and on the forms an attacker hides it in. Pure: no clock, no I/O.
+ *
+ * The caller refuses a text that has a critical finding (422); warnings and infos are for the record and never block.
+ *
+ * The text is hostile, so every matcher is linear in its length. "A, later on the line, B" is therefore a search for
+ * A and then for B from there, never `A.*B`, which starts over at every A.
+ */
+
+export type FindingCategory = 'prompt' | 'command' | 'exfiltration' | 'encoding';
+export type FindingSeverity = 'critical' | 'warning' | 'info';
+
+export type Finding = {
+  rule: string;
+  category: FindingCategory;
+  severity: FindingSeverity;
+  /** One sentence for the sender. It never quotes the text. */
+  description: string;
+};
+
+type Matcher = (text: string) => boolean;
+type Rule = Finding & { hits: Matcher };
+
+/** Length in UTF-16 units of the part that is screened; what follows is not looked at. */
+export const SCREENED_LENGTH = 50_000;
+
+// --- Matchers -------------------------------------------------------------------------------------------------------
+
+/** Where `pattern` (which must carry the g flag) ends when searched from `from` on, or -1. */
+function endOf(pattern: RegExp, text: string, from: number): number {
+  pattern.lastIndex = from;
+  return pattern.test(text) ? pattern.lastIndex : -1;
+}
+
+function anyOf(...matchers: (RegExp | Matcher)[]): Matcher {
+  return (text) => matchers.some((matcher) => (matcher instanceof RegExp ? matcher.test(text) : matcher(text)));
+}
+
+/** All patterns on one line, in this order. */
+function inOrder(...patterns: [RegExp, ...RegExp[]]): Matcher {
+  return (text) => {
+    if (endOf(patterns[0], text, 0) < 0) return false;
+    // To a shell a line that ends in a backslash goes on, so it is one line here too.
+    const lines = text.replace(/\\\r?\n/g, ' ').split(/[\r\n]/);
+    return lines.some((line) => {
+      let position = 0;
+      return patterns.every((pattern) => {
+        position = endOf(pattern, line, position);
+        return position >= 0;
+      });
+    });
+  };
+}
+
+/** A template expression between the two marks that mentions `name`. */
+function between(open: string, close: string, name: RegExp): Matcher {
+  return (text) => {
+    let start = text.indexOf(open);
+    while (start >= 0) {
+      const end = text.indexOf(close, start + open.length);
+      if (end < 0) return false;
+      if (name.test(text.slice(start + open.length, end))) return true;
+      start = text.indexOf(open, end + close.length);
+    }
+    return false;
+  };
+}
+
+const SUBSTITUTION_TOKEN = /\$\(|[()]|\b(?:rm|wget|curl|nc|bash|sh)\b/gi;
+
+/** `$( … )` with a dangerous command inside, at any depth: `$(a $(b) (c) curl x)` counts, `$(a) (curl)` does not. */
+function dangerousSubstitution(text: string): boolean {
+  const open: { substitution: boolean; dangerous: boolean }[] = [];
+  for (const [token] of text.matchAll(SUBSTITUTION_TOKEN)) {
+    const innermost = open.at(-1);
+    if (token === '$(' || token === '(') {
+      open.push({ substitution: token === '$(', dangerous: false });
+    } else if (token !== ')') {
+      if (innermost) innermost.dangerous = true;
+    } else if (innermost?.dangerous) {
+      if (innermost.substitution) return true;
+      open.pop();
+      const outer = open.at(-1);
+      if (outer) outer.dangerous = true;
+    } else {
+      open.pop();
+    }
+  }
+  return false;
+}
+
+// --- Words several rules share --------------------------------------------------------------------------------------
+
+const ENV_WORD = /\benv\b/gi;
+const SECRET_NAME = /AUTH_PASS|API_KEY|SECRET|TOKEN/gi;
+const DOWNLOADER = /\b(?:curl|wget)\b/gi;
+const FETCHER = /\b(?:curl|wget|fetch|http\.get|requests\.get|axios)\b/gi;
+const INTERNAL_ADDRESS =
+  /169\.254\.169\.254|metadata\.google|100\.100\.100\.200|(?:\blocalhost|\b127(?:\.\d{1,3}){1,3}|\b0\.0\.0\.0|\[::(?:1|ffff:127\.\d{1,3}\.\d{1,3}\.\d{1,3})?\]):\d/gi;
+const TEMPLATE_NAME =
+  /\b(?:config|env|environ|process|os|system|exec|eval|import|require|popen|subprocess|constructor)\b|runtime|__(?:class|globals|builtins|import|init|mro|subclasses)__/i;
+
+// --- The rules ------------------------------------------------------------------------------------------------------
+// Small words between the parts ("all of the", "your") are allowed where the rule would be trivial to dodge without.
+
+const RULES: readonly Rule[] = [
+  {
+    rule: 'prompt-override',
+    category: 'prompt',
+    severity: 'critical',
+    description: 'Tells the agent to ignore, forget or override its instructions.',
+    hits: anyOf(
+      /\b(?:ignore|disregard|forget|override)\s+(?:(?:all|any|of|the|these|those)\s+){0,3}(?:(?:previous|prior|above|your|system)\s+){1,3}(?:instruction|rule|guideline|prompt|directive|constraint)s?\b/i,
+    ),
+  },
+  {
+    rule: 'prompt-new-identity',
+    category: 'prompt',
+    severity: 'critical',
+    description: 'Gives the agent a new or unrestricted identity.',
+    hits: anyOf(
+      /\byou\s+are\s+now\b/i,
+      /\bact\s+as\s+(?:if\s+you\s+(?:are|were)\s+)?(?:an?\s+)?(?:restricted|unrestricted|evil|jailbroken|different|new)\b/i,
+    ),
+  },
+  {
+    rule: 'prompt-safety-bypass',
+    category: 'prompt',
+    severity: 'critical',
+    description: 'Asks to switch off or get around safety, security or moderation.',
+    hits: anyOf(
+      /\b(?:bypass|disable|turn\s+off|deactivate|circumvent)\s+(?:(?:all|any|of|your)\s+){0,3}(?:safety|security|content|moderation|ethic(?:s|al)?)\b/i,
+      // "turn off the content cache" is daily work, so after "the" the thing switched off must be a guard.
+      /\b(?:bypass|disable|turn\s+off|deactivate|circumvent)\s+(?:all\s+)?(?:of\s+)?the\s+(?:safety|security|content|moderation|ethic(?:s|al)?)\s+(?:filter|check|guard|guardrail|rule|measure|restriction)s?\b/i,
+    ),
+  },
+  {
+    rule: 'prompt-hidden-instruction',
+    category: 'prompt',
+    severity: 'critical',
+    description: 'Carries a bracketed system, admin or hidden marker followed by text.',
+    hits: anyOf(
+      /\[\s*(?:SYSTEM|INST|HIDDEN|ADMIN|IMPORTANT)(?:[\s_-]+(?:OVERRIDE|MESSAGE|INSTRUCTION)S?)?\s*[\]:]\s*\S[\s\S]{9}/i,
+    ),
+  },
+  {
+    rule: 'prompt-delimiter-escape',
+    category: 'prompt',
+    severity: 'warning',
+    description: 'Contains role tags or markers that delimit a prompt.',
+    hits: anyOf(
+      /<[\s|/]*(?:system|user|assistant|human|ai|instructions?|context)[\s|]*>/i,
+      /```[ \t]*system\b/i,
+      /\|>\s*(?:system|admin)\b/i,
+    ),
+  },
+  {
+    rule: 'prompt-repeat-leak',
+    category: 'prompt',
+    severity: 'warning',
+    description: 'Asks the agent to show its own prompt or instructions.',
+    hits: anyOf(
+      /\b(?:repeat|recite|echo|output|print|reveal|show|display)\s+(?:(?:me|all|of|the|your)\s+){0,3}(?:system\s+)?(?:(?:prompt|instruction|rule|guideline)s?|initial\s+(?:message|prompt)s?)\b/i,
+    ),
+  },
+  {
+    rule: 'cmd-shell-metachar',
+    category: 'command',
+    severity: 'critical',
+    description: 'Chains or substitutes a shell command that downloads, deletes or interprets code.',
+    hits: anyOf(
+      /[;&|`$]\s*(?:\/(?:usr\/)?(?:local\/)?s?bin\/)?(?:rm|wget|curl|nc|ncat|bash|sh|python\d*|perl|ruby|php|node)\b/i,
+      dangerousSubstitution,
+    ),
+  },
+  {
+    rule: 'cmd-path-traversal',
+    category: 'command',
+    severity: 'critical',
+    description: 'Climbs two or more directories up in a path.',
+    hits: anyOf(/(?:\.\.[\\/]+){2}/),
+  },
+  {
+    rule: 'cmd-pipe-download',
+    category: 'command',
+    severity: 'critical',
+    description: 'Pipes a download into an interpreter.',
+    hits: inOrder(
+      DOWNLOADER,
+      /\|\s*(?:sudo\s+)?(?:\/(?:usr\/)?(?:local\/)?bin\/)?(?:bash|sh|zsh|python\d*|perl|ruby|node)\b/gi,
+    ),
+  },
+  {
+    rule: 'cmd-reverse-shell',
+    category: 'command',
+    severity: 'critical',
+    description: 'Opens a shell to another machine.',
+    hits: anyOf(
+      /\/dev\/tcp\//i,
+      /\bmkfifo\b/i,
+      // The flag may follow the host, but not in another command and not after a whole sentence.
+      /\b(?:nc|ncat)(?:\s+[^\s;|&]+){0,4}?\s+-(?:[a-z]*[elp]|-(?:exec|sh-exec|listen)\b)/i,
+      inOrder(/\b(?:ba)?sh\s+-i\b/gi, />&?\s*\/dev\//g),
+      inOrder(/\bpython/gi, /\bsocket\b/gi, /\b(?:connect|connect_ex|create_connection)\s*\(/gi),
+    ),
+  },
+  {
+    rule: 'cmd-env-access',
+    category: 'command',
+    severity: 'warning',
+    description: 'Reads environment variables or files that hold secrets.',
+    hits: anyOf(
+      /\bprintenv\b/i,
+      inOrder(ENV_WORD, SECRET_NAME),
+      inOrder(SECRET_NAME, ENV_WORD),
+      inOrder(/\bcat\b/gi, /\/proc\/[^\s/]+\/environ\b|(?<![\w.])\.env\b|\/etc\/(?:shadow|passwd)\b/gi),
+    ),
+  },
+  {
+    rule: 'cmd-ssrf',
+    category: 'command',
+    severity: 'critical',
+    description: 'Fetches from a cloud metadata or loopback address.',
+    hits: inOrder(FETCHER, INTERNAL_ADDRESS),
+  },
+  {
+    rule: 'cmd-template-injection',
+    category: 'command',
+    severity: 'warning',
+    description: 'Contains a template expression that reaches configuration or the runtime.',
+    hits: anyOf(
+      between('{{', '}}', TEMPLATE_NAME),
+      between('<%', '%>', TEMPLATE_NAME),
+      between('${', '}', TEMPLATE_NAME),
+    ),
+  },
+  {
+    rule: 'cmd-sql-injection',
+    category: 'command',
+    severity: 'critical',
+    description: 'Contains SQL that breaks out of a query.',
+    hits: anyOf(
+      /\bunion\s+(?:all\s+)?select\b/i,
+      /;\s*drop\s+table\b/i,
+      /['"][\s)]*\bor\b[\s(]*(?:true\s*(?:--|#)|['"]?(\w{1,32})['"]?\s*=\s*['"]?\1\b)/i,
+      /['"]\s*;\s*(?:delete|insert|update|alter)\b/i,
+    ),
+  },
+  {
+    rule: 'exfil-send-data',
+    category: 'exfiltration',
+    severity: 'critical',
+    description: 'Asks to send data, files or credentials somewhere.',
+    hits: anyOf(
+      /\b(?:send|post|upload|transmit|exfiltrate|forward)\s+(?:(?:all|of|the|your)\s+){0,3}(?:(?:api|access|secret|private|ssh)[\s_-]+)?(?:data|files|contents|secrets|keys|tokens|credentials|passwords|env)\s+(?:to|via|using|through)\b/i,
+    ),
+  },
+  {
+    rule: 'exfil-webhook',
+    category: 'exfiltration',
+    severity: 'warning',
+    description: 'Names a webhook or callback on another machine.',
+    hits: anyOf(
+      // The host must end after "localhost": localhost.example.com and localhost@example.com are other machines.
+      /\b(?:webhook|callback|postback)(?:[_-]?ur[il])?["']?\s*[:=]\s*["']?https?:\/\/(?!(?:localhost|127\.0\.0\.1)(?::\d+)?(?:[/?#\s"']|$))/i,
+    ),
+  },
+  {
+    rule: 'enc-base64-run',
+    category: 'encoding',
+    severity: 'warning',
+    description: 'Decodes base64 in a command or in code.',
+    hits: anyOf(
+      /\bbase64\s+(?:-d|--decode)\b/i,
+      /\b(?:atob|b64decode)\s*\(/i,
+      inOrder(/\bbuffer\.from\s*\(/gi, /,\s*["'`]base64/gi),
+    ),
+  },
+  {
+    rule: 'enc-heavy-hex',
+    category: 'encoding',
+    severity: 'info',
+    description: 'Contains a long run of escaped characters.',
+    hits: anyOf(/(?:\\x[0-9a-f]{2}){8}/i, /(?:\\u[0-9a-f]{4}){6}/i),
+  },
+];
+
+// --- The forms a text is screened in --------------------------------------------------------------------------------
+
+const INVISIBLE = /\p{Default_Ignorable_Code_Point}+/gu;
+/** Invisible doubles of ASCII: a message in them is unseen by people and read by models. */
+const TAG_CHARACTERS = /[\u{E0020}-\u{E007E}]/gu;
+/** Arabic phrases and Japanese words in one character grow up to 18-fold when normalised; no rule has their letters. */
+const LONG_LIGATURES = /[\uFDFA\uFDFB\u3300-\u3357]/g;
+
+/** What each ASCII character is imitated with. Escapes, because the point of these is that nobody sees the difference. */
+const LOOKALIKES: Readonly<Record<string, string>> = {
+  a: '\u0430\u03b1\u0251\u1d00',
+  b: '\u0432\u03b2\u0299',
+  c: '\u0441\u03f2\u1d04',
+  d: '\u0501\u0111\u1d05',
+  e: '\u0435\u03b5\u1d07',
+  f: '\ua730',
+  g: '\u0261\u0262\u0581',
+  h: '\u04bb\u043d\u029c\u0570',
+  i: '\u0456\u03b9\u0131\u026a\u0269\u04cf',
+  j: '\u0458\u03f3\u1d0a',
+  k: '\u043a\u03ba\u1d0b',
+  l: '\u029f\u0142',
+  m: '\u043c\u1d0d',
+  n: '\u0274\u03b7\u0578\u043f',
+  o: '\u043e\u03bf\u1d0f\u00f8\u0585',
+  p: '\u0440\u03c1\u1d18',
+  q: '\u051b',
+  r: '\u0433\u0280',
+  s: '\u0455\ua731',
+  t: '\u0442\u03c4\u1d1b',
+  u: '\u03c5\u1d1c\u057d',
+  v: '\u03bd\u0475\u1d20',
+  w: '\u051d\u1d21\u03c9',
+  x: '\u0445\u03c7',
+  y: '\u0443\u03b3\u028f',
+  z: '\u1d22',
+  A: '\u0410\u0391',
+  B: '\u0412\u0392',
+  C: '\u0421\u03f9',
+  D: '\u0110',
+  E: '\u0415\u0395',
+  H: '\u041d\u0397',
+  I: '\u0406\u0399\u04c0',
+  J: '\u0408',
+  K: '\u041a\u039a',
+  L: '\u0141',
+  M: '\u041c\u039c',
+  N: '\u039d',
+  O: '\u041e\u039f\u00d8',
+  P: '\u0420\u03a1',
+  S: '\u0405',
+  T: '\u0422\u03a4',
+  X: '\u0425\u03a7',
+  Y: '\u03a5\u0423\u04ae',
+  Z: '\u0396',
+  "'": '\u2018\u2019\u201b\u2032',
+  '"': '\u201c\u201d\u2033',
+  '-': '\u2010\u2012\u2013\u2014\u2212',
+  '/': '\u2044\u2215',
+  '|': '\u01c0\u2223\u2502',
+  ':': '\u2236\ua789',
+  '<': '\u2039\u27e8',
+  '>': '\u203a\u27e9',
+};
+const ASCII_OF = new Map(Object.entries(LOOKALIKES).flatMap(([ascii, like]) => [...like].map((c) => [c, ascii])));
+const LOOKALIKE = new RegExp(`[${[...ASCII_OF.keys()].join('')}]`, 'g');
+
+/**
+ * Plain letters: compatibility forms resolved, marks and invisible characters gone, look-alikes as ASCII. NFKD rather
+ * than NFKC, because it sets accents apart so that they can go too: struck-out or accented letters read the same.
+ */
+function plain(text: string, invisible = ''): string {
+  return text
+    .replace(INVISIBLE, invisible)
+    .replace(LONG_LIGATURES, '')
+    .normalize('NFKD')
+    .replace(/\p{Mark}+/gu, '')
+    .replace(LOOKALIKE, (character) => ASCII_OF.get(character) ?? character);
+}
+
+/** Words the critical rules turn on, long enough not to turn up in ROT13 of ordinary text. */
+const DANGER_WORDS = (
+  'ignore disregard forget override previous instructions guidelines prompt system unrestricted jailbroken bypass ' +
+  'disable safety security moderation curl wget bash python mkfifo ncat union select upload transmit exfiltrate ' +
+  'forward secrets tokens credentials passwords'
+).split(' ');
+
+function rot13(text: string): string {
+  return text.replace(/[a-z]/gi, (letter) => {
+    const base = letter <= 'Z' ? 65 : 97;
+    return String.fromCharCode(((letter.charCodeAt(0) - base + 13) % 26) + base);
+  });
+}
+
+function revealsDanger(decoded: string, original: string): boolean {
+  const [after, before] = [decoded.toLowerCase(), original.toLowerCase()];
+  return DANGER_WORDS.some((word) => after.includes(word) && !before.includes(word));
+}
+
+/** Buffer and not decodeURIComponent: that one throws on the first malformed byte and would leave all unscreened. */
+function percentDecoded(text: string): string {
+  return text.replace(/(?:%[0-9a-f]{2})+/gi, (bytes) => Buffer.from(bytes.replaceAll('%', ''), 'hex').toString('utf8'));
+}
+
+const BASE64_RUN = /[A-Za-z0-9+/_-]{24,}/g;
+const MAX_BASE64_RUNS = 5;
+const UNPRINTABLE = /[^\P{Control}\t\n\r]|\uFFFD/u;
+
+/** The first runs that decode to text. Hashes and ids do not, so they cannot use the five places up. */
+function base64Decoded(text: string): string[] {
+  const found: string[] = [];
+  for (const [run] of text.matchAll(BASE64_RUN)) {
+    const decoded = Buffer.from(run, 'base64').toString('utf8');
+    if (UNPRINTABLE.test(decoded)) continue;
+    found.push(decoded);
+    if (found.length === MAX_BASE64_RUNS) break;
+  }
+  return found;
+}
+
+/** The text itself first, then each other form that differs from it. */
+function formsOf(text: string): Set<string> {
+  const normal = plain(text);
+  const forms = new Set([text, normal]);
+  // Invisible characters hide words by splitting them (removed above) and by standing in for the spaces.
+  if (text.search(INVISIBLE) >= 0) {
+    const tags = text.match(TAG_CHARACTERS) ?? [];
+    forms.add(plain(text, ' '));
+    forms.add(tags.map((tag) => String.fromCharCode((tag.codePointAt(0) ?? 0) - 0xe0000)).join(''));
+  }
+
+  const rotated = rot13(normal);
+  if (revealsDanger(rotated, normal)) forms.add(rotated);
+
+  // Form encoding writes a space as "+"; servers decode twice often enough that attackers encode twice.
+  const once = percentDecoded(normal.replaceAll('+', ' '));
+  const twice = percentDecoded(once);
+  if (once !== normal) forms.add(plain(once));
+  if (twice !== once) forms.add(plain(twice));
+
+  for (const hidden of base64Decoded(normal)) forms.add(plain(hidden));
+  return forms;
+}
+
+/** What the rules find in the first 50,000 characters, at most once per rule, in the order of the table. Never throws. */
+export function screenText(text: string): Finding[] {
+  const forms = [...formsOf(text.slice(0, SCREENED_LENGTH))];
+  return RULES.filter(({ hits }) => forms.some(hits)).map(({ hits: _, ...finding }) => finding);
+}
+
+/** The findings that make the caller refuse the text; empty when it may pass. */
+export function criticalFindings(text: string): Finding[] {
+  return screenText(text).filter(({ severity }) => severity === 'critical');
+}

@@ -1,0 +1,266 @@
+/**
+ * The lock on a data directory: at most one process at a time, released by the kernel when its holder dies.
+ *
+ * Two processes on one PGlite directory lose rows, and Node has no `flock`. What the kernel does give back at once when
+ * a process dies, however it dies, is a listening Unix socket: a connection to it is refused from then on. It asks for
+ * no process id, so it is also right in containers where every process is number 1, and it is answered by the kernel,
+ * so a holder that is busy or stopped still counts as alive.
+ *
+ * What is left is the race of two starters that both find a dead holder. Removing the dead one's files and then taking
+ * their name could remove the files of a rival who did the same a moment earlier. So nothing is taken over; locks have
+ * generations:
+ *
+ * - `<run>/lock.<n>/` holds `sock` and `owner.json`. The holder is the one whose generation is the highest.
+ * - A starter looks at the highest lock. Alive: refused. Dead: it prepares a directory with its own listening socket and
+ *   its own `owner.json`, and renames it to `lock.<n+1>`. A directory is never renamed over one that has something in it,
+ *   so of all starters one succeeds, and what appears is complete from the first moment. The others look again.
+ * - The winner looks once more. It holds the lock only if its generation is the highest; a starter that slept since it
+ *   looked may have won a number that was used and swept long ago.
+ * - Only then it sweeps lower generations and what dead starters left. The highest generation is never removed, not even
+ *   on release, so the highest number never falls and no number can be held twice.
+ *
+ * Not covered: two machines on one network file system, since a socket's listener is known to its own kernel only.
+ */
+import { randomBytes } from 'node:crypto';
+import { access, chmod, mkdir, mkdtemp, readdir, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { connect, createServer, type Server } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+
+/** What the holder says about itself; written before it holds the lock, never changed. */
+export interface LockOwner {
+  readonly pid: number;
+  /** ISO 8601, the holder's clock. */
+  readonly startedAt: string;
+  readonly token: string;
+  /** Directory of the sockets that the holder serves, absolute. */
+  readonly socketDir: string;
+}
+
+export interface DirectoryLock {
+  readonly owner: LockOwner;
+  /** Earlier holders that died or released, newest first: what they left outside the directory may be removed. */
+  readonly predecessors: readonly LockOwner[];
+  /** Idempotent. */
+  release(): Promise<void>;
+}
+
+/** The directory is in use by a living process. */
+export class DirectoryLockedError extends Error {
+  readonly code = 'DIRECTORY_LOCKED';
+  readonly directory: string;
+  readonly pid: number | undefined;
+  constructor(directory: string, pid: number | undefined) {
+    super(
+      `data directory ${directory} is in use by process ${pid ?? '(unknown)'}` +
+        `${pid === process.pid ? ', this one' : ''}. ` +
+        'Stop that process first, or start with another data directory; two processes on one directory would lose data.',
+    );
+    this.name = 'DirectoryLockedError';
+    this.directory = directory;
+    this.pid = pid;
+  }
+}
+
+/** Longest path of a Unix socket in bytes: 107 on Linux, 103 on macOS and the BSDs. */
+const SOCKET_PATH_BYTES = 103;
+/** Prefix of every directory made below the system's temporary directory. */
+export const TEMPORARY_PREFIX = 'signalbox-';
+/** Each round is lost to another starter that won, so more rounds than starters at once are not needed. */
+const ROUNDS = 1000;
+
+export const socketPathFits = (path: string): boolean => Buffer.byteLength(path) <= SOCKET_PATH_BYTES;
+
+/** Where lock and sockets of a data directory are. */
+export const runDirectory = (dataDir: string): string => join(dataDir, 'run');
+
+/**
+ * Takes the lock of `dataDir`.
+ * @throws DirectoryLockedError when a living process holds it
+ */
+export async function lockDirectory(dataDir: string, socketDir: string): Promise<DirectoryLock> {
+  const run = runDirectory(dataDir);
+  await mkdir(run, { recursive: true, mode: 0o700 });
+  // It may have come out of a backup with another mode, and it guards the sockets in it.
+  await chmod(run, 0o700);
+  const token = randomBytes(8).toString('hex');
+  const owner: LockOwner = { pid: process.pid, startedAt: new Date().toISOString(), token, socketDir };
+  for (let round = 0; round < ROUNDS; round++) {
+    const highest = (await generations(run))[0] ?? 0;
+    if (highest > 0 && (await isAlive(join(run, `lock.${highest}`)))) {
+      throw new DirectoryLockedError(dataDir, (await readOwner(join(run, `lock.${highest}`)))?.pid);
+    }
+    const listener = await enter(run, owner, highest + 1);
+    if (listener === undefined) continue;
+    if ((await holds(run, highest + 1)) === false) {
+      await close(listener);
+      continue;
+    }
+    const predecessors = await sweep(run, highest + 1);
+    let released: Promise<void> | undefined;
+    return {
+      owner,
+      predecessors,
+      release: () => {
+        released ??= close(listener);
+        return released;
+      },
+    };
+  }
+  throw new Error(`data directory ${dataDir}: the lock changed hands ${ROUNDS} times while waiting; start again`);
+}
+
+/** The living holder of the lock of `dataDir`, or undefined when nobody holds it. */
+export async function lockHolder(dataDir: string): Promise<LockOwner | undefined> {
+  const run = runDirectory(dataDir);
+  const highest = (await generations(run))[0];
+  if (highest === undefined) return undefined;
+  const lock = join(run, `lock.${highest}`);
+  return (await isAlive(lock)) ? readOwner(lock) : undefined;
+}
+
+/** A listener in a directory of its own, renamed to the generation's name; undefined when a rival was first. */
+async function enter(run: string, owner: LockOwner, generation: number): Promise<Server | undefined> {
+  const starter = join(run, `starter-${owner.token}`);
+  await rm(starter, { recursive: true, force: true });
+  await mkdir(starter, { mode: 0o700 });
+  await writeFile(join(starter, 'owner.json'), JSON.stringify(owner), { mode: 0o600 });
+  const listener = await withShortPath(starter, (path) => listen(join(path, 'sock')));
+  try {
+    await rename(starter, join(run, `lock.${generation}`));
+    return listener;
+  } catch (error) {
+    await close(listener);
+    await rm(starter, { recursive: true, force: true });
+    // ENOENT: the rival has already swept this starter's directory.
+    if (hasCode(error, 'ENOTEMPTY', 'EEXIST', 'ENOENT')) return undefined;
+    throw error;
+  }
+}
+
+/**
+ * Whether the generation just won is the highest and complete. A rival that swept while this starter slept may have
+ * taken its socket away; it has died since, or this generation would not have been free, so nobody does it from now on.
+ */
+async function holds(run: string, generation: number): Promise<boolean> {
+  if ((await generations(run))[0] !== generation) return false;
+  try {
+    await access(join(run, `lock.${generation}`, 'sock'));
+    return true;
+  } catch (error) {
+    if (hasCode(error, 'ENOENT')) return false;
+    throw error;
+  }
+}
+
+/** Removes lower generations and abandoned starters; returns the owners of the former, newest first. */
+async function sweep(run: string, generation: number): Promise<LockOwner[]> {
+  const owners: LockOwner[] = [];
+  for (const lower of await generations(run)) {
+    if (lower >= generation) continue;
+    const path = join(run, `lock.${lower}`);
+    const owner = await readOwner(path);
+    if (owner !== undefined) owners.push(owner);
+    await rm(path, { recursive: true, force: true });
+  }
+  for (const name of await readdir(run)) {
+    if (name.startsWith('starter-')) await rm(join(run, name), { recursive: true, force: true });
+  }
+  return owners;
+}
+
+/** Generations present, highest first. */
+async function generations(run: string): Promise<number[]> {
+  let names: string[];
+  try {
+    names = await readdir(run);
+  } catch (error) {
+    if (hasCode(error, 'ENOENT')) return [];
+    throw error;
+  }
+  return names
+    .map((name) => /^lock\.([1-9][0-9]*)$/.exec(name)?.[1])
+    .filter((number) => number !== undefined)
+    .map(Number)
+    .sort((a, b) => b - a);
+}
+
+/** Undefined when another starter has swept the lock, or the machine lost power before the file reached the disk. */
+async function readOwner(lock: string): Promise<LockOwner | undefined> {
+  try {
+    return JSON.parse(await readFile(join(lock, 'owner.json'), 'utf8')) as LockOwner;
+  } catch (error) {
+    if (error instanceof SyntaxError || hasCode(error, 'ENOENT', 'ENOTDIR')) return undefined;
+    throw error;
+  }
+}
+
+/** Whether a process listens on the lock's socket. Refused and absent mean no; any other answer is not taken for a no. */
+function isAlive(lock: string): Promise<boolean> {
+  return withShortPath(lock, (path) => canConnect(join(path, 'sock')));
+}
+
+/** Whether something listens on this Unix socket. */
+export function canConnect(path: string): Promise<boolean> {
+  return new Promise((resolve, reject) => {
+    const socket = connect(path);
+    socket.once('connect', () => {
+      socket.destroy();
+      resolve(true);
+    });
+    socket.once('error', (error) => {
+      socket.destroy();
+      if (hasCode(error, 'ECONNREFUSED', 'ENOENT')) resolve(false);
+      // The queue of connections not yet accepted is full, so there is a listener.
+      else if (hasCode(error, 'EAGAIN')) resolve(true);
+      else reject(error);
+    });
+  });
+}
+
+async function listen(path: string): Promise<Server> {
+  // The kernel answers for the holder; whoever got through knows all it wanted.
+  const server = createServer((socket) => socket.destroy());
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', (error) =>
+      reject(
+        new Error(
+          `cannot make a Unix socket at ${path} (${error.message}); the data directory must be on a local file system that has them`,
+          { cause: error },
+        ),
+      ),
+    );
+    server.listen(path, resolve);
+  });
+  server.unref();
+  return server;
+}
+
+function close(server: Server): Promise<void> {
+  return new Promise((resolve) => {
+    server.close(() => resolve());
+  });
+}
+
+/**
+ * Runs `use` with a path of `directory` short enough for the name of a Unix socket: the limit is on the name that is
+ * handed over, not on where it leads, so a symbolic link below the temporary directory shortens any path.
+ */
+async function withShortPath<T>(directory: string, use: (path: string) => Promise<T>): Promise<T> {
+  if (socketPathFits(join(directory, 'sock'))) return use(directory);
+  const temporary = await mkdtemp(join(tmpdir(), TEMPORARY_PREFIX));
+  try {
+    const link = join(temporary, 'd');
+    await symlink(resolve(directory), link);
+    if (!socketPathFits(join(link, 'sock'))) {
+      throw new Error(`the temporary directory ${tmpdir()} has too long a name for a Unix socket; set TMPDIR`);
+    }
+    return await use(link);
+  } finally {
+    await rm(temporary, { recursive: true, force: true });
+  }
+}
+
+function hasCode(error: unknown, ...codes: string[]): boolean {
+  return error instanceof Error && 'code' in error && typeof error.code === 'string' && codes.includes(error.code);
+}

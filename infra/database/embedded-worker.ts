@@ -1,0 +1,408 @@
+/**
+ * The worker thread that runs PGlite: makes it durable, serves it on a Unix socket, keeps its log and tables small, and
+ * ends at once when the engine can no longer be trusted.
+ *
+ * Durability. PGlite as shipped never asks the disk to keep anything: it starts with `-F` (no fsync), its Node file
+ * system has no fsync operation, its `fdatasync`, PostgreSQL's default on Linux, does nothing, and its rename removes
+ * the target before it moves the file. Here it starts without `-F`, with `wal_sync_method=fsync`, with an fsync
+ * operation that reaches the disk (directories included), and with a rename that replaces. initdb runs in a directory
+ * that gets its final name only after every file and directory in it was synced, so a crash in it leaves nothing behind.
+ *
+ * Trust. PGlite's JavaScript swallows every exception of the engine, even an abort after a failed write of the log, and
+ * goes on with what is left in memory. Any exception but the one that PostgreSQL uses for ordinary errors, any abort
+ * and any failed fsync therefore end this thread before another statement runs; the next start recovers from the log.
+ *
+ * Timers. In PGlite a PostgreSQL timer can only fire between statements, where it hits whoever is next:
+ * `SET idle_in_transaction_session_timeout` by any client shut the engine down. Timers are disconnected, so
+ * `statement_timeout` and its relatives have no effect.
+ */
+import {
+  closeSync,
+  existsSync,
+  fdatasyncSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+} from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { parentPort, workerData } from 'node:worker_threads';
+import { PGlite, type PGliteOptions } from '@electric-sql/pglite';
+import { NodeFS } from '@electric-sql/pglite/nodefs';
+import { createSession, type Engine, type Session, startupMessage } from './embedded-session.ts';
+
+export interface WorkerOptions {
+  /** Data directory of PostgreSQL; made when it does not exist. */
+  readonly directory: string;
+  /** The Unix socket; nothing is there yet. */
+  readonly socketPath: string;
+  readonly maxConnections: number;
+  readonly idleInTransactionMs: number;
+  /** How long `close` lets transactions finish, milliseconds. */
+  readonly drainMs: number;
+}
+
+export type FromWorker =
+  | { readonly kind: 'log'; readonly level: 'info' | 'warn' | 'error'; readonly message: string }
+  /** There was no database; there is one now, and this thread ends. */
+  | { readonly kind: 'created' }
+  | { readonly kind: 'ready' }
+  | { readonly kind: 'failed'; readonly message: string };
+
+export type ToWorker = { readonly kind: 'close' };
+
+/** WAL written since the last checkpoint that makes one due, bytes. More means longer pauses and a slower recovery. */
+const CHECKPOINT_WAL_BYTES = 64 * 1024 * 1024;
+/** A checkpoint is due after this time if anything was written, milliseconds. */
+const CHECKPOINT_MS = 5 * 60_000;
+const LOOK_MS = 1000;
+/** How often tables are looked through for dead rows and stale statistics, milliseconds. */
+const VACUUM_LOOK_MS = 60_000;
+/** Maintenance of a table waits for a pause of this length, milliseconds … */
+const VACUUM_IDLE_MS = 200;
+/** … but not longer than this. */
+const VACUUM_PATIENCE_MS = 5 * 60_000;
+
+const parent = parentPort;
+if (parent === null) throw new Error('embedded-worker.ts runs in a worker thread only');
+const options = workerData as WorkerOptions;
+const tell = (message: FromWorker): void => parent.postMessage(message);
+
+/** Ends this thread, and with it the engine, before it can acknowledge anything more. */
+function fail(reason: string): never {
+  tell({ kind: 'failed', message: reason });
+  process.exit(1);
+}
+
+/* ---- the engine ---- */
+
+interface FileNode {
+  name: string;
+  readonly mode: number;
+}
+/** The part of Emscripten's file system that is used here. */
+interface EmscriptenFiles {
+  lookupNode(directory: FileNode, name: string): FileNode;
+  destroyNode(node: FileNode): void;
+  readonly filesystems: {
+    readonly NODEFS: {
+      realPath(node: FileNode): string;
+      tryFSOperation<T>(operation: () => T): T;
+      readonly stream_ops: { fsync?: (stream: { readonly nfd: number; readonly node: FileNode }) => number };
+      readonly node_ops: { rename: (node: FileNode, directory: FileNode, name: string) => void };
+    };
+  };
+}
+
+const MODE_TYPE = 0o170000;
+const MODE_DIRECTORY = 0o040000;
+/** How PGlite reports that PostgreSQL has jumped to its error handler. */
+const ORDINARY_ERROR = 100;
+
+function makeDurable(files: EmscriptenFiles): void {
+  const nodefs = files.filesystems.NODEFS;
+  nodefs.stream_ops.fsync = (stream) => {
+    try {
+      // A directory's new entry is not data of the directory, so fdatasync may leave it out.
+      if ((stream.node.mode & MODE_TYPE) === MODE_DIRECTORY) fsyncSync(stream.nfd);
+      else fdatasyncSync(stream.nfd);
+      return 0;
+    } catch (error) {
+      // What the kernel could not write is dropped and never reported again: nothing may be acknowledged after this.
+      fail(`fsync failed: ${String(error)}`);
+    }
+  };
+  nodefs.node_ops.rename = (node, directory, name) => {
+    let replaced: FileNode | undefined;
+    try {
+      replaced = files.lookupNode(directory, name);
+    } catch {
+      // Nothing has this name, the usual case.
+      replaced = undefined;
+    }
+    nodefs.tryFSOperation(() => renameSync(nodefs.realPath(node), join(nodefs.realPath(directory), name)));
+    if (replaced !== undefined) files.destroyNode(replaced);
+    node.name = name;
+  };
+}
+
+type Imports = { readonly env: Record<string, unknown> };
+type ModuleOptions = Parameters<NodeFS['init']>[1];
+
+class DurableNodeFS extends NodeFS {
+  override async init(pglite: PGlite, given: ModuleOptions): Promise<{ emscriptenOpts: ModuleOptions }> {
+    const { emscriptenOpts } = await super.init(pglite, given);
+    const { instantiateWasm } = emscriptenOpts;
+    return {
+      emscriptenOpts: {
+        ...emscriptenOpts,
+        onAbort: (what: unknown) => fail(`the database engine aborted: ${String(what)}`),
+        preRun: [...(emscriptenOpts.preRun ?? []), (module) => makeDurable(module.FS as unknown as EmscriptenFiles)],
+        ...(instantiateWasm && {
+          instantiateWasm: (imports: Imports, done: unknown) => {
+            imports.env._setitimer_js = () => 0;
+            return instantiateWasm(imports, done);
+          },
+        }),
+      },
+    };
+  }
+}
+
+let lastWords = '';
+
+async function openEngine(directory: string): Promise<PGlite> {
+  const settings = {
+    // fdatasync, the default, does nothing in PGlite.
+    wal_sync_method: 'fsync',
+    // Errors go to the client that made them; the log would only repeat their data.
+    log_min_messages: 'log',
+    log_line_prefix: '',
+    // Segments kept for reuse, at least; the rest of the default would only fill the disk.
+    min_wal_size: '32MB',
+  };
+  const given: PGliteOptions = {
+    fs: new DurableNodeFS(directory),
+    relaxedDurability: false,
+    startParams: [
+      ...PGlite.defaultStartParams.filter((parameter) => parameter !== '-F'),
+      ...Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]),
+    ],
+    onStderr: (line) => {
+      if (/^(PANIC|FATAL|WARNING): /.test(line)) {
+        lastWords = line;
+        tell({ kind: 'log', level: 'warn', message: line });
+      } else if (/automatic recovery|redo (starts|done)/.test(line)) {
+        tell({ kind: 'log', level: 'info', message: line });
+      }
+      return false;
+    },
+  };
+  return PGlite.create(given);
+}
+
+/** Makes every exception but PostgreSQL's own the end of the thread. */
+function distrust(pglite: PGlite): void {
+  const module = pglite.Module;
+  for (const entry of ['_PostgresMainLoopOnce', '_PostgresMainLongJmp'] as const) {
+    const original = module[entry];
+    module[entry] = () => {
+      try {
+        original();
+      } catch (error) {
+        const ordinary =
+          typeof error === 'object' && error !== null && 'status' in error && error.status === ORDINARY_ERROR;
+        if (!ordinary) fail(`the database engine broke: ${String(error)} ${lastWords}`);
+        throw error;
+      }
+    };
+  }
+}
+
+function engineOf(pglite: PGlite): Engine {
+  return {
+    run(messages, receive) {
+      // Synchronous up to its end, since there is nothing to wait for without `syncToFs`.
+      pglite.execProtocolRawStream(messages, { syncToFs: false, onRawData: receive }).catch((error: unknown) => {
+        fail(`the database engine broke: ${String(error)} ${lastWords}`);
+      });
+    },
+    inTransaction: () => pglite.isInTransaction(),
+  };
+}
+
+/* ---- the files ---- */
+
+/** initdb in `<directory>.new`; only what is complete and on the disk gets the final name. */
+async function createCluster(directory: string): Promise<void> {
+  const unfinished = `${directory}.new`;
+  rmSync(unfinished, { recursive: true, force: true });
+  mkdirSync(unfinished, { mode: 0o700 });
+  const pglite = await openEngine(unfinished);
+  // Nobody can connect to the templates here, so nothing could ever freeze their rows, and the oldest database decides
+  // when transaction ids run out.
+  await pglite.exec(`UPDATE pg_database SET datistemplate = false WHERE datname LIKE 'template_'`);
+  await pglite.exec('DROP DATABASE template0');
+  await pglite.exec('DROP DATABASE template1');
+  await pglite.exec('VACUUM');
+  await pglite.close();
+  syncTree(unfinished);
+  renameSync(unfinished, directory);
+  syncEntry(join(directory, '..'), true);
+}
+
+function syncTree(directory: string): void {
+  for (const entry of readdirSync(directory, { withFileTypes: true })) {
+    const path = join(directory, entry.name);
+    if (entry.isDirectory()) syncTree(path);
+    else if (entry.isFile()) syncEntry(path, false);
+  }
+  syncEntry(directory, true);
+}
+
+function syncEntry(path: string, isDirectory: boolean): void {
+  const descriptor = openSync(path, isDirectory ? 'r' : 'r+');
+  try {
+    fsyncSync(descriptor);
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+/* ---- maintenance ---- */
+
+interface Maintenance {
+  stop(): void;
+}
+
+/**
+ * Nothing in PGlite does this by itself: without checkpoints the log grows for ever, without vacuum tables do, and after
+ * two thousand million transactions PostgreSQL would refuse to write.
+ */
+function maintain(pglite: PGlite, session: Session): Maintenance {
+  let checkpointAt = performance.now();
+  let checkpointLsn = '';
+  let batchesSeen = -1;
+  let vacuumLookAt = performance.now();
+  let vacuumBatches = 0;
+  let dueSince = 0;
+  const due: string[] = [];
+  let running = false;
+
+  async function look(): Promise<void> {
+    const now = performance.now();
+    if (session.batches() !== batchesSeen) {
+      batchesSeen = session.batches();
+      const wal = await session.exclusive(() => walSince(pglite, checkpointLsn));
+      if (checkpointLsn === '') checkpointLsn = wal.lsn;
+      else if (wal.bytes >= CHECKPOINT_WAL_BYTES || (wal.bytes > 0 && now - checkpointAt >= CHECKPOINT_MS)) {
+        await session.exclusive(async () => {
+          await pglite.exec('CHECKPOINT');
+          checkpointLsn = (await walSince(pglite, '')).lsn;
+        });
+        checkpointAt = performance.now();
+      }
+    }
+    if (due.length === 0 && now - vacuumLookAt >= VACUUM_LOOK_MS && session.batches() !== vacuumBatches) {
+      vacuumLookAt = now;
+      vacuumBatches = session.batches();
+      due.push(...(await session.exclusive(() => tablesDue(pglite))));
+      dueSince = now;
+    }
+    if (due.length > 0 && (session.idleMs() >= VACUUM_IDLE_MS || now - dueSince >= VACUUM_PATIENCE_MS)) {
+      const statement = due.shift();
+      if (statement !== undefined) await session.exclusive(() => attempt(pglite, statement));
+    }
+  }
+
+  const timer = setInterval(() => {
+    if (running) return;
+    running = true;
+    look()
+      .catch((error: unknown) => tell({ kind: 'log', level: 'error', message: `maintenance failed: ${String(error)}` }))
+      .finally(() => {
+        running = false;
+      });
+  }, LOOK_MS);
+  timer.unref();
+  return { stop: () => clearInterval(timer) };
+}
+
+async function walSince(pglite: PGlite, lsn: string): Promise<{ lsn: string; bytes: number }> {
+  const { rows } = await pglite.query<{ lsn: string; bytes: number }>(
+    `SELECT pg_current_wal_insert_lsn()::text AS lsn,
+            pg_wal_lsn_diff(pg_current_wal_insert_lsn(), coalesce(nullif($1, '')::pg_lsn, pg_current_wal_insert_lsn()))::float8 AS bytes`,
+    [lsn],
+  );
+  return rows[0] ?? { lsn, bytes: 0 };
+}
+
+/**
+ * Statements for the tables that autovacuum would take, by its own rule (a fifth dead or inserted, a tenth changed), one
+ * statement per table and kind so that each pause is short. VACUUM visits only pages that changed, ANALYZE a sample.
+ */
+async function tablesDue(pglite: PGlite): Promise<string[]> {
+  await pglite.exec('SELECT pg_stat_force_next_flush()');
+  const { rows } = await pglite.query<{ name: string; vacuum: boolean; analyze: boolean }>(
+    `SELECT quote_ident(n.nspname) || '.' || quote_ident(c.relname) AS name,
+            coalesce(s.n_dead_tup > 50 + 0.2 * greatest(c.reltuples, 0)
+                  OR s.n_ins_since_vacuum > 1000 + 0.2 * greatest(c.reltuples, 0), false)
+              OR age(c.relfrozenxid) > 200000000 AS vacuum,
+            coalesce(s.n_mod_since_analyze > 50 + 0.1 * greatest(c.reltuples, 0), false) AND n.nspname <> 'pg_toast' AS analyze
+       FROM pg_class c
+       JOIN pg_namespace n ON n.oid = c.relnamespace
+       LEFT JOIN pg_stat_all_tables s ON s.relid = c.oid
+      WHERE c.relkind IN ('r', 'm', 't') AND c.relpersistence <> 't'
+      ORDER BY c.relpages`,
+  );
+  return rows.flatMap(({ name, vacuum, analyze }) => [
+    ...(vacuum ? [`VACUUM (TRUNCATE false) ${name}`] : []),
+    ...(analyze ? [`ANALYZE ${name}`] : []),
+  ]);
+}
+
+async function attempt(pglite: PGlite, statement: string): Promise<void> {
+  const begin = performance.now();
+  try {
+    await pglite.exec(statement);
+  } catch (error) {
+    // The table may be gone by now.
+    tell({ kind: 'log', level: 'warn', message: `${statement}: ${String(error)}` });
+  }
+  const ms = Math.round(performance.now() - begin);
+  if (ms > 250)
+    tell({ kind: 'log', level: 'info', message: `${statement} took ${ms} ms, during which nobody was served` });
+}
+
+/* ---- start to end ---- */
+
+async function serve(): Promise<void> {
+  if (!existsSync(options.directory)) {
+    await createCluster(options.directory);
+    // initdb leaves some 200 MB behind, which go back to the system with its thread.
+    tell({ kind: 'created' });
+    process.exit(0);
+  }
+  if (!existsSync(join(options.directory, 'PG_VERSION'))) {
+    throw new Error(`${options.directory} exists and is not a database; move it away or choose another data directory`);
+  }
+  const pglite = await openEngine(options.directory);
+  distrust(pglite);
+  const engine = engineOf(pglite);
+  const greeting: Buffer[] = [];
+  engine.run(startupMessage({ user: 'postgres', database: 'postgres' }), (part) => greeting.push(Buffer.from(part)));
+  const session = createSession(engine, {
+    greeting: Buffer.concat(greeting),
+    maxConnections: options.maxConnections,
+    idleInTransactionMs: options.idleInTransactionMs,
+    warn: (message) => tell({ kind: 'log', level: 'warn', message }),
+  });
+  const server = createServer((socket) => session.accept(socket));
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(options.socketPath, resolve);
+  });
+  const maintenance = maintain(pglite, session);
+
+  parent?.on('message', (_message: ToWorker) => {
+    const close = async (): Promise<void> => {
+      server.close();
+      maintenance.stop();
+      await session.drain(options.drainMs);
+      await session.exclusive(async () => {
+        await pglite.exec('CHECKPOINT');
+        await pglite.close();
+      });
+      process.exit(0);
+    };
+    close().catch((error: unknown) => fail(`closing failed: ${String(error)}`));
+  });
+  tell({ kind: 'ready' });
+}
+
+serve().catch((error: unknown) =>
+  fail(`${error instanceof Error ? error.message : String(error)} ${lastWords}`.trim()),
+);
