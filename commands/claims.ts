@@ -1,0 +1,105 @@
+/**
+ * Unique names under concurrent writers of several processes.
+ *
+ * A name is a stream of its own; whoever appends its claim to it first has the name. The owner's stream changes after
+ * that, in an append of its own, because no append spans two streams. A claim is void when its owner does not hold
+ * the name: at once when the owner never can (deleted), and after `ABANDONED_AFTER_MS` when the owner may have died
+ * between the two appends. Before such a claim is taken over, `nameClaimVoided` is appended to the old owner's
+ * stream: if the old owner is merely slow, its second append conflicts with that and starts over.
+ */
+import { conflict } from '../shared/errors.ts';
+import { nameClaimed, nameClaimVoided, nameReleased } from '../shared/events/names.ts';
+import type { CommandContext, Commands, Decider } from './handler.ts';
+
+/** Longer than any request lives, milliseconds. */
+export const ABANDONED_AFTER_MS = 30_000;
+
+interface NameState {
+  /** Stream of the owner. */
+  readonly owner: string | undefined;
+  readonly claimedAt: number;
+}
+
+export const nameDecider: Decider<NameState> = {
+  kind: 'name',
+  initial: { owner: undefined, claimedAt: 0 },
+  evolve(state, event) {
+    if (event.type === nameClaimed.type) return { owner: String(event.data.owner), claimedAt: event.at };
+    if (event.type === nameReleased.type) return { owner: undefined, claimedAt: 0 };
+    return state;
+  },
+};
+
+/** A kind of unique name: agent names, user names, session keys. */
+export interface NameKind<OwnerState> {
+  /** Part of the stream name: `agent_name`. */
+  readonly kind: string;
+  readonly owner: Decider<OwnerState>;
+  /** `yes`: the owner has this name; `never`: it never will (again); `not yet`: it may be about to. */
+  holds(state: OwnerState, name: string): 'yes' | 'never' | 'not yet';
+  /** The 409 message. */
+  taken(name: string): string;
+}
+
+const streamOf = (kind: string, scope: string | number, name: string) => `${kind}-${scope}-${encodeURIComponent(name)}`;
+
+/**
+ * Claims `name` for the owner of stream `owner`. Claiming what one has already is fine.
+ *
+ * @param scope within which the name is unique: a workspace id, or `all`
+ * @throws AppError 409 when somebody else has it
+ */
+export async function claimName<OwnerState>(
+  commands: Commands,
+  context: CommandContext,
+  kind: NameKind<OwnerState>,
+  scope: string | number,
+  name: string,
+  owner: string,
+): Promise<void> {
+  const stream = streamOf(kind.kind, scope, name);
+  const { state } = await commands.load(nameDecider, stream);
+  let voided: string | undefined;
+  if (state.owner !== undefined && state.owner !== owner) {
+    await voidClaim(commands, context, kind, name, state.owner, state.claimedAt);
+    voided = state.owner;
+  }
+  await commands.execute(nameDecider, stream, context, (current) => {
+    if (current.owner === owner) return [];
+    if (current.owner !== undefined && current.owner !== voided) throw conflict(kind.taken(name));
+    return [nameClaimed.draft({ kind: kind.kind, name, owner })];
+  });
+}
+
+/** Makes sure that `owner` will not come to hold `name`. @throws AppError 409 when it does, or still may */
+async function voidClaim<OwnerState>(
+  commands: Commands,
+  context: CommandContext,
+  kind: NameKind<OwnerState>,
+  name: string,
+  owner: string,
+  claimedAt: number,
+): Promise<void> {
+  const held = await commands.load(kind.owner, owner);
+  const answer = kind.holds(held.state, name);
+  if (answer === 'never') return;
+  if (answer === 'yes' || Date.now() - claimedAt < ABANDONED_AFTER_MS) throw conflict(kind.taken(name));
+  await commands.execute(kind.owner, owner, context, (state) => {
+    if (kind.holds(state, name) === 'yes') throw conflict(kind.taken(name));
+    return [nameClaimVoided.draft({ kind: kind.kind, name })];
+  });
+}
+
+/** Frees a name that the owner of stream `owner` no longer has. A name that is somebody else's by now stays theirs. */
+export async function releaseName(
+  commands: Commands,
+  context: CommandContext,
+  kind: Pick<NameKind<unknown>, 'kind'>,
+  scope: string | number,
+  name: string,
+  owner: string,
+): Promise<void> {
+  await commands.execute(nameDecider, streamOf(kind.kind, scope, name), context, (state) =>
+    state.owner === owner ? [nameReleased.draft({ kind: kind.kind, name, owner })] : [],
+  );
+}

@@ -1,0 +1,306 @@
+/**
+ * The one way a command is run: load the stream (or take the state kept in memory), decide, append with the exact
+ * revision, wait until the read models show it. A conflict is retried from a fresh load.
+ *
+ * Commands on one stream of this process queue only for the decision, not for the append: the next one decides on
+ * the state that the one before will leave, and its append expects that revision. When an append fails, everything
+ * decided on top of it conflicts, forgets the state and starts over.
+ */
+import { LRUCache } from 'lru-cache';
+import { AppError, ConflictError, conflict, unavailable } from '../shared/errors.ts';
+import type { EventStore } from '../shared/event-store.ts';
+import type { DomainEvent, EventDraft } from '../shared/events/define.ts';
+import type { Origin } from '../shared/events/metadata.ts';
+import type { Counters } from '../shared/ports/counters.ts';
+import type { Expectation, NewEvent } from '../shared/ports/event-log.ts';
+import type { ReadModels } from '../shared/ports/read-models.ts';
+
+/** What `evolve` may look at. */
+export type Evolving = Pick<DomainEvent, 'type' | 'data'> & { readonly at: number };
+
+/** The state of one kind of stream. `evolve` is pure and total: it passes over event types it does not know. */
+export interface Decider<State> {
+  /** Name of the kind, for messages: `agent`. */
+  readonly kind: string;
+  readonly initial: State;
+  evolve(state: State, event: Evolving): State;
+}
+
+/**
+ * What was decided for an idempotent request, kept before it is appended: after a crash or a lost answer the same
+ * request appends the same events again, which the log answers as it did before.
+ */
+export interface Intents {
+  /** The steps of the earlier run, in order. */
+  readonly recorded: readonly Intent[];
+  record(step: number, intent: Intent): Promise<void>;
+}
+export interface Intent {
+  readonly stream: string;
+  readonly expected: Expectation;
+  readonly events: readonly NewEvent[];
+}
+
+/** Who asks, and how the request can be found again. One per request or job. */
+export interface CommandContext {
+  readonly origin: Origin;
+  readonly intents?: Intents;
+  /** Steps done so far; the handler counts. */
+  step?: number;
+}
+
+export interface Executed {
+  /** The appended events, personal fields readable; empty when there was nothing to change. */
+  readonly events: readonly DomainEvent[];
+  /** Position of the stream's last event: what a reader has to have seen. */
+  readonly position: number;
+}
+
+export interface Commands {
+  readonly counters: Counters;
+  /**
+   * Runs one command against one stream.
+   *
+   * @param decide pure: state in, events out; throws AppError to refuse. It may be called several times.
+   * @throws AppError what `decide` throws; 409 after repeated conflicts; 503 when the log is away or a read model is behind
+   */
+  execute<State>(
+    decider: Decider<State>,
+    stream: string,
+    context: CommandContext,
+    decide: (state: State) => readonly EventDraft[],
+  ): Promise<Executed>;
+  /** Appends without a decision: for streams that only record (sign-ins, denials). */
+  record(stream: string, context: CommandContext, drafts: readonly EventDraft[]): Promise<Executed>;
+  /** The state of a stream as the log has it now, and the time of its last event (ms, 0 without events). */
+  load<State>(decider: Decider<State>, stream: string): Promise<{ readonly state: State; readonly lastAt: number }>;
+}
+
+/** Fresh loads after conflicts before the caller is told. */
+const MAX_TRIES = 12;
+/** Streams whose state is kept. States are small by rule: texts stay out of them. */
+const KEPT_STREAMS = 20_000;
+
+interface Entry {
+  state: unknown;
+  /** -1: no events. */
+  revision: number;
+  position: number;
+  /** Types of the last events, for waiting on the read models that show them. */
+  types: readonly string[];
+  /** Appends decided on this entry that are not answered yet. */
+  inFlight: Set<Promise<unknown>>;
+  /** True right after a load: a refusal decided on it is final. */
+  fresh: boolean;
+}
+
+export function createCommands(parts: { store: EventStore; counters: Counters; readModels: ReadModels }): Commands {
+  const { store, counters, readModels } = parts;
+  const kept = new LRUCache<string, Entry>({ max: KEPT_STREAMS });
+  const queues = new Map<string, Promise<void>>();
+
+  async function loadEntry(decider: Decider<unknown>, stream: string): Promise<Entry> {
+    const events = await store.readStream(stream);
+    const last = events.at(-1);
+    const entry: Entry = {
+      state: events.reduce((state, event) => decider.evolve(state, { ...event, at: event.meta.at }), decider.initial),
+      revision: last?.revision ?? -1,
+      position: last?.position ?? 0,
+      types: last ? [last.type] : [],
+      inFlight: new Set(),
+      fresh: true,
+    };
+    kept.set(stream, entry);
+    return entry;
+  }
+
+  /** One decision at a time per stream; gives what `work` gives. */
+  function inTurn<T>(stream: string, work: () => Promise<T>): Promise<T> {
+    const mine = (queues.get(stream) ?? Promise.resolve()).then(work);
+    const settled = mine.then(
+      () => undefined,
+      () => undefined,
+    );
+    queues.set(stream, settled);
+    settled.then(() => {
+      if (queues.get(stream) === settled) queues.delete(stream);
+    });
+    return mine;
+  }
+
+  /** Decides and starts the append; the append itself is awaited outside the turn. */
+  async function decideAndStart(
+    decider: Decider<unknown>,
+    stream: string,
+    context: CommandContext,
+    step: number,
+    decide: (state: never) => readonly EventDraft[],
+  ): Promise<{ entry: Entry; append?: Promise<Executed> }> {
+    let entry = kept.get(stream) ?? (await loadEntry(decider, stream));
+    let drafts: readonly EventDraft[];
+    try {
+      drafts = decide(entry.state as never);
+    } catch (error) {
+      if (entry.fresh && entry.inFlight.size === 0) throw error;
+      // Refused on a kept or unconfirmed state: only what the log says now may refuse.
+      await Promise.allSettled(entry.inFlight);
+      entry = await loadEntry(decider, stream);
+      drafts = decide(entry.state as never);
+    }
+    entry.fresh = false;
+    if (drafts.length === 0) return { entry };
+    const prepared = await store.prepare(drafts, context.origin);
+    const expected = entry.revision < 0 ? 'none' : entry.revision;
+    await context.intents?.record(step, { stream, expected, events: prepared });
+    const { revision } = entry;
+    const events = prepared.map((event, index): DomainEvent => {
+      const meta = event.meta as unknown as DomainEvent['meta'];
+      const data = (drafts[index] as EventDraft).data;
+      return {
+        ...event,
+        meta: { ...meta, ip: context.origin.ip },
+        data,
+        stream,
+        revision: revision + 1 + index,
+        position: 0,
+      };
+    });
+    for (const event of events) entry.state = decider.evolve(entry.state, { ...event, at: event.meta.at });
+    entry.revision += events.length;
+    const started = entry;
+    const append = store.append(stream, prepared, expected).then(
+      (appended): Executed => {
+        if (appended.position > started.position) {
+          started.position = appended.position;
+          started.types = events.map((event) => event.type);
+        }
+        return {
+          events: events.map((event) => ({ ...event, position: appended.position })),
+          position: appended.position,
+        };
+      },
+      (error) => {
+        if (kept.get(stream) === started) kept.delete(stream);
+        throw error;
+      },
+    );
+    entry.inFlight.add(append);
+    append.then(
+      () => started.inFlight.delete(append),
+      () => started.inFlight.delete(append),
+    );
+    return { entry, append };
+  }
+
+  /** Repeats a step of an earlier run of the same request; undefined when it was never written and never will be. */
+  async function repeat(intent: Intent): Promise<Executed | undefined> {
+    try {
+      const appended = await store.append(intent.stream, intent.events, intent.expected);
+      kept.delete(intent.stream);
+      const first = appended.revision - intent.events.length + 1;
+      const events = await Promise.all(
+        intent.events.map((event, index) =>
+          store.decode({ ...event, stream: intent.stream, revision: first + index, position: appended.position }),
+        ),
+      );
+      return { events, position: appended.position };
+    } catch (error) {
+      if (error instanceof ConflictError) return undefined;
+      throw error;
+    }
+  }
+
+  async function shown(executed: Executed): Promise<Executed> {
+    await readModels.visible(
+      executed.events.map((event) => event.type),
+      executed.position,
+    );
+    return executed;
+  }
+
+  const nextStep = (context: CommandContext): number => {
+    const step = context.step ?? 0;
+    context.step = step + 1;
+    return step;
+  };
+
+  return {
+    counters,
+    async execute(decider, stream, context, decide) {
+      const step = nextStep(context);
+      const earlier = context.intents?.recorded[step];
+      const repeated = earlier && (await repeat(earlier));
+      if (repeated) return shown(repeated);
+      for (let attempt = 1; ; attempt++) {
+        const { entry, append } = await inTurn(stream, () =>
+          decideAndStart(decider as Decider<unknown>, stream, context, step, decide),
+        );
+        if (!append) {
+          // Nothing to change. What that was decided on has to hold, and to be readable like any other success.
+          const settled = await Promise.allSettled(entry.inFlight);
+          if (settled.some((one) => one.status === 'rejected')) continue;
+          await readModels.visible(entry.types, entry.position);
+          return { events: [], position: entry.position };
+        }
+        try {
+          return await shown(await append);
+        } catch (error) {
+          if (!(error instanceof ConflictError)) throw asAnswer(error);
+          if (attempt >= MAX_TRIES) {
+            throw conflict(`Too many changes of this ${decider.kind} at once; try again.`, {
+              code: 'BUSY',
+              cause: error,
+            });
+          }
+          await new Promise((resolve) => setTimeout(resolve, Math.random() * 5 * attempt));
+        }
+      }
+    },
+    async record(stream, context, drafts) {
+      const step = nextStep(context);
+      const earlier = context.intents?.recorded[step];
+      const repeated = earlier && (await repeat(earlier));
+      if (repeated) return shown(repeated);
+      const events = await store.prepare(drafts, context.origin);
+      await context.intents?.record(step, { stream, expected: 'any', events });
+      const appended = await store.append(stream, events, 'any').catch((error) => {
+        throw asAnswer(error);
+      });
+      const { revision, position } = appended;
+      kept.delete(stream);
+      return shown({
+        position,
+        events: events.map((event, index) => ({
+          ...event,
+          data: (drafts[index] as EventDraft).data,
+          meta: { ...(event.meta as unknown as DomainEvent['meta']), ip: context.origin.ip },
+          stream,
+          revision: revision - events.length + 1 + index,
+          position,
+        })),
+      });
+    },
+    async load(decider, stream) {
+      const events = await store.readStream(stream);
+      return {
+        state: events.reduce((state, event) => decider.evolve(state, { ...event, at: event.meta.at }), decider.initial),
+        lastAt: events.at(-1)?.meta.at ?? 0,
+      };
+    },
+  };
+}
+
+/** The log's failures as answers to a caller. */
+function asAnswer(error: unknown): unknown {
+  if (!(error instanceof Error)) return error;
+  if (error.name === 'LogUnavailableError') {
+    return unavailable(
+      'The event log cannot be reached. It is not known whether the change was stored: repeat the request with the same Idempotency-Key to find out.',
+      { code: 'LOG_UNAVAILABLE', cause: error },
+    );
+  }
+  if (error.name === 'EventTooLargeError') {
+    return new AppError(413, `The change is too large for one event: ${error.message}.`, { cause: error });
+  }
+  return error;
+}

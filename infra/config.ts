@@ -1,0 +1,225 @@
+/**
+ * All configuration, read once from the environment, typed and checked. A bad value ends the start with a message
+ * that names the variable, the value and what is allowed.
+ */
+import { z } from 'zod';
+import { ROLES } from '../shared/identity.ts';
+import { LOG_LEVELS } from './logging.ts';
+
+export const PROCESS_ROLES = ['all', 'api', 'projector', 'worker'] as const;
+export type ProcessRole = (typeof PROCESS_ROLES)[number];
+
+const TRUE = ['1', 'true', 'yes', 'on'];
+const FALSE = ['0', 'false', 'no', 'off', ''];
+
+const text = z.string();
+const flag = z
+  .string()
+  .transform((value) => value.trim().toLowerCase())
+  .refine((value) => [...TRUE, ...FALSE].includes(value), 'must be 1, true, yes, on, 0, false, no or off')
+  .transform((value) => TRUE.includes(value));
+const integer = (min: number, max: number) =>
+  z
+    .string()
+    .regex(/^\d+$/, `must be a whole number from ${min} to ${max}`)
+    .transform(Number)
+    .refine((value) => value >= min && value <= max, `must be a whole number from ${min} to ${max}`);
+const list = z.string().transform((value) =>
+  value
+    .split(',')
+    .map((part) => part.trim())
+    .filter((part) => part !== ''),
+);
+const url = (schemes: readonly string[]) =>
+  z.string().refine(
+    (value) => {
+      const scheme = /^([a-z+]+):\/\//i.exec(value)?.[1]?.toLowerCase();
+      return scheme !== undefined && schemes.includes(scheme);
+    },
+    `must be a URL that starts with ${schemes.map((scheme) => `${scheme}://`).join(' or ')}`,
+  );
+
+interface Setting<T> {
+  readonly env: string;
+  readonly parse: z.ZodType<T, string>;
+  readonly fallback: T;
+  readonly doc: string;
+}
+const setting = <T>(env: string, parse: z.ZodType<T, string>, fallback: T, doc: string): Setting<T> => ({
+  env,
+  parse,
+  fallback,
+  doc,
+});
+
+/** The single list of settings: the README's table is checked against it by a test. */
+export const SETTINGS = {
+  port: setting('PORT', integer(0, 65_535), 3000, 'TCP port; 0 takes a free one'),
+  host: setting('HOST', text, '127.0.0.1', 'address to listen on'),
+  dataDir: setting('DATA_DIR', text.min(1), './data', 'directory of the embedded database'),
+  databaseUrl: setting<string | undefined>(
+    'DATABASE_URL',
+    url(['postgres', 'postgresql']),
+    undefined,
+    'PostgreSQL 15 or newer; unset: embedded',
+  ),
+  eventStoreUrl: setting<string | undefined>(
+    'EVENTSTORE_URL',
+    url(['esdb', 'esdb+discover', 'kurrentdb', 'kurrentdb+discover', 'kdb']),
+    undefined,
+    'EventStoreDB or KurrentDB for the event log; needs DATABASE_URL',
+  ),
+  redisUrl: setting<string | undefined>(
+    'REDIS_URL',
+    url(['redis', 'rediss']),
+    undefined,
+    'Redis for rate limits and jobs shared by several processes',
+  ),
+  logLevel: setting('LOG_LEVEL', z.enum(LOG_LEVELS), 'info', 'trace, debug, info, warn, error, fatal or silent'),
+  poolSize: setting('DATABASE_POOL', integer(2, 500), 10, 'database connections per process'),
+  statementTimeoutMs: setting(
+    'DATABASE_TIMEOUT_MS',
+    integer(100, 600_000),
+    15_000,
+    'limit of one database statement, milliseconds',
+  ),
+  appendTimeoutMs: setting(
+    'APPEND_TIMEOUT_MS',
+    integer(100, 120_000),
+    10_000,
+    'how long an append is retried while the log is away, milliseconds',
+  ),
+  visibleTimeoutMs: setting(
+    'VISIBLE_TIMEOUT_MS',
+    integer(100, 120_000),
+    10_000,
+    'how long a write waits for its read models, milliseconds',
+  ),
+  readyMaxLag: setting(
+    'READY_MAX_LAG',
+    integer(1, 10_000_000),
+    1_000,
+    '/health/ready fails when a read model is more events (bytes on EventStoreDB) than this behind for 5 s',
+  ),
+  startTimeoutMs: setting(
+    'START_TIMEOUT_MS',
+    integer(1_000, 3_600_000),
+    120_000,
+    'how long a start waits for its stores, milliseconds',
+  ),
+  shutdownTimeoutMs: setting(
+    'SHUTDOWN_TIMEOUT_MS',
+    integer(0, 600_000),
+    15_000,
+    'how long a shutdown waits for requests in flight, milliseconds',
+  ),
+  authUser: setting('AUTH_USER', text.min(1), 'admin', 'name of the first admin'),
+  authPass: setting<string | undefined>(
+    'AUTH_PASS',
+    text,
+    undefined,
+    'password of the first admin; unset: generated and shown once',
+  ),
+  authPassBase64: setting<string | undefined>(
+    'AUTH_PASS_B64',
+    text,
+    undefined,
+    'the same in base64; wins over AUTH_PASS',
+  ),
+  apiKey: setting<string | undefined>('API_KEY', text, undefined, 'global API key; unset: generated and shown once'),
+  googleClientId: setting<string | undefined>(
+    'GOOGLE_CLIENT_ID',
+    text,
+    undefined,
+    'audience of Google ID tokens; unset: Google sign-in is off',
+  ),
+  googleKeysUrl: setting(
+    'GOOGLE_KEYS_URL',
+    url(['https', 'http']),
+    'https://www.googleapis.com/oauth2/v3/certs',
+    'where the keys of ID tokens are',
+  ),
+  googleIssuers: setting(
+    'GOOGLE_ISSUERS',
+    list,
+    ['https://accounts.google.com', 'accounts.google.com'],
+    'accepted issuers of ID tokens',
+  ),
+  disableRateLimit: setting(
+    'MC_DISABLE_RATE_LIMIT',
+    flag,
+    false,
+    'turns the limits off, but for sign-in and other critical ones',
+  ),
+  trustedProxies: setting<readonly string[]>(
+    'MC_TRUSTED_PROXIES',
+    list,
+    [],
+    'addresses whose X-Forwarded-For and X-Real-IP are believed',
+  ),
+  allowAnyHost: setting('MC_ALLOW_ANY_HOST', flag, false, 'accepts every Host header'),
+  allowedHosts: setting<readonly string[]>(
+    'MC_ALLOWED_HOSTS',
+    list,
+    [],
+    'accepted hosts: exact, *.example.com or 100.*; empty: every host',
+  ),
+  cookieSecure: setting('MC_COOKIE_SECURE', flag, true, 'the Secure attribute of the session cookie'),
+  enableHsts: setting('MC_ENABLE_HSTS', flag, false, 'sends Strict-Transport-Security'),
+  proxyAuthHeader: setting<string | undefined>(
+    'MC_PROXY_AUTH_HEADER',
+    text,
+    undefined,
+    'header in which a trusted proxy names the user',
+  ),
+  proxyAuthDefaultRole: setting<(typeof ROLES)[number] | undefined>(
+    'MC_PROXY_AUTH_DEFAULT_ROLE',
+    z.enum(ROLES),
+    undefined,
+    'role of users that the proxy names first; unset: they are not created',
+  ),
+  proxyAuthTrustedIps: setting<readonly string[]>(
+    'MC_PROXY_AUTH_TRUSTED_IPS',
+    list,
+    [],
+    'addresses whose proxy header is believed; empty: none',
+  ),
+  agentTimeoutMinutes: setting(
+    'MC_AGENT_TIMEOUT_MINUTES',
+    integer(0, 10_080),
+    10,
+    'an agent without a sign of life for longer is set offline; 0: never',
+  ),
+} as const;
+
+type ValueOf<S> = S extends Setting<infer T> ? T : never;
+export type Config = { readonly [K in keyof typeof SETTINGS]: ValueOf<(typeof SETTINGS)[K]> };
+
+export class ConfigError extends Error {}
+
+/** @throws ConfigError that lists every bad value */
+export function readConfig(env: Readonly<Record<string, string | undefined>>): Config {
+  const problems: string[] = [];
+  const config: Record<string, unknown> = {};
+  for (const [name, one] of Object.entries(SETTINGS)) {
+    const raw = env[one.env];
+    // An empty variable is an unset one, as compose files and shells leave them.
+    if (raw === undefined || raw === '') {
+      config[name] = one.fallback;
+      continue;
+    }
+    const result = one.parse.safeParse(raw);
+    if (result.success) config[name] = result.data;
+    else {
+      const shown = /PASS|KEY|URL/.test(one.env) ? 'its value' : `"${raw}"`;
+      problems.push(
+        `${one.env}: ${shown} is not accepted: ${result.error.issues.map((issue) => issue.message).join(', ')} (${one.doc})`,
+      );
+    }
+  }
+  if (config.eventStoreUrl !== undefined && config.databaseUrl === undefined) {
+    problems.push('EVENTSTORE_URL needs DATABASE_URL: read models of an event store server live in PostgreSQL');
+  }
+  if (problems.length > 0) throw new ConfigError(problems.join('\n'));
+  return config as Config;
+}

@@ -1,0 +1,73 @@
+/**
+ * Freshness of read models and credentials (`shared/ports/freshness.ts`).
+ *
+ * Embedded: this process is the only one, so the runners' own positions and a counter of credential changes say it
+ * all, per workspace. On a server: checkpoints and the credentials' version are read from the database, one query at a
+ * time; a request that comes while one is in flight waits for the next, because that one began too early for it.
+ */
+
+import { type Projection, schemaOf } from '../projections/projection.ts';
+import type { Freshness } from '../shared/ports/freshness.ts';
+import type { Database } from './database/database.ts';
+import type { Touches } from './projector/touches.ts';
+
+interface Snapshot {
+  readonly positions: ReadonlyMap<string, string>;
+  readonly credentials: string;
+}
+
+export function createFreshness(parts: {
+  database: Database;
+  projections: readonly Projection[];
+  touches: Touches;
+  /** Changes of credentials that this process made. */
+  credentialChanges: () => number;
+}): Freshness {
+  const { database, projections, touches, credentialChanges } = parts;
+  const schemas = new Map(projections.map((projection) => [projection.name, schemaOf(projection)]));
+  const schemaFor = (name: string): string => {
+    const schema = schemas.get(name);
+    if (!schema) throw new Error(`there is no projection ${name}`);
+    return schema;
+  };
+  if (database.kind === 'embedded') {
+    return {
+      stamp: (names, workspace) => names.map((name) => touches.last(schemaFor(name), workspace)).join(','),
+      credentials: () => String(credentialChanges()),
+    };
+  }
+
+  let current: Promise<Snapshot> | undefined;
+  let next: Promise<Snapshot> | undefined;
+  async function read(): Promise<Snapshot> {
+    const { rows } = await database.pool.query(
+      `SELECT schema_name, generation || '.' || position AS stamp FROM service.checkpoints
+       UNION ALL SELECT '', version::text FROM credentials.version`,
+    );
+    const all = new Map((rows as { schema_name: string; stamp: string }[]).map((row) => [row.schema_name, row.stamp]));
+    return { positions: all, credentials: all.get('') ?? '' };
+  }
+  /** A snapshot that was begun after this call. */
+  function snapshot(): Promise<Snapshot> {
+    if (!current) {
+      current = read().finally(() => {
+        current = undefined;
+      });
+      return current;
+    }
+    next ??= current
+      .catch(() => undefined)
+      .then(() => {
+        next = undefined;
+        return snapshot();
+      });
+    return next;
+  }
+  return {
+    stamp: async (names) => {
+      const { positions } = await snapshot();
+      return names.map((name) => positions.get(schemaFor(name)) ?? '').join(',');
+    },
+    credentials: async () => (await snapshot()).credentials,
+  };
+}

@@ -1,0 +1,132 @@
+/**
+ * All projections of a process: makes their tables, leads those that no other process leads, reports on each.
+ */
+import { sql } from 'kysely';
+import type pg from 'pg';
+import { type Projection, schemaOf } from '../../projections/projection.ts';
+import type { Database } from '../database/database.ts';
+import { pause } from '../event-log/tail.ts';
+import { leadProjection, type RunnerOptions, type RunnerStatus } from './runner.ts';
+import { createTables } from './tables.ts';
+
+/** First key of our advisory locks ("SBOX"); the second names what is locked. */
+export const LOCK_CLASS = 0x5342_4f58;
+/** How often a process that does not lead a projection tries to. */
+const TAKE_OVER_MS = 1_000;
+
+/** Makes the tables of every projection version that has none. Several processes may call it at once. */
+export async function ensureTables(database: Database, projections: readonly Projection[]): Promise<void> {
+  for (const projection of projections) {
+    const schema = schemaOf(projection);
+    await database.db.transaction().execute(async (trx) => {
+      await sql`SELECT pg_advisory_xact_lock(${LOCK_CLASS}, hashtext(${schema}))`.execute(trx);
+      const { rows } = await sql`SELECT 1 FROM service.checkpoints WHERE schema_name = ${schema}`.execute(trx);
+      if (rows.length > 0) return;
+      await createTables(trx, projection, schema);
+      await sql`INSERT INTO service.checkpoints (schema_name, projection, version)
+        VALUES (${schema}, ${projection.name}, ${projection.version})`.execute(trx);
+    });
+  }
+}
+
+export interface Projector {
+  /** One entry per projection that this process leads or tries to lead. */
+  readonly statuses: readonly RunnerStatus[];
+  close(): Promise<void>;
+}
+
+/** Starts to lead. Returns at once. */
+export function startProjector(projections: readonly Projection[], options: RunnerOptions): Projector {
+  const closing = new AbortController();
+  const statuses: RunnerStatus[] = [];
+  const running: Promise<void>[] = [];
+  const locks = options.database.kind === 'server' ? new Locks(options) : undefined;
+  for (const projection of projections) {
+    const status: RunnerStatus = {
+      projection: projection.name,
+      version: projection.version,
+      position: 0,
+      caughtUp: false,
+      stuck: undefined,
+      applied: 0,
+      since: Date.now(),
+    };
+    statuses.push(status);
+    running.push(
+      locks
+        ? locks.lead(schemaOf(projection), closing.signal, (signal) =>
+            leadProjection(projection, options, status, signal),
+          )
+        : leadProjection(projection, options, status, closing.signal),
+    );
+  }
+  return {
+    statuses,
+    async close() {
+      closing.abort();
+      await Promise.all(running);
+      await locks?.close();
+    },
+  };
+}
+
+/**
+ * Session locks on one connection: when the process dies, or the connection does, the database gives them to the
+ * next. The runner's fence (the checkpoint moves only from where it left it) covers the moment in which the old
+ * leader does not know yet.
+ */
+class Locks {
+  readonly #options: RunnerOptions;
+  #client: Promise<pg.Client> | undefined;
+  /** Aborted when the connection that holds the locks is gone. */
+  #held = new AbortController();
+
+  constructor(options: RunnerOptions) {
+    this.#options = options;
+  }
+
+  async lead(name: string, signal: AbortSignal, run: (signal: AbortSignal) => Promise<void>): Promise<void> {
+    while (!signal.aborted) {
+      try {
+        const client = await this.#connection();
+        const { rows } = await client.query('SELECT pg_try_advisory_lock($1, hashtext($2)) AS mine', [
+          LOCK_CLASS,
+          name,
+        ]);
+        if (rows[0]?.mine) {
+          await run(AbortSignal.any([signal, this.#held.signal]));
+          continue;
+        }
+      } catch (error) {
+        if (!signal.aborted)
+          this.#options.log.warn({ err: error, name }, 'leadership could not be asked for; trying again');
+      }
+      await pause(TAKE_OVER_MS, signal);
+    }
+  }
+
+  #connection(): Promise<pg.Client> {
+    this.#client ??= this.#options.database.connect('leader').then(
+      (client) => {
+        const held = new AbortController();
+        this.#held = held;
+        client.on('error', (error) => this.#options.log.warn({ err: error }, 'the leader connection broke'));
+        client.once('end', () => {
+          this.#client = undefined;
+          held.abort();
+        });
+        return client;
+      },
+      (error) => {
+        this.#client = undefined;
+        throw error;
+      },
+    );
+    return this.#client;
+  }
+
+  async close(): Promise<void> {
+    const client = await this.#client?.catch(() => undefined);
+    await client?.end();
+  }
+}

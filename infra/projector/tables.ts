@@ -1,0 +1,163 @@
+/** Read-model tables in SQL: making them, loading rows, writing a batch, comparing. Projections stay free of SQL. */
+import { type RawBuilder, sql } from 'kysely';
+import { type AnyStoredRow, keyText } from '../../projections/apply.ts';
+import type { Columns, Projection, Table } from '../../projections/projection.ts';
+import type { AnyDatabase } from '../database/database.ts';
+
+const SQL_TYPES: Record<string, string> = {
+  int: 'integer',
+  bigint: 'bigint',
+  text: 'text',
+  boolean: 'boolean',
+  jsonb: 'jsonb',
+  double: 'double precision',
+};
+
+function columnSql([name, type]: [string, string]): string {
+  const nullable = type.endsWith('?');
+  return `"${name}" ${SQL_TYPES[nullable ? type.slice(0, -1) : type]}${nullable ? '' : ' NOT NULL'}`;
+}
+
+export const qualified = (schema: string, table: Pick<Table, 'name'>): RawBuilder<unknown> =>
+  sql.table(`${schema}.${table.name}`);
+
+/** Makes a projection's tables in `schema`, which must not exist yet. */
+export async function createTables(db: AnyDatabase, projection: Projection, schema: string): Promise<void> {
+  await sql`CREATE SCHEMA ${sql.id(schema)}`.execute(db);
+  for (const table of projection.tables) {
+    const columns = [...Object.entries(table.columns as Columns).map(columnSql), '"position" bigint NOT NULL'];
+    const key = table.key.map((column) => `"${column}"`).join(', ');
+    await sql`CREATE TABLE ${qualified(schema, table)} (${sql.raw(columns.join(', '))}, PRIMARY KEY (${sql.raw(key)}))`.execute(
+      db,
+    );
+    for (const [number, index] of table.indexes.entries()) {
+      const text = index.startsWith('(') ? index : `(${index})`;
+      await sql`CREATE INDEX ${sql.id(`${table.name}_${number + 1}`)} ON ${qualified(schema, table)} ${sql.raw(text)}`.execute(
+        db,
+      );
+    }
+  }
+}
+
+export async function dropSchema(db: AnyDatabase, schema: string): Promise<void> {
+  await sql`DROP SCHEMA IF EXISTS ${sql.id(schema)} CASCADE`.execute(db);
+}
+
+/** Loads the rows with these keys. */
+export async function loadRows(
+  db: AnyDatabase,
+  schema: string,
+  table: Table,
+  keys: readonly Readonly<Record<string, unknown>>[],
+): Promise<Map<string, AnyStoredRow>> {
+  const columns = table.key.map((column) => `"${column}" ${SQL_TYPES[table.columns[column] as string]}`).join(', ');
+  const names = sql.join(table.key.map((column) => sql.ref(`t.${column}`)));
+  const wanted = sql.join(table.key.map((column) => sql.ref(`k.${column}`)));
+  const { rows } = await sql<AnyStoredRow>`
+    SELECT t.* FROM ${qualified(schema, table)} t
+    JOIN json_to_recordset(${JSON.stringify(keys)}::json) AS k(${sql.raw(columns)}) ON (${names}) = (${wanted})`.execute(
+    db,
+  );
+  return new Map(rows.map((row) => [keyText(table, row), row]));
+}
+
+export interface TableWrite {
+  readonly table: Table;
+  readonly upserts: readonly AnyStoredRow[];
+  /** Every upsert is a row that does not exist yet: nothing to update on conflict but a repeated batch. */
+  readonly deletes: readonly Readonly<Record<string, unknown>>[];
+}
+
+export interface CheckpointMove {
+  readonly schema: string;
+  readonly generation: number;
+  readonly from: number;
+  readonly to: number;
+  /** Unix milliseconds. */
+  readonly at: number;
+  /** Tells waiting processes; PostgreSQL servers only. */
+  readonly notify: boolean;
+}
+
+/**
+ * Writes a batch: one statement, all tables and the checkpoint in it.
+ *
+ * The checkpoint moves only from where this runner left it and in the generation it knows; otherwise its CHECK
+ * constraint refuses the whole statement (see `isFenced`). Durability is left to the log: a crash loses rows
+ * together with their checkpoint, so `synchronous_commit` is off for this statement alone.
+ */
+export async function writeBatch(db: AnyDatabase, writes: readonly TableWrite[], move: CheckpointMove): Promise<void> {
+  const parts: RawBuilder<unknown>[] = [];
+  for (const [index, { table, upserts, deletes }] of writes.entries()) {
+    const target = qualified(move.schema, table);
+    if (upserts.length > 0) {
+      const names = [...Object.keys(table.columns), 'position'];
+      const columns = sql.join(names.map((name) => sql.id(name)));
+      const key = sql.join(table.key.map((name) => sql.id(name)));
+      const set = sql.join(
+        names
+          .filter((name) => !table.key.includes(name))
+          .map((name) => sql`${sql.id(name)} = excluded.${sql.id(name)}`),
+      );
+      parts.push(sql`${sql.id(`u${index}`)} AS (
+        INSERT INTO ${target} (${columns})
+        SELECT ${columns} FROM json_populate_recordset(null::${target}, ${JSON.stringify(upserts)}::json)
+        ON CONFLICT (${key}) DO UPDATE SET ${set})`);
+    }
+    if (deletes.length > 0) {
+      const columns = table.key.map((column) => `"${column}" ${SQL_TYPES[table.columns[column] as string]}`).join(', ');
+      const match = sql.join(
+        table.key.map((column) => sql`t.${sql.id(column)} = k.${sql.id(column)}`),
+        sql` AND `,
+      );
+      parts.push(sql`${sql.id(`d${index}`)} AS (
+        DELETE FROM ${target} t USING json_to_recordset(${JSON.stringify(deletes)}::json) AS k(${sql.raw(columns)})
+        WHERE ${match})`);
+    }
+  }
+  const { schema, generation, from, to, at, notify } = move;
+  parts.push(sql`moved AS (
+    UPDATE service.checkpoints
+    SET position = CASE WHEN position = ${from} AND generation = ${generation} THEN ${to}::bigint ELSE -1 END,
+      updated_at = ${at}, stuck_at = NULL, stuck_reason = NULL
+    WHERE schema_name = ${schema}
+    RETURNING 1)`);
+  const told = notify ? sql`, pg_notify('signalbox_positions', ${`${schema}:${to}`})` : sql``;
+  const { rows } = await sql<{ moved: number }>`
+    WITH ${sql.join(parts)}
+    SELECT (SELECT count(*) FROM moved)::int AS moved, set_config('synchronous_commit', 'off', true)${told}`.execute(
+    db,
+  );
+  if (rows[0]?.moved !== 1) throw new FencedError(schema);
+}
+
+/** Another runner moved the checkpoint, or the tables were swapped: this runner has to start from what is there. */
+export class FencedError extends Error {
+  constructor(schema: string, options?: ErrorOptions) {
+    super(`the read model ${schema} is led by another runner`, options);
+    this.name = 'FencedError';
+  }
+}
+
+/** True for the refusal of `writeBatch`'s checkpoint. */
+export function isFenced(error: unknown): boolean {
+  if (error instanceof FencedError) return true;
+  const { code, constraint } = error as { code?: string; constraint?: string };
+  return code === '23514' && constraint === 'checkpoints_position_check';
+}
+
+/** Order-independent hash and row count of a table's contents; `position` is left out, so that copies of a log compare equal. */
+export async function hashTable(
+  db: AnyDatabase,
+  schema: string,
+  table: Table,
+): Promise<{ rows: number; hash: string }> {
+  const { rows } = await sql<{ rows: number; hash: string }>`
+    SELECT count(*)::int AS rows,
+      coalesce(sum(('x' || substr(md5(r::text), 1, 15))::bit(60)::bigint), 0)::text
+        || '-' || coalesce(sum(('x' || substr(md5(r::text), 16, 15))::bit(60)::bigint), 0)::text AS hash
+    FROM (SELECT ${sql.join(Object.keys(table.columns).map((name) => sql.id(name)))} FROM ${qualified(schema, table)}) r`.execute(
+    db,
+  );
+  return rows[0] ?? { rows: 0, hash: '0-0' };
+}

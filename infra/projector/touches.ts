@@ -1,0 +1,53 @@
+/** Which workspaces a projection's rows were last changed for, as the runners of this process know it. Bounded. */
+
+/** Workspaces remembered per read model; those forgotten count as changed at the moment they were forgotten. */
+const REMEMBERED = 10_000;
+
+interface Touched {
+  any: number;
+  /** Everything not in `workspaces` counts as changed here. */
+  floor: number;
+  readonly workspaces: Map<number, number>;
+}
+
+export interface Touches {
+  touch(schema: string, workspace: number, position: number): void;
+  /** The tables were swapped or reloaded: everything counts as changed. */
+  reset(schema: string): void;
+  last(schema: string, workspace: number | 'all'): string;
+}
+
+export function createTouches(): Touches {
+  const models = new Map<string, Touched>();
+  let resets = 0;
+  const of = (schema: string): Touched => {
+    let one = models.get(schema);
+    if (!one) {
+      one = { any: 0, floor: 0, workspaces: new Map() };
+      models.set(schema, one);
+    }
+    return one;
+  };
+  return {
+    touch(schema, workspace, position) {
+      const one = of(schema);
+      one.any = position;
+      one.workspaces.delete(workspace);
+      one.workspaces.set(workspace, position);
+      if (one.workspaces.size > REMEMBERED) {
+        const oldest = one.workspaces.entries().next().value as [number, number];
+        one.workspaces.delete(oldest[0]);
+        one.floor = Math.max(one.floor, oldest[1]);
+      }
+    },
+    reset(schema) {
+      resets++;
+      models.delete(schema);
+    },
+    last(schema, workspace) {
+      const one = models.get(schema);
+      if (!one) return `${resets}`;
+      return `${resets}.${workspace === 'all' ? one.any : (one.workspaces.get(workspace) ?? one.floor)}`;
+    },
+  };
+}

@@ -1,0 +1,61 @@
+/**
+ * Applies changes to rows in memory. Pure: the runner uses it between loading and writing, the tests use it alone.
+ */
+import type { DomainEvent } from '../shared/events/define.ts';
+import type { Change, Projection, Table } from './projection.ts';
+
+export type AnyStoredRow = Readonly<Record<string, unknown>> & { readonly position: number };
+
+/** One text per row of one table: the key's values. */
+export function keyText(table: Table, key: Readonly<Record<string, unknown>>): string {
+  return table.key.map((column) => JSON.stringify(key[column])).join(',');
+}
+
+/** Rows of one batch: what was loaded, and what became of it. */
+export interface RowSet {
+  /** undefined: known to be absent. */
+  get(table: Table, key: string): AnyStoredRow | undefined;
+  set(table: Table, key: string, row: AnyStoredRow | undefined): void;
+}
+
+/** Applies one event's changes. Gives the number of rows that changed. */
+export function applyEvent(changes: readonly Change[], event: Pick<DomainEvent, 'position'>, rows: RowSet): number {
+  let changed = 0;
+  for (const { table, key, apply } of changes) {
+    const text = keyText(table, key);
+    const row = rows.get(table, text);
+    if (row && row.position >= event.position) continue;
+    const next = apply(row);
+    if (next === row) continue;
+    rows.set(table, text, next === undefined ? undefined : { ...next, position: event.position });
+    changed++;
+  }
+  return changed;
+}
+
+/** A projection's tables in memory, for tests and for answering "what would be" without a database. */
+export class MemoryTables implements RowSet {
+  readonly #tables = new Map<string, Map<string, AnyStoredRow>>();
+
+  get(table: Table, key: string): AnyStoredRow | undefined {
+    return this.#tables.get(table.name)?.get(key);
+  }
+
+  set(table: Table, key: string, row: AnyStoredRow | undefined): void {
+    let rows = this.#tables.get(table.name);
+    if (!rows) {
+      rows = new Map();
+      this.#tables.set(table.name, rows);
+    }
+    if (row) rows.set(key, row);
+    else rows.delete(key);
+  }
+
+  rows(table: Pick<Table, 'name'>): readonly AnyStoredRow[] {
+    return [...(this.#tables.get(table.name)?.values() ?? [])];
+  }
+
+  apply(projection: Projection, events: readonly DomainEvent[]): void {
+    for (const event of events) applyEvent(projection.project(event), event, this);
+  }
+}

@@ -1,0 +1,148 @@
+/**
+ * What a projection is: tables, the events it listens to, and a pure function from one event to changes of single
+ * rows. The runner (`infra/projector`) gathers the changes of a whole batch, loads the rows they touch, applies them
+ * in order and writes each table with one set-based statement, checkpoint included.
+ *
+ * Every row carries `position`, the position of the event that last changed it. It makes a change idempotent: an
+ * event that is not newer than the row is passed over.
+ */
+import type { DomainEvent, EventDefinition } from '../shared/events/define.ts';
+
+/** PostgreSQL types that read models use; a trailing `?` allows null. */
+export type ColumnType =
+  | 'int'
+  | 'bigint'
+  | 'text'
+  | 'boolean'
+  | 'jsonb'
+  | 'double'
+  | 'int?'
+  | 'bigint?'
+  | 'text?'
+  | 'jsonb?'
+  | 'double?';
+
+type ValueOf<T extends ColumnType> = T extends 'int' | 'bigint' | 'double'
+  ? number
+  : T extends 'int?' | 'bigint?' | 'double?'
+    ? number | null
+    : T extends 'text'
+      ? string
+      : T extends 'text?'
+        ? string | null
+        : T extends 'boolean'
+          ? boolean
+          : T extends 'jsonb'
+            ? Readonly<Record<string, unknown>> | readonly unknown[]
+            : Readonly<Record<string, unknown>> | readonly unknown[] | null;
+
+export type Columns = Readonly<Record<string, ColumnType>>;
+/** A row as projections write it; `position` is added by the runner. */
+export type RowOf<C extends Columns> = { readonly [K in keyof C]: ValueOf<C[K]> };
+export type StoredRow<Row> = Row & { readonly position: number };
+
+export interface Table<C extends Columns = Columns> {
+  readonly name: string;
+  readonly columns: C;
+  /** Primary key; the workspace comes first in it where the table is scoped by workspace. */
+  readonly key: readonly (keyof C & string)[];
+  /** Each entry is the text inside `CREATE INDEX … ON t (…)`, or that and `INCLUDE (…)` and the like behind it. */
+  readonly indexes: readonly string[];
+}
+
+/** The row type of a table, as queries read it. */
+// biome-ignore lint/suspicious/noExplicitAny: any table; its columns are inferred.
+export type Row<T extends Table<any>> = T extends Table<infer C> ? StoredRow<RowOf<C>> : never;
+
+export function defineTable<const C extends Columns>(
+  name: string,
+  columns: C,
+  options: { readonly key: readonly (keyof C & string)[]; readonly indexes?: readonly string[] },
+): Table<C> {
+  return { name, columns, key: options.key, indexes: options.indexes ?? [] };
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: a list of changes mixes rows of different tables; `change` and `insert` keep each one typed.
+type AnyRow = any;
+
+/** One change of one row. */
+export interface Change {
+  readonly table: Table;
+  readonly key: Readonly<Record<string, string | number>>;
+  /** True for rows that cannot exist yet: they are not loaded first. */
+  readonly fresh: boolean;
+  /** The row as it shall be; undefined removes it. Gets undefined when there is no row. */
+  readonly apply: (row: AnyRow) => AnyRow;
+}
+
+type KeyOf<C extends Columns> = { readonly [K in keyof RowOf<C>]?: RowOf<C>[K] };
+
+/** Changes, makes or removes the row with this key. A row that is to stay as it is is given back unchanged. */
+export function change<C extends Columns>(
+  table: Table<C>,
+  key: KeyOf<C>,
+  apply: (row: RowOf<C> | undefined) => RowOf<C> | undefined,
+): Change {
+  return { table: table as unknown as Table, key: key as Change['key'], fresh: false, apply };
+}
+
+/** Changes the row with this key when it exists. */
+export function update<C extends Columns>(
+  table: Table<C>,
+  key: KeyOf<C>,
+  apply: (row: RowOf<C>) => RowOf<C> | undefined,
+) {
+  return change(table, key, (row) => (row ? apply(row) : undefined));
+}
+
+/** Adds a row whose key no earlier event can have used. */
+export function insert<C extends Columns>(table: Table<C>, row: RowOf<C>): Change {
+  const key = Object.fromEntries(table.key.map((column) => [column, row[column]]));
+  return { table: table as unknown as Table, key: key as Change['key'], fresh: true, apply: () => row };
+}
+
+export interface Projection {
+  /** Lower case words with `_`; the schema of its tables is `<name>_v<version>`. */
+  readonly name: string;
+  /** Raised whenever the same events would give other rows; the new tables are then built beside the old ones. */
+  readonly version: number;
+  readonly tables: readonly Table[];
+  readonly handles: ReadonlySet<string>;
+  project(event: DomainEvent): readonly Change[];
+}
+
+/** One `on(definition, handler)` per event type. */
+export interface Handler {
+  readonly type: string;
+  // biome-ignore lint/suspicious/noExplicitAny: `on` ties the handler to its definition's data.
+  readonly handle: (event: any) => readonly Change[];
+}
+
+export function on<Type extends string, Data>(
+  definition: EventDefinition<Type, Data>,
+  handle: (event: DomainEvent<Type, Data>) => readonly Change[],
+): Handler {
+  return { type: definition.type, handle };
+}
+
+export function defineProjection(definition: {
+  readonly name: string;
+  readonly version: number;
+  readonly tables: readonly unknown[];
+  readonly handlers: readonly Handler[];
+}): Projection {
+  const handlers = new Map(definition.handlers.map((handler) => [handler.type, handler.handle]));
+  if (handlers.size !== definition.handlers.length)
+    throw new Error(`${definition.name}: two handlers for one event type`);
+  return {
+    name: definition.name,
+    version: definition.version,
+    tables: definition.tables as readonly Table[],
+    handles: new Set(handlers.keys()),
+    project: (event) => handlers.get(event.type)?.(event) ?? [],
+  };
+}
+
+/** The schema that holds a projection's live tables. */
+export const schemaOf = (projection: Pick<Projection, 'name' | 'version'>): string =>
+  `${projection.name}_v${projection.version}`;
