@@ -1,0 +1,91 @@
+/** Every failure as `{error, details?, code?}` with the right status. Nothing internal leaves this file. */
+import type { ServerResponse } from 'node:http';
+import type { Logger } from 'pino';
+import { ZodError } from 'zod';
+import { AppError } from '../../shared/errors.ts';
+import type { Exchange } from './exchange.ts';
+
+/** `<dotted.path>: <reason>` per finding. */
+export function detailsOf(error: ZodError): string[] {
+  return error.issues.slice(0, 50).map((issue) => `${issue.path.map(String).join('.')}: ${issue.message}`);
+}
+
+export function asAppError(error: unknown): AppError {
+  if (error instanceof AppError) return error;
+  if (error instanceof ZodError) return new AppError(400, 'Validation failed', { details: detailsOf(error) });
+  const { status, type } = error as { status?: unknown; type?: unknown };
+  // body-parser's own errors: https://github.com/expressjs/body-parser#errors
+  if (type === 'entity.too.large') return new AppError(413, 'The request body is larger than 2 MB; send less.');
+  if (type === 'entity.parse.failed')
+    return new AppError(400, `The body is not valid JSON: ${(error as Error).message}. Send one JSON object.`);
+  if (type === 'charset.unsupported' || type === 'encoding.unsupported')
+    return new AppError(415, `${(error as Error).message}; send UTF-8 JSON`);
+  if (typeof type === 'string' && (status === 400 || status === 413))
+    return new AppError(status, `The body could not be read: ${(error as Error).message}`);
+  if (error instanceof URIError) return new AppError(400, 'The path is not valid percent-encoding.');
+  if (error instanceof Error && isStoreAway(error)) {
+    return new AppError(503, 'A store behind this service cannot be reached; try again in a moment.', {
+      code: 'STORE_UNAVAILABLE',
+      cause: error,
+    });
+  }
+  return new AppError(500, 'Internal server error', { cause: error });
+}
+
+const AWAY = [
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'EPIPE',
+  'ENOENT',
+  'ETIMEDOUT',
+  '57P01',
+  '57P02',
+  '57P03',
+  '57014',
+  '53300',
+  '08000',
+  '08001',
+  '08003',
+  '08004',
+  '08006',
+];
+
+/** The database went away under a read. */
+function isStoreAway(error: Error): boolean {
+  const { code } = error as { code?: unknown };
+  if (error.name === 'LogUnavailableError') return true;
+  if (typeof code === 'string' && AWAY.includes(code)) return true;
+  return (
+    code === undefined &&
+    /Connection terminated|timeout exceeded when trying to connect|Query read timeout|not queryable/.test(error.message)
+  );
+}
+
+export function sendError(exchange: Exchange, error: unknown, log: Logger): void {
+  const answer = asAppError(error);
+  const { res } = exchange;
+  if (answer.status >= 500)
+    log.error({ err: answer.extras.cause ?? answer, requestId: exchange.id, route: exchange.route }, 'request failed');
+  if (res.headersSent) {
+    // Too late for a status: cut the connection, so that the client does not take a part for the whole.
+    res.destroy();
+    return;
+  }
+  for (const [name, value] of Object.entries(answer.extras.headers ?? {})) res.setHeader(name, value);
+  const { details, code, hint, body } = answer.extras;
+  sendJson(res, answer.status, {
+    error: answer.message,
+    ...(details && { details }),
+    ...(code && { code }),
+    ...(hint && { hint }),
+    ...body,
+  });
+}
+
+export function sendJson(res: ServerResponse, status: number, body: unknown): void {
+  const text = Buffer.from(JSON.stringify(body));
+  res.statusCode = status;
+  res.setHeader('Content-Type', 'application/json; charset=utf-8');
+  res.setHeader('Content-Length', text.length);
+  res.end(text);
+}

@@ -1,0 +1,82 @@
+/**
+ * One HTTP request and what is known of it: the part that every request goes through before Express sees it.
+ */
+import { randomUUID } from 'node:crypto';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Origin } from '../../shared/events/metadata.ts';
+import { DEFAULT_TENANT, DEFAULT_WORKSPACE } from '../../shared/events/metadata.ts';
+import { ANONYMOUS, actorOf, type Identity } from '../../shared/identity.ts';
+import type { ApiSettings } from '../services.ts';
+
+export interface Exchange {
+  readonly req: IncomingMessage;
+  readonly res: ServerResponse;
+  /** UUID, sent as X-Request-Id and carried by every event that the request causes. */
+  readonly id: string;
+  /** `process.hrtime` in ms at arrival. */
+  readonly startedAt: number;
+  readonly ip: string;
+  readonly secure: boolean;
+  /** Pattern of the matched route, for metrics and logs. */
+  route: string;
+  /** undefined: not looked up yet; null: no valid credential. */
+  identity: Identity | null | undefined;
+}
+
+const exchanges = new WeakMap<IncomingMessage, Exchange>();
+
+export function beginExchange(req: IncomingMessage, res: ServerResponse, settings: ApiSettings): Exchange {
+  const exchange: Exchange = {
+    req,
+    res,
+    id: randomUUID(),
+    startedAt: performance.now(),
+    ip: clientIp(req, settings.trustedProxies),
+    secure: req.headers['x-forwarded-proto'] === 'https' || 'encrypted' in req.socket,
+    route: 'unmatched',
+    identity: undefined,
+  };
+  exchanges.set(req, exchange);
+  return exchange;
+}
+
+/** The exchange of a request that `beginExchange` has seen. */
+export function exchangeOf(req: IncomingMessage): Exchange {
+  const exchange = exchanges.get(req);
+  if (!exchange) throw new Error('a request reached a route without passing the front');
+  return exchange;
+}
+
+const plain = (address: string) => address.replace(/^::ffff:/, '').trim();
+
+/**
+ * The caller's address. Headers are believed only when the connection comes from a trusted proxy; then it is the
+ * right-most address of X-Forwarded-For that is no proxy, else X-Real-IP. Without that rule anybody could choose the
+ * address that limits and audit see.
+ */
+export function clientIp(req: IncomingMessage, trustedProxies: readonly string[]): string {
+  const peer = plain(req.socket.remoteAddress ?? 'unknown');
+  if (!trustedProxies.includes(peer)) return peer;
+  const forwarded = String(req.headers['x-forwarded-for'] ?? '')
+    .split(',')
+    .map(plain)
+    .filter(Boolean);
+  const hop = forwarded.findLast((address) => !trustedProxies.includes(address));
+  const real = req.headers['x-real-ip'];
+  return (hop ?? (typeof real === 'string' && real !== '' ? plain(real) : peer)).slice(0, 64);
+}
+
+/** Who, for whom, from where and why, for the events that this request causes. */
+export function originOf(exchange: Exchange): Origin {
+  const { identity } = exchange;
+  return {
+    tenant: identity?.tenant ?? DEFAULT_TENANT,
+    workspace: identity?.workspace ?? DEFAULT_WORKSPACE,
+    actor: identity ? actorOf(identity) : ANONYMOUS,
+    ip: exchange.ip,
+    userAgent: exchange.req.headers['user-agent']?.slice(0, 512) ?? null,
+    requestId: exchange.id,
+    correlationId: exchange.id,
+    causationId: exchange.id,
+  };
+}

@@ -1,0 +1,55 @@
+/** Host allow-list and Origin check. Pure. */
+
+import type { IncomingHttpHeaders } from 'node:http';
+import { hostname } from 'node:os';
+
+type HostSettings = { readonly allowAnyHost: boolean; readonly allowedHosts: readonly string[] };
+
+const LOCAL = new Set(['localhost', '127.0.0.1', '::1', hostname().toLowerCase()]);
+
+/** Lower case, without port, brackets and trailing dot. */
+export function bareHost(value: string): string {
+  const host = value.trim().toLowerCase();
+  const bracketed = /^\[([^\]]*)\]/.exec(host);
+  const bare = bracketed?.[1] ?? (host.split(':').length > 2 ? host : host.replace(/:\d*$/, ''));
+  return bare.replace(/\.$/, '');
+}
+
+const parts = (header: string | string[] | undefined) => (header === undefined ? [] : String(header).split(','));
+
+/** Every host that the request claims to be for. */
+export function hostCandidates(headers: IncomingHttpHeaders): string[] {
+  const forwarded = parts(headers.forwarded).flatMap((one) => /host="?([^";,]+)/i.exec(one)?.[1] ?? []);
+  return [
+    ...parts(headers['x-forwarded-host']),
+    ...parts(headers['x-original-host']),
+    ...parts(headers['x-forwarded-server']),
+    ...forwarded,
+    ...parts(headers.host),
+  ]
+    .map(bareHost)
+    .filter((host) => host !== '');
+}
+
+function matches(host: string, pattern: string): boolean {
+  const wanted = pattern.toLowerCase();
+  if (wanted.startsWith('*.')) return host.endsWith(wanted.slice(1)) && host.length > wanted.length - 1;
+  if (wanted.endsWith('.*')) return host.startsWith(wanted.slice(0, -1));
+  return host === bareHost(wanted);
+}
+
+/** True when the list is off, or any candidate is local or matches it. */
+export function hostAllowed(headers: IncomingHttpHeaders, settings: HostSettings): boolean {
+  if (settings.allowAnyHost || settings.allowedHosts.length === 0) return true;
+  return hostCandidates(headers).some(
+    (host) => LOCAL.has(host) || settings.allowedHosts.some((pattern) => matches(host, pattern)),
+  );
+}
+
+/** Cross-site request forgery: a browser's Origin must be one of the request's own hosts. No or an opaque Origin passes. */
+export function originAllowed(method: string, headers: IncomingHttpHeaders): boolean {
+  const { origin } = headers;
+  if (origin === undefined || !['POST', 'PUT', 'PATCH', 'DELETE'].includes(method)) return true;
+  if (!URL.canParse(origin)) return true;
+  return hostCandidates(headers).includes(bareHost(new URL(origin).host));
+}

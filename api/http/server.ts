@@ -1,0 +1,233 @@
+/**
+ * The HTTP server. Every request passes the front (id, security headers, host and Origin checks, log, metrics); a GET
+ * whose answer is prepared is answered there, behind the same gate as everywhere; the rest goes through Express.
+ */
+import { createServer as createHttpServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import cookieParser from 'cookie-parser';
+import express from 'express';
+import helmet from 'helmet';
+import { Histogram } from 'prom-client';
+import { AppError, forbidden, invalid, unauthenticated } from '../../shared/errors.ts';
+import { type Identity, type Role, reaches } from '../../shared/identity.ts';
+import { createIdentify } from '../auth/identify.ts';
+import { recordDenial, recordLimit } from '../auth/incidents.ts';
+import type { Services } from '../services.ts';
+import { sendError, sendJson } from './errors.ts';
+import { beginExchange, type Exchange, exchangeOf, originOf } from './exchange.ts';
+import { hostAllowed, originAllowed } from './hosts.ts';
+import { idempotencyKeyOf, runOnce } from './idempotency.ts';
+import { createLimiter, LIMITS } from './limits.ts';
+import { createPreparedAnswers } from './prepared.ts';
+import type { Answer, Route } from './route.ts';
+
+/** Bodies above this are refused with 413. Agent memory may have 524,288 characters. */
+const BODY_LIMIT = 2_097_152;
+
+/** Pages may load from here only; Swagger UI's own style sheet is inline. */
+const CONTENT_SECURITY = {
+  useDefaults: false,
+  directives: {
+    defaultSrc: ["'self'"],
+    styleSrc: ["'self'", "'unsafe-inline'"],
+    imgSrc: ["'self'", 'data:'],
+    frameAncestors: ["'none'"],
+    baseUri: ["'none'"],
+    formAction: ["'self'"],
+  },
+};
+
+export interface ApiServer {
+  readonly server: Server;
+  readonly app: express.Express;
+}
+
+export function createApiServer(routes: readonly Route[], services: Services): ApiServer {
+  const { settings, log } = services;
+  const identify = createIdentify(services);
+  const limiter = createLimiter(services, (name, exchange) => recordLimit(services, name, exchange));
+  const prepared = createPreparedAnswers(services.freshness);
+  const parseCookies = cookieParser();
+  const parseJson = express.json({ limit: BODY_LIMIT, strict: false, type: () => true });
+  const secure = helmet({
+    contentSecurityPolicy: CONTENT_SECURITY,
+    strictTransportSecurity: settings.enableHsts,
+    frameguard: { action: 'deny' },
+    referrerPolicy: { policy: 'strict-origin-when-cross-origin' },
+  });
+  const durations = new Histogram({
+    name: 'signalbox_http_request_seconds',
+    help: 'Duration of HTTP requests by route, method and status',
+    labelNames: ['method', 'route', 'status'],
+    buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
+    registers: [services.metrics],
+  });
+
+  /** Credential, role, limit, in this order. @throws AppError 401, 403, 429 */
+  async function passGate(route: Route, exchange: Exchange): Promise<Identity | null> {
+    exchange.route = route.path;
+    if (route.limit && 'first' in LIMITS[route.limit]) await limiter.check(route.limit, exchange);
+    if (exchange.identity === undefined) exchange.identity = await identify(exchange);
+    const identity = exchange.identity ?? null;
+    if (route.access !== 'public') {
+      if (!identity)
+        throw unauthenticated(
+          'Authentication is needed: send the session cookie of POST /api/auth/login or an API key in the header x-api-key.',
+        );
+      const needed: Role = route.access === 'any' ? 'viewer' : route.access;
+      if (!reaches(identity.role, needed)) {
+        recordDenial(services, exchange, `${exchange.req.method} ${route.path}`, needed);
+        throw forbidden(`The role ${needed} is needed here; yours is ${identity.role}.`);
+      }
+    }
+    if (route.limit && !('first' in LIMITS[route.limit])) await limiter.check(route.limit, exchange);
+    return identity;
+  }
+
+  async function answerRoute(route: Route, exchange: Exchange, req: express.Request): Promise<void> {
+    const identity = await passGate(route, exchange);
+    const body = await readBody(route, exchange, req);
+    const call = {
+      params: route.params ? route.params.parse(req.params) : {},
+      query: route.query ? route.query.parse(req.query) : {},
+      body,
+      // Public routes that need to know look at `exchange.identity`; the others have passed the gate.
+      identity: identity as Identity,
+      exchange,
+      services,
+    };
+    const handle = (intents?: Parameters<Parameters<typeof runOnce>[4]>[0]) =>
+      Promise.resolve(route.handle({ ...call, command: { origin: originOf(exchange), ...(intents && { intents }) } }));
+    if (route.cache && identity && !route.cache.unless?.(call.query)) {
+      await prepared.answer(route, exchange, identity, async () => ((await handle()) as Answer).body);
+      return;
+    }
+    const key = route.method === 'post' ? idempotencyKeyOf(exchange) : undefined;
+    const answer = key
+      ? await runOnce(services.idempotency, key, exchange, body, async (intents) => (await handle(intents)) as Answer)
+      : await handle();
+    if (!('handled' in answer)) sendAnswer(exchange, answer);
+  }
+
+  async function readBody(route: Route, exchange: Exchange, req: express.Request): Promise<unknown> {
+    if (!route.body) return undefined;
+    await new Promise<void>((resolve, reject) => {
+      parseJson(req, exchange.res as express.Response, (error?: unknown) => (error ? reject(error) : resolve()));
+    });
+    const value: unknown = req.body;
+    if (value === undefined) {
+      if (route.bodyOptional) return route.body.parse({});
+      throw invalid('A JSON body required: send the fields of this call as one JSON object.');
+    }
+    return route.body.parse(value);
+  }
+
+  const app = express();
+  app.disable('x-powered-by');
+  app.disable('etag');
+  app.set('query parser', 'simple');
+  app.set('case sensitive routing', true);
+  const paths = new Map<string, Route[]>();
+  for (const route of routes) paths.set(route.path, [...(paths.get(route.path) ?? []), route]);
+  // Literal segments before parameters: /api/agents/comms is not an agent called "comms".
+  const ordered = [...paths].sort(([a], [b]) => (a.replaceAll('{', '~') < b.replaceAll('{', '~') ? -1 : 1));
+  for (const [path, here] of ordered) {
+    const pattern = path.replace(/\{(\w+)\}/g, ':$1');
+    for (const route of here) {
+      app[route.method](pattern, (req, _res, next) => {
+        answerRoute(route, exchangeOf(req), req).catch(next);
+      });
+    }
+    app.all(pattern, (req, res, next) => {
+      const exchange = exchangeOf(req);
+      exchange.route = path;
+      const methods = here.map((route) => route.method.toUpperCase()).join(', ');
+      requireIdentity(here, exchange)
+        .then(() => {
+          res.setHeader('Allow', methods);
+          throw new AppError(405, `${req.method} is not offered here; ${methods} is.`);
+        })
+        .catch(next);
+    });
+  }
+  async function requireIdentity(here: readonly Route[], exchange: Exchange): Promise<void> {
+    exchange.identity ??= await identify(exchange);
+    if (!exchange.identity && !here.some((route) => route.access === 'public')) {
+      throw unauthenticated('Authentication is needed: send a session cookie or an API key.');
+    }
+  }
+  app.use((req, _res, next) => {
+    const exchange = exchangeOf(req);
+    const check = req.path.startsWith('/api/') ? requireIdentity([], exchange) : Promise.resolve();
+    check
+      .then(() => {
+        throw new AppError(404, `There is nothing at ${req.method} ${req.path}; /api/docs lists what there is.`);
+      })
+      .catch(next);
+  });
+  app.use((error: unknown, req: express.Request, _res: express.Response, _next: express.NextFunction) => {
+    sendError(exchangeOf(req), error, log);
+  });
+
+  function front(req: IncomingMessage, res: ServerResponse): void {
+    const exchange = beginExchange(req, res, settings);
+    res.setHeader('X-Request-Id', exchange.id);
+    res.setHeader('Permissions-Policy', 'camera=(), microphone=(), geolocation=()');
+    secure(req, res, () => undefined);
+    res.once('close', () => finished(exchange));
+    if (!hostAllowed(req.headers, settings)) {
+      res.statusCode = 403;
+      res.setHeader('Content-Type', 'text/plain; charset=utf-8');
+      res.end('Forbidden');
+      return;
+    }
+    if (!originAllowed(req.method ?? 'GET', req.headers)) {
+      sendJson(res, 403, { error: 'CSRF check failed: the Origin header names another host than the request.' });
+      return;
+    }
+    parseCookies(req as express.Request, res as express.Response, () => undefined);
+    const route = req.method === 'GET' ? prepared.routeOf(req.url ?? '') : undefined;
+    if (!route) {
+      app(req, res);
+      return;
+    }
+    passGate(route, exchange).then(
+      (identity) => {
+        if (!identity || !prepared.answerNow(route, exchange, identity)) app(req, res);
+      },
+      (error) => sendError(exchange, error, log),
+    );
+  }
+
+  function finished({ req, res, route, startedAt, id, ip, identity }: Exchange): void {
+    const ms = performance.now() - startedAt;
+    durations.observe({ method: req.method ?? '', route, status: String(res.statusCode) }, ms / 1_000);
+    log.info(
+      {
+        requestId: id,
+        method: req.method,
+        url: req.url?.split('?')[0],
+        route,
+        status: res.statusCode,
+        ms: Math.round(ms * 10) / 10,
+        ip,
+        caller: identity?.username,
+      },
+      'request',
+    );
+  }
+
+  const server = createHttpServer({ requestTimeout: 60_000, headersTimeout: 20_000, keepAliveTimeout: 65_000 }, front);
+  server.maxRequestsPerSocket = 0;
+  return { server, app };
+}
+
+function sendAnswer({ res }: Exchange, { status = 200, body, text, headers }: Answer): void {
+  for (const [name, value] of Object.entries(headers ?? {})) res.setHeader(name, value as string | string[]);
+  if (!text) {
+    sendJson(res, status, body);
+    return;
+  }
+  res.statusCode = status;
+  res.setHeader('Content-Type', text.type);
+  res.end(text.content);
+}

@@ -1,0 +1,478 @@
+/**
+ * The description of the API (OpenAPI 3.1), made from the routes and from the very schemas that check their requests.
+ * Nothing is written twice: what a route does not say, such as the answers of the gate in front of it, is added here.
+ */
+import { z } from 'zod';
+import { ERRORS, errorSchema } from '../shared/contract/common.ts';
+import { LIMITS, type LimitClass } from './http/limits.ts';
+import { type Access, type Method, type ResponseSpec, type Route, TAGS } from './http/route.ts';
+
+/** Version of the interface, not of this program. */
+const INTERFACE_VERSION = '1.3.0';
+
+/** A JSON Schema (draft 2020-12). */
+export type Schema = { [keyword: string]: unknown };
+export interface Ref {
+  readonly $ref: string;
+}
+
+export interface Parameter {
+  readonly name: string;
+  readonly in: 'path' | 'query' | 'header';
+  readonly required: boolean;
+  readonly description?: string;
+  readonly deprecated?: boolean;
+  readonly schema: Schema;
+}
+
+export interface ResponseObject {
+  readonly description: string;
+  readonly headers?: Readonly<Record<string, { readonly description: string; readonly schema: Schema }>>;
+  readonly content?: Readonly<Record<string, { readonly schema: Schema }>>;
+}
+
+export interface Operation {
+  readonly operationId: string;
+  readonly tags: readonly string[];
+  readonly summary: string;
+  readonly description: string;
+  readonly security?: readonly Readonly<Record<string, readonly string[]>>[];
+  readonly parameters?: readonly (Parameter | Ref)[];
+  readonly requestBody?: {
+    readonly required: boolean;
+    readonly content: Readonly<Record<string, { readonly schema: Schema }>>;
+  };
+  readonly responses: Readonly<Record<string, ResponseObject | Ref>>;
+  readonly 'x-minimum-role': string;
+  readonly 'x-rate-limit'?: { readonly class: LimitClass; readonly requests: number; readonly seconds: number };
+}
+
+export interface OpenApiDocument {
+  readonly openapi: '3.1.0';
+  readonly info: Readonly<Record<string, unknown>> & { readonly title: string; readonly version: string };
+  readonly servers: readonly { readonly url: string }[];
+  readonly tags: readonly { readonly name: string; readonly description: string }[];
+  readonly security: readonly Readonly<Record<string, readonly string[]>>[];
+  readonly paths: Readonly<Record<string, Readonly<Partial<Record<Method, Operation>>>>>;
+  readonly components: {
+    readonly securitySchemes: Readonly<Record<string, Schema>>;
+    readonly parameters: Readonly<Record<string, Parameter>>;
+    readonly responses: Readonly<Record<string, ResponseObject>>;
+    readonly schemas: Readonly<Record<string, Schema>>;
+  };
+}
+
+const DESCRIPTION = `\
+Signalbox directs AI agents: who they are, what they are to do, what they did and what it cost. Every change is \
+recorded as an event that stays; what you read here is worked out from those events.
+
+**Credentials.** Send an API key in the header \`x-api-key\` (or \`Authorization: Bearer <key>\`), or sign in with \
+\`POST /api/auth/login\` and send its cookie back. Roles: viewer < operator < admin; each call says which one it needs. \
+A key or session belongs to one workspace and sees nothing of the others.
+
+**Writes.** After an answer 2xx, the next read shows the change, on every process. A \`POST\` may carry an \
+\`Idempotency-Key\`: repeated with the same key and body within 24 hours, it gives the first answer again and does \
+nothing twice.
+
+**Lists.** \`limit\` is clamped to the range that the call names and \`offset\` to zero or more; what is no whole number \
+counts as the default.
+
+**Times** are Unix seconds, UTC, unless a field says otherwise.
+
+**Errors** are \`{error, details?, code?, hint?}\`: \`error\` says what to change, \`details\` has one line per field. Every \
+answer carries \`X-Request-Id\`; the events that the request caused carry the same id. Answers may gain fields: ignore \
+those you do not know.`;
+
+const TAG_DESCRIPTIONS: Readonly<Record<(typeof TAGS)[number], string>> = {
+  Auth: 'Signing in and out, users, requests for access',
+  Agents: 'Agents: life cycle, configuration, memory, persona, messages, attribution and diagnostics',
+  Tasks: 'Tasks, their assignment and the queue that agents poll',
+  Chat: 'Conversations and messages',
+  Tokens: 'Token use and what it costs',
+  Sessions: 'Sessions of agents and command-line tools',
+  Webhooks: 'Webhooks and their deliveries',
+  Alerts: 'Alert rules and their evaluation',
+  Workflows: 'Workflow templates',
+  Pipelines: 'Pipelines and their runs',
+  Monitoring: 'Activities, audit trail, live events, health and metrics',
+  Admin: 'Backup, retention, export, schedules, gateways and settings',
+  'Super Admin': 'Tenants and their provisioning',
+  Connections: 'Command-line tools that connect without a gateway',
+  Projects: 'Projects and their tasks',
+  Mentions: 'Whom a text can mention',
+  Quality: 'Reviews that a task has to pass',
+  Releases: 'Whether a newer release is out',
+  Docs: 'This description',
+};
+
+/** Names of the error answers in the description. */
+const ERROR_NAMES: Readonly<Record<keyof typeof ERRORS, string>> = {
+  400: 'InvalidInput',
+  401: 'NotAuthenticated',
+  403: 'NotPermitted',
+  404: 'NotFound',
+  409: 'Conflict',
+  413: 'TooLarge',
+  422: 'Screened',
+  429: 'RateLimited',
+  500: 'InternalError',
+  503: 'Unavailable',
+};
+/** The answer for every status that an operation does not list. */
+const OTHER_ERROR = 'OtherError';
+
+const HEADER_PARAMETERS = {
+  IdempotencyKey: {
+    name: 'Idempotency-Key',
+    in: 'header',
+    required: false,
+    description:
+      'Makes a repetition safe: the same key and body within 24 hours give the first answer again (with the header `Idempotency-Replayed: true`); another body gives 409.',
+    schema: { type: 'string', pattern: '^[!-~]{1,255}$', minLength: 1, maxLength: 255 },
+  },
+  AgentName: {
+    name: 'x-agent-name',
+    in: 'header',
+    required: false,
+    description: 'The agent that the caller speaks for. An agent’s own key speaks for that agent without it.',
+    schema: { type: 'string' },
+  },
+  LastEventId: {
+    name: 'Last-Event-ID',
+    in: 'header',
+    required: false,
+    description: 'Id of the last frame received; the stream goes on behind it.',
+    schema: { type: 'string' },
+  },
+} as const satisfies Record<string, Parameter>;
+
+type Io = 'input' | 'output';
+type Found = Readonly<Record<Io, Map<string, Schema>>>;
+
+/** Marks what JSON Schema cannot say, until it is known whether an `override` has replaced it. */
+const UNREPRESENTABLE = 'x-unrepresentable';
+const KEPT_BY_OVERRIDE = ['title', 'description', 'deprecated', 'examples'];
+
+/**
+ * Describes the routes, hidden ones excepted.
+ *
+ * @throws Error when a route cannot be described truthfully: a schema without a JSON form, path parameters that the
+ * path does not have, two schemas under one name
+ */
+export function describeApi(routes: readonly Route[]): OpenApiDocument {
+  const shown = routes.filter((route) => !route.hidden);
+  const found: Found = { input: new Map(), output: new Map() };
+  const paths: Record<string, Partial<Record<Method, Operation>>> = {};
+  const ids = new Map<string, string>();
+  for (const route of shown) {
+    const where = nameOf(route);
+    const operation = describeOperation(route, found);
+    const path = paths[route.path] ?? {};
+    const twin = path[route.method] ? where : ids.get(operation.operationId);
+    if (twin) throw new Error(`${where} and ${twin} would be one operation; change the path of one`);
+    ids.set(operation.operationId, where);
+    path[route.method] = operation;
+    paths[route.path] = path;
+  }
+  const responses = describeErrors(found);
+  const used = new Set<string>(shown.map((route) => route.tag));
+  const { schemas, nameIn } = settleSchemas(found);
+  const document = {
+    openapi: '3.1.0',
+    info: {
+      title: 'Signalbox',
+      version: INTERFACE_VERSION,
+      summary: 'Event-sourced backend that directs AI agents',
+      description: DESCRIPTION,
+      license: { name: 'MIT', identifier: 'MIT' },
+    },
+    servers: [{ url: '/', description: 'This server' }],
+    tags: TAGS.filter((tag) => used.has(tag)).map((name) => ({ name, description: TAG_DESCRIPTIONS[name] })),
+    security: [{ sessionCookie: [] }, { apiKey: [] }],
+    paths,
+    components: {
+      securitySchemes: {
+        sessionCookie: {
+          type: 'apiKey',
+          in: 'cookie',
+          name: '__Host-mc-session',
+          description:
+            'Set by `POST /api/auth/login`; over plain HTTP its name is `mc-session`. A browser that has signed in sends it by itself.',
+        },
+        apiKey: {
+          type: 'apiKey',
+          in: 'header',
+          name: 'x-api-key',
+          description: 'The key of the service or of an agent. `Authorization: Bearer <key>` does the same.',
+        },
+      },
+      parameters: HEADER_PARAMETERS,
+      responses,
+      schemas,
+    },
+  };
+  return relink(document, nameIn) as OpenApiDocument;
+}
+
+const nameOf = (route: Route) => `${route.method.toUpperCase()} ${route.path}`;
+
+function describeOperation(route: Route, found: Found): Operation {
+  const parameters = [
+    ...pathParameters(route, found),
+    ...objectParameters(route.query, 'query', `the query of ${nameOf(route)}`, found),
+    ...headerParameters(route),
+  ];
+  return {
+    operationId: operationIdOf(route),
+    tags: [route.tag],
+    summary: route.summary,
+    description: [route.description, accessText(route.access), limitText(route.limit)].filter(Boolean).join('\n\n'),
+    ...(route.access === 'public' && { security: [] }),
+    ...(parameters.length > 0 && { parameters }),
+    ...(route.body && {
+      requestBody: {
+        required: !route.bodyOptional,
+        content: {
+          'application/json': { schema: toSchema(route.body, 'input', `the body of ${nameOf(route)}`, found) },
+        },
+      },
+    }),
+    responses: describeResponses(route, found),
+    'x-minimum-role': route.access === 'public' ? 'none' : route.access === 'any' ? 'viewer' : route.access,
+    ...(route.limit && {
+      'x-rate-limit': { class: route.limit, requests: LIMITS[route.limit].limit, seconds: 60 },
+    }),
+  };
+}
+
+/** `GET /api/agents/{id}/soul` is `getAgentsByIdSoul`: it follows from method and path alone, so it stays. */
+function operationIdOf({ method, path }: Route): string {
+  const capital = (word: string) => word.charAt(0).toUpperCase() + word.slice(1);
+  const words = path
+    .replace(/^\/api(?=\/)/, '')
+    .replace(/\{/g, 'by-')
+    .split(/[^A-Za-z0-9]+/);
+  return method + words.map(capital).join('');
+}
+
+function accessText(access: Access): string {
+  if (access === 'public') return '**Access:** public, no credential needed.';
+  if (access === 'any') return '**Access:** any caller with a credential.';
+  return access === 'admin' ? '**Access:** role admin.' : `**Access:** role ${access} or higher.`;
+}
+
+function limitText(limit: LimitClass | undefined): string | undefined {
+  if (!limit) return undefined;
+  return `**Rate limit:** ${LIMITS[limit].limit} requests a minute ${limitKeyText(limit)}, counted together for all calls of the class \`${limit}\`.`;
+}
+
+/** What a class counts by, told from the function that makes its keys. */
+function limitKeyText(limit: LimitClass): string {
+  const { key } = LIMITS[limit];
+  if (key === LIMITS['agent-poll'].key) return 'per agent (`x-agent-name`, else the address)';
+  return key === LIMITS.users.key ? 'per caller' : 'per address';
+}
+
+function pathParameters(route: Route, found: Found): Parameter[] {
+  const names = [...route.path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name as string);
+  const where = `the path of ${nameOf(route)}`;
+  const described = objectParameters(route.params, 'path', where, found);
+  const stray = described.find((parameter) => !names.includes(parameter.name));
+  if (stray) throw new Error(`${where} has no {${stray.name}}, but its schema has`);
+  return names.map((name) => {
+    const parameter = described.find((one) => one.name === name);
+    // Without a schema the handler gets the text of the segment as it is.
+    return { ...(parameter ?? { name, in: 'path' as const, schema: { type: 'string' } }), required: true };
+  });
+}
+
+function headerParameters(route: Route): Ref[] {
+  const names: (keyof typeof HEADER_PARAMETERS)[] = [];
+  if (route.method === 'post') names.push('IdempotencyKey');
+  // Limits that count by agent, and the rules by which an agent may look at itself only, read this header.
+  const countsByAgent = route.limit !== undefined && LIMITS[route.limit].key === LIMITS['agent-poll'].key;
+  if (countsByAgent || route.path.startsWith('/api/agents/{id}/')) names.push('AgentName');
+  if (Object.values(route.responses).some(({ type }) => type === 'text/event-stream')) names.push('LastEventId');
+  return names.map((name) => ({ $ref: `#/components/parameters/${name}` }));
+}
+
+/** One parameter per property of an object schema. */
+function objectParameters(
+  schema: z.ZodType | undefined,
+  place: 'path' | 'query',
+  where: string,
+  found: Found,
+): Parameter[] {
+  if (!schema) return [];
+  const { json, defs } = convert(schema, 'input', where);
+  const id = typeof json.$ref === 'string' ? idIn(json.$ref) : undefined;
+  const { properties, required } = (id === undefined ? json : defs[id]) ?? {};
+  if (typeof properties !== 'object' || properties === null) throw new Error(`${where} must be one object schema`);
+  if (id !== undefined) delete defs[id];
+  keep(defs, 'input', where, found);
+  return Object.entries(properties as Record<string, Schema>).map(([name, property]) => {
+    const { description, deprecated, ...rest } = property;
+    return {
+      name,
+      in: place,
+      required: Array.isArray(required) && required.includes(name),
+      ...(typeof description === 'string' && { description }),
+      ...(deprecated === true && { deprecated }),
+      schema: rest,
+    };
+  });
+}
+
+function describeResponses(route: Route, found: Found): Record<string, ResponseObject | Ref> {
+  const specs: Record<number, ResponseSpec> = { ...route.responses };
+  const gate: (keyof typeof ERRORS)[] = [];
+  if (route.params || route.query || route.body) gate.push(400);
+  if (route.access !== 'public') gate.push(401);
+  if (route.access === 'operator' || route.access === 'admin') gate.push(403);
+  if (route.limit) gate.push(429);
+  for (const status of gate) specs[status] ??= ERRORS[status];
+  const answers: Record<string, ResponseObject | Ref> = {};
+  // Number-like keys come in ascending order.
+  for (const [status, spec] of Object.entries(specs)) {
+    const shared = Number(status) as keyof typeof ERRORS;
+    answers[status] =
+      spec === ERRORS[shared]
+        ? { $ref: `#/components/responses/${ERROR_NAMES[shared]}` }
+        : describeResponse(spec, Number(status), `answer ${status} of ${nameOf(route)}`, found);
+  }
+  answers.default = { $ref: `#/components/responses/${OTHER_ERROR}` };
+  return answers;
+}
+
+function describeResponse(spec: ResponseSpec, status: number, where: string, found: Found): ResponseObject {
+  const schema = spec.schema ?? (status >= 400 && !spec.type ? errorSchema : undefined);
+  if (!schema && !spec.type) return { description: spec.description };
+  return {
+    description: spec.description,
+    content: {
+      [spec.type ?? 'application/json']: {
+        schema: schema ? toSchema(schema, 'output', where, found) : { type: 'string' },
+      },
+    },
+  };
+}
+
+/** The error answers that operations refer to. */
+function describeErrors(found: Found): Record<string, ResponseObject> {
+  const schema = toSchema(errorSchema, 'output', 'the error answer', found);
+  const content = { 'application/json': { schema } };
+  const named: Record<string, ResponseObject> = {};
+  for (const [status, name] of Object.entries(ERROR_NAMES)) {
+    const { description } = ERRORS[Number(status) as keyof typeof ERRORS];
+    named[name] = { description, ...(status === '429' && { headers: LIMIT_HEADERS }), content };
+  }
+  named[OTHER_ERROR] = { description: 'Any other failure', content };
+  return named;
+}
+
+const LIMIT_HEADERS: NonNullable<ResponseObject['headers']> = {
+  'Retry-After': { description: 'Seconds until the limit starts anew', schema: { type: 'integer', minimum: 1 } },
+  'X-RateLimit-Limit': { description: 'Requests a minute', schema: { type: 'integer' } },
+  'X-RateLimit-Remaining': { description: 'Always 0 here', schema: { type: 'integer' } },
+  'X-RateLimit-Reset': { description: 'When the limit starts anew, Unix seconds', schema: { type: 'integer' } },
+};
+
+function toSchema(schema: z.ZodType, io: Io, where: string, found: Found): Schema {
+  const { json, defs } = convert(schema, io, where);
+  keep(defs, io, where, found);
+  return json;
+}
+
+/** JSON Schema of a zod schema, with its named parts apart. References say for which direction they are. */
+function convert(schema: z.ZodType, io: Io, where: string): { json: Schema; defs: Record<string, Schema> } {
+  const { $schema, $defs, ...own } = z.toJSONSchema(schema, {
+    io,
+    unrepresentable: ({ message }) => ({ [UNREPRESENTABLE]: message }),
+    override: ({ zodSchema, jsonSchema }) => adjust(zodSchema, jsonSchema as Schema, io),
+  }) as Schema;
+  const whole = JSON.stringify({ own, $defs }, (key, value: unknown) => {
+    if (key === UNREPRESENTABLE) {
+      throw new Error(`${where}: ${String(value)}; give that schema .meta({ override: <JSON Schema keywords> })`);
+    }
+    if (key !== '$ref' || typeof value !== 'string') return value;
+    const id = /^#\/\$defs\/((?!__schema)[\w.-]+)$/.exec(value)?.[1];
+    if (!id) throw new Error(`${where}: a schema that contains itself needs a name: .meta({ id })`);
+    return `#/components/schemas/${io}:${id}`;
+  });
+  const parts = JSON.parse(whole) as { own: Schema; $defs?: Record<string, Schema> };
+  return { json: parts.own, defs: parts.$defs ?? {} };
+}
+
+/** Called for each part of a schema after zod has written its JSON form. */
+function adjust(schema: z.core.$ZodType, json: Schema, io: Io): void {
+  const override = z.globalRegistry.get(schema)?.override;
+  if (typeof override === 'object' && override !== null) {
+    for (const keyword of Object.keys(json)) if (!KEPT_BY_OVERRIDE.includes(keyword)) delete json[keyword];
+    Object.assign(json, override);
+  }
+  delete json.override;
+  // JSON has no other kind of key.
+  if (JSON.stringify(json.propertyNames) === '{"type":"string"}') delete json.propertyNames;
+  if (io === 'output') {
+    // Answers may gain fields; who checks them against this description must not break on that.
+    const def: { type: string; catchall?: unknown } = schema._zod.def;
+    if (def.type === 'object' && !def.catchall) delete json.additionalProperties;
+    // Every integer that leaves is within these; readers need not be told.
+    if (json.minimum === Number.MIN_SAFE_INTEGER) delete json.minimum;
+    if (json.maximum === Number.MAX_SAFE_INTEGER) delete json.maximum;
+  }
+}
+
+/** Remembers named schemas. @throws Error when two different ones have the same name */
+function keep(defs: Readonly<Record<string, Schema>>, io: Io, where: string, found: Found): void {
+  for (const [id, schema] of Object.entries(defs)) {
+    const earlier = found[io].get(id);
+    if (earlier && JSON.stringify(earlier) !== JSON.stringify(schema)) {
+      throw new Error(`${where}: another schema has the name ${id} already; give one of them another .meta({ id })`);
+    }
+    found[io].set(id, schema);
+  }
+}
+
+const REFERENCE = /^#\/components\/schemas\/(input|output):(.+)$/;
+const idIn = (ref: string) => REFERENCE.exec(ref)?.[2];
+
+/**
+ * One name for a schema that is the same both ways; `<name>Input` for the request side of one that is not (a default
+ * makes a field optional in a request and certain in an answer).
+ */
+function settleSchemas(found: Found): {
+  schemas: Record<string, Schema>;
+  nameIn: (io: Io, id: string) => string;
+} {
+  const apart = new Set<string>();
+  const nameIn = (io: Io, id: string) => (io === 'input' && apart.has(id) ? `${id}Input` : id);
+  const textOf = (schema: Schema) => JSON.stringify(relink(schema, nameIn));
+  // Setting one apart changes the references of others, which may set those apart too.
+  for (let before = -1; before !== apart.size; ) {
+    before = apart.size;
+    for (const [id, schema] of found.input) {
+      const other = found.output.get(id);
+      if (other && textOf(schema) !== textOf(other)) apart.add(id);
+    }
+  }
+  const schemas = new Map(found.output);
+  for (const [id, schema] of found.input) {
+    const name = nameIn('input', id);
+    if (name !== id && (found.input.has(name) || found.output.has(name))) {
+      throw new Error(`The name ${name} is needed for the request side of ${id}; call the other schema something else`);
+    }
+    schemas.set(name, schema);
+  }
+  return { schemas: Object.fromEntries([...schemas].sort(([a], [b]) => (a < b ? -1 : 1))), nameIn };
+}
+
+/** A copy whose references have their final names. */
+function relink(value: unknown, nameIn: (io: Io, id: string) => string): unknown {
+  return JSON.parse(
+    JSON.stringify(value, (key, part: unknown) => {
+      const [, io, id] = (key === '$ref' && REFERENCE.exec(String(part))) || [];
+      return io && id ? `#/components/schemas/${nameIn(io as Io, id)}` : part;
+    }),
+  );
+}

@@ -1,0 +1,218 @@
+/**
+ * The description of the API: as JSON at /api/docs, as a page to read and try at /docs.
+ *
+ * The page is Swagger UI from its npm package and three small files of our own. Everything comes from this server, and
+ * no script is inline: the page works without a network and under the Content-Security-Policy of the server.
+ */
+import { createHash } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { promisify } from 'node:util';
+import { gzip } from 'node:zlib';
+import { z } from 'zod';
+import type { Exchange } from '../http/exchange.ts';
+import { type Answer, defineRoute, type Route } from '../http/route.ts';
+import { describeApi } from '../openapi.ts';
+
+const compress = promisify(gzip);
+
+const INIT_SCRIPT = `\
+// Starts the page. Loaded after swagger-ui-bundle.js.
+const dark = matchMedia('(prefers-color-scheme: dark)');
+const followScheme = () => document.documentElement.classList.toggle('dark-mode', dark.matches);
+dark.addEventListener('change', followScheme);
+followScheme();
+
+// The filter of Swagger UI knows tags only, and their case; this one looks at paths and summaries too.
+const findOperations = () => ({
+  fn: {
+    opsFilter(tags, phrase) {
+      const wanted = phrase.trim().toLowerCase();
+      const has = (text) => String(text ?? '').toLowerCase().includes(wanted);
+      const fits = (one) => has(one.get('method') + ' ' + one.get('path')) || has(one.getIn(['operation', 'summary']));
+      return tags
+        .map((tag, name) => (has(name) ? tag : tag.update('operations', (all) => all.filter(fits))))
+        .filter((tag) => tag.get('operations').size > 0);
+    },
+  },
+});
+
+SwaggerUIBundle({
+  url: '/api/docs',
+  dom_id: '#reference',
+  deepLinking: true,
+  persistAuthorization: false,
+  tryItOutEnabled: true,
+  validatorUrl: null,
+  filter: true,
+  docExpansion: 'list',
+  defaultModelsExpandDepth: 0,
+  displayRequestDuration: true,
+  plugins: [findOperations],
+  // After an upgrade the browser must not show what it kept; an unchanged description costs a 304.
+  requestInterceptor: (request) => (request.loadSpec ? Object.assign(request, { cache: 'no-cache' }) : request),
+  onComplete() {
+    const filter = document.querySelector('.operation-filter-input');
+    if (filter) filter.placeholder = 'Filter by tag, path or summary';
+  },
+});
+`;
+
+const PAGE_STYLE = `\
+body { margin: 0; background: #fff; color: #1f2933; font-family: system-ui, sans-serif; }
+.masthead { display: flex; align-items: center; gap: .6rem; padding: .55rem 1.25rem; background: #16324f; color: #fff; }
+.masthead img { width: 1.5rem; height: 1.5rem; }
+.masthead strong { font-size: 1.05rem; letter-spacing: .01em; }
+.masthead span { opacity: .75; }
+.masthead a { margin-left: auto; color: #fff; font-size: .9rem; }
+.note { max-width: 1420px; margin: 2rem auto; padding: 0 1.25rem; }
+.swagger-ui .info { margin: 1.75rem 0 1rem; }
+.swagger-ui .info p { max-width: 46rem; line-height: 1.5; }
+.swagger-ui .scheme-container { padding: .75rem 0; box-shadow: none; border-block: 1px solid #d9e2ec; }
+.swagger-ui .filter .operation-filter-input { margin: 1rem 0; }
+.dark-mode body { background: #1c2022; color: #e4e7eb; }
+.dark-mode .swagger-ui .scheme-container { border-color: #3b4151; }
+`;
+
+/** A signal with its light on. */
+const ICON = `\
+<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32">
+<rect x="9" y="2" width="14" height="22" rx="7" fill="#243b53" stroke="#fff" stroke-width="1.5"/>
+<circle cx="16" cy="9" r="4" fill="#52606d"/><circle cx="16" cy="17" r="4" fill="#3ebd93"/>
+<rect x="14.5" y="24" width="3" height="7" fill="#9fb3c8"/></svg>
+`;
+
+type Source = { readonly text: string } | { readonly swaggerFile: string };
+
+/** All there is below /docs/. */
+const ASSETS: Readonly<Record<string, { readonly type: string; readonly source: Source }>> = {
+  'swagger-ui.css': { type: 'text/css; charset=utf-8', source: { swaggerFile: 'swagger-ui.css' } },
+  'swagger-ui-bundle.js': { type: 'text/javascript; charset=utf-8', source: { swaggerFile: 'swagger-ui-bundle.js' } },
+  'page.css': { type: 'text/css; charset=utf-8', source: { text: PAGE_STYLE } },
+  'init.js': { type: 'text/javascript; charset=utf-8', source: { text: INIT_SCRIPT } },
+  'icon.svg': { type: 'image/svg+xml', source: { text: ICON } },
+};
+
+/** `address` gives the URL of an asset, with a mark of its content: a new version is never mistaken for a kept one. */
+const pageOf = (address: (asset: string) => string) => `\
+<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Signalbox API reference</title>
+<link rel="icon" type="image/svg+xml" href="${address('icon.svg')}">
+<link rel="stylesheet" href="${address('swagger-ui.css')}">
+<link rel="stylesheet" href="${address('page.css')}">
+<script defer src="${address('swagger-ui-bundle.js')}"></script>
+<script defer src="${address('init.js')}"></script>
+</head>
+<body>
+<header class="masthead"><img src="${address('icon.svg')}" alt=""><strong>Signalbox</strong><span>API reference</span>
+<a href="/api/docs">OpenAPI (JSON)</a></header>
+<noscript><p class="note">This page needs JavaScript. <a href="/api/docs">/api/docs</a> has the same as JSON.</p></noscript>
+<main id="reference"></main>
+</body>
+</html>
+`;
+
+/** Something to serve, kept in memory in both forms. */
+interface Served {
+  readonly type: string;
+  readonly plain: Buffer;
+  readonly packed: Buffer;
+  readonly hash: string;
+}
+
+async function prepare(type: string, content: string | Buffer): Promise<Served> {
+  const plain = Buffer.from(content);
+  const hash = createHash('sha256').update(plain).digest('base64url').slice(0, 16);
+  return { type, plain, packed: await compress(plain), hash };
+}
+
+async function prepareAsset(name: string): Promise<Served> {
+  const { type, source } = ASSETS[name] as (typeof ASSETS)[string];
+  if ('text' in source) return prepare(type, source.text);
+  const file = createRequire(import.meta.url).resolve(`swagger-ui-dist/${source.swaggerFile}`);
+  return prepare(type, await readFile(file));
+}
+
+/** Calls `make` at the first use only; again only after it has failed. */
+function once<T>(make: () => Promise<T>): () => Promise<T> {
+  let made: Promise<T> | undefined;
+  return () => {
+    made ??= make().catch((error: unknown) => {
+      made = undefined;
+      throw error;
+    });
+    return made;
+  };
+}
+
+/** The answer for this request: packed where the client takes it, without a body where the client has it already. */
+function serve({ type, plain, packed, hash }: Served, cacheControl: string, { req }: Exchange): Answer {
+  const takesGzip = /\bgzip\b(?!\s*;\s*q=0(\.0*)?\s*(,|$))/.test(String(req.headers['accept-encoding'] ?? ''));
+  const etag = `"${hash}${takesGzip ? '-gzip' : ''}"`;
+  const headers = { 'Cache-Control': cacheControl, ETag: etag, Vary: 'Accept-Encoding' };
+  const known = String(req.headers['if-none-match'] ?? '')
+    .split(',')
+    .map((one) => one.trim().replace(/^W\//, ''));
+  if (known.includes(etag)) return { status: 304, text: { type, content: '' }, headers };
+  return {
+    text: { type, content: takesGzip ? packed : plain },
+    headers: takesGzip ? { ...headers, 'Content-Encoding': 'gzip' } : headers,
+  };
+}
+
+/** @param routes all routes of the API, these included; asked for at the first request */
+export function docsRoutes(routes: () => readonly Route[]): readonly Route[] {
+  const description = once(async () => prepare('application/json', JSON.stringify(describeApi(routes()))));
+  const assets = new Map(Object.keys(ASSETS).map((name) => [name, once(() => prepareAsset(name))]));
+  const page = once(async () => {
+    const hashes = new Map<string, string>();
+    for (const [name, asset] of assets) hashes.set(name, (await asset()).hash);
+    const html = pageOf((name) => `/docs/${name}?v=${hashes.get(name)}`);
+    return prepare('text/html; charset=utf-8', html);
+  });
+  const hidden = { method: 'get', tag: 'Docs', access: 'public', hidden: true } as const;
+  return [
+    defineRoute({
+      method: 'get',
+      path: '/api/docs',
+      tag: 'Docs',
+      summary: 'This description (OpenAPI 3.1)',
+      description: 'Made from the schemas that check the requests. `/docs` shows it as a page.',
+      access: 'public',
+      responses: { 200: { description: 'An OpenAPI 3.1 document', schema: z.record(z.string(), z.unknown()) } },
+      handle: async ({ exchange }) => serve(await description(), 'public, max-age=3600', exchange),
+    }),
+    defineRoute({
+      ...hidden,
+      path: '/docs',
+      summary: 'The description as a page',
+      responses: { 200: { description: 'A page', type: 'text/html' } },
+      // The page names its assets by content, so it has to be asked for again; that costs a 304.
+      handle: async ({ exchange }) => serve(await page(), 'no-cache', exchange),
+    }),
+    ...[...assets].map(([name, asset]) =>
+      defineRoute({
+        ...hidden,
+        path: `/docs/${name}`,
+        summary: `A file of the page: ${name}`,
+        responses: { 200: { description: 'A file', type: ASSETS[name]?.type ?? 'application/octet-stream' } },
+        handle: async ({ exchange }) => serve(await asset(), 'public, max-age=86400', exchange),
+      }),
+    ),
+    defineRoute({
+      ...hidden,
+      path: '/',
+      summary: 'People who open the root in a browser',
+      responses: { 302: { description: 'To the page' } },
+      handle: () => ({
+        status: 302,
+        headers: { Location: '/docs' },
+        text: { type: 'text/plain; charset=utf-8', content: 'The API reference is at /docs\n' },
+      }),
+    }),
+  ];
+}

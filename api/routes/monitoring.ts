@@ -1,0 +1,92 @@
+/** Activities, audit, the event stream. */
+
+import { z } from 'zod';
+import { activityStats, listActivities } from '../../queries/activities.ts';
+import { listAudit } from '../../queries/audit.ts';
+import { errors } from '../../shared/contract/common.ts';
+import {
+  activitiesAnswer,
+  activitiesQuery,
+  activityStatsAnswer,
+  auditAnswer,
+  auditQuery,
+  eventsQuery,
+  streamFrameSchema,
+} from '../../shared/contract/monitoring.ts';
+import { AppError, invalid } from '../../shared/errors.ts';
+import { seconds } from '../../shared/time.ts';
+import { defineRoute, HANDLED, type Route } from '../http/route.ts';
+import { MAX_CLIENTS, parseCursor } from '../stream/hub.ts';
+
+export const monitoringRoutes: readonly Route[] = [
+  defineRoute({
+    method: 'get',
+    path: '/api/activities',
+    tag: 'Monitoring',
+    summary: 'What happened, newest first',
+    description: 'With `stats` in the query: counts by type, actor and hour of the last `hours` instead.',
+    access: 'viewer',
+    query: activitiesQuery,
+    responses: {
+      200: {
+        description: 'Activities, or statistics with `stats`',
+        schema: z.union([activitiesAnswer, activityStatsAnswer]),
+      },
+      ...errors(400, 401),
+    },
+    cache: { models: ['activities', 'agents'], scope: 'workspace', unless: (query) => query.stats !== undefined },
+    async handle({ query, identity, services }) {
+      if (query.stats !== undefined) {
+        return {
+          body: await activityStats(services.reads, identity.workspace, query.hours ?? 24, seconds(services.now())),
+        };
+      }
+      return { body: await listActivities(services.reads, identity.workspace, query) };
+    },
+  }),
+  defineRoute({
+    method: 'get',
+    path: '/api/audit',
+    tag: 'Monitoring',
+    summary: 'The audit trail, newest first',
+    access: 'admin',
+    query: auditQuery,
+    responses: { 200: { description: 'Audit entries', schema: auditAnswer }, ...errors(400, 401, 403) },
+    cache: { models: ['audit'], scope: 'workspace' },
+    handle: async ({ query, identity, services }) => ({
+      body: await listAudit(services.reads, identity.workspace, query),
+    }),
+  }),
+  defineRoute({
+    method: 'get',
+    path: '/api/events',
+    tag: 'Monitoring',
+    summary: 'Live events (Server-Sent Events)',
+    description:
+      'Frames of the caller’s workspace as they happen. Every frame has an id; `Last-Event-ID` or `since` resumes behind it without a gap or a double, across restarts and processes. A comment line every 30 s keeps the connection alive.',
+    access: 'viewer',
+    query: eventsQuery,
+    responses: {
+      200: { description: 'A stream of frames', type: 'text/event-stream', schema: streamFrameSchema },
+      ...errors(400, 401, 503),
+    },
+    async handle({ query, identity, exchange, services }) {
+      if (services.stream.clients >= MAX_CLIENTS) {
+        throw new AppError(503, `This process serves ${MAX_CLIENTS} streams already; try again later.`, {
+          headers: { 'Retry-After': '10' },
+        });
+      }
+      const header = exchange.req.headers['last-event-id'];
+      const asked = (typeof header === 'string' && header !== '' ? header : undefined) ?? query.since;
+      const after = asked === undefined ? undefined : parseCursor(asked);
+      if (asked !== undefined && !after) throw invalid('Last-Event-ID must be the id of an earlier frame.');
+      const kinds = query.kind?.split(',').map((kind) => kind.trim());
+      await services.stream.serve(exchange.res, {
+        workspace: identity.workspace,
+        kinds: kinds && new Set(kinds),
+        after,
+      });
+      return HANDLED;
+    },
+  }),
+];

@@ -1,0 +1,58 @@
+/** Everything the API needs from the rest; put together in `infra/main.ts`. */
+
+import type { Logger } from 'pino';
+import type { Registry } from 'prom-client';
+import type { Commands } from '../commands/handler.ts';
+import type { Projection } from '../projections/projection.ts';
+import type { Reads } from '../queries/reads.ts';
+import type { EventStore } from '../shared/event-store.ts';
+import type { Role } from '../shared/identity.ts';
+import type { Credentials } from '../shared/ports/credentials.ts';
+import type { Freshness } from '../shared/ports/freshness.ts';
+import type { IdempotencyStore } from '../shared/ports/idempotency.ts';
+import type { ReadModels } from '../shared/ports/read-models.ts';
+import type { RateLimitStore } from './http/limits.ts';
+import type { StreamHub } from './stream/hub.ts';
+
+/** What of the configuration the API reads; see `infra/config.ts` for the meaning of each. */
+export interface ApiSettings {
+  readonly disableRateLimit: boolean;
+  readonly trustedProxies: readonly string[];
+  readonly allowAnyHost: boolean;
+  readonly allowedHosts: readonly string[];
+  readonly cookieSecure: boolean;
+  readonly enableHsts: boolean;
+  readonly proxyAuthHeader: string | undefined;
+  readonly proxyAuthDefaultRole: Role | undefined;
+  readonly proxyAuthTrustedIps: readonly string[];
+  readonly googleClientId: string | undefined;
+  readonly googleKeysUrl: string;
+  readonly googleIssuers: readonly string[];
+  readonly agentTimeoutMinutes: number;
+}
+
+export interface HealthReport {
+  readonly ok: boolean;
+  /** One line per finding, for `/health/ready`. */
+  readonly checks: Readonly<Record<string, string>>;
+}
+
+export interface Services {
+  readonly settings: ApiSettings;
+  readonly log: Logger;
+  readonly commands: Commands;
+  readonly store: EventStore;
+  readonly reads: Reads;
+  readonly readModels: ReadModels;
+  readonly projections: readonly Projection[];
+  readonly credentials: Credentials;
+  readonly freshness: Freshness;
+  readonly idempotency: IdempotencyStore;
+  readonly metrics: Registry;
+  /** Store of one class of limits, shared by processes where there is a place to share. */
+  readonly limitStore: (name: string, windowMs: number) => RateLimitStore;
+  /** Stores reachable, projections within their bound. */
+  readonly ready: () => Promise<HealthReport>;
+  readonly now: () => number;
+  readonly stream: StreamHub;
+}

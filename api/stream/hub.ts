@@ -1,0 +1,245 @@
+/**
+ * The live stream: one follower of the log per process, each event turned into frames and serialised once, any number
+ * of clients.
+ *
+ * A frame's SSE id is the log position of its event; where one event gives several frames, those before the last are
+ * `<position>.<n>`, so that a client that was cut between two of them misses and doubles nothing. A client that asks
+ * for earlier events, or that reads too slowly for the live buffer, is fed from the log until it has caught up.
+ */
+
+import type { ServerResponse } from 'node:http';
+import type { Logger } from 'pino';
+import { Gauge, type Registry } from 'prom-client';
+import { type EventStore, EventUnreadableError } from '../../shared/event-store.ts';
+import { catalogue } from '../../shared/events/catalogue.ts';
+import type { DomainEvent } from '../../shared/events/define.ts';
+import { BEGINNING, type LoggedEvent, type Position } from '../../shared/ports/event-log.ts';
+import { framesOf } from '../../shared/records.ts';
+
+const HEARTBEAT_MS = 30_000;
+/** Bytes that may wait in a client's connection before it is fed from the log instead of live. */
+const CLIENT_BUFFER = 1_000_000;
+/** Open streams per process. */
+export const MAX_CLIENTS = 5_000;
+
+/** A place in the stream: everything up to `position`, and `frames` frames of the event after it that is named. */
+export interface StreamCursor {
+  readonly position: Position;
+  /** Frames already received of the event at `position`; undefined: all of them. */
+  readonly frames?: number;
+}
+
+interface Frames {
+  readonly position: Position;
+  readonly workspace: number;
+  readonly frames: readonly { readonly type: string; readonly text: string }[];
+}
+
+interface Client {
+  readonly res: ServerResponse;
+  readonly workspace: number;
+  readonly kinds: ReadonlySet<string> | undefined;
+  /** The client has everything up to here. */
+  position: Position;
+  /** Live events are written at once; false while it is fed from the log. */
+  live: boolean;
+  readonly closed: AbortController;
+}
+
+export interface StreamHub {
+  readonly clients: number;
+  /** Writes the stream to `res` until either side ends it. `after` undefined: from now on. */
+  serve(
+    res: ServerResponse,
+    options: { workspace: number; kinds: ReadonlySet<string> | undefined; after: StreamCursor | undefined },
+  ): Promise<void>;
+  /** Ends all streams; clients reconnect elsewhere. */
+  end(): void;
+  close(): Promise<void>;
+}
+
+/** Parses `Last-Event-ID` or `?since=`. undefined when it is none of ours. */
+export function parseCursor(text: string): StreamCursor | undefined {
+  const match = /^(\d{1,16})(?:\.(\d{1,4}))?$/.exec(text.trim());
+  if (!match) return undefined;
+  const position = Number(match[1]);
+  if (!Number.isSafeInteger(position)) return undefined;
+  return match[2] === undefined ? { position } : { position, frames: Number(match[2]) };
+}
+
+export function createStreamHub(parts: { store: EventStore; log: Logger; metrics: Registry }): StreamHub {
+  const { store, log } = parts;
+  const clients = new Set<Client>();
+  const closing = new AbortController();
+  /** Position up to which live events have been handed out. */
+  let tail: Position | undefined;
+  let running: Promise<void> | undefined;
+  let started: Promise<void> | undefined;
+
+  new Gauge({
+    name: 'signalbox_stream_clients',
+    help: 'Open event streams',
+    registers: [parts.metrics],
+    collect() {
+      this.set(clients.size);
+    },
+  });
+
+  async function framesFor(logged: LoggedEvent): Promise<Frames | undefined> {
+    const definition = catalogue.get(logged.type);
+    if (!definition) return undefined;
+    let event: DomainEvent;
+    try {
+      event = await store.decode(logged);
+    } catch (error) {
+      if (!(error instanceof EventUnreadableError)) throw error;
+      // The read models report it as stuck; the stream goes on with what can be read.
+      log.error({ err: error, position: logged.position }, 'an event cannot be streamed');
+      return undefined;
+    }
+    const drafts = framesOf(definition, event);
+    if (drafts.length === 0) return undefined;
+    return {
+      position: event.position,
+      workspace: event.meta.workspace,
+      frames: drafts.map(({ type, data }, index) => {
+        const id = index === drafts.length - 1 ? `${event.position}` : `${event.position}.${index + 1}`;
+        return { type, text: `id: ${id}\ndata: ${JSON.stringify({ type, data, timestamp: event.meta.at })}\n\n` };
+      }),
+    };
+  }
+
+  /** Writes what of an event the client wants; `skip` frames were received before. */
+  function write(client: Client, { position, workspace, frames }: Frames, skip = 0): void {
+    if (workspace === client.workspace) {
+      let text = '';
+      for (const frame of frames.slice(skip)) {
+        if (!client.kinds || client.kinds.has(frame.type)) text += frame.text;
+      }
+      if (text !== '') client.res.write(text);
+    }
+    client.position = position;
+  }
+
+  function start(): Promise<void> {
+    started ??= (async () => {
+      tail = await store.log.head();
+      running = follow(tail);
+    })().catch((error) => {
+      started = undefined;
+      throw error;
+    });
+    return started;
+  }
+
+  async function follow(after: Position): Promise<void> {
+    for await (const step of store.log.follow({ after, signal: closing.signal })) {
+      for (const logged of step.events) {
+        if (clients.size > 0) {
+          const frames = await framesFor(logged);
+          for (const client of clients) {
+            if (!client.live) continue;
+            if (client.res.writableLength > CLIENT_BUFFER) {
+              client.live = false;
+              void feed(client);
+            } else if (frames) write(client, frames);
+            else client.position = logged.position;
+          }
+        }
+        tail = logged.position;
+      }
+    }
+  }
+
+  /** Feeds a client from the log until it has caught up with the live events, then makes it live. */
+  async function feed(client: Client, skipAt?: StreamCursor): Promise<void> {
+    try {
+      while (!client.closed.signal.aborted) {
+        reading: for await (const batch of store.log.readAll({ from: client.position })) {
+          for (const logged of batch) {
+            // What is behind the tail comes live.
+            if (logged.position > (tail ?? 0)) break reading;
+            const frames = await framesFor(logged);
+            if (frames) write(client, frames, logged.position === skipAt?.position ? (skipAt.frames ?? 0) : 0);
+            else client.position = logged.position;
+            if (client.res.writableLength > CLIENT_BUFFER) await drained(client);
+            if (client.closed.signal.aborted) return;
+          }
+        }
+        // No await between the comparison and the switch: the follower cannot run in between.
+        if (client.position >= (tail ?? 0)) {
+          client.live = true;
+          return;
+        }
+      }
+    } catch (error) {
+      log.warn({ err: error }, 'a stream could not be fed from the log; the client has to resume');
+      client.res.destroy();
+    }
+  }
+
+  async function positionBefore(position: Position): Promise<Position> {
+    for await (const [event] of store.log.readAll({ direction: 'backwards', from: position, limit: 1 })) {
+      if (event) return event.position;
+    }
+    return BEGINNING;
+  }
+
+  function drained(client: Client): Promise<void> {
+    return new Promise((resolve) => {
+      const done = () => {
+        client.res.off('drain', done);
+        client.closed.signal.removeEventListener('abort', done);
+        resolve();
+      };
+      client.res.once('drain', done);
+      client.closed.signal.addEventListener('abort', done, { once: true });
+    });
+  }
+
+  const heartbeat = setInterval(() => {
+    for (const client of clients) if (client.res.writableLength === 0) client.res.write(': heartbeat\n\n');
+  }, HEARTBEAT_MS);
+  heartbeat.unref();
+
+  return {
+    get clients() {
+      return clients.size;
+    },
+    async serve(res, { workspace, kinds, after }) {
+      await start();
+      const client: Client = { res, workspace, kinds, position: tail ?? 0, live: true, closed: new AbortController() };
+      res.once('close', () => {
+        clients.delete(client);
+        client.closed.abort();
+      });
+      res.writeHead(200, {
+        'Content-Type': 'text/event-stream',
+        'Cache-Control': 'no-cache, no-transform',
+        Connection: 'keep-alive',
+        'X-Accel-Buffering': 'no',
+      });
+      // The first frame carries no id: it is no event, and must not move a client's Last-Event-ID.
+      res.write(`data: ${JSON.stringify({ type: 'connected', data: null, timestamp: Date.now() })}\n\n`);
+      if (after) {
+        client.live = false;
+        // A cursor inside an event starts before that event and skips the frames received.
+        client.position = after.frames === undefined ? after.position : await positionBefore(after.position);
+        clients.add(client);
+        void feed(client, after.frames === undefined ? undefined : after);
+      } else {
+        client.position = tail ?? 0;
+        clients.add(client);
+      }
+    },
+    end() {
+      for (const client of clients) client.res.end();
+    },
+    async close() {
+      clearInterval(heartbeat);
+      closing.abort();
+      for (const client of clients) client.res.destroy();
+      await running;
+    },
+  };
+}

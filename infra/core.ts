@@ -1,0 +1,102 @@
+/**
+ * Puts the stores behind their ports: the only place that knows which store is where. The service and every command
+ * line tool start from here.
+ */
+import { randomUUID } from 'node:crypto';
+import { hostname } from 'node:os';
+import { type Commands, createCommands } from '../commands/handler.ts';
+import { projections } from '../projections/index.ts';
+import { liveReads, type Reads } from '../queries/reads.ts';
+import { createEventStore, type EventStore } from '../shared/event-store.ts';
+import { catalogue } from '../shared/events/catalogue.ts';
+import type { Counters } from '../shared/ports/counters.ts';
+import type { EventLog } from '../shared/ports/event-log.ts';
+import type { Config } from './config.ts';
+import { createCounters } from './counters.ts';
+import { createCredentials } from './credentials/credentials.ts';
+import { createPersonKeys } from './credentials/person-keys.ts';
+import { type Database, openDatabase } from './database/database.ts';
+import { migrate } from './database/migrations.ts';
+import { waitForStore } from './database/wait.ts';
+import { openEventStoreLog } from './event-log/eventstore.ts';
+import { openPostgresLog } from './event-log/postgres.ts';
+import type { Logger } from './logging.ts';
+import { Positions } from './projector/positions.ts';
+import { ensureTables } from './projector/projector.ts';
+
+export interface Core {
+  readonly config: Config;
+  readonly log: Logger;
+  /** Name of this process: host, pid and a random part. */
+  readonly process: string;
+  readonly database: Database;
+  readonly eventLog: EventLog;
+  readonly store: EventStore;
+  readonly counters: Counters;
+  readonly credentials: ReturnType<typeof createCredentials>;
+  readonly personKeys: ReturnType<typeof createPersonKeys>;
+  readonly positions: Positions;
+  readonly commands: Commands;
+  readonly reads: Reads;
+  close(): Promise<void>;
+}
+
+/**
+ * Opens the stores, brings their tables up to date and gives the parts that work on them. Waits for stores that are
+ * not there yet, `config.startTimeoutMs` at most.
+ *
+ * @param options.attach use the embedded database of a service that runs on the data directory, when one does
+ */
+export async function openCore(config: Config, log: Logger, options: { attach?: boolean } = {}): Promise<Core> {
+  const deadline = Date.now() + config.startTimeoutMs;
+  const database = await openDatabase({
+    url: config.databaseUrl,
+    dataDir: config.dataDir,
+    poolSize: config.poolSize,
+    statementTimeoutMs: config.statementTimeoutMs,
+    attach: options.attach ?? false,
+    log,
+  });
+  try {
+    await waitForStore('the database', () => database.pool.query('SELECT 1'), deadline, log);
+    await migrate(database.db);
+    await ensureTables(database, projections);
+    const eventLog = await openLog(config, database, log, deadline);
+    const counters = createCounters(database.pool);
+    const personKeys = createPersonKeys(database);
+    const credentials = createCredentials(database, log);
+    const store = createEventStore({ log: eventLog, catalogue, counters, keys: personKeys });
+    const positions = new Positions({ database, projections, log, visibleTimeoutMs: config.visibleTimeoutMs });
+    return {
+      config,
+      log,
+      process: `${hostname()}:${process.pid}:${randomUUID().slice(0, 8)}`,
+      database,
+      eventLog,
+      store,
+      counters,
+      credentials,
+      personKeys,
+      positions,
+      commands: createCommands({ store, counters, readModels: positions }),
+      reads: liveReads(database.db),
+      async close() {
+        await eventLog.close();
+        await positions.close();
+        await credentials.close();
+        await database.close();
+      },
+    };
+  } catch (error) {
+    await database.close();
+    throw error;
+  }
+}
+
+async function openLog(config: Config, database: Database, log: Logger, deadline: number): Promise<EventLog> {
+  const { eventStoreUrl, appendTimeoutMs } = config;
+  if (!eventStoreUrl) return openPostgresLog({ database, log, appendTimeoutMs });
+  const eventLog = await openEventStoreLog({ url: eventStoreUrl, log, appendTimeoutMs });
+  await waitForStore('the event store', () => eventLog.head(), deadline, log);
+  return eventLog;
+}

@@ -1,0 +1,82 @@
+/**
+ * Data keys per person (`shared/ports/person-keys.ts`) on `credentials.person_keys`.
+ *
+ * An erased person leaves an empty key behind. It says "erased" rather than "never seen": what such a person does
+ * later is sealed with a key that is thrown away, and nothing sealed before is tried with a wrong key.
+ */
+import { randomBytes } from 'node:crypto';
+import { LRUCache } from 'lru-cache';
+import type { PersonKeys } from '../../shared/ports/person-keys.ts';
+import type { Database } from '../database/database.ts';
+
+const KEPT = 10_000;
+/** How long another process may still use the key of somebody who was erased. */
+const TTL_MS = 60_000;
+
+const ERASED = Buffer.alloc(0);
+
+export interface ErasablePersonKeys extends PersonKeys {
+  /** Deletes the key: everything sealed with it reads as null from now on (in other processes within a minute). */
+  erase(person: string): Promise<void>;
+}
+
+export function createPersonKeys(database: Pick<Database, 'pool'>): ErasablePersonKeys {
+  const { pool } = database;
+  const kept = new LRUCache<string, Buffer>({ max: KEPT, ttl: TTL_MS });
+  const running = new Map<string, Promise<Buffer | undefined>>();
+
+  async function select(person: string): Promise<Buffer | undefined> {
+    const { rows } = await pool.query('SELECT key FROM credentials.person_keys WHERE person = $1', [person]);
+    return (rows[0] as { key: Buffer } | undefined)?.key;
+  }
+
+  async function make(person: string): Promise<Buffer | undefined> {
+    const known = await select(person);
+    if (known) return known;
+    await pool.query(
+      'INSERT INTO credentials.person_keys (person, key, created_at) VALUES ($1, $2, $3) ON CONFLICT (person) DO NOTHING',
+      [person, randomBytes(32), Math.floor(Date.now() / 1_000)],
+    );
+    return select(person);
+  }
+
+  /** One query for all that ask for the same at the same time. */
+  function shared(kind: 'find' | 'make', person: string): Promise<Buffer | undefined> {
+    const name = `${kind} ${person}`;
+    let one = running.get(name);
+    if (!one) {
+      one = (kind === 'find' ? select(person) : make(person)).then((key) => {
+        // An absent key is not kept: the next event may be the person's first.
+        if (key && running.get(name) === one) kept.set(person, key);
+        return key;
+      });
+      running.set(name, one);
+      const done = () => {
+        if (running.get(name) === one) running.delete(name);
+      };
+      one.then(done, done);
+    }
+    return one;
+  }
+
+  return {
+    async find(person) {
+      const key = kept.get(person) ?? (await shared('find', person));
+      return key && key.length > 0 ? key : undefined;
+    },
+    async findOrCreate(person) {
+      const key = kept.get(person) ?? (await shared('make', person));
+      if (!key) throw new Error(`the key of ${person} was removed from the database while it was made`);
+      return key.length > 0 ? key : randomBytes(32);
+    },
+    async erase(person) {
+      await pool.query(
+        `INSERT INTO credentials.person_keys (person, key, created_at) VALUES ($1, $2, $3)
+         ON CONFLICT (person) DO UPDATE SET key = excluded.key`,
+        [person, ERASED, Math.floor(Date.now() / 1_000)],
+      );
+      for (const kind of ['find', 'make']) running.delete(`${kind} ${person}`);
+      kept.set(person, ERASED);
+    },
+  };
+}

@@ -1,0 +1,296 @@
+/**
+ * Appending to EventStoreDB: a bounded number in flight over one call, and a definite answer or none within a time-out.
+ *
+ * A failure that is no answer (connection broken, server starting, silence) leaves the outcome open. The same append,
+ * same ids and same expectation, is then sent again: the server recognises it. With `any` it may not, after a restart;
+ * there the stream is looked through first and the append is pinned to the revision seen.
+ */
+import { randomUUID } from 'node:crypto';
+import { setMaxListeners } from 'node:events';
+import { ConflictError, EventTooLargeError, LogUnavailableError } from '../../shared/errors.ts';
+import type { Appended, Position } from '../../shared/ports/event-log.ts';
+import type { Logger } from '../logging.ts';
+import type { AppendAnswer, BatchCall, Connection } from './eventstore-client.ts';
+import type { PreparedAppend } from './eventstore-envelope.ts';
+import { classify, pause, pauseMs, StoreFailure } from './eventstore-failure.ts';
+import type { KnownIds } from './eventstore-known.ts';
+import type { Page } from './eventstore-page.ts';
+
+export interface AppenderOptions {
+  readonly connection: Connection;
+  readonly known: KnownIds;
+  readonly log: Pick<Logger, 'info' | 'warn'>;
+  /** From the call to its answer or LogUnavailableError. */
+  readonly timeoutMs: number;
+  /** Appends that are sent and not answered. */
+  readonly maxInFlight: number;
+  /** Appends that wait for one of those places. */
+  readonly maxWaiting: number;
+}
+
+export interface Appender {
+  append(append: PreparedAppend): Promise<Appended>;
+  /** Resolves when every append under way has been answered or given up. */
+  drained(): Promise<void>;
+}
+
+/** An attempt gets a third of the time-out: one lost answer does not cost the whole. */
+const ATTEMPTS_PER_TIMEOUT = 3;
+/** Clocks of server and client may differ by this much when events since a moment are looked for. */
+const CLOCK_SKEW_MS = 300_000;
+/** A retry that meets a revision below the expected one waits for the append before it this many times. */
+const PREDECESSOR_TRIES = 5;
+const TAIL_PAGE = 500;
+
+interface Waiting {
+  readonly resolve: (answer: AppendAnswer) => void;
+  readonly reject: (failure: StoreFailure) => void;
+}
+
+/** The one call of the moment and who waits for an answer from it. */
+interface OpenCall {
+  readonly call: BatchCall;
+  readonly waiting: Map<string, Waiting>;
+  lastAnswer: number;
+}
+
+export function createAppender(options: AppenderOptions): Appender {
+  const { connection, known, log, timeoutMs } = options;
+  const never = new AbortController().signal;
+  setMaxListeners(0, never);
+  let opening: Promise<OpenCall> | undefined;
+  let current: OpenCall | undefined;
+  let inFlight = 0;
+  const queue: (() => void)[] = [];
+  const idle = new Set<() => void>();
+  let troubled = false;
+
+  const trouble = (failure: StoreFailure) => {
+    if (!troubled) log.warn({ err: failure }, 'appends to EventStoreDB are failing; they are repeated');
+    troubled = true;
+  };
+
+  const open = async (): Promise<OpenCall> => {
+    const waiting = new Map<string, Waiting>();
+    let over: StoreFailure | undefined;
+    const call = await connection.openBatch({
+      answered(correlationId, answer) {
+        if (current) current.lastAnswer = Date.now();
+        const waiter = waiting.get(correlationId);
+        waiting.delete(correlationId);
+        if (answer instanceof StoreFailure) waiter?.reject(answer);
+        else waiter?.resolve(answer);
+      },
+      ended(failure) {
+        over = failure;
+        if (current?.waiting === waiting) current = undefined;
+        for (const waiter of waiting.values()) waiter.reject(failure);
+        waiting.clear();
+      },
+    });
+    if (over) throw over;
+    current = { call, waiting, lastAnswer: Date.now() };
+    return current;
+  };
+
+  const opened = (): Promise<OpenCall> => {
+    opening ??= open().finally(() => {
+      opening = undefined;
+    });
+    return opening;
+  };
+
+  /** One attempt. Rejects with a StoreFailure; the append may be written all the same. */
+  const send = async (append: PreparedAppend, waitMs: number): Promise<AppendAnswer> => {
+    const started = Date.now();
+    const target = current ?? (await opened());
+    if (target !== current) throw new StoreFailure('unavailable', 'the connection broke before the append was sent');
+    const { call, waiting } = target;
+    return new Promise((resolve, reject) => {
+      const correlationId = randomUUID();
+      const timer = setTimeout(() => {
+        waiting.delete(correlationId);
+        reject(new StoreFailure('unavailable', `no answer within ${waitMs} ms`));
+        // Silence on the whole call: what hangs in it is given up, so that it does not pile up.
+        if (current === target && target.lastAnswer < started) call.cancel();
+      }, waitMs);
+      const settled =
+        <T>(act: (value: T) => void) =>
+        (value: T) => {
+          clearTimeout(timer);
+          act(value);
+        };
+      waiting.set(correlationId, { resolve: settled(resolve), reject: settled(reject) });
+      call.send(correlationId, append);
+    });
+  };
+
+  const positionAt = async (stream: string, revision: number, waitMs: number): Promise<Position> => {
+    const page = await connection.readStream(stream, {
+      from: revision,
+      backwards: false,
+      count: 1,
+      timeoutMs: waitMs,
+      closing: never,
+    });
+    if (!page.last) throw new StoreFailure('unavailable', `${stream} does not show revision ${revision} yet`);
+    return page.last.position;
+  };
+
+  const done = async (append: PreparedAppend, answer: AppendAnswer, waitMs: number): Promise<Appended> => {
+    const position = answer.position ?? (await positionAt(append.stream, answer.revision, waitMs));
+    known.wrote(append, answer.revision, position);
+    return { revision: answer.revision, position };
+  };
+
+  /** Remembers the stream's events since a moment and gives its last revision, -1 for none. */
+  const lookThrough = async (stream: string, since: number, waitMs: number): Promise<number> => {
+    let head: number | undefined;
+    for (let from: number | 'end' = 'end'; ; ) {
+      let page: Page;
+      try {
+        page = await connection.readStream(stream, {
+          from,
+          backwards: true,
+          count: TAIL_PAGE,
+          timeoutMs: waitMs,
+          closing: never,
+        });
+      } catch (error) {
+        if (classify(error).kind === 'no stream') return head ?? -1;
+        throw error;
+      }
+      known.saw(page.events);
+      head ??= page.last && page.last.revision + page.received - 1;
+      if (!page.last || page.last.revision === 0 || page.last.created.getTime() < since - CLOCK_SKEW_MS) {
+        return head ?? -1;
+      }
+      from = page.last.revision - 1;
+    }
+  };
+
+  /**
+   * The answer that the ids alone give: the old one when all are known, a conflict when some are, undefined when none is.
+   */
+  const fromKnown = async (append: PreparedAppend, waitMs: number): Promise<Appended | undefined> => {
+    const found = known.of(append);
+    const last = found.at(-1);
+    if (found.every((event) => event === undefined)) return undefined;
+    if (!last || found.includes(undefined)) throw new StoreFailure('conflict', 'some of the events are in the stream');
+    return {
+      revision: last.revision,
+      position: last.position ?? (await positionAt(append.stream, last.revision, waitMs)),
+    };
+  };
+
+  /** An attempt with `any` whose outcome may be that of an earlier one. */
+  const sendPinned = async (append: PreparedAppend, since: number, deadline: number): Promise<Appended> => {
+    for (;;) {
+      const waitMs = Math.max(Math.min(deadline - Date.now(), timeoutMs / ATTEMPTS_PER_TIMEOUT), 1);
+      const revision = await lookThrough(append.stream, since, waitMs);
+      const before = await fromKnown(append, waitMs);
+      if (before) return before;
+      try {
+        const pinned = { ...append, expected: revision < 0 ? ('none' as const) : revision };
+        return await done(append, await send(pinned, waitMs), waitMs);
+      } catch (error) {
+        // Another writer was faster, or the earlier attempt has just been written: look again.
+        if (classify(error).kind !== 'conflict' || Date.now() >= deadline) throw error;
+      }
+    }
+  };
+
+  const attempt = async (append: PreparedAppend, tries: number, since: number, deadline: number): Promise<Appended> => {
+    const closed = connection.closed();
+    if (closed) await closed;
+    const waitMs = Math.max(Math.min(deadline - Date.now(), timeoutMs / ATTEMPTS_PER_TIMEOUT), 1);
+    const doubted = tries > 1 ? since : known.doubtedSince(append);
+    if (append.expected === 'any' && doubted !== undefined) return sendPinned(append, doubted, deadline);
+    const before = await fromKnown(append, waitMs);
+    return before ?? done(append, await send(append, waitMs), waitMs);
+  };
+
+  const run = async (append: PreparedAppend, since: number, deadline: number): Promise<Appended> => {
+    let predecessor = 0;
+    for (let tries = 1; ; tries++) {
+      let failure: StoreFailure;
+      try {
+        const appended = await attempt(append, tries, since, deadline);
+        if (troubled) log.info('appends to EventStoreDB work again');
+        troubled = false;
+        return appended;
+      } catch (error) {
+        failure = classify(error);
+      }
+      const { stream, expected } = append;
+      if (failure.kind === 'deleted') throw new Error(`stream ${stream} is deleted in the store`, { cause: failure });
+      if (failure.kind === 'too large') throw new EventTooLargeError(failure.message, append.bytes);
+      if (failure.kind === 'conflict') {
+        // After a broken connection an append can overtake the one before it in the same stream, which is being
+        // repeated as well: the stream is then short of the expected revision.
+        const overtaken = tries > 1 && typeof expected === 'number' && (failure.actual ?? expected) < expected;
+        if (!overtaken || ++predecessor > PREDECESSOR_TRIES) throw new ConflictError(stream, expected, failure.actual);
+      } else {
+        trouble(failure);
+      }
+      if (Date.now() >= deadline) {
+        known.doubt(append, since);
+        throw new LogUnavailableError(`append to ${stream}: no answer within ${timeoutMs} ms`, { cause: failure });
+      }
+      // Where the connection failed, its gate makes the pause, and appends that failed together keep their order.
+      if (failure.kind !== 'unavailable') await pause(Math.min(pauseMs(tries), deadline - Date.now()), never);
+    }
+  };
+
+  /** Waits for one of the places; in call order. */
+  const place = (deadline: number): Promise<void> | undefined => {
+    if (inFlight < options.maxInFlight) {
+      inFlight++;
+      return undefined;
+    }
+    if (queue.length >= options.maxWaiting) {
+      throw new LogUnavailableError(`${queue.length} appends are waiting already; try again later`);
+    }
+    return new Promise((resolve, reject) => {
+      const enter = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+      const timer = setTimeout(() => {
+        queue.splice(queue.indexOf(enter), 1);
+        reject(new LogUnavailableError(`the append waited ${timeoutMs} ms for its turn; nothing was written`));
+      }, deadline - Date.now());
+      queue.push(enter);
+    });
+  };
+
+  const leave = () => {
+    const next = queue.shift();
+    if (next) {
+      next();
+      return;
+    }
+    inFlight--;
+    if (inFlight > 0) return;
+    for (const resolve of idle) resolve();
+    idle.clear();
+  };
+
+  return {
+    async append(append) {
+      const since = Date.now();
+      const deadline = since + timeoutMs;
+      const turn = place(deadline);
+      if (turn) await turn;
+      try {
+        return await run(append, since, deadline);
+      } finally {
+        leave();
+      }
+    },
+    async drained() {
+      if (inFlight > 0) await new Promise<void>((resolve) => idle.add(resolve));
+      current?.call.end();
+    },
+  };
+}

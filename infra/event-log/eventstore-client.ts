@@ -1,0 +1,339 @@
+/**
+ * The one file that knows `@eventstore/db-client`: a connection, the calls the adapter needs, and their conversions.
+ *
+ * Appends do not go through the client's `appendToStream` but through the same gRPC call on the client's connection:
+ * the client keeps waiting appends in a map of the whole module, and when a connection breaks while its send queue is
+ * full it leaves one unhandled rejection per queued append behind, which ends a Node process.
+ */
+import {
+  type AllStreamResolvedEvent,
+  BACKWARDS,
+  convertToCommandError,
+  END,
+  EventStoreDBClient,
+  excludeSystemEvents,
+  FORWARDS,
+  type ResolvedEvent,
+  START,
+} from '@eventstore/db-client';
+import sharedMessages from '@eventstore/db-client/generated/shared_pb.js';
+import streamsService from '@eventstore/db-client/generated/streams_grpc_pb.js';
+import streamsMessages from '@eventstore/db-client/generated/streams_pb.js';
+import type { LoggedEvent, Position } from '../../shared/ports/event-log.ts';
+import type { PreparedAppend } from './eventstore-envelope.ts';
+import { classify, createGate, StoreFailure } from './eventstore-failure.ts';
+import { gatherPage, type Page, type PageOptions, type Place } from './eventstore-page.ts';
+
+type StreamsCalls = InstanceType<typeof streamsService.StreamsClient>;
+type Batch = ReturnType<StreamsCalls['batchAppend']>;
+type Resolved = ResolvedEvent | AllStreamResolvedEvent;
+type BatchAnswer = InstanceType<typeof streamsMessages.BatchAppendResp>;
+type BatchRequest = InstanceType<typeof streamsMessages.BatchAppendReq>;
+
+/** What the client keeps to itself and its own calls are made of. */
+interface ClientInternals {
+  GRPCStreamCreator(
+    service: typeof streamsService.StreamsClient,
+    name: string,
+    create: (calls: StreamsCalls) => Batch,
+  ): () => Promise<Batch>;
+  callArguments(options: object, call: { deadline: number }): Parameters<StreamsCalls['batchAppend']>;
+  getChannel(): Promise<{ close(): void }>;
+}
+
+/** The server's answer to an append. `position` is missing when it answers for an event that it is still indexing. */
+export interface AppendAnswer {
+  readonly revision: number;
+  readonly position: Position | undefined;
+}
+
+/** The call that carries all appends of a connection. */
+export interface BatchCall {
+  /** Sends one append; its answer comes with the same correlation id. */
+  send(correlationId: string, append: PreparedAppend): void;
+  /** No more appends; the call ends when everything is answered. */
+  end(): void;
+  /** Breaks the call off. Appends under way may be written all the same. */
+  cancel(): void;
+}
+
+export interface BatchListener {
+  answered(correlationId: string, answer: AppendAnswer | StoreFailure): void;
+  /** Once, at the end of the call, whatever the reason. */
+  ended(failure: StoreFailure): void;
+}
+
+export interface SubscriptionListener {
+  /** The server has accepted the subscription. */
+  confirmed(): void;
+  event(event: LoggedEvent): void;
+  /** Everything up to here has been sent. In order with the events. */
+  checkpoint(position: Position): void;
+  /** The end of the log has been reached. In order with the events. */
+  caughtUp(): void;
+  fellBehind(): void;
+  /** The subscription is over; nothing follows. */
+  failed(failure: StoreFailure): void;
+}
+
+export interface Connection {
+  /** Undefined when calls may be made; otherwise resolves when the server is worth another try. */
+  closed(): Promise<unknown> | undefined;
+  openBatch(listener: BatchListener): Promise<BatchCall>;
+  readStream(stream: string, options: PageOptions): Promise<Page>;
+  readAll(options: PageOptions): Promise<Page>;
+  /** Follows $all behind `after`, system events left out by the server. Returns how to end it. */
+  subscribe(after: Position, listener: SubscriptionListener): () => void;
+  close(): Promise<void>;
+}
+
+/** Calls need the leader: a follower may show a stream's past. */
+const requiresLeader = true;
+/** The server reports the place of a filtered stretch every this many times 32 events. */
+const CHECKPOINT_INTERVAL = 4;
+
+/**
+ * @param url `esdb://[user:password@]host:port[,…][?tls=false&…]`, or `kurrentdb://…`; `esdb+discover://` for clusters
+ * @param late told of errors that come when nobody waits for the call any more
+ * @throws Error when the string is malformed (without repeating it: it may hold a password)
+ */
+export function connect(url: string, late: (error: unknown, what: string) => void): Connection {
+  const client = clientFor(url);
+  const internals = client as unknown as ClientInternals;
+  const closing = new AbortController();
+  const gate = createGate(closing.signal);
+
+  return {
+    closed: () => gate.closed(),
+
+    async openBatch(listener) {
+      await gate.closed();
+      const open = internals.GRPCStreamCreator(streamsService.StreamsClient, 'batchAppend', (service) => {
+        // The call outlives every append, so it has no deadline.
+        const call = service.batchAppend(...internals.callArguments({ requiresLeader }, { deadline: Infinity }));
+        let over = false;
+        const end = (failure: StoreFailure) => {
+          if (over) return;
+          over = true;
+          gate.failed();
+          listener.ended(failure);
+        };
+        call.on('data', (answer: BatchAnswer) => {
+          const [correlationId, result] = answerOf(answer);
+          if (result instanceof StoreFailure && result.kind === 'unavailable') gate.failed();
+          else gate.worked();
+          listener.answered(correlationId, result);
+        });
+        call.on('error', (error: Error) => end(classify(convertToCommandError(error))));
+        call.on('end', () => end(new StoreFailure('unavailable', 'the server ended the append call')));
+        return call;
+      });
+      const call = await open();
+      return {
+        // What is written is bounded by the appends in flight; waiting for 'drain' here would add nothing.
+        send: (correlationId, append) => void call.write(requestOf(correlationId, append)),
+        end: () => void call.end(),
+        cancel: () => call.cancel(),
+      };
+    },
+
+    async readStream(stream, { from, backwards, count, ...options }) {
+      await gate.closed();
+      const read = client.readStream(stream, {
+        fromRevision: from === 'start' ? START : from === 'end' ? END : BigInt(from),
+        direction: backwards ? BACKWARDS : FORWARDS,
+        maxCount: count,
+        requiresLeader,
+      });
+      return gatherPage<Resolved>(read, conversion, options, gate, late);
+    },
+
+    async readAll({ from, backwards, count, ...options }) {
+      await gate.closed();
+      const read = client.readAll({
+        fromPosition: from === 'start' ? START : from === 'end' ? END : wirePosition(from),
+        direction: backwards ? BACKWARDS : FORWARDS,
+        maxCount: count,
+        requiresLeader,
+      });
+      return gatherPage<Resolved>(read, conversion, options, gate, late);
+    },
+
+    subscribe(after, listener) {
+      let over = false;
+      let received = 0;
+      // The client tells checkpoints at once, but events wait in the stream's buffer: a checkpoint that is acted on
+      // ahead of the events before it loses them when the subscription breaks. So it waits for its turn.
+      const due: { at: number; tell: () => void }[] = [];
+      const inTurn = (tell: () => void) => {
+        if (over) return;
+        if (subscription.readableLength === 0) tell();
+        else due.push({ at: received + subscription.readableLength, tell });
+      };
+      const subscription = client.subscribeToAll({
+        fromPosition: after === 0 ? START : wirePosition(after),
+        filter: excludeSystemEvents({
+          checkpointInterval: CHECKPOINT_INTERVAL,
+          checkpointReached: (_subscription, position) =>
+            inTurn(() => listener.checkpoint(positionOf(position.commit))),
+        }),
+        requiresLeader,
+      });
+      subscription.on('confirmation', () => over || listener.confirmed());
+      subscription.on('caughtUp', () => inTurn(() => listener.caughtUp()));
+      subscription.on('fellBehind', () => inTurn(() => listener.fellBehind()));
+      subscription.on('data', (resolved: AllStreamResolvedEvent) => {
+        if (over) return;
+        try {
+          const event = loggedEvent(resolved);
+          if (event) listener.event(event);
+          else if (resolved.event) listener.checkpoint(positionOf(resolved.event.position.commit));
+        } catch (error) {
+          fail(error);
+          return;
+        }
+        received++;
+        while (due[0] && due[0].at <= received) due.shift()?.tell();
+      });
+      const unsubscribe = () => {
+        if (over) return;
+        over = true;
+        subscription.unsubscribe().catch((error: unknown) => late(error, 'unsubscribe'));
+      };
+      const fail = (error: unknown) => {
+        if (over) return;
+        unsubscribe();
+        const failure = classify(error);
+        if (failure.kind === 'unavailable') gate.failed();
+        listener.failed(failure);
+      };
+      subscription.on('error', fail);
+      return unsubscribe;
+    },
+
+    async close() {
+      closing.abort();
+      await client.dispose();
+      // Disposing cancels calls but keeps the connection.
+      (await internals.getChannel()).close();
+    },
+  };
+}
+
+function clientFor(url: string): EventStoreDBClient {
+  try {
+    return EventStoreDBClient.connectionString(url.replace(/^kurrent(?:db)?(\+discover)?:\/\//, 'esdb$1://'));
+  } catch {
+    // The client's message and error quote the string, password included.
+    throw new Error(
+      'the EventStoreDB connection string is malformed; it looks like esdb://user:password@host:2113?tls=true',
+    );
+  }
+}
+
+function requestOf(correlationId: string, append: PreparedAppend): BatchRequest {
+  const { BatchAppendReq } = streamsMessages;
+  const options = new BatchAppendReq.Options();
+  options.setStreamIdentifier(new sharedMessages.StreamIdentifier().setStreamName(Buffer.from(append.stream)));
+  // No deadline: the server would measure it with its own clock.
+  if (append.expected === 'any') options.setAny(new sharedMessages.Empty());
+  else if (append.expected === 'none') options.setNoStream(new sharedMessages.Empty());
+  else options.setStreamPosition(String(append.expected));
+  return new BatchAppendReq()
+    .setCorrelationId(new sharedMessages.UUID().setString(correlationId))
+    .setOptions(options)
+    .setIsFinal(true)
+    .setProposedMessagesList(
+      append.events.map((event) => {
+        const message = new BatchAppendReq.ProposedMessage()
+          .setId(new sharedMessages.UUID().setString(event.id))
+          .setData(event.data)
+          .setCustomMetadata(event.meta);
+        message.getMetadataMap().set('type', event.type).set('content-type', 'application/json');
+        return message;
+      }),
+    );
+}
+
+function answerOf(answer: BatchAnswer): [correlationId: string, answer: AppendAnswer | StoreFailure] {
+  const id = uuidOf(answer.getCorrelationId());
+  const success = answer.getSuccess();
+  if (success) {
+    const position = success.getPosition();
+    return [
+      id,
+      {
+        revision: Number(success.getCurrentRevision()),
+        position: position ? Number(position.getCommitPosition()) : undefined,
+      },
+    ];
+  }
+  return [id, refusalOf(answer)];
+}
+
+/** The client's generated code answers structured UUIDs as two signed 64-bit halves in decimal. */
+function uuidOf(uuid: ReturnType<BatchAnswer['getCorrelationId']>): string {
+  const halves = uuid?.getStructured();
+  if (!halves) return uuid?.getString().toLowerCase() ?? '';
+  const hex = [halves.getMostSignificantBits(), halves.getLeastSignificantBits()]
+    .map((half) => BigInt.asUintN(64, BigInt(half)).toString(16).padStart(16, '0'))
+    .join('');
+  return hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
+}
+
+function refusalOf(answer: BatchAnswer): StoreFailure {
+  const error = answer.getError();
+  const details = error?.getDetails();
+  switch (details?.getTypeName()) {
+    case 'event_store.client.WrongExpectedVersion': {
+      const wrong = sharedMessages.WrongExpectedVersion.deserializeBinary(details.getValue_asU8());
+      return new StoreFailure('conflict', 'wrong expected version', {
+        actual: wrong.hasCurrentStreamRevision() ? Number(wrong.getCurrentStreamRevision()) : -1,
+      });
+    }
+    case 'event_store.client.StreamDeleted':
+      return new StoreFailure('deleted', 'the stream is deleted');
+    case 'event_store.client.MaximumAppendSizeExceeded':
+      return new StoreFailure('too large', 'over the server’s maximum append size');
+    default:
+      // "Server Is Not Ready" and whatever else: the outcome is unknown.
+      return new StoreFailure('unavailable', error?.getMessage() ?? 'an answer without a result');
+  }
+}
+
+const wirePosition = (position: Position) => ({ commit: BigInt(position), prepare: BigInt(position) });
+
+function positionOf(commit: bigint | string): Position {
+  const position = Number(commit);
+  if (!Number.isSafeInteger(position)) {
+    throw new Error(`log position ${commit} is out of range; EventStoreDB 22.6 or later is needed`);
+  }
+  return position;
+}
+
+function isJsonObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Uint8Array);
+}
+
+/** The event in the port's terms; undefined for what is not ours: system events, links, other applications' formats. */
+function loggedEvent({ event, link }: Resolved): LoggedEvent | undefined {
+  if (!event?.position || link || event.type.startsWith('$') || event.streamId.startsWith('$')) return undefined;
+  const meta: unknown = event.metadata ?? {};
+  if (!event.isJson || !isJsonObject(event.data) || !isJsonObject(meta)) return undefined;
+  return {
+    id: event.id,
+    type: event.type,
+    data: event.data,
+    meta,
+    stream: event.streamId,
+    revision: Number(event.revision),
+    position: positionOf(event.position.commit),
+  };
+}
+
+function placeOf({ event }: Resolved): Place | undefined {
+  if (!event?.position) return undefined;
+  return { revision: Number(event.revision), position: Number(event.position.commit), created: event.created };
+}
+
+const conversion = { event: loggedEvent, place: placeOf };

@@ -1,0 +1,151 @@
+/**
+ * What went wrong with an EventStoreDB, in the few kinds that make a difference, and how a call is repeated.
+ *
+ * Classified by the client's `type`, then by the gRPC code: messages are often empty and names always "Error".
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { LogUnavailableError } from '../../shared/errors.ts';
+
+/**
+ * - `conflict`, `too large`, `deleted`: the server's definite answer to an append
+ * - `no stream`: a read of a stream that has no events
+ * - `dropped`: a subscriber was too slow for the server
+ * - `refused`: the call will not succeed by being repeated (access denied, invalid argument)
+ * - `unavailable`: not reached, starting, broken off, no answer in time
+ * - `unknown`: anything else
+ */
+export type FailureKind =
+  | 'conflict'
+  | 'too large'
+  | 'deleted'
+  | 'no stream'
+  | 'dropped'
+  | 'refused'
+  | 'unavailable'
+  | 'unknown';
+
+export class StoreFailure extends Error {
+  readonly kind: FailureKind;
+  /** With `conflict`: the stream's revision, -1 for no stream. */
+  readonly actual: number | undefined;
+  constructor(kind: FailureKind, message: string, options: { cause?: unknown; actual?: number } = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.name = 'StoreFailure';
+    this.kind = kind;
+    this.actual = options.actual;
+  }
+}
+
+const KIND_OF_TYPE: Readonly<Record<string, FailureKind>> = {
+  'stream-not-found': 'no stream',
+  'stream-deleted': 'deleted',
+  'access-denied': 'refused',
+  'invalid-argument': 'refused',
+  unsupported: 'refused',
+  timeout: 'dropped',
+  unavailable: 'unavailable',
+  cancelled: 'unavailable',
+  'deadline-exceeded': 'unavailable',
+  'not-leader': 'unavailable',
+};
+
+/** gRPC codes of errors that carry no `type`: a call to a server that is down. */
+const UNAVAILABLE_CODES: ReadonlySet<unknown> = new Set([1, 4, 14]);
+
+export function classify(error: unknown): StoreFailure {
+  if (error instanceof StoreFailure) return error;
+  const { type, code, message } = Object(error) as { type?: unknown; code?: unknown; message?: unknown };
+  const text = typeof message === 'string' && message !== '' ? message : String(type ?? code ?? error);
+  if (typeof type === 'string') return new StoreFailure(KIND_OF_TYPE[type] ?? 'unknown', text, { cause: error });
+  // No type and no code: no node of the cluster could be found.
+  const kind = code === undefined || UNAVAILABLE_CODES.has(code) ? 'unavailable' : 'unknown';
+  return new StoreFailure(kind, text, { cause: error });
+}
+
+export const FIRST_PAUSE_MS = 50;
+export const LONGEST_PAUSE_MS = 1_000;
+
+/** Milliseconds to wait before attempt `attempt + 1` (counted from 1): doubling, spread so that callers do not come in step. */
+export function pauseMs(attempt: number): number {
+  const full = Math.min(FIRST_PAUSE_MS * 2 ** Math.min(attempt - 1, 10), LONGEST_PAUSE_MS);
+  return full * (0.5 + Math.random() / 2);
+}
+
+/** Waits; false when the signal aborted first. */
+export async function pause(ms: number, signal: AbortSignal): Promise<boolean> {
+  try {
+    await sleep(ms, undefined, { signal });
+    return true;
+  } catch (error) {
+    if (signal.aborted) return false;
+    throw error;
+  }
+}
+
+/** Lets the calls of one connection through together, at growing intervals, while the server cannot be reached. */
+export interface Gate {
+  /** Undefined when calls may be made; otherwise resolves when they may, for all that wait in the order they came. */
+  closed(): Promise<unknown> | undefined;
+  failed(): void;
+  worked(): void;
+}
+
+/**
+ * The client makes a new connection after each failure. Without a gate every caller's repetition would make its own,
+ * many in a second, and some stay open when the server returns. Callers that failed together also keep their order.
+ */
+export function createGate(closing: AbortSignal): Gate {
+  let failures = 0;
+  let shut: Promise<unknown> | undefined;
+  return {
+    closed: () => shut,
+    failed() {
+      // Calls that failed together count once.
+      if (shut) return;
+      failures++;
+      shut = pause(pauseMs(failures), closing).finally(() => {
+        shut = undefined;
+      });
+    },
+    worked() {
+      failures = 0;
+    },
+  };
+}
+
+export const closedError = () => new LogUnavailableError('the event log is closed');
+
+/** Failures of an unknown kind may pass (an election) but are not worth the whole time-out. */
+const MAX_UNKNOWN = 3;
+
+/**
+ * Repeats a read until it succeeds. `attempt` gets the milliseconds that it may take.
+ *
+ * @throws StoreFailure of the kinds `no stream` and `deleted`
+ * @throws LogUnavailableError when `timeoutMs` have passed, when repeating is no use, or when `closing` aborts
+ */
+export async function repeatRead<T>(
+  what: string,
+  timeoutMs: number,
+  closing: AbortSignal,
+  attempt: (timeoutMs: number) => Promise<T>,
+): Promise<T> {
+  const deadline = Date.now() + timeoutMs;
+  let unknown = 0;
+  for (let tries = 1; ; tries++) {
+    if (closing.aborted) throw closedError();
+    try {
+      return await attempt(Math.max(deadline - Date.now(), 1));
+    } catch (error) {
+      if (closing.aborted) throw closedError();
+      const failure = classify(error);
+      if (failure.kind === 'no stream' || failure.kind === 'deleted') throw failure;
+      if (failure.kind === 'unknown') unknown++;
+      if (failure.kind === 'refused' || unknown >= MAX_UNKNOWN || Date.now() >= deadline) {
+        throw new LogUnavailableError(`${what}: ${failure.message}`, { cause: failure });
+      }
+      // Where the connection failed, its gate makes the pause.
+      if (failure.kind !== 'unavailable') await pause(Math.min(pauseMs(tries), deadline - Date.now()), closing);
+    }
+  }
+}

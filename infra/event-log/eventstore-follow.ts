@@ -1,0 +1,165 @@
+/**
+ * Following an EventStoreDB: a filtered subscription to $all, emptied at once into a bounded buffer.
+ *
+ * The server drops a subscriber that keeps 32 events waiting, and a subscription never resumes by itself. So the
+ * consumer's speed is kept away from it: when the buffer is full the subscription is ended and taken up again from the
+ * last event that was buffered; so it is after every other kind of end.
+ */
+import type { Followed, FollowOptions, LoggedEvent, Position } from '../../shared/ports/event-log.ts';
+import type { Logger } from '../logging.ts';
+import type { Connection } from './eventstore-client.ts';
+import { classify, pauseMs, StoreFailure } from './eventstore-failure.ts';
+import type { KnownIds } from './eventstore-known.ts';
+
+export interface FollowerOptions {
+  readonly connection: Connection;
+  readonly known: KnownIds;
+  readonly log: Pick<Logger, 'info' | 'warn'>;
+  head(): Promise<Position>;
+  /** Events held for a consumer that is slower than the log. */
+  readonly bufferSize: number;
+  /** A subscription that the server has not confirmed after this time is given up. */
+  readonly confirmTimeoutMs: number;
+  /** Ends every follower. */
+  readonly closing: AbortSignal;
+}
+
+const BATCH = 500;
+/** How often the head is compared while the end has not been reached; for servers that do not say so (before 23.10). */
+const LOOK_MS = 500;
+/** ... and when it has: finds a subscription that went silent without an error. */
+const IDLE_LOOK_MS = 15_000;
+/** A subscription that is behind and has sent nothing for this long is taken up again. */
+const STALLED_MS = 10_000;
+
+export async function* follow(options: FollowerOptions, { after, signal }: FollowOptions): AsyncGenerator<Followed> {
+  const { connection, known, log } = options;
+  const ended = AbortSignal.any([signal, options.closing]);
+  let buffer: LoggedEvent[] = [];
+  /** Everything up to here is in the buffer or delivered. */
+  let covered = after;
+  let delivered = after;
+  let caughtUp = false;
+  let told = false;
+  let wake = () => {};
+  let unsubscribe: (() => void) | undefined;
+  let timer: NodeJS.Timeout | undefined;
+  let lastMove = Date.now();
+  let failures = 0;
+  /** When the next subscription may start, ms since 1970. */
+  let resumeAt = 0;
+
+  const drop = () => {
+    unsubscribe?.();
+    unsubscribe = undefined;
+    caughtUp = false;
+  };
+  const broke = (failure: StoreFailure) => {
+    drop();
+    failures++;
+    // The first resumption comes at once: being dropped as too slow is part of normal life.
+    resumeAt = failures === 1 ? 0 : Date.now() + pauseMs(failures - 1);
+    if (failures === 3) log.warn({ err: failure, position: covered }, 'the log cannot be followed; trying again');
+    wake();
+  };
+  const moved = (position: Position) => {
+    if (failures >= 3) log.info({ position }, 'the log is followed again');
+    failures = 0;
+    lastMove = Date.now();
+    covered = Math.max(covered, position);
+  };
+  const reached = () => {
+    if (failures >= 3) log.info({ position: covered }, 'the log is followed again');
+    failures = 0;
+    caughtUp = true;
+    wake();
+  };
+
+  const subscribe = () => {
+    let confirmed = false;
+    const confirmBy = Date.now() + options.confirmTimeoutMs;
+    lastMove = Date.now();
+    const current = connection.subscribe(covered, {
+      confirmed: () => {
+        confirmed = true;
+      },
+      event(event) {
+        if (event.position <= covered) return;
+        buffer.push(event);
+        moved(event.position);
+        if (buffer.length >= options.bufferSize) drop();
+        wake();
+      },
+      checkpoint(position) {
+        moved(position);
+        wake();
+      },
+      caughtUp: reached,
+      fellBehind: () => {
+        caughtUp = false;
+      },
+      failed: broke,
+    });
+    unsubscribe = current;
+    const look = () => {
+      clearTimeout(timer);
+      timer = setTimeout(() => void check(), caughtUp ? IDLE_LOOK_MS : LOOK_MS);
+    };
+    const check = async () => {
+      try {
+        if (unsubscribe !== current) return;
+        if (!confirmed) {
+          if (Date.now() >= confirmBy) broke(new StoreFailure('unavailable', 'the subscription was not confirmed'));
+        } else {
+          const head = await options.head();
+          if (unsubscribe !== current) return;
+          if (head <= covered) {
+            if (!caughtUp) reached();
+          } else if (Date.now() - lastMove >= STALLED_MS) {
+            broke(new StoreFailure('unavailable', 'the subscription went silent'));
+          }
+        }
+      } catch (error) {
+        if (unsubscribe === current) broke(classify(error));
+      }
+      if (unsubscribe === current) look();
+    };
+    look();
+  };
+
+  /** Resolves at the next news, at the end, or when it is time to resume. */
+  const news = () =>
+    new Promise<void>((resolve) => {
+      const resume = unsubscribe ? undefined : setTimeout(() => wake(), Math.max(resumeAt - Date.now(), 0));
+      wake = () => {
+        clearTimeout(resume);
+        ended.removeEventListener('abort', wake);
+        wake = () => {};
+        resolve();
+      };
+      ended.addEventListener('abort', wake, { once: true });
+      if (ended.aborted) wake();
+    });
+
+  try {
+    while (!ended.aborted) {
+      if (!unsubscribe && buffer.length === 0 && Date.now() >= resumeAt) subscribe();
+      const atEnd = caughtUp && buffer.length <= BATCH;
+      if (buffer.length === 0 && covered === delivered && (!atEnd || told)) {
+        if (!atEnd) told = false;
+        await news();
+        continue;
+      }
+      const events = buffer.slice(0, BATCH);
+      buffer = buffer.slice(BATCH);
+      const last = events.at(-1);
+      delivered = buffer.length === 0 || !last ? covered : last.position;
+      told = atEnd;
+      known.saw(events);
+      yield { events, position: delivered, caughtUp: atEnd };
+    }
+  } finally {
+    clearTimeout(timer);
+    drop();
+  }
+}

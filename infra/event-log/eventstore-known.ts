@@ -1,0 +1,63 @@
+/**
+ * The event ids that this process has seen lately, by stream: EventStoreDB does not keep the port's promise of ids alone.
+ *
+ * With an exact expectation that holds it does not look at ids at all, and with `any` it knows an id only by a cache
+ * (8 MB, empty after a restart). So what this process appended, read by stream or followed is remembered here and
+ * checked first.
+ */
+import type { LoggedEvent, Position } from '../../shared/ports/event-log.ts';
+import type { PreparedAppend } from './eventstore-envelope.ts';
+
+export interface KnownEvent {
+  readonly revision: number;
+  /** Missing for an event within an own batch: only the last one's was told. */
+  readonly position: Position | undefined;
+}
+
+export interface KnownIds {
+  saw(events: readonly LoggedEvent[]): void;
+  wrote(append: PreparedAppend, revision: number, position: Position): void;
+  /** What is known of each event of an append, in their order. */
+  of(append: PreparedAppend): (KnownEvent | undefined)[];
+  /** Remembers that an append has an unknown outcome since `since` (ms since 1970). */
+  doubt(append: PreparedAppend, since: number): void;
+  /** Since when the append's outcome is unknown, or undefined. */
+  doubtedSince(append: PreparedAppend): number | undefined;
+}
+
+/** @param limit ids to remember; the oldest are forgotten first */
+export function createKnownIds(limit: number): KnownIds {
+  const known = new Map<string, KnownEvent>();
+  const doubted = new Map<string, number>();
+  const keyOf = (stream: string, id: string) => `${id} ${stream}`;
+  const put = <V>(map: Map<string, V>, key: string, value: V) => {
+    map.set(key, value);
+    if (map.size <= limit) return;
+    for (const oldest of map.keys()) {
+      map.delete(oldest);
+      break;
+    }
+  };
+  return {
+    saw(events) {
+      for (const { stream, id, revision, position } of events) put(known, keyOf(stream, id), { revision, position });
+    },
+    wrote({ stream, events }, revision, position) {
+      const last = events.length - 1;
+      for (let index = 0; index <= last; index++) {
+        const id = events[index]?.id ?? '';
+        const at = { revision: revision - last + index, position: index === last ? position : undefined };
+        put(known, keyOf(stream, id), at);
+        doubted.delete(keyOf(stream, id));
+      }
+    },
+    of: ({ stream, events }) => events.map(({ id }) => known.get(keyOf(stream, id))),
+    doubt({ stream, events }, since) {
+      for (const { id } of events) put(doubted, keyOf(stream, id), since);
+    },
+    doubtedSince: ({ stream, events }) => {
+      const since = events.map(({ id }) => doubted.get(keyOf(stream, id))).filter((at) => at !== undefined);
+      return since.length > 0 ? Math.min(...since) : undefined;
+    },
+  };
+}

@@ -1,0 +1,96 @@
+/** A page of a read: what one call to the server gave, gathered whole or failed within a time. */
+import type { LoggedEvent, Position } from '../../shared/ports/event-log.ts';
+import { classify, type Gate, StoreFailure } from './eventstore-failure.ts';
+
+export interface Place {
+  readonly revision: number;
+  readonly position: Position;
+  /** By the server's clock. */
+  readonly created: Date;
+}
+
+export interface Page {
+  /** Without system events, links and events of other applications (data or metadata that is no JSON object). */
+  readonly events: readonly LoggedEvent[];
+  /** Events that the server sent, left-out ones included. */
+  readonly received: number;
+  /** Place of the last event that the server sent. */
+  readonly last: Place | undefined;
+}
+
+export interface PageOptions {
+  /** An end, or a number: inclusive in streams; in $all inclusive forwards and exclusive backwards. */
+  readonly from: number | 'start' | 'end';
+  readonly backwards: boolean;
+  /** Events to ask for, at least 1. */
+  readonly count: number;
+  /** Without any event for this long the read has failed, in milliseconds. */
+  readonly timeoutMs: number;
+  readonly closing: AbortSignal;
+}
+
+/** The client's stream of a read. */
+interface Source<T> {
+  on(event: 'data', listener: (item: T) => void): unknown;
+  on(event: 'error', listener: (error: Error) => void): unknown;
+  on(event: 'end', listener: () => void): unknown;
+  cancel(): Promise<void>;
+}
+
+interface Conversion<T> {
+  /** The event in the port's terms, undefined for what is left out. */
+  event(item: T): LoggedEvent | undefined;
+  place(item: T): Place | undefined;
+}
+
+export function gatherPage<T>(
+  source: Source<T>,
+  convert: Conversion<T>,
+  { timeoutMs, closing }: Pick<PageOptions, 'timeoutMs' | 'closing'>,
+  gate: Gate,
+  late: (error: unknown, what: string) => void,
+): Promise<Page> {
+  return new Promise((resolve, reject) => {
+    const events: LoggedEvent[] = [];
+    let received = 0;
+    let last: Place | undefined;
+    let settled = false;
+    const settle = (act: () => void) => {
+      if (settled) return;
+      settled = true;
+      clearTimeout(timer);
+      closing.removeEventListener('abort', abandon);
+      act();
+    };
+    const abandon = () => {
+      settle(() => reject(new StoreFailure('unavailable', 'the server did not answer the read in time')));
+      source.cancel().catch((error: unknown) => late(error, 'cancel a read'));
+    };
+    const timer = setTimeout(abandon, timeoutMs);
+    closing.addEventListener('abort', abandon, { once: true });
+    if (closing.aborted) abandon();
+    source.on('data', (item) => {
+      if (settled) return;
+      timer.refresh();
+      try {
+        const event = convert.event(item);
+        if (event) events.push(event);
+        last = convert.place(item) ?? last;
+        received++;
+      } catch (error) {
+        settle(() => reject(error));
+      }
+    });
+    // Stays for good: an error that comes after the end would otherwise be thrown into the process.
+    source.on('error', (error) => {
+      const failure = classify(error);
+      if (settled) late(error, 'a read that was over');
+      else if (failure.kind === 'unavailable') gate.failed();
+      settle(() => reject(failure));
+    });
+    source.on('end', () => {
+      gate.worked();
+      settle(() => resolve({ events, received, last }));
+    });
+  });
+}

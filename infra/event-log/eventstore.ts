@@ -1,0 +1,126 @@
+/**
+ * The event log on EventStoreDB or KurrentDB.
+ *
+ * Positions are the server's commit positions: byte offsets that grow with gaps. System events, links and events of
+ * other applications in the same server are left out. One connection per log; a process opens one log.
+ */
+import { setMaxListeners } from 'node:events';
+import type { EventLog } from '../../shared/ports/event-log.ts';
+import type { Logger } from '../logging.ts';
+import { createAppender } from './eventstore-append.ts';
+import { connect } from './eventstore-client.ts';
+import { prepareAppend } from './eventstore-envelope.ts';
+import { closedError } from './eventstore-failure.ts';
+import { follow } from './eventstore-follow.ts';
+import { createKnownIds } from './eventstore-known.ts';
+import { createReader } from './eventstore-read.ts';
+
+export interface EventStoreLogOptions {
+  /**
+   * `esdb://[user:password@]host:port[,host:port…]?tls=true`, `esdb+discover://…` or the same with `kurrentdb`.
+   * Credentials belong in here.
+   */
+  readonly url: string;
+  readonly log: Pick<Logger, 'debug' | 'info' | 'warn'>;
+  /** An append is answered or given up after this many milliseconds; default 10,000. */
+  readonly appendTimeoutMs?: number;
+  /** So is a page of a read; default 10,000. */
+  readonly readTimeoutMs?: number;
+  /** Appends sent and not answered; default 1,000. */
+  readonly maxInFlight?: number;
+  /** Appends that wait for their turn; over it an append fails at once; default 10,000. */
+  readonly maxWaiting?: number;
+  /** Events held for a slow follower; default 4,000. */
+  readonly followBuffer?: number;
+}
+
+/** Event ids remembered to recognise repeated appends. */
+const KNOWN_IDS = 20_000;
+/** Closing waits this long for calls to end, after the last append is settled. */
+const DISCONNECT_MS = 2_000;
+
+/**
+ * Opens the log. Does not wait for the server: the first calls do, within their time-outs.
+ *
+ * An append is recognised as a repetition by its event ids. The server's own knowledge covers `none` and exact
+ * expectations for good; for `any` and for a repetition with another expectation it ends with a restart, and this
+ * process' memory of the last 20,000 ids takes over. Use `none` or a revision where a repetition may come late.
+ *
+ * @throws Error for a malformed connection string
+ */
+export async function openEventStoreLog(options: EventStoreLogOptions): Promise<EventLog> {
+  const { log } = options;
+  const timeoutMs = options.appendTimeoutMs ?? 10_000;
+  const readTimeoutMs = options.readTimeoutMs ?? 10_000;
+  const connection = connect(options.url, (error, what) => log.debug({ err: error }, `EventStoreDB: ${what}`));
+  const known = createKnownIds(KNOWN_IDS);
+  const closing = new AbortController();
+  // Every read and follower listens to it.
+  setMaxListeners(0, closing.signal);
+  const appender = createAppender({
+    connection,
+    known,
+    log,
+    timeoutMs,
+    maxInFlight: options.maxInFlight ?? 1_000,
+    maxWaiting: options.maxWaiting ?? 10_000,
+  });
+  const reader = createReader({ connection, known, timeoutMs: readTimeoutMs, closing: closing.signal });
+  let closed: Promise<void> | undefined;
+
+  const checkOpen = () => {
+    if (closed) throw closedError();
+  };
+
+  const close = async () => {
+    await appender.drained();
+    closing.abort();
+    const disconnected = connection.close().catch((error: unknown) => {
+      log.debug({ err: error }, 'EventStoreDB: disconnecting');
+    });
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, DISCONNECT_MS);
+    });
+    await Promise.race([disconnected, late]);
+    clearTimeout(timer);
+  };
+
+  return {
+    async append(stream, events, expected) {
+      checkOpen();
+      return appender.append(prepareAppend(stream, events, expected));
+    },
+    readStream(stream, readOptions = {}) {
+      checkOpen();
+      return reader.readStream(stream, readOptions);
+    },
+    readAll(readOptions = {}) {
+      checkOpen();
+      return reader.readAll(readOptions);
+    },
+    follow(followOptions) {
+      checkOpen();
+      return follow(
+        {
+          connection,
+          known,
+          log,
+          head: () => reader.head(),
+          bufferSize: options.followBuffer ?? 4_000,
+          confirmTimeoutMs: readTimeoutMs,
+          closing: closing.signal,
+        },
+        followOptions,
+      );
+    },
+    async head() {
+      checkOpen();
+      return reader.head();
+    },
+    close() {
+      closed ??= close();
+      return closed;
+    },
+  };
+}

@@ -1,0 +1,233 @@
+/** The service: stores, projections, API and background work of one process, started and stopped in order. */
+import type { AddressInfo } from 'node:net';
+import { collectDefaultMetrics, Gauge, Registry } from 'prom-client';
+import { drainIncidents } from '../api/auth/incidents.ts';
+import { createApiServer } from '../api/http/server.ts';
+import { routes } from '../api/routes/index.ts';
+import type { HealthReport, Services } from '../api/services.ts';
+import { createStreamHub } from '../api/stream/hub.ts';
+import { projections } from '../projections/index.ts';
+import { schemaOf } from '../projections/projection.ts';
+import type { Config, ProcessRole } from './config.ts';
+import { type Core, openCore } from './core.ts';
+import { prepareFirstStart } from './credentials/first-start.ts';
+import { createFreshness } from './freshness.ts';
+import { createIdempotencyStore } from './idempotency.ts';
+import { createLimitStores } from './limit-stores.ts';
+import type { Logger } from './logging.ts';
+import { registerProcess } from './processes.ts';
+import { type Projector, startProjector } from './projector/projector.ts';
+import { createTouches } from './projector/touches.ts';
+import { startSchedules } from './schedules.ts';
+import { VERSION } from './version.ts';
+
+export interface Service {
+  /** `http://host:port`; undefined for roles without an API. */
+  readonly url: string | undefined;
+  /** Lines to show once, such as generated credentials. */
+  readonly shown: readonly string[];
+  readonly core: Core;
+  /** Resolves when the service cannot go on and should end. */
+  readonly failed: Promise<Error>;
+  /** Takes no new requests, finishes those in flight, stops the rest. */
+  close(): Promise<void>;
+}
+
+/** Starts one process. Resolves when it is ready: read models caught up, the port open. */
+export async function startService(config: Config, log: Logger, role: ProcessRole = 'all'): Promise<Service> {
+  const core = await openCore(config, log);
+  const undo: (() => Promise<unknown>)[] = [() => core.close()];
+  try {
+    const { database, store, positions, commands, credentials, reads } = core;
+    const touches = createTouches();
+    const runs = { api: role === 'all' || role === 'api', projector: role === 'all' || role === 'projector' };
+    const runsWorker = role === 'all' || role === 'worker';
+    undo.push(await registerProcess(core, role, VERSION));
+
+    let projector: Projector | undefined;
+    if (runs.projector) {
+      projector = startProjector(projections, { database, store, positions, touches, log, process: core.process });
+      const started = projector;
+      undo.push(() => started.close());
+    }
+    // Embedded, the runners of this process are all there are; elsewhere others may lead.
+    if (database.kind === 'server') positions.watch();
+    await caughtUp(core, log);
+
+    const metrics = createMetrics(core, projector);
+    const ready = () => readiness(core, projector);
+    let url: string | undefined;
+    let shown: readonly string[] = [];
+    if (runs.api) {
+      shown = (await prepareFirstStart({ config, commands, credentials, reads, log })).shown;
+      const limits = await createLimitStores(config.redisUrl, log);
+      undo.push(() => limits.close());
+      const services: Services = {
+        settings: config,
+        log,
+        commands,
+        store,
+        reads,
+        readModels: positions,
+        projections,
+        credentials,
+        freshness: createFreshness({ database, projections, touches, credentialChanges: () => credentials.changes() }),
+        idempotency: createIdempotencyStore(database.pool, core.process),
+        metrics,
+        limitStore: limits.storeFor,
+        ready,
+        now: Date.now,
+        stream: createStreamHub({ store, log, metrics }),
+      };
+      const { server } = createApiServer(routes, services);
+      undo.push(() => services.stream.close());
+      undo.push(() => drainIncidents(services));
+      await new Promise<void>((resolve, reject) => {
+        server.once('error', reject);
+        server.listen(config.port, config.host, resolve);
+      });
+      undo.push(async () => {
+        services.stream.end();
+        await new Promise<void>((resolve) => {
+          const cut = setTimeout(() => server.closeAllConnections(), config.shutdownTimeoutMs);
+          server.close(() => {
+            clearTimeout(cut);
+            resolve();
+          });
+          server.closeIdleConnections();
+        });
+      });
+      const { port } = server.address() as AddressInfo;
+      url = `http://${config.host.includes(':') ? `[${config.host}]` : config.host}:${port}`;
+    }
+    if (runsWorker) undo.push(startSchedules(core));
+    log.info({ url, role, database: database.kind, version: VERSION }, 'ready');
+
+    let closing: Promise<void> | undefined;
+    return {
+      url,
+      shown,
+      core,
+      failed: database.failed,
+      close() {
+        closing ??= (async () => {
+          for (const step of undo.reverse()) await step();
+        })();
+        return closing;
+      },
+    };
+  } catch (error) {
+    for (const step of undo.reverse()) await step();
+    throw error;
+  }
+}
+
+/** Waits until every read model has reached the end of the log as it is now. */
+async function caughtUp(core: Core, log: Logger): Promise<void> {
+  const { positions, database, config } = core;
+  const deadline = Date.now() + config.startTimeoutMs;
+  const head = await core.eventLog.head();
+  let told = 0;
+  for (;;) {
+    if (database.kind === 'server') await positions.refresh();
+    const behind = projections.filter((projection) => positions.current(schemaOf(projection)) < head);
+    if (behind.length === 0) return;
+    if (await onlyStuck(core, behind.map(schemaOf))) {
+      // A read model that cannot go on must not keep the others from being served; /health/ready says so.
+      log.error({ projections: behind.map((one) => one.name) }, 'starting with read models that are stuck');
+      return;
+    }
+    if (Date.now() > deadline) {
+      throw new Error(
+        `the read models ${behind.map((one) => one.name).join(', ')} have not caught up in time; is a projector running? \`signalbox status\` tells more`,
+      );
+    }
+    if (Date.now() - told > 2_000) {
+      told = Date.now();
+      const lag = Object.fromEntries(behind.map((one) => [one.name, head - positions.current(schemaOf(one))]));
+      log.info({ lag }, 'read models are catching up');
+    }
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+}
+
+async function onlyStuck(core: Core, schemas: readonly string[]): Promise<boolean> {
+  const { rows } = await core.database.pool.query(
+    'SELECT count(*)::int AS stuck FROM service.checkpoints WHERE schema_name = ANY($1) AND stuck_at IS NOT NULL',
+    [schemas],
+  );
+  return (rows[0] as { stuck: number }).stuck === schemas.length;
+}
+
+/** Stores reachable, read models within `readyMaxLag`, nothing stuck. */
+async function readiness(core: Core, projector: Projector | undefined): Promise<HealthReport> {
+  const checks: Record<string, string> = {};
+  let ok = true;
+  const fail = (name: string, text: string) => {
+    checks[name] = text;
+    ok = false;
+  };
+  try {
+    const head = await core.eventLog.head();
+    checks.event_log = `ok, position ${head}`;
+    const { rows } = await core.database.pool.query(
+      'SELECT schema_name, projection, position, stuck_at, stuck_reason FROM service.checkpoints',
+    );
+    checks.database = 'ok';
+    for (const projection of projections) {
+      const schema = schemaOf(projection);
+      const row = (rows as Record<string, unknown>[]).find((one) => one.schema_name === schema);
+      const mine = projector?.statuses.find((one) => one.projection === projection.name);
+      const position = Math.max(Number(row?.position ?? 0), mine?.position ?? 0, core.positions.current(schema));
+      const name = `projection ${projection.name}`;
+      if (row?.stuck_at) fail(name, `stuck at position ${row.stuck_at}: ${row.stuck_reason}`);
+      else if (head - position > core.config.readyMaxLag) fail(name, `${head - position} behind`);
+      else checks[name] = 'ok';
+    }
+  } catch (error) {
+    fail('stores', error instanceof Error ? error.message : String(error));
+  }
+  return { ok, checks };
+}
+
+function createMetrics(core: Core, projector: Projector | undefined): Registry {
+  const registry = new Registry();
+  collectDefaultMetrics({ register: registry });
+  new Gauge({
+    name: 'signalbox_projection_position',
+    help: 'Log position that a read model has reached, as this process knows it',
+    labelNames: ['projection'],
+    registers: [registry],
+    collect() {
+      for (const projection of projections)
+        this.set({ projection: projection.name }, core.positions.current(schemaOf(projection)));
+    },
+  });
+  new Gauge({
+    name: 'signalbox_log_position',
+    help: 'Position of the last event of the log',
+    registers: [registry],
+    async collect() {
+      this.set(await core.eventLog.head());
+    },
+  });
+  new Gauge({
+    name: 'signalbox_projection_events_applied',
+    help: 'Events that this process has applied to a read model since it started',
+    labelNames: ['projection'],
+    registers: [registry],
+    collect() {
+      for (const status of projector?.statuses ?? []) this.set({ projection: status.projection }, status.applied);
+    },
+  });
+  new Gauge({
+    name: 'signalbox_projection_stuck',
+    help: '1 while a read model led by this process cannot apply an event',
+    labelNames: ['projection'],
+    registers: [registry],
+    collect() {
+      for (const status of projector?.statuses ?? []) this.set({ projection: status.projection }, status.stuck ? 1 : 0);
+    },
+  });
+  return registry;
+}

@@ -1,0 +1,34 @@
+/** Who a request comes from, once its credential has been checked. */
+import type { Actor } from './events/metadata.ts';
+
+export const ROLES = ['viewer', 'operator', 'admin'] as const;
+export type Role = (typeof ROLES)[number];
+
+/** viewer < operator < admin */
+export const reaches = (role: Role, needed: Role): boolean => ROLES.indexOf(role) >= ROLES.indexOf(needed);
+
+export interface Identity {
+  readonly kind: 'user' | 'global-key' | 'agent-key';
+  /** User id; 0 for the global key; minus the key's id for an agent key. */
+  readonly id: number;
+  readonly username: string;
+  readonly displayName: string;
+  readonly role: Role;
+  readonly tenant: number;
+  readonly workspace: number;
+  /** The agent a caller speaks for: of its key, or as the header `x-agent-name` says. */
+  readonly agentName: string | null;
+  /** Only of agent keys. */
+  readonly agentId: number | null;
+  /** Sessions only: SHA-256 of the session token, hex. */
+  readonly session: string | null;
+}
+
+export function actorOf(identity: Identity): Actor {
+  if (identity.kind === 'user') return { type: 'user', id: identity.id, name: identity.username };
+  if (identity.kind === 'agent-key') return { type: 'agent', id: identity.agentId ?? 0, name: identity.username };
+  return { type: 'api', id: 0, name: identity.username };
+}
+
+export const ANONYMOUS: Actor = { type: 'anonymous', id: 0, name: 'anonymous' };
+export const systemActor = (name: string): Actor => ({ type: 'system', id: 0, name });
