@@ -1,0 +1,28 @@
+# Build: everything, then only what runs.
+FROM node:22.20.0-bookworm-slim AS build
+WORKDIR /app
+COPY package.json package-lock.json ./
+RUN npm ci
+COPY tsconfig.json ./
+COPY shared shared
+COPY commands commands
+COPY projections projections
+COPY queries queries
+COPY api api
+COPY infra infra
+RUN npm run build && npm prune --omit=dev
+
+FROM node:22.20.0-bookworm-slim
+ENV NODE_ENV=production HOST=0.0.0.0 PORT=3000 DATA_DIR=/data
+WORKDIR /app
+COPY --from=build /app/package.json ./
+COPY --from=build /app/node_modules node_modules
+COPY --from=build /app/dist dist
+RUN mkdir /data && chown node:node /data
+USER node
+VOLUME /data
+EXPOSE 3000
+HEALTHCHECK --interval=10s --timeout=5s --start-period=60s \
+  CMD ["node", "-e", "fetch('http://127.0.0.1:'+process.env.PORT+'/health/ready').then(r=>process.exit(r.ok?0:1),()=>process.exit(1))"]
+ENTRYPOINT ["node", "--enable-source-maps", "dist/infra/cli.js"]
+CMD ["start"]

@@ -1,0 +1,67 @@
+/** Appends alone, durable: how many events a second the log takes from a number of writers. */
+import { randomUUID } from 'node:crypto';
+import { openDatabase } from '../../infra/database/database.ts';
+import { migrate } from '../../infra/database/migrations.ts';
+import { openPostgresLog } from '../../infra/event-log/postgres.ts';
+import { createLogger } from '../../infra/logging.ts';
+import { freshBenchDatabase, table } from './report.ts';
+import { temporaryDirectory } from './service-process.ts';
+
+const SECONDS = 5;
+const data = { agentId: 1, name: 'agent-1', lastActivity: 'Heartbeat', workItemsCount: 0, workItemTypes: [] };
+const meta = {
+  version: 1,
+  number: 1,
+  at: 1,
+  tenant: 1,
+  workspace: 1,
+  actor: { type: 'api', id: 0, name: 'api' },
+  ip: null,
+};
+
+async function measure(place: { url?: string; dataDir: string }, writers: number): Promise<string[]> {
+  const log = createLogger('silent');
+  const database = await openDatabase({ ...place, poolSize: 4, statementTimeoutMs: 30_000, log });
+  await migrate(database.db);
+  const events = openPostgresLog({ database, log });
+  const latencies: number[] = [];
+  const end = performance.now() + SECONDS * 1_000;
+  await Promise.all(
+    Array.from({ length: writers }, async (_, writer) => {
+      const stream = `bench-${randomUUID()}-${writer}`;
+      for (let revision = -1; performance.now() < end; revision++) {
+        const begun = performance.now();
+        await events.append(
+          stream,
+          [{ id: randomUUID(), type: 'Measured', data, meta }],
+          revision < 0 ? 'none' : revision,
+        );
+        latencies.push(performance.now() - begun);
+      }
+    }),
+  );
+  await events.close();
+  await database.close();
+  latencies.sort((a, b) => a - b);
+  const at = (share: number) => (latencies[Math.floor(latencies.length * share)] ?? Number.NaN).toFixed(2);
+  return [String(writers), (latencies.length / SECONDS).toFixed(0), at(0.5), at(0.99)];
+}
+
+export async function benchAppend(): Promise<void> {
+  const head = ['writers', 'events/s', 'p50 ms', 'p99 ms'];
+  const rows: string[][] = [];
+  for (const writers of [1, 16, 128]) {
+    const directory = await temporaryDirectory();
+    rows.push(await measure({ dataDir: directory.path }, writers));
+    await directory.remove();
+  }
+  console.log(`\n### Append alone, PGlite, one event each\n\n${table(head, rows)}`);
+  if (!process.env.BENCH_DATABASE_URL) return;
+  const onPostgres: string[][] = [];
+  for (const writers of [1, 16, 128]) {
+    const fresh = await freshBenchDatabase(process.env.BENCH_DATABASE_URL);
+    onPostgres.push(await measure({ url: fresh.url, dataDir: '' }, writers));
+    await fresh.drop();
+  }
+  console.log(`\n### Append alone, PostgreSQL, one event each\n\n${table(head, onPostgres)}`);
+}

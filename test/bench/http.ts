@@ -1,0 +1,280 @@
+/** Reads and writes through HTTP: the real service, seeded, driven by autocannon from this process. */
+import autocannon from 'autocannon';
+import { freshBenchDatabase, table } from './report.ts';
+import { KEY, type ServiceProcess, startProcess, temporaryDirectory } from './service-process.ts';
+
+const AGENTS = 100;
+const ACTIVITIES = 2_600;
+const SECONDS = Number(process.env.BENCH_SECONDS ?? 8);
+
+interface Case {
+  readonly name: string;
+  readonly connections: number;
+  readonly method: 'GET' | 'POST' | 'PUT';
+  readonly path: string | ((n: number) => string);
+  readonly body?: (n: number) => unknown;
+  /** Heartbeats per second that go on meanwhile. */
+  readonly writes?: number;
+}
+
+const headers = { 'x-api-key': KEY, 'content-type': 'application/json' };
+
+async function post(url: string, path: string, body: unknown): Promise<Record<string, never>> {
+  const response = await fetch(url + path, { method: 'POST', headers, body: JSON.stringify(body) });
+  if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`);
+  return (await response.json()) as Record<string, never>;
+}
+
+async function seed(url: string): Promise<number[]> {
+  const ids: number[] = [];
+  for (let n = 0; n < AGENTS; n++) {
+    const { agent } = (await post(url, '/api/agents', {
+      name: `agent-${n}`,
+      role: n % 3 === 0 ? 'coder' : 'reviewer',
+      config: { model: { primary: 'claude' }, tools: { allow: ['read', 'write'] } },
+      soul_content: `You are agent ${n}. ${'Be precise. '.repeat(20)}`,
+    })) as unknown as { agent: { id: number } };
+    ids.push(agent.id);
+  }
+  for (let done = AGENTS; done < ACTIVITIES; done += 20) {
+    await Promise.all(
+      Array.from({ length: 20 }, (_, n) => post(url, `/api/agents/${ids[(done + n) % AGENTS]}/heartbeat`, {})),
+    );
+  }
+  return ids;
+}
+
+function run(service: ServiceProcess, one: Case): Promise<autocannon.Result> {
+  return new Promise((resolve, reject) => {
+    let n = 0;
+    const instance = autocannon(
+      {
+        url: service.url,
+        connections: one.connections,
+        duration: SECONDS,
+        headers,
+        requests: [
+          {
+            method: one.method,
+            setupRequest(request) {
+              n++;
+              return {
+                ...request,
+                path: typeof one.path === 'string' ? one.path : one.path(n),
+                ...(one.body && { body: JSON.stringify(one.body(n)) }),
+              };
+            },
+          },
+        ],
+      },
+      (error, result) => (error ? reject(error) : resolve(result)),
+    );
+    instance.on('error', reject);
+  });
+}
+
+/** A steady stream of heartbeats until stopped. */
+function writeSteadily(service: ServiceProcess, ids: readonly number[], perSecond: number): () => Promise<number> {
+  let sent = 0;
+  const pending = new Set<Promise<unknown>>();
+  const timer = setInterval(() => {
+    const one = post(service.url, `/api/agents/${ids[sent++ % ids.length]}/heartbeat`, {});
+    pending.add(one);
+    one.then(
+      () => pending.delete(one),
+      () => pending.delete(one),
+    );
+  }, 1_000 / perSecond);
+  return async () => {
+    clearInterval(timer);
+    await Promise.all(pending);
+    return sent;
+  };
+}
+
+/** Prints one table for one combination of stores. */
+export async function benchHttp(name: string, env: Record<string, string>): Promise<void> {
+  const directory = await temporaryDirectory();
+  const service = await startProcess(directory.path, env);
+  try {
+    const idle = service.memoryMb();
+    const ids = await seed(service.url);
+    const id = (n: number) => ids[n % ids.length];
+    const cases: Case[] = [
+      { name: 'GET agents?limit=50', connections: 32, method: 'GET', path: '/api/agents?limit=50' },
+      { name: 'GET activities?limit=50', connections: 32, method: 'GET', path: '/api/activities?limit=50' },
+      { name: 'GET audit?limit=100', connections: 32, method: 'GET', path: '/api/audit?limit=100' },
+      { name: 'GET agents/{id}, any of 100', connections: 32, method: 'GET', path: (n) => `/api/agents/${id(n)}` },
+      {
+        name: 'GET agents?limit=50, 50 writes/s',
+        connections: 32,
+        method: 'GET',
+        path: '/api/agents?limit=50',
+        writes: 50,
+      },
+      {
+        name: 'GET activities?limit=50, 50 writes/s',
+        connections: 32,
+        method: 'GET',
+        path: '/api/activities?limit=50',
+        writes: 50,
+      },
+      {
+        name: 'GET audit?limit=100, 50 writes/s',
+        connections: 32,
+        method: 'GET',
+        path: '/api/audit?limit=100',
+        writes: 50,
+      },
+      ...[1, 8, 32, 128].map(
+        (connections): Case => ({
+          name: 'POST heartbeat',
+          connections,
+          method: 'POST',
+          path: (n) => `/api/agents/${id(n)}/heartbeat`,
+          body: () => ({}),
+        }),
+      ),
+      {
+        name: 'PUT agents/{id}',
+        connections: 32,
+        method: 'PUT',
+        path: (n) => `/api/agents/${id(n)}`,
+        body: (n) => ({ status: n % 2 ? 'busy' : 'idle' }),
+      },
+      {
+        name: 'POST agents/message',
+        connections: 32,
+        method: 'POST',
+        path: '/api/agents/message',
+        body: (n) => ({ from: 'bench', to: `agent-${n % AGENTS}`, content: `message ${n}` }),
+      },
+      {
+        name: 'POST agents',
+        connections: 32,
+        method: 'POST',
+        path: '/api/agents',
+        body: (n) => ({ name: `new-${process.pid}-${n}`, role: 'coder' }),
+      },
+      {
+        name: 'POST agents',
+        connections: 1,
+        method: 'POST',
+        path: '/api/agents',
+        body: (n) => ({ name: `single-${process.pid}-${n}`, role: 'coder' }),
+      },
+    ];
+    const rows: string[][] = [];
+    for (const one of cases) {
+      await run({ ...service }, { ...one }).then(() => undefined);
+      const stop = one.writes ? writeSteadily(service, ids, one.writes) : undefined;
+      const before = service.cpuMs();
+      const result = await run(service, one);
+      const cpu = service.cpuMs() - before;
+      await stop?.();
+      const total = result.requests.total;
+      rows.push([
+        one.name,
+        String(one.connections),
+        result.requests.average.toFixed(0),
+        result.latency.p50.toFixed(0),
+        result.latency.p99.toFixed(0),
+        (cpu / total).toFixed(2),
+        String(result.non2xx + result.errors),
+        String(Math.round(result.throughput.total / total)),
+      ]);
+    }
+    console.log(`\n### HTTP, ${name}\n`);
+    console.log(table(['Case', 'connections', 'req/s', 'p50 ms', 'p99 ms', 'CPU ms/req', 'non-2xx', 'bytes'], rows));
+    console.log(
+      `\nStart to ready ${service.startedMs.toFixed(0)} ms; memory ${idle.toFixed(0)} MB idle, ${service.memoryMb().toFixed(0)} MB after the load.`,
+    );
+  } finally {
+    await service.stop();
+    await directory.remove();
+  }
+}
+
+/** From the POST's start to the receipt of its frame by every open stream. */
+export async function benchStream(name: string, env: Record<string, string>): Promise<void> {
+  const directory = await temporaryDirectory();
+  const service = await startProcess(directory.path, env);
+  try {
+    const ids = await seed(service.url);
+    const rows: string[][] = [];
+    for (const clients of [50, 1_000]) {
+      const latencies: number[] = [];
+      let expected = 0;
+      let sentAt = 0;
+      let arrived: (() => void) | undefined;
+      const aborts = await Promise.all(
+        Array.from({ length: clients }, async () => {
+          const abort = new AbortController();
+          const response = await fetch(`${service.url}/api/events?kind=agent.status_changed`, {
+            headers,
+            signal: abort.signal,
+          });
+          const reader = (response.body as ReadableStream<Uint8Array>).getReader();
+          const decoder = new TextDecoder();
+          await reader.read();
+          void (async () => {
+            for (;;) {
+              const { done, value } = await reader.read().catch(() => ({ done: true, value: undefined }));
+              if (done) return;
+              const frames = decoder.decode(value).split('\n\n').length - 1;
+              for (let n = 0; n < frames; n++) {
+                latencies.push(performance.now() - sentAt);
+                if (--expected === 0) arrived?.();
+              }
+            }
+          })();
+          return abort;
+        }),
+      );
+      for (let n = 0; n < 200; n++) {
+        expected = clients;
+        const all = new Promise<void>((resolve) => {
+          arrived = resolve;
+        });
+        sentAt = performance.now();
+        await Promise.all([post(service.url, `/api/agents/${ids[n % ids.length]}/heartbeat`, {}), all]);
+      }
+      for (const abort of aborts) abort.abort();
+      latencies.sort((a, b) => a - b);
+      const at = (share: number) => (latencies[Math.floor(latencies.length * share)] ?? Number.NaN).toFixed(1);
+      rows.push([String(clients), at(0.5), at(0.99)]);
+    }
+    console.log(`\n### Stream: POST to receipt, ${name}\n`);
+    console.log(table(['streams', 'p50 ms', 'p99 ms'], rows));
+  } finally {
+    await service.stop();
+    await directory.remove();
+  }
+}
+
+/** Process start to the first 200 of /health/ready, on fresh and on existing data. */
+export async function benchStart(): Promise<void> {
+  const rows: string[][] = [];
+  for (let round = 0; round < 3; round++) {
+    const directory = await temporaryDirectory();
+    const fresh = await startProcess(directory.path);
+    await fresh.stop();
+    const again = await startProcess(directory.path);
+    await again.stop();
+    rows.push([fresh.startedMs.toFixed(0), again.startedMs.toFixed(0)]);
+    await directory.remove();
+  }
+  console.log('\n### Start to ready, embedded\n');
+  console.log(table(['fresh data ms', 'existing data ms'], rows));
+}
+
+/** Runs `bench` with a database of its own when BENCH_DATABASE_URL is set. */
+export async function onServer(bench: (name: string, env: Record<string, string>) => Promise<void>): Promise<void> {
+  if (!process.env.BENCH_DATABASE_URL) return;
+  const fresh = await freshBenchDatabase(process.env.BENCH_DATABASE_URL);
+  try {
+    await bench('PostgreSQL', { DATABASE_URL: fresh.url });
+  } finally {
+    await fresh.drop();
+  }
+}

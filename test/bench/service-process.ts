@@ -1,0 +1,107 @@
+/** The real service as a child process, with what the benchmark reads of it. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+export const KEY = 'benchmark-key-0123456789abcdef';
+const CLI = fileURLToPath(new URL('../../infra/cli.js', import.meta.url));
+/** Kernel clock ticks per second, as Linux fixes it for /proc. */
+const TICKS = 100;
+
+export interface ServiceProcess {
+  readonly url: string;
+  readonly child: ChildProcess;
+  /** From spawn to the first 200 of /health/ready, milliseconds. */
+  readonly startedMs: number;
+  /** User and system CPU of the process so far, milliseconds; NaN where there is no /proc. */
+  cpuMs(): number;
+  /** Resident memory, MB. */
+  memoryMb(): number;
+  stop(signal?: NodeJS.Signals): Promise<void>;
+}
+
+export async function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer();
+    server.once('error', reject);
+    server.listen(0, '127.0.0.1', () => {
+      const address = server.address();
+      server.close(() => resolve(typeof address === 'object' && address ? address.port : 0));
+    });
+  });
+}
+
+export async function temporaryDirectory(): Promise<{ path: string; remove(): Promise<void> }> {
+  const path = await mkdtemp(join(tmpdir(), 'sbx-bench-'));
+  return { path, remove: () => rm(path, { recursive: true, force: true }) };
+}
+
+/** Starts `signalbox start` and waits until it is ready. */
+export async function startProcess(
+  dataDir: string,
+  env: Record<string, string> = {},
+  args: readonly string[] = [],
+): Promise<ServiceProcess> {
+  const port = await freePort();
+  const url = `http://127.0.0.1:${port}`;
+  const begun = performance.now();
+  const child = spawn(process.execPath, [...(process.env.BENCH_NODE_ARGS?.split(' ') ?? []), CLI, 'start', ...args], {
+    env: {
+      PATH: process.env.PATH,
+      HOME: process.env.HOME,
+      PORT: String(port),
+      DATA_DIR: dataDir,
+      LOG_LEVEL: 'warn',
+      API_KEY: KEY,
+      AUTH_PASS: 'correct horse battery',
+      MC_DISABLE_RATE_LIMIT: '1',
+      ...env,
+    },
+    stdio: ['ignore', 'ignore', 'inherit'],
+  });
+  const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()));
+  for (;;) {
+    if (child.exitCode !== null) throw new Error(`the service ended with ${child.exitCode} before it was ready`);
+    const ok = await fetch(`${url}/health/ready`).then(
+      (response) => response.ok,
+      () => false,
+    );
+    if (ok) break;
+    if (performance.now() - begun > 120_000) throw new Error('the service did not become ready within 120 s');
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+  return {
+    url,
+    child,
+    startedMs: performance.now() - begun,
+    cpuMs() {
+      const [user, system] = stat(child.pid ?? 0)
+        .slice(11, 13)
+        .map(Number);
+      return (((user ?? Number.NaN) + (system ?? Number.NaN)) * 1000) / TICKS;
+    },
+    memoryMb: () => Number(/VmRSS:\s+(\d+)/.exec(proc(child.pid ?? 0, 'status'))?.[1] ?? Number.NaN) / 1024,
+    async stop(signal = 'SIGTERM') {
+      child.kill(signal);
+      await ended;
+    },
+  };
+}
+
+const proc = (pid: number, file: string): string => {
+  try {
+    return readFileSync(`/proc/${pid}/${file}`, 'utf8');
+  } catch (error) {
+    if ((error as { code?: string }).code === 'ENOENT') return '';
+    throw error;
+  }
+};
+/** Fields of /proc/<pid>/stat behind the command's name: [11] is utime, [12] stime (see proc(5), fields 14 and 15). */
+const stat = (pid: number): string[] =>
+  proc(pid, 'stat')
+    .replace(/^.*\) /, '')
+    .split(' ');

@@ -1,0 +1,202 @@
+/** The projection runner: batches, checkpoints, stuck events, fencing, leadership, reading one's own writes. */
+import { expect } from 'chai';
+import { z } from 'zod';
+import type { Database } from '../../infra/database/database.ts';
+import { change, defineProjection, defineTable, insert, on, schemaOf, update } from '../../projections/projection.ts';
+import { defineEvent } from '../../shared/events/define.ts';
+import { freshDatabase } from '../support/service.ts';
+import { embeddedDatabase, ensureTables, eventually, openView, serverDatabase, testOrigin } from '../support/world.ts';
+
+const opened = defineEvent({ type: 'BoxOpened', version: 1, doc: 'test', schema: z.object({ box: z.int() }) });
+const filled = defineEvent({
+  type: 'BoxFilled',
+  version: 1,
+  doc: 'test',
+  schema: z.object({ box: z.int(), by: z.int() }),
+});
+const closed = defineEvent({ type: 'BoxClosed', version: 1, doc: 'test', schema: z.object({ box: z.int() }) });
+const poisoned = defineEvent({ type: 'Poisoned', version: 1, doc: 'test', schema: z.object({}) });
+const unseen = defineEvent({ type: 'Unseen', version: 1, doc: 'test', schema: z.object({}) });
+const definitions = [opened, filled, closed, poisoned, unseen];
+
+const boxes = defineTable(
+  'boxes',
+  { workspace_id: 'int', id: 'bigint', content: 'bigint' },
+  { key: ['workspace_id', 'id'] },
+);
+const history = defineTable(
+  'history',
+  { workspace_id: 'int', id: 'bigint', text: 'text', extra: 'jsonb?' },
+  { key: ['workspace_id', 'id'], indexes: ['workspace_id, position DESC'] },
+);
+const ws = { workspace_id: 1 };
+const boxesProjection = defineProjection({
+  name: 'boxes',
+  version: 1,
+  tables: [boxes],
+  handlers: [
+    on(opened, ({ data }) => [
+      change(boxes, { ...ws, id: data.box }, (row) => row ?? { ...ws, id: data.box, content: 0 }),
+    ]),
+    on(filled, ({ data }) => [
+      update(boxes, { ...ws, id: data.box }, (row) => ({ ...row, content: row.content + data.by })),
+    ]),
+    on(closed, ({ data }) => [update(boxes, { ...ws, id: data.box }, () => undefined)]),
+  ],
+});
+let poison = true;
+const historyProjection = defineProjection({
+  name: 'history',
+  version: 1,
+  tables: [history],
+  handlers: [
+    on(filled, ({ data, meta }) => [
+      insert(history, { ...ws, id: meta.number, text: `filled ${data.box}`, extra: { by: data.by } }),
+    ]),
+    on(poisoned, ({ meta }) => {
+      if (poison) throw new Error('this event is poison');
+      return [insert(history, { ...ws, id: meta.number, text: 'poison', extra: null })];
+    }),
+  ],
+});
+const projections = [boxesProjection, historyProjection];
+
+type View = Awaited<ReturnType<typeof openView>>;
+const add = async (view: View, stream: string, ...drafts: { type: string; data: object }[]) =>
+  view.store.append(stream, await view.store.prepare(drafts as never, testOrigin), 'any');
+const rows = async (database: Database, table: string) =>
+  (await database.pool.query(`SELECT * FROM ${table} ORDER BY id`)).rows as Record<string, unknown>[];
+
+function suite(name: string, open: () => Promise<{ database: Database; close(): Promise<void> }>, two: boolean): void {
+  describe(`projections on ${name}`, () => {
+    let place: Awaited<ReturnType<typeof open>>;
+    let view: View;
+    before(async () => {
+      place = await open();
+      await ensureTables(place.database, projections);
+      view = await openView(place.database, definitions, projections);
+    });
+    after(async () => {
+      await view?.close();
+      await place?.close();
+    });
+
+    it('projects, changes, removes; rows carry their position; types nobody listens to pass by', async () => {
+      const projector = view.project('one');
+      await add(view, 'box-1', opened.draft({ box: 1 }), filled.draft({ box: 1, by: 5 }), unseen.draft({}));
+      const { position } = await add(
+        view,
+        'box-2',
+        opened.draft({ box: 2 }),
+        filled.draft({ box: 2, by: 1 }),
+        closed.draft({ box: 2 }),
+      );
+      await view.positions.visible([closed.type, filled.type], position);
+      expect(await rows(place.database, 'boxes_v1.boxes')).to.deep.equal([
+        { workspace_id: 1, id: 1, content: 5, position: 2 },
+      ]);
+      expect((await rows(place.database, 'history_v1.history')).map((row) => row.text)).to.deep.equal([
+        'filled 1',
+        'filled 2',
+      ]);
+      await projector.close();
+    });
+
+    it('a write that is answered can be read, a thousand times', async () => {
+      const projector = view.project('one');
+      await add(view, 'box-3', opened.draft({ box: 3 }));
+      let sum = 0;
+      for (let round = 0; round < 250; round++) {
+        const done = await Promise.all([1, 2, 3, 4].map((by) => add(view, `fill-${by}`, filled.draft({ box: 3, by }))));
+        sum += 10;
+        await view.positions.visible([filled.type], Math.max(...done.map((one) => one.position)));
+        const row = (await rows(place.database, 'boxes_v1.boxes')).find((one) => one.id === 3);
+        expect(row?.content).to.equal(sum);
+      }
+      await projector.close();
+    });
+
+    it('an event that cannot be applied stops its projection visibly, and no other', async () => {
+      poison = true;
+      const projector = view.project('one');
+      const { position } = await add(view, 'poison', poisoned.draft({}));
+      const before = await rows(place.database, 'history_v1.history');
+      const after = await add(view, 'box-4', opened.draft({ box: 4 }), filled.draft({ box: 4, by: 2 }));
+      await eventually('boxes go on', () => view.positions.current(schemaOf(boxesProjection)) >= after.position);
+      const stuck = await eventually('stuck is stored', async () => {
+        const { rows: found } = await place.database.pool.query(
+          "SELECT stuck_at, stuck_reason, position FROM service.checkpoints WHERE projection = 'history' AND stuck_at IS NOT NULL",
+        );
+        return found[0];
+      });
+      expect(stuck.stuck_at).to.equal(position);
+      expect(stuck.stuck_reason).to.match(/this event is poison/);
+      expect(await rows(place.database, 'history_v1.history')).to.deep.equal(before);
+      poison = false;
+      await view.positions.visible([filled.type], after.position);
+      const { rows: cleared } = await place.database.pool.query('SELECT stuck_at FROM service.checkpoints');
+      expect(cleared.map((row) => row.stuck_at)).to.deep.equal([null, null]);
+      await projector.close();
+    });
+
+    it('a runner whose tables were swapped is fenced and goes on from the stored checkpoint', async () => {
+      const projector = view.project('one');
+      const first = await add(view, 'box-5', opened.draft({ box: 5 }), filled.draft({ box: 5, by: 1 }));
+      await view.positions.visible([filled.type], first.position);
+      await place.database.pool.query(
+        "WITH moved AS (UPDATE service.checkpoints SET generation = generation + 1 WHERE projection = 'boxes') UPDATE boxes_v1.boxes SET content = 100 WHERE id = 5",
+      );
+      const second = await add(view, 'box-5', filled.draft({ box: 5, by: 1 }));
+      await view.positions.visible([filled.type], second.position);
+      const row = (await rows(place.database, 'boxes_v1.boxes')).find((one) => one.id === 5);
+      expect(row?.content, 'the row in memory was forgotten').to.equal(101);
+      await projector.close();
+    });
+
+    it('a second process takes over, and hears of positions meanwhile', async function () {
+      if (!two) this.skip();
+      const other = await openView(place.database, definitions, projections);
+      other.positions.watch();
+      const leader = view.project('one');
+      await eventually('one leads', async () => {
+        const { rows: found } = await place.database.pool.query('SELECT leader FROM service.checkpoints');
+        return found.every((row) => row.leader === 'one');
+      });
+      const follower = other.project('two');
+      const here = await add(other, 'box-6', opened.draft({ box: 6 }), filled.draft({ box: 6, by: 1 }));
+      await other.positions.visible([filled.type], here.position);
+      await leader.close();
+      const there = await add(view, 'box-6', filled.draft({ box: 6, by: 1 }));
+      await other.positions.visible([filled.type], there.position);
+      const row = (await rows(place.database, 'boxes_v1.boxes')).find((one) => one.id === 6);
+      expect(row?.content).to.equal(2);
+      await follower.close();
+      await other.close();
+    });
+  });
+}
+
+suite('PGlite', embeddedDatabase, false);
+
+describe('with TEST_DATABASE_URL', () => {
+  before(function () {
+    if (process.env.TEST_DATABASE_URL) return;
+    console.log('      TEST_DATABASE_URL is not set: projections are not tested on PostgreSQL');
+    this.skip();
+  });
+  suite(
+    'PostgreSQL',
+    async () => {
+      const fresh = await freshDatabase();
+      const database = await serverDatabase(fresh.url);
+      return {
+        database,
+        async close() {
+          await database.close();
+          await fresh.drop();
+        },
+      };
+    },
+    true,
+  );
+});

@@ -1,0 +1,98 @@
+/** Stores without HTTP, for tests of the log, the runner and the commands on any catalogue and projections. */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createCommands } from '../../commands/handler.ts';
+import { createCounters } from '../../infra/counters.ts';
+import { createPersonKeys } from '../../infra/credentials/person-keys.ts';
+import { type Database, openDatabase } from '../../infra/database/database.ts';
+import { migrate } from '../../infra/database/migrations.ts';
+import { openPostgresLog } from '../../infra/event-log/postgres.ts';
+import { createLogger } from '../../infra/logging.ts';
+import { Positions } from '../../infra/projector/positions.ts';
+import { ensureTables, startProjector } from '../../infra/projector/projector.ts';
+import { createTouches } from '../../infra/projector/touches.ts';
+import type { Projection } from '../../projections/projection.ts';
+import { createEventStore } from '../../shared/event-store.ts';
+import type { EventDefinition } from '../../shared/events/define.ts';
+import { DEFAULT_TENANT, DEFAULT_WORKSPACE, type Origin } from '../../shared/events/metadata.ts';
+
+export const testOrigin: Origin = {
+  tenant: DEFAULT_TENANT,
+  workspace: DEFAULT_WORKSPACE,
+  actor: { type: 'user', id: 1, name: 'tester' },
+  ip: '192.0.2.1',
+  userAgent: null,
+  requestId: 'request-1',
+  correlationId: 'request-1',
+  causationId: 'request-1',
+};
+
+const log = createLogger(process.env.TEST_LOG_LEVEL ?? 'silent');
+
+/** One process's view of a store: log, event store, commands, runners. */
+export async function openView(
+  database: Database,
+  definitions: readonly unknown[],
+  projections: readonly Projection[],
+) {
+  const events = definitions as readonly EventDefinition[];
+  const eventLog = openPostgresLog({ database, log });
+  const counters = createCounters(database.pool);
+  const store = createEventStore({
+    log: eventLog,
+    catalogue: new Map(events.map((one) => [one.type, one])),
+    counters,
+    keys: createPersonKeys(database),
+  });
+  const positions = new Positions({ database, projections, log, visibleTimeoutMs: 10_000 });
+  const touches = createTouches();
+  const project = (name: string) =>
+    startProjector(projections, { database, store, positions, touches, log, process: name });
+  return {
+    database,
+    eventLog,
+    store,
+    counters,
+    positions,
+    commands: createCommands({ store, counters, readModels: positions }),
+    project,
+    async close() {
+      await eventLog.close();
+      await positions.close();
+    },
+  };
+}
+
+/** A PGlite database of its own. */
+export async function embeddedDatabase(): Promise<{ database: Database; close(): Promise<void> }> {
+  const dataDir = await mkdtemp(join(tmpdir(), 'sbx-'));
+  const database = await openDatabase({ dataDir, poolSize: 10, statementTimeoutMs: 15_000, log });
+  await migrate(database.db);
+  return {
+    database,
+    async close() {
+      await database.close();
+      await rm(dataDir, { recursive: true, force: true });
+    },
+  };
+}
+
+export async function serverDatabase(url: string): Promise<Database> {
+  const database = await openDatabase({ url, dataDir: '', poolSize: 10, statementTimeoutMs: 15_000, log });
+  await migrate(database.db);
+  return database;
+}
+
+export { ensureTables };
+
+/** Resolves when `holds` gives something true; fails with `what` after `ms`. */
+export async function eventually<T>(what: string, holds: () => Promise<T> | T, ms = 20_000): Promise<T> {
+  const end = Date.now() + ms;
+  for (;;) {
+    const value = await holds();
+    if (value) return value;
+    if (Date.now() > end) throw new Error(`did not happen within ${ms} ms: ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+}
