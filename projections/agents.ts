@@ -25,6 +25,7 @@ export const agentsTable = defineTable(
   {
     workspace_id: 'int',
     id: 'bigint',
+    tenant_id: 'int',
     name: 'text',
     role: 'text',
     status: 'text',
@@ -103,6 +104,7 @@ export const agentsProjection = defineProjection({
       return [
         insert(agentsTable, {
           ...keyOf(event),
+          tenant_id: meta.tenant,
           name: data.name,
           role: data.role,
           status: data.status,

@@ -48,6 +48,7 @@ SwaggerUIBundle({
   docExpansion: 'list',
   defaultModelsExpandDepth: 0,
   displayRequestDuration: true,
+  showCommonExtensions: true, // bounds of parameters
   plugins: [findOperations],
   // After an upgrade the browser must not show what it kept; an unchanged description costs a 304.
   requestInterceptor: (request) => (request.loadSpec ? Object.assign(request, { cache: 'no-cache' }) : request),
@@ -67,7 +68,10 @@ body { margin: 0; background: #fff; color: #1f2933; font-family: system-ui, sans
 .masthead a { margin-left: auto; color: #fff; font-size: .9rem; }
 .note { max-width: 1420px; margin: 2rem auto; padding: 0 1.25rem; }
 .swagger-ui .info { margin: 1.75rem 0 1rem; }
-.swagger-ui .info p { max-width: 46rem; line-height: 1.5; }
+.swagger-ui .info .title { font-size: 1.6rem; }
+.swagger-ui .info hgroup a.link, .swagger-ui .scheme-container .schemes > .schemes-server-container { display: none; }
+.swagger-ui .scheme-container .schemes { justify-content: flex-end; }
+.swagger-ui .info p { max-width: 46rem; margin-inline: 0; line-height: 1.5; }
 .swagger-ui .scheme-container { padding: .75rem 0; box-shadow: none; border-block: 1px solid #d9e2ec; }
 .swagger-ui .filter .operation-filter-input { margin: 1rem 0; }
 .dark-mode body { background: #1c2022; color: #e4e7eb; }

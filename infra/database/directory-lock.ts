@@ -22,7 +22,19 @@
  * Not covered: two machines on one network file system, since a socket's listener is known to its own kernel only.
  */
 import { randomBytes } from 'node:crypto';
-import { access, chmod, mkdir, mkdtemp, readdir, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import {
+  access,
+  chmod,
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  stat,
+  symlink,
+  writeFile,
+} from 'node:fs/promises';
 import { connect, createServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -66,6 +78,7 @@ export class DirectoryLockedError extends Error {
 const SOCKET_PATH_BYTES = 103;
 /** Prefix of every directory made below the system's temporary directory. */
 export const TEMPORARY_PREFIX = 'signalbox-';
+const ABANDONED_MS = 60_000;
 /** Each round is lost to another starter that won, so more rounds than starters at once are not needed. */
 const ROUNDS = 1000;
 
@@ -161,12 +174,31 @@ async function sweep(run: string, generation: number): Promise<LockOwner[]> {
     const path = join(run, `lock.${lower}`);
     const owner = await readOwner(path);
     if (owner !== undefined) owners.push(owner);
-    await rm(path, { recursive: true, force: true });
+    await remove(path);
   }
   for (const name of await readdir(run)) {
-    if (name.startsWith('starter-')) await rm(join(run, name), { recursive: true, force: true });
+    if (name.startsWith('starter-') && (await isAbandoned(join(run, name)))) await remove(join(run, name));
   }
   return owners;
+}
+
+/** A starter needs milliseconds for its directory, so one of this age belongs to nobody. */
+async function isAbandoned(starter: string): Promise<boolean> {
+  try {
+    return Date.now() - (await stat(starter)).mtimeMs > ABANDONED_MS;
+  } catch (error) {
+    if (hasCode(error, 'ENOENT')) return false;
+    throw error;
+  }
+}
+
+async function remove(directory: string): Promise<void> {
+  try {
+    await rm(directory, { recursive: true, force: true });
+  } catch (error) {
+    // A starter that slept has just taken the emptied name; it will see that it is not the highest. For the next sweep.
+    if (!hasCode(error, 'ENOTEMPTY')) throw error;
+  }
 }
 
 /** Generations present, highest first. */
@@ -213,6 +245,8 @@ export function canConnect(path: string): Promise<boolean> {
       if (hasCode(error, 'ECONNREFUSED', 'ENOENT')) resolve(false);
       // The queue of connections not yet accepted is full, so there is a listener.
       else if (hasCode(error, 'EAGAIN')) resolve(true);
+      // The listener closed just now, with this connection in its queue.
+      else if (hasCode(error, 'ECONNRESET')) resolve(canConnect(path));
       else reject(error);
     });
   });

@@ -41,6 +41,7 @@ export interface WorkerOptions {
   readonly socketPath: string;
   readonly maxConnections: number;
   readonly idleInTransactionMs: number;
+  readonly vacuumLookMs: number;
   /** How long `close` lets transactions finish, milliseconds. */
   readonly drainMs: number;
 }
@@ -59,12 +60,12 @@ const CHECKPOINT_WAL_BYTES = 64 * 1024 * 1024;
 /** A checkpoint is due after this time if anything was written, milliseconds. */
 const CHECKPOINT_MS = 5 * 60_000;
 const LOOK_MS = 1000;
-/** How often tables are looked through for dead rows and stale statistics, milliseconds. */
-const VACUUM_LOOK_MS = 60_000;
 /** Maintenance of a table waits for a pause of this length, milliseconds … */
 const VACUUM_IDLE_MS = 200;
 /** … but not longer than this. */
 const VACUUM_PATIENCE_MS = 5 * 60_000;
+/** From here on, ANALYZE takes a smaller sample, 7,500 rows instead of 30,000: half a second is too long a pause. */
+const LARGE_TABLE_BYTES = 8 * 1024 * 1024;
 
 const parent = parentPort;
 if (parent === null) throw new Error('embedded-worker.ts runs in a worker thread only');
@@ -139,7 +140,7 @@ class DurableNodeFS extends NodeFS {
     return {
       emscriptenOpts: {
         ...emscriptenOpts,
-        onAbort: (what: unknown) => fail(`the database engine aborted: ${String(what)}`),
+        onAbort: (what: unknown) => fail(`the database engine aborted: ${String(what)} ${lastWords}`),
         preRun: [...(emscriptenOpts.preRun ?? []), (module) => makeDurable(module.FS as unknown as EmscriptenFiles)],
         ...(instantiateWasm && {
           instantiateWasm: (imports: Imports, done: unknown) => {
@@ -262,31 +263,31 @@ interface Maintenance {
  * Nothing in PGlite does this by itself: without checkpoints the log grows for ever, without vacuum tables do, and after
  * two thousand million transactions PostgreSQL would refuse to write.
  */
-function maintain(pglite: PGlite, session: Session): Maintenance {
+async function maintain(pglite: PGlite, session: Session): Promise<Maintenance> {
   let checkpointAt = performance.now();
-  let checkpointLsn = '';
+  let checkpointPosition = await walPosition(pglite);
+  let written = 0;
   let batchesSeen = -1;
   let vacuumLookAt = performance.now();
   let vacuumBatches = 0;
   let dueSince = 0;
   const due: string[] = [];
-  let running = false;
 
   async function look(): Promise<void> {
     const now = performance.now();
     if (session.batches() !== batchesSeen) {
       batchesSeen = session.batches();
-      const wal = await session.exclusive(() => walSince(pglite, checkpointLsn));
-      if (checkpointLsn === '') checkpointLsn = wal.lsn;
-      else if (wal.bytes >= CHECKPOINT_WAL_BYTES || (wal.bytes > 0 && now - checkpointAt >= CHECKPOINT_MS)) {
-        await session.exclusive(async () => {
-          await pglite.exec('CHECKPOINT');
-          checkpointLsn = (await walSince(pglite, '')).lsn;
-        });
-        checkpointAt = performance.now();
-      }
+      written = (await session.exclusive(() => walPosition(pglite))) - checkpointPosition;
     }
-    if (due.length === 0 && now - vacuumLookAt >= VACUUM_LOOK_MS && session.batches() !== vacuumBatches) {
+    if (written >= CHECKPOINT_WAL_BYTES || (written > 0 && now - checkpointAt >= CHECKPOINT_MS)) {
+      await session.exclusive(async () => {
+        await pglite.exec('CHECKPOINT');
+        checkpointPosition = await walPosition(pglite);
+      });
+      checkpointAt = performance.now();
+      written = 0;
+    }
+    if (due.length === 0 && now - vacuumLookAt >= options.vacuumLookMs && session.batches() !== vacuumBatches) {
       vacuumLookAt = now;
       vacuumBatches = session.batches();
       due.push(...(await session.exclusive(() => tablesDue(pglite))));
@@ -298,49 +299,60 @@ function maintain(pglite: PGlite, session: Session): Maintenance {
     }
   }
 
+  let running = false;
+  let stopped = false;
   const timer = setInterval(() => {
     if (running) return;
     running = true;
     look()
-      .catch((error: unknown) => tell({ kind: 'log', level: 'error', message: `maintenance failed: ${String(error)}` }))
+      .catch((error: unknown) => {
+        // After the stop there is no database to look after.
+        if (!stopped) tell({ kind: 'log', level: 'error', message: `maintenance failed: ${String(error)}` });
+      })
       .finally(() => {
         running = false;
       });
   }, LOOK_MS);
   timer.unref();
-  return { stop: () => clearInterval(timer) };
+  return {
+    stop: () => {
+      stopped = true;
+      clearInterval(timer);
+    },
+  };
 }
 
-async function walSince(pglite: PGlite, lsn: string): Promise<{ lsn: string; bytes: number }> {
-  const { rows } = await pglite.query<{ lsn: string; bytes: number }>(
-    `SELECT pg_current_wal_insert_lsn()::text AS lsn,
-            pg_wal_lsn_diff(pg_current_wal_insert_lsn(), coalesce(nullif($1, '')::pg_lsn, pg_current_wal_insert_lsn()))::float8 AS bytes`,
-    [lsn],
-  );
-  return rows[0] ?? { lsn, bytes: 0 };
+/** The position in the log up to which statements have been written, bytes. */
+async function walPosition(pglite: PGlite): Promise<number> {
+  const [result] = await pglite.exec('SELECT pg_current_wal_insert_lsn()::text AS lsn');
+  const [high, low] = String(result?.rows[0]?.lsn).split('/');
+  return Number.parseInt(high ?? '', 16) * 2 ** 32 + Number.parseInt(low ?? '', 16);
 }
 
 /**
- * Statements for the tables that autovacuum would take, by its own rule (a fifth dead or inserted, a tenth changed), one
- * statement per table and kind so that each pause is short. VACUUM visits only pages that changed, ANALYZE a sample.
+ * Statements for the tables that need them, one per table and kind so that each pause is short, small tables first.
+ * Dead rows count by autovacuum's rule, a fifth of the table, since removing them reads every index in full. Inserted
+ * rows count from a fixed number on: a vacuum for them reads the new pages only, so often is as cheap as seldom.
  */
 async function tablesDue(pglite: PGlite): Promise<string[]> {
   await pglite.exec('SELECT pg_stat_force_next_flush()');
-  const { rows } = await pglite.query<{ name: string; vacuum: boolean; analyze: boolean }>(
-    `SELECT quote_ident(n.nspname) || '.' || quote_ident(c.relname) AS name,
-            coalesce(s.n_dead_tup > 50 + 0.2 * greatest(c.reltuples, 0)
-                  OR s.n_ins_since_vacuum > 1000 + 0.2 * greatest(c.reltuples, 0), false)
-              OR age(c.relfrozenxid) > 200000000 AS vacuum,
-            coalesce(s.n_mod_since_analyze > 50 + 0.1 * greatest(c.reltuples, 0), false) AND n.nspname <> 'pg_toast' AS analyze
-       FROM pg_class c
-       JOIN pg_namespace n ON n.oid = c.relnamespace
-       LEFT JOIN pg_stat_all_tables s ON s.relid = c.oid
-      WHERE c.relkind IN ('r', 'm', 't') AND c.relpersistence <> 't'
-      ORDER BY c.relpages`,
+  const [result] = await pglite.exec(
+    `SELECT name, "vacuum", "analyze", pg_relation_size(oid) > ${LARGE_TABLE_BYTES} AS large
+       FROM (SELECT c.oid, c.relpages, quote_ident(n.nspname) || '.' || quote_ident(c.relname) AS name,
+                    pg_stat_get_dead_tuples(c.oid) > 50 + 0.2 * greatest(c.reltuples, 0)
+                      OR pg_stat_get_ins_since_vacuum(c.oid) > 20000
+                      OR age(c.relfrozenxid) > 200000000 AS "vacuum",
+                    pg_stat_get_mod_since_analyze(c.oid) > 50 + 0.1 * greatest(c.reltuples, 0)
+                      AND c.relkind <> 't' AS "analyze"
+               FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+              WHERE c.relkind IN ('r', 'm', 't') AND c.relpersistence <> 't') candidates
+      WHERE "vacuum" OR "analyze"
+      ORDER BY relpages`,
   );
-  return rows.flatMap(({ name, vacuum, analyze }) => [
-    ...(vacuum ? [`VACUUM (TRUNCATE false) ${name}`] : []),
-    ...(analyze ? [`ANALYZE ${name}`] : []),
+  const rows = (result?.rows ?? []) as { name: string; large: boolean; vacuum: boolean; analyze: boolean }[];
+  return rows.flatMap(({ name, large, vacuum, analyze }) => [
+    ...(vacuum ? [`VACUUM (TRUNCATE false, PROCESS_TOAST false) ${name}`] : []),
+    ...(analyze ? [`SET LOCAL default_statistics_target = ${large ? 25 : 100}; ANALYZE ${name}`] : []),
   ]);
 }
 
@@ -385,7 +397,7 @@ async function serve(): Promise<void> {
     server.once('error', reject);
     server.listen(options.socketPath, resolve);
   });
-  const maintenance = maintain(pglite, session);
+  const maintenance = await session.exclusive(() => maintain(pglite, session));
 
   parent?.on('message', (_message: ToWorker) => {
     const close = async (): Promise<void> => {

@@ -55,6 +55,8 @@ export interface EmbeddedOptions {
   readonly log: Log;
   /** A transaction idle for this long is rolled back if others wait for it, milliseconds; default 30,000. */
   readonly idleInTransactionMs?: number;
+  /** How often tables are looked through for dead rows and stale statistics, milliseconds; default 60,000. */
+  readonly vacuumLookMs?: number;
 }
 
 /** PostgreSQL derives the socket's file name from a port; which one is of no importance. */
@@ -124,6 +126,7 @@ async function start(
     socketPath: socketPath(socketDir),
     maxConnections: MAX_CONNECTIONS,
     idleInTransactionMs: options.idleInTransactionMs ?? 30_000,
+    vacuumLookMs: options.vacuumLookMs ?? 60_000,
     drainMs: DRAIN_MS,
   };
   let thread = startThread(workerOptions, dataDir, log);

@@ -2,19 +2,18 @@
  * Appending to EventStoreDB: a bounded number in flight over one call, and a definite answer or none within a time-out.
  *
  * A failure that is no answer (connection broken, server starting, silence) leaves the outcome open. The same append,
- * same ids and same expectation, is then sent again: the server recognises it. With `any` it may not, after a restart;
- * there the stream is looked through first and the append is pinned to the revision seen.
+ * same ids and same expectation, is then repeated until the time is up.
  */
 import { randomUUID } from 'node:crypto';
 import { setMaxListeners } from 'node:events';
 import { ConflictError, EventTooLargeError, LogUnavailableError } from '../../shared/errors.ts';
-import type { Appended, Position } from '../../shared/ports/event-log.ts';
+import type { Appended } from '../../shared/ports/event-log.ts';
 import type { Logger } from '../logging.ts';
 import type { AppendAnswer, BatchCall, Connection } from './eventstore-client.ts';
 import type { PreparedAppend } from './eventstore-envelope.ts';
-import { classify, pause, pauseMs, StoreFailure } from './eventstore-failure.ts';
+import { classify, pause, pauseMs, StoreFailure, settledBy } from './eventstore-failure.ts';
 import type { KnownIds } from './eventstore-known.ts';
-import type { Page } from './eventstore-page.ts';
+import { createRepeats } from './eventstore-repeat.ts';
 
 export interface AppenderOptions {
   readonly connection: Connection;
@@ -36,11 +35,8 @@ export interface Appender {
 
 /** An attempt gets a third of the time-out: one lost answer does not cost the whole. */
 const ATTEMPTS_PER_TIMEOUT = 3;
-/** Clocks of server and client may differ by this much when events since a moment are looked for. */
-const CLOCK_SKEW_MS = 300_000;
 /** A retry that meets a revision below the expected one waits for the append before it this many times. */
 const PREDECESSOR_TRIES = 5;
-const TAIL_PAGE = 500;
 
 interface Waiting {
   readonly resolve: (answer: AppendAnswer) => void;
@@ -125,89 +121,17 @@ export function createAppender(options: AppenderOptions): Appender {
     });
   };
 
-  const positionAt = async (stream: string, revision: number, waitMs: number): Promise<Position> => {
-    const page = await connection.readStream(stream, {
-      from: revision,
-      backwards: false,
-      count: 1,
-      timeoutMs: waitMs,
-      closing: never,
-    });
-    if (!page.last) throw new StoreFailure('unavailable', `${stream} does not show revision ${revision} yet`);
-    return page.last.position;
-  };
-
-  const done = async (append: PreparedAppend, answer: AppendAnswer, waitMs: number): Promise<Appended> => {
-    const position = answer.position ?? (await positionAt(append.stream, answer.revision, waitMs));
-    known.wrote(append, answer.revision, position);
-    return { revision: answer.revision, position };
-  };
-
-  /** Remembers the stream's events since a moment and gives its last revision, -1 for none. */
-  const lookThrough = async (stream: string, since: number, waitMs: number): Promise<number> => {
-    let head: number | undefined;
-    for (let from: number | 'end' = 'end'; ; ) {
-      let page: Page;
-      try {
-        page = await connection.readStream(stream, {
-          from,
-          backwards: true,
-          count: TAIL_PAGE,
-          timeoutMs: waitMs,
-          closing: never,
-        });
-      } catch (error) {
-        if (classify(error).kind === 'no stream') return head ?? -1;
-        throw error;
-      }
-      known.saw(page.events);
-      head ??= page.last && page.last.revision + page.received - 1;
-      if (!page.last || page.last.revision === 0 || page.last.created.getTime() < since - CLOCK_SKEW_MS) {
-        return head ?? -1;
-      }
-      from = page.last.revision - 1;
-    }
-  };
-
-  /**
-   * The answer that the ids alone give: the old one when all are known, a conflict when some are, undefined when none is.
-   */
-  const fromKnown = async (append: PreparedAppend, waitMs: number): Promise<Appended | undefined> => {
-    const found = known.of(append);
-    const last = found.at(-1);
-    if (found.every((event) => event === undefined)) return undefined;
-    if (!last || found.includes(undefined)) throw new StoreFailure('conflict', 'some of the events are in the stream');
-    return {
-      revision: last.revision,
-      position: last.position ?? (await positionAt(append.stream, last.revision, waitMs)),
-    };
-  };
-
-  /** An attempt with `any` whose outcome may be that of an earlier one. */
-  const sendPinned = async (append: PreparedAppend, since: number, deadline: number): Promise<Appended> => {
-    for (;;) {
-      const waitMs = Math.max(Math.min(deadline - Date.now(), timeoutMs / ATTEMPTS_PER_TIMEOUT), 1);
-      const revision = await lookThrough(append.stream, since, waitMs);
-      const before = await fromKnown(append, waitMs);
-      if (before) return before;
-      try {
-        const pinned = { ...append, expected: revision < 0 ? ('none' as const) : revision };
-        return await done(append, await send(pinned, waitMs), waitMs);
-      } catch (error) {
-        // Another writer was faster, or the earlier attempt has just been written: look again.
-        if (classify(error).kind !== 'conflict' || Date.now() >= deadline) throw error;
-      }
-    }
-  };
+  const waitMs = (deadline: number) => Math.max(Math.min(deadline - Date.now(), timeoutMs / ATTEMPTS_PER_TIMEOUT), 1);
+  const repeats = createRepeats({ connection, known, send, waitMs });
 
   const attempt = async (append: PreparedAppend, tries: number, since: number, deadline: number): Promise<Appended> => {
+    // Where the connection failed, its gate makes the pause, and appends that failed together keep their order.
     const closed = connection.closed();
-    if (closed) await closed;
-    const waitMs = Math.max(Math.min(deadline - Date.now(), timeoutMs / ATTEMPTS_PER_TIMEOUT), 1);
+    if (closed && !(await settledBy(closed, deadline))) throw new StoreFailure('unavailable', 'no connection');
     const doubted = tries > 1 ? since : known.doubtedSince(append);
-    if (append.expected === 'any' && doubted !== undefined) return sendPinned(append, doubted, deadline);
-    const before = await fromKnown(append, waitMs);
-    return before ?? done(append, await send(append, waitMs), waitMs);
+    if (append.expected === 'any' && doubted !== undefined) return repeats.sendPinned(append, doubted, deadline);
+    const before = await repeats.fromKnown(append, deadline);
+    return before ?? repeats.done(append, await send(append, waitMs(deadline)), deadline);
   };
 
   const run = async (append: PreparedAppend, since: number, deadline: number): Promise<Appended> => {
@@ -237,7 +161,6 @@ export function createAppender(options: AppenderOptions): Appender {
         known.doubt(append, since);
         throw new LogUnavailableError(`append to ${stream}: no answer within ${timeoutMs} ms`, { cause: failure });
       }
-      // Where the connection failed, its gate makes the pause, and appends that failed together keep their order.
       if (failure.kind !== 'unavailable') await pause(Math.min(pauseMs(tries), deadline - Date.now()), never);
     }
   };

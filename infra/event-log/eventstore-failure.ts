@@ -82,6 +82,19 @@ export async function pause(ms: number, signal: AbortSignal): Promise<boolean> {
   }
 }
 
+/** Waits for a promise; false when the deadline (ms since 1970) comes first. */
+export async function settledBy(promise: Promise<unknown>, deadline: number): Promise<boolean> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<boolean>((resolve) => {
+    timer = setTimeout(resolve, Math.max(deadline - Date.now(), 0), false);
+  });
+  try {
+    return await Promise.race([promise.then(() => true), late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
 /** Lets the calls of one connection through together, at growing intervals, while the server cannot be reached. */
 export interface Gate {
   /** Undefined when calls may be made; otherwise resolves when they may, for all that wait in the order they came. */
@@ -118,6 +131,15 @@ export const closedError = () => new LogUnavailableError('the event log is close
 /** Failures of an unknown kind may pass (an election) but are not worth the whole time-out. */
 const MAX_UNKNOWN = 3;
 
+interface RepeatedRead {
+  /** For the message. */
+  readonly what: string;
+  readonly timeoutMs: number;
+  readonly closing: AbortSignal;
+  /** See Connection.closed. */
+  closed(): Promise<unknown> | undefined;
+}
+
 /**
  * Repeats a read until it succeeds. `attempt` gets the milliseconds that it may take.
  *
@@ -125,14 +147,15 @@ const MAX_UNKNOWN = 3;
  * @throws LogUnavailableError when `timeoutMs` have passed, when repeating is no use, or when `closing` aborts
  */
 export async function repeatRead<T>(
-  what: string,
-  timeoutMs: number,
-  closing: AbortSignal,
+  { what, timeoutMs, closing, closed }: RepeatedRead,
   attempt: (timeoutMs: number) => Promise<T>,
 ): Promise<T> {
   const deadline = Date.now() + timeoutMs;
   let unknown = 0;
   for (let tries = 1; ; tries++) {
+    // Where the connection failed, its gate makes the pause.
+    const gate = closed();
+    if (gate && !(await settledBy(gate, deadline))) throw new LogUnavailableError(`${what}: no connection`);
     if (closing.aborted) throw closedError();
     try {
       return await attempt(Math.max(deadline - Date.now(), 1));
@@ -144,7 +167,6 @@ export async function repeatRead<T>(
       if (failure.kind === 'refused' || unknown >= MAX_UNKNOWN || Date.now() >= deadline) {
         throw new LogUnavailableError(`${what}: ${failure.message}`, { cause: failure });
       }
-      // Where the connection failed, its gate makes the pause.
       if (failure.kind !== 'unavailable') await pause(Math.min(pauseMs(tries), deadline - Date.now()), closing);
     }
   }

@@ -135,7 +135,8 @@ export async function* follow(options: FollowerOptions, { after, signal }: Follo
         clearTimeout(resume);
         ended.removeEventListener('abort', wake);
         wake = () => {};
-        resolve();
+        // A turn later: what arrived together becomes one step.
+        setImmediate(resolve);
       };
       ended.addEventListener('abort', wake, { once: true });
       if (ended.aborted) wake();

@@ -40,12 +40,13 @@ function checkFrom(from: number | undefined): void {
 }
 
 export function createReader({ connection, known, timeoutMs, closing }: ReaderOptions): Reader {
+  const closed = () => connection.closed();
   /** Below this there is nothing to look for when the head is sought: a position that had an event. */
   let floor: Position = BEGINNING;
 
   const streamPage = async (stream: string, from: number | 'start' | 'end', backwards: boolean, count: number) => {
     try {
-      return await repeatRead(`read of ${stream}`, timeoutMs, closing, (waitMs) =>
+      return await repeatRead({ what: `read of ${stream}`, timeoutMs, closing, closed }, (waitMs) =>
         connection.readStream(stream, { from, backwards, count, timeoutMs: waitMs, closing }),
       );
     } catch (error) {
@@ -56,7 +57,7 @@ export function createReader({ connection, known, timeoutMs, closing }: ReaderOp
   };
 
   const allPage = (from: Position | 'start' | 'end', backwards: boolean, count: number): Promise<Page> =>
-    repeatRead('read of the log', timeoutMs, closing, (waitMs) =>
+    repeatRead({ what: 'read of the log', timeoutMs, closing, closed }, (waitMs) =>
       connection.readAll({ from, backwards, count, timeoutMs: waitMs, closing }),
     );
 

@@ -27,7 +27,18 @@ export const MIN_PASSWORD = 12;
 const MAX_PASSWORD = 1_024;
 /** Passwords are hashed as they come; no character is refused. */
 const password = z.string().max(MAX_PASSWORD, `must have at most ${MAX_PASSWORD} characters`);
-const newPassword = password.min(MIN_PASSWORD, `must have at least ${MIN_PASSWORD} characters`);
+/** Defaults that everybody knows. */
+const INSECURE_PASSWORDS: readonly string[] = [
+  'admin',
+  'password',
+  'change-me-on-first-login',
+  'changeme',
+  'testpass123',
+];
+export const isInsecurePassword = (value: string): boolean => INSECURE_PASSWORDS.includes(value);
+const newPassword = password
+  .min(MIN_PASSWORD, `must have at least ${MIN_PASSWORD} characters`)
+  .refine((value) => !isInsecurePassword(value), 'is a default that everybody knows');
 
 /** Case-sensitive, unique over the whole deployment. */
 const newUsername = lineOfText(1, 128)

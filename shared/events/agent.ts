@@ -148,12 +148,16 @@ export const agentDetailsChanged = defineEvent({
           data: { fields: fieldNames(data.changes), write_to_gateway: data.writeToGateway },
         }
       : undefined,
-  audit: ({ data }) => ({
-    action: 'agent_updated',
-    target_type: 'agent',
-    target_id: data.agentId,
-    detail: { name: data.name, fields: fieldNames(data.changes), via: data.via },
-  }),
+  // Without a change it is only a sign of life: agents report a status that they have already.
+  audit: ({ data }) =>
+    Object.keys(data.changes).length === 0
+      ? undefined
+      : {
+          action: 'agent_updated',
+          target_type: 'agent',
+          target_id: data.agentId,
+          detail: { name: data.name, fields: fieldNames(data.changes), via: data.via },
+        },
   frames: (event) => {
     const { data, meta } = event;
     if (data.via === 'sync') return [];

@@ -4,8 +4,8 @@ import { openDatabase } from '../../infra/database/database.ts';
 import { migrate } from '../../infra/database/migrations.ts';
 import { openPostgresLog } from '../../infra/event-log/postgres.ts';
 import { createLogger } from '../../infra/logging.ts';
+import { temporaryDirectory } from '../support/service-process.ts';
 import { freshBenchDatabase, table } from './report.ts';
-import { temporaryDirectory } from './service-process.ts';
 
 const SECONDS = 5;
 const data = { agentId: 1, name: 'agent-1', lastActivity: 'Heartbeat', workItemsCount: 0, workItemTypes: [] };

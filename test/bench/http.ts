@@ -1,7 +1,7 @@
 /** Reads and writes through HTTP: the real service, seeded, driven by autocannon from this process. */
 import autocannon from 'autocannon';
+import { KEY, type ServiceProcess, startProcess, temporaryDirectory } from '../support/service-process.ts';
 import { freshBenchDatabase, table } from './report.ts';
-import { KEY, type ServiceProcess, startProcess, temporaryDirectory } from './service-process.ts';
 
 const AGENTS = 100;
 const ACTIVITIES = 2_600;

@@ -1,4 +1,4 @@
-/** The real service as a child process, with what the benchmark reads of it. */
+/** The real service as a child process, for fault tests and the benchmark. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-export const KEY = 'benchmark-key-0123456789abcdef';
+export const KEY = 'process-key-0123456789abcdef';
 const CLI = fileURLToPath(new URL('../../infra/cli.js', import.meta.url));
 /** Kernel clock ticks per second, as Linux fixes it for /proc. */
 const TICKS = 100;
@@ -36,7 +36,7 @@ export async function freePort(): Promise<number> {
 }
 
 export async function temporaryDirectory(): Promise<{ path: string; remove(): Promise<void> }> {
-  const path = await mkdtemp(join(tmpdir(), 'sbx-bench-'));
+  const path = await mkdtemp(join(tmpdir(), 'sbx-'));
   return { path, remove: () => rm(path, { recursive: true, force: true }) };
 }
 
@@ -49,7 +49,7 @@ export async function startProcess(
   const port = await freePort();
   const url = `http://127.0.0.1:${port}`;
   const begun = performance.now();
-  const child = spawn(process.execPath, [...(process.env.BENCH_NODE_ARGS?.split(' ') ?? []), CLI, 'start', ...args], {
+  const child = spawn(process.execPath, [...(process.env.SERVICE_NODE_ARGS?.split(' ') ?? []), CLI, 'start', ...args], {
     env: {
       PATH: process.env.PATH,
       HOME: process.env.HOME,

@@ -1,0 +1,279 @@
+/**
+ * Who a request comes from. First match wins: the header of a trusted proxy, a session cookie, the deployment's key,
+ * an agent's key. A credential that is not good does not hide the next one.
+ *
+ * Every request passes here, so what was looked up is kept, bounded, while neither a credential nor a user or key
+ * changes anywhere (`Freshness`). Times of expiry are looked at on every use. Secrets are kept and looked up as
+ * SHA-256 only: the database compares hashes of 24 or more random bytes, so timing tells nothing about a key.
+ */
+import { LRUCache } from 'lru-cache';
+import { createUser } from '../../commands/users.ts';
+import { findGlobalKey, findLiveKey } from '../../queries/agent-keys.ts';
+import { findUser, findUserByName, type UserRow } from '../../queries/users.ts';
+import { lineOfText } from '../../shared/contract/auth.ts';
+import { AppError } from '../../shared/errors.ts';
+import { DEFAULT_TENANT, DEFAULT_WORKSPACE } from '../../shared/events/metadata.ts';
+import { type Identity, type Role, systemActor } from '../../shared/identity.ts';
+import type { KeyRecord } from '../../shared/ports/credentials.ts';
+import { seconds } from '../../shared/time.ts';
+import { type Exchange, originOf } from '../http/exchange.ts';
+import type { Services } from '../services.ts';
+import { recordGlobalKeyUse, recordProxyMisconfigured } from './incidents.ts';
+import { hashToken, tokensOf } from './sessions.ts';
+
+type Parts = Pick<Services, 'settings' | 'log' | 'commands' | 'reads' | 'credentials' | 'freshness' | 'now'>;
+
+/** What a credential stands for. */
+interface Known {
+  readonly identity: Identity;
+  /** Unix seconds; Infinity: never. */
+  readonly expiresAt: number;
+  /** Keys only: whose last use is noted. */
+  readonly key: KeyRecord | undefined;
+  /** Agent keys only: the key may be used under any agent's name. */
+  readonly anyAgent: boolean;
+}
+interface Kept {
+  /** Undefined: the credential opens nothing. */
+  readonly known: Known | undefined;
+  readonly stamp: string;
+}
+
+const KEPT = 20_000;
+/** Credentials that open nothing are kept apart, so that guessing does not push the good ones out. */
+const KEPT_REFUSED = 2_000;
+const MODELS = ['users', 'agent_keys'];
+/** Longer ones are none of ours. */
+const MAX_KEY_LENGTH = 1_024;
+const proxiedName = lineOfText(1, 128).normalize('NFC');
+
+export function createIdentify(services: Parts): (exchange: Exchange) => Promise<Identity | null> {
+  const { credentials, freshness, reads, settings } = services;
+  const good = new LRUCache<string, Kept>({ max: KEPT });
+  const refused = new LRUCache<string, Kept>({ max: KEPT_REFUSED });
+
+  /** Asked for before anything is read. Both questions at once: where they cost a query they can share it. */
+  function stampNow(): string | Promise<string> {
+    const ofModels = freshness.stamp(MODELS, 'all');
+    const ofCredentials = freshness.credentials();
+    if (typeof ofModels === 'string' && typeof ofCredentials === 'string') return `${ofModels} ${ofCredentials}`;
+    return Promise.all([ofModels, ofCredentials]).then((both) => both.join(' '));
+  }
+
+  async function lookUp(
+    name: string,
+    find: () => Promise<Known | undefined>,
+    stamp: string,
+  ): Promise<Known | undefined> {
+    const kept = good.get(name) ?? refused.get(name);
+    if (kept?.stamp === stamp) return kept.known;
+    const known = await find();
+    (known ? good : refused).set(name, { known, stamp });
+    (known ? refused : good).delete(name);
+    return known;
+  }
+
+  async function findSession(tokenHash: string): Promise<Known | undefined> {
+    const session = await credentials.findSession(tokenHash);
+    if (!session) return undefined;
+    const user = await findUser(reads, session.userId);
+    if (!user?.is_approved || user.session_mark !== session.credential) return undefined;
+    return {
+      identity: userIdentity(user, tokenHash),
+      expiresAt: session.expiresAt,
+      key: undefined,
+      anyAgent: false,
+    };
+  }
+
+  async function findKey(key: string): Promise<Known | undefined> {
+    const record = await credentials.findKey(key);
+    if (record?.kind === 'global') {
+      const inForce = await findGlobalKey(reads);
+      if (inForce?.key_id !== record.keyId) return undefined;
+      return { identity: GLOBAL_IDENTITY, expiresAt: Number.POSITIVE_INFINITY, key: record, anyAgent: false };
+    }
+    const row = record && (await findLiveKey(reads, record.keyId));
+    if (!row) return undefined;
+    const scopes = row.scopes as readonly string[];
+    return {
+      identity: {
+        kind: 'agent-key',
+        id: -row.id,
+        username: `agent:${row.agent_name}`,
+        displayName: row.agent_name,
+        role: roleOf(scopes),
+        tenant: row.tenant_id,
+        workspace: row.workspace_id,
+        agentName: row.agent_name,
+        agentId: row.agent_id,
+        session: null,
+      },
+      expiresAt: row.expires_at ?? Number.POSITIVE_INFINITY,
+      key: record,
+      anyAgent: scopes.includes('admin'),
+    };
+  }
+
+  const proxyUsers = createProxyUsers(services);
+
+  return async (exchange) => {
+    const named = agentNameOf(exchange);
+    const proxied = settings.proxyAuthHeader ? proxiedUserOf(services, exchange, settings.proxyAuthHeader) : undefined;
+    const tokens = tokensOf(exchange);
+    const key = keyOf(exchange);
+    if (proxied === undefined && key === undefined && tokens.length === 0) return null;
+
+    const asked = stampNow();
+    const stamp = typeof asked === 'string' ? asked : await asked;
+    const now = seconds(services.now());
+
+    if (proxied !== undefined) {
+      const user = await lookUp(
+        `proxy ${proxied}`,
+        async () => {
+          const row = await proxyUsers(proxied, exchange);
+          return row && { identity: userIdentity(row, null), expiresAt: Infinity, key: undefined, anyAgent: false };
+        },
+        stamp,
+      );
+      if (user) return withAgent(user.identity, named);
+    }
+    for (const token of tokens) {
+      const hash = hashToken(token);
+      const session = await lookUp(`session ${hash}`, () => findSession(hash), stamp);
+      if (session && session.expiresAt > now) return withAgent(session.identity, named);
+    }
+    if (key === undefined) return null;
+    const known = await lookUp(`key ${hashToken(key)}`, () => findKey(key), stamp);
+    if (!known || known.expiresAt <= now) return null;
+    if (known.identity.kind === 'global-key') {
+      const identity = withAgent(known.identity, named);
+      recordGlobalKeyUse(services, exchange, identity);
+      return identity;
+    }
+    // A key speaks for its own agent; only one with the scope admin may come under another name.
+    if (named !== null && named !== known.identity.agentName && !known.anyAgent) return null;
+    if (known.key) credentials.keyUsed(known.key);
+    return known.identity;
+  };
+}
+
+const GLOBAL_IDENTITY: Identity = {
+  kind: 'global-key',
+  id: 0,
+  username: 'api',
+  displayName: 'API Access',
+  role: 'admin',
+  tenant: DEFAULT_TENANT,
+  workspace: DEFAULT_WORKSPACE,
+  agentName: null,
+  agentId: null,
+  session: null,
+};
+
+const userIdentity = (user: UserRow, session: string | null): Identity => ({
+  kind: 'user',
+  id: user.id,
+  username: user.username,
+  displayName: user.display_name ?? user.username,
+  role: user.role as Role,
+  tenant: user.tenant_id,
+  workspace: user.workspace_id,
+  agentName: null,
+  agentId: null,
+  session,
+});
+
+/** Scopes that begin with `agent:` carry no role of their own. */
+export function roleOf(scopes: readonly string[]): Role {
+  if (scopes.includes('admin')) return 'admin';
+  return scopes.includes('operator') ? 'operator' : 'viewer';
+}
+
+const withAgent = (identity: Identity, agentName: string | null): Identity =>
+  agentName === null ? identity : { ...identity, agentName };
+
+function agentNameOf({ req }: Exchange): string | null {
+  const header = req.headers['x-agent-name'];
+  if (typeof header !== 'string') return null;
+  // HTTP headers come as Latin-1; names are UTF-8.
+  const name = Buffer.from(header, 'latin1').toString('utf8').trim();
+  return name === '' ? null : name;
+}
+
+/** `x-api-key` wins over `Authorization`. */
+export function keyOf({ req }: Pick<Exchange, 'req'>): string | undefined {
+  const own = req.headers['x-api-key'];
+  const key =
+    typeof own === 'string' && own.trim() !== ''
+      ? own.trim()
+      : /^(?:bearer|apikey|token)\s+(\S.*)$/i.exec(req.headers.authorization ?? '')?.[1]?.trim();
+  return key !== undefined && key.length <= MAX_KEY_LENGTH ? key : undefined;
+}
+
+/** The user that a trusted proxy names. The connection itself has to come from the proxy, whatever headers say. */
+function proxiedUserOf(services: Parts, exchange: Exchange, headerName: string): string | undefined {
+  const header = exchange.req.headers[headerName.toLowerCase()];
+  if (typeof header !== 'string' || header.trim() === '') return undefined;
+  const { proxyAuthTrustedIps } = services.settings;
+  if (proxyAuthTrustedIps.length === 0) {
+    recordProxyMisconfigured(services, exchange, headerName);
+    return undefined;
+  }
+  const peer = (exchange.req.socket.remoteAddress ?? '').replace(/^::ffff:/, '');
+  if (!proxyAuthTrustedIps.includes(peer)) return undefined;
+  const name = proxiedName.safeParse(Buffer.from(header, 'latin1').toString('utf8').trim());
+  return name.success ? name.data : undefined;
+}
+
+/** Finds the users that a proxy names, and creates those that are new when there is a role for them. */
+function createProxyUsers(services: Parts): (username: string, exchange: Exchange) => Promise<UserRow | undefined> {
+  const { commands, credentials, reads, settings, log } = services;
+  /** One creation per name at a time. */
+  const creating = new Map<string, Promise<void>>();
+
+  async function create(username: string, role: Role, exchange: Exchange): Promise<void> {
+    const origin = { ...originOf({ ...exchange, identity: null }), actor: systemActor('proxy') };
+    try {
+      await createUser(
+        commands,
+        { origin },
+        credentials,
+        {
+          username,
+          displayName: username,
+          email: null,
+          avatarUrl: null,
+          role,
+          provider: 'local',
+          providerId: null,
+          isApproved: true,
+          tenant: DEFAULT_TENANT,
+          workspace: DEFAULT_WORKSPACE,
+          source: 'proxy',
+        },
+        null,
+      );
+      log.info({ username, role }, 'a user was created because the proxy named them');
+    } catch (error) {
+      // Another process was faster: then the user is there.
+      if (!(error instanceof AppError) || error.status !== 409) throw error;
+    }
+  }
+
+  return async (username, exchange) => {
+    const known = await findUserByName(reads, username);
+    if (known) return known.is_approved ? known : undefined;
+    const role = settings.proxyAuthDefaultRole;
+    if (!role) return undefined;
+    let one = creating.get(username);
+    if (!one) {
+      one = create(username, role, exchange).finally(() => creating.delete(username));
+      creating.set(username, one);
+    }
+    await one;
+    const row = await findUserByName(reads, username);
+    return row?.is_approved ? row : undefined;
+  };
+}

@@ -1,0 +1,168 @@
+/**
+ * Incidents: refusals and notable uses that are recorded behind the caller's back. Nothing here makes a request slower
+ * or lets it fail.
+ *
+ * Per caller and place one event is written at once; what follows within the window is counted, and the count is
+ * written when the window is over. Memory and events in flight are bounded: under a flood counts are lost, not the
+ * service.
+ */
+import type { CommandContext } from '../../commands/handler.ts';
+import { accessDenied, globalKeyUsed, proxyAuthMisconfigured, rateLimitHit } from '../../shared/events/access.ts';
+import type { EventDraft } from '../../shared/events/define.ts';
+import type { Identity, Role } from '../../shared/identity.ts';
+import { type Exchange, originOf } from '../http/exchange.ts';
+import type { Services } from '../services.ts';
+
+const MINUTE_MS = 60_000;
+const HOUR_MS = 3_600_000;
+const SWEEP_MS = 5_000;
+const MAX_WINDOWS = 5_000;
+const MAX_IN_FLIGHT = 100;
+
+type Parts = Pick<Services, 'commands' | 'log' | 'now'>;
+
+interface Window {
+  readonly endsAt: number;
+  readonly length: number;
+  /** Happened since the last event. */
+  passedOver: number;
+  readonly context: Pick<CommandContext, 'origin'>;
+  readonly make: (count: number) => EventDraft;
+}
+
+interface Recorder {
+  note(key: string, length: number, begin: () => Pick<Window, 'context' | 'make'>): void;
+  drain(): Promise<void>;
+}
+
+function createRecorder({ commands, log, now }: Parts): Recorder {
+  const windows = new Map<string, Window>();
+  const inFlight = new Set<Promise<void>>();
+  let sweeper: NodeJS.Timeout | undefined;
+  let lost = 0;
+
+  function write({ context, make }: Pick<Window, 'context' | 'make'>, count: number): void {
+    if (inFlight.size >= MAX_IN_FLIGHT) {
+      lost += count;
+      return;
+    }
+    const month = new Date(now()).toISOString().slice(0, 7);
+    const one = commands
+      .record(`incidents-${month}`, { origin: context.origin }, [make(count)])
+      .then(
+        () => undefined,
+        (error) => log.warn({ err: error }, 'an incident was not recorded'),
+      )
+      .finally(() => inFlight.delete(one));
+    inFlight.add(one);
+  }
+
+  /** Ends windows; those with something counted begin anew, so that a steady stream stays at one event a window. */
+  function sweep(everything: boolean): void {
+    sweeper = undefined;
+    const at = now();
+    for (const [key, window] of windows) {
+      if (!everything && window.endsAt > at) continue;
+      windows.delete(key);
+      if (window.passedOver === 0) continue;
+      write(window, window.passedOver);
+      if (!everything) windows.set(key, { ...window, passedOver: 0, endsAt: at + window.length });
+    }
+    if (lost > 0) {
+      log.warn({ lost }, 'more incidents at once than are recorded');
+      lost = 0;
+    }
+    if (windows.size > 0) schedule();
+  }
+
+  function schedule(): void {
+    sweeper ??= setTimeout(() => sweep(false), SWEEP_MS).unref();
+  }
+
+  return {
+    note(key, length, begin) {
+      const known = windows.get(key);
+      if (known) {
+        known.passedOver++;
+        return;
+      }
+      if (windows.size >= MAX_WINDOWS) {
+        lost++;
+        schedule();
+        return;
+      }
+      const begun = begin();
+      windows.set(key, { ...begun, length, endsAt: now() + length, passedOver: 0 });
+      write(begun, 1);
+      schedule();
+    },
+    async drain() {
+      clearTimeout(sweeper);
+      sweep(true);
+      while (inFlight.size > 0) await Promise.all(inFlight);
+    },
+  };
+}
+
+const recorders = new WeakMap<Parts['commands'], Recorder>();
+
+function recorderOf(services: Parts): Recorder {
+  let recorder = recorders.get(services.commands);
+  if (!recorder) {
+    recorder = createRecorder(services);
+    recorders.set(services.commands, recorder);
+  }
+  return recorder;
+}
+
+/** One text per caller: who it is when known, else where it comes from. */
+const callerOf = ({ identity, ip }: Exchange): string => (identity ? `${identity.kind}:${identity.id}` : ip);
+
+function note(
+  services: Parts,
+  exchange: Exchange,
+  key: string,
+  length: number,
+  make: (count: number) => EventDraft,
+): void {
+  recorderOf(services).note(key, length, () => ({ context: { origin: originOf(exchange) }, make }));
+}
+
+const at = ({ req, route }: Exchange): string => `${req.method} ${route}`;
+
+/** A known caller lacks the role for `route`. */
+export function recordDenial(services: Parts, exchange: Exchange, route: string, needed: Role): void {
+  note(services, exchange, `denied ${callerOf(exchange)} ${route}`, MINUTE_MS, (count) =>
+    accessDenied.draft({ route, needed, count }),
+  );
+}
+
+/** A caller is over the limits of `limitClass`. */
+export function recordLimit(services: Parts, limitClass: string, exchange: Exchange): void {
+  const route = at(exchange);
+  note(services, exchange, `limited ${callerOf(exchange)} ${limitClass} ${route}`, MINUTE_MS, (count) =>
+    rateLimitHit.draft({ route, limit: limitClass, count }),
+  );
+}
+
+/** The deployment's key opened the door; `identity` is what it opened it for. */
+export function recordGlobalKeyUse(services: Parts, exchange: Exchange, identity: Identity): void {
+  recorderOf(services).note(`key ${exchange.ip}`, HOUR_MS, () => {
+    const route = at(exchange);
+    return {
+      context: { origin: originOf({ ...exchange, identity }) },
+      make: (count) => globalKeyUsed.draft({ route, count }),
+    };
+  });
+}
+
+/** Somebody names a user in the proxy header, and no address is trusted to. */
+export function recordProxyMisconfigured(services: Parts, exchange: Exchange, header: string): void {
+  // Once for all callers: it is the deployment that is wrong.
+  note(services, exchange, 'proxy', HOUR_MS, (count) => proxyAuthMisconfigured.draft({ header, count }));
+}
+
+/** Writes what was only counted so far and waits for it: for shutdown and tests. Never throws. */
+export async function drainIncidents(services: Parts): Promise<void> {
+  await recorders.get(services.commands)?.drain();
+}

@@ -1,0 +1,80 @@
+/**
+ * Session tokens and their cookie. The cookie is always HttpOnly and SameSite=Strict; Secure unless the operator
+ * switched it off. Its name follows the scheme: browsers accept `__Host-` only over HTTPS and with Secure.
+ */
+import { createHash, randomBytes } from 'node:crypto';
+import type { UserRow } from '../../queries/users.ts';
+import { DAY, seconds } from '../../shared/time.ts';
+import type { Exchange } from '../http/exchange.ts';
+import type { Services } from '../services.ts';
+
+/** Absolute, seconds: a session is not prolonged by use. */
+export const SESSION_SECONDS = 7 * DAY;
+export const HOST_COOKIE = '__Host-mc-session';
+export const PLAIN_COOKIE = 'mc-session';
+
+type CookieSettings = { readonly cookieSecure: boolean };
+
+export const newToken = (): string => randomBytes(32).toString('hex');
+export const hashToken = (token: string): string => createHash('sha256').update(token).digest('hex');
+
+const cookieName = (secure: boolean, settings: CookieSettings): string =>
+  secure && settings.cookieSecure ? HOST_COOKIE : PLAIN_COOKIE;
+
+function cookie(name: string, value: string, maxAge: number, now: number, settings: CookieSettings): string {
+  const expires = new Date(maxAge === 0 ? 0 : now + maxAge * 1_000).toUTCString();
+  const secure = settings.cookieSecure ? ' Secure;' : '';
+  return `${name}=${value}; Path=/; Max-Age=${maxAge}; Expires=${expires}; HttpOnly;${secure} SameSite=Strict`;
+}
+
+/** `Set-Cookie` for a new session. @param now Unix milliseconds */
+export const sessionCookie = (
+  exchange: Pick<Exchange, 'secure'>,
+  token: string,
+  now: number,
+  settings: CookieSettings,
+) => cookie(cookieName(exchange.secure, settings), token, SESSION_SECONDS, now, settings);
+
+const TOKEN = /^[0-9a-f]{64}$/;
+
+/** The session cookies that a request brought, by name; what cannot be a token is left out. */
+function presented(exchange: Pick<Exchange, 'req'>): { readonly name: string; readonly token: string }[] {
+  const cookies = (exchange.req as { cookies?: Readonly<Record<string, unknown>> }).cookies ?? {};
+  return [HOST_COOKIE, PLAIN_COOKIE].flatMap((name) => {
+    const token = cookies[name];
+    return typeof token === 'string' && TOKEN.test(token) ? [{ name, token }] : [];
+  });
+}
+
+/** Tokens of a request; the cookie of HTTPS first. */
+export const tokensOf = (exchange: Pick<Exchange, 'req'>): string[] => presented(exchange).map(({ token }) => token);
+
+/** `Set-Cookie` lines that end the session in the browser: under the name of this scheme, and under those presented. */
+export function clearingCookies(exchange: Pick<Exchange, 'req' | 'secure'>, settings: CookieSettings): string[] {
+  const names = new Set([cookieName(exchange.secure, settings), ...presented(exchange).map(({ name }) => name)]);
+  return [...names].map((name) => cookie(name, '', 0, 0, settings));
+}
+
+/** Begins a session of `user`. */
+export async function beginSession(
+  services: Services,
+  exchange: Exchange,
+  user: UserRow,
+): Promise<{ readonly token: string; readonly cookie: string }> {
+  const token = newToken();
+  const now = services.now();
+  await services.credentials.addSession(token, {
+    userId: user.id,
+    credential: user.session_mark,
+    ip: exchange.ip,
+    userAgent: exchange.req.headers['user-agent']?.slice(0, 512) ?? null,
+    createdAt: seconds(now),
+    expiresAt: seconds(now) + SESSION_SECONDS,
+  });
+  return { token, cookie: sessionCookie(exchange, token, now, services.settings) };
+}
+
+/** Ends the sessions whose cookies the request brought. */
+export async function endSessions(services: Services, exchange: Exchange): Promise<void> {
+  for (const token of tokensOf(exchange)) await services.credentials.removeSession(hashToken(token));
+}

@@ -1,0 +1,68 @@
+/** The end of every successful sign-in: a session, its event, the answer. */
+import type { CommandContext } from '../../commands/handler.ts';
+import { type asUser, recordSignIn } from '../../commands/users.ts';
+import { findUser, toUserRecord, type UserRow } from '../../queries/users.ts';
+import type { CallerRecord } from '../../shared/contract/auth.ts';
+import type { Identity } from '../../shared/identity.ts';
+import type { Exchange } from '../http/exchange.ts';
+import { createLimiter, type Limiter } from '../http/limits.ts';
+import type { Answer } from '../http/route.ts';
+import type { Services } from '../services.ts';
+import { recordLimit } from './incidents.ts';
+import { beginSession, hashToken } from './sessions.ts';
+
+/** What commands need to know of a user who is not the request's caller yet. */
+export const asKnown = (row: UserRow): Parameters<typeof asUser>[1] => ({
+  id: row.id,
+  username: row.username,
+  tenant: row.tenant_id,
+  workspace: row.workspace_id,
+});
+
+/** Begins a session for `user` and answers with the user and the cookie. */
+export async function signIn(
+  services: Services,
+  exchange: Exchange,
+  command: CommandContext,
+  user: UserRow,
+  method: 'password' | 'google',
+): Promise<Answer> {
+  const { token, cookie } = await beginSession(services, exchange, user);
+  try {
+    await recordSignIn(services.commands, command, asKnown(user), method);
+  } catch (error) {
+    // No session without its entry in the audit trail.
+    await services.credentials.removeSession(hashToken(token));
+    throw error;
+  }
+  const row = (await findUser(services.reads, user.id)) ?? user;
+  return { body: { user: toUserRecord(row) }, headers: { 'Set-Cookie': cookie } };
+}
+
+/** The record of a caller that is a key. */
+export function keyCaller(identity: Identity): CallerRecord {
+  const { id, username, displayName, role, workspace, tenant } = identity;
+  return {
+    id,
+    username,
+    display_name: displayName,
+    role,
+    provider: 'local',
+    email: null,
+    avatar_url: null,
+    workspace_id: workspace,
+    tenant_id: tenant,
+  };
+}
+
+const limiters = new WeakMap<Services, Limiter>();
+
+/** The limit of password changes: only some calls of its route are one, so the route cannot name it. @throws AppError 429 */
+export async function checkPasswordLimit(services: Services, exchange: Exchange): Promise<void> {
+  let limiter = limiters.get(services);
+  if (!limiter) {
+    limiter = createLimiter(services, (name, refused) => recordLimit(services, name, refused));
+    limiters.set(services, limiter);
+  }
+  await limiter.check('password', exchange);
+}

@@ -1,0 +1,316 @@
+/** Agents: list, create, change, delete, register oneself, hide. */
+import { agentDecider, agentStream, decideReturn, decideVisibility } from '../../commands/agent.ts';
+import { operatorsRegistration, registerAgent, selfRegistration } from '../../commands/agent-register.ts';
+import { type AgentUpdate, deleteAgent, updateAgent, updateFromConfig } from '../../commands/agent-update.ts';
+import { decideRemoveAgent, decideWriteAgent, noGatewayConfig, writeToGateway } from '../../commands/gateway-config.ts';
+import type { CommandContext } from '../../commands/handler.ts';
+import { hasReserved } from '../../commands/reserve.ts';
+import { agentRecord, findAgent, listAgents, withTaskStats } from '../../queries/agents.ts';
+import { hasGatewayConfig } from '../../queries/gateway-config.ts';
+import {
+  agentAnswer,
+  agentParams,
+  agentsAnswer,
+  agentsQuery,
+  createAgentAnswer,
+  createAgentBody,
+  deleteAgentAnswer,
+  deleteAgentBody,
+  hideAnswer,
+  registerAnswer,
+  registerBody,
+  successAnswer,
+  type UpdateById,
+  updateByIdAnswer,
+  updateByIdBody,
+  updateByNameBody,
+} from '../../shared/contract/agents.ts';
+import { errorSchema, errors } from '../../shared/contract/common.ts';
+import { AppError, invalid, notFound } from '../../shared/errors.ts';
+import { seconds } from '../../shared/time.ts';
+import { defineRoute, type Route } from '../http/route.ts';
+import type { Services } from '../services.ts';
+import { requireAgent } from './agent-scope.ts';
+
+const list = defineRoute({
+  method: 'get',
+  path: '/api/agents',
+  tag: 'Agents',
+  summary: 'Agents, newest first',
+  access: 'viewer',
+  query: agentsQuery,
+  responses: { 200: { description: 'A page of agents', schema: agentsAnswer }, ...errors(400, 401) },
+  cache: { models: ['agents'], scope: 'workspace' },
+  handle: async ({ query, identity, services }) => ({
+    body: await listAgents(services.reads, identity.workspace, query),
+  }),
+});
+
+/** The record as GET gives it. The read models have caught up with the command, so it is there. */
+async function recordOf(services: Services, workspace: number, id: number) {
+  const agent = await agentRecord(services.reads, workspace, { id });
+  // Deleted by somebody else since.
+  if (!agent) throw notFound('Agent');
+  return agent;
+}
+
+const create = defineRoute({
+  method: 'post',
+  path: '/api/agents',
+  tag: 'Agents',
+  summary: 'Create an agent',
+  access: 'operator',
+  limit: 'mutation',
+  body: createAgentBody,
+  responses: {
+    201: { description: 'The new agent', schema: createAgentAnswer },
+    ...errors(400, 401, 403, 409, 413, 429, 503),
+  },
+  async handle({ body, identity, services, command }) {
+    const { commands } = services;
+    const registration = operatorsRegistration(body);
+    const { id } = await registerAgent(commands, command, registration);
+    const warning = body.write_to_gateway ? await writeNewAgent(services, command, registration) : undefined;
+    const [agent] = await withTaskStats(services.reads, identity.workspace, [
+      await recordOf(services, identity.workspace, id),
+    ]);
+    return { status: 201, body: { agent, ...(warning !== undefined && { warning }) } };
+  },
+});
+
+/** The agent exists whether or not the gateway's document can be written: a failure is a warning. */
+async function writeNewAgent(
+  services: Services,
+  command: CommandContext,
+  agent: ReturnType<typeof operatorsRegistration>,
+): Promise<string | undefined> {
+  try {
+    await writeToGateway(services.commands, command, (state) => decideWriteAgent(state, 'agent-created', agent));
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error;
+    return `The agent was created, but not written to the gateway configuration. ${error.message}`;
+  }
+}
+
+/** `undefined` stays what it is: unchanged. An empty text clears, like null. */
+const orNull = (value: string | null | undefined) => (value === '' ? null : value);
+
+const updateByName = defineRoute({
+  method: 'put',
+  path: '/api/agents',
+  tag: 'Agents',
+  summary: 'Change an agent by its name',
+  description: 'How agents report on themselves: a status counts as a sign of life.',
+  access: 'operator',
+  limit: 'mutation',
+  body: updateByNameBody,
+  responses: {
+    200: { description: 'Changed', schema: successAnswer },
+    ...errors(400, 401, 403, 404, 409, 413, 429, 503),
+  },
+  async handle({ body, identity, services, command }) {
+    const { name, status, last_activity, config, session_key, soul_content, role, runtime_type } = body;
+    const update: AgentUpdate = defined({
+      status,
+      lastActivity: last_activity,
+      config,
+      sessionKey: orNull(session_key),
+      soulContent: soul_content,
+      role,
+      runtimeType: orNull(runtime_type),
+    });
+    if (Object.keys(update).length === 0) throw nothingToChange();
+    const { id } = await requireAgent(services, identity, { name });
+    await updateAgent(services.commands, command, id, update, { via: 'name' }, (state) => {
+      if (state.registered && state.name !== name) throw notFound('Agent');
+    });
+    return { body: { success: true } };
+  },
+});
+
+const nothingToChange = () => invalid('There is nothing to change: send at least one field besides the name.');
+
+const defined = <T extends object>(given: T): T =>
+  Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)) as T;
+
+const one = defineRoute({
+  method: 'get',
+  path: '/api/agents/{id}',
+  tag: 'Agents',
+  summary: 'One agent',
+  access: 'viewer',
+  params: agentParams,
+  responses: { 200: { description: 'The agent', schema: agentAnswer }, ...errors(400, 401, 404) },
+  cache: { models: ['agents'], scope: 'workspace' },
+  async handle({ params, identity, services }) {
+    const agent = await agentRecord(services.reads, identity.workspace, params.id);
+    if (!agent) throw notFound('Agent');
+    return { body: { agent } };
+  },
+});
+
+const updateById = defineRoute({
+  method: 'put',
+  path: '/api/agents/{id}',
+  tag: 'Agents',
+  summary: 'Change an agent',
+  access: 'operator',
+  limit: 'mutation',
+  params: agentParams,
+  body: updateByIdBody,
+  responses: {
+    200: { description: 'The agent as it is now', schema: updateByIdAnswer },
+    ...errors(400, 401, 403, 404, 409, 413, 429, 503),
+    502: { description: 'The gateway configuration could not be written; nothing was changed', schema: errorSchema },
+  },
+  async handle({ params, body, identity, services, command }) {
+    const { write_to_gateway, ...fields } = body;
+    if (Object.keys(defined(fields)).length === 0) throw nothingToChange();
+    const { id } = await requireAgent(services, identity, params.id);
+    const stored = await hasGatewayConfig(services.reads, identity.workspace);
+    const write = write_to_gateway ?? (body.gateway_config !== undefined && stored);
+    if (write && !stored) throw new AppError(502, `Nothing was changed. ${noGatewayConfig().message}`);
+    const before = await changeById(services, command, id, body, write);
+    const agent = await recordOf(services, identity.workspace, id);
+    if (write) {
+      const entry = { name: agent.name, before, config: agent.config, fields: Object.keys(defined(fields)) };
+      await writeToGateway(services.commands, command, (state) => decideWriteAgent(state, 'agent-updated', entry));
+    }
+    return { body: { success: true, agent } };
+  },
+});
+
+/** Runs the update. Gives the agent's name before it. */
+async function changeById(
+  { commands }: Services,
+  command: CommandContext,
+  id: number,
+  body: UpdateById,
+  write: boolean,
+): Promise<string> {
+  const { name, role, status, config, session_key, soul_content, runtime_type, gateway_config } = body;
+  const update: AgentUpdate = defined({
+    name,
+    role,
+    status,
+    config,
+    sessionKey: orNull(session_key),
+    soulContent: soul_content,
+    runtimeType: orNull(runtime_type),
+  });
+  const mode = { via: 'id', writeToGateway: write } as const;
+  let before = '';
+  const remember = (state: { readonly name: string }) => {
+    before = state.name;
+  };
+  if (gateway_config === undefined) await updateAgent(commands, command, id, update, mode, remember);
+  else {
+    await updateFromConfig(
+      commands,
+      command,
+      id,
+      mode,
+      (present) => ({ ...update, config: { ...(config ?? present), ...gateway_config } }),
+      remember,
+    );
+  }
+  return before;
+}
+
+const remove = defineRoute({
+  method: 'delete',
+  path: '/api/agents/{id}',
+  tag: 'Agents',
+  summary: 'Delete an agent',
+  description: 'Its keys stop working and its connections end. Its tasks, messages and activities stay.',
+  access: 'admin',
+  params: agentParams,
+  body: deleteAgentBody,
+  bodyOptional: true,
+  responses: { 200: { description: 'Deleted', schema: deleteAgentAnswer }, ...errors(400, 401, 403, 404, 503) },
+  async handle({ params, body, identity, services, command }) {
+    const { id } = await requireAgent(services, identity, params.id);
+    const remove_workspace = body.remove_workspace ?? false;
+    const { name } = await deleteAgent(services.commands, command, id, remove_workspace);
+    const warning = await removeFromGateway(services, command, name);
+    return { body: { success: true, deleted: name, remove_workspace, ...(warning !== undefined && { warning }) } };
+  },
+});
+
+async function removeFromGateway(
+  { commands }: Services,
+  command: CommandContext,
+  name: string,
+): Promise<string | undefined> {
+  try {
+    await writeToGateway(commands, command, (state) => decideRemoveAgent(state, name));
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error;
+    return `The agent was deleted, but it still stands in the gateway configuration. ${error.message}`;
+  }
+}
+
+const register = defineRoute({
+  method: 'post',
+  path: '/api/agents/register',
+  tag: 'Agents',
+  summary: 'Register oneself as an agent',
+  description: 'A name that is known already is greeted again: its role stays, it is idle and has been seen.',
+  access: 'viewer',
+  limit: 'self-register',
+  body: registerBody,
+  responses: {
+    200: { description: 'The agent existed', schema: registerAnswer },
+    201: { description: 'The agent is new', schema: registerAnswer },
+    ...errors(400, 401, 403, 409, 429, 503),
+  },
+  async handle({ body, identity, services, command }) {
+    const { commands, reads } = services;
+    const { workspace } = identity;
+    const known = await findAgent(reads, workspace, { name: body.name });
+    if (known && !hasReserved(command)) {
+      await commands.execute(agentDecider, agentStream(workspace, known.id), command, decideReturn);
+      const { id, name, role, created_at } = known;
+      const message = `Agent ${name} is registered already; welcome back.`;
+      return { body: { agent: { id, name, role, status: 'idle', created_at }, registered: false, message } };
+    }
+    const registration = selfRegistration(body);
+    const { id, executed } = await registerAgent(commands, command, registration);
+    const created_at = seconds(executed.events[0]?.meta.at ?? services.now());
+    const { name, role } = registration;
+    const agent = { id, name, role, status: 'idle', created_at };
+    return { status: 201, body: { agent, registered: true, message: `Agent ${name} is registered.` } };
+  },
+});
+
+const visibility = (method: 'post' | 'delete', hidden: boolean) =>
+  defineRoute({
+    method,
+    path: '/api/agents/{id}/hide',
+    tag: 'Agents',
+    summary: hidden ? 'Hide an agent from the default list' : 'Show a hidden agent again',
+    access: 'operator',
+    params: agentParams,
+    responses: { 200: { description: 'Done', schema: hideAnswer }, ...errors(400, 401, 403, 404, 503) },
+    async handle({ params, identity, services, command }) {
+      const { id } = await requireAgent(services, identity, params.id);
+      await services.commands.execute(agentDecider, agentStream(identity.workspace, id), command, (state) =>
+        decideVisibility(state, hidden),
+      );
+      return { body: { success: true, agent_id: id, hidden } };
+    },
+  });
+
+export const agentRoutes: readonly Route[] = [
+  list,
+  create,
+  updateByName,
+  register,
+  one,
+  updateById,
+  remove,
+  visibility('post', true),
+  visibility('delete', false),
+];

@@ -1,0 +1,319 @@
+/**
+ * The agent: the state of its stream, its unique names, and the decisions about one agent that need nothing else.
+ * Registration is in `agent-register.ts`, updates and deletion in `agent-update.ts`.
+ */
+import { AppError, notFound } from '../shared/errors.ts';
+import {
+  agentDeleted,
+  agentDetailsChanged,
+  agentHeartbeatReceived,
+  agentHidden,
+  agentKeyIssued,
+  agentKeyRevoked,
+  agentMemoryCleared,
+  agentMemoryWritten,
+  agentRegistered,
+  agentReturned,
+  agentShown,
+  agentSoulChanged,
+  agentStatusChanged,
+  agentWoken,
+  tokenUsageReported,
+} from '../shared/events/agent.ts';
+import type { EventDraft, EventOf } from '../shared/events/define.ts';
+import { nameClaimVoided, nameReleased } from '../shared/events/names.ts';
+import type { NameKind } from './claims.ts';
+import type { Decider } from './handler.ts';
+
+/** What is kept of an agent between commands. Texts stay out of it: they are large, and only their lengths decide anything. */
+export interface AgentState {
+  readonly registered: boolean;
+  readonly deleted: boolean;
+  /** 0 until registered. */
+  readonly id: number;
+  readonly name: string;
+  readonly role: string;
+  readonly status: string;
+  readonly sessionKey: string | null;
+  readonly hidden: boolean;
+  readonly runtimeType: string | null;
+  /** How often the config was set. The config itself is only loaded where it is merged (`agentConfigDecider`). */
+  readonly configVersion: number;
+  /** Characters. */
+  readonly soulLength: number;
+  readonly memoryLength: number;
+  /** Last sign of life, Unix ms: seen, set to a status by somebody, or registered. */
+  readonly aliveAt: number;
+  /** By key id. */
+  readonly keys: Readonly<Record<number, 'active' | 'revoked'>>;
+  /**
+   * Names (`<kind>:<name>`) that this agent gave up or was denied, with the time (Unix ms), until their release is
+   * known to be over: a name must not be taken back while its release may still be on its way.
+   */
+  readonly leaving: Readonly<Record<string, number>>;
+}
+
+const initial: AgentState = {
+  registered: false,
+  deleted: false,
+  id: 0,
+  name: '',
+  role: '',
+  status: 'offline',
+  sessionKey: null,
+  hidden: false,
+  runtimeType: null,
+  configVersion: 0,
+  soulLength: 0,
+  memoryLength: 0,
+  aliveAt: 0,
+  keys: {},
+  leaving: {},
+};
+
+export const agentStream = (workspace: number, id: number): string => `agent-${workspace}-${id}`;
+
+/** One key per unique name, for `AgentState.leaving`. */
+export const nameKey = (kind: string, name: string): string => `${kind}:${name}`;
+
+type Data<D> = EventOf<D>['data'];
+
+export const agentDecider: Decider<AgentState> = {
+  kind: 'agent',
+  initial,
+  evolve(state, { type, data, at }) {
+    switch (type) {
+      case agentRegistered.type: {
+        const { agentId, name, role, status, sessionKey, soulContent, runtimeType } = data as Data<
+          typeof agentRegistered
+        >;
+        return {
+          ...initial,
+          registered: true,
+          id: agentId,
+          name,
+          role,
+          status,
+          sessionKey,
+          runtimeType,
+          configVersion: 1,
+          soulLength: soulContent?.length ?? 0,
+          aliveAt: at,
+        };
+      }
+      case agentReturned.type:
+      case agentHeartbeatReceived.type:
+      case agentWoken.type:
+        return { ...state, status: 'idle', aliveAt: at };
+      case agentStatusChanged.type: {
+        const { to, cause } = data as Data<typeof agentStatusChanged>;
+        return { ...state, status: to, aliveAt: cause === 'sweep' ? state.aliveAt : at };
+      }
+      case agentDetailsChanged.type:
+        return withDetails(state, data as Data<typeof agentDetailsChanged>, at);
+      case agentSoulChanged.type:
+        return { ...state, soulLength: (data as Data<typeof agentSoulChanged>).soulContent.length };
+      case agentMemoryWritten.type:
+        return { ...state, memoryLength: (data as Data<typeof agentMemoryWritten>).size };
+      case agentMemoryCleared.type:
+        return { ...state, memoryLength: 0 };
+      case agentHidden.type:
+      case agentShown.type:
+        return { ...state, hidden: type === agentHidden.type };
+      case agentKeyIssued.type:
+        return { ...state, keys: { ...state.keys, [(data as Data<typeof agentKeyIssued>).keyId]: 'active' } };
+      case agentKeyRevoked.type:
+        return { ...state, keys: { ...state.keys, [(data as Data<typeof agentKeyRevoked>).keyId]: 'revoked' } };
+      case agentDeleted.type:
+        return { ...state, deleted: true, leaving: {} };
+      case nameClaimVoided.type: {
+        const { kind, name } = data as Data<typeof nameClaimVoided>;
+        return { ...state, leaving: { ...state.leaving, [nameKey(kind, name)]: at } };
+      }
+      case nameReleased.type: {
+        const { kind, name } = data as Data<typeof nameReleased>;
+        const { [nameKey(kind, name)]: _, ...leaving } = state.leaving;
+        return { ...state, leaving };
+      }
+      default:
+        return state;
+    }
+  },
+};
+
+function withDetails(state: AgentState, data: Data<typeof agentDetailsChanged>, at: number): AgentState {
+  const { changes, via, status } = data;
+  const leaving = { ...state.leaving };
+  if (changes.name !== undefined && changes.name !== state.name) leaving[nameKey(AGENT_NAME, state.name)] = at;
+  if (changes.sessionKey !== undefined && state.sessionKey !== null && changes.sessionKey !== state.sessionKey)
+    leaving[nameKey(SESSION_KEY, state.sessionKey)] = at;
+  return {
+    ...state,
+    name: changes.name ?? state.name,
+    role: changes.role ?? state.role,
+    sessionKey: changes.sessionKey === undefined ? state.sessionKey : changes.sessionKey,
+    runtimeType: changes.runtimeType === undefined ? state.runtimeType : changes.runtimeType,
+    configVersion: state.configVersion + (changes.config === undefined ? 0 : 1),
+    soulLength: changes.soulContent === undefined ? state.soulLength : (changes.soulContent?.length ?? 0),
+    aliveAt: via === 'name' && status !== null ? at : state.aliveAt,
+    leaving,
+  };
+}
+
+/** The config of an agent, for the few commands that merge it. `version` counts like `AgentState.configVersion`. */
+export const agentConfigDecider: Decider<{
+  readonly version: number;
+  readonly config: Readonly<Record<string, unknown>>;
+}> = {
+  kind: 'agent',
+  initial: { version: 0, config: {} },
+  evolve(state, { type, data }) {
+    if (type === agentRegistered.type) return { version: 1, config: (data as Data<typeof agentRegistered>).config };
+    if (type === agentDetailsChanged.type) {
+      const { config } = (data as Data<typeof agentDetailsChanged>).changes;
+      if (config !== undefined) return { version: state.version + 1, config };
+    }
+    return state;
+  },
+};
+
+// --- Unique names -----------------------------------------------------------------------------------------------------
+
+const AGENT_NAME = 'agent_name';
+const SESSION_KEY = 'session_key';
+
+const holding =
+  (held: (state: AgentState, name: string) => boolean): NameKind<AgentState>['holds'] =>
+  (state, name) => {
+    if (state.deleted) return 'never';
+    if (state.registered) return held(state, name) ? 'yes' : 'not yet';
+    // A stream whose first claim was voided never becomes an agent (`decideRegister`).
+    return Object.keys(state.leaving).length > 0 ? 'never' : 'not yet';
+  };
+
+/** Names of agents, unique per workspace: scope is the workspace id. */
+export const agentNameKind: NameKind<AgentState> = {
+  kind: AGENT_NAME,
+  owner: agentDecider,
+  holds: holding((state, name) => state.name === name),
+  taken: (name) => `An agent named "${name}" already exists; choose another name.`,
+};
+
+/** Session keys, unique over the deployment: scope is `all`. */
+export const sessionKeyKind: NameKind<AgentState> = {
+  kind: SESSION_KEY,
+  owner: agentDecider,
+  holds: holding((state, name) => state.sessionKey === name),
+  taken: () => 'Another agent has this session_key; choose another one.',
+};
+
+// --- Decisions --------------------------------------------------------------------------------------------------------
+
+/** The agent of a state. @throws AppError 404 when it does not exist (any more) */
+export function existing(state: AgentState): { readonly agentId: number; readonly name: string } {
+  if (!state.registered || state.deleted) throw notFound('Agent');
+  return { agentId: state.id, name: state.name };
+}
+
+export interface TokenUsage {
+  readonly model: string;
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+  /** null: none given, or no such task. */
+  readonly taskId: number | null;
+}
+
+export interface Heartbeat {
+  readonly connectionId: string | null;
+  readonly workItemsCount: number;
+  readonly workItemTypes: readonly string[];
+  readonly tokenUsage: TokenUsage | null;
+}
+
+/** A sign of life; the agent is idle from then on. @throws AppError 404 */
+export function decideHeartbeat(state: AgentState, heartbeat: Heartbeat): EventDraft[] {
+  const agent = existing(state);
+  const { connectionId, workItemsCount, workItemTypes, tokenUsage } = heartbeat;
+  const lastActivity = 'Heartbeat received';
+  const drafts: EventDraft[] = [];
+  if (state.status !== 'idle') {
+    drafts.push(
+      agentStatusChanged.draft({
+        ...agent,
+        from: state.status,
+        to: 'idle',
+        cause: 'heartbeat',
+        lastActivity,
+        seen: true,
+        announced: true,
+      }),
+    );
+  }
+  drafts.push(
+    agentHeartbeatReceived.draft({
+      ...agent,
+      lastActivity,
+      connectionId,
+      workItemsCount,
+      workItemTypes: [...workItemTypes],
+    }),
+  );
+  if (tokenUsage) {
+    drafts.push(
+      tokenUsageReported.draft({
+        agentId: agent.agentId,
+        agentName: agent.name,
+        sessionId: `${agent.name}:cli`,
+        ...tokenUsage,
+      }),
+    );
+  }
+  return drafts;
+}
+
+/** An agent that exists registers itself again. @throws AppError 404 */
+export const decideReturn = (state: AgentState): EventDraft[] => [agentReturned.draft(existing(state))];
+
+/** @throws AppError 404 */
+export const decideWake = (state: AgentState, reason: string | null): EventDraft[] => [
+  agentWoken.draft({ ...existing(state), reason, lastActivity: 'Woken by hand' }),
+];
+
+/** @throws AppError 404 */
+export const decideSoul = (state: AgentState, soulContent: string, template: string | null): EventDraft[] => [
+  agentSoulChanged.draft({ ...existing(state), soulContent, template, previousLength: state.soulLength }),
+];
+
+/** Characters of the working memory. */
+export const MAX_MEMORY = 524_288;
+
+/**
+ * Replaces the working memory, or adds to its end under a heading with the time. Adding nothing changes nothing.
+ *
+ * @param now Unix ms
+ * @throws AppError 404; 413 over MAX_MEMORY characters
+ */
+export function decideMemory(state: AgentState, text: string, append: boolean, now: number): EventDraft[] {
+  const agent = existing(state);
+  if (append && text === '') return [];
+  const gap = state.memoryLength > 0 ? '\n\n' : '';
+  const written = append ? `${gap}## ${new Date(now).toISOString()}\n${text}` : text;
+  const size = written.length + (append ? state.memoryLength : 0);
+  if (size > MAX_MEMORY) {
+    throw new AppError(
+      413,
+      `The working memory would have ${size} characters; at most ${MAX_MEMORY} are kept. Send less, or replace it.`,
+    );
+  }
+  return [agentMemoryWritten.draft({ ...agent, text: written, append, size })];
+}
+
+/** @throws AppError 404 */
+export const decideClearMemory = (state: AgentState): EventDraft[] => [agentMemoryCleared.draft(existing(state))];
+
+/** Nothing to decide when it is so already. @throws AppError 404 */
+export function decideVisibility(state: AgentState, hidden: boolean): EventDraft[] {
+  const agent = existing(state);
+  if (state.hidden === hidden) return [];
+  return [(hidden ? agentHidden : agentShown).draft(agent)];
+}

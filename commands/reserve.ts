@@ -1,0 +1,30 @@
+/**
+ * Ids of new records under `Idempotency-Key`: a request that is repeated after a crash must not take a second id,
+ * because names may have been claimed for the first one.
+ */
+import type { CommandContext, Commands } from './handler.ts';
+
+/**
+ * Takes the next id of `counter`. It is remembered with the request as an intent without events, so the same request
+ * gets the same id again.
+ *
+ * @param streamOf the new record's stream; it must end in `-<id>`
+ */
+export async function reserveId(
+  commands: Commands,
+  context: CommandContext,
+  counter: string,
+  streamOf: (id: number) => string,
+): Promise<number> {
+  const step = context.step ?? 0;
+  context.step = step + 1;
+  const earlier = context.intents?.recorded[step];
+  if (earlier) return Number(earlier.stream.slice(earlier.stream.lastIndexOf('-') + 1));
+  const id = await commands.counters.take(counter);
+  await context.intents?.record(step, { stream: streamOf(id), expected: 'none', events: [] });
+  return id;
+}
+
+/** Whether an earlier run of this request reserved an id as its next step: it was about to make a record. */
+export const hasReserved = ({ intents, step = 0 }: CommandContext): boolean =>
+  intents?.recorded[step]?.events.length === 0;

@@ -1,0 +1,118 @@
+/**
+ * What a deployment needs before anybody can come in: the first admin and the API key. Runs at every start of every
+ * API process; the unique names of the log see to it that only one of them does each thing.
+ */
+import { randomInt, randomUUID } from 'node:crypto';
+import { configureGlobalKey, generateGlobalKey } from '../../commands/global-key.ts';
+import type { CommandContext, Commands } from '../../commands/handler.ts';
+import { createUser } from '../../commands/users.ts';
+import type { Reads } from '../../queries/reads.ts';
+import { anyUser } from '../../queries/users.ts';
+import { isInsecurePassword, lineOfText } from '../../shared/contract/auth.ts';
+import { AppError } from '../../shared/errors.ts';
+import { DEFAULT_TENANT, DEFAULT_WORKSPACE } from '../../shared/events/metadata.ts';
+import { systemActor } from '../../shared/identity.ts';
+import type { Credentials } from '../../shared/ports/credentials.ts';
+import type { Config } from '../config.ts';
+import type { Logger } from '../logging.ts';
+
+export interface FirstStartParts {
+  readonly config: Pick<Config, 'authUser' | 'authPass' | 'authPassBase64' | 'apiKey'>;
+  readonly commands: Commands;
+  readonly credentials: Credentials;
+  /** Caught up with the log. */
+  readonly reads: Reads;
+  readonly log: Logger;
+}
+
+/** Without characters that look like others. */
+const ALPHABET = 'ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz23456789';
+const GENERATED_LENGTH = 24;
+
+const generatePassword = (): string =>
+  Array.from({ length: GENERATED_LENGTH }, () => ALPHABET[randomInt(ALPHABET.length)]).join('');
+
+const contextOf = (): CommandContext => ({
+  origin: {
+    tenant: DEFAULT_TENANT,
+    workspace: DEFAULT_WORKSPACE,
+    actor: systemActor('first start'),
+    ip: null,
+    userAgent: null,
+    requestId: null,
+    correlationId: randomUUID(),
+    causationId: null,
+  },
+});
+
+/** Makes what is missing. @returns lines with generated secrets, to be shown once */
+export async function prepareFirstStart(parts: FirstStartParts): Promise<{ shown: string[] }> {
+  return { shown: [...(await seedAdmin(parts)), ...(await provideKey(parts))] };
+}
+
+/** `AUTH_PASS_B64` when it is canonical base64 of a non-empty text, else `AUTH_PASS`. */
+export function givenPassword(config: Pick<Config, 'authPass' | 'authPassBase64'>): string | undefined {
+  const { authPass, authPassBase64 } = config;
+  if (authPassBase64) {
+    const bytes = Buffer.from(authPassBase64, 'base64');
+    const text = bytes.toString('utf8');
+    if (text !== '' && bytes.toString('base64') === authPassBase64 && Buffer.from(text).equals(bytes)) return text;
+  }
+  return authPass || undefined;
+}
+
+async function seedAdmin({ config, commands, credentials, reads, log }: FirstStartParts): Promise<string[]> {
+  if (await anyUser(reads)) return [];
+  const given = givenPassword(config);
+  if (given !== undefined && isInsecurePassword(given)) {
+    log.warn(
+      'AUTH_PASS is a default that everybody knows: no admin was created. Whoever opens /api/setup first becomes the admin; do it now, or set another AUTH_PASS and start again.',
+    );
+    return [];
+  }
+  const password = given ?? generatePassword();
+  const username = config.authUser.trim().normalize('NFC');
+  if (!lineOfText(1, 128).safeParse(username).success) {
+    throw new Error('AUTH_USER must be 1 to 128 printable characters; change it and start again');
+  }
+  try {
+    await createUser(
+      commands,
+      contextOf(),
+      credentials,
+      {
+        username,
+        displayName: `${username.charAt(0).toUpperCase()}${username.slice(1)}`,
+        email: null,
+        avatarUrl: null,
+        role: 'admin',
+        provider: 'local',
+        providerId: null,
+        isApproved: true,
+        tenant: DEFAULT_TENANT,
+        workspace: DEFAULT_WORKSPACE,
+        source: 'seed',
+      },
+      password,
+      { first: true },
+    );
+  } catch (error) {
+    if (!(error instanceof AppError) || error.status !== 409) throw error;
+    log.info('another process has created the first admin');
+    return [];
+  }
+  log.info({ username }, 'the first admin was created');
+  return given === undefined ? [`Admin user:     ${username}`, `Admin password: ${password}`] : [];
+}
+
+async function provideKey({ config, commands, credentials, log }: FirstStartParts): Promise<string[]> {
+  const given = config.apiKey?.trim();
+  if (given) {
+    await configureGlobalKey(commands, contextOf(), credentials, given);
+    return [];
+  }
+  const key = await generateGlobalKey(commands, contextOf(), credentials);
+  if (key === undefined) return [];
+  log.info('an API key was generated, because API_KEY is not set');
+  return [`API key:        ${key}`];
+}

@@ -1,0 +1,54 @@
+/** The gateway's configuration document, as it may be shown, and what an import of its agents would do. */
+import { isDeepStrictEqual } from 'node:util';
+import { gatewayConfigProjection, gatewayConfigTable } from '../projections/gateway-config.ts';
+import { agentsOf, type GatewayDocument, hashOf, redacted, withGatewayKeys } from '../shared/gateway-document.ts';
+import { agentConfigs } from './agents.ts';
+import { type Reads, tables } from './reads.ts';
+
+/** The stored text; undefined when there is none. */
+async function storedText(reads: Reads, workspace: number): Promise<string | undefined> {
+  const row = await tables(reads, gatewayConfigProjection, { gateway_config: gatewayConfigTable })
+    .selectFrom('gateway_config')
+    .where('workspace_id', '=', workspace)
+    .select('document')
+    .executeTakeFirst();
+  return row?.document;
+}
+
+/** Whether a document is stored. */
+export const hasGatewayConfig = async (reads: Reads, workspace: number): Promise<boolean> =>
+  (await storedText(reads, workspace)) !== undefined;
+
+/** The document with its secrets hidden; an empty one when none is stored. */
+export async function gatewayConfig(reads: Reads, workspace: number) {
+  const text = (await storedText(reads, workspace)) ?? '';
+  return {
+    path: `event-log:gateway_config-${workspace}`,
+    config: text === '' ? {} : (redacted(JSON.parse(text)) as GatewayDocument),
+    raw_size: Buffer.byteLength(text),
+    hash: hashOf(text),
+  };
+}
+
+/** What an import would do, by name; undefined when no document is stored. */
+export async function previewSync(reads: Reads, workspace: number) {
+  const text = await storedText(reads, workspace);
+  if (text === undefined) return undefined;
+  const wanted = agentsOf(JSON.parse(text) as GatewayDocument);
+  const known = new Map((await agentConfigs(reads, workspace)).map((agent) => [agent.name, agent]));
+  const inDocument = new Set(wanted.map((agent) => agent.name));
+  return {
+    inConfig: wanted.length,
+    inMC: known.size,
+    newAgents: wanted.filter((agent) => !known.has(agent.name)).map((agent) => agent.name),
+    updatedAgents: wanted
+      .filter((agent) => {
+        const before = known.get(agent.name);
+        if (!before) return false;
+        const config = before.config as GatewayDocument;
+        return before.role !== agent.role || !isDeepStrictEqual(withGatewayKeys(config, agent.config), { ...config });
+      })
+      .map((agent) => agent.name),
+    onlyInMC: [...known.keys()].filter((name) => !inDocument.has(name)),
+  };
+}

@@ -1,0 +1,121 @@
+/** Two API processes on one PostgreSQL: a write through one is read through the other at once; streams resume anywhere. */
+import { expect } from 'chai';
+import { freshDatabase } from '../support/service.ts';
+import { KEY, type ServiceProcess, startProcess, temporaryDirectory } from '../support/service-process.ts';
+import { openStream } from '../support/stream.ts';
+
+const headers = { 'x-api-key': KEY, 'content-type': 'application/json' };
+
+async function send(service: ServiceProcess, method: string, path: string, body?: unknown) {
+  const response = await fetch(service.url + path, {
+    method,
+    headers,
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+  });
+  // biome-ignore lint/suspicious/noExplicitAny: answers are looked into freely.
+  return { status: response.status, body: (await response.json()) as any };
+}
+
+describe('two processes', function () {
+  this.timeout(120_000);
+  let fresh: Awaited<ReturnType<typeof freshDatabase>>;
+  let directory: Awaited<ReturnType<typeof temporaryDirectory>>;
+  const services: ServiceProcess[] = [];
+  const [A, B] = [0, 1].map((index) => () => services[index] as ServiceProcess) as [
+    () => ServiceProcess,
+    () => ServiceProcess,
+  ];
+
+  before(async function () {
+    if (!process.env.TEST_DATABASE_URL) {
+      console.log('      TEST_DATABASE_URL is not set: two processes are not tested');
+      this.skip();
+    }
+    fresh = await freshDatabase();
+    directory = await temporaryDirectory();
+    // Both at once: first starts must not trip over each other.
+    services.push(
+      ...(await Promise.all([
+        startProcess(directory.path, { DATABASE_URL: fresh.url }),
+        startProcess(directory.path, { DATABASE_URL: fresh.url }),
+      ])),
+    );
+  });
+  after(async () => {
+    for (const service of services) await service.stop();
+    await directory?.remove();
+    await fresh?.drop();
+  });
+
+  it('read what the other wrote, two thousand times', async () => {
+    const { body } = await send(A(), 'POST', '/api/agents', { name: 'shared', role: 'coder' });
+    const { id } = body.agent;
+    await Promise.all(
+      Array.from({ length: 8 }, async (_, lane) => {
+        const made = await send(A(), 'POST', '/api/agents', { name: `lane-${lane}`, role: 'coder' });
+        for (let n = 0; n < 125; n++) {
+          const [writer, reader] = (n + lane) % 2 ? [A(), B()] : [B(), A()];
+          const role = `role-${lane}-${n}`;
+          const put = await send(writer, 'PUT', `/api/agents/${made.body.agent.id}`, { role });
+          expect(put.status).to.equal(200);
+          const got = await send(reader, 'GET', `/api/agents/${made.body.agent.id}`);
+          expect(got.body.agent.role).to.equal(role);
+          const listed = await send(reader, 'GET', `/api/agents?role=${role}`);
+          expect(listed.body.total).to.equal(1);
+        }
+      }),
+    );
+    expect((await send(B(), 'GET', `/api/agents/${id}`)).body.agent.name).to.equal('shared');
+  });
+
+  it('one name, fifty creators, two processes: one wins', async () => {
+    const results = await Promise.all(
+      Array.from({ length: 50 }, (_, n) =>
+        send(n % 2 ? A() : B(), 'POST', '/api/agents', { name: 'wanted', role: 'coder' }),
+      ),
+    );
+    expect(results.filter((result) => result.status === 201)).to.have.length(1);
+    expect(results.filter((result) => result.status === 409)).to.have.length(49);
+  });
+
+  it('the same Idempotency-Key through both gives one agent and one answer', async () => {
+    const post = (service: ServiceProcess) =>
+      fetch(`${service.url}/api/agents`, {
+        method: 'POST',
+        headers: { ...headers, 'idempotency-key': 'the-same' },
+        body: JSON.stringify({ name: 'once', role: 'coder' }),
+      }).then(async (response) => ({ status: response.status, body: await response.json() }));
+    const answers = await Promise.all([post(A()), post(B()), post(A()), post(B())]);
+    for (const answer of answers) expect(answer).to.deep.equal(answers[0]);
+    expect(answers[0]?.status).to.equal(201);
+  });
+
+  it('a key revoked through one is refused by the other at once', async () => {
+    const { body } = await send(A(), 'POST', '/api/agents', { name: 'keyed', role: 'coder' });
+    for (let n = 0; n < 10; n++) {
+      const issued = await send(A(), 'POST', `/api/agents/${body.agent.id}/keys`, { name: `key ${n}` });
+      const asked = () => fetch(`${B().url}/api/agents?limit=1`, { headers: { 'x-api-key': issued.body.api_key } });
+      expect((await asked()).status).to.equal(200);
+      await send(A(), 'DELETE', `/api/agents/${body.agent.id}/keys`, { key_id: issued.body.key.id });
+      expect((await asked()).status).to.equal(401);
+    }
+  });
+
+  it('a stream goes on from its last id through the other process, without gap or double', async () => {
+    const stream = await openStream(`${A().url}/api/events`, headers);
+    const expected: string[] = [];
+    for (let n = 0; n < 20; n++) {
+      await send(n % 2 ? A() : B(), 'POST', '/api/agents', { name: `streamed-${n}`, role: 'coder' });
+      expected.push(`streamed-${n}`);
+    }
+    const created = (frames: readonly { type: string; data: { name?: string } | null }[]) =>
+      frames.filter((frame) => frame.type === 'agent.created').map((frame) => frame.data?.name ?? '');
+    await stream.until(() => created(stream.frames).length >= 10);
+    stream.close();
+    const seen = created(stream.frames);
+    const resumed = await openStream(`${B().url}/api/events`, { ...headers, 'last-event-id': stream.lastId });
+    await resumed.until(() => seen.length + created(resumed.frames).length >= 20);
+    resumed.close();
+    expect([...seen, ...created(resumed.frames)]).to.deep.equal(expected);
+  });
+});

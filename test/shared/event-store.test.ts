@@ -1,0 +1,124 @@
+/** The event store: what is validated, sealed, brought up to date, refused. */
+import { expect } from 'chai';
+import { z } from 'zod';
+import { createEventStore } from '../../shared/event-store.ts';
+import { defineEvent, type EventDefinition } from '../../shared/events/define.ts';
+import { isSealed } from '../../shared/events/seal.ts';
+import { upcast } from '../../shared/events/upcasters.ts';
+import type { EventLog, LoggedEvent, NewEvent } from '../../shared/ports/event-log.ts';
+import { testOrigin } from '../support/world.ts';
+
+const joined = defineEvent({
+  type: 'Joined',
+  version: 2,
+  doc: 'test',
+  schema: z.object({ id: z.int(), email: z.string().nullable(), city: z.string().optional() }),
+  personal: { fields: ['email'], person: (data) => `user:${data.id}` },
+});
+
+function open() {
+  const keys = new Map<string, Buffer>();
+  let number = 0;
+  const store = createEventStore({
+    log: undefined as unknown as EventLog,
+    catalogue: new Map([[joined.type, joined as unknown as EventDefinition]]),
+    counters: {
+      take: (_name, count = 1) => {
+        number += count;
+        return number - count + 1;
+      },
+      raise: () => Promise.resolve(),
+    },
+    keys: {
+      find: (person) => Promise.resolve(keys.get(person)),
+      findOrCreate(person) {
+        const key = keys.get(person) ?? Buffer.alloc(32, keys.size + 1);
+        keys.set(person, key);
+        return Promise.resolve(key);
+      },
+    },
+    now: () => 1_700_000_000_000,
+  });
+  return { store, keys };
+}
+const logged = (event: NewEvent): LoggedEvent => ({ ...event, stream: 's', revision: 0, position: 1 });
+const first = async (store: ReturnType<typeof open>['store'], data: object) =>
+  (await store.prepare([{ type: 'Joined', data: data as never }], testOrigin))[0] as NewEvent;
+const messageOf = async (work: () => unknown): Promise<string> => {
+  try {
+    await work();
+    return 'nothing was thrown';
+  } catch (error) {
+    return (error as Error).message;
+  }
+};
+
+describe('event store', () => {
+  it('seals personal fields and the address, and opens them again', async () => {
+    const { store } = open();
+    const event = await first(store, { id: 3, email: 'ada@example.org' });
+    expect(JSON.stringify(event)).not.to.contain('ada@').and.not.to.contain('192.0.2.1');
+    expect(isSealed(event.data.email)).to.equal(true);
+    expect(event.data.id).to.equal(3);
+    const read = await store.decode(logged(event));
+    expect(read.data).to.deep.equal({ id: 3, email: 'ada@example.org' });
+    expect(read.meta.ip).to.equal('192.0.2.1');
+    expect(read.meta).to.include({ version: 2, number: 1, at: 1_700_000_000_000, tenant: 1, workspace: 1 });
+  });
+
+  it('reads null once the person is erased, and the rest as before', async () => {
+    const { store, keys } = open();
+    const event = await first(store, { id: 3, email: 'ada@example.org' });
+    keys.delete('user:3');
+    const read = await store.decode(logged(event));
+    expect(read.data).to.deep.equal({ id: 3, email: null });
+  });
+
+  it('refuses a sealed value that was moved to another event', async () => {
+    const { store } = open();
+    const one = await first(store, { id: 3, email: 'ada@example.org' });
+    const two = await first(store, { id: 3, email: 'bob@example.org' });
+    const forged = logged({ ...two, data: { ...two.data, email: one.data.email } });
+    expect(await messageOf(() => store.decode(forged))).to.match(/cannot be read/);
+  });
+
+  it('refuses data that is not of its schema, before anything is written', async () => {
+    const { store } = open();
+    expect(await messageOf(() => first(store, { id: 'three', email: null }))).to.match(/expected number/);
+    expect(await messageOf(() => store.prepare([{ type: 'Unheard', data: {} }], testOrigin))).to.match(
+      /not in the catalogue/,
+    );
+  });
+
+  it('drops undefined as JSON does, so that memory and log agree', async () => {
+    const { store } = open();
+    const event = await first(store, { id: 3, email: null, city: undefined });
+    expect(event.data).to.deep.equal({ id: 3, email: null });
+  });
+
+  it('names what it cannot read: unknown types, newer versions, broken data', async () => {
+    const { store } = open();
+    const event = logged(await first(store, { id: 3, email: null }));
+    expect(await messageOf(() => store.decode({ ...event, type: 'Unheard' }))).to.match(
+      /Unheard at position 1 .* unknown/,
+    );
+    expect(await messageOf(() => store.decode({ ...event, meta: { ...event.meta, version: 3 } }))).to.match(
+      /version 3 is newer than 2/,
+    );
+    expect(await messageOf(() => store.decode({ ...event, data: { id: 'x' } }))).to.match(/position 1 cannot be read/);
+  });
+
+  it('decodes an event once, however often it is asked for', async () => {
+    const { store } = open();
+    const event = logged(await first(store, { id: 3, email: null }));
+    expect(await store.decode(event)).to.equal(await store.decode(event));
+  });
+
+  it('brings old versions up step by step, and says which step is missing', () => {
+    const steps = {
+      Joined: { 1: (data: object) => ({ ...data, email: null }), 2: (data: object) => ({ ...data, city: 'Paris' }) },
+    };
+    expect(upcast('Joined', { id: 1 }, 1, 3, steps)).to.deep.equal({ id: 1, email: null, city: 'Paris' });
+    expect(() => upcast('Joined', { id: 1 }, 3, 4, steps)).to.throw(/Joined from version 3 to 4/);
+  });
+});

@@ -1,0 +1,131 @@
+/**
+ * A golden file of every event shape ever written: `test/golden/events/<Type>.v<version>.json`, with an example and
+ * what it means today (activity, audit entry, notification, frames).
+ *
+ * Files are never changed, only added: UPDATE_GOLDEN=1 writes those that are missing. When the meaning of an old
+ * event changes on purpose, raise the version of the projections it concerns and rewrite its `means` by hand.
+ */
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { expect } from 'chai';
+import { z } from 'zod';
+import { catalogue } from '../../shared/events/catalogue.ts';
+import type { DomainEvent, EventDefinition } from '../../shared/events/define.ts';
+import { upcast } from '../../shared/events/upcasters.ts';
+import { activityOf, auditOf, framesOf, notificationOf } from '../../shared/records.ts';
+
+// Compiled tests run from dist/; the golden files stay with the sources.
+const folder = fileURLToPath(new URL('../../../test/golden/events/', import.meta.url));
+
+type JsonSchema = Record<string, unknown> & { readonly properties?: Record<string, JsonSchema> };
+
+/** An example of a JSON schema: one of everything, nullable things present. */
+function example(schema: JsonSchema, name: string): unknown {
+  const choices = (schema.anyOf ?? schema.oneOf) as JsonSchema[] | undefined;
+  if (choices) return example(choices.find((choice) => choice.type !== 'null') ?? { type: 'null' }, name);
+  if (Array.isArray(schema.enum)) return schema.enum[0];
+  if ('const' in schema) return schema.const;
+  switch (schema.type) {
+    case 'object':
+      if (!schema.properties) return { key: 'value' };
+      return Object.fromEntries(Object.entries(schema.properties).map(([key, one]) => [key, example(one, key)]));
+    case 'array':
+      return [example((schema.items as JsonSchema | undefined) ?? { type: 'string' }, name)];
+    case 'integer':
+    case 'number':
+      return 7;
+    case 'boolean':
+      return true;
+    case 'null':
+      return null;
+    case 'string':
+      return schema.format === 'uuid' ? '00000000-0000-4000-8000-000000000007' : name;
+    default:
+      return { key: 'value' };
+  }
+}
+
+function eventOf(definition: EventDefinition, data: Readonly<Record<string, unknown>>): DomainEvent {
+  return {
+    id: '00000000-0000-4000-8000-000000000001',
+    type: definition.type,
+    data,
+    meta: {
+      version: definition.version,
+      number: 42,
+      at: 1_750_000_000_123,
+      tenant: 1,
+      workspace: 1,
+      actor: { type: 'user', id: 3, name: 'ada' },
+      ip: '192.0.2.7',
+      userAgent: 'golden/1',
+      requestId: 'request',
+      correlationId: 'request',
+      causationId: 'request',
+    },
+    stream: 'golden',
+    revision: 0,
+    position: 99,
+  };
+}
+
+const meaningOf = (definition: EventDefinition, event: DomainEvent) =>
+  JSON.parse(
+    JSON.stringify({
+      activity: activityOf(definition, event) ?? null,
+      audit: auditOf(definition, event) ?? null,
+      notification: notificationOf(definition, event) ?? null,
+      frames: framesOf(definition, event),
+    }),
+  );
+
+describe('golden events', () => {
+  for (const definition of catalogue.values()) {
+    it(`${definition.type}: every version has its file`, () => {
+      for (let version = 1; version <= definition.version; version++) {
+        const file = `${folder}${definition.type}.v${version}.json`;
+        if (!existsSync(file) && process.env.UPDATE_GOLDEN === '1' && version === definition.version) {
+          const data = example(
+            z.toJSONSchema(definition.schema, { unrepresentable: 'any' }) as JsonSchema,
+            definition.type,
+          );
+          const parsed = definition.schema.parse(data);
+          const text = {
+            type: definition.type,
+            version,
+            data: parsed,
+            means: meaningOf(definition, eventOf(definition, parsed)),
+          };
+          writeFileSync(file, `${JSON.stringify(text, null, 2)}\n`);
+        }
+        expect(existsSync(file), `${file} is missing: run the tests once with UPDATE_GOLDEN=1`).to.equal(true);
+      }
+    });
+  }
+
+  for (const file of existsSync(folder) ? readdirSync(folder) : []) {
+    it(`${file}: is read, and means what it meant`, () => {
+      const golden = JSON.parse(readFileSync(folder + file, 'utf8'));
+      const definition = catalogue.get(golden.type);
+      if (!definition) throw new Error(`${golden.type} has left the catalogue; events of it may be in a log`);
+      const data = definition.schema.parse(upcast(golden.type, golden.data, golden.version, definition.version));
+      if (golden.version === definition.version) expect(data).to.deep.equal(golden.data);
+      expect(meaningOf(definition, eventOf(definition, data))).to.deep.equal(golden.means);
+    });
+  }
+
+  it('personal fields may be null, as they read once the person is erased', () => {
+    for (const definition of catalogue.values()) {
+      for (const field of definition.personal?.fields ?? []) {
+        const data = example(
+          z.toJSONSchema(definition.schema, { unrepresentable: 'any' }) as JsonSchema,
+          definition.type,
+        );
+        expect(
+          () => definition.schema.parse({ ...(data as object), [field]: null }),
+          `${definition.type}.${field}`,
+        ).not.to.throw();
+      }
+    }
+  });
+});

@@ -1,0 +1,64 @@
+/** What goes wrong in the stand-in on a test's request. For tests only. */
+
+export interface AppendFault {
+  readonly notReady: boolean;
+  /** Applied, but never answered: in silence, or because every connection is dropped at that moment. */
+  readonly lose: 'silence' | 'connection' | undefined;
+  readonly delayMs: number;
+}
+
+export interface Counts {
+  refusals: number;
+  slowDrops: number;
+  /** Open now. */
+  subscriptions: number;
+}
+
+export interface Faults {
+  nextAppend(): AppendFault;
+  /** True while reads, subscriptions and appends are to be refused as a starting server does. */
+  readonly notReady: boolean;
+  /** Refuses the next reads and subscriptions with this gRPC status, one each. */
+  nextReadStatus(): number | undefined;
+  dropConnections(): void;
+  /** Counts what was refused and who was dropped. */
+  readonly counts: Counts;
+  /** Errors of broken calls: expected here, kept for a test that wants to see them. */
+  note(error: Error): void;
+}
+
+export interface FaultSwitches {
+  /** The answers of the next appends are lost although they are applied, one per entry. */
+  losing: ('silence' | 'connection')[];
+  notReady: boolean;
+  delayMs: number;
+  readStatuses: number[];
+  readonly noted: Error[];
+  readonly counts: Counts;
+}
+
+export const createSwitches = (): FaultSwitches => ({
+  losing: [],
+  notReady: false,
+  delayMs: 0,
+  readStatuses: [],
+  noted: [],
+  counts: { refusals: 0, slowDrops: 0, subscriptions: 0 },
+});
+
+export function faultsOf(switches: FaultSwitches, dropConnections: () => void): Faults {
+  return {
+    nextAppend: () => ({
+      notReady: switches.notReady,
+      lose: switches.notReady ? undefined : switches.losing.shift(),
+      delayMs: switches.delayMs,
+    }),
+    get notReady() {
+      return switches.notReady;
+    },
+    nextReadStatus: () => switches.readStatuses.shift(),
+    dropConnections,
+    counts: switches.counts,
+    note: (error) => void switches.noted.push(error),
+  };
+}
