@@ -192,18 +192,18 @@ export function describeApi(routes: readonly Route[]): OpenApiDocument {
     paths,
     components: {
       securitySchemes: {
-        sessionCookie: {
-          type: 'apiKey',
-          in: 'cookie',
-          name: '__Host-mc-session',
-          description:
-            'Set by `POST /api/auth/login`; over plain HTTP its name is `mc-session`. A browser that has signed in sends it by itself.',
-        },
         apiKey: {
           type: 'apiKey',
           in: 'header',
           name: 'x-api-key',
           description: 'The key of the service or of an agent. `Authorization: Bearer <key>` does the same.',
+        },
+        sessionCookie: {
+          type: 'apiKey',
+          in: 'cookie',
+          name: '__Host-mc-session',
+          description:
+            'Set by `POST /api/auth/login`; over plain HTTP its name is `mc-session`. A browser sends it by itself once it has signed in: nothing needs to be entered here.',
         },
       },
       parameters: HEADER_PARAMETERS,

@@ -7,7 +7,7 @@ import { notificationsProjection } from '../projections/notifications.ts';
 import type { AgentRef } from '../shared/contract/agents.ts';
 import { HOUR } from '../shared/time.ts';
 import { MESSAGE_JSON } from './agent-messages.ts';
-import { tasksOf } from './agent-tasks.ts';
+import { TASK_MODELS, tasksOf } from './agent-tasks.ts';
 import type { Reads } from './reads.ts';
 
 type Item = Readonly<Record<string, unknown>>;
@@ -24,9 +24,14 @@ export interface Inbox {
   readonly pendingTasks: readonly Item[];
   /** Unread, oldest first, the newest 50. */
   readonly messages: readonly Item[];
+  /** Unix seconds: from then on an urgent activity is too old to stand in it. */
+  readonly until: number;
 }
 
-/** Activities that are brought to the attention of an agent that they name. */
+/** Read models that an inbox is made from, but for the agent's own record. */
+export const INBOX_MODELS = [notificationsProjection.name, agentMessagesProjection.name, ...TASK_MODELS];
+
+/** Activities that are brought to the attention of an agent that they name. All of them are about tasks. */
 const URGENT = ['task_created', 'task_assigned', 'high_priority_alert'];
 const URGENT_FOR = 4 * HOUR;
 
@@ -39,7 +44,7 @@ export async function inboxOf(reads: Reads, workspace: number, ref: AgentRef, no
     name: string;
     unread: number;
     notifications: Item[] | null;
-    urgent: Item[] | null;
+    urgent: (Item & { readonly created_at: number })[] | null;
     messages: Item[] | null;
   }>`
     SELECT a.id, a.name, n.unread, n.notifications, u.urgent, m.messages
@@ -87,5 +92,6 @@ export async function inboxOf(reads: Reads, workspace: number, ref: AgentRef, no
     workItems: groups.filter((group) => group.count > 0),
     pendingTasks: tasks.map((task) => task.record),
     messages: row.messages ?? [],
+    until: Math.min(...(row.urgent ?? []).map((activity) => activity.created_at + URGENT_FOR), Number.MAX_SAFE_INTEGER),
   };
 }

@@ -7,6 +7,9 @@ import type { Reads } from './reads.ts';
 
 export const NO_TASKS: TaskStats = { total: 0, assigned: 0, in_progress: 0, quality_review: 0, done: 0, completed: 0 };
 
+/** Read models that change whenever a task does, or an activity about one. */
+export const TASK_MODELS: readonly string[] = [];
+
 /** A task as the work item `assigned_tasks` shows it; the full record is in `record`. */
 export interface AssignedTask {
   readonly item: Readonly<Record<string, unknown>>;

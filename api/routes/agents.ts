@@ -168,8 +168,9 @@ const updateById = defineRoute({
     const { write_to_gateway, ...fields } = body;
     if (Object.keys(defined(fields)).length === 0) throw nothingToChange();
     const { id } = await requireAgent(services, identity, params.id);
-    const stored = await hasGatewayConfig(services.reads, identity.workspace);
-    const write = write_to_gateway ?? (body.gateway_config !== undefined && stored);
+    const concerned = write_to_gateway ?? body.gateway_config !== undefined;
+    const stored = concerned && (await hasGatewayConfig(services.reads, identity.workspace));
+    const write = write_to_gateway ?? stored;
     if (write && !stored) throw new AppError(502, `Nothing was changed. ${noGatewayConfig().message}`);
     const before = await changeById(services, command, id, body, write);
     const agent = await recordOf(services, identity.workspace, id);

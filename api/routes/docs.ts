@@ -65,6 +65,7 @@ body { margin: 0; background: #fff; color: #1f2933; font-family: system-ui, sans
 .masthead img { width: 1.5rem; height: 1.5rem; }
 .masthead strong { font-size: 1.05rem; letter-spacing: .01em; }
 .masthead span { opacity: .75; }
+@media (max-width: 30rem) { .masthead span { display: none; } }
 .masthead a { margin-left: auto; color: #fff; font-size: .9rem; }
 .note { max-width: 1420px; margin: 2rem auto; padding: 0 1.25rem; }
 .swagger-ui .info { margin: 1.75rem 0 1rem; }

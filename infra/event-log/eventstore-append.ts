@@ -89,17 +89,20 @@ export function createAppender(options: AppenderOptions): Appender {
     return current;
   };
 
-  const opened = (): Promise<OpenCall> => {
+  const opened = async (deadline: number): Promise<OpenCall> => {
     opening ??= open().finally(() => {
       opening = undefined;
     });
-    return opening;
+    const call = opening;
+    // Finding a cluster's leader can take longer than an append may.
+    if (!(await settledBy(call, deadline))) throw new StoreFailure('unavailable', 'no connection in time');
+    return call;
   };
 
   /** One attempt. Rejects with a StoreFailure; the append may be written all the same. */
   const send = async (append: PreparedAppend, waitMs: number): Promise<AppendAnswer> => {
     const started = Date.now();
-    const target = current ?? (await opened());
+    const target = current ?? (await opened(started + waitMs));
     if (target !== current) throw new StoreFailure('unavailable', 'the connection broke before the append was sent');
     const { call, waiting } = target;
     return new Promise((resolve, reject) => {

@@ -108,16 +108,16 @@ export function connect(url: string, late: (error: unknown, what: string) => voi
 
     async openBatch(listener) {
       await gate.closed();
+      let over = false;
+      const end = (failure: StoreFailure) => {
+        if (over) return;
+        over = true;
+        gate.failed();
+        listener.ended(failure);
+      };
       const open = internals.GRPCStreamCreator(streamsService.StreamsClient, 'batchAppend', (service) => {
         // The call outlives every append, so it has no deadline.
         const call = service.batchAppend(...internals.callArguments({ requiresLeader }, { deadline: Infinity }));
-        let over = false;
-        const end = (failure: StoreFailure) => {
-          if (over) return;
-          over = true;
-          gate.failed();
-          listener.ended(failure);
-        };
         call.on('data', (answer: BatchAnswer) => {
           const [correlationId, result] = answerOf(answer);
           if (result instanceof StoreFailure && result.kind === 'unavailable') gate.failed();
@@ -128,12 +128,18 @@ export function connect(url: string, late: (error: unknown, what: string) => voi
         call.on('end', () => end(new StoreFailure('unavailable', 'the server ended the append call')));
         return call;
       });
-      const call = await open();
+      const call = await open().catch((error: unknown) => {
+        gate.failed();
+        throw classify(error);
+      });
       return {
         // What is written is bounded by the appends in flight; waiting for 'drain' here would add nothing.
         send: (correlationId, append) => void call.write(requestOf(correlationId, append)),
         end: () => void call.end(),
-        cancel: () => call.cancel(),
+        cancel() {
+          end(new StoreFailure('unavailable', 'no answers came; the call was given up'));
+          call.cancel();
+        },
       };
     },
 

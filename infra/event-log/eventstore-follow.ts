@@ -18,19 +18,17 @@ export interface FollowerOptions {
   head(): Promise<Position>;
   /** Events held for a consumer that is slower than the log. */
   readonly bufferSize: number;
-  /** A subscription that the server has not confirmed after this time is given up. */
+  /** A subscription that the server has not confirmed after this time is given up, ms. */
   readonly confirmTimeoutMs: number;
+  /** How often a quiet follower compares itself with the head; still behind the next time, it subscribes anew. */
+  readonly checkMs: number;
   /** Ends every follower. */
   readonly closing: AbortSignal;
 }
 
 const BATCH = 500;
-/** How often the head is compared while the end has not been reached; for servers that do not say so (before 23.10). */
+/** How often the head is compared while the end has not been reached: servers before 23.10 do not say that it has. */
 const LOOK_MS = 500;
-/** ... and when it has: finds a subscription that went silent without an error. */
-const IDLE_LOOK_MS = 15_000;
-/** A subscription that is behind and has sent nothing for this long is taken up again. */
-const STALLED_MS = 10_000;
 
 export async function* follow(options: FollowerOptions, { after, signal }: FollowOptions): AsyncGenerator<Followed> {
   const { connection, known, log } = options;
@@ -44,7 +42,8 @@ export async function* follow(options: FollowerOptions, { after, signal }: Follo
   let wake = () => {};
   let unsubscribe: (() => void) | undefined;
   let timer: NodeJS.Timeout | undefined;
-  let lastMove = Date.now();
+  /** Since when the head is known to be further on, ms since 1970; undefined after every move. */
+  let behindSince: number | undefined;
   let failures = 0;
   /** When the next subscription may start, ms since 1970. */
   let resumeAt = 0;
@@ -65,7 +64,7 @@ export async function* follow(options: FollowerOptions, { after, signal }: Follo
   const moved = (position: Position) => {
     if (failures >= 3) log.info({ position }, 'the log is followed again');
     failures = 0;
-    lastMove = Date.now();
+    behindSince = undefined;
     covered = Math.max(covered, position);
   };
   const reached = () => {
@@ -78,7 +77,7 @@ export async function* follow(options: FollowerOptions, { after, signal }: Follo
   const subscribe = () => {
     let confirmed = false;
     const confirmBy = Date.now() + options.confirmTimeoutMs;
-    lastMove = Date.now();
+    behindSince = undefined;
     const current = connection.subscribe(covered, {
       confirmed: () => {
         confirmed = true;
@@ -103,7 +102,8 @@ export async function* follow(options: FollowerOptions, { after, signal }: Follo
     unsubscribe = current;
     const look = () => {
       clearTimeout(timer);
-      timer = setTimeout(() => void check(), caughtUp ? IDLE_LOOK_MS : LOOK_MS);
+      timer = setTimeout(() => void check(), caughtUp ? options.checkMs : Math.min(LOOK_MS, options.checkMs));
+      timer.unref();
     };
     const check = async () => {
       try {
@@ -115,8 +115,11 @@ export async function* follow(options: FollowerOptions, { after, signal }: Follo
           if (unsubscribe !== current) return;
           if (head <= covered) {
             if (!caughtUp) reached();
-          } else if (Date.now() - lastMove >= STALLED_MS) {
-            broke(new StoreFailure('unavailable', 'the subscription went silent'));
+          } else {
+            behindSince ??= Date.now();
+            if (Date.now() - behindSince >= options.checkMs) {
+              broke(new StoreFailure('unavailable', 'the subscription went silent'));
+            }
           }
         }
       } catch (error) {

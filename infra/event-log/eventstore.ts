@@ -32,6 +32,8 @@ export interface EventStoreLogOptions {
   readonly maxWaiting?: number;
   /** Events held for a slow follower; default 4,000. */
   readonly followBuffer?: number;
+  /** How often a quiet follower makes sure that it is not being forgotten, in milliseconds; default 10,000. */
+  readonly followCheckMs?: number;
 }
 
 /** Event ids remembered to recognise repeated appends. */
@@ -109,6 +111,7 @@ export async function openEventStoreLog(options: EventStoreLogOptions): Promise<
           head: () => reader.head(),
           bufferSize: options.followBuffer ?? 4_000,
           confirmTimeoutMs: readTimeoutMs,
+          checkMs: options.followCheckMs ?? 10_000,
           closing: closing.signal,
         },
         followOptions,

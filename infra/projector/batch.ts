@@ -80,14 +80,14 @@ export interface PlannedBatch {
 /**
  * Applies `events` (in order, all behind the checkpoint) in memory.
  *
+ * @param load gives those rows of a table that exist, by `keyText`
  * @throws whatever the projection throws
  */
 export async function planBatch(
-  db: AnyDatabase,
   projection: Projection,
-  schema: string,
   events: readonly DomainEvent[],
   cache: RowCache,
+  load: (table: Table, keys: readonly Slot['key'][]) => Promise<ReadonlyMap<string, AnyStoredRow>>,
 ): Promise<PlannedBatch> {
   const places = new Map<string, Map<string, Slot>>();
   for (const table of projection.tables) places.set(table.name, new Map());
@@ -114,11 +114,9 @@ export async function planBatch(
   for (const table of projection.tables) {
     const wanted = toLoad.get(table.name);
     if (!wanted) continue;
-    const rows = await loadRows(
-      db,
-      schema,
+    const rows = await load(
       table,
-      [...wanted.values()].map(({ key }) => key),
+      Array.from(wanted.values(), ({ key }) => key),
     );
     for (const [text, slot] of wanted) {
       slot.before = rows.get(text);
@@ -172,7 +170,7 @@ export async function applyBatch(
   move: CheckpointMove,
   cache: RowCache,
 ): Promise<void> {
-  const planned = await planBatch(db, projection, move.schema, events, cache);
+  const planned = await planBatch(projection, events, cache, (table, keys) => loadRows(db, move.schema, table, keys));
   await writeBatch(db, planned.writes, move);
   planned.written();
 }

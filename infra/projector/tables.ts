@@ -169,56 +169,66 @@ export function isFenced(error: unknown): boolean {
 
 export interface Fingerprint {
   readonly rows: number;
-  /** 128 bits, order-independent. */
+  /** 128 bits, hexadecimal. */
   readonly hash: string;
-}
-
-export interface FingerprintOptions {
-  /** Only rows last changed behind this position. */
-  readonly after?: number;
-  /** Only rows last changed up to this position. */
-  readonly upTo?: number;
-  /** Blocks of 8 kB per statement, for a database that serves nobody else meanwhile; default: all in one. */
-  readonly blocks?: number;
 }
 
 /**
  * Order-independent hash and row count of a table's contents; `position` is left out, so that copies of a log compare
  * equal. It is the sum of two 64-bit hashes of each row: it finds every accident, and is no proof against somebody who
  * computes collisions.
+ *
+ * @param options.upTo only rows last changed up to this position
+ * @param options.blocks blocks of 8 kB per statement, for a database that serves nobody else meanwhile
  */
 export async function hashTable(
   db: AnyDatabase,
   schema: string,
   table: Table,
-  options: FingerprintOptions = {},
+  options: { readonly upTo?: number; readonly blocks?: number } = {},
 ): Promise<Fingerprint> {
-  const columns = sql.join(Object.keys(table.columns).map((name) => sql.id(name)));
-  const { after, upTo, blocks } = options;
-  const total = { rows: 0, first: 0n, second: 0n };
+  const { upTo, blocks } = options;
   const pages = blocks === undefined ? 0 : await pagesOf(db, schema, table);
+  const total = { rows: 0, first: 0n, second: 0n };
   for (let page = 0; ; page += blocks ?? 0) {
     const last = blocks === undefined || page + blocks >= pages;
     const conditions = [
-      ...(after === undefined ? [] : [sql`position > ${after}`]),
       ...(upTo === undefined ? [] : [sql`position <= ${upTo}`]),
       ...(page === 0 ? [] : [sql`ctid >= ${`(${page},0)`}::tid`]),
       ...(last ? [] : [sql`ctid < ${`(${page + (blocks ?? 0)},0)`}::tid`]),
     ];
-    const where = conditions.length === 0 ? sql`` : sql`WHERE ${sql.join(conditions, sql` AND `)}`;
-    const { rows } = await sql<{ rows: number; first: string; second: string }>`
-      SELECT count(*)::int AS rows, coalesce(sum(hash_record_extended(r, 0)), 0)::text AS first,
-        coalesce(sum(hash_record_extended(r, 1)), 0)::text AS second
-      FROM (SELECT ${columns} FROM ${qualified(schema, table)} ${where}) r`.execute(db);
-    for (const part of rows) {
-      total.rows += part.rows;
-      total.first += BigInt(part.first);
-      total.second += BigInt(part.second);
-    }
-    if (last) break;
+    const part = await hashRows(db, schema, table, conditions, sql`true`);
+    total.rows += part.rows;
+    total.first += part.first;
+    total.second += part.second;
+    if (last) return { rows: total.rows, hash: hex(total.first) + hex(total.second) };
   }
-  const hex = (sum: bigint) => BigInt.asUintN(64, sum).toString(16).padStart(16, '0');
-  return { rows: total.rows, hash: hex(total.first) + hex(total.second) };
+}
+
+/** The number of all rows, and the hash of those that were last changed behind `after`. */
+export async function hashChanges(db: AnyDatabase, schema: string, table: Table, after: number): Promise<Fingerprint> {
+  const { rows, first, second } = await hashRows(db, schema, table, [], sql`position > ${after}`);
+  return { rows, hash: hex(first) + hex(second) };
+}
+
+const hex = (sum: bigint): string => BigInt.asUintN(64, sum).toString(16).padStart(16, '0');
+
+async function hashRows(
+  db: AnyDatabase,
+  schema: string,
+  table: Table,
+  conditions: readonly RawBuilder<unknown>[],
+  hashed: RawBuilder<unknown>,
+): Promise<{ rows: number; first: bigint; second: bigint }> {
+  const columns = sql.join(Object.keys(table.columns).map((name) => sql.id(name)));
+  const where = conditions.length === 0 ? sql`` : sql`WHERE ${sql.join(conditions, sql` AND `)}`;
+  const hash = (seed: number) =>
+    sql`coalesce(sum(hash_record_extended(r.contents, ${sql.lit(seed)})) FILTER (WHERE ${hashed}), 0)::text`;
+  const { rows } = await sql<{ rows: number; first: string; second: string }>`
+    SELECT count(*)::int AS rows, ${hash(0)} AS first, ${hash(1)} AS second
+    FROM (SELECT position, ROW(${columns}) AS contents FROM ${qualified(schema, table)} ${where}) r`.execute(db);
+  const { rows: count, first, second } = rows[0] ?? { rows: 0, first: '0', second: '0' };
+  return { rows: count, first: BigInt(first), second: BigInt(second) };
 }
 
 async function pagesOf(db: AnyDatabase, schema: string, table: Table): Promise<number> {

@@ -55,7 +55,7 @@ export const secondsParam = z
   .refine((value) => /^\d{1,12}$/.test(value), 'must be Unix seconds')
   .transform(Number)
   .optional()
-  .meta({ override: { type: 'integer' } });
+  .meta({ override: { type: 'integer', minimum: 0, maximum: 999_999_999_999 } });
 
 /** A filter text; empty means no filter. */
 export const filterParam = z
@@ -63,7 +63,7 @@ export const filterParam = z
   .max(500)
   .optional()
   .transform((value) => (value === undefined || value.trim() === '' ? undefined : value))
-  .meta({ override: { type: 'string' } });
+  .meta({ override: { type: 'string', maxLength: 500 } });
 
 /** Free JSON object of a client. */
 export const jsonObject = z.record(z.string(), z.unknown());

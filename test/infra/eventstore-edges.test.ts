@@ -199,6 +199,19 @@ describe('event log: EventStoreDB, the adapter', () => {
     expect(eventsOf(steps).map(({ data }) => data.n)).to.deep.equal(Array.from({ length: 2_000 }, (_, n) => n));
   });
 
+  it('a subscription that falls silent without an error is noticed and taken up again', async () => {
+    await start({ followCheckMs: 100 });
+    const stream = newStream();
+    let sent = false;
+    const steps = await followUntil(log, 0, sawEvents(3, stream), async (all) => {
+      if (sent || !all.at(-1)?.caughtUp) return;
+      sent = true;
+      standIn.muteSubscriptions();
+      await log.append(stream, newEvents(3), 'none');
+    });
+    expect(eventsOf(steps).map(({ data }) => data.n)).to.deep.equal([0, 1, 2]);
+  });
+
   it('a follower that ends leaves no subscription on the server', async () => {
     await start();
     const before = standIn.subscriptions();

@@ -256,6 +256,17 @@ describe('event log: EventStoreDB when things go wrong', () => {
       await Promise.all([withinTime(log.append(newStream(), [newEvent()], 'any')), withinTime(log.head())]);
     });
 
+    it('a cluster of which no node can be found', async () => {
+      await start();
+      const nowhere = await openEventStoreLog({ url: 'esdb+discover://127.0.0.1:1?tls=false', log: silent, ...short });
+      await Promise.all([
+        withinTime(nowhere.append(newStream(), [newEvent()], 'any')),
+        withinTime(nowhere.head()),
+        withinTime(gather(nowhere.readStream(newStream()))),
+      ]);
+      await nowhere.close();
+    });
+
     it('a process stopped by SIGSTOP', async () => {
       await start();
       const main = fileURLToPath(new URL('../support/eventstore-stand-in-main.js', import.meta.url));

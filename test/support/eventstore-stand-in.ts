@@ -48,6 +48,8 @@ export interface EventStoreStandIn {
   subscriptions(): number;
   /** Subscriptions dropped as too slow so far. */
   slowDrops(): number;
+  /** Makes the subscriptions that are open now fall silent without an error. */
+  muteSubscriptions(): void;
   /** Ends the server: connections break, new ones are refused. The memory stays for `start`. */
   halt(): Promise<void>;
   /** Starts again on the same port with the same memory. */
@@ -152,6 +154,9 @@ export async function startEventStoreStandIn(options: StandInOptions = {}): Prom
     refusals: () => switches.counts.refusals,
     subscriptions: () => switches.counts.subscriptions,
     slowDrops: () => switches.counts.slowDrops,
+    muteSubscriptions() {
+      switches.muted++;
+    },
     halt,
     async start() {
       frozen = false;

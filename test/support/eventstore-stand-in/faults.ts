@@ -21,6 +21,8 @@ export interface Faults {
   /** Refuses the next reads and subscriptions with this gRPC status, one each. */
   nextReadStatus(): number | undefined;
   dropConnections(): void;
+  /** Grows when the subscriptions of the moment are to fall silent. */
+  readonly muted: number;
   /** Counts what was refused and who was dropped. */
   readonly counts: Counts;
   /** Errors of broken calls: expected here, kept for a test that wants to see them. */
@@ -33,6 +35,7 @@ export interface FaultSwitches {
   notReady: boolean;
   delayMs: number;
   readStatuses: number[];
+  muted: number;
   readonly noted: Error[];
   readonly counts: Counts;
 }
@@ -42,6 +45,7 @@ export const createSwitches = (): FaultSwitches => ({
   notReady: false,
   delayMs: 0,
   readStatuses: [],
+  muted: 0,
   noted: [],
   counts: { refusals: 0, slowDrops: 0, subscriptions: 0 },
 });
@@ -55,6 +59,9 @@ export function faultsOf(switches: FaultSwitches, dropConnections: () => void): 
     }),
     get notReady() {
       return switches.notReady;
+    },
+    get muted() {
+      return switches.muted;
     },
     nextReadStatus: () => switches.readStatuses.shift(),
     dropConnections,

@@ -47,6 +47,7 @@ export async function subscribe(
   const interval = filter ? window * Math.max(1, filter.getCheckpointintervalmultiplier()) : Number.POSITIVE_INFINITY;
   let considered = 0;
   let next = from;
+  const muted = faults.muted;
   await write(call, confirmationAnswer(id));
 
   // Sends the history; more may be written meanwhile. No `await` between the last look and going live.
@@ -80,7 +81,7 @@ export async function subscribe(
   });
   if (settings.saysCaughtUp) await write(call, caughtUpAnswer());
   while (!call.cancelled) {
-    const events = queue;
+    const events = faults.muted === muted ? queue : [];
     queue = [];
     for (const event of events) {
       considered++;

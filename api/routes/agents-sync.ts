@@ -1,0 +1,41 @@
+/** Import of agents from the stored gateway configuration. */
+import { syncAgents } from '../../commands/agent-sync.ts';
+import { noGatewayConfig } from '../../commands/gateway-config.ts';
+import { agentIds } from '../../queries/agents.ts';
+import { previewSync } from '../../queries/gateway-config.ts';
+import { syncAnswer, syncPreviewAnswer } from '../../shared/contract/agent-life.ts';
+import { errors } from '../../shared/contract/common.ts';
+import { defineRoute, type Route } from '../http/route.ts';
+
+const preview = defineRoute({
+  method: 'get',
+  path: '/api/agents/sync',
+  tag: 'Agents',
+  summary: 'What an import from the gateway configuration would do',
+  access: 'admin',
+  responses: {
+    200: { description: 'Names, by what would happen', schema: syncPreviewAnswer },
+    ...errors(401, 403, 409),
+  },
+  cache: { models: ['agents', 'gateway_config'], scope: 'workspace' },
+  async handle({ identity, services }) {
+    const body = await previewSync(services.reads, identity.workspace);
+    if (!body) throw noGatewayConfig();
+    return { body };
+  },
+});
+
+const sync = defineRoute({
+  method: 'post',
+  path: '/api/agents/sync',
+  tag: 'Agents',
+  summary: 'Import agents from the gateway configuration',
+  description: 'Creates agents that do not exist; brings role and config of the others to what the document says.',
+  access: 'admin',
+  responses: { 200: { description: 'What was done', schema: syncAnswer }, ...errors(401, 403, 409, 413, 503) },
+  handle: async ({ identity, services, command }) => ({
+    body: await syncAgents(services.commands, command, (names) => agentIds(services.reads, identity.workspace, names)),
+  }),
+});
+
+export const agentSyncRoutes: readonly Route[] = [preview, sync];

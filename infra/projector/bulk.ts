@@ -1,0 +1,198 @@
+/**
+ * Connections for bulk work, and COPY on them: two to three times as fast as INSERT.
+ *
+ * A server takes COPY FROM STDIN. PGlite does not, but it reads files of its data directory, which is ours: rows go
+ * through a file there. Where that directory is not at hand, they go as JSON.
+ */
+import { mkdir, readdir, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { Kysely, PostgresDialect, sql } from 'kysely';
+import pg from 'pg';
+import type { AnyStoredRow } from '../../projections/apply.ts';
+import type { Table } from '../../projections/projection.ts';
+import type { AnyDatabase, Database } from '../database/database.ts';
+import { qualified } from './tables.ts';
+
+/** One connection without time limits. Its users take turns. */
+export interface BulkSession {
+  /** Kysely on this connection alone: a transaction of it is the connection's transaction. */
+  readonly db: AnyDatabase;
+  /** Adds rows that are not there yet, within the transaction that is open, if one is. */
+  insert(schema: string, table: Table, rows: readonly AnyStoredRow[]): Promise<void>;
+  close(): Promise<void>;
+}
+
+/**
+ * @param dataDir directory of the embedded database
+ * @param name shown in pg_stat_activity
+ */
+export async function openBulkSession(database: Database, dataDir: string, name: string): Promise<BulkSession> {
+  const client = database.kind === 'server' ? await database.connect(name) : await connectEmbedded(database);
+  // The query in flight reports it; without a listener it would end the process.
+  client.on('error', () => undefined);
+  const db: AnyDatabase = new Kysely({
+    dialect: new PostgresDialect({
+      pool: {
+        connect: async () =>
+          ({ query: client.query.bind(client), release: () => undefined }) as unknown as pg.PoolClient,
+        end: () => client.end(),
+      },
+    }),
+  });
+  let insert: BulkSession['insert'];
+  let cleanUp = async () => {};
+  if (database.kind === 'server') {
+    // A crash loses rows together with their checkpoint.
+    await client.query("SET synchronous_commit = off; SET maintenance_work_mem = '256MB'");
+    insert = (schema, table, rows) => copyIn(client, schema, table, encodeRows(table, rows));
+  } else {
+    const files = await openFiles(client, dataDir);
+    cleanUp = async () => files?.remove();
+    insert = files
+      ? (schema, table, rows) => files.copy(schema, table, encodeRows(table, rows))
+      : (schema, table, rows) => insertJson(db, schema, table, rows);
+  }
+  return {
+    db,
+    insert,
+    async close() {
+      await cleanUp();
+      await db.destroy();
+    },
+  };
+}
+
+async function connectEmbedded(database: Database): Promise<pg.Client> {
+  const { host, port, user, database: name } = database.pool.options;
+  const client = new pg.Client({ host, port, user, database: name, connectionTimeoutMillis: 5_000 });
+  await client.connect();
+  return client;
+}
+
+const ESCAPED: Readonly<Record<string, string>> = { '\\': '\\\\', '\n': '\\n', '\r': '\\r', '\t': '\\t' };
+const TO_ESCAPE = /[\\\n\r\t]/;
+const escaped = (text: string): string =>
+  TO_ESCAPE.test(text) ? text.replace(/[\\\n\r\t]/g, (character) => ESCAPED[character] as string) : text;
+
+/** Rows in COPY's text format; every value reads as it would from `JSON.stringify(row)`. */
+export function encodeRows(table: Table, rows: readonly AnyStoredRow[]): string {
+  const columns = [...Object.entries(table.columns), ['position', 'bigint'] as const];
+  let text = '';
+  for (const row of rows) {
+    let separator = '';
+    for (const [name, type] of columns) {
+      const value = row[name];
+      text += separator;
+      separator = '\t';
+      if (value === null || value === undefined) text += '\\N';
+      else if (typeof value === 'string' && type !== 'jsonb' && type !== 'jsonb?') text += escaped(value);
+      else if (typeof value === 'object' || typeof value === 'string') text += escaped(JSON.stringify(value));
+      else text += value;
+    }
+    text += '\n';
+  }
+  return text;
+}
+
+const columnList = (table: Table): string =>
+  [...Object.keys(table.columns), 'position'].map((name) => `"${name}"`).join(', ');
+
+/** The part of `pg`'s connection that COPY needs; its types leave it out. */
+interface CopyConnection {
+  query(text: string): void;
+  sendCopyFromChunk(chunk: Buffer): void;
+  endCopyFrom(): void;
+}
+
+/** COPY FROM STDIN as a query of `pg`: https://www.postgresql.org/docs/current/protocol-flow.html#PROTOCOL-COPY */
+function copyIn(client: pg.Client, schema: string, table: Table, text: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    let failure: Error | undefined;
+    const nothing = () => undefined;
+    const query = {
+      submit: (connection: CopyConnection) =>
+        connection.query(`COPY "${schema}"."${table.name}" (${columnList(table)}) FROM STDIN`),
+      handleCopyInResponse(connection: CopyConnection) {
+        connection.sendCopyFromChunk(Buffer.from(text));
+        connection.endCopyFrom();
+      },
+      handleError(error: Error) {
+        failure = error;
+        // After a broken connection nothing follows.
+        if ((error as { code?: string }).code === undefined) reject(error);
+      },
+      handleReadyForQuery: () => (failure ? reject(failure) : resolve()),
+      handleCommandComplete: nothing,
+      handleRowDescription: nothing,
+      handleDataRow: nothing,
+      handleCopyData: nothing,
+      handlePortalSuspended: nothing,
+      handleEmptyQuery: nothing,
+    };
+    client.query(query as unknown as pg.Submittable);
+  });
+}
+
+/** Where PostgreSQL keeps temporary files of its own, and removes what starts with this. */
+const TEMPORARY = ['base', 'pgsql_tmp'] as const;
+const PREFIX = 'pgsql_tmp_rebuild_';
+let filesOpened = 0;
+
+/** Undefined when files written here are not seen by the database. */
+async function openFiles(
+  client: pg.Client,
+  dataDir: string,
+): Promise<{ copy(schema: string, table: Table, text: string): Promise<void>; remove(): Promise<void> } | undefined> {
+  const directory = join(dataDir, 'pg', ...TEMPORARY);
+  const file = `${PREFIX}${process.pid}_${++filesOpened}`;
+  const path = join(directory, file);
+  const write = (text: string) => writeFile(path, text, { mode: 0o600 });
+  try {
+    await mkdir(directory, { recursive: true, mode: 0o700 });
+    await removeAbandoned(directory);
+    await write(file);
+    const inside = [...TEMPORARY, file].join('/');
+    const { rows } = await client.query(
+      "SELECT pg_read_file($1, true) AS text, current_setting('data_directory') AS root",
+      [inside],
+    );
+    const { text, root } = rows[0] as { text: string | null; root: string };
+    if (text !== file) return undefined;
+    return {
+      async copy(schema, table, rowsText) {
+        await write(rowsText);
+        await client.query(`COPY "${schema}"."${table.name}" (${columnList(table)}) FROM '${root}/${inside}'`);
+      },
+      remove: () => rm(path, { force: true }),
+    };
+  } catch (error) {
+    if (typeof (error as { code?: unknown }).code !== 'string') throw error;
+    await rm(path, { force: true });
+    return undefined;
+  }
+}
+
+/** Removes what killed processes left behind. */
+async function removeAbandoned(directory: string): Promise<void> {
+  for (const name of await readdir(directory)) {
+    const pid = Number(new RegExp(`^${PREFIX}(\\d+)_`).exec(name)?.[1] ?? 0);
+    if (pid > 0 && pid !== process.pid && !isRunning(pid)) await rm(join(directory, name), { force: true });
+  }
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as { code?: string }).code === 'EPERM';
+  }
+}
+
+async function insertJson(db: AnyDatabase, schema: string, table: Table, rows: readonly AnyStoredRow[]): Promise<void> {
+  const target = qualified(schema, table);
+  await sql`INSERT INTO ${target} (${sql.raw(columnList(table))})
+    SELECT ${sql.raw(columnList(table))} FROM json_populate_recordset(null::${target}, ${JSON.stringify(rows)}::json)`.execute(
+    db,
+  );
+}

@@ -1,0 +1,71 @@
+/** What a request brings and what an answer sets: keys, cookies, roles. */
+import type { IncomingMessage } from 'node:http';
+import { expect } from 'chai';
+import { keyOf, roleOf } from '../../api/auth/identify.ts';
+import { clearingCookies, newToken, sessionCookie, tokensOf } from '../../api/auth/sessions.ts';
+
+const req = (headers: Record<string, string>, cookies: Record<string, unknown> = {}) => ({
+  req: { headers, cookies } as unknown as IncomingMessage,
+});
+
+describe('keys in requests', () => {
+  it('x-api-key wins over Authorization', () => {
+    expect(keyOf(req({ 'x-api-key': ' a ', authorization: 'Bearer b' }))).to.equal('a');
+    expect(keyOf(req({ 'x-api-key': '', authorization: 'Bearer b' }))).to.equal('b');
+  });
+  it('three schemes, any case', () => {
+    for (const scheme of ['Bearer', 'ApiKey', 'Token', 'bearer', 'APIKEY', 'tOkEn']) {
+      expect(keyOf(req({ authorization: `${scheme} k1` }))).to.equal('k1');
+    }
+    for (const other of ['Basic abc', 'Bearer', 'Bearer ', 'k1', 'BearerX k1']) {
+      expect(keyOf(req({ authorization: other })), other).to.equal(undefined);
+    }
+  });
+  it('nothing that cannot be a key', () => {
+    expect(keyOf(req({}))).to.equal(undefined);
+    expect(keyOf(req({ 'x-api-key': 'x'.repeat(2_000) }))).to.equal(undefined);
+  });
+  it('roles come from scopes', () => {
+    expect(roleOf(['agent:self', 'admin', 'viewer'])).to.equal('admin');
+    expect(roleOf(['viewer', 'operator'])).to.equal('operator');
+    expect(roleOf(['agent:heartbeat'])).to.equal('viewer');
+    expect(roleOf([])).to.equal('viewer');
+  });
+});
+
+describe('session cookies', () => {
+  const token = newToken();
+  const now = Date.UTC(2026, 0, 1);
+  const secure = { cookieSecure: true };
+
+  it('are named by the scheme and always carry every attribute', () => {
+    expect(token).to.match(/^[0-9a-f]{64}$/);
+    const attributes =
+      'Path=/; Max-Age=604800; Expires=Thu, 08 Jan 2026 00:00:00 GMT; HttpOnly; Secure; SameSite=Strict';
+    expect(sessionCookie({ secure: true }, token, now, secure)).to.equal(`__Host-mc-session=${token}; ${attributes}`);
+    expect(sessionCookie({ secure: false }, token, now, secure)).to.equal(`mc-session=${token}; ${attributes}`);
+  });
+  it('without Secure there is no __Host- name: browsers would refuse it', () => {
+    const line = sessionCookie({ secure: true }, token, now, { cookieSecure: false });
+    expect(line).to.match(/^mc-session=/);
+    expect(line).not.to.include('Secure');
+    expect(line).to.include('HttpOnly').and.include('SameSite=Strict');
+  });
+  it('are cleared under every name that was brought', () => {
+    const none = { ...req({}), secure: false };
+    expect(clearingCookies(none, secure)).to.have.length(1);
+    expect(clearingCookies(none, secure)[0]).to.match(/^mc-session=; Path=\/; Max-Age=0;/);
+    const both = { ...req({}, { '__Host-mc-session': token }), secure: false };
+    expect(clearingCookies(both, secure).map((line) => line.split('=')[0])).to.have.members([
+      'mc-session',
+      '__Host-mc-session',
+    ]);
+  });
+  it('both names are read; what is no token hides nothing', () => {
+    const other = newToken();
+    expect(tokensOf(req({}, { '__Host-mc-session': token, 'mc-session': other }))).to.deep.equal([token, other]);
+    expect(tokensOf(req({}, { '__Host-mc-session': '', 'mc-session': other }))).to.deep.equal([other]);
+    expect(tokensOf(req({}, { '__Host-mc-session': { a: 1 }, 'mc-session': other }))).to.deep.equal([other]);
+    expect(tokensOf(req({}))).to.deep.equal([]);
+  });
+});

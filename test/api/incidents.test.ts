@@ -1,0 +1,119 @@
+import type { IncomingMessage } from 'node:http';
+import { expect } from 'chai';
+import { pino } from 'pino';
+import { drainIncidents, recordDenial, recordGlobalKeyUse, recordLimit } from '../../api/auth/incidents.ts';
+import type { Exchange } from '../../api/http/exchange.ts';
+import type { Commands } from '../../commands/handler.ts';
+import type { EventDraft } from '../../shared/events/define.ts';
+import type { Origin } from '../../shared/events/metadata.ts';
+import type { Identity } from '../../shared/identity.ts';
+
+const caller = (id: number): Identity => ({
+  kind: 'user',
+  id,
+  username: `user${id}`,
+  displayName: '',
+  role: 'viewer',
+  tenant: 1,
+  workspace: 2,
+  agentName: null,
+  agentId: null,
+  session: null,
+});
+
+const exchange = (identity: Identity | null, ip = '192.0.2.1') =>
+  ({
+    req: { method: 'GET', headers: {} } as IncomingMessage,
+    id: 'request',
+    ip,
+    route: '/api/things',
+    identity,
+  }) as unknown as Exchange;
+
+function recording(record: (draft: EventDraft) => Promise<void> = () => Promise.resolve()) {
+  const events: { draft: EventDraft; origin: Origin }[] = [];
+  let at = 1_700_000_000_000;
+  const commands = {
+    async record(_stream: string, context: { origin: Origin }, drafts: readonly EventDraft[]) {
+      const draft = drafts[0] as EventDraft;
+      await record(draft);
+      events.push({ draft, origin: context.origin });
+    },
+  } as unknown as Commands;
+  return {
+    events,
+    services: { commands, log: pino({ level: 'silent' }), now: () => at },
+    pass(ms: number) {
+      at += ms;
+    },
+  };
+}
+
+describe('incidents', () => {
+  it('writes the first at once and counts what follows', async () => {
+    const { events, services } = recording();
+    for (let i = 0; i < 5; i++) recordDenial(services, exchange(caller(1)), 'GET /api/things', 'admin');
+    await new Promise(setImmediate);
+    expect(events.map(({ draft }) => draft.data)).to.deep.equal([
+      { route: 'GET /api/things', needed: 'admin', count: 1 },
+    ]);
+    expect(events[0]?.origin).to.deep.include({ workspace: 2, actor: { type: 'user', id: 1, name: 'user1' } });
+    await drainIncidents(services);
+    expect(events.map(({ draft }) => (draft.data as { count: number }).count)).to.deep.equal([1, 4]);
+  });
+
+  it('keeps callers and routes apart, and sees anonymous ones by address', async () => {
+    const { events, services } = recording();
+    recordDenial(services, exchange(caller(1)), 'GET /a', 'admin');
+    recordDenial(services, exchange(caller(1)), 'GET /b', 'admin');
+    recordDenial(services, exchange(caller(2)), 'GET /a', 'admin');
+    recordLimit(services, 'login', exchange(null, '192.0.2.1'));
+    recordLimit(services, 'login', exchange(null, '192.0.2.2'));
+    recordLimit(services, 'login', exchange(null, '192.0.2.2'));
+    await drainIncidents(services);
+    expect(events.map(({ draft }) => draft.type).sort()).to.deep.equal([
+      'AccessDenied',
+      'AccessDenied',
+      'AccessDenied',
+      'RateLimitHit',
+      'RateLimitHit',
+      'RateLimitHit',
+    ]);
+  });
+
+  it('records the use of the global key once per address', async () => {
+    const { events, services } = recording();
+    const key: Identity = { ...caller(0), kind: 'global-key', username: 'api', role: 'admin', workspace: 1 };
+    recordGlobalKeyUse(services, exchange(null, '192.0.2.1'), key);
+    recordGlobalKeyUse(services, exchange(null, '192.0.2.2'), key);
+    recordGlobalKeyUse(services, exchange(null, '192.0.2.1'), key);
+    await new Promise(setImmediate);
+    expect(events).to.have.length(2);
+    expect(events[0]?.origin.actor).to.deep.equal({ type: 'api', id: 0, name: 'api' });
+    await drainIncidents(services);
+  });
+
+  it('bounds what is remembered and what is in flight, and lets no failure out', async () => {
+    let open = 0;
+    let most = 0;
+    const { services } = recording(async () => {
+      most = Math.max(most, ++open);
+      await new Promise(setImmediate);
+      open--;
+      throw new Error('the log is away');
+    });
+    for (let i = 0; i < 7_000; i++) recordDenial(services, exchange(caller(i)), 'GET /a', 'admin');
+    await drainIncidents(services);
+    expect(most).to.be.at.most(100);
+    expect(open).to.equal(0);
+  });
+
+  it('a drained recorder starts afresh', async () => {
+    const { events, services } = recording();
+    recordDenial(services, exchange(caller(1)), 'GET /a', 'admin');
+    await drainIncidents(services);
+    recordDenial(services, exchange(caller(1)), 'GET /a', 'admin');
+    await drainIncidents(services);
+    expect(events).to.have.length(2);
+  });
+});

@@ -1,0 +1,132 @@
+/**
+ * Rebuilding every read model from a log of realistic events: events per second until rows, keys and indexes are there,
+ * and with the comparison and the switch. `BENCH_REBUILD_EVENTS` sets the sizes (default `100000,1000000`).
+ */
+import { createCounters } from '../../infra/counters.ts';
+import { createPersonKeys } from '../../infra/credentials/person-keys.ts';
+import { type Database, openDatabase } from '../../infra/database/database.ts';
+import { migrate } from '../../infra/database/migrations.ts';
+import { openPostgresLog } from '../../infra/event-log/postgres.ts';
+import { createLogger } from '../../infra/logging.ts';
+import { ensureTables } from '../../infra/projector/projector.ts';
+import { rebuildProjections } from '../../infra/projector/rebuild.ts';
+import { projections } from '../../projections/index.ts';
+import { createEventStore } from '../../shared/event-store.ts';
+import { catalogue } from '../../shared/events/catalogue.ts';
+import { writeHistory } from '../support/history.ts';
+import { temporaryDirectory } from '../support/service-process.ts';
+import { freshBenchDatabase, table } from './report.ts';
+
+const log = createLogger('silent');
+/** The history covers 90 days, whatever its length. */
+const HISTORY_MS = 90 * 86_400_000;
+
+export interface RebuildMeasure {
+  readonly events: number;
+  /** Events of the log per second until the tables can be used, and until they are compared and live. */
+  readonly built: number;
+  readonly live: number;
+  readonly memoryMb: number;
+  readonly cpuSeconds: number;
+}
+
+/** Opens the stores of a place, as the service would. */
+export async function openPlace(place: { url?: string; dataDir: string }, now: () => number = Date.now) {
+  const database: Database = await openDatabase({ ...place, poolSize: 10, statementTimeoutMs: 60_000, log });
+  await migrate(database.db);
+  await ensureTables(database, projections);
+  const eventLog = openPostgresLog({ database, log });
+  const counters = createCounters(database.pool);
+  const keys = createPersonKeys(database);
+  const store = createEventStore({ log: eventLog, catalogue, counters, keys, now });
+  return {
+    database,
+    store,
+    log,
+    config: { dataDir: place.dataDir },
+    async close() {
+      await eventLog.close();
+      await database.close();
+    },
+  };
+}
+
+/** Fills an empty place. */
+export async function fillPlace(place: { url?: string; dataDir: string }, events: number): Promise<void> {
+  let at = Date.now() - HISTORY_MS;
+  const opened = await openPlace(place, () => Math.floor(at));
+  try {
+    await writeHistory(opened.store, {
+      events,
+      tick: () => {
+        at += HISTORY_MS / events;
+      },
+    });
+    if (opened.database.kind === 'server') await opened.database.pool.query('VACUUM (ANALYZE) log.events');
+  } finally {
+    await opened.close();
+  }
+}
+
+/** Rebuilds every read model of a place. */
+export async function measureRebuild(place: { url?: string; dataDir: string }): Promise<RebuildMeasure> {
+  const opened = await openPlace(place);
+  try {
+    const events = Number((await opened.database.pool.query('SELECT count(*) AS n FROM log.events')).rows[0].n);
+    let memory = 0;
+    const watch = setInterval(() => {
+      memory = Math.max(memory, process.memoryUsage.rss());
+    }, 50);
+    const cpu = process.cpuUsage();
+    const begun = performance.now();
+    const reports = await rebuildProjections(opened, projections);
+    const seconds = (performance.now() - begun) / 1_000;
+    clearInterval(watch);
+    const { user, system } = process.cpuUsage(cpu);
+    const built = Math.max(...reports.map((report) => report.ms.indexes)) / 1_000;
+    if (process.env.BENCH_VERBOSE) {
+      for (const { projection, events: own, ms } of reports) {
+        console.log(`${projection}: ${own} events, ${Object.values(ms).map(Math.round).join(' / ')} ms`);
+      }
+    }
+    return {
+      events,
+      built: Math.round(events / built),
+      live: Math.round(events / seconds),
+      memoryMb: Math.round(memory / 2 ** 20),
+      cpuSeconds: (user + system) / 1e6,
+    };
+  } finally {
+    await opened.close();
+  }
+}
+
+export async function benchRebuild(): Promise<void> {
+  const sizes = (process.env.BENCH_REBUILD_EVENTS ?? '100000,1000000').split(',').map(Number);
+  const rows: string[][] = [];
+  const measure = async (name: string, place: { url?: string; dataDir: string }, size: number) => {
+    await fillPlace(place, size);
+    const one = await measureRebuild(place);
+    rows.push([
+      name,
+      ...[one.events, one.built, one.live, one.memoryMb].map((n) => n.toLocaleString('en')),
+      ((one.cpuSeconds * 1e6) / one.events).toFixed(1),
+    ]);
+  };
+  for (const size of sizes) {
+    const directory = await temporaryDirectory();
+    await measure('PGlite', { dataDir: directory.path }, size);
+    await directory.remove();
+    if (!process.env.BENCH_DATABASE_URL) continue;
+    const fresh = await freshBenchDatabase(process.env.BENCH_DATABASE_URL);
+    await measure('PostgreSQL', { url: fresh.url, dataDir: '' }, size);
+    await fresh.drop();
+  }
+  console.log(`\n## Rebuild of all ${projections.length} read models\n`);
+  console.log(
+    table(
+      ['', 'events', 'built, events/s', 'compared and live, events/s', 'peak MB', 'CPU µs/event (this process)'],
+      rows,
+    ),
+  );
+}

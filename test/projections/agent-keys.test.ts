@@ -1,0 +1,89 @@
+import { expect } from 'chai';
+import { agentKeysProjection, agentKeysTable, globalKeyTable, keyAgentsTable } from '../../projections/agent-keys.ts';
+import { MemoryTables } from '../../projections/apply.ts';
+import { globalKeyConfigured, globalKeyRotated } from '../../shared/events/access.ts';
+import {
+  agentDeleted,
+  agentDetailsChanged,
+  agentKeyIssued,
+  agentKeyRevoked,
+  agentRegistered,
+} from '../../shared/events/agent.ts';
+import type { EventDraft } from '../../shared/events/define.ts';
+import { told } from '../support/told.ts';
+
+const registered = agentRegistered.draft({
+  agentId: 2,
+  name: 'scout',
+  role: 'researcher',
+  status: 'offline',
+  sessionKey: null,
+  soulContent: null,
+  config: {},
+  template: null,
+  runtimeType: null,
+  source: 'manual',
+  via: 'operator',
+  framework: null,
+  capabilities: [],
+});
+const issued = agentKeyIssued.draft({
+  keyId: 5,
+  agentId: 2,
+  agentName: 'scout',
+  name: 'default',
+  prefix: 'mca_00000000',
+  scopes: ['viewer'],
+  createdBy: 'admin',
+  expiresAt: 1_800_000_000,
+});
+const renamed = agentDetailsChanged.draft({
+  agentId: 2,
+  name: 'scout',
+  changes: { name: 'ranger' },
+  via: 'id',
+  writeToGateway: false,
+  status: null,
+});
+
+function rowsAfter(...drafts: readonly EventDraft<string, object>[]) {
+  const events = told(...drafts);
+  const tables = new MemoryTables();
+  const rows = () => ({
+    keys: tables.rows(agentKeysTable),
+    agents: tables.rows(keyAgentsTable),
+    global: tables.rows(globalKeyTable),
+  });
+  tables.apply(agentKeysProjection, events);
+  const once = rows();
+  tables.apply(agentKeysProjection, events);
+  expect(rows()).to.deep.equal(once);
+  return once;
+}
+
+describe('projection agent_keys', () => {
+  it('shows keys with the agent’s name of today', () => {
+    const { keys, agents } = rowsAfter(registered, issued, renamed);
+    expect(keys[0]).to.deep.include({ id: 5, agent_id: 2, revoked_at: null, created_at: 1_700_000_002 });
+    expect(agents[0]).to.deep.include({ id: 2, name: 'ranger' });
+  });
+  it('keeps revoked keys', () => {
+    const { keys } = rowsAfter(registered, issued, agentKeyRevoked.draft({ keyId: 5, agentId: 2, agentName: 'scout' }));
+    expect(keys[0]).to.deep.include({ revoked_at: 1_700_000_003, updated_at: 1_700_000_003 });
+  });
+  it('forgets deleted agents', () => {
+    const gone = agentDeleted.draft({ agentId: 2, name: 'scout', role: 'researcher', removeWorkspace: false });
+    expect(rowsAfter(registered, issued, gone).agents).to.deep.equal([]);
+  });
+  it('knows the one global key in force, and when it was last rotated', () => {
+    const configured = globalKeyConfigured.draft({ keyId: 1, source: 'environment', masked: '****' });
+    expect(rowsAfter(configured).global).to.have.length(1);
+    const rotated = globalKeyRotated.draft({ keyId: 2, masked: 'm', oldSource: 'environment', oldMasked: '****' });
+    expect(rowsAfter(configured, rotated).global[0]).to.deep.include({
+      key_id: 2,
+      source: 'database',
+      rotated_at: 1_700_000_002,
+      rotated_by: 'admin',
+    });
+  });
+});

@@ -1,0 +1,433 @@
+/**
+ * A log as a busy deployment writes it: agents that register, report, change their state, talk and use tokens; people
+ * who sign in; refusals. The same seed gives the same history.
+ */
+import { randomUUID } from 'node:crypto';
+import type { EventStore } from '../../shared/event-store.ts';
+import { accessDenied, globalKeyUsed, rateLimitHit } from '../../shared/events/access.ts';
+import {
+  agentDeleted,
+  agentDetailsChanged,
+  agentHeartbeatReceived,
+  agentHidden,
+  agentKeyIssued,
+  agentKeyRevoked,
+  agentMemoryCleared,
+  agentMemoryWritten,
+  agentMessageSent,
+  agentRegistered,
+  agentReturned,
+  agentShown,
+  agentSoulChanged,
+  agentStatusChanged,
+  agentWoken,
+  livenessChecked,
+  tokenUsageReported,
+} from '../../shared/events/agent.ts';
+import type { EventDraft } from '../../shared/events/define.ts';
+import type { Actor, Origin } from '../../shared/events/metadata.ts';
+import {
+  signInFailed,
+  signInStream,
+  userCreated,
+  userDeleted,
+  userPasswordChanged,
+  userSignedIn,
+  userSignedOut,
+  userStream,
+  userUpdated,
+} from '../../shared/events/user.ts';
+import type { Expectation, NewEvent } from '../../shared/ports/event-log.ts';
+
+export interface HistoryOptions {
+  /** At least this many events; the last append may bring a few more. */
+  readonly events: number;
+  /** Agents at the beginning; default: one per 1,000 events, 100 at most. */
+  readonly agents?: number;
+  readonly seed?: number;
+  /** Called before each append, for stores with a clock that can be set. */
+  readonly tick?: () => void;
+}
+
+interface Agent {
+  readonly id: number;
+  readonly workspace: number;
+  readonly name: string;
+  status: string;
+  memory: number;
+  hidden: boolean;
+  key: number;
+}
+
+interface User {
+  readonly id: number;
+  readonly username: string;
+  signedIn: boolean;
+}
+
+const IN_FLIGHT = 500;
+const WORDS = 'review the open task then report what blocks it and who should look next before the release'.split(' ');
+
+/** Writes the history behind what the log holds. Gives the number of events. */
+export async function writeHistory(store: EventStore, options: HistoryOptions): Promise<number> {
+  const random = mulberry32(options.seed ?? 1);
+  const below = (n: number) => Math.floor(random() * n);
+  const pick = <T>(items: readonly T[]): T => items[below(items.length)] as T;
+  const sentence = (words: number) => Array.from({ length: words }, () => pick(WORDS)).join(' ');
+  const revisions = new Map<string, number>();
+  const agents: Agent[] = [];
+  const users: User[] = [];
+  let ids = 0;
+  let written = 0;
+  let failure: unknown;
+  const inFlight = new Set<Promise<unknown>>();
+
+  async function append(stream: string, workspace: number, actor: Actor, drafts: readonly EventDraft[]): Promise<void> {
+    options.tick?.();
+    const requestId = randomUUID();
+    const origin: Origin = {
+      tenant: 1,
+      workspace,
+      actor,
+      ip: actor.type === 'system' ? null : `10.1.${actor.id % 200}.${below(200)}`,
+      userAgent:
+        actor.type === 'user' ? 'Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36' : 'python-requests/2.32.3',
+      requestId,
+      correlationId: requestId,
+      causationId: requestId,
+    };
+    const events: readonly NewEvent[] = await store.prepare(drafts, origin);
+    const last = revisions.get(stream) ?? -1;
+    const expected: Expectation = last < 0 ? 'none' : last;
+    revisions.set(stream, last + events.length);
+    written += events.length;
+    const sent: Promise<unknown> = store.append(stream, events, expected).then(
+      () => inFlight.delete(sent),
+      (error) => {
+        failure ??= error;
+      },
+    );
+    inFlight.add(sent);
+    if (inFlight.size >= IN_FLIGHT) await Promise.race(inFlight);
+    if (failure) throw failure;
+  }
+
+  const streamOf = (agent: Agent) => `agent-${agent.workspace}-${agent.id}`;
+  const about = (agent: Agent) => ({ agentId: agent.id, name: agent.name });
+  const self = (agent: Agent): Actor => ({ type: 'agent', id: agent.id, name: agent.name });
+  const byAgent = (agent: Agent, drafts: readonly EventDraft[]) =>
+    append(streamOf(agent), agent.workspace, self(agent), drafts);
+  const operator = (): Actor => {
+    const user = pick(users);
+    return { type: 'user', id: user.id, name: user.username };
+  };
+  const api: Actor = { type: 'api', id: 0, name: 'api' };
+
+  async function register(): Promise<void> {
+    const id = ++ids;
+    const workspace = id % 10 === 0 ? 2 : 1;
+    const agent = { id, workspace, name: `agent-${id}`, status: 'offline', memory: 0, hidden: false, key: 0 };
+    agents.push(agent);
+    await append(streamOf(agent), workspace, operator(), [
+      agentRegistered.draft({
+        ...about(agent),
+        role: pick(['coder', 'reviewer', 'tester', 'writer']),
+        status: 'offline',
+        sessionKey: null,
+        soulContent: `You are ${agent.name}. ${sentence(60)}`,
+        config: { model: { primary: 'claude' }, tools: { allow: ['read', 'write'] } },
+        template: null,
+        runtimeType: null,
+        source: 'manual',
+        via: pick(['operator', 'self', 'sync'] as const),
+        framework: null,
+        capabilities: ['read', 'write'],
+      }),
+    ]);
+  }
+
+  async function addUser(): Promise<void> {
+    const id = ++ids;
+    const username = `user-${id}`;
+    users.push({ id, username, signedIn: false });
+    await append(userStream(id), 1, { type: 'system', id: 0, name: 'history' }, [
+      userCreated.draft({
+        userId: id,
+        username,
+        displayName: `User Number ${id}`,
+        email: `${username}@example.com`,
+        avatarUrl: null,
+        role: pick(['viewer', 'operator', 'admin'] as const),
+        provider: 'local',
+        providerId: null,
+        isApproved: true,
+        tenant: 1,
+        workspace: 1,
+        credentialId: randomUUID(),
+        source: 'admin',
+      }),
+    ]);
+  }
+
+  const change = (agent: Agent, to: string, cause: 'update' | 'heartbeat' | 'wake' | 'sweep') => {
+    const from = agent.status;
+    agent.status = to;
+    return agentStatusChanged.draft({
+      ...about(agent),
+      from,
+      to,
+      cause,
+      lastActivity: cause === 'update' ? sentence(6) : null,
+      seen: cause !== 'sweep',
+      announced: cause !== 'update',
+    });
+  };
+
+  const acts: readonly (readonly [weight: number, act: () => Promise<void>])[] = [
+    [
+      42,
+      () => {
+        const agent = pick(agents);
+        const work = below(4);
+        const beat = agentHeartbeatReceived.draft({
+          ...about(agent),
+          lastActivity: 'Heartbeat',
+          connectionId: null,
+          workItemsCount: work,
+          workItemTypes: work > 0 ? ['tasks', 'mentions'].slice(0, work) : [],
+        });
+        return byAgent(agent, agent.status === 'idle' ? [beat] : [beat, change(agent, 'idle', 'heartbeat')]);
+      },
+    ],
+    [13, () => byAgentIn(change, pick(['busy', 'busy', 'error']))],
+    [
+      13,
+      () => {
+        const agent = pick(agents);
+        return append(`agent_tokens-${agent.workspace}-${agent.id}`, agent.workspace, self(agent), [
+          tokenUsageReported.draft({
+            agentId: agent.id,
+            agentName: agent.name,
+            sessionId: `session-${below(1_000)}`,
+            model: pick(['claude-large', 'claude-small']),
+            inputTokens: below(20_000),
+            outputTokens: below(3_000),
+            taskId: below(3) === 0 ? null : 1 + below(5_000),
+          }),
+        ]);
+      },
+    ],
+    [
+      13,
+      () => {
+        const from = pick(agents);
+        const to = pick(agents);
+        return append(`agent_messages-${to.workspace}-${to.id}`, to.workspace, self(from), [
+          agentMessageSent.draft({
+            messageId: ++ids,
+            from: from.name,
+            to: to.name,
+            toAgentId: to.id,
+            content: sentence(8 + below(40)),
+            messageType: 'text',
+            secrets: below(200) === 0 ? { count: 1, types: ['github_token'] } : { count: 0, types: [] },
+          }),
+        ]);
+      },
+    ],
+    [
+      5,
+      () => {
+        const user = pick(users);
+        const actor: Actor = { type: 'user', id: user.id, name: user.username };
+        user.signedIn = !user.signedIn;
+        const { id: userId, username } = user;
+        return append(signInStream(user.id), 1, actor, [
+          user.signedIn
+            ? userSignedIn.draft({ userId, username, method: 'password' })
+            : userSignedOut.draft({ userId, username }),
+        ]);
+      },
+    ],
+    [
+      2,
+      () =>
+        append(signInStream(null), 1, { type: 'anonymous', id: 0, name: 'anonymous' }, [
+          signInFailed.draft({ username: sentence(1), userId: null, reason: 'user_not_found', month: '2026-03' }),
+        ]),
+    ],
+    [
+      3,
+      () => {
+        const agent = pick(agents);
+        if (agent.memory > 2_000) {
+          agent.memory = 0;
+          return byAgent(agent, [agentMemoryCleared.draft(about(agent))]);
+        }
+        const text = `\n- ${sentence(20)}`;
+        agent.memory += text.length;
+        return byAgent(agent, [agentMemoryWritten.draft({ ...about(agent), text, append: true, size: agent.memory })]);
+      },
+    ],
+    [
+      2,
+      () => {
+        const agent = pick(agents);
+        agent.status = 'idle';
+        const reason = below(2) === 0 ? null : sentence(5);
+        return append(streamOf(agent), agent.workspace, operator(), [
+          agentWoken.draft({ ...about(agent), reason, lastActivity: 'Woken' }),
+        ]);
+      },
+    ],
+    [
+      1.5,
+      () => {
+        const agent = pick(agents);
+        return append(streamOf(agent), agent.workspace, operator(), [
+          agentDetailsChanged.draft({
+            ...about(agent),
+            changes: below(2) === 0 ? { role: pick(['coder', 'lead']) } : { config: { temperature: below(10) / 10 } },
+            via: 'id',
+            writeToGateway: false,
+            status: null,
+          }),
+        ]);
+      },
+    ],
+    [
+      0.5,
+      () => {
+        const agent = pick(agents);
+        const soulContent = sentence(80);
+        return byAgent(agent, [
+          agentSoulChanged.draft({ ...about(agent), soulContent, template: null, previousLength: 400 }),
+        ]);
+      },
+    ],
+    [
+      0.5,
+      () => {
+        const agent = pick(agents);
+        agent.hidden = !agent.hidden;
+        const draft = agent.hidden ? agentHidden : agentShown;
+        return append(streamOf(agent), agent.workspace, operator(), [draft.draft(about(agent))]);
+      },
+    ],
+    [0.5, () => byAgentIn(change, 'offline')],
+    [0.3, () => byAgentReturned()],
+    [
+      0.4,
+      () => {
+        const agent = pick(agents);
+        const actor = operator();
+        const issued = agent.key === 0;
+        const keyId = issued ? ++ids : agent.key;
+        agent.key = issued ? keyId : 0;
+        const whose = { keyId, agentId: agent.id, agentName: agent.name };
+        return append(`agent_keys-${agent.workspace}-${agent.id}`, agent.workspace, actor, [
+          issued
+            ? agentKeyIssued.draft({
+                ...whose,
+                name: 'main',
+                prefix: 'sbx_1234',
+                scopes: ['agent:self'],
+                createdBy: actor.name,
+                expiresAt: null,
+              })
+            : agentKeyRevoked.draft(whose),
+        ]);
+      },
+    ],
+    [
+      2,
+      () =>
+        append('incidents-2026-03', 1, api, [
+          pick([
+            () => accessDenied.draft({ route: 'DELETE /api/agents/{id}', needed: 'admin' as const, count: 1 }),
+            () => rateLimitHit.draft({ route: 'POST /api/auth/login', limit: 'login', count: 1 + below(20) }),
+            () => globalKeyUsed.draft({ route: 'GET /api/agents', count: 1 }),
+          ])(),
+        ]),
+    ],
+    [
+      0.3,
+      () => {
+        const user = pick(users);
+        const { id: userId, username } = user;
+        return append(userStream(userId), 1, operator(), [
+          below(2) === 0
+            ? userUpdated.draft({ userId, username, displayName: sentence(2), passwordChanged: false, by: 'self' })
+            : userPasswordChanged.draft({ userId, username, credentialId: randomUUID(), by: 'admin' }),
+        ]);
+      },
+    ],
+    [
+      0.1,
+      () =>
+        append('liveness', 1, { type: 'system', id: 0, name: 'scheduler' }, [
+          livenessChecked.draft({ markedOffline: ['agent-1'], count: 1 }),
+        ]),
+    ],
+    [
+      0.05,
+      async () => {
+        if (agents.length < 2) return;
+        const [agent] = agents.splice(below(agents.length), 1) as [Agent];
+        await append(streamOf(agent), agent.workspace, operator(), [
+          agentDeleted.draft({ ...about(agent), role: 'coder', removeWorkspace: false }),
+        ]);
+        await register();
+      },
+    ],
+    [
+      0.02,
+      async () => {
+        if (users.length < 2) return;
+        const [user] = users.splice(below(users.length), 1) as [User];
+        await append(userStream(user.id), 1, operator(), [
+          userDeleted.draft({ userId: user.id, username: user.username }),
+        ]);
+        await addUser();
+      },
+    ],
+  ];
+  function byAgentIn(make: typeof change, to: string): Promise<void> {
+    const agent = pick(agents);
+    return byAgent(agent, [make(agent, to, to === 'offline' ? 'sweep' : 'update')]);
+  }
+  function byAgentReturned(): Promise<void> {
+    const agent = pick(agents);
+    agent.status = 'idle';
+    return byAgent(agent, [agentReturned.draft(about(agent))]);
+  }
+
+  const total = acts.reduce((sum, [weight]) => sum + weight, 0);
+  const wanted = options.agents ?? Math.max(2, Math.min(100, Math.floor(options.events / 1_000)));
+  // Ids of several histories in one log must not meet.
+  ids = (options.seed ?? 1) * 10_000_000;
+  for (let n = 0; n < Math.max(2, wanted / 5); n++) await addUser();
+  for (let n = 0; n < wanted; n++) await register();
+  while (written < options.events) {
+    let choice = random() * total;
+    const act = acts.find(([weight]) => {
+      choice -= weight;
+      return choice < 0;
+    });
+    await act?.[1]();
+  }
+  await Promise.all(inFlight);
+  if (failure) throw failure;
+  return written;
+}
+
+/** A small generator with a seed: https://github.com/bryc/code/blob/master/jshash/PRNGs.md#mulberry32 */
+function mulberry32(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let t = Math.imul(state ^ (state >>> 15), 1 | state);
+    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
+    return ((t ^ (t >>> 14)) >>> 0) / 4_294_967_296;
+  };
+}
