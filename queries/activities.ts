@@ -19,17 +19,17 @@ const typesOf = (type: string | undefined): string[] =>
     .filter((one) => one !== '');
 
 /** Total of a filter: from the kept counts, or counted by index where a moment limits it. */
-async function totalOf(reads: Reads, workspace: number, { type, actor, entity_type, since }: Filters): Promise<number> {
+function totalOf(reads: Reads, workspace: number, { type, actor, entity_type, since }: Filters) {
   const types = typesOf(type);
   if (since === undefined) {
     let counts = own(reads)
       .selectFrom('activity_counts')
-      .select(({ fn }) => fn.sum<number | null>('count').as('total'))
+      .select(({ fn }) => fn.coalesce(fn.sum<number>('count'), sql<number>`0`).as('total'))
       .where('workspace_id', '=', workspace);
     if (types.length > 0) counts = counts.where('type', 'in', types);
     if (actor !== undefined) counts = counts.where('actor', '=', actor);
     if (entity_type !== undefined) counts = counts.where('entity_type', '=', entity_type);
-    return (await counts.executeTakeFirst())?.total ?? 0;
+    return counts;
   }
   let counted = own(reads)
     .selectFrom('activities')
@@ -39,17 +39,20 @@ async function totalOf(reads: Reads, workspace: number, { type, actor, entity_ty
   if (types.length > 0) counted = counted.where('type', 'in', types);
   if (actor !== undefined) counted = counted.where('actor', '=', actor);
   if (entity_type !== undefined) counted = counted.where('entity_type', '=', entity_type);
-  return (await counted.executeTakeFirst())?.total ?? 0;
+  return counted;
 }
+
+/** From this offset on the total is asked for first, so that the page can be read from the end that is nearer. */
+const DEEP = 1_000;
 
 /** A page of activities, newest first. */
 export async function listActivities(reads: Reads, workspace: number, query: ActivitiesQuery) {
   const { actor, entity_type, since, limit, offset } = query;
   const types = typesOf(query.type);
-  const total = await totalOf(reads, workspace, query);
-  // A page behind the middle is nearer from the old end: half the way at most.
-  const fromOldEnd = offset > total / 2;
-  const size = Math.min(limit, Math.max(0, total - offset));
+  const total = totalOf(reads, workspace, query);
+  const known = offset < DEEP ? undefined : ((await total.executeTakeFirst())?.total ?? 0);
+  const size = known === undefined ? limit : Math.min(limit, Math.max(0, known - offset));
+  const oldEnd = known !== undefined && offset > known / 2 ? Math.max(0, known - offset - size) : undefined;
   let page = own(reads).selectFrom('activities').selectAll().where('workspace_id', '=', workspace);
   if (types.length === 1) page = page.where('type', '=', types[0] as string);
   else if (types.length > 1) page = page.where('type', 'in', types);
@@ -57,11 +60,12 @@ export async function listActivities(reads: Reads, workspace: number, query: Act
   if (entity_type !== undefined) page = page.where('entity_type', '=', entity_type);
   if (since !== undefined) page = page.where('created_at', '>', since);
   page = page
-    .orderBy('position', fromOldEnd ? 'asc' : 'desc')
+    .orderBy('position', oldEnd === undefined ? 'desc' : 'asc')
     .limit(size)
-    .offset(fromOldEnd ? total - offset - size : offset);
+    .offset(oldEnd ?? offset);
   const agents = sql.table(`${reads.schema(agentsProjection)}.agents`);
-  const { rows } = await sql<{ activities: Record<string, unknown>[] | null }>`
+  // List and total in one statement: they tell of the same moment.
+  const { rows } = await sql<{ activities: Record<string, unknown>[] | null; total: number }>`
     WITH page AS (${page})
     SELECT json_agg(json_build_object(
       'id', p.id, 'type', p.type, 'entity_type', p.entity_type, 'entity_id', p.entity_id, 'actor', p.actor,
@@ -69,11 +73,13 @@ export async function listActivities(reads: Reads, workspace: number, query: Act
       'workspace_id', p.workspace_id,
       'entity', CASE WHEN a.id IS NULL THEN NULL
         ELSE json_build_object('type', 'agent', 'id', a.id, 'name', a.name, 'role', a.role, 'status', a.status) END
-    ) ORDER BY p.position DESC) AS activities
+    ) ORDER BY p.position DESC) AS activities, ${known === undefined ? sql`(${total})` : sql`${known}::bigint`} AS total
     FROM page p LEFT JOIN ${agents} a
       ON p.entity_type = 'agent' AND a.workspace_id = p.workspace_id AND a.id = p.entity_id`.execute(reads.db);
-  const activities = rows[0]?.activities ?? [];
-  return { activities, total, hasMore: offset + activities.length < total };
+  const [row] = rows;
+  const activities = row?.activities ?? [];
+  const all = Number(row?.total ?? 0);
+  return { activities, total: all, hasMore: offset + activities.length < all };
 }
 
 /** What happened in the last `hours`, by type, actor and hour. */

@@ -79,8 +79,9 @@ export async function runOnce(
     return answer;
   } catch (error) {
     const { status } = asAppError(error);
-    // A refusal with nothing begun may be tried again with the key; an unknown outcome keeps what was intended.
-    if (status < 500 && intents.length === 0) await store.forget(scope, keyHash);
+    // A refusal before anything was appended frees the key; an unknown outcome keeps what was intended.
+    const appended = intents.some((intent) => intent.events.length > 0);
+    if (status < 500 && !appended) await store.forget(scope, keyHash);
     else await store.abandon(scope, keyHash);
     throw error;
   }

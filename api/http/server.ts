@@ -113,7 +113,8 @@ export function createApiServer(routes: readonly Route[], services: Services): A
     await new Promise<void>((resolve, reject) => {
       parseJson(req, exchange.res as express.Response, (error?: unknown) => (error ? reject(error) : resolve()));
     });
-    const value: unknown = req.body;
+    // An empty body is read as {} by the parser; here it is none.
+    const value: unknown = req.headers['content-length'] === '0' ? undefined : req.body;
     if (value === undefined) {
       if (route.bodyOptional) return route.body.parse({});
       throw invalid('A JSON body required: send the fields of this call as one JSON object.');

@@ -1,0 +1,383 @@
+/** Activities, audit, the event stream, probes, idempotency, bad input: through real HTTP. */
+import { request } from 'node:http';
+import { expect } from 'chai';
+import { call, startTestService, TEST_KEY, type TestService } from '../support/service.ts';
+import { openStream } from '../support/stream.ts';
+import { eventually } from '../support/world.ts';
+
+describe('monitoring', () => {
+  let base: TestService;
+  before(async () => {
+    base = await startTestService();
+  });
+  after(() => base.close());
+
+  const agent = async (name: string, headers = {}) =>
+    (await call(base, 'POST', '/api/agents', { name, role: 'coder' }, headers)).body.agent as { id: number };
+
+  describe('GET /api/activities', () => {
+    before(async () => {
+      for (let n = 0; n < 12; n++) {
+        const { id } = await agent(`act-${n}`);
+        await call(base, 'POST', `/api/agents/${id}/heartbeat`, {});
+      }
+    });
+
+    it('lists newest first, with metadata and the entity as it is now', async () => {
+      const { status, body } = await call(base, 'GET', '/api/activities');
+      expect(status).to.equal(200);
+      const [newest] = body.activities;
+      expect(newest).to.include({ type: 'agent_heartbeat', entity_type: 'agent', actor: 'act-11', workspace_id: 1 });
+      expect(newest.metadata).to.deep.equal({ workItemsCount: 0, workItemTypes: [] });
+      expect(newest.data).to.deep.equal(newest.metadata);
+      expect(newest.entity).to.include({ type: 'agent', name: 'act-11', status: 'idle' });
+      expect(newest.created_at).to.be.closeTo(Date.now() / 1000, 60);
+      expect(body.total).to.equal(36);
+      expect(body.hasMore).to.equal(false);
+    });
+
+    it('filters by one type or several, actor, entity type; totals follow the filter', async () => {
+      const totals = async (query: string) => {
+        const { body } = await call(base, 'GET', `/api/activities?${query}&limit=500`);
+        expect(body.activities).to.have.length(body.total);
+        return body.total;
+      };
+      expect(await totals('type=agent_created')).to.equal(12);
+      expect(await totals('type=agent_created,%20agent_heartbeat')).to.equal(24);
+      expect(await totals('actor=act-3')).to.equal(2);
+      expect(await totals('actor=act-3&type=agent_heartbeat')).to.equal(1);
+      expect(await totals('entity_type=agent')).to.equal(36);
+      expect(await totals('entity_type=task')).to.equal(0);
+      expect(await totals(`since=${Math.floor(Date.now() / 1000) + 10}`)).to.equal(0);
+      expect(await totals('since=1&type=agent_created')).to.equal(12);
+    });
+
+    it('pages through everything once, from either end, whatever the page size', async () => {
+      const all = (await call(base, 'GET', '/api/activities?limit=500')).body.activities.map(
+        (one: { id: number }) => one.id,
+      );
+      for (const limit of [1, 5, 7]) {
+        const seen: number[] = [];
+        for (let offset = 0; ; offset += limit) {
+          const { body } = await call(base, 'GET', `/api/activities?limit=${limit}&offset=${offset}`);
+          seen.push(...body.activities.map((one: { id: number }) => one.id));
+          if (!body.hasMore) break;
+        }
+        expect(seen).to.deep.equal(all);
+      }
+      expect((await call(base, 'GET', '/api/activities?offset=100000')).body.activities).to.deep.equal([]);
+    });
+
+    it('clamps absurd paging and refuses what cannot be meant', async () => {
+      for (const query of [
+        'limit=0',
+        'limit=-5',
+        'limit=abc',
+        'limit=1e9',
+        'offset=-1',
+        'offset=x',
+        'limit=99999999999999999999',
+      ]) {
+        expect((await call(base, 'GET', `/api/activities?${query}`)).status, query).to.equal(200);
+      }
+      for (const query of ['since=yesterday', 'type=a&type=b', 'stats&hours=0', 'stats&hours=abc']) {
+        const { status, body } = await call(base, 'GET', `/api/activities?${query}`);
+        expect(status, query).to.equal(400);
+        expect(body.details[0]).to.match(/^\w+: ./);
+      }
+    });
+
+    it('gives statistics with ?stats', async () => {
+      const { body } = await call(base, 'GET', '/api/activities?stats&hours=2');
+      expect(body.timeframe).to.equal('2 hours');
+      expect(body.activityByType).to.deep.include({ type: 'agent_created', count: 12 });
+      expect(body.topActors[0]).to.deep.equal({ actor: 'api', activity_count: 12 });
+      expect(body.timeline.reduce((sum: number, hour: { count: number }) => sum + hour.count, 0)).to.equal(36);
+      expect(body.timeline[0].hour).to.match(/^\d{4}-\d\d-\d\dT\d\d:00:00.000Z$/);
+    });
+
+    it('is answered from memory until something changes, with an ETag', async () => {
+      const first = await call(base, 'GET', '/api/activities?limit=3');
+      const etag = first.headers.get('etag') as string;
+      const again = await call(base, 'GET', '/api/activities?limit=3', undefined, { 'if-none-match': etag });
+      expect(again.status).to.equal(304);
+      await agent('etag');
+      const changed = await call(base, 'GET', '/api/activities?limit=3', undefined, { 'if-none-match': etag });
+      expect(changed.status).to.equal(200);
+      expect(changed.body.activities[0].metadata.name).to.equal('etag');
+    });
+  });
+
+  describe('GET /api/audit', () => {
+    it('tells who did and tried what, from where; denials too', async () => {
+      await call(base, 'POST', '/api/auth/login', { username: 'nobody', password: 'wrong' }, { 'x-api-key': '' });
+      const { id } = await agent('limited');
+      const key = (await call(base, 'POST', `/api/agents/${id}/keys`, { name: 'viewer key' })).body.api_key;
+      expect((await call(base, 'GET', '/api/audit', undefined, { 'x-api-key': key })).status).to.equal(403);
+      const entries = async (query: string) => (await call(base, 'GET', `/api/audit?${query}`)).body;
+      const failed = await entries('action=login_failed');
+      expect(failed.entries[0]).to.include({ actor: 'nobody', ip_address: '127.0.0.1' });
+      const denied = await eventually('the denial is recorded', async () => {
+        const found = await entries('action=access_denied');
+        return found.total > 0 ? found : undefined;
+      });
+      expect(denied.entries[0]).to.include({ actor: 'agent:limited', ip_address: '127.0.0.1' });
+      expect((await entries('action=agent_key_issued')).entries[0].detail).to.include({ name: 'viewer key' });
+      expect(JSON.stringify((await entries('limit=1000')).entries)).not.to.contain(key);
+    });
+
+    it('pages, filters by time, gives limit and offset back', async () => {
+      const { body } = await call(base, 'GET', '/api/audit?limit=2&offset=1');
+      expect(body).to.include({ limit: 2, offset: 1 });
+      expect(body.entries).to.have.length(2);
+      expect((await call(base, 'GET', '/api/audit?until=10')).body.total).to.equal(0);
+      expect((await call(base, 'GET', '/api/audit?since=10')).body.total).to.equal(body.total);
+    });
+  });
+
+  describe('GET /api/events', () => {
+    const headers = { 'x-api-key': TEST_KEY };
+    const names = (stream: { frames: { type: string; data: { name: string } }[] }) =>
+      stream.frames.filter((frame) => frame.type === 'agent.created').map((frame) => frame.data.name);
+
+    it('sends frames with id, workspace and milliseconds, and the headers of a stream', async () => {
+      const stream = await openStream(`${base.url}/api/events`, headers);
+      expect(stream.headers.get('content-type')).to.equal('text/event-stream');
+      expect(stream.headers.get('cache-control')).to.equal('no-cache, no-transform');
+      const { id } = await agent('streamed');
+      await stream.until(() => stream.frames.length >= 2);
+      const [created, activity] = stream.frames;
+      expect(created?.type).to.equal('agent.created');
+      expect(created?.data).to.include({ id, name: 'streamed', workspace_id: 1 });
+      expect(activity?.type).to.equal('activity.created');
+      expect(created?.timestamp).to.be.closeTo(Date.now(), 60_000);
+      expect(created?.id).to.equal(`${activity?.id}.1`);
+      stream.close();
+    });
+
+    it('resumes behind any id, between the frames of one event too, without gap or double', async () => {
+      const stream = await openStream(`${base.url}/api/events`, headers);
+      for (let n = 0; n < 6; n++) await agent(`resume-${n}`);
+      await stream.until(() => stream.frames.length >= 12);
+      stream.close();
+      const ids = stream.frames.map((frame) => frame.id);
+      for (let cut = 0; cut < 12; cut++) {
+        const resumed = await openStream(`${base.url}/api/events`, { ...headers, 'last-event-id': ids[cut] as string });
+        await resumed.until(() => resumed.frames.length >= 11 - cut);
+        expect(resumed.frames.slice(0, 11 - cut).map((frame) => frame.id)).to.deep.equal(ids.slice(cut + 1));
+        resumed.close();
+      }
+      const since = await openStream(`${base.url}/api/events?since=${ids[5]}`, headers);
+      await since.until(() => since.frames.length >= 6);
+      expect(since.frames[0]?.id).to.equal(ids[6]);
+      since.close();
+    });
+
+    it('from the very beginning: everything that was ever streamed, then live', async () => {
+      const stream = await openStream(`${base.url}/api/events?since=0&kind=agent.created`, headers);
+      await stream.until(() => names(stream).includes('resume-5'));
+      expect(names(stream)[0]).to.equal('act-0');
+      await agent('after-all');
+      await stream.until(() => names(stream).includes('after-all'));
+      expect(new Set(names(stream)).size).to.equal(names(stream).length);
+      expect(stream.frames.every((frame) => frame.type === 'agent.created')).to.equal(true);
+      stream.close();
+    });
+
+    it('a client that does not read falls back to the log and loses nothing', async function () {
+      this.timeout(60_000);
+      const slow = await new Promise<import('node:http').IncomingMessage>((resolve, reject) => {
+        const asked = request(`${base.url}/api/events?kind=chat.message`, { headers }, resolve);
+        asked.on('error', reject);
+        asked.end();
+      });
+      slow.pause();
+      const { id } = await agent('talkative');
+      const content = 'x'.repeat(20_000);
+      const sent: number[] = [];
+      for (let n = 0; n < 20; n++) {
+        const answers = await Promise.all(
+          Array.from({ length: 10 }, () =>
+            call(base, 'POST', '/api/agents/message', { from: 'tester', to: 'talkative', content }),
+          ),
+        );
+        sent.push(...answers.map((answer) => answer.body.id));
+      }
+      expect(id).to.be.greaterThan(0);
+      let text = '';
+      slow.setEncoding('utf8');
+      slow.on('data', (chunk) => {
+        text += chunk;
+      });
+      slow.resume();
+      const received = () =>
+        text.split('\n').filter((line) => line.startsWith('data: ') && line.includes('"chat.message"'));
+      await eventually('all messages arrive', () => received().length >= sent.length, 40_000);
+      const got = received().map((line) => JSON.parse(line.slice(6)).data.id);
+      expect(got.sort((a, b) => a - b)).to.deep.equal(sent.sort((a, b) => a - b));
+      slow.destroy();
+    });
+
+    it('refuses a cursor that is none of ours', async () => {
+      expect((await call(base, 'GET', '/api/events?since=abc')).status).to.equal(400);
+      expect((await call(base, 'GET', '/api/events', undefined, { 'last-event-id': '-3' })).status).to.equal(400);
+    });
+  });
+
+  describe('probes', () => {
+    it('are public and say what they looked at', async () => {
+      const none = { 'x-api-key': '' };
+      expect((await call(base, 'GET', '/health/live', undefined, none)).body).to.deep.equal({ status: 'ok' });
+      const ready = await call(base, 'GET', '/health/ready', undefined, none);
+      expect(ready.status).to.equal(200);
+      expect(ready.body.checks).to.include({ database: 'ok', 'projection agents': 'ok' });
+      expect((await call(base, 'GET', '/api/health', undefined, none)).body).to.include({ status: 'ok', db: 'ok' });
+    });
+
+    it('metrics speak Prometheus and need a credential', async () => {
+      expect((await call(base, 'GET', '/metrics', undefined, { 'x-api-key': '' })).status).to.equal(401);
+      const { body } = await call(base, 'GET', '/metrics');
+      expect(body).to.match(/^signalbox_projection_position\{projection="agents"\} \d+$/m);
+      expect(body).to.match(
+        /^signalbox_http_request_seconds_count\{method="GET",route="\/api\/activities",status="200"\} \d+$/m,
+      );
+    });
+  });
+
+  describe('Idempotency-Key', () => {
+    const post = (key: string, body: unknown, path = '/api/agents') =>
+      call(base, 'POST', path, body, { 'idempotency-key': key });
+
+    it('gives the stored answer for the same key and body, 409 for another body', async () => {
+      const body = { name: 'idem', role: 'coder' };
+      const first = await post('key-1', body);
+      expect(first.status).to.equal(201);
+      const again = await post('key-1', body);
+      expect(again.status).to.equal(201);
+      expect(again.body).to.deep.equal(first.body);
+      expect(again.headers.get('idempotency-replayed')).to.equal('true');
+      const other = await post('key-1', { ...body, role: 'reviewer' });
+      expect(other.status).to.equal(409);
+      expect(other.body.code).to.equal('IDEMPOTENCY_KEY_REUSED');
+      expect(
+        (await call(base, 'GET', '/api/agents?role=coder&limit=200')).body.agents.filter(
+          (one: { name: string }) => one.name === 'idem',
+        ),
+      ).to.have.length(1);
+    });
+
+    it('twenty at once run once', async () => {
+      const answers = await Promise.all(
+        Array.from({ length: 20 }, () => post('key-2', { name: 'idem-2', role: 'coder' })),
+      );
+      expect(new Set(answers.map((answer) => JSON.stringify(answer.body))).size).to.equal(1);
+      expect(answers.every((answer) => answer.status === 201)).to.equal(true);
+    });
+
+    it('a refusal leaves the key free, a bad key is refused', async () => {
+      expect((await post('key-3', { name: 'idem', role: 'coder' })).status).to.equal(409);
+      expect((await post('key-3', { name: 'idem-3', role: 'coder' })).status).to.equal(201);
+      expect((await post('key with spaces', { name: 'x', role: 'y' })).status).to.equal(400);
+    });
+
+    it('a key issued with it is given again, and stands nowhere in the database', async () => {
+      const { id } = await agent('idem-keys');
+      const first = await post('key-4', { name: 'k' }, `/api/agents/${id}/keys`);
+      const again = await post('key-4', { name: 'k' }, `/api/agents/${id}/keys`);
+      expect(again.body).to.deep.equal(first.body);
+      const { rows } = await base.service.core.database.pool.query(
+        'SELECT encode(box, $1) AS box FROM service.idempotency',
+        ['escape'],
+      );
+      expect(rows.length).to.be.greaterThan(0);
+      expect(JSON.stringify(rows)).not.to.contain(first.body.api_key);
+    });
+  });
+
+  describe('bad input', () => {
+    it('malformed JSON, wrong types, huge bodies, absurd ids: 4xx with a sentence that helps', async () => {
+      const cases: [string, string, unknown, number, RegExp][] = [
+        ['POST', '/api/agents', '{"name":', 400, /not valid JSON/],
+        ['POST', '/api/agents', '', 400, /JSON body required/],
+        ['POST', '/api/agents', [1, 2], 400, /Validation failed/],
+        ['POST', '/api/agents', 'null', 400, /Validation failed/],
+        ['POST', '/api/agents', { name: 5, role: 'coder' }, 400, /Validation failed/],
+        ['POST', '/api/agents', { name: 'x'.repeat(101), role: 'coder' }, 400, /Validation failed/],
+        [
+          'POST',
+          '/api/agents',
+          { name: 'big', role: 'x', config: { text: 'x'.repeat(3_000_000) } },
+          413,
+          /larger than 2 MB/,
+        ],
+        [
+          'POST',
+          '/api/agents',
+          { name: 'big', role: 'x', config: { text: 'x'.repeat(1_500_000) } },
+          400,
+          /Validation failed|too large/,
+        ],
+        ['GET', '/api/agents/99999999999999999999', undefined, 404, /not found/],
+        ['GET', '/api/agents/%E0%A4%A', undefined, 400, /percent-encoding/],
+        ['DELETE', '/api/agents/0', undefined, 404, /not found/],
+        ['PATCH', '/api/agents', {}, 405, /GET, POST, PUT|is not offered/],
+        ['GET', '/api/nothing', undefined, 404, /nothing at/],
+      ];
+      for (const [method, path, body, status, sentence] of cases) {
+        const reply = await call(base, method, path, body);
+        expect(reply.status, `${method} ${path} ${JSON.stringify(body)?.slice(0, 60)}`).to.equal(status);
+        expect(reply.body.error, path).to.match(sentence);
+      }
+    });
+
+    it('401 comes before 400 and 404', async () => {
+      for (const [method, path] of [
+        ['POST', '/api/agents'],
+        ['GET', '/api/nothing'],
+        ['GET', '/api/agents/1'],
+      ] as const) {
+        expect(
+          (await call(base, method, path, method === 'POST' ? '{' : undefined, { 'x-api-key': '' })).status,
+        ).to.equal(401);
+      }
+    });
+
+    it('an Origin of another host is refused on writes, also on public ones', async () => {
+      const reply = await call(
+        base,
+        'POST',
+        '/api/auth/login',
+        { username: 'a', password: 'b' },
+        { origin: 'https://evil.example' },
+      );
+      expect(reply.status).to.equal(403);
+      expect(reply.body.error).to.match(/CSRF/);
+      const own = await call(base, 'POST', '/api/agents', { name: 'own-origin', role: 'x' }, { origin: base.url });
+      expect(own.status).to.equal(201);
+    });
+  });
+});
+
+describe('host allow-list', () => {
+  it('refuses other hosts in plain text, before anything else', async () => {
+    const base = await startTestService({ MC_ALLOWED_HOSTS: 'box.example.com,*.inner.example' });
+    const status = (host: string) =>
+      new Promise<string>((resolve, reject) => {
+        const asked = request(`${base.url}/health/live`, { headers: { host } }, (response) => {
+          let text = '';
+          response.setEncoding('utf8').on('data', (chunk) => {
+            text += chunk;
+          });
+          response.on('end', () => resolve(`${response.statusCode} ${text}`));
+        });
+        asked.on('error', reject);
+        asked.end();
+      });
+    expect(await status('evil.example')).to.equal('403 Forbidden');
+    expect(await status('inner.example')).to.equal('403 Forbidden');
+    expect(await status('a.inner.example')).to.match(/^200/);
+    expect(await status('BOX.example.com:3000')).to.match(/^200/);
+    expect(await status('localhost')).to.match(/^200/);
+    await base.close();
+  });
+});
