@@ -5,7 +5,7 @@
  * Several requests may rename one agent at once, and all of them claim for the same owner, so a claim alone does not
  * say whose it is. Two rules keep a name that is held from being released by a request that is late. Whoever releases a
  * name has first written to the agent's stream that it is being left, which makes everybody else's append conflict. And
- * a name that is being left is not taken back before its release is known to be over (`AgentState.leaving`).
+ * a name that is being left is not taken back before its release is known to be over (`AgentState.left`).
  */
 import { AppError, conflict } from '../shared/errors.ts';
 import type { EventDraft } from '../shared/events/define.ts';
@@ -128,8 +128,8 @@ async function settled(work: () => Promise<unknown>): Promise<void> {
 }
 
 function refuseWhileLeaving(state: AgentState, claim: Claim): void {
-  const since = state.leaving[keyOf(claim)];
-  if (since !== undefined && Date.now() - since < ABANDONED_AFTER_MS) {
+  const since = state.left[keyOf(claim)]?.since ?? null;
+  if (since !== null && Date.now() - since < ABANDONED_AFTER_MS) {
     throw conflict('This agent is just giving that name up; try again in a moment.', { code: 'BUSY' });
   }
 }
@@ -137,7 +137,7 @@ function refuseWhileLeaving(state: AgentState, claim: Claim): void {
 /** @throws AppError 409 when a claim that the decision rests on does not hold any more */
 function checkClaim(before: AgentState, now: AgentState, claim: Claim, claimed: boolean): void {
   const key = keyOf(claim);
-  if (claimed ? before.leaving[key] !== now.leaving[key] : !holds(now, claim)) {
+  if (claimed ? before.left[key]?.times !== now.left[key]?.times : !holds(now, claim)) {
     throw conflict('The names of this agent were changed at the same time; try again.', { code: 'BUSY' });
   }
 }
@@ -168,7 +168,7 @@ async function release(
   for (const { kind, scope, name } of claims) await releaseName(commands, bare(context), kind, scope, name, stream);
   await commands.execute(agentDecider, stream, bare(context), (state) =>
     claims
-      .filter((claim) => state.leaving[keyOf(claim)] !== undefined)
+      .filter((claim) => typeof state.left[keyOf(claim)]?.since === 'number')
       .map(({ kind, name }) => nameReleased.draft({ kind: kind.kind, name, owner: stream })),
   );
 }

@@ -12,7 +12,7 @@ export type Registration = Omit<EventOf<typeof agentRegistered>['data'], 'agentI
 
 /** @throws AppError 409 when the stream's claim was voided: somebody else has the name by now */
 export function decideRegister(state: AgentState, agentId: number, registration: Registration): EventDraft[] {
-  if (state.registered || Object.keys(state.leaving).length > 0) throw conflict(agentNameKind.taken(registration.name));
+  if (state.registered || Object.keys(state.left).length > 0) throw conflict(agentNameKind.taken(registration.name));
   return [agentRegistered.draft({ agentId, ...registration })];
 }
 

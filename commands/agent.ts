@@ -46,11 +46,16 @@ export interface AgentState {
   readonly aliveAt: number;
   /** By key id. */
   readonly keys: Readonly<Record<number, 'active' | 'revoked'>>;
-  /**
-   * Names (`<kind>:<name>`) that this agent gave up or was denied, with the time (Unix ms), until their release is
-   * known to be over: a name must not be taken back while its release may still be on its way.
-   */
-  readonly leaving: Readonly<Record<string, number>>;
+  /** By `<kind>:<name>`: the names that this agent gave up or was denied. */
+  readonly left: Readonly<Record<string, LeftName>>;
+}
+
+/** A name must not be taken back while its release may still be on its way (`agent-names.ts`). */
+export interface LeftName {
+  /** How often it was given up or denied. */
+  readonly times: number;
+  /** Since when its release may be on its way, Unix ms; null: the release is known to be over. */
+  readonly since: number | null;
 }
 
 const initial: AgentState = {
@@ -68,12 +73,12 @@ const initial: AgentState = {
   memoryLength: 0,
   aliveAt: 0,
   keys: {},
-  leaving: {},
+  left: {},
 };
 
 export const agentStream = (workspace: number, id: number): string => `agent-${workspace}-${id}`;
 
-/** One key per unique name, for `AgentState.leaving`. */
+/** One key per unique name, for `AgentState.left`. */
 export const nameKey = (kind: string, name: string): string => `${kind}:${name}`;
 
 type Data<D> = EventOf<D>['data'];
@@ -125,15 +130,15 @@ export const agentDecider: Decider<AgentState> = {
       case agentKeyRevoked.type:
         return { ...state, keys: { ...state.keys, [(data as Data<typeof agentKeyRevoked>).keyId]: 'revoked' } };
       case agentDeleted.type:
-        return { ...state, deleted: true, leaving: {} };
+        return { ...state, deleted: true, left: {} };
       case nameClaimVoided.type: {
         const { kind, name } = data as Data<typeof nameClaimVoided>;
-        return { ...state, leaving: { ...state.leaving, [nameKey(kind, name)]: at } };
+        return { ...state, left: leave(state.left, nameKey(kind, name), at) };
       }
       case nameReleased.type: {
         const { kind, name } = data as Data<typeof nameReleased>;
-        const { [nameKey(kind, name)]: _, ...leaving } = state.leaving;
-        return { ...state, leaving };
+        const key = nameKey(kind, name);
+        return { ...state, left: { ...state.left, [key]: { times: state.left[key]?.times ?? 1, since: null } } };
       }
       default:
         return state;
@@ -143,10 +148,11 @@ export const agentDecider: Decider<AgentState> = {
 
 function withDetails(state: AgentState, data: Data<typeof agentDetailsChanged>, at: number): AgentState {
   const { changes, via, status } = data;
-  const leaving = { ...state.leaving };
-  if (changes.name !== undefined && changes.name !== state.name) leaving[nameKey(AGENT_NAME, state.name)] = at;
+  let { left } = state;
+  if (changes.name !== undefined && changes.name !== state.name)
+    left = leave(left, nameKey(AGENT_NAME, state.name), at);
   if (changes.sessionKey !== undefined && state.sessionKey !== null && changes.sessionKey !== state.sessionKey)
-    leaving[nameKey(SESSION_KEY, state.sessionKey)] = at;
+    left = leave(left, nameKey(SESSION_KEY, state.sessionKey), at);
   return {
     ...state,
     name: changes.name ?? state.name,
@@ -156,9 +162,14 @@ function withDetails(state: AgentState, data: Data<typeof agentDetailsChanged>, 
     configVersion: state.configVersion + (changes.config === undefined ? 0 : 1),
     soulLength: changes.soulContent === undefined ? state.soulLength : (changes.soulContent?.length ?? 0),
     aliveAt: via === 'name' && status !== null ? at : state.aliveAt,
-    leaving,
+    left,
   };
 }
+
+const leave = (left: AgentState['left'], key: string, at: number): AgentState['left'] => ({
+  ...left,
+  [key]: { times: (left[key]?.times ?? 0) + 1, since: at },
+});
 
 /** The config of an agent, for the few commands that merge it. `version` counts like `AgentState.configVersion`. */
 export const agentConfigDecider: Decider<{
@@ -188,7 +199,7 @@ const holding =
     if (state.deleted) return 'never';
     if (state.registered) return held(state, name) ? 'yes' : 'not yet';
     // A stream whose first claim was voided never becomes an agent (`decideRegister`).
-    return Object.keys(state.leaving).length > 0 ? 'never' : 'not yet';
+    return Object.keys(state.left).length > 0 ? 'never' : 'not yet';
   };
 
 /** Names of agents, unique per workspace: scope is the workspace id. */

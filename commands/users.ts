@@ -96,8 +96,8 @@ export async function createUser(
       decideCreate(state, id, user, credentialId),
     );
     const named = find(executed, userCreated)?.data.credentialId ?? credentialId;
-    // A repeated request goes on with the password that its first run stored.
-    if (named !== credentialId) await credentials.removePasswords(id, named ?? undefined);
+    // A repeated request may find a password that an earlier run stored; the event says which one counts.
+    if (credentialId !== null && context.intents) await credentials.removePasswords(id, named ?? undefined);
     return id;
   } catch (error) {
     if (credentialId !== null && wasRefused(error)) await credentials.removePasswords(id);

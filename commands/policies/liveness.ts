@@ -5,8 +5,6 @@
  * reported stays as it is.
  */
 import { randomUUID } from 'node:crypto';
-import { silentAgents } from '../../queries/agents.ts';
-import type { Reads } from '../../queries/reads.ts';
 import { AppError } from '../../shared/errors.ts';
 import { agentStatusChanged, livenessChecked } from '../../shared/events/agent.ts';
 import type { EventDraft } from '../../shared/events/define.ts';
@@ -31,22 +29,31 @@ export function decideSilence(state: AgentState, since: number): EventDraft[] {
   ];
 }
 
+/** An agent that is not offline, as the read model shows it. */
+export interface SilentAgent {
+  readonly tenant: number;
+  readonly workspace: number;
+  readonly id: number;
+  readonly name: string;
+}
+
 /**
  * Sweeps all workspaces once. Gives the names of the agents that were set offline.
  *
+ * @param parts.silentAgents the agents that are not offline and gave no sign of life after `since`, Unix seconds
  * @param parts.timeoutMinutes how long an agent may be silent
  * @param parts.now Unix ms
  */
 export async function sweepLiveness(parts: {
   readonly commands: Commands;
-  readonly reads: Reads;
+  readonly silentAgents: (since: number) => Promise<readonly SilentAgent[]>;
   readonly timeoutMinutes: number;
   readonly now: () => number;
 }): Promise<readonly string[]> {
-  const { commands, reads } = parts;
+  const { commands, silentAgents } = parts;
   const since = parts.now() - parts.timeoutMinutes * MINUTE * 1_000;
   const run = randomUUID();
-  const silent = await silentAgents(reads, seconds(since));
+  const silent = await silentAgents(seconds(since));
   const marked = new Map<number, { tenant: number; names: string[] }>();
   for (const { workspace, tenant, id, name } of silent) {
     const { events } = await commands

@@ -45,7 +45,7 @@ export interface LockOwner {
   /** ISO 8601, the holder's clock. */
   readonly startedAt: string;
   readonly token: string;
-  /** Directory of the sockets that the holder serves, absolute. */
+  /** Directory of the socket that the holder serves: absolute, or relative to the data directory. */
   readonly socketDir: string;
 }
 

@@ -11,12 +11,17 @@
  * a third one's transaction were seen to run as `Parse A, Parse B, Bind A, Bind B`, which executes B's statement with
  * A's parameters and answers A with nothing, without an error. An exception in the engine also stopped its queue for good.
  *
- * What the connections still share, because it belongs to the session: settings (`SET`, `search_path`, time zone),
- * temporary tables, session-level advisory locks (any connection gets them while another holds them; those of a
- * transaction are safe, since transactions exclude each other), statements made by SQL `PREPARE`. LISTEN is of no use.
- * Named statements of the protocol are translated, so that each connection has its own names. Settings in the startup
- * message (`statement_timeout`, `application_name`, `options`) are accepted and have no effect: nothing can interrupt
- * a statement of PGlite, and a setting would be everybody's.
+ * What the connections still share, because it belongs to the session:
+ *
+ * - Settings (`SET`, `search_path`, time zone), temporary tables, statements made by SQL `PREPARE`; `DISCARD` and
+ *   `DEALLOCATE ALL` take away everybody's. `SET LOCAL` is safe.
+ * - Session-level advisory locks: a connection gets one while another holds it. Those of a transaction are safe, since
+ *   transactions exclude each other. LISTEN is of no use.
+ * - Named statements of the protocol are translated, so each connection has its own. The unnamed one is good for the batch
+ *   that parsed it, as `pg` uses it; a later use may be told that it does not exist, and never runs another connection's.
+ * - Settings in the startup message (`statement_timeout`, `application_name`, `options`) are accepted and have no effect:
+ *   nothing can interrupt a statement of PGlite, and a setting would be everybody's. `query_timeout` of `pg` frees the
+ *   caller, not the session.
  */
 import type { Socket } from 'node:net';
 
@@ -97,7 +102,7 @@ const CANCEL_REQUEST = 80_877_102;
 /** PostgreSQL's own limits: the engine takes a longer message for a broken connection and shuts down. */
 const SMALL_MESSAGE_BYTES = 10_000;
 /** Far above any statement of ours; PostgreSQL's own limit of 1 GB would not fit into PGlite's memory. */
-const LARGE_MESSAGE_BYTES = 256 * 1024 * 1024;
+const LARGE_MESSAGE_BYTES = 128 * 1024 * 1024;
 /** Longest run of batches before sockets and timers get their turn, milliseconds. */
 const TURN_MS = 5;
 const EMPTY = Buffer.alloc(0);
@@ -117,6 +122,8 @@ const COPY_DATA = type('d');
 const COPY_DONE = type('c');
 const COPY_FAIL = type('f');
 const READY = type('Z');
+/** In Describe and Close: what follows is the name of a statement, not of a portal. */
+const STATEMENT = type('S');
 
 const LIMITS = new Map<number, number>([
   ...[PARSE, BIND, QUERY, COPY_DATA].map((kind) => [kind, LARGE_MESSAGE_BYTES] as const),
@@ -299,7 +306,7 @@ export function createSession(engine: Engine, options: SessionOptions): Session 
         break;
       case DESCRIBE:
       case CLOSE:
-        if (body[0] === SYNC) noteUse(pending, cutString(body, 1).value);
+        if (body[0] === STATEMENT) noteUse(pending, cutString(body, 1).value);
         break;
       case QUERY:
         pending.copies = mayCopy(body);
@@ -415,7 +422,7 @@ export function createSession(engine: Engine, options: SessionOptions): Session 
       let at = -1;
       if (kind === PARSE) at = 5;
       else if (kind === BIND) at = 5 + cutString(whole.subarray(5), 0).end;
-      else if ((kind === DESCRIBE || kind === CLOSE) && whole[5] === SYNC) at = 6;
+      else if ((kind === DESCRIBE || kind === CLOSE) && whole[5] === STATEMENT) at = 6;
       start = end;
       const name = at < 0 ? undefined : cutString(whole, at);
       if (name?.value === undefined) {

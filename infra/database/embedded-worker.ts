@@ -400,6 +400,7 @@ async function serve(): Promise<void> {
     server.once('error', reject);
     server.listen(options.socketPath, resolve);
   });
+  server.on('error', (error) => tell({ kind: 'log', level: 'error', message: `the socket: ${error.message}` }));
   const maintenance = await session.exclusive(() => maintain(pglite, session));
 
   parent?.on('message', (_message: ToWorker) => {

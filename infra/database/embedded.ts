@@ -16,7 +16,7 @@
  */
 import { mkdir, mkdtemp, open, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { basename, dirname, join, resolve } from 'node:path';
+import { basename, dirname, join, relative, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import {
@@ -82,7 +82,8 @@ export async function openEmbedded(options: EmbeddedOptions): Promise<Embedded> 
   await makeDirectory(dataDir);
   const socketDir = await chooseSocketDir(dataDir);
   try {
-    const lock = await lockDirectory(dataDir, socketDir);
+    // Relative, so that it is right for a tool that sees the directory under another name, outside of a container.
+    const lock = await lockDirectory(dataDir, socketDir.startsWith(dataDir) ? relative(dataDir, socketDir) : socketDir);
     try {
       for (const { socketDir: left } of lock.predecessors) await removeTemporary(left);
       await rm(socketPath(socketDir), { force: true });
@@ -102,11 +103,13 @@ export async function openEmbedded(options: EmbeddedOptions): Promise<Embedded> 
  * @throws Error when it does not get ready within 15 s
  */
 export async function runningEmbedded(dataDir: string): Promise<{ host: string; port: number } | undefined> {
+  const directory = resolve(dataDir);
   const giveUp = performance.now() + STARTING_MS;
   for (;;) {
-    const owner = await lockHolder(resolve(dataDir));
+    const owner = await lockHolder(directory);
     if (owner === undefined) return undefined;
-    if (await canConnect(socketPath(owner.socketDir))) return { host: owner.socketDir, port: PORT };
+    const host = resolve(directory, owner.socketDir);
+    if (await canConnect(socketPath(host))) return { host, port: PORT };
     if (performance.now() > giveUp) {
       throw new Error(`process ${owner.pid} has ${dataDir} open and does not serve it; look at its log`);
     }

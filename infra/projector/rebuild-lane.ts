@@ -37,8 +37,6 @@ import {
 
 /** A checkpoint is stored at least this often, milliseconds, so that a later run need not read far back. */
 const STORE_MS = 2_000;
-/** Live tables that lack more than this (and a twentieth of the log) are not compared with: the rebuild goes past them. */
-const FAR_BEHIND = 10_000;
 /** Events read ahead of the lock; more means another round without it. */
 const AHEAD = 20_000;
 /** Blocks of 8 kB hashed per statement on the embedded database: about a tenth of a second. */
@@ -106,7 +104,7 @@ export class Lane {
 
   /** Takes up what an interrupted rebuild has built, or begins with empty tables. */
   async #begin(): Promise<void> {
-    const { sessions, code, check, head, stores } = this.#build;
+    const { sessions, code, check, head, farBehind, stores } = this.#build;
     const fingerprint = `rebuild by ${code}`;
     await sessions.use(({ db }) =>
       db.transaction().execute(async (trx) => {
@@ -136,7 +134,7 @@ export class Lane {
     );
     await this.#dropOld();
     const { position } = await this.#liveCheckpoint();
-    this.#toHead = !check && head - position > Math.max(FAR_BEHIND, head / 20);
+    this.#toHead = !check && head - position > Math.max(farBehind, head / 20);
     if (stores.database.kind === 'embedded' && head > INDEX_AFTERWARDS) await this.#index();
   }
 

@@ -38,6 +38,8 @@ export interface RebuildOptions {
   readonly fresh?: boolean;
   /** Events per transaction; default 5,000. */
   readonly batchSize?: number;
+  /** Live tables that lack more than this (and a twentieth of the log) are not compared with; default 10,000. */
+  readonly farBehind?: number;
 }
 
 export interface RebuildProgress {
@@ -77,6 +79,7 @@ export interface RebuildReport {
 }
 
 const BATCH = 5_000;
+const FAR_BEHIND = 10_000;
 /** Pages of the log read ahead. */
 const READ_AHEAD = 4;
 /** Connections that write, on a server. */
@@ -111,6 +114,7 @@ export async function rebuildProjections(
       check: options.check ?? false,
       fresh: options.fresh ?? false,
       batchSize: options.batchSize ?? BATCH,
+      farBehind: options.farBehind ?? FAR_BEHIND,
       signal: options.signal ?? new AbortController().signal,
       head: await store.log.head(),
       tell,
@@ -146,6 +150,7 @@ export interface Build {
   readonly check: boolean;
   readonly fresh: boolean;
   readonly batchSize: number;
+  readonly farBehind: number;
   readonly signal: AbortSignal;
   /** Of the log, at the beginning. */
   readonly head: Position;

@@ -317,9 +317,9 @@ describe('monitoring', () => {
           400,
           /Validation failed|too large/,
         ],
-        ['GET', '/api/agents/99999999999999999999', undefined, 404, /not found/],
+        ['GET', '/api/agents/99999999999999999999', undefined, 400, /positive whole number|Validation/],
         ['GET', '/api/agents/%E0%A4%A', undefined, 400, /percent-encoding/],
-        ['DELETE', '/api/agents/0', undefined, 404, /not found/],
+        ['DELETE', '/api/agents/0', undefined, 400, /positive whole number|Validation/],
         ['PATCH', '/api/agents', {}, 405, /GET, POST, PUT|is not offered/],
         ['GET', '/api/nothing', undefined, 404, /nothing at/],
       ];
