@@ -137,16 +137,19 @@ export function createCommands(parts: { store: EventStore; counters: Counters; r
     decide: (state: never) => readonly EventDraft[],
   ): Promise<{ entry: Entry; append?: Promise<Executed> }> {
     let entry = kept.get(stream) ?? (await loadEntry(decider, stream));
-    let drafts: readonly EventDraft[];
+    let drafts: readonly EventDraft[] | undefined;
     try {
       drafts = decide(entry.state as never);
     } catch (error) {
       if (entry.fresh && entry.inFlight.size === 0) throw error;
-      // Refused on a kept or unconfirmed state: only what the log says now may refuse.
+    }
+    if ((drafts === undefined || drafts.length === 0) && !(entry.fresh && entry.inFlight.size === 0)) {
+      // No append will tell whether the state was right: only what the log says now may refuse, or find nothing to do.
       await Promise.allSettled(entry.inFlight);
       entry = await loadEntry(decider, stream);
       drafts = decide(entry.state as never);
     }
+    if (drafts === undefined) throw new Error(`${decider.kind}: no decision`);
     entry.fresh = false;
     if (drafts.length === 0) return { entry };
     const prepared = await store.prepare(drafts, context.origin);

@@ -37,7 +37,8 @@ export function createFreshness(parts: {
     };
   }
 
-  let current: Promise<Snapshot> | undefined;
+  /** `begun`: its query is on its way; whoever comes now needs a later one. */
+  let current: { readonly promise: Promise<Snapshot>; begun: boolean } | undefined;
   let next: Promise<Snapshot> | undefined;
   async function read(): Promise<Snapshot> {
     const { rows } = await database.pool.query(
@@ -47,15 +48,25 @@ export function createFreshness(parts: {
     const all = new Map((rows as { schema_name: string; stamp: string }[]).map((row) => [row.schema_name, row.stamp]));
     return { positions: all, credentials: all.get('') ?? '' };
   }
-  /** A snapshot that was begun after this call. */
+  /** A snapshot that is begun after this call. Calls of the same moment share one. */
   function snapshot(): Promise<Snapshot> {
     if (!current) {
-      current = read().finally(() => {
-        current = undefined;
-      });
-      return current;
+      const mine = {
+        begun: false,
+        promise: Promise.resolve()
+          .then(() => {
+            mine.begun = true;
+            return read();
+          })
+          .finally(() => {
+            current = undefined;
+          }),
+      };
+      current = mine;
+      return mine.promise;
     }
-    next ??= current
+    if (!current.begun) return current.promise;
+    next ??= current.promise
       .catch(() => undefined)
       .then(() => {
         next = undefined;

@@ -78,6 +78,7 @@ export function startProjector(projections: readonly Projection[], options: Runn
 class Locks {
   readonly #options: RunnerOptions;
   #client: Promise<pg.Client> | undefined;
+  #asking: Promise<void> = Promise.resolve();
   /** Aborted when the connection that holds the locks is gone. */
   #held = new AbortController();
 
@@ -88,12 +89,7 @@ class Locks {
   async lead(name: string, signal: AbortSignal, run: (signal: AbortSignal) => Promise<void>): Promise<void> {
     while (!signal.aborted) {
       try {
-        const client = await this.#connection();
-        const { rows } = await client.query('SELECT pg_try_advisory_lock($1, hashtext($2)) AS mine', [
-          LOCK_CLASS,
-          name,
-        ]);
-        if (rows[0]?.mine) {
+        if (await this.#tryLock(name)) {
           await run(AbortSignal.any([signal, this.#held.signal]));
           continue;
         }
@@ -103,6 +99,20 @@ class Locks {
       }
       await pause(TAKE_OVER_MS, signal);
     }
+  }
+
+  /** One question at a time: a client takes one query at once. */
+  #tryLock(name: string): Promise<boolean> {
+    const mine = this.#asking.then(async () => {
+      const client = await this.#connection();
+      const { rows } = await client.query('SELECT pg_try_advisory_lock($1, hashtext($2)) AS mine', [LOCK_CLASS, name]);
+      return Boolean(rows[0]?.mine);
+    });
+    this.#asking = mine.then(
+      () => undefined,
+      () => undefined,
+    );
+    return mine;
   }
 
   #connection(): Promise<pg.Client> {

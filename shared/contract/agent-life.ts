@@ -194,7 +194,7 @@ export const ADAPTERS = ['generic', 'crewai', 'langgraph', 'autogen', 'claude-sd
 export const ADAPTER_ACTIONS = ['register', 'heartbeat', 'report', 'assignments', 'disconnect'] as const;
 
 const adapterId = z
-  .union([filledText(200), z.int().transform(String)])
+  .union([filledText(200), z.int().transform(String)], { error: 'must be a text or a whole number' })
   .meta({ override: { type: ['string', 'integer'] } });
 
 /** What each action of an adapter takes. */

@@ -11,7 +11,7 @@ export const actorSchema = z.object({
   /** User id or agent id; 0 for the others. */
   id: z.int(),
   /** Username, agent name or the system part's name, as it was when the event happened. */
-  name: z.string().max(200),
+  name: z.string().max(300),
 });
 export type Actor = z.infer<typeof actorSchema>;
 

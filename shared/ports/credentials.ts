@@ -5,7 +5,7 @@
 
 export interface SessionRecord {
   readonly userId: number;
-  /** The password id the user had at sign-in, or `google`: a session ends when the user's current one differs. */
+  /** The user's `session_mark` at sign-in (`<credential id or google>.<event number>`): a session ends when the current one differs. */
   readonly credential: string;
   /** Unix seconds. */
   readonly expiresAt: number;

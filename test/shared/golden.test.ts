@@ -25,7 +25,8 @@ function example(schema: JsonSchema, name: string): unknown {
   if (choices) return example(choices.find((choice) => choice.type !== 'null') ?? { type: 'null' }, name);
   if (Array.isArray(schema.enum)) return schema.enum[0];
   if ('const' in schema) return schema.const;
-  switch (schema.type) {
+  const type = Array.isArray(schema.type) ? schema.type.find((one) => one !== 'null') : schema.type;
+  switch (type) {
     case 'object':
       if (!schema.properties) return { key: 'value' };
       return Object.fromEntries(Object.entries(schema.properties).map(([key, one]) => [key, example(one, key)]));
