@@ -1,71 +1,54 @@
-/**
- * Work by the clock: the liveness sweep and house-keeping. Of several processes one does each run; runs never overlap.
- */
+/** Work by the clock: the liveness sweep and house-keeping. Repeatable jobs: of all processes one does each turn. */
+import { z } from 'zod';
 import { sweepLiveness } from '../commands/policies/liveness.ts';
-import { MINUTE } from '../shared/time.ts';
+import { silentAgents } from '../queries/agents.ts';
+import { defineJob, handleJob, type JobHandler, type JobKind } from '../shared/ports/jobs.ts';
+import { HOUR, MINUTE, seconds } from '../shared/time.ts';
 import type { Core } from './core.ts';
 import { purgeIdempotency } from './idempotency.ts';
-import { LOCK_CLASS } from './projector/projector.ts';
+import { startWork } from './jobs/work.ts';
 
-interface Schedule {
-  readonly name: string;
+export interface Schedule {
+  readonly kind: JobKind;
   readonly everyMs: number;
-  run(core: Core): Promise<void>;
+  readonly handler: JobHandler;
 }
 
-const SCHEDULES: readonly Schedule[] = [
-  {
-    name: 'liveness sweep',
-    everyMs: 5 * MINUTE * 1_000,
-    async run({ commands, reads, config }) {
-      if (config.agentTimeoutMinutes > 0)
-        await sweepLiveness({ commands, reads, timeoutMinutes: config.agentTimeoutMinutes, now: Date.now });
-    },
-  },
-  {
-    name: 'forget old idempotency keys',
-    everyMs: 10 * MINUTE * 1_000,
-    async run({ database }) {
+/** A turn is given up before the next one is due, so that they never overlap; milliseconds. */
+const TURN_MS = 4 * MINUTE * 1_000;
+const SWEEP_MS = 5 * MINUTE * 1_000;
+
+function schedule(name: string, everyMs: number, run: () => Promise<void>): Schedule {
+  const kind = defineJob({ name, schema: z.object({}), timeoutMs: TURN_MS });
+  return { kind, everyMs, handler: handleJob(kind, run) };
+}
+
+export function schedulesOf(core: Core): readonly Schedule[] {
+  const { commands, reads, config, database } = core;
+  const startedAt = Date.now();
+  return [
+    schedule('liveness-sweep', SWEEP_MS, async () => {
+      // A turn that was due while the service was down comes at once, before any agent could give a sign of life.
+      if (config.agentTimeoutMinutes === 0 || Date.now() - startedAt < SWEEP_MS) return;
+      await sweepLiveness({
+        commands,
+        silentAgents: (since) => silentAgents(reads, since),
+        timeoutMinutes: config.agentTimeoutMinutes,
+        now: Date.now,
+      });
+    }),
+    schedule('purge-idempotency-keys', 10 * MINUTE * 1_000, async () => {
       await purgeIdempotency(database.pool, Date.now());
-    },
-  },
-];
+    }),
+    schedule('purge-sessions', HOUR * 1_000, async () => {
+      // Nobody accepts them any more, so nobody has to be told.
+      await database.pool.query('DELETE FROM credentials.sessions WHERE expires_at <= $1', [seconds(Date.now())]);
+    }),
+  ];
+}
 
 /** Starts the schedules. Gives the function that stops them and waits for a run in flight. */
 export function startSchedules(core: Core): () => Promise<void> {
-  const running = new Map<string, Promise<void>>();
-  const timers = SCHEDULES.map((schedule) => {
-    const timer = setInterval(() => {
-      if (running.has(schedule.name)) return;
-      const run = asTheOnlyOne(core, schedule)
-        .catch((error) =>
-          core.log.error({ err: error, schedule: schedule.name }, 'scheduled work failed; the next turn tries again'),
-        )
-        .finally(() => running.delete(schedule.name));
-      running.set(schedule.name, run);
-    }, schedule.everyMs);
-    timer.unref();
-    return timer;
-  });
-  return async () => {
-    for (const timer of timers) clearInterval(timer);
-    await Promise.all(running.values());
-  };
-}
-
-async function asTheOnlyOne(core: Core, schedule: Schedule): Promise<void> {
-  if (core.database.kind === 'embedded') return schedule.run(core);
-  const client = await core.database.pool.connect();
-  try {
-    const key = [LOCK_CLASS, schedule.name];
-    const { rows } = await client.query('SELECT pg_try_advisory_lock($1, hashtext($2)) AS mine', key);
-    if (!rows[0]?.mine) return;
-    try {
-      await schedule.run(core);
-    } finally {
-      await client.query('SELECT pg_advisory_unlock($1, hashtext($2))', key);
-    }
-  } finally {
-    client.release();
-  }
+  const work = startWork(core);
+  return async () => (await work).close();
 }

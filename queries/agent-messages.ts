@@ -20,92 +20,79 @@ const NO_AGENTS = ['human', 'system', 'operator'];
 
 const amongAgents = sql<boolean>`lower(from_agent) <> ALL(${NO_AGENTS}) AND lower(to_agent) <> ALL(${NO_AGENTS})`;
 
-/** The latest messages that match, oldest first. */
-async function pageOf(reads: Reads, workspace: number, { agent, since, limit, offset }: CommsQuery): Promise<Json[]> {
+/** The latest messages that match: rows of `messages`. */
+function pageOf(reads: Reads, workspace: number, { agent, since, limit, offset }: CommsQuery) {
   let all = own(reads).selectFrom('messages').selectAll().where('workspace_id', '=', workspace);
   if (since !== undefined) all = all.where('created_at', '>', since);
   const latest = (query: typeof all, count: number) => query.orderBy('position', 'desc').limit(count);
+  if (agent === undefined) return latest(all, limit).offset(offset);
   // Sender or recipient: the newest of both, each by its own index.
-  const page =
-    agent === undefined
-      ? latest(all, limit).offset(offset)
-      : own(reads)
-          .selectFrom(sql<never>`(${latest(all.where('from_agent', '=', agent), limit + offset)})`.as('sent'))
-          .selectAll()
-          .union(
-            own(reads)
-              .selectFrom(sql<never>`(${latest(all.where('to_agent', '=', agent), limit + offset)})`.as('received'))
-              .selectAll(),
-          )
-          .orderBy(sql`position`, 'desc')
-          .limit(limit)
-          .offset(offset);
-  const { rows } = await sql<{ messages: Json[] | null }>`
-    SELECT json_agg(${MESSAGE_JSON} ORDER BY m.position) AS messages FROM (${page}) m`.execute(reads.db);
-  return rows[0]?.messages ?? [];
+  const of = (column: 'from_agent' | 'to_agent') => latest(all.where(column, '=', agent), limit + offset);
+  return sql`(${of('from_agent')}) UNION (${of('to_agent')}) ORDER BY position DESC LIMIT ${limit} OFFSET ${offset}`;
 }
 
-/** Edges of the graph; counted from the messages themselves only where a moment limits them. */
-async function edgesOf(reads: Reads, workspace: number, { agent, since }: Pick<CommsQuery, 'agent' | 'since'>) {
+/** Edges that match; counted from the messages themselves only where a moment limits them. */
+function edgesOf(reads: Reads, workspace: number, { agent, since }: CommsQuery) {
   const touching = sql<boolean>`(from_agent = ${agent ?? ''} OR to_agent = ${agent ?? ''})`;
   if (since === undefined) {
-    let kept = own(reads)
+    const kept = own(reads)
       .selectFrom('message_edges')
       .where('workspace_id', '=', workspace)
-      .select(['from_agent', 'to_agent', 'count as message_count', 'last_message_at']);
-    if (agent !== undefined) kept = kept.where(touching);
-    return kept.orderBy('message_count', 'desc').orderBy('from_agent').orderBy('to_agent').execute();
+      .select(['from_agent', 'to_agent', 'count', 'last_message_at']);
+    return agent === undefined ? kept : kept.where(touching);
   }
-  let counted = own(reads)
+  const counted = own(reads)
     .selectFrom('messages')
     .where('workspace_id', '=', workspace)
     .where('created_at', '>', since)
     .select(({ fn }) => [
       'from_agent',
       'to_agent',
-      fn.countAll<number>().as('message_count'),
+      fn.countAll<number>().as('count'),
       fn.max('created_at').as('last_message_at'),
     ])
     .groupBy(['from_agent', 'to_agent']);
-  if (agent !== undefined) counted = counted.where(touching);
-  return counted.orderBy('message_count', 'desc').orderBy('from_agent').orderBy('to_agent').execute();
+  return agent === undefined ? counted : counted.where(touching);
 }
 
-/** Sent and received per agent, over everything. */
-async function statsOf(reads: Reads, workspace: number) {
-  const edges = own(reads).selectFrom('message_edges').where('workspace_id', '=', workspace).where(amongAgents);
-  const { rows } = await sql<{ agent: string; sent: number; received: number }>`
-    SELECT agent, sum(sent)::bigint AS sent, sum(received)::bigint AS received FROM (
-      ${edges.select(['from_agent as agent', 'count as sent', sql<number>`0`.as('received')])}
-      UNION ALL
-      ${edges.select(['to_agent as agent', sql<number>`0`.as('sent'), 'count as received'])}
-    ) both_ways GROUP BY agent ORDER BY sum(sent) + sum(received) DESC, agent`.execute(reads.db);
-  return rows.map((row) => ({ agent: row.agent, sent: Number(row.sent), received: Number(row.received) }));
+interface Edge {
+  readonly from_agent: string;
+  readonly to_agent: string;
+  readonly message_count: number;
+  readonly last_message_at: number;
 }
 
-const isAgent = (name: string) => !NO_AGENTS.includes(name.toLowerCase());
-
-/** The feed of messages with its graph. */
+/** The feed of messages with its graph: one statement, so that all of it is of one moment. */
 export async function listComms(reads: Reads, workspace: number, query: CommsQuery) {
-  const [messages, edges, agentStats] = await Promise.all([
-    pageOf(reads, workspace, query),
-    edgesOf(reads, workspace, query),
-    statsOf(reads, workspace),
-  ]);
-  const total = edges.reduce((sum, edge) => sum + Number(edge.message_count), 0);
+  const all = own(reads).selectFrom('message_edges').where('workspace_id', '=', workspace).where(amongAgents);
+  const { rows } = await sql<{
+    messages: Json[] | null;
+    total: number;
+    edges: Edge[] | null;
+    stats: { readonly agent: string; readonly sent: number; readonly received: number }[] | null;
+  }>`
+    WITH page AS (${pageOf(reads, workspace, query)}),
+    edges AS (${edgesOf(reads, workspace, query)}),
+    stats AS (
+      SELECT agent, sum(sent) AS sent, sum(received) AS received FROM (
+        ${all.select(['from_agent as agent', 'count as sent', sql<number>`0`.as('received')])}
+        UNION ALL
+        ${all.select(['to_agent as agent', sql<number>`0`.as('sent'), 'count as received'])}
+      ) both_ways GROUP BY agent
+    )
+    SELECT (SELECT json_agg(${MESSAGE_JSON} ORDER BY m.position) FROM page m) AS messages,
+      (SELECT coalesce(sum(count), 0)::bigint FROM edges) AS total,
+      (SELECT json_agg(json_build_object('from_agent', from_agent, 'to_agent', to_agent, 'message_count', count,
+        'last_message_at', last_message_at) ORDER BY count DESC, from_agent, to_agent)
+        FROM edges WHERE ${amongAgents}) AS edges,
+      (SELECT json_agg(json_build_object('agent', agent, 'sent', sent, 'received', received)
+        ORDER BY sent + received DESC, agent) FROM stats) AS stats`.execute(reads.db);
+  const { messages, total = 0, edges, stats } = rows[0] ?? {};
+  const count = Number(total);
   return {
-    messages,
-    total,
-    graph: {
-      edges: edges
-        .filter((edge) => isAgent(edge.from_agent) && isAgent(edge.to_agent))
-        .map(({ message_count, last_message_at, ...edge }) => ({
-          ...edge,
-          message_count: Number(message_count),
-          last_message_at: Number(last_message_at),
-        })),
-      agentStats,
-    },
-    source: { mode: total > 0 ? ('live' as const) : ('empty' as const), seededCount: 0, liveCount: total },
+    messages: messages ?? [],
+    total: count,
+    graph: { edges: edges ?? [], agentStats: stats ?? [] },
+    source: { mode: count > 0 ? ('live' as const) : ('empty' as const), seededCount: 0, liveCount: count },
   };
 }

@@ -231,7 +231,6 @@ async function createCluster(directory: string): Promise<void> {
   await pglite.exec(`UPDATE pg_database SET datistemplate = false WHERE datname LIKE 'template_'`);
   await pglite.exec('DROP DATABASE template0');
   await pglite.exec('DROP DATABASE template1');
-  await pglite.exec('VACUUM');
   await pglite.close();
   syncTree(unfinished);
   renameSync(unfinished, directory);

@@ -134,7 +134,10 @@ export interface Jobs {
   /** The dead-letter list, newest first. @throws JobsUnavailableError */
   dead(page?: Page): Promise<readonly JobRecord[]>;
   /**
-   * Gives dead jobs all their attempts again. Gives how many: 0 when there is no dead job with this id.
+   * Gives dead jobs all their attempts again.
+   *
+   * @param id of one job, or `all`
+   * @returns how many: 0 when there is no dead job with this id
    * @throws JobsUnavailableError
    */
   retry(id: string): Promise<number>;

@@ -1,0 +1,66 @@
+/**
+ * Policies: "whenever this event, then that job".
+ *
+ * A policy is a pure function of one event, so that asking it twice gives the same jobs. It does nothing itself: what it
+ * asks for becomes a job whose id is made of the policy's name and the event's id, and the job's handler has the effect.
+ * `infra/policies.ts` asks each policy once for each event from its first start on; a rebuild of read models asks none.
+ */
+import type { DomainEvent, EventDefinition } from '../../shared/events/define.ts';
+import type { JobKind } from '../../shared/ports/jobs.ts';
+
+/** A job that a policy asks for. */
+export interface WantedJob {
+  readonly kind: JobKind;
+  readonly payload: object;
+  /** Tells the jobs of one event apart where there are several; the same each time. Letters, digits, `-`, `_`, `.`. */
+  readonly key: string | undefined;
+}
+
+/** @param payload says what to do and where the data is; it does not carry the data */
+export function wantJob<Payload extends object>(kind: JobKind<Payload>, payload: Payload, key?: string): WantedJob {
+  return { kind, payload, key };
+}
+
+/** One `whenever(definition, then)` per event type. */
+export interface Reaction {
+  readonly type: string;
+  // biome-ignore lint/suspicious/noExplicitAny: `whenever` ties the reaction to its definition's data.
+  readonly then: (event: any) => readonly WantedJob[];
+}
+
+export function whenever<Type extends string, Data>(
+  definition: EventDefinition<Type, Data>,
+  then: (event: DomainEvent<Type, Data>) => readonly WantedJob[],
+): Reaction {
+  return { type: definition.type, then };
+}
+
+export interface Policy {
+  /** Lower case words with `-`. It stands in job ids and in the checkpoint: a new name is a new policy. */
+  readonly name: string;
+  readonly listensTo: ReadonlySet<string>;
+  react(event: DomainEvent): readonly WantedJob[];
+}
+
+const POLICY_NAME = /^[a-z][a-z0-9]*(-[a-z0-9]+)*$/;
+
+export function definePolicy(name: string, reactions: readonly Reaction[]): Policy {
+  if (!POLICY_NAME.test(name)) throw new Error(`${name} is no name for a policy: lower case words with - are`);
+  const byType = new Map(reactions.map((reaction) => [reaction.type, reaction.then]));
+  if (byType.size !== reactions.length) throw new Error(`${name}: two reactions to one event type`);
+  return {
+    name,
+    listensTo: new Set(byType.keys()),
+    react(event) {
+      const wanted = byType.get(event.type)?.(event) ?? [];
+      if (new Set(wanted.map((job) => job.key)).size !== wanted.length)
+        throw new Error(`${name}: two jobs of one event have the same key`);
+      return wanted;
+    },
+  };
+}
+
+/** The id of the job that a policy wants for an event. */
+export function jobIdOf(policy: Pick<Policy, 'name'>, event: Pick<DomainEvent, 'id'>, key: string | undefined): string {
+  return key === undefined ? `${policy.name}-${event.id}` : `${policy.name}-${event.id}-${key}`;
+}

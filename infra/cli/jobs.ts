@@ -1,0 +1,96 @@
+/** `signalbox jobs …`: what waits, what has failed for good, and another try for it. */
+import type { Command } from 'commander';
+import { InvalidArgumentError, Option } from 'commander';
+import { JOB_STATES, type JobRecord, type JobState, type Jobs } from '../../shared/ports/jobs.ts';
+import { readConfig } from '../config.ts';
+import { openDatabase } from '../database/database.ts';
+import { openCoreJobs } from '../jobs/work.ts';
+import { createLogger } from '../logging.ts';
+
+const SHOWN = 50;
+
+interface ListOptions {
+  readonly state: JobState;
+  readonly limit: number;
+  readonly offset: number;
+  readonly json?: boolean;
+}
+
+export function registerJobs(program: Command): void {
+  const jobs = program.command('jobs').description('look at background jobs and retry those that failed for good');
+  paged(jobs.command('list').description('how many jobs there are, and those of one state'))
+    .addOption(new Option('--state <state>', 'which ones').choices(JOB_STATES).default('waiting'))
+    .action((options: ListOptions) => show(options));
+  paged(jobs.command('dead').description('the dead-letter list, newest first')).action(
+    (options: Omit<ListOptions, 'state'>) => show({ ...options, state: 'dead' }),
+  );
+  jobs
+    .command('retry')
+    .description('give dead jobs all their attempts again')
+    .argument('<id>', 'id of a dead job, or `all`')
+    .action(async (id: string) => {
+      const count = await withJobs((open) => open.retry(id));
+      if (count === 0 && id !== 'all')
+        throw new Error(`There is no dead job ${id}. \`signalbox jobs dead\` lists those there are.`);
+      print(`${count} ${count === 1 ? 'job is' : 'jobs are'} tried again`);
+    });
+}
+
+function paged(command: Command): Command {
+  return command
+    .option('--limit <count>', 'how many to show', wholeNumber, SHOWN)
+    .option('--offset <count>', 'how many to pass over', wholeNumber, 0)
+    .option('--json', 'as JSON');
+}
+
+function wholeNumber(text: string): number {
+  if (!/^\d{1,9}$/.test(text)) throw new InvalidArgumentError('It must be a whole number.');
+  return Number(text);
+}
+
+async function show({ state, limit, offset, json }: ListOptions): Promise<void> {
+  const { counts, records } = await withJobs(async (jobs) => ({
+    counts: await jobs.counts(),
+    records: await jobs.list(state, { limit, offset }),
+  }));
+  if (json) {
+    print(JSON.stringify({ counts, jobs: records }, null, 2));
+    return;
+  }
+  print(JOB_STATES.map((one) => `${one} ${counts[one]}`).join(', '));
+  for (const record of records) print(lineOf(record));
+}
+
+function lineOf({ id, kind, attempts, addedAt, dueAt, failedAt, reason, payload }: JobRecord): string {
+  const times = [
+    `added ${iso(addedAt)}`,
+    dueAt === undefined ? '' : `due ${iso(dueAt)}`,
+    failedAt === undefined ? '' : `failed ${iso(failedAt)}`,
+    attempts === 0 ? '' : `after ${attempts} ${attempts === 1 ? 'attempt' : 'attempts'}`,
+  ];
+  const parts = [id, kind, times.filter((text) => text !== '').join(', '), JSON.stringify(payload)];
+  return reason === undefined ? parts.join('  ') : `${parts.join('  ')}\n    ${reason.replaceAll('\n', '\n    ')}`;
+}
+
+const iso = (ms: number): string => new Date(ms).toISOString();
+const print = (text: string): boolean => process.stdout.write(`${text}\n`);
+
+/** Jobs in Redis are asked there; those in the database where it runs, in a running service too. */
+async function withJobs<T>(work: (jobs: Jobs) => Promise<T>): Promise<T> {
+  const config = readConfig(process.env);
+  const log = createLogger('silent');
+  const { databaseUrl: url, dataDir, poolSize, statementTimeoutMs, redisUrl } = config;
+  const database = redisUrl
+    ? undefined
+    : await openDatabase({ url, dataDir, poolSize, statementTimeoutMs, attach: true, log });
+  try {
+    const jobs = await openCoreJobs({ config, database, log });
+    try {
+      return await work(jobs);
+    } finally {
+      await jobs.close();
+    }
+  } finally {
+    await database?.close();
+  }
+}

@@ -1,0 +1,54 @@
+/** `signalbox start`: runs one process of the service until it is told to stop. */
+import type { Command } from 'commander';
+import { Option } from 'commander';
+import { PROCESS_ROLES, type ProcessRole, readConfig } from '../config.ts';
+import { createLogger } from '../logging.ts';
+import { startService } from '../main.ts';
+
+/** A frame around lines that are shown once and never again. */
+export function box(lines: readonly string[]): string {
+  const width = Math.max(...lines.map((line) => line.length));
+  const bar = '─'.repeat(width + 2);
+  return [`┌${bar}┐`, ...lines.map((line) => `│ ${line.padEnd(width)} │`), `└${bar}┘`].join('\n');
+}
+
+export function addStart(program: Command): void {
+  program
+    .command('start')
+    .description('run the service')
+    .addOption(new Option('--role <role>', 'what this process does').choices(PROCESS_ROLES).default('all'))
+    .action(async (options: { role: ProcessRole }) => {
+      const config = readConfig(process.env);
+      const log = createLogger(config.logLevel);
+      process.on('unhandledRejection', (error) => {
+        log.fatal({ err: error }, 'a failure that nothing handled; ending');
+        process.exit(1);
+      });
+      const service = await startService(config, log, options.role);
+      if (service.shown.length > 0) {
+        console.log(box([...service.shown, '', 'Shown this once. Keep them; only hashes are stored.']));
+      }
+      if (service.url)
+        console.log(`Signalbox is ready at ${service.url} (interactive documentation at ${service.url}/docs)`);
+
+      let stopping = false;
+      const stop = (reason: string, code: number) => {
+        if (stopping) process.exit(code || 1);
+        stopping = true;
+        log.info({ reason }, 'stopping: requests in flight are finished first; a second signal ends at once');
+        service.close().then(
+          () => process.exit(code),
+          (error) => {
+            log.error({ err: error }, 'stopping failed');
+            process.exit(1);
+          },
+        );
+      };
+      process.on('SIGTERM', () => stop('SIGTERM', 0));
+      process.on('SIGINT', () => stop('SIGINT', 0));
+      service.failed.then((error) => {
+        log.fatal({ err: error }, 'the store under the service is gone');
+        stop('store gone', 1);
+      });
+    });
+}

@@ -1,0 +1,425 @@
+/**
+ * Jobs (`shared/ports/jobs.ts`) on BullMQ: one queue, one worker a process.
+ *
+ * Nothing here may hold up anybody else: a store that is away is waited for in the background, and BullMQ, which takes a
+ * third of a second to load, is loaded by those that need it only.
+ *
+ * What is kept. A job that was done: for a day, since its id is what makes adding it a second time harmless, 50,000 at
+ * most in Redis. A dead one: until it is retried, 100,000 at most; each is in the process's log as an error when it dies.
+ */
+import type * as BullMQ from 'bullmq';
+import type { Job, Queue, Worker } from 'bullmq';
+import type { JobHandler, JobKind, JobRecord, JobState, Jobs, Page } from '../../shared/ports/jobs.ts';
+import { JobsUnavailableError, MAX_PAYLOAD_BYTES } from '../../shared/ports/jobs.ts';
+import { DAY } from '../../shared/time.ts';
+import type { Database } from '../database/database.ts';
+import { pause } from '../event-log/tail.ts';
+import type { Logger } from '../logging.ts';
+import { openPostgresStore } from './postgres.ts';
+import { openRedisStore } from './redis.ts';
+import { type JobStore, PREFIX, QUEUE } from './store.ts';
+
+export interface RetryTimes {
+  /** Attempts in all. */
+  readonly attempts: number;
+  /** Pause after the first failure and before the last attempt, milliseconds; those between grow by the same factor. */
+  readonly firstMs: number;
+  readonly lastMs: number;
+}
+
+/** 1 s, 3 s, 8 s, 24 s, 71 s, 3½ min, 10 min: a quarter of an hour in all. */
+const RETRY: RetryTimes = { attempts: 8, firstMs: 1_000, lastMs: 600_000 };
+/** Pauses are made this much longer or shorter, so that jobs that failed together do not come back together. */
+const JITTER = 0.2;
+/** Jobs that one process runs at the same time. */
+const CONCURRENCY = 10;
+const KEEP = { doneSeconds: DAY, doneInRedis: 50_000, dead: 100_000 };
+/** A job whose process died is taken by another after one to two of these, milliseconds. */
+const LOCK_MS = 30_000;
+/** Milliseconds that a call may wait for the store. */
+const CALL_MS = 5_000;
+const BACK_OFF = { first: 500, last: 30_000 };
+/** How long BullMQ has for its own end, aborted jobs included, milliseconds. */
+const END_MS = 2_000;
+/** The same complaint about the store is logged this often at most, milliseconds. */
+const COMPLAIN_MS = 30_000;
+/** Steps of `retry` for all. */
+const RETRY_PAGE = 200;
+const ALL = 'all';
+const JOB_ID = /^[A-Za-z][A-Za-z0-9_.-]{0,199}$/;
+
+export interface JobsOptions {
+  /** Redis; unset: the database. */
+  readonly redisUrl: string | undefined;
+  readonly databaseUrl: string | undefined;
+  readonly statementTimeoutMs: number;
+  /** Not looked at when there is a Redis. */
+  readonly database: Database | undefined;
+  readonly log: Logger;
+  /** How long `close` waits for running jobs, milliseconds. */
+  readonly shutdownTimeoutMs: number;
+  /** Name of the queue; default `jobs`. */
+  readonly queue?: string;
+  readonly retry?: RetryTimes;
+  /** Milliseconds, for tests of what happens when a process dies. */
+  readonly lockMs?: number;
+}
+
+type AnyQueue = Queue<unknown, void, string, unknown, void, string>;
+
+/** @param attempt the one that failed, from 1 */
+export function pauseAfter(attempt: number, times: RetryTimes, random: () => number = Math.random): number {
+  const steps = Math.max(1, times.attempts - 2);
+  const grown = times.firstMs * (times.lastMs / times.firstMs) ** Math.min(1, (attempt - 1) / steps);
+  return Math.round(grown * (1 + JITTER * (2 * random() - 1)));
+}
+
+/** Does not touch the store yet. */
+export async function openJobs(options: JobsOptions): Promise<Jobs> {
+  const { log } = options;
+  const bullmq = await import('bullmq');
+  const complain = complaints(log);
+  return new BullJobs(bullmq, openStore(bullmq, complain, options), complain, options);
+}
+
+function openStore(
+  bullmq: typeof BullMQ,
+  complain: (error: Error) => void,
+  { redisUrl, databaseUrl, database, statementTimeoutMs, log }: JobsOptions,
+): JobStore {
+  if (redisUrl !== undefined) return openRedisStore(bullmq, { url: redisUrl, log, complain });
+  if (!database) throw new Error('jobs need a Redis or a database');
+  return openPostgresStore(bullmq, { database, databaseUrl, statementTimeoutMs, log });
+}
+
+class BullJobs implements Jobs {
+  readonly #bullmq: typeof BullMQ;
+  readonly #store: JobStore;
+  readonly #complain: (error: Error) => void;
+  readonly #options: JobsOptions;
+  readonly #retry: RetryTimes;
+  readonly #name: string;
+  readonly #closing = new AbortController();
+  /** Aborted when running jobs have had their time. */
+  readonly #aborting = new AbortController();
+  readonly #schedules = new Map<string, number>();
+  readonly #running = new Set<Promise<void>>();
+  #queue: Promise<AnyQueue> | undefined;
+  #working: Promise<void> | undefined;
+  #worker: Worker | undefined;
+  #scheduling: Promise<void> = Promise.resolve();
+  #scheduleAsked = false;
+  #closed: Promise<void> | undefined;
+
+  constructor(
+    bullmq: typeof BullMQ,
+    store: JobStore,
+    complain: (error: Error) => void,
+    options: JobsOptions,
+  ) {
+    this.#bullmq = bullmq;
+    this.#store = store;
+    this.#complain = complain;
+    this.#options = options;
+    this.#retry = options.retry ?? RETRY;
+    this.#name = options.queue ?? QUEUE;
+    // Redis may have forgotten its schedules while it was away.
+    store.onReturn(() => this.#schedule());
+  }
+
+  async enqueue<Payload extends object>(
+    kind: JobKind<Payload>,
+    payload: Payload,
+    { id, delayMs = 0 }: { readonly id: string; readonly delayMs?: number },
+  ): Promise<void> {
+    if (!JOB_ID.test(id) || id === ALL)
+      throw new Error(`${id} is no id for a job: letters, digits, -, _ and . are, a letter first`);
+    const data = kind.schema.parse(payload);
+    if (Buffer.byteLength(JSON.stringify(data)) > MAX_PAYLOAD_BYTES)
+      throw new Error(`job ${id}: a payload has ${MAX_PAYLOAD_BYTES} bytes at most; leave the data where it is`);
+    await this.#call((queue) =>
+      queue.add(kind.name, data, {
+        jobId: id,
+        delay: delayMs,
+        attempts: this.#retry.attempts,
+        backoff: { type: 'growing' },
+        removeOnComplete: {
+          age: KEEP.doneSeconds,
+          // PostgreSQL would count them all after each job.
+          ...(this.#store.kind === 'redis' && { count: KEEP.doneInRedis }),
+        },
+        removeOnFail: { count: KEEP.dead },
+        stackTraceLimit: 1,
+      }),
+    );
+  }
+
+  every(kind: JobKind, intervalMs: number): void {
+    kind.schema.parse({});
+    this.#schedules.set(kind.name, intervalMs);
+    this.#schedule();
+  }
+
+  /** Tells the store all schedules; one that it knows stays as it is. */
+  #schedule(): void {
+    if (this.#schedules.size === 0 || this.#scheduleAsked) return;
+    this.#scheduleAsked = true;
+    this.#scheduling = this.#scheduling.then(() => {
+      this.#scheduleAsked = false;
+      return this.#until('the schedules', async () => {
+        for (const [name, every] of this.#schedules) {
+          const template = { name, data: {}, opts: { attempts: 1, removeOnComplete: true, removeOnFail: true } };
+          await this.#call((queue) => queue.upsertJobScheduler(name, { every }, template));
+        }
+      });
+    });
+  }
+
+  work(handlers: readonly JobHandler[]): void {
+    const byKind = new Map(handlers.map((handler) => [handler.kind.name, handler]));
+    if (byKind.size !== handlers.length) throw new Error('two handlers for one kind of job');
+    this.#working ??= this.#until('the worker', () => this.#startWorker(byKind));
+  }
+
+  async #startWorker(handlers: ReadonlyMap<string, JobHandler>): Promise<void> {
+    await this.#store.prepare();
+    if (this.#closing.signal.aborted) return;
+    const lockDuration = this.#options.lockMs ?? LOCK_MS;
+    const worker = new this.#bullmq.Worker(
+      this.#name,
+      (job: Job) => this.#run(job, handlers.get(job.name)),
+      {
+        connection: this.#store.consumer(),
+        prefix: PREFIX,
+        concurrency: CONCURRENCY,
+        lockDuration,
+        stalledInterval: lockDuration,
+        // A process that dies again and again over one job must not take it for ever.
+        maxStalledCount: this.#retry.attempts,
+        drainDelay: 10,
+        runRetryDelay: 1_000,
+        settings: { backoffStrategy: (attempt) => pauseAfter(attempt, this.#retry) },
+      },
+      this.#store.factory,
+    ) as unknown as Worker;
+    this.#worker = worker;
+    worker.on('error', this.#complain);
+    worker.on('failed', (job, error) => this.#tell(job, error));
+    try {
+      await worker.waitUntilReady();
+    } catch (error) {
+      this.#worker = undefined;
+      await worker.close(true);
+      throw error;
+    }
+  }
+
+  /** One attempt. */
+  async #run(job: Job, handler: JobHandler | undefined): Promise<void> {
+    // A newer process may know it: worth the other attempts.
+    if (!handler) throw new Error(`this process knows no job of the kind ${job.name}`);
+    let start: ReturnType<JobHandler['accept']>;
+    try {
+      start = handler.accept(job.data);
+    } catch (error) {
+      throw new this.#bullmq.UnrecoverableError(`its payload is none of this kind: ${(error as Error).message}`);
+    }
+    const { timeoutMs } = handler.kind;
+    const late = new AbortController();
+    const timer = setTimeout(() => late.abort(new Error(`it took longer than ${timeoutMs} ms`)), timeoutMs);
+    const signal = AbortSignal.any([late.signal, this.#aborting.signal]);
+    const aborted = new Promise<never>((_resolve, reject) => {
+      signal.addEventListener('abort', () => reject(signal.reason));
+    });
+    const run = { id: job.id ?? '', attempt: job.attemptsMade + 1, signal };
+    const attempt = Promise.race([start(run), aborted]);
+    const settled = attempt.then(
+      () => undefined,
+      () => undefined,
+    );
+    this.#running.add(settled);
+    try {
+      await attempt;
+    } finally {
+      clearTimeout(timer);
+      this.#running.delete(settled);
+    }
+  }
+
+  #tell(job: Job | undefined, error: Error): void {
+    const about = { err: error, job: job?.id, kind: job?.name, attempt: job?.attemptsMade };
+    const { log } = this.#options;
+    if (job?.repeatJobKey) log.error(about, 'scheduled work failed; the next turn tries again');
+    else if (job === undefined || job.finishedOn !== undefined)
+      log.error(
+        about,
+        'a job has failed for good and is on the dead-letter list; `signalbox jobs retry` tries it again',
+      );
+    else log.warn(about, 'an attempt of a job failed; it is tried again');
+  }
+
+  async counts(): Promise<Readonly<Record<JobState, number>>> {
+    const counts = await this.#call((queue) => queue.getJobCounts('waiting', 'active', 'delayed', 'failed'));
+    return {
+      waiting: counts.waiting ?? 0,
+      running: counts.active ?? 0,
+      delayed: counts.delayed ?? 0,
+      dead: counts.failed ?? 0,
+    };
+  }
+
+  async list(state: JobState, { limit = 100, offset = 0 }: Page = {}): Promise<readonly JobRecord[]> {
+    const jobs = await this.#call((queue) =>
+      queue.getJobs([STATES[state]], offset, offset + limit - 1, state === 'waiting' || state === 'delayed'),
+    );
+    // Undefined: it went on between the list and the look at it.
+    return (jobs as (Job | undefined)[]).filter((job) => job !== undefined).map((job) => recordOf(job, state));
+  }
+
+  dead(page?: Page): Promise<readonly JobRecord[]> {
+    return this.list('dead', page);
+  }
+
+  async retry(id: string): Promise<number> {
+    if (id !== ALL) return (await this.#retryOne(id)) ? 1 : 0;
+    let count = 0;
+    for (;;) {
+      const page = await this.dead({ limit: RETRY_PAGE });
+      const retried = await Promise.all(page.map((job) => this.#retryOne(job.id)));
+      const done = retried.filter(Boolean).length;
+      count += done;
+      // None: others were faster, or there is nothing left.
+      if (done === 0) return count;
+    }
+  }
+
+  async #retryOne(id: string): Promise<boolean> {
+    const job = await this.#call((queue) => queue.getJob(id));
+    if (!job || (await this.#call(() => job.getState())) !== 'failed') return false;
+    await this.#call(() => job.retry('failed', { resetAttemptsMade: true, resetAttemptsStarted: true }));
+    return true;
+  }
+
+  /** A call of the queue that ends in time. @throws JobsUnavailableError */
+  async #call<T>(work: (queue: AnyQueue) => Promise<T>): Promise<T> {
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<never>((_resolve, reject) => {
+      timer = setTimeout(() => reject(new Error(`no answer within ${CALL_MS} ms`)), CALL_MS);
+    });
+    try {
+      return await Promise.race([this.#openQueue().then(work), late]);
+    } catch (error) {
+      throw new JobsUnavailableError(`the store of jobs cannot be used: ${(error as Error).message}`, { cause: error });
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  #openQueue(): Promise<AnyQueue> {
+    if (this.#closing.signal.aborted) return Promise.reject(new Error('it is closed'));
+    this.#queue ??= this.#makeQueue().catch((error) => {
+      // BullMQ remembers for ever that its first look failed: the next call makes a new one.
+      this.#queue = undefined;
+      throw error;
+    });
+    return this.#queue;
+  }
+
+  async #makeQueue(): Promise<AnyQueue> {
+    await this.#store.prepare();
+    const queue = new this.#bullmq.Queue(
+      this.#name,
+      {
+        connection: this.#store.producer(),
+        prefix: PREFIX,
+        // Nobody reads them.
+        streams: { events: { maxLen: 1_000 } },
+      },
+      this.#store.factory,
+    ) as unknown as AnyQueue;
+    queue.on('error', this.#complain);
+    await queue.waitUntilReady();
+    return queue;
+  }
+
+  /** Tries until it succeeds or this is closed. */
+  async #until(what: string, work: () => Promise<void>): Promise<void> {
+    const { signal } = this.#closing;
+    for (let wait = BACK_OFF.first; !signal.aborted; wait = Math.min(wait * 2, BACK_OFF.last)) {
+      try {
+        return await work();
+      } catch (error) {
+        if (signal.aborted) return;
+        this.#options.log.warn({ err: error }, `${what} of jobs could not be started; trying again`);
+        await pause(wait, signal);
+      }
+    }
+  }
+
+  close(): Promise<void> {
+    this.#closed ??= this.#close();
+    return this.#closed;
+  }
+
+  async #close(): Promise<void> {
+    const { log, shutdownTimeoutMs } = this.#options;
+    this.#closing.abort();
+    // Takes no more jobs, and ends when those that run have ended.
+    const worker = this.#worker?.close();
+    if (worker) {
+      await within(shutdownTimeoutMs, (late) => Promise.race([worker, this.#idle(late)]));
+      if (this.#running.size > 0) {
+        log.warn({ jobs: this.#running.size }, 'jobs that took too long for the shutdown were aborted');
+        this.#aborting.abort(new Error('the process was stopped'));
+      }
+    }
+    // A store that is away would keep both waiting; nothing is lost by leaving them there.
+    await within(END_MS, () => Promise.all([worker, this.#queue?.then((queue) => queue.close())]));
+    await this.#store.close();
+  }
+
+  /** Resolves when no job has run for a moment, in which the store should have been told of the last one. */
+  async #idle(signal: AbortSignal): Promise<void> {
+    do {
+      await Promise.all(this.#running);
+      await pause(END_MS, signal);
+    } while (this.#running.size > 0 && !signal.aborted);
+  }
+}
+
+const STATES = { waiting: 'waiting', running: 'active', delayed: 'delayed', dead: 'failed' } as const;
+
+function recordOf(job: Job, state: JobState): JobRecord {
+  return {
+    id: job.id ?? '',
+    kind: job.name,
+    state,
+    payload: job.data,
+    attempts: job.attemptsMade,
+    addedAt: job.timestamp,
+    dueAt: state === 'delayed' ? (job.processedOn ?? job.timestamp) + job.delay : undefined,
+    failedAt: state === 'dead' ? job.finishedOn : undefined,
+    reason: job.failedReason || undefined,
+  };
+}
+
+/** Waits until it has ended, well or not, and for this time at most. Its signal aborts when the wait is over. */
+async function within(ms: number, work: (over: AbortSignal) => Promise<unknown>): Promise<void> {
+  const over = new AbortController();
+  const ended = work(over.signal).catch(() => undefined);
+  await Promise.race([ended, pause(ms, over.signal)]);
+  over.abort();
+}
+
+/** Logs what is wrong with the store, the same thing once in a while only. */
+function complaints(log: Logger): (error: Error) => void {
+  const told = new Map<string, number>();
+  return (error) => {
+    const what = (error as { code?: string }).code ?? error.message;
+    const now = Date.now();
+    if (now - (told.get(what) ?? 0) < COMPLAIN_MS) return;
+    if (told.size > 100) told.clear();
+    told.set(what, now);
+    log.warn({ err: error }, 'the store of jobs has trouble: jobs wait');
+  };
+}

@@ -1,0 +1,148 @@
+/**
+ * Jobs in PostgreSQL, in the schema `bullmq`: BullMQ's own Postgres backend on a server, and on the embedded database.
+ *
+ * BullMQ is given an object that looks like a `pg.Pool` to it, for three reasons:
+ *
+ * - Its statements name no schema; they need `search_path`. A pool of our own sets it for each connection of a server.
+ *   The embedded database has one session for everybody: there the schema is added behind the usual ones, which nobody
+ *   notices, because everybody else names the schema.
+ * - The embedded database delivers no notifications. This process is the only one that works on it, so a bell within
+ *   the process takes their place, rung by the statements that notify elsewhere: idle, nothing has to be polled. A
+ *   command line tool that adds a job from outside is noticed at the next look, 10 s later at most.
+ * - BullMQ repeats a failed fetch at once, unless the connection was refused; while a database restarts that would be
+ *   a loop without a pause. A statement that fails for the connection's sake is answered late.
+ */
+import { EventEmitter } from 'node:events';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type * as BullMQ from 'bullmq';
+import pg from 'pg';
+import type { Database } from '../database/database.ts';
+import { isConnectionFailure } from '../database/failures.ts';
+import type { Logger } from '../logging.ts';
+import type { JobStore } from './store.ts';
+
+/** BullMQ's default; the only one that it can be told to use together with a pool of ours. */
+const SCHEMA = 'bullmq';
+/** The worker's LISTEN, and statements. */
+const POOL_SIZE = 4;
+const FAILED_PAUSE_MS = 500;
+/** The statements that end in `pg_notify('bullmq_jobs', queue)`; the queue is their first parameter. */
+const RINGS =
+  /\b(add_job|add_jobs_bulk|add_job_scheduler|update_job_scheduler\w*|move_to_delayed|move_active_to_wait|retry_jobs?|reprocess_job|promote|promote_jobs|change_delay|move_stalled_jobs_to_wait|pause)\s*\(/;
+const BELL = 'bullmq_jobs';
+
+export interface PostgresJobsOptions {
+  readonly database: Database;
+  /** The server's URL; unset: the embedded database. */
+  readonly databaseUrl: string | undefined;
+  /** Limit of one statement, milliseconds. */
+  readonly statementTimeoutMs: number;
+  readonly log: Logger;
+}
+
+export function openPostgresStore(bullmq: typeof BullMQ, options: PostgresJobsOptions): JobStore {
+  const { database, databaseUrl } = options;
+  const own = databaseUrl === undefined ? undefined : makePool(databaseUrl, options);
+  const pool = own ?? database.pool;
+  const seen = own ? serverPool(own) : embeddedPool(pool);
+  let prepared: Promise<void> | undefined;
+  async function prepare(): Promise<void> {
+    const client = await pool.connect();
+    try {
+      await bullmq.runMigrations(client, SCHEMA);
+    } finally {
+      client.release();
+    }
+    if (!own) await pool.query(`SET search_path TO "$user", public, ${SCHEMA}`);
+  }
+  return {
+    kind: 'postgres',
+    factory: bullmq.createPostgresBackend as BullMQ.BackendFactory<BullMQ.IQueueBackend, unknown>,
+    producer: () => seen,
+    consumer: () => seen,
+    prepare() {
+      prepared ??= prepare().catch((error) => {
+        prepared = undefined;
+        throw error;
+      });
+      return prepared;
+    },
+    onReturn() {
+      // A database that was away comes back with the jobs it had.
+    },
+    async close() {
+      await own?.end();
+    },
+  };
+}
+
+function makePool(url: string, { statementTimeoutMs, log }: PostgresJobsOptions): pg.Pool {
+  const pool = new pg.Pool({
+    connectionString: url,
+    max: POOL_SIZE,
+    application_name: 'signalbox jobs',
+    connectionTimeoutMillis: 5_000,
+    keepAlive: true,
+    statement_timeout: statementTimeoutMs,
+    query_timeout: statementTimeoutMs + 1_000,
+    onConnect: (client) => client.query(`SET search_path TO ${SCHEMA}`).then(() => undefined),
+  });
+  pool.on('error', (error) => log.warn({ err: error }, 'an idle connection for jobs broke'));
+  return pool;
+}
+
+/** Answers late when the connection failed. */
+async function run(pool: pg.Pool, text: string, params?: readonly unknown[]): Promise<BullMQ.PgQueryResult> {
+  try {
+    return await pool.query(text, params as unknown[] | undefined);
+  } catch (error) {
+    if (isConnectionFailure(error as Error)) await sleep(FAILED_PAUSE_MS, undefined, { ref: false });
+    throw error;
+  }
+}
+
+/** The part of a pool that is the same in both places. `end` does nothing: the pool is not BullMQ's. */
+const borrowed = {
+  end: () => Promise.resolve(),
+  // Errors of idle connections have their listener.
+  on() {
+    return this;
+  },
+  removeAllListeners() {
+    return this;
+  },
+};
+
+function serverPool(pool: pg.Pool): BullMQ.PgPool {
+  return {
+    ...borrowed,
+    query: (text: string, params?: readonly unknown[]) => run(pool, text, params),
+    connect: () => pool.connect(),
+  } as unknown as BullMQ.PgPool;
+}
+
+function embeddedPool(pool: pg.Pool): BullMQ.PgPool {
+  const listeners = new Set<EventEmitter>();
+  async function query(text: string, params?: readonly unknown[]): Promise<BullMQ.PgQueryResult> {
+    const result = await run(pool, text, params);
+    // Of the look for stalled jobs, which runs every half minute, only one that found some gives rows.
+    if (result.rows.length > 0 && RINGS.test(text)) {
+      for (const listener of listeners) listener.emit('notification', { channel: BELL, payload: params?.[0] });
+    }
+    return result;
+  }
+  function connect(): Promise<BullMQ.PgPoolClient> {
+    const bell = new EventEmitter();
+    listeners.add(bell);
+    const client = Object.assign(bell, {
+      query: (text: string, params?: readonly unknown[]) =>
+        // What it says about its own connection would be everybody's, or is of no use.
+        /^\s*LISTEN\b|\bset_config\(/i.test(text) ? Promise.resolve({ rows: [] }) : query(text, params),
+      release() {
+        listeners.delete(bell);
+      },
+    });
+    return Promise.resolve(client as unknown as BullMQ.PgPoolClient);
+  }
+  return { ...borrowed, query, connect } as unknown as BullMQ.PgPool;
+}

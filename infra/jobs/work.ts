@@ -1,0 +1,49 @@
+/** The background work of one process: takes jobs, keeps the schedules, follows the policies. */
+import { policies } from '../../commands/policies/index.ts';
+import type { Jobs } from '../../shared/ports/jobs.ts';
+import type { Core } from '../core.ts';
+import type { Database } from '../database/database.ts';
+import { type PolicyStatus, startPolicies } from '../policies.ts';
+import { schedulesOf } from '../schedules.ts';
+import { openJobs } from './jobs.ts';
+
+export interface Work {
+  readonly jobs: Jobs;
+  readonly policies: readonly PolicyStatus[];
+  /** Waits for running jobs, `config.shutdownTimeoutMs` at most. */
+  close(): Promise<void>;
+}
+
+/** The jobs of a deployment, for whoever only adds or looks. Does not touch the store yet. */
+export function openCoreJobs({
+  config,
+  database,
+  log,
+}: Pick<Core, 'config' | 'log'> & { readonly database: Database | undefined }): Promise<Jobs> {
+  return openJobs({
+    redisUrl: config.redisUrl,
+    databaseUrl: config.databaseUrl,
+    statementTimeoutMs: config.statementTimeoutMs,
+    shutdownTimeoutMs: config.shutdownTimeoutMs,
+    database,
+    log,
+  });
+}
+
+/** Starts the work. Does not wait for the store of jobs: while it is away, work waits and nothing else does. */
+export async function startWork(core: Core): Promise<Work> {
+  const jobs = await openCoreJobs(core);
+  const schedules = schedulesOf(core);
+  jobs.work(schedules.map(({ handler }) => handler));
+  for (const { kind, everyMs } of schedules) jobs.every(kind, everyMs);
+  const { database, store, log, process } = core;
+  const following = startPolicies(policies, { database, store, jobs, log, process });
+  return {
+    jobs,
+    policies: following.statuses,
+    async close() {
+      await following.close();
+      await jobs.close();
+    },
+  };
+}

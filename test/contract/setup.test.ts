@@ -1,0 +1,94 @@
+/** The first run, and users named by a trusted proxy: through real HTTP. */
+import { expect } from 'chai';
+import { type AuthWorld, cookieOf, PASSWORD, startAuthWorld } from './auth-world.ts';
+
+describe('contract: first run and trusted proxies', function () {
+  this.timeout(60_000);
+  let world: AuthWorld;
+  before(async () => {
+    world = await startAuthWorld({
+      // Everybody knows it: no admin is created.
+      AUTH_PASS: 'changeme',
+      MC_PROXY_AUTH_HEADER: 'X-Remote-User',
+      MC_PROXY_AUTH_TRUSTED_IPS: '127.0.0.1',
+      MC_PROXY_AUTH_DEFAULT_ROLE: 'operator',
+    });
+  });
+  after(() => world?.close());
+
+  const setup = (body: unknown) => world.ask('POST', '/api/setup', { body });
+
+  it('while there are no users: setup is needed, and sign-in says so', async () => {
+    expect((await world.ask('GET', '/api/setup')).body).to.deep.equal({ needsSetup: true });
+    const reply = await world.ask('POST', '/api/auth/login', { body: { username: 'admin', password: 'changeme' } });
+    expect([reply.status, reply.body.code]).to.deep.equal([401, 'NO_USERS']);
+    expect(reply.body.hint).to.be.a('string');
+  });
+
+  it('400', async () => {
+    for (const body of [
+      {},
+      { username: 'root' },
+      { username: 'r', password: PASSWORD },
+      { username: 'r oot', password: PASSWORD },
+      { username: 'x'.repeat(65), password: PASSWORD },
+      { username: 'root', password: 'eleven char' },
+      { username: 'root', password: 'change-me-on-first-login' },
+      '{',
+    ]) {
+      expect((await setup(body)).status, JSON.stringify(body)).to.equal(400);
+    }
+    expect((await world.ask('GET', '/api/setup')).body).to.deep.equal({ needsSetup: true });
+  });
+
+  it('of several at once one becomes the admin and is signed in; then the door is shut', async () => {
+    const replies = await Promise.all(
+      Array.from({ length: 5 }, (_, i) => setup({ username: ` Root${i} `, password: PASSWORD })),
+    );
+    const winners = replies.filter((reply) => reply.status === 200);
+    expect(winners).to.have.length(1);
+    for (const reply of replies) expect(reply.status).to.be.oneOf([200, 403, 409]);
+    const winner = winners[0];
+    const { user } = winner?.body ?? {};
+    expect(user.username).to.match(/^root\d$/);
+    expect(user).to.deep.include({ role: 'admin', display_name: `R${user.username.slice(1)}` });
+    const cookie = winner ? cookieOf(winner) : '';
+    expect((await world.ask('GET', '/api/auth/me', { as: cookie })).body.user.id).to.equal(user.id);
+    expect((await world.ask('GET', '/api/setup')).body).to.deep.equal({ needsSetup: false });
+    expect((await setup({ username: 'late', password: PASSWORD })).status).to.equal(403);
+    expect((await world.ask('GET', '/api/auth/users', { as: cookie })).body.users).to.have.length(1);
+    expect((await world.audit('setup_admin_created'))[0]).to.deep.include({ actor: user.username, target_id: user.id });
+  });
+
+  describe('a trusted proxy', () => {
+    const named = (name: string, path = '/api/auth/me', as?: string) =>
+      world.ask('GET', path, { as, headers: { 'x-remote-user': name } });
+
+    it('names users, known and new, on every path', async () => {
+      await world.makeUser({ username: 'known', role: 'admin' });
+      expect((await named('known')).body.user).to.deep.include({ username: 'known', role: 'admin' });
+      expect((await named('known', '/api/auth/users')).status).to.equal(200);
+      const replies = await Promise.all(Array.from({ length: 6 }, () => named('newcomer')));
+      for (const reply of replies) expect(reply.body.user).to.deep.include({ username: 'newcomer', role: 'operator' });
+      expect(new Set(replies.map((reply) => reply.body.user.id)).size).to.equal(1);
+      expect((await world.audit('user_create')).find((entry) => entry.actor === 'proxy')?.detail).to.deep.include({
+        username: 'newcomer',
+        source: 'proxy',
+      });
+    });
+
+    it('comes before other credentials, and does not hide them when it names nobody good', async () => {
+      await world.makeUser({ username: 'disabled', isApproved: false });
+      expect((await named('known', '/api/auth/me', world.adminKey)).body.user.username).to.equal('known');
+      expect((await named('disabled', '/api/auth/me', world.adminKey)).body.user.username).to.equal('api');
+      expect((await named('disabled')).status).to.equal(401);
+      expect((await named('   ')).status).to.equal(401);
+    });
+
+    it('a user disabled or deleted is out at once', async () => {
+      const id = (await named('newcomer')).body.user.id;
+      await world.ask('PUT', '/api/auth/users', { as: world.adminKey, body: { id, is_approved: 0 } });
+      expect((await named('newcomer')).status).to.equal(401);
+    });
+  });
+});

@@ -1,0 +1,240 @@
+/**
+ * The worked example of docs/adding-a-resource.md: its code is run at every level, from the decision to HTTP, and the
+ * document quotes it literally.
+ */
+import { once } from 'node:events';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import type { Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { fileURLToPath } from 'node:url';
+import { expect } from 'chai';
+import { Registry } from 'prom-client';
+import { drainIncidents } from '../../api/auth/incidents.ts';
+import { createApiServer } from '../../api/http/server.ts';
+import type { Services } from '../../api/services.ts';
+import { createStreamHub } from '../../api/stream/hub.ts';
+import { createCredentials } from '../../infra/credentials/credentials.ts';
+import { prepareFirstStart } from '../../infra/credentials/first-start.ts';
+import { createFreshness } from '../../infra/freshness.ts';
+import { createIdempotencyStore } from '../../infra/idempotency.ts';
+import { createLimitStores } from '../../infra/limit-stores.ts';
+import { createLogger } from '../../infra/logging.ts';
+import { startProjector } from '../../infra/projector/projector.ts';
+import { createTouches } from '../../infra/projector/touches.ts';
+import { MemoryTables } from '../../projections/apply.ts';
+import { projections } from '../../projections/index.ts';
+import { liveReads } from '../../queries/reads.ts';
+import { AppError } from '../../shared/errors.ts';
+import { catalogue } from '../../shared/events/catalogue.ts';
+import type { EventDefinition, EventDraft } from '../../shared/events/define.ts';
+import { auditOf, framesOf } from '../../shared/records.ts';
+import { call, testConfig } from '../support/service.ts';
+import { told } from '../support/told.ts';
+import { embeddedDatabase, ensureTables, openView, testOrigin } from '../support/world.ts';
+import { decideDiscard, decideRevise, noteDecider, noteStream, writeNote } from './example-resource/commands.ts';
+import { noteDiscarded, noteEvents, noteRevised, noteWritten } from './example-resource/events.ts';
+import { notesProjection, notesTable } from './example-resource/projection.ts';
+import { listNotes } from './example-resource/queries.ts';
+import { noteRoutes } from './example-resource/routes.ts';
+
+const written = noteWritten.draft({ noteId: 7, text: 'Tests are red' });
+const revised = noteRevised.draft({ noteId: 7, text: 'Tests are green' });
+const discarded = noteDiscarded.draft({ noteId: 7 });
+
+/** The state of a note after these events. */
+const given = (...drafts: readonly EventDraft<string, object>[]) =>
+  told(...drafts).reduce((state, event) => noteDecider.evolve(state, { ...event, at: event.meta.at }), noteDecider.initial);
+
+describe('example resource: decisions', () => {
+  it('a new text is an event', () => {
+    expect(decideRevise(given(written), 'Tests are green')).to.deep.equal([revised]);
+  });
+  it('the same text is none', () => {
+    expect(decideRevise(given(written, revised), 'Tests are green')).to.deep.equal([]);
+  });
+  it('what was never written, or was discarded, is not found', () => {
+    for (const state of [given(), given(written, discarded)]) {
+      expect(() => decideRevise(state, 'Tests are green')).to.throw(AppError, 'Note not found');
+      expect(() => decideDiscard(state)).to.throw(AppError, 'Note not found');
+    }
+    expect(decideDiscard(given(written))).to.deep.equal([discarded]);
+  });
+});
+
+describe('example resource: meaning and rows', () => {
+  const rowsAfter = (...drafts: readonly EventDraft<string, object>[]) => {
+    const tables = new MemoryTables();
+    tables.apply(notesProjection, told(...drafts));
+    const once = tables.rows(notesTable);
+    tables.apply(notesProjection, told(...drafts));
+    expect(tables.rows(notesTable), 'the same events again change nothing').to.deep.equal(once);
+    return once;
+  };
+
+  it('a revised note keeps its author and its first time', () => {
+    const [row] = rowsAfter(written, revised);
+    expect(row).to.deep.equal({
+      workspace_id: 1,
+      id: 7,
+      text: 'Tests are green',
+      author: 'admin',
+      created_at: 1_700_000_001,
+      updated_at: 1_700_000_002,
+      position: 2,
+    });
+  });
+  it('a discarded note has no row', () => {
+    expect(rowsAfter(written, revised, discarded)).to.deep.equal([]);
+  });
+  it('the stream and the audit trail are told', () => {
+    const [first, last] = told(written, discarded);
+    const asDefinition = (definition: unknown) => definition as EventDefinition;
+    expect(framesOf(asDefinition(noteWritten), first as never).map(({ type }) => type)).to.deep.equal([
+      'note.created',
+      'activity.created',
+    ]);
+    expect(auditOf(asDefinition(noteDiscarded), last as never)).to.include({ action: 'note_discarded', target_id: 7 });
+  });
+});
+
+describe('example resource: on the embedded store', () => {
+  let place: Awaited<ReturnType<typeof embeddedDatabase>>;
+  let view: Awaited<ReturnType<typeof openView>>;
+  const close: (() => Promise<unknown>)[] = [];
+  let base: { url: string };
+  const models = [...projections, notesProjection];
+
+  before(async () => {
+    place = await embeddedDatabase();
+    close.push(place.close);
+    await ensureTables(place.database, models);
+    view = await openView(place.database, [...catalogue.values(), ...noteEvents], models);
+    close.push(view.close);
+    const { server, end } = await serve();
+    close.push(end);
+    base = { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
+  });
+  after(async () => {
+    for (const step of close.reverse()) await step();
+  });
+
+  /** The example's routes behind the real front, put together as infra/main.ts does it. */
+  async function serve(): Promise<{ server: Server; end(): Promise<void> }> {
+    const { database, store, commands, positions } = view;
+    const config = testConfig('');
+    const log = createLogger(config.logLevel);
+    const touches = createTouches();
+    const projector = startProjector(models, { database, store, positions, touches, log, process: 'example' });
+    const credentials = createCredentials(database, log);
+    const reads = liveReads(database.db);
+    await prepareFirstStart({ config, commands, credentials, reads, log });
+    const limits = await createLimitStores(undefined, log);
+    const metrics = new Registry();
+    const services = {
+      settings: config,
+      log,
+      commands,
+      store,
+      reads,
+      readModels: positions,
+      projections: models,
+      credentials,
+      freshness: createFreshness({
+        database,
+        projections: models,
+        touches,
+        credentialChanges: () => credentials.changes(),
+      }),
+      idempotency: createIdempotencyStore(database.pool, 'example'),
+      metrics,
+      limitStore: limits.storeFor,
+      ready: async () => ({ ok: true, checks: {} }),
+      now: Date.now,
+      stream: createStreamHub({ store, log, metrics }),
+    } as Services;
+    const { server } = createApiServer(noteRoutes, services);
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    return {
+      server,
+      async end() {
+        server.close();
+        server.closeAllConnections();
+        await drainIncidents(services);
+        await services.stream.close();
+        await projector.close();
+        await credentials.close();
+      },
+    };
+  }
+
+  it('a command that has answered can be read', async () => {
+    const { commands } = view;
+    const { workspace } = testOrigin;
+    const id = await writeNote(commands, { origin: testOrigin }, 'Tests are red');
+    await commands.execute(noteDecider, noteStream(workspace, id), { origin: testOrigin }, (state) =>
+      decideRevise(state, 'Tests are green'),
+    );
+    const { notes, total } = await listNotes(liveReads(place.database.db), workspace, { limit: 50, offset: 0 });
+    expect(total).to.equal(1);
+    expect(notes[0]).to.include({ id, text: 'Tests are green', author: 'tester' });
+    await commands.execute(noteDecider, noteStream(workspace, id), { origin: testOrigin }, decideDiscard);
+    expect(await listNotes(liveReads(place.database.db), workspace, { limit: 50, offset: 0 })).to.deep.equal({
+      notes: [],
+      total: 0,
+    });
+  });
+
+  it('so can one that came through HTTP', async () => {
+    const { status, body } = await call(base, 'POST', '/api/notes', { text: ' Deploy on Friday ' });
+    expect(status).to.equal(201);
+    expect(body.note).to.include({ text: 'Deploy on Friday', author: 'api' });
+    const { id } = body.note;
+    expect((await call(base, 'GET', '/api/notes')).body).to.deep.include({ notes: [body.note], total: 1 });
+
+    expect((await call(base, 'PUT', `/api/notes/${id}`, { text: 'Deploy on Monday' })).status).to.equal(200);
+    expect((await call(base, 'GET', '/api/notes')).body.notes[0].text).to.equal('Deploy on Monday');
+    expect((await call(base, 'DELETE', `/api/notes/${id}`)).body).to.deep.equal({ success: true });
+    expect((await call(base, 'GET', '/api/notes')).body).to.deep.equal({ notes: [], total: 0 });
+    expect((await call(base, 'PUT', `/api/notes/${id}`, { text: 'Too late' })).status).to.equal(404);
+  });
+
+  it('the schema of the contract refuses what is not a note, and the gate who has no key', async () => {
+    const { status, body } = await call(base, 'POST', '/api/notes', { text: '' });
+    expect({ status, details: body.details }).to.deep.equal({ status: 400, details: ['text: must not be empty'] });
+    expect((await call(base, 'POST', '/api/notes', { text: 'x' }, { 'x-api-key': '' })).status).to.equal(401);
+  });
+
+  it('the same Idempotency-Key writes one note', async () => {
+    const again = { 'idempotency-key': 'note-1' };
+    const first = await call(base, 'POST', '/api/notes', { text: 'once' }, again);
+    const second = await call(base, 'POST', '/api/notes', { text: 'once' }, again);
+    expect(second.body).to.deep.equal(first.body);
+    expect((await call(base, 'GET', '/api/notes')).body.total).to.equal(1);
+  });
+});
+
+describe('docs', () => {
+  // Compiled tests run from dist/; documents and sources are where package.json is.
+  const top = new URL('../../../', import.meta.url);
+  const documents = readdirSync(new URL('docs/', top)).filter((name) => name.endsWith('.md'));
+  const quotes = documents.flatMap((document) =>
+    [...readFileSync(new URL(`docs/${document}`, top), 'utf8').matchAll(/^<!-- from (\S+) -->\n```\w*\n([\s\S]*?)^```$/gm)].map(
+      ([, source = '', code = '']) => ({ document, source, code }),
+    ),
+  );
+
+  it('adding-a-resource.md quotes every file of the example', () => {
+    const quoted = quotes.filter(({ document }) => document === 'adding-a-resource.md').map(({ source }) => source);
+    for (const file of readdirSync(new URL('test/docs/example-resource/', top))) {
+      expect(quoted).to.include(`test/docs/example-resource/${file}`);
+    }
+  });
+  for (const { document, source, code } of quotes) {
+    it(`${document}: what it quotes from ${source} stands there (${code.split('\n', 1)[0]?.slice(0, 60)})`, () => {
+      const file = new URL(source, top);
+      expect(existsSync(file), `${fileURLToPath(file)} exists`).to.equal(true);
+      expect(readFileSync(file, 'utf8')).to.include(code);
+    });
+  }
+});

@@ -1,0 +1,54 @@
+/** The note: the state of its stream, its decisions, and the command that makes one. Otherwise: `commands/note.ts`. */
+import type { CommandContext, Commands, Decider } from '../../../commands/handler.ts';
+import { reserveId } from '../../../commands/reserve.ts';
+import { notFound } from '../../../shared/errors.ts';
+import type { EventDraft, EventOf } from '../../../shared/events/define.ts';
+import { noteDiscarded, noteRevised, noteWritten } from './events.ts';
+
+interface NoteState {
+  /** 0 until written, and again once discarded. */
+  readonly id: number;
+  readonly text: string;
+}
+
+export const noteStream = (workspace: number, id: number): string => `note-${workspace}-${id}`;
+
+export const noteDecider: Decider<NoteState> = {
+  kind: 'note',
+  initial: { id: 0, text: '' },
+  evolve(state, { type, data }) {
+    switch (type) {
+      case noteWritten.type:
+      case noteRevised.type: {
+        const { noteId, text } = data as EventOf<typeof noteWritten>['data'];
+        return { id: noteId, text };
+      }
+      case noteDiscarded.type:
+        return { id: 0, text: '' };
+      default:
+        return state;
+    }
+  },
+};
+
+/** @throws AppError 404 */
+export function decideRevise(state: NoteState, text: string): EventDraft[] {
+  if (state.id === 0) throw notFound('Note');
+  return state.text === text ? [] : [noteRevised.draft({ noteId: state.id, text })];
+}
+
+/** @throws AppError 404 */
+export function decideDiscard(state: NoteState): EventDraft[] {
+  if (state.id === 0) throw notFound('Note');
+  return [noteDiscarded.draft({ noteId: state.id })];
+}
+
+/** Writes a note. Gives its id. */
+export async function writeNote(commands: Commands, context: CommandContext, text: string): Promise<number> {
+  const { workspace } = context.origin;
+  const id = await reserveId(commands, context, 'note', (one) => noteStream(workspace, one));
+  await commands.execute(noteDecider, noteStream(workspace, id), context, () => [
+    noteWritten.draft({ noteId: id, text }),
+  ]);
+  return id;
+}

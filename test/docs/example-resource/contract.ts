@@ -1,0 +1,22 @@
+/** Requests and answers of notes. In a room of its own: `shared/contract/notes.ts`. */
+import { z } from 'zod';
+import { filledText } from '../../../shared/contract/agents.ts';
+import { limitParam, offsetParam, unixSeconds } from '../../../shared/contract/common.ts';
+
+export const noteSchema = z
+  .object({
+    id: z.int(),
+    text: z.string(),
+    author: z.string(),
+    created_at: unixSeconds,
+    updated_at: unixSeconds,
+  })
+  .meta({ id: 'Note' });
+
+export const noteBody = z.object({ text: filledText(10_000) });
+export const noteAnswer = z.object({ note: noteSchema });
+
+export const notesQuery = z.object({ limit: limitParam(50), offset: offsetParam });
+export type NotesQuery = z.infer<typeof notesQuery>;
+export const notesAnswer = z.object({ notes: z.array(noteSchema), total: z.int() });
+export const discardedAnswer = z.object({ success: z.literal(true) });

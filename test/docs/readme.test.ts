@@ -1,0 +1,141 @@
+/**
+ * The sessions that the documents print, typed line by line into bash against a real service: what they show behind
+ * `# → ` has to come, and nothing else. `…` stands for anything.
+ */
+import { spawn, spawnSync } from 'node:child_process';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { createInterface } from 'node:readline';
+import { expect } from 'chai';
+import { startTestService, TEST_ADMIN, type TestService } from '../support/service.ts';
+
+// Compiled tests run from dist/; the documents are where package.json is.
+const top = new URL('../../../', import.meta.url);
+const read = (file: string) => readFileSync(new URL(file, top), 'utf8');
+
+/** A command as one types it, and the lines that the document says it prints. */
+interface Step {
+  readonly command: string;
+  readonly expected: readonly string[];
+}
+
+/** The `sh` blocks between the marks of a session. */
+function sessionOf(file: string): Step[] {
+  const session = /<!-- session:start -->([\s\S]*?)<!-- session:end -->/.exec(read(file))?.[1];
+  if (session === undefined) throw new Error(`${file} has no session`);
+  const steps: { command: string; expected: string[] }[] = [];
+  for (const [, block = ''] of session.matchAll(/^```sh\n([\s\S]*?)^```$/gm)) {
+    for (const line of block.split('\n')) {
+      const last = steps.at(-1);
+      if (line.startsWith('# → ')) last?.expected.push(line.slice(4));
+      else if (last?.command.endsWith('\\')) last.command += `\n${line}`;
+      else if (line.trim() !== '' && !line.startsWith('#')) steps.push({ command: line, expected: [] });
+    }
+  }
+  return steps;
+}
+
+const pattern = (line: string) =>
+  new RegExp(`^${line.replace(/[.*+?^${}()|[\]\\]/g, '\\$&').replaceAll('…', '.*')}$`);
+
+/** One shell, which is given one command at a time. */
+function openShell() {
+  const shell = spawn('bash', ['--noprofile', '--norc'], { stdio: ['pipe', 'pipe', 'inherit'] });
+  const ended = new Promise<void>((resolve) => shell.once('exit', () => resolve()));
+  const lines: string[] = [];
+  let done: (() => void) | undefined;
+  createInterface({ input: shell.stdout }).on('line', (line) => {
+    if (line === '<done>') done?.();
+    else if (line !== '') lines.push(line);
+  });
+  shell.stdin.write('exec 2>&1\n');
+  return {
+    /** What was printed and not expected so far. */
+    lines,
+    async type(command: string): Promise<void> {
+      const finished = new Promise<void>((resolve) => {
+        done = resolve;
+      });
+      shell.stdin.write(`${command}\nprintf '\\n<done>\\n'\n`);
+      await finished;
+    },
+    async close(): Promise<void> {
+      shell.stdin.end('exit\n');
+      await ended;
+    },
+  };
+}
+
+/**
+ * Types a session. Output of a command in the background may come earlier than the document shows it, never later.
+ *
+ * @param values what is exported instead of what the document says
+ */
+async function play(steps: readonly Step[], values: Readonly<Record<string, string>>): Promise<void> {
+  const shell = openShell();
+  try {
+    for (const { command, expected } of steps) {
+      const name = /^export (\w+)=/.exec(command)?.[1];
+      await shell.type(name !== undefined && name in values ? `export ${name}='${values[name]}'` : command);
+      for (const line of expected) {
+        const found = shell.lines.findIndex((printed) => pattern(line).test(printed));
+        if (found < 0) {
+          throw new Error(`${command}\nshould print\n  ${line}\nand there is\n  ${shell.lines.join('\n  ')}`);
+        }
+        shell.lines.splice(found, 1);
+      }
+    }
+    expect(shell.lines, 'printed, but not shown in the document').to.deep.equal([]);
+  } finally {
+    await shell.close();
+  }
+}
+
+describe('documents', () => {
+  /** [major, minor] of curl; undefined without curl or bash. */
+  const curl = spawnSync('bash', ['-c', 'curl --version'], { encoding: 'utf8' })
+    .stdout?.match(/^curl (\d+)\.(\d+)/)
+    ?.slice(1)
+    .map(Number) as [number, number] | undefined;
+  let service: TestService;
+
+  before(async function () {
+    if (!curl) {
+      console.log('      bash or curl is missing: the sessions of the documents are not tried');
+      this.skip();
+    }
+    service = await startTestService();
+  });
+  after(() => service?.close());
+
+  const values = () => ({ SIGNALBOX: service.url, KEY: service.adminKey, PASSWORD: TEST_ADMIN.password });
+
+  it('README: the first session works as it is printed', async function () {
+    this.timeout(60_000);
+    const steps = sessionOf('README.md');
+    expect(steps.flatMap(({ expected }) => expected)).to.have.length.above(10);
+    await play(steps, values());
+  });
+
+  it('authentication.md: signing in works as it is printed', async function () {
+    this.timeout(60_000);
+    const [major, minor] = curl as [number, number];
+    if (major < 7 || (major === 7 && minor < 79)) {
+      console.log(`      curl ${major}.${minor} keeps no Secure cookie over http: signing in is not tried`);
+      this.skip();
+    }
+    await play(sessionOf('docs/authentication.md'), values());
+  });
+});
+
+describe('links of the documents', () => {
+  const documents = ['README.md', 'CHANGELOG.md', ...readdirSync(new URL('docs/', top)).map((name) => `docs/${name}`)];
+  for (const document of documents.filter((name) => name.endsWith('.md'))) {
+    it(`${document}: lead to files that are there`, () => {
+      const targets = [...read(document).matchAll(/\]\(([^)\s]+)\)/g)].map(([, target = '']) => target);
+      for (const target of targets.filter((one) => !/^(https?:|#)/.test(one))) {
+        const file = new URL(target.split('#')[0] as string, new URL(document, top));
+        expect(existsSync(file), target).to.equal(true);
+      }
+    });
+  }
+});

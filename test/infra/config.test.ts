@@ -1,0 +1,155 @@
+/** The settings: what is refused, and how; and the README's table, which says the same as `SETTINGS`, both ways. */
+import { readFileSync } from 'node:fs';
+import { expect } from 'chai';
+import { ConfigError, readConfig, SETTINGS } from '../../infra/config.ts';
+
+const settings = Object.values(SETTINGS) as readonly { env: string; fallback: unknown; doc: string }[];
+
+/** A default as the README shows it. */
+function shown(fallback: unknown): string {
+  if (fallback === undefined) return 'unset';
+  if (Array.isArray(fallback)) return fallback.length === 0 ? 'empty' : `\`${fallback.join(',')}\``;
+  if (typeof fallback === 'boolean') return fallback ? '`1`' : '`0`';
+  return `\`${fallback}\``;
+}
+
+/** The message of a refusal; fails when nothing is refused. */
+function refusal(env: Record<string, string>): string {
+  try {
+    readConfig(env);
+  } catch (error) {
+    expect(error).to.be.instanceOf(ConfigError);
+    return (error as ConfigError).message;
+  }
+  throw new Error(`${JSON.stringify(env)} was accepted`);
+}
+
+const WHOLE = (from: number, to: number) => `must be a whole number from ${from} to ${to}`;
+const FLAG = 'must be 1, true, yes, on, 0, false, no or off';
+const OTHER_NUMBERS = ['abc', '1.5', '-1', '1e3', ' 5', '5 ', '0x10', '99999999999999999999'];
+
+/** Values that are refused, and what the message says. */
+const REFUSED: Readonly<Record<string, { readonly values: readonly string[]; readonly says: string }>> = {
+  PORT: { values: ['65536', ...OTHER_NUMBERS], says: WHOLE(0, 65_535) },
+  DATABASE_URL: {
+    values: ['mysql://user:secret@db/x', 'db:5432', 'postgres:/db'],
+    says: 'must be a URL that starts with postgres:// or postgresql://',
+  },
+  EVENTSTORE_URL: { values: ['http://store:2113', 'store:2113'], says: 'must be a URL that starts with esdb://' },
+  REDIS_URL: { values: ['http://redis:6379', 'redis'], says: 'must be a URL that starts with redis:// or rediss://' },
+  LOG_LEVEL: { values: ['verbose', 'INFO', '30'], says: '"trace"|"debug"|"info"|"warn"|"error"|"fatal"|"silent"' },
+  DATABASE_POOL: { values: ['1', '501', ...OTHER_NUMBERS], says: WHOLE(2, 500) },
+  DATABASE_TIMEOUT_MS: { values: ['99', '600001', ...OTHER_NUMBERS], says: WHOLE(100, 600_000) },
+  APPEND_TIMEOUT_MS: { values: ['99', '120001', ...OTHER_NUMBERS], says: WHOLE(100, 120_000) },
+  VISIBLE_TIMEOUT_MS: { values: ['99', '120001', ...OTHER_NUMBERS], says: WHOLE(100, 120_000) },
+  READY_MAX_LAG: { values: ['0', '10000001', ...OTHER_NUMBERS], says: WHOLE(1, 10_000_000) },
+  START_TIMEOUT_MS: { values: ['999', '3600001', ...OTHER_NUMBERS], says: WHOLE(1_000, 3_600_000) },
+  SHUTDOWN_TIMEOUT_MS: { values: ['600001', ...OTHER_NUMBERS], says: WHOLE(0, 600_000) },
+  GOOGLE_KEYS_URL: { values: ['ftp://keys', 'keys.json'], says: 'must be a URL that starts with https:// or http://' },
+  MC_DISABLE_RATE_LIMIT: { values: ['2', 'maybe'], says: FLAG },
+  MC_ALLOW_ANY_HOST: { values: ['2', 'maybe'], says: FLAG },
+  MC_COOKIE_SECURE: { values: ['2', 'maybe'], says: FLAG },
+  MC_ENABLE_HSTS: { values: ['2', 'maybe'], says: FLAG },
+  MC_PROXY_AUTH_DEFAULT_ROLE: { values: ['root', 'Admin'], says: '"viewer"|"operator"|"admin"' },
+  MC_AGENT_TIMEOUT_MINUTES: { values: ['10081', ...OTHER_NUMBERS], says: WHOLE(0, 10_080) },
+};
+
+/** Settings that take any text. */
+const ANYTHING = [
+  'HOST',
+  'DATA_DIR',
+  'AUTH_USER',
+  'AUTH_PASS',
+  'AUTH_PASS_B64',
+  'API_KEY',
+  'GOOGLE_CLIENT_ID',
+  'GOOGLE_ISSUERS',
+  'MC_TRUSTED_PROXIES',
+  'MC_ALLOWED_HOSTS',
+  'MC_PROXY_AUTH_HEADER',
+  'MC_PROXY_AUTH_TRUSTED_IPS',
+];
+
+describe('configuration', () => {
+  it('every setting is looked at here', () => {
+    expect(settings.map(({ env }) => env)).to.have.members([...Object.keys(REFUSED), ...ANYTHING]);
+  });
+
+  it('is complete without any variable', () => {
+    const config = readConfig({}) as Readonly<Record<string, unknown>>;
+    for (const [name, { fallback }] of Object.entries(SETTINGS)) expect(config[name], name).to.equal(fallback);
+  });
+
+  it('takes an empty variable for an unset one', () => {
+    expect(readConfig(Object.fromEntries(settings.map(({ env }) => [env, ''])))).to.deep.equal(readConfig({}));
+  });
+
+  it('reads numbers, flags and lists', () => {
+    expect(readConfig({ PORT: '0', DATABASE_POOL: '500' })).to.include({ port: 0, poolSize: 500 });
+    for (const on of ['1', 'true', 'yes', 'on', 'ON', ' True ']) {
+      expect(readConfig({ MC_ENABLE_HSTS: on }).enableHsts, on).to.equal(true);
+    }
+    for (const off of ['0', 'false', 'no', 'off', 'Off']) {
+      expect(readConfig({ MC_COOKIE_SECURE: off }).cookieSecure, off).to.equal(false);
+    }
+    expect(readConfig({ MC_ALLOWED_HOSTS: ' a.example , *.example.com,, ' }).allowedHosts).to.deep.equal([
+      'a.example',
+      '*.example.com',
+    ]);
+  });
+
+  it('takes the URLs of every store', () => {
+    for (const databaseUrl of ['postgres://db/x', 'postgresql://u:p@db:5432/x?sslmode=require']) {
+      expect(readConfig({ DATABASE_URL: databaseUrl })).to.include({ databaseUrl });
+    }
+    for (const scheme of ['esdb', 'esdb+discover', 'kurrentdb', 'kurrentdb+discover']) {
+      const eventStoreUrl = `${scheme}://store:2113?tls=false`;
+      expect(readConfig({ DATABASE_URL: 'postgres://db/x', EVENTSTORE_URL: eventStoreUrl })).to.include({
+        eventStoreUrl,
+      });
+    }
+    expect(readConfig({ REDIS_URL: 'rediss://redis:6379' }).redisUrl).to.equal('rediss://redis:6379');
+  });
+
+  for (const [env, { values, says }] of Object.entries(REFUSED)) {
+    it(`${env}: names a bad value and what is allowed`, () => {
+      const { doc } = settings.find((one) => one.env === env) as (typeof settings)[number];
+      // Alone, an event store is refused for another reason too.
+      const others: Record<string, string> = env === 'EVENTSTORE_URL' ? { DATABASE_URL: 'postgres://db/x' } : {};
+      for (const value of values) {
+        const message = refusal({ ...others, [env]: value });
+        expect(message.split('\n'), value).to.have.length(1);
+        expect(message).to.match(new RegExp(`^${env}: `));
+        expect(message).to.include(says).and.include(`(${doc})`);
+        if (env.endsWith('_URL')) expect(message, 'may hold a password').not.to.include(value);
+        else expect(message).to.include(`"${value}"`);
+      }
+    });
+  }
+
+  it('names every bad value at once', () => {
+    const message = refusal({ PORT: 'http', LOG_LEVEL: 'loud', DATABASE_URL: 'sqlite:x', HOST: '0.0.0.0' });
+    expect(message.split('\n').map((line) => line.split(':')[0])).to.deep.equal(['PORT', 'DATABASE_URL', 'LOG_LEVEL']);
+  });
+
+  it('refuses an event store without PostgreSQL', () => {
+    expect(refusal({ EVENTSTORE_URL: 'esdb://store:2113' })).to.match(/^EVENTSTORE_URL needs DATABASE_URL: /);
+  });
+});
+
+describe('README, configuration table', () => {
+  // Compiled tests run from dist/; the README is where package.json is.
+  const readme = readFileSync(new URL('../../../README.md', import.meta.url), 'utf8');
+  const rows = [...readme.matchAll(/^\| `([A-Z][A-Z0-9_]*)` \| (.*?) \| (.*?) \|$/gm)].map(
+    ([, env = '', fallback = '', doc = '']) => ({ env, fallback, doc: doc.replaceAll('\\*', '*') }),
+  );
+
+  it('has every setting once, in the order of the code, and no other', () => {
+    expect(rows.map(({ env }) => env)).to.deep.equal(settings.map(({ env }) => env));
+  });
+  for (const { env, fallback, doc } of settings) {
+    it(`${env}: default and meaning are those of the code`, () => {
+      expect(rows.find((row) => row.env === env)).to.deep.equal({ env, fallback: shown(fallback), doc });
+    });
+  }
+});

@@ -1,0 +1,372 @@
+/** Policies: one job per event through restarts, crashes and a Redis that is away; none for history or a rebuild. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { expect } from 'chai';
+import { Redis } from 'ioredis';
+import { z } from 'zod';
+import { definePolicy, type Policy, wantJob, whenever } from '../../commands/policies/policy.ts';
+import { type Database, openDatabase } from '../../infra/database/database.ts';
+import { migrate } from '../../infra/database/migrations.ts';
+import { openJobs } from '../../infra/jobs/jobs.ts';
+import { createLogger } from '../../infra/logging.ts';
+import { checkpointOf, type Policies, startPolicies } from '../../infra/policies.ts';
+import { rebuildProjection } from '../../infra/projector/rebuild.ts';
+import { change, defineProjection, defineTable, on } from '../../projections/projection.ts';
+import { defineEvent } from '../../shared/events/define.ts';
+import { defineJob, handleJob, type Jobs } from '../../shared/ports/jobs.ts';
+import { freshDatabase } from '../support/service.ts';
+import { freePort, temporaryDirectory } from '../support/service-process.ts';
+import { ensureTables, eventually, openView, serverDatabase, testOrigin } from '../support/world.ts';
+
+const log = createLogger(process.env.TEST_LOG_LEVEL ?? 'silent');
+
+const rang = defineEvent({ type: 'BellRang', version: 1, doc: 'test', schema: z.object({ bell: z.string() }) });
+const cracked = defineEvent({ type: 'BellCracked', version: 1, doc: 'test', schema: z.object({ bell: z.string() }) });
+const unheard = defineEvent({ type: 'BellMoved', version: 1, doc: 'test', schema: z.object({ bell: z.string() }) });
+const bells = defineTable('bells', { bell: 'text', rings: 'bigint' }, { key: ['bell'] });
+const bellsProjection = defineProjection({
+  name: 'bells',
+  version: 1,
+  tables: [bells],
+  handlers: [
+    on(rang, ({ data: { bell } }) => [change(bells, { bell }, (row) => ({ bell, rings: (row?.rings ?? 0) + 1 }))]),
+  ],
+});
+const notify = defineJob({ name: 'notify', schema: z.object({ bell: z.string() }) });
+const echo = definePolicy('echo', [whenever(rang, ({ data }) => [wantJob(notify, { bell: data.bell })])]);
+
+/** The outside world: counts what it is told, by id. */
+async function receiver() {
+  const calls: { readonly id: string; readonly bell: string }[] = [];
+  const server: Server = createServer((request, response) => {
+    const url = new URL(request.url ?? '', 'http://receiver');
+    calls.push({ id: url.searchParams.get('id') ?? '', bell: url.searchParams.get('bell') ?? '' });
+    response.end();
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  return {
+    calls,
+    /** Calls that tell of this bell. */
+    of: (bell: string) => calls.filter((one) => one.bell === bell).map(({ id }) => id),
+    handler: handleJob(notify, async ({ bell }, { id, signal }) => {
+      await fetch(`http://127.0.0.1:${port}/?id=${id}&bell=${bell}`, { signal });
+    }),
+    close: () => new Promise<void>((resolve) => server.close(() => resolve())),
+  };
+}
+type World = Awaited<ReturnType<typeof receiver>>;
+type View = Awaited<ReturnType<typeof openView>>;
+
+const definitions = [rang, cracked, unheard];
+const append = async (view: View, ...drafts: { type: string; data: object }[]) => {
+  const events = await view.store.prepare(drafts as never, testOrigin);
+  await view.store.append('bell-1', events, 'any');
+  return events.map(({ id }) => `echo-${id}`);
+};
+const positionOf = async (database: Database, policy: Policy): Promise<number> => {
+  const { rows } = await database.pool.query('SELECT position FROM service.checkpoints WHERE schema_name = $1', [
+    checkpointOf(policy),
+  ]);
+  return (rows[0] as { position: number } | undefined)?.position ?? -1;
+};
+
+function suite(
+  name: string,
+  open: () => Promise<{ database: Database; url: string | undefined; dataDir: string; close(): Promise<void> }>,
+): void {
+  describe(`policies on ${name}`, () => {
+    let place: Awaited<ReturnType<typeof open>>;
+    let view: View;
+    let world: World;
+    let jobs: Jobs;
+    let running: Policies[] = [];
+
+    before(async function () {
+      this.timeout(60_000);
+      place = await open();
+      await ensureTables(place.database, [bellsProjection]);
+      view = await openView(place.database, definitions, [bellsProjection]);
+      world = await receiver();
+      jobs = await openJobs({
+        redisUrl: undefined,
+        databaseUrl: place.url,
+        statementTimeoutMs: 15_000,
+        database: place.database,
+        log,
+        shutdownTimeoutMs: 10_000,
+      });
+      jobs.work([world.handler]);
+    });
+    after(async () => {
+      await jobs?.close();
+      await view?.close();
+      await world?.close();
+      await place?.close();
+    });
+    afterEach(async () => {
+      await Promise.all(running.map((one) => one.close()));
+      running = [];
+    });
+
+    /** The policies of one process. */
+    function start(policies: readonly Policy[], store: Pick<Jobs, 'enqueue'> = jobs, process = 'one'): Policies {
+      const { database } = place;
+      const started = startPolicies(policies, { database, store: view.store, jobs: store, log, process });
+      running.push(started);
+      return started;
+    }
+    const passed = (policy: Policy) =>
+      eventually(`${policy.name} has reached the end of the log`, async () => {
+        const head = await view.eventLog.head();
+        return (await positionOf(place.database, policy)) >= head;
+      });
+
+    it('fires for events after its first start, and for none before', async () => {
+      await append(view, ...['h1', 'h2', 'h3'].map((bell) => rang.draft({ bell })));
+      start([echo]);
+      await passed(echo);
+      const ids = await append(view, rang.draft({ bell: 'a1' }), unheard.draft({ bell: 'a1' }));
+      await eventually('the receiver was told', () => world.of('a1').length > 0);
+      expect(world.calls).to.deep.equal([{ id: ids[0], bell: 'a1' }]);
+    });
+
+    it('fires once per event over restarts, for those in between too', async () => {
+      const wanted: string[] = [];
+      for (let round = 0; round < 3; round++) {
+        const policies = start([echo], jobs, `round ${round}`);
+        wanted.push(...(await append(view, rang.draft({ bell: 'b' }), rang.draft({ bell: 'b' }))));
+        if (round === 1) await eventually('all were told', () => world.of('b').length >= wanted.length);
+        await policies.close();
+        wanted.push(...(await append(view, rang.draft({ bell: 'b' }))));
+      }
+      start([echo]);
+      await eventually('all were told', () => world.of('b').length >= wanted.length);
+      await passed(echo);
+      expect(world.of('b').toSorted()).to.deep.equal(wanted.toSorted());
+    });
+
+    it('fires once per event though it is killed after the jobs were stored and before the checkpoint was', async () => {
+      let killed = 0;
+      const dying = {
+        enqueue: (async (kind, payload, options) => {
+          await jobs.enqueue(kind, payload, options);
+          killed++;
+          throw new Error('killed');
+        }) as Jobs['enqueue'],
+      };
+      const before = await positionOf(place.database, echo);
+      const policies = start([echo], dying);
+      const ids = await append(view, ...Array.from({ length: 6 }, () => rang.draft({ bell: 'c' })));
+      await eventually('jobs were stored', () => killed >= 4);
+      await policies.close();
+      expect(await positionOf(place.database, echo), 'the checkpoint stayed').to.equal(before);
+      // Some have been done already when the next one comes.
+      await eventually('some were told', () => world.of('c').length >= 4);
+      start([echo], jobs, 'two');
+      await eventually('all were told', () => world.of('c').length >= ids.length);
+      await passed(echo);
+      await eventually('no job is left', async () => {
+        const { waiting, running: active, delayed } = await jobs.counts();
+        return waiting + active + delayed === 0;
+      });
+      expect(world.of('c').toSorted()).to.deep.equal(ids.toSorted());
+    });
+
+    it('does not fire when read models are rebuilt', async () => {
+      start([echo]);
+      const projector = view.project('one');
+      const [last] = await append(view, rang.draft({ bell: 'd' }));
+      await passed(echo);
+      await eventually('it was told', () => world.of('d').length === 1);
+      await eventually('the read model has it', () => view.positions.current('bells_v1') > 0);
+      const told = world.calls.length;
+      const { database, store } = view;
+      const stores = { database, store, log, config: { dataDir: place.dataDir } };
+      const report = await rebuildProjection(stores, bellsProjection);
+      expect(report.events, 'the rebuild has read them all').to.be.above(told);
+      const [next] = await append(view, rang.draft({ bell: 'd' }));
+      await eventually('the next was told', () => world.of('d').length > 1);
+      expect(world.of('d')).to.deep.equal([last, next]);
+      expect(world.calls).to.have.length(told + 1);
+      await projector.close();
+    });
+
+    it('tells several jobs of one event apart', async () => {
+      const twice = definePolicy('twice', [
+        whenever(rang, ({ data: { bell } }) => [
+          wantJob(notify, { bell: `${bell}-left` }, 'left'),
+          wantJob(notify, { bell: `${bell}-right` }, 'right'),
+        ]),
+      ]);
+      start([twice]);
+      await passed(twice);
+      const [id] = await append(view, rang.draft({ bell: 'e' }));
+      await eventually('both were told', () => world.of('e-left').length + world.of('e-right').length === 2);
+      expect(world.of('e-left')).to.deep.equal([id?.replace('echo', 'twice').concat('-left')]);
+    });
+
+    it('one that is stuck holds up no other, says where, and goes on when it can', async () => {
+      let broken = true;
+      const picky = definePolicy('picky', [
+        whenever(cracked, ({ data }) => {
+          if (broken) throw new Error('a cracked bell');
+          return [wantJob(notify, { bell: `${data.bell}-cracked` })];
+        }),
+      ]);
+      const policies = start([picky, echo]);
+      await passed(picky);
+      await append(view, cracked.draft({ bell: 'f' }), rang.draft({ bell: 'f' }));
+      await eventually('the other goes on', () => world.of('f').length === 1);
+      await eventually('it is stuck', () => policies.statuses[0]?.stuck);
+      const stuck = policies.statuses[0]?.stuck;
+      expect(stuck?.reason).to.equal('BellCracked: a cracked bell');
+      const row = await eventually('it is in the table', async () => {
+        const { rows } = await place.database.pool.query(
+          'SELECT stuck_at, stuck_reason FROM service.checkpoints WHERE schema_name = $1 AND stuck_at IS NOT NULL',
+          [checkpointOf(picky)],
+        );
+        return rows[0] as Record<string, unknown> | undefined;
+      });
+      expect(row).to.deep.equal({ stuck_at: stuck?.position, stuck_reason: stuck?.reason });
+      broken = false;
+      await eventually('it goes on', () => world.of('f-cracked').length === 1);
+      await passed(picky);
+      expect(policies.statuses[0]?.stuck).to.equal(undefined);
+    });
+
+    it('is led by one process; another takes over', async function () {
+      if (place.database.kind === 'embedded') this.skip();
+      const [one, two] = [start([echo], jobs, 'one'), start([echo], jobs, 'two')];
+      const leaders = () => [one, two].filter(({ statuses }) => (statuses[0]?.position ?? 0) > 0);
+      await eventually('one leads', () => leaders().length > 0);
+      const wanted = await append(view, rang.draft({ bell: 'g' }));
+      await eventually('it was told', () => world.of('g').length > 0);
+      expect(leaders()).to.have.length(1);
+      await leaders()[0]?.close();
+      wanted.push(...(await append(view, rang.draft({ bell: 'g' }))));
+      await eventually('the other has told', () => world.of('g').length > 1);
+      expect(world.of('g')).to.deep.equal(wanted);
+    });
+
+    describe('with jobs in Redis', () => {
+      let directory: Awaited<ReturnType<typeof temporaryDirectory>>;
+      let port = 0;
+      let server: ChildProcess | undefined;
+
+      async function startRedis(): Promise<boolean> {
+        const args = ['--port', String(port), '--bind', '127.0.0.1', '--dir', directory.path, '--save', ''];
+        const child = spawn('redis-server', [...args, '--appendonly', 'yes', '--appendfsync', 'always'], {
+          stdio: 'ignore',
+        });
+        const missing = new Promise<boolean>((resolve) => child.once('error', () => resolve(true)));
+        if (await Promise.race([missing, once(child, 'spawn').then(() => false)])) return false;
+        const probe = new Redis(port, { retryStrategy: () => 20, maxRetriesPerRequest: null });
+        probe.on('error', () => undefined);
+        await probe.ping();
+        probe.disconnect();
+        server = child;
+        return true;
+      }
+      async function killRedis(): Promise<void> {
+        const child = server;
+        server = undefined;
+        if (!child) return;
+        child.kill('SIGKILL');
+        await once(child, 'exit');
+      }
+
+      before(async function () {
+        directory = await temporaryDirectory();
+        port = await freePort();
+        if (await startRedis()) return;
+        console.log('      there is no redis-server: policies are not tested with a Redis that is away');
+        this.skip();
+      });
+      after(async () => {
+        await killRedis();
+        await directory?.remove();
+      });
+
+      it('goes on without it, and does everything when it is back', async () => {
+        const inRedis = await openJobs({
+          redisUrl: `redis://127.0.0.1:${port}`,
+          databaseUrl: place.url,
+          statementTimeoutMs: 15_000,
+          database: place.database,
+          log,
+          shutdownTimeoutMs: 10_000,
+        });
+        try {
+          const relay = definePolicy('relay', [whenever(rang, ({ data }) => [wantJob(notify, { bell: data.bell })])]);
+          start([relay], inRedis);
+          await passed(relay);
+          // Stored in Redis and not done yet when it dies: nobody takes jobs so far.
+          const wanted = await append(view, rang.draft({ bell: 'r' }), rang.draft({ bell: 'r' }));
+          await eventually('they wait in Redis', async () => (await inRedis.counts()).waiting === 2);
+          await passed(relay);
+          const before = await positionOf(place.database, relay);
+          await killRedis();
+
+          const begun = performance.now();
+          for (let n = 0; n < 5; n++) wanted.push(...(await append(view, rang.draft({ bell: 'r' }))));
+          expect(performance.now() - begun, 'writes do not wait, milliseconds').to.be.below(4_000);
+          inRedis.work([world.handler]);
+          await inRedis.enqueue(notify, { bell: 'x' }, { id: 'x' }).then(
+            () => expect.fail('nothing can be stored'),
+            () => undefined,
+          );
+          expect(await positionOf(place.database, relay), 'the checkpoint stays').to.equal(before);
+
+          await startRedis();
+          await eventually('everything was told', () => world.of('r').length >= wanted.length);
+          await passed(relay);
+          const ids = wanted.map((id) => id.replace('echo', 'relay'));
+          expect(world.of('r').toSorted()).to.deep.equal(ids.toSorted());
+        } finally {
+          await Promise.all(running.map((one) => one.close()));
+          await inRedis.close();
+        }
+      });
+    });
+  });
+}
+
+suite('PGlite', async () => {
+  const directory = await temporaryDirectory();
+  const database = await openDatabase({ dataDir: directory.path, poolSize: 10, statementTimeoutMs: 15_000, log });
+  await migrate(database.db);
+  return {
+    database,
+    url: undefined,
+    dataDir: directory.path,
+    async close() {
+      await database.close();
+      await directory.remove();
+    },
+  };
+});
+
+describe('with TEST_DATABASE_URL', () => {
+  before(function () {
+    if (process.env.TEST_DATABASE_URL) return;
+    console.log('      TEST_DATABASE_URL is not set: policies are not tested on PostgreSQL');
+    this.skip();
+  });
+  suite('PostgreSQL', async () => {
+    const fresh = await freshDatabase();
+    const database = await serverDatabase(fresh.url);
+    return {
+      database,
+      url: fresh.url,
+      dataDir: '',
+      async close() {
+        await database.close();
+        await fresh.drop();
+      },
+    };
+  });
+});

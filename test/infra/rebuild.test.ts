@@ -1,0 +1,444 @@
+/** Rebuilding read models: the same rows as live, beside the live ones, through interruptions and live traffic. */
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import fc from 'fast-check';
+import { z } from 'zod';
+import { type Database, openDatabase } from '../../infra/database/database.ts';
+import { migrate } from '../../infra/database/migrations.ts';
+import { createLogger } from '../../infra/logging.ts';
+import { ensureTables, type Projector } from '../../infra/projector/projector.ts';
+import {
+  type RebuildOptions,
+  type RebuildReport,
+  rebuildProjection,
+  rebuildProjections,
+} from '../../infra/projector/rebuild.ts';
+import { MemoryTables } from '../../projections/apply.ts';
+import { projections } from '../../projections/index.ts';
+import { change, defineProjection, defineTable, insert, on, schemaOf, update } from '../../projections/projection.ts';
+import { catalogue } from '../../shared/events/catalogue.ts';
+import { type DomainEvent, defineEvent } from '../../shared/events/define.ts';
+import { writeHistory } from '../support/history.ts';
+import { freshDatabase } from '../support/service.ts';
+import { eventually, openView, testOrigin } from '../support/world.ts';
+
+const log = createLogger(process.env.TEST_LOG_LEVEL ?? 'silent');
+
+/* A projection with every column type, and with the mistakes that projections can make. */
+const noted = defineEvent({
+  type: 'Noted',
+  version: 1,
+  doc: 'test',
+  schema: z.object({ id: z.int(), text: z.string(), json: z.json(), number: z.number(), flag: z.boolean() }),
+});
+const crossed = defineEvent({ type: 'CrossedOut', version: 1, doc: 'test', schema: z.object({ id: z.int() }) });
+const broken = defineEvent({ type: 'BreaksProjection', version: 1, doc: 'test', schema: z.object({}) });
+const notes = defineTable(
+  'notes',
+  {
+    id: 'bigint',
+    kind: 'text',
+    small: 'int?',
+    text: 'text?',
+    json: 'jsonb?',
+    must: 'jsonb',
+    number: 'double',
+    maybe: 'double?',
+    flag: 'boolean',
+  },
+  { key: ['kind', 'id'], indexes: ['id DESC', '(text) WHERE flag'] },
+);
+const counts = defineTable('counts', { name: 'text', count: 'bigint' }, { key: ['name'] });
+/** The first character, whole. */
+const firstOf = (text: string) => String(Array.from(text)[0] ?? '');
+let breaks = false;
+const oddProjection = defineProjection({
+  name: 'odd',
+  version: 7,
+  tables: [notes, counts],
+  handlers: [
+    on(noted, ({ data }) => [
+      // Said to be new, and is not when an id comes twice.
+      insert(notes, {
+        id: data.id,
+        kind: `a\tb\\${data.id % 3}`,
+        small: data.flag ? null : data.id % 100,
+        text: data.text,
+        json: data.json as never,
+        must: [data.text, { nested: data.json }],
+        number: data.number,
+        maybe: data.flag ? null : -data.number,
+        flag: data.flag,
+      }),
+      change(counts, { name: firstOf(data.text) }, (row) => ({
+        name: firstOf(data.text),
+        count: (row?.count ?? 0) + 1,
+      })),
+    ]),
+    on(crossed, ({ data }) =>
+      [0, 1, 2].map((n) => update(notes, { kind: `a\tb\\${n}`, id: data.id }, (row) => (row.flag ? undefined : row))),
+    ),
+    on(broken, () => {
+      if (breaks) throw new Error('cannot be applied');
+      return [];
+    }),
+  ],
+});
+
+const definitions = [...catalogue.values(), noted, crossed, broken];
+const everything = [...projections, oddProjection];
+
+type View = Awaited<ReturnType<typeof openView>>;
+interface Place {
+  readonly database: Database;
+  readonly dataDir: string;
+  /** Another process's connection. */
+  other?(): Promise<Database>;
+  close(): Promise<void>;
+}
+
+function suite(name: string, open: () => Promise<Place>): void {
+  describe(`rebuild on ${name}`, function () {
+    this.timeout(60_000);
+    let place: Place;
+    let view: View;
+    let projector: Projector | undefined;
+    let seed = 0;
+
+    before(async () => {
+      place = await open();
+      await ensureTables(place.database, everything);
+      view = await openView(place.database, definitions, everything);
+      projector = view.project('live');
+    });
+    after(async () => {
+      await projector?.close();
+      await view?.close();
+      await place?.close();
+    });
+
+    const stores = () => ({ database: place.database, store: view.store, log, config: { dataDir: place.dataDir } });
+    const rebuild = (options: RebuildOptions = {}) => rebuildProjections(stores(), everything, options);
+    const add = async (stream: string, ...drafts: { type: string; data: object }[]) =>
+      view.store.append(stream, await view.store.prepare(drafts as never, testOrigin), 'any');
+    const history = (events: number) => writeHistory(view.store, { events, agents: 4, seed: ++seed });
+    const live = (leader: View = view) =>
+      eventually('the read models have caught up', async () => {
+        const { rows: stuck } = await place.database.pool.query(
+          'SELECT stuck_reason FROM service.checkpoints WHERE stuck_at IS NOT NULL',
+        );
+        if (stuck[0]) throw new Error(stuck[0].stuck_reason);
+        const head = await leader.store.log.head();
+        return everything.every((projection) => leader.positions.current(schemaOf(projection)) >= head);
+      });
+    const schemas = async () => {
+      const { rows } = await place.database.pool.query(
+        "SELECT nspname FROM pg_namespace WHERE nspname ~ '_(rebuild|old)$' UNION SELECT schema_name FROM service.checkpoints WHERE schema_name ~ '_rebuild$'",
+      );
+      return rows.map((row) => row.nspname);
+    };
+    const unequal = (reports: readonly RebuildReport[]) =>
+      reports.flatMap((report) => report.tables.filter((table) => !table.equal).map((table) => table.table));
+
+    it('gives the rows that live has, for any history and any size of batches', async () => {
+      await fc.assert(
+        fc.asyncProperty(
+          fc.record({ events: fc.integer({ min: 20, max: 400 }), batchSize: fc.integer({ min: 1, max: 300 }) }),
+          async ({ events, batchSize }) => {
+            await history(events);
+            await live();
+            const reports = await rebuild({ batchSize, check: true });
+            expect(unequal(reports)).to.deep.equal([]);
+            expect(reports.every((report) => report.compared && report.equal && !report.switched)).to.equal(true);
+          },
+        ),
+        { numRuns: 4 },
+      );
+      expect(await schemas()).to.deep.equal([]);
+    });
+
+    it('gives the rows that the projections give in memory', async () => {
+      await history(300);
+      await live();
+      await rebuild();
+      const memory = new MemoryTables();
+      for await (const page of view.store.log.readAll()) {
+        const events: DomainEvent[] = [];
+        for (const event of page) events.push(await view.store.decode(event));
+        for (const projection of projections) memory.apply(projection, events);
+      }
+      for (const projection of projections) {
+        for (const table of projection.tables) {
+          const { rows } = await place.database.pool.query(`SELECT * FROM ${schemaOf(projection)}.${table.name}`);
+          const sorted = (all: readonly object[]) =>
+            all.map((row) => JSON.stringify(Object.entries(row).sort(([a], [b]) => (a < b ? -1 : 1)))).sort();
+          const expected = memory.rows(table).map((row) => {
+            // What a database gives back: absent columns are null.
+            const whole = Object.fromEntries(Object.keys(table.columns).map((column) => [column, row[column] ?? null]));
+            return JSON.parse(JSON.stringify({ ...whole, position: row.position }));
+          });
+          expect(sorted(rows.map(withSortedJson)), table.name).to.deep.equal(sorted(expected.map(withSortedJson)));
+        }
+      }
+    });
+
+    it('writes every value as live does: text, JSON, numbers, nulls', async () => {
+      const text = fc.oneof(
+        fc.string({ unit: 'grapheme' }),
+        fc.string({ unit: fc.constantFrom('\\', '\t', '\n', '\r', '"', "'", 'N', '.', '{', '\u2028') }),
+        fc.constantFrom('\\N', '\\.', '', 'null'),
+      );
+      // As the column type says: objects, lists, or nothing.
+      const json = fc.oneof(fc.dictionary(text, fc.jsonValue()), fc.array(fc.jsonValue()), fc.constant(null));
+      let id = 1_000;
+      await fc.assert(
+        fc.asyncProperty(
+          fc.array(
+            fc.record({
+              text,
+              json,
+              number: fc.double({ noNaN: true, noDefaultInfinity: true }),
+              flag: fc.boolean(),
+            }),
+            { minLength: 1, maxLength: 30 },
+          ),
+          async (rows) => {
+            const clean = JSON.parse(JSON.stringify(rows).replaceAll('\\u0000', '')) as typeof rows;
+            await add('notes', ...clean.map((row) => noted.draft({ ...row, id: ++id, json: row.json as never })));
+          },
+        ),
+        { numRuns: 25 },
+      );
+      await live();
+      const report = await rebuildProjection(stores(), oddProjection, { check: true });
+      expect(unequal([report])).to.deep.equal([]);
+      expect(report.tables[0]?.rebuilt.rows).to.equal(id - 1_000);
+    });
+
+    it('takes the later row where a projection says "new" of a key that is there, as live does', async () => {
+      const note = (id: number, text: string, flag = false) => noted.draft({ id, text, json: null, number: 1, flag });
+      await add('notes', note(1, 'first'), note(2, 'kept'), note(1, 'second'), note(3, 'goes', true));
+      await add('notes', note(1, 'third'), crossed.draft({ id: 3 }), note(4, 'last'));
+      await live();
+      for (const batchSize of [1, 2, 3, 5_000]) {
+        const report = await rebuildProjection(stores(), oddProjection, { batchSize, check: true });
+        expect(unequal([report]), `batches of ${batchSize}`).to.deep.equal([]);
+      }
+    });
+
+    it('goes on where it was interrupted, unless told otherwise or the code is another', async () => {
+      await history(1_500);
+      await live();
+      const all = await rebuild({ check: true });
+      const activities = all.findIndex((report) => report.projection === 'activities');
+      const interrupt = async () => {
+        const stop = new AbortController();
+        const cut = rebuild({
+          batchSize: 50,
+          signal: stop.signal,
+          onProgress: ({ phase }) => phase === 'reading the log' && stop.abort(new Error('stopped')),
+        });
+        expect(await cut.then(String, (error: Error) => error.message)).to.equal('stopped');
+        expect(await schemas()).to.include('activities_v1_rebuild');
+      };
+      const events = (reports: readonly RebuildReport[]) => reports[activities]?.events ?? 0;
+
+      await interrupt();
+      const rest = await rebuild({ check: true });
+      expect(unequal(rest)).to.deep.equal([]);
+      expect(events(rest)).to.be.lessThan(events(all));
+
+      await interrupt();
+      const again = await rebuild({ check: true, fresh: true });
+      expect(events(again)).to.equal(events(all));
+
+      await interrupt();
+      await place.database.pool.query(
+        "UPDATE service.checkpoints SET leader = 'rebuild by others' WHERE schema_name ~ '_rebuild$'",
+      );
+      const other = await rebuild();
+      expect(unequal(other)).to.deep.equal([]);
+      expect(events(other)).to.equal(events(all));
+      expect(await schemas()).to.deep.equal([]);
+    });
+
+    it('finds what was changed behind its back, says where, and repairs it', async () => {
+      await history(200);
+      await live();
+      const { pool } = place.database;
+      await pool.query(
+        "UPDATE audit_v1.audit SET actor = 'nobody' WHERE position = (SELECT min(position) FROM audit_v1.audit)",
+      );
+      await pool.query('DELETE FROM agents_v1.agent_texts WHERE id = (SELECT min(id) FROM agents_v1.agent_texts)');
+      const reports = await rebuild({ check: true });
+      expect(unequal(reports)).to.have.members(['audit', 'agent_texts']);
+      expect(reports.filter((report) => !report.equal).map((report) => report.projection)).to.have.members([
+        'agents',
+        'audit',
+      ]);
+      const texts = reports.flatMap((report) => report.tables).find((table) => table.table === 'agent_texts');
+      expect(texts?.live?.rows).to.equal((texts?.rebuilt.rows ?? 0) - 1);
+      expect(await schemas()).to.deep.equal([]);
+
+      await pool.query('DROP TABLE notifications_v1.notifications');
+      const repaired = await rebuild();
+      expect(repaired.every((report) => report.switched)).to.equal(true);
+      expect(
+        repaired.flatMap((report) => report.tables).find((table) => table.table === 'notifications')?.live,
+      ).to.equal(undefined);
+      expect(unequal(await rebuild({ check: true }))).to.deep.equal([]);
+    });
+
+    it('leaves the live tables alone when an event cannot be applied', async () => {
+      breaks = false;
+      await add('notes', broken.draft({}), noted.draft({ id: 50, text: 'x', json: null, number: 1, flag: false }));
+      await live();
+      const rows = async () =>
+        (await place.database.pool.query('SELECT * FROM odd_v7.notes ORDER BY position, id')).rows;
+      const before = await rows();
+      breaks = true;
+      const failed = await rebuildProjection(stores(), oddProjection).then(String, (error: Error) => error.message);
+      breaks = false;
+      expect(failed).to.match(/cannot be applied/);
+      expect(await rows()).to.deep.equal(before);
+      const report = await rebuildProjection(stores(), oddProjection);
+      expect(report.equal && report.switched).to.equal(true);
+    });
+
+    it('switches while people write and read, and nobody notices', async () => {
+      await history(500);
+      await live();
+      const writing = new AbortController();
+      let written = 0;
+      let slowest = 0;
+      const problems: unknown[] = [];
+      const writers = [1, 2, 3].map(async (writer) => {
+        for (let n = 0; !writing.signal.aborted; n++) {
+          const begun = performance.now();
+          const { position } = await add(
+            `busy-${writer}`,
+            noted.draft({ id: 1_000_000 * writer + n, text: 'busy', json: { n }, number: n, flag: false }),
+          );
+          await view.positions.visible([noted.type], position);
+          slowest = Math.max(slowest, performance.now() - begun);
+          written++;
+          const { rows } = await place.database.pool.query(
+            'SELECT count(*)::int AS mine FROM odd_v7.notes WHERE id BETWEEN $1 AND $2',
+            [1_000_000 * writer, 1_000_000 * writer + n],
+          );
+          if (rows[0].mine !== n + 1) problems.push({ writer, n, seen: rows[0].mine });
+        }
+      });
+      await eventually('writers are busy', () => written > 20);
+      for (let round = 0; round < 3; round++) {
+        const reports = await rebuild({ batchSize: 500 });
+        expect(unequal(reports)).to.deep.equal([]);
+        expect(reports.every((report) => report.compared && report.switched)).to.equal(true);
+        const before = written;
+        await eventually('writers go on', () => written > before + 20);
+      }
+      writing.abort();
+      await Promise.all(writers);
+      expect(problems).to.deep.equal([]);
+      expect(slowest).to.be.lessThan(5_000);
+      await live();
+      expect(unequal(await rebuild({ check: true }))).to.deep.equal([]);
+      expect(await schemas()).to.deep.equal([]);
+    });
+
+    it('goes past live tables that are far behind', async () => {
+      await projector?.close();
+      await history(300);
+      const { pool } = place.database;
+      // As if the log had been restored without its read models.
+      await pool.query('TRUNCATE agents_v1.agents, agents_v1.agent_texts');
+      await pool.query(
+        "UPDATE service.checkpoints SET position = 0, generation = generation + 1 WHERE projection = 'agents'",
+      );
+      const head = await view.store.log.head();
+      const agents = projections.filter((projection) => projection.name === 'agents');
+      const [report] = await rebuildProjections(stores(), agents, { farBehind: 100 });
+      expect(report).to.include({ compared: false, switched: true, position: head });
+      projector = view.project('live again');
+      await live();
+      expect(unequal(await rebuild({ check: true }))).to.deep.equal([]);
+    });
+
+    it('works while another process leads', async function () {
+      if (!place.other) this.skip();
+      await projector?.close();
+      const other = await openView(await place.other(), definitions, everything);
+      projector = other.project('elsewhere');
+      await history(200);
+      await live(other);
+      const reports = await rebuild();
+      expect(unequal(reports)).to.deep.equal([]);
+      await history(50);
+      await live(other);
+      expect(unequal(await rebuild({ check: true }))).to.deep.equal([]);
+      await projector.close();
+      projector = undefined;
+      await other.close();
+      await other.database.close();
+    });
+
+    it('leaves no files behind', async function () {
+      if (place.database.kind === 'server') this.skip();
+      const temporary = join(place.dataDir, 'pg', 'base', 'pgsql_tmp');
+      expect(await readdir(temporary)).to.deep.equal([]);
+    });
+  });
+}
+
+/** JSON values with their keys in one order. */
+function withSortedJson(row: object): object {
+  const sorted = (value: unknown): unknown => {
+    if (Array.isArray(value)) return value.map(sorted);
+    if (typeof value !== 'object' || value === null) return value;
+    return Object.fromEntries(
+      Object.entries(value)
+        .sort(([a], [b]) => (a < b ? -1 : 1))
+        .map(([key, inner]) => [key, sorted(inner)]),
+    );
+  };
+  return sorted(row) as object;
+}
+
+suite('PGlite', async () => {
+  const dataDir = await mkdtemp(join(tmpdir(), 'sbx-'));
+  const database = await openDatabase({ dataDir, poolSize: 10, statementTimeoutMs: 15_000, log });
+  await migrate(database.db);
+  return {
+    database,
+    dataDir,
+    async close() {
+      await database.close();
+      await rm(dataDir, { recursive: true, force: true });
+    },
+  };
+});
+
+describe('with TEST_DATABASE_URL', () => {
+  before(function () {
+    if (process.env.TEST_DATABASE_URL) return;
+    console.log('      TEST_DATABASE_URL is not set: rebuilds are not tested on PostgreSQL');
+    this.skip();
+  });
+  suite('PostgreSQL', async () => {
+    const fresh = await freshDatabase();
+    const open = () => openDatabase({ url: fresh.url, dataDir: '', poolSize: 10, statementTimeoutMs: 15_000, log });
+    const database = await open();
+    await migrate(database.db);
+    return {
+      database,
+      dataDir: '',
+      other: open,
+      async close() {
+        await database.close();
+        await fresh.drop();
+      },
+    };
+  });
+});

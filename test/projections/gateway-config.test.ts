@@ -1,0 +1,38 @@
+import { expect } from 'chai';
+import { MemoryTables } from '../../projections/apply.ts';
+import { gatewayConfigProjection, gatewayConfigTable } from '../../projections/gateway-config.ts';
+import { gatewayConfigChanged } from '../../shared/events/gateway-config.ts';
+import { told } from '../support/told.ts';
+
+const changed = (document: Record<string, unknown> | null) =>
+  gatewayConfigChanged.draft({
+    document,
+    cause: 'update',
+    updatedKeys: ['*'],
+    agentName: null,
+    template: null,
+    fields: [],
+  });
+
+describe('projection gateway_config', () => {
+  function rowsAfter(...documents: readonly (Record<string, unknown> | null)[]) {
+    const events = told(...documents.map(changed));
+    const tables = new MemoryTables();
+    tables.apply(gatewayConfigProjection, events);
+    const once = tables.rows(gatewayConfigTable);
+    tables.apply(gatewayConfigProjection, events);
+    expect(tables.rows(gatewayConfigTable)).to.deep.equal(once);
+    return once;
+  }
+
+  it('keeps the last document as text, its keys in their order', () => {
+    const [row, ...others] = rowsAfter({ a: 1 }, { zz: 1, a: { y: 1, b: 2 } });
+    expect(others).to.have.length(0);
+    expect(row).to.include({ workspace_id: 1, position: 2, updated_at: 1_700_000_002 });
+    expect(row?.document).to.equal('{\n  "zz": 1,\n  "a": {\n    "y": 1,\n    "b": 2\n  }\n}');
+  });
+
+  it('has none once the key of the document is gone', () => {
+    expect(rowsAfter({ a: 1 }, null)).to.deep.equal([]);
+  });
+});

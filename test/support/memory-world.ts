@@ -1,0 +1,98 @@
+/**
+ * Commands on a log in memory, for tests of what happens between the appends of a command: several processes on one
+ * log, and a hook that holds an append back.
+ */
+import { type Commands, createCommands } from '../../commands/handler.ts';
+import { ConflictError } from '../../shared/errors.ts';
+import { createEventStore } from '../../shared/event-store.ts';
+import { catalogue } from '../../shared/events/catalogue.ts';
+import type { EventLog, LoggedEvent, NewEvent } from '../../shared/ports/event-log.ts';
+
+export interface MemoryWorld {
+  /** A process of its own: nothing is kept from the others. */
+  process(): Commands;
+  /** Streams and types of everything written, in order. */
+  written(): readonly { readonly stream: string; readonly type: string; readonly data: LoggedEvent['data'] }[];
+  /** Awaited before each append is made; a test sets it. */
+  beforeAppend: (stream: string, events: readonly NewEvent[]) => Promise<void>;
+}
+
+export function memoryWorld(now: () => number = Date.now): MemoryWorld {
+  const all: LoggedEvent[] = [];
+  const of = (stream: string) => all.filter((event) => event.stream === stream);
+  const unsupported = () => {
+    throw new Error('the log in memory cannot do that');
+  };
+  const log: EventLog = {
+    async append(stream, events, expected) {
+      await world.beforeAppend(stream, events);
+      const before = of(stream);
+      const known = before.filter((event) => events.some((one) => one.id === event.id));
+      const lastKnown = known.at(-1);
+      if (lastKnown) return { revision: lastKnown.revision, position: lastKnown.position };
+      const revision = before.length - 1;
+      if (expected !== 'any' && expected !== (revision < 0 ? 'none' : revision))
+        throw new ConflictError(stream, expected, revision);
+      for (const [index, event] of events.entries()) {
+        // As through a store: nothing is shared with the caller.
+        all.push({ ...structuredClone(event), stream, revision: revision + 1 + index, position: all.length + 1 });
+      }
+      return { revision: revision + events.length, position: all.length };
+    },
+    async *readStream(stream) {
+      const events = of(stream);
+      if (events.length > 0) yield events;
+    },
+    readAll: unsupported,
+    follow: unsupported,
+    head: async () => all.length,
+    close: async () => undefined,
+  };
+  const numbers = new Map<string, number>();
+  const counters = {
+    take(name: string, count = 1) {
+      const first = (numbers.get(name) ?? 0) + 1;
+      numbers.set(name, first + count - 1);
+      return first;
+    },
+    async raise() {},
+  };
+  const keys = new Map<string, Buffer>();
+  const personKeys = {
+    find: async (person: string) => keys.get(person),
+    async findOrCreate(person: string) {
+      const key = keys.get(person) ?? Buffer.alloc(32, person.length);
+      keys.set(person, key);
+      return key;
+    },
+  };
+  const world: MemoryWorld = {
+    process() {
+      const store = createEventStore({ log, catalogue, counters, keys: personKeys, now });
+      return createCommands({ store, counters, readModels: { visible: async () => undefined } });
+    },
+    written: () => all,
+    beforeAppend: async () => undefined,
+  };
+  return world;
+}
+
+/** A gate that holds whoever waits at it until it is opened. */
+export function gate(): { readonly reached: Promise<void>; wait(): Promise<void>; open(): void } {
+  let arrive: () => void;
+  let open: () => void = () => undefined;
+  const reached = new Promise<void>((resolve) => {
+    arrive = resolve;
+  });
+  const opened = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  return {
+    reached,
+    async wait() {
+      arrive();
+      await opened;
+    },
+    open: () => open(),
+  };
+}
