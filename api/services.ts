@@ -3,7 +3,6 @@
 import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
 import type { Commands } from '../commands/handler.ts';
-import type { Projection } from '../projections/projection.ts';
 import type { Reads } from '../queries/reads.ts';
 import type { EventStore } from '../shared/event-store.ts';
 import type { Role } from '../shared/identity.ts';
@@ -44,7 +43,6 @@ export interface Services {
   readonly store: EventStore;
   readonly reads: Reads;
   readonly readModels: ReadModels;
-  readonly projections: readonly Projection[];
   readonly credentials: Credentials;
   readonly freshness: Freshness;
   readonly idempotency: IdempotencyStore;

@@ -42,7 +42,7 @@ export function createFreshness(parts: {
   let next: Promise<Snapshot> | undefined;
   async function read(): Promise<Snapshot> {
     const { rows } = await database.pool.query(
-      `SELECT schema_name, generation || '.' || position AS stamp FROM service.checkpoints
+      `SELECT schema_name, generation || '.' || changed AS stamp FROM service.checkpoints
        UNION ALL SELECT '', version::text FROM credentials.version`,
     );
     const all = new Map((rows as { schema_name: string; stamp: string }[]).map((row) => [row.schema_name, row.stamp]));

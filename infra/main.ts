@@ -69,7 +69,6 @@ export async function startService(config: Config, log: Logger, role: ProcessRol
         store,
         reads,
         readModels: positions,
-        projections,
         credentials,
         freshness: createFreshness({ database, projections, touches, credentialChanges: () => credentials.changes() }),
         idempotency: createIdempotencyStore(database.pool, core.process),

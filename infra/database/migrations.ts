@@ -44,6 +44,7 @@ const migrations: Record<string, Migration> = {
   '0002_service': statements(
     'CREATE SCHEMA service',
     'CREATE TABLE service.counters (name text PRIMARY KEY, value bigint NOT NULL CHECK (value >= 0))',
+    // `changed` is the position of the last batch that changed a row: what was read since then still holds.
     // `generation` changes when tables are swapped by a rebuild; a runner that still holds rows of the old ones is fenced.
     `CREATE TABLE service.checkpoints (
       schema_name text PRIMARY KEY,
@@ -51,6 +52,7 @@ const migrations: Record<string, Migration> = {
       version integer NOT NULL,
       generation integer NOT NULL DEFAULT 1,
       position bigint NOT NULL DEFAULT 0 CHECK (position >= 0),
+      changed bigint NOT NULL DEFAULT 0,
       leader text,
       stuck_at bigint,
       stuck_reason text,

@@ -74,10 +74,13 @@ export function pauseAfter(attempt: number, times: RetryTimes, random: () => num
   return Math.round(grown * (1 + JITTER * (2 * random() - 1)));
 }
 
+/** Loads BullMQ; for those who have to wait for something else in the meantime. */
+export const loadBullMQ = (): Promise<typeof BullMQ> => import('bullmq');
+
 /** Does not touch the store yet. */
 export async function openJobs(options: JobsOptions): Promise<Jobs> {
   const { log } = options;
-  const bullmq = await import('bullmq');
+  const bullmq = await loadBullMQ();
   const complain = complaints(log);
   return new BullJobs(bullmq, openStore(bullmq, complain, options), complain, options);
 }
@@ -111,12 +114,7 @@ class BullJobs implements Jobs {
   #scheduleAsked = false;
   #closed: Promise<void> | undefined;
 
-  constructor(
-    bullmq: typeof BullMQ,
-    store: JobStore,
-    complain: (error: Error) => void,
-    options: JobsOptions,
-  ) {
+  constructor(bullmq: typeof BullMQ, store: JobStore, complain: (error: Error) => void, options: JobsOptions) {
     this.#bullmq = bullmq;
     this.#store = store;
     this.#complain = complain;

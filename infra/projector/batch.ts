@@ -68,98 +68,132 @@ interface Slot {
   row: AnyStoredRow | undefined;
   /** Born in this batch by a change that needs no look at the table. */
   readonly fresh: boolean;
+  /** Changes that wait until the row is loaded. */
+  waiting: { readonly apply: Change['apply']; readonly position: number }[] | undefined;
 }
 
-/** A batch that has been thought through: what is to be written, and what to remember once that is done. */
-export interface PlannedBatch {
-  readonly writes: readonly TableWrite[];
-  /** To be called when `writes` has been committed. */
-  written(): void;
-}
-
-/**
- * Applies `events` (in order, all behind the checkpoint) in memory.
- *
- * @param load gives those rows of a table that exist, by `keyText`
- * @throws whatever the projection throws
- */
-export async function planBatch(
-  projection: Projection,
-  events: readonly DomainEvent[],
-  cache: RowCache,
-  load: (table: Table, keys: readonly Slot['key'][]) => Promise<ReadonlyMap<string, AnyStoredRow>>,
-): Promise<PlannedBatch> {
-  const places = new Map<string, Map<string, Slot>>();
-  for (const table of projection.tables) places.set(table.name, new Map());
-  const steps: { slot: Slot; apply: Change['apply']; position: number }[] = [];
-  const toLoad = new Map<string, Map<string, Slot>>();
-  for (const event of events) {
-    for (const { table, key, fresh, apply } of projection.project(event)) {
-      const slots = places.get(table.name);
-      if (!slots) throw new Error(`${projection.name}: table ${table.name} is not in its list of tables`);
-      const text = keyText(table, key);
-      let slot = slots.get(text);
-      if (!slot) {
-        const known = fresh ? NOTHING : cache.find(table.name, text);
-        slot = { key, before: known?.row, row: known?.row, fresh };
-        slots.set(text, slot);
-        if (!known) {
-          const wanted = toLoad.get(table.name) ?? new Map<string, Slot>();
-          toLoad.set(table.name, wanted.set(text, slot));
-        }
-      }
-      steps.push({ slot, apply, position: event.position });
-    }
-  }
-  for (const table of projection.tables) {
-    const wanted = toLoad.get(table.name);
-    if (!wanted) continue;
-    const rows = await load(
-      table,
-      Array.from(wanted.values(), ({ key }) => key),
-    );
-    for (const [text, slot] of wanted) {
-      slot.before = rows.get(text);
-      slot.row = slot.before;
-    }
-  }
-
-  // As `applyEvent` does it; keys are not written out a second time.
-  for (const { slot, apply, position } of steps) {
-    const { row } = slot;
-    if (row && row.position >= position) continue;
-    const next = apply(row);
-    if (next !== row) slot.row = next === undefined ? undefined : { ...next, position };
-  }
-
-  const writes: TableWrite[] = [];
-  for (const table of projection.tables) {
-    const inserts: AnyStoredRow[] = [];
-    const upserts: AnyStoredRow[] = [];
-    const deletes: Readonly<Record<string, unknown>>[] = [];
-    for (const { key, before, row } of (places.get(table.name) as Map<string, Slot>).values()) {
-      if (row === before) continue;
-      if (row) (before ? upserts : inserts).push(row);
-      else deletes.push(key);
-    }
-    if (inserts.length + upserts.length + deletes.length > 0) writes.push({ table, inserts, upserts, deletes });
-  }
-  return {
-    writes,
-    written() {
-      for (const [name, slots] of places) {
-        for (const [text, { row, fresh }] of slots) {
-          // Rows that are born and never changed again (activities) would only push the hot ones out.
-          if (fresh) cache.forget(name, text);
-          else cache.remember(name, text, row);
-        }
-      }
-    },
+export interface BatchOptions {
+  readonly projection: Projection;
+  readonly cache: RowCache;
+  /** Gives those rows of a table that exist, by `keyText`. */
+  readonly load: (
+    table: Table,
+    keys: readonly Readonly<Record<string, unknown>>[],
+  ) => Promise<ReadonlyMap<string, AnyStoredRow>>;
+  /**
+   * Takes new rows of tables to which rows are only added: the batch then forgets them. It may not be given rows of
+   * which the projection thinks better later.
+   */
+  readonly append?: {
+    takes(table: Table): boolean;
+    take(table: Table, row: Readonly<Record<string, unknown>>, position: number): void;
+    /** A change of a row of a table that `takes` said yes to. */
+    refuses(table: Table): boolean;
   };
 }
 
+/** What the only writer of a projection's tables is about to write. */
+export class Batch {
+  readonly #options: BatchOptions;
+  readonly #places: ReadonlyMap<string, Map<string, Slot>>;
+
+  constructor(options: BatchOptions) {
+    this.#options = options;
+    this.#places = new Map(options.projection.tables.map((table) => [table.name, new Map()]));
+  }
+
+  /**
+   * Applies events in memory: in order, all behind those before.
+   *
+   * @returns how many were taken; fewer than there are when `append` refused one
+   * @throws whatever the projection throws; the batch is then good for nothing
+   */
+  async add(events: readonly DomainEvent[]): Promise<number> {
+    const { projection, append } = this.#options;
+    const toLoad = new Map<Table, Map<string, Slot>>();
+    let taken = 0;
+    for (const event of events) {
+      const changes = projection.project(event);
+      if (append && changes.some(({ table, fresh }) => !fresh && append.takes(table) && append.refuses(table))) break;
+      for (const change of changes) this.#take(change, event.position, toLoad);
+      taken++;
+    }
+    for (const [table, wanted] of toLoad) {
+      const rows = await this.#options.load(table, Array.from(wanted.values(), ({ key }) => key));
+      for (const [text, slot] of wanted) {
+        slot.before = rows.get(text);
+        slot.row = slot.before;
+        for (const { apply, position } of slot.waiting ?? []) applyTo(slot, apply, position);
+        slot.waiting = undefined;
+      }
+    }
+    return taken;
+  }
+
+  #take({ table, key, fresh, apply }: Change, position: number, toLoad: Map<Table, Map<string, Slot>>): void {
+    const { projection, cache, append } = this.#options;
+    if (fresh && append?.takes(table)) {
+      const row = apply(undefined);
+      if (row !== undefined) append.take(table, row, position);
+      return;
+    }
+    const slots = this.#places.get(table.name);
+    if (!slots) throw new Error(`${projection.name}: table ${table.name} is not in its list of tables`);
+    const text = keyText(table, key);
+    let slot = slots.get(text);
+    if (!slot) {
+      const known = fresh ? NOTHING : cache.find(table.name, text);
+      slot = { key, before: known?.row, row: known?.row, fresh, waiting: known ? undefined : [] };
+      slots.set(text, slot);
+      if (!known) {
+        const wanted = toLoad.get(table) ?? new Map<string, Slot>();
+        toLoad.set(table, wanted.set(text, slot));
+      }
+    }
+    if (slot.waiting) slot.waiting.push({ apply, position });
+    else applyTo(slot, apply, position);
+  }
+
+  /** What is to be written, without what `append` took. */
+  writes(): TableWrite[] {
+    const writes: TableWrite[] = [];
+    for (const table of this.#options.projection.tables) {
+      const inserts: AnyStoredRow[] = [];
+      const upserts: AnyStoredRow[] = [];
+      const deletes: Readonly<Record<string, unknown>>[] = [];
+      for (const { key, before, row } of (this.#places.get(table.name) as Map<string, Slot>).values()) {
+        if (row === before) continue;
+        if (row) (before ? upserts : inserts).push(row);
+        else deletes.push(key);
+      }
+      if (inserts.length + upserts.length + deletes.length > 0) writes.push({ table, inserts, upserts, deletes });
+    }
+    return writes;
+  }
+
+  /** To be called when it has been committed: the cache then knows of it. */
+  written(): void {
+    const { cache } = this.#options;
+    for (const [name, slots] of this.#places) {
+      for (const [text, { row, fresh }] of slots) {
+        // Rows that are born and never changed again (activities) would only push the hot ones out.
+        if (fresh) cache.forget(name, text);
+        else cache.remember(name, text, row);
+      }
+    }
+  }
+}
+
+/** As `applyEvent` does it, without writing out the key again. */
+function applyTo(slot: Slot, apply: Change['apply'], position: number): void {
+  const { row } = slot;
+  if (row && row.position >= position) return;
+  const next = apply(row);
+  if (next !== row) slot.row = next === undefined ? undefined : { ...next, position };
+}
+
 /**
- * Applies `events` and moves the checkpoint.
+ * Applies `events` (in order, all behind the checkpoint) and moves the checkpoint.
  *
  * @throws FencedError or a constraint error (`isFenced`) when another runner leads; whatever the projection throws
  */
@@ -170,7 +204,8 @@ export async function applyBatch(
   move: CheckpointMove,
   cache: RowCache,
 ): Promise<void> {
-  const planned = await planBatch(projection, events, cache, (table, keys) => loadRows(db, move.schema, table, keys));
-  await writeBatch(db, planned.writes, move);
-  planned.written();
+  const batch = new Batch({ projection, cache, load: (table, keys) => loadRows(db, move.schema, table, keys) });
+  await batch.add(events);
+  await writeBatch(db, batch.writes(), move);
+  batch.written();
 }

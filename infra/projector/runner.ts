@@ -19,7 +19,7 @@ import { isFenced, writeBatch } from './tables.ts';
 import type { Touches } from './touches.ts';
 
 /** A checkpoint that only passes events of others is stored at most this often, milliseconds. */
-const IDLE_STORE_MS = 1_000;
+const IDLE_STORE_MS = { server: 1_000, embedded: 10_000 };
 const BACK_OFF = { first: 200, last: 30_000 };
 
 export interface RunnerOptions {
@@ -169,10 +169,11 @@ class Runner {
       const decoded = this.#options.store.decode(event);
       events.push(decoded instanceof Promise ? await decoded : decoded);
     }
-    await applyBatch(this.#options.database.db, this.#projection, events, this.#move(end), this.#cache);
+    const { database, touches } = this.#options;
+    const changed = await applyBatch(database.db, this.#projection, events, this.#move(end), this.#cache);
     this.#stored = end;
     this.#storedAt = Date.now();
-    for (const { meta, position } of events) this.#options.touches.touch(this.#schema, meta.workspace, position);
+    if (changed) for (const { meta } of events) touches.touch(this.#schema, meta.workspace, end);
     this.#status.applied += events.length;
     this.#status.stuck = undefined;
     this.#reached(end);
@@ -193,7 +194,7 @@ class Runner {
   #passed(position: number): void {
     this.#reached(position);
     if (this.#idleStore || position === this.#stored) return;
-    const due = Math.max(0, this.#storedAt + IDLE_STORE_MS - Date.now());
+    const due = Math.max(0, this.#storedAt + IDLE_STORE_MS[this.#options.database.kind] - Date.now());
     this.#idleStore = setTimeout(() => {
       this.#idleStore = undefined;
       this.#inTurn(() => this.#storeIdle()).catch((error) =>

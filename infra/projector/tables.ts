@@ -140,7 +140,7 @@ export async function writeBatch(db: AnyDatabase, writes: readonly TableWrite[],
   parts.push(sql`moved AS (
     UPDATE service.checkpoints
     SET position = CASE WHEN position = ${from} AND generation = ${generation} THEN ${to}::bigint ELSE -1 END,
-      updated_at = ${at}, stuck_at = NULL, stuck_reason = NULL
+      changed = ${writes.length > 0 ? sql`${to}::bigint` : sql.ref('changed')}, updated_at = ${at}, stuck_at = NULL, stuck_reason = NULL
     WHERE schema_name = ${schema}
     RETURNING 1)`);
   const told = notify ? sql`, pg_notify('signalbox_positions', ${`${schema}:${to}`})` : sql``;

@@ -1,15 +1,47 @@
-/** Agents under many requests at once: names are given once, no write is lost, every answer is readable at once. */
+/**
+ * Agents under many requests at once: names are given once, no write is lost, every answer is readable at once. In one
+ * process, and in two on one PostgreSQL, where every other request goes to the other process.
+ */
 import { expect } from 'chai';
-import { call, type Reply, startTestService, type TestService } from '../support/service.ts';
+import { call, freshDatabase, type Reply, startTestService, type TestService } from '../support/service.ts';
 
 describe('Agents, many requests at once', () => {
-  let service: TestService;
+  let services: readonly TestService[] = [];
+  after(() => Promise.all(services.map((service) => service.close())));
   before(async () => {
-    service = await startTestService();
+    services = [await startTestService()];
   });
-  after(() => service.close());
+  races(() => services);
+});
 
-  const ask = (method: string, path: string, body?: unknown) => call(service, method, path, body);
+describe('Agents, many requests at once to two processes', () => {
+  let services: readonly TestService[] = [];
+  let drop: () => Promise<void> = async () => undefined;
+  before(async function () {
+    if (!process.env.TEST_DATABASE_URL) {
+      console.log('      skipped: TEST_DATABASE_URL is not set');
+      this.skip();
+    }
+    const fresh = await freshDatabase();
+    drop = fresh.drop;
+    services = [
+      await startTestService({ DATABASE_URL: fresh.url }),
+      await startTestService({ DATABASE_URL: fresh.url }),
+    ];
+  });
+  after(async () => {
+    await Promise.all(services.map((service) => service.close()));
+    await drop();
+  });
+  races(() => services);
+});
+
+function races(services: () => readonly TestService[]): void {
+  let asked = 0;
+  const ask = (method: string, path: string, body?: unknown) => {
+    const all = services();
+    return call(all[asked++ % all.length] as TestService, method, path, body);
+  };
   const create = async (name: string, fields: object = {}) =>
     (await ask('POST', '/api/agents', { name, role: 'x', ...fields })).body.agent as { id: number };
   const counted = (replies: readonly Reply[]) => {
@@ -116,4 +148,4 @@ describe('Agents, many requests at once', () => {
     const changes = await ask('GET', '/api/activities?type=agent_status_change&actor=beating');
     expect(changes.body.total).to.equal(1);
   });
-});
+}

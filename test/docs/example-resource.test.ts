@@ -43,7 +43,10 @@ const discarded = noteDiscarded.draft({ noteId: 7 });
 
 /** The state of a note after these events. */
 const given = (...drafts: readonly EventDraft<string, object>[]) =>
-  told(...drafts).reduce((state, event) => noteDecider.evolve(state, { ...event, at: event.meta.at }), noteDecider.initial);
+  told(...drafts).reduce(
+    (state, event) => noteDecider.evolve(state, { ...event, at: event.meta.at }),
+    noteDecider.initial,
+  );
 
 describe('example resource: decisions', () => {
   it('a new text is an event', () => {
@@ -219,9 +222,11 @@ describe('docs', () => {
   const top = new URL('../../../', import.meta.url);
   const documents = readdirSync(new URL('docs/', top)).filter((name) => name.endsWith('.md'));
   const quotes = documents.flatMap((document) =>
-    [...readFileSync(new URL(`docs/${document}`, top), 'utf8').matchAll(/^<!-- from (\S+) -->\n```\w*\n([\s\S]*?)^```$/gm)].map(
-      ([, source = '', code = '']) => ({ document, source, code }),
-    ),
+    [
+      ...readFileSync(new URL(`docs/${document}`, top), 'utf8').matchAll(
+        /^<!-- from (\S+) -->\n```\w*\n([\s\S]*?)^```$/gm,
+      ),
+    ].map(([, source = '', code = '']) => ({ document, source, code })),
   );
 
   it('adding-a-resource.md quotes every file of the example', () => {

@@ -6,7 +6,8 @@ import { spawn, spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { expect } from 'chai';
-import { startTestService, TEST_ADMIN, type TestService } from '../support/service.ts';
+import { box } from '../../infra/cli/start.ts';
+import { startTestService, type TestService } from '../support/service.ts';
 
 // Compiled tests run from dist/; the documents are where package.json is.
 const top = new URL('../../../', import.meta.url);
@@ -34,8 +35,7 @@ function sessionOf(file: string): Step[] {
   return steps;
 }
 
-const pattern = (line: string) =>
-  new RegExp(`^${line.replace(/[.*+?^${}()|[\]\\]/g, '\\$&').replaceAll('…', '.*')}$`);
+const pattern = (line: string) => new RegExp(`^${line.replace(/[.*+?^${}()|[\]\\]/g, '\\$&').replaceAll('…', '.*')}$`);
 
 /** One shell, which is given one command at a time. */
 function openShell() {
@@ -103,11 +103,31 @@ describe('documents', () => {
       console.log('      bash or curl is missing: the sessions of the documents are not tried');
       this.skip();
     }
-    service = await startTestService();
+    // As a newcomer starts it: without a key or a password of one's own.
+    service = await startTestService({ API_KEY: '', AUTH_PASS: '' });
   });
   after(() => service?.close());
 
-  const values = () => ({ SIGNALBOX: service.url, KEY: service.adminKey, PASSWORD: TEST_ADMIN.password });
+  /** What stands behind a label in the box of generated credentials. */
+  const shown = (label: string) =>
+    service.service.shown.find((line) => line.startsWith(`${label}:`))?.split(/: +/)[1] ?? '';
+  const values = () => ({ SIGNALBOX: service.url, KEY: shown('API key'), PASSWORD: shown('Admin password') });
+
+  it('README: the box of generated credentials is the one that a first start shows', () => {
+    const printed = read('README.md').match(/^[┌│└].*$/gm) ?? [];
+    const inside = printed.slice(1, -1).map((line) => line.slice(2, -2).trimEnd());
+    expect(box(inside)).to.equal(printed.join('\n'));
+    const withoutSecrets = (lines: readonly string[]) =>
+      lines.map((line) =>
+        line.replace(
+          /(password: +|API key: +(?:mc_)?)([A-Za-z0-9]+)/,
+          (_, label, secret) => label + '*'.repeat(secret.length),
+        ),
+      );
+    expect(withoutSecrets(inside.slice(0, service.service.shown.length))).to.deep.equal(
+      withoutSecrets(service.service.shown),
+    );
+  });
 
   it('README: the first session works as it is printed', async function () {
     this.timeout(60_000);
