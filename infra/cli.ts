@@ -1,7 +1,12 @@
 #!/usr/bin/env node
 /** The command line: `signalbox start` and the tools around it. */
 import { Command } from 'commander';
+import { addCreateUser } from './cli/create-user.ts';
+import { addExportEvents } from './cli/export-events.ts';
+import { registerJobs } from './cli/jobs.ts';
+import { addRebuild } from './cli/rebuild.ts';
 import { addStart } from './cli/start.ts';
+import { addStatus } from './cli/status.ts';
 import { ConfigError } from './config.ts';
 import { VERSION } from './version.ts';
 
@@ -10,6 +15,11 @@ const program = new Command('signalbox')
   .version(VERSION)
   .showHelpAfterError();
 addStart(program);
+addStatus(program);
+addRebuild(program);
+addCreateUser(program);
+addExportEvents(program);
+registerJobs(program);
 
 try {
   await program.parseAsync();

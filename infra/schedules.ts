@@ -23,26 +23,29 @@ function schedule(name: string, everyMs: number, run: () => Promise<void>): Sche
   return { kind, everyMs, handler: handleJob(kind, run) };
 }
 
-export function schedulesOf(core: Core): readonly Schedule[] {
-  const { commands, reads, config, database } = core;
-  const startedAt = Date.now();
+/** @param now Unix ms */
+export function schedulesOf(
+  { commands, reads, config, database }: Pick<Core, 'commands' | 'reads' | 'config' | 'database'>,
+  now: () => number = Date.now,
+): readonly Schedule[] {
+  const startedAt = now();
   return [
     schedule('liveness-sweep', SWEEP_MS, async () => {
       // A turn that was due while the service was down comes at once, before any agent could give a sign of life.
-      if (config.agentTimeoutMinutes === 0 || Date.now() - startedAt < SWEEP_MS) return;
+      if (config.agentTimeoutMinutes === 0 || now() - startedAt < SWEEP_MS) return;
       await sweepLiveness({
         commands,
         silentAgents: (since) => silentAgents(reads, since),
         timeoutMinutes: config.agentTimeoutMinutes,
-        now: Date.now,
+        now,
       });
     }),
     schedule('purge-idempotency-keys', 10 * MINUTE * 1_000, async () => {
-      await purgeIdempotency(database.pool, Date.now());
+      await purgeIdempotency(database.pool, now());
     }),
     schedule('purge-sessions', HOUR * 1_000, async () => {
       // Nobody accepts them any more, so nobody has to be told.
-      await database.pool.query('DELETE FROM credentials.sessions WHERE expires_at <= $1', [seconds(Date.now())]);
+      await database.pool.query('DELETE FROM credentials.sessions WHERE expires_at <= $1', [seconds(now())]);
     }),
   ];
 }

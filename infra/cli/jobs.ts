@@ -6,8 +6,10 @@ import { readConfig } from '../config.ts';
 import { openDatabase } from '../database/database.ts';
 import { openCoreJobs } from '../jobs/work.ts';
 import { createLogger } from '../logging.ts';
+import { columns } from './with-core.ts';
 
 const SHOWN = 50;
+const REASON_SHOWN = 120;
 
 interface ListOptions {
   readonly state: JobState;
@@ -32,7 +34,7 @@ export function registerJobs(program: Command): void {
       const count = await withJobs((open) => open.retry(id));
       if (count === 0 && id !== 'all')
         throw new Error(`There is no dead job ${id}. \`signalbox jobs dead\` lists those there are.`);
-      print(`${count} ${count === 1 ? 'job is' : 'jobs are'} tried again`);
+      console.log(`${count} ${count === 1 ? 'job is' : 'jobs are'} tried again`);
     });
 }
 
@@ -54,31 +56,29 @@ async function show({ state, limit, offset, json }: ListOptions): Promise<void> 
     records: await jobs.list(state, { limit, offset }),
   }));
   if (json) {
-    print(JSON.stringify({ counts, jobs: records }, null, 2));
+    console.log(JSON.stringify({ counts, jobs: records }, null, 2));
     return;
   }
-  print(JOB_STATES.map((one) => `${one} ${counts[one]}`).join(', '));
-  for (const record of records) print(lineOf(record));
+  console.log(JOB_STATES.map((one) => `${one} ${counts[one]}`).join(', '));
+  if (records.length === 0) return;
+  const last = { waiting: [], running: [], delayed: ['due'], dead: ['failed', 'reason'] }[state];
+  console.log(columns(['id', 'kind', 'attempts', 'added', ...last, 'payload'], records.map(cellsOf)));
 }
 
-function lineOf({ id, kind, attempts, addedAt, dueAt, failedAt, reason, payload }: JobRecord): string {
-  const times = [
-    `added ${iso(addedAt)}`,
-    dueAt === undefined ? '' : `due ${iso(dueAt)}`,
-    failedAt === undefined ? '' : `failed ${iso(failedAt)}`,
-    attempts === 0 ? '' : `after ${attempts} ${attempts === 1 ? 'attempt' : 'attempts'}`,
-  ];
-  const parts = [id, kind, times.filter((text) => text !== '').join(', '), JSON.stringify(payload)];
-  return reason === undefined ? parts.join('  ') : `${parts.join('  ')}\n    ${reason.replaceAll('\n', '\n    ')}`;
+function cellsOf({ id, kind, attempts, addedAt, dueAt, failedAt, reason, payload, state }: JobRecord): string[] {
+  const cells = [id, kind, String(attempts), iso(addedAt)];
+  if (state === 'delayed') cells.push(iso(dueAt));
+  // All of it is in the JSON.
+  if (state === 'dead') cells.push(iso(failedAt), (reason ?? '').replaceAll(/\s+/g, ' ').slice(0, REASON_SHOWN));
+  return [...cells, JSON.stringify(payload)];
 }
 
-const iso = (ms: number): string => new Date(ms).toISOString();
-const print = (text: string): boolean => process.stdout.write(`${text}\n`);
+const iso = (ms: number | undefined): string => (ms === undefined ? '' : new Date(ms).toISOString());
 
 /** Jobs in Redis are asked there; those in the database where it runs, in a running service too. */
 async function withJobs<T>(work: (jobs: Jobs) => Promise<T>): Promise<T> {
   const config = readConfig(process.env);
-  const log = createLogger('silent');
+  const log = createLogger('warn', 'stderr');
   const { databaseUrl: url, dataDir, poolSize, statementTimeoutMs, redisUrl } = config;
   const database = redisUrl
     ? undefined

@@ -18,6 +18,8 @@ export type AnyDatabase = Kysely<any>;
 export interface Database {
   /** `embedded`: one shared session (no LISTEN, no session locks, no second process); `server`: PostgreSQL. */
   readonly kind: 'embedded' | 'server';
+  /** The embedded database of a service that runs in another process, used through its socket. */
+  readonly attached: boolean;
   /** For requests: reads, appends, credentials. */
   readonly pool: pg.Pool;
   readonly db: AnyDatabase;
@@ -68,6 +70,7 @@ function openServer(url: string, options: DatabaseOptions): Database {
   const pool = makePool(session, options);
   return {
     kind: 'server',
+    attached: false,
     pool,
     db: kyselyOver(pool),
     async connect(name) {
@@ -92,6 +95,7 @@ async function openInDirectory(options: DatabaseOptions): Promise<Database> {
   const pool = makePool({ ...place, database: 'postgres', user: 'postgres' }, options);
   return {
     kind: 'embedded',
+    attached: running !== undefined,
     pool,
     db: kyselyOver(pool),
     connect: () => Promise.reject(new Error('the embedded database has one session: no connection of its own')),

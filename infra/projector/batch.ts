@@ -44,11 +44,16 @@ export class RowCache {
     const name = `${table}:${key}`;
     this.#rows.set(name, row ?? ABSENT);
     // Too large to be kept.
-    if (row && !this.#rows.has(name)) this.#complete.delete(table);
+    if (row && !this.#rows.has(name)) this.lacks(table);
   }
 
   forget(table: string, key: string): void {
     this.#rows.delete(`${table}:${key}`);
+    this.lacks(table);
+  }
+
+  /** The table has rows that are not in here. */
+  lacks(table: string): void {
     this.#complete.delete(table);
   }
 
@@ -119,7 +124,10 @@ export class Batch {
       taken++;
     }
     for (const [table, wanted] of toLoad) {
-      const rows = await this.#options.load(table, Array.from(wanted.values(), ({ key }) => key));
+      const rows = await this.#options.load(
+        table,
+        Array.from(wanted.values(), ({ key }) => key),
+      );
       for (const [text, slot] of wanted) {
         slot.before = rows.get(text);
         slot.row = slot.before;
@@ -134,6 +142,7 @@ export class Batch {
     const { projection, cache, append } = this.#options;
     if (fresh && append?.takes(table)) {
       const row = apply(undefined);
+      cache.lacks(table.name);
       if (row !== undefined) append.take(table, row, position);
       return;
     }
@@ -161,17 +170,17 @@ export class Batch {
       const inserts: AnyStoredRow[] = [];
       const upserts: AnyStoredRow[] = [];
       const deletes: Readonly<Record<string, unknown>>[] = [];
-      for (const { key, before, row } of (this.#places.get(table.name) as Map<string, Slot>).values()) {
-        if (row === before) continue;
-        if (row) (before ? upserts : inserts).push(row);
-        else deletes.push(key);
+      for (const { key, before, row, fresh } of (this.#places.get(table.name) as Map<string, Slot>).values()) {
+        if (row) {
+          if (row !== before) (before ? upserts : inserts).push(row);
+        } else if (before || fresh) deletes.push(key);
       }
       if (inserts.length + upserts.length + deletes.length > 0) writes.push({ table, inserts, upserts, deletes });
     }
     return writes;
   }
 
-  /** To be called when it has been committed: the cache then knows of it. */
+  /** The cache then knows of it. To be called when it has been committed, or before whatever reads the cache next. */
   written(): void {
     const { cache } = this.#options;
     for (const [name, slots] of this.#places) {
@@ -195,6 +204,7 @@ function applyTo(slot: Slot, apply: Change['apply'], position: number): void {
 /**
  * Applies `events` (in order, all behind the checkpoint) and moves the checkpoint.
  *
+ * @returns whether a row changed
  * @throws FencedError or a constraint error (`isFenced`) when another runner leads; whatever the projection throws
  */
 export async function applyBatch(
@@ -203,9 +213,11 @@ export async function applyBatch(
   events: readonly DomainEvent[],
   move: CheckpointMove,
   cache: RowCache,
-): Promise<void> {
+): Promise<boolean> {
   const batch = new Batch({ projection, cache, load: (table, keys) => loadRows(db, move.schema, table, keys) });
   await batch.add(events);
-  await writeBatch(db, batch.writes(), move);
+  const writes = batch.writes();
+  await writeBatch(db, writes, move);
   batch.written();
+  return writes.length > 0;
 }

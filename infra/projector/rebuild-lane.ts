@@ -15,8 +15,8 @@ import { type Projection, schemaOf, type Table } from '../../projections/project
 import type { DomainEvent } from '../../shared/events/define.ts';
 import type { Position } from '../../shared/ports/event-log.ts';
 import type { AnyDatabase } from '../database/database.ts';
-import { type PlannedBatch, planBatch, RowCache } from './batch.ts';
-import { type BulkSession, openBulkSession } from './bulk.ts';
+import { Batch, RowCache } from './batch.ts';
+import { type BulkSession, encodeRow, openBulkSession } from './bulk.ts';
 import { LOCK_CLASS } from './projector.ts';
 import type { Build, RebuildReport, TableReport } from './rebuild.ts';
 import {
@@ -39,6 +39,8 @@ import {
 const STORE_MS = 2_000;
 /** Events read ahead of the lock; more means another round without it. */
 const AHEAD = 20_000;
+/** A batch is written when it has this many characters for COPY. */
+const MAX_CHARACTERS = 8_000_000;
 /** Blocks of 8 kB hashed per statement on the embedded database: about a tenth of a second. */
 const HASH_BLOCKS = 1_000;
 /**
@@ -81,7 +83,13 @@ export class Lane {
   /** As it stands in the database. */
   #stored: Position = 0;
   #storedAt = performance.now();
-  #taken: DomainEvent[] = [];
+  #batch: Batch;
+  /** Rows of the batch for tables to which rows have only been added so far, in COPY's format. */
+  #texts = new Map<Table, string>();
+  /** Tables whose rows change: theirs go through the batch. */
+  readonly #mixed = new Set<string>();
+  /** Events and characters of `#texts` that the batch holds. */
+  #size = { events: 0, characters: 0 };
   #writing: Promise<void> = Promise.resolve();
   #failure: Error | undefined;
   #events = 0;
@@ -94,6 +102,7 @@ export class Lane {
     this.#live = schemaOf(projection);
     this.#schema = `${this.#live}_rebuild`;
     this.#old = `${this.#live}_old`;
+    this.#batch = this.#newBatch();
   }
 
   static async open(build: Build, projection: Projection): Promise<Lane> {
@@ -125,6 +134,7 @@ export class Lane {
         await dropSchema(trx, this.#schema);
         await createBareTables(trx, this.projection, this.#schema);
         this.#cache = new RowCache(this.projection.tables);
+        this.#batch = this.#newBatch();
         this.#generation = (known?.generation ?? 0) + 1;
         await sql`INSERT INTO service.checkpoints (schema_name, projection, version, generation, leader, updated_at)
           VALUES (${this.#schema}, ${this.projection.name}, ${this.projection.version}, ${this.#generation}, ${fingerprint}, ${Date.now()})`.execute(
@@ -157,72 +167,119 @@ export class Lane {
   /** Takes events up to `end`: those of other types, behind the target or known already are passed over. */
   async take(events: readonly DomainEvent[], end: Position): Promise<void> {
     const { handles } = this.projection;
-    for (const event of events) {
-      if (event.position > this.position && event.position <= this.target && handles.has(event.type)) {
-        this.#taken.push(event);
-      }
+    let mine = events.filter(
+      (event) => handles.has(event.type) && event.position > this.position && event.position <= this.target,
+    );
+    while (mine.length > 0) {
+      const taken = await this.#batch.add(mine);
+      this.#size.events += taken;
+      if (taken > 0) this.position = (mine[taken - 1] as DomainEvent).position;
+      if (taken === mine.length) break;
+      // A row that was only just added is changed: it has to be in the table to be found.
+      await this.#store();
+      mine = mine.slice(taken);
     }
     this.position = Math.max(this.position, Math.min(end, this.target));
-    if (this.#taken.length >= this.#build.batchSize || performance.now() - this.#storedAt > STORE_MS) {
-      await this.#store();
-    }
+    const full = this.#size.events >= this.#build.batchSize || this.#size.characters > MAX_CHARACTERS;
+    if (full || performance.now() - this.#storedAt > STORE_MS) await this.#store();
   }
 
-  /** Writes what was taken, while more is taken; one write at a time. */
+  #newBatch(): Batch {
+    return new Batch({
+      projection: this.projection,
+      cache: this.#cache,
+      load: async (table, keys) => {
+        await this.#written();
+        return this.#build.sessions.use(async ({ db }) => {
+          await this.#ensureKey(db, table);
+          return loadRows(db, this.#schema, table, keys);
+        });
+      },
+      append: {
+        takes: (table) => this.#build.copies && !this.#mixed.has(table.name),
+        take: (table, row, position) => {
+          const text = encodeRow(table, row, position);
+          this.#size.characters += text.length;
+          this.#texts.set(table, (this.#texts.get(table) ?? '') + text);
+        },
+        refuses: (table) => {
+          this.#mixed.add(table.name);
+          return this.#texts.has(table);
+        },
+      },
+    });
+  }
+
+  /** Writes the batch while the next one is filled; one write at a time. */
   async #store(): Promise<void> {
+    await this.#written();
+    const end = this.position;
+    const batch = this.#batch;
+    const texts = this.#texts;
+    const { events } = this.#size;
+    this.#storedAt = performance.now();
+    if (events === 0 && end === this.#stored) return;
+    batch.written();
+    this.#batch = this.#newBatch();
+    this.#texts = new Map();
+    this.#size = { events: 0, characters: 0 };
+    this.#writing = this.#write(batch.writes(), texts, end)
+      .then(() => {
+        this.#events += events;
+      })
+      .catch((error) => {
+        this.#failure = error instanceof Error ? error : new Error(String(error));
+      });
+  }
+
+  async #written(): Promise<void> {
     await this.#writing;
     if (this.#failure) throw this.#failure;
-    const events = this.#taken;
-    const end = this.position;
-    this.#taken = [];
-    this.#storedAt = performance.now();
-    if (events.length === 0 && end === this.#stored) return;
-    this.#writing = this.#write(events, end).catch((error) => {
-      this.#failure = error instanceof Error ? error : new Error(String(error));
-    });
   }
 
   /** Resolves when everything that was taken is written. */
   async flush(): Promise<void> {
     await this.#store();
-    await this.#writing;
-    if (this.#failure) throw this.#failure;
+    await this.#written();
     // All that there is up to the target has been read.
     this.position = Math.max(this.position, this.target);
   }
 
-  async #write(events: readonly DomainEvent[], end: Position): Promise<void> {
-    const { sessions } = this.#build;
-    const planned = await planBatch(this.projection, events, this.#cache, (table, keys) =>
-      sessions.use(async ({ db }) => {
-        await this.#ensureKey(db, table);
-        return loadRows(db, this.#schema, table, keys);
-      }),
-    );
+  async #write(writes: readonly TableWrite[], texts: ReadonlyMap<Table, string>, end: Position): Promise<void> {
     const move = this.#move(end);
-    await sessions.use(async (session) => {
-      for (const { table, upserts, deletes } of planned.writes) {
-        if (upserts.length + deletes.length > 0) await this.#ensureKey(session.db, table);
+    await this.#build.sessions.use(async (session) => {
+      for (const { table, upserts, deletes } of writes) {
+        if (upserts.length + deletes.length > 0 || !session.copy) await this.#ensureKey(session.db, table);
       }
       try {
-        await this.#copyAndMove(session, planned.writes, move);
+        await this.#copyAndMove(session, writes, texts, move);
       } catch (error) {
         if (!isDuplicate(error)) throw this.#explained(error);
-        // A row that was said to be new is not: the later one counts, as it does in the live tables.
-        for (const { table } of planned.writes) await this.#ensureKey(session.db, table);
-        await writeBatch(session.db, planned.writes, move);
+        // A row that was said to be new is not: without the key both get in, and the older one is removed.
+        await this.#copyAndMove(session, writes, texts, move, true);
       }
     });
-    planned.written();
     this.#stored = end;
-    this.#events += events.length;
   }
 
-  #copyAndMove(session: BulkSession, writes: readonly TableWrite[], move: CheckpointMove): Promise<void> {
+  #copyAndMove(
+    session: BulkSession,
+    writes: readonly TableWrite[],
+    texts: ReadonlyMap<Table, string>,
+    move: CheckpointMove,
+    twice = false,
+  ): Promise<void> {
+    const { copy } = session;
+    if (!copy) return writeBatch(session.db, writes, move);
     return session.db.transaction().execute(async (trx) => {
+      const tables = new Set([...texts.keys(), ...writes.map(({ table }) => table)]);
+      if (twice) for (const table of tables) await this.#dropKey(trx, table);
+      for (const [table, text] of texts) await copy(this.#schema, table, text);
       for (const { table, inserts } of writes) {
-        if (inserts.length > 0) await session.insert(this.#schema, table, inserts);
+        if (inserts.length === 0) continue;
+        await copy(this.#schema, table, inserts.map((row) => encodeRow(table, row, row.position)).join(''));
       }
+      if (twice) for (const table of tables) await this.#addKeyToOne(trx, table);
       const rest = writes
         .filter(({ upserts, deletes }) => upserts.length + deletes.length > 0)
         .map((write) => ({ ...write, inserts: [] }));
@@ -251,17 +308,31 @@ export class Lane {
     if (this.#keyed.has(table.name)) return;
     try {
       await addKey(db, this.#schema, table);
+      this.#keyed.add(table.name);
     } catch (error) {
       if (!isDuplicate(error)) throw error;
-      const target = qualified(this.#schema, table);
-      const same = sql.join(
-        table.key.map((column) => sql`a.${sql.id(column)} = b.${sql.id(column)}`),
-        sql` AND `,
-      );
-      await sql`DELETE FROM ${target} a USING ${target} b WHERE ${same} AND a.position < b.position`.execute(db);
-      await addKey(db, this.#schema, table);
+      await db.transaction().execute((trx) => this.#addKeyToOne(trx, table));
     }
+  }
+
+  /** Removes rows that share a key, then adds it. Of two by one event the first counts, of others the later: as live. */
+  async #addKeyToOne(trx: AnyDatabase, table: Table): Promise<void> {
+    const target = qualified(this.#schema, table);
+    const same = sql.join(
+      table.key.map((column) => sql`a.${sql.id(column)} = b.${sql.id(column)}`),
+      sql` AND `,
+    );
+    await sql`DELETE FROM ${target} a USING ${target} b WHERE ${same}
+      AND (a.position < b.position OR (a.position = b.position AND a.ctid > b.ctid))`.execute(trx);
+    await addKey(trx, this.#schema, table);
     this.#keyed.add(table.name);
+  }
+
+  async #dropKey(db: AnyDatabase, table: Table): Promise<void> {
+    if (!this.#keyed.delete(table.name)) return;
+    await sql`ALTER TABLE ${qualified(this.#schema, table)} DROP CONSTRAINT ${sql.id(`${table.name}_pkey`)}`.execute(
+      db,
+    );
   }
 
   async #index(): Promise<void> {
@@ -387,15 +458,14 @@ export class Lane {
               SELECT position FROM service.checkpoints WHERE schema_name = ${this.#live} FOR UPDATE`.execute(trx);
             const live = rows[0]?.position ?? 0;
             if (live > ahead.end) return undefined;
-            const batch = await this.#catchUpLocked(trx, ahead.events, live);
+            await this.#catchUpLocked(trx, ahead.events, live);
             const end = Math.max(live, this.position);
             if (comparison && end === live) await this.#compareLocked(trx, comparison);
             if (!check) await this.#switch(trx, end);
-            return { batch, end };
+            return { end };
           }),
         );
         if (settled) {
-          settled.batch.written();
           this.position = settled.end;
           this.#stored = settled.end;
           return;
@@ -423,14 +493,17 @@ export class Lane {
     return { events, end };
   }
 
-  async #catchUpLocked(trx: AnyDatabase, ahead: readonly DomainEvent[], to: Position): Promise<PlannedBatch> {
+  async #catchUpLocked(trx: AnyDatabase, ahead: readonly DomainEvent[], to: Position): Promise<void> {
     const events = ahead.filter(({ position }) => position > this.position && position <= to);
-    const planned = await planBatch(this.projection, events, this.#cache, (table, keys) =>
-      loadRows(trx, this.#schema, table, keys),
-    );
-    await writeBatch(trx, planned.writes, this.#move(Math.max(to, this.position)));
+    // What it would remember is forgotten if the transaction is rolled back, and not needed if it is not.
+    const batch = new Batch({
+      projection: this.projection,
+      cache: this.#cache,
+      load: (table, keys) => loadRows(trx, this.#schema, table, keys),
+    });
+    await batch.add(events);
+    await writeBatch(trx, batch.writes(), this.#move(Math.max(to, this.position)));
     this.#events += events.length;
-    return planned;
   }
 
   /** Both show the same position now, and the live tables stand still. */

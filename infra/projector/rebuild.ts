@@ -80,8 +80,8 @@ export interface RebuildReport {
 
 const BATCH = 5_000;
 const FAR_BEHIND = 10_000;
-/** Pages of the log read ahead. */
-const READ_AHEAD = 4;
+/** Pages of the log read ahead. More would only outlive the young generation of the heap. */
+const READ_AHEAD = 2;
 /** Connections that write, on a server. */
 const WRITERS = 4;
 /** A last round this short means that the read models have been reached. */
@@ -110,6 +110,7 @@ export async function rebuildProjections(
     const build: Build = {
       stores,
       sessions,
+      copies: await sessions.use(async ({ copy }) => copy !== undefined),
       code: codeFingerprint(),
       check: options.check ?? false,
       fresh: options.fresh ?? false,
@@ -149,6 +150,8 @@ export async function rebuildProjections(
 export interface Build {
   readonly stores: RebuildStores;
   readonly sessions: Sessions;
+  /** Whether the sessions can COPY. */
+  readonly copies: boolean;
   readonly code: string;
   readonly check: boolean;
   readonly fresh: boolean;

@@ -140,7 +140,6 @@ describe('example resource: on the embedded store', () => {
       store,
       reads,
       readModels: positions,
-      projections: models,
       credentials,
       freshness: createFreshness({
         database,

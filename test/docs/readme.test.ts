@@ -136,6 +136,14 @@ describe('documents', () => {
     await play(steps, values());
   });
 
+  it('operations.md: its metrics are those that there are', async () => {
+    const response = await fetch(`${service.url}/metrics`, { headers: { 'x-api-key': values().KEY } });
+    const namesIn = (text: string, names: RegExp) => [...text.matchAll(names)].map(([, name]) => name);
+    expect(namesIn(read('docs/operations.md'), /^\| `(signalbox_\w+)` \|/gm)).to.have.members(
+      namesIn(await response.text(), /^# TYPE (signalbox_\w+) /gm),
+    );
+  });
+
   it('authentication.md: signing in works as it is printed', async function () {
     this.timeout(60_000);
     const [major, minor] = curl as [number, number];

@@ -36,7 +36,10 @@ const REFUSED: Readonly<Record<string, { readonly values: readonly string[]; rea
     says: 'must be a URL that starts with postgres:// or postgresql://',
   },
   EVENTSTORE_URL: { values: ['http://store:2113', 'store:2113'], says: 'must be a URL that starts with esdb://' },
-  REDIS_URL: { values: ['http://redis:6379', 'redis'], says: 'must be a URL that starts with redis:// or rediss://' },
+  REDIS_URL: {
+    values: ['http://redis:6379', '127.0.0.1:6379'],
+    says: 'must be a URL that starts with redis:// or rediss://',
+  },
   LOG_LEVEL: { values: ['verbose', 'INFO', '30'], says: '"trace"|"debug"|"info"|"warn"|"error"|"fatal"|"silent"' },
   DATABASE_POOL: { values: ['1', '501', ...OTHER_NUMBERS], says: WHOLE(2, 500) },
   DATABASE_TIMEOUT_MS: { values: ['99', '600001', ...OTHER_NUMBERS], says: WHOLE(100, 600_000) },

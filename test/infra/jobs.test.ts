@@ -7,7 +7,9 @@ import { type JobsOptions, openJobs, pauseAfter } from '../../infra/jobs/jobs.ts
 import { openPostgresStore } from '../../infra/jobs/postgres.ts';
 import { openRedisStore } from '../../infra/jobs/redis.ts';
 import { PREFIX } from '../../infra/jobs/store.ts';
+import { openCoreJobs } from '../../infra/jobs/work.ts';
 import { createLogger } from '../../infra/logging.ts';
+import { schedulesOf } from '../../infra/schedules.ts';
 import {
   defineJob,
   handleJob,
@@ -16,7 +18,7 @@ import {
   JobsUnavailableError,
   MAX_PAYLOAD_BYTES,
 } from '../../shared/ports/jobs.ts';
-import { freshDatabase } from '../support/service.ts';
+import { call, freshDatabase, startTestService, type TestService } from '../support/service.ts';
 import { freePort } from '../support/service-process.ts';
 import { embeddedDatabase, eventually, serverDatabase } from '../support/world.ts';
 
@@ -394,5 +396,70 @@ describe('jobs while the store is away', () => {
     expect(failure).to.be.instanceOf(JobsUnavailableError);
     await jobs.close();
     expect(performance.now() - begun, 'milliseconds').to.be.below(15_000);
+  });
+});
+
+describe('schedules', () => {
+  let service: TestService;
+  before(async function () {
+    this.timeout(60_000);
+    service = await startTestService();
+  });
+  after(() => service?.close());
+
+  /** Runs one turn of a schedule `minutes` after the start of the process. */
+  async function turn(name: string, minutes: number): Promise<void> {
+    let shift = 0;
+    const schedules = schedulesOf(service.service.core, () => Date.now() + shift);
+    const schedule = schedules.find(({ kind }) => kind.name === name);
+    if (!schedule) throw new Error(`no schedule ${name}`);
+    shift = minutes * 60_000;
+    await schedule.handler.accept({})({ id: 'turn', attempt: 1, signal: new AbortController().signal });
+  }
+
+  it('sets silent agents offline, but not before they could give a sign of life to this process', async () => {
+    const made = await call(service, 'POST', '/api/agents', { name: 'quiet', role: 'coder', status: 'idle' });
+    const path = `/api/agents/${made.body.agent.id}`;
+    const status = async () => (await call(service, 'GET', path)).body.agent.status;
+    await turn('liveness-sweep', 4);
+    await turn('liveness-sweep', 9);
+    expect(await status()).to.equal('idle');
+    await turn('liveness-sweep', 11);
+    expect(await status()).to.equal('offline');
+  });
+
+  it('forgets sessions that have expired and old idempotency keys', async () => {
+    const { pool } = service.service.core.database;
+    const now = Math.floor(Date.now() / 1000);
+    for (const [token, expiresAt] of [
+      ['old', now + 60],
+      ['new', now + 7_200],
+    ] as const) {
+      await pool.query(
+        `INSERT INTO credentials.sessions (token_hash, user_id, credential, created_at, expires_at)
+         VALUES ($1, 1, 'none', 0, $2)`,
+        [Buffer.from(token), expiresAt],
+      );
+    }
+    await call(service, 'POST', '/api/agents', { name: 'keyed', role: 'coder' }, { 'idempotency-key': 'key-1' });
+    const rows = async (table: string) => (await pool.query(`SELECT * FROM ${table}`)).rows;
+    expect(await rows('service.idempotency')).to.have.length(1);
+    await turn('purge-sessions', 60);
+    await turn('purge-idempotency-keys', 60);
+    expect((await rows('credentials.sessions')).map((row) => String(row.token_hash))).to.deep.equal(['new']);
+    expect(await rows('service.idempotency')).to.have.length(1);
+    await turn('purge-idempotency-keys', 25 * 60);
+    expect(await rows('service.idempotency')).to.have.length(0);
+  });
+
+  it('are in the store of jobs as soon as the service runs', async () => {
+    const jobs = await openCoreJobs(service.service.core);
+    await eventually('all are due', async () => (await jobs.list('delayed')).length === 3);
+    expect((await jobs.list('delayed')).map(({ kind }) => kind)).to.have.members([
+      'liveness-sweep',
+      'purge-idempotency-keys',
+      'purge-sessions',
+    ]);
+    await jobs.close();
   });
 });

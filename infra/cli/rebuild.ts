@@ -1,0 +1,82 @@
+/** `signalbox rebuild`: builds read models anew beside the live ones, compares, switches. */
+import { SingleBar } from 'cli-progress';
+import type { Command } from 'commander';
+import { projections } from '../../projections/index.ts';
+import { type RebuildReport, rebuildProjections } from '../projector/rebuild.ts';
+import { columns, withCore } from './with-core.ts';
+
+interface Options {
+  readonly check?: boolean;
+  readonly fresh?: boolean;
+}
+
+export function addRebuild(program: Command): void {
+  program
+    .command('rebuild')
+    .description('build read models anew from the log beside the live ones, compare them, and switch')
+    .argument('[projection...]', `which ones; all by default (${projections.map((one) => one.name).join(', ')})`)
+    .option('--check', 'only compare; ends with 3 when something differs')
+    .option('--fresh', 'forget what an interrupted rebuild has built')
+    .action(async (names: string[], options: Options) => {
+      const unknown = names.filter((name) => !projections.some((one) => one.name === name));
+      if (unknown.length > 0) {
+        throw new Error(
+          `There is no projection ${unknown.join(', ')}. There are ${projections.map((one) => one.name).join(', ')}.`,
+        );
+      }
+      const wanted = names.length === 0 ? projections : projections.filter((one) => names.includes(one.name));
+      const stop = new AbortController();
+      const interrupt = () => stop.abort(new Error('Interrupted; the next rebuild goes on where this one stopped.'));
+      process.once('SIGINT', interrupt);
+      process.once('SIGTERM', interrupt);
+      const begun = performance.now();
+      let events = 0;
+      const bar = process.stderr.isTTY
+        ? new SingleBar({
+            format: '{phase} [{bar}] {percentage}% | {events} events, {rate}/s',
+            stream: process.stderr,
+            clearOnComplete: true,
+          })
+        : undefined;
+      let reports: readonly RebuildReport[];
+      try {
+        reports = await withCore((core) => {
+          bar?.start(1, 0, { phase: 'starting', events: 0, rate: 0 });
+          return rebuildProjections(core, wanted, {
+            check: options.check ?? false,
+            fresh: options.fresh ?? false,
+            signal: stop.signal,
+            onProgress(progress) {
+              events = progress.events;
+              const rate = Math.round((events * 1_000) / (performance.now() - begun));
+              bar?.setTotal(Math.max(progress.target, 1));
+              bar?.update(progress.position, { phase: progress.phase, events, rate });
+            },
+          });
+        });
+      } finally {
+        bar?.stop();
+        process.off('SIGINT', interrupt);
+        process.off('SIGTERM', interrupt);
+      }
+      const seconds = (performance.now() - begun) / 1_000;
+      console.log(
+        columns(
+          ['read model', 'table', 'rows', 'live', 'rebuilt'],
+          reports.flatMap((report) => {
+            const done = options.check ? 'compared' : 'switched';
+            if (!report.compared) return [[report.projection, '', '', 'far behind, not compared', done]];
+            return report.tables.map((table) => [
+              report.projection,
+              table.table,
+              String(table.rebuilt.rows),
+              table.equal ? 'equal' : `differs (${table.live ? `${table.live.rows} rows` : 'unreadable'})`,
+              done,
+            ]);
+          }),
+        ),
+      );
+      console.log(`${events} events in ${seconds.toFixed(1)} s, ${Math.round(events / seconds)}/s`);
+      if (options.check && reports.some((report) => !report.equal)) process.exitCode = 3;
+    });
+}

@@ -1,0 +1,107 @@
+/** `signalbox status`: processes, read models, the log. */
+import type { Command } from 'commander';
+import { projections } from '../../projections/index.ts';
+import { schemaOf } from '../../projections/projection.ts';
+import type { Core } from '../core.ts';
+import { GONE_MS } from '../processes.ts';
+import { columns, withCore } from './with-core.ts';
+
+interface ProcessRow {
+  readonly id: string;
+  readonly role: string;
+  readonly host: string;
+  readonly pid: number;
+  readonly version: string;
+  readonly started_at: number;
+  readonly seen_at: number;
+}
+interface CheckpointRow {
+  readonly schema_name: string;
+  readonly projection: string;
+  readonly version: number;
+  readonly position: number;
+  readonly leader: string | null;
+  readonly stuck_at: number | null;
+  readonly stuck_reason: string | null;
+  readonly updated_at: number;
+}
+
+/** How long positions are watched to tell a rate, milliseconds. */
+const WATCHED_MS = 1_000;
+
+async function readStatus(core: Core) {
+  const { pool } = core.database;
+  const now = Date.now();
+  const processes = (await pool.query('SELECT * FROM service.processes ORDER BY started_at')).rows as ProcessRow[];
+  const read = async () =>
+    (await pool.query('SELECT * FROM service.checkpoints ORDER BY schema_name')).rows as CheckpointRow[];
+  const before = new Map((await read()).map((row) => [row.schema_name, row.position]));
+  await new Promise((resolve) => setTimeout(resolve, WATCHED_MS));
+  const checkpoints = await read();
+  const head = await core.eventLog.head();
+  const live = new Set(projections.map(schemaOf));
+  const running = new Set(processes.filter((one) => now - one.seen_at < GONE_MS).map((one) => one.id));
+  return {
+    log: { position: head },
+    processes: processes.map((one) => ({
+      id: one.id,
+      role: one.role,
+      host: one.host,
+      pid: one.pid,
+      version: one.version,
+      running: running.has(one.id),
+      started_at: one.started_at,
+      seen_at: one.seen_at,
+    })),
+    projections: checkpoints.map((row) => ({
+      schema: row.schema_name,
+      projection: row.projection,
+      version: row.version,
+      in_use: live.has(row.schema_name),
+      position: row.position,
+      lag: Math.max(0, head - row.position),
+      /** Positions a second, over the last second. */
+      rate: Math.round(((row.position - (before.get(row.schema_name) ?? row.position)) * 1_000) / WATCHED_MS),
+      leader: row.leader !== null && running.has(row.leader) ? row.leader : null,
+      stuck: row.stuck_at === null ? null : { position: row.stuck_at, reason: row.stuck_reason },
+      updated_at: row.updated_at,
+    })),
+  };
+}
+
+const ago = (then: number): string => `${Math.max(0, Math.round((Date.now() - then) / 1_000))} s ago`;
+
+export function addStatus(program: Command): void {
+  program
+    .command('status')
+    .description('show processes, read models and the log')
+    .option('--json', 'as JSON')
+    .action(async (options: { json?: boolean }) => {
+      const status = await withCore(readStatus);
+      if (options.json) {
+        console.log(JSON.stringify(status, null, 2));
+        return;
+      }
+      console.log(`Log: position ${status.log.position}\n`);
+      if (status.processes.length === 0) console.log('No process runs.\n');
+      else {
+        const rows = status.processes.map((one) => [
+          one.id,
+          one.role,
+          one.version,
+          one.running ? 'running' : 'gone',
+          ago(one.seen_at),
+        ]);
+        console.log(`${columns(['process', 'role', 'version', 'state', 'seen'], rows)}\n`);
+      }
+      const rows = status.projections.map((one) => [
+        one.schema,
+        String(one.position),
+        String(one.lag),
+        String(one.rate),
+        one.leader ?? '-',
+        one.stuck ? `stuck at ${one.stuck.position}: ${one.stuck.reason}` : one.in_use ? 'ok' : 'not of this version',
+      ]);
+      console.log(columns(['read model', 'position', 'lag', 'per second', 'leader', 'state'], rows));
+    });
+}

@@ -1,0 +1,79 @@
+/** The stores for a command: opened, led where nobody leads, closed again. */
+import { randomUUID } from 'node:crypto';
+import type { CommandContext } from '../../commands/handler.ts';
+import { projections } from '../../projections/index.ts';
+import { DEFAULT_TENANT, DEFAULT_WORKSPACE } from '../../shared/events/metadata.ts';
+import { systemActor } from '../../shared/identity.ts';
+import { readConfig } from '../config.ts';
+import { type Core, openCore } from '../core.ts';
+import { createLogger } from '../logging.ts';
+import { startProjector } from '../projector/projector.ts';
+import { createTouches } from '../projector/touches.ts';
+
+/**
+ * Runs `work` on the configured stores; on the embedded ones of a running service through its socket. Warnings go to
+ * stderr as JSON lines.
+ *
+ * @param options.project read models follow what `work` appends: by the service that runs, else by this process
+ */
+export async function withCore<T>(work: (core: Core) => Promise<T>, options: { project?: boolean } = {}): Promise<T> {
+  const config = readConfig(process.env);
+  const log = createLogger(
+    config.logLevel === 'debug' || config.logLevel === 'trace' ? config.logLevel : 'warn',
+    'stderr',
+  );
+  const core = await openCore(config, log, { attach: true });
+  try {
+    const { database, store, positions } = core;
+    if (!options.project) return await work(core);
+    if (database.kind === 'server' || database.attached) positions.watch();
+    const projector = database.attached
+      ? undefined
+      : startProjector(projections, {
+          database,
+          store,
+          positions,
+          touches: createTouches(),
+          log,
+          process: core.process,
+        });
+    try {
+      return await work(core);
+    } finally {
+      await projector?.close();
+    }
+  } finally {
+    await core.close();
+  }
+}
+
+/** The context of commands that a person at the command line gives. */
+export function cliContext(): CommandContext {
+  const id = randomUUID();
+  return {
+    origin: {
+      tenant: DEFAULT_TENANT,
+      workspace: DEFAULT_WORKSPACE,
+      actor: systemActor('cli'),
+      ip: null,
+      userAgent: null,
+      requestId: null,
+      correlationId: id,
+      causationId: null,
+    },
+  };
+}
+
+/** Columns of text, left-aligned, for people. */
+export function columns(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  const all = [head, ...rows];
+  const widths = head.map((_, column) => Math.max(...all.map((row) => (row[column] ?? '').length)));
+  return all
+    .map((row) =>
+      row
+        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+        .join('  ')
+        .trimEnd(),
+    )
+    .join('\n');
+}
