@@ -16,7 +16,7 @@ export function decideRegister(state: AgentState, agentId: number, registration:
   return [agentRegistered.draft({ agentId, ...registration })];
 }
 
-/** An operator's new agent. @throws nothing */
+/** An operator's new agent. */
 export function operatorsRegistration(input: {
   readonly name: string;
   readonly role: string;

@@ -5,6 +5,7 @@ import { type AgentUpdate, deleteAgent, updateAgent, updateFromConfig } from '..
 import { decideRemoveAgent, decideWriteAgent, noGatewayConfig, writeToGateway } from '../../commands/gateway-config.ts';
 import type { CommandContext } from '../../commands/handler.ts';
 import { hasReserved } from '../../commands/reserve.ts';
+import { TASK_MODELS } from '../../queries/agent-tasks.ts';
 import { agentRecord, findAgent, listAgents, withTaskStats } from '../../queries/agents.ts';
 import { hasGatewayConfig } from '../../queries/gateway-config.ts';
 import {
@@ -40,7 +41,7 @@ const list = defineRoute({
   access: 'viewer',
   query: agentsQuery,
   responses: { 200: { description: 'A page of agents', schema: agentsAnswer }, ...errors(400, 401) },
-  cache: { models: ['agents'], scope: 'workspace' },
+  cache: { models: ['agents', ...TASK_MODELS], scope: 'workspace' },
   handle: async ({ query, identity, services }) => ({
     body: await listAgents(services.reads, identity.workspace, query),
   }),

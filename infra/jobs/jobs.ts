@@ -4,8 +4,10 @@
  * Nothing here may hold up anybody else: a store that is away is waited for in the background, and BullMQ, which takes a
  * third of a second to load, is loaded by those that need it only.
  *
- * What is kept. A job that was done: for a day, since its id is what makes adding it a second time harmless, 50,000 at
- * most in Redis. A dead one: until it is retried, 100,000 at most; each is in the process's log as an error when it dies.
+ * What is kept. A job that was done: for a day, since its id is what makes adding it a second time harmless. A dead one:
+ * until it is retried; it is also in the process's log as an error when it dies. Redis has its data in memory, so there
+ * the newest 50,000 that were done and the newest 100,000 dead ones are kept. PostgreSQL would have to count them after
+ * each job; it keeps all.
  */
 import type * as BullMQ from 'bullmq';
 import type { Job, Queue, Worker } from 'bullmq';
@@ -33,8 +35,8 @@ const RETRY: RetryTimes = { attempts: 8, firstMs: 1_000, lastMs: 600_000 };
 const JITTER = 0.2;
 /** Jobs that one process runs at the same time. */
 const CONCURRENCY = 10;
-const KEEP = { doneSeconds: DAY, doneInRedis: 50_000, dead: 100_000 };
-/** A job whose process died is taken by another after one to two of these, milliseconds. */
+const KEEP = { doneSeconds: DAY, inRedis: { done: 50_000, dead: 100_000 } };
+/** A job whose process died is taken by another after one to three of these, milliseconds. */
 const LOCK_MS = 30_000;
 /** Milliseconds that a call may wait for the store. */
 const CALL_MS = 5_000;
@@ -46,6 +48,11 @@ const COMPLAIN_MS = 30_000;
 /** Steps of `retry` for all. */
 const RETRY_PAGE = 200;
 const ALL = 'all';
+/**
+ * With an offset, however small, turns are due at fixed times of the clock. Without one they are counted from the first
+ * call, and two processes that make it at the same time on PostgreSQL start with a turn each.
+ */
+const SLOT_OFFSET_MS = 1;
 const JOB_ID = /^[A-Za-z][A-Za-z0-9_.-]{0,199}$/;
 
 export interface JobsOptions {
@@ -135,18 +142,15 @@ class BullJobs implements Jobs {
     const data = kind.schema.parse(payload);
     if (Buffer.byteLength(JSON.stringify(data)) > MAX_PAYLOAD_BYTES)
       throw new Error(`job ${id}: a payload has ${MAX_PAYLOAD_BYTES} bytes at most; leave the data where it is`);
+    const inRedis = this.#store.kind === 'redis';
     await this.#call((queue) =>
       queue.add(kind.name, data, {
         jobId: id,
         delay: delayMs,
         attempts: this.#retry.attempts,
         backoff: { type: 'growing' },
-        removeOnComplete: {
-          age: KEEP.doneSeconds,
-          // PostgreSQL would count them all after each job.
-          ...(this.#store.kind === 'redis' && { count: KEEP.doneInRedis }),
-        },
-        removeOnFail: { count: KEEP.dead },
+        removeOnComplete: { age: KEEP.doneSeconds, ...(inRedis && { count: KEEP.inRedis.done }) },
+        removeOnFail: inRedis && { count: KEEP.inRedis.dead },
         stackTraceLimit: 1,
       }),
     );
@@ -158,7 +162,7 @@ class BullJobs implements Jobs {
     this.#schedule();
   }
 
-  /** Tells the store all schedules; one that it knows stays as it is. */
+  /** Tells the store all schedules. */
   #schedule(): void {
     if (this.#schedules.size === 0 || this.#scheduleAsked) return;
     this.#scheduleAsked = true;
@@ -166,8 +170,12 @@ class BullJobs implements Jobs {
       this.#scheduleAsked = false;
       return this.#until('the schedules', async () => {
         for (const [name, every] of this.#schedules) {
+          // One that goes on as it should is left alone: a worker may be at its next turn at this moment, and on
+          // PostgreSQL the two would lock each other out.
+          const known = await this.#call((queue) => queue.getJobScheduler(name));
+          if (known?.every === every && (known.next ?? 0) > Date.now() - every) continue;
           const template = { name, data: {}, opts: { attempts: 1, removeOnComplete: true, removeOnFail: true } };
-          await this.#call((queue) => queue.upsertJobScheduler(name, { every }, template));
+          await this.#call((queue) => queue.upsertJobScheduler(name, { every, offset: SLOT_OFFSET_MS }, template));
         }
       });
     });

@@ -16,7 +16,7 @@ export interface BulkSession {
   /** Kysely on this connection alone: a transaction of it is the connection's transaction. */
   readonly db: AnyDatabase;
   /** Adds rows as `encodeRow` writes them, within the transaction that is open, if one is. */
-  readonly copy: ((schema: string, table: Table, text: string) => Promise<void>) | undefined;
+  readonly copy: ((schema: string, table: Table, rows: readonly Buffer[]) => Promise<void>) | undefined;
   close(): Promise<void>;
 }
 
@@ -42,7 +42,7 @@ export async function openBulkSession(database: Database, dataDir: string, name:
   if (database.kind === 'server') {
     // A crash loses rows together with their checkpoint.
     await client.query("SET synchronous_commit = off; SET maintenance_work_mem = '256MB'");
-    copy = (schema, table, text) => copyIn(client, schema, table, text);
+    copy = (schema, table, rows) => copyIn(client, schema, table, rows);
   } else {
     const files = await openFiles(client, dataDir);
     cleanUp = async () => files?.remove();
@@ -95,7 +95,7 @@ interface CopyConnection {
 }
 
 /** COPY FROM STDIN as a query of `pg`: https://www.postgresql.org/docs/current/protocol-flow.html#PROTOCOL-COPY */
-function copyIn(client: pg.Client, schema: string, table: Table, text: string): Promise<void> {
+function copyIn(client: pg.Client, schema: string, table: Table, rows: readonly Buffer[]): Promise<void> {
   return new Promise((resolve, reject) => {
     let failure: Error | undefined;
     const nothing = () => undefined;
@@ -103,7 +103,7 @@ function copyIn(client: pg.Client, schema: string, table: Table, text: string): 
       submit: (connection: CopyConnection) =>
         connection.query(`COPY "${schema}"."${table.name}" (${columnList(table)}) FROM STDIN`),
       handleCopyInResponse(connection: CopyConnection) {
-        connection.sendCopyFromChunk(Buffer.from(text));
+        for (const piece of rows) connection.sendCopyFromChunk(piece);
         connection.endCopyFrom();
       },
       handleError(error: Error) {
@@ -132,15 +132,17 @@ let filesOpened = 0;
 async function openFiles(
   client: pg.Client,
   dataDir: string,
-): Promise<{ copy(schema: string, table: Table, text: string): Promise<void>; remove(): Promise<void> } | undefined> {
+): Promise<
+  { copy(schema: string, table: Table, rows: readonly Buffer[]): Promise<void>; remove(): Promise<void> } | undefined
+> {
   const directory = join(dataDir, 'pg', ...TEMPORARY);
   const file = `${PREFIX}${process.pid}_${++filesOpened}`;
   const path = join(directory, file);
-  const write = (text: string) => writeFile(path, text, { mode: 0o600 });
+  const write = (pieces: readonly Uint8Array[]) => writeFile(path, pieces, { mode: 0o600 });
   try {
     await mkdir(directory, { recursive: true, mode: 0o700 });
     await removeAbandoned(directory);
-    await write(file);
+    await write([Buffer.from(file)]);
     const inside = [...TEMPORARY, file].join('/');
     const { rows } = await client.query(
       "SELECT pg_read_file($1, true) AS text, current_setting('data_directory') AS root",
@@ -149,8 +151,8 @@ async function openFiles(
     const { text, root } = rows[0] as { text: string | null; root: string };
     if (text !== file) return undefined;
     return {
-      async copy(schema, table, rowsText) {
-        await write(rowsText);
+      async copy(schema, table, pieces) {
+        await write(pieces);
         await client.query(`COPY "${schema}"."${table.name}" (${columnList(table)}) FROM '${root}/${inside}'`);
       },
       remove: () => rm(path, { force: true }),

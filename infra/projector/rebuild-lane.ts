@@ -65,6 +65,21 @@ interface Compared {
 /** By table. */
 type Comparison = Map<string, Compared>;
 
+/** Rows in COPY's format. Bytes outside of the heap: strings in thousands of pieces would be copied by each collection. */
+class CopyText {
+  text: string;
+  readonly #pieces: Buffer[] = [];
+  constructor(text: string) {
+    this.text = text;
+  }
+  /** All pieces so far. */
+  settle(): readonly Buffer[] {
+    if (this.text !== '') this.#pieces.push(Buffer.from(this.text));
+    this.text = '';
+    return this.#pieces;
+  }
+}
+
 export class Lane {
   readonly projection: Projection;
   /** Everything up to here was taken. */
@@ -85,10 +100,10 @@ export class Lane {
   #storedAt = performance.now();
   #batch: Batch;
   /** Rows of the batch for tables to which rows have only been added so far, in COPY's format. */
-  #texts = new Map<Table, string>();
+  #copies = new Map<Table, CopyText>();
   /** Tables whose rows change: theirs go through the batch. */
   readonly #mixed = new Set<string>();
-  /** Events and characters of `#texts` that the batch holds. */
+  /** Events that the batch holds, and characters of `#copies`. */
   #size = { events: 0, characters: 0 };
   #writing: Promise<void> = Promise.resolve();
   #failure: Error | undefined;
@@ -180,6 +195,7 @@ export class Lane {
       mine = mine.slice(taken);
     }
     this.position = Math.max(this.position, Math.min(end, this.target));
+    for (const copied of this.#copies.values()) copied.settle();
     const full = this.#size.events >= this.#build.batchSize || this.#size.characters > MAX_CHARACTERS;
     if (full || performance.now() - this.#storedAt > STORE_MS) await this.#store();
   }
@@ -200,11 +216,13 @@ export class Lane {
         take: (table, row, position) => {
           const text = encodeRow(table, row, position);
           this.#size.characters += text.length;
-          this.#texts.set(table, (this.#texts.get(table) ?? '') + text);
+          const copied = this.#copies.get(table);
+          if (copied) copied.text += text;
+          else this.#copies.set(table, new CopyText(text));
         },
         refuses: (table) => {
           this.#mixed.add(table.name);
-          return this.#texts.has(table);
+          return this.#copies.has(table);
         },
       },
     });
@@ -215,15 +233,15 @@ export class Lane {
     await this.#written();
     const end = this.position;
     const batch = this.#batch;
-    const texts = this.#texts;
+    const copies = this.#copies;
     const { events } = this.#size;
     this.#storedAt = performance.now();
     if (events === 0 && end === this.#stored) return;
     batch.written();
     this.#batch = this.#newBatch();
-    this.#texts = new Map();
+    this.#copies = new Map();
     this.#size = { events: 0, characters: 0 };
-    this.#writing = this.#write(batch.writes(), texts, end)
+    this.#writing = this.#write(batch.writes(), copies, end)
       .then(() => {
         this.#events += events;
       })
@@ -245,18 +263,18 @@ export class Lane {
     this.position = Math.max(this.position, this.target);
   }
 
-  async #write(writes: readonly TableWrite[], texts: ReadonlyMap<Table, string>, end: Position): Promise<void> {
+  async #write(writes: readonly TableWrite[], copies: ReadonlyMap<Table, CopyText>, end: Position): Promise<void> {
     const move = this.#move(end);
     await this.#build.sessions.use(async (session) => {
       for (const { table, upserts, deletes } of writes) {
         if (upserts.length + deletes.length > 0 || !session.copy) await this.#ensureKey(session.db, table);
       }
       try {
-        await this.#copyAndMove(session, writes, texts, move);
+        await this.#copyAndMove(session, writes, copies, move);
       } catch (error) {
         if (!isDuplicate(error)) throw this.#explained(error);
         // A row that was said to be new is not: without the key both get in, and the older one is removed.
-        await this.#copyAndMove(session, writes, texts, move, true);
+        await this.#copyAndMove(session, writes, copies, move, true);
       }
     });
     this.#stored = end;
@@ -265,19 +283,20 @@ export class Lane {
   #copyAndMove(
     session: BulkSession,
     writes: readonly TableWrite[],
-    texts: ReadonlyMap<Table, string>,
+    copies: ReadonlyMap<Table, CopyText>,
     move: CheckpointMove,
     twice = false,
   ): Promise<void> {
     const { copy } = session;
     if (!copy) return writeBatch(session.db, writes, move);
     return session.db.transaction().execute(async (trx) => {
-      const tables = new Set([...texts.keys(), ...writes.map(({ table }) => table)]);
+      const tables = new Set([...copies.keys(), ...writes.map(({ table }) => table)]);
       if (twice) for (const table of tables) await this.#dropKey(trx, table);
-      for (const [table, text] of texts) await copy(this.#schema, table, text);
+      for (const [table, copied] of copies) await copy(this.#schema, table, copied.settle());
       for (const { table, inserts } of writes) {
         if (inserts.length === 0) continue;
-        await copy(this.#schema, table, inserts.map((row) => encodeRow(table, row, row.position)).join(''));
+        const text = inserts.map((row) => encodeRow(table, row, row.position)).join('');
+        await copy(this.#schema, table, [Buffer.from(text)]);
       }
       if (twice) for (const table of tables) await this.#addKeyToOne(trx, table);
       const rest = writes
@@ -524,7 +543,7 @@ export class Lane {
 
   async #switch(trx: AnyDatabase, position: Position): Promise<void> {
     await sql`DELETE FROM service.checkpoints WHERE schema_name = ${this.#schema}`.execute(trx);
-    await sql`UPDATE service.checkpoints SET position = ${position}, generation = generation + 1,
+    await sql`UPDATE service.checkpoints SET position = ${position}, changed = ${position}, generation = generation + 1,
       stuck_at = NULL, stuck_reason = NULL, updated_at = ${Date.now()} WHERE schema_name = ${this.#live}`.execute(trx);
     const { rows } = await sql`SELECT 1 FROM pg_namespace WHERE nspname = ${this.#live}`.execute(trx);
     if (rows.length > 0) {

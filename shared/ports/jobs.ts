@@ -121,8 +121,9 @@ export interface Jobs {
     options: { readonly id: string; readonly delayMs?: number },
   ): Promise<void>;
   /**
-   * Sees to it that a job of this kind, with an empty payload, is run every so often, by one of all processes. It is
-   * not tried again: its next turn is near. The first turn is at once.
+   * Sees to it that a job of this kind, with an empty payload, is run every so often, by one of all processes: at the
+   * multiples of the interval since 1970, and at once when a turn was missed. It is not tried again: its next turn is
+   * near.
    */
   every(kind: JobKind, intervalMs: number): void;
   /** Starts to take jobs in this process. Returns at once; a store that is away is waited for. Once per process. */

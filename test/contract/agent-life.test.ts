@@ -1,6 +1,5 @@
 /** What agents do, through HTTP: heartbeat, wake-up, memory, soul, the sweep; and that an agent only touches itself. */
 import { expect } from 'chai';
-import type { z } from 'zod';
 import { sweepLiveness } from '../../commands/policies/liveness.ts';
 import { silentAgents } from '../../queries/agents.ts';
 import {
@@ -15,41 +14,22 @@ import {
   wakeAnswer,
 } from '../../shared/contract/agent-life.ts';
 import { tokenUsageReported } from '../../shared/events/agent.ts';
-import type { Reply } from '../support/service.ts';
-import { type OpenStream, openStream } from '../support/stream.ts';
-import { type AuthWorld, startAuthWorld } from './auth-world.ts';
-
-function conforms(schema: z.ZodType, reply: Reply): void {
-  expect(reply.status, JSON.stringify(reply.body)).to.equal(200);
-  expect(schema.parse(reply.body)).to.deep.equal(reply.body);
-}
+import { type AgentsWorld, conforms, startAgentsWorld } from './agents-world.ts';
 
 describe('Life of agents', () => {
-  let world: AuthWorld;
-  let stream: OpenStream;
+  let world: AgentsWorld;
   before(async () => {
-    world = await startAuthWorld();
-    stream = await openStream(`${world.url}/api/events`, { 'x-api-key': world.adminKey });
+    world = await startAgentsWorld();
   });
-  after(async () => {
-    stream.close();
-    await world.close();
-  });
+  after(() => world.close());
 
-  const ask = (method: string, path: string, body?: unknown, as = world.adminKey, headers = {}) =>
-    world.ask(method, path, { as, body, headers });
-  let names = 0;
-  async function create(fields: object = {}) {
-    const { body } = await ask('POST', '/api/agents', { name: `agent-${++names}`, role: 'coder', ...fields });
-    return body.agent as { id: number; name: string; created_at: number };
-  }
-  const get = async (id: number) => (await ask('GET', `/api/agents/${id}`)).body.agent;
-  const activities = async (type: string, id: number) =>
-    (await ask('GET', `/api/activities?type=${type}&limit=200`)).body.activities.filter(
-      (activity: { entity_id: number }) => activity.entity_id === id,
-    );
+  const ask: AgentsWorld['ask'] = (...asked) => world.ask(...asked);
+  const create: AgentsWorld['create'] = (fields) => world.create(fields);
+  const get: AgentsWorld['get'] = (id) => world.get(id);
+  const activities: AgentsWorld['activities'] = (type, id) => world.activities(type, id);
+  const core = () => world.world.service.core;
   const events = async (id: number, type: string) =>
-    (await world.service.core.store.readStream(`agent-1-${id}`)).filter((event) => event.type === type);
+    (await core().store.readStream(`agent-1-${id}`)).filter((event) => event.type === type);
 
   describe('POST heartbeat', () => {
     it('makes the agent idle and seen, and tells what waits', async () => {
@@ -71,10 +51,10 @@ describe('Life of agents', () => {
       const [activity] = await activities('agent_heartbeat', id);
       expect(activity).to.deep.include({ actor: name, metadata: { workItemsCount: 0, workItemTypes: [] } });
       expect(await activities('agent_status_change', id)).to.have.length(1);
-      await stream.until(() =>
-        stream.frames.some(({ type, data }) => type === 'agent.status_changed' && data.id === id),
+      await world.stream.until(() =>
+        world.stream.frames.some(({ type, data }) => type === 'agent.status_changed' && data.id === id),
       );
-      const frames = stream.frames.filter(({ type, data }) => type === 'agent.status_changed' && data.id === id);
+      const frames = world.stream.frames.filter(({ type, data }) => type === 'agent.status_changed' && data.id === id);
       expect(frames).to.have.length(1);
       expect(frames[0]?.data).to.include({ name, status: 'idle', last_seen: after.last_seen });
     });
@@ -123,7 +103,7 @@ describe('Life of agents', () => {
       const { id } = await create();
       const body = { token_usage: { model: 'm', inputTokens: 1, outputTokens: 1 } };
       const once = () =>
-        ask('POST', `/api/agents/${id}/heartbeat`, body, world.adminKey, { 'idempotency-key': `beat-${id}` });
+        ask('POST', `/api/agents/${id}/heartbeat`, body, undefined, { 'idempotency-key': `beat-${id}` });
       const [first, second] = [await once(), await once()];
       expect(second.body).to.deep.equal(first.body);
       expect(await events(id, tokenUsageReported.type)).to.have.length(1);
@@ -223,7 +203,7 @@ describe('Life of agents', () => {
       const read = await ask('GET', path);
       expect(read.body).to.deep.include({ source: 'database', working_memory: added.body.working_memory });
       expect((await get(id)).working_memory).to.equal(added.body.working_memory);
-      const cleared = await world.ask('DELETE', `/api/agents/${name}/memory`, { as: world.adminKey });
+      const cleared = await ask('DELETE', `/api/agents/${name}/memory`);
       conforms(memoryDeleteAnswer, cleared);
       expect((await ask('GET', path)).body).to.include({ working_memory: '', source: 'none' });
       const [last] = await activities('agent_memory_updated', id);
@@ -344,8 +324,8 @@ describe('Life of agents', () => {
 
     it('with its own key: by id and by name, not another; an admin key may', async () => {
       const [me, other] = [await create(), await create()];
-      const key = await world.makeKey(me.id, ['operator']);
-      const admin = await world.makeKey(me.id, ['admin']);
+      const key = await world.world.makeKey(me.id, ['operator']);
+      const admin = await world.world.makeKey(me.id, ['admin']);
       for (const [method, what, body] of calls) {
         const status = async (agent: number | string, as: string) =>
           (await ask(method, `/api/agents/${agent}/${what}`, body, as)).status;
@@ -360,8 +340,8 @@ describe('Life of agents', () => {
 
     it('with a session that says x-agent-name: by name and by the id of that name', async () => {
       const [me, other] = [await create(), await create()];
-      await world.makeUser({ username: `operator-${me.id}`, role: 'operator' });
-      const cookie = await world.signIn(`operator-${me.id}`);
+      await world.world.makeUser({ username: `operator-${me.id}`, role: 'operator' });
+      const cookie = await world.world.signIn(`operator-${me.id}`);
       for (const [method, what, body] of calls) {
         const status = async (agent: number | string, headers: Record<string, string>) =>
           (await ask(method, `/api/agents/${agent}/${what}`, body, cookie, headers)).status;
@@ -384,8 +364,8 @@ describe('Life of agents', () => {
   describe('the sweep', () => {
     const sweep = (minutesFromNow: number) =>
       sweepLiveness({
-        commands: world.service.core.commands,
-        silentAgents: (since) => silentAgents(world.service.core.reads, since),
+        commands: core().commands,
+        silentAgents: (since) => silentAgents(core().reads, since),
         timeoutMinutes: 10,
         now: () => Date.now() + minutesFromNow * 60_000,
       });
@@ -400,16 +380,16 @@ describe('Life of agents', () => {
       expect(await sweep(12)).to.deep.equal([]);
       const [activity] = await activities('agent_status_change', silent.id);
       expect(activity).to.include({ actor: 'heartbeat' });
-      const [entry, ...more] = await world.audit('heartbeat_check');
+      const [entry, ...more] = await world.world.audit('heartbeat_check');
       expect(more).to.have.length(0);
       expect(entry).to.deep.include({
         actor: 'scheduler',
         detail: { marked_offline: marked, marked_offline_count: marked.length },
       });
-      await stream.until(() =>
-        stream.frames.some(({ type, data }) => type === 'notification.created' && data.source_id === silent.id),
+      await world.stream.until(() =>
+        world.stream.frames.some(({ type, data }) => type === 'notification.created' && data.source_id === silent.id),
       );
-      const told = stream.frames.find(
+      const told = world.stream.frames.find(
         ({ type, data }) => type === 'notification.created' && data.source_id === silent.id,
       );
       expect(told?.data).to.include({ recipient: 'system', type: 'heartbeat', source_type: 'agent' });
@@ -419,7 +399,7 @@ describe('Life of agents', () => {
 
     it('decides on the log, not on what the read model said a moment ago', async () => {
       const { id, name } = await create({ status: 'busy' });
-      const { commands } = world.service.core;
+      const { commands } = core();
       const stale = [{ tenant: 1, workspace: 1, id, name }];
       const marked = await sweepLiveness({
         commands,

@@ -5,6 +5,7 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
 import { box } from '../../infra/cli/start.ts';
 import { startTestService, type TestService } from '../support/service.ts';
@@ -152,6 +153,17 @@ describe('documents', () => {
       this.skip();
     }
     await play(sessionOf('docs/authentication.md'), values());
+  });
+});
+
+describe('README, command line', () => {
+  it('its table has every command', () => {
+    const cli = fileURLToPath(new URL('../../infra/cli.js', import.meta.url));
+    const help = spawnSync(process.execPath, [cli, '--help'], { encoding: 'utf8' }).stdout;
+    const commands = [...(help.split('Commands:')[1] ?? '').matchAll(/^ {2}([a-z][a-z-]*)/gm)].map(([, name]) => name);
+    const section = read('README.md').split('## Command line')[1]?.split(/^## /m)[0] ?? '';
+    const rows = [...section.matchAll(/^\| `([a-z-]+)` \|/gm)].map(([, name]) => name);
+    expect(rows).to.have.members(commands.filter((name) => name !== 'help'));
   });
 });
 

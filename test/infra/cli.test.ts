@@ -1,0 +1,142 @@
+/** The command line as its user meets it: real processes on a data directory, with and without a running service. */
+import { execFile } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { expect } from 'chai';
+import { KEY, type ServiceProcess, startProcess, temporaryDirectory } from '../support/service-process.ts';
+
+const CLI = fileURLToPath(new URL('../../infra/cli.js', import.meta.url));
+
+interface Ran {
+  readonly code: number;
+  readonly out: string;
+  readonly err: string;
+}
+
+function run(args: readonly string[], env: Record<string, string> = {}, input = ''): Promise<Ran> {
+  return new Promise((resolve) => {
+    const child = execFile(
+      process.execPath,
+      [CLI, ...args],
+      { env: { PATH: process.env.PATH, HOME: process.env.HOME, ...env }, timeout: 60_000 },
+      (error, out, err) => resolve({ code: error ? Number(error.code ?? -1) : 0, out, err }),
+    );
+    child.stdin?.end(input);
+  });
+}
+
+describe('command line', function () {
+  this.timeout(120_000);
+  let directory: Awaited<ReturnType<typeof temporaryDirectory>>;
+  before(async () => {
+    directory = await temporaryDirectory();
+  });
+  after(() => directory.remove());
+  const here = () => ({ DATA_DIR: directory.path });
+
+  it('explains itself', async () => {
+    const { code, out } = await run(['--help']);
+    expect(code).to.equal(0);
+    for (const command of ['start', 'status', 'rebuild', 'create-user', 'export-events', 'jobs'])
+      expect(out).to.contain(command);
+    expect((await run(['--version'])).out).to.match(/^\d+\.\d+\.\d+\n$/);
+  });
+
+  it('names every bad setting, what was found and what is allowed, and ends with 2', async () => {
+    const { code, err } = await run(['start'], {
+      PORT: 'abc',
+      LOG_LEVEL: 'loud',
+      EVENTSTORE_URL: 'esdb://localhost:2113',
+    });
+    expect(code).to.equal(2);
+    expect(err).to.match(/PORT: "abc" is not accepted: must be a whole number from 0 to 65535/);
+    expect(err).to.match(/LOG_LEVEL: "loud"/);
+    expect(err).to.match(/EVENTSTORE_URL needs DATABASE_URL/);
+  });
+
+  it('says at once when the database cannot be reached in time', async () => {
+    const { code, err } = await run(['status'], {
+      DATABASE_URL: 'postgres://127.0.0.1:1/none',
+      START_TIMEOUT_MS: '1000',
+    });
+    expect(code).to.equal(1);
+    expect(err).to.match(/the database could not be reached in time: .*ECONNREFUSED/);
+  });
+
+  it('creates a user without a service, and refuses the same name', async () => {
+    const args = ['create-user', '--username', 'eve', '--role', 'admin', '--password-stdin'];
+    const created = await run(args, here(), 'a long password here\n');
+    expect(created.err).to.equal('');
+    expect(created.out).to.match(/Created user eve \(id 1, admin\)/);
+    const again = await run(args, here(), 'a long password here\n');
+    expect(again.code).to.equal(1);
+    expect(again.err).to.match(/"eve" is taken/);
+    const short = await run(
+      ['create-user', '--username', 'max', '--role', 'viewer', '--password-stdin'],
+      here(),
+      'short',
+    );
+    expect(short.code).to.equal(1);
+    expect(short.err).to.match(/password/);
+  });
+
+  describe('beside a running service', () => {
+    let service: ServiceProcess;
+    before(async () => {
+      service = await startProcess(directory.path);
+    });
+    after(() => service.stop());
+    // biome-ignore lint/suspicious/noExplicitAny: answers are looked into freely.
+    const ask = (path: string): Promise<any> =>
+      fetch(service.url + path, { headers: { 'x-api-key': KEY } }).then((response) => response.json());
+
+    it('shows processes and read models', async () => {
+      const { out } = await run(['status', '--json'], here());
+      const status = JSON.parse(out);
+      expect(status.processes).to.have.length(1);
+      expect(status.processes[0]).to.include({ role: 'all', running: true });
+      expect(status.projections.map((one: { projection: string }) => one.projection)).to.include('agents');
+      expect(
+        status.projections.every((one: { lag: number; stuck: null }) => one.lag === 0 && one.stuck === null),
+      ).to.equal(true);
+      expect((await run(['status'], here())).out).to.match(/agents_v1 +\d+ +0/);
+    });
+
+    it('creates a user whose generated password opens a session', async () => {
+      const { out } = await run(['create-user', '--username', 'bob', '--role', 'viewer'], here());
+      const password = /Password: (\S+)/.exec(out)?.[1];
+      const login = await fetch(`${service.url}/api/auth/login`, {
+        method: 'POST',
+        body: JSON.stringify({ username: 'bob', password }),
+      });
+      expect(login.status).to.equal(200);
+    });
+
+    it('compares and rebuilds beside the live tables', async () => {
+      const checked = await run(['rebuild', '--check'], here());
+      expect(checked.err).to.equal('');
+      expect(checked.code).to.equal(0);
+      expect(checked.out).to.match(/audit +audit +\d+ +equal +compared/);
+      expect((await run(['rebuild', 'users', 'audit'], here())).out).to.match(/users +users +2 +equal +switched/);
+      expect((await ask('/api/auth/users')).users).to.have.length(2);
+      expect((await run(['rebuild', 'nonsense'], here())).err).to.match(/There is no projection nonsense/);
+    });
+
+    it('exports the log with a hash that matches, sealed unless revealed, and the audit shows it', async () => {
+      const file = join(directory.path, 'events.jsonl');
+      const { err } = await run(['export-events', '--output', file], here());
+      const text = await readFile(file);
+      const lines = text.toString().trimEnd().split('\n');
+      expect(err).to.equal(`${lines.length} events, SHA-256 ${createHash('sha256').update(text).digest('hex')}\n`);
+      const positions = lines.map((line) => JSON.parse(line).position);
+      expect(positions).to.deep.equal(positions.toSorted((a, b) => a - b));
+      const created = (out: string) => out.split('\n').find((line) => line.includes('"UserCreated"')) ?? '';
+      expect(created(text.toString())).to.contain('"sealed":1');
+      const revealed = await run(['export-events', '--type', 'UserCreated', '--reveal'], here());
+      expect(JSON.parse(created(revealed.out)).data.displayName).to.equal('eve');
+      expect((await ask('/api/audit?action=data_export')).total).to.equal(2);
+    });
+  });
+});
