@@ -196,7 +196,9 @@ export function createCommands(parts: { store: EventStore; counters: Counters; r
   }
 
   /** Repeats a step of an earlier run of the same request; undefined when it was never written and never will be. */
-  async function repeat(intent: Intent): Promise<Executed | undefined> {
+  async function repeat(intent: Intent | undefined, stream: string): Promise<Executed | undefined> {
+    // A run that takes another way than the one before has other steps.
+    if (intent?.stream !== stream || intent.events.length === 0) return undefined;
     try {
       const appended = await store.append(intent.stream, intent.events, intent.expected);
       kept.delete(intent.stream);
@@ -231,8 +233,7 @@ export function createCommands(parts: { store: EventStore; counters: Counters; r
     counters,
     async execute(decider, stream, context, decide) {
       const step = nextStep(context);
-      const earlier = context.intents?.recorded[step];
-      const repeated = earlier && (await repeat(earlier));
+      const repeated = await repeat(context.intents?.recorded[step], stream);
       if (repeated) return shown(repeated);
       for (let attempt = 1; ; attempt++) {
         const { entry, append } = await inTurn(stream, () =>
@@ -261,8 +262,7 @@ export function createCommands(parts: { store: EventStore; counters: Counters; r
     },
     async record(stream, context, drafts) {
       const step = nextStep(context);
-      const earlier = context.intents?.recorded[step];
-      const repeated = earlier && (await repeat(earlier));
+      const repeated = await repeat(context.intents?.recorded[step], stream);
       if (repeated) return shown(repeated);
       const events = await store.prepare(drafts, context.origin);
       await context.intents?.record(step, { stream, expected: 'any', events });

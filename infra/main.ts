@@ -13,12 +13,13 @@ import { type Core, openCore } from './core.ts';
 import { prepareFirstStart } from './credentials/first-start.ts';
 import { createFreshness } from './freshness.ts';
 import { createIdempotencyStore } from './idempotency.ts';
+import { loadBullMQ } from './jobs/jobs.ts';
+import { startWork } from './jobs/work.ts';
 import { createLimitStores } from './limit-stores.ts';
 import type { Logger } from './logging.ts';
 import { registerProcess } from './processes.ts';
 import { type Projector, startProjector } from './projector/projector.ts';
 import { createTouches } from './projector/touches.ts';
-import { startSchedules } from './schedules.ts';
 import { VERSION } from './version.ts';
 
 export interface Service {
@@ -35,6 +36,8 @@ export interface Service {
 
 /** Starts one process. Resolves when it is ready: read models caught up, the port open. */
 export async function startService(config: Config, log: Logger, role: ProcessRole = 'all'): Promise<Service> {
+  // Loaded while the stores open; what it costs would otherwise delay the first answers.
+  if (role === 'all' || role === 'worker') void loadBullMQ();
   const core = await openCore(config, log);
   const undo: (() => Promise<unknown>)[] = [() => core.close()];
   try {
@@ -99,7 +102,10 @@ export async function startService(config: Config, log: Logger, role: ProcessRol
       const { port } = server.address() as AddressInfo;
       url = `http://${config.host.includes(':') ? `[${config.host}]` : config.host}:${port}`;
     }
-    if (runsWorker) undo.push(startSchedules(core));
+    if (runsWorker) {
+      const work = await startWork(core);
+      undo.push(() => work.close());
+    }
     log.info({ url, role, database: database.kind, version: VERSION }, 'ready');
 
     let closing: Promise<void> | undefined;

@@ -6,7 +6,6 @@ import { defineJob, handleJob, type JobHandler, type JobKind } from '../shared/p
 import { HOUR, MINUTE, seconds } from '../shared/time.ts';
 import type { Core } from './core.ts';
 import { purgeIdempotency } from './idempotency.ts';
-import { startWork } from './jobs/work.ts';
 
 export interface Schedule {
   readonly kind: JobKind;
@@ -48,10 +47,4 @@ export function schedulesOf(
       await database.pool.query('DELETE FROM credentials.sessions WHERE expires_at <= $1', [seconds(now())]);
     }),
   ];
-}
-
-/** Starts the schedules. Gives the function that stops them and waits for a run in flight. */
-export function startSchedules(core: Core): () => Promise<void> {
-  const work = startWork(core);
-  return async () => (await work).close();
 }

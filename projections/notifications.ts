@@ -18,7 +18,7 @@ export const notificationsTable = defineTable(
     delivered_at: 'bigint?',
     created_at: 'bigint',
   },
-  { key: ['workspace_id', 'id'], indexes: ['workspace_id, recipient, position DESC'] },
+  { key: ['workspace_id', 'id'], indexes: ['(workspace_id, recipient, position DESC) WHERE read_at IS NULL'] },
 );
 
 const handlers: Handler[] = [...catalogue.values()]

@@ -5,6 +5,7 @@
  * Adapters of the log stay ignorant of all of it.
  */
 import { randomUUID } from 'node:crypto';
+import { invalid } from './errors.ts';
 import type { DomainEvent, EventDefinition, EventDraft } from './events/define.ts';
 import { type Metadata, metadataSchema, type Origin } from './events/metadata.ts';
 import { isSealed, seal, unseal } from './events/seal.ts';
@@ -39,6 +40,9 @@ export function personOfActor(origin: Pick<Origin, 'actor'>, at: number): string
   return type === 'anonymous' ? `anonymous:${new Date(at).toISOString().slice(0, 7)}` : `${type}:${id}`;
 }
 
+/** As JSON writes them: PostgreSQL's text holds neither U+0000 nor a lone surrogate, so no read model could. */
+const UNSTORABLE = /(?<!\\)(?:\\\\)*\\u(?:0000|d[89a-f])/i;
+
 export function createEventStore(parts: {
   log: EventLog;
   catalogue: ReadonlyMap<string, EventDefinition>;
@@ -60,7 +64,11 @@ export function createEventStore(parts: {
     const definition = definitionOf(draft.type);
     const id = randomUUID();
     // Through JSON once: what is projected from memory is exactly what a reader of the log will see.
-    const data = definition.schema.parse(JSON.parse(JSON.stringify(draft.data)));
+    const text = JSON.stringify(draft.data);
+    if (UNSTORABLE.test(text)) {
+      throw invalid('Text must not contain the character U+0000 or half of a surrogate pair; remove it.');
+    }
+    const data = definition.schema.parse(JSON.parse(text));
     const meta: Metadata = { version: definition.version, number, at, ...origin };
     metadataSchema.parse(meta);
     const sealedData: Record<string, unknown> = { ...data };

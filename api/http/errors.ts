@@ -22,6 +22,10 @@ export function asAppError(error: unknown): AppError {
     return new AppError(415, `${(error as Error).message}; send UTF-8 JSON`);
   if (typeof type === 'string' && (status === 400 || status === 413))
     return new AppError(status, `The body could not be read: ${(error as Error).message}`);
+  // PostgreSQL: character_not_in_repertoire, untranslatable_character.
+  if (['22021', '22P05'].includes(String((error as { code?: unknown }).code))) {
+    return new AppError(400, 'Text must not contain the character U+0000; remove it.');
+  }
   if (error instanceof URIError) return new AppError(400, 'The path is not valid percent-encoding.');
   if (error instanceof Error && isStoreAway(error)) {
     return new AppError(503, 'A store behind this service cannot be reached; try again in a moment.', {

@@ -57,7 +57,7 @@ async function readStatus(core: Core) {
       schema: row.schema_name,
       projection: row.projection,
       version: row.version,
-      in_use: live.has(row.schema_name),
+      in_use: live.has(row.schema_name) || row.schema_name.startsWith('policy_'),
       position: row.position,
       lag: Math.max(0, head - row.position),
       /** Positions a second, over the last second. */

@@ -70,7 +70,10 @@ interface Slot {
   readonly key: Readonly<Record<string, unknown>>;
   /** As the table has it; undefined: not there. */
   before: AnyStoredRow | undefined;
-  row: AnyStoredRow | undefined;
+  /** As it shall be, `position` apart; undefined: not there. */
+  row: Readonly<Record<string, unknown>> | undefined;
+  /** Of the event that last changed it; -1: none did. */
+  position: number;
   /** Born in this batch by a change that needs no look at the table. */
   readonly fresh: boolean;
   /** Changes that wait until the row is loaded. */
@@ -119,7 +122,7 @@ export class Batch {
     let taken = 0;
     for (const event of events) {
       const changes = projection.project(event);
-      if (append && changes.some(({ table, fresh }) => !fresh && append.takes(table) && append.refuses(table))) break;
+      if (append && refused(append, changes)) break;
       for (const change of changes) this.#take(change, event.position, toLoad);
       taken++;
     }
@@ -131,6 +134,7 @@ export class Batch {
       for (const [text, slot] of wanted) {
         slot.before = rows.get(text);
         slot.row = slot.before;
+        slot.position = slot.before?.position ?? -1;
         for (const { apply, position } of slot.waiting ?? []) applyTo(slot, apply, position);
         slot.waiting = undefined;
       }
@@ -152,7 +156,8 @@ export class Batch {
     let slot = slots.get(text);
     if (!slot) {
       const known = fresh ? NOTHING : cache.find(table.name, text);
-      slot = { key, before: known?.row, row: known?.row, fresh, waiting: known ? undefined : [] };
+      const row = known?.row;
+      slot = { key, before: row, row, position: row?.position ?? -1, fresh, waiting: known ? undefined : [] };
       slots.set(text, slot);
       if (!known) {
         const wanted = toLoad.get(table) ?? new Map<string, Slot>();
@@ -170,10 +175,11 @@ export class Batch {
       const inserts: AnyStoredRow[] = [];
       const upserts: AnyStoredRow[] = [];
       const deletes: Readonly<Record<string, unknown>>[] = [];
-      for (const { key, before, row, fresh } of (this.#places.get(table.name) as Map<string, Slot>).values()) {
+      for (const slot of (this.#places.get(table.name) as Map<string, Slot>).values()) {
+        const { before, row, fresh } = slot;
         if (row) {
-          if (row !== before) (before ? upserts : inserts).push(row);
-        } else if (before || fresh) deletes.push(key);
+          if (row !== before) (before ? upserts : inserts).push(storedRow(slot) as AnyStoredRow);
+        } else if (before || fresh) deletes.push(slot.key);
       }
       if (inserts.length + upserts.length + deletes.length > 0) writes.push({ table, inserts, upserts, deletes });
     }
@@ -184,21 +190,35 @@ export class Batch {
   written(): void {
     const { cache } = this.#options;
     for (const [name, slots] of this.#places) {
-      for (const [text, { row, fresh }] of slots) {
+      for (const [text, slot] of slots) {
         // Rows that are born and never changed again (activities) would only push the hot ones out.
-        if (fresh) cache.forget(name, text);
-        else cache.remember(name, text, row);
+        if (slot.fresh) cache.forget(name, text);
+        else cache.remember(name, text, storedRow(slot));
       }
     }
   }
 }
 
-/** As `applyEvent` does it, without writing out the key again. */
+/** As `applyEvent` does it, without writing out the key again, and giving the row its position only at the end. */
 function applyTo(slot: Slot, apply: Change['apply'], position: number): void {
-  const { row } = slot;
-  if (row && row.position >= position) return;
-  const next = apply(row);
-  if (next !== row) slot.row = next === undefined ? undefined : { ...next, position };
+  if (slot.row && slot.position >= position) return;
+  const next = apply(slot.row);
+  if (next === slot.row) return;
+  slot.row = next;
+  slot.position = position;
+}
+
+/** The row with its position. The slot keeps it: it is asked for twice. */
+function storedRow(slot: Slot): AnyStoredRow | undefined {
+  const { row, position } = slot;
+  if (row && row.position !== position) slot.row = { ...row, position };
+  return slot.row as AnyStoredRow | undefined;
+}
+
+/** Whether one of these changes is not for `append`. */
+function refused(append: NonNullable<BatchOptions['append']>, changes: readonly Change[]): boolean {
+  for (const { table, fresh } of changes) if (!fresh && append.takes(table) && append.refuses(table)) return true;
+  return false;
 }
 
 /**

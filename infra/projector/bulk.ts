@@ -70,16 +70,26 @@ const TO_ESCAPE = /[\\\n\r\t]/;
 const escaped = (text: string): string =>
   TO_ESCAPE.test(text) ? text.replace(/[\\\n\r\t]/g, (character) => ESCAPED[character] as string) : text;
 
+/** Names of a table's columns, and whether they hold JSON. */
+const columnsOf = (table: Table): readonly (readonly [name: string, json: boolean])[] => {
+  const known = columns.get(table);
+  if (known) return known;
+  const fresh = Object.entries(table.columns).map(([name, type]) => [name, type.startsWith('jsonb')] as const);
+  columns.set(table, fresh);
+  return fresh;
+};
+const columns = new WeakMap<Table, readonly (readonly [name: string, json: boolean])[]>();
+
 /** A row in COPY's text format, newline included; every value reads as it would from `JSON.stringify(row)`. */
 export function encodeRow(table: Table, row: Readonly<Record<string, unknown>>, position: number): string {
   let text = '';
-  for (const name in table.columns) {
+  for (const [name, json] of columnsOf(table)) {
     const value = row[name];
-    const type = table.columns[name];
-    if (value === null || value === undefined) text += '\\N\t';
-    else if (typeof value === 'string' && type !== 'jsonb' && type !== 'jsonb?') text += `${escaped(value)}\t`;
-    else if (typeof value === 'object' || typeof value === 'string') text += `${escaped(JSON.stringify(value))}\t`;
-    else text += `${value}\t`;
+    if (typeof value === 'string' && !json) text += escaped(value);
+    else if (typeof value === 'number' || typeof value === 'boolean') text += value;
+    else if (value === null || value === undefined) text += '\\N';
+    else text += escaped(JSON.stringify(value));
+    text += '\t';
   }
   return `${text}${position}\n`;
 }

@@ -19,7 +19,8 @@ export async function ensureTables(database: Database, projections: readonly Pro
   for (const projection of projections) {
     const schema = schemaOf(projection);
     await database.db.transaction().execute(async (trx) => {
-      await sql`SELECT pg_advisory_xact_lock(${LOCK_CLASS}, hashtext(${schema}))`.execute(trx);
+      // Another key than a leader's, which is held for as long as it leads.
+      await sql`SELECT pg_advisory_xact_lock(${LOCK_CLASS}, hashtext(${`tables of ${schema}`}))`.execute(trx);
       const { rows } = await sql`SELECT 1 FROM service.checkpoints WHERE schema_name = ${schema}`.execute(trx);
       if (rows.length > 0) return;
       await createTables(trx, projection, schema);

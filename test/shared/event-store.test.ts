@@ -90,6 +90,16 @@ describe('event store', () => {
     );
   });
 
+  it('refuses text that no read model could hold, and takes what only looks like it', async () => {
+    const { store } = open();
+    for (const city of ['nul \u0000', 'half \ud800', 'half \udfff']) {
+      expect(await messageOf(() => first(store, { id: 3, email: null, city }))).to.match(/must not contain/);
+    }
+    for (const city of ['\\u0000', '\\\\ud800', 'whole 😀', '\\']) {
+      expect((await first(store, { id: 3, email: null, city })).data.city).to.equal(city);
+    }
+  });
+
   it('drops undefined as JSON does, so that memory and log agree', async () => {
     const { store } = open();
     const event = await first(store, { id: 3, email: null, city: undefined });
