@@ -2,6 +2,7 @@
  * PostgreSQL, in one of two places: a server (`DATABASE_URL`) or PGlite in the data directory. Everything above
  * this file sees a `pg.Pool` and a Kysely instance and does not know which it is.
  */
+import { createHash } from 'node:crypto';
 import { Kysely, PostgresDialect } from 'kysely';
 import pg from 'pg';
 import type { Logger } from '../logging.ts';
@@ -61,8 +62,39 @@ function makePool(config: pg.PoolConfig, options: DatabaseOptions): pg.Pool {
   return pool;
 }
 
+/**
+ * First words of a statement that is to be prepared once per connection: planning is a large part of the cost of the
+ * statements that run with every write. Only for texts of which there are few: a prepared one stays.
+ */
+export const PREPARED = '/* prepared */';
+
+const names = new Map<string, string>();
+function nameOf(text: string): string {
+  let name = names.get(text);
+  if (!name) {
+    name = `s${createHash('sha1').update(text).digest('base64url')}`;
+    names.set(text, name);
+  }
+  return name;
+}
+
 function kyselyOver(pool: pg.Pool): AnyDatabase {
-  return new Kysely({ dialect: new PostgresDialect({ pool }) });
+  const named = new WeakSet<pg.PoolClient>();
+  // Kysely does not name statements; its connections do it here.
+  async function connect(): Promise<pg.PoolClient> {
+    const client = await pool.connect();
+    if (named.has(client)) return client;
+    named.add(client);
+    const query = client.query.bind(client) as (...args: unknown[]) => Promise<pg.QueryResult>;
+    const prepare = (text: unknown, ...rest: unknown[]) =>
+      typeof text === 'string' && text.startsWith(PREPARED)
+        ? query({ name: nameOf(text), text, values: rest[0] })
+        : query(text, ...rest);
+    client.query = prepare as typeof client.query;
+    return client;
+  }
+  const namingPool = { connect, end: () => pool.end() };
+  return new Kysely({ dialect: new PostgresDialect({ pool: namingPool as unknown as pg.Pool }) });
 }
 
 function openServer(url: string, options: DatabaseOptions): Database {

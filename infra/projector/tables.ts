@@ -2,7 +2,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import { type AnyStoredRow, keyText } from '../../projections/apply.ts';
 import type { Columns, Projection, Table } from '../../projections/projection.ts';
-import type { AnyDatabase } from '../database/database.ts';
+import { type AnyDatabase, PREPARED } from '../database/database.ts';
 
 const SQL_TYPES: Record<string, string> = {
   int: 'integer',
@@ -70,7 +70,7 @@ export async function loadRows(
   const columns = table.key.map((column) => `"${column}" ${SQL_TYPES[table.columns[column] as string]}`).join(', ');
   const names = sql.join(table.key.map((column) => sql.ref(`t.${column}`)));
   const wanted = sql.join(table.key.map((column) => sql.ref(`k.${column}`)));
-  const { rows } = await sql<AnyStoredRow>`
+  const { rows } = await sql<AnyStoredRow>`${sql.raw(PREPARED)}
     SELECT t.* FROM ${qualified(schema, table)} t
     JOIN json_to_recordset(${JSON.stringify(keys)}::json) AS k(${sql.raw(columns)}) ON (${names}) = (${wanted})`.execute(
     db,
@@ -144,7 +144,7 @@ export async function writeBatch(db: AnyDatabase, writes: readonly TableWrite[],
     WHERE schema_name = ${schema}
     RETURNING 1)`);
   const told = notify ? sql`, pg_notify('signalbox_positions', ${`${schema}:${to}`})` : sql``;
-  const { rows } = await sql<{ moved: number }>`
+  const { rows } = await sql<{ moved: number }>`${sql.raw(PREPARED)}
     WITH ${sql.join(parts)}
     SELECT (SELECT count(*) FROM moved)::int AS moved, set_config('synchronous_commit', 'off', true)${told}`.execute(
     db,
