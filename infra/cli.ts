@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 /** The command line: `signalbox start` and the tools around it. */
 import { Command } from 'commander';
+import { addCopyLog } from './cli/copy-log.ts';
 import { addCreateUser } from './cli/create-user.ts';
 import { addExportEvents } from './cli/export-events.ts';
 import { registerJobs } from './cli/jobs.ts';
@@ -19,6 +20,7 @@ addStatus(program);
 addRebuild(program);
 addCreateUser(program);
 addExportEvents(program);
+addCopyLog(program);
 registerJobs(program);
 
 try {

@@ -99,7 +99,7 @@ export const SETTINGS = {
     'READY_MAX_LAG',
     integer(1, 10_000_000),
     1_000,
-    '/health/ready fails when a read model is more events (bytes on EventStoreDB) than this behind for 5 s',
+    '/health/ready fails when a read model is more events (bytes on EventStoreDB) than this behind',
   ),
   startTimeoutMs: setting(
     'START_TIMEOUT_MS',

@@ -173,7 +173,7 @@ async function readiness(core: Core, projector: Projector | undefined): Promise<
     ok = false;
   };
   try {
-    const head = await core.eventLog.head();
+    const head = await within(3_000, core.eventLog.head(), 'the event log');
     checks.event_log = `ok, position ${head}`;
     const { rows } = await core.database.pool.query(
       'SELECT schema_name, projection, position, stuck_at, stuck_reason FROM service.checkpoints',
@@ -195,6 +195,19 @@ async function readiness(core: Core, projector: Projector | undefined): Promise<
   return { ok, checks };
 }
 
+/** @throws Error that names `what` when it takes longer than `ms` */
+async function within<T>(ms: number, work: Promise<T>, what: string): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`${what} did not answer within ${ms} ms`)), ms);
+  });
+  try {
+    return await Promise.race([work, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
 function createMetrics(core: Core, projector: Projector | undefined): Registry {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
@@ -213,7 +226,9 @@ function createMetrics(core: Core, projector: Projector | undefined): Registry {
     help: 'Position of the last event of the log',
     registers: [registry],
     async collect() {
-      this.set(await core.eventLog.head());
+      // A store that is away must not keep the other metrics from being read.
+      const head = await within(1_000, core.eventLog.head(), 'the event log').catch(() => Number.NaN);
+      this.set(head);
     },
   });
   new Gauge({

@@ -66,7 +66,13 @@ export function createApiServer(routes: readonly Route[], services: Services): A
   async function passGate(route: Route, exchange: Exchange): Promise<Identity | null> {
     exchange.route = route.path;
     if (route.limit && 'first' in LIMITS[route.limit]) await limiter.check(route.limit, exchange);
-    if (exchange.identity === undefined) exchange.identity = await identify(exchange);
+    if (exchange.identity === undefined) {
+      exchange.identity = await identify(exchange).catch((error) => {
+        // Probes and sign-in do not depend on the store of a credential that happens to come along.
+        if (route.access === 'public') return null;
+        throw error;
+      });
+    }
     const identity = exchange.identity ?? null;
     if (route.access !== 'public') {
       if (!identity)

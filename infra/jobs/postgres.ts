@@ -88,6 +88,10 @@ function makePool(url: string, { statementTimeoutMs, log }: PostgresJobsOptions)
     onConnect: (client) => client.query(`SET search_path TO ${SCHEMA}`).then(() => undefined),
   });
   pool.on('error', (error) => log.warn({ err: error }, 'an idle connection for jobs broke'));
+  // One in use fails its query; the event of its own must not end the process either.
+  pool.on('connect', (client) => {
+    client.on('error', (error) => log.debug({ err: error }, 'a connection for jobs broke'));
+  });
   return pool;
 }
 

@@ -13,6 +13,8 @@ import { createTables } from './tables.ts';
 export const LOCK_CLASS = 0x5342_4f58;
 /** How often a process that does not lead a projection tries to. */
 const TAKE_OVER_MS = 1_000;
+/** How often an embedded service looks whether a command has rebuilt a read model. */
+const GENERATIONS_MS = 2_000;
 
 /** Makes the tables of every projection version that has none. Several processes may call it at once. */
 export async function ensureTables(database: Database, projections: readonly Projection[]): Promise<void> {
@@ -61,14 +63,34 @@ export function startProjector(projections: readonly Projection[], options: Runn
         : leadProjection(projection, options, status, closing.signal),
     );
   }
+  // On a server every reader sees the checkpoint's generation; here a rebuild by the command line has to be noticed.
+  const watching = options.database.kind === 'embedded' ? watchGenerations(options, closing.signal) : undefined;
   return {
     statuses,
     async close() {
       closing.abort();
+      await watching;
       await Promise.all(running);
       await locks?.close();
     },
   };
+}
+
+/** Notices that tables were swapped, so that nothing that was read from the old ones is given out any more. */
+async function watchGenerations({ database, touches, log }: RunnerOptions, signal: AbortSignal): Promise<void> {
+  const known = new Map<string, number>();
+  while (!signal.aborted) {
+    try {
+      const { rows } = await database.pool.query('SELECT schema_name, generation FROM service.checkpoints');
+      for (const { schema_name: schema, generation } of rows as { schema_name: string; generation: number }[]) {
+        if (known.has(schema) && known.get(schema) !== generation) touches.reset(schema);
+        known.set(schema, generation);
+      }
+    } catch (error) {
+      if (!signal.aborted) log.warn({ err: error }, 'generations of read models could not be read');
+    }
+    await pause(GENERATIONS_MS, signal);
+  }
 }
 
 /**

@@ -1,8 +1,10 @@
 /** Two API processes on one PostgreSQL: a write through one is read through the other at once; streams resume anywhere. */
 import { expect } from 'chai';
+import pg from 'pg';
 import { freshDatabase } from '../support/service.ts';
 import { KEY, type ServiceProcess, startProcess, temporaryDirectory } from '../support/service-process.ts';
 import { openStream } from '../support/stream.ts';
+import { eventually } from '../support/world.ts';
 
 const headers = { 'x-api-key': KEY, 'content-type': 'application/json' };
 
@@ -99,6 +101,34 @@ describe('two processes', function () {
       await send(A(), 'DELETE', `/api/agents/${body.agent.id}/keys`, { key_id: issued.body.key.id });
       expect((await asked()).status).to.equal(401);
     }
+  });
+
+  it('connections cut under load: both processes live on, and every acknowledged write is there', async () => {
+    const client = new pg.Client({ connectionString: fresh.url });
+    await client.connect();
+    const acknowledged: string[] = [];
+    let writing = true;
+    const writers = Array.from({ length: 6 }, async (_, writer) => {
+      for (let n = 0; writing; n++) {
+        const name = `cut-${writer}-${n}`;
+        const answer = await send(writer % 2 ? A() : B(), 'POST', '/api/agents', { name, role: 'cut' });
+        if (answer.status === 201) acknowledged.push(name);
+        else expect(answer.status, JSON.stringify(answer.body)).to.be.oneOf([409, 503]);
+      }
+    });
+    for (let cut = 1; cut <= 3; cut++) {
+      await eventually('more is acknowledged', () => acknowledged.length >= cut * 20);
+      await client.query(
+        'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()',
+      );
+    }
+    await eventually('writes go on', () => acknowledged.length >= 100);
+    writing = false;
+    await Promise.all(writers);
+    await client.end();
+    const { body } = await send(B(), 'GET', '/api/agents?role=cut&limit=1');
+    expect(body.total).to.be.at.least(acknowledged.length);
+    for (const name of acknowledged) expect((await send(A(), 'GET', `/api/agents/${name}`)).status).to.equal(200);
   });
 
   it('a stream goes on from its last id through the other process, without gap or double', async () => {

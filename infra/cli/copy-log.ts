@@ -1,0 +1,209 @@
+/** `signalbox copy-log`: a deployment's log from one store to another. */
+import { resolve } from 'node:path';
+import { SingleBar } from 'cli-progress';
+import type { Command } from 'commander';
+import { readConfig } from '../config.ts';
+import { CopyError, type CopySide, copyLog } from '../copy-log.ts';
+import { type Database, openDatabase } from '../database/database.ts';
+import { migrate } from '../database/migrations.ts';
+import { openEventStoreLog } from '../event-log/eventstore.ts';
+import { openPostgresLog } from '../event-log/postgres.ts';
+import { createLogger, type Logger } from '../logging.ts';
+import { GONE_MS } from '../processes.ts';
+
+interface Options {
+  readonly from: string;
+  readonly to: string;
+  readonly fromDatabase?: string;
+  readonly toDatabase?: string;
+  readonly logOnly?: boolean;
+}
+
+/** A frozen store is waited for, not given up: what was sent to it may be there. */
+const APPEND_TIMEOUT_MS = 600_000;
+const STATEMENT_TIMEOUT_MS = 300_000;
+/** Without a terminal, progress is told this often, milliseconds. */
+const TOLD_EVERY_MS = 10_000;
+
+interface Place {
+  readonly kind: 'directory' | 'postgres' | 'eventstore';
+  /** Directory or URL. */
+  readonly address: string;
+  readonly name: string;
+}
+
+function placeOf(text: string): Place {
+  const scheme = /^([a-z][a-z+]*):\/\//i.exec(text)?.[1]?.toLowerCase();
+  if (scheme === undefined) {
+    const address = resolve(text.replace(/^embedded:/, ''));
+    return { kind: 'directory', address, name: address };
+  }
+  // Passwords stay out of messages.
+  const name = text.replace(/\/\/[^/@]*@/, '//');
+  if (scheme === 'postgres' || scheme === 'postgresql') return { kind: 'postgres', address: text, name };
+  if (/^(esdb|kurrentdb|kdb)(\+discover)?$/.test(scheme)) return { kind: 'eventstore', address: text, name };
+  throw new Error(
+    `${name} is no place of a log. Give embedded:DIRECTORY, postgres://… or esdb://… (also kurrentdb://…).`,
+  );
+}
+
+/** The database that belongs to a place. */
+function databaseOf(place: Place, given: string | undefined, option: string): Place | undefined {
+  if (place.kind !== 'eventstore') return place;
+  const url = given ?? readConfig(process.env).databaseUrl;
+  if (url === undefined) return undefined;
+  const database = placeOf(url);
+  if (database.kind === 'eventstore') throw new Error(`${option} must be a database: postgres://…`);
+  return database;
+}
+
+async function openSide(
+  place: Place,
+  database: Place | undefined,
+  role: 'source' | 'target',
+  log: Logger,
+  undo: (() => Promise<unknown>)[],
+): Promise<CopySide> {
+  let opened: Database | undefined;
+  if (database) {
+    opened = await openDatabase({
+      url: database.kind === 'postgres' ? database.address : undefined,
+      dataDir: database.address,
+      poolSize: 6,
+      statementTimeoutMs: STATEMENT_TIMEOUT_MS,
+      // A source may be read while its service runs; a target belongs to the copy alone.
+      attach: role === 'source',
+      log,
+    });
+    const { close } = opened;
+    undo.push(close);
+    if (role === 'target') await migrate(opened.db);
+    else await refuseEmpty(opened, database.name);
+    if (role === 'target') await refuseRunning(opened, database.name);
+  }
+  if (place.kind === 'eventstore') {
+    const events = await openEventStoreLog({ url: place.address, log, appendTimeoutMs: APPEND_TIMEOUT_MS });
+    undo.push(() => events.close());
+    await events.head();
+    return { name: place.name, log: events, database: opened };
+  }
+  const events = openPostgresLog({ database: opened as Database, log, appendTimeoutMs: APPEND_TIMEOUT_MS });
+  undo.push(() => events.close());
+  return { name: place.name, log: events, database: opened };
+}
+
+async function refuseEmpty({ pool }: Database, name: string): Promise<void> {
+  const { rows } = await pool.query("SELECT to_regclass('log.events') IS NOT NULL AS there");
+  if (!(rows[0] as { there: boolean }).there)
+    throw new CopyError(`${name} is no database of Signalbox: it has no log.`);
+}
+
+async function refuseRunning({ pool }: Database, name: string): Promise<void> {
+  const { rows } = await pool.query('SELECT id FROM service.processes WHERE seen_at > $1', [Date.now() - GONE_MS]);
+  if (rows.length > 0) {
+    throw new CopyError(
+      `A service runs on ${name} (${(rows as { id: string }[]).map(({ id }) => id).join(', ')}). Stop it first; it is known to be gone after ${GONE_MS / 1_000} s.`,
+    );
+  }
+}
+
+export function addCopyLog(program: Command): void {
+  program
+    .command('copy-log')
+    .description('copy the event log, and what belongs to it, to another store; goes on where it was interrupted')
+    .requiredOption('--from <place>', 'embedded:DIRECTORY, postgres://… or esdb://…')
+    .requiredOption('--to <place>', 'the same; it must be empty, or an unfinished copy')
+    .option('--from-database <url>', 'counters and credentials of an esdb:// source; default: DATABASE_URL')
+    .option('--to-database <url>', 'the same of an esdb:// target')
+    .option('--log-only', 'only the events: no counters, keys of persons, credentials')
+    .action(async (options: Options) => {
+      const [from, to] = [placeOf(options.from), placeOf(options.to)];
+      if (from.address === to.address) throw new Error('--from and --to are the same place.');
+      const databases = {
+        from: databaseOf(from, options.fromDatabase, '--from-database'),
+        to: databaseOf(to, options.toDatabase, '--to-database'),
+      };
+      if (!options.logOnly) {
+        for (const side of ['from', 'to'] as const) {
+          if (databases[side]) continue;
+          throw new Error(
+            `An event store server has no counters and no credentials: name the database that goes with it by --${side}-database, or copy with --log-only. A service on a log without them gives ids twice and cannot read sealed fields.`,
+          );
+        }
+        if (databases.from?.address === databases.to?.address) {
+          throw new Error(
+            'Both sides have the same database: read models and policies in it would keep positions of the old log. Name another one for the target.',
+          );
+        }
+      }
+      const log = createLogger('warn', 'stderr');
+      const stop = new AbortController();
+      const interrupt = () => stop.abort(new Error('Interrupted. The same command goes on from here.'));
+      process.once('SIGINT', interrupt);
+      process.once('SIGTERM', interrupt);
+      const undo: (() => Promise<unknown>)[] = [];
+      const progress = showProgress();
+      try {
+        const none = (place: Place, database: Place | undefined) =>
+          options.logOnly && place.kind === 'eventstore' ? undefined : database;
+        const source = await openSide(from, none(from, databases.from), 'source', log, undo);
+        const target = await openSide(to, none(to, databases.to), 'target', log, undo);
+        const sides = options.logOnly
+          ? ([
+              { ...source, database: undefined },
+              { ...target, database: undefined },
+            ] as const)
+          : ([source, target] as const);
+        const report = await copyLog(...sides, { signal: stop.signal, onProgress: progress.tell });
+        progress.end();
+        console.log(`${report.events} events in ${to.name}, ${report.copied} of them copied now`);
+        for (const [table, count] of Object.entries(report.rows ?? {})) console.log(`${count} rows of ${table}`);
+        console.log(`SHA-256 of both sides ${report.sha256}`);
+        const left = (await source.log.head()) > 0 && (await isBehind(source, target));
+        if (left)
+          console.log(`${from.name} has got more events meanwhile: stop its service and run the same command again.`);
+        console.log('Read models are built when the service is started there.');
+      } finally {
+        progress.end();
+        process.off('SIGINT', interrupt);
+        process.off('SIGTERM', interrupt);
+        for (const close of undo.reverse()) await close();
+      }
+    });
+}
+
+/** Whether the source's last event is not the target's. */
+async function isBehind(source: CopySide, target: CopySide): Promise<boolean> {
+  const last = async ({ log }: CopySide) => {
+    for await (const page of log.readAll({ direction: 'backwards', limit: 1 })) return page[0]?.id;
+    return undefined;
+  };
+  return (await last(source)) !== (await last(target));
+}
+
+function showProgress() {
+  const begun = performance.now();
+  let told = begun;
+  let bar: SingleBar | undefined;
+  return {
+    tell({ phase, events, position, head }: { phase: string; events: number; position: number; head: number }): void {
+      const rate = Math.round((events * 1_000) / (performance.now() - begun));
+      if (process.stderr.isTTY) {
+        if (!bar) {
+          bar = new SingleBar({
+            format: '{phase} [{bar}] {percentage}% | {events} events, {rate}/s',
+            stream: process.stderr,
+            clearOnComplete: true,
+          });
+          bar.start(Math.max(head, 1), 0, { phase, events, rate });
+        }
+        bar.setTotal(Math.max(head, 1));
+        bar.update(Math.min(position, head), { phase, events, rate });
+      } else if (performance.now() - told > TOLD_EVERY_MS) {
+        told = performance.now();
+        console.error(`${phase}: ${events} events`);
+      }
+    },
+    end: () => bar?.stop(),
+  };
+}

@@ -1,0 +1,325 @@
+/**
+ * Copies an event log from one store to another, event by event in total order, with ids, streams and revisions; then
+ * what belongs to it and is not in it: counters, keys of persons, credentials, checkpoints of policies.
+ *
+ * It can be cut off at any point and called again: it goes on behind the target's last event, after having looked that
+ * what the target holds is the beginning of the source. At the end both sides are read and compared from the first
+ * event to the last. Read models are not copied: the service builds them.
+ */
+import { createHash } from 'node:crypto';
+import { sql } from 'kysely';
+import { ConflictError } from '../shared/errors.ts';
+import {
+  type Appended,
+  BEGINNING,
+  type EventLog,
+  type LoggedEvent,
+  MAX_APPEND_BYTES,
+  MAX_APPEND_EVENTS,
+  type Position,
+} from '../shared/ports/event-log.ts';
+import type { AnyDatabase, Database } from './database/database.ts';
+
+/** One side of a copy. */
+export interface CopySide {
+  /** For messages, without passwords. */
+  readonly name: string;
+  readonly log: EventLog;
+  /** Where counters and credentials are; without one only the log is copied. */
+  readonly database: Database | undefined;
+}
+
+export interface CopyOptions {
+  /** Called now and then; `phase` changes once. `events` of this run. */
+  readonly onProgress?: (progress: {
+    readonly phase: 'copying' | 'comparing';
+    readonly events: number;
+    readonly position: Position;
+    readonly head: Position;
+  }) => void;
+  /** Aborting leaves a target that can be gone on with. */
+  readonly signal?: AbortSignal;
+}
+
+export interface CopyReport {
+  /** Events appended by this run. */
+  readonly copied: number;
+  /** Events that the target holds. */
+  readonly events: number;
+  /** SHA-256 over every event of the target, the same over those of the source. */
+  readonly sha256: string;
+  /** Rows copied per table; undefined when only the log was copied. */
+  readonly rows: Readonly<Record<string, number>> | undefined;
+}
+
+/** The copy cannot be made, or is not what it should be; the message says why and what to do. */
+export class CopyError extends Error {}
+
+/** Appends under way. Below what adapters let wait; enough to fill their groups. */
+const IN_FLIGHT = 1_000;
+/** Events at the end of the target that are compared before it is gone on with. */
+const OVERLAP = 2_000;
+const TOLD_EVERY = 500;
+
+export async function copyLog(source: CopySide, target: CopySide, options: CopyOptions = {}): Promise<CopyReport> {
+  const databases = source.database && target.database ? { from: source.database, to: target.database } : undefined;
+  const after = await findStart(source, target);
+  if (databases) {
+    if (after === BEGINNING) await refuseForeignCredentials(target, databases.to);
+    // Also before the events: a target that is not complete must not lack the keys to read what it has.
+    await copyBesides(databases.from.db, databases.to.db);
+  }
+  const copied = await copyEvents(source, target, after, options);
+  const policies = databases ? await policyCheckpoints(databases.from.db) : [];
+  const compared = await compare(source, target, policies, options);
+  const rows = databases && {
+    ...(await copyBesides(databases.from.db, databases.to.db)),
+    'service.checkpoints': await storePolicies(databases.to.db, policies, compared.positions),
+  };
+  return { copied, events: compared.events, sha256: compared.sha256, rows };
+}
+
+/** Position in the source behind which the target goes on. @throws CopyError when the target holds anything else */
+async function findStart(source: CopySide, target: CopySide): Promise<Position> {
+  const last = (await gather(target.log.readAll({ direction: 'backwards', limit: OVERLAP }))).reverse();
+  const end = last.at(-1);
+  if (!end) return BEGINNING;
+  const foreign = (event: LoggedEvent) =>
+    new CopyError(
+      `${target.name} holds events that ${source.name} does not have, or has in another place (${event.stream}, revision ${event.revision}). Copy into an empty target.`,
+    );
+  const [same] = await gather(source.log.readStream(end.stream, { from: end.revision, limit: 1 }));
+  if (same?.id !== end.id) throw foreign(end);
+  const before = await gather(
+    source.log.readAll({ direction: 'backwards', from: same.position, limit: last.length - 1 }),
+  );
+  const mine = [...before.reverse(), same];
+  for (const [index, event] of last.entries()) {
+    const other = mine[index];
+    if (!other || canonical(other) !== canonical(event)) throw foreign(event);
+  }
+  return same.position;
+}
+
+async function copyEvents(
+  source: CopySide,
+  target: CopySide,
+  after: Position,
+  { onProgress, signal }: CopyOptions,
+): Promise<number> {
+  const head = await source.log.head();
+  const inFlight: Promise<Appended>[] = [];
+  let last: Position = BEGINNING;
+  let copied = 0;
+  let told = 0;
+  /** Waits for the oldest append. The target's order has to be the order of the calls. */
+  const settle = async () => {
+    const { position } = await (inFlight.shift() as Promise<Appended>);
+    if (position <= last) {
+      throw new CopyError(
+        `${target.name} has written events in another order than they were sent, as it may after a broken connection. Start again with an empty target.`,
+      );
+    }
+    last = position;
+  };
+  try {
+    for await (const page of source.log.readAll({ from: after })) {
+      signal?.throwIfAborted();
+      for (const run of runsOf(page)) {
+        if (inFlight.length >= IN_FLIGHT) await settle();
+        const { stream, revision } = run[0] as LoggedEvent;
+        const events = run.map(({ id, type, data, meta }) => ({ id, type, data, meta }));
+        const append = target.log.append(stream, events, revision === 0 ? 'none' : revision - 1);
+        append.catch(() => undefined);
+        inFlight.push(append);
+        copied += run.length;
+      }
+      if (copied - told >= TOLD_EVERY) {
+        told = copied;
+        onProgress?.({ phase: 'copying', events: copied, position: page.at(-1)?.position ?? after, head });
+      }
+    }
+    while (inFlight.length > 0) await settle();
+  } catch (error) {
+    // What is under way ends first: the next run must find the target standing still.
+    await Promise.allSettled(inFlight);
+    if (!(error instanceof ConflictError)) throw error;
+    throw new CopyError(
+      `${target.name} was written to by somebody else (${error.message}). Copy into an empty target.`,
+      {
+        cause: error,
+      },
+    );
+  }
+  return copied;
+}
+
+/** Neighbours of one stream, as far as they fit into one append. */
+function* runsOf(page: readonly LoggedEvent[]): Generator<readonly LoggedEvent[]> {
+  let run: LoggedEvent[] = [];
+  let bytes = 0;
+  for (const event of page) {
+    const size = Buffer.byteLength(JSON.stringify(event.data)) + Buffer.byteLength(JSON.stringify(event.meta));
+    const fits = event.stream === run[0]?.stream && run.length < MAX_APPEND_EVENTS && bytes + size <= MAX_APPEND_BYTES;
+    if (!fits && run.length > 0) {
+      yield run;
+      run = [];
+      bytes = 0;
+    }
+    run.push(event);
+    bytes += size;
+  }
+  if (run.length > 0) yield run;
+}
+
+interface PolicyCheckpoint {
+  readonly schema_name: string;
+  readonly projection: string;
+  readonly version: number;
+  readonly position: Position;
+}
+
+/**
+ * Reads both sides from the beginning to the target's end.
+ *
+ * @returns hash and number of the events, and the target's position for each of the policies' positions in the source
+ * @throws CopyError at the first difference
+ */
+async function compare(
+  source: CopySide,
+  target: CopySide,
+  policies: readonly PolicyCheckpoint[],
+  { onProgress, signal }: CopyOptions,
+): Promise<{ events: number; sha256: string; positions: Map<string, Position> }> {
+  const hashes = { source: createHash('sha256'), target: createHash('sha256') };
+  const positions = new Map(policies.map(({ schema_name }) => [schema_name, BEGINNING]));
+  const head = await target.log.head();
+  const originals = eventsOf(source.log);
+  let events = 0;
+  try {
+    for await (const page of target.log.readAll()) {
+      signal?.throwIfAborted();
+      for (const copy of page) {
+        const original = await originals.next();
+        const texts = { source: original.done ? '' : canonical(original.value), target: canonical(copy) };
+        if (original.done || texts.source !== texts.target) {
+          throw new CopyError(
+            `${target.name} is not a copy of ${source.name}: event ${events + 1} (${copy.stream}, revision ${copy.revision}) differs. Start again with an empty target.`,
+          );
+        }
+        hashes.source.update(texts.source);
+        hashes.target.update(texts.target);
+        events++;
+        for (const { schema_name, position } of policies) {
+          if (original.value.position <= position) positions.set(schema_name, copy.position);
+        }
+      }
+      onProgress?.({ phase: 'comparing', events, position: page.at(-1)?.position ?? 0, head });
+    }
+  } finally {
+    await originals.return(undefined);
+  }
+  const sha256 = hashes.target.digest('hex');
+  if (hashes.source.digest('hex') !== sha256) throw new CopyError('the two hashes differ although no event does');
+  return { events, sha256, positions };
+}
+
+async function* eventsOf(log: EventLog): AsyncGenerator<LoggedEvent, undefined> {
+  for await (const page of log.readAll()) yield* page;
+  return undefined;
+}
+
+/** One line per event, the same for the same event in every store. */
+export function canonical({ stream, revision, id, type, data, meta }: LoggedEvent): string {
+  return `${[stream, revision, id.toLowerCase(), type, data, meta].map(canonicalJson).join(' ')}\n`;
+}
+
+/** JSON with the keys of objects in one order. */
+function canonicalJson(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`;
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value);
+  const keys = Object.keys(value).sort();
+  return `{${keys.map((key) => `${JSON.stringify(key)}:${canonicalJson((value as Record<string, unknown>)[key])}`).join(',')}}`;
+}
+
+async function gather(pages: AsyncIterable<readonly LoggedEvent[]>): Promise<LoggedEvent[]> {
+  const events: LoggedEvent[] = [];
+  for await (const page of pages) events.push(...page);
+  return events;
+}
+
+/** Replaced by what the source has. The log names credentials and persons by ids; this is what is behind the ids. */
+const REPLACED = ['person_keys', 'passwords', 'sessions', 'keys', 'secrets'].map((table) => `credentials.${table}`);
+const PAGE = 2_000;
+
+/** An empty log over a database that is in use would lose its credentials. */
+async function refuseForeignCredentials(target: CopySide, { db }: Database): Promise<void> {
+  for (const table of REPLACED) {
+    const { rows } = await sql`SELECT 1 FROM ${sql.table(table)} LIMIT 1`.execute(db);
+    if (rows.length > 0) {
+      throw new CopyError(
+        `The database of ${target.name} has rows in ${table}, but its log is empty: it belongs to another deployment. Copy into an empty database.`,
+      );
+    }
+  }
+}
+
+/** In one transaction. Gives the number of rows by table. */
+async function copyBesides(from: AnyDatabase, to: AnyDatabase): Promise<Record<string, number>> {
+  const counts: Record<string, number> = {};
+  const pages = new Map<string, string[]>();
+  for (const table of REPLACED) {
+    const texts: string[] = [];
+    counts[table] = 0;
+    for (;;) {
+      const { rows } = await sql<{ count: number; rows: string }>`
+        SELECT count(*)::int AS count, json_agg(page)::text AS rows
+        FROM (SELECT * FROM ${sql.table(table)} ORDER BY 1 LIMIT ${PAGE} OFFSET ${counts[table]}) page`.execute(from);
+      const [page] = rows;
+      if (!page || page.count === 0) break;
+      texts.push(page.rows);
+      counts[table] += page.count;
+      if (page.count < PAGE) break;
+    }
+    pages.set(table, texts);
+  }
+  const { rows: counters } = await sql<{ name: string; value: number }>`
+    SELECT name, value FROM service.counters`.execute(from);
+  await to.transaction().execute(async (trx) => {
+    for (const [table, texts] of pages) {
+      const name = sql.table(table);
+      await sql`DELETE FROM ${name}`.execute(trx);
+      for (const text of texts) {
+        await sql`INSERT INTO ${name} SELECT * FROM json_populate_recordset(null::${name}, ${text}::json)`.execute(trx);
+      }
+    }
+    for (const { name, value } of counters) {
+      await sql`INSERT INTO service.counters (name, value) VALUES (${name}, ${value})
+        ON CONFLICT (name) DO UPDATE SET value = greatest(service.counters.value, excluded.value)`.execute(trx);
+    }
+    await sql`UPDATE credentials.version SET version = version + 1`.execute(trx);
+  });
+  return { ...counts, 'service.counters': counters.length };
+}
+
+async function policyCheckpoints(from: AnyDatabase): Promise<PolicyCheckpoint[]> {
+  const { rows } = await sql<PolicyCheckpoint>`
+    SELECT schema_name, projection, version, position FROM service.checkpoints
+    WHERE schema_name LIKE 'policy\\_%'`.execute(from);
+  return rows;
+}
+
+/** A policy goes on in the target where it is in the source: nothing is done twice, nothing is left out. */
+async function storePolicies(
+  to: AnyDatabase,
+  policies: readonly PolicyCheckpoint[],
+  positions: ReadonlyMap<string, Position>,
+): Promise<number> {
+  for (const { schema_name, projection, version } of policies) {
+    const position = positions.get(schema_name) ?? BEGINNING;
+    await sql`INSERT INTO service.checkpoints (schema_name, projection, version, position, updated_at)
+      VALUES (${schema_name}, ${projection}, ${version}, ${position}, ${Date.now()})
+      ON CONFLICT (schema_name) DO UPDATE SET position = excluded.position`.execute(to);
+  }
+  return policies.length;
+}
