@@ -99,14 +99,18 @@ export function createCommands(parts: { store: EventStore; counters: Counters; r
   const kept = new LRUCache<string, Entry>({ max: KEPT_STREAMS });
   const queues = new Map<string, Promise<void>>();
 
-  async function loadEntry(decider: Decider<unknown>, stream: string): Promise<Entry> {
-    const events = await store.readStream(stream);
+  /** Brings what is kept of a stream up to what the log says now; only what is new is read. */
+  async function loadEntry(decider: Decider<unknown>, stream: string, known?: Entry): Promise<Entry> {
+    const events = await store.readStream(stream, known ? known.revision + 1 : 0);
     const last = events.at(-1);
     const entry: Entry = {
-      state: events.reduce((state, event) => decider.evolve(state, { ...event, at: event.meta.at }), decider.initial),
-      revision: last?.revision ?? -1,
-      position: last?.position ?? 0,
-      types: last ? [last.type] : [],
+      state: events.reduce(
+        (state, event) => decider.evolve(state, { ...event, at: event.meta.at }),
+        known ? known.state : decider.initial,
+      ),
+      revision: last?.revision ?? known?.revision ?? -1,
+      position: last?.position ?? known?.position ?? 0,
+      types: last ? [last.type] : (known?.types ?? []),
       inFlight: new Set(),
       fresh: true,
     };
@@ -146,7 +150,8 @@ export function createCommands(parts: { store: EventStore; counters: Counters; r
     if ((drafts === undefined || drafts.length === 0) && !(entry.fresh && entry.inFlight.size === 0)) {
       // No append will tell whether the state was right: only what the log says now may refuse, or find nothing to do.
       await Promise.allSettled(entry.inFlight);
-      entry = await loadEntry(decider, stream);
+      // An append that failed took the entry away: what was decided on top of it never happened.
+      entry = await loadEntry(decider, stream, kept.get(stream) === entry ? entry : undefined);
       drafts = decide(entry.state as never);
     }
     if (drafts === undefined) throw new Error(`${decider.kind}: no decision`);

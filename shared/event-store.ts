@@ -20,8 +20,8 @@ export interface EventStore {
   prepare(drafts: readonly EventDraft[], origin: Origin): Promise<readonly NewEvent[]>;
   /** @throws what `EventLog.append` throws. */
   append(stream: string, events: readonly NewEvent[], expected: Expectation): Promise<Appended>;
-  /** All events of a stream, oldest first. */
-  readStream(stream: string): Promise<readonly DomainEvent[]>;
+  /** Events of a stream, oldest first; from a revision on (inclusive), all by default. */
+  readStream(stream: string, from?: number): Promise<readonly DomainEvent[]>;
   /** One object per logged event, however often it is asked for. @throws EventUnreadableError */
   decode(event: LoggedEvent): DomainEvent | Promise<DomainEvent>;
 }
@@ -119,9 +119,9 @@ export function createEventStore(parts: {
       return Promise.all(drafts.map((draft, index) => prepareOne(draft, origin, first + index, at)));
     },
     append: (stream, events, expected) => log.append(stream, events, expected),
-    async readStream(stream) {
+    async readStream(stream, from = 0) {
       const events: DomainEvent[] = [];
-      for await (const batch of log.readStream(stream)) {
+      for await (const batch of log.readStream(stream, { from })) {
         for (const event of batch) events.push(await store.decode(event));
       }
       return events;

@@ -44,9 +44,11 @@ async function seed(url: string): Promise<number[]> {
   return ids;
 }
 
+/** Counts over all cases, so that names are new each time. */
+let n = 0;
+
 function run(service: ServiceProcess, one: Case): Promise<autocannon.Result> {
   return new Promise((resolve, reject) => {
-    let n = 0;
     const instance = autocannon(
       {
         url: service.url,
@@ -140,7 +142,7 @@ export async function benchHttp(name: string, env: Record<string, string>): Prom
         connections: 32,
         method: 'PUT',
         path: (n) => `/api/agents/${id(n)}`,
-        body: (n) => ({ status: n % 2 ? 'busy' : 'idle' }),
+        body: (n) => ({ role: `role ${n}` }),
       },
       {
         name: 'POST agents/message',

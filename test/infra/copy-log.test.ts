@@ -1,0 +1,291 @@
+/** Copying a log between stores: the same events in the same order, through kills; nothing else in the target. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { fileURLToPath } from 'node:url';
+import { expect } from 'chai';
+import { type CopyError, type CopySide, canonical, copyLog } from '../../infra/copy-log.ts';
+import { createCounters } from '../../infra/counters.ts';
+import { createCredentials } from '../../infra/credentials/credentials.ts';
+import { createPersonKeys } from '../../infra/credentials/person-keys.ts';
+import { type Database, openDatabase } from '../../infra/database/database.ts';
+import { migrate } from '../../infra/database/migrations.ts';
+import { openEventStoreLog } from '../../infra/event-log/eventstore.ts';
+import { openPostgresLog } from '../../infra/event-log/postgres.ts';
+import { createLogger } from '../../infra/logging.ts';
+import { createEventStore } from '../../shared/event-store.ts';
+import { catalogue } from '../../shared/events/catalogue.ts';
+import type { EventLog, LoggedEvent } from '../../shared/ports/event-log.ts';
+import { startEventStoreStandIn } from '../support/eventstore-stand-in.ts';
+import { writeHistory } from '../support/history.ts';
+import { freshDatabase } from '../support/service.ts';
+import { temporaryDirectory } from '../support/service-process.ts';
+import { eventually } from '../support/world.ts';
+
+const CLI = fileURLToPath(new URL('../../infra/cli.js', import.meta.url));
+const log = createLogger(process.env.TEST_LOG_LEVEL ?? 'silent');
+const EVENTS = 3_000;
+const PASSWORD = 'correct horse battery';
+
+interface Opened extends CopySide {
+  readonly database: Database;
+  close(): Promise<void>;
+}
+
+async function open(place: { url?: string; dataDir?: string }, attach = false): Promise<Opened> {
+  const database = await openDatabase({
+    url: place.url,
+    dataDir: place.dataDir ?? '',
+    poolSize: 6,
+    statementTimeoutMs: 15_000,
+    attach,
+    log,
+  });
+  await migrate(database.db);
+  const events = openPostgresLog({ database, log });
+  return {
+    name: place.url ?? place.dataDir ?? '',
+    log: events,
+    database,
+    async close() {
+      await events.close();
+      await database.close();
+    },
+  };
+}
+
+async function allOf(events: EventLog): Promise<LoggedEvent[]> {
+  const all: LoggedEvent[] = [];
+  for await (const page of events.readAll()) all.push(...page);
+  return all;
+}
+
+const texts = async (events: EventLog) => (await allOf(events)).map(canonical);
+const errorOf = (promise: Promise<unknown>) =>
+  promise.then(
+    () => 'it succeeded',
+    (error: CopyError) => error.message,
+  );
+
+/** `signalbox copy-log` as a process. */
+function start(...args: string[]): { child: ChildProcess; ended: Promise<{ code: number | null; said: string }> } {
+  const child = spawn(process.execPath, [CLI, 'copy-log', ...args], {
+    env: { PATH: process.env.PATH, HOME: process.env.HOME },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const said = Promise.all([text(child.stdout), text(child.stderr)]);
+  const ended = new Promise<number | null>((resolve) => child.once('exit', resolve)).then(async (code) => ({
+    code,
+    said: (await said).join(''),
+  }));
+  return { child, ended };
+}
+
+describe('copy of a log', function () {
+  this.timeout(60_000);
+  const undo: (() => Promise<unknown>)[] = [];
+  let origin: string;
+  let credentialId: string;
+  let sha256: string;
+
+  before(async () => {
+    const directory = await temporaryDirectory();
+    undo.push(directory.remove);
+    origin = join(directory.path, 'origin');
+    const source = await open({ dataDir: origin });
+    const counters = createCounters(source.database.pool);
+    const store = createEventStore({
+      log: source.log,
+      catalogue,
+      counters,
+      keys: createPersonKeys(source.database),
+    });
+    await writeHistory(store, { events: EVENTS });
+    await counters.raise('user', 77);
+    const credentials = createCredentials(source.database, log);
+    credentialId = await credentials.addPassword(1, PASSWORD);
+    await credentials.addKey('key', { kind: 'agent', keyId: 5 });
+    await source.database.pool.query(
+      "INSERT INTO service.checkpoints (schema_name, projection, version, position) VALUES ('policy_mail', 'policy mail', 1, 1234)",
+    );
+    await credentials.close();
+    await source.close();
+  });
+  after(async () => {
+    for (const step of undo.reverse()) await step();
+  });
+
+  /** A directory next to the origin. */
+  const beside = (name: string) => join(origin, '..', name);
+
+  /** Runs the copy, kills it `times` times once the target holds more than a random number of events, then lets it end. */
+  async function copyThroughKills(
+    from: string,
+    to: string,
+    times: number,
+    count: () => Promise<number | undefined>,
+  ): Promise<void> {
+    let reached = 0;
+    let kills = 0;
+    for (let n = 0; n < times; n++) {
+      const { child, ended } = start('--from', from, '--to', to);
+      const threshold = reached + Math.random() * (EVENTS - reached) * 0.7;
+      await eventually('the target fills', async () => {
+        const events = await count();
+        if (events !== undefined && events > threshold) {
+          reached = events;
+          if (child.exitCode === null) kills++;
+          child.kill('SIGKILL');
+          return true;
+        }
+        return child.exitCode !== null;
+      });
+      await ended;
+    }
+    expect(kills).to.be.greaterThan(0);
+    const last = await start('--from', from, '--to', to).ended;
+    expect(last.said).to.match(/SHA-256 of both sides [0-9a-f]{64}/);
+    expect(last.code).to.equal(0);
+    const hash = /SHA-256 of both sides (\w+)/.exec(last.said)?.[1] as string;
+    sha256 ??= hash;
+    expect(hash).to.equal(sha256);
+  }
+
+  /** Everything that a service needs is in the copy. */
+  async function expectComplete(copy: Opened): Promise<void> {
+    const source = await open({ dataDir: origin });
+    try {
+      expect(await texts(copy.log)).to.deep.equal(await texts(source.log));
+      const rows = async (database: Database, query: string) => (await database.pool.query(query)).rows;
+      for (const query of [
+        'SELECT * FROM service.counters ORDER BY name',
+        'SELECT * FROM credentials.person_keys ORDER BY person',
+        'SELECT * FROM credentials.keys',
+        "SELECT schema_name, position FROM service.checkpoints WHERE schema_name = 'policy_mail'",
+      ]) {
+        expect(await rows(copy.database, query), query).to.deep.equal(await rows(source.database, query));
+      }
+      const decoded = async ({ database, log: events }: Opened) => {
+        const store = createEventStore({
+          log: events,
+          catalogue,
+          counters: createCounters(database.pool),
+          keys: createPersonKeys(database),
+        });
+        const all = await Promise.all((await allOf(events)).slice(0, 50).map((event) => store.decode(event)));
+        return all.map(({ data, meta }) => ({ data, ip: meta.ip }));
+      };
+      expect(await decoded(copy)).to.deep.equal(await decoded(source));
+      const credentials = createCredentials(copy.database, log);
+      expect(await credentials.verifyPassword(credentialId, PASSWORD)).to.equal(true);
+      expect(await credentials.findKey('key')).to.deep.equal({ kind: 'agent', keyId: 5 });
+      await credentials.close();
+      expect(await createCounters(copy.database.pool).take('user')).to.equal(78);
+    } finally {
+      await source.close();
+    }
+  }
+
+  it('goes from directory to directory through kills, complete', async () => {
+    const directory = beside('copy');
+    await copyThroughKills(`embedded:${origin}`, directory, 2, async () => {
+      // The copying process has the directory open: look through its socket.
+      const looker = await open({ dataDir: directory }, true).catch(() => undefined);
+      if (!looker?.database.attached) {
+        await looker?.close().catch(() => undefined);
+        return undefined;
+      }
+      const head = await looker.log.head().catch(() => undefined);
+      await looker.close().catch(() => undefined);
+      return head;
+    });
+    const copy = await open({ dataDir: directory });
+    undo.push(() => copy.close());
+    await expectComplete(copy);
+  });
+
+  it('goes to PostgreSQL through kills, and back, with equal hashes', async function () {
+    if (!process.env.TEST_DATABASE_URL) {
+      console.log('      TEST_DATABASE_URL is not set: copies to PostgreSQL are not tested');
+      this.skip();
+    }
+    const fresh = await freshDatabase();
+    undo.push(fresh.drop);
+    const copy = await open({ url: fresh.url });
+    undo.push(() => copy.close());
+    await copyThroughKills(`embedded:${origin}`, fresh.url, 3, () => copy.log.head());
+    await expectComplete(copy);
+    const back = beside('back');
+    const { said, code } = await start('--from', fresh.url, '--to', `embedded:${back}`).ended;
+    expect(code, said).to.equal(0);
+    expect(said).to.contain(sha256);
+  });
+
+  it('goes to an event store server and back, and on from there', async () => {
+    const standIn = await startEventStoreStandIn();
+    undo.push(() => standIn.stop());
+    const events = await openEventStoreLog({ url: standIn.url, log });
+    undo.push(() => events.close());
+    const server: CopySide = { name: 'server', log: events, database: undefined };
+    const source = await open({ dataDir: origin });
+    undo.push(() => source.close());
+    const there = await copyLog(source, server);
+    expect(there.events).to.be.at.least(EVENTS);
+    expect(there.rows).to.equal(undefined);
+    const copy = await open({ dataDir: beside('from-server') });
+    undo.push(() => copy.close());
+    const back = await copyLog(server, { ...copy, database: undefined });
+    expect(back.sha256).to.equal(there.sha256);
+
+    await events.append('more', [{ id: randomUUID(), type: 'More', data: { b: 1, a: [{}] }, meta: {} }], 'none');
+    const more = await copyLog(server, { ...copy, database: undefined });
+    expect(more.copied).to.equal(1);
+    expect(more.events).to.equal(there.events + 1);
+    expect((await copyLog(server, { ...copy, database: undefined })).copied).to.equal(0);
+  });
+
+  it('stops where it is told to, and goes on', async () => {
+    const [source, target] = [await open({ dataDir: beside('copy-2') }), await open({ dataDir: beside('copy-3') })];
+    undo.push(() => source.close());
+    undo.push(() => target.close());
+    const one = () => ({ id: randomUUID(), type: 'One', data: {}, meta: {} });
+    for (let n = 0; n < 30; n++) await source.log.append(`s-${n}`, Array.from({ length: 100 }, one), 'none');
+    const stop = new AbortController();
+    const onProgress = () => stop.abort(new Error('stopped'));
+    expect(await errorOf(copyLog(source, target, { signal: stop.signal, onProgress }))).to.equal('stopped');
+    const held = await target.log.head();
+    expect(held).to.be.within(1, 2_999);
+    const rest = await copyLog(source, target);
+    expect(rest.copied).to.equal(3_000 - held);
+    expect(await texts(target.log)).to.deep.equal(await texts(source.log));
+
+    // An event that the source does not have, at the end and then in the middle.
+    await target.log.append('foreign', [one()], 'none');
+    expect(await errorOf(copyLog(source, target))).to.match(/holds events that .* does not have.*foreign, revision 0/);
+    await source.log.append('s-1', [one()], 99);
+    expect(await errorOf(copyLog(source, target))).to.match(/Copy into an empty target/);
+  });
+
+  it('refuses a database that is in use, and places that are none', async () => {
+    const target = await open({ dataDir: beside('in-use') });
+    await createCredentials(target.database, log).addKey('other', { kind: 'global', keyId: 1 });
+    const source = await open({ dataDir: beside('copy-4') });
+    expect(await errorOf(copyLog(source, target))).to.match(/has rows in credentials.keys, but its log is empty/);
+    await source.close();
+    const locked = await start('--from', origin, '--to', beside('in-use')).ended;
+    expect(locked.code).to.equal(1);
+    expect(locked.said).to.match(/in use by process/);
+    await target.close();
+    for (const [args, says] of [
+      [['--from', 'mysql://user:secret@db/x', '--to', 'x'], /mysql:\/\/db\/x is no place of a log/],
+      [['--from', origin, '--to', `embedded:${origin}`], /the same place/],
+      [['--from', origin, '--to', 'esdb://localhost:2113'], /--to-database/],
+    ] as const) {
+      const { code, said } = await start(...args).ended;
+      expect(code).to.equal(1);
+      expect(said).to.match(says);
+      expect(said).not.to.contain('secret');
+    }
+  });
+});
