@@ -85,6 +85,8 @@ type Data<D> = EventOf<D>['data'];
 
 export const agentDecider: Decider<AgentState> = {
   kind: 'agent',
+  // Heartbeats make these streams long.
+  snapshotVersion: 1,
   initial,
   evolve(state, { type, data, at }) {
     switch (type) {

@@ -14,6 +14,7 @@ import type { Origin } from '../shared/events/metadata.ts';
 import type { Counters } from '../shared/ports/counters.ts';
 import type { Expectation, NewEvent } from '../shared/ports/event-log.ts';
 import type { ReadModels } from '../shared/ports/read-models.ts';
+import type { Snapshots } from '../shared/ports/snapshots.ts';
 
 /** What `evolve` may look at. */
 export type Evolving = Pick<DomainEvent, 'type' | 'data'> & { readonly at: number };
@@ -23,6 +24,11 @@ export interface Decider<State> {
   /** Name of the kind, for messages: `agent`. */
   readonly kind: string;
   readonly initial: State;
+  /**
+   * For kinds whose streams grow without end: states are kept as snapshots under this version. Raise it whenever
+   * `evolve` would make another state of the same events. The state must be JSON.
+   */
+  readonly snapshotVersion?: number;
   evolve(state: State, event: Evolving): State;
 }
 
@@ -81,41 +87,94 @@ const MAX_TRIES = 12;
 /** Streams whose state is kept. States are small by rule: texts stay out of them. */
 const KEPT_STREAMS = 20_000;
 
+/** Events of a stream between two snapshots of its state. */
+const SNAPSHOT_EVERY = 200;
+
+const snapshotKind = ({ kind, snapshotVersion }: Decider<unknown>): string | undefined =>
+  snapshotVersion === undefined ? undefined : `${kind}.${snapshotVersion}`;
+
+/** What is known of a stream. */
+interface Known {
+  readonly state: unknown;
+  /** -1: no events. */
+  readonly revision: number;
+  readonly position: number;
+  /** Unix ms of the last event; 0 without events. */
+  readonly at: number;
+  /** Types of the last events, for waiting on the read models that show them. */
+  readonly types: readonly string[];
+}
+
 interface Entry {
   state: unknown;
-  /** -1: no events. */
   revision: number;
   position: number;
-  /** Types of the last events, for waiting on the read models that show them. */
+  at: number;
   types: readonly string[];
+  /** Revision of the last snapshot, or of the first load. */
+  savedAt: number;
   /** Appends decided on this entry that are not answered yet. */
   inFlight: Set<Promise<unknown>>;
   /** True right after a load: a refusal decided on it is final. */
   fresh: boolean;
 }
 
-export function createCommands(parts: { store: EventStore; counters: Counters; readModels: ReadModels }): Commands {
-  const { store, counters, readModels } = parts;
+export function createCommands(parts: {
+  store: EventStore;
+  counters: Counters;
+  readModels: ReadModels;
+  snapshots?: Snapshots;
+}): Commands {
+  const { store, counters, readModels, snapshots } = parts;
   const kept = new LRUCache<string, Entry>({ max: KEPT_STREAMS });
   const queues = new Map<string, Promise<void>>();
 
-  /** Brings what is kept of a stream up to what the log says now; only what is new is read. */
-  async function loadEntry(decider: Decider<unknown>, stream: string, known?: Entry): Promise<Entry> {
-    const events = await store.readStream(stream, known ? known.revision + 1 : 0);
+  /** Brings what is known of a stream up to what the log says now; only what is new is read. */
+  async function readState(
+    decider: Decider<unknown>,
+    stream: string,
+    known: Known | undefined,
+    trustSnapshots = true,
+  ): Promise<Known> {
+    const kind = snapshotKind(decider);
+    const kept = kind && !known && trustSnapshots ? await snapshots?.find(stream, kind) : undefined;
+    const start = known ?? (kept && { ...kept, types: [] });
+    const events = await store.readStream(stream, start ? start.revision + 1 : 0);
     const last = events.at(-1);
-    const entry: Entry = {
+    const now: Known = {
       state: events.reduce(
         (state, event) => decider.evolve(state, { ...event, at: event.meta.at }),
-        known ? known.state : decider.initial,
+        start ? start.state : decider.initial,
       ),
-      revision: last?.revision ?? known?.revision ?? -1,
-      position: last?.position ?? known?.position ?? 0,
-      types: last ? [last.type] : (known?.types ?? []),
-      inFlight: new Set(),
-      fresh: true,
+      revision: last?.revision ?? start?.revision ?? -1,
+      position: last?.position ?? start?.position ?? 0,
+      at: last?.meta.at ?? start?.at ?? 0,
+      types: last ? [last.type] : (start?.types ?? []),
     };
+    if (kind && events.length >= SNAPSHOT_EVERY) snapshots?.save(stream, kind, now);
+    return now;
+  }
+
+  async function loadEntry(
+    decider: Decider<unknown>,
+    stream: string,
+    known?: Entry,
+    trustSnapshots = true,
+  ): Promise<Entry> {
+    const now = await readState(decider, stream, known, trustSnapshots);
+    const entry: Entry = { ...now, savedAt: known?.savedAt ?? now.revision, inFlight: new Set(), fresh: true };
     kept.set(stream, entry);
     return entry;
+  }
+
+  /** Only a state of which every event is in the log is saved. */
+  function saveSnapshot(decider: Decider<unknown>, stream: string, entry: Entry): void {
+    const kind = snapshotKind(decider);
+    if (!kind || entry.inFlight.size > 0 || entry.revision - entry.savedAt < SNAPSHOT_EVERY) return;
+    if (kept.get(stream) !== entry) return;
+    entry.savedAt = entry.revision;
+    const { revision, position, at, state } = entry;
+    snapshots?.save(stream, kind, { revision, position, at, state });
   }
 
   /** One decision at a time per stream; gives what `work` gives. */
@@ -139,8 +198,10 @@ export function createCommands(parts: { store: EventStore; counters: Counters; r
     context: CommandContext,
     step: number,
     decide: (state: never) => readonly EventDraft[],
+    attempt: number,
   ): Promise<{ entry: Entry; append?: Promise<Executed> }> {
-    let entry = kept.get(stream) ?? (await loadEntry(decider, stream));
+    // After a conflict the log alone is believed, from its first event on.
+    let entry = kept.get(stream) ?? (await loadEntry(decider, stream, undefined, attempt === 1));
     let drafts: readonly EventDraft[] | undefined;
     try {
       drafts = decide(entry.state as never);
@@ -175,6 +236,7 @@ export function createCommands(parts: { store: EventStore; counters: Counters; r
     });
     for (const event of events) entry.state = decider.evolve(entry.state, { ...event, at: event.meta.at });
     entry.revision += events.length;
+    entry.at = events.at(-1)?.meta.at ?? entry.at;
     const started = entry;
     const append = store.append(stream, prepared, expected).then(
       (appended): Executed => {
@@ -194,7 +256,10 @@ export function createCommands(parts: { store: EventStore; counters: Counters; r
     );
     entry.inFlight.add(append);
     append.then(
-      () => started.inFlight.delete(append),
+      () => {
+        started.inFlight.delete(append);
+        saveSnapshot(decider, stream, started);
+      },
       () => started.inFlight.delete(append),
     );
     return { entry, append };
@@ -242,7 +307,7 @@ export function createCommands(parts: { store: EventStore; counters: Counters; r
       if (repeated) return shown(repeated);
       for (let attempt = 1; ; attempt++) {
         const { entry, append } = await inTurn(stream, () =>
-          decideAndStart(decider as Decider<unknown>, stream, context, step, decide),
+          decideAndStart(decider as Decider<unknown>, stream, context, step, decide, attempt),
         );
         if (!append) {
           // Nothing to change. What that was decided on has to hold, and to be readable like any other success.
@@ -288,12 +353,9 @@ export function createCommands(parts: { store: EventStore; counters: Counters; r
         })),
       });
     },
-    async load(decider, stream) {
-      const events = await store.readStream(stream);
-      return {
-        state: events.reduce((state, event) => decider.evolve(state, { ...event, at: event.meta.at }), decider.initial),
-        lastAt: events.at(-1)?.meta.at ?? 0,
-      };
+    async load<State>(decider: Decider<State>, stream: string) {
+      const { state, at } = await readState(decider as Decider<unknown>, stream, undefined);
+      return { state: state as State, lastAt: at };
     },
   };
 }

@@ -23,6 +23,7 @@ import { openPostgresLog } from './event-log/postgres.ts';
 import type { Logger } from './logging.ts';
 import { Positions } from './projector/positions.ts';
 import { ensureTables } from './projector/projector.ts';
+import { createSnapshots } from './snapshots.ts';
 
 export interface Core {
   readonly config: Config;
@@ -66,6 +67,7 @@ export async function openCore(config: Config, log: Logger, options: { attach?: 
     const personKeys = createPersonKeys(database);
     const credentials = createCredentials(database, log);
     const store = createEventStore({ log: eventLog, catalogue, counters, keys: personKeys });
+    const snapshots = createSnapshots(database.pool, log);
     const positions = new Positions({ database, projections, log, visibleTimeoutMs: config.visibleTimeoutMs });
     return {
       config,
@@ -78,12 +80,13 @@ export async function openCore(config: Config, log: Logger, options: { attach?: 
       credentials,
       personKeys,
       positions,
-      commands: createCommands({ store, counters, readModels: positions }),
+      commands: createCommands({ store, counters, readModels: positions, snapshots }),
       reads: liveReads(database.db),
       async close() {
         await eventLog.close();
         await positions.close();
         await credentials.close();
+        await snapshots.close();
         await database.close();
       },
     };

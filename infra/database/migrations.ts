@@ -78,6 +78,14 @@ const migrations: Record<string, Migration> = {
       created_at bigint NOT NULL,
       PRIMARY KEY (scope, key_hash)
     )`,
+    `CREATE TABLE service.snapshots (
+      stream text PRIMARY KEY,
+      kind text NOT NULL,
+      revision integer NOT NULL,
+      position bigint NOT NULL,
+      at bigint NOT NULL,
+      state json NOT NULL
+    )`,
     'CREATE INDEX idempotency_created ON service.idempotency (created_at)',
   ),
   '0003_credentials': statements(

@@ -1,0 +1,116 @@
+/** The command path on a real embedded store: decisions that race, states that are kept, snapshots. */
+import { expect } from 'chai';
+import { z } from 'zod';
+import { createCommands, type Decider } from '../../commands/handler.ts';
+import { createLogger } from '../../infra/logging.ts';
+import { createSnapshots } from '../../infra/snapshots.ts';
+import { AppError, conflict } from '../../shared/errors.ts';
+import type { EventStore } from '../../shared/event-store.ts';
+import { defineEvent } from '../../shared/events/define.ts';
+import { embeddedDatabase, eventually, openView, testOrigin } from '../support/world.ts';
+
+const added = defineEvent({ type: 'Added', version: 1, doc: 'test', schema: z.object({ amount: z.int() }) });
+
+interface Sum {
+  readonly sum: number;
+}
+const summing: Decider<Sum> = {
+  kind: 'sum',
+  snapshotVersion: 1,
+  initial: { sum: 0 },
+  evolve: (state, event) => (event.type === added.type ? { sum: state.sum + Number(event.data.amount) } : state),
+};
+const context = () => ({ origin: testOrigin });
+
+describe('command handler', function () {
+  this.timeout(60_000);
+  let place: Awaited<ReturnType<typeof embeddedDatabase>>;
+  let view: Awaited<ReturnType<typeof openView>>;
+  /** Events that were read from streams since the counter was set back. */
+  let read = 0;
+  const process = () => {
+    const snapshots = createSnapshots(place.database.pool, createLogger('silent'));
+    const store: EventStore = {
+      ...view.store,
+      async readStream(stream, from) {
+        const events = await view.store.readStream(stream, from);
+        read += events.length;
+        return events;
+      },
+    };
+    return createCommands({
+      store,
+      counters: view.counters,
+      readModels: { visible: () => Promise.resolve() },
+      snapshots,
+    });
+  };
+  before(async () => {
+    place = await embeddedDatabase();
+    view = await openView(place.database, [added], []);
+  });
+  after(async () => {
+    await view.close();
+    await place.close();
+  });
+  const sumOf = async (stream: string) => (await process().load({ ...summing, snapshotVersion: 99 }, stream)).state.sum;
+
+  it('every one of many concurrent decisions sees the one before, in one process and in two', async () => {
+    const [one, two] = [process(), process()];
+    const results = await Promise.allSettled(
+      Array.from({ length: 60 }, (_, n) =>
+        (n % 6 ? one : two).execute(summing, 'sum-race', context(), ({ sum }) => {
+          if (sum >= 40) throw conflict('full');
+          return [added.draft({ amount: 1 })];
+        }),
+      ),
+    );
+    expect(results.filter((result) => result.status === 'fulfilled')).to.have.length(40);
+    expect(await sumOf('sum-race')).to.equal(40);
+  });
+
+  it('a refusal or a "nothing to do" is decided on what the log says now', async () => {
+    const [one, two] = [process(), process()];
+    await one.execute(summing, 'sum-stale', context(), () => [added.draft({ amount: 5 })]);
+    await two.execute(summing, 'sum-stale', context(), () => [added.draft({ amount: -5 })]);
+    const raise = ({ sum }: Sum) => (sum >= 5 ? [] : [added.draft({ amount: 5 })]);
+    expect((await one.execute(summing, 'sum-stale', context(), raise)).events).to.have.length(1);
+    await two.execute(summing, 'sum-stale', context(), () => [added.draft({ amount: -5 })]);
+    const spend = ({ sum }: Sum) => {
+      if (sum > 0) throw new AppError(400, 'not empty');
+      return [added.draft({ amount: 1 })];
+    };
+    expect((await one.execute(summing, 'sum-stale', context(), spend)).events).to.have.length(1);
+  });
+
+  it('long streams are read from their last snapshot on, with the same state', async () => {
+    const writer = process();
+    for (let n = 0; n < 450; n++)
+      await writer.execute(summing, 'sum-long', context(), () => [added.draft({ amount: n })]);
+    const saved = await eventually('a snapshot is saved', async () => {
+      const { rows } = await place.database.pool.query(
+        "SELECT revision FROM service.snapshots WHERE stream = 'sum-long'",
+      );
+      return rows[0]?.revision >= 399 ? rows[0] : undefined;
+    });
+    read = 0;
+    const later = process();
+    await later.execute(summing, 'sum-long', context(), ({ sum }) => {
+      expect(sum).to.equal((449 * 450) / 2);
+      return [added.draft({ amount: 1 })];
+    });
+    expect(read).to.equal(449 - saved.revision);
+    read = 0;
+    expect(await sumOf('sum-long')).to.equal((449 * 450) / 2 + 1);
+    expect(read, 'another version of the state reads everything').to.equal(451);
+  });
+
+  it('a snapshot that the log does not bear out is not believed twice', async () => {
+    await process().execute(summing, 'sum-wrong', context(), () => [added.draft({ amount: 1 })]);
+    await place.database.pool.query(
+      `INSERT INTO service.snapshots (stream, kind, revision, position, at, state) VALUES ('sum-wrong', 'sum.1', 7, 1, 1, '{"sum":100}')`,
+    );
+    await process().execute(summing, 'sum-wrong', context(), () => [added.draft({ amount: 1 })]);
+    expect(await sumOf('sum-wrong')).to.equal(2);
+  });
+});
