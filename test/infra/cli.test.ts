@@ -39,7 +39,7 @@ describe('command line', function () {
   it('explains itself', async () => {
     const { code, out } = await run(['--help']);
     expect(code).to.equal(0);
-    for (const command of ['start', 'status', 'rebuild', 'create-user', 'export-events', 'jobs'])
+    for (const command of ['start', 'status', 'rebuild', 'create-user', 'export-events', 'copy-log', 'jobs'])
       expect(out).to.contain(command);
     expect((await run(['--version'])).out).to.match(/^\d+\.\d+\.\d+\n$/);
   });

@@ -89,6 +89,8 @@ const oddProjection = defineProjection({
 
 const definitions = [...catalogue.values(), noted, crossed, broken];
 const everything = [...projections, oddProjection];
+/** Rows that are only added, rows that change, and the odd ones. */
+const some = everything.filter(({ name }) => ['activities', 'agents', 'odd'].includes(name));
 
 type View = Awaited<ReturnType<typeof openView>>;
 interface Place {
@@ -154,7 +156,7 @@ function suite(name: string, open: () => Promise<Place>): void {
             expect(reports.every((report) => report.compared && report.equal && !report.switched)).to.equal(true);
           },
         ),
-        { numRuns: 4 },
+        { numRuns: 3 },
       );
       expect(await schemas()).to.deep.equal([]);
     });
@@ -229,13 +231,14 @@ function suite(name: string, open: () => Promise<Place>): void {
     });
 
     it('goes on where it was interrupted, unless told otherwise or the code is another', async () => {
-      await history(1_500);
+      await history(1_000);
       await live();
-      const all = await rebuild({ check: true });
+      const rebuildSome = (options: RebuildOptions) => rebuildProjections(stores(), some, options);
+      const all = await rebuildSome({ check: true });
       const activities = all.findIndex((report) => report.projection === 'activities');
       const interrupt = async () => {
         const stop = new AbortController();
-        const cut = rebuild({
+        const cut = rebuildSome({
           batchSize: 50,
           signal: stop.signal,
           onProgress: ({ phase }) => phase === 'reading the log' && stop.abort(new Error('stopped')),
@@ -246,19 +249,19 @@ function suite(name: string, open: () => Promise<Place>): void {
       const events = (reports: readonly RebuildReport[]) => reports[activities]?.events ?? 0;
 
       await interrupt();
-      const rest = await rebuild({ check: true });
+      const rest = await rebuildSome({ check: true });
       expect(unequal(rest)).to.deep.equal([]);
       expect(events(rest)).to.be.lessThan(events(all));
 
       await interrupt();
-      const again = await rebuild({ check: true, fresh: true });
+      const again = await rebuildSome({ check: true, fresh: true });
       expect(events(again)).to.equal(events(all));
 
       await interrupt();
       await place.database.pool.query(
         "UPDATE service.checkpoints SET leader = 'rebuild by others' WHERE schema_name ~ '_rebuild$'",
       );
-      const other = await rebuild();
+      const other = await rebuildSome({});
       expect(unequal(other)).to.deep.equal([]);
       expect(events(other)).to.equal(events(all));
       expect(await schemas()).to.deep.equal([]);
@@ -332,8 +335,8 @@ function suite(name: string, open: () => Promise<Place>): void {
         }
       });
       await eventually('writers are busy', () => written > 20);
-      for (let round = 0; round < 3; round++) {
-        const reports = await rebuild({ batchSize: 500 });
+      for (let round = 0; round < 2; round++) {
+        const reports = await rebuildProjections(stores(), some, { batchSize: 500 });
         expect(unequal(reports)).to.deep.equal([]);
         expect(reports.every((report) => report.compared && report.switched)).to.equal(true);
         const before = written;
@@ -344,7 +347,7 @@ function suite(name: string, open: () => Promise<Place>): void {
       expect(problems).to.deep.equal([]);
       expect(slowest).to.be.lessThan(5_000);
       await live();
-      expect(unequal(await rebuild({ check: true }))).to.deep.equal([]);
+      expect(unequal(await rebuildProjections(stores(), some, { check: true }))).to.deep.equal([]);
       expect(await schemas()).to.deep.equal([]);
     });
 

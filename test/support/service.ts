@@ -6,6 +6,7 @@ import pg from 'pg';
 import { type Config, readConfig } from '../../infra/config.ts';
 import { createLogger } from '../../infra/logging.ts';
 import { type Service, startService } from '../../infra/main.ts';
+import { startEventStoreStandIn } from './eventstore-stand-in.ts';
 
 export const TEST_KEY = 'test-key-0123456789abcdef';
 export const TEST_ADMIN = { username: 'admin', password: 'correct horse battery' };
@@ -33,10 +34,15 @@ export function testConfig(dataDir: string, overrides: Record<string, string> = 
   });
 }
 
-/** Starts the service in this process: embedded in a temporary directory, unless `DATABASE_URL` is among the overrides. */
+/**
+ * Starts the service in this process, on stores of its own: embedded in a temporary directory, unless `overrides` says
+ * otherwise or TEST_STACK is set. TEST_STACK=postgres: PostgreSQL alone. TEST_STACK=cluster: PostgreSQL, the event
+ * store's stand-in, and Redis when TEST_REDIS_URL is set. Both need TEST_DATABASE_URL.
+ */
 export async function startTestService(overrides: Record<string, string> = {}): Promise<TestService> {
   const dataDir = await mkdtemp(join(tmpdir(), 'sbx-'));
-  const config = testConfig(dataDir, overrides);
+  const stack = overrides.DATABASE_URL === undefined ? await openStack() : { env: {}, close: () => Promise.resolve() };
+  const config = testConfig(dataDir, { ...stack.env, ...overrides });
   const service = await startService(config, createLogger(config.logLevel));
   return {
     url: service.url as string,
@@ -45,7 +51,27 @@ export async function startTestService(overrides: Record<string, string> = {}): 
     config,
     async close() {
       await service.close();
+      await stack.close();
       await rm(dataDir, { recursive: true, force: true });
+    },
+  };
+}
+
+async function openStack(): Promise<{ env: Record<string, string>; close(): Promise<void> }> {
+  const { TEST_STACK, TEST_REDIS_URL } = process.env;
+  if (TEST_STACK !== 'postgres' && TEST_STACK !== 'cluster') return { env: {}, close: () => Promise.resolve() };
+  const database = await freshDatabase();
+  if (TEST_STACK === 'postgres') return { env: { DATABASE_URL: database.url }, close: () => database.drop() };
+  const events = await startEventStoreStandIn();
+  return {
+    env: {
+      DATABASE_URL: database.url,
+      EVENTSTORE_URL: events.url,
+      ...(TEST_REDIS_URL && { REDIS_URL: TEST_REDIS_URL }),
+    },
+    async close() {
+      await events.stop();
+      await database.drop();
     },
   };
 }
