@@ -81,7 +81,9 @@ export interface RebuildReport {
 const BATCH = 5_000;
 const FAR_BEHIND = 10_000;
 /** Pages of the log read ahead. More would only outlive the young generation of the heap. */
-const READ_AHEAD = 2;
+const READ_AHEAD = 3;
+/** Events decoded before others get their turn. */
+const TURN = 100;
 /** Connections that write, on a server. */
 const WRITERS = 4;
 /** A last round this short means that the read models have been reached. */
@@ -212,7 +214,10 @@ async function feed(build: Build, lanes: readonly Lane[]): Promise<void> {
         build.signal.throwIfAborted();
         const end = Math.min(page.at(-1)?.position ?? from, target);
         const events = await decodePage(build, page, types, target);
-        for (const lane of behind) await lane.take(events, end);
+        for (const lane of behind) {
+          await lane.take(events, end);
+          await othersTurn();
+        }
         build.tell({ phase: 'reading the log', position: end, target }, page.length);
         if (end >= target) break;
       }
@@ -236,11 +241,13 @@ async function decodePage(
     if (event.position > target || !types.has(event.type)) continue;
     const decoded = build.stores.store.decode(event);
     events.push(decoded instanceof Promise ? await decoded : decoded);
+    if (events.length % TURN === 0) await othersTurn();
   }
-  // Sockets get their turn: everything above may have run without a pause.
-  await new Promise((resolve) => setImmediate(resolve));
   return events;
 }
+
+/** Lets sockets be served: the database shall never wait for us while we compute. */
+const othersTurn = () => new Promise((resolve) => setImmediate(resolve));
 
 /** The same pages, the next ones asked for before they are needed. */
 async function* readAhead<T>(source: AsyncIterable<T>): AsyncGenerator<T> {

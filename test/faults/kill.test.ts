@@ -1,7 +1,9 @@
 /** kill -9 under a load of writes: nothing that was acknowledged is lost, and the restarted service catches up by itself. */
+import { rm } from 'node:fs/promises';
 import { expect } from 'chai';
 import { freshDatabase } from '../support/service.ts';
-import { KEY, startProcess, temporaryDirectory } from '../support/service-process.ts';
+import { KEY, startProcess } from '../support/service-process.ts';
+import { dataDirectory } from '../support/template.ts';
 import { eventually } from '../support/world.ts';
 
 const headers = { 'x-api-key': KEY, 'content-type': 'application/json' };
@@ -49,7 +51,8 @@ async function writeUntilGone(url: string, round: number, writers: number, enoug
 }
 
 async function killed(env: Record<string, string>): Promise<void> {
-  const directory = await temporaryDirectory();
+  const path = await dataDirectory();
+  const directory = { path, remove: () => rm(path, { recursive: true, force: true }) };
   const names: string[] = [];
   const messageIds: number[] = [];
   try {

@@ -1,11 +1,12 @@
 /** The command line as its user meets it: real processes on a data directory, with and without a running service. */
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
+import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
-import { KEY, type ServiceProcess, startProcess, temporaryDirectory } from '../support/service-process.ts';
+import { KEY, type ServiceProcess, startProcess } from '../support/service-process.ts';
+import { dataDirectory } from '../support/template.ts';
 
 const CLI = fileURLToPath(new URL('../../infra/cli.js', import.meta.url));
 
@@ -29,9 +30,10 @@ function run(args: readonly string[], env: Record<string, string> = {}, input = 
 
 describe('command line', function () {
   this.timeout(120_000);
-  let directory: Awaited<ReturnType<typeof temporaryDirectory>>;
+  let directory: { readonly path: string; remove(): Promise<void> };
   before(async () => {
-    directory = await temporaryDirectory();
+    const path = await dataDirectory();
+    directory = { path, remove: () => rm(path, { recursive: true, force: true }) };
   });
   after(() => directory.remove());
   const here = () => ({ DATA_DIR: directory.path });

@@ -1,12 +1,11 @@
 /** The real service on a store of its own, for tests through HTTP. */
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { rm } from 'node:fs/promises';
 import pg from 'pg';
 import { type Config, readConfig } from '../../infra/config.ts';
 import { createLogger } from '../../infra/logging.ts';
 import { type Service, startService } from '../../infra/main.ts';
 import { startEventStoreStandIn } from './eventstore-stand-in.ts';
+import { dataDirectory } from './template.ts';
 
 export const TEST_KEY = 'test-key-0123456789abcdef';
 export const TEST_ADMIN = { username: 'admin', password: 'correct horse battery' };
@@ -40,7 +39,7 @@ export function testConfig(dataDir: string, overrides: Record<string, string> = 
  * store's stand-in, and Redis when TEST_REDIS_URL is set. Both need TEST_DATABASE_URL.
  */
 export async function startTestService(overrides: Record<string, string> = {}): Promise<TestService> {
-  const dataDir = await mkdtemp(join(tmpdir(), 'sbx-'));
+  const dataDir = await dataDirectory();
   const stack = overrides.DATABASE_URL === undefined ? await openStack() : { env: {}, close: () => Promise.resolve() };
   const config = testConfig(dataDir, { ...stack.env, ...overrides });
   const service = await startService(config, createLogger(config.logLevel));

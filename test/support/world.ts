@@ -1,7 +1,5 @@
 /** Stores without HTTP, for tests of the log, the runner and the commands on any catalogue and projections. */
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { rm } from 'node:fs/promises';
 import { createCommands } from '../../commands/handler.ts';
 import { createCounters } from '../../infra/counters.ts';
 import { createPersonKeys } from '../../infra/credentials/person-keys.ts';
@@ -16,6 +14,7 @@ import type { Projection } from '../../projections/projection.ts';
 import { createEventStore } from '../../shared/event-store.ts';
 import type { EventDefinition } from '../../shared/events/define.ts';
 import { DEFAULT_TENANT, DEFAULT_WORKSPACE, type Origin } from '../../shared/events/metadata.ts';
+import { dataDirectory } from './template.ts';
 
 export const testOrigin: Origin = {
   tenant: DEFAULT_TENANT,
@@ -66,7 +65,7 @@ export async function openView(
 
 /** A PGlite database of its own. */
 export async function embeddedDatabase(): Promise<{ database: Database; close(): Promise<void> }> {
-  const dataDir = await mkdtemp(join(tmpdir(), 'sbx-'));
+  const dataDir = await dataDirectory();
   const database = await openDatabase({ dataDir, poolSize: 10, statementTimeoutMs: 15_000, log });
   await migrate(database.db);
   return {
