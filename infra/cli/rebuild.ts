@@ -77,6 +77,6 @@ export function addRebuild(program: Command): void {
         ),
       );
       console.log(`${events} events in ${seconds.toFixed(1)} s, ${Math.round(events / seconds)}/s`);
-      if (options.check && reports.some((report) => !report.equal)) process.exitCode = 3;
+      if (options.check && reports.some((report) => !report.equal || !report.compared)) process.exitCode = 3;
     });
 }

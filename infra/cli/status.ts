@@ -69,6 +69,12 @@ async function readStatus(core: Core) {
   };
 }
 
+function stateOf(one: Awaited<ReturnType<typeof readStatus>>['projections'][number]): string {
+  if (one.stuck) return `stuck at ${one.stuck.position}: ${one.stuck.reason}`;
+  if (one.schema.endsWith('_rebuild')) return 'rebuild under way, or interrupted: `signalbox rebuild` goes on with it';
+  return one.in_use ? 'ok' : 'not of this version';
+}
+
 const ago = (then: number): string => `${Math.max(0, Math.round((Date.now() - then) / 1_000))} s ago`;
 
 export function addStatus(program: Command): void {
@@ -100,7 +106,7 @@ export function addStatus(program: Command): void {
         String(one.lag),
         String(one.rate),
         one.leader ?? '-',
-        one.stuck ? `stuck at ${one.stuck.position}: ${one.stuck.reason}` : one.in_use ? 'ok' : 'not of this version',
+        stateOf(one),
       ]);
       console.log(columns(['read model', 'position', 'lag', 'per second', 'leader', 'state'], rows));
     });

@@ -67,8 +67,9 @@ function makePool(config: pg.PoolConfig, options: DatabaseOptions): pg.Pool {
 }
 
 /**
- * First words of a statement that is to be prepared once per connection: planning is a large part of the cost of the
- * statements that run with every write. Only for texts of which there are few: a prepared one stays.
+ * First words of a statement that is prepared once per connection on PGlite, where planning is a large part of the cost
+ * of what runs with every write. Only for texts of which there are few, and whose plan does not depend on how full
+ * the tables are: on a server, a plan made for an empty table was kept and cost 10 times the planning it saved.
  */
 export const PREPARED = '/* prepared */';
 
@@ -82,7 +83,8 @@ function nameOf(text: string): string {
   return name;
 }
 
-function kyselyOver(pool: pg.Pool): AnyDatabase {
+function kyselyOver(pool: pg.Pool, prepares: boolean): AnyDatabase {
+  if (!prepares) return new Kysely({ dialect: new PostgresDialect({ pool }) });
   const named = new WeakSet<pg.PoolClient>();
   // Kysely does not name statements; its connections do it here.
   async function connect(): Promise<pg.PoolClient> {
@@ -108,7 +110,7 @@ function openServer(url: string, options: DatabaseOptions): Database {
     kind: 'server',
     attached: false,
     pool,
-    db: kyselyOver(pool),
+    db: kyselyOver(pool, false),
     async connect(name) {
       const client = new pg.Client({
         connectionString: url,
@@ -133,7 +135,7 @@ async function openInDirectory(options: DatabaseOptions): Promise<Database> {
     kind: 'embedded',
     attached: running !== undefined,
     pool,
-    db: kyselyOver(pool),
+    db: kyselyOver(pool, true),
     connect: () => Promise.reject(new Error('the embedded database has one session: no connection of its own')),
     failed: embedded?.failed ?? new Promise(() => {}),
     async close() {

@@ -189,7 +189,7 @@ class PostgresLog implements EventLog {
     const count = columns[0].length;
     const text = this.#notify ? `${GROUP_APPEND}, pg_notify('signalbox_log', '')` : GROUP_APPEND;
     const values = [[...expectations.keys()], [...expectations.values()], count, ...columns];
-    const row = (await this.#queryKeepingClient('append_group', text, values)).rows[0] as {
+    const row = (await this.#queryKeepingClient(text, values)).rows[0] as {
       base: number | null;
       bad: string[] | null;
       revisions: number[] | null;
@@ -214,12 +214,13 @@ class PostgresLog implements EventLog {
     return undefined;
   }
 
-  /** A prepared statement. `pool.query` would throw the connection away with every refused one. */
-  async #queryKeepingClient(name: string, text: string, values: unknown[]): Promise<pg.QueryResult> {
+  /** `pool.query` would throw the connection away with every refused statement. */
+  async #queryKeepingClient(text: string, values: unknown[]): Promise<pg.QueryResult> {
     const client = await this.#pool.connect();
     let broken: Error | undefined;
     try {
-      return await client.query({ name, text, values });
+      // See PREPARED in database.ts; `#notify` is true on a server.
+      return await client.query(this.#notify ? { text, values } : { name: 'append_group', text, values });
     } catch (error) {
       if (isConnectionFailure(error as Error)) broken = error as Error;
       throw error;

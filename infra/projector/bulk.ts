@@ -41,7 +41,7 @@ export async function openBulkSession(database: Database, dataDir: string, name:
   let cleanUp = async () => {};
   if (database.kind === 'server') {
     // A crash loses rows together with their checkpoint.
-    await client.query("SET synchronous_commit = off; SET maintenance_work_mem = '256MB'");
+    await client.query("SET synchronous_commit = off; SET maintenance_work_mem = '128MB'");
     copy = (schema, table, rows) => copyIn(client, schema, table, rows);
   } else {
     const files = await openFiles(client, dataDir);

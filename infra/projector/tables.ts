@@ -70,7 +70,7 @@ export async function loadRows(
   const columns = table.key.map((column) => `"${column}" ${SQL_TYPES[table.columns[column] as string]}`).join(', ');
   const names = sql.join(table.key.map((column) => sql.ref(`t.${column}`)));
   const wanted = sql.join(table.key.map((column) => sql.ref(`k.${column}`)));
-  const { rows } = await sql<AnyStoredRow>`${sql.raw(PREPARED)}
+  const { rows } = await sql<AnyStoredRow>`
     SELECT t.* FROM ${qualified(schema, table)} t
     JOIN json_to_recordset(${JSON.stringify(keys)}::json) AS k(${sql.raw(columns)}) ON (${names}) = (${wanted})`.execute(
     db,
