@@ -1,7 +1,7 @@
 # Build: everything, then only what runs.
 FROM node:22.20.0-bookworm-slim AS build
 WORKDIR /app
-COPY package.json package-lock.json ./
+COPY package.json package-lock.json .npmrc ./
 RUN npm ci
 COPY tsconfig.json ./
 COPY shared shared
