@@ -73,10 +73,12 @@ function makePool(config: pg.PoolConfig, options: DatabaseOptions): pg.Pool {
  */
 export const PREPARED = '/* prepared */';
 
+/** A prepared statement stays for as long as its session: later texts go unprepared. */
+const MAX_PREPARED = 500;
 const names = new Map<string, string>();
-function nameOf(text: string): string {
+function nameOf(text: string): string | undefined {
   let name = names.get(text);
-  if (!name) {
+  if (!name && names.size < MAX_PREPARED) {
     name = `s${createHash('sha1').update(text).digest('base64url')}`;
     names.set(text, name);
   }

@@ -2,13 +2,22 @@
 import { EventTooLargeError } from '../../shared/errors.ts';
 import { MAX_APPEND_BYTES, MAX_APPEND_EVENTS, type NewEvent } from '../../shared/ports/event-log.ts';
 
+/** An event's JSON, made once: it is measured, written and remembered by its size. */
+export interface Serialized {
+  readonly data: string;
+  readonly meta: string;
+}
+
 /**
- * Bytes of JSON that an append carries.
+ * The JSON of what an append carries, and its bytes.
  *
  * @throws EventTooLargeError over the port's limits
  * @throws Error for an empty list, a repeated id, a name that stores reserve, or data that is no JSON
  */
-export function checkedSize(stream: string, events: readonly NewEvent[]): number {
+export function serialized(
+  stream: string,
+  events: readonly NewEvent[],
+): { readonly texts: readonly Serialized[]; readonly bytes: number } {
   if (events.length === 0) throw new Error(`append to ${stream}: there are no events`);
   if (stream === '' || stream.startsWith('$')) throw new Error(`stream name "${stream}" is empty or reserved`);
   if (events.length > MAX_APPEND_EVENTS) {
@@ -16,12 +25,15 @@ export function checkedSize(stream: string, events: readonly NewEvent[]): number
   }
   let bytes = 0;
   const ids = new Set<string>();
+  const texts: Serialized[] = [];
   for (const event of events) {
     if (event.type === '' || event.type.startsWith('$'))
       throw new Error(`event type "${event.type}" is empty or reserved`);
     if (ids.has(event.id)) throw new Error(`append to ${stream}: event id ${event.id} stands twice`);
     ids.add(event.id);
-    bytes += Buffer.byteLength(JSON.stringify(event.data)) + Buffer.byteLength(JSON.stringify(event.meta));
+    const text = { data: JSON.stringify(event.data), meta: JSON.stringify(event.meta) };
+    bytes += Buffer.byteLength(text.data) + Buffer.byteLength(text.meta);
+    texts.push(text);
   }
   if (bytes > MAX_APPEND_BYTES) {
     throw new EventTooLargeError(
@@ -29,5 +41,5 @@ export function checkedSize(stream: string, events: readonly NewEvent[]): number
       bytes,
     );
   }
-  return bytes;
+  return { texts, bytes };
 }

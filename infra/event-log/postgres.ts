@@ -3,8 +3,9 @@
  *
  * Appends of concurrent callers are grouped: while one statement is in flight the next group gathers, nothing
  * lingers. The row `log.head` is the writers' queue across processes: it is locked until the commit, so positions
- * are taken in commit order and no reader can step over a slow writer. The hot path is one statement; whatever does
- * not go through it (a conflict, a known id) goes alone through a transaction that sees everything.
+ * are taken in commit order and no reader can step over a slow writer. The hot path is one statement: the short
+ * one when this process wrote last and knows the streams, else one that looks at them. Whatever does not go through
+ * (a conflict, a known id) goes alone through a transaction that sees everything.
  */
 import type pg from 'pg';
 import { ConflictError, LogUnavailableError } from '../../shared/errors.ts';
@@ -23,9 +24,12 @@ import type {
 import type { Database } from '../database/database.ts';
 import { isConnectionFailure } from '../database/failures.ts';
 import type { Logger } from '../logging.ts';
-import { checkedSize } from './checks.ts';
+import { type Serialized, serialized } from './checks.ts';
 import { type GroupMember, planGroup } from './group.ts';
+import { KnownHead, type Start } from './known-head.ts';
 import { Tail } from './tail.ts';
+
+const NOTIFY = "pg_notify('signalbox_log', '')";
 
 /** One statement carries at most this many appends, events and bytes. */
 const GROUP = { appends: 256, events: 2_000, bytes: 4_000_000 };
@@ -34,6 +38,7 @@ const MAX_WAITING = 10_000;
 const READ_BATCH = 1_000;
 
 interface Pending extends GroupMember {
+  readonly texts: readonly Serialized[];
   readonly bytes: number;
   readonly deadline: number;
   resolve(result: Appended): void;
@@ -67,6 +72,89 @@ const GROUP_APPEND = `
     (SELECT array_agg(stream) FROM bad) AS bad,
     (SELECT array_agg(revision ORDER BY position) FROM written) AS revisions`;
 
+/** For streams whose revisions are known as of a head: written when the head is still that one. */
+const APPEND_AT_HEAD = `
+  WITH head AS (UPDATE log.head SET position = $2::bigint WHERE position = $1::bigint RETURNING position),
+  written AS (
+    INSERT INTO log.events (position, id, stream, revision, type, data, meta)
+    SELECT * FROM unnest($3::bigint[], $4::uuid[], $5::text[], $6::int[], $7::text[], $8::json[], $9::json[])
+    WHERE EXISTS (SELECT FROM head)
+  )
+  SELECT (SELECT position FROM head) AS head`;
+
+/** Parameters of APPEND_AT_HEAD, and the revisions that the events get. */
+function valuesAtHead(
+  members: readonly Pending[],
+  { head, revisions: starts }: Start,
+): { values: unknown[]; revisions: number[] } {
+  const ends = new Map(starts);
+  const positions: Position[] = [];
+  const ids: string[] = [];
+  const streams: string[] = [];
+  const revisions: number[] = [];
+  const types: string[] = [];
+  const data: string[] = [];
+  const meta: string[] = [];
+  for (const { stream, events, texts } of members) {
+    let revision = ends.get(stream) ?? -1;
+    for (const [index, event] of events.entries()) {
+      const text = texts[index] as Serialized;
+      positions.push(head + positions.length + 1);
+      ids.push(event.id);
+      streams.push(stream);
+      revisions.push(++revision);
+      types.push(event.type);
+      data.push(text.data);
+      meta.push(text.meta);
+    }
+    ends.set(stream, revision);
+  }
+  return { values: [head, head + ids.length, positions, ids, streams, revisions, types, data, meta], revisions };
+}
+
+/** Parameters of GROUP_APPEND. */
+function valuesAnywhere(members: readonly Pending[]): unknown[] {
+  const expectations = new Map<string, number>();
+  const lastOf = new Map<string, { readonly relative: boolean; readonly revision: number }>();
+  const ids: string[] = [];
+  const streams: string[] = [];
+  const revisions: number[] = [];
+  const relatives: boolean[] = [];
+  const types: string[] = [];
+  const data: string[] = [];
+  const meta: string[] = [];
+  for (const { stream, events, expected, texts } of members) {
+    const known = lastOf.get(stream);
+    const relative = known ? known.relative : expected === 'any';
+    let revision = known ? known.revision : expected === 'any' || expected === 'none' ? -1 : expected;
+    if (!known && !relative) expectations.set(stream, revision);
+    for (const [index, event] of events.entries()) {
+      const text = texts[index] as Serialized;
+      ids.push(event.id);
+      streams.push(stream);
+      revisions.push(++revision);
+      relatives.push(relative);
+      types.push(event.type);
+      data.push(text.data);
+      meta.push(text.meta);
+    }
+    lastOf.set(stream, { relative, revision });
+  }
+  const count = ids.length;
+  return [
+    [...expectations.keys()],
+    [...expectations.values()],
+    count,
+    ids,
+    streams,
+    revisions,
+    relatives,
+    types,
+    data,
+    meta,
+  ];
+}
+
 const EVENT_COLUMNS = 'position, id, stream, revision, type, data, meta';
 
 export interface PostgresLogOptions {
@@ -87,6 +175,7 @@ class PostgresLog implements EventLog {
   readonly #notify: boolean;
   readonly #timeoutMs: number;
   readonly #tail: Tail;
+  readonly #known = new KnownHead();
   readonly #waiting: Pending[] = [];
   #pumping: Promise<void> | undefined;
   #closed = false;
@@ -105,12 +194,12 @@ class PostgresLog implements EventLog {
   }
 
   async append(stream: string, events: readonly NewEvent[], expected: Expectation): Promise<Appended> {
-    const bytes = checkedSize(stream, events);
+    const { texts, bytes } = serialized(stream, events);
     if (this.#closed) throw new LogUnavailableError('the event log is closed');
     if (this.#waiting.length >= MAX_WAITING) throw new LogUnavailableError('too many appends are waiting');
     return new Promise((resolve, reject) => {
       const deadline = Date.now() + this.#timeoutMs;
-      this.#waiting.push({ stream, events, expected, bytes, deadline, resolve, reject });
+      this.#waiting.push({ stream, events, expected, texts, bytes, deadline, resolve, reject });
       this.#pumping ??= this.#pump();
     });
   }
@@ -158,69 +247,53 @@ class PostgresLog implements EventLog {
 
   /** Undefined: written and settled. Else the streams whose expectation failed: nothing was written. */
   async #tryGroup(members: readonly Pending[]): Promise<Set<string> | undefined> {
-    const expectations = new Map<string, number>();
-    const columns: [string[], string[], number[], boolean[], string[], string[], string[]] = [
-      [],
-      [],
-      [],
-      [],
-      [],
-      [],
-      [],
-    ];
-    const lastOf = new Map<string, { relative: boolean; revision: number }>();
-    for (const { stream, events, expected } of members) {
-      const known = lastOf.get(stream);
-      const relative = known ? known.relative : expected === 'any';
-      let revision = known ? known.revision : expected === 'any' || expected === 'none' ? -1 : expected;
-      if (!known && !relative) expectations.set(stream, revision);
-      for (const event of events) {
-        revision++;
-        columns[0].push(event.id);
-        columns[1].push(stream);
-        columns[2].push(revision);
-        columns[3].push(relative);
-        columns[4].push(event.type);
-        columns[5].push(JSON.stringify(event.data));
-        columns[6].push(JSON.stringify(event.meta));
+    const known = this.#known.startOf(members);
+    if (known) {
+      const { values, revisions } = valuesAtHead(members, known);
+      const moved = await this.#queryKeepingClient('append_at_head', APPEND_AT_HEAD, values);
+      if (moved.rows[0].head !== null) {
+        this.#settle(members, known.head, revisions);
+        return undefined;
       }
-      lastOf.set(stream, { relative, revision });
+      this.#known.missed();
     }
-    const count = columns[0].length;
-    const text = this.#notify ? `${GROUP_APPEND}, pg_notify('signalbox_log', '')` : GROUP_APPEND;
-    const values = [[...expectations.keys()], [...expectations.values()], count, ...columns];
-    const row = (await this.#queryKeepingClient(text, values)).rows[0] as {
+    const row = (await this.#queryKeepingClient('append_group', GROUP_APPEND, valuesAnywhere(members))).rows[0] as {
       base: number | null;
       bad: string[] | null;
       revisions: number[] | null;
     };
     if (row.base === null) return new Set(row.bad ?? []);
-
-    let position = row.base;
-    let index = 0;
-    const logged: LoggedEvent[] = [];
-    for (const member of members) {
-      for (const event of member.events) {
-        logged.push({ ...event, stream: member.stream, revision: row.revisions?.[index++] ?? 0, position: ++position });
-      }
-    }
-    this.#tail.wrote(logged);
-    let end = 0;
-    for (const member of members) {
-      end += member.events.length;
-      const last = logged[end - 1] as LoggedEvent;
-      member.resolve({ revision: last.revision, position: last.position });
-    }
+    this.#settle(members, row.base, row.revisions ?? []);
     return undefined;
   }
 
+  /** Members were written behind `base`, their events at these revisions. */
+  #settle(members: readonly Pending[], base: Position, revisions: readonly number[]): void {
+    const logged: LoggedEvent[] = [];
+    const lengths: number[] = [];
+    const ends: Appended[] = [];
+    for (const { stream, events, texts } of members) {
+      for (const [index, event] of events.entries()) {
+        const revision = revisions[logged.length] ?? 0;
+        const { data, meta } = texts[index] as Serialized;
+        lengths.push(data.length + meta.length);
+        logged.push({ ...event, stream, revision, position: base + logged.length + 1 });
+      }
+      const { revision, position } = logged.at(-1) as LoggedEvent;
+      ends.push({ revision, position });
+    }
+    this.#known.wrote(base, logged);
+    this.#tail.wrote(logged, lengths);
+    for (const [index, member] of members.entries()) member.resolve(ends[index] as Appended);
+  }
+
   /** `pool.query` would throw the connection away with every refused statement. */
-  async #queryKeepingClient(text: string, values: unknown[]): Promise<pg.QueryResult> {
+  async #queryKeepingClient(name: string, text: string, values: unknown[]): Promise<pg.QueryResult> {
     const client = await this.#pool.connect();
     let broken: Error | undefined;
     try {
       // See PREPARED in database.ts; `#notify` is true on a server.
-      return await client.query(this.#notify ? { text, values } : { name: 'append_group', text, values });
+      return await client.query(this.#notify ? { text: `${text}, ${NOTIFY}`, values } : { name, text, values });
     } catch (error) {
       if (isConnectionFailure(error as Error)) broken = error as Error;
       throw error;
@@ -250,7 +323,7 @@ class PostgresLog implements EventLog {
     }
   }
 
-  async #appendInTransaction({ stream, events, expected }: Pending): Promise<Appended> {
+  async #appendInTransaction({ stream, events, expected, texts }: Pending): Promise<Appended> {
     const client = await this.#pool.connect();
     let broken: Error | undefined;
     try {
@@ -290,14 +363,18 @@ class PostgresLog implements EventLog {
           logged.map(() => stream),
           logged.map((event) => event.revision),
           logged.map((event) => event.type),
-          logged.map((event) => JSON.stringify(event.data)),
-          logged.map((event) => JSON.stringify(event.meta)),
+          texts.map(({ data }) => data),
+          texts.map(({ meta }) => meta),
         ],
       );
       await client.query('UPDATE log.head SET position = $1', [base + events.length]);
-      if (this.#notify) await client.query("SELECT pg_notify('signalbox_log', '')");
+      if (this.#notify) await client.query(`SELECT ${NOTIFY}`);
       await client.query('COMMIT');
-      this.#tail.wrote(logged);
+      this.#known.wrote(base, logged);
+      this.#tail.wrote(
+        logged,
+        texts.map(({ data, meta }) => data.length + meta.length),
+      );
       return { revision: actual + events.length, position: base + events.length };
     } catch (error) {
       // A client in an open transaction must not go back to the pool.

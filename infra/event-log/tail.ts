@@ -12,6 +12,8 @@ import type { Logger } from '../logging.ts';
 /** The window holds at most this many events and about this many bytes. */
 const WINDOW = { events: 8_192, bytes: 32_000_000 };
 const BATCH = 500;
+/** Of an event in memory, besides its JSON. */
+const OVERHEAD = 300;
 
 interface TailOptions {
   read(after: Position, limit: number): Promise<LoggedEvent[]>;
@@ -27,6 +29,8 @@ export class Tail {
   readonly #closing = new AbortController();
   /** Consecutive events; `#window[0]` has position `#start + 1`. */
   #window: LoggedEvent[] = [];
+  /** About how many bytes each of them takes. */
+  #sizes: number[] = [];
   #bytes = 0;
   #start: Position | undefined;
   #wakers = new Set<() => void>();
@@ -42,18 +46,20 @@ export class Tail {
     return (this.#start ?? 0) + this.#window.length;
   }
 
-  /** Events that this process has just appended, in order. */
-  wrote(events: readonly LoggedEvent[]): void {
+  /** Events that this process has just appended, in order, with the length of each one's JSON. */
+  wrote(events: readonly LoggedEvent[], lengths: readonly number[]): void {
     if (this.#start === undefined) return;
     // Positions have no gaps: anything but the very next one means that another process wrote in between.
-    if (events[0]?.position === this.#end + 1) this.#push(events);
+    if (events[0]?.position === this.#end + 1) this.#push(events, lengths);
     else if ((events.at(-1)?.position ?? 0) > this.#end) this.#fill();
   }
 
-  #push(events: readonly LoggedEvent[]): void {
-    for (const event of events) {
+  #push(events: readonly LoggedEvent[], lengths: readonly number[]): void {
+    for (const [index, event] of events.entries()) {
+      const size = (lengths[index] ?? 0) + OVERHEAD;
       this.#window.push(event);
-      this.#bytes += sizeOf(event);
+      this.#sizes.push(size);
+      this.#bytes += size;
     }
     let drop = Math.max(0, this.#window.length - WINDOW.events);
     let dropped = 0;
@@ -62,12 +68,13 @@ export class Tail {
       index < this.#window.length - 1 && (index < drop || this.#bytes - dropped > WINDOW.bytes);
       index++
     ) {
-      dropped += sizeOf(this.#window[index] as LoggedEvent);
+      dropped += this.#sizes[index] ?? 0;
       drop = index + 1;
     }
     // Dropped in larger pieces, so that the array is not moved for every event.
     if (drop >= WINDOW.events / 8 || (drop > 0 && this.#bytes > WINDOW.bytes)) {
       this.#window = this.#window.slice(drop);
+      this.#sizes = this.#sizes.slice(drop);
       this.#start = (this.#start ?? 0) + drop;
       this.#bytes -= dropped;
     }
@@ -94,7 +101,7 @@ export class Tail {
           const events = await this.#options.read(this.#end, BATCH);
           // Own appends may have arrived by `wrote` while the read was in flight.
           const fresh = events.filter((event) => event.position > this.#end);
-          if (fresh.length > 0) this.#push(fresh);
+          if (fresh.length > 0) this.#push(fresh, fresh.map(lengthOf));
           if (events.length < BATCH) break;
         }
       } catch (error) {
@@ -193,15 +200,7 @@ export class Tail {
   }
 }
 
-/** Rough size in memory, bytes. */
-function sizeOf(event: LoggedEvent): number {
-  const cached = sizes.get(event);
-  if (cached !== undefined) return cached;
-  const size = JSON.stringify(event.data).length + 600;
-  sizes.set(event, size);
-  return size;
-}
-const sizes = new WeakMap<LoggedEvent, number>();
+const lengthOf = (event: LoggedEvent): number => JSON.stringify(event.data).length + JSON.stringify(event.meta).length;
 
 /** Resolves after `ms` or when the signal aborts. Does not keep the process alive. */
 export function pause(ms: number, signal: AbortSignal): Promise<void> {

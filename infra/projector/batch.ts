@@ -3,8 +3,8 @@ import { LRUCache } from 'lru-cache';
 import { type AnyStoredRow, keyText } from '../../projections/apply.ts';
 import type { Change, Projection, Table } from '../../projections/projection.ts';
 import type { DomainEvent } from '../../shared/events/define.ts';
-import type { AnyDatabase } from '../database/database.ts';
-import { type CheckpointMove, loadRows, type TableWrite, writeBatch } from './tables.ts';
+import type { BatchWriter } from './batch-writer.ts';
+import { type CheckpointMove, loadRows, type TableWrite } from './tables.ts';
 
 /** Rows that a runner keeps, so that hot records are not read back: it is the only writer of its tables. */
 const CACHE_CHARACTERS = 16_000_000;
@@ -228,16 +228,16 @@ function refused(append: NonNullable<BatchOptions['append']>, changes: readonly 
  * @throws FencedError or a constraint error (`isFenced`) when another runner leads; whatever the projection throws
  */
 export async function applyBatch(
-  db: AnyDatabase,
+  writer: BatchWriter,
   projection: Projection,
   events: readonly DomainEvent[],
   move: CheckpointMove,
   cache: RowCache,
 ): Promise<boolean> {
-  const batch = new Batch({ projection, cache, load: (table, keys) => loadRows(db, move.schema, table, keys) });
+  const batch = new Batch({ projection, cache, load: (table, keys) => loadRows(writer.db, move.schema, table, keys) });
   await batch.add(events);
   const writes = batch.writes();
-  await writeBatch(db, writes, move);
+  await writer.write({ writes, move });
   batch.written();
   return writes.length > 0;
 }

@@ -6,6 +6,7 @@ import type pg from 'pg';
 import { type Projection, schemaOf } from '../../projections/projection.ts';
 import type { Database } from '../database/database.ts';
 import { pause } from '../event-log/tail.ts';
+import { BatchWriter } from './batch-writer.ts';
 import { leadProjection, type RunnerOptions, type RunnerStatus } from './runner.ts';
 import { createTables } from './tables.ts';
 
@@ -32,6 +33,8 @@ export async function ensureTables(database: Database, projections: readonly Pro
   }
 }
 
+export type ProjectorOptions = Omit<RunnerOptions, 'writer'>;
+
 export interface Projector {
   /** One entry per projection that this process leads or tries to lead. */
   readonly statuses: readonly RunnerStatus[];
@@ -39,7 +42,8 @@ export interface Projector {
 }
 
 /** Starts to lead. Returns at once. */
-export function startProjector(projections: readonly Projection[], options: RunnerOptions): Projector {
+export function startProjector(projections: readonly Projection[], given: ProjectorOptions): Projector {
+  const options: RunnerOptions = { ...given, writer: new BatchWriter(given.database.db) };
   const closing = new AbortController();
   const statuses: RunnerStatus[] = [];
   const running: Promise<void>[] = [];

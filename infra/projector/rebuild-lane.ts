@@ -32,7 +32,7 @@ import {
   loadRows,
   qualified,
   type TableWrite,
-  writeBatch,
+  writeBatches,
 } from './tables.ts';
 
 /** A checkpoint is stored at least this often, milliseconds, so that a later run need not read far back. */
@@ -288,7 +288,7 @@ export class Lane {
     twice = false,
   ): Promise<void> {
     const { copy } = session;
-    if (!copy) return writeBatch(session.db, writes, move);
+    if (!copy) return writeBatches(session.db, [{ writes, move }]);
     return session.db.transaction().execute(async (trx) => {
       const tables = new Set([...copies.keys(), ...writes.map(({ table }) => table)]);
       if (twice) for (const table of tables) await this.#dropKey(trx, table);
@@ -302,7 +302,7 @@ export class Lane {
       const rest = writes
         .filter(({ upserts, deletes }) => upserts.length + deletes.length > 0)
         .map((write) => ({ ...write, inserts: [] }));
-      await writeBatch(trx, rest, move);
+      await writeBatches(trx, [{ writes: rest, move }]);
     });
   }
 
@@ -521,7 +521,7 @@ export class Lane {
       load: (table, keys) => loadRows(trx, this.#schema, table, keys),
     });
     await batch.add(events);
-    await writeBatch(trx, batch.writes(), this.#move(Math.max(to, this.position)));
+    await writeBatches(trx, [{ writes: batch.writes(), move: this.#move(Math.max(to, this.position)) }]);
     this.#events += events.length;
   }
 

@@ -14,8 +14,9 @@ import { isConnectionFailure } from '../database/failures.ts';
 import { pause } from '../event-log/tail.ts';
 import type { Logger } from '../logging.ts';
 import { applyBatch, createRowCache, type RowCache } from './batch.ts';
+import type { BatchWriter } from './batch-writer.ts';
 import type { Positions } from './positions.ts';
-import { isFenced, writeBatch } from './tables.ts';
+import { isFenced } from './tables.ts';
 import type { Touches } from './touches.ts';
 
 /** A checkpoint that only passes events of others is stored at most this often, milliseconds. */
@@ -24,6 +25,8 @@ const BACK_OFF = { first: 200, last: 30_000 };
 
 export interface RunnerOptions {
   readonly database: Database;
+  /** Shared by all runners of the process. */
+  readonly writer: BatchWriter;
   readonly store: EventStore;
   readonly positions: Positions;
   readonly touches: Touches;
@@ -169,8 +172,8 @@ class Runner {
       const decoded = this.#options.store.decode(event);
       events.push(decoded instanceof Promise ? await decoded : decoded);
     }
-    const { database, touches } = this.#options;
-    const changed = await applyBatch(database.db, this.#projection, events, this.#move(end), this.#cache);
+    const { writer, touches } = this.#options;
+    const changed = await applyBatch(writer, this.#projection, events, this.#move(end), this.#cache);
     this.#stored = end;
     this.#storedAt = Date.now();
     if (changed) for (const { meta } of events) touches.touch(this.#schema, meta.workspace, end);
@@ -208,7 +211,7 @@ class Runner {
   async #storeIdle(): Promise<void> {
     const position = this.#status.position;
     if (position <= this.#stored) return;
-    await writeBatch(this.#options.database.db, [], this.#move(position));
+    await this.#options.writer.write({ writes: [], move: this.#move(position) });
     this.#stored = position;
     this.#storedAt = Date.now();
   }

@@ -1,5 +1,5 @@
 /** Read-model tables in SQL: making them, loading rows, writing a batch, comparing. Projections stay free of SQL. */
-import { type RawBuilder, sql } from 'kysely';
+import { CompiledQuery, type RawBuilder, sql } from 'kysely';
 import { type AnyStoredRow, keyText } from '../../projections/apply.ts';
 import type { Columns, Projection, Table } from '../../projections/projection.ts';
 import { type AnyDatabase, PREPARED } from '../database/database.ts';
@@ -99,57 +99,77 @@ export interface CheckpointMove {
   readonly notify: boolean;
 }
 
+/** One projection's part of a statement: its rows, and how far they bring it. */
+export interface BatchWrite {
+  readonly writes: readonly TableWrite[];
+  readonly move: CheckpointMove;
+}
+
 /**
- * Writes a batch: one statement, all tables and the checkpoint in it.
+ * Writes batches of one or several projections: one statement, all tables and checkpoints in it.
  *
- * The checkpoint moves only from where this runner left it and in the generation it knows; otherwise its CHECK
- * constraint refuses the whole statement (see `isFenced`). Durability is left to the log: a crash loses rows
- * together with their checkpoint, so `synchronous_commit` is off for this statement alone.
+ * A checkpoint moves only from where its runner left it and in the generation it knows; otherwise its CHECK constraint
+ * refuses the whole statement (see `isFenced`). Durability is left to the log: a crash loses rows together with their
+ * checkpoint, so `synchronous_commit` is off for this statement alone.
  */
-export async function writeBatch(db: AnyDatabase, writes: readonly TableWrite[], move: CheckpointMove): Promise<void> {
-  const parts: RawBuilder<unknown>[] = [];
-  for (const [index, { table, inserts, upserts: known, deletes }] of writes.entries()) {
-    const upserts = inserts.length > 0 ? [...inserts, ...known] : known;
-    const target = qualified(move.schema, table);
-    if (upserts.length > 0) {
-      const names = [...Object.keys(table.columns), 'position'];
-      const columns = sql.join(names.map((name) => sql.id(name)));
-      const key = sql.join(table.key.map((name) => sql.id(name)));
-      const set = sql.join(
-        names
-          .filter((name) => !table.key.includes(name))
-          .map((name) => sql`${sql.id(name)} = excluded.${sql.id(name)}`),
-      );
-      parts.push(sql`${sql.id(`u${index}`)} AS (
-        INSERT INTO ${target} (${columns})
-        SELECT ${columns} FROM json_populate_recordset(null::${target}, ${JSON.stringify(upserts)}::json)
-        ON CONFLICT (${key}) DO UPDATE SET ${set})`);
+export async function writeBatches(db: AnyDatabase, batches: readonly BatchWrite[]): Promise<void> {
+  const values: unknown[] = [];
+  const param = (value: unknown, type: string): string => `$${values.push(value)}::${type}`;
+  const parts: string[] = [];
+  const moved: string[] = [];
+  const told: string[] = [];
+  for (const { writes, move } of batches) {
+    for (const { table, inserts, upserts: known, deletes } of writes) {
+      const upserts = inserts.length > 0 ? [...inserts, ...known] : known;
+      if (upserts.length > 0)
+        parts.push(`w${parts.length} AS (${upsertSql(move.schema, table, param(JSON.stringify(upserts), 'json'))})`);
+      if (deletes.length > 0)
+        parts.push(`w${parts.length} AS (${deleteSql(move.schema, table, param(JSON.stringify(deletes), 'json'))})`);
     }
-    if (deletes.length > 0) {
-      const columns = table.key.map((column) => `"${column}" ${SQL_TYPES[table.columns[column] as string]}`).join(', ');
-      const match = sql.join(
-        table.key.map((column) => sql`t.${sql.id(column)} = k.${sql.id(column)}`),
-        sql` AND `,
-      );
-      parts.push(sql`${sql.id(`d${index}`)} AS (
-        DELETE FROM ${target} t USING json_to_recordset(${JSON.stringify(deletes)}::json) AS k(${sql.raw(columns)})
-        WHERE ${match})`);
-    }
+    const { schema, generation, from, to, at, notify } = move;
+    const target = param(to, 'bigint');
+    moved.push(`m${moved.length} AS (
+      UPDATE service.checkpoints
+      SET position = CASE WHEN position = ${param(from, 'bigint')} AND generation = ${param(generation, 'int')} THEN ${target} ELSE -1 END,
+        changed = ${writes.length > 0 ? target : 'changed'}, updated_at = ${param(at, 'bigint')}, stuck_at = NULL, stuck_reason = NULL
+      WHERE schema_name = ${param(schema, 'text')}
+      RETURNING 1)`);
+    if (notify) told.push(`, pg_notify('signalbox_positions', ${param(`${schema}:${to}`, 'text')})`);
   }
-  const { schema, generation, from, to, at, notify } = move;
-  parts.push(sql`moved AS (
-    UPDATE service.checkpoints
-    SET position = CASE WHEN position = ${from} AND generation = ${generation} THEN ${to}::bigint ELSE -1 END,
-      changed = ${writes.length > 0 ? sql`${to}::bigint` : sql.ref('changed')}, updated_at = ${at}, stuck_at = NULL, stuck_reason = NULL
-    WHERE schema_name = ${schema}
-    RETURNING 1)`);
-  const told = notify ? sql`, pg_notify('signalbox_positions', ${`${schema}:${to}`})` : sql``;
-  const { rows } = await sql<{ moved: number }>`${sql.raw(PREPARED)}
-    WITH ${sql.join(parts)}
-    SELECT (SELECT count(*) FROM moved)::int AS moved, set_config('synchronous_commit', 'off', true)${told}`.execute(
-    db,
-  );
-  if (rows[0]?.moved !== 1) throw new FencedError(schema);
+  const counts = moved.map((_, index) => `(SELECT count(*) FROM m${index})`);
+  const text = `${PREPARED}
+    WITH ${[...parts, ...moved].join(',')}
+    SELECT (${counts.join(' + ')})::int AS moved, set_config('synchronous_commit', 'off', true)${told.join('')}`;
+  const { rows } = await db.executeQuery<{ moved: number }>(CompiledQuery.raw(text, values));
+  if (rows[0]?.moved !== batches.length) throw new FencedError(batches.map(({ move }) => move.schema).join(', '));
+}
+
+const quoted = (name: string): string => `"${name.replaceAll('"', '""')}"`;
+const quotedTable = (schema: string, table: Table): string => `${quoted(schema)}.${quoted(table.name)}`;
+
+/** @param rows expression that gives a JSON array of whole rows */
+function upsertSql(schema: string, table: Table, rows: string): string {
+  const target = quotedTable(schema, table);
+  const names = [...Object.keys(table.columns), 'position'];
+  const columns = names.map(quoted).join(', ');
+  const set = names
+    .filter((name) => !table.key.includes(name))
+    .map((name) => `${quoted(name)} = excluded.${quoted(name)}`)
+    .join(', ');
+  return `
+      INSERT INTO ${target} (${columns})
+      SELECT ${columns} FROM json_populate_recordset(null::${target}, ${rows})
+      ON CONFLICT (${table.key.map(quoted).join(', ')}) DO UPDATE SET ${set}`;
+}
+
+/** @param keys expression that gives a JSON array of keys */
+function deleteSql(schema: string, table: Table, keys: string): string {
+  const columns = table.key
+    .map((column) => `${quoted(column)} ${SQL_TYPES[table.columns[column] as string]}`)
+    .join(', ');
+  const match = table.key.map((column) => `t.${quoted(column)} = k.${quoted(column)}`).join(' AND ');
+  return `
+      DELETE FROM ${quotedTable(schema, table)} t USING json_to_recordset(${keys}) AS k(${columns}) WHERE ${match}`;
 }
 
 /** Another runner moved the checkpoint, or the tables were swapped: this runner has to start from what is there. */
@@ -160,7 +180,7 @@ export class FencedError extends Error {
   }
 }
 
-/** True for the refusal of `writeBatch`'s checkpoint. */
+/** True for the refusal of `writeBatches`' checkpoint. */
 export function isFenced(error: unknown): boolean {
   if (error instanceof FencedError) return true;
   const { code, constraint } = error as { code?: string; constraint?: string };
