@@ -40,6 +40,13 @@ export function personOfActor(origin: Pick<Origin, 'actor'>, at: number): string
   return type === 'anonymous' ? `anonymous:${new Date(at).toISOString().slice(0, 7)}` : `${type}:${id}`;
 }
 
+/** The readable content of an event that was sealed here. */
+interface Opened {
+  readonly event: NewEvent;
+  readonly data: DomainEvent['data'];
+  readonly meta: Metadata;
+}
+
 /** As JSON writes them: PostgreSQL's text holds neither U+0000 nor a lone surrogate, so no read model could. */
 const UNSTORABLE = /(?<!\\)(?:\\\\)*\\u(?:0000|d[89a-f])/i;
 
@@ -53,6 +60,8 @@ export function createEventStore(parts: {
   const { log, catalogue, counters, keys, now = Date.now } = parts;
   // Followers of one process share the logged objects, so an event is decoded once for all of them.
   const decoded = new WeakMap<object, DomainEvent>();
+  // What this process has just written need not be unsealed again for its own followers, who get the same objects.
+  const opened = new WeakMap<NewEvent['meta'], Opened>();
 
   function definitionOf(type: string): EventDefinition {
     const definition = catalogue.get(type);
@@ -81,10 +90,20 @@ export function createEventStore(parts: {
       }
     }
     const ip = meta.ip === null ? null : await seal(keys, personOfActor(origin, at), `${id}/ip`, meta.ip);
-    return { id, type: draft.type, data: sealedData, meta: { ...meta, ip } };
+    const event: NewEvent = { id, type: draft.type, data: sealedData, meta: { ...meta, ip } };
+    opened.set(event.meta, { event, data, meta });
+    return event;
   }
 
-  async function decodeFresh(event: LoggedEvent): Promise<DomainEvent> {
+  /** An event that is decoded for the first time. */
+  function decodeFresh(event: LoggedEvent): DomainEvent | Promise<DomainEvent> {
+    const { id, type, stream, revision, position } = event;
+    const known = opened.get(event.meta);
+    if (known?.event.data !== event.data || known.event.id !== id || known.event.type !== type) return unsealed(event);
+    return { id, type, data: known.data, meta: known.meta, stream, revision, position };
+  }
+
+  async function unsealed(event: LoggedEvent): Promise<DomainEvent> {
     const definition = catalogue.get(event.type);
     if (!definition) throw new EventUnreadableError(event, 'its type is unknown to this version of Signalbox');
     const version = event.meta.version;
@@ -129,9 +148,14 @@ export function createEventStore(parts: {
     decode(event) {
       const known = decoded.get(event);
       if (known) return known;
-      return decodeFresh(event).then((fresh) => {
+      const fresh = decodeFresh(event);
+      if (!(fresh instanceof Promise)) {
         decoded.set(event, fresh);
         return fresh;
+      }
+      return fresh.then((one) => {
+        decoded.set(event, one);
+        return one;
       });
     },
   };

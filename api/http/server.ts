@@ -137,14 +137,23 @@ export function createApiServer(routes: readonly Route[], services: Services): A
   for (const route of routes) paths.set(route.path, [...(paths.get(route.path) ?? []), route]);
   // Literal segments before parameters: /api/agents/comms is not an agent called "comms".
   const ordered = [...paths].sort(([a], [b]) => (a.replaceAll('{', '~') < b.replaceAll('{', '~') ? -1 : 1));
+  // One router per resource: Express looks through its routes one by one.
+  const routers = new Map<string, express.Router>();
+  app.use((req, res, next) => {
+    const router = routers.get(resourceOf(req.path));
+    if (router) router(req, res, next);
+    else next();
+  });
   for (const [path, here] of ordered) {
     const pattern = path.replace(/\{(\w+)\}/g, ':$1');
+    const router = routers.get(resourceOf(path)) ?? express.Router({ caseSensitive: true });
+    routers.set(resourceOf(path), router);
     for (const route of here) {
-      app[route.method](pattern, (req, _res, next) => {
+      router[route.method](pattern, (req, _res, next) => {
         answerRoute(route, exchangeOf(req), req).catch(next);
       });
     }
-    app.all(pattern, (req, res, next) => {
+    router.all(pattern, (req, res, next) => {
       const exchange = exchangeOf(req);
       exchange.route = path;
       const methods = here.map((route) => route.method.toUpperCase()).join(', ');
@@ -226,6 +235,12 @@ export function createApiServer(routes: readonly Route[], services: Services): A
   const server = createHttpServer({ requestTimeout: 60_000, headersTimeout: 20_000, keepAliveTimeout: 65_000 }, front);
   server.maxRequestsPerSocket = 0;
   return { server, app };
+}
+
+/** `/api/agents` of `/api/agents/7/keys`, `/docs` of `/docs/page.js`. */
+function resourceOf(path: string): string {
+  const end = path.indexOf('/', path.startsWith('/api/') ? 5 : 1);
+  return end < 0 ? path : path.slice(0, end);
 }
 
 function sendAnswer({ res }: Exchange, { status = 200, body, text, headers }: Answer): void {

@@ -25,7 +25,7 @@ export class RowCache {
     this.#complete = new Set(empty.map((table) => table.name));
     this.#rows = new LRUCache<string, Cached>({
       maxSize: CACHE_CHARACTERS,
-      sizeCalculation: (row, key) => key.length + (row === ABSENT ? 1 : JSON.stringify(row).length),
+      sizeCalculation: (row, key) => key.length + (row === ABSENT ? 1 : charactersOf(row)),
       max: 50_000,
       dispose: (row, key, reason) => {
         if (reason === 'evict' && row !== ABSENT) this.#complete.delete(key.slice(0, key.indexOf(':')));
@@ -61,6 +61,17 @@ export class RowCache {
     this.#rows.clear();
     this.#complete.clear();
   }
+}
+
+/** About as many characters as the row has in JSON. */
+function charactersOf(row: AnyStoredRow): number {
+  let characters = 0;
+  for (const value of Object.values(row)) {
+    if (typeof value === 'string') characters += value.length;
+    else if (typeof value === 'object' && value !== null) characters += JSON.stringify(value).length;
+    characters += 16;
+  }
+  return characters;
 }
 
 export const createRowCache = (): RowCache => new RowCache();

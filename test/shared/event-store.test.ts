@@ -41,7 +41,8 @@ function open() {
   });
   return { store, keys };
 }
-const logged = (event: NewEvent): LoggedEvent => ({ ...event, stream: 's', revision: 0, position: 1 });
+/** As read from a store: nothing is shared with what was written. */
+const logged = (event: NewEvent): LoggedEvent => ({ ...structuredClone(event), stream: 's', revision: 0, position: 1 });
 const first = async (store: ReturnType<typeof open>['store'], data: object) =>
   (await store.prepare([{ type: 'Joined', data: data as never }], testOrigin))[0] as NewEvent;
 const messageOf = async (work: () => unknown): Promise<string> => {
@@ -64,6 +65,16 @@ describe('event store', () => {
     expect(read.data).to.deep.equal({ id: 3, email: 'ada@example.org' });
     expect(read.meta.ip).to.equal('192.0.2.1');
     expect(read.meta).to.include({ version: 2, number: 1, at: 1_700_000_000_000, tenant: 1, workspace: 1 });
+  });
+
+  it('gives its own followers, who get the written objects, what every reader gets', async () => {
+    const { store, keys } = open();
+    const event = await first(store, { id: 3, email: 'ada@example.org' });
+    const asRead = await store.decode(logged(event));
+    keys.clear();
+    const handedOn = { ...event, stream: 's', revision: 0, position: 1 };
+    expect(await store.decode(handedOn)).to.deep.equal(asRead);
+    expect(store.decode(handedOn), 'decoded once').to.equal(store.decode(handedOn));
   });
 
   it('reads null once the person is erased, and the rest as before', async () => {
