@@ -1,5 +1,6 @@
 /** Everything the API needs from the rest; put together in `infra/main.ts`. */
 
+import type { Store as RateLimitStore } from 'express-rate-limit';
 import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
 import type { Commands } from '../commands/handler.ts';
@@ -10,7 +11,7 @@ import type { Credentials } from '../shared/ports/credentials.ts';
 import type { Freshness } from '../shared/ports/freshness.ts';
 import type { IdempotencyStore } from '../shared/ports/idempotency.ts';
 import type { ReadModels } from '../shared/ports/read-models.ts';
-import type { RateLimitStore } from './http/limits.ts';
+
 import type { StreamHub } from './stream/hub.ts';
 
 /** What of the configuration the API reads; see `infra/config.ts` for the meaning of each. */

@@ -3,12 +3,10 @@
  */
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { type Options, rateLimit, type Store } from 'express-rate-limit';
+import { type Options, rateLimit } from 'express-rate-limit';
 import { AppError } from '../../shared/errors.ts';
 import type { Services } from '../services.ts';
 import type { Exchange } from './exchange.ts';
-
-export type RateLimitStore = Store;
 
 interface ClassSpec {
   /** Requests per minute. */
