@@ -127,7 +127,7 @@ export class Tail {
     while (!signal.aborted) {
       if (this.#options.listen && !client) {
         client = await this.#listen().catch((error) => {
-          this.#options.log.warn({ err: error }, 'no notifications from the database for now; polling');
+          this.#options.log.warn({ err: error }, 'no notifications from the database; polling instead');
           return undefined;
         });
         client?.once('end', () => {

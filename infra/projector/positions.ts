@@ -112,7 +112,7 @@ export class Positions implements ReadModels {
     while (!signal.aborted) {
       if (database.kind === 'server' && !client) {
         client = await this.#listen().catch((error) => {
-          log.warn({ err: error }, 'no notifications of read model positions for now; polling');
+          log.warn({ err: error }, 'no notifications of read model positions; polling instead');
           return undefined;
         });
         client?.once('end', () => {
