@@ -21,6 +21,8 @@ export interface EventStoreLogOptions {
    * Credentials belong in here.
    */
   readonly url: string;
+  /** Of every stream of this log in the server, which may hold others beside it; default none: all streams are ours. */
+  readonly prefix?: string | undefined;
   readonly log: Pick<Logger, 'debug' | 'info' | 'warn'>;
   /** An append is answered or given up after this many milliseconds; default 10,000. */
   readonly appendTimeoutMs?: number;
@@ -30,12 +32,18 @@ export interface EventStoreLogOptions {
   readonly maxInFlight?: number;
   /** Appends that wait for their turn; over it an append fails at once; default 10,000. */
   readonly maxWaiting?: number;
+  /** About so many bytes may be in flight, and as many wait; default 16,000,000. */
+  readonly maxAppendBytes?: number;
   /** Events held for a slow follower; default 4,000. */
   readonly followBuffer?: number;
+  /** About so many bytes of them; default 16,000,000. */
+  readonly followBufferBytes?: number;
   /** How often a quiet follower makes sure that it is not being forgotten, in milliseconds; default 10,000. */
   readonly followCheckMs?: number;
 }
 
+/** Of appends in flight, of appends that wait, and of events held for a follower: each for itself. */
+const MAX_BYTES = 16_000_000;
 /** Event ids remembered to recognise repeated appends. */
 const KNOWN_IDS = 20_000;
 /** Closing waits this long for calls to end, after the last append is settled. */
@@ -54,7 +62,9 @@ export async function openEventStoreLog(options: EventStoreLogOptions): Promise<
   const { log } = options;
   const timeoutMs = options.appendTimeoutMs ?? 10_000;
   const readTimeoutMs = options.readTimeoutMs ?? 10_000;
-  const connection = connect(options.url, (error, what) => log.debug({ err: error }, `EventStoreDB: ${what}`));
+  const connection = connect(options.url, options.prefix ?? '', (error, what) =>
+    log.debug({ err: error }, `EventStoreDB: ${what}`),
+  );
   const known = createKnownIds(KNOWN_IDS);
   const closing = new AbortController();
   // Every read and follower listens to it.
@@ -66,6 +76,7 @@ export async function openEventStoreLog(options: EventStoreLogOptions): Promise<
     timeoutMs,
     maxInFlight: options.maxInFlight ?? 1_000,
     maxWaiting: options.maxWaiting ?? 10_000,
+    maxBytes: options.maxAppendBytes ?? MAX_BYTES,
   });
   const reader = createReader({ connection, known, timeoutMs: readTimeoutMs, closing: closing.signal });
   let closed: Promise<void> | undefined;
@@ -109,7 +120,9 @@ export async function openEventStoreLog(options: EventStoreLogOptions): Promise<
           known,
           log,
           head: () => reader.head(),
+          checkPosition: (position) => reader.checkPosition(position),
           bufferSize: options.followBuffer ?? 4_000,
+          bufferBytes: options.followBufferBytes ?? MAX_BYTES,
           confirmTimeoutMs: readTimeoutMs,
           checkMs: options.followCheckMs ?? 10_000,
           closing: closing.signal,

@@ -7,18 +7,19 @@
  * not go through it (a conflict, a known id) goes alone through a transaction that sees everything.
  */
 import type pg from 'pg';
-import { ConflictError, LogUnavailableError } from '../../shared/errors.ts';
-import type {
-  Appended,
-  EventLog,
-  Expectation,
-  Followed,
-  FollowOptions,
-  LoggedEvent,
-  NewEvent,
-  Position,
-  ReadAllOptions,
-  ReadStreamOptions,
+import { ConflictError, LogUnavailableError, UnknownPositionError } from '../../shared/errors.ts';
+import {
+  type Appended,
+  BEGINNING,
+  type EventLog,
+  type Expectation,
+  type Followed,
+  type FollowOptions,
+  type LoggedEvent,
+  type NewEvent,
+  type Position,
+  type ReadAllOptions,
+  type ReadStreamOptions,
 } from '../../shared/ports/event-log.ts';
 import type { Database } from '../database/database.ts';
 import { isConnectionFailure } from '../database/failures.ts';
@@ -329,6 +330,9 @@ class PostgresLog implements EventLog {
     const { direction = 'forwards', limit = Number.MAX_SAFE_INTEGER } = options;
     const forwards = direction === 'forwards';
     let from = options.from ?? (forwards ? 0 : Number.MAX_SAFE_INTEGER);
+    if (options.from !== undefined && options.from > BEGINNING && options.from > (await this.head())) {
+      throw new UnknownPositionError(options.from);
+    }
     for (let left = limit; left > 0; ) {
       const size = Math.min(left, READ_BATCH);
       const batch = forwards

@@ -6,8 +6,10 @@
  * it reads the table until it has caught up.
  */
 import type pg from 'pg';
+import { UnknownPositionError } from '../../shared/errors.ts';
 import type { Followed, FollowOptions, LoggedEvent, Position } from '../../shared/ports/event-log.ts';
 import type { Logger } from '../logging.ts';
+import { sizeOf } from './size.ts';
 
 /** The window holds at most this many events and about this many bytes. */
 const WINDOW = { events: 8_192, bytes: 32_000_000 };
@@ -146,13 +148,17 @@ export class Tail {
     const ended = AbortSignal.any([signal, this.#closing.signal]);
     let position = after;
     let told = false;
+    let known = false;
     for (let pauseMs = 50; !ended.aborted; ) {
       try {
         await this.#begin();
+        // Another process may have written what this one has not read yet.
+        known ||= after <= this.#end || after <= (await this.#options.head());
+        if (!known) throw new UnknownPositionError(after);
         const events = await this.#next(position);
         pauseMs = 50;
         if (events.length > 0 || !told) {
-          position = events.at(-1)?.position ?? Math.max(position, Math.min(this.#end, position));
+          position = events.at(-1)?.position ?? position;
           told = position >= this.#end;
           yield { events, position, caughtUp: told };
         } else {
@@ -160,6 +166,7 @@ export class Tail {
         }
       } catch (error) {
         if (ended.aborted) return;
+        if (error instanceof UnknownPositionError) throw error;
         this.#options.log.warn({ err: error }, `following the log: trying again in ${pauseMs} ms`);
         await pause(pauseMs, ended);
         pauseMs = Math.min(pauseMs * 2, 5_000);
@@ -192,16 +199,6 @@ export class Tail {
     await this.#running;
   }
 }
-
-/** Rough size in memory, bytes. */
-function sizeOf(event: LoggedEvent): number {
-  const cached = sizes.get(event);
-  if (cached !== undefined) return cached;
-  const size = JSON.stringify(event.data).length + 600;
-  sizes.set(event, size);
-  return size;
-}
-const sizes = new WeakMap<LoggedEvent, number>();
 
 /** Resolves after `ms` or when the signal aborts. Does not keep the process alive. */
 export function pause(ms: number, signal: AbortSignal): Promise<void> {
