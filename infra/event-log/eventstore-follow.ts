@@ -5,7 +5,7 @@
  * consumer's speed is kept away from it: when the buffer is full the subscription is ended and taken up again from the
  * last event that was buffered; so it is after every other kind of end.
  */
-import { UnknownPositionError } from '../../shared/errors.ts';
+import { LogUnavailableError, UnknownPositionError } from '../../shared/errors.ts';
 import type { Followed, FollowOptions, LoggedEvent, Position } from '../../shared/ports/event-log.ts';
 import type { Logger } from '../logging.ts';
 import type { Connection } from './eventstore-client.ts';
@@ -205,5 +205,33 @@ export async function* follow(options: FollowerOptions, { after, signal }: Follo
   } finally {
     clearTimeout(timer);
     drop();
+  }
+}
+
+/**
+ * The events behind a position up to the end of the log, as a follower gets them.
+ *
+ * @throws LogUnavailableError when nothing comes for `timeoutMs`
+ */
+export async function* readByFollowing(
+  followFrom: (options: FollowOptions) => AsyncIterable<Followed>,
+  after: Position,
+  timeoutMs: number,
+): AsyncGenerator<readonly LoggedEvent[]> {
+  const over = new AbortController();
+  const steps = followFrom({ after, signal: over.signal })[Symbol.asyncIterator]();
+  try {
+    for (;;) {
+      // Only what we wait for counts, not what is done with a page.
+      const timer = setTimeout(() => over.abort(), timeoutMs);
+      const step = await steps.next().finally(() => clearTimeout(timer));
+      if (step.done) throw new LogUnavailableError(`read of the log: nothing came within ${timeoutMs} ms`);
+      const { events, caughtUp } = step.value;
+      if (events.length > 0) yield events;
+      if (caughtUp) return;
+    }
+  } finally {
+    over.abort();
+    await steps.return?.();
   }
 }

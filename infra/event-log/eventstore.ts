@@ -5,13 +5,13 @@
  * other applications in the same server are left out. One connection per log; a process opens one log.
  */
 import { setMaxListeners } from 'node:events';
-import type { EventLog } from '../../shared/ports/event-log.ts';
+import { BEGINNING, type EventLog, type FollowOptions } from '../../shared/ports/event-log.ts';
 import type { Logger } from '../logging.ts';
 import { createAppender } from './eventstore-append.ts';
 import { connect } from './eventstore-client.ts';
 import { prepareAppend } from './eventstore-envelope.ts';
 import { closedError } from './eventstore-failure.ts';
-import { follow } from './eventstore-follow.ts';
+import { follow, readByFollowing } from './eventstore-follow.ts';
 import { createKnownIds } from './eventstore-known.ts';
 import { createReader } from './eventstore-read.ts';
 
@@ -79,6 +79,22 @@ export async function openEventStoreLog(options: EventStoreLogOptions): Promise<
     maxBytes: options.maxAppendBytes ?? MAX_BYTES,
   });
   const reader = createReader({ connection, known, timeoutMs: readTimeoutMs, closing: closing.signal });
+  const followHere = (followOptions: FollowOptions) =>
+    follow(
+      {
+        connection,
+        known,
+        log,
+        head: () => reader.head(),
+        checkPosition: (position) => reader.checkPosition(position),
+        bufferSize: options.followBuffer ?? 4_000,
+        bufferBytes: options.followBufferBytes ?? MAX_BYTES,
+        confirmTimeoutMs: readTimeoutMs,
+        checkMs: options.followCheckMs ?? 10_000,
+        closing: closing.signal,
+      },
+      followOptions,
+    );
   let closed: Promise<void> | undefined;
 
   const checkOpen = () => {
@@ -110,25 +126,15 @@ export async function openEventStoreLog(options: EventStoreLogOptions): Promise<
     },
     readAll(readOptions = {}) {
       checkOpen();
-      return reader.readAll(readOptions);
+      const { direction, limit } = readOptions;
+      // Only subscriptions are filtered by the server; a read would bring what all others have written.
+      return options.prefix && direction !== 'backwards' && limit === undefined
+        ? readByFollowing(followHere, readOptions.from ?? BEGINNING, readTimeoutMs)
+        : reader.readAll(readOptions);
     },
     follow(followOptions) {
       checkOpen();
-      return follow(
-        {
-          connection,
-          known,
-          log,
-          head: () => reader.head(),
-          checkPosition: (position) => reader.checkPosition(position),
-          bufferSize: options.followBuffer ?? 4_000,
-          bufferBytes: options.followBufferBytes ?? MAX_BYTES,
-          confirmTimeoutMs: readTimeoutMs,
-          checkMs: options.followCheckMs ?? 10_000,
-          closing: closing.signal,
-        },
-        followOptions,
-      );
+      return followHere(followOptions);
     },
     async head() {
       checkOpen();
