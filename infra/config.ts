@@ -39,6 +39,9 @@ const url = (schemes: readonly string[]) =>
     `must be a URL that starts with ${schemes.map((scheme) => `${scheme}://`).join(' or ')}`,
   );
 
+/** One dot, at the end: so no prefix is the beginning of another. A hyphen would end the store's own categories. */
+export const STREAM_PREFIX = /^[A-Za-z0-9_]+\.$/;
+
 interface Setting<T> {
   readonly env: string;
   readonly parse: z.ZodType<T, string>;
@@ -68,6 +71,12 @@ export const SETTINGS = {
     url(['esdb', 'esdb+discover', 'kurrentdb', 'kurrentdb+discover', 'kdb']),
     undefined,
     'EventStoreDB or KurrentDB for the event log; needs DATABASE_URL',
+  ),
+  eventStorePrefix: setting<string | undefined>(
+    'EVENTSTORE_STREAM_PREFIX',
+    z.string().regex(STREAM_PREFIX, 'must be letters, digits and _, and end with a dot, as in acme.'),
+    undefined,
+    'beginning of all stream names, for several deployments on one event store server, such as acme.',
   ),
   redisUrl: setting<string | undefined>(
     'REDIS_URL',

@@ -55,8 +55,8 @@ export interface CopyReport {
 /** The copy cannot be made, or is not what it should be; the message says why and what to do. */
 export class CopyError extends Error {}
 
-/** Appends under way. Below what adapters let wait; enough to fill their groups. */
-const IN_FLIGHT = 1_000;
+/** Appends under way, and bytes of them. Below what adapters let wait; enough to fill their groups. */
+const IN_FLIGHT = { appends: 1_000, bytes: 8_000_000 };
 /** Events at the end of the target that are compared before it is gone on with. */
 const OVERLAP = 2_000;
 const TOLD_EVERY = 500;
@@ -65,7 +65,7 @@ export async function copyLog(source: CopySide, target: CopySide, options: CopyO
   const databases = source.database && target.database ? { from: source.database, to: target.database } : undefined;
   const after = await findStart(source, target);
   if (databases) {
-    if (after === BEGINNING) await refuseForeignCredentials(target, databases.to);
+    if (after === BEGINNING) await refuseForeignCredentials(target, databases.from.db, databases.to.db);
     // Also before the events: a target that is not complete must not lack the keys to read what it has.
     await copyBesides(databases.from.db, databases.to.db);
   }
@@ -108,13 +108,17 @@ async function copyEvents(
   { onProgress, signal }: CopyOptions,
 ): Promise<number> {
   const head = await source.log.head();
-  const inFlight: Promise<Appended>[] = [];
+  const inFlight: { readonly append: Promise<Appended>; readonly bytes: number }[] = [];
+  let bytesInFlight = 0;
   let last: Position = BEGINNING;
   let copied = 0;
   let told = 0;
   /** Waits for the oldest append. The target's order has to be the order of the calls. */
   const settle = async () => {
-    const { position } = await (inFlight.shift() as Promise<Appended>);
+    const { append, bytes } = inFlight[0] as (typeof inFlight)[0];
+    const { position } = await append;
+    inFlight.shift();
+    bytesInFlight -= bytes;
     if (position <= last) {
       throw new CopyError(
         `${target.name} has written events in another order than they were sent, as it may after a broken connection. Start again with an empty target.`,
@@ -126,12 +130,15 @@ async function copyEvents(
     for await (const page of source.log.readAll({ from: after })) {
       signal?.throwIfAborted();
       for (const run of runsOf(page)) {
-        if (inFlight.length >= IN_FLIGHT) await settle();
+        const bytes = run.reduce((sum, event) => sum + sizeOf(event), 0);
+        while (inFlight.length > 0 && (inFlight.length >= IN_FLIGHT.appends || bytesInFlight + bytes > IN_FLIGHT.bytes))
+          await settle();
         const { stream, revision } = run[0] as LoggedEvent;
         const events = run.map(({ id, type, data, meta }) => ({ id, type, data, meta }));
         const append = target.log.append(stream, events, revision === 0 ? 'none' : revision - 1);
         append.catch(() => undefined);
-        inFlight.push(append);
+        inFlight.push({ append, bytes });
+        bytesInFlight += bytes;
         copied += run.length;
       }
       if (copied - told >= TOLD_EVERY) {
@@ -142,7 +149,7 @@ async function copyEvents(
     while (inFlight.length > 0) await settle();
   } catch (error) {
     // What is under way ends first: the next run must find the target standing still.
-    await Promise.allSettled(inFlight);
+    await Promise.allSettled(inFlight.map(({ append }) => append));
     if (!(error instanceof ConflictError)) throw error;
     throw new CopyError(
       `${target.name} was written to by somebody else (${error.message}). Copy into an empty target.`,
@@ -269,11 +276,28 @@ async function gather(pages: AsyncIterable<readonly LoggedEvent[]>): Promise<Log
 const REPLACED = ['person_keys', 'passwords', 'sessions', 'keys', 'secrets'].map((table) => `credentials.${table}`);
 const PAGE = 2_000;
 
-/** An empty log over a database that is in use would lose its credentials. */
-async function refuseForeignCredentials(target: CopySide, { db }: Database): Promise<void> {
-  for (const table of REPLACED) {
-    const { rows } = await sql`SELECT 1 FROM ${sql.table(table)} LIMIT 1`.execute(db);
-    if (rows.length > 0) {
+/** What makes a row the same in both databases. Sessions come and go, and belong to users that are looked at. */
+const IDENTITY: Readonly<Record<string, readonly string[]>> = {
+  'credentials.person_keys': ['person', 'key'],
+  'credentials.passwords': ['id'],
+  'credentials.keys': ['key_hash'],
+  'credentials.secrets': ['name', 'value'],
+};
+
+/**
+ * An empty log over a database that is in use would lose its credentials. What is in the source too was copied by a run
+ * that was cut off before its first event.
+ */
+async function refuseForeignCredentials(target: CopySide, from: AnyDatabase, to: AnyDatabase): Promise<void> {
+  for (const [table, columns] of Object.entries(IDENTITY)) {
+    const name = sql.table(table);
+    const same = columns.map((column) => sql`one.${sql.id(column)} = other.${sql.id(column)}`);
+    const { rows } = await sql<{ rows: string | null }>`
+      SELECT json_agg(t)::text AS rows FROM ${name} t`.execute(to);
+    const { rows: foreign } = await sql`
+      SELECT 1 FROM json_populate_recordset(null::${name}, ${rows[0]?.rows ?? '[]'}::json) one
+      WHERE NOT EXISTS (SELECT FROM ${name} other WHERE ${sql.join(same, sql` AND `)}) LIMIT 1`.execute(from);
+    if (foreign.length > 0) {
       throw new CopyError(
         `The database of ${target.name} has rows in ${table}, but its log is empty: it belongs to another deployment. Copy into an empty database.`,
       );

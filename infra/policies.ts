@@ -8,6 +8,7 @@
  * here.
  */
 import { jobIdOf, type Policy, type WantedJob } from '../commands/policies/policy.ts';
+import { UnknownPositionError } from '../shared/errors.ts';
 import type { EventStore } from '../shared/event-store.ts';
 import type { Followed, LoggedEvent, Position } from '../shared/ports/event-log.ts';
 import { type Jobs, JobsUnavailableError } from '../shared/ports/jobs.ts';
@@ -132,9 +133,9 @@ async function followPolicy(
       if (signal.aborted) break;
       if (error instanceof FencedError) {
         log.info('fenced: starting again from the stored checkpoint');
-      } else if (error instanceof StuckError) {
+      } else if (error instanceof StuckError || error instanceof UnknownPositionError) {
         status.stuck = { position: error.position, reason: error.message };
-        log.error({ err: error.cause, position: error.position }, 'stuck: a policy cannot deal with an event');
+        log.error({ err: error.cause ?? error, position: error.position }, `stuck: ${error.message}`);
         await storeStuck(policy, options, status.stuck).catch((failure) =>
           log.warn({ err: failure }, 'the reason could not be stored'),
         );

@@ -61,6 +61,16 @@ export class EventTooLargeError extends Error {
   }
 }
 
+/** A position that the log does not have: it is from another log, or from a time that this one was set back behind. */
+export class UnknownPositionError extends Error {
+  readonly position: number;
+  constructor(position: number, options?: ErrorOptions) {
+    super(`the log has no position ${position}; it is from another log, or from before this one was restored`, options);
+    this.name = 'UnknownPositionError';
+    this.position = position;
+  }
+}
+
 /** The log could not be reached, or is closed. After an append the outcome is unknown: the same call again tells. */
 export class LogUnavailableError extends Error {
   constructor(message: string, options?: ErrorOptions) {

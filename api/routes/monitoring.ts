@@ -13,7 +13,7 @@ import {
   eventsQuery,
   streamFrameSchema,
 } from '../../shared/contract/monitoring.ts';
-import { AppError, invalid } from '../../shared/errors.ts';
+import { AppError, invalid, UnknownPositionError } from '../../shared/errors.ts';
 import { seconds } from '../../shared/time.ts';
 import { defineRoute, HANDLED, type Route } from '../http/route.ts';
 import { MAX_CLIENTS, parseCursor } from '../stream/hub.ts';
@@ -81,11 +81,20 @@ export const monitoringRoutes: readonly Route[] = [
       const after = asked === undefined ? undefined : parseCursor(asked);
       if (asked !== undefined && !after) throw invalid('Last-Event-ID must be the id of an earlier frame.');
       const kinds = query.kind?.split(',').map((kind) => kind.trim());
-      await services.stream.serve(exchange.res, {
-        workspace: identity.workspace,
-        kinds: kinds && new Set(kinds),
-        after,
-      });
+      try {
+        await services.stream.serve(exchange.res, {
+          workspace: identity.workspace,
+          kinds: kinds && new Set(kinds),
+          after,
+        });
+      } catch (error) {
+        if (!(error instanceof UnknownPositionError)) throw error;
+        throw new AppError(
+          400,
+          `There is no frame ${asked} in this log, which was moved or restored since. Load the lists again and connect without an id.`,
+          { code: 'UNKNOWN_EVENT_ID', cause: error },
+        );
+      }
       return HANDLED;
     },
   }),

@@ -41,14 +41,20 @@ interface Client {
   readonly kinds: ReadonlySet<string> | undefined;
   /** The client has everything up to here. */
   position: Position;
+  /** ... and these frames of one event behind it. */
+  readonly received: StreamCursor | undefined;
   /** Live events are written at once; false while it is fed from the log. */
   live: boolean;
-  readonly closed: AbortController;
+  readonly closed: AbortSignal;
 }
 
 export interface StreamHub {
   readonly clients: number;
-  /** Writes the stream to `res` until either side ends it. `after` undefined: from now on. */
+  /**
+   * Writes the stream to `res` until either side ends it. `after` undefined: from now on.
+   *
+   * @throws UnknownPositionError, before anything is written, when the log does not have `after`
+   */
   serve(
     res: ServerResponse,
     options: { workspace: number; kinds: ReadonlySet<string> | undefined; after: StreamCursor | undefined },
@@ -109,9 +115,10 @@ export function createStreamHub(parts: { store: EventStore; log: Logger; metrics
     };
   }
 
-  /** Writes what of an event the client wants; `skip` frames were received before. */
-  function write(client: Client, { position, workspace, frames }: Frames, skip = 0): void {
+  /** Writes what of an event the client wants and does not have. */
+  function write(client: Client, { position, workspace, frames }: Frames): void {
     if (workspace === client.workspace) {
+      const skip = client.received?.position === position ? (client.received.frames ?? 0) : 0;
       let text = '';
       for (const frame of frames.slice(skip)) {
         if (!client.kinds || client.kinds.has(frame.type)) text += frame.text;
@@ -124,7 +131,11 @@ export function createStreamHub(parts: { store: EventStore; log: Logger; metrics
   function start(): Promise<void> {
     started ??= (async () => {
       tail = await store.log.head();
-      running = follow(tail);
+      running = follow(tail).catch((error) => {
+        log.error({ err: error }, 'the log cannot be followed; clients have to resume');
+        started = undefined;
+        for (const client of clients) client.res.destroy();
+      });
     })().catch((error) => {
       started = undefined;
       throw error;
@@ -138,7 +149,8 @@ export function createStreamHub(parts: { store: EventStore; log: Logger; metrics
         if (clients.size > 0) {
           const frames = await framesFor(logged);
           for (const client of clients) {
-            if (!client.live) continue;
+            // A client can have come from a process that was further on.
+            if (!client.live || logged.position <= client.position) continue;
             if (client.res.writableLength > CLIENT_BUFFER) {
               client.live = false;
               void feed(client);
@@ -152,18 +164,18 @@ export function createStreamHub(parts: { store: EventStore; log: Logger; metrics
   }
 
   /** Feeds a client from the log until it has caught up with the live events, then makes it live. */
-  async function feed(client: Client, skipAt?: StreamCursor): Promise<void> {
+  async function feed(client: Client): Promise<void> {
     try {
-      while (!client.closed.signal.aborted) {
+      while (!client.closed.aborted) {
         reading: for await (const batch of store.log.readAll({ from: client.position })) {
           for (const logged of batch) {
             // What is behind the tail comes live.
             if (logged.position > (tail ?? 0)) break reading;
             const frames = await framesFor(logged);
-            if (frames) write(client, frames, logged.position === skipAt?.position ? (skipAt.frames ?? 0) : 0);
+            if (frames) write(client, frames);
             else client.position = logged.position;
             if (client.res.writableLength > CLIENT_BUFFER) await drained(client);
-            if (client.closed.signal.aborted) return;
+            if (client.closed.aborted) return;
           }
         }
         // No await between the comparison and the switch: the follower cannot run in between.
@@ -178,6 +190,11 @@ export function createStreamHub(parts: { store: EventStore; log: Logger; metrics
     }
   }
 
+  /** @throws UnknownPositionError */
+  async function checkPosition(position: Position): Promise<void> {
+    for await (const _ of store.log.readAll({ from: position, limit: 0 })) return;
+  }
+
   async function positionBefore(position: Position): Promise<Position> {
     for await (const [event] of store.log.readAll({ direction: 'backwards', from: position, limit: 1 })) {
       if (event) return event.position;
@@ -189,11 +206,11 @@ export function createStreamHub(parts: { store: EventStore; log: Logger; metrics
     return new Promise((resolve) => {
       const done = () => {
         client.res.off('drain', done);
-        client.closed.signal.removeEventListener('abort', done);
+        client.closed.removeEventListener('abort', done);
         resolve();
       };
       client.res.once('drain', done);
-      client.closed.signal.addEventListener('abort', done, { once: true });
+      client.closed.addEventListener('abort', done, { once: true });
     });
   }
 
@@ -207,12 +224,16 @@ export function createStreamHub(parts: { store: EventStore; log: Logger; metrics
       return clients.size;
     },
     async serve(res, { workspace, kinds, after }) {
+      const closed = new AbortController();
+      res.once('close', () => closed.abort());
       await start();
-      const client: Client = { res, workspace, kinds, position: tail ?? 0, live: true, closed: new AbortController() };
-      res.once('close', () => {
-        clients.delete(client);
-        client.closed.abort();
-      });
+      if (after) await checkPosition(after.position);
+      // A cursor inside an event starts before that event; the frames received are not written again.
+      const received = after?.frames === undefined ? undefined : after;
+      const position = received ? await positionBefore(received.position) : (after?.position ?? tail ?? 0);
+      if (closed.signal.aborted) return;
+      const client: Client = { res, workspace, kinds, position, received, live: !after, closed: closed.signal };
+      closed.signal.addEventListener('abort', () => clients.delete(client), { once: true });
       res.writeHead(200, {
         'Content-Type': 'text/event-stream',
         'Cache-Control': 'no-cache, no-transform',
@@ -221,16 +242,8 @@ export function createStreamHub(parts: { store: EventStore; log: Logger; metrics
       });
       // The first frame carries no id: it is no event, and must not move a client's Last-Event-ID.
       res.write(`data: ${JSON.stringify({ type: 'connected', data: null, timestamp: Date.now() })}\n\n`);
-      if (after) {
-        client.live = false;
-        // A cursor inside an event starts before that event and skips the frames received.
-        client.position = after.frames === undefined ? after.position : await positionBefore(after.position);
-        clients.add(client);
-        void feed(client, after.frames === undefined ? undefined : after);
-      } else {
-        client.position = tail ?? 0;
-        clients.add(client);
-      }
+      clients.add(client);
+      if (!client.live) void feed(client);
     },
     end() {
       for (const client of clients) client.res.end();

@@ -1,8 +1,9 @@
 /** `signalbox copy-log`: a deployment's log from one store to another. */
+import { randomInt } from 'node:crypto';
 import { resolve } from 'node:path';
 import { SingleBar } from 'cli-progress';
 import type { Command } from 'commander';
-import { readConfig } from '../config.ts';
+import { readConfig, STREAM_PREFIX } from '../config.ts';
 import { CopyError, type CopySide, copyLog } from '../copy-log.ts';
 import { type Database, openDatabase } from '../database/database.ts';
 import { migrate } from '../database/migrations.ts';
@@ -16,6 +17,8 @@ interface Options {
   readonly to: string;
   readonly fromDatabase?: string;
   readonly toDatabase?: string;
+  readonly fromPrefix?: string;
+  readonly toPrefix?: string;
   readonly logOnly?: boolean;
 }
 
@@ -30,18 +33,24 @@ interface Place {
   /** Directory or URL. */
   readonly address: string;
   readonly name: string;
+  /** Of the streams of an event store. */
+  readonly prefix: string;
 }
 
-function placeOf(text: string): Place {
+function placeOf(text: string, prefix = ''): Place {
   const scheme = /^([a-z][a-z+]*):\/\//i.exec(text)?.[1]?.toLowerCase();
   if (scheme === undefined) {
     const address = resolve(text.replace(/^embedded:/, ''));
-    return { kind: 'directory', address, name: address };
+    return { kind: 'directory', address, name: address, prefix: '' };
   }
   // Passwords stay out of messages.
   const name = text.replace(/\/\/[^/@]*@/, '//');
-  if (scheme === 'postgres' || scheme === 'postgresql') return { kind: 'postgres', address: text, name };
-  if (/^(esdb|kurrentdb|kdb)(\+discover)?$/.test(scheme)) return { kind: 'eventstore', address: text, name };
+  if (scheme === 'postgres' || scheme === 'postgresql') return { kind: 'postgres', address: text, name, prefix: '' };
+  if (/^(esdb|kurrentdb|kdb)(\+discover)?$/.test(scheme)) {
+    if (prefix !== '' && !STREAM_PREFIX.test(prefix))
+      throw new Error(`${prefix} is no stream prefix, as acme. is one.`);
+    return { kind: 'eventstore', address: text, name: prefix === '' ? name : `${name} (${prefix})`, prefix };
+  }
   throw new Error(
     `${name} is no place of a log. Give embedded:DIRECTORY, postgres://… or esdb://… (also kurrentdb://…).`,
   );
@@ -82,7 +91,8 @@ async function openSide(
     if (role === 'target') await refuseRunning(opened, database.name);
   }
   if (place.kind === 'eventstore') {
-    const events = await openEventStoreLog({ url: place.address, log, appendTimeoutMs: APPEND_TIMEOUT_MS });
+    const { address: url, prefix } = place;
+    const events = await openEventStoreLog({ url, prefix, log, appendTimeoutMs: APPEND_TIMEOUT_MS });
     undo.push(() => events.close());
     await events.head();
     return { name: place.name, log: events, database: opened };
@@ -96,6 +106,21 @@ async function refuseEmpty({ pool }: Database, name: string): Promise<void> {
   const { rows } = await pool.query("SELECT to_regclass('log.events') IS NOT NULL AS there");
   if (!(rows[0] as { there: boolean }).there)
     throw new CopyError(`${name} is no database of Signalbox: it has no log.`);
+}
+
+/** One database can be spelled in many ways. */
+async function refuseSame(source: Database, target: Database): Promise<void> {
+  const [one, other] = [await source.pool.connect(), await target.pool.connect()];
+  const key = randomInt(2 ** 47);
+  try {
+    await one.query('SELECT pg_advisory_lock($1)', [key]);
+    const { rows } = await other.query('SELECT pg_try_advisory_lock($1) AS free', [key]);
+    if (!(rows[0] as { free: boolean }).free) throw new CopyError('Both sides have the same database.');
+  } finally {
+    // With the connection goes the lock.
+    one.release(true);
+    other.release(true);
+  }
 }
 
 async function refuseRunning({ pool }: Database, name: string): Promise<void> {
@@ -115,10 +140,19 @@ export function addCopyLog(program: Command): void {
     .requiredOption('--to <place>', 'the same; it must be empty, or an unfinished copy')
     .option('--from-database <url>', 'counters and credentials of an esdb:// source; default: DATABASE_URL')
     .option('--to-database <url>', 'the same of an esdb:// target')
+    .option('--from-prefix <prefix>', 'stream prefix of an esdb:// source; default: EVENTSTORE_STREAM_PREFIX')
+    .option('--to-prefix <prefix>', 'the same of an esdb:// target')
     .option('--log-only', 'only the events: no counters, keys of persons, credentials')
     .action(async (options: Options) => {
-      const [from, to] = [placeOf(options.from), placeOf(options.to)];
-      if (from.address === to.address) throw new Error('--from and --to are the same place.');
+      const { eventStorePrefix } = readConfig(process.env);
+      const from = placeOf(options.from, options.fromPrefix ?? eventStorePrefix);
+      const to = placeOf(options.to, options.toPrefix ?? eventStorePrefix);
+      if (from.address === to.address) {
+        if (from.prefix === to.prefix) throw new Error('--from and --to are the same place.');
+        if (from.prefix === '' || to.prefix === '') {
+          throw new Error('On one server both sides need a prefix: a log without one takes in the other.');
+        }
+      }
       const databases = {
         from: databaseOf(from, options.fromDatabase, '--from-database'),
         to: databaseOf(to, options.toDatabase, '--to-database'),
@@ -148,6 +182,9 @@ export function addCopyLog(program: Command): void {
           options.logOnly && place.kind === 'eventstore' ? undefined : database;
         const source = await openSide(from, none(from, databases.from), 'source', log, undo);
         const target = await openSide(to, none(to, databases.to), 'target', log, undo);
+        if (source.database?.kind === 'server' && target.database?.kind === 'server') {
+          await refuseSame(source.database, target.database);
+        }
         const sides = options.logOnly
           ? ([
               { ...source, database: undefined },

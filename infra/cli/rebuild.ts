@@ -65,7 +65,8 @@ export function addRebuild(program: Command): void {
           ['read model', 'table', 'rows', 'live', 'rebuilt'],
           reports.flatMap((report) => {
             const done = options.check ? 'compared' : 'switched';
-            if (!report.compared) return [[report.projection, '', '', 'far behind, not compared', done]];
+            if (!report.compared)
+              return [[report.projection, '', '', 'not of this log, or far behind it: not compared', done]];
             return report.tables.map((table) => [
               report.projection,
               table.table,

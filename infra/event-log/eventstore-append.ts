@@ -25,6 +25,8 @@ export interface AppenderOptions {
   readonly maxInFlight: number;
   /** Appends that wait for one of those places. */
   readonly maxWaiting: number;
+  /** Bytes in flight, and as many again of appends that wait. A single append may be larger. */
+  readonly maxBytes: number;
 }
 
 export interface Appender {
@@ -43,6 +45,12 @@ interface Waiting {
   readonly reject: (failure: StoreFailure) => void;
 }
 
+/** An append that waits for its turn. */
+interface Place {
+  readonly bytes: number;
+  enter(): void;
+}
+
 /** The one call of the moment and who waits for an answer from it. */
 interface OpenCall {
   readonly call: BatchCall;
@@ -56,8 +64,9 @@ export function createAppender(options: AppenderOptions): Appender {
   setMaxListeners(0, never);
   let opening: Promise<OpenCall> | undefined;
   let current: OpenCall | undefined;
-  let inFlight = 0;
-  const queue: (() => void)[] = [];
+  const inFlight = { appends: 0, bytes: 0 };
+  const queue: Place[] = [];
+  let waitingBytes = 0;
   const idle = new Set<() => void>();
   let troubled = false;
 
@@ -168,36 +177,55 @@ export function createAppender(options: AppenderOptions): Appender {
     }
   };
 
+  const fits = (bytes: number) =>
+    inFlight.appends === 0 || (inFlight.appends < options.maxInFlight && inFlight.bytes + bytes <= options.maxBytes);
+
+  const take = (bytes: number) => {
+    inFlight.appends++;
+    inFlight.bytes += bytes;
+  };
+
   /** Waits for one of the places; in call order. */
-  const place = (deadline: number): Promise<void> | undefined => {
-    if (inFlight < options.maxInFlight) {
-      inFlight++;
+  const place = (bytes: number, deadline: number): Promise<void> | undefined => {
+    if (queue.length === 0 && fits(bytes)) {
+      take(bytes);
       return undefined;
     }
-    if (queue.length >= options.maxWaiting) {
+    if (queue.length >= options.maxWaiting || (queue.length > 0 && waitingBytes + bytes > options.maxBytes)) {
       throw new LogUnavailableError(`${queue.length} appends are waiting already; try again later`);
     }
     return new Promise((resolve, reject) => {
       const enter = () => {
         clearTimeout(timer);
+        waitingBytes -= bytes;
         resolve();
       };
+      const mine = { bytes, enter };
       const timer = setTimeout(() => {
-        queue.splice(queue.indexOf(enter), 1);
+        queue.splice(queue.indexOf(mine), 1);
+        waitingBytes -= bytes;
         reject(new LogUnavailableError(`the append waited ${timeoutMs} ms for its turn; nothing was written`));
+        // The next ones may fit where this one did not.
+        admit();
       }, deadline - Date.now());
-      queue.push(enter);
+      queue.push(mine);
+      waitingBytes += bytes;
     });
   };
 
-  const leave = () => {
-    const next = queue.shift();
-    if (next) {
-      next();
-      return;
+  const admit = () => {
+    for (let next = queue[0]; next && fits(next.bytes); next = queue[0]) {
+      queue.shift();
+      take(next.bytes);
+      next.enter();
     }
-    inFlight--;
-    if (inFlight > 0) return;
+  };
+
+  const leave = (bytes: number) => {
+    inFlight.appends--;
+    inFlight.bytes -= bytes;
+    admit();
+    if (inFlight.appends > 0) return;
     for (const resolve of idle) resolve();
     idle.clear();
   };
@@ -206,16 +234,16 @@ export function createAppender(options: AppenderOptions): Appender {
     async append(append) {
       const since = Date.now();
       const deadline = since + timeoutMs;
-      const turn = place(deadline);
+      const turn = place(append.bytes, deadline);
       if (turn) await turn;
       try {
         return await run(append, since, deadline);
       } finally {
-        leave();
+        leave(append.bytes);
       }
     },
     async drained() {
-      if (inFlight > 0) await new Promise<void>((resolve) => idle.add(resolve));
+      if (inFlight.appends > 0) await new Promise<void>((resolve) => idle.add(resolve));
       current?.call.end();
     },
   };

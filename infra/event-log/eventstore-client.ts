@@ -15,6 +15,7 @@ import {
   FORWARDS,
   type ResolvedEvent,
   START,
+  streamNameFilter,
 } from '@eventstore/db-client';
 import sharedMessages from '@eventstore/db-client/generated/shared_pb.js';
 import streamsService from '@eventstore/db-client/generated/streams_grpc_pb.js';
@@ -82,7 +83,7 @@ export interface Connection {
   openBatch(listener: BatchListener): Promise<BatchCall>;
   readStream(stream: string, options: PageOptions): Promise<Page>;
   readAll(options: PageOptions): Promise<Page>;
-  /** Follows $all behind `after`, system events left out by the server. Returns how to end it. */
+  /** Follows $all behind `after`; what is not ours is left out by the server. Returns how to end it. */
   subscribe(after: Position, listener: SubscriptionListener): () => void;
   close(): Promise<void>;
 }
@@ -94,14 +95,16 @@ const CHECKPOINT_INTERVAL = 4;
 
 /**
  * @param url `esdb://[user:password@]host:port[,…][?tls=false&…]`, or `kurrentdb://…`; `esdb+discover://` for clusters
+ * @param prefix of the streams that are ours in the server; everybody else knows them without it
  * @param late told of errors that come when nobody waits for the call any more
  * @throws Error when the string is malformed (without repeating it: it may hold a password)
  */
-export function connect(url: string, late: (error: unknown, what: string) => void): Connection {
+export function connect(url: string, prefix: string, late: (error: unknown, what: string) => void): Connection {
   const client = clientFor(url);
   const internals = client as unknown as ClientInternals;
   const closing = new AbortController();
   const gate = createGate(closing.signal);
+  const conversion = { event: (resolved: Resolved) => loggedEvent(resolved, prefix), place: placeOf };
 
   return {
     closed: () => gate.closed(),
@@ -134,7 +137,7 @@ export function connect(url: string, late: (error: unknown, what: string) => voi
       });
       return {
         // What is written is bounded by the appends in flight; waiting for 'drain' here would add nothing.
-        send: (correlationId, append) => void call.write(requestOf(correlationId, append)),
+        send: (correlationId, append) => void call.write(requestOf(correlationId, append, prefix)),
         end: () => void call.end(),
         cancel() {
           end(new StoreFailure('unavailable', 'no answers came; the call was given up'));
@@ -144,7 +147,7 @@ export function connect(url: string, late: (error: unknown, what: string) => voi
     },
 
     readStream(stream, { from, backwards, count, ...options }) {
-      const read = client.readStream(stream, {
+      const read = client.readStream(prefix + stream, {
         fromRevision: from === 'start' ? START : from === 'end' ? END : BigInt(from),
         direction: backwards ? BACKWARDS : FORWARDS,
         maxCount: count,
@@ -165,16 +168,18 @@ export function connect(url: string, late: (error: unknown, what: string) => voi
 
     subscribe(after, listener) {
       let over = false;
+      const checkpoints: NonNullable<Parameters<typeof excludeSystemEvents>[0]> = {
+        checkpointInterval: CHECKPOINT_INTERVAL,
+        checkpointReached: (_subscription, position) => {
+          // Told past the events that still wait in the client's buffer: acted on, it would skip them at a resumption.
+          const at = Number(position.commit);
+          if (!over && subscription.readableLength === 0 && Number.isSafeInteger(at)) listener.checkpoint(at);
+        },
+      };
       const subscription = client.subscribeToAll({
         fromPosition: after === 0 ? START : wirePosition(after),
-        filter: excludeSystemEvents({
-          checkpointInterval: CHECKPOINT_INTERVAL,
-          checkpointReached: (_subscription, position) => {
-            // Told past the events that still wait in the client's buffer: acted on, it would skip them at a resumption.
-            const at = Number(position.commit);
-            if (!over && subscription.readableLength === 0 && Number.isSafeInteger(at)) listener.checkpoint(at);
-          },
-        }),
+        filter:
+          prefix === '' ? excludeSystemEvents(checkpoints) : streamNameFilter({ prefixes: [prefix], ...checkpoints }),
         requiresLeader,
       });
       subscription.on('confirmation', () => over || listener.confirmed());
@@ -183,7 +188,7 @@ export function connect(url: string, late: (error: unknown, what: string) => voi
       subscription.on('data', (resolved: AllStreamResolvedEvent) => {
         if (over) return;
         try {
-          const event = loggedEvent(resolved);
+          const event = loggedEvent(resolved, prefix);
           if (event) listener.event(event);
           else if (resolved.event) listener.checkpoint(positionOf(resolved.event.position.commit));
         } catch (error) {
@@ -226,10 +231,10 @@ function clientFor(url: string): EventStoreDBClient {
   }
 }
 
-function requestOf(correlationId: string, append: PreparedAppend): BatchRequest {
+function requestOf(correlationId: string, append: PreparedAppend, prefix: string): BatchRequest {
   const { BatchAppendReq } = streamsMessages;
   const options = new BatchAppendReq.Options();
-  options.setStreamIdentifier(new sharedMessages.StreamIdentifier().setStreamName(Buffer.from(append.stream)));
+  options.setStreamIdentifier(new sharedMessages.StreamIdentifier().setStreamName(Buffer.from(prefix + append.stream)));
   // No deadline: the server would measure it with its own clock.
   if (append.expected === 'any') options.setAny(new sharedMessages.Empty());
   else if (append.expected === 'none') options.setNoStream(new sharedMessages.Empty());
@@ -310,9 +315,10 @@ function isJsonObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Uint8Array);
 }
 
-/** The event in the port's terms; undefined for what is not ours: system events, links, other applications' formats. */
-function loggedEvent({ event, link }: Resolved): LoggedEvent | undefined {
+/** The event in the port's terms; undefined for what is not ours: system events, links, other prefixes and formats. */
+function loggedEvent({ event, link }: Resolved, prefix: string): LoggedEvent | undefined {
   if (!event?.position || link || event.type.startsWith('$') || event.streamId.startsWith('$')) return undefined;
+  if (!event.streamId.startsWith(prefix)) return undefined;
   const meta: unknown = event.metadata ?? {};
   if (!event.isJson || !isJsonObject(event.data) || !isJsonObject(meta)) return undefined;
   return {
@@ -320,7 +326,7 @@ function loggedEvent({ event, link }: Resolved): LoggedEvent | undefined {
     type: event.type,
     data: event.data,
     meta,
-    stream: event.streamId,
+    stream: event.streamId.slice(prefix.length),
     revision: Number(event.revision),
     position: positionOf(event.position.commit),
   };
@@ -330,5 +336,3 @@ function placeOf({ event }: Resolved): Place | undefined {
   if (!event?.position) return undefined;
   return { revision: Number(event.revision), position: Number(event.position.commit), created: event.created };
 }
-
-const conversion = { event: loggedEvent, place: placeOf };

@@ -9,6 +9,7 @@ import { LogUnavailableError } from '../../shared/errors.ts';
 /**
  * - `conflict`, `too large`, `deleted`: the server's definite answer to an append
  * - `no stream`: a read of a stream that has no events
+ * - `no position`: a read of the log from where no event is, or something went wrong within the server
  * - `dropped`: a subscriber was too slow for the server
  * - `refused`: the call will not succeed by being repeated (access denied, invalid argument)
  * - `unavailable`: not reached, starting, broken off, no answer in time
@@ -19,6 +20,7 @@ export type FailureKind =
   | 'too large'
   | 'deleted'
   | 'no stream'
+  | 'no position'
   | 'dropped'
   | 'refused'
   | 'unavailable'
@@ -56,6 +58,8 @@ export function classify(error: unknown): StoreFailure {
   if (error instanceof StoreFailure) return error;
   const { type, code, message } = Object(error) as { type?: unknown; code?: unknown; message?: unknown };
   const text = typeof message === 'string' && message !== '' ? message : String(type ?? code ?? error);
+  // The server has no better name for it: "Unexpected ReadAllResult: Error", in older ones "… InvalidPosition".
+  if (text.includes('ReadAllResult')) return new StoreFailure('no position', text, { cause: error });
   if (typeof type === 'string') return new StoreFailure(KIND_OF_TYPE[type] ?? 'unknown', text, { cause: error });
   // No type and no code: no node of the cluster could be found.
   const kind = code === undefined || UNAVAILABLE_CODES.has(code) ? 'unavailable' : 'unknown';
@@ -143,7 +147,7 @@ interface RepeatedRead {
 /**
  * Repeats a read until it succeeds. `attempt` gets the milliseconds that it may take.
  *
- * @throws StoreFailure of the kinds `no stream` and `deleted`
+ * @throws StoreFailure of the kinds `no stream`, `no position` and `deleted`
  * @throws LogUnavailableError when `timeoutMs` have passed, when repeating is no use, or when `closing` aborts
  */
 export async function repeatRead<T>(
@@ -163,7 +167,8 @@ export async function repeatRead<T>(
       if (closing.aborted) throw closedError();
       const failure = classify(error);
       if (failure.kind === 'no stream' || failure.kind === 'deleted') throw failure;
-      if (failure.kind === 'unknown') unknown++;
+      if (failure.kind === 'unknown' || failure.kind === 'no position') unknown++;
+      if (failure.kind === 'no position' && unknown >= MAX_UNKNOWN) throw failure;
       if (failure.kind === 'refused' || unknown >= MAX_UNKNOWN || Date.now() >= deadline) {
         throw new LogUnavailableError(`${what}: ${failure.message}`, { cause: failure });
       }

@@ -14,7 +14,8 @@ export interface Page {
   readonly events: readonly LoggedEvent[];
   /** Events that the server sent, left-out ones included. */
   readonly received: number;
-  /** Place of the last event that the server sent. */
+  /** Places of the first and the last event that the server sent. */
+  readonly first: Place | undefined;
   readonly last: Place | undefined;
 }
 
@@ -53,6 +54,7 @@ export function gatherPage<T>(
   return new Promise((resolve, reject) => {
     const events: LoggedEvent[] = [];
     let received = 0;
+    let first: Place | undefined;
     let last: Place | undefined;
     let settled = false;
     const settle = (act: () => void) => {
@@ -76,6 +78,7 @@ export function gatherPage<T>(
         const event = convert.event(item);
         if (event) events.push(event);
         last = convert.place(item) ?? last;
+        first ??= last;
         received++;
       } catch (error) {
         settle(() => reject(error));
@@ -90,7 +93,7 @@ export function gatherPage<T>(
     });
     source.on('end', () => {
       gate.worked();
-      settle(() => resolve({ events, received, last }));
+      settle(() => resolve({ events, received, first, last }));
     });
   });
 }

@@ -2,6 +2,7 @@
  * Reading an EventStoreDB in pages: each page is one call that ends by itself, is repeated when it fails, and starts
  * where the one before it ended.
  */
+import { LogUnavailableError, UnknownPositionError } from '../../shared/errors.ts';
 import type { LoggedEvent, Position, ReadAllOptions, ReadStreamOptions } from '../../shared/ports/event-log.ts';
 import { BEGINNING } from '../../shared/ports/event-log.ts';
 import type { Connection } from './eventstore-client.ts';
@@ -21,6 +22,8 @@ export interface Reader {
   readStream(stream: string, options: ReadStreamOptions): AsyncGenerator<readonly LoggedEvent[]>;
   readAll(options: ReadAllOptions): AsyncGenerator<readonly LoggedEvent[]>;
   head(): Promise<Position>;
+  /** @throws UnknownPositionError unless the log can be read from here */
+  checkPosition(position: Position): Promise<void>;
 }
 
 const PAGE = 500;
@@ -39,10 +42,10 @@ function checkFrom(from: number | undefined): void {
   }
 }
 
-export function createReader({ connection, known, timeoutMs, closing }: ReaderOptions): Reader {
+export function createReader({ connection, known: knownIds, timeoutMs, closing }: ReaderOptions): Reader {
   const closed = () => connection.closed();
-  /** Below this there is nothing to look for when the head is sought: a position that had an event. */
-  let floor: Position = BEGINNING;
+  /** The last event of ours up to `seen`: when the head is sought, nothing below has to be looked at again. */
+  let known: { readonly head: Position; readonly seen: Position } = { head: BEGINNING, seen: BEGINNING };
 
   const streamPage = async (stream: string, from: number | 'start' | 'end', backwards: boolean, count: number) => {
     try {
@@ -56,10 +59,25 @@ export function createReader({ connection, known, timeoutMs, closing }: ReaderOp
     }
   };
 
-  const allPage = (from: Position | 'start' | 'end', backwards: boolean, count: number): Promise<Page> =>
-    repeatRead({ what: 'read of the log', timeoutMs, closing, closed }, (waitMs) =>
-      connection.readAll({ from, backwards, count, timeoutMs: waitMs, closing }),
-    );
+  const allPage = async (from: Position | 'start' | 'end', backwards: boolean, count: number): Promise<Page> => {
+    try {
+      return await repeatRead({ what: 'read of the log', timeoutMs, closing, closed }, (waitMs) =>
+        connection.readAll({ from, backwards, count, timeoutMs: waitMs, closing }),
+      );
+    } catch (error) {
+      if (!(error instanceof StoreFailure)) throw error;
+      if (typeof from === 'number') throw new UnknownPositionError(from, { cause: error });
+      throw new LogUnavailableError(`read of the log: ${error.message}`, { cause: error });
+    }
+  };
+
+  /** Forwards the server gives the event at the position too; behind its last event it gives nothing and says nothing. */
+  const pageBehind = async (position: Position, count: number): Promise<Page> => {
+    const page = await allPage(position, false, count + 1);
+    if (page.received === 0) throw new UnknownPositionError(position);
+    const received = page.received - (page.first?.position === position ? 1 : 0);
+    return { ...page, events: page.events.filter((event) => event.position > position), received };
+  };
 
   return {
     async *readStream(stream, options) {
@@ -71,7 +89,7 @@ export function createReader({ connection, known, timeoutMs, closing }: ReaderOp
         const count = Math.min(PAGE, left);
         const page: Page | undefined = await streamPage(stream, from, backwards, count);
         if (!page?.last) return;
-        known.saw(page.events);
+        knownIds.saw(page.events);
         if (page.events.length > 0) yield page.events;
         left -= page.events.length;
         from = page.last.revision + (backwards ? -1 : 1);
@@ -85,12 +103,11 @@ export function createReader({ connection, known, timeoutMs, closing }: ReaderOp
       const backwards = options.direction === 'backwards';
       if (backwards && options.from === BEGINNING) return;
       let from: Position | 'start' | 'end' = options.from || (backwards ? 'end' : 'start');
-      while (left > 0) {
-        // Forwards the server gives the event at the cursor as well.
-        const again = !backwards && from !== 'start';
-        const count = Math.min(PAGE, left) + (again ? 1 : 0);
-        const page: Page = await allPage(from, backwards, count);
-        const events = again ? page.events.filter(({ position }) => position > Number(from)) : page.events;
+      if (left === 0 && !backwards && typeof from === 'number') await pageBehind(from, 0);
+      for (let count = Math.min(PAGE, left); left > 0; count = PAGE) {
+        const page: Page =
+          backwards || typeof from !== 'number' ? await allPage(from, backwards, count) : await pageBehind(from, count);
+        const events = page.events.length > left ? page.events.slice(0, left) : page.events;
         if (events.length > 0) yield events;
         left -= events.length;
         if (page.received < count || !page.last) return;
@@ -100,17 +117,24 @@ export function createReader({ connection, known, timeoutMs, closing }: ReaderOp
 
     async head() {
       let from: Position | 'end' = 'end';
+      let end: Position | undefined;
       for (let count = HEAD_PAGE; ; count = PAGE) {
         const page: Page = await allPage(from, true, count);
-        const last = page.events[0];
-        if (last) {
-          floor = Math.max(floor, last.position);
-          return last.position;
+        end ??= page.first?.position ?? BEGINNING;
+        const { seen, head: before } = known;
+        const last = page.events[0]?.position;
+        const over = page.received < count || !page.last;
+        if (last !== undefined || over || page.last.position <= seen) {
+          const head = last ?? (over ? BEGINNING : before);
+          if (end >= known.seen) known = { head, seen: end };
+          return head;
         }
-        if (page.received < count || !page.last) return BEGINNING;
-        if (page.last.position <= floor) return floor;
         from = page.last.position;
       }
+    },
+
+    async checkPosition(position) {
+      if (position !== BEGINNING) await pageBehind(position, 0);
     },
   };
 }

@@ -5,13 +5,13 @@
  * other applications in the same server are left out. One connection per log; a process opens one log.
  */
 import { setMaxListeners } from 'node:events';
-import type { EventLog } from '../../shared/ports/event-log.ts';
+import { BEGINNING, type EventLog, type FollowOptions } from '../../shared/ports/event-log.ts';
 import type { Logger } from '../logging.ts';
 import { createAppender } from './eventstore-append.ts';
 import { connect } from './eventstore-client.ts';
 import { prepareAppend } from './eventstore-envelope.ts';
 import { closedError } from './eventstore-failure.ts';
-import { follow } from './eventstore-follow.ts';
+import { follow, readByFollowing } from './eventstore-follow.ts';
 import { createKnownIds } from './eventstore-known.ts';
 import { createReader } from './eventstore-read.ts';
 
@@ -21,6 +21,8 @@ export interface EventStoreLogOptions {
    * Credentials belong in here.
    */
   readonly url: string;
+  /** Of every stream of this log in the server, which may hold others beside it; default none: all streams are ours. */
+  readonly prefix?: string | undefined;
   readonly log: Pick<Logger, 'debug' | 'info' | 'warn'>;
   /** An append is answered or given up after this many milliseconds; default 10,000. */
   readonly appendTimeoutMs?: number;
@@ -30,12 +32,18 @@ export interface EventStoreLogOptions {
   readonly maxInFlight?: number;
   /** Appends that wait for their turn; over it an append fails at once; default 10,000. */
   readonly maxWaiting?: number;
+  /** About so many bytes may be in flight, and as many wait; default 16,000,000. */
+  readonly maxAppendBytes?: number;
   /** Events held for a slow follower; default 4,000. */
   readonly followBuffer?: number;
+  /** About so many bytes of them; default 16,000,000. */
+  readonly followBufferBytes?: number;
   /** How often a quiet follower makes sure that it is not being forgotten, in milliseconds; default 10,000. */
   readonly followCheckMs?: number;
 }
 
+/** Of appends in flight, of appends that wait, and of events held for a follower: each for itself. */
+const MAX_BYTES = 16_000_000;
 /** Event ids remembered to recognise repeated appends. */
 const KNOWN_IDS = 20_000;
 /** Closing waits this long for calls to end, after the last append is settled. */
@@ -54,7 +62,9 @@ export async function openEventStoreLog(options: EventStoreLogOptions): Promise<
   const { log } = options;
   const timeoutMs = options.appendTimeoutMs ?? 10_000;
   const readTimeoutMs = options.readTimeoutMs ?? 10_000;
-  const connection = connect(options.url, (error, what) => log.debug({ err: error }, `EventStoreDB: ${what}`));
+  const connection = connect(options.url, options.prefix ?? '', (error, what) =>
+    log.debug({ err: error }, `EventStoreDB: ${what}`),
+  );
   const known = createKnownIds(KNOWN_IDS);
   const closing = new AbortController();
   // Every read and follower listens to it.
@@ -66,8 +76,25 @@ export async function openEventStoreLog(options: EventStoreLogOptions): Promise<
     timeoutMs,
     maxInFlight: options.maxInFlight ?? 1_000,
     maxWaiting: options.maxWaiting ?? 10_000,
+    maxBytes: options.maxAppendBytes ?? MAX_BYTES,
   });
   const reader = createReader({ connection, known, timeoutMs: readTimeoutMs, closing: closing.signal });
+  const followHere = (followOptions: FollowOptions) =>
+    follow(
+      {
+        connection,
+        known,
+        log,
+        head: () => reader.head(),
+        checkPosition: (position) => reader.checkPosition(position),
+        bufferSize: options.followBuffer ?? 4_000,
+        bufferBytes: options.followBufferBytes ?? MAX_BYTES,
+        confirmTimeoutMs: readTimeoutMs,
+        checkMs: options.followCheckMs ?? 10_000,
+        closing: closing.signal,
+      },
+      followOptions,
+    );
   let closed: Promise<void> | undefined;
 
   const checkOpen = () => {
@@ -99,23 +126,15 @@ export async function openEventStoreLog(options: EventStoreLogOptions): Promise<
     },
     readAll(readOptions = {}) {
       checkOpen();
-      return reader.readAll(readOptions);
+      const { direction, limit } = readOptions;
+      // Only subscriptions are filtered by the server; a read would bring what all others have written.
+      return options.prefix && direction !== 'backwards' && limit === undefined
+        ? readByFollowing(followHere, readOptions.from ?? BEGINNING, readTimeoutMs)
+        : reader.readAll(readOptions);
     },
     follow(followOptions) {
       checkOpen();
-      return follow(
-        {
-          connection,
-          known,
-          log,
-          head: () => reader.head(),
-          bufferSize: options.followBuffer ?? 4_000,
-          confirmTimeoutMs: readTimeoutMs,
-          checkMs: options.followCheckMs ?? 10_000,
-          closing: closing.signal,
-        },
-        followOptions,
-      );
+      return followHere(followOptions);
     },
     async head() {
       checkOpen();

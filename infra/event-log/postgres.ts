@@ -8,18 +8,19 @@
  * (a conflict, a known id) goes alone through a transaction that sees everything.
  */
 import type pg from 'pg';
-import { ConflictError, LogUnavailableError } from '../../shared/errors.ts';
-import type {
-  Appended,
-  EventLog,
-  Expectation,
-  Followed,
-  FollowOptions,
-  LoggedEvent,
-  NewEvent,
-  Position,
-  ReadAllOptions,
-  ReadStreamOptions,
+import { ConflictError, LogUnavailableError, UnknownPositionError } from '../../shared/errors.ts';
+import {
+  type Appended,
+  BEGINNING,
+  type EventLog,
+  type Expectation,
+  type Followed,
+  type FollowOptions,
+  type LoggedEvent,
+  type NewEvent,
+  type Position,
+  type ReadAllOptions,
+  type ReadStreamOptions,
 } from '../../shared/ports/event-log.ts';
 import type { Database } from '../database/database.ts';
 import { isConnectionFailure } from '../database/failures.ts';
@@ -27,6 +28,7 @@ import type { Logger } from '../logging.ts';
 import { type Serialized, serialized } from './checks.ts';
 import { type GroupMember, planGroup } from './group.ts';
 import { KnownHead, type Start } from './known-head.ts';
+import { rememberSize } from './size.ts';
 import { Tail } from './tail.ts';
 
 const NOTIFY = "pg_notify('signalbox_log', '')";
@@ -270,20 +272,19 @@ class PostgresLog implements EventLog {
   /** Members were written behind `base`, their events at these revisions. */
   #settle(members: readonly Pending[], base: Position, revisions: readonly number[]): void {
     const logged: LoggedEvent[] = [];
-    const lengths: number[] = [];
     const ends: Appended[] = [];
     for (const { stream, events, texts } of members) {
       for (const [index, event] of events.entries()) {
         const revision = revisions[logged.length] ?? 0;
-        const { data, meta } = texts[index] as Serialized;
-        lengths.push(data.length + meta.length);
-        logged.push({ ...event, stream, revision, position: base + logged.length + 1 });
+        const one: LoggedEvent = { ...event, stream, revision, position: base + logged.length + 1 };
+        rememberSize(one, (texts[index] as Serialized).data.length);
+        logged.push(one);
       }
       const { revision, position } = logged.at(-1) as LoggedEvent;
       ends.push({ revision, position });
     }
     this.#known.wrote(base, logged);
-    this.#tail.wrote(logged, lengths);
+    this.#tail.wrote(logged);
     for (const [index, member] of members.entries()) member.resolve(ends[index] as Appended);
   }
 
@@ -371,10 +372,7 @@ class PostgresLog implements EventLog {
       if (this.#notify) await client.query(`SELECT ${NOTIFY}`);
       await client.query('COMMIT');
       this.#known.wrote(base, logged);
-      this.#tail.wrote(
-        logged,
-        texts.map(({ data, meta }) => data.length + meta.length),
-      );
+      this.#tail.wrote(logged);
       return { revision: actual + events.length, position: base + events.length };
     } catch (error) {
       // A client in an open transaction must not go back to the pool.
@@ -406,6 +404,9 @@ class PostgresLog implements EventLog {
     const { direction = 'forwards', limit = Number.MAX_SAFE_INTEGER } = options;
     const forwards = direction === 'forwards';
     let from = options.from ?? (forwards ? 0 : Number.MAX_SAFE_INTEGER);
+    if (options.from !== undefined && options.from > BEGINNING && options.from > (await this.head())) {
+      throw new UnknownPositionError(options.from);
+    }
     for (let left = limit; left > 0; ) {
       const size = Math.min(left, READ_BATCH);
       const batch = forwards

@@ -6,14 +6,14 @@
  * it reads the table until it has caught up.
  */
 import type pg from 'pg';
+import { UnknownPositionError } from '../../shared/errors.ts';
 import type { Followed, FollowOptions, LoggedEvent, Position } from '../../shared/ports/event-log.ts';
 import type { Logger } from '../logging.ts';
+import { sizeOf } from './size.ts';
 
 /** The window holds at most this many events and about this many bytes. */
 const WINDOW = { events: 8_192, bytes: 32_000_000 };
 const BATCH = 500;
-/** Of an event in memory, besides its JSON. */
-const OVERHEAD = 300;
 
 interface TailOptions {
   read(after: Position, limit: number): Promise<LoggedEvent[]>;
@@ -29,8 +29,6 @@ export class Tail {
   readonly #closing = new AbortController();
   /** Consecutive events; `#window[0]` has position `#start + 1`. */
   #window: LoggedEvent[] = [];
-  /** About how many bytes each of them takes. */
-  #sizes: number[] = [];
   #bytes = 0;
   #start: Position | undefined;
   #wakers = new Set<() => void>();
@@ -46,20 +44,18 @@ export class Tail {
     return (this.#start ?? 0) + this.#window.length;
   }
 
-  /** Events that this process has just appended, in order, with the length of each one's JSON. */
-  wrote(events: readonly LoggedEvent[], lengths: readonly number[]): void {
+  /** Events that this process has just appended, in order. */
+  wrote(events: readonly LoggedEvent[]): void {
     if (this.#start === undefined) return;
     // Positions have no gaps: anything but the very next one means that another process wrote in between.
-    if (events[0]?.position === this.#end + 1) this.#push(events, lengths);
+    if (events[0]?.position === this.#end + 1) this.#push(events);
     else if ((events.at(-1)?.position ?? 0) > this.#end) this.#fill();
   }
 
-  #push(events: readonly LoggedEvent[], lengths: readonly number[]): void {
-    for (const [index, event] of events.entries()) {
-      const size = (lengths[index] ?? 0) + OVERHEAD;
+  #push(events: readonly LoggedEvent[]): void {
+    for (const event of events) {
       this.#window.push(event);
-      this.#sizes.push(size);
-      this.#bytes += size;
+      this.#bytes += sizeOf(event);
     }
     let drop = Math.max(0, this.#window.length - WINDOW.events);
     let dropped = 0;
@@ -68,13 +64,12 @@ export class Tail {
       index < this.#window.length - 1 && (index < drop || this.#bytes - dropped > WINDOW.bytes);
       index++
     ) {
-      dropped += this.#sizes[index] ?? 0;
+      dropped += sizeOf(this.#window[index] as LoggedEvent);
       drop = index + 1;
     }
     // Dropped in larger pieces, so that the array is not moved for every event.
     if (drop >= WINDOW.events / 8 || (drop > 0 && this.#bytes > WINDOW.bytes)) {
       this.#window = this.#window.slice(drop);
-      this.#sizes = this.#sizes.slice(drop);
       this.#start = (this.#start ?? 0) + drop;
       this.#bytes -= dropped;
     }
@@ -101,7 +96,7 @@ export class Tail {
           const events = await this.#options.read(this.#end, BATCH);
           // Own appends may have arrived by `wrote` while the read was in flight.
           const fresh = events.filter((event) => event.position > this.#end);
-          if (fresh.length > 0) this.#push(fresh, fresh.map(lengthOf));
+          if (fresh.length > 0) this.#push(fresh);
           if (events.length < BATCH) break;
         }
       } catch (error) {
@@ -153,13 +148,17 @@ export class Tail {
     const ended = AbortSignal.any([signal, this.#closing.signal]);
     let position = after;
     let told = false;
+    let known = false;
     for (let pauseMs = 50; !ended.aborted; ) {
       try {
         await this.#begin();
+        // Another process may have written what this one has not read yet.
+        known ||= after <= this.#end || after <= (await this.#options.head());
+        if (!known) throw new UnknownPositionError(after);
         const events = await this.#next(position);
         pauseMs = 50;
         if (events.length > 0 || !told) {
-          position = events.at(-1)?.position ?? Math.max(position, Math.min(this.#end, position));
+          position = events.at(-1)?.position ?? position;
           told = position >= this.#end;
           yield { events, position, caughtUp: told };
         } else {
@@ -167,6 +166,7 @@ export class Tail {
         }
       } catch (error) {
         if (ended.aborted) return;
+        if (error instanceof UnknownPositionError) throw error;
         this.#options.log.warn({ err: error }, `following the log: trying again in ${pauseMs} ms`);
         await pause(pauseMs, ended);
         pauseMs = Math.min(pauseMs * 2, 5_000);
@@ -199,8 +199,6 @@ export class Tail {
     await this.#running;
   }
 }
-
-const lengthOf = (event: LoggedEvent): number => JSON.stringify(event.data).length + JSON.stringify(event.meta).length;
 
 /** Resolves after `ms` or when the signal aborts. Does not keep the process alive. */
 export function pause(ms: number, signal: AbortSignal): Promise<void> {

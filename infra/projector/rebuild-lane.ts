@@ -12,6 +12,7 @@
  */
 import { sql } from 'kysely';
 import { type Projection, schemaOf, type Table } from '../../projections/projection.ts';
+import { UnknownPositionError } from '../../shared/errors.ts';
 import type { DomainEvent } from '../../shared/events/define.ts';
 import type { Position } from '../../shared/ports/event-log.ts';
 import type { AnyDatabase } from '../database/database.ts';
@@ -110,6 +111,8 @@ export class Lane {
   #events = 0;
   /** Goes to the end of the log instead of where the live tables are. */
   #toHead = false;
+  /** The log does not have the position that the live tables are at: they are from another one. */
+  #foreign = false;
 
   private constructor(build: Build, projection: Projection) {
     this.#build = build;
@@ -128,7 +131,7 @@ export class Lane {
 
   /** Takes up what an interrupted rebuild has built, or begins with empty tables. */
   async #begin(): Promise<void> {
-    const { sessions, code, check, head, farBehind, stores } = this.#build;
+    const { sessions, code, check, head, stores } = this.#build;
     const fingerprint = `rebuild by ${code}`;
     await sessions.use(({ db }) =>
       db.transaction().execute(async (trx) => {
@@ -159,8 +162,22 @@ export class Lane {
     );
     await this.#dropOld();
     const { position } = await this.#liveCheckpoint();
-    this.#toHead = !check && head - position > Math.max(farBehind, head / 20);
+    this.#toHead = !check && (await this.#isFarBehind(position));
     if (stores.database.kind === 'embedded' && head > INDEX_AFTERWARDS) await this.#index();
+  }
+
+  /** By more than `farBehind` events, and a twentieth of the log: of two positions only the share tells something. */
+  async #isFarBehind(position: Position): Promise<boolean> {
+    const { farBehind, head, stores } = this.#build;
+    const limit = head - position > head / 20 ? farBehind + 1 : 1;
+    let events = 0;
+    try {
+      for await (const page of stores.store.log.readAll({ from: position, limit })) events += page.length;
+    } catch (error) {
+      if (!(error instanceof UnknownPositionError)) throw error;
+      this.#foreign = true;
+    }
+    return this.#foreign || events > farBehind;
   }
 
   async #liveCheckpoint(): Promise<{ position: Position }> {
@@ -174,9 +191,10 @@ export class Lane {
 
   /** Sets the target to where the live tables (or the log) are now. */
   async aim(): Promise<void> {
-    this.target = this.#toHead
-      ? await this.#build.stores.store.log.head()
-      : Math.max(this.target, (await this.#liveCheckpoint()).position);
+    const { position } = await this.#liveCheckpoint();
+    const head = this.#toHead ? await this.#build.stores.store.log.head() : 0;
+    // A live checkpoint can stand behind the last event, where the store has something else.
+    this.target = Math.max(this.target, head, this.#foreign ? 0 : position);
   }
 
   /** Takes events up to `end`: those of other types, behind the target or known already are passed over. */
@@ -475,7 +493,7 @@ export class Lane {
             await sql.raw(`SET LOCAL lock_timeout = ${LOCK_MS}`).execute(trx);
             const { rows } = await sql<{ position: number }>`
               SELECT position FROM service.checkpoints WHERE schema_name = ${this.#live} FOR UPDATE`.execute(trx);
-            const live = rows[0]?.position ?? 0;
+            const live = this.#foreign ? 0 : (rows[0]?.position ?? 0);
             if (live > ahead.end) return undefined;
             await this.#catchUpLocked(trx, ahead.events, live);
             const end = Math.max(live, this.position);

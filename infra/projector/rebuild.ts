@@ -38,7 +38,7 @@ export interface RebuildOptions {
   readonly fresh?: boolean;
   /** Events per transaction; default 5,000. */
   readonly batchSize?: number;
-  /** Live tables that lack more than this (and a twentieth of the log) are not compared with; default 10,000. */
+  /** Live tables that lack more events than this (and a twentieth of the log) are not compared with; default 10,000. */
   readonly farBehind?: number;
 }
 
@@ -69,7 +69,7 @@ export interface RebuildReport {
   readonly events: number;
   /** Empty when `compared` is false. */
   readonly tables: readonly TableReport[];
-  /** False when the live tables were far behind the log, so that there was nothing to compare with. */
+  /** False when the live tables were far behind the log, or from another one: there was nothing to compare with. */
   readonly compared: boolean;
   /** True when every table was equal, or nothing was compared. */
   readonly equal: boolean;

@@ -1,11 +1,12 @@
 /**
  * Leads one projection: follows the log from the checkpoint, batch by batch, until its signal aborts.
  *
- * An event that cannot be applied stops this projection and no other: the place and the reason stand in
- * `service.checkpoints`, and it is tried again with back-off. A runner that finds itself fenced (another process
+ * An event that cannot be applied stops this projection and no other, and so does a checkpoint that the log does not
+ * have: the place and the reason stand in `service.checkpoints`, and it is tried again with back-off. A runner that finds itself fenced (another process
  * leads, or a rebuild swapped the tables) forgets its rows and starts from the stored checkpoint.
  */
 import { type Projection, schemaOf } from '../../projections/projection.ts';
+import { UnknownPositionError } from '../../shared/errors.ts';
 import type { EventStore } from '../../shared/event-store.ts';
 import type { DomainEvent } from '../../shared/events/define.ts';
 import type { Followed, LoggedEvent } from '../../shared/ports/event-log.ts';
@@ -65,16 +66,17 @@ export async function leadProjection(
   const log = options.log.child({ projection: projection.name });
   for (let wait = BACK_OFF.first; !signal.aborted; ) {
     const before = status.position;
+    const runner = new Runner(projection, schema, options, status);
     try {
-      await new Runner(projection, schema, options, status).run(signal);
+      await runner.run(signal);
     } catch (error) {
       if (signal.aborted) return;
       if (isFenced(error)) {
         log.info('fenced: starting again from the stored checkpoint');
-      } else if (error instanceof StuckError) {
+      } else if (error instanceof StuckError || error instanceof UnknownPositionError) {
         status.stuck = { position: error.position, reason: error.message };
-        log.error({ err: error.cause, position: error.position }, 'stuck: an event cannot be applied');
-        await storeStuck(options.database, schema, status.stuck).catch((failure) =>
+        log.error({ err: error.cause ?? error, position: error.position }, `stuck: ${error.message}`);
+        await storeStuck(options.database, schema, runner.generation, status.stuck).catch((failure) =>
           log.warn({ err: failure }, 'the reason could not be stored'),
         );
       } else {
@@ -90,11 +92,14 @@ export async function leadProjection(
 async function storeStuck(
   database: Database,
   schema: string,
+  generation: number,
   stuck: { position: number; reason: string },
 ): Promise<void> {
+  // A rebuild may have swapped the tables meanwhile: the new ones are not stuck.
   await database.pool.query(
-    'UPDATE service.checkpoints SET stuck_at = $2, stuck_reason = $3, updated_at = $4 WHERE schema_name = $1',
-    [schema, stuck.position, stuck.reason.slice(0, 1_000), Date.now()],
+    `UPDATE service.checkpoints SET stuck_at = $2, stuck_reason = $3, updated_at = $4
+     WHERE schema_name = $1 AND generation = $5`,
+    [schema, stuck.position, stuck.reason.slice(0, 1_000), Date.now(), generation],
   );
 }
 
@@ -119,17 +124,23 @@ class Runner {
     this.#status = status;
   }
 
+  /** Of the tables that it writes. */
+  get generation(): number {
+    return this.#generation;
+  }
+
   async run(signal: AbortSignal): Promise<void> {
     const { database, store } = this.#options;
     const { rows } = await database.pool.query(
-      'UPDATE service.checkpoints SET leader = $2 WHERE schema_name = $1 RETURNING position, generation',
+      'UPDATE service.checkpoints SET leader = $2 WHERE schema_name = $1 RETURNING position, generation, stuck_at',
       [this.#schema, this.#options.process],
     );
-    const row = rows[0] as { position: number; generation: number } | undefined;
+    const row = rows[0] as { position: number; generation: number; stuck_at: number | null } | undefined;
     if (!row) throw new Error(`no checkpoint for ${this.#schema}: its tables were not made`);
     this.#options.touches.reset(this.#schema);
     this.#stored = row.position;
     this.#generation = row.generation;
+    if (row.stuck_at === null) this.#status.stuck = undefined;
     this.#reached(row.position);
     try {
       for await (const step of store.log.follow({ after: row.position, signal })) await this.#take(step);

@@ -67,6 +67,7 @@ export interface ReadAllOptions {
   readonly direction?: 'forwards' | 'backwards';
   /** Exclusive cursor. Forwards: events after it (default BEGINNING). Backwards: events before it (default: the end). */
   readonly from?: Position;
+  /** At most this many events; default: all. With 0 only `from` is looked at. */
   readonly limit?: number;
 }
 
@@ -97,13 +98,19 @@ export interface EventLog {
   /** Gives a stream's events in batches. A stream without events gives nothing. */
   readStream(stream: string, options?: ReadStreamOptions): AsyncIterable<readonly LoggedEvent[]>;
 
-  /** Gives all events in log order in batches, up to the end as it is when the read reaches it. */
+  /**
+   * Gives all events in log order in batches, up to the end as it is when the read reaches it.
+   *
+   * @throws UnknownPositionError when `from` lies behind the end of the log, or the store can tell that no event is there
+   */
   readAll(options?: ReadAllOptions): AsyncIterable<readonly LoggedEvent[]>;
 
   /**
    * Follows the log: everything behind `after`, then what is appended from then on, by any process.
    * Pulling slowly is allowed: the adapter's buffer is bounded and it goes back to reading. It survives the
    * store going away (resumes with back-off); it ends only by its signal or `close`.
+   *
+   * @throws UnknownPositionError as `readAll` does: trying again is no use
    */
   follow(options: FollowOptions): AsyncIterable<Followed>;
 

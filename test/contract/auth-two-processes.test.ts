@@ -1,31 +1,31 @@
-/** Two API processes on one PostgreSQL: what ends a credential at one is seen by the other with the next request. */
+/** Two API processes on the same stores: what ends a credential at one is seen by the other with the next request. */
 import { expect } from 'chai';
-import { freshDatabase, TEST_ADMIN } from '../support/service.ts';
+import { type ServerStores, serverStores, TEST_ADMIN, TWO_API_PROCESSES } from '../support/service.ts';
 import { type AuthWorld, cookieOf, PASSWORD, startAuthWorld } from './auth-world.ts';
 
 describe('contract: credentials across processes', function () {
   this.timeout(60_000);
   const worlds: AuthWorld[] = [];
-  let drop: (() => Promise<void>) | undefined;
+  let stores: ServerStores | undefined;
 
   before(async function () {
     if (!process.env.TEST_DATABASE_URL) {
       console.log('      skipped: TEST_DATABASE_URL is not set');
       this.skip();
     }
-    const fresh = await freshDatabase();
-    drop = fresh.drop;
-    // At once, on an empty database: both migrate, both prepare the first start.
-    const settled = await Promise.allSettled([1, 2].map(() => startAuthWorld({ DATABASE_URL: fresh.url })));
+    stores = await serverStores();
+    const { env } = stores;
+    // At once, on an empty database: all migrate, both prepare the first start.
+    const settled = await Promise.allSettled(TWO_API_PROCESSES.map((role) => startAuthWorld(env, role)));
     for (const one of settled) if (one.status === 'fulfilled') worlds.push(one.value);
     for (const one of settled) if (one.status === 'rejected') throw one.reason;
   });
   after(async () => {
     for (const world of worlds) await world.close();
-    await drop?.();
+    await stores?.close();
   });
 
-  const both = () => worlds as [AuthWorld, AuthWorld];
+  const both = () => worlds.slice(0, 2) as [AuthWorld, AuthWorld];
   const me = (world: AuthWorld, as: string) => world.ask('GET', '/api/auth/me', { as });
 
   it('one admin, one key, good at both', async () => {

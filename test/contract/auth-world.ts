@@ -5,6 +5,7 @@ import { issueAgentKey } from '../../commands/agent-key.ts';
 import type { CommandContext } from '../../commands/handler.ts';
 import type { NewUser } from '../../commands/user.ts';
 import { createUser } from '../../commands/users.ts';
+import type { ProcessRole } from '../../infra/config.ts';
 import { agentRegistered } from '../../shared/events/agent.ts';
 import { call, type Reply, startTestService, type TestService } from '../support/service.ts';
 import { testOrigin } from '../support/world.ts';
@@ -51,9 +52,9 @@ export const cookieOf = (reply: Reply): string =>
 
 const isCookie = (credential: string) => credential.includes('mc-session=');
 
-export async function startAuthWorld(overrides: Record<string, string> = {}): Promise<AuthWorld> {
-  const service = await startTestService({ MC_TRUSTED_PROXIES: '127.0.0.1', ...overrides });
-  const { commands, credentials, database } = service.service.core;
+export async function startAuthWorld(overrides: Record<string, string> = {}, role?: ProcessRole): Promise<AuthWorld> {
+  const service = await startTestService({ MC_TRUSTED_PROXIES: '127.0.0.1', ...overrides }, role);
+  const { commands, credentials, eventLog } = service.service.core;
   const context = (workspace: number): CommandContext => ({ origin: { ...testOrigin, workspace } });
   const ask: AuthWorld['ask'] = (method, path, { as, body, headers = {}, ip } = {}) =>
     call(service, method, path, body, {
@@ -120,8 +121,9 @@ export async function startAuthWorld(overrides: Record<string, string> = {}): Pr
       return reply.body.entries;
     },
     async rawLog() {
-      const { rows } = await database.pool.query('SELECT data::text || meta::text || stream AS text FROM log.events');
-      return rows.map((row) => row.text).join('\n');
+      let text = '';
+      for await (const events of eventLog.readAll()) text += JSON.stringify(events);
+      return text;
     },
   };
 }

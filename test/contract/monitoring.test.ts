@@ -222,6 +222,23 @@ describe('monitoring', () => {
       expect((await call(base, 'GET', '/api/events?since=abc')).status).to.equal(400);
       expect((await call(base, 'GET', '/api/events', undefined, { 'last-event-id': '-3' })).status).to.equal(400);
     });
+
+    it('refuses a cursor of another log, with a sentence that helps', async () => {
+      const { eventLog } = base.service.core;
+      const positions = new Set<number>();
+      for await (const events of eventLog.readAll()) for (const event of events) positions.add(event.position);
+      const head = await eventLog.head();
+      const between = [head - 1, head - 2].filter((position) => !positions.has(position));
+      for (const position of [head + 1_000_000_000, Number.MAX_SAFE_INTEGER, ...between]) {
+        for (const id of [`${position}`, `${position}.1`]) {
+          const answer = await call(base, 'GET', '/api/events', undefined, { 'last-event-id': id });
+          expect(answer.status).to.equal(400);
+          expect(answer.body).to.include({ code: 'UNKNOWN_EVENT_ID' });
+          expect(answer.body.error).to.match(/^There is no frame .* in this log, .* connect without an id\.$/);
+        }
+        expect((await call(base, 'GET', `/api/events?since=${position}`)).status).to.equal(400);
+      }
+    });
   });
 
   describe('probes', () => {

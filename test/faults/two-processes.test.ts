@@ -1,7 +1,7 @@
-/** Two API processes on one PostgreSQL: a write through one is read through the other at once; streams resume anywhere. */
+/** Two API processes on the same stores: a write through one is read through the other at once; streams resume anywhere. */
 import { expect } from 'chai';
 import pg from 'pg';
-import { freshDatabase } from '../support/service.ts';
+import { type ServerStores, serverStores, TWO_API_PROCESSES } from '../support/service.ts';
 import { KEY, type ServiceProcess, startProcess, temporaryDirectory } from '../support/service-process.ts';
 import { openStream } from '../support/stream.ts';
 import { eventually } from '../support/world.ts';
@@ -20,7 +20,7 @@ async function send(service: ServiceProcess, method: string, path: string, body?
 
 describe('two processes', function () {
   this.timeout(120_000);
-  let fresh: Awaited<ReturnType<typeof freshDatabase>>;
+  let stores: ServerStores | undefined;
   let directory: Awaited<ReturnType<typeof temporaryDirectory>>;
   const services: ServiceProcess[] = [];
   const [A, B] = [0, 1].map((index) => () => services[index] as ServiceProcess) as [
@@ -33,20 +33,19 @@ describe('two processes', function () {
       console.log('      TEST_DATABASE_URL is not set: two processes are not tested');
       this.skip();
     }
-    fresh = await freshDatabase();
+    stores = await serverStores();
+    const { env } = stores;
     directory = await temporaryDirectory();
-    // Both at once: first starts must not trip over each other.
-    services.push(
-      ...(await Promise.all([
-        startProcess(directory.path, { DATABASE_URL: fresh.url }),
-        startProcess(directory.path, { DATABASE_URL: fresh.url }),
-      ])),
-    );
+    // All at once: first starts must not trip over each other.
+    const starting = TWO_API_PROCESSES.map((role) => startProcess(directory.path, env, ['--role', role]));
+    const settled = await Promise.allSettled(starting);
+    for (const one of settled) if (one.status === 'fulfilled') services.push(one.value);
+    for (const one of settled) if (one.status === 'rejected') throw one.reason;
   });
   after(async () => {
     for (const service of services) await service.stop();
     await directory?.remove();
-    await fresh?.drop();
+    await stores?.close();
   });
 
   it('read what the other wrote, two thousand times', async () => {
@@ -104,7 +103,7 @@ describe('two processes', function () {
   });
 
   it('connections cut under load: both processes live on, and every acknowledged write is there', async () => {
-    const client = new pg.Client({ connectionString: fresh.url });
+    const client = new pg.Client({ connectionString: stores?.env.DATABASE_URL });
     await client.connect();
     const acknowledged: string[] = [];
     let writing = true;

@@ -36,6 +36,7 @@ const REFUSED: Readonly<Record<string, { readonly values: readonly string[]; rea
     says: 'must be a URL that starts with postgres:// or postgresql://',
   },
   EVENTSTORE_URL: { values: ['http://store:2113', 'store:2113'], says: 'must be a URL that starts with esdb://' },
+  EVENTSTORE_STREAM_PREFIX: { values: ['acme', '.', 'a.b.', 'a-b.', '$acme.', 'ä.'], says: 'end with a dot' },
   REDIS_URL: {
     values: ['http://redis:6379', '127.0.0.1:6379'],
     says: 'must be a URL that starts with redis:// or rediss://',

@@ -2,7 +2,7 @@
 import { expect } from 'chai';
 import { type EventStoreLogOptions, openEventStoreLog } from '../../infra/event-log/eventstore.ts';
 import { createLogger } from '../../infra/logging.ts';
-import { ConflictError, LogUnavailableError } from '../../shared/errors.ts';
+import { ConflictError, LogUnavailableError, UnknownPositionError } from '../../shared/errors.ts';
 import type { EventLog, NewEvent } from '../../shared/ports/event-log.ts';
 import { type EventStoreStandIn, type StandInOptions, startEventStoreStandIn } from '../support/eventstore-stand-in.ts';
 import { until } from '../support/until.ts';
@@ -136,6 +136,37 @@ describe('event log: EventStoreDB, the adapter', () => {
     expect(numbers(eventsOf(await followUntil(log, 0, sawEvents(2, stream))))).to.deep.equal([1, 2]);
   });
 
+  it('deployments with prefixes share a server: each has its own log', async () => {
+    await start({ prefix: 'acme.' });
+    const globex = await openEventStoreLog({ url: standIn.url, prefix: 'globex.', log: silent });
+    const following = followUntil(log, 0, sawEvents(2, 'agent-1-7'));
+    const [first, second] = [newEvent(1), newEvent(2)];
+    await log.append('agent-1-7', [first], 'none');
+    await globex.append('agent-1-7', newEvents(1_000, 100), 'none');
+    expect(await gather(log.readAll({ direction: 'backwards', limit: 1 }))).to.have.nested.property('[0].id', first.id);
+    const { position } = await log.append('agent-1-7', [second], 0);
+    await globex.append('agent-1-7', newEvents(40), 999);
+    const mine = { stream: 'agent-1-7', id: first.id, revision: 0 };
+    expect((await gather(log.readAll()))[0]).to.include(mine);
+    expect((await gather(log.readStream('agent-1-7')))[0]).to.include(mine);
+    expect(eventsOf(await following).map(({ id }) => id)).to.deep.equal([first.id, second.id]);
+    expect(await log.head()).to.equal(position);
+    expect(await log.append('agent-1-7', [first], 'none')).to.have.property('revision', 0);
+    expect(await errorOf(log.append('agent-1-7', [newEvent()], 'none'))).to.be.instanceOf(ConflictError);
+    expect(await gather(globex.readAll())).to.have.length(1_040);
+    const names = [...standIn.memory.streams.keys()].filter((name) => !name.startsWith('$'));
+    expect(names).to.deep.equal(['acme.agent-1-7', 'globex.agent-1-7']);
+    await globex.close();
+  });
+
+  it('a follower moves its position over what others write', async () => {
+    await start({ prefix: 'acme.' });
+    const { position } = await log.append('one', [newEvent()], 'none');
+    for (let n = 0; n < 1_000; n++) foreign('theirs', 'application/json', '{}');
+    const steps = await followUntil(log, position, (all) => (all.at(-1)?.position ?? 0) > position);
+    expect(eventsOf(steps)).to.deep.equal([]);
+  });
+
   it('the head is found behind thousands of system events, and is BEGINNING in a log that has only those', async () => {
     await start();
     standIn.memory.writeSystemEvents(2_000);
@@ -199,6 +230,39 @@ describe('event log: EventStoreDB, the adapter', () => {
     expect(eventsOf(steps).map(({ data }) => data.n)).to.deep.equal(Array.from({ length: 2_000 }, (_, n) => n));
   });
 
+  it('a slow follower holds no more bytes than its buffer and takes the rest from the log later', async () => {
+    await start({ followBufferBytes: 1_000_000 });
+    const stream = newStream();
+    const filler = 'x'.repeat(90_000);
+    for (let n = 0; n < 100; n += 10) {
+      const events = newEvents(10, n).map((event) => ({ ...event, data: { ...event.data, filler } }));
+      await log.append(stream, events, 'any');
+    }
+    let held = 0;
+    const steps = await followUntil(log, 0, sawEvents(100, stream), async () => {
+      // A consumer that takes its time: the subscription is ended before everything is here.
+      if (held++ < 2) await until('the subscription ended', () => standIn.subscriptions() === 0);
+    });
+    expect(Math.max(...steps.map(({ events }) => events.length))).to.be.at.most(12);
+    expect(eventsOf(steps).map(({ data }) => data.n)).to.deep.equal(Array.from({ length: 100 }, (_, n) => n));
+  });
+
+  it('a follower whose server comes back without what it has read ends with an error', async () => {
+    await start();
+    const stream = newStream();
+    await log.append(stream, newEvents(10), 'none');
+    let restored = false;
+    const never = () => false;
+    const following = followUntil(log, 0, never, async (steps) => {
+      if (restored || !steps.at(-1)?.caughtUp) return;
+      restored = true;
+      // As if from a backup, at the same address.
+      await standIn.stop();
+      standIn = await startEventStoreStandIn({ port: standIn.port });
+    });
+    expect(await errorOf(following)).to.be.instanceOf(UnknownPositionError);
+  });
+
   it('a subscription that falls silent without an error is noticed and taken up again', async () => {
     await start({ followCheckMs: 100 });
     const stream = newStream();
@@ -230,6 +294,25 @@ describe('event log: EventStoreDB, the adapter', () => {
     expect(performance.now() - began).to.be.lessThan(50);
     const answers = await Promise.all(appends);
     expect(answers.map(({ revision }) => revision)).to.deep.equal([0, 1, 2, 3, 4, 5, 6]);
+  });
+
+  it('appends over the bound of bytes wait in call order, and over as many again they fail at once', async () => {
+    await start({ maxAppendBytes: 1_000_000 });
+    await log.append(newStream(), [newEvent()], 'none');
+    standIn.delayAppends(200);
+    const stream = newStream();
+    const large = () => newEvent(0, { data: { filler: 'x'.repeat(300_000) } });
+    const appends = Array.from({ length: 6 }, () => log.append(stream, [large()], 'any'));
+    expect(await errorOf(log.append(stream, [large()], 'any'))).to.be.instanceOf(LogUnavailableError);
+    await until('the first are applied', () => standIn.memory.streams.get(stream)?.length === 3);
+    // A small one does not overtake those that wait.
+    const last = log.append(stream, [newEvent()], 'any');
+    expect((await Promise.all(appends)).map(({ revision }) => revision)).to.deep.equal([0, 1, 2, 3, 4, 5]);
+    expect((await last).revision).to.equal(6);
+    // One that is larger than the bound goes alone.
+    await log.close();
+    log = await openEventStoreLog({ url: standIn.url, log: silent, maxAppendBytes: 100_000 });
+    expect((await log.append(newStream(), [large()], 'none')).revision).to.equal(0);
   });
 
   it('a deleted stream is an error of its own, for appends and reads', async () => {

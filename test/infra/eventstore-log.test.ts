@@ -11,6 +11,7 @@ import { createLogger } from '../../infra/logging.ts';
 import { LogUnavailableError } from '../../shared/errors.ts';
 import type { EventLog, Expectation, NewEvent } from '../../shared/ports/event-log.ts';
 import { type EventStoreStandIn, type StandInOptions, startEventStoreStandIn } from '../support/eventstore-stand-in.ts';
+import { freshPrefix } from '../support/service.ts';
 import { until } from '../support/until.ts';
 import {
   errorOf,
@@ -41,11 +42,34 @@ describeEventLog('EventStoreDB, stand-in server', async () => {
   };
 });
 
+describeEventLog('EventStoreDB, stand-in server shared with others', async () => {
+  const standIn = await startEventStoreStandIn();
+  const [prefix, without] = ['test_a.', await openEventStoreLog({ url: standIn.url, log: silent })];
+  await without.append('theirs', newEvents(700), 'none');
+  const open = () => openEventStoreLog({ url: standIn.url, prefix, log: silent });
+  const log = await open();
+  return {
+    log,
+    other: open,
+    async close() {
+      await log.close();
+      await without.close();
+      await standIn.stop();
+    },
+  };
+});
+
 const realUrl = process.env.TEST_EVENTSTORE_URL;
 if (realUrl !== undefined) {
   describeEventLog('EventStoreDB, real server', async () => {
     const log = await openEventStoreLog({ url: realUrl, log: silent });
     return { log, other: () => openEventStoreLog({ url: realUrl, log: silent }), close: () => log.close() };
+  });
+  describeEventLog('EventStoreDB, real server shared with others', async () => {
+    const prefix = freshPrefix();
+    const open = () => openEventStoreLog({ url: realUrl, prefix, log: silent });
+    const log = await open();
+    return { log, other: open, close: () => log.close() };
   });
 }
 

@@ -7,6 +7,7 @@ import fc from 'fast-check';
 import { z } from 'zod';
 import { type Database, openDatabase } from '../../infra/database/database.ts';
 import { migrate } from '../../infra/database/migrations.ts';
+import { openEventStoreLog } from '../../infra/event-log/eventstore.ts';
 import { createLogger } from '../../infra/logging.ts';
 import { ensureTables, type Projector } from '../../infra/projector/projector.ts';
 import {
@@ -20,6 +21,8 @@ import { projections } from '../../projections/index.ts';
 import { change, defineProjection, defineTable, insert, on, schemaOf, update } from '../../projections/projection.ts';
 import { catalogue } from '../../shared/events/catalogue.ts';
 import { type DomainEvent, defineEvent } from '../../shared/events/define.ts';
+import type { EventLog } from '../../shared/ports/event-log.ts';
+import { startEventStoreStandIn } from '../support/eventstore-stand-in.ts';
 import { writeHistory } from '../support/history.ts';
 import { freshDatabase } from '../support/service.ts';
 import { eventually, openView, testOrigin } from '../support/world.ts';
@@ -98,6 +101,8 @@ interface Place {
   readonly dataDir: string;
   /** Another process's connection. */
   other?(): Promise<Database>;
+  /** The log, where it is not in the database. */
+  openLog?(): Promise<EventLog>;
   close(): Promise<void>;
 }
 
@@ -112,7 +117,7 @@ function suite(name: string, open: () => Promise<Place>): void {
     before(async () => {
       place = await open();
       await ensureTables(place.database, everything);
-      view = await openView(place.database, definitions, everything);
+      view = await openView(place.database, definitions, everything, await place.openLog?.());
       projector = view.project('live');
     });
     after(async () => {
@@ -369,10 +374,42 @@ function suite(name: string, open: () => Promise<Place>): void {
       expect(unequal(await rebuild({ check: true }))).to.deep.equal([]);
     });
 
+    it('compares with live tables that are some events behind, however far apart positions are', async () => {
+      await projector?.close();
+      await history(300);
+      const reports = await rebuild();
+      expect(reports.every((report) => report.compared)).to.equal(true);
+      expect(unequal(reports)).to.deep.equal([]);
+      projector = view.project('live again');
+      await live();
+      expect(unequal(await rebuild({ check: true }))).to.deep.equal([]);
+    });
+
+    it('live tables of another log are named as stuck, and replaced', async () => {
+      await projector?.close();
+      const { pool } = place.database;
+      // As if the log had been restored from an older backup than its read models.
+      await pool.query(
+        "UPDATE service.checkpoints SET position = position + 1000000000000, generation = generation + 1 WHERE projection = 'agents'",
+      );
+      projector = view.project('live again');
+      const stuck = "SELECT stuck_reason FROM service.checkpoints WHERE projection = 'agents' AND stuck_at IS NOT NULL";
+      const reason = async () => ((await pool.query(stuck)).rows[0]?.stuck_reason ?? '') as string;
+      await eventually('it is told', async () => (await reason()) !== '');
+      expect(await reason()).to.match(/^the log has no position \d+; it is from another log/);
+      const agents = projections.filter((projection) => projection.name === 'agents');
+      const [report] = await rebuildProjections(stores(), agents);
+      expect(report).to.include({ compared: false, switched: true });
+      expect(await reason()).to.equal('');
+      await history(20);
+      await live();
+      expect(unequal(await rebuild({ check: true }))).to.deep.equal([]);
+    });
+
     it('works while another process leads', async function () {
       if (!place.other) this.skip();
       await projector?.close();
-      const other = await openView(await place.other(), definitions, everything);
+      const other = await openView(await place.other(), definitions, everything, await place.openLog?.());
       projector = other.project('elsewhere');
       await history(200);
       await live(other);
@@ -429,7 +466,7 @@ describe('with TEST_DATABASE_URL', () => {
     console.log('      TEST_DATABASE_URL is not set: rebuilds are not tested on PostgreSQL');
     this.skip();
   });
-  suite('PostgreSQL', async () => {
+  const onServer = async () => {
     const fresh = await freshDatabase();
     const open = () => openDatabase({ url: fresh.url, dataDir: '', poolSize: 10, statementTimeoutMs: 15_000, log });
     const database = await open();
@@ -441,6 +478,19 @@ describe('with TEST_DATABASE_URL', () => {
       async close() {
         await database.close();
         await fresh.drop();
+      },
+    };
+  };
+  suite('PostgreSQL', onServer);
+  suite('PostgreSQL, with the log on an event store', async () => {
+    const place = await onServer();
+    const standIn = await startEventStoreStandIn();
+    return {
+      ...place,
+      openLog: () => openEventStoreLog({ url: standIn.url, log }),
+      async close() {
+        await standIn.stop();
+        await place.close();
       },
     };
   });

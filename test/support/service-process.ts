@@ -40,7 +40,7 @@ export async function temporaryDirectory(): Promise<{ path: string; remove(): Pr
   return { path, remove: () => rm(path, { recursive: true, force: true }) };
 }
 
-/** Starts `signalbox start` and waits until it is ready. */
+/** Starts `signalbox start` and waits until it is ready; a role without HTTP is not waited for. */
 export async function startProcess(
   dataDir: string,
   env: Record<string, string> = {},
@@ -64,7 +64,7 @@ export async function startProcess(
     stdio: ['ignore', 'ignore', 'inherit'],
   });
   const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()));
-  for (;;) {
+  for (const serves = !args.includes('projector') && !args.includes('worker'); serves; ) {
     if (child.exitCode !== null) throw new Error(`the service ended with ${child.exitCode} before it was ready`);
     const ok = await fetch(`${url}/health/ready`).then(
       (response) => response.ok,

@@ -1,7 +1,10 @@
 /** The real service on a store of its own, for tests through HTTP. */
-import { rm } from 'node:fs/promises';
+import { randomUUID } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import pg from 'pg';
-import { type Config, readConfig } from '../../infra/config.ts';
+import { type Config, type ProcessRole, readConfig } from '../../infra/config.ts';
 import { createLogger } from '../../infra/logging.ts';
 import { type Service, startService } from '../../infra/main.ts';
 import { startEventStoreStandIn } from './eventstore-stand-in.ts';
@@ -9,6 +12,9 @@ import { dataDirectory } from './template.ts';
 
 export const TEST_KEY = 'test-key-0123456789abcdef';
 export const TEST_ADMIN = { username: 'admin', password: 'correct horse battery' };
+
+/** TEST_STACK=postgres or TEST_STACK=cluster: tests run on servers instead of the embedded database. */
+const SERVERS = process.env.TEST_STACK === 'postgres' || process.env.TEST_STACK === 'cluster';
 
 export interface TestService {
   readonly url: string;
@@ -35,14 +41,18 @@ export function testConfig(dataDir: string, overrides: Record<string, string> = 
 
 /**
  * Starts the service in this process, on stores of its own: embedded in a temporary directory, unless `overrides` says
- * otherwise or TEST_STACK is set. TEST_STACK=postgres: PostgreSQL alone. TEST_STACK=cluster: PostgreSQL, the event
- * store's stand-in, and Redis when TEST_REDIS_URL is set. Both need TEST_DATABASE_URL.
+ * otherwise or TEST_STACK is set (see `serverStores`).
  */
-export async function startTestService(overrides: Record<string, string> = {}): Promise<TestService> {
-  const dataDir = await dataDirectory();
-  const stack = overrides.DATABASE_URL === undefined ? await openStack() : { env: {}, close: () => Promise.resolve() };
-  const config = testConfig(dataDir, { ...stack.env, ...overrides });
-  const service = await startService(config, createLogger(config.logLevel));
+export async function startTestService(
+  overrides: Record<string, string> = {},
+  role: ProcessRole = 'all',
+): Promise<TestService> {
+  const stores = overrides.DATABASE_URL === undefined && SERVERS ? await serverStores() : undefined;
+  const env = { ...stores?.env, ...overrides };
+  // Beside a server the directory holds nothing.
+  const dataDir = env.DATABASE_URL === undefined ? await dataDirectory() : await mkdtemp(join(tmpdir(), 'sbx-'));
+  const config = testConfig(dataDir, env);
+  const service = await startService(config, createLogger(config.logLevel), role);
   return {
     url: service.url as string,
     adminKey: TEST_KEY,
@@ -50,30 +60,49 @@ export async function startTestService(overrides: Record<string, string> = {}): 
     config,
     async close() {
       await service.close();
-      await stack.close();
+      await stores?.close();
       await rm(dataDir, { recursive: true, force: true });
     },
   };
 }
 
-async function openStack(): Promise<{ env: Record<string, string>; close(): Promise<void> }> {
-  const { TEST_STACK, TEST_REDIS_URL } = process.env;
-  if (TEST_STACK !== 'postgres' && TEST_STACK !== 'cluster') return { env: {}, close: () => Promise.resolve() };
+/** Empty stores on servers, which any number of processes may share. */
+export interface ServerStores {
+  /** Settings that name them. */
+  readonly env: Readonly<Record<string, string>> & { readonly DATABASE_URL: string };
+  close(): Promise<void>;
+}
+
+/** The roles of a deployment with two API processes on what `serverStores` gives. */
+export const TWO_API_PROCESSES: readonly ProcessRole[] =
+  process.env.TEST_STACK === 'cluster' ? ['api', 'api', 'projector', 'worker'] : ['all', 'all'];
+
+/**
+ * PostgreSQL; with TEST_STACK=cluster an event store and Redis beside it: the server of TEST_EVENTSTORE_URL, where the
+ * log has a prefix of its own, or the stand-in. Needs TEST_DATABASE_URL; Redis only with TEST_REDIS_URL.
+ */
+export async function serverStores(): Promise<ServerStores> {
+  const { TEST_STACK, TEST_REDIS_URL, TEST_EVENTSTORE_URL } = process.env;
   const database = await freshDatabase();
-  if (TEST_STACK === 'postgres') return { env: { DATABASE_URL: database.url }, close: () => database.drop() };
-  const events = await startEventStoreStandIn();
+  if (TEST_STACK !== 'cluster') return { env: { DATABASE_URL: database.url }, close: database.drop };
+  const standIn = TEST_EVENTSTORE_URL ? undefined : await startEventStoreStandIn();
   return {
     env: {
       DATABASE_URL: database.url,
-      EVENTSTORE_URL: events.url,
+      ...(standIn
+        ? { EVENTSTORE_URL: standIn.url }
+        : { EVENTSTORE_URL: TEST_EVENTSTORE_URL as string, EVENTSTORE_STREAM_PREFIX: freshPrefix() }),
       ...(TEST_REDIS_URL && { REDIS_URL: TEST_REDIS_URL }),
     },
     async close() {
-      await events.stop();
+      await standIn?.stop();
       await database.drop();
     },
   };
 }
+
+/** A prefix that no stream of a shared event store has. */
+export const freshPrefix = (): string => `test_${randomUUID().replaceAll('-', '')}.`;
 
 /** Makes an empty database on the server of TEST_DATABASE_URL. Gives its URL and the function that drops it. */
 export async function freshDatabase(): Promise<{ url: string; drop(): Promise<void> }> {

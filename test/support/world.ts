@@ -14,6 +14,7 @@ import type { Projection } from '../../projections/projection.ts';
 import { createEventStore } from '../../shared/event-store.ts';
 import type { EventDefinition } from '../../shared/events/define.ts';
 import { DEFAULT_TENANT, DEFAULT_WORKSPACE, type Origin } from '../../shared/events/metadata.ts';
+import type { EventLog } from '../../shared/ports/event-log.ts';
 import { dataDirectory } from './template.ts';
 
 export const testOrigin: Origin = {
@@ -29,14 +30,14 @@ export const testOrigin: Origin = {
 
 const log = createLogger(process.env.TEST_LOG_LEVEL ?? 'silent');
 
-/** One process's view of a store: log, event store, commands, runners. */
+/** One process's view of a store: log (in the database unless given), event store, commands, runners. */
 export async function openView(
   database: Database,
   definitions: readonly unknown[],
   projections: readonly Projection[],
+  eventLog: EventLog = openPostgresLog({ database, log }),
 ) {
   const events = definitions as readonly EventDefinition[];
-  const eventLog = openPostgresLog({ database, log });
   const counters = createCounters(database.pool);
   const store = createEventStore({
     log: eventLog,

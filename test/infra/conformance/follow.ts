@@ -1,7 +1,9 @@
 /** Conformance: following the log. */
 import { expect } from 'chai';
+import { UnknownPositionError } from '../../../shared/errors.ts';
 import { BEGINNING, type Followed } from '../../../shared/ports/event-log.ts';
 import {
+  errorOf,
   eventsOf,
   followUntil,
   gather,
@@ -134,6 +136,28 @@ export function followConformance(subject: Subject): void {
       release();
       expect(eventsOf(await slow).filter(inStreams(stream))).to.deep.equal(fastEvents);
       expect(fastEvents).to.deep.equal(await readAfter(subject.log, start, [stream]));
+    });
+
+    it('from a position that the log does not have: UnknownPositionError, and no waiting for it', async () => {
+      const { position } = await subject.log.append(newStream(), newEvents(3), 'none');
+      for (const after of [position + 1_000_000_000, Number.MAX_SAFE_INTEGER]) {
+        const error = await errorOf(followUntil(subject.log, after, () => true));
+        expect(error).to.be.instanceOf(UnknownPositionError).and.to.have.property('position', after);
+      }
+      // Where positions are places in a file there is something between two events.
+      const all = positionsOf(await gather(subject.log.readAll()));
+      const between = [position - 1, Math.floor(position / 2)].filter((one) => one > 0 && !all.includes(one));
+      for (const after of between) {
+        expect(await errorOf(followUntil(subject.log, after, () => true))).to.be.instanceOf(UnknownPositionError);
+      }
+    });
+
+    it('from a position that another process has just written', async () => {
+      for (let round = 0; round < 10; round++) {
+        const { position } = await subject.other.append(newStream(), newEvents(1), 'none');
+        const steps = await followUntil(subject.log, position, isCaughtUp);
+        expect(eventsOf(steps).every((event) => event.position > position)).to.equal(true);
+      }
     });
 
     it('aborting ends the iteration cleanly: before it starts, while it waits, and between two steps', async () => {

@@ -1,8 +1,19 @@
 /** Conformance: reading streams and the log, both ways, and the head. */
 import { expect } from 'chai';
+import { UnknownPositionError } from '../../../shared/errors.ts';
 import type { LoggedEvent, ReadStreamOptions } from '../../../shared/ports/event-log.ts';
 import { BEGINNING } from '../../../shared/ports/event-log.ts';
-import { gather, idsOf, inStreams, newEvents, newStream, readAfter, revisionsOf, type Subject } from './subject.ts';
+import {
+  errorOf,
+  gather,
+  idsOf,
+  inStreams,
+  newEvents,
+  newStream,
+  readAfter,
+  revisionsOf,
+  type Subject,
+} from './subject.ts';
 
 export function readConformance(subject: Subject): void {
   describe('readStream', () => {
@@ -83,6 +94,21 @@ export function readConformance(subject: Subject): void {
       const stream = newStream();
       const { position } = await subject.log.append(stream, newEvents(1), 'any');
       expect(await readAfter(subject.log, position, [stream])).to.deep.equal([]);
+    });
+
+    it('from a position that the log does not have: UnknownPositionError', async () => {
+      const { position } = await subject.log.append(newStream(), newEvents(1), 'none');
+      for (const from of [position + 1_000_000_000, Number.MAX_SAFE_INTEGER]) {
+        for (const direction of ['forwards', 'backwards'] as const) {
+          const error = await errorOf(gather(subject.log.readAll({ from, direction, limit: 1 })));
+          expect(error).to.be.instanceOf(UnknownPositionError).and.to.have.property('position', from);
+        }
+        expect(await errorOf(gather(subject.log.readAll({ from, limit: 0 })))).to.be.instanceOf(UnknownPositionError);
+      }
+      for (const from of [BEGINNING, position, await subject.log.head()]) {
+        expect(await gather(subject.log.readAll({ from, limit: 0 }))).to.deep.equal([]);
+        await gather(subject.log.readAll({ from, limit: 1 }));
+      }
     });
 
     it('a reader that stops in the middle does no harm', async () => {

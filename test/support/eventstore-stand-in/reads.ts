@@ -52,15 +52,22 @@ async function answer(call: ReadCall, memory: Memory, faults: Faults, settings: 
   }
   const all = options?.getAll();
   const position = all?.hasPosition() ? Number(all.getPosition()?.getCommitPosition()) : undefined;
-  const at = position === undefined ? undefined : memory.indexAt(position);
+  // Behind its last event a real server finds nothing, in silence; elsewhere it stumbles over what is no event.
+  const beyond = position !== undefined && !backwards && position > (memory.all.at(-1)?.position ?? 0);
+  const at = position === undefined ? undefined : beyond ? memory.all.length : memory.indexAt(position);
   if (position !== undefined && at === undefined) {
-    fail(call, grpc.status.UNKNOWN, 'Unexpected ReadAllResult: InvalidPosition');
+    const subscribed = options?.hasSubscription();
+    fail(
+      call,
+      grpc.status.UNKNOWN,
+      subscribed ? 'Exception was thrown by handler.' : 'Unexpected ReadAllResult: Error',
+    );
     return;
   }
   const start = at ?? (all?.hasEnd() ? memory.all.length : 0);
   if (options?.hasSubscription()) {
     // A subscription begins behind the position; a read begins at it forwards and before it backwards.
-    const next = at === undefined ? start : at + 1;
+    const next = at === undefined || beyond ? start : at + 1;
     faults.counts.subscriptions++;
     await subscribe(call, memory, faults, settings, next, options.getFilter(), randomUUID());
     faults.counts.subscriptions--;
