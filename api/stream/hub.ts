@@ -17,6 +17,8 @@ import { BEGINNING, type LoggedEvent, type Position } from '../../shared/ports/e
 import { framesOf } from '../../shared/records.ts';
 
 const HEARTBEAT_MS = 30_000;
+/** Pauses after an event that cannot be read now, milliseconds. */
+const RETRY = { firstMs: 100, lastMs: 2_000 };
 /** Bytes that may wait in a client's connection before it is fed from the log instead of live. */
 const CLIENT_BUFFER = 1_000_000;
 /** Open streams per process. */
@@ -123,8 +125,8 @@ export function createStreamHub(parts: { store: EventStore; log: Logger; metrics
 
   function start(): Promise<void> {
     started ??= (async () => {
-      tail = await store.log.head();
-      running = follow(tail);
+      const head = await store.log.head();
+      running = follow(head);
     })().catch((error) => {
       started = undefined;
       throw error;
@@ -132,7 +134,23 @@ export function createStreamHub(parts: { store: EventStore; log: Logger; metrics
     return started;
   }
 
+  /** Follows until the hub is closed. What cannot be read now, as keys while their store is away, is tried again. */
   async function follow(after: Position): Promise<void> {
+    tail = after;
+    for (let wait = RETRY.firstMs; !closing.signal.aborted; wait = Math.min(wait * 2, RETRY.lastMs)) {
+      const before: Position = tail;
+      try {
+        await followFrom(tail);
+      } catch (error) {
+        if (closing.signal.aborted) return;
+        log.warn({ err: error, position: tail }, 'live events wait: the next one cannot be read now; trying again');
+        if (tail > before) wait = RETRY.firstMs;
+        await pause(wait, closing.signal);
+      }
+    }
+  }
+
+  async function followFrom(after: Position): Promise<void> {
     for await (const step of store.log.follow({ after, signal: closing.signal })) {
       for (const logged of step.events) {
         if (clients.size > 0) {
@@ -183,6 +201,18 @@ export function createStreamHub(parts: { store: EventStore; log: Logger; metrics
       if (event) return event.position;
     }
     return BEGINNING;
+  }
+
+  function pause(ms: number, signal: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(end, ms);
+      function end() {
+        clearTimeout(timer);
+        signal.removeEventListener('abort', end);
+        resolve();
+      }
+      signal.addEventListener('abort', end, { once: true });
+    });
   }
 
   function drained(client: Client): Promise<void> {
