@@ -102,6 +102,26 @@ function suite(name: string, open: () => Promise<{ database: Database; close(): 
       await projector.close();
     });
 
+    it('a checkpoint that moved under a read model with nothing to do is taken up again', async () => {
+      const projector = view.project('one');
+      const at = async () =>
+        (
+          await place.database.pool.query('SELECT position FROM service.checkpoints WHERE schema_name = $1', [
+            schemaOf(boxesProjection),
+          ])
+        ).rows[0].position as number;
+      await eventually('it leads', () => projector.statuses[0]?.caughtUp);
+      // As a statement leaves it whose answer was lost: done, and not known to be.
+      const head = await view.eventLog.head();
+      await eventually('it has stored where it is', async () => (await at()) === head);
+      await place.database.pool.query('UPDATE service.checkpoints SET position = position - 1 WHERE schema_name = $1', [
+        schemaOf(boxesProjection),
+      ]);
+      const { position } = await add(view, 'nobody', unseen.draft({}));
+      await eventually('the checkpoint moves on', async () => (await at()) === position);
+      await projector.close();
+    });
+
     it('a write that is answered can be read, a thousand times', async () => {
       const projector = view.project('one');
       await add(view, 'box-3', opened.draft({ box: 3 }));
