@@ -8,6 +8,7 @@
 import type pg from 'pg';
 import type { Followed, FollowOptions, LoggedEvent, Position } from '../../shared/ports/event-log.ts';
 import type { Logger } from '../logging.ts';
+import { createTrouble } from '../trouble.ts';
 
 /** The window holds at most this many events and about this many bytes. */
 const WINDOW = { events: 8_192, bytes: 32_000_000 };
@@ -116,13 +117,19 @@ export class Tail {
   /** Listens where the store can notify, and polls in any case: a lost notification costs a delay, never an event. */
   async #watch(): Promise<void> {
     const { signal } = this.#closing;
+    const listening = createTrouble(
+      this.#options.log,
+      'no notifications from the database for now; polling',
+      'notifications from the database come again',
+    );
     let client: pg.Client | undefined;
     while (!signal.aborted) {
       if (this.#options.listen && !client) {
         client = await this.#listen().catch((error) => {
-          this.#options.log.warn({ err: error }, 'no notifications from the database for now; polling');
+          listening.failed(error);
           return undefined;
         });
+        if (client) listening.worked();
         client?.once('end', () => {
           client = undefined;
         });

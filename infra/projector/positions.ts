@@ -10,6 +10,7 @@ import type { ReadModels } from '../../shared/ports/read-models.ts';
 import type { Database } from '../database/database.ts';
 import { pause } from '../event-log/tail.ts';
 import type { Logger } from '../logging.ts';
+import { createTrouble } from '../trouble.ts';
 
 interface Waiter {
   readonly position: Position;
@@ -108,18 +109,29 @@ export class Positions implements ReadModels {
   async #watch(): Promise<void> {
     const { database, log } = this.#options;
     const { signal } = this.#closing;
+    const listening = createTrouble(
+      log,
+      'no notifications of read model positions for now; polling',
+      'notifications of read model positions come again',
+    );
+    const reading = createTrouble(
+      log,
+      'positions of read models could not be read; trying again',
+      'positions of read models can be read again',
+    );
     let client: pg.Client | undefined;
     while (!signal.aborted) {
       if (database.kind === 'server' && !client) {
         client = await this.#listen().catch((error) => {
-          log.warn({ err: error }, 'no notifications of read model positions for now; polling');
+          listening.failed(error);
           return undefined;
         });
+        if (client) listening.worked();
         client?.once('end', () => {
           client = undefined;
         });
       }
-      await this.refresh().catch((error) => log.warn({ err: error }, 'positions of read models could not be read'));
+      await this.refresh().then(reading.worked, reading.failed);
       const waiting = [...this.#waiters.values()].some((waiters) => waiters.size > 0);
       await pause(waiting ? 25 : 250, signal);
     }
