@@ -99,7 +99,12 @@ export async function openCore(config: Config, log: Logger, options: { attach?: 
 async function openLog(config: Config, database: Database, log: Logger, deadline: number): Promise<EventLog> {
   const { eventStoreUrl, appendTimeoutMs } = config;
   if (!eventStoreUrl) return openPostgresLog({ database, log, appendTimeoutMs });
-  const eventLog = await openEventStoreLog({ url: eventStoreUrl, log, appendTimeoutMs });
+  const eventLog = await openEventStoreLog({
+    url: eventStoreUrl,
+    log,
+    appendTimeoutMs,
+    readTimeoutMs: appendTimeoutMs,
+  });
   await waitForStore('the event store', () => eventLog.head(), deadline, log);
   return eventLog;
 }

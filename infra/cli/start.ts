@@ -25,6 +25,8 @@ export function addStart(program: Command): void {
         process.exit(1);
       });
       const service = await startService(config, log, options.role);
+      // A process without HTTP waits for stores that are away with timers that do not hold it; this one does.
+      setInterval(() => undefined, 2 ** 30);
       if (service.shown.length > 0) {
         console.log(box([...service.shown, '', 'Shown this once. Keep them; only hashes are stored.']));
       }
