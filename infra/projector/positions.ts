@@ -43,7 +43,7 @@ export class Positions implements ReadModels {
     return this.#current.get(schema) ?? 0;
   }
 
-  /** A read model has reached `position`. Never goes back. */
+  /** A read model has reached `position`. Goes back only when the database may have. */
   advance(schema: string, position: Position): void {
     if (position <= this.current(schema)) return;
     this.#current.set(schema, position);
@@ -55,6 +55,14 @@ export class Positions implements ReadModels {
         waiter.resolve();
       }
     }
+  }
+
+  /**
+   * A server that crashed may have lost the last rows together with their checkpoint, and the runner makes them again:
+   * what was heard before does not hold until it is read anew.
+   */
+  #forget(): void {
+    this.#current.clear();
   }
 
   /** Schemas whose rows depend on events of this type. */
@@ -129,6 +137,7 @@ export class Positions implements ReadModels {
         if (client) listening.worked();
         client?.once('end', () => {
           client = undefined;
+          this.#forget();
         });
       }
       await this.refresh().then(reading.worked, reading.failed);

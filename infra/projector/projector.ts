@@ -136,7 +136,12 @@ class Locks {
   #tryLock(name: string): Promise<boolean> {
     const mine = this.#asking.then(async () => {
       const client = await this.#connection();
-      const { rows } = await client.query('SELECT pg_try_advisory_lock($1, hashtext($2)) AS mine', [LOCK_CLASS, name]);
+      const asked = client.query('SELECT pg_try_advisory_lock($1, hashtext($2)) AS mine', [LOCK_CLASS, name]);
+      const { rows } = await asked.catch((error) => {
+        // It may be silent for good: the next question makes another.
+        void client.end().catch(() => undefined);
+        throw error;
+      });
       return Boolean(rows[0]?.mine);
     });
     this.#asking = mine.then(

@@ -173,6 +173,31 @@ function suite(name: string, open: () => Promise<{ database: Database; close(): 
       await projector.close();
     });
 
+    it('positions that a crash of the server took back are believed no longer', async function () {
+      if (!two) this.skip();
+      const other = await openView(place.database, definitions, projections);
+      const schema = schemaOf(boxesProjection);
+      other.positions.watch();
+      const before = await eventually('it hears of positions', () => other.positions.current(schema));
+      // Rows and checkpoints are written without waiting for the disk: this is what a crash leaves of them.
+      await place.database.pool.query('UPDATE service.checkpoints SET position = position - 1 WHERE schema_name = $1', [
+        schema,
+      ]);
+      await place.database.pool.query(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'signalbox positions' AND datname = current_database()",
+      );
+      await eventually('it has read them anew', () => other.positions.current(schema) === before - 1);
+      await other.close();
+    });
+
+    it('a machine that is gone does not keep its locks for hours', async function () {
+      if (!two) this.skip();
+      const client = await place.database.connect('test');
+      const { rows: shown } = await client.query('SHOW tcp_keepalives_idle');
+      expect(shown[0].tcp_keepalives_idle).to.equal('10');
+      await client.end();
+    });
+
     it('a second process takes over, and hears of positions meanwhile', async function () {
       if (!two) this.skip();
       const other = await openView(place.database, definitions, projections);
