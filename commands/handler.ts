@@ -7,7 +7,7 @@
  * decided on top of it conflicts, forgets the state and starts over.
  */
 import { LRUCache } from 'lru-cache';
-import { AppError, ConflictError, conflict, unavailable } from '../shared/errors.ts';
+import { AppError, ConflictError, conflict, LogUnavailableError, unavailable } from '../shared/errors.ts';
 import type { EventStore } from '../shared/event-store.ts';
 import type { DomainEvent, EventDraft } from '../shared/events/define.ts';
 import type { Origin } from '../shared/events/metadata.ts';
@@ -127,7 +127,8 @@ export function createCommands(parts: {
 }): Commands {
   const { store, counters, readModels, snapshots } = parts;
   const kept = new LRUCache<string, Entry>({ max: KEPT_STREAMS });
-  const queues = new Map<string, Promise<void>>();
+  /** The last in line on each stream; resolves with the failure when the log could not be read. */
+  const queues = new Map<string, Promise<LogUnavailableError | undefined>>();
 
   /** Brings what is known of a stream up to what the log says now; only what is new is read. */
   async function readState(
@@ -177,12 +178,21 @@ export function createCommands(parts: {
     snapshots?.save(stream, kind, { revision, position, at, state });
   }
 
-  /** One decision at a time per stream; gives what `work` gives. */
+  /**
+   * One decision at a time per stream; gives what `work` gives. Whoever waited while the one before waited for a log
+   * that is away has waited as long as it, and fails with it: one time-out for all, not one after the other.
+   */
   function inTurn<T>(stream: string, work: () => Promise<T>): Promise<T> {
-    const mine = (queues.get(stream) ?? Promise.resolve()).then(work);
+    const before = queues.get(stream);
+    const mine = before
+      ? before.then((away) => {
+          if (away) throw away;
+          return work();
+        })
+      : work();
     const settled = mine.then(
       () => undefined,
-      () => undefined,
+      (error) => (error instanceof LogUnavailableError ? error : undefined),
     );
     queues.set(stream, settled);
     settled.then(() => {

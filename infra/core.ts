@@ -99,7 +99,13 @@ export async function openCore(config: Config, log: Logger, options: { attach?: 
 async function openLog(config: Config, database: Database, log: Logger, deadline: number): Promise<EventLog> {
   const { eventStoreUrl, eventStorePrefix, appendTimeoutMs } = config;
   if (!eventStoreUrl) return openPostgresLog({ database, log, appendTimeoutMs });
-  const eventLog = await openEventStoreLog({ url: eventStoreUrl, prefix: eventStorePrefix, log, appendTimeoutMs });
+  const eventLog = await openEventStoreLog({
+    url: eventStoreUrl,
+    prefix: eventStorePrefix,
+    log,
+    appendTimeoutMs,
+    readTimeoutMs: appendTimeoutMs,
+  });
   await waitForStore('the event store', () => eventLog.head(), deadline, log);
   return eventLog;
 }

@@ -1,9 +1,10 @@
 /** Stores of rate limits: in memory by default, in Redis where several processes share the limits. */
-import type { ClientRateLimitInfo, Store } from 'express-rate-limit';
+import type { ClientRateLimitInfo, Options, Store } from 'express-rate-limit';
 import { Redis } from 'ioredis';
 import { LRUCache } from 'lru-cache';
 import { type RedisReply, RedisStore } from 'rate-limit-redis';
 import type { Logger } from './logging.ts';
+import { createTrouble } from './trouble.ts';
 
 /** Callers remembered per class; with more, the ones longest unseen are forgotten first. */
 const MAX_KEYS = 10_000;
@@ -21,16 +22,28 @@ export async function createLimitStores(redisUrl: string | undefined, log: Logge
     enableOfflineQueue: false,
     lazyConnect: true,
   });
-  redis.on('error', (error) =>
-    log.warn({ err: error }, 'Redis is away: rate limits are not enforced until it is back'),
+  const trouble = createTrouble(
+    log,
+    'Redis is away: rate limits are not enforced until it is back',
+    'Redis is back: rate limits are enforced',
   );
-  await redis.connect().catch((error) => log.warn({ err: error }, 'Redis is not reachable yet'));
+  redis.on('error', trouble.failed);
+  const stores: { readonly store: RedisStore; readonly windowMs: number }[] = [];
+  redis.on('ready', () => {
+    trouble.worked();
+    // A store that could not load its scripts while Redis was away does not try again by itself.
+    for (const { store, windowMs } of stores) store.init({ windowMs } as Options).catch(trouble.failed);
+  });
+  await redis.connect().catch(trouble.failed);
   return {
-    storeFor: (name) =>
-      new RedisStore({
+    storeFor(name, windowMs) {
+      const store = new RedisStore({
         prefix: `signalbox:limit:${name}:`,
         sendCommand: (command: string, ...args: string[]) => redis.call(command, ...args) as Promise<RedisReply>,
-      }),
+      });
+      stores.push({ store, windowMs });
+      return store;
+    },
     async close() {
       redis.disconnect();
     },

@@ -6,11 +6,15 @@ import { createApiServer } from '../api/http/server.ts';
 import { routes } from '../api/routes/index.ts';
 import type { HealthReport, Services } from '../api/services.ts';
 import { createStreamHub } from '../api/stream/hub.ts';
+import { createCommands } from '../commands/handler.ts';
 import { projections } from '../projections/index.ts';
 import { schemaOf } from '../projections/projection.ts';
+import { AppError } from '../shared/errors.ts';
+import type { ReadModels } from '../shared/ports/read-models.ts';
 import type { Config, ProcessRole } from './config.ts';
 import { type Core, openCore } from './core.ts';
 import { prepareFirstStart } from './credentials/first-start.ts';
+import { waitForStore } from './database/wait.ts';
 import { createFreshness } from './freshness.ts';
 import { createIdempotencyStore } from './idempotency.ts';
 import { loadBullMQ } from './jobs/jobs.ts';
@@ -41,7 +45,8 @@ export async function startService(config: Config, log: Logger, role: ProcessRol
   const core = await openCore(config, log);
   const undo: (() => Promise<unknown>)[] = [() => core.close()];
   try {
-    const { database, store, positions, commands, credentials, reads } = core;
+    const { database, store, counters, positions, commands, credentials, reads } = core;
+    const startBy = Date.now() + config.startTimeoutMs;
     const touches = createTouches();
     const runs = { api: role === 'all' || role === 'api', projector: role === 'all' || role === 'projector' };
     const runsWorker = role === 'all' || role === 'worker';
@@ -55,14 +60,15 @@ export async function startService(config: Config, log: Logger, role: ProcessRol
     }
     // Embedded, the runners of this process are all there are; elsewhere others may lead.
     if (database.kind === 'server') positions.watch();
-    await caughtUp(core, log);
+    await caughtUp(core, log, startBy);
 
     const metrics = createMetrics(core, projector);
     const ready = () => readiness(core, projector);
     let url: string | undefined;
     let shown: readonly string[] = [];
     if (runs.api) {
-      shown = (await prepareFirstStart({ config, commands, credentials, reads, log })).shown;
+      const starting = createCommands({ store, counters, readModels: patient(positions, log, startBy) });
+      shown = (await prepareFirstStart({ config, commands: starting, credentials, reads, log })).shown;
       const limits = await createLimitStores(config.redisUrl, log);
       undo.push(() => limits.close());
       const services: Services = {
@@ -128,16 +134,25 @@ export async function startService(config: Config, log: Logger, role: ProcessRol
 }
 
 /** Waits until every read model has reached the end of the log as it is now. */
-async function caughtUp(core: Core, log: Logger): Promise<void> {
-  const { positions, database, config } = core;
-  const deadline = Date.now() + config.startTimeoutMs;
-  const head = await core.eventLog.head();
+async function caughtUp(core: Core, log: Logger, deadline: number): Promise<void> {
+  const { positions, database } = core;
+  let head = 0;
+  const readHead = async () => {
+    head = await core.eventLog.head();
+  };
+  // A store that goes away meanwhile is waited for like one that is not there yet.
+  await waitForStore('the event log', readHead, deadline, log);
   let told = 0;
   for (;;) {
-    if (database.kind === 'server') await positions.refresh();
+    if (database.kind === 'server') await waitForStore('the database', () => positions.refresh(), deadline, log);
     const behind = projections.filter((projection) => positions.current(schemaOf(projection)) < head);
     if (behind.length === 0) return;
-    if (await onlyStuck(core, behind.map(schemaOf))) {
+    let stuck = false;
+    const readStuck = async () => {
+      stuck = await onlyStuck(core, behind.map(schemaOf));
+    };
+    await waitForStore('the database', readStuck, deadline, log);
+    if (stuck) {
       // A read model that cannot go on must not keep the others from being served; /health/ready says so.
       log.error({ projections: behind.map((one) => one.name) }, 'starting with read models that are stuck');
       return;
@@ -154,6 +169,23 @@ async function caughtUp(core: Core, log: Logger): Promise<void> {
     }
     await new Promise((resolve) => setTimeout(resolve, 10));
   }
+}
+
+/** Read models with the patience of a start: its projector may be started after it. */
+function patient(readModels: ReadModels, log: Logger, deadline: number): ReadModels {
+  return {
+    async visible(eventTypes, position) {
+      for (;;) {
+        try {
+          return await readModels.visible(eventTypes, position);
+        } catch (error) {
+          const behind = error instanceof AppError && error.extras.code === 'READ_MODEL_BEHIND';
+          if (!behind || Date.now() > deadline) throw error;
+          log.warn({ position }, 'waiting for read models to show what the first start wrote; is a projector running?');
+        }
+      }
+    },
+  };
 }
 
 async function onlyStuck(core: Core, schemas: readonly string[]): Promise<boolean> {

@@ -174,13 +174,15 @@ async function followOnce(
     turn = mine.catch(() => undefined);
     return mine;
   };
+  // No step may come that would meet the same failure.
+  const broken = new AbortController();
   const saving = setInterval(() => {
-    // The next step meets the same failure and reports it.
-    inTurn(save).catch((error) => options.log.debug({ err: error }, 'an idle checkpoint was not stored'));
+    inTurn(save).catch((error) => broken.abort(error));
   }, IDLE_STORE_MS);
   saving.unref();
   try {
-    for await (const step of store.log.follow({ after: stored, signal })) {
+    const either = AbortSignal.any([signal, broken.signal]);
+    for await (const step of store.log.follow({ after: stored, signal: either })) {
       await inTurn(async () => {
         if (await storeJobs(policy, options, step)) {
           status.position = step.position;
@@ -190,6 +192,7 @@ async function followOnce(
         }
       });
     }
+    if (!signal.aborted) throw broken.signal.reason;
   } finally {
     clearInterval(saving);
     if (signal.aborted)

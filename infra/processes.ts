@@ -1,6 +1,7 @@
 /** The processes of a deployment, for `signalbox status`. */
 import { hostname } from 'node:os';
 import type { Core } from './core.ts';
+import { createTrouble } from './trouble.ts';
 
 const BEAT_MS = 2_000;
 /** A process that has not been heard of for this long is gone, milliseconds. */
@@ -19,10 +20,15 @@ export async function registerProcess(core: Core, role: string, version: string)
     await pool.query('DELETE FROM service.processes WHERE seen_at < $1', [now - 20 * GONE_MS]);
   };
   await beat();
+  const beating = createTrouble(
+    core.log,
+    'the sign of life of this process was not stored',
+    'the sign of life of this process is stored again',
+  );
   let running: Promise<void> | undefined;
   const timer = setInterval(() => {
     running ??= beat()
-      .catch((error) => core.log.warn({ err: error }, 'the sign of life of this process was not stored'))
+      .then(beating.worked, beating.failed)
       .finally(() => {
         running = undefined;
       });

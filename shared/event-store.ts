@@ -22,7 +22,11 @@ export interface EventStore {
   append(stream: string, events: readonly NewEvent[], expected: Expectation): Promise<Appended>;
   /** Events of a stream, oldest first; from a revision on (inclusive), all by default. */
   readStream(stream: string, from?: number): Promise<readonly DomainEvent[]>;
-  /** One object per logged event, however often it is asked for. @throws EventUnreadableError */
+  /**
+   * One object per logged event, however often it is asked for.
+   *
+   * @throws EventUnreadableError, or what `PersonKeys.find` throws when it cannot be asked
+   */
   decode(event: LoggedEvent): DomainEvent | Promise<DomainEvent>;
 }
 
@@ -33,6 +37,9 @@ export class EventUnreadableError extends Error {
     this.name = 'EventUnreadableError';
   }
 }
+
+/** A person's key could not be asked for: that says nothing about the event. */
+class KeyAwayError extends Error {}
 
 /** The person whose key seals the client address of an event. Anonymous callers share one key a month. */
 export function personOfActor(origin: Pick<Origin, 'actor'>, at: number): string {
@@ -58,6 +65,13 @@ export function createEventStore(parts: {
   now?: () => number;
 }): EventStore {
   const { log, catalogue, counters, keys, now = Date.now } = parts;
+  const asked: PersonKeys = {
+    ...keys,
+    find: (person) =>
+      keys.find(person).catch((error: unknown) => {
+        throw new KeyAwayError('a key could not be asked for', { cause: error });
+      }),
+  };
   // Followers of one process share the logged objects, so an event is decoded once for all of them.
   const decoded = new WeakMap<object, DomainEvent>();
   // What this process has just written need not be unsealed again for its own followers, who get the same objects.
@@ -116,16 +130,17 @@ export function createEventStore(parts: {
     try {
       const meta = metadataSchema.parse({
         ...event.meta,
-        ip: isSealed(event.meta.ip) ? await unseal(keys, `${event.id}/ip`, event.meta.ip) : event.meta.ip,
+        ip: isSealed(event.meta.ip) ? await unseal(asked, `${event.id}/ip`, event.meta.ip) : event.meta.ip,
       });
       const open: Record<string, unknown> = { ...event.data };
       for (const [field, value] of Object.entries(open)) {
-        if (isSealed(value)) open[field] = await unseal(keys, `${event.id}/${field}`, value);
+        if (isSealed(value)) open[field] = await unseal(asked, `${event.id}/${field}`, value);
       }
       const data = definition.schema.parse(upcast(event.type, open, version, definition.version));
       const { id, type, stream, revision, position } = event;
       return { id, type, data, meta, stream, revision, position };
     } catch (error) {
+      if (error instanceof KeyAwayError) throw error.cause;
       throw new EventUnreadableError(event, error instanceof Error ? error.message : String(error), { cause: error });
     }
   }

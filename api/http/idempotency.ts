@@ -81,8 +81,10 @@ export async function runOnce(
     const { status } = asAppError(error);
     // A refusal before anything was appended frees the key; an unknown outcome keeps what was intended.
     const appended = intents.some((intent) => intent.events.length > 0);
-    if (status < 500 && !appended) await store.forget(scope, keyHash);
-    else await store.abandon(scope, keyHash);
+    const freed = status < 500 && !appended ? store.forget(scope, keyHash) : store.abandon(scope, keyHash);
+    // Where it cannot be freed, it is free by itself after a while. That the store is away is not worth another time-out.
+    const settled = freed.catch(() => undefined);
+    if (status < 500) await settled;
     throw error;
   }
 }

@@ -10,6 +10,7 @@
 import type { ServerResponse } from 'node:http';
 import type { Logger } from 'pino';
 import { Gauge, type Registry } from 'prom-client';
+import { UnknownPositionError } from '../../shared/errors.ts';
 import { type EventStore, EventUnreadableError } from '../../shared/event-store.ts';
 import { catalogue } from '../../shared/events/catalogue.ts';
 import type { DomainEvent } from '../../shared/events/define.ts';
@@ -17,6 +18,8 @@ import { BEGINNING, type LoggedEvent, type Position } from '../../shared/ports/e
 import { framesOf } from '../../shared/records.ts';
 
 const HEARTBEAT_MS = 30_000;
+/** Pauses after an event that cannot be read now, milliseconds. */
+const RETRY = { firstMs: 100, lastMs: 2_000 };
 /** Bytes that may wait in a client's connection before it is fed from the log instead of live. */
 const CLIENT_BUFFER = 1_000_000;
 /** Open streams per process. */
@@ -143,7 +146,28 @@ export function createStreamHub(parts: { store: EventStore; log: Logger; metrics
     return started;
   }
 
+  /**
+   * Follows until the hub is closed. What cannot be read now, as keys while their store is away, is tried again.
+   *
+   * @throws UnknownPositionError when the log is not the one that was followed
+   */
   async function follow(after: Position): Promise<void> {
+    tail = after;
+    for (let wait = RETRY.firstMs; !closing.signal.aborted; wait = Math.min(wait * 2, RETRY.lastMs)) {
+      const before: Position = tail;
+      try {
+        await followFrom(tail);
+      } catch (error) {
+        if (closing.signal.aborted) return;
+        if (error instanceof UnknownPositionError) throw error;
+        log.warn({ err: error, position: tail }, 'live events wait: the next one cannot be read now; trying again');
+        if (tail > before) wait = RETRY.firstMs;
+        await pause(wait, closing.signal);
+      }
+    }
+  }
+
+  async function followFrom(after: Position): Promise<void> {
     for await (const step of store.log.follow({ after, signal: closing.signal })) {
       for (const logged of step.events) {
         if (clients.size > 0) {
@@ -200,6 +224,18 @@ export function createStreamHub(parts: { store: EventStore; log: Logger; metrics
       if (event) return event.position;
     }
     return BEGINNING;
+  }
+
+  function pause(ms: number, signal: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(end, ms);
+      function end() {
+        clearTimeout(timer);
+        signal.removeEventListener('abort', end);
+        resolve();
+      }
+      signal.addEventListener('abort', end, { once: true });
+    });
   }
 
   function drained(client: Client): Promise<void> {

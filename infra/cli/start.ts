@@ -5,6 +5,9 @@ import { PROCESS_ROLES, type ProcessRole, readConfig } from '../config.ts';
 import { createLogger } from '../logging.ts';
 import { startService } from '../main.ts';
 
+/** How long the end may take beyond what requests in flight have, milliseconds: stores that are silent would hold it up. */
+const SILENCE_MS = 5_000;
+
 /** A frame around lines that are shown once and never again. */
 export function box(lines: readonly string[]): string {
   const width = Math.max(...lines.map((line) => line.length));
@@ -24,7 +27,15 @@ export function addStart(program: Command): void {
         log.fatal({ err: error }, 'a failure that nothing handled; ending');
         process.exit(1);
       });
+      let end = (reason: string, _code: number): void => {
+        log.info({ reason }, 'stopping before the start was done');
+        process.exit(0);
+      };
+      process.on('SIGTERM', () => end('SIGTERM', 0));
+      process.on('SIGINT', () => end('SIGINT', 0));
       const service = await startService(config, log, options.role);
+      // A process without HTTP waits for stores that are away with timers that do not hold it; this one does.
+      setInterval(() => undefined, 2 ** 30);
       if (service.shown.length > 0) {
         console.log(box([...service.shown, '', 'Shown this once. Keep them; only hashes are stored.']));
       }
@@ -36,6 +47,10 @@ export function addStart(program: Command): void {
         if (stopping) process.exit(code || 1);
         stopping = true;
         log.info({ reason }, 'stopping: requests in flight are finished first; a second signal ends at once');
+        setTimeout(() => {
+          log.warn('stopping took too long, because a store does not answer; ending without it');
+          process.exit(1);
+        }, config.shutdownTimeoutMs + SILENCE_MS);
         service.close().then(
           () => process.exit(code),
           (error) => {
@@ -44,8 +59,7 @@ export function addStart(program: Command): void {
           },
         );
       };
-      process.on('SIGTERM', () => stop('SIGTERM', 0));
-      process.on('SIGINT', () => stop('SIGINT', 0));
+      end = stop;
       service.failed.then((error) => {
         log.fatal({ err: error }, 'the store under the service is gone');
         stop('store gone', 1);

@@ -9,6 +9,7 @@ import type pg from 'pg';
 import { UnknownPositionError } from '../../shared/errors.ts';
 import type { Followed, FollowOptions, LoggedEvent, Position } from '../../shared/ports/event-log.ts';
 import type { Logger } from '../logging.ts';
+import { createTrouble } from '../trouble.ts';
 import { sizeOf } from './size.ts';
 
 /** The window holds at most this many events and about this many bytes. */
@@ -118,13 +119,19 @@ export class Tail {
   /** Listens where the store can notify, and polls in any case: a lost notification costs a delay, never an event. */
   async #watch(): Promise<void> {
     const { signal } = this.#closing;
+    const listening = createTrouble(
+      this.#options.log,
+      'no notifications from the database; polling instead',
+      'notifications from the database come again',
+    );
     let client: pg.Client | undefined;
     while (!signal.aborted) {
       if (this.#options.listen && !client) {
         client = await this.#listen().catch((error) => {
-          this.#options.log.warn({ err: error }, 'no notifications from the database; polling instead');
+          listening.failed(error);
           return undefined;
         });
+        if (client) listening.worked();
         client?.once('end', () => {
           client = undefined;
         });

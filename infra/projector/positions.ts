@@ -10,6 +10,7 @@ import type { ReadModels } from '../../shared/ports/read-models.ts';
 import type { Database } from '../database/database.ts';
 import { pause } from '../event-log/tail.ts';
 import type { Logger } from '../logging.ts';
+import { createTrouble } from '../trouble.ts';
 
 interface Waiter {
   readonly position: Position;
@@ -42,7 +43,7 @@ export class Positions implements ReadModels {
     return this.#current.get(schema) ?? 0;
   }
 
-  /** A read model has reached `position`. Never goes back. */
+  /** A read model has reached `position`. Goes back only when the database may have. */
   advance(schema: string, position: Position): void {
     if (position <= this.current(schema)) return;
     this.#current.set(schema, position);
@@ -54,6 +55,14 @@ export class Positions implements ReadModels {
         waiter.resolve();
       }
     }
+  }
+
+  /**
+   * A server that crashed may have lost the last rows together with their checkpoint, and the runner makes them again:
+   * what was heard before does not hold until it is read anew.
+   */
+  #forget(): void {
+    this.#current.clear();
   }
 
   /** Schemas whose rows depend on events of this type. */
@@ -108,18 +117,30 @@ export class Positions implements ReadModels {
   async #watch(): Promise<void> {
     const { database, log } = this.#options;
     const { signal } = this.#closing;
+    const listening = createTrouble(
+      log,
+      'no notifications of read model positions; polling instead',
+      'notifications of read model positions come again',
+    );
+    const reading = createTrouble(
+      log,
+      'positions of read models could not be read; trying again',
+      'positions of read models can be read again',
+    );
     let client: pg.Client | undefined;
     while (!signal.aborted) {
       if (database.kind === 'server' && !client) {
         client = await this.#listen().catch((error) => {
-          log.warn({ err: error }, 'no notifications of read model positions; polling instead');
+          listening.failed(error);
           return undefined;
         });
+        if (client) listening.worked();
         client?.once('end', () => {
           client = undefined;
+          this.#forget();
         });
       }
-      await this.refresh().catch((error) => log.warn({ err: error }, 'positions of read models could not be read'));
+      await this.refresh().then(reading.worked, reading.failed);
       const waiting = [...this.#waiters.values()].some((waiters) => waiters.size > 0);
       await pause(waiting ? 25 : 250, signal);
     }

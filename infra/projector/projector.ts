@@ -6,6 +6,7 @@ import type pg from 'pg';
 import { type Projection, schemaOf } from '../../projections/projection.ts';
 import type { Database } from '../database/database.ts';
 import { pause } from '../event-log/tail.ts';
+import { createTrouble, type Trouble } from '../trouble.ts';
 import { BatchWriter } from './batch-writer.ts';
 import { leadProjection, type RunnerOptions, type RunnerStatus } from './runner.ts';
 import { createTables } from './tables.ts';
@@ -108,21 +109,28 @@ class Locks {
   #asking: Promise<void> = Promise.resolve();
   /** Aborted when the connection that holds the locks is gone. */
   #held = new AbortController();
+  readonly #trouble: Trouble;
 
   constructor(options: RunnerOptions) {
     this.#options = options;
+    this.#trouble = createTrouble(
+      options.log,
+      'leadership of read models cannot be asked for; trying again',
+      'leadership of read models can be asked for again',
+    );
   }
 
   async lead(name: string, signal: AbortSignal, run: (signal: AbortSignal) => Promise<void>): Promise<void> {
     while (!signal.aborted) {
       try {
-        if (await this.#tryLock(name)) {
+        const mine = await this.#tryLock(name);
+        this.#trouble.worked();
+        if (mine) {
           await run(AbortSignal.any([signal, this.#held.signal]));
           continue;
         }
       } catch (error) {
-        if (!signal.aborted)
-          this.#options.log.warn({ err: error, name }, 'leadership could not be asked for; trying again');
+        if (!signal.aborted) this.#trouble.failed(error);
       }
       await pause(TAKE_OVER_MS, signal);
     }
@@ -132,7 +140,12 @@ class Locks {
   #tryLock(name: string): Promise<boolean> {
     const mine = this.#asking.then(async () => {
       const client = await this.#connection();
-      const { rows } = await client.query('SELECT pg_try_advisory_lock($1, hashtext($2)) AS mine', [LOCK_CLASS, name]);
+      const asked = client.query('SELECT pg_try_advisory_lock($1, hashtext($2)) AS mine', [LOCK_CLASS, name]);
+      const { rows } = await asked.catch((error) => {
+        // It may be silent for good: the next question makes another.
+        void client.end().catch(() => undefined);
+        throw error;
+      });
       return Boolean(rows[0]?.mine);
     });
     this.#asking = mine.then(

@@ -116,6 +116,8 @@ class Runner {
   /** Batches and idle checkpoint stores take turns. */
   #turn: Promise<void> = Promise.resolve();
   #idleStore: NodeJS.Timeout | undefined;
+  /** Aborted with the reason when an idle checkpoint could not be stored: no batch may come that would meet it too. */
+  readonly #broken = new AbortController();
 
   constructor(projection: Projection, schema: string, options: RunnerOptions, status: RunnerStatus) {
     this.#projection = projection;
@@ -143,7 +145,9 @@ class Runner {
     if (row.stuck_at === null) this.#status.stuck = undefined;
     this.#reached(row.position);
     try {
-      for await (const step of store.log.follow({ after: row.position, signal })) await this.#take(step);
+      const either = AbortSignal.any([signal, this.#broken.signal]);
+      for await (const step of store.log.follow({ after: row.position, signal: either })) await this.#take(step);
+      if (!signal.aborted) throw this.#broken.signal.reason;
     } finally {
       clearTimeout(this.#idleStore);
       await this.#turn;
@@ -211,10 +215,7 @@ class Runner {
     const due = Math.max(0, this.#storedAt + IDLE_STORE_MS[this.#options.database.kind] - Date.now());
     this.#idleStore = setTimeout(() => {
       this.#idleStore = undefined;
-      this.#inTurn(() => this.#storeIdle()).catch((error) =>
-        // The next batch meets the same failure and reports it; a fence included.
-        this.#options.log.debug({ err: error }, 'an idle checkpoint was not stored'),
-      );
+      this.#inTurn(() => this.#storeIdle()).catch((error) => this.#broken.abort(error));
     }, due);
     this.#idleStore.unref();
   }

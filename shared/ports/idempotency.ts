@@ -19,8 +19,9 @@ export interface IdempotencyStore {
     keyHash: Buffer,
     requestHash: Buffer,
   ): Promise<{ taken: boolean; record: IdempotencyRecord | undefined }>;
-  /** Replaces the box of a running request and keeps it taken. */
+  /** Replaces the box of a running request and keeps it taken. @throws AppError 409 when another run has taken over */
   save(scope: string, keyHash: Buffer, box: Buffer): Promise<void>;
+  /** Stores the answer. A run that took the key ends with this, `abandon` or `forget`. */
   finish(scope: string, keyHash: Buffer, box: Buffer): Promise<void>;
   /** Lets go of a running request that had no outcome; the next one with this key goes on with its box. */
   abandon(scope: string, keyHash: Buffer): Promise<void>;

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { createCommands, type Decider } from '../../commands/handler.ts';
 import { createLogger } from '../../infra/logging.ts';
 import { createSnapshots } from '../../infra/snapshots.ts';
-import { AppError, conflict } from '../../shared/errors.ts';
+import { AppError, conflict, LogUnavailableError } from '../../shared/errors.ts';
 import type { EventStore } from '../../shared/event-store.ts';
 import { defineEvent } from '../../shared/events/define.ts';
 import { embeddedDatabase, eventually, openView, testOrigin } from '../support/world.ts';
@@ -54,6 +54,29 @@ describe('command handler', function () {
     await place.close();
   });
   const sumOf = async (stream: string) => (await process().load({ ...summing, snapshotVersion: 99 }, stream)).state.sum;
+
+  it('those who wait for each other while the log is away get one time-out, not one after the other', async () => {
+    let reads = 0;
+    const away: EventStore = {
+      ...view.store,
+      async readStream() {
+        reads++;
+        await new Promise((resolve) => setTimeout(resolve, 100));
+        throw new LogUnavailableError('read of away: no answer');
+      },
+    };
+    const commands = createCommands({
+      store: away,
+      counters: view.counters,
+      readModels: { visible: () => Promise.resolve() },
+    });
+    const add = () => commands.execute(summing, 'away', context(), () => [added.draft({ amount: 1 })]);
+    const failed = await Promise.allSettled(Array.from({ length: 20 }, add));
+    for (const one of failed) expect(one.status === 'rejected' && one.reason).to.be.instanceOf(LogUnavailableError);
+    expect(reads).to.equal(1);
+    await add().catch(() => undefined);
+    expect(reads, 'whoever comes later asks again').to.equal(2);
+  });
 
   it('every one of many concurrent decisions sees the one before, in one process and in two', async () => {
     const [one, two] = [process(), process()];

@@ -102,6 +102,26 @@ function suite(name: string, open: () => Promise<{ database: Database; close(): 
       await projector.close();
     });
 
+    it('a checkpoint that moved under a read model with nothing to do is taken up again', async () => {
+      const projector = view.project('one');
+      const at = async () =>
+        (
+          await place.database.pool.query('SELECT position FROM service.checkpoints WHERE schema_name = $1', [
+            schemaOf(boxesProjection),
+          ])
+        ).rows[0].position as number;
+      await eventually('it leads', () => projector.statuses[0]?.caughtUp);
+      // As a statement leaves it whose answer was lost: done, and not known to be.
+      const head = await view.eventLog.head();
+      await eventually('it has stored where it is', async () => (await at()) === head);
+      await place.database.pool.query('UPDATE service.checkpoints SET position = position - 1 WHERE schema_name = $1', [
+        schemaOf(boxesProjection),
+      ]);
+      const { position } = await add(view, 'nobody', unseen.draft({}));
+      await eventually('the checkpoint moves on', async () => (await at()) === position);
+      await projector.close();
+    });
+
     it('a write that is answered can be read, a thousand times', async () => {
       const projector = view.project('one');
       await add(view, 'box-3', opened.draft({ box: 3 }));
@@ -151,6 +171,31 @@ function suite(name: string, open: () => Promise<{ database: Database; close(): 
       const row = (await rows(place.database, 'boxes_v1.boxes')).find((one) => one.id === 5);
       expect(row?.content, 'the row in memory was forgotten').to.equal(101);
       await projector.close();
+    });
+
+    it('positions that a crash of the server took back are believed no longer', async function () {
+      if (!two) this.skip();
+      const other = await openView(place.database, definitions, projections);
+      const schema = schemaOf(boxesProjection);
+      other.positions.watch();
+      const before = await eventually('it hears of positions', () => other.positions.current(schema));
+      // Rows and checkpoints are written without waiting for the disk: this is what a crash leaves of them.
+      await place.database.pool.query('UPDATE service.checkpoints SET position = position - 1 WHERE schema_name = $1', [
+        schema,
+      ]);
+      await place.database.pool.query(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'signalbox positions' AND datname = current_database()",
+      );
+      await eventually('it has read them anew', () => other.positions.current(schema) === before - 1);
+      await other.close();
+    });
+
+    it('a machine that is gone does not keep its locks for hours', async function () {
+      if (!two) this.skip();
+      const client = await place.database.connect('test');
+      const { rows: shown } = await client.query('SHOW tcp_keepalives_idle');
+      expect(shown[0].tcp_keepalives_idle).to.equal('10');
+      await client.end();
     });
 
     it('a second process takes over, and hears of positions meanwhile', async function () {

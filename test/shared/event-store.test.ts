@@ -30,7 +30,7 @@ function open() {
       raise: () => Promise.resolve(),
     },
     keys: {
-      find: (person) => Promise.resolve(keys.get(person)),
+      find: async (person) => keys.get(person),
       findOrCreate(person) {
         const key = keys.get(person) ?? Buffer.alloc(32, keys.size + 1);
         keys.set(person, key);
@@ -55,6 +55,20 @@ const messageOf = async (work: () => unknown): Promise<string> => {
 };
 
 describe('event store', () => {
+  it('keys that cannot be asked for are no fault of the event', async () => {
+    const { store, keys } = open();
+    const event = logged(await first(store, { id: 3, email: 'ada@example.org' }));
+    const away = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' });
+    const find = keys.get.bind(keys);
+    keys.get = () => {
+      throw away;
+    };
+    const failure = await Promise.resolve(store.decode(event)).catch((error: unknown) => error);
+    expect(failure).to.equal(away);
+    keys.get = find;
+    expect((await store.decode(event)).data).to.include({ email: 'ada@example.org' });
+  });
+
   it('seals personal fields and the address, and opens them again', async () => {
     const { store } = open();
     const event = await first(store, { id: 3, email: 'ada@example.org' });

@@ -14,8 +14,8 @@ export interface OpenStream {
   readonly comments: string[];
   readonly lastId: string;
   readonly headers: Headers;
-  /** Resolves when `holds`; fails when the stream ends first or after 20 s. */
-  until(holds: () => boolean): Promise<void>;
+  /** Resolves when `holds`; fails when the stream ends first or after `patienceMs`, 20 s by default. */
+  until(holds: () => boolean, patienceMs?: number): Promise<void>;
   close(): void;
 }
 
@@ -62,11 +62,12 @@ export async function openStream(url: string, headers: Record<string, string>): 
     for (const watch of watchers) watch();
   })();
 
-  function until(holds: () => boolean): Promise<void> {
+  function until(holds: () => boolean, patienceMs = 20_000): Promise<void> {
     return new Promise((resolve, reject) => {
       const late = setTimeout(
-        () => settle(new Error(`the stream did not bring it within 20 s; it brought ${frames.length} frames`)),
-        20_000,
+        () =>
+          settle(new Error(`the stream did not bring it within ${patienceMs} ms; it brought ${frames.length} frames`)),
+        patienceMs,
       );
       const settle = (error?: Error) => {
         clearTimeout(late);

@@ -1,0 +1,60 @@
+/** The live stream, where what it needs is away for a moment. */
+
+import { EventEmitter } from 'node:events';
+import type { ServerResponse } from 'node:http';
+import { expect } from 'chai';
+import { Registry } from 'prom-client';
+import { createStreamHub } from '../../api/stream/hub.ts';
+import { createLogger } from '../../infra/logging.ts';
+import type { EventStore } from '../../shared/event-store.ts';
+import { agentDeleted } from '../../shared/events/agent.ts';
+import type { DomainEvent } from '../../shared/events/define.ts';
+import { told } from '../support/told.ts';
+import { until } from '../support/until.ts';
+
+describe('stream hub while something is away', () => {
+  it('waits with an event that cannot be read now, and brings it and those behind it once', async () => {
+    const events = told(
+      ...[1, 2, 3].map((agentId) =>
+        agentDeleted.draft({ agentId, name: `agent ${agentId}`, hadSession: false } as never),
+      ),
+    );
+    let failures = 0;
+    let begin = () => {};
+    const begun = new Promise<void>((resolve) => {
+      begin = resolve;
+    });
+    const store = {
+      log: {
+        head: async () => 0,
+        async *follow({ after, signal }: { after: number; signal: AbortSignal }) {
+          await begun;
+          const rest = events.filter((event) => event.position > after);
+          yield { events: rest, position: 3, caughtUp: true };
+          await new Promise((resolve) => signal.addEventListener('abort', resolve));
+        },
+      },
+      async decode(event: DomainEvent) {
+        if (event.position === 2 && failures++ < 3) throw new Error('connect ECONNREFUSED');
+        return event;
+      },
+    } as unknown as EventStore;
+    const hub = createStreamHub({ store, log: createLogger('silent'), metrics: new Registry() });
+    let text = '';
+    const response = Object.assign(new EventEmitter(), {
+      writableLength: 0,
+      writeHead: () => response,
+      write(piece: string) {
+        text += piece;
+        return true;
+      },
+      destroy: () => response.emit('close'),
+    });
+    await hub.serve(response as unknown as ServerResponse, { workspace: 1, kinds: undefined, after: undefined });
+    begin();
+    await until('the last event has come', () => text.includes('id: 3\n'));
+    expect([...text.matchAll(/^id: (.*)$/gm)].map(([, id]) => id)).to.deep.equal(['1.1', '1', '2.1', '2', '3.1', '3']);
+    expect(failures).to.be.greaterThan(3);
+    await hub.close();
+  });
+});

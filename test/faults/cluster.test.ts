@@ -1,0 +1,395 @@
+/**
+ * The layout of `docker-compose.yml` in real processes, and what goes wrong in it under a load of writes. After each
+ * fault: what was acknowledged is in the log once, what got 503 got it in time and came to one answer when it was
+ * repeated, read models are as a rebuild makes them, and clients of the stream that resumed have each frame once.
+ *
+ * FAULT_SEED repeats the random choices of a run.
+ */
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import pg from 'pg';
+import {
+  LIMITS,
+  LONGEST_MS,
+  missingStores,
+  type Node,
+  type Role,
+  runCli,
+  type Stores,
+  startNode,
+  startStores,
+} from '../support/cluster.ts';
+import {
+  type ExportedEvent,
+  expectOnce,
+  type Load,
+  type LoadReport,
+  randomFrom,
+  type StreamClient,
+  startLoad,
+  startStreamClient,
+} from '../support/load.ts';
+import { call, TEST_ADMIN } from '../support/service.ts';
+import { KEY } from '../support/service-process.ts';
+import { openStream } from '../support/stream.ts';
+import { until } from '../support/until.ts';
+
+const seed = Number(process.env.FAULT_SEED ?? Date.now() % 1_000_000);
+const random = randomFrom(seed);
+/** Random whole number from `min` to `max`. */
+const between = (min: number, max: number): number => min + Math.floor(random() * (max - min + 1));
+
+const headers = { 'x-api-key': KEY };
+/** What the machine may be slower than a time-out; shared machines are. */
+const SLACK_MS = 2_500;
+
+interface Status {
+  readonly log: { readonly position: number };
+  readonly processes: readonly { readonly role: string; readonly pid: number; readonly running: boolean }[];
+  readonly projections: readonly {
+    readonly schema: string;
+    readonly lag: number;
+    readonly leader: string | null;
+    readonly stuck: unknown;
+  }[];
+}
+
+describe(`the layout of docker-compose.yml (FAULT_SEED=${seed})`, function () {
+  this.timeout(180_000);
+  let stores: Stores;
+  let database: pg.Pool;
+  let directory: string;
+  const nodes = new Map<string, Node>();
+  const clients: StreamClient[] = [];
+  const ROLES: Readonly<Record<string, Role>> = {
+    'api-1': 'api',
+    'api-2': 'api',
+    'projector-1': 'projector',
+    'projector-2': 'projector',
+    'worker-1': 'worker',
+  };
+
+  const node = (name: string): Node => nodes.get(name) as Node;
+  const ofRole = (role: Role): Node[] => [...nodes.values()].filter((one) => one.role === role);
+  const apiUrls = (): string[] =>
+    ofRole('api')
+      .filter((one) => one.running)
+      .map((one) => one.url);
+  const start = async (name: string): Promise<Node> => {
+    const started = await startNode(stores, name, ROLES[name] as Role);
+    nodes.set(name, started);
+    return started;
+  };
+  const api = (name: string, method: string, path: string, body?: unknown, more: Record<string, string> = {}) =>
+    call(node(name), method, path, body, { ...headers, ...more });
+  const isReady = async (one: Node) =>
+    fetch(`${one.url}/health/ready`).then(
+      (response) => response.ok,
+      () => false,
+    );
+  const told = (line: string, ...parts: unknown[]) => console.log(`      ${line}`, ...parts);
+
+  before(async function () {
+    const missing = missingStores();
+    if (missing) {
+      console.log(`      ${missing}: the layout is not tested`);
+      this.skip();
+    }
+    stores = await startStores();
+    told(`on ${stores.described}`);
+    directory = await mkdtemp(join(tmpdir(), 'sbx-export-'));
+    database = new pg.Pool({ connectionString: stores.databaseUrl, max: 2 });
+    // A crash of the server is part of the tests.
+    database.on('error', () => undefined);
+  });
+
+  after(async () => {
+    for (const client of clients) await client.close();
+    for (const one of nodes.values()) one.kill('SIGKILL');
+    await database?.end();
+    await stores?.close();
+    if (directory) await rm(directory, { recursive: true, force: true });
+  });
+
+  afterEach(function () {
+    if (this.currentTest?.state !== 'failed') return;
+    for (const one of nodes.values()) {
+      const complaints = one.complaints();
+      console.log(`--- ${one.name}${one.running ? '' : ' (ended)'}: ${complaints.length} complaints`);
+      for (const line of complaints.slice(-15)) console.log(line);
+    }
+  });
+
+  /** Ids of all frames, as a client is told that asks for everything now. */
+  async function framesOfLog(): Promise<string[]> {
+    const ids: string[] = [];
+    const { body } = await api('api-1', 'POST', '/api/agents', { name: `mark-${Math.random()}`, role: 'mark' });
+    const stream = await openStream(`${node('api-1').url}/api/events?since=0`, headers);
+    await stream.until(() =>
+      stream.frames.some(({ type, data }) => type === 'agent.created' && data.id === body.agent.id),
+    );
+    stream.close();
+    ids.push(...stream.frames.map((frame) => frame.id as string));
+    return ids;
+  }
+
+  async function exportLog(): Promise<ExportedEvent[]> {
+    const file = join(directory, 'events.jsonl');
+    const run = await runCli(stores, 'export-events', '--output', file);
+    expect(run.code, run.stderr).to.equal(0);
+    const text = await readFile(file, 'utf8');
+    return text
+      .split('\n')
+      .filter(Boolean)
+      .map((line) => JSON.parse(line) as ExportedEvent);
+  }
+
+  /** What has to hold whenever a fault is over. */
+  async function settled(report: LoadReport): Promise<void> {
+    for (const one of nodes.values()) expect(one.running, `${one.name} runs`).to.equal(true);
+    for (const one of ofRole('api')) {
+      let answer: unknown;
+      await until(`${one.name} is ready`, async () => {
+        const response = await fetch(`${one.url}/health/ready`);
+        answer = await response.json();
+        return response.ok;
+      }).catch((error: Error) => expect.fail(`${error.message}: ${JSON.stringify(answer)}`));
+    }
+    const events = await exportLog();
+    expectOnce(report.acknowledged, events);
+    const rebuilt = await runCli(stores, 'rebuild', '--check');
+    expect(rebuilt.code, `rebuild --check: ${rebuilt.stdout}${rebuilt.stderr}`).to.equal(0);
+    const frames = await framesOfLog();
+    const positions = new Set(frames.map((id) => Number(id.split('.')[0])));
+    const registered = events.filter((event) => event.type === 'AgentRegistered');
+    expect(registered.filter((event) => !positions.has(event.position))).to.deep.equal([]);
+    for (const client of clients) {
+      await until(`a stream client has the last of ${frames.length} frames; it has ${client.ids.length}`, () =>
+        client.ids.includes(frames.at(-1) as string),
+      );
+      expect(client.ids.slice(0, frames.length)).to.deep.equal(frames);
+    }
+  }
+
+  /** Runs `fault` under a load, lets the load go on behind it, and checks what has to hold. */
+  async function underLoad(longestMs: number, fault: (load: Load) => Promise<void>): Promise<LoadReport> {
+    const load = startLoad(apiUrls, random);
+    await load.more(between(20, 60));
+    await fault(load);
+    await load.more(40);
+    const report = await load.stop();
+    const slowest = Math.max(0, ...report.refused.map(({ ms }) => ms));
+    const codes = report.refused.reduce<Record<string, number>>((counts, { code = 'none' }) => {
+      counts[code] = (counts[code] ?? 0) + 1;
+      return counts;
+    }, {});
+    told(
+      `${report.acknowledged.length} writes, longest pause ${Math.round(report.longestPauseMs)} ms; 503s, slowest after ${Math.round(slowest)} ms:`,
+      codes,
+      `${report.broken} broken, ${report.stillRunning} still running`,
+    );
+    expect(
+      report.refused.filter(({ ms }) => ms > longestMs + SLACK_MS),
+      `503s later than ${longestMs} ms`,
+    ).to.deep.equal([]);
+    await settled(report);
+    return report;
+  }
+
+  /** Milliseconds until each read model is led by a process that runs. */
+  async function takeOver(): Promise<number> {
+    const begun = performance.now();
+    const pids = () => ofRole('projector').flatMap((one) => (one.running ? [String(one.pid)] : []));
+    await until('every read model is led', async () => {
+      const { rows } = await database.query(
+        "SELECT DISTINCT split_part(leader, ':', 2) AS pid FROM service.checkpoints WHERE schema_name NOT LIKE 'policy%'",
+      );
+      return (rows as { pid: string }[]).every(({ pid }) => pids().includes(pid));
+    });
+    return Math.round(performance.now() - begun);
+  }
+
+  it('starts in any order, with stores that are not there yet', async () => {
+    const { postgres, events, redis } = stores;
+    await Promise.all([postgres.proxy.stop(), events.proxy.stop(), redis.proxy.stop()]);
+    // Those that need others first.
+    for (const name of ['worker-1', 'api-2', 'api-1']) await start(name);
+    await until('all wait for the database', () =>
+      [...nodes.values()].every((one) => one.lines.some((line) => line.msg === 'waiting for the database')),
+    );
+    await postgres.proxy.start();
+    await until('somebody has reached the database', () => postgres.proxy.connections() > 0);
+    await events.proxy.start();
+    // The first admin is made and nobody shows it, because there is no projector.
+    await until('an API process waits for a projector', () =>
+      ofRole('api').some((one) => !one.running || one.lines.some((line) => line.msg.includes('projector'))),
+    );
+    for (const name of ['projector-1', 'projector-2']) await start(name);
+    await Promise.all([...nodes.values()].map((one) => one.ready));
+    for (const one of ofRole('api')) expect(await isReady(one)).to.equal(true);
+    await redis.proxy.start();
+    for (let n = 0; n < 3; n++) clients.push(startStreamClient(apiUrls, random));
+  });
+
+  it('`signalbox status` shows processes, leaders, positions and lag', async () => {
+    const run = await runCli(stores, 'status', '--json');
+    expect(run.code, run.stderr).to.equal(0);
+    const status = JSON.parse(run.stdout) as Status;
+    const roles = (of: readonly { readonly role: string; readonly pid: number }[]) =>
+      of.map(({ role, pid }) => `${role} ${pid}`).sort();
+    expect(roles(status.processes.filter((one) => one.running))).to.deep.equal(roles([...nodes.values()]));
+    expect(status.log.position).to.be.greaterThan(0);
+    const pids = ofRole('projector').map((one) => String(one.pid));
+    for (const one of status.projections) {
+      expect(one.leader?.split(':')[1], `leader of ${one.schema}`).to.be.oneOf(pids);
+      expect(one.lag, `lag of ${one.schema}`).to.equal(0);
+      expect(one.stuck).to.equal(null);
+    }
+  });
+
+  it('a write through one API process is read through the other at once, and streamed by both', async () => {
+    const streams = await Promise.all(apiUrls().map((url) => openStream(`${url}/api/events`, headers)));
+    for (let n = 0; n < 20; n++) {
+      const [writer, reader] = n % 2 ? ['api-1', 'api-2'] : ['api-2', 'api-1'];
+      const made = await api(writer as string, 'POST', '/api/agents', { name: `basic-${n}`, role: 'coder' });
+      expect(made.status, JSON.stringify(made.body)).to.equal(201);
+      const read = await api(reader as string, 'GET', `/api/agents/${made.body.agent.id}`);
+      expect(read.body.agent.name).to.equal(`basic-${n}`);
+    }
+    for (const stream of streams) {
+      const names = () => stream.frames.filter(({ type }) => type === 'agent.created').map(({ data }) => data.name);
+      await stream.until(() => names().length >= 20);
+      expect(names()).to.deep.equal(Array.from({ length: 20 }, (_, n) => `basic-${n}`));
+      stream.close();
+    }
+  });
+
+  it('goes on by itself when PostgreSQL crashes and comes back', async () => {
+    await underLoad(LONGEST_MS.database + LONGEST_MS.visible, async (load) => {
+      for (let crash = 0; crash < 2; crash++) {
+        await stores.postgres.crash();
+        await load.more(between(10, 40));
+      }
+    });
+  });
+
+  it('answers 503 in time while PostgreSQL is away or silent', async () => {
+    const { proxy } = stores.postgres;
+    await underLoad(LONGEST_MS.database + LONGEST_MS.visible, async (load) => {
+      for (const [fail, repair] of [
+        [() => proxy.stop(), () => proxy.start()],
+        [async () => proxy.freeze(), async () => proxy.thaw()],
+      ] as const) {
+        await fail();
+        const before = load.refusedCount;
+        await until('writes are refused', () => load.refusedCount >= before + 12);
+        await repair();
+        await load.more(20);
+      }
+    });
+  });
+
+  it('writes and reads go on while Redis is away', async () => {
+    const { proxy } = stores.redis;
+    const report = await underLoad(0, async (load) => {
+      await proxy.stop();
+      await load.more(60);
+      const signIn = await api('api-1', 'POST', '/api/auth/login', TEST_ADMIN);
+      expect(signIn.status).to.equal(200);
+      expect((await api('api-2', 'GET', '/api/agents?limit=1')).status).to.equal(200);
+      await proxy.start();
+      await load.more(30);
+    });
+    expect(report.refused).to.deep.equal([]);
+    expect(report.broken).to.equal(0);
+  });
+
+  it('a projector that is killed is followed by the next within seconds', async () => {
+    const times: number[] = [];
+    await underLoad(LONGEST_MS.visible, async (load) => {
+      for (let kill = 0; kill < 3; kill++) {
+        await load.more(between(5, 60));
+        const one = ofRole('projector')[between(0, 1)] as Node;
+        one.kill('SIGKILL');
+        await one.ended;
+        times.push(await takeOver());
+        await (await start(one.name)).ready;
+      }
+    });
+    told(`taken over after ${times.join(', ')} ms`);
+    expect(Math.max(...times)).to.be.lessThan(4_000);
+  });
+
+  it('an API process that is killed takes nothing acknowledged with it', async () => {
+    const report = await underLoad(LONGEST_MS.visible, async (load) => {
+      const one = ofRole('api')[between(0, 1)] as Node;
+      one.kill('SIGKILL');
+      await one.ended;
+      await load.more(20);
+      await (await start(one.name)).ready;
+    });
+    expect(report.refused).to.deep.equal([]);
+  });
+
+  it('goes on when connections to the event store break', async () => {
+    const report = await underLoad(LONGEST_MS.log + LONGEST_MS.visible, async (load) => {
+      for (let cut = 0; cut < 4; cut++) {
+        stores.events.proxy.cut();
+        await load.more(between(5, 40));
+      }
+    });
+    expect(report.refused).to.deep.equal([]);
+  });
+
+  it('answers 503 in time while the event store is away, and reads go on', async () => {
+    const { proxy } = stores.events;
+    const { body } = await api('api-1', 'POST', '/api/agents', { name: 'popular', role: 'coder' });
+    const path = `/api/agents/${body.agent.id}`;
+    await underLoad(LONGEST_MS.log + LONGEST_MS.visible, async (load) => {
+      await proxy.stop();
+      const before = load.refusedCount;
+      // Many at once on one stream must not wait for each other's time-outs.
+      const begun = performance.now();
+      const puts = await Promise.all(
+        Array.from({ length: 12 }, (_, n) => api(n % 2 ? 'api-1' : 'api-2', 'PUT', path, { role: `r${n}` })),
+      );
+      const ms = performance.now() - begun;
+      for (const put of puts) expect(put.status, JSON.stringify(put.body)).to.equal(503);
+      told(`12 writes to one stream were refused within ${Math.round(ms)} ms`);
+      expect(ms).to.be.lessThan(LONGEST_MS.log + SLACK_MS);
+      for (const name of ['api-1', 'api-2']) {
+        expect((await api(name, 'GET', '/api/agents?limit=5')).status).to.equal(200);
+        expect((await api(name, 'GET', path)).status).to.equal(200);
+      }
+      await until('writes are refused', () => load.refusedCount >= before + 6);
+      await proxy.start();
+    });
+  });
+
+  it('stops gracefully on SIGTERM: requests in flight are answered, streams end, the next process takes over', async () => {
+    const load = startLoad(apiUrls, random);
+    await load.more(20);
+    // The proxy holds answers back, so that there is something in flight.
+    stores.events.proxy.delay(50);
+    const stopped = node('api-2');
+    const code = stopped.stop();
+    await load.more(20);
+    stores.events.proxy.delay(0);
+    expect(await code).to.equal(0);
+    const report = await load.stop();
+    expect(report.refused).to.deep.equal([]);
+    await (await start('api-2')).ready;
+    await settled(report);
+    for (const one of [...nodes.values()]) expect(await one.stop(), one.name).to.equal(0);
+    expect(
+      clients.reduce((sum, client) => sum + client.resumed, 0),
+      'streams that were resumed',
+    ).to.be.greaterThan(2);
+    const { rows } = await database.query('SELECT id, role FROM service.processes WHERE seen_at > $1', [
+      Date.now() - LIMITS.shutdown,
+    ]);
+    expect(rows, 'processes that are still listed').to.deep.equal([]);
+  });
+});

@@ -1,0 +1,60 @@
+/** Leases on requests with an `Idempotency-Key`: who runs one, who may take it over, and who finds that out. */
+import { expect } from 'chai';
+import { createIdempotencyStore } from '../../infra/idempotency.ts';
+import { AppError } from '../../shared/errors.ts';
+import { embeddedDatabase, eventually } from '../support/world.ts';
+
+const LEASE_MS = 300;
+const request = Buffer.alloc(32, 1);
+
+describe('idempotency leases', function () {
+  this.timeout(60_000);
+  let place: Awaited<ReturnType<typeof embeddedDatabase>>;
+  let keys = 0;
+  const key = () => Buffer.alloc(32, ++keys);
+  const process = (name: string, pool = place.database.pool) => createIdempotencyStore(pool, name, Date.now, LEASE_MS);
+  before(async () => {
+    place = await embeddedDatabase();
+  });
+  after(() => place.close());
+
+  it('a request that runs for longer than its lease stays with its process', async () => {
+    const hash = key();
+    const [one, two] = [process('one'), process('two')];
+    expect((await one.begin('s', hash, request)).taken).to.equal(true);
+    const end = Date.now() + 3 * LEASE_MS;
+    await eventually('three leases have passed', async () => {
+      expect((await two.begin('s', hash, request)).taken).to.equal(false);
+      return Date.now() > end;
+    });
+    await one.finish('s', hash, Buffer.from('answer'));
+    expect((await two.begin('s', hash, request)).record).to.include({ state: 'done' });
+  });
+
+  it('one of a process that is gone is taken over with what it had stored', async () => {
+    const hash = key();
+    let gone = false;
+    const pool = {
+      // Its renewals do not come any more.
+      query: (...args: [string, unknown[]]) =>
+        gone ? Promise.reject(new Error('gone')) : place.database.pool.query(...args),
+    } as unknown as typeof place.database.pool;
+    const [one, two] = [process('one', pool), process('two')];
+    await one.begin('s', hash, request);
+    await one.save('s', hash, Buffer.from('intents'));
+    gone = true;
+    const taken = await eventually('it is taken over', async () => {
+      const begun = await two.begin('s', hash, request);
+      return begun.taken ? begun : undefined;
+    });
+    expect(taken?.record?.box?.toString()).to.equal('intents');
+
+    // It was only slow: what it is about to append must not be appended beside what the other appends.
+    gone = false;
+    const refused = await one.save('s', hash, Buffer.from('others')).catch((error: unknown) => error);
+    expect(refused).to.be.instanceOf(AppError).and.include({ status: 409 });
+    await one.abandon('s', hash);
+    expect((await process('three').begin('s', hash, request)).taken, 'it still runs').to.equal(false);
+    await two.finish('s', hash, Buffer.from('answer'));
+  });
+});

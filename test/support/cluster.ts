@@ -1,0 +1,371 @@
+/**
+ * The layout of `docker-compose.yml` in processes: PostgreSQL, an event store and Redis, each behind a proxy of its own,
+ * and processes of Signalbox started through the command line. For fault tests.
+ *
+ * PostgreSQL and Redis are servers of the test's own where their programs are found, so that they can really crash;
+ * otherwise TEST_DATABASE_URL and TEST_REDIS_URL are used, and only their connections break. The event store is the
+ * stand-in, unless TEST_EVENTSTORE_URL names a server that has no events yet.
+ */
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { existsSync, readdirSync } from 'node:fs';
+import { chmod, mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import pg from 'pg';
+import { openEventStoreLog } from '../../infra/event-log/eventstore.ts';
+import { createLogger } from '../../infra/logging.ts';
+import { startProxy, type TcpProxy } from './proxy.ts';
+import { freshDatabase } from './service.ts';
+import { CLI, freePort, KEY } from './service-process.ts';
+import { until } from './until.ts';
+
+/** Short, so that what has to end in time ends within the patience of a test; milliseconds. */
+export const LIMITS = { append: 3_000, visible: 4_000, statement: 3_000, shutdown: 5_000 };
+/** A connection to PostgreSQL that does not come is given up after this (`infra/database/database.ts`), milliseconds. */
+const CONNECT_MS = 5_000;
+
+export interface Store {
+  readonly proxy: TcpProxy;
+  /** Ends the server as a crash does and starts it again; without a server of the test's own, its connections break. */
+  crash(): Promise<void>;
+  close(): Promise<void>;
+}
+
+export interface Stores {
+  readonly postgres: Store;
+  readonly events: Store;
+  readonly redis: Store;
+  /** What stands behind the proxies, for the test's title. */
+  readonly described: string;
+  /** The environment of a process on these stores. */
+  readonly env: Readonly<Record<string, string>>;
+  /** The database itself, past the proxy. */
+  readonly databaseUrl: string;
+  close(): Promise<void>;
+}
+
+export type Role = 'api' | 'projector' | 'worker';
+
+/** A line of a process's log. */
+export interface LogLine {
+  readonly level: number;
+  readonly msg: string;
+  readonly [field: string]: unknown;
+}
+
+export interface Node {
+  readonly name: string;
+  readonly role: Role;
+  /** Of the API; nobody listens there in other roles. */
+  readonly url: string;
+  readonly pid: number;
+  /** Resolves with its first `ready`. */
+  readonly ready: Promise<void>;
+  /** Resolves with exit code, or the signal that ended it. */
+  readonly ended: Promise<number | NodeJS.Signals>;
+  readonly running: boolean;
+  readonly lines: readonly LogLine[];
+  /** Warnings and worse, the newest last. */
+  complaints(): string[];
+  kill(signal: NodeJS.Signals): void;
+  /** Stops gracefully; gives the exit code. */
+  stop(): Promise<number | NodeJS.Signals>;
+}
+
+interface Server {
+  readonly url: URL;
+  crash: (() => Promise<void>) | undefined;
+  close(): Promise<void>;
+}
+
+const found = (program: string, places: readonly string[] = []): string | undefined =>
+  [...(process.env.PATH ?? '').split(':'), ...places].map((place) => join(place, program)).find(existsSync);
+
+/** Debian keeps the server's programs out of PATH. */
+const postgresPlaces = (): string[] => {
+  const base = '/usr/lib/postgresql';
+  return existsSync(base) ? readdirSync(base).map((version) => join(base, version, 'bin')) : [];
+};
+
+const ended = (child: ChildProcess): Promise<void> =>
+  child.exitCode !== null || child.signalCode !== null
+    ? Promise.resolve()
+    : new Promise((resolve) => child.once('exit', () => resolve()));
+
+async function ownPostgres(): Promise<Server | undefined> {
+  const [initdb, postgres] = ['initdb', 'postgres'].map((program) => found(program, postgresPlaces()));
+  if (!initdb || !postgres) return undefined;
+  const directory = await mkdtemp(join(tmpdir(), 'sbx-pg-'));
+  const data = join(directory, 'data');
+  await mkdir(data);
+  // PostgreSQL refuses to run as root.
+  const root = process.getuid?.() === 0;
+  const as = (command: string, args: string[]): [string, string[]] =>
+    root ? ['runuser', ['-u', 'postgres', '--', command, ...args]] : [command, args];
+  if (root) {
+    await chmod(directory, 0o755);
+    if (spawnSync('chown', ['postgres', data]).status !== 0) return undefined;
+  }
+  const made = spawnSync(...as(initdb, ['-D', data, '-U', 'signalbox', '-A', 'trust', '--no-sync', '-E', 'UTF8']));
+  if (made.status !== 0) throw new Error(`initdb: ${made.stderr}`);
+  const port = await freePort();
+  const url = new URL(`postgres://signalbox@127.0.0.1:${port}/postgres`);
+  // A crash of the process loses nothing of what the kernel has been told: fsync would only cost.
+  const settings = ['fsync=off', 'max_connections=200', 'unix_socket_directories=', 'listen_addresses=127.0.0.1'];
+  let server: ChildProcess | undefined;
+  const start = async () => {
+    const args = ['-D', data, '-p', String(port), ...settings.flatMap((setting) => ['-c', setting])];
+    server = spawn(...as(postgres, args), { stdio: 'ignore' });
+    await until('PostgreSQL takes connections', async () => {
+      const client = new pg.Client({ connectionString: url.href });
+      client.on('error', () => undefined);
+      return client.connect().then(
+        () => client.end().then(() => true),
+        () => false,
+      );
+    });
+  };
+  const stop = async () => {
+    // Immediate shutdown: no checkpoint, sessions are cut, the next start recovers from the log. `runuser` hands it on.
+    spawnSync(...as('/bin/sh', ['-c', `kill -QUIT $(head -1 ${join(data, 'postmaster.pid')})`]));
+    if (server) await ended(server);
+  };
+  await start();
+  return {
+    url,
+    async crash() {
+      await stop();
+      await start();
+    },
+    async close() {
+      await stop();
+      await rm(directory, { recursive: true, force: true });
+    },
+  };
+}
+
+async function ownRedis(): Promise<Server | undefined> {
+  const program = found('redis-server');
+  if (!program) return undefined;
+  const directory = await mkdtemp(join(tmpdir(), 'sbx-redis-'));
+  const port = await freePort();
+  let server: ChildProcess | undefined;
+  const start = async () => {
+    // As docker-compose.yml starts it.
+    const settings = ['--appendonly', 'yes', '--maxmemory-policy', 'noeviction', '--save', '', '--bind', '127.0.0.1'];
+    server = spawn(program, ['--port', String(port), '--dir', directory, ...settings], { stdio: 'ignore' });
+  };
+  await start();
+  return {
+    url: new URL(`redis://127.0.0.1:${port}`),
+    async crash() {
+      server?.kill('SIGKILL');
+      if (server) await ended(server);
+      await start();
+    },
+    async close() {
+      server?.kill('SIGKILL');
+      if (server) await ended(server);
+      await rm(directory, { recursive: true, force: true });
+    },
+  };
+}
+
+/** The server that a variable names; closing it is not ours. */
+function given(name: string): Server | undefined {
+  const url = process.env[name];
+  return url ? { url: new URL(url), crash: undefined, close: () => Promise.resolve() } : undefined;
+}
+
+async function standIn(): Promise<Server> {
+  const main = fileURLToPath(new URL('./eventstore-stand-in-main.js', import.meta.url));
+  const child = spawn(process.execPath, [main], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const url = await new Promise<string>((resolve) => {
+    createInterface({ input: child.stdout }).once('line', resolve);
+  });
+  return {
+    url: new URL(url),
+    crash: undefined,
+    async close() {
+      child.kill('SIGTERM');
+      await ended(child);
+    },
+  };
+}
+
+/** The server of TEST_EVENTSTORE_URL when it holds no events: the processes of a test would be told all that it holds. */
+async function emptyEventStore(): Promise<Server | undefined> {
+  const server = given('TEST_EVENTSTORE_URL');
+  if (!server) return undefined;
+  const log = await openEventStoreLog({ url: server.url.href, log: createLogger('silent') });
+  const head = await log.head();
+  await log.close();
+  if (head === 0) return server;
+  console.log('      the server of TEST_EVENTSTORE_URL holds events already: the stand-in is used');
+  return undefined;
+}
+
+async function behindProxy(server: Server): Promise<{ store: Store; url: string }> {
+  const proxy = await startProxy({ host: server.url.hostname, port: Number(server.url.port) });
+  const url = new URL(server.url.href);
+  url.hostname = '127.0.0.1';
+  url.port = String(proxy.port);
+  return {
+    url: url.href,
+    store: {
+      proxy,
+      async crash() {
+        if (server.crash) await server.crash();
+        else proxy.cut();
+      },
+      async close() {
+        await proxy.close();
+        await server.close();
+      },
+    },
+  };
+}
+
+/** Why the tests of the layout cannot run here; undefined when they can. */
+export function missingStores(): string | undefined {
+  if (!process.env.TEST_DATABASE_URL) return 'TEST_DATABASE_URL is not set';
+  if (!process.env.TEST_REDIS_URL && !found('redis-server')) return 'there is no redis-server and no TEST_REDIS_URL';
+  return undefined;
+}
+
+export async function startStores(): Promise<Stores> {
+  const own = await ownPostgres();
+  const fresh = own ? undefined : await freshDatabase();
+  const database: Server = own ?? {
+    url: new URL(fresh?.url ?? ''),
+    crash: undefined,
+    close: async () => fresh?.drop(),
+  };
+  const cache = (await ownRedis()) ?? given('TEST_REDIS_URL');
+  if (!cache) throw new Error('there is no Redis');
+  const real = await emptyEventStore();
+  const eventStore = real ?? (await standIn());
+  const [postgres, events, redis] = [
+    await behindProxy(database),
+    await behindProxy(eventStore),
+    await behindProxy(cache),
+  ];
+  return {
+    postgres: postgres.store,
+    events: events.store,
+    redis: redis.store,
+    described: `${own ? 'a PostgreSQL of its own' : 'PostgreSQL'}, ${real ? 'EventStoreDB' : 'the stand-in of EventStoreDB'}, Redis`,
+    databaseUrl: database.url.href,
+    env: { DATABASE_URL: postgres.url, EVENTSTORE_URL: events.url, REDIS_URL: redis.url },
+    async close() {
+      for (const { store } of [postgres, events, redis]) await store.close();
+    },
+  };
+}
+
+/** Starts one process; does not wait for it. `ready` rejects when it ends first. */
+export async function startNode(
+  stores: Pick<Stores, 'env'>,
+  name: string,
+  role: Role,
+  env: Readonly<Record<string, string>> = {},
+): Promise<Node> {
+  const port = await freePort();
+  const child = spawn(process.execPath, [CLI, 'start', '--role', role], {
+    env: {
+      PATH: process.env.PATH,
+      HOME: process.env.HOME,
+      PORT: String(port),
+      LOG_LEVEL: 'info',
+      API_KEY: KEY,
+      AUTH_PASS: 'correct horse battery',
+      MC_DISABLE_RATE_LIMIT: '1',
+      APPEND_TIMEOUT_MS: String(LIMITS.append),
+      VISIBLE_TIMEOUT_MS: String(LIMITS.visible),
+      DATABASE_TIMEOUT_MS: String(LIMITS.statement),
+      SHUTDOWN_TIMEOUT_MS: String(LIMITS.shutdown),
+      ...stores.env,
+      ...env,
+    },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const lines: LogLine[] = [];
+  const keep = (line: string) => {
+    const entry: LogLine = line.startsWith('{') ? JSON.parse(line) : { level: 40, msg: line };
+    // A line for each request would only fill the memory.
+    if (entry.msg !== 'request') lines.push(entry);
+    return entry;
+  };
+  const over = new Promise<number | NodeJS.Signals>((resolve) => {
+    child.once('exit', (code, signal) => resolve(code ?? signal ?? 0));
+  });
+  const complaints = () =>
+    lines
+      .filter(({ level }) => level >= 40)
+      .map(({ time, msg, err, reason }) =>
+        `${time} ${msg}: ${(err as { message?: string })?.message ?? reason}`.slice(0, 250),
+      );
+  const ready = new Promise<void>((resolve, reject) => {
+    createInterface({ input: child.stdout }).on('line', (line) => {
+      if (keep(line).msg === 'ready') resolve();
+    });
+    createInterface({ input: child.stderr }).on('line', keep);
+    over.then((how) => reject(new Error(`${name} ended with ${how} before it was ready:\n${complaints().join('\n')}`)));
+  });
+  // Whoever does not wait for it learns of its end elsewhere.
+  ready.catch(() => undefined);
+  return {
+    name,
+    role,
+    url: `http://127.0.0.1:${port}`,
+    pid: child.pid ?? 0,
+    ready,
+    ended: over,
+    get running() {
+      return child.exitCode === null && child.signalCode === null;
+    },
+    lines,
+    complaints,
+    kill: (signal) => void child.kill(signal),
+    async stop() {
+      child.kill('SIGTERM');
+      return over;
+    },
+  };
+}
+
+export interface CliRun {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** Runs a command of the command line on the stores. */
+export async function runCli(stores: Pick<Stores, 'env'>, ...args: string[]): Promise<CliRun> {
+  const child = spawn(process.execPath, [CLI, ...args], {
+    env: { PATH: process.env.PATH, HOME: process.env.HOME, ...stores.env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let stdout = '';
+  let stderr = '';
+  child.stdout.on('data', (bytes) => {
+    stdout += bytes;
+  });
+  child.stderr.on('data', (bytes) => {
+    stderr += bytes;
+  });
+  const code = await new Promise<number | null>((resolve) => child.once('close', resolve));
+  return { code, stdout, stderr };
+}
+
+/** The longest that a request may take until its 503: each thing that it waits for has a limit of its own. */
+export const LONGEST_MS = {
+  /** The log is away: what the stream says is read, then it is appended. */
+  log: 2 * LIMITS.append,
+  /** PostgreSQL does not answer: a connection, a statement and the client's own second. */
+  database: CONNECT_MS + LIMITS.statement + 1_000,
+  /** The log works, the read models do not move. */
+  visible: LIMITS.visible,
+};
