@@ -104,11 +104,11 @@ export const SETTINGS = {
     10_000,
     'how long a write waits for its read models, milliseconds',
   ),
-  readyMaxLag: setting(
-    'READY_MAX_LAG',
-    integer(1, 10_000_000),
-    1_000,
-    '/health/ready fails when a read model is more events (bytes on EventStoreDB) than this behind',
+  readyMaxLagMs: setting(
+    'READY_MAX_LAG_MS',
+    integer(100, 3_600_000),
+    10_000,
+    '/health/ready fails when a read model has not reached within this time what was the end of the log, milliseconds',
   ),
   startTimeoutMs: setting(
     'START_TIMEOUT_MS',

@@ -4,7 +4,7 @@ import { collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import { drainIncidents } from '../api/auth/incidents.ts';
 import { createApiServer } from '../api/http/server.ts';
 import { routes } from '../api/routes/index.ts';
-import type { HealthReport, Services } from '../api/services.ts';
+import type { Services } from '../api/services.ts';
 import { createStreamHub } from '../api/stream/hub.ts';
 import { createCommands } from '../commands/handler.ts';
 import { projections } from '../projections/index.ts';
@@ -14,7 +14,7 @@ import type { ReadModels } from '../shared/ports/read-models.ts';
 import type { Config, ProcessRole } from './config.ts';
 import { type Core, openCore } from './core.ts';
 import { prepareFirstStart } from './credentials/first-start.ts';
-import { waitForStore } from './database/wait.ts';
+import { waitForStore, within } from './database/wait.ts';
 import { createFreshness } from './freshness.ts';
 import { createIdempotencyStore } from './idempotency.ts';
 import { loadBullMQ } from './jobs/jobs.ts';
@@ -24,6 +24,7 @@ import type { Logger } from './logging.ts';
 import { registerProcess } from './processes.ts';
 import { type Projector, startProjector } from './projector/projector.ts';
 import { createTouches } from './projector/touches.ts';
+import { createReadiness } from './readiness.ts';
 import { VERSION } from './version.ts';
 
 export interface Service {
@@ -63,7 +64,7 @@ export async function startService(config: Config, log: Logger, role: ProcessRol
     await caughtUp(core, log, startBy);
 
     const metrics = createMetrics(core, projector);
-    const ready = () => readiness(core, projector);
+    const ready = createReadiness(core, projector);
     let url: string | undefined;
     let shown: readonly string[] = [];
     if (runs.api) {
@@ -194,50 +195,6 @@ async function onlyStuck(core: Core, schemas: readonly string[]): Promise<boolea
     [schemas],
   );
   return (rows[0] as { stuck: number }).stuck === schemas.length;
-}
-
-/** Stores reachable, read models within `readyMaxLag`, nothing stuck. */
-async function readiness(core: Core, projector: Projector | undefined): Promise<HealthReport> {
-  const checks: Record<string, string> = {};
-  let ok = true;
-  const fail = (name: string, text: string) => {
-    checks[name] = text;
-    ok = false;
-  };
-  try {
-    const head = await within(3_000, core.eventLog.head(), 'the event log');
-    checks.event_log = `ok, position ${head}`;
-    const { rows } = await core.database.pool.query(
-      'SELECT schema_name, projection, position, stuck_at, stuck_reason FROM service.checkpoints',
-    );
-    checks.database = 'ok';
-    for (const projection of projections) {
-      const schema = schemaOf(projection);
-      const row = (rows as Record<string, unknown>[]).find((one) => one.schema_name === schema);
-      const mine = projector?.statuses.find((one) => one.projection === projection.name);
-      const position = Math.max(Number(row?.position ?? 0), mine?.position ?? 0, core.positions.current(schema));
-      const name = `projection ${projection.name}`;
-      if (row?.stuck_at) fail(name, `stuck at position ${row.stuck_at}: ${row.stuck_reason}`);
-      else if (head - position > core.config.readyMaxLag) fail(name, `${head - position} behind`);
-      else checks[name] = 'ok';
-    }
-  } catch (error) {
-    fail('stores', error instanceof Error ? error.message : String(error));
-  }
-  return { ok, checks };
-}
-
-/** @throws Error that names `what` when it takes longer than `ms` */
-async function within<T>(ms: number, work: Promise<T>, what: string): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`${what} did not answer within ${ms} ms`)), ms);
-  });
-  try {
-    return await Promise.race([work, late]);
-  } finally {
-    clearTimeout(timer);
-  }
 }
 
 function createMetrics(core: Core, projector: Projector | undefined): Registry {

@@ -1,0 +1,63 @@
+/** `/health/ready`: stores reachable, nothing stuck, every read model close behind the log. */
+import type { HealthReport } from '../api/services.ts';
+import { projections } from '../projections/index.ts';
+import { schemaOf } from '../projections/projection.ts';
+import type { Position } from '../shared/ports/event-log.ts';
+import type { Core } from './core.ts';
+import { within } from './database/wait.ts';
+import type { Projector } from './projector/projector.ts';
+
+/** How long the log may take to say where it ends, milliseconds. */
+const HEAD_TIMEOUT_MS = 3_000;
+
+/**
+ * Tells for how long a read model has not reached what was the end of the log. Distances would not do: a position is a
+ * count in one store and a place in bytes in another.
+ */
+export class Lag {
+  readonly #targets = new Map<string, { readonly head: Position; readonly since: number }>();
+
+  /** Milliseconds since the end of the log, as it was then, is waited for; 0 when the last one has been reached. */
+  behindMs(name: string, position: Position, head: Position, now: number): number {
+    const target = this.#targets.get(name);
+    if (target && position < target.head) return now - target.since;
+    if (position < head) this.#targets.set(name, { head, since: now });
+    else this.#targets.delete(name);
+    return 0;
+  }
+}
+
+/** @param projector of this process, whose read models are known without asking */
+export function createReadiness(core: Core, projector: Projector | undefined): () => Promise<HealthReport> {
+  const lag = new Lag();
+  return async () => {
+    const checks: Record<string, string> = {};
+    let ok = true;
+    const fail = (name: string, text: string) => {
+      checks[name] = text;
+      ok = false;
+    };
+    try {
+      const head = await within(HEAD_TIMEOUT_MS, core.eventLog.head(), 'the event log');
+      checks.event_log = `ok, position ${head}`;
+      const { rows } = await core.database.pool.query(
+        'SELECT schema_name, projection, position, stuck_at, stuck_reason FROM service.checkpoints',
+      );
+      checks.database = 'ok';
+      for (const projection of projections) {
+        const schema = schemaOf(projection);
+        const row = (rows as Record<string, unknown>[]).find((one) => one.schema_name === schema);
+        const mine = projector?.statuses.find((one) => one.projection === projection.name);
+        const position = Math.max(Number(row?.position ?? 0), mine?.position ?? 0, core.positions.current(schema));
+        const behindMs = lag.behindMs(schema, position, head, Date.now());
+        const name = `projection ${projection.name}`;
+        if (row?.stuck_at) fail(name, `stuck at position ${row.stuck_at}: ${row.stuck_reason}`);
+        else if (behindMs > core.config.readyMaxLagMs) fail(name, `behind for ${Math.round(behindMs / 1_000)} s`);
+        else checks[name] = 'ok';
+      }
+    } catch (error) {
+      fail('stores', error instanceof Error ? error.message : String(error));
+    }
+    return { ok, checks };
+  };
+}

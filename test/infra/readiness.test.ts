@@ -1,0 +1,34 @@
+/** How far read models may be behind while the service calls itself ready. */
+import { expect } from 'chai';
+import { Lag } from '../../infra/readiness.ts';
+
+describe('lag of a read model', () => {
+  it('is none at the end of the log', () => {
+    const lag = new Lag();
+    expect(lag.behindMs('agents', 40, 40, 1_000)).to.equal(0);
+    expect(lag.behindMs('agents', 40, 40, 90_000)).to.equal(0);
+  });
+
+  it('counts from when an end was first seen that has not been reached', () => {
+    const lag = new Lag();
+    expect(lag.behindMs('agents', 40, 50, 1_000)).to.equal(0);
+    expect(lag.behindMs('agents', 45, 60, 4_000)).to.equal(3_000);
+    expect(lag.behindMs('agents', 49, 90, 9_000)).to.equal(8_000);
+  });
+
+  it('starts anew when that end is reached, however far the log has come meanwhile', () => {
+    const lag = new Lag();
+    lag.behindMs('agents', 40, 50, 1_000);
+    expect(lag.behindMs('agents', 50, 1_000_000, 9_000)).to.equal(0);
+    expect(lag.behindMs('agents', 60, 2_000_000, 10_000)).to.equal(1_000);
+    expect(lag.behindMs('agents', 2_000_000, 2_000_000, 11_000)).to.equal(0);
+    expect(lag.behindMs('agents', 2_000_000, 2_000_001, 99_000)).to.equal(0);
+  });
+
+  it('is kept for each read model', () => {
+    const lag = new Lag();
+    lag.behindMs('agents', 40, 50, 1_000);
+    expect(lag.behindMs('audit', 50, 50, 9_000)).to.equal(0);
+    expect(lag.behindMs('agents', 41, 50, 9_000)).to.equal(8_000);
+  });
+});
