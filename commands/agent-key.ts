@@ -4,7 +4,7 @@
  */
 import { randomBytes } from 'node:crypto';
 import { notFound } from '../shared/errors.ts';
-import { agentKeyIssued, agentKeyRevoked } from '../shared/events/agent.ts';
+import { agentKeyIssued, agentKeyRevoked } from '../shared/events/agent-key.ts';
 import type { EventDraft, EventOf } from '../shared/events/define.ts';
 import type { Credentials } from '../shared/ports/credentials.ts';
 import { seconds } from '../shared/time.ts';

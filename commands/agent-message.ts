@@ -1,6 +1,6 @@
 /** Messages between agents. Stream: `agent_messages-<workspace>-<recipient id>`. */
 import { AppError } from '../shared/errors.ts';
-import { agentMessageSent } from '../shared/events/agent.ts';
+import { agentMessageSent } from '../shared/events/agent-message.ts';
 import type { EventOf } from '../shared/events/define.ts';
 import type { CommandContext, Commands } from './handler.ts';
 import { criticalFindings } from './screening/injection.ts';

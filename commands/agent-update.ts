@@ -1,6 +1,7 @@
 /** Changes of an agent's fields, by name or by id, and its deletion. */
 import { conflict } from '../shared/errors.ts';
-import { agentDeleted, agentDetailsChanged, agentStatusChanged } from '../shared/events/agent.ts';
+import { agentDeleted, agentDetailsChanged } from '../shared/events/agent.ts';
+import { agentStatusChanged } from '../shared/events/agent-life.ts';
 import type { EventDraft, EventOf } from '../shared/events/define.ts';
 import { type AgentState, agentConfigDecider, agentDecider, agentStream, existing } from './agent.ts';
 import { claimsFor, executeWithNames, releaseAll } from './agent-names.ts';

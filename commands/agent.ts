@@ -6,20 +6,21 @@ import { AppError, notFound } from '../shared/errors.ts';
 import {
   agentDeleted,
   agentDetailsChanged,
-  agentHeartbeatReceived,
   agentHidden,
-  agentKeyIssued,
-  agentKeyRevoked,
   agentMemoryCleared,
   agentMemoryWritten,
   agentRegistered,
   agentReturned,
   agentShown,
   agentSoulChanged,
+} from '../shared/events/agent.ts';
+import { agentKeyIssued, agentKeyRevoked } from '../shared/events/agent-key.ts';
+import {
+  agentHeartbeatReceived,
   agentStatusChanged,
   agentWoken,
   tokenUsageReported,
-} from '../shared/events/agent.ts';
+} from '../shared/events/agent-life.ts';
 import type { EventDraft, EventOf } from '../shared/events/define.ts';
 import { nameClaimVoided, nameReleased } from '../shared/events/names.ts';
 import type { NameKind } from './claims.ts';

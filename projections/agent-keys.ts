@@ -3,13 +3,8 @@
  * need: whether they exist, and their name.
  */
 import { globalKeyConfigured, globalKeyRotated } from '../shared/events/access.ts';
-import {
-  agentDeleted,
-  agentDetailsChanged,
-  agentKeyIssued,
-  agentKeyRevoked,
-  agentRegistered,
-} from '../shared/events/agent.ts';
+import { agentDeleted, agentDetailsChanged, agentRegistered } from '../shared/events/agent.ts';
+import { agentKeyIssued, agentKeyRevoked } from '../shared/events/agent-key.ts';
 import { seconds } from '../shared/time.ts';
 import { change, defineProjection, defineTable, on, update } from './projection.ts';
 

@@ -1,5 +1,5 @@
 /** Messages between agents, and how many there are per pair, so that the graph of who talks to whom costs no count. */
-import { agentMessageSent, conversationOf } from '../shared/events/agent.ts';
+import { agentMessageSent, conversationOf } from '../shared/events/agent-message.ts';
 import { seconds } from '../shared/time.ts';
 import { change, defineProjection, defineTable, insert, on } from './projection.ts';
 

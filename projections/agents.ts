@@ -5,7 +5,6 @@
 import {
   agentDeleted,
   agentDetailsChanged,
-  agentHeartbeatReceived,
   agentHidden,
   agentMemoryCleared,
   agentMemoryWritten,
@@ -13,9 +12,8 @@ import {
   agentReturned,
   agentShown,
   agentSoulChanged,
-  agentStatusChanged,
-  agentWoken,
 } from '../shared/events/agent.ts';
+import { agentHeartbeatReceived, agentStatusChanged, agentWoken } from '../shared/events/agent-life.ts';
 import type { DomainEvent } from '../shared/events/define.ts';
 import { seconds } from '../shared/time.ts';
 import { type Change, defineProjection, defineTable, insert, on, type RowOf, update } from './projection.ts';

@@ -6,7 +6,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import { AppError } from '../../shared/errors.ts';
-import { agentStatusChanged, livenessChecked } from '../../shared/events/agent.ts';
+import { agentStatusChanged, livenessChecked } from '../../shared/events/agent-life.ts';
 import type { EventDraft } from '../../shared/events/define.ts';
 import { systemActor } from '../../shared/identity.ts';
 import { MINUTE, seconds } from '../../shared/time.ts';

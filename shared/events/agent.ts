@@ -1,16 +1,13 @@
-/** Everything that happens to agents. Streams: `agent-<workspace>-<id>`, and for messages `agent_messages-<workspace>-<recipient id>`. */
+/** What agents are: registered, changed, hidden, deleted. Streams: `agent-<workspace>-<id>`. */
 import { z } from 'zod';
 import { seconds } from '../time.ts';
+import { about, agent, name } from './agent-fields.ts';
 import { defineEvent } from './define.ts';
 
-const name = z.string();
-const agent = { agentId: z.int().positive(), name };
 const config = z.record(z.string(), z.unknown());
 
 /** What a new agent's own record looks like in the stream and the POST answer, before any task exists. */
 const NO_TASKS = { total: 0, assigned: 0, in_progress: 0, quality_review: 0, done: 0, completed: 0 };
-
-const about = (id: number) => ({ entity_type: 'agent', entity_id: id });
 
 export const agentRegistered = defineEvent({
   type: 'AgentRegistered',
@@ -185,131 +182,8 @@ const FIELD_NAMES: Readonly<Record<string, string>> = {
   lastActivity: 'last_activity',
   runtimeType: 'runtime_type',
 };
+
 const fieldNames = (changed: object): string[] => Object.keys(changed).map((field) => FIELD_NAMES[field] ?? field);
-
-export const agentStatusChanged = defineEvent({
-  type: 'AgentStatusChanged',
-  version: 1,
-  doc: 'An agent changed its status. `cause`: an update, a heartbeat, a wake-up, a tool that connected or left, or the sweep that found no sign of life.',
-  schema: z.object({
-    ...agent,
-    from: z.string(),
-    to: z.string(),
-    cause: z.enum(['update', 'heartbeat', 'wake', 'connect', 'disconnect', 'sweep']),
-    lastActivity: z.string().nullable(),
-    /** The event is a sign of life: `last_seen` moves. */
-    seen: z.boolean(),
-    /** Another event of the same append carries the frame of this change. */
-    announced: z.boolean(),
-  }),
-  activity: ({ data }) => ({
-    type: 'agent_status_change',
-    ...about(data.agentId),
-    actor: data.cause === 'sweep' ? 'heartbeat' : data.name,
-    description: `Agent ${data.name}: ${data.from} → ${data.to}`,
-    data: {
-      oldStatus: data.from,
-      newStatus: data.to,
-      status: data.to,
-      ...(data.lastActivity !== null && { last_activity: data.lastActivity, activity: data.lastActivity }),
-    },
-  }),
-  notification: ({ data }) =>
-    data.cause === 'sweep'
-      ? {
-          recipient: 'system',
-          type: 'heartbeat',
-          title: `Agent offline: ${data.name}`,
-          message: `Agent ${data.name} gave no sign of life and was set offline (it was ${data.from}).`,
-          source_type: 'agent',
-          source_id: data.agentId,
-        }
-      : undefined,
-  frames: ({ data, meta }) => {
-    if (data.announced) return [];
-    const updated = {
-      id: data.agentId,
-      name: data.name,
-      status: data.to,
-      updated_at: seconds(meta.at),
-      ...(data.lastActivity !== null && { last_activity: data.lastActivity }),
-    };
-    if (data.cause === 'update') return [{ type: 'agent.updated', data: updated }];
-    return [
-      {
-        type: 'agent.status_changed',
-        data: {
-          id: data.agentId,
-          name: data.name,
-          status: data.to,
-          ...(data.seen && { last_seen: seconds(meta.at) }),
-          last_activity: data.lastActivity,
-        },
-      },
-    ];
-  },
-});
-
-export const agentHeartbeatReceived = defineEvent({
-  type: 'AgentHeartbeatReceived',
-  version: 1,
-  doc: 'An agent reported that it is alive. It is idle from now on.',
-  schema: z.object({
-    ...agent,
-    lastActivity: z.string(),
-    connectionId: z.string().nullable(),
-    workItemsCount: z.int().nonnegative(),
-    workItemTypes: z.array(z.string()),
-  }),
-  activity: ({ data }) => ({
-    type: 'agent_heartbeat',
-    ...about(data.agentId),
-    actor: data.name,
-    description:
-      data.workItemsCount === 0
-        ? `Heartbeat of ${data.name}: nothing to do`
-        : `Heartbeat of ${data.name}: ${data.workItemsCount} work items`,
-    data: { workItemsCount: data.workItemsCount, workItemTypes: data.workItemTypes },
-  }),
-  frames: ({ data, meta }) => [
-    {
-      type: 'agent.status_changed',
-      data: {
-        id: data.agentId,
-        name: data.name,
-        status: 'idle',
-        last_seen: seconds(meta.at),
-        last_activity: data.lastActivity,
-      },
-    },
-  ],
-});
-
-export const agentWoken = defineEvent({
-  type: 'AgentWoken',
-  version: 1,
-  doc: 'Somebody asked an agent to look at its tasks and notifications. It is idle from now on.',
-  schema: z.object({ ...agent, reason: z.string().nullable(), lastActivity: z.string() }),
-  activity: ({ data }) => ({
-    type: 'agent_status_change',
-    ...about(data.agentId),
-    actor: data.name,
-    description: `Agent ${data.name} was woken${data.reason ? `: ${data.reason.slice(0, 200)}` : ''}`,
-    data: { status: 'idle', activity: data.lastActivity, ...(data.reason !== null && { reason: data.reason }) },
-  }),
-  frames: ({ data, meta }) => [
-    {
-      type: 'agent.status_changed',
-      data: {
-        id: data.agentId,
-        name: data.name,
-        status: 'idle',
-        last_seen: seconds(meta.at),
-        last_activity: data.lastActivity,
-      },
-    },
-  ],
-});
 
 export const agentSoulChanged = defineEvent({
   type: 'AgentSoulChanged',
@@ -408,129 +282,6 @@ export const agentDeleted = defineEvent({
   frames: ({ data }) => [{ type: 'agent.deleted', data: { id: data.agentId, name: data.name } }],
 });
 
-export const agentKeyIssued = defineEvent({
-  type: 'AgentKeyIssued',
-  version: 1,
-  doc: 'An API key of an agent. The key itself is nowhere but with its owner; its hash is in the credential store.',
-  schema: z.object({
-    keyId: z.int().positive(),
-    agentId: z.int().positive(),
-    agentName: name,
-    /** Name of the key. */
-    name: z.string(),
-    prefix: z.string(),
-    scopes: z.array(z.string()),
-    createdBy: z.string(),
-    /** Unix seconds; null: never. */
-    expiresAt: z.int().nullable(),
-  }),
-  audit: ({ data }) => ({
-    action: 'agent_key_issued',
-    target_type: 'agent',
-    target_id: data.agentId,
-    detail: {
-      key_id: data.keyId,
-      name: data.name,
-      key_prefix: data.prefix,
-      scopes: data.scopes,
-      expires_at: data.expiresAt,
-    },
-  }),
-});
-
-export const agentKeyRevoked = defineEvent({
-  type: 'AgentKeyRevoked',
-  version: 1,
-  doc: 'An API key of an agent works no longer, for good.',
-  schema: z.object({ keyId: z.int().positive(), agentId: z.int().positive(), agentName: name }),
-  audit: ({ data }) => ({
-    action: 'agent_key_revoked',
-    target_type: 'agent',
-    target_id: data.agentId,
-    detail: { key_id: data.keyId },
-  }),
-});
-
-export const agentMessageSent = defineEvent({
-  type: 'AgentMessageSent',
-  version: 1,
-  doc: 'A message from one agent (or person) to an agent.',
-  schema: z.object({
-    messageId: z.int().positive(),
-    from: z.string(),
-    to: z.string(),
-    toAgentId: z.int().positive(),
-    content: z.string(),
-    messageType: z.string(),
-    /** Kinds of credentials that the text seems to hold; never the text found. */
-    secrets: z.object({ count: z.int().nonnegative(), types: z.array(z.string()) }),
-  }),
-  activity: ({ data }) => ({
-    type: 'agent_message',
-    ...about(data.toAgentId),
-    actor: data.from,
-    description: `${data.from} wrote to ${data.to}`,
-    data: { to: data.to },
-  }),
-  notification: ({ data }) => ({
-    recipient: data.to,
-    type: 'message',
-    title: `Message from ${data.from}`,
-    message: `${data.from}: ${data.content.slice(0, 200)}`,
-    source_type: 'agent',
-    source_id: data.toAgentId,
-  }),
-  frames: (event) => {
-    const { data, meta } = event;
-    const frames = [
-      {
-        type: 'chat.message',
-        data: {
-          id: data.messageId,
-          conversation_id: conversationOf(data),
-          from_agent: data.from,
-          to_agent: data.to,
-          content: data.content,
-          message_type: data.messageType,
-          metadata: null as unknown,
-          read_at: null as unknown,
-          created_at: seconds(meta.at),
-        },
-      },
-    ] as { type: string; data: Record<string, unknown> }[];
-    if (data.secrets.count > 0) {
-      frames.push({
-        type: 'security.event',
-        data: {
-          id: meta.number,
-          event_type: 'secret_exposure',
-          severity: 'critical',
-          source: 'agent_message',
-          agent_name: data.from,
-          detail: JSON.stringify(data.secrets),
-          tenant_id: meta.tenant,
-          timestamp: seconds(meta.at),
-        },
-      });
-    }
-    return frames;
-  },
-  audit: ({ data }) =>
-    data.secrets.count > 0
-      ? {
-          action: 'secret_exposure',
-          actor: data.from,
-          target_type: 'agent',
-          target_id: data.toAgentId,
-          detail: { ...data.secrets },
-        }
-      : undefined,
-});
-
-/** Text key of the conversation between two agents; the same both ways. */
-export const conversationOf = (data: { readonly from: string; readonly to: string }): string =>
-  `a2a:${[data.from, data.to].sort().join(':')}`;
-
 export const agentsSynced = defineEvent({
   type: 'AgentsSynced',
   version: 1,
@@ -550,87 +301,16 @@ export const agentsSynced = defineEvent({
   ],
 });
 
-export const livenessChecked = defineEvent({
-  type: 'LivenessChecked',
-  version: 1,
-  doc: 'The sweep set agents without a sign of life offline.',
-  schema: z.object({ markedOffline: z.array(z.string()), count: z.int() }),
-  audit: ({ data }) => ({
-    action: 'heartbeat_check',
-    actor: 'scheduler',
-    detail: { marked_offline: data.markedOffline, marked_offline_count: data.count },
-  }),
-});
-
-export const adapterReported = defineEvent({
-  type: 'AdapterReported',
-  version: 1,
-  doc: 'A framework adapter (crewai, langgraph, …) passed on what one of its agents did. It changes no record of ours.',
-  schema: z.object({
-    framework: z.string(),
-    action: z.enum(['register', 'heartbeat', 'report', 'disconnect']),
-    agentId: z.string(),
-    payload: z.record(z.string(), z.unknown()),
-  }),
-  frames: ({ data }) => {
-    const { framework, agentId, payload } = data;
-    if (data.action === 'register') {
-      const { metadata, name: agentName } = payload as { metadata?: Record<string, unknown>; name?: unknown };
-      return [
-        { type: 'agent.created', data: { ...metadata, id: agentId, name: agentName, framework, status: 'online' } },
-      ];
-    }
-    if (data.action === 'report') {
-      const { taskId, progress, status, output } = payload;
-      return [
-        { type: 'task.updated', data: { id: taskId, agentId, progress, status, output: output ?? null, framework } },
-      ];
-    }
-    if (data.action === 'heartbeat') {
-      return [
-        {
-          type: 'agent.status_changed',
-          data: { id: agentId, status: payload.status, metrics: payload.metrics ?? {}, framework },
-        },
-      ];
-    }
-    return [{ type: 'agent.status_changed', data: { id: agentId, status: 'offline', framework } }];
-  },
-});
-
-export const tokenUsageReported = defineEvent({
-  type: 'TokenUsageReported',
-  version: 1,
-  doc: 'Tokens that an agent used, as it reported them.',
-  schema: z.object({
-    agentId: z.int().positive(),
-    agentName: name,
-    sessionId: z.string(),
-    model: z.string(),
-    inputTokens: z.int().nonnegative(),
-    outputTokens: z.int().nonnegative(),
-    taskId: z.int().positive().nullable(),
-  }),
-});
-
 export const agentEvents = [
+  agent,
   agentRegistered,
   agentReturned,
   agentDetailsChanged,
-  agentStatusChanged,
-  agentHeartbeatReceived,
-  agentWoken,
   agentSoulChanged,
   agentMemoryWritten,
   agentMemoryCleared,
   agentHidden,
   agentShown,
   agentDeleted,
-  agentKeyIssued,
-  agentKeyRevoked,
-  agentMessageSent,
   agentsSynced,
-  livenessChecked,
-  adapterReported,
-  tokenUsageReported,
 ];

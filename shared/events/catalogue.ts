@@ -1,6 +1,9 @@
 /** Every event type that Signalbox writes or has ever written. Nothing is found by scanning folders. */
 import { accessEvents } from './access.ts';
 import { agentEvents } from './agent.ts';
+import { agentKeyEvents } from './agent-key.ts';
+import { agentLifeEvents } from './agent-life.ts';
+import { agentMessageEvents } from './agent-message.ts';
 import type { EventDefinition } from './define.ts';
 import { gatewayConfigEvents } from './gateway-config.ts';
 import { nameClaimed, nameClaimVoided, nameReleased } from './names.ts';
@@ -11,6 +14,9 @@ const definitions = [
   ...userEvents,
   ...accessEvents,
   ...agentEvents,
+  ...agentLifeEvents,
+  ...agentKeyEvents,
+  ...agentMessageEvents,
   ...gatewayConfigEvents,
   ...operationsEvents,
   nameClaimed,

@@ -23,19 +23,16 @@ import { AppError } from '../../shared/errors.ts';
 import {
   agentDeleted,
   agentDetailsChanged,
-  agentHeartbeatReceived,
   agentHidden,
-  agentKeyIssued,
-  agentKeyRevoked,
   agentMemoryCleared,
   agentMemoryWritten,
   agentRegistered,
   agentReturned,
   agentShown,
   agentSoulChanged,
-  agentStatusChanged,
-  agentWoken,
 } from '../../shared/events/agent.ts';
+import { agentKeyIssued, agentKeyRevoked } from '../../shared/events/agent-key.ts';
+import { agentHeartbeatReceived, agentStatusChanged, agentWoken } from '../../shared/events/agent-life.ts';
 import type { EventDraft } from '../../shared/events/define.ts';
 import { nameClaimVoided, nameReleased } from '../../shared/events/names.ts';
 import { told } from '../support/told.ts';

@@ -13,7 +13,7 @@ import {
   soulTemplatesAnswer,
   wakeAnswer,
 } from '../../shared/contract/agent-life.ts';
-import { tokenUsageReported } from '../../shared/events/agent.ts';
+import { tokenUsageReported } from '../../shared/events/agent-life.ts';
 import { type AgentsWorld, conforms, startAgentsWorld } from './agents-world.ts';
 
 describe('Life of agents', () => {

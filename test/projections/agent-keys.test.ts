@@ -2,13 +2,8 @@ import { expect } from 'chai';
 import { agentKeysProjection, agentKeysTable, globalKeyTable, keyAgentsTable } from '../../projections/agent-keys.ts';
 import { MemoryTables } from '../../projections/apply.ts';
 import { globalKeyConfigured, globalKeyRotated } from '../../shared/events/access.ts';
-import {
-  agentDeleted,
-  agentDetailsChanged,
-  agentKeyIssued,
-  agentKeyRevoked,
-  agentRegistered,
-} from '../../shared/events/agent.ts';
+import { agentDeleted, agentDetailsChanged, agentRegistered } from '../../shared/events/agent.ts';
+import { agentKeyIssued, agentKeyRevoked } from '../../shared/events/agent-key.ts';
 import type { EventDraft } from '../../shared/events/define.ts';
 import { told } from '../support/told.ts';
 

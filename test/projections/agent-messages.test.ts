@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { agentMessagesProjection, messageEdgesTable, messagesTable } from '../../projections/agent-messages.ts';
 import { MemoryTables } from '../../projections/apply.ts';
-import { agentMessageSent } from '../../shared/events/agent.ts';
+import { agentMessageSent } from '../../shared/events/agent-message.ts';
 import { seconds } from '../../shared/time.ts';
 import { told } from '../support/told.ts';
 

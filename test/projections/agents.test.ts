@@ -4,7 +4,6 @@ import { MemoryTables } from '../../projections/apply.ts';
 import {
   agentDeleted,
   agentDetailsChanged,
-  agentHeartbeatReceived,
   agentHidden,
   agentMemoryCleared,
   agentMemoryWritten,
@@ -12,9 +11,8 @@ import {
   agentReturned,
   agentShown,
   agentSoulChanged,
-  agentStatusChanged,
-  agentWoken,
 } from '../../shared/events/agent.ts';
+import { agentHeartbeatReceived, agentStatusChanged, agentWoken } from '../../shared/events/agent-life.ts';
 import type { EventDraft } from '../../shared/events/define.ts';
 import { seconds } from '../../shared/time.ts';
 import { told } from '../support/told.ts';

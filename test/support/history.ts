@@ -8,22 +8,23 @@ import { accessDenied, globalKeyUsed, rateLimitHit } from '../../shared/events/a
 import {
   agentDeleted,
   agentDetailsChanged,
-  agentHeartbeatReceived,
   agentHidden,
-  agentKeyIssued,
-  agentKeyRevoked,
   agentMemoryCleared,
   agentMemoryWritten,
-  agentMessageSent,
   agentRegistered,
   agentReturned,
   agentShown,
   agentSoulChanged,
+} from '../../shared/events/agent.ts';
+import { agentKeyIssued, agentKeyRevoked } from '../../shared/events/agent-key.ts';
+import {
+  agentHeartbeatReceived,
   agentStatusChanged,
   agentWoken,
   livenessChecked,
   tokenUsageReported,
-} from '../../shared/events/agent.ts';
+} from '../../shared/events/agent-life.ts';
+import { agentMessageSent } from '../../shared/events/agent-message.ts';
 import type { EventDraft } from '../../shared/events/define.ts';
 import type { Actor, Origin } from '../../shared/events/metadata.ts';
 import {
