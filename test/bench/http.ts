@@ -1,7 +1,8 @@
 /** Reads and writes through HTTP: the real service, seeded, driven by autocannon from this process. */
 import autocannon from 'autocannon';
-import { KEY, type ServiceProcess, startProcess, temporaryDirectory } from '../support/service-process.ts';
-import { freshBenchDatabase, table } from './report.ts';
+import { KEY, startProcess, temporaryDirectory } from '../support/service-process.ts';
+import type { Combination, Deployment } from './deployment.ts';
+import { table } from './report.ts';
 
 const AGENTS = 100;
 const ACTIVITIES = 2_600;
@@ -47,7 +48,7 @@ async function seed(url: string): Promise<number[]> {
 /** Counts over all cases, so that names are new each time. */
 let n = 0;
 
-function run(service: ServiceProcess, one: Case): Promise<autocannon.Result> {
+function run(service: Deployment, one: Case): Promise<autocannon.Result> {
   return new Promise((resolve, reject) => {
     const instance = autocannon(
       {
@@ -76,7 +77,7 @@ function run(service: ServiceProcess, one: Case): Promise<autocannon.Result> {
 }
 
 /** A steady stream of heartbeats until stopped. */
-function writeSteadily(service: ServiceProcess, ids: readonly number[], perSecond: number): () => Promise<number> {
+function writeSteadily(service: Deployment, ids: readonly number[], perSecond: number): () => Promise<number> {
   let sent = 0;
   const pending = new Set<Promise<unknown>>();
   const timer = setInterval(() => {
@@ -95,9 +96,8 @@ function writeSteadily(service: ServiceProcess, ids: readonly number[], perSecon
 }
 
 /** Prints one table for one combination of stores. */
-export async function benchHttp(name: string, env: Record<string, string>): Promise<void> {
-  const directory = await temporaryDirectory();
-  const service = await startProcess(directory.path, env);
+export async function benchHttp({ name, start }: Combination): Promise<void> {
+  const service = await start();
   try {
     const idle = service.memoryMb();
     const ids = await seed(service.url);
@@ -168,7 +168,7 @@ export async function benchHttp(name: string, env: Record<string, string>): Prom
     ];
     const rows: string[][] = [];
     for (const one of cases) {
-      await run({ ...service }, { ...one }).then(() => undefined);
+      await run(service, one);
       const stop = one.writes ? writeSteadily(service, ids, one.writes) : undefined;
       const before = service.cpuMs();
       const result = await run(service, one);
@@ -193,14 +193,12 @@ export async function benchHttp(name: string, env: Record<string, string>): Prom
     );
   } finally {
     await service.stop();
-    await directory.remove();
   }
 }
 
 /** From the POST's start to the receipt of its frame by every open stream. */
-export async function benchStream(name: string, env: Record<string, string>): Promise<void> {
-  const directory = await temporaryDirectory();
-  const service = await startProcess(directory.path, env);
+export async function benchStream({ name, start }: Combination): Promise<void> {
+  const service = await start();
   try {
     const ids = await seed(service.url);
     const rows: string[][] = [];
@@ -250,7 +248,6 @@ export async function benchStream(name: string, env: Record<string, string>): Pr
     console.log(table(['streams', 'p50 ms', 'p99 ms'], rows));
   } finally {
     await service.stop();
-    await directory.remove();
   }
 }
 
@@ -268,15 +265,4 @@ export async function benchStart(): Promise<void> {
   }
   console.log('\n### Start to ready, embedded\n');
   console.log(table(['fresh data ms', 'existing data ms'], rows));
-}
-
-/** Runs `bench` with a database of its own when BENCH_DATABASE_URL is set. */
-export async function onServer(bench: (name: string, env: Record<string, string>) => Promise<void>): Promise<void> {
-  if (!process.env.BENCH_DATABASE_URL) return;
-  const fresh = await freshBenchDatabase(process.env.BENCH_DATABASE_URL);
-  try {
-    await bench('PostgreSQL', { DATABASE_URL: fresh.url });
-  } finally {
-    await fresh.drop();
-  }
 }

@@ -1,23 +1,26 @@
 /**
  * `npm run bench [-- http|stream|start|append|rebuild]`: measurements, printed as Markdown. Without a name all of them.
- * `BENCH_DATABASE_URL` adds the PostgreSQL combinations, `BENCH_SECONDS` sets the length of an HTTP case.
+ * `BENCH_DATABASE_URL` adds PostgreSQL, `BENCH_EVENTSTORE_URL` appends and rebuilds on an event store server, and with
+ * `BENCH_REDIS_URL` the cluster. `BENCH_SECONDS` sets the length of an HTTP case.
  */
-import { benchAppend } from './append.ts';
-import { benchHttp, benchStart, benchStream, onServer } from './http.ts';
+import { benchAppend, benchAppendEventStore } from './append.ts';
+import { combinations } from './deployment.ts';
+import { benchHttp, benchStart, benchStream } from './http.ts';
 import { benchRebuild } from './rebuild.ts';
 import { machine } from './report.ts';
 
 const BENCHES: Readonly<Record<string, () => Promise<void>>> = {
   async http() {
-    await benchHttp('embedded', {});
-    await onServer(benchHttp);
+    for (const combination of combinations()) await benchHttp(combination);
   },
   async stream() {
-    await benchStream('embedded', {});
-    await onServer(benchStream);
+    for (const combination of combinations()) await benchStream(combination);
   },
   start: benchStart,
-  append: benchAppend,
+  async append() {
+    await benchAppend();
+    await benchAppendEventStore();
+  },
   rebuild: benchRebuild,
 };
 

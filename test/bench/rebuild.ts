@@ -6,6 +6,7 @@ import { createCounters } from '../../infra/counters.ts';
 import { createPersonKeys } from '../../infra/credentials/person-keys.ts';
 import { type Database, openDatabase } from '../../infra/database/database.ts';
 import { migrate } from '../../infra/database/migrations.ts';
+import { openEventStoreLog } from '../../infra/event-log/eventstore.ts';
 import { openPostgresLog } from '../../infra/event-log/postgres.ts';
 import { createLogger } from '../../infra/logging.ts';
 import { ensureTables } from '../../infra/projector/projector.ts';
@@ -15,11 +16,20 @@ import { createEventStore } from '../../shared/event-store.ts';
 import { catalogue } from '../../shared/events/catalogue.ts';
 import { writeHistory } from '../support/history.ts';
 import { temporaryDirectory } from '../support/service-process.ts';
+import { freshPrefix } from './deployment.ts';
 import { freshBenchDatabase, table } from './report.ts';
 
 const log = createLogger('silent');
 /** The history covers 90 days, whatever its length. */
 const HISTORY_MS = 90 * 86_400_000;
+
+interface Place {
+  /** PostgreSQL; unset: PGlite in `dataDir`. */
+  readonly url?: string;
+  readonly dataDir: string;
+  /** The log lies on an event store server. */
+  readonly events?: { readonly url: string; readonly prefix: string };
+}
 
 export interface RebuildMeasure {
   readonly events: number;
@@ -31,11 +41,13 @@ export interface RebuildMeasure {
 }
 
 /** Opens the stores of a place, as the service would. */
-export async function openPlace(place: { url?: string; dataDir: string }, now: () => number = Date.now) {
+export async function openPlace(place: Place, now: () => number = Date.now) {
   const database: Database = await openDatabase({ ...place, poolSize: 10, statementTimeoutMs: 60_000, log });
   await migrate(database.db);
   await ensureTables(database, projections);
-  const eventLog = openPostgresLog({ database, log });
+  const eventLog = place.events
+    ? await openEventStoreLog({ ...place.events, log })
+    : openPostgresLog({ database, log });
   const counters = createCounters(database.pool);
   const keys = createPersonKeys(database);
   const store = createEventStore({ log: eventLog, catalogue, counters, keys, now });
@@ -52,7 +64,7 @@ export async function openPlace(place: { url?: string; dataDir: string }, now: (
 }
 
 /** Fills an empty place. */
-export async function fillPlace(place: { url?: string; dataDir: string }, events: number): Promise<void> {
+export async function fillPlace(place: Place, events: number): Promise<void> {
   let at = Date.now() - HISTORY_MS;
   const opened = await openPlace(place, () => Math.floor(at));
   try {
@@ -62,17 +74,19 @@ export async function fillPlace(place: { url?: string; dataDir: string }, events
         at += HISTORY_MS / events;
       },
     });
-    if (opened.database.kind === 'server') await opened.database.pool.query('VACUUM (ANALYZE) log.events');
+    if (opened.database.kind === 'server' && !place.events)
+      await opened.database.pool.query('VACUUM (ANALYZE) log.events');
   } finally {
     await opened.close();
   }
 }
 
 /** Rebuilds every read model of a place. */
-export async function measureRebuild(place: { url?: string; dataDir: string }): Promise<RebuildMeasure> {
+export async function measureRebuild(place: Place): Promise<RebuildMeasure> {
   const opened = await openPlace(place);
   try {
-    const events = Number((await opened.database.pool.query('SELECT count(*) AS n FROM log.events')).rows[0].n);
+    let events = 0;
+    for await (const batch of opened.store.log.readAll()) events += batch.length;
     let memory = 0;
     const watch = setInterval(() => {
       memory = Math.max(memory, process.memoryUsage.rss());
@@ -104,7 +118,7 @@ export async function measureRebuild(place: { url?: string; dataDir: string }): 
 export async function benchRebuild(): Promise<void> {
   const sizes = (process.env.BENCH_REBUILD_EVENTS ?? '100000,1000000').split(',').map(Number);
   const rows: string[][] = [];
-  const measure = async (name: string, place: { url?: string; dataDir: string }, size: number) => {
+  const measure = async (name: string, place: Place, size: number) => {
     await fillPlace(place, size);
     const one = await measureRebuild(place);
     rows.push([
@@ -121,6 +135,11 @@ export async function benchRebuild(): Promise<void> {
     const fresh = await freshBenchDatabase(process.env.BENCH_DATABASE_URL);
     await measure('PostgreSQL', { url: fresh.url, dataDir: '' }, size);
     await fresh.drop();
+    if (!process.env.BENCH_EVENTSTORE_URL) continue;
+    const besides = await freshBenchDatabase(process.env.BENCH_DATABASE_URL);
+    const events = { url: process.env.BENCH_EVENTSTORE_URL, prefix: freshPrefix() };
+    await measure('event store server and PostgreSQL', { url: besides.url, dataDir: '', events }, size);
+    await besides.drop();
   }
   console.log(`\n## Rebuild of all ${projections.length} read models\n`);
   console.log(
