@@ -27,13 +27,19 @@ export function createIdempotencyStore(
   now: () => number = Date.now,
   leaseMs = LEASE_MS,
 ): IdempotencyStore {
-  /** Requests that run in this process. */
-  const held = new Map<string, { readonly scope: string; readonly keyHash: Buffer }>();
+  /**
+   * Requests that run in this process. Each run has a name of its own: a statement whose caller gave it up may still
+   * be done, and must not touch what a later run of the same process has stored.
+   */
+  const held = new Map<string, { readonly scope: string; readonly keyHash: Buffer; readonly run: string }>();
+  let runs = 0;
   let renewing: NodeJS.Timeout | undefined;
   const nameOf = (scope: string, keyHash: Buffer) => `${scope} ${keyHash.toString('base64')}`;
 
-  function hold(scope: string, keyHash: Buffer): void {
-    held.set(nameOf(scope, keyHash), { scope, keyHash });
+  const runOf = (scope: string, keyHash: Buffer) => held.get(nameOf(scope, keyHash))?.run ?? '';
+
+  function hold(scope: string, keyHash: Buffer, run: string): void {
+    held.set(nameOf(scope, keyHash), { scope, keyHash, run });
     renewing ??= setInterval(renew, leaseMs / 3).unref();
   }
   function release(scope: string, keyHash: Buffer): void {
@@ -46,9 +52,9 @@ export function createIdempotencyStore(
     const all = [...held.values()];
     pool
       .query(
-        `UPDATE service.idempotency SET locked_until = $1 WHERE owner = $2 AND state = 'running'
-           AND (scope, key_hash) IN (SELECT * FROM unnest($3::text[], $4::bytea[]))`,
-        [now() + leaseMs, owner, all.map((one) => one.scope), all.map((one) => one.keyHash)],
+        `UPDATE service.idempotency SET locked_until = $1 WHERE state = 'running'
+           AND (scope, key_hash, owner) IN (SELECT * FROM unnest($2::text[], $3::bytea[], $4::text[]))`,
+        [now() + leaseMs, all.map((one) => one.scope), all.map((one) => one.keyHash), all.map((one) => one.run)],
       )
       // A lease that ends too early costs the request a refusal in `save`, and no more.
       .catch(() => undefined);
@@ -59,6 +65,7 @@ export function createIdempotencyStore(
     async begin(scope, keyHash, requestHash) {
       const at = now();
       const here = held.has(nameOf(scope, keyHash));
+      const run = `${owner} ${++runs}`;
       // One statement decides who runs: a new record, or one that nobody runs any more.
       const taken = here
         ? undefined
@@ -68,11 +75,11 @@ export function createIdempotencyStore(
          ON CONFLICT (scope, key_hash) DO UPDATE SET owner = $4, locked_until = $5
            WHERE i.state = 'running' AND i.locked_until < $6
          RETURNING request_hash, state, box, created_at`,
-            [scope, keyHash, requestHash, owner, at + leaseMs, at],
+            [scope, keyHash, requestHash, run, at + leaseMs, at],
           );
       const mine = taken?.rows[0] as (Row & { created_at: number }) | undefined;
       if (mine) {
-        hold(scope, keyHash);
+        hold(scope, keyHash, run);
         return { taken: true, record: mine.created_at === at && mine.box === null ? undefined : asRecord(mine) };
       }
       const { rows } = await pool.query(
@@ -86,7 +93,7 @@ export function createIdempotencyStore(
       const { rowCount } = await pool.query(
         `UPDATE service.idempotency SET box = $3, locked_until = $4
          WHERE scope = $1 AND key_hash = $2 AND owner = $5 AND state = 'running'`,
-        [scope, keyHash, box, now() + leaseMs, owner],
+        [scope, keyHash, box, now() + leaseMs, runOf(scope, keyHash)],
       );
       if (rowCount !== 1) {
         throw conflict('A repetition of this request was faster; ask again in a moment for what came of it.', {
@@ -107,7 +114,7 @@ export function createIdempotencyStore(
       try {
         await pool.query(
           "UPDATE service.idempotency SET locked_until = 0 WHERE scope = $1 AND key_hash = $2 AND state = 'running' AND owner = $3",
-          [scope, keyHash, owner],
+          [scope, keyHash, runOf(scope, keyHash)],
         );
       } finally {
         release(scope, keyHash);
@@ -117,7 +124,7 @@ export function createIdempotencyStore(
       try {
         await pool.query(
           "DELETE FROM service.idempotency WHERE scope = $1 AND key_hash = $2 AND state = 'running' AND owner = $3",
-          [scope, keyHash, owner],
+          [scope, keyHash, runOf(scope, keyHash)],
         );
       } finally {
         release(scope, keyHash);

@@ -105,11 +105,15 @@ function kyselyOver(pool: pg.Pool, prepares: boolean): AnyDatabase {
   return new Kysely({ dialect: new PostgresDialect({ pool: namingPool as unknown as pg.Pool }) });
 }
 
+/** A short question on a connection of its own, which a silent server must not hold up for good. */
+export const inTime = (text: string, values: unknown[] = []) => ({ text, values, query_timeout: 5_000 });
+
 /**
  * A machine that is gone closes no connection. The server keeps its session, locks included, until TCP finds out, which
  * takes two hours by default; with these, 25 s.
  */
-const NOTICE_THE_DEAD = 'SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3';
+const NOTICE_THE_DEAD = `SELECT set_config('tcp_keepalives_idle', '10', false),
+  set_config('tcp_keepalives_interval', '5', false), set_config('tcp_keepalives_count', '3', false)`;
 
 function openServer(url: string, options: DatabaseOptions): Database {
   const session = { connectionString: url, statement_timeout: options.statementTimeoutMs };
@@ -124,13 +128,12 @@ function openServer(url: string, options: DatabaseOptions): Database {
         connectionString: url,
         application_name: `signalbox ${name}`,
         connectionTimeoutMillis: 5_000,
-        query_timeout: options.statementTimeoutMs + 1_000,
         keepAlive: true,
         keepAliveInitialDelayMillis: 10_000,
       });
       await client.connect();
       try {
-        await client.query(NOTICE_THE_DEAD);
+        await client.query(inTime(NOTICE_THE_DEAD));
       } catch (error) {
         void client.end().catch(() => undefined);
         throw error;

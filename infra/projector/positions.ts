@@ -7,7 +7,7 @@ import { type Projection, schemaOf } from '../../projections/projection.ts';
 import { unavailable } from '../../shared/errors.ts';
 import type { Position } from '../../shared/ports/event-log.ts';
 import type { ReadModels } from '../../shared/ports/read-models.ts';
-import type { Database } from '../database/database.ts';
+import { type Database, inTime } from '../database/database.ts';
 import { pause } from '../event-log/tail.ts';
 import type { Logger } from '../logging.ts';
 import { createTrouble } from '../trouble.ts';
@@ -154,7 +154,12 @@ export class Positions implements ReadModels {
       const [schema, position] = (payload ?? '').split(':');
       if (schema && position) this.advance(schema, Number(position));
     });
-    await client.query('LISTEN signalbox_positions');
+    try {
+      await client.query(inTime('LISTEN signalbox_positions'));
+    } catch (error) {
+      void client.end().catch(() => undefined);
+      throw error;
+    }
     return client;
   }
 

@@ -4,7 +4,7 @@
 import { sql } from 'kysely';
 import type pg from 'pg';
 import { type Projection, schemaOf } from '../../projections/projection.ts';
-import type { Database } from '../database/database.ts';
+import { type Database, inTime } from '../database/database.ts';
 import { pause } from '../event-log/tail.ts';
 import { createTrouble, type Trouble } from '../trouble.ts';
 import { BatchWriter } from './batch-writer.ts';
@@ -140,7 +140,7 @@ class Locks {
   #tryLock(name: string): Promise<boolean> {
     const mine = this.#asking.then(async () => {
       const client = await this.#connection();
-      const asked = client.query('SELECT pg_try_advisory_lock($1, hashtext($2)) AS mine', [LOCK_CLASS, name]);
+      const asked = client.query(inTime('SELECT pg_try_advisory_lock($1, hashtext($2)) AS mine', [LOCK_CLASS, name]));
       const { rows } = await asked.catch((error) => {
         // It may be silent for good: the next question makes another.
         void client.end().catch(() => undefined);

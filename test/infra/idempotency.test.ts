@@ -57,4 +57,30 @@ describe('idempotency leases', function () {
     expect((await process('three').begin('s', hash, request)).taken, 'it still runs').to.equal(false);
     await two.finish('s', hash, Buffer.from('answer'));
   });
+
+  it('a statement that comes late does not touch what a later run of the same process has stored', async () => {
+    const hash = key();
+    let late: (() => Promise<unknown>) | undefined;
+    let silent = false;
+    const pool = {
+      query: (...args: [string, unknown[]]) => {
+        if (!silent) return place.database.pool.query(...args);
+        late = () => place.database.pool.query(...args);
+        return Promise.reject(new Error('Query read timeout'));
+      },
+    } as unknown as typeof place.database.pool;
+    const one = process('one', pool);
+    await one.begin('s', hash, request);
+    silent = true;
+    const refused = await one.save('s', hash, Buffer.from('first')).catch((error: unknown) => error);
+    expect(refused).to.be.instanceOf(Error);
+    silent = false;
+    await one.abandon('s', hash);
+    expect((await one.begin('s', hash, request)).taken).to.equal(true);
+    await one.save('s', hash, Buffer.from('second'));
+    await late?.();
+    await one.abandon('s', hash);
+    expect((await one.begin('s', hash, request)).record?.box?.toString()).to.equal('second');
+    await one.finish('s', hash, Buffer.from('answer'));
+  });
 });

@@ -16,13 +16,14 @@ import { fileURLToPath } from 'node:url';
 import pg from 'pg';
 import { openEventStoreLog } from '../../infra/event-log/eventstore.ts';
 import { createLogger } from '../../infra/logging.ts';
+import type { LoggedEvent } from '../../shared/ports/event-log.ts';
 import { startProxy, type TcpProxy } from './proxy.ts';
 import { freshDatabase } from './service.ts';
 import { CLI, freePort, KEY } from './service-process.ts';
 import { until } from './until.ts';
 
 /** Short, so that what has to end in time ends within the patience of a test; milliseconds. */
-export const LIMITS = { append: 3_000, visible: 4_000, statement: 3_000, shutdown: 5_000 };
+export const LIMITS = { append: 3_000, visible: 3_000, statement: 2_000, shutdown: 2_000 };
 /** A connection to PostgreSQL that does not come is given up after this (`infra/database/database.ts`), milliseconds. */
 const CONNECT_MS = 5_000;
 
@@ -43,6 +44,8 @@ export interface Stores {
   readonly env: Readonly<Record<string, string>>;
   /** The database itself, past the proxy. */
   readonly databaseUrl: string;
+  /** Everything in the log, asked for past the proxy. */
+  readLog(): Promise<LoggedEvent[]>;
   close(): Promise<void>;
 }
 
@@ -258,6 +261,13 @@ export async function startStores(): Promise<Stores> {
     redis: redis.store,
     described: `${own ? 'a PostgreSQL of its own' : 'PostgreSQL'}, ${real ? 'EventStoreDB' : 'the stand-in of EventStoreDB'}, Redis`,
     databaseUrl: database.url.href,
+    async readLog() {
+      const log = await openEventStoreLog({ url: eventStore.url.href, log: createLogger('silent') });
+      const all: LoggedEvent[] = [];
+      for await (const batch of log.readAll()) all.push(...batch);
+      await log.close();
+      return all;
+    },
     env: { DATABASE_URL: postgres.url, EVENTSTORE_URL: events.url, REDIS_URL: redis.url },
     async close() {
       for (const { store } of [postgres, events, redis]) await store.close();

@@ -8,6 +8,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
+import type { LoggedEvent } from '../../shared/ports/event-log.ts';
 import { KEY } from './service-process.ts';
 import { openStream } from './stream.ts';
 import { until } from './until.ts';
@@ -187,16 +188,11 @@ export function startLoad(urls: () => readonly string[], random: () => number, w
   };
 }
 
-/** A line of `signalbox export-events`. */
-export interface ExportedEvent {
-  readonly position: number;
-  readonly type: string;
-  readonly stream: string;
-  readonly data: Readonly<Record<string, unknown>>;
-}
-
 /** @throws AssertionError that names the writes that are missing in the log, or in it twice */
-export function expectOnce(acknowledged: readonly Acknowledged[], events: readonly ExportedEvent[]): void {
+export function expectOnce(
+  acknowledged: readonly Acknowledged[],
+  events: readonly Pick<LoggedEvent, 'type' | 'data'>[],
+): void {
   const counts = new Map<string, number>();
   for (const { type, data } of events) {
     const mark = {
@@ -221,6 +217,8 @@ export interface StreamClient {
   readonly ids: readonly string[];
   /** Times that it resumed. */
   readonly resumed: number;
+  /** Breaks its connection. */
+  cut(): void;
   close(): Promise<void>;
 }
 
@@ -258,6 +256,7 @@ export function startStreamClient(urls: () => readonly string[], random: () => n
     get resumed() {
       return resumed;
     },
+    cut: () => end(),
     async close() {
       closed = true;
       end();

@@ -1,5 +1,6 @@
 /** A TCP proxy in front of a store, for tests: what goes wrong between a process and a store goes wrong here. */
 import net from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 
 export interface TcpProxy {
   readonly port: number;
@@ -29,15 +30,26 @@ export async function startProxy(target: { host: string; port: number }): Promis
   function pipe(from: net.Socket, to: net.Socket): void {
     sockets.add(from);
     from.setNoDelay(true);
+    let queued = 0;
+    let last = Promise.resolve();
     from.on('data', (bytes) => {
       const pass = () => {
         if (to.destroyed || to.write(bytes)) return;
         from.pause();
         to.once('drain', () => frozen || from.resume());
       };
-      // Timers of one length end in the order in which they were started.
-      if (delayMs > 0) setTimeout(pass, delayMs);
-      else pass();
+      // One after the other, also when the delay has changed meanwhile: TCP keeps the order.
+      const due = Date.now() + delayMs;
+      if (delayMs === 0 && queued === 0) {
+        pass();
+        return;
+      }
+      queued++;
+      last = last.then(async () => {
+        await sleep(Math.max(0, due - Date.now()));
+        queued--;
+        pass();
+      });
     });
     // Whatever breaks one side breaks the other: that is all that a client could know of it.
     from.on('error', () => to.destroy());
