@@ -137,17 +137,17 @@ export function createApiServer(routes: readonly Route[], services: Services): A
   for (const route of routes) paths.set(route.path, [...(paths.get(route.path) ?? []), route]);
   // Literal segments before parameters: /api/agents/comms is not an agent called "comms".
   const ordered = [...paths].sort(([a], [b]) => (a.replaceAll('{', '~') < b.replaceAll('{', '~') ? -1 : 1));
-  // One router per resource: Express looks through its routes one by one.
+  // A router per shape of path: Express looks through its routes one by one.
   const routers = new Map<string, express.Router>();
   app.use((req, res, next) => {
-    const router = routers.get(resourceOf(req.path));
+    const router = routers.get(shapeOf(req.path));
     if (router) router(req, res, next);
     else next();
   });
   for (const [path, here] of ordered) {
     const pattern = path.replace(/\{(\w+)\}/g, ':$1');
-    const router = routers.get(resourceOf(path)) ?? express.Router({ caseSensitive: true });
-    routers.set(resourceOf(path), router);
+    const router = routers.get(shapeOf(path)) ?? express.Router({ caseSensitive: true });
+    routers.set(shapeOf(path), router);
     for (const route of here) {
       router[route.method](pattern, (req, _res, next) => {
         answerRoute(route, exchangeOf(req), req).catch(next);
@@ -237,10 +237,13 @@ export function createApiServer(routes: readonly Route[], services: Services): A
   return { server, app };
 }
 
-/** `/api/agents` of `/api/agents/7/keys`, `/docs` of `/docs/page.js`. */
-function resourceOf(path: string): string {
-  const end = path.indexOf('/', path.startsWith('/api/') ? 5 : 1);
-  return end < 0 ? path : path.slice(0, end);
+/**
+ * What a path and the routes it can match have in common: resource and number of segments, `/api/agents 4` of
+ * `/api/agents/7/keys`. A parameter stands for one segment.
+ */
+function shapeOf(path: string): string {
+  const segments = path.split('/').filter((segment) => segment !== '');
+  return `/${segments.slice(0, segments[0] === 'api' ? 2 : 1).join('/')} ${segments.length}`;
 }
 
 function sendAnswer({ res }: Exchange, { status = 200, body, text, headers }: Answer): void {
