@@ -6,7 +6,9 @@
  * the state that the one before will leave, and its append expects that revision. When an append fails, everything
  * decided on top of it conflicts, forgets the state and starts over.
  */
+
 import { LRUCache } from 'lru-cache';
+import { atMost } from '../shared/bounded.ts';
 import { AppError, ConflictError, conflict, LogUnavailableError, unavailable } from '../shared/errors.ts';
 import type { EventStore } from '../shared/event-store.ts';
 import type { DomainEvent, EventDraft } from '../shared/events/define.ts';
@@ -126,7 +128,7 @@ export function createCommands(parts: {
   snapshots?: Snapshots;
 }): Commands {
   const { store, counters, readModels, snapshots } = parts;
-  const kept = new LRUCache<string, Entry>({ max: KEPT_STREAMS });
+  const kept = new LRUCache<string, Entry>(atMost(KEPT_STREAMS));
   /** The last in line on each stream; resolves with the failure when the log could not be read. */
   const queues = new Map<string, Promise<LogUnavailableError | undefined>>();
 

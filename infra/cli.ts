@@ -1,13 +1,7 @@
 #!/usr/bin/env node
 /** The command line: `signalbox start` and the tools around it. */
 import { Command } from 'commander';
-import { addCopyLog } from './cli/copy-log.ts';
-import { addCreateUser } from './cli/create-user.ts';
-import { addExportEvents } from './cli/export-events.ts';
-import { registerJobs } from './cli/jobs.ts';
-import { addRebuild } from './cli/rebuild.ts';
 import { addStart } from './cli/start.ts';
-import { addStatus } from './cli/status.ts';
 import { ConfigError } from './config.ts';
 import { VERSION } from './version.ts';
 
@@ -16,12 +10,8 @@ const program = new Command('signalbox')
   .version(VERSION)
   .showHelpAfterError();
 addStart(program);
-addStatus(program);
-addRebuild(program);
-addCreateUser(program);
-addExportEvents(program);
-addCopyLog(program);
-registerJobs(program);
+// A start loads no more than it needs, in an order of its own.
+if (process.argv[2] !== 'start') (await import('./cli/tools.ts')).addTools(program);
 
 try {
   await program.parseAsync();

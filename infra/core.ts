@@ -15,10 +15,9 @@ import type { Config } from './config.ts';
 import { createCounters } from './counters.ts';
 import { createCredentials } from './credentials/credentials.ts';
 import { createPersonKeys } from './credentials/person-keys.ts';
-import { type Database, openDatabase } from './database/database.ts';
+import { type Database, openConfigured } from './database/database.ts';
 import { migrate } from './database/migrations.ts';
 import { waitForStore } from './database/wait.ts';
-import { openEventStoreLog } from './event-log/eventstore.ts';
 import { openPostgresLog } from './event-log/postgres.ts';
 import type { Logger } from './logging.ts';
 import { Positions } from './projector/positions.ts';
@@ -47,17 +46,15 @@ export interface Core {
  * not there yet, `config.startTimeoutMs` at most.
  *
  * @param options.attach use the embedded database of a service that runs on the data directory, when one does
+ * @param options.database already being opened
  */
-export async function openCore(config: Config, log: Logger, options: { attach?: boolean } = {}): Promise<Core> {
+export async function openCore(
+  config: Config,
+  log: Logger,
+  options: { attach?: boolean; database?: Promise<Database> | undefined } = {},
+): Promise<Core> {
   const deadline = Date.now() + config.startTimeoutMs;
-  const database = await openDatabase({
-    url: config.databaseUrl,
-    dataDir: config.dataDir,
-    poolSize: config.poolSize,
-    statementTimeoutMs: config.statementTimeoutMs,
-    attach: options.attach ?? false,
-    log,
-  });
+  const database = await (options.database ?? openConfigured(config, log, { attach: options.attach ?? false }));
   try {
     await waitForStore('the database', () => database.pool.query('SELECT 1'), deadline, log);
     await migrate(database.db);
@@ -99,6 +96,8 @@ export async function openCore(config: Config, log: Logger, options: { attach?: 
 async function openLog(config: Config, database: Database, log: Logger, deadline: number): Promise<EventLog> {
   const { eventStoreUrl, eventStorePrefix, appendTimeoutMs } = config;
   if (!eventStoreUrl) return openPostgresLog({ database, log, appendTimeoutMs });
+  // Its client is large, and most deployments do without.
+  const { openEventStoreLog } = await import('./event-log/eventstore.ts');
   const eventLog = await openEventStoreLog({
     url: eventStoreUrl,
     prefix: eventStorePrefix,

@@ -1,8 +1,10 @@
 /** Stores of rate limits: in memory by default, in Redis where several processes share the limits. */
+
 import type { ClientRateLimitInfo, Options, Store } from 'express-rate-limit';
 import { Redis } from 'ioredis';
 import { LRUCache } from 'lru-cache';
 import { type RedisReply, RedisStore } from 'rate-limit-redis';
+import { atMost } from '../shared/bounded.ts';
 import type { Logger } from './logging.ts';
 import { createTrouble } from './trouble.ts';
 
@@ -59,7 +61,7 @@ interface Window {
 class MemoryStore implements Store {
   readonly localKeys = true;
   readonly #windowMs: number;
-  readonly #windows = new LRUCache<string, Window>({ max: MAX_KEYS });
+  readonly #windows = new LRUCache<string, Window>(atMost(MAX_KEYS));
 
   constructor(windowMs: number) {
     this.#windowMs = windowMs;

@@ -14,6 +14,7 @@ import type { ReadModels } from '../shared/ports/read-models.ts';
 import type { Config, ProcessRole } from './config.ts';
 import { type Core, openCore } from './core.ts';
 import { prepareFirstStart } from './credentials/first-start.ts';
+import type { Database } from './database/database.ts';
 import { waitForStore, within } from './database/wait.ts';
 import { createFreshness } from './freshness.ts';
 import { createIdempotencyStore } from './idempotency.ts';
@@ -39,11 +40,20 @@ export interface Service {
   close(): Promise<void>;
 }
 
-/** Starts one process. Resolves when it is ready: read models caught up, the port open. */
-export async function startService(config: Config, log: Logger, role: ProcessRole = 'all'): Promise<Service> {
+/**
+ * Starts one process. Resolves when it is ready: read models caught up, the port open.
+ *
+ * @param database already being opened; by default it is opened here
+ */
+export async function startService(
+  config: Config,
+  log: Logger,
+  role: ProcessRole = 'all',
+  database?: Promise<Database>,
+): Promise<Service> {
   // Loaded while the stores open; what it costs would otherwise delay the first answers.
   if (role === 'all' || role === 'worker') void loadBullMQ();
-  const core = await openCore(config, log);
+  const core = await openCore(config, log, { database });
   const undo: (() => Promise<unknown>)[] = [() => core.close()];
   try {
     const { database, store, counters, positions, commands, credentials, reads } = core;

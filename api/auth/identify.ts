@@ -6,10 +6,12 @@
  * changes anywhere (`Freshness`). Times of expiry are looked at on every use. Secrets are kept and looked up as
  * SHA-256 only: the database compares hashes of 24 or more random bytes, so timing tells nothing about a key.
  */
+
 import { LRUCache } from 'lru-cache';
 import { createUser } from '../../commands/users.ts';
 import { findGlobalKey, findLiveKey } from '../../queries/agent-keys.ts';
 import { findUser, findUserByName, type UserRow } from '../../queries/users.ts';
+import { atMost } from '../../shared/bounded.ts';
 import { lineOfText } from '../../shared/contract/auth.ts';
 import { AppError } from '../../shared/errors.ts';
 import { DEFAULT_TENANT, DEFAULT_WORKSPACE } from '../../shared/events/metadata.ts';
@@ -49,7 +51,7 @@ const proxiedName = lineOfText(1, 128).normalize('NFC');
 
 export function createIdentify(services: Parts): (exchange: Exchange) => Promise<Identity | null> {
   const { credentials, freshness, reads, settings } = services;
-  const good = new LRUCache<string, Kept>({ max: KEPT });
+  const good = new LRUCache<string, Kept>(atMost(KEPT));
   const refused = new LRUCache<string, Kept>({ max: KEPT_REFUSED });
 
   /** Asked for before anything is read. Both questions at once: where they cost a query they can share it. */

@@ -2,8 +2,10 @@
  * Prepared answers: the body of a GET, kept until a projection that it was made from moves. The gate (credential,
  * role, limit) is passed before anything is taken from here.
  */
+
 import { createHash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
+import { atMost } from '../../shared/bounded.ts';
 import type { Identity } from '../../shared/identity.ts';
 import type { Freshness } from '../../shared/ports/freshness.ts';
 import type { Exchange } from './exchange.ts';
@@ -34,7 +36,7 @@ export function createPreparedAnswers(freshness: Freshness): PreparedAnswers {
     maxSize: KEPT_BYTES,
     sizeCalculation: (one, key) => one.body.length + key.length + 200,
   });
-  const routes = new LRUCache<string, Route>({ max: KEPT_URLS });
+  const routes = new LRUCache<string, Route>(atMost(KEPT_URLS));
   const making = new Map<string, Promise<Prepared>>();
 
   const keyOf = (exchange: Exchange, identity: Identity) => `${identity.workspace} ${exchange.req.url}`;

@@ -1,9 +1,9 @@
 /** `signalbox start`: runs one process of the service until it is told to stop. */
 import type { Command } from 'commander';
 import { Option } from 'commander';
-import { PROCESS_ROLES, type ProcessRole, readConfig } from '../config.ts';
-import { createLogger } from '../logging.ts';
-import { startService } from '../main.ts';
+import { type Config, PROCESS_ROLES, type ProcessRole, readConfig } from '../config.ts';
+import { type Database, openConfigured } from '../database/database.ts';
+import { createLogger, type Logger } from '../logging.ts';
 
 /** How long the end may take beyond what requests in flight have, milliseconds: stores that are silent would hold it up. */
 const SILENCE_MS = 5_000;
@@ -13,6 +13,17 @@ export function box(lines: readonly string[]): string {
   const width = Math.max(...lines.map((line) => line.length));
   const bar = '─'.repeat(width + 2);
   return [`┌${bar}┐`, ...lines.map((line) => `│ ${line.padEnd(width)} │`), `└${bar}┘`].join('\n');
+}
+
+/**
+ * Has the database opened by its own thread while this one loads the rest of the code. That it cannot be opened is
+ * `startService`'s to report.
+ */
+async function openingDatabase(config: Config, log: Logger): Promise<{ readonly opened: Promise<Database> }> {
+  return new Promise((resolve) => {
+    const opened = openConfigured(config, log, { launched: () => resolve({ opened }) });
+    opened.catch(() => resolve({ opened }));
+  });
 }
 
 export function addStart(program: Command): void {
@@ -33,7 +44,9 @@ export function addStart(program: Command): void {
       };
       process.on('SIGTERM', () => end('SIGTERM', 0));
       process.on('SIGINT', () => end('SIGINT', 0));
-      const service = await startService(config, log, options.role);
+      const database = await openingDatabase(config, log);
+      const { startService } = await import('../main.ts');
+      const service = await startService(config, log, options.role, database.opened);
       // A process without HTTP waits for stores that are away with timers that do not hold it; this one does.
       setInterval(() => undefined, 2 ** 30);
       if (service.shown.length > 0) {

@@ -4,8 +4,10 @@
  * An erased person leaves an empty key behind. It says "erased" rather than "never seen": what such a person does
  * later is sealed with a key that is thrown away, and nothing sealed before is tried with a wrong key.
  */
+
 import { randomBytes } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
+import { atMost } from '../../shared/bounded.ts';
 import type { PersonKeys } from '../../shared/ports/person-keys.ts';
 import type { Database } from '../database/database.ts';
 
@@ -22,7 +24,7 @@ export interface ErasablePersonKeys extends PersonKeys {
 
 export function createPersonKeys(database: Pick<Database, 'pool'>): ErasablePersonKeys {
   const { pool } = database;
-  const kept = new LRUCache<string, Buffer>({ max: KEPT, ttl: TTL_MS });
+  const kept = new LRUCache<string, Buffer>({ ...atMost(KEPT), ttl: TTL_MS });
   const running = new Map<string, Promise<Buffer | undefined>>();
 
   async function select(person: string): Promise<Buffer | undefined> {

@@ -5,6 +5,7 @@
 import { createHash } from 'node:crypto';
 import { Kysely, PostgresDialect } from 'kysely';
 import pg from 'pg';
+import type { Config } from '../config.ts';
 import type { Logger } from '../logging.ts';
 import { openEmbedded, runningEmbedded } from './embedded.ts';
 
@@ -40,11 +41,23 @@ export interface DatabaseOptions {
   readonly statementTimeoutMs: number;
   /** `attach`: use the embedded database of the service that runs on `dataDir`, when one does (command line tools). */
   readonly attach?: boolean;
+  /** Called when all that is left is to wait for another thread or a server. */
+  readonly launched?: (() => void) | undefined;
   readonly log: Logger;
 }
 
 export async function openDatabase(options: DatabaseOptions): Promise<Database> {
   return options.url ? openServer(options.url, options) : openInDirectory(options);
+}
+
+/** As the configuration says. */
+export function openConfigured(
+  config: Config,
+  log: Logger,
+  options: Pick<DatabaseOptions, 'attach' | 'launched'> = {},
+): Promise<Database> {
+  const { databaseUrl: url, dataDir, poolSize, statementTimeoutMs } = config;
+  return openDatabase({ url, dataDir, poolSize, statementTimeoutMs, log, ...options });
 }
 
 function makePool(config: pg.PoolConfig, options: DatabaseOptions): pg.Pool {
@@ -116,6 +129,7 @@ const NOTICE_THE_DEAD = `SELECT set_config('tcp_keepalives_idle', '10', false),
   set_config('tcp_keepalives_interval', '5', false), set_config('tcp_keepalives_count', '3', false)`;
 
 function openServer(url: string, options: DatabaseOptions): Database {
+  options.launched?.();
   const session = { connectionString: url, statement_timeout: options.statementTimeoutMs };
   const pool = makePool(session, options);
   return {
@@ -147,7 +161,9 @@ function openServer(url: string, options: DatabaseOptions): Database {
 
 async function openInDirectory(options: DatabaseOptions): Promise<Database> {
   const running = options.attach ? await runningEmbedded(options.dataDir) : undefined;
-  const embedded = running ? undefined : await openEmbedded({ dataDir: options.dataDir, log: options.log });
+  const embedded = running
+    ? undefined
+    : await openEmbedded({ dataDir: options.dataDir, log: options.log, launched: options.launched });
   const place = running ?? { host: embedded?.socketDir ?? '', port: embedded?.port ?? 0 };
   const pool = makePool({ ...place, database: 'postgres', user: 'postgres' }, options);
   return {

@@ -35,6 +35,8 @@ import { NodeFS } from '@electric-sql/pglite/nodefs';
 import { createSession, type Engine, type Session, startupMessage } from './embedded-session.ts';
 
 export interface WorkerOptions {
+  /** PGlite's code, a `WebAssembly.Module`. */
+  readonly engine: object;
   /** Data directory of PostgreSQL; made when it does not exist. */
   readonly directory: string;
   /** The Unix socket; nothing is there yet. */
@@ -169,6 +171,7 @@ async function openEngine(directory: string): Promise<PGlite> {
     wal_buffers: '4MB',
   };
   const given: PGliteOptions = {
+    pgliteWasmModule: options.engine,
     fs: new DurableNodeFS(directory),
     relaxedDurability: false,
     startParams: [

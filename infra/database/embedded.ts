@@ -14,7 +14,7 @@
  * a statement cannot be interrupted, so `statement_timeout` has no effect; LISTEN, COPY FROM STDIN and session-level
  * advisory locks are not to be used, and `SET` is everybody's.
  */
-import { mkdir, mkdtemp, open, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, open, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join, relative, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -57,6 +57,8 @@ export interface EmbeddedOptions {
   readonly idleInTransactionMs?: number;
   /** How often tables are looked through for dead rows and stale statistics, milliseconds; default 60,000. */
   readonly vacuumLookMs?: number;
+  /** Called when all that is left is to wait for the thread that opens it. */
+  readonly launched?: (() => void) | undefined;
 }
 
 /** PostgreSQL derives the socket's file name from a port; which one is of no importance. */
@@ -131,8 +133,10 @@ async function start(
     idleInTransactionMs: options.idleInTransactionMs ?? 30_000,
     vacuumLookMs: options.vacuumLookMs ?? 60_000,
     drainMs: DRAIN_MS,
+    engine: await engineCode(),
   };
   let thread = startThread(workerOptions, dataDir, log);
+  options.launched?.();
   const created = (await thread.started) === 'created';
   if (created) {
     await thread.ended;
@@ -183,6 +187,27 @@ interface Thread {
   readonly started: Promise<'created' | 'ready'>;
   /** The reason when the thread broke. */
   readonly ended: Promise<Error | undefined>;
+}
+
+declare global {
+  /** What is used of it here: Node has it, its type definitions leave it to those of browsers. */
+  namespace WebAssembly {
+    type Module = object;
+    function compile(bytes: Uint8Array): Promise<Module>;
+  }
+}
+
+let compiled: Promise<WebAssembly.Module> | undefined;
+
+/**
+ * The engine's code, compiled once per process: a first start runs it in two threads one after the other, and code that
+ * is shared keeps what the compiler has improved meanwhile.
+ */
+function engineCode(): Promise<WebAssembly.Module> {
+  compiled ??= readFile(new URL('pglite.wasm', import.meta.resolve('@electric-sql/pglite'))).then((bytes) =>
+    WebAssembly.compile(bytes),
+  );
+  return compiled;
 }
 
 function startThread(workerData: WorkerOptions, dataDir: string, log: Log): Thread {

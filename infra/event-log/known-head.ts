@@ -2,7 +2,9 @@
  * What the writer knows of the log's end: the position of the last event and the last revisions of streams it wrote to
  * lately. It holds for as long as nobody else writes, which the append's statement itself checks.
  */
+
 import { LRUCache } from 'lru-cache';
+import { atMost } from '../../shared/bounded.ts';
 import type { LoggedEvent, Position } from '../../shared/ports/event-log.ts';
 import type { GroupMember } from './group.ts';
 
@@ -19,7 +21,7 @@ export interface Start {
 export class KnownHead {
   #head: Position | undefined;
   #skip = 0;
-  readonly #revisions = new LRUCache<string, number>({ max: MAX_STREAMS });
+  readonly #revisions = new LRUCache<string, number>(atMost(MAX_STREAMS));
 
   /** Where these appends start, when all of it is known and all expect just that. */
   startOf(members: readonly GroupMember[]): Start | undefined {

@@ -8,6 +8,8 @@ import { type CheckpointMove, loadRows, type TableWrite } from './tables.ts';
 
 /** Rows that a runner keeps, so that hot records are not read back: it is the only writer of its tables. */
 const CACHE_CHARACTERS = 16_000_000;
+/** What an entry costs besides. */
+const ENTRY_CHARACTERS = 200;
 
 /** Marks a key that is known to have no row. */
 const ABSENT = Symbol('absent');
@@ -25,8 +27,7 @@ export class RowCache {
     this.#complete = new Set(empty.map((table) => table.name));
     this.#rows = new LRUCache<string, Cached>({
       maxSize: CACHE_CHARACTERS,
-      sizeCalculation: (row, key) => key.length + (row === ABSENT ? 1 : charactersOf(row)),
-      max: 50_000,
+      sizeCalculation: (row, key) => ENTRY_CHARACTERS + key.length + (row === ABSENT ? 1 : charactersOf(row)),
       dispose: (row, key, reason) => {
         if (reason === 'evict' && row !== ABSENT) this.#complete.delete(key.slice(0, key.indexOf(':')));
       },

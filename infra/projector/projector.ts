@@ -20,8 +20,11 @@ const GENERATIONS_MS = 2_000;
 
 /** Makes the tables of every projection version that has none. Several processes may call it at once. */
 export async function ensureTables(database: Database, projections: readonly Projection[]): Promise<void> {
+  const { rows: known } = await database.pool.query('SELECT schema_name FROM service.checkpoints');
+  const there = new Set((known as { schema_name: string }[]).map((row) => row.schema_name));
   for (const projection of projections) {
     const schema = schemaOf(projection);
+    if (there.has(schema)) continue;
     await database.db.transaction().execute(async (trx) => {
       // Another key than a leader's, which is held for as long as it leads.
       await sql`SELECT pg_advisory_xact_lock(${LOCK_CLASS}, hashtext(${`tables of ${schema}`}))`.execute(trx);

@@ -1,0 +1,17 @@
+/** Every command but `start`. */
+import type { Command } from 'commander';
+import { addCopyLog } from './copy-log.ts';
+import { addCreateUser } from './create-user.ts';
+import { addExportEvents } from './export-events.ts';
+import { registerJobs } from './jobs.ts';
+import { addRebuild } from './rebuild.ts';
+import { addStatus } from './status.ts';
+
+export function addTools(program: Command): void {
+  addStatus(program);
+  addRebuild(program);
+  addCreateUser(program);
+  addExportEvents(program);
+  addCopyLog(program);
+  registerJobs(program);
+}
