@@ -36,7 +36,7 @@ const NOTIFY = "pg_notify('signalbox_log', '')";
 /** One statement carries at most this many appends, events and bytes. */
 const GROUP = { appends: 256, events: 2_000, bytes: 4_000_000 };
 /** Appends that may wait at once; more are refused, not queued without end. */
-const MAX_WAITING = 10_000;
+const MAX_WAITING = { appends: 10_000, bytes: 64_000_000 };
 const READ_BATCH = 1_000;
 
 interface Pending extends GroupMember {
@@ -179,6 +179,8 @@ class PostgresLog implements EventLog {
   readonly #tail: Tail;
   readonly #known = new KnownHead();
   readonly #waiting: Pending[] = [];
+  /** Of all appends that are not settled. */
+  #waitingBytes = 0;
   #pumping: Promise<void> | undefined;
   #closed = false;
 
@@ -198,11 +200,16 @@ class PostgresLog implements EventLog {
   async append(stream: string, events: readonly NewEvent[], expected: Expectation): Promise<Appended> {
     const { texts, bytes } = serialized(stream, events);
     if (this.#closed) throw new LogUnavailableError('the event log is closed');
-    if (this.#waiting.length >= MAX_WAITING) throw new LogUnavailableError('too many appends are waiting');
-    return new Promise((resolve, reject) => {
+    if (this.#waiting.length >= MAX_WAITING.appends || this.#waitingBytes + bytes > MAX_WAITING.bytes) {
+      throw new LogUnavailableError('too many appends are waiting');
+    }
+    this.#waitingBytes += bytes;
+    return new Promise<Appended>((resolve, reject) => {
       const deadline = Date.now() + this.#timeoutMs;
       this.#waiting.push({ stream, events, expected, texts, bytes, deadline, resolve, reject });
       this.#pumping ??= this.#pump();
+    }).finally(() => {
+      this.#waitingBytes -= bytes;
     });
   }
 

@@ -1,4 +1,5 @@
 /** The event log on PostgreSQL and on PGlite: the conformance suite, and what only this adapter promises. */
+import { randomUUID } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -91,6 +92,31 @@ describe('event log on PostgreSQL', () => {
     );
     expect(rows.map((row) => row.position)).to.deep.equal(Array.from({ length: 400 }, (_, n) => start + n + 1));
     for (const one of logs) await one.close();
+  });
+});
+
+describe('appends that wait', () => {
+  it('are bounded in bytes: more are refused, until some are settled', async () => {
+    let broken = (_reason: Error): void => {};
+    const gate = new Promise<never>((_, reject) => {
+      broken = reject;
+    });
+    const database = { kind: 'embedded', pool: { connect: () => gate } } as unknown as Database;
+    const events = openPostgresLog({ database, log });
+    const append = (n: number) =>
+      events
+        .append(`s-${n}`, [{ id: randomUUID(), type: 'Large', data: { text: 'x'.repeat(900_000) }, meta: {} }], 'none')
+        .then(
+          () => 'written',
+          (error: Error) => error.message,
+        );
+    const asked = Array.from({ length: 80 }, (_, n) => append(n));
+    broken(new Error('the disk is full'));
+    const answers = await Promise.all(asked);
+    expect(answers.filter((answer) => answer === 'too many appends are waiting')).to.have.length(80 - 71);
+    expect(answers.filter((answer) => answer === 'the disk is full')).to.have.length(71);
+    expect(await append(80), 'there is room again').to.equal('the disk is full');
+    await events.close();
   });
 });
 
