@@ -20,10 +20,14 @@ export function box(lines: readonly string[]): string {
  * `startService`'s to report.
  */
 async function openingDatabase(config: Config, log: Logger): Promise<{ readonly opened: Promise<Database> }> {
-  return new Promise((resolve) => {
-    const opened = openConfigured(config, log, { launched: () => resolve({ opened }) });
-    opened.catch(() => resolve({ opened }));
+  let launched = (): void => undefined;
+  const waiting = new Promise<void>((resolve) => {
+    launched = resolve;
   });
+  const opened = openConfigured(config, log, { launched });
+  opened.catch(launched);
+  await waiting;
+  return { opened };
 }
 
 export function addStart(program: Command): void {
