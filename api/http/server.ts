@@ -2,7 +2,13 @@
  * The HTTP server. Every request passes the front (id, security headers, host and Origin checks, log, metrics); a GET
  * whose answer is prepared is answered there, behind the same gate as everywhere; the rest goes through Express.
  */
-import { createServer as createHttpServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import {
+  createServer as createHttpServer,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+} from 'node:http';
 import cookieParser from 'cookie-parser';
 import express from 'express';
 import helmet from 'helmet';
@@ -119,6 +125,10 @@ export function createApiServer(routes: readonly Route[], services: Services): A
     await new Promise<void>((resolve, reject) => {
       parseJson(req, exchange.res as express.Response, (error?: unknown) => (error ? reject(error) : resolve()));
     });
+    // The parser passes over a body when the connection has ended meanwhile. Without it the request is another one.
+    if (req.body === undefined && announcesBody(req.headers)) {
+      throw invalid('The connection ended before the body was read; send the request again and wait for its answer.');
+    }
     // An empty body is read as {} by the parser; here it is none.
     const value: unknown = req.headers['content-length'] === '0' ? undefined : req.body;
     if (value === undefined) {
@@ -244,6 +254,10 @@ export function createApiServer(routes: readonly Route[], services: Services): A
 function shapeOf(path: string): string {
   const segments = path.split('/').filter((segment) => segment !== '');
   return `/${segments.slice(0, segments[0] === 'api' ? 2 : 1).join('/')} ${segments.length}`;
+}
+
+function announcesBody(headers: IncomingHttpHeaders): boolean {
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
 }
 
 function sendAnswer({ res }: Exchange, { status = 200, body, text, headers }: Answer): void {

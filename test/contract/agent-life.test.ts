@@ -1,4 +1,6 @@
 /** What agents do, through HTTP: heartbeat, wake-up, memory, soul, the sweep; and that an agent only touches itself. */
+import { once } from 'node:events';
+import { connect } from 'node:net';
 import { expect } from 'chai';
 import { sweepLiveness } from '../../commands/policies/liveness.ts';
 import { silentAgents } from '../../queries/agents.ts';
@@ -32,6 +34,31 @@ describe('Life of agents', () => {
     (await core().store.readStream(`agent-1-${id}`)).filter((event) => event.type === type);
 
   describe('POST heartbeat', () => {
+    it('of a client that leaves before its body is read is not taken for one without a body', async () => {
+      const { id } = await create();
+      const body = JSON.stringify({ connection_id: 'here' });
+      const { hostname, port } = new URL(world.world.url);
+      await Promise.all(
+        Array.from({ length: 40 }, async (_, n) => {
+          const socket = connect(Number(port), hostname);
+          socket.end(
+            `POST /api/agents/${id}/heartbeat HTTP/1.1\r\nHost: ${hostname}:${port}\r\nx-api-key: ${world.world.adminKey}\r\n` +
+              `Content-Type: application/json\r\nContent-Length: ${body.length}\r\nIdempotency-Key: leaves-${id}-${n}\r\nConnection: close\r\n\r\n${body}`,
+          );
+          socket.resume();
+          await once(socket, 'close');
+        }),
+      );
+      for (let n = 0; n < 40; n++) {
+        const key = { 'idempotency-key': `leaves-${id}-${n}` };
+        const again = await ask('POST', `/api/agents/${id}/heartbeat`, { connection_id: 'here' }, undefined, key);
+        expect(again.status, JSON.stringify(again.body)).to.equal(200);
+      }
+      const seen = await events(id, 'AgentHeartbeatReceived');
+      expect(seen).to.have.length(40);
+      for (const { data } of seen) expect(data).to.include({ connectionId: 'here' });
+    });
+
     it('makes the agent idle and seen, and tells what waits', async () => {
       const { id, name } = await create({ status: 'error' });
       const reply = await ask('POST', `/api/agents/${id}/heartbeat`, {});
