@@ -71,7 +71,11 @@ function makePool(config: pg.PoolConfig, options: DatabaseOptions): pg.Pool {
     ...config,
   });
   // An idle connection that breaks is replaced on the next use; it must not end the process.
-  pool.on('error', (error) => options.log.warn({ err: error }, 'an idle database connection broke'));
+  pool.on('error', (error: Error & { client?: unknown }) => {
+    // The pool adds the whole connection.
+    delete error.client;
+    if (!pool.ending) options.log.warn({ err: error }, 'an idle database connection broke');
+  });
   // One that breaks while it is in use fails its query; the event of its own must not end the process either.
   pool.on('connect', (client) => {
     client.on('error', (error) => options.log.debug({ err: error }, 'a database connection broke'));

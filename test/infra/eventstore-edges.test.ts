@@ -346,7 +346,7 @@ describe('event log: EventStoreDB, the adapter', () => {
   });
 
   it('an append expecting any that got no answer in time is recognised after the server restarted', async () => {
-    await start({ appendTimeoutMs: 300 });
+    await start({ appendTimeoutMs: 2_000 });
     const stream = newStream();
     const event = newEvent();
     await log.append(stream, [newEvent()], 'none');
