@@ -1,5 +1,4 @@
 /** Everything the API needs from the rest; put together in `infra/main.ts`. */
-
 import type { Store as RateLimitStore } from 'express-rate-limit';
 import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';

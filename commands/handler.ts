@@ -6,7 +6,6 @@
  * the state that the one before will leave, and its append expects that revision. When an append fails, everything
  * decided on top of it conflicts, forgets the state and starts over.
  */
-
 import { LRUCache } from 'lru-cache';
 import { atMost } from '../shared/bounded.ts';
 import { AppError, ConflictError, conflict, LogUnavailableError, unavailable } from '../shared/errors.ts';

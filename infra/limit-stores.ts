@@ -1,5 +1,4 @@
 /** Stores of rate limits: in memory by default, in Redis where several processes share the limits. */
-
 import type { ClientRateLimitInfo, Options, Store } from 'express-rate-limit';
 import { Redis } from 'ioredis';
 import { LRUCache } from 'lru-cache';

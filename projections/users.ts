@@ -4,7 +4,6 @@
  * `session_mark` changes with every event that ends a user's sessions (another password, disabled, another way to
  * sign in). A session carries the mark of its sign-in and is good only while it equals the user's.
  */
-
 import { accessRequestApproved, accessRequested, accessRequestRejected } from '../shared/events/access.ts';
 import type { EventOf } from '../shared/events/define.ts';
 import {

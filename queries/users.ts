@@ -1,5 +1,4 @@
 /** Users and access requests. What leaves as a record holds no credential; rows do, for sign-in and sessions. */
-
 import type { Row } from '../projections/projection.ts';
 import { accessRequestsTable, usersProjection, usersTable } from '../projections/users.ts';
 import type { AccessRequestRecord, UserRecord } from '../shared/contract/auth.ts';

@@ -6,7 +6,6 @@
  * changes anywhere (`Freshness`). Times of expiry are looked at on every use. Secrets are kept and looked up as
  * SHA-256 only: the database compares hashes of 24 or more random bytes, so timing tells nothing about a key.
  */
-
 import { LRUCache } from 'lru-cache';
 import { createUser } from '../../commands/users.ts';
 import { findGlobalKey, findLiveKey } from '../../queries/agent-keys.ts';

@@ -1,5 +1,4 @@
 /** Host allow-list and Origin check. Pure. */
-
 import type { IncomingHttpHeaders } from 'node:http';
 import { hostname } from 'node:os';
 

@@ -1,7 +1,6 @@
 /**
  * Rate limits: fixed windows per class and key, by express-rate-limit. Limits and keys are those of the contract.
  */
-
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type Options, rateLimit } from 'express-rate-limit';
 import { AppError } from '../../shared/errors.ts';

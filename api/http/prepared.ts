@@ -2,7 +2,6 @@
  * Prepared answers: the body of a GET, kept until a projection that it was made from moves. The gate (credential,
  * role, limit) is passed before anything is taken from here.
  */
-
 import { createHash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { atMost } from '../../shared/bounded.ts';

@@ -1,5 +1,4 @@
 /** Sign-in, sign-out, the caller's own profile. */
-
 import { requestAccess } from '../../commands/access-request.ts';
 import {
   disconnectGoogle,

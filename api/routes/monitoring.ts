@@ -1,5 +1,4 @@
 /** Activities, audit, the event stream. */
-
 import { z } from 'zod';
 import { activityStats, listActivities } from '../../queries/activities.ts';
 import { listAudit } from '../../queries/audit.ts';

@@ -6,8 +6,8 @@
  * `<position>.<n>`, so that a client that was cut between two of them misses and doubles nothing. A client that asks
  * for earlier events, or that reads too slowly for the live buffer, is fed from the log until it has caught up.
  */
-
 import type { ServerResponse } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { Gauge, type Registry } from 'prom-client';
 import { UnknownPositionError } from '../../shared/errors.ts';
@@ -162,7 +162,7 @@ export function createStreamHub(parts: { store: EventStore; log: Logger; metrics
         if (error instanceof UnknownPositionError) throw error;
         log.warn({ err: error, position: tail }, 'live events wait: the next one cannot be read now; trying again');
         if (tail > before) wait = RETRY.firstMs;
-        await pause(wait, closing.signal);
+        await sleep(wait, undefined, { signal: closing.signal }).catch(() => undefined);
       }
     }
   }
@@ -224,18 +224,6 @@ export function createStreamHub(parts: { store: EventStore; log: Logger; metrics
       if (event) return event.position;
     }
     return BEGINNING;
-  }
-
-  function pause(ms: number, signal: AbortSignal): Promise<void> {
-    return new Promise((resolve) => {
-      const timer = setTimeout(end, ms);
-      function end() {
-        clearTimeout(timer);
-        signal.removeEventListener('abort', end);
-        resolve();
-      }
-      signal.addEventListener('abort', end, { once: true });
-    });
   }
 
   function drained(client: Client): Promise<void> {

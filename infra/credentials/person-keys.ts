@@ -4,7 +4,6 @@
  * An erased person leaves an empty key behind. It says "erased" rather than "never seen": what such a person does
  * later is sealed with a key that is thrown away, and nothing sealed before is tried with a wrong key.
  */
-
 import { randomBytes } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { atMost } from '../../shared/bounded.ts';

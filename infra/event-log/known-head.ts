@@ -2,7 +2,6 @@
  * What the writer knows of the log's end: the position of the last event and the last revisions of streams it wrote to
  * lately. It holds for as long as nobody else writes, which the append's statement itself checks.
  */
-
 import { LRUCache } from 'lru-cache';
 import { atMost } from '../../shared/bounded.ts';
 import type { LoggedEvent, Position } from '../../shared/ports/event-log.ts';

@@ -1,5 +1,4 @@
 /** The live stream, where what it needs is away for a moment. */
-
 import { EventEmitter } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { expect } from 'chai';

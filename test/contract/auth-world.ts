@@ -1,5 +1,4 @@
 /** A service with the means that the auth tests share. */
-
 import { agentStream } from '../../commands/agent.ts';
 import { issueAgentKey } from '../../commands/agent-key.ts';
 import type { CommandContext } from '../../commands/handler.ts';
