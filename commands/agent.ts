@@ -24,7 +24,7 @@ import {
 import type { EventDraft, EventOf } from '../shared/events/define.ts';
 import { nameClaimVoided, nameReleased } from '../shared/events/names.ts';
 import type { NameKind } from './claims.ts';
-import type { Decider } from './handler.ts';
+import type { Decider } from './decider.ts';
 
 /** What is kept of an agent between commands. Texts stay out of it: they are large, and only their lengths decide anything. */
 export interface AgentState {

@@ -9,7 +9,8 @@
  */
 import { conflict } from '../shared/errors.ts';
 import { nameClaimed, nameClaimVoided, nameReleased } from '../shared/events/names.ts';
-import type { CommandContext, Commands, Decider } from './handler.ts';
+import type { Decider } from './decider.ts';
+import type { CommandContext, Commands } from './handler.ts';
 
 /** Longer than any request lives, milliseconds. */
 export const ABANDONED_AFTER_MS = 30_000;

@@ -14,7 +14,8 @@ import {
   withoutAgent,
   withValue,
 } from '../shared/gateway-document.ts';
-import type { CommandContext, Commands, Decider, Executed } from './handler.ts';
+import type { Decider } from './decider.ts';
+import type { CommandContext, Commands, Executed } from './handler.ts';
 
 export interface GatewayConfigState {
   /** null: none is stored. */

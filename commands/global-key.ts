@@ -8,7 +8,8 @@ import { GLOBAL_KEY_STREAM, globalKeyConfigured, globalKeyRotated, type KeySourc
 import type { EventDraft, EventOf } from '../shared/events/define.ts';
 import type { Credentials } from '../shared/ports/credentials.ts';
 import { seconds } from '../shared/time.ts';
-import type { CommandContext, Commands, Decider } from './handler.ts';
+import type { Decider } from './decider.ts';
+import type { CommandContext, Commands } from './handler.ts';
 
 export interface GlobalKeyState {
   readonly keyId: number | null;

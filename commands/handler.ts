@@ -16,22 +16,7 @@ import type { Counters } from '../shared/ports/counters.ts';
 import type { Expectation, NewEvent } from '../shared/ports/event-log.ts';
 import type { ReadModels } from '../shared/ports/read-models.ts';
 import type { Snapshots } from '../shared/ports/snapshots.ts';
-
-/** What `evolve` may look at. */
-export type Evolving = Pick<DomainEvent, 'type' | 'data'> & { readonly at: number };
-
-/** The state of one kind of stream. `evolve` is pure and total: it passes over event types it does not know. */
-export interface Decider<State> {
-  /** Name of the kind, for messages: `agent`. */
-  readonly kind: string;
-  readonly initial: State;
-  /**
-   * For kinds whose streams grow without end: states are kept as snapshots under this version. Raise it whenever
-   * `evolve` would make another state of the same events. The state must be JSON.
-   */
-  readonly snapshotVersion?: number;
-  evolve(state: State, event: Evolving): State;
-}
+import type { Decider } from './decider.ts';
 
 /**
  * What was decided for an idempotent request, kept before it is appended: after a crash or a lost answer the same

@@ -13,7 +13,7 @@ import {
 } from '../shared/events/user.ts';
 import type { Role } from '../shared/identity.ts';
 import type { NameKind } from './claims.ts';
-import type { Decider } from './handler.ts';
+import type { Decider } from './decider.ts';
 
 export interface UserState {
   readonly exists: boolean;

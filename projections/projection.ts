@@ -41,11 +41,11 @@ export type Columns = Readonly<Record<string, ColumnType>>;
 export type RowOf<C extends Columns> = { readonly [K in keyof C]: ValueOf<C[K]> };
 export type StoredRow<Row> = Row & { readonly position: number };
 
-export interface Table<C extends Columns = Columns> {
-  readonly name: string;
+export interface Table<C extends Columns = Columns, N extends string = string> {
+  readonly name: N;
   readonly columns: C;
   /** Primary key; the workspace comes first in it where the table is scoped by workspace. */
-  readonly key: readonly (keyof C & string)[];
+  readonly key: readonly string[];
   /** Each entry is the text inside `CREATE INDEX … ON t (…)`, or that and `INCLUDE (…)` and the like behind it. */
   readonly indexes: readonly string[];
 }
@@ -54,11 +54,11 @@ export interface Table<C extends Columns = Columns> {
 // biome-ignore lint/suspicious/noExplicitAny: any table; its columns are inferred.
 export type Row<T extends Table<any>> = T extends Table<infer C> ? StoredRow<RowOf<C>> : never;
 
-export function defineTable<const C extends Columns>(
-  name: string,
+export function defineTable<const N extends string, const C extends Columns>(
+  name: N,
   columns: C,
   options: { readonly key: readonly (keyof C & string)[]; readonly indexes?: readonly string[] },
-): Table<C> {
+): Table<C, N> {
   return { name, columns, key: options.key, indexes: options.indexes ?? [] };
 }
 
@@ -101,12 +101,16 @@ export function insert<C extends Columns>(table: Table<C>, row: RowOf<C>): Chang
   return { table: table as unknown as Table, key: key as Change['key'], fresh: true, apply: () => row };
 }
 
-export interface Projection {
+// biome-ignore lint/suspicious/noExplicitAny: any table; its columns are inferred where it is used.
+type AnyTable = Table<any>;
+
+/** `T`: the tables, by which queries know their columns. */
+export interface Projection<T extends AnyTable = Table> {
   /** Lower case words with `_`; the schema of its tables is `<name>_v<version>`. */
   readonly name: string;
   /** Raised whenever the same events would give other rows; the new tables are then built beside the old ones. */
   readonly version: number;
-  readonly tables: readonly Table[];
+  readonly tables: readonly T[];
   readonly handles: ReadonlySet<string>;
   project(event: DomainEvent): readonly Change[];
 }
@@ -125,19 +129,19 @@ export function on<Type extends string, Data>(
   return { type: definition.type, handle };
 }
 
-export function defineProjection(definition: {
+export function defineProjection<const T extends AnyTable>(definition: {
   readonly name: string;
   readonly version: number;
-  readonly tables: readonly unknown[];
+  readonly tables: readonly T[];
   readonly handlers: readonly Handler[];
-}): Projection {
+}): Projection<T> {
   const handlers = new Map(definition.handlers.map((handler) => [handler.type, handler.handle]));
   if (handlers.size !== definition.handlers.length)
     throw new Error(`${definition.name}: two handlers for one event type`);
   return {
     name: definition.name,
     version: definition.version,
-    tables: definition.tables as readonly Table[],
+    tables: definition.tables,
     handles: new Set(handlers.keys()),
     project: (event) => handlers.get(event.type)?.(event) ?? [],
   };

@@ -1,13 +1,12 @@
 /** Activities: the list with its filters, and statistics of a window. */
 import { sql } from 'kysely';
-import { activitiesProjection, activitiesTable, activityCountsTable } from '../projections/activities.ts';
+import { activitiesProjection } from '../projections/activities.ts';
 import { agentsProjection } from '../projections/agents.ts';
 import type { ActivitiesQuery } from '../shared/contract/monitoring.ts';
 import { HOUR } from '../shared/time.ts';
 import { type Reads, tables } from './reads.ts';
 
-const own = (reads: Reads) =>
-  tables(reads, activitiesProjection, { activities: activitiesTable, activity_counts: activityCountsTable });
+const own = (reads: Reads) => tables(reads, activitiesProjection);
 
 type Filters = Pick<ActivitiesQuery, 'type' | 'actor' | 'entity_type' | 'since'>;
 

@@ -1,17 +1,12 @@
 /** Keys of agents and of the deployment. */
-import { agentKeysProjection, agentKeysTable, globalKeyTable, keyAgentsTable } from '../projections/agent-keys.ts';
+import { agentKeysProjection, type globalKeyTable } from '../projections/agent-keys.ts';
 import type { Row } from '../projections/projection.ts';
 import type { AgentKeyRecord } from '../shared/contract/auth.ts';
 import { type Reads, tables } from './reads.ts';
 
 export type GlobalKeyRow = Row<typeof globalKeyTable>;
 
-const own = (reads: Reads) =>
-  tables(reads, agentKeysProjection, {
-    agent_keys: agentKeysTable,
-    key_agents: keyAgentsTable,
-    global_key: globalKeyTable,
-  });
+const own = (reads: Reads) => tables(reads, agentKeysProjection);
 
 export const findKeyAgent = (reads: Reads, workspace: number, agentId: number) =>
   own(reads)

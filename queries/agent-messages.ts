@@ -1,11 +1,10 @@
 /** Messages between agents: the feed, and the graph of who talks to whom. */
 import { sql } from 'kysely';
-import { agentMessagesProjection, messageEdgesTable, messagesTable } from '../projections/agent-messages.ts';
+import { agentMessagesProjection } from '../projections/agent-messages.ts';
 import type { CommsQuery } from '../shared/contract/agent-life.ts';
 import { type Reads, tables } from './reads.ts';
 
-const own = (reads: Reads) =>
-  tables(reads, agentMessagesProjection, { messages: messagesTable, message_edges: messageEdgesTable });
+const own = (reads: Reads) => tables(reads, agentMessagesProjection);
 
 type Json = Readonly<Record<string, unknown>>;
 

@@ -1,11 +1,11 @@
 /** Agents: the list, one record, texts, and lookups for commands. */
 import { type RawBuilder, sql } from 'kysely';
-import { agentsProjection, agentsTable, agentTextsTable } from '../projections/agents.ts';
+import { agentsProjection } from '../projections/agents.ts';
 import type { AgentRecord, AgentRef, AgentsQuery, TaskStats } from '../shared/contract/agents.ts';
 import { NO_TASKS, taskStatsOf } from './agent-tasks.ts';
 import { type Reads, tables } from './reads.ts';
 
-const own = (reads: Reads) => tables(reads, agentsProjection, { agents: agentsTable, agent_texts: agentTextsTable });
+const own = (reads: Reads) => tables(reads, agentsProjection);
 
 /** An agent record as JSON, from row `a` of agents and row `t` of agent_texts. */
 const RECORD: RawBuilder<AgentRecord> = sql`json_build_object(

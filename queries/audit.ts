@@ -1,10 +1,10 @@
 /** The audit trail with its filters. */
 import { sql } from 'kysely';
-import { auditCountsTable, auditProjection, auditTable } from '../projections/audit.ts';
+import { auditProjection } from '../projections/audit.ts';
 import type { AuditQuery } from '../shared/contract/monitoring.ts';
 import { type Reads, tables } from './reads.ts';
 
-const own = (reads: Reads) => tables(reads, auditProjection, { audit: auditTable, audit_counts: auditCountsTable });
+const own = (reads: Reads) => tables(reads, auditProjection);
 
 /** A page of audit entries, newest first; list and total in one statement, so that they tell of the same moment. */
 export async function listAudit(reads: Reads, workspace: number, query: AuditQuery) {

@@ -1,13 +1,13 @@
 /** The gateway's configuration document, as it may be shown, and what an import of its agents would do. */
 import { isDeepStrictEqual } from 'node:util';
-import { gatewayConfigProjection, gatewayConfigTable } from '../projections/gateway-config.ts';
+import { gatewayConfigProjection } from '../projections/gateway-config.ts';
 import { agentsOf, type GatewayDocument, hashOf, redacted, withGatewayKeys } from '../shared/gateway-document.ts';
 import { agentConfigs } from './agents.ts';
 import { type Reads, tables } from './reads.ts';
 
 /** The stored text; undefined when there is none. */
 async function storedText(reads: Reads, workspace: number): Promise<string | undefined> {
-  const row = await tables(reads, gatewayConfigProjection, { gateway_config: gatewayConfigTable })
+  const row = await tables(reads, gatewayConfigProjection)
     .selectFrom('gateway_config')
     .where('workspace_id', '=', workspace)
     .select('document')

@@ -14,11 +14,10 @@ export const liveReads = (db: Reads['db']): Reads => ({ db, schema: schemaOf });
 // biome-ignore lint/suspicious/noExplicitAny: any table; its columns are inferred where it is used.
 type AnyTable = Table<any>;
 
-/** Kysely over a projection's tables: `tables(reads, agents, { agents: agentsTable })`. */
-export function tables<const T extends Readonly<Record<string, AnyTable>>>(
+/** Kysely over a projection's tables. A table or column that the projection does not have does not compile. */
+export function tables<T extends AnyTable>(
   reads: Reads,
-  projection: Pick<Projection, 'name' | 'version'>,
-  _tables: T,
-): Kysely<{ [K in keyof T]: Row<T[K]> }> {
-  return reads.db.withSchema(reads.schema(projection)) as Kysely<{ [K in keyof T]: Row<T[K]> }>;
+  projection: Projection<T>,
+): Kysely<{ [K in T as K['name']]: Row<K> }> {
+  return reads.db.withSchema(reads.schema(projection)) as Kysely<{ [K in T as K['name']]: Row<K> }>;
 }

@@ -1,14 +1,13 @@
 /** Users and access requests. What leaves as a record holds no credential; rows do, for sign-in and sessions. */
 import type { Row } from '../projections/projection.ts';
-import { accessRequestsTable, usersProjection, usersTable } from '../projections/users.ts';
+import { type accessRequestsTable, usersProjection, type usersTable } from '../projections/users.ts';
 import type { AccessRequestRecord, UserRecord } from '../shared/contract/auth.ts';
 import { type Reads, tables } from './reads.ts';
 
 export type UserRow = Row<typeof usersTable>;
 export type AccessRequestRow = Row<typeof accessRequestsTable>;
 
-const own = (reads: Reads) =>
-  tables(reads, usersProjection, { users: usersTable, access_requests: accessRequestsTable });
+const own = (reads: Reads) => tables(reads, usersProjection);
 
 export const toUserRecord = (row: UserRow): UserRecord => ({
   id: row.id,

@@ -9,6 +9,7 @@ import {
   withSuffix,
 } from '../../commands/access-request.ts';
 import { decideIssue, decideRevoke, type NewAgentKey } from '../../commands/agent-key.ts';
+import type { Decider } from '../../commands/decider.ts';
 import {
   decideConfigure,
   decideRotate,
@@ -17,7 +18,6 @@ import {
   maskKey,
   newGlobalKey,
 } from '../../commands/global-key.ts';
-import type { Decider } from '../../commands/handler.ts';
 import { AppError } from '../../shared/errors.ts';
 import type { EventDraft } from '../../shared/events/define.ts';
 import { nameClaimVoided } from '../../shared/events/names.ts';

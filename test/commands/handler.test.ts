@@ -1,7 +1,8 @@
 /** The command path on a real embedded store: decisions that race, states that are kept, snapshots. */
 import { expect } from 'chai';
 import { z } from 'zod';
-import { createCommands, type Decider } from '../../commands/handler.ts';
+import type { Decider } from '../../commands/decider.ts';
+import { createCommands } from '../../commands/handler.ts';
 import { createLogger } from '../../infra/logging.ts';
 import { createSnapshots } from '../../infra/snapshots.ts';
 import { AppError, conflict, LogUnavailableError } from '../../shared/errors.ts';

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { Decider } from '../../commands/handler.ts';
+import type { Decider } from '../../commands/decider.ts';
 import {
   decideApproval,
   decideCreate,

@@ -1,8 +1,9 @@
 /** The note: the state of its stream, its decisions, and the command that makes one. Otherwise: `commands/note.ts`. */
-import type { CommandContext, Commands, Decider } from '../../../commands/handler.ts';
+import { defineDecider, on } from '../../../commands/decider.ts';
+import type { CommandContext, Commands } from '../../../commands/handler.ts';
 import { reserveId } from '../../../commands/reserve.ts';
 import { notFound } from '../../../shared/errors.ts';
-import type { EventDraft, EventOf } from '../../../shared/events/define.ts';
+import type { EventDraft } from '../../../shared/events/define.ts';
 import { noteDiscarded, noteRevised, noteWritten } from './events.ts';
 
 interface NoteState {
@@ -13,23 +14,14 @@ interface NoteState {
 
 export const noteStream = (workspace: number, id: number): string => `note-${workspace}-${id}`;
 
-export const noteDecider: Decider<NoteState> = {
+export const noteDecider = defineDecider<NoteState>({
   kind: 'note',
   initial: { id: 0, text: '' },
-  evolve(state, { type, data }) {
-    switch (type) {
-      case noteWritten.type:
-      case noteRevised.type: {
-        const { noteId, text } = data as EventOf<typeof noteWritten>['data'];
-        return { id: noteId, text };
-      }
-      case noteDiscarded.type:
-        return { id: 0, text: '' };
-      default:
-        return state;
-    }
-  },
-};
+  folds: [
+    on([noteWritten, noteRevised], (_state, { data }) => ({ id: data.noteId, text: data.text })),
+    on(noteDiscarded, () => ({ id: 0, text: '' })),
+  ],
+});
 
 /** @throws AppError 404 */
 export function decideRevise(state: NoteState, text: string): EventDraft[] {

@@ -1,9 +1,9 @@
 /** Notes: the list and one of them. In a room of its own: `queries/notes.ts`. */
 import { type Reads, tables } from '../../../queries/reads.ts';
 import type { NotesQuery } from './contract.ts';
-import { notesProjection, notesTable } from './projection.ts';
+import { notesProjection } from './projection.ts';
 
-const own = (reads: Reads) => tables(reads, notesProjection, { notes: notesTable });
+const own = (reads: Reads) => tables(reads, notesProjection);
 
 const COLUMNS = ['id', 'text', 'author', 'created_at', 'updated_at'] as const;
 

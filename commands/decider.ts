@@ -1,0 +1,68 @@
+/**
+ * The state of one kind of stream, folded from its events. Decisions are pure functions of that state and stand
+ * beside it; `handler.ts` runs them.
+ */
+import type { DomainEvent, EventDefinition, EventOf } from '../shared/events/define.ts';
+
+/** What a fold may look at. */
+export type Evolving = Pick<DomainEvent, 'type' | 'data'> & { readonly at: number };
+
+/** The state of one kind of stream. `evolve` is pure and total: it passes over event types it does not know. */
+export interface Decider<State> {
+  /** Name of the kind, for messages: `agent`. */
+  readonly kind: string;
+  readonly initial: State;
+  /**
+   * For kinds whose streams grow without end: states are kept as snapshots under this version. Raise it whenever
+   * `evolve` would make another state of the same events. The state must be JSON.
+   */
+  readonly snapshotVersion?: number;
+  evolve(state: State, event: Evolving): State;
+}
+
+/** What events of some types do to a state. Made by `on`. */
+export interface Fold<State> {
+  readonly types: readonly string[];
+  // biome-ignore lint/suspicious/noExplicitAny: `on` ties the function to the data of its definitions.
+  readonly fold: (state: State, event: any) => State;
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: any definition; the data of its events is inferred.
+type AnyDefinition = EventDefinition<any, any>;
+
+/** The state after an event of one definition, or of any of several. `at` is the time of the event, Unix ms. */
+export function on<State, const D extends AnyDefinition>(
+  definitions: D | readonly D[],
+  fold: (state: State, event: { readonly data: EventOf<D>['data']; readonly at: number }) => NoInfer<State>,
+): Fold<State> {
+  const all = Array.isArray(definitions) ? (definitions as readonly D[]) : [definitions as D];
+  return { types: all.map((definition) => definition.type), fold };
+}
+
+/**
+ * Declares a decider. Types without a fold leave the state as it is.
+ *
+ * @throws Error when two folds name one event type
+ */
+export function defineDecider<State>(definition: {
+  readonly kind: string;
+  readonly initial: State;
+  readonly snapshotVersion?: number;
+  readonly folds: readonly Fold<State>[];
+}): Decider<State> {
+  const { folds, ...rest } = definition;
+  const byType = new Map<string, Fold<State>['fold']>();
+  for (const { types, fold } of folds) {
+    for (const type of types) {
+      if (byType.has(type)) throw new Error(`${definition.kind}: two folds for the event type ${type}`);
+      byType.set(type, fold);
+    }
+  }
+  return {
+    ...rest,
+    evolve(state, { type, data, at }) {
+      const fold = byType.get(type);
+      return fold ? fold(state, { data, at }) : state;
+    },
+  };
+}
