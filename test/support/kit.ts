@@ -1,0 +1,60 @@
+/** Given, when, then: drafts become events; events become the state of a decider or the rows of a projection. */
+import { expect } from 'chai';
+import type { Decider } from '../../commands/decider.ts';
+import { type AnyStoredRow, MemoryTables } from '../../projections/apply.ts';
+import type { Projection, Row, Table } from '../../projections/projection.ts';
+import type { DomainEvent, EventDraft } from '../../shared/events/define.ts';
+
+export type Draft = EventDraft<string, object>;
+
+/** Unix milliseconds of the n-th event, counted from 1: a second passes with each. */
+export const timeOf = (n: number): number => 1_700_000_000_000 + n * 1_000;
+
+/** Events as a projection gets them: number and position count from 1. `meta` replaces fields of every event. */
+export const eventsOf = (drafts: readonly Draft[], meta: Partial<DomainEvent['meta']> = {}): DomainEvent[] =>
+  drafts.map(({ type, data }, index) => ({
+    id: `00000000-0000-4000-8000-${String(index).padStart(12, '0')}`,
+    type,
+    data: data as DomainEvent['data'],
+    meta: {
+      version: 1,
+      number: index + 1,
+      at: timeOf(index + 1),
+      tenant: 1,
+      workspace: 1,
+      actor: { type: 'user', id: 1, name: 'admin' },
+      ip: null,
+      userAgent: null,
+      requestId: null,
+      correlationId: 'c',
+      causationId: null,
+      ...meta,
+    },
+    stream: 's',
+    revision: index,
+    position: index + 1,
+  }));
+
+/** The state that a decider has after these events. */
+export const stateAfter = <State>(decider: Decider<State>, ...drafts: readonly Draft[]): State =>
+  eventsOf(drafts).reduce((state, event) => decider.evolve(state, { ...event, at: event.meta.at }), decider.initial);
+
+// biome-ignore lint/suspicious/noExplicitAny: any table; its columns are inferred where it is used.
+type AnyTable = Table<any>;
+
+/** The rows of every table after these events; applying the events once more must change nothing. */
+export function rowsAfter<T extends AnyTable>(
+  projection: Projection<T>,
+  events: readonly DomainEvent[],
+): { [K in T as K['name']]: readonly Row<K>[] } {
+  const tables = new MemoryTables();
+  const rows = () =>
+    Object.fromEntries(
+      projection.tables.map((table): [string, readonly AnyStoredRow[]] => [table.name, tables.rows(table)]),
+    );
+  tables.apply(projection, events);
+  const once = rows();
+  tables.apply(projection, events);
+  expect(rows(), 'the same events again change nothing').to.deep.equal(once);
+  return once as unknown as { [K in T as K['name']]: readonly Row<K>[] };
+}
