@@ -176,14 +176,15 @@ export function createCommands(parts: {
           return work();
         })
       : work();
-    const settled = mine.then(
-      () => undefined,
-      (error) => (error instanceof LogUnavailableError ? error : undefined),
-    );
+    const settled = mine
+      .then(
+        () => undefined,
+        (error) => (error instanceof LogUnavailableError ? error : undefined),
+      )
+      .finally(() => {
+        if (queues.get(stream) === settled) queues.delete(stream);
+      });
     queues.set(stream, settled);
-    settled.then(() => {
-      if (queues.get(stream) === settled) queues.delete(stream);
-    });
     return mine;
   }
 

@@ -55,7 +55,7 @@ export function createCounters(pool: pg.Pool): Counters {
       }
       return new Promise((resolve, reject) => {
         asks.set(name, [...(asks.get(name) ?? []), { count, resolve, reject }]);
-        if (!taking.has(name)) void serve(name);
+        if (!taking.has(name)) serve(name).catch(reject);
       });
     },
     async raise(name, value) {

@@ -52,7 +52,8 @@ export async function startService(
   database?: Promise<Database>,
 ): Promise<Service> {
   // Loaded while the stores open; what it costs would otherwise delay the first answers.
-  if (role === 'all' || role === 'worker') void loadBullMQ();
+  // Should that fail, it fails again where it is needed, and is reported there.
+  if (role === 'all' || role === 'worker') loadBullMQ().catch(() => undefined);
   const core = await openCore(config, log, { database });
   const undo: (() => Promise<unknown>)[] = [() => core.close()];
   try {

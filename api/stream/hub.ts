@@ -177,7 +177,7 @@ export function createStreamHub(parts: { store: EventStore; log: Logger; metrics
             if (!client.live || logged.position <= client.position) continue;
             if (client.res.writableLength > CLIENT_BUFFER) {
               client.live = false;
-              void feed(client);
+              feed(client).catch(() => client.res.destroy());
             } else if (frames) write(client, frames);
             else client.position = logged.position;
           }
@@ -267,7 +267,7 @@ export function createStreamHub(parts: { store: EventStore; log: Logger; metrics
       // The first frame carries no id: it is no event, and must not move a client's Last-Event-ID.
       res.write(`data: ${JSON.stringify({ type: 'connected', data: null, timestamp: Date.now() })}\n\n`);
       clients.add(client);
-      if (!client.live) void feed(client);
+      if (!client.live) feed(client).catch(() => client.res.destroy());
     },
     end() {
       for (const client of clients) client.res.end();

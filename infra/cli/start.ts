@@ -77,9 +77,10 @@ export function addStart(program: Command): void {
         );
       };
       end = stop;
-      service.failed.then((error) => {
+      const gone = (error: unknown) => {
         log.fatal({ err: error }, 'the store under the service is gone');
         stop('store gone', 1);
-      });
+      };
+      service.failed.then(gone, gone);
     });
 }

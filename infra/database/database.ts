@@ -153,7 +153,7 @@ function openServer(url: string, options: DatabaseOptions): Database {
       try {
         await client.query(inTime(NOTICE_THE_DEAD));
       } catch (error) {
-        void client.end().catch(() => undefined);
+        client.end().catch(() => undefined);
         throw error;
       }
       return client;

@@ -375,10 +375,17 @@ export function createSession(engine: Engine, options: SessionOptions): Session 
     const job = jobs.shift();
     if (job === undefined) return;
     jobRuns = true;
-    void job().finally(() => {
-      jobRuns = false;
-      pump();
-    });
+    job()
+      .then(() => {
+        jobRuns = false;
+        pump();
+      })
+      // The engine broke. As when it breaks under a statement, that is the end of this thread.
+      .catch((error: unknown) => {
+        setImmediate(() => {
+          throw error;
+        });
+      });
   }
 
   function runBatch(connection: Connection, batch: Batch): void {

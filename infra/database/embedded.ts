@@ -147,20 +147,22 @@ async function start(
 
   const { worker, ended } = thread;
   let closing: Promise<void> | undefined;
-  const failed = new Promise<Error>((resolve) => {
-    void ended.then((error) => {
+  const failed = new Promise<Error>((resolve, reject) => {
+    ended.then((error) => {
       const unexpected = closing === undefined ? (error ?? new Error('the worker thread ended')) : error;
       if (unexpected === undefined) return;
       log.error({ err: unexpected, dataDir }, 'embedded database stopped unexpectedly');
       resolve(unexpected);
-    });
+    }, reject);
   });
 
   async function stop(): Promise<void> {
     worker.postMessage({ kind: 'close' } satisfies ToWorker);
     const late = setTimeout(() => {
       log.warn({ dataDir }, 'embedded database did not stop in time and was cut off; the next start recovers it');
-      void worker.terminate();
+      worker.terminate().catch((error: unknown) => {
+        log.error({ err: error, dataDir }, 'embedded database: its thread could not be ended');
+      });
     }, DRAIN_MS + STOP_MS);
     await ended;
     clearTimeout(late);
@@ -229,7 +231,10 @@ function startThread(workerData: WorkerOptions, dataDir: string, log: Log): Thre
       else if (message.kind === 'failed') broken = new Error(`embedded database: ${message.message}`);
       else resolve(message.kind);
     });
-    void ended.then((error) => reject(error ?? new Error('embedded database: the worker thread ended while starting')));
+    ended.then(
+      (error) => reject(error ?? new Error('embedded database: the worker thread ended while starting')),
+      reject,
+    );
   });
   return { worker, started, ended };
 }

@@ -137,8 +137,12 @@ export function connect(url: string, prefix: string, late: (error: unknown, what
       });
       return {
         // What is written is bounded by the appends in flight; waiting for 'drain' here would add nothing.
-        send: (correlationId, append) => void call.write(requestOf(correlationId, append, prefix)),
-        end: () => void call.end(),
+        send: (correlationId, append) => {
+          call.write(requestOf(correlationId, append, prefix));
+        },
+        end: () => {
+          call.end();
+        },
         cancel() {
           end(new StoreFailure('unavailable', 'no answers came; the call was given up'));
           call.cancel();

@@ -140,7 +140,12 @@ export async function* follow(options: FollowerOptions, { after, signal }: Follo
     unsubscribe = current;
     const look = () => {
       clearTimeout(timer);
-      timer = setTimeout(() => void compare(), caughtUp ? options.checkMs : Math.min(LOOK_MS, options.checkMs));
+      timer = setTimeout(
+        () => {
+          compare().catch((error: unknown) => broke(classify(error)));
+        },
+        caughtUp ? options.checkMs : Math.min(LOOK_MS, options.checkMs),
+      );
       timer.unref();
     };
     const compare = async () => {

@@ -85,6 +85,7 @@ function makePool(url: string, { statementTimeoutMs, log }: PostgresJobsOptions)
     keepAlive: true,
     statement_timeout: statementTimeoutMs,
     query_timeout: statementTimeoutMs + 1_000,
+    // oxlint-disable-next-line typescript/no-misused-promises -- the pool waits for it; only its types leave that out
     onConnect: (client) => client.query(`SET search_path TO ${SCHEMA}`).then(() => undefined),
   });
   pool.on('error', (error) => log.warn({ err: error }, 'an idle connection for jobs broke'));

@@ -38,7 +38,7 @@ export function openRedisStore(
       maxRetriesPerRequest: 1,
     }),
   );
-  producer.on('ready', () => void checkMemory(producer, log));
+  producer.on('ready', () => checkMemory(producer, log));
   let connecting: Promise<void> | undefined;
   return {
     kind: 'redis',
@@ -69,15 +69,16 @@ export function openRedisStore(
   };
 }
 
-async function checkMemory(redis: Redis, log: Logger): Promise<void> {
-  try {
-    const [, appendOnly] = (await redis.config('GET', 'appendonly')) as string[];
-    if (appendOnly === 'no')
-      log.warn(
-        'Redis keeps no append-only file: jobs that wait in it are lost when it is killed. Set `appendonly yes`.',
-      );
-  } catch (error) {
+function checkMemory(redis: Redis, log: Logger): void {
+  redis.config('GET', 'appendonly').then(
+    (answer) => {
+      const [, appendOnly] = answer as string[];
+      if (appendOnly === 'no')
+        log.warn(
+          'Redis keeps no append-only file: jobs that wait in it are lost when it is killed. Set `appendonly yes`.',
+        );
+    },
     // A Redis of others may refuse CONFIG; whoever runs it knows how it keeps what it is told.
-    log.debug({ err: error }, 'Redis does not tell whether it keeps an append-only file');
-  }
+    (error: unknown) => log.debug({ err: error }, 'Redis does not tell whether it keeps an append-only file'),
+  );
 }

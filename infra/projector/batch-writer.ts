@@ -37,7 +37,9 @@ export class BatchWriter {
       if (this.#pumping) return;
       this.#pumping = true;
       // The other runners that hear of the same events still have to say what they write.
-      setImmediate(() => this.#pump());
+      setImmediate(() => {
+        this.#pump().catch(reject);
+      });
     });
   }
 

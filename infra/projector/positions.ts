@@ -157,7 +157,7 @@ export class Positions implements ReadModels {
     try {
       await client.query(inTime('LISTEN signalbox_positions'));
     } catch (error) {
-      void client.end().catch(() => undefined);
+      client.end().catch(() => undefined);
       throw error;
     }
     return client;

@@ -146,7 +146,7 @@ class Locks {
       const asked = client.query(inTime('SELECT pg_try_advisory_lock($1, hashtext($2)) AS mine', [LOCK_CLASS, name]));
       const { rows } = await asked.catch((error) => {
         // It may be silent for good: the next question makes another.
-        void client.end().catch(() => undefined);
+        client.end().catch(() => undefined);
         throw error;
       });
       return Boolean(rows[0]?.mine);

@@ -217,7 +217,7 @@ export async function benchStream({ name, start }: Combination): Promise<void> {
           const reader = (response.body as ReadableStream<Uint8Array>).getReader();
           const decoder = new TextDecoder();
           await reader.read();
-          void (async () => {
+          const count = async () => {
             for (;;) {
               const { done, value } = await reader.read().catch(() => ({ done: true, value: undefined }));
               if (done) return;
@@ -227,7 +227,8 @@ export async function benchStream({ name, start }: Combination): Promise<void> {
                 if (--expected === 0) arrived?.();
               }
             }
-          })();
+          };
+          count().catch(console.error);
           return abort;
         }),
       );

@@ -18,7 +18,11 @@ export async function freshBenchDatabase(base: string): Promise<{ url: string; d
   const admin = async (statement: string) => {
     const client = new pg.Client({ connectionString: base });
     await client.connect();
-    await client.query(statement).finally(() => client.end());
+    try {
+      await client.query(statement);
+    } finally {
+      await client.end();
+    }
   };
   await admin(`CREATE DATABASE ${name}`);
   const url = new URL(base);

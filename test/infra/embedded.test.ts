@@ -16,8 +16,12 @@ import { message, startupMessage } from '../../infra/database/embedded-session.t
 const warnings: string[] = [];
 const log = {
   info: () => undefined,
-  warn: (_fields: object, line: string) => void warnings.push(line),
-  error: (_fields: object, line: string) => void warnings.push(line),
+  warn: (_fields: object, line: string) => {
+    warnings.push(line);
+  },
+  error: (_fields: object, line: string) => {
+    warnings.push(line);
+  },
 };
 
 const text = (value: string): Buffer => Buffer.from(`${value}\0`);

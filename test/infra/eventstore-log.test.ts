@@ -150,11 +150,12 @@ describe('event log: EventStoreDB when things go wrong', () => {
 
   it('the server restarts under 200 appends: none missing, none doubled', async () => {
     await start();
-    let restarts = 0;
+    const restarts: Promise<void>[] = [];
     const restart = () => {
-      if (restarts++ < 3) void standIn.halt().then(() => standIn.start());
+      if (restarts.length < 3) restarts.push(standIn.halt().then(() => standIn.start()));
     };
     const { streams, events } = await appendThrough(200, restart, 4);
+    await Promise.all(restarts);
     await until('the server is up', async () => (await log.head()) > 0);
     expect(idsOf(await readAfter(log, 0, streams)).sort()).to.deep.equal(idsOf(events).sort());
   });

@@ -108,7 +108,11 @@ function suite(name: string, open: () => Promise<Place>): void {
         { id: 'one', kind: 'work', payload: { n: 1 } },
         { id: 'two', kind: 'work', payload: { n: 2 } },
       ]);
-      jobs.work([handleJob(work, async ({ n }, { id, attempt }) => void seen.push(`${id} ${n} ${attempt}`))]);
+      jobs.work([
+        handleJob(work, async ({ n }, { id, attempt }) => {
+          seen.push(`${id} ${n} ${attempt}`);
+        }),
+      ]);
       await settled(jobs);
       await jobs.enqueue(work, { n: 1 }, { id: 'one' });
       await jobs.enqueue(work, { n: 3 }, { id: 'three', delayMs: 20 });
@@ -242,7 +246,9 @@ function suite(name: string, open: () => Promise<Place>): void {
     it('runs each turn of a schedule in one of two processes', async () => {
       const tick = defineJob({ name: 'tick', schema: z.object({}) });
       const turns: string[] = [];
-      const handler = handleJob(tick, async (_payload, { id }) => void turns.push(id));
+      const handler = handleJob(tick, async (_payload, { id }) => {
+        turns.push(id);
+      });
       for (const jobs of await Promise.all([start([handler]), start([handler])])) {
         jobs.every(tick, 200);
         // A process that starts again says so again.
@@ -295,7 +301,11 @@ function suite(name: string, open: () => Promise<Place>): void {
       await running.promise;
       await jobs.close();
       const attempts: number[] = [];
-      const next = await start([handleJob(work, async (_payload, { attempt }) => void attempts.push(attempt))]);
+      const next = await start([
+        handleJob(work, async (_payload, { attempt }) => {
+          attempts.push(attempt);
+        }),
+      ]);
       await eventually('it was done', () => attempts.length > 0);
       await settled(next);
       expect(attempts).to.deep.equal([2]);
@@ -324,7 +334,14 @@ function suite(name: string, open: () => Promise<Place>): void {
       expect(await jobs.list('running')).to.have.length(1);
 
       const done: string[] = [];
-      const next = await start([handleJob(work, async (_payload, { id }) => void done.push(id))], { lockMs: 300 });
+      const next = await start(
+        [
+          handleJob(work, async (_payload, { id }) => {
+            done.push(id);
+          }),
+        ],
+        { lockMs: 300 },
+      );
       await eventually('it was done', () => done.length > 0);
       await settled(next);
       expect(done).to.deep.equal(['orphan']);

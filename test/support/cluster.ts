@@ -322,7 +322,10 @@ export async function startNode(
       if (keep(line).msg === 'ready') resolve();
     });
     createInterface({ input: child.stderr }).on('line', keep);
-    over.then((how) => reject(new Error(`${name} ended with ${how} before it was ready:\n${complaints().join('\n')}`)));
+    over.then(
+      (how) => reject(new Error(`${name} ended with ${how} before it was ready:\n${complaints().join('\n')}`)),
+      reject,
+    );
   });
   // Whoever does not wait for it learns of its end elsewhere.
   ready.catch(() => undefined);
@@ -338,7 +341,9 @@ export async function startNode(
     },
     lines,
     complaints,
-    kill: (signal) => void child.kill(signal),
+    kill: (signal) => {
+      child.kill(signal);
+    },
     async stop() {
       child.kill('SIGTERM');
       return over;

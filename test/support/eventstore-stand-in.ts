@@ -150,7 +150,9 @@ export async function startEventStoreStandIn(options: StandInOptions = {}): Prom
     setReady(ready) {
       switches.notReady = !ready;
     },
-    refuseReads: (...codes) => void switches.readStatuses.push(...codes),
+    refuseReads: (...codes) => {
+      switches.readStatuses.push(...codes);
+    },
     refusals: () => switches.counts.refusals,
     subscriptions: () => switches.counts.subscriptions,
     slowDrops: () => switches.counts.slowDrops,

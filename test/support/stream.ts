@@ -46,7 +46,7 @@ export async function openStream(url: string, headers: Record<string, string>): 
     else frames.push(frame);
   }
 
-  void (async () => {
+  const read = async () => {
     const decoder = new TextDecoder();
     const reader = (response.body as ReadableStream<Uint8Array>).getReader();
     for (;;) {
@@ -58,9 +58,12 @@ export async function openStream(url: string, headers: Record<string, string>): 
       for (const block of blocks) take(block);
       for (const watch of watchers) watch();
     }
+  };
+  const end = () => {
     ended = true;
     for (const watch of watchers) watch();
-  })();
+  };
+  read().then(end, end);
 
   function until(holds: () => boolean, patienceMs = 20_000): Promise<void> {
     return new Promise((resolve, reject) => {

@@ -66,6 +66,8 @@ export function faultsOf(switches: FaultSwitches, dropConnections: () => void): 
     nextReadStatus: () => switches.readStatuses.shift(),
     dropConnections,
     counts: switches.counts,
-    note: (error) => void switches.noted.push(error),
+    note: (error) => {
+      switches.noted.push(error);
+    },
   };
 }

@@ -149,7 +149,9 @@ export function createMemory(): Memory {
       return () => listeners.delete(listener);
     },
     writeSystemEvents,
-    tombstone: (stream) => void deleted.add(stream),
+    tombstone: (stream) => {
+      deleted.add(stream);
+    },
     isDeleted: (stream) => deleted.has(stream),
     restart: () => recentIds.clear(),
   };
