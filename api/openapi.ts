@@ -5,7 +5,7 @@
 import { z } from 'zod';
 import { ERRORS, errorSchema } from '../shared/contract/common.ts';
 import { LIMITS, type LimitClass } from './http/limits.ts';
-import { type Access, type Method, type ResponseSpec, type Route, TAGS } from './http/route.ts';
+import { type Method, type ResponseSpec, type Route, type Scope, TAGS } from './http/route.ts';
 
 /** Version of the interface, not of this program. */
 const INTERFACE_VERSION = '1.3.0';
@@ -44,6 +44,8 @@ export interface Operation {
   };
   readonly responses: Readonly<Record<string, ResponseObject | Ref>>;
   readonly 'x-minimum-role': string;
+  /** `deployment`: only callers of the default tenant. */
+  readonly 'x-scope': Scope;
   readonly 'x-rate-limit'?: { readonly class: LimitClass; readonly requests: number; readonly seconds: number };
 }
 
@@ -226,7 +228,7 @@ function describeOperation(route: Route, found: Found): Operation {
     operationId: operationIdOf(route),
     tags: [route.tag],
     summary: route.summary,
-    description: [route.description, accessText(route.access), limitText(route.limit)].filter(Boolean).join('\n\n'),
+    description: [route.description, accessText(route), limitText(route.limit)].filter(Boolean).join('\n\n'),
     ...(route.access === 'public' && { security: [] }),
     ...(parameters.length > 0 && { parameters }),
     ...(route.body && {
@@ -239,6 +241,7 @@ function describeOperation(route: Route, found: Found): Operation {
     }),
     responses: describeResponses(route, found),
     'x-minimum-role': route.access === 'public' ? 'none' : route.access === 'any' ? 'viewer' : route.access,
+    'x-scope': route.scope ?? 'workspace',
     ...(route.limit && {
       'x-rate-limit': { class: route.limit, requests: LIMITS[route.limit].limit, seconds: 60 },
     }),
@@ -255,10 +258,12 @@ function operationIdOf({ method, path }: Route): string {
   return method + words.map(capital).join('');
 }
 
-function accessText(access: Access): string {
+function accessText({ access, scope }: Pick<Route, 'access' | 'scope'>): string {
   if (access === 'public') return '**Access:** public, no credential needed.';
-  if (access === 'any') return '**Access:** any caller with a credential.';
-  return access === 'admin' ? '**Access:** role admin.' : `**Access:** role ${access} or higher.`;
+  const callers =
+    access === 'any' ? 'any caller with a credential' : `role ${access}${access === 'admin' ? '' : ' or higher'}`;
+  if (scope !== 'deployment') return `**Access:** ${callers}.`;
+  return `**Access:** ${callers}, in the default tenant: the call is about the whole deployment.`;
 }
 
 function limitText(limit: LimitClass | undefined): string | undefined {
@@ -328,7 +333,7 @@ function describeResponses(route: Route, found: Found): Record<string, ResponseO
   const gate: (keyof typeof ERRORS)[] = [];
   if (route.params || route.query || route.body) gate.push(400);
   if (route.access !== 'public') gate.push(401);
-  if (route.access === 'operator' || route.access === 'admin') gate.push(403);
+  if (route.access === 'operator' || route.access === 'admin' || route.scope === 'deployment') gate.push(403);
   if (route.limit) gate.push(429);
   for (const status of gate) specs[status] ??= ERRORS[status];
   const answers: Record<string, ResponseObject | Ref> = {};

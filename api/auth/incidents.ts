@@ -7,7 +7,13 @@
  * service.
  */
 import type { CommandContext } from '../../commands/handler.ts';
-import { accessDenied, globalKeyUsed, proxyAuthMisconfigured, rateLimitHit } from '../../shared/events/access.ts';
+import {
+  accessDenied,
+  globalKeyUsed,
+  proxyAuthMisconfigured,
+  rateLimitHit,
+  tenantAccessDenied,
+} from '../../shared/events/access.ts';
 import type { EventDraft } from '../../shared/events/define.ts';
 import type { Identity, Role } from '../../shared/identity.ts';
 import { type Exchange, originOf } from '../http/exchange.ts';
@@ -134,6 +140,13 @@ const at = ({ req, route }: Exchange): string => `${req.method} ${route}`;
 export function recordDenial(services: Parts, exchange: Exchange, route: string, needed: Role): void {
   note(services, exchange, `denied ${callerOf(exchange)} ${route}`, MINUTE_MS, (count) =>
     accessDenied.draft({ route, needed, count }),
+  );
+}
+
+/** A caller of another tenant than the default one asked for `route`, which is about the whole deployment. */
+export function recordTenantDenial(services: Parts, exchange: Exchange, route: string): void {
+  note(services, exchange, `foreign ${callerOf(exchange)} ${route}`, MINUTE_MS, (count) =>
+    tenantAccessDenied.draft({ route, count }),
   );
 }
 

@@ -14,6 +14,12 @@ export type Method = 'get' | 'post' | 'put' | 'patch' | 'delete';
 /** `public`: no credential; `any`: any identity, as `viewer`, but its handler may ask for a session. */
 export type Access = 'public' | 'any' | Role;
 
+/**
+ * How far a call reaches. `workspace`: the caller's own, which every query and command is given. `deployment`: beyond
+ * any tenant; such a call is for callers of the default tenant only, whatever their role elsewhere.
+ */
+export type Scope = 'workspace' | 'deployment';
+
 export const TAGS = [
   'Auth',
   'Agents',
@@ -77,6 +83,8 @@ export interface Route<P = unknown, Q = unknown, B = unknown> {
   readonly summary: string;
   readonly description?: string;
   readonly access: Access;
+  /** Default: `workspace`. */
+  readonly scope?: Scope;
   readonly limit?: LimitClass;
   readonly params?: z.ZodType<P>;
   readonly query?: z.ZodType<Q>;

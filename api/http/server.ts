@@ -14,9 +14,10 @@ import express from 'express';
 import helmet from 'helmet';
 import { Histogram } from 'prom-client';
 import { AppError, forbidden, invalid, unauthenticated } from '../../shared/errors.ts';
+import { DEFAULT_TENANT } from '../../shared/events/metadata.ts';
 import { type Identity, type Role, reaches } from '../../shared/identity.ts';
 import { createIdentify } from '../auth/identify.ts';
-import { recordDenial, recordLimit } from '../auth/incidents.ts';
+import { recordDenial, recordLimit, recordTenantDenial } from '../auth/incidents.ts';
 import type { Services } from '../services.ts';
 import { sendError, sendJson } from './errors.ts';
 import { beginExchange, type Exchange, exchangeOf, originOf } from './exchange.ts';
@@ -68,7 +69,7 @@ export function createApiServer(routes: readonly Route[], services: Services): A
     registers: [services.metrics],
   });
 
-  /** Credential, role, limit, in this order. @throws AppError 401, 403, 429 */
+  /** Credential, role, scope, limit, in this order. @throws AppError 401, 403, 429 */
   async function passGate(route: Route, exchange: Exchange): Promise<Identity | null> {
     exchange.route = route.path;
     if (route.limit && 'first' in LIMITS[route.limit]) await limiter.check(route.limit, exchange);
@@ -89,6 +90,10 @@ export function createApiServer(routes: readonly Route[], services: Services): A
       if (!reaches(identity.role, needed)) {
         recordDenial(services, exchange, `${exchange.req.method} ${route.path}`, needed);
         throw forbidden(`The role ${needed} is needed here; yours is ${identity.role}.`);
+      }
+      if (route.scope === 'deployment' && identity.tenant !== DEFAULT_TENANT) {
+        recordTenantDenial(services, exchange, `${exchange.req.method} ${route.path}`);
+        throw forbidden('This call is about the whole deployment: only callers of the default tenant may make it.');
       }
     }
     if (route.limit && !('first' in LIMITS[route.limit])) await limiter.check(route.limit, exchange);

@@ -19,6 +19,7 @@ const list = defineRoute({
   tag: 'Auth',
   summary: 'Access requests, pending ones first',
   access: 'admin',
+  scope: 'deployment',
   query: z.object({
     status: filterParam.describe('pending, approved or rejected; `all` or nothing for every one'),
     limit: limitParam(200),
@@ -41,6 +42,7 @@ const decide = defineRoute({
   description:
     'Approving creates the user in the default workspace, or turns the user who has the e-mail address already into one who signs in with Google.',
   access: 'admin',
+  scope: 'deployment',
   limit: 'access-requests',
   body: accessDecisionBody,
   responses: { 200: { description: 'Decided', schema: accessDecisionAnswer }, ...errors(400, 401, 403, 404, 429) },

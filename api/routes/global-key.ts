@@ -13,6 +13,7 @@ const state = defineRoute({
   tag: 'Tokens',
   summary: 'Where the API key comes from and when it was replaced',
   access: 'admin',
+  scope: 'deployment',
   responses: { 200: { description: 'The key in force, masked', schema: globalKeyState }, ...errors(401, 403) },
   cache: { models: ['agent_keys'], scope: 'all' },
   async handle({ services }) {
@@ -36,6 +37,7 @@ const rotate = defineRoute({
   summary: 'Replace the API key',
   description: 'The old key stops at once. The new one is in the answer and nowhere else.',
   access: 'admin',
+  scope: 'deployment',
   limit: 'api-key',
   responses: { 200: { description: 'The new key', schema: globalKeyAnswer }, ...errors(401, 403, 429) },
   async handle({ services, command }) {

@@ -54,6 +54,7 @@ export const healthRoutes: readonly Route[] = [
     tag: 'Monitoring',
     summary: 'Prometheus metrics',
     access: 'viewer',
+    scope: 'deployment',
     responses: { 200: { description: 'Metrics in the Prometheus text format', type: 'text/plain' } },
     handle: async ({ services }) => ({
       text: { type: services.metrics.contentType, content: await services.metrics.metrics() },

@@ -156,6 +156,19 @@ export const accessDenied = defineEvent({
   }),
 });
 
+export const tenantAccessDenied = defineEvent({
+  type: 'TenantAccessDenied',
+  version: 1,
+  doc: 'A known caller asked for something beyond its tenant.',
+  schema: z.object({ route: z.string(), ...counted }),
+  audit: ({ data, meta }) => ({
+    action: 'tenant_access_denied',
+    target_type: 'workspace',
+    target_id: meta.workspace,
+    detail: { tenant_id: meta.tenant, route: data.route, count: data.count },
+  }),
+});
+
 export const rateLimitHit = defineEvent({
   type: 'RateLimitHit',
   version: 1,
@@ -187,6 +200,7 @@ export const accessEvents = [
   globalKeyConfigured,
   globalKeyRotated,
   accessDenied,
+  tenantAccessDenied,
   rateLimitHit,
   globalKeyUsed,
   proxyAuthMisconfigured,

@@ -353,6 +353,8 @@ describe('API description', () => {
         const role = isPublic ? 'none' : one.access === 'any' ? 'viewer' : one.access;
         expect(operation['x-minimum-role'], nameOf(one)).to.equal(role);
         if (one.access !== 'public' && one.access !== 'any') expect(operation.description).to.include(one.access);
+        expect(operation['x-scope'], nameOf(one)).to.equal(one.scope ?? 'workspace');
+        expect(operation.description.includes('default tenant'), nameOf(one)).to.equal(one.scope === 'deployment');
         expect('401' in operation.responses || isPublic, `${nameOf(one)} without 401`).to.equal(true);
         expect('429' in operation.responses || !one.limit, `${nameOf(one)} without 429`).to.equal(true);
         if (one.limit) expect(operation.description).to.include(`${LIMITS[one.limit].limit} requests a minute`);
@@ -462,6 +464,7 @@ describe('API description', () => {
       const statuses = (changes: Partial<Route>) => Object.keys(operation(changes).operation.responses);
       expect(statuses({ access: 'public' })).to.deep.equal(['200', 'default']);
       expect(statuses({ access: 'any' })).to.deep.equal(['200', '401', 'default']);
+      expect(statuses({ access: 'viewer', scope: 'deployment' })).to.deep.equal(['200', '401', '403', 'default']);
       expect(statuses({ access: 'admin', limit: 'heavy', query: z.object({}) })).to.deep.equal([
         '200',
         '400',

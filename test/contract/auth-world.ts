@@ -29,7 +29,7 @@ export interface AuthWorld extends TestService {
   makeUser(user: Partial<NewUser> & { readonly username: string }, password?: string | null): Promise<number>;
   makeAgent(name: string, workspace?: number): Promise<number>;
   /** An agent's key, issued without HTTP. */
-  makeKey(agentId: number, scopes: readonly string[], workspace?: number): Promise<string>;
+  makeKey(agentId: number, scopes: readonly string[], workspace?: number, tenant?: number): Promise<string>;
   /** Audit entries with this action, newest first, as the API gives them. */
   audit(action: string): Promise<Record<string, unknown>[]>;
   /** Raw text of the event log. */
@@ -54,7 +54,7 @@ const isCookie = (credential: string) => credential.includes('mc-session=');
 export async function startAuthWorld(overrides: Record<string, string> = {}, role?: ProcessRole): Promise<AuthWorld> {
   const service = await startTestService({ MC_TRUSTED_PROXIES: '127.0.0.1', ...overrides }, role);
   const { commands, credentials, eventLog } = service.service.core;
-  const context = (workspace: number): CommandContext => ({ origin: { ...testOrigin, workspace } });
+  const context = (workspace: number, tenant = 1): CommandContext => ({ origin: { ...testOrigin, tenant, workspace } });
   const ask: AuthWorld['ask'] = (method, path, { as, body, headers = {}, ip } = {}) =>
     call(service, method, path, body, {
       'x-api-key': as !== undefined && !isCookie(as) ? as : '',
@@ -111,9 +111,9 @@ export async function startAuthWorld(overrides: Record<string, string> = {}, rol
       ]);
       return agentId;
     },
-    async makeKey(agentId, scopes, workspace = 1) {
+    async makeKey(agentId, scopes, workspace = 1, tenant = 1) {
       const request = { workspace, agentId, name: 'test', scopes, expiresAt: null };
-      return (await issueAgentKey(commands, context(workspace), credentials, request)).apiKey;
+      return (await issueAgentKey(commands, context(workspace, tenant), credentials, request)).apiKey;
     },
     async audit(action) {
       const reply = await ask('GET', `/api/audit?action=${action}&limit=200`, { as: service.adminKey });

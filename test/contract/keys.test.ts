@@ -2,9 +2,10 @@
 import { request } from 'node:http';
 import { expect } from 'chai';
 import { drainIncidents } from '../../api/auth/incidents.ts';
+import { routes } from '../../api/routes/index.ts';
 import { agentDeleted, agentDetailsChanged } from '../../shared/events/agent.ts';
 import { TEST_ADMIN } from '../support/service.ts';
-import { testOrigin } from '../support/world.ts';
+import { eventually, testOrigin } from '../support/world.ts';
 import { type AuthWorld, freshAddress, startAuthWorld } from './auth-world.ts';
 
 describe('contract: API keys', function () {
@@ -273,5 +274,45 @@ describe('contract: API keys', function () {
     ] as Record<string, string>[]) {
       expect((await me(undefined, headers)).status).to.equal(401);
     }
+  });
+
+  // Last: it replaces the key.
+  describe('the whole deployment', () => {
+    it('is for callers of the default tenant only, keys of agents included', async () => {
+      const wide = [
+        'GET /api/auth/access-requests',
+        'POST /api/auth/access-requests',
+        'GET /api/tokens/rotate',
+        'POST /api/tokens/rotate',
+        'GET /metrics',
+      ];
+      const stated = routes.filter(({ scope }) => scope === 'deployment');
+      expect(stated.map(({ method, path }) => `${method.toUpperCase()} ${path}`)).to.have.members(wide);
+      await world.makeUser({ username: 'foreign', role: 'admin', tenant: 2, workspace: 2 });
+      const foreign = await world.signIn('foreign');
+      const key = await world.makeKey(await world.makeAgent('foreign', 2), ['admin'], 2, 2);
+      await world.makeUser({ username: 'second', role: 'admin', workspace: 3 });
+      const second = await world.signIn('second');
+      for (const call of wide) {
+        const [method = '', path = ''] = call.split(' ');
+        const body = method === 'POST' ? { id: 4_000_000, action: 'approve' } : undefined;
+        for (const as of [foreign, key]) {
+          const reply = await world.ask(method, path, { as, body });
+          expect([call, reply.status]).to.deep.equal([call, 403]);
+          expect(reply.body.error).to.include('default tenant');
+        }
+        // Another workspace of the default tenant, and the role that the call needs.
+        expect((await world.ask(method, path, { as: second, body })).status, call).to.be.oneOf([200, 404]);
+      }
+      const entries = await eventually('the refusals are audited', async () => {
+        const { body } = await world.ask('GET', '/api/audit?action=tenant_access_denied', { as: foreign });
+        return body.entries.length >= 2 * wide.length && body.entries;
+      });
+      expect(entries.map((entry: { actor: string }) => entry.actor)).to.include.members(['foreign', 'agent:foreign']);
+      expect(entries.find((entry: { actor: string }) => entry.actor === 'foreign')).to.deep.include({
+        target_type: 'workspace',
+        target_id: 2,
+      });
+    });
   });
 });
