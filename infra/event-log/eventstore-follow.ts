@@ -11,7 +11,7 @@ import type { Logger } from '../logging.ts';
 import type { Connection } from './eventstore-client.ts';
 import { classify, pauseMs, StoreFailure } from './eventstore-failure.ts';
 import type { KnownIds } from './eventstore-known.ts';
-import { sizeOf } from './size.ts';
+import { inPieces, sizeOf } from './size.ts';
 
 export interface FollowerOptions {
   readonly connection: Connection;
@@ -222,6 +222,7 @@ export async function* readByFollowing(
   followFrom: (options: FollowOptions) => AsyncIterable<Followed>,
   after: Position,
   timeoutMs: number,
+  maxBytes = Number.POSITIVE_INFINITY,
 ): AsyncGenerator<readonly LoggedEvent[]> {
   const over = new AbortController();
   const steps = followFrom({ after, signal: over.signal })[Symbol.asyncIterator]();
@@ -232,7 +233,8 @@ export async function* readByFollowing(
       const step = await steps.next().finally(() => clearTimeout(timer));
       if (step.done) throw new LogUnavailableError(`read of the log: nothing came within ${timeoutMs} ms`);
       const { events, caughtUp } = step.value;
-      if (events.length > 0) yield events;
+      if (maxBytes < Number.POSITIVE_INFINITY) yield* inPieces(events, maxBytes);
+      else if (events.length > 0) yield events;
       if (caughtUp) return;
     }
   } finally {

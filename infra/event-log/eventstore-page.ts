@@ -1,6 +1,7 @@
 /** A page of a read: what one call to the server gave, gathered whole or failed within a time. */
 import type { LoggedEvent, Position } from '../../shared/ports/event-log.ts';
 import { classify, type Gate, StoreFailure } from './eventstore-failure.ts';
+import { sizeOf } from './size.ts';
 
 export interface Place {
   readonly revision: number;
@@ -17,6 +18,8 @@ export interface Page {
   /** Places of the first and the last event that the server sent. */
   readonly first: Place | undefined;
   readonly last: Place | undefined;
+  /** More would have come: the page ended at its bound in bytes. */
+  readonly cut: boolean;
 }
 
 export interface PageOptions {
@@ -25,6 +28,10 @@ export interface PageOptions {
   readonly backwards: boolean;
   /** Events to ask for, at least 1. */
   readonly count: number;
+  /** About so many bytes at most, but at least one event; default: no bound. */
+  readonly maxBytes?: number | undefined;
+  /** An event at this position is left out, and does not count in bytes. */
+  readonly skip?: Position | undefined;
   /** Without any event for this long the read has failed, in milliseconds. */
   readonly timeoutMs: number;
   readonly closing: AbortSignal;
@@ -47,12 +54,13 @@ interface Conversion<T> {
 export function gatherPage<T>(
   source: Source<T>,
   convert: Conversion<T>,
-  { timeoutMs, closing }: Pick<PageOptions, 'timeoutMs' | 'closing'>,
+  { timeoutMs, closing, maxBytes = Number.POSITIVE_INFINITY, skip }: Omit<PageOptions, 'from' | 'backwards' | 'count'>,
   gate: Gate,
   late: (error: unknown, what: string) => void,
 ): Promise<Page> {
   return new Promise((resolve, reject) => {
     const events: LoggedEvent[] = [];
+    let bytes = 0;
     let received = 0;
     let first: Place | undefined;
     let last: Place | undefined;
@@ -68,6 +76,11 @@ export function gatherPage<T>(
       settle(() => reject(new StoreFailure('unavailable', 'the server did not answer the read in time')));
       source.cancel().catch((error: unknown) => late(error, 'cancel a read'));
     };
+    const cut = () => {
+      gate.worked();
+      settle(() => resolve({ events, received, first, last, cut: true }));
+      source.cancel().catch((error: unknown) => late(error, 'end a read'));
+    };
     const timer = setTimeout(abandon, timeoutMs);
     closing.addEventListener('abort', abandon, { once: true });
     if (closing.aborted) abandon();
@@ -76,7 +89,14 @@ export function gatherPage<T>(
       timer.refresh();
       try {
         const event = convert.event(item);
-        if (event) events.push(event);
+        if (event && event.position !== skip) {
+          if (maxBytes < Number.POSITIVE_INFINITY) bytes += sizeOf(event);
+          if (bytes > maxBytes && events.length > 0) {
+            cut();
+            return;
+          }
+          events.push(event);
+        }
         last = convert.place(item) ?? last;
         first ??= last;
         received++;
@@ -93,7 +113,7 @@ export function gatherPage<T>(
     });
     source.on('end', () => {
       gate.worked();
-      settle(() => resolve({ events, received, first, last }));
+      settle(() => resolve({ events, received, first, last, cut: false }));
     });
   });
 }

@@ -8,7 +8,7 @@ import { BEGINNING } from '../../shared/ports/event-log.ts';
 import type { Connection } from './eventstore-client.ts';
 import { repeatRead, StoreFailure } from './eventstore-failure.ts';
 import type { KnownIds } from './eventstore-known.ts';
-import type { Page } from './eventstore-page.ts';
+import type { Page, PageOptions } from './eventstore-page.ts';
 
 export interface ReaderOptions {
   readonly connection: Connection;
@@ -59,10 +59,15 @@ export function createReader({ connection, known: knownIds, timeoutMs, closing }
     }
   };
 
-  const allPage = async (from: Position | 'start' | 'end', backwards: boolean, count: number): Promise<Page> => {
+  const allPage = async (
+    from: Position | 'start' | 'end',
+    backwards: boolean,
+    count: number,
+    bounds: Pick<PageOptions, 'maxBytes' | 'skip'> = {},
+  ): Promise<Page> => {
     try {
       return await repeatRead({ what: 'read of the log', timeoutMs, closing, closed }, (waitMs) =>
-        connection.readAll({ from, backwards, count, timeoutMs: waitMs, closing }),
+        connection.readAll({ from, backwards, count, timeoutMs: waitMs, closing, ...bounds }),
       );
     } catch (error) {
       if (!(error instanceof StoreFailure)) throw error;
@@ -72,8 +77,8 @@ export function createReader({ connection, known: knownIds, timeoutMs, closing }
   };
 
   /** Forwards the server gives the event at the position too; behind its last event it gives nothing and says nothing. */
-  const pageBehind = async (position: Position, count: number): Promise<Page> => {
-    const page = await allPage(position, false, count + 1);
+  const pageBehind = async (position: Position, count: number, maxBytes?: number): Promise<Page> => {
+    const page = await allPage(position, false, count + 1, { maxBytes, skip: position });
     if (page.received === 0) throw new UnknownPositionError(position);
     const received = page.received - (page.first?.position === position ? 1 : 0);
     return { ...page, events: page.events.filter((event) => event.position > position), received };
@@ -106,11 +111,13 @@ export function createReader({ connection, known: knownIds, timeoutMs, closing }
       if (left === 0 && !backwards && typeof from === 'number') await pageBehind(from, 0);
       for (let count = Math.min(PAGE, left); left > 0; count = PAGE) {
         const page: Page =
-          backwards || typeof from !== 'number' ? await allPage(from, backwards, count) : await pageBehind(from, count);
+          backwards || typeof from !== 'number'
+            ? await allPage(from, backwards, count, { maxBytes: options.maxBytes })
+            : await pageBehind(from, count, options.maxBytes);
         const events = page.events.length > left ? page.events.slice(0, left) : page.events;
         if (events.length > 0) yield events;
         left -= events.length;
-        if (page.received < count || !page.last) return;
+        if ((page.received < count && !page.cut) || !page.last) return;
         from = page.last.position;
       }
     },

@@ -79,7 +79,8 @@ export async function openEventStoreLog(options: EventStoreLogOptions): Promise<
     maxBytes: options.maxAppendBytes ?? MAX_BYTES,
   });
   const reader = createReader({ connection, known, timeoutMs: readTimeoutMs, closing: closing.signal });
-  const followHere = (followOptions: FollowOptions) =>
+  const bufferBytes = options.followBufferBytes ?? MAX_BYTES;
+  const followHere = (followOptions: FollowOptions, maxBytes = bufferBytes) =>
     follow(
       {
         connection,
@@ -88,7 +89,7 @@ export async function openEventStoreLog(options: EventStoreLogOptions): Promise<
         head: () => reader.head(),
         checkPosition: (position) => reader.checkPosition(position),
         bufferSize: options.followBuffer ?? 4_000,
-        bufferBytes: options.followBufferBytes ?? MAX_BYTES,
+        bufferBytes: Math.min(bufferBytes, maxBytes),
         confirmTimeoutMs: readTimeoutMs,
         checkMs: options.followCheckMs ?? 10_000,
         closing: closing.signal,
@@ -126,10 +127,10 @@ export async function openEventStoreLog(options: EventStoreLogOptions): Promise<
     },
     readAll(readOptions = {}) {
       checkOpen();
-      const { direction, limit } = readOptions;
+      const { direction, limit, maxBytes } = readOptions;
       // Only subscriptions are filtered by the server; a read would bring what all others have written.
       return options.prefix && direction !== 'backwards' && limit === undefined
-        ? readByFollowing(followHere, readOptions.from ?? BEGINNING, readTimeoutMs)
+        ? readByFollowing((one) => followHere(one, maxBytes), readOptions.from ?? BEGINNING, readTimeoutMs, maxBytes)
         : reader.readAll(readOptions);
     },
     follow(followOptions) {

@@ -159,6 +159,28 @@ function valuesAnywhere(members: readonly Pending[]): unknown[] {
 
 const EVENT_COLUMNS = 'position, id, stream, revision, type, data, meta';
 
+/**
+ * Up to $2 events behind the position $1, together of at most $3 bytes, but at least one. Row by row, so that nothing
+ * behind the last one is read: a large event costs the most to be measured.
+ */
+const boundedPage = (forwards: boolean) => {
+  const next = (position: string) =>
+    `SELECT ${EVENT_COLUMNS} FROM log.events WHERE position ${forwards ? '>' : '<'} ${position}
+     ORDER BY position ${forwards ? 'ASC' : 'DESC'} LIMIT 1`;
+  const size = 'octet_length(e.data::text) + octet_length(e.meta::text)';
+  return `
+  WITH RECURSIVE page AS (
+    (SELECT e.*, ${size} AS bytes, 1 AS count FROM (${next('$1::bigint')}) e WHERE $2::int > 0)
+    UNION ALL
+    SELECT e.*, page.bytes + ${size}, page.count + 1
+    FROM page, LATERAL (${next('page.position')}) e
+    WHERE page.count < $2::int AND page.bytes + ${size} <= $3::int
+  )
+  SELECT ${EVENT_COLUMNS} FROM page ORDER BY count`;
+};
+const PAGE_FORWARDS = boundedPage(true);
+const PAGE_BACKWARDS = boundedPage(false);
+
 export interface PostgresLogOptions {
   readonly database: Database;
   readonly log: Logger;
@@ -408,7 +430,7 @@ class PostgresLog implements EventLog {
   }
 
   async *readAll(options: ReadAllOptions = {}): AsyncIterable<readonly LoggedEvent[]> {
-    const { direction = 'forwards', limit = Number.MAX_SAFE_INTEGER } = options;
+    const { direction = 'forwards', limit = Number.MAX_SAFE_INTEGER, maxBytes } = options;
     const forwards = direction === 'forwards';
     let from = options.from ?? (forwards ? 0 : Number.MAX_SAFE_INTEGER);
     if (options.from !== undefined && options.from > BEGINNING && options.from > (await this.head())) {
@@ -416,14 +438,18 @@ class PostgresLog implements EventLog {
     }
     for (let left = limit; left > 0; ) {
       const size = Math.min(left, READ_BATCH);
-      const batch = forwards
-        ? await this.#readBatch(from, size)
-        : await this.#query(
-            `SELECT ${EVENT_COLUMNS} FROM log.events WHERE position < $1 ORDER BY position DESC LIMIT $2`,
-            [from, size],
-          );
+      const batch =
+        maxBytes !== undefined
+          ? await this.#query(forwards ? PAGE_FORWARDS : PAGE_BACKWARDS, [from, size, maxBytes])
+          : forwards
+            ? await this.#readBatch(from, size)
+            : await this.#query(
+                `SELECT ${EVENT_COLUMNS} FROM log.events WHERE position < $1 ORDER BY position DESC LIMIT $2`,
+                [from, size],
+              );
       if (batch.length > 0) yield batch;
-      if (batch.length < size) return;
+      // Bounded in bytes, only an empty batch says that nothing follows.
+      if (maxBytes === undefined ? batch.length < size : batch.length === 0) return;
       left -= batch.length;
       from = (batch.at(-1) as LoggedEvent).position;
     }

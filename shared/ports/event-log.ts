@@ -69,6 +69,11 @@ export interface ReadAllOptions {
   readonly from?: Position;
   /** At most this many events; default: all. With 0 only `from` is looked at. */
   readonly limit?: number;
+  /**
+   * A batch holds at most about this many bytes of JSON, or one event that is larger; default: batches are bounded by
+   * their number of events alone. For readers of which there are many at once.
+   */
+  readonly maxBytes?: number;
 }
 
 export interface FollowOptions {

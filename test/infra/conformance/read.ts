@@ -8,12 +8,16 @@ import {
   gather,
   idsOf,
   inStreams,
+  newEvent,
   newEvents,
   newStream,
   readAfter,
   revisionsOf,
   type Subject,
 } from './subject.ts';
+
+const sizeInJson = ({ data, meta }: LoggedEvent): number =>
+  Buffer.byteLength(JSON.stringify(data)) + Buffer.byteLength(JSON.stringify(meta));
 
 export function readConformance(subject: Subject): void {
   describe('readStream', () => {
@@ -87,6 +91,39 @@ export function readConformance(subject: Subject): void {
       expect(await gather(subject.log.readAll({ direction: 'backwards', from, limit: 600 }))).to.deep.equal(
         all.slice(100, 700).reverse(),
       );
+    });
+
+    it('in batches of bounded bytes, either way, whatever the size of the events', async () => {
+      const maxBytes = 50_000;
+      const stream = newStream();
+      const start = await subject.log.head();
+      const sizes = [10, 10, 200_000, 10, 30_000, 30_000, 60_000, ...Array.from({ length: 300 }, () => 400), 90_000, 5];
+      const events = sizes.map((size, n) => newEvent(n, { data: { n, text: 'ä'.repeat(size / 2) } }));
+      for (let n = 0; n < events.length; n += 50) await subject.log.append(stream, events.slice(n, n + 50), 'any');
+      const all = await gather(subject.log.readAll({ from: start }));
+      const batches: (readonly LoggedEvent[])[] = [];
+      for await (const batch of subject.log.readAll({ from: start, maxBytes })) batches.push(batch);
+      expect(batches.flat()).to.deep.equal(all);
+      const back: LoggedEvent[] = [];
+      for await (const batch of subject.log.readAll({ direction: 'backwards', maxBytes })) {
+        batches.push(batch);
+        back.push(...batch.filter(({ position }) => position > start));
+        if ((batch.at(-1)?.position ?? 0) <= start) break;
+      }
+      expect(back.reverse()).to.deep.equal(all);
+      for (const batch of batches) {
+        const bytes = batch.reduce((sum, event) => sum + sizeInJson(event), 0);
+        if (batch.length > 1) expect(bytes).to.be.at.most(maxBytes);
+      }
+      // Small ones come together: 300 events of 400 bytes are not 300 batches.
+      expect(Math.max(...batches.map((batch) => batch.length))).to.be.greaterThan(20);
+      for (const { position } of all.slice(1, 4)) {
+        const rest = all.filter((event) => event.position > position);
+        expect(await gather(subject.log.readAll({ from: position, maxBytes }))).to.deep.equal(rest);
+        expect(await gather(subject.log.readAll({ from: position, maxBytes, limit: 3 }))).to.deep.equal(
+          rest.slice(0, 3),
+        );
+      }
     });
 
     it('backwards from the beginning and forwards from the head give nothing', async () => {
