@@ -2,12 +2,14 @@
 import { conflict } from '../shared/errors.ts';
 import { agentRegistered } from '../shared/events/agent.ts';
 import type { EventDraft, EventOf } from '../shared/events/define.ts';
+import { restored } from '../shared/secrets.ts';
 import { type AgentState, agentDecider, agentNameKind, agentStream } from './agent.ts';
 import { claimAll, claimsFor, isRefusal, releaseAll } from './agent-names.ts';
 import { configFor } from './agent-templates.ts';
 import type { CommandContext, Commands, Executed } from './handler.ts';
 import { reserveId } from './reserve.ts';
 
+type Config = Readonly<Record<string, unknown>>;
 export type Registration = Omit<EventOf<typeof agentRegistered>['data'], 'agentId'>;
 
 /** @throws AppError 409 when the stream's claim was voided: somebody else has the name by now */
@@ -34,7 +36,12 @@ export function operatorsRegistration(input: {
     status: input.status ?? 'offline',
     sessionKey: input.session_key || null,
     soulContent: input.soul_content ?? null,
-    ...configFor(input),
+    ...configFor({
+      ...input,
+      // A mask in them cannot stand for anything yet.
+      config: restored(input.config ?? {}, undefined, 'config') as Config,
+      gateway_config: restored(input.gateway_config ?? {}, undefined, 'gateway_config') as Config,
+    }),
     runtimeType: input.runtime_type ?? null,
     source: 'manual',
     via: 'operator',

@@ -179,7 +179,8 @@ export const agentConfigDecider: Decider<{
   readonly version: number;
   readonly config: Readonly<Record<string, unknown>>;
 }> = {
-  kind: 'agent',
+  kind: 'agent config',
+  snapshotVersion: 1,
   initial: { version: 0, config: {} },
   evolve(state, { type, data }) {
     if (type === agentRegistered.type) return { version: 1, config: (data as Data<typeof agentRegistered>).config };

@@ -8,12 +8,14 @@ import {
   hashOf,
   PROTECTED_PATHS,
   touchesProtected,
-  unredacted,
   valueAt,
   withAgent,
+  withEntry,
   withoutAgent,
   withValue,
 } from '../shared/gateway-document.ts';
+import { type SecretName, secretNameInside } from '../shared/secret-names.ts';
+import { restored } from '../shared/secrets.ts';
 import type { Decider } from './decider.ts';
 import type { CommandContext, Commands, Executed } from './handler.ts';
 
@@ -68,8 +70,8 @@ const protectedPath = (path: string) =>
 export function decideReplace(state: GatewayConfigState, next: GatewayDocument, hash?: string): EventDraft[] {
   checkHash(state, hash);
   const { document: stored } = state;
-  if (stored === null) return changed(next, { updatedKeys: ['*'] });
-  let document = unredacted(next, stored) as GatewayDocument;
+  let document = restored(next, stored, 'config') as GatewayDocument;
+  if (stored === null) return changed(document, { updatedKeys: ['*'] });
   for (const path of PROTECTED_PATHS) {
     const kept = valueAt(stored, path);
     const given = valueAt(document, path);
@@ -102,8 +104,8 @@ export function decideUpdates(
     if (!Object.hasOwn(document, root)) {
       throw invalid(`"${root}" is no key of the gateway configuration; PUT the whole document to add one.`);
     }
-    const secret = unredacted({ [path]: value }, { [path]: valueAt(document, path) }) as Record<string, unknown>;
-    document = withValue(document, path, secret[path]);
+    const name = path.split('.').reduce<SecretName | undefined>(secretNameInside, undefined);
+    document = withValue(document, path, restored(value, valueAt(document, path), `updates.${path}`, name));
   }
   return changed(document, { updatedKeys: Object.keys(updates) });
 }
@@ -157,6 +159,16 @@ export function decideWriteAgent(
   if (state.document === null) throw noGatewayConfig();
   const { name, template = null, fields = [] } = agent;
   return changed(withAgent(state.document, agent), { cause, agentName: name, template, fields: [...fields] });
+}
+
+/** Puts an agent's entry back to what it was; undefined: there was none. */
+export function decidePutBack(
+  state: GatewayConfigState,
+  name: string,
+  entry: GatewayDocument | undefined,
+): EventDraft[] {
+  if (state.document === null) return [];
+  return changed(withEntry(state.document, name, entry), { cause: 'agent-updated', agentName: name });
 }
 
 /** Takes an agent out of the document; nothing when it is not in it. */

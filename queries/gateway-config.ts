@@ -1,7 +1,8 @@
 /** The gateway's configuration document, as it may be shown, and what an import of its agents would do. */
 import { isDeepStrictEqual } from 'node:util';
 import { gatewayConfigProjection } from '../projections/gateway-config.ts';
-import { agentsOf, type GatewayDocument, hashOf, redacted, withGatewayKeys } from '../shared/gateway-document.ts';
+import { agentsOf, type GatewayDocument, hashOf, withGatewayKeys } from '../shared/gateway-document.ts';
+import { masked } from '../shared/secrets.ts';
 import { agentConfigs } from './agents.ts';
 import { type Reads, tables } from './reads.ts';
 
@@ -24,7 +25,7 @@ export async function gatewayConfig(reads: Reads, workspace: number) {
   const text = (await storedText(reads, workspace)) ?? '';
   return {
     path: `event-log:gateway_config-${workspace}`,
-    config: text === '' ? {} : (redacted(JSON.parse(text)) as GatewayDocument),
+    config: text === '' ? {} : (masked(JSON.parse(text)) as GatewayDocument),
     raw_size: Buffer.byteLength(text),
     hash: hashOf(text),
   };

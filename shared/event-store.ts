@@ -8,7 +8,7 @@ import { randomUUID } from 'node:crypto';
 import { invalid } from './errors.ts';
 import type { DomainEvent, EventDefinition, EventDraft } from './events/define.ts';
 import { type Metadata, metadataSchema, type Origin } from './events/metadata.ts';
-import { isSealed, seal, unseal } from './events/seal.ts';
+import { holdsSealedSecrets, isSealed, seal, sealSecrets, unseal, unsealSecrets } from './events/seal.ts';
 import { upcast } from './events/upcasters.ts';
 import type { Counters } from './ports/counters.ts';
 import type { Appended, EventLog, Expectation, LoggedEvent, NewEvent } from './ports/event-log.ts';
@@ -57,6 +57,18 @@ interface Opened {
 /** As JSON writes them: PostgreSQL's text holds neither U+0000 nor a lone surrogate, so no read model could. */
 const UNSTORABLE = /(?<!\\)(?:\\\\)*\\u(?:0000|d[89a-f])/i;
 
+/** A copy in which the value at a path is changed; the same object when there is none. */
+async function changeAt(
+  data: Record<string, unknown>,
+  [head = '', ...rest]: readonly string[],
+  change: (value: unknown) => unknown,
+): Promise<Record<string, unknown>> {
+  const value = data[head];
+  if (value === null || value === undefined) return data;
+  const next = rest.length === 0 ? await change(value) : await changeAt(value as typeof data, rest, change);
+  return next === value ? data : { ...data, [head]: next };
+}
+
 export function createEventStore(parts: {
   log: EventLog;
   catalogue: ReadonlyMap<string, EventDefinition>;
@@ -94,7 +106,13 @@ export function createEventStore(parts: {
     const data = definition.schema.parse(JSON.parse(text));
     const meta: Metadata = { version: definition.version, number, at, ...origin };
     metadataSchema.parse(meta);
-    const sealedData: Record<string, unknown> = { ...data };
+    let sealedData: Record<string, unknown> = { ...data };
+    const owner = definition.secrets?.owner(data, meta) ?? '';
+    for (const path of definition.secrets?.fields ?? []) {
+      sealedData = await changeAt(sealedData, path.split('.'), (value) =>
+        sealSecrets(keys, owner, `${id}/${path}`, value),
+      );
+    }
     if (definition.personal) {
       const person = definition.personal.person(data);
       for (const field of definition.personal.fields) {
@@ -132,9 +150,18 @@ export function createEventStore(parts: {
         ...event.meta,
         ip: isSealed(event.meta.ip) ? await unseal(asked, `${event.id}/ip`, event.meta.ip) : event.meta.ip,
       });
-      const open: Record<string, unknown> = { ...event.data };
+      let open: Record<string, unknown> = { ...event.data };
+      const withSecrets = definition.secrets?.fields ?? [];
       for (const [field, value] of Object.entries(open)) {
-        if (isSealed(value)) open[field] = await unseal(asked, `${event.id}/${field}`, value);
+        // What a client sent may look sealed; in a field with secrets that is told apart below.
+        if (!withSecrets.includes(field) && isSealed(value)) {
+          open[field] = await unseal(asked, `${event.id}/${field}`, value);
+        }
+      }
+      for (const path of withSecrets) {
+        open = await changeAt(open, path.split('.'), (value) =>
+          holdsSealedSecrets(value) ? unsealSecrets(asked, `${event.id}/${path}`, value) : value,
+        );
       }
       const data = definition.schema.parse(upcast(event.type, open, version, definition.version));
       const { id, type, stream, revision, position } = event;

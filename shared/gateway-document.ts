@@ -16,44 +16,6 @@ export const documentText = (document: GatewayDocument | null): string =>
 /** SHA-256, hex. */
 export const hashOf = (text: string): string => createHash('sha256').update(text).digest('hex');
 
-// --- Secrets ----------------------------------------------------------------------------------------------------------
-
-/** What stands for a secret when the document is shown. */
-export const REDACTED = '--------';
-const SECRET_KEY = /password|passphrase|secret|token|api[_-]?key|private[_-]?key|credential/i;
-
-/** A copy in which every non-empty text under a key that names a secret is hidden, lists and objects included. */
-export function redacted(value: unknown, secret = false): unknown {
-  if (typeof value === 'string') return secret && value !== '' ? REDACTED : value;
-  if (Array.isArray(value)) return value.map((one) => redacted(one, secret));
-  if (!isObject(value)) return value;
-  return Object.fromEntries(
-    Object.entries(value).map(([key, one]) => [key, redacted(one, secret || SECRET_KEY.test(key))]),
-  );
-}
-
-/** `next` with what was hidden in it put back from `stored`: somebody reads the document, edits it and sends it back. */
-export function unredacted(next: unknown, stored: unknown, secret = false): unknown {
-  if (next === REDACTED && secret && typeof stored === 'string') return stored;
-  if (Array.isArray(next)) {
-    const before = Array.isArray(stored) ? stored : [];
-    return next.map((one, index) => unredacted(one, counterpart(one, index, before), secret));
-  }
-  if (!isObject(next)) return next;
-  const before = isObject(stored) ? stored : {};
-  return Object.fromEntries(
-    Object.entries(next).map(([key, one]) => [key, unredacted(one, before[key], secret || SECRET_KEY.test(key))]),
-  );
-}
-
-/** The entry of a stored list that belongs to an entry of the new one: by id or name where it has one, else by place. */
-function counterpart(one: unknown, index: number, before: readonly unknown[]): unknown {
-  if (!isObject(one)) return before[index];
-  const mark = one.id ?? one.name;
-  if (mark === undefined) return before[index];
-  return before.find((other) => isObject(other) && (other.id ?? other.name) === mark);
-}
-
 // --- Paths ------------------------------------------------------------------------------------------------------------
 
 /** May not be changed through the API: whoever could would take the gateway over. */
@@ -229,6 +191,20 @@ export function withAgent(
     ...written,
   }));
 }
+
+/** The agent's entry; undefined when it has none. */
+export function entryOf(document: GatewayDocument, name: string): GatewayDocument | undefined {
+  let found: Entry | undefined;
+  editEntry(document, name, (entry) => {
+    found = entry;
+    return entry;
+  });
+  return found;
+}
+
+/** A copy in which the agent's entry is another one, or gone. */
+export const withEntry = (document: GatewayDocument, name: string, entry: GatewayDocument | undefined) =>
+  editEntry(document, name, () => entry);
 
 /** A copy without the agent's entry; the same object when it has none. */
 export function withoutAgent(document: GatewayDocument, name: string): GatewayDocument {

@@ -5,6 +5,7 @@
  * Ids are the event's number: an event gives at most one record of each kind, and the number never changes.
  */
 import type { DomainEvent, EventDefinition, FrameDraft } from './events/define.ts';
+import { masked } from './secrets.ts';
 import { seconds } from './time.ts';
 
 export interface ActivityRecord {
@@ -106,5 +107,11 @@ export function framesOf(definition: EventDefinition, event: DomainEvent): reado
   if (notification) frames.push({ type: 'notification.created', data: { ...notification } });
   const activity = activityOf(definition, event);
   if (activity) frames.push({ type: 'activity.created', data: { ...activity, metadata: activity.data } });
-  return frames.map(({ type, data }) => ({ type, data: { ...data, workspace_id: event.meta.workspace } }));
+  return frames.map((frame) => ({ ...frame, data: { ...frame.data, workspace_id: event.meta.workspace } }));
+}
+
+/** The data of a frame for those who must not see secrets. */
+export function maskedFrame({ data, secrets = [] }: FrameDraft): FrameDraft['data'] {
+  const given = Object.fromEntries(secrets.filter((key) => key in data).map((key) => [key, data[key]]));
+  return { ...data, ...(masked(given) as typeof given) };
 }

@@ -38,7 +38,8 @@ export function createPreparedAnswers(freshness: Freshness): PreparedAnswers {
   const routes = new LRUCache<string, Route>(atMost(KEPT_URLS));
   const making = new Map<string, Promise<Prepared>>();
 
-  const keyOf = (exchange: Exchange, identity: Identity) => `${identity.workspace} ${exchange.req.url}`;
+  const keyOf = (route: Route, exchange: Exchange, identity: Identity) =>
+    `${identity.workspace} ${exchange.req.url} ${route.cache?.per?.(identity) ?? ''}`;
   const stampOf = (route: Route, identity: Identity) => {
     const cache = route.cache as NonNullable<Route['cache']>;
     return freshness.stamp(cache.models, cache.scope === 'all' ? 'all' : identity.workspace);
@@ -47,7 +48,7 @@ export function createPreparedAnswers(freshness: Freshness): PreparedAnswers {
   return {
     routeOf: (url) => routes.get(url),
     answerNow(route, exchange, identity) {
-      const prepared = kept.get(keyOf(exchange, identity));
+      const prepared = kept.get(keyOf(route, exchange, identity));
       if (!prepared) return false;
       const stamp = stampOf(route, identity);
       if (typeof stamp !== 'string' || stamp !== prepared.stamp) return false;
@@ -55,7 +56,7 @@ export function createPreparedAnswers(freshness: Freshness): PreparedAnswers {
       return true;
     },
     async answer(route, exchange, identity, make) {
-      const key = keyOf(exchange, identity);
+      const key = keyOf(route, exchange, identity);
       const stamp = await stampOf(route, identity);
       let prepared = kept.get(key);
       if (prepared?.stamp !== stamp) {

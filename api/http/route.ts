@@ -95,12 +95,14 @@ export interface Route<P = unknown, Q = unknown, B = unknown> {
   readonly hidden?: boolean;
   readonly responses: Readonly<Record<number, ResponseSpec>>;
   /**
-   * The answer depends on nothing but the URL, the caller's workspace and these projections (names), and may be
-   * given again while they stand still.
+   * The answer depends on nothing but the URL, the caller's workspace, what `per` says of the caller, and these
+   * projections (names), and may be given again while they stand still.
    */
   readonly cache?: {
     readonly models: readonly string[];
     readonly scope: 'workspace' | 'all';
+    /** For answers that are not the same for all callers of a workspace: the same text for those who get the same. */
+    readonly per?: (identity: Identity) => string;
     /** Queries whose answer depends on more than that, such as the time. */
     readonly unless?: (query: Q) => boolean;
   };

@@ -1,7 +1,7 @@
 /** Agents: list, create, change, delete, register oneself, hide. */
 import { agentDecider, agentStream, decideReturn, decideVisibility } from '../../commands/agent.ts';
 import { operatorsRegistration, registerAgent, selfRegistration } from '../../commands/agent-register.ts';
-import { type AgentUpdate, deleteAgent, updateAgent, updateFromConfig } from '../../commands/agent-update.ts';
+import { type AgentUpdate, deleteAgent, updateById, updateByName } from '../../commands/agent-update.ts';
 import { decideRemoveAgent, decideWriteAgent, noGatewayConfig, writeToGateway } from '../../commands/gateway-config.ts';
 import type { CommandContext } from '../../commands/handler.ts';
 import { hasReserved } from '../../commands/reserve.ts';
@@ -21,38 +21,43 @@ import {
   registerAnswer,
   registerBody,
   successAnswer,
-  type UpdateById,
   updateByIdAnswer,
   updateByIdBody,
   updateByNameBody,
 } from '../../shared/contract/agents.ts';
 import { errorSchema, errors } from '../../shared/contract/common.ts';
 import { AppError, invalid, notFound } from '../../shared/errors.ts';
+import type { Identity } from '../../shared/identity.ts';
 import { seconds } from '../../shared/time.ts';
 import { defineRoute, type Route } from '../http/route.ts';
 import type { Services } from '../services.ts';
-import { requireAgent } from './agent-scope.ts';
+import { requireAgent, shownTo, viewOf } from './agent-scope.ts';
+
+const SHOWN =
+  'Secrets in `config` are shown as 8 dashes, except to admins. A caller that speaks for an agent sees the `working_memory` of that agent only; that of others is empty.';
 
 const list = defineRoute({
   method: 'get',
   path: '/api/agents',
   tag: 'Agents',
   summary: 'Agents, newest first',
+  description: SHOWN,
   access: 'viewer',
   query: agentsQuery,
   responses: { 200: { description: 'A page of agents', schema: agentsAnswer }, ...errors(400, 401) },
-  cache: { models: ['agents', ...TASK_MODELS], scope: 'workspace' },
-  handle: async ({ query, identity, services }) => ({
-    body: await listAgents(services.reads, identity.workspace, query),
-  }),
+  cache: { models: ['agents', ...TASK_MODELS], scope: 'workspace', per: viewOf },
+  async handle({ query, identity, services }) {
+    const { agents, ...page } = await listAgents(services.reads, identity.workspace, query);
+    return { body: { agents: agents.map((agent) => shownTo(identity, agent)), ...page } };
+  },
 });
 
 /** The record as GET gives it. The read models have caught up with the command, so it is there. */
-async function recordOf(services: Services, workspace: number, id: number) {
-  const agent = await agentRecord(services.reads, workspace, { id });
+async function recordOf(services: Services, identity: Identity, id: number) {
+  const agent = await agentRecord(services.reads, identity.workspace, { id });
   // Deleted by somebody else since.
   if (!agent) throw notFound('Agent');
-  return agent;
+  return shownTo(identity, agent);
 }
 
 const create = defineRoute({
@@ -72,9 +77,7 @@ const create = defineRoute({
     const registration = operatorsRegistration(body);
     const { id } = await registerAgent(commands, command, registration);
     const warning = body.write_to_gateway ? await writeNewAgent(services, command, registration) : undefined;
-    const [agent] = await withTaskStats(services.reads, identity.workspace, [
-      await recordOf(services, identity.workspace, id),
-    ]);
+    const [agent] = await withTaskStats(services.reads, identity.workspace, [await recordOf(services, identity, id)]);
     return { status: 201, body: { agent, ...(warning !== undefined && { warning }) } };
   },
 });
@@ -97,7 +100,7 @@ async function writeNewAgent(
 /** `undefined` stays what it is: unchanged. An empty text clears, like null. */
 const orNull = (value: string | null | undefined) => (value === '' ? null : value);
 
-const updateByName = defineRoute({
+const putByName = defineRoute({
   method: 'put',
   path: '/api/agents',
   tag: 'Agents',
@@ -123,7 +126,7 @@ const updateByName = defineRoute({
     });
     if (Object.keys(update).length === 0) throw nothingToChange();
     const { id } = await requireAgent(services, identity, { name });
-    await updateAgent(services.commands, command, id, update, { via: 'name' }, (state) => {
+    await updateByName(services.commands, command, id, update, (state) => {
       if (state.registered && state.name !== name) throw notFound('Agent');
     });
     return { body: { success: true } };
@@ -140,18 +143,19 @@ const one = defineRoute({
   path: '/api/agents/{id}',
   tag: 'Agents',
   summary: 'One agent',
+  description: SHOWN,
   access: 'viewer',
   params: agentParams,
   responses: { 200: { description: 'The agent', schema: agentAnswer }, ...errors(400, 401, 404) },
-  cache: { models: ['agents'], scope: 'workspace' },
+  cache: { models: ['agents'], scope: 'workspace', per: viewOf },
   async handle({ params, identity, services }) {
     const agent = await agentRecord(services.reads, identity.workspace, params.id);
     if (!agent) throw notFound('Agent');
-    return { body: { agent } };
+    return { body: { agent: shownTo(identity, agent) } };
   },
 });
 
-const updateById = defineRoute({
+const putById = defineRoute({
   method: 'put',
   path: '/api/agents/{id}',
   tag: 'Agents',
@@ -173,52 +177,24 @@ const updateById = defineRoute({
     const stored = concerned && (await hasGatewayConfig(services.reads, identity.workspace));
     const write = write_to_gateway ?? stored;
     if (write && !stored) throw new AppError(502, `Nothing was changed. ${noGatewayConfig().message}`);
-    const before = await changeById(services, command, id, body, write);
-    const agent = await recordOf(services, identity.workspace, id);
-    if (write) {
-      const entry = { name: agent.name, before, config: agent.config, fields: Object.keys(defined(fields)) };
-      await writeToGateway(services.commands, command, (state) => decideWriteAgent(state, 'agent-updated', entry));
-    }
+    await updateById(services.commands, command, id, {
+      update: defined({
+        name: body.name,
+        role: body.role,
+        status: body.status,
+        config: body.config,
+        sessionKey: orNull(body.session_key),
+        soulContent: body.soul_content,
+        runtimeType: orNull(body.runtime_type),
+      }),
+      gatewayConfig: body.gateway_config,
+      fields: Object.keys(defined(fields)),
+      writeToGateway: write,
+    });
+    const agent = await recordOf(services, identity, id);
     return { body: { success: true, agent } };
   },
 });
-
-/** Runs the update. Gives the agent's name before it. */
-async function changeById(
-  { commands }: Services,
-  command: CommandContext,
-  id: number,
-  body: UpdateById,
-  write: boolean,
-): Promise<string> {
-  const { name, role, status, config, session_key, soul_content, runtime_type, gateway_config } = body;
-  const update: AgentUpdate = defined({
-    name,
-    role,
-    status,
-    config,
-    sessionKey: orNull(session_key),
-    soulContent: soul_content,
-    runtimeType: orNull(runtime_type),
-  });
-  const mode = { via: 'id', writeToGateway: write } as const;
-  let before = '';
-  const remember = (state: { readonly name: string }) => {
-    before = state.name;
-  };
-  if (gateway_config === undefined) await updateAgent(commands, command, id, update, mode, remember);
-  else {
-    await updateFromConfig(
-      commands,
-      command,
-      id,
-      mode,
-      (present) => ({ ...update, config: { ...(config ?? present), ...gateway_config } }),
-      remember,
-    );
-  }
-  return before;
-}
 
 const remove = defineRoute({
   method: 'delete',
@@ -308,10 +284,10 @@ const visibility = (method: 'post' | 'delete', hidden: boolean) =>
 export const agentRoutes: readonly Route[] = [
   list,
   create,
-  updateByName,
+  putByName,
   register,
   one,
-  updateById,
+  putById,
   remove,
   visibility('post', true),
   visibility('delete', false),

@@ -85,6 +85,7 @@ export const monitoringRoutes: readonly Route[] = [
           workspace: identity.workspace,
           kinds: kinds && new Set(kinds),
           after,
+          seesSecrets: identity.role === 'admin',
         });
       } catch (error) {
         if (!(error instanceof UnknownPositionError)) throw error;

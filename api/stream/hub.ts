@@ -15,7 +15,7 @@ import { type EventStore, EventUnreadableError } from '../../shared/event-store.
 import { catalogue } from '../../shared/events/catalogue.ts';
 import type { DomainEvent } from '../../shared/events/define.ts';
 import { BEGINNING, type LoggedEvent, type Position } from '../../shared/ports/event-log.ts';
-import { framesOf } from '../../shared/records.ts';
+import { framesOf, maskedFrame } from '../../shared/records.ts';
 
 const HEARTBEAT_MS = 30_000;
 /** Pauses after an event that cannot be read now, milliseconds. */
@@ -35,13 +35,20 @@ export interface StreamCursor {
 interface Frames {
   readonly position: Position;
   readonly workspace: number;
-  readonly frames: readonly { readonly type: string; readonly text: string }[];
+  readonly frames: readonly {
+    readonly type: string;
+    readonly text: string;
+    /** For those who must not see secrets, where that is another text. */
+    readonly masked?: string;
+  }[];
 }
 
 interface Client {
   readonly res: ServerResponse;
   readonly workspace: number;
   readonly kinds: ReadonlySet<string> | undefined;
+  /** Secrets are not masked. */
+  readonly seesSecrets: boolean;
   /** The client has everything up to here. */
   position: Position;
   /** ... and these frames of one event behind it. */
@@ -60,7 +67,12 @@ export interface StreamHub {
    */
   serve(
     res: ServerResponse,
-    options: { workspace: number; kinds: ReadonlySet<string> | undefined; after: StreamCursor | undefined },
+    options: {
+      workspace: number;
+      kinds: ReadonlySet<string> | undefined;
+      after: StreamCursor | undefined;
+      seesSecrets?: boolean;
+    },
   ): Promise<void>;
   /** Ends all streams; clients reconnect elsewhere. */
   end(): void;
@@ -111,9 +123,12 @@ export function createStreamHub(parts: { store: EventStore; log: Logger; metrics
     return {
       position: event.position,
       workspace: event.meta.workspace,
-      frames: drafts.map(({ type, data }, index) => {
+      frames: drafts.map((draft, index) => {
         const id = index === drafts.length - 1 ? `${event.position}` : `${event.position}.${index + 1}`;
-        return { type, text: `id: ${id}\ndata: ${JSON.stringify({ type, data, timestamp: event.meta.at })}\n\n` };
+        const { type, data } = draft;
+        const textOf = (shown: object) =>
+          `id: ${id}\ndata: ${JSON.stringify({ type, data: shown, timestamp: event.meta.at })}\n\n`;
+        return { type, text: textOf(data), ...(draft.secrets && { masked: textOf(maskedFrame(draft)) }) };
       }),
     };
   }
@@ -124,7 +139,8 @@ export function createStreamHub(parts: { store: EventStore; log: Logger; metrics
       const skip = client.received?.position === position ? (client.received.frames ?? 0) : 0;
       let text = '';
       for (const frame of frames.slice(skip)) {
-        if (!client.kinds || client.kinds.has(frame.type)) text += frame.text;
+        if (client.kinds && !client.kinds.has(frame.type)) continue;
+        text += client.seesSecrets ? frame.text : (frame.masked ?? frame.text);
       }
       if (text !== '') client.res.write(text);
     }
@@ -247,7 +263,7 @@ export function createStreamHub(parts: { store: EventStore; log: Logger; metrics
     get clients() {
       return clients.size;
     },
-    async serve(res, { workspace, kinds, after }) {
+    async serve(res, { workspace, kinds, after, seesSecrets = false }) {
       const closed = new AbortController();
       res.once('close', () => closed.abort());
       await start();
@@ -256,7 +272,16 @@ export function createStreamHub(parts: { store: EventStore; log: Logger; metrics
       const received = after?.frames === undefined ? undefined : after;
       const position = received ? await positionBefore(received.position) : (after?.position ?? tail ?? 0);
       if (closed.signal.aborted) return;
-      const client: Client = { res, workspace, kinds, position, received, live: !after, closed: closed.signal };
+      const client: Client = {
+        res,
+        workspace,
+        kinds,
+        seesSecrets,
+        position,
+        received,
+        live: !after,
+        closed: closed.signal,
+      };
       closed.signal.addEventListener('abort', () => clients.delete(client), { once: true });
       res.writeHead(200, {
         'Content-Type': 'text/event-stream',

@@ -1,7 +1,7 @@
 /** What agents do: status, heartbeats, reports. Streams: `agent-<workspace>-<id>`. */
 import { z } from 'zod';
 import { seconds } from '../time.ts';
-import { about, agent, name } from './agent-fields.ts';
+import { about, agent, configOwner, name } from './agent-fields.ts';
 import { defineEvent } from './define.ts';
 
 export const agentStatusChanged = defineEvent({
@@ -18,7 +18,10 @@ export const agentStatusChanged = defineEvent({
     seen: z.boolean(),
     /** Another event of the same append carries the frame of this change. */
     announced: z.boolean(),
+    /** The config as it is, for the frame of an update by id. */
+    config: z.record(z.string(), z.unknown()).optional(),
   }),
+  secrets: { fields: ['config'], owner: configOwner },
   activity: ({ data }) => ({
     type: 'agent_status_change',
     ...about(data.agentId),
@@ -50,8 +53,9 @@ export const agentStatusChanged = defineEvent({
       status: data.to,
       updated_at: seconds(meta.at),
       ...(data.lastActivity !== null && { last_activity: data.lastActivity }),
+      ...(data.config && { config: data.config }),
     };
-    if (data.cause === 'update') return [{ type: 'agent.updated', data: updated }];
+    if (data.cause === 'update') return [{ type: 'agent.updated', data: updated, secrets: ['config'] }];
     return [
       {
         type: 'agent.status_changed',
@@ -140,18 +144,27 @@ export const adapterReported = defineEvent({
     agentId: z.string(),
     payload: z.record(z.string(), z.unknown()),
   }),
+  secrets: { fields: ['payload'], owner: ({ framework }, { workspace }) => `adapter:${workspace}:${framework}` },
   frames: ({ data }) => {
     const { framework, agentId, payload } = data;
     if (data.action === 'register') {
       const { metadata, name: agentName } = payload as { metadata?: Record<string, unknown>; name?: unknown };
       return [
-        { type: 'agent.created', data: { ...metadata, id: agentId, name: agentName, framework, status: 'online' } },
+        {
+          type: 'agent.created',
+          data: { ...metadata, id: agentId, name: agentName, framework, status: 'online' },
+          secrets: Object.keys(metadata ?? {}),
+        },
       ];
     }
     if (data.action === 'report') {
       const { taskId, progress, status, output } = payload;
       return [
-        { type: 'task.updated', data: { id: taskId, agentId, progress, status, output: output ?? null, framework } },
+        {
+          type: 'task.updated',
+          data: { id: taskId, agentId, progress, status, output: output ?? null, framework },
+          secrets: ['output'],
+        },
       ];
     }
     if (data.action === 'heartbeat') {
@@ -159,6 +172,7 @@ export const adapterReported = defineEvent({
         {
           type: 'agent.status_changed',
           data: { id: agentId, status: payload.status, metrics: payload.metrics ?? {}, framework },
+          secrets: ['metrics'],
         },
       ];
     }

@@ -1,7 +1,7 @@
 /** What agents are: registered, changed, hidden, deleted. Streams: `agent-<workspace>-<id>`. */
 import { z } from 'zod';
 import { seconds } from '../time.ts';
-import { about, agent, name } from './agent-fields.ts';
+import { about, agent, configOwner, name } from './agent-fields.ts';
 import { defineEvent } from './define.ts';
 
 const config = z.record(z.string(), z.unknown());
@@ -28,6 +28,7 @@ export const agentRegistered = defineEvent({
     framework: z.string().nullable(),
     capabilities: z.array(z.string()),
   }),
+  secrets: { fields: ['config'], owner: configOwner },
   activity: ({ data }) =>
     data.via === 'sync'
       ? undefined
@@ -100,6 +101,7 @@ export const agentRegistered = defineEvent({
           runtime_type: data.runtimeType,
           taskStats: NO_TASKS,
         },
+        secrets: ['config'],
       },
     ];
   },
@@ -135,7 +137,10 @@ export const agentDetailsChanged = defineEvent({
     writeToGateway: z.boolean(),
     /** Status set by the same call, for the frame. */
     status: z.string().nullable(),
+    /** The config as it is, for the frame of an update by id that did not set it. */
+    config: config.optional(),
   }),
+  secrets: { fields: ['changes.config', 'config'], owner: configOwner },
   activity: ({ data }) =>
     data.via === 'id'
       ? {
@@ -158,7 +163,7 @@ export const agentDetailsChanged = defineEvent({
   frames: (event) => {
     const { data, meta } = event;
     if (data.via === 'sync') return [];
-    const { role, lastActivity, config: newConfig } = data.changes;
+    const { role, lastActivity, config: newConfig = data.config } = data.changes;
     return [
       {
         type: 'agent.updated',
@@ -171,6 +176,7 @@ export const agentDetailsChanged = defineEvent({
           ...(newConfig !== undefined && { config: newConfig }),
           updated_at: seconds(meta.at),
         },
+        secrets: ['config'],
       },
     ];
   },

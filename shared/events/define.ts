@@ -57,6 +57,8 @@ export interface NotificationDraft {
 export interface FrameDraft {
   readonly type: string;
   readonly data: Readonly<Record<string, unknown>>;
+  /** Keys of `data` that hold JSON of a client: the secrets in them are masked for all but admins. */
+  readonly secrets?: readonly string[];
 }
 
 export interface EventDefinition<Type extends string = string, Data = Readonly<Record<string, unknown>>> {
@@ -70,6 +72,14 @@ export interface EventDefinition<Type extends string = string, Data = Readonly<R
    * log. Their schema must allow null: that is what they read as once the person is erased.
    */
   readonly personal?: { readonly fields: readonly (keyof Data & string)[]; readonly person: (data: Data) => string };
+  /**
+   * Fields that hold JSON of a client, as dotted paths into `data`. The secrets in them, known by their names or their
+   * form, are sealed with the owner's key before they reach the log; they read as null once that key is gone.
+   */
+  readonly secrets?: {
+    readonly fields: readonly string[];
+    readonly owner: (data: Data, meta: Pick<Metadata, 'workspace'>) => string;
+  };
   readonly activity?: (event: DomainEvent<Type, Data>) => ActivityDraft | undefined;
   readonly audit?: (event: DomainEvent<Type, Data>) => AuditDraft | undefined;
   readonly notification?: (event: DomainEvent<Type, Data>) => NotificationDraft | undefined;

@@ -1,9 +1,10 @@
 /**
- * Sealing of personal fields: AES-256-GCM under the person's key, bound to the event and the field, so that a
- * sealed value cannot be moved to another place.
+ * Sealing of personal fields, and of the secrets inside other fields: AES-256-GCM under the key of a person or of a
+ * record, bound to the event and the field, so that a sealed value cannot be moved to another place.
  */
 import { createCipheriv, createDecipheriv, randomFillSync } from 'node:crypto';
 import type { PersonKeys } from '../ports/person-keys.ts';
+import { mapSecrets } from '../secrets.ts';
 
 /** A sealed value as it stands in the log. */
 export interface Sealed {
@@ -52,4 +53,50 @@ export async function unseal(keys: PersonKeys, place: string, value: Sealed): Pr
   decipher.setAuthTag(box.subarray(box.length - 16));
   const text = Buffer.concat([decipher.update(box.subarray(IV_BYTES, box.length - 16)), decipher.final()]);
   return JSON.parse(text.toString('utf8'));
+}
+
+// --- Secrets inside a value -------------------------------------------------------------------------------------------
+
+/** A JSON value whose secrets are sealed, as it stands in the log. */
+export interface SecretsSealed {
+  readonly sealed: 'secrets';
+  readonly person: string;
+  /** The value; `{"sealed": n}` in the place of secret n. */
+  readonly shown: unknown;
+  /** As in `Sealed`: the list of the secrets. */
+  readonly box: string;
+}
+
+export const holdsSealedSecrets = (value: unknown): value is SecretsSealed =>
+  typeof value === 'object' && value !== null && (value as SecretsSealed).sealed === 'secrets' && 'box' in value;
+
+const isPlace = (value: unknown): value is { readonly sealed: number } =>
+  typeof value === 'object' && value !== null && typeof (value as { sealed?: unknown }).sealed === 'number';
+
+/** What a client sends may look like something sealed; put into the box with the secrets, it comes out as it was. */
+const looksSealed = (value: unknown): boolean => isPlace(value) || holdsSealedSecrets(value);
+
+/**
+ * Seals the secrets in a JSON value: those that their names or their form give away. A value without any is given back
+ * as it is. `place` as in `seal`.
+ */
+export async function sealSecrets(keys: PersonKeys, person: string, place: string, value: unknown): Promise<unknown> {
+  const secrets: unknown[] = [];
+  const shown = mapSecrets(value, (secret) => ({ sealed: secrets.push(secret) - 1 }), undefined, looksSealed);
+  if (secrets.length === 0) return value;
+  const { box } = await seal(keys, person, place, secrets);
+  return { sealed: 'secrets', person, shown, box } satisfies SecretsSealed;
+}
+
+/** Opens what `sealSecrets` made; secrets read as null once the key is gone. Throws when the box was altered or moved. */
+export async function unsealSecrets(keys: PersonKeys, place: string, value: SecretsSealed): Promise<unknown> {
+  const { person, box, shown } = value;
+  const secrets = (await unseal(keys, place, { sealed: 1, person, box })) as readonly unknown[] | null;
+  const put = (one: unknown): unknown => {
+    if (isPlace(one)) return secrets?.[one.sealed] ?? null;
+    if (Array.isArray(one)) return one.map(put);
+    if (typeof one !== 'object' || one === null) return one;
+    return Object.fromEntries(Object.entries(one).map(([key, inner]) => [key, put(inner)]));
+  };
+  return put(shown);
 }

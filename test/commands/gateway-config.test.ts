@@ -16,16 +16,14 @@ import {
   type GatewayDocument,
   hashOf,
   pathProblem,
-  REDACTED,
-  redacted,
   slug,
   touchesProtected,
-  unredacted,
   withAgent,
   withGatewayKeys,
   withoutAgent,
   withValue,
 } from '../../shared/gateway-document.ts';
+import { MASK, masked, restored } from '../../shared/secrets.ts';
 
 function refused(act: () => unknown, status: number): AppError {
   try {
@@ -68,27 +66,27 @@ const documents = fc.dictionary(
 
 describe('gateway document: secrets', () => {
   it('are hidden wherever their key stands, whatever its case', () => {
-    expect(redacted(secretDocument)).to.deep.equal({
-      gateway: { port: 1, auth: { token: REDACTED, mode: 'token' } },
+    expect(masked(secretDocument)).to.deep.equal({
+      gateway: { port: 1, auth: { token: MASK, mode: 'token' } },
       channels: [
-        { id: 'a', botToken: REDACTED },
-        { id: 'b', botToken: REDACTED },
+        { id: 'a', botToken: MASK },
+        { id: 'b', botToken: MASK },
       ],
       models: {
-        apiKey: REDACTED,
-        'api-key': REDACTED,
-        api_key: REDACTED,
+        apiKey: MASK,
+        'api-key': MASK,
+        api_key: MASK,
         maxTokens: 5,
-        PASSWORD: REDACTED,
+        PASSWORD: MASK,
         clientSecret: '',
       },
     });
-    expect(redacted({ tokens: ['a', { x: 'b' }] })).to.deep.equal({ tokens: [REDACTED, { x: REDACTED }] });
+    expect(masked({ tokens: ['a', { x: 'b' }] })).to.deep.equal({ tokens: [MASK, { x: MASK }] });
   });
 
   it('come back when the hidden document is sent back, in any order', () => {
-    const shown = redacted(secretDocument) as { channels: unknown[] };
-    expect(unredacted({ ...shown, channels: shown.channels.toReversed() }, secretDocument)).to.deep.equal({
+    const shown = masked(secretDocument) as { channels: unknown[] };
+    expect(restored({ ...shown, channels: shown.channels.toReversed() }, secretDocument, 'config')).to.deep.equal({
       ...secretDocument,
       channels: (secretDocument.channels as unknown[]).toReversed(),
     });
@@ -97,17 +95,16 @@ describe('gateway document: secrets', () => {
   it('survive a round trip of any document', () => {
     fc.assert(
       fc.property(documents, (document) => {
-        expect(unredacted(redacted(document), document)).to.deep.equal(document);
+        expect(restored(masked(document), document, 'config')).to.deep.equal(document);
       }),
     );
   });
 
   it('may be replaced, and eight dashes elsewhere are just a text', () => {
-    expect(unredacted({ token: 'new' }, { token: 'old' })).to.deep.equal({ token: 'new' });
-    expect(unredacted({ note: REDACTED, token: REDACTED }, { note: 'n' })).to.deep.equal({
-      note: REDACTED,
-      token: REDACTED,
-    });
+    expect(restored({ token: 'new' }, { token: 'old' }, 'config')).to.deep.equal({ token: 'new' });
+    expect(restored({ note: MASK }, { note: 'n' }, 'config')).to.deep.equal({ note: MASK });
+    const { message } = refused(() => restored({ note: MASK, token: MASK }, { note: 'n' }, 'config'), 400);
+    expect(message).to.match(/^config\.token: /);
   });
 });
 
@@ -142,7 +139,7 @@ describe('gateway document: changes', () => {
   });
 
   it('a later one keeps hidden secrets and the gateway’s credentials', () => {
-    const shown = redacted(secretDocument) as GatewayDocument;
+    const shown = masked(secretDocument) as GatewayDocument;
     expect(documentAfter(decideReplace(stored, { ...shown, extra: 1 }))).to.deep.equal({ ...secretDocument, extra: 1 });
     expect(documentAfter(decideReplace(stored, { extra: 1 }))).to.deep.equal({
       extra: 1,
@@ -161,7 +158,7 @@ describe('gateway document: changes', () => {
   });
 
   it('updates set values at paths under keys that are there', () => {
-    const drafts = decideUpdates(stored, { 'gateway.port': 2, 'models.extra.deep': true, 'models.apiKey': REDACTED });
+    const drafts = decideUpdates(stored, { 'gateway.port': 2, 'models.extra.deep': true, 'models.apiKey': MASK });
     expect(documentAfter(drafts)).to.deep.include({ gateway: { port: 2, auth: { token: 't0', mode: 'token' } } });
     expect(documentAfter(drafts)?.models).to.deep.include({ apiKey: 'k', extra: { deep: true } });
     expect(drafts[0]?.data.updatedKeys).to.deep.equal(['gateway.port', 'models.extra.deep', 'models.apiKey']);

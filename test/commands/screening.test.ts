@@ -465,13 +465,27 @@ const SECRET_CASES: SecretCase[] = [
     misses: ['postgres://db:5432/app', 'postgres://app@db/app', `postgres://app:${OPEN}PW}@db`, 'mysql://u:***@db'],
   },
   {
+    type: 'url_password',
+    hits: ['https://ada:'.concat('hunter2', '@example.org/x'), 'smtp+tls://u:'.concat('p@ss', '@mail')],
+    misses: ['https://example.org:8080/x@y', 'https://ada@example.org', `https://ada:${OPEN}PW}@x`, 'a://b:c'],
+  },
+  {
     type: 'bearer_token',
     hits: ['Authorization: Bearer '.concat(LETTERS), 'bearer '.concat('abc123def456ghi7')],
     misses: ['bearer authentication-scheme-here', 'Bearer token', 'forbearer '.concat(LETTERS)],
   },
   {
+    type: 'authorization',
+    hits: ['Authorization: Basic '.concat('dXNlcjpwYXNz'), '"authorization": "Token '.concat('abcd', '"')],
+    misses: ['authorization: basic', 'no authorization: basic <value>', 'authorization is basic here'],
+  },
+  {
     type: 'credential_assignment',
     hits: [
+      'pwd='.concat('abcd1234'),
+      'DB_PASS='.concat('abcd1234'),
+      'auth: '.concat('abcd1234'),
+      'token='.concat('abcd1234'),
       'password='.concat('hunter2hunter2'),
       'api_key: '.concat(LETTERS),
       '"apiKey": "'.concat('abcd1234', '"'),
@@ -490,6 +504,11 @@ const SECRET_CASES: SecretCase[] = [
       'the password is required here',
       'total_tokens: 12345678',
       'password === undefined',
+      'the key: understanding',
+      'PWD=/home/ada/project1',
+      'author: somebody1',
+      'compass: northeast1',
+      'pass: 12345678',
     ],
   },
 ];

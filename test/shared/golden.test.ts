@@ -76,7 +76,7 @@ const meaningOf = (definition: EventDefinition, event: DomainEvent) =>
       activity: activityOf(definition, event) ?? null,
       audit: auditOf(definition, event) ?? null,
       notification: notificationOf(definition, event) ?? null,
-      frames: framesOf(definition, event),
+      frames: framesOf(definition, event).map(({ type, data }) => ({ type, data })),
     }),
   );
 

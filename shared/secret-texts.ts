@@ -1,0 +1,115 @@
+/**
+ * Credentials in texts: tokens that are known by their shape, passwords in URLs, assignments of what
+ * `secret-names.ts` calls a secret. Pure.
+ *
+ * The text is hostile, so every pattern is linear: it begins with a literal, and a run that ends in something else
+ * can only begin where a token begins.
+ */
+import { STRONG_PARTS, WEAK_WORDS } from './secret-names.ts';
+
+/** What stands for a secret where it is not shown. */
+export const MASK = '--------';
+
+interface Detector {
+  readonly type: string;
+  /** With a capture: that is the credential. Without: all of it. */
+  readonly pattern: RegExp;
+  /** For patterns with a capture: whether the captured value is a credential and not a placeholder or code. */
+  readonly accepts?: (value: string) => boolean;
+}
+
+/** A variable, a mask, a type or a call stands where the credential would. */
+const NOT_A_VALUE =
+  /^(?:[<${[*%\u2022]|x{4}|\.{3}|-{8}|(?:process|import|os|env|config|options|req|request|this|self)\.|(?:undefined|required|optional|redacted|unchanged)\b)|^[\w$.]+\(/i;
+const isValue = (value: string): boolean => !NOT_A_VALUE.test(value);
+/** After a word that mostly means something else: no path, and nothing that could be a word or a number. */
+const looksRandom = (value: string): boolean =>
+  isValue(value) && !/^[/~.]/.test(value) && /\d/.test(value) && /[a-z]/i.test(value);
+
+const ASSIGNED = `["']?\\s*(?:=|:=?)\\s*["'\`]?`;
+
+/** Specific before general: what a detector finds is blanked, so the later ones do not count it again. */
+const DETECTORS: readonly Detector[] = [
+  { type: 'agent_api_key', pattern: /(?<!\w)mca_[0-9a-f]{48}(?!\w)/g },
+  { type: 'global_api_key', pattern: /(?<!\w)mc_[0-9a-f]{48}(?!\w)/g },
+  { type: 'aws_access_key', pattern: /(?<!\w)(?:AKIA|ASIA)[0-9A-Z]{16}(?!\w)/g },
+  { type: 'github_token', pattern: /(?<!\w)(?:gh[pousr]_[A-Za-z0-9]{36,}|github_pat_\w{22,})/g },
+  { type: 'gitlab_token', pattern: /(?<!\w)glpat-[\w-]{20,}/g },
+  { type: 'slack_token', pattern: /(?<!\w)xox[abeoprs]-(?=[A-Za-z0-9-]{0,16}\d)[A-Za-z0-9-]{10,}/g },
+  { type: 'anthropic_key', pattern: /(?<!\w)sk-ant-[\w-]{20,}/g },
+  // The digit, here and in Slack's, tells keys from names such as sk-loading-spinner-container.
+  { type: 'openai_key', pattern: /(?<![\w-])sk-(?=[\w-]{0,64}\d)[\w-]{20,}/g },
+  { type: 'google_api_key', pattern: /(?<!\w)AIza[\w-]{35}/g },
+  { type: 'stripe_key', pattern: /(?<!\w)[sr]k_live_[A-Za-z0-9]{16,}/g },
+  { type: 'private_key', pattern: /-----BEGIN (?:[A-Z0-9]{1,16} ){0,3}PRIVATE KEY(?: BLOCK)?-----/g },
+  { type: 'jwt', pattern: /(?<![\w-])eyJ[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]{8,}/g },
+  {
+    type: 'database_url',
+    pattern:
+      /(?<!\w)(?:postgres(?:ql)?|mysql|mariadb|mongodb(?:\+srv)?|rediss?|amqps?|mssql|sqlserver|clickhouse|esdb(?:\+discover)?):\/\/[^\s:/@]*:([^\s/"'`]+)@/gi,
+    accepts: isValue,
+  },
+  {
+    type: 'url_password',
+    pattern: /(?<![\w+.-])[a-z][a-z\d+.-]{1,30}:\/\/[^\s:/@?#]*:([^\s/"'`]+)@/gi,
+    accepts: isValue,
+  },
+  { type: 'bearer_token', pattern: /(?<!\w)bearer\s+(?=[\w.~+/-]{0,64}\d)[\w.~+/-]{16,}/gi },
+  {
+    type: 'authorization',
+    pattern: /(?<![a-z])authorization["']?\s*[:=]\s*["'`]?(?:basic|token|apikey|digest)\s+([^\s"'`,;]{4,})/gi,
+    accepts: isValue,
+  },
+  {
+    type: 'credential_assignment',
+    pattern: new RegExp(
+      `(?:${STRONG_PARTS}|(?:api|access|auth|refresh|bot|id|session)[_-]?token)${ASSIGNED}([^\\s"'\`,;]{8,})`,
+      'gi',
+    ),
+    accepts: isValue,
+  },
+  {
+    type: 'credential_assignment',
+    pattern: new RegExp(`(?<![a-z])(?:pwd|pass|auth|authorization|token|key)${ASSIGNED}([^\\s"'\`,;&]{8,})`, 'gi'),
+    accepts: looksRandom,
+  },
+];
+
+/** Types that `eachSecret` can report, in the order of the table. */
+export const SECRET_TYPES: readonly string[] = [...new Set(DETECTORS.map(({ type }) => type))];
+
+/** `text` with `replace` of every credential in it in its place. */
+function replaceSecrets(text: string, replace: (secret: string, type: string) => string): string {
+  let rest = text;
+  for (const { type, pattern, accepts } of DETECTORS) {
+    rest = rest.replace(pattern, (match: string, value: unknown) => {
+      if (!accepts) return replace(match, type);
+      if (typeof value !== 'string' || !accepts(value)) return match;
+      const at = match.lastIndexOf(value);
+      return match.slice(0, at) + replace(value, type) + match.slice(at + value.length);
+    });
+  }
+  return rest;
+}
+
+/** Calls `found` with the type of every credential in `text`; one that fits several patterns counts once. */
+export function eachSecret(text: string, found: (type: string) => void): void {
+  replaceSecrets(text, (secret, type) => {
+    found(type);
+    return '*'.repeat(secret.length);
+  });
+}
+
+/** Shorter texts hold none of the above. */
+const SHORTEST = 8;
+
+/** `text` with the mask in place of every credential in it. */
+export const maskedText = (text: string): string => (text.length < SHORTEST ? text : replaceSecrets(text, () => MASK));
+
+const MASKED = new RegExp(
+  `:\\/\\/[^\\s:/@?#]*:${MASK}@|(?:${STRONG_PARTS}|token|(?<![a-z])(?:${WEAK_WORDS}))${ASSIGNED}${MASK}(?!-)`,
+  'i',
+);
+
+/** Whether the mask stands in `text` where a credential would. */
+export const holdsMask = (text: string): boolean => text.includes(MASK) && MASKED.test(text);
