@@ -30,9 +30,14 @@ export function createFreshness(parts: {
     return schema;
   };
   if (database.kind === 'embedded') {
+    const stampNow = (names: readonly string[], workspace: number | 'all') =>
+      names.map((name) => touches.last(schemaFor(name), workspace)).join(',');
+    const credentialsNow = () => String(credentialChanges());
     return {
-      stamp: (names, workspace) => names.map((name) => touches.last(schemaFor(name), workspace)).join(','),
-      credentials: () => String(credentialChanges()),
+      stampNow,
+      credentialsNow,
+      stamp: async (names, workspace) => stampNow(names, workspace),
+      credentials: async () => credentialsNow(),
     };
   }
 
@@ -74,6 +79,8 @@ export function createFreshness(parts: {
     return next;
   }
   return {
+    stampNow: () => undefined,
+    credentialsNow: () => undefined,
     stamp: async (names) => {
       const { positions } = await snapshot();
       return names.map((name) => positions.get(schemaFor(name)) ?? '').join(',');

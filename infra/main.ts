@@ -103,7 +103,10 @@ export async function startService(
       undo.push(() => services.stream.close());
       undo.push(() => drainIncidents(services));
       await new Promise<void>((resolve, reject) => {
-        server.once('error', reject);
+        server.on('error', (error) => {
+          reject(error);
+          if (server.listening) log.error({ err: error }, 'a connection could not be taken');
+        });
         server.listen(config.port, config.host, resolve);
       });
       undo.push(async () => {

@@ -54,11 +54,13 @@ export function createIdentify(services: Parts): (exchange: Exchange) => Promise
   const refused = new LRUCache<string, Kept>({ max: KEPT_REFUSED });
 
   /** Asked for before anything is read. Both questions at once: where they cost a query they can share it. */
-  function stampNow(): string | Promise<string> {
-    const ofModels = freshness.stamp(MODELS, 'all');
-    const ofCredentials = freshness.credentials();
-    if (typeof ofModels === 'string' && typeof ofCredentials === 'string') return `${ofModels} ${ofCredentials}`;
-    return Promise.all([ofModels, ofCredentials]).then((both) => both.join(' '));
+  async function askStamp(): Promise<string> {
+    return (await Promise.all([freshness.stamp(MODELS, 'all'), freshness.credentials()])).join(' ');
+  }
+  function stampNow(): string | undefined {
+    const ofModels = freshness.stampNow(MODELS, 'all');
+    const ofCredentials = freshness.credentialsNow();
+    return ofModels === undefined || ofCredentials === undefined ? undefined : `${ofModels} ${ofCredentials}`;
   }
 
   async function lookUp(
@@ -125,8 +127,7 @@ export function createIdentify(services: Parts): (exchange: Exchange) => Promise
     const key = keyOf(exchange);
     if (proxied === undefined && key === undefined && tokens.length === 0) return null;
 
-    const asked = stampNow();
-    const stamp = typeof asked === 'string' ? asked : await asked;
+    const stamp = stampNow() ?? (await askStamp());
     const now = seconds(services.now());
 
     if (proxied !== undefined) {

@@ -40,9 +40,9 @@ export function createPreparedAnswers(freshness: Freshness): PreparedAnswers {
 
   const keyOf = (route: Route, exchange: Exchange, identity: Identity) =>
     `${identity.workspace} ${exchange.req.url} ${route.cache?.per?.(identity) ?? ''}`;
-  const stampOf = (route: Route, identity: Identity) => {
+  const scopeOf = (route: Route, identity: Identity) => {
     const cache = route.cache as NonNullable<Route['cache']>;
-    return freshness.stamp(cache.models, cache.scope === 'all' ? 'all' : identity.workspace);
+    return [cache.models, cache.scope === 'all' ? 'all' : identity.workspace] as const;
   };
 
   return {
@@ -50,14 +50,13 @@ export function createPreparedAnswers(freshness: Freshness): PreparedAnswers {
     answerNow(route, exchange, identity) {
       const prepared = kept.get(keyOf(route, exchange, identity));
       if (!prepared) return false;
-      const stamp = stampOf(route, identity);
-      if (typeof stamp !== 'string' || stamp !== prepared.stamp) return false;
+      if (freshness.stampNow(...scopeOf(route, identity)) !== prepared.stamp) return false;
       send(exchange, prepared);
       return true;
     },
     async answer(route, exchange, identity, make) {
       const key = keyOf(route, exchange, identity);
-      const stamp = await stampOf(route, identity);
+      const stamp = await freshness.stamp(...scopeOf(route, identity));
       let prepared = kept.get(key);
       if (prepared?.stamp !== stamp) {
         const running = `${stamp} ${key}`;

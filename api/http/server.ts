@@ -205,6 +205,8 @@ export function createApiServer(routes: readonly Route[], services: Services): A
     res.setHeader('Permissions-Policy', 'camera=(), microphone=(), geolocation=()');
     secure(req, res, () => undefined);
     res.once('close', () => finished(exchange));
+    // Written to after its end, as by an event that comes while streams are being ended, it says so by an event.
+    res.on('error', (error) => log.debug({ err: error, requestId: exchange.id }, 'an answer could not be written'));
     if (!hostAllowed(req.headers, settings)) {
       res.statusCode = 403;
       res.setHeader('Content-Type', 'text/plain; charset=utf-8');

@@ -7,6 +7,7 @@ import { Kysely, PostgresDialect } from 'kysely';
 import pg from 'pg';
 import type { Config } from '../config.ts';
 import type { Logger } from '../logging.ts';
+import { Client } from './client.ts';
 import { openEmbedded, runningEmbedded } from './embedded.ts';
 
 // Positions, counts and Unix times are safe integers by design: read them as numbers, not as strings.
@@ -62,6 +63,7 @@ export function openConfigured(
 
 function makePool(config: pg.PoolConfig, options: DatabaseOptions): pg.Pool {
   const pool = new pg.Pool({
+    Client,
     max: options.poolSize,
     connectionTimeoutMillis: 5_000,
     idleTimeoutMillis: 30_000,
@@ -142,7 +144,7 @@ function openServer(url: string, options: DatabaseOptions): Database {
     pool,
     db: kyselyOver(pool, false),
     async connect(name) {
-      const client = new pg.Client({
+      const client = new Client({
         connectionString: url,
         application_name: `signalbox ${name}`,
         connectionTimeoutMillis: 5_000,

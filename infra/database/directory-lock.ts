@@ -256,7 +256,8 @@ async function listen(path: string): Promise<Server> {
   // The kernel answers for the holder; whoever got through knows all it wanted.
   const server = createServer((socket) => socket.destroy());
   await new Promise<void>((resolve, reject) => {
-    server.once('error', (error) =>
+    // Stays when it listens: that it cannot take a connection must not end the process.
+    server.on('error', (error) =>
       reject(
         new Error(
           `cannot make a Unix socket at ${path} (${error.message}); the data directory must be on a local file system that has them`,

@@ -8,6 +8,7 @@
 import type pg from 'pg';
 import { UnknownPositionError } from '../../shared/errors.ts';
 import type { Followed, FollowOptions, LoggedEvent, Position } from '../../shared/ports/event-log.ts';
+import { inTime } from '../database/database.ts';
 import type { Logger } from '../logging.ts';
 import { createTrouble } from '../trouble.ts';
 import { sizeOf } from './size.ts';
@@ -147,7 +148,12 @@ export class Tail {
     const client = await this.#options.listen?.();
     client?.on('error', (error) => this.#options.log.warn({ err: error }, 'the notification connection broke'));
     client?.on('notification', () => this.#fill());
-    await client?.query('LISTEN signalbox_log');
+    try {
+      await client?.query(inTime('LISTEN signalbox_log'));
+    } catch (error) {
+      client?.end().catch(() => undefined);
+      throw error;
+    }
     return client;
   }
 

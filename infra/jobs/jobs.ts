@@ -238,7 +238,8 @@ class BullJobs implements Jobs {
       signal.addEventListener('abort', () => reject(signal.reason));
     });
     const run = { id: job.id ?? '', attempt: job.attemptsMade + 1, signal };
-    const attempt = Promise.race([start(run), aborted]);
+    // Also one that throws instead of rejecting comes to the race, so that `aborted` has somebody who waits for it.
+    const attempt = Promise.race([(async () => start(run))(), aborted]);
     const settled = attempt.then(
       () => undefined,
       () => undefined,

@@ -16,6 +16,7 @@ import { EventEmitter } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type * as BullMQ from 'bullmq';
 import pg from 'pg';
+import { Client } from '../database/client.ts';
 import type { Database } from '../database/database.ts';
 import { isConnectionFailure } from '../database/failures.ts';
 import type { Logger } from '../logging.ts';
@@ -78,6 +79,7 @@ export function openPostgresStore(bullmq: typeof BullMQ, options: PostgresJobsOp
 
 function makePool(url: string, { statementTimeoutMs, log }: PostgresJobsOptions): pg.Pool {
   const pool = new pg.Pool({
+    Client,
     connectionString: url,
     max: POOL_SIZE,
     application_name: 'signalbox jobs',

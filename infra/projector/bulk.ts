@@ -7,8 +7,9 @@
 import { mkdir, readdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Kysely, PostgresDialect } from 'kysely';
-import pg from 'pg';
+import type pg from 'pg';
 import type { Table } from '../../projections/projection.ts';
+import { Client } from '../database/client.ts';
 import type { AnyDatabase, Database } from '../database/database.ts';
 
 /** One connection without time limits. Its users take turns. */
@@ -60,7 +61,7 @@ export async function openBulkSession(database: Database, dataDir: string, name:
 
 async function connectEmbedded(database: Database): Promise<pg.Client> {
   const { host, port, user, database: name } = database.pool.options;
-  const client = new pg.Client({ host, port, user, database: name, connectionTimeoutMillis: 5_000 });
+  const client = new Client({ host, port, user, database: name, connectionTimeoutMillis: 5_000 });
   await client.connect();
   return client;
 }

@@ -9,7 +9,10 @@ export interface Freshness {
    * A value that is different whenever rows of these projections changed; `workspace` narrows it where the store can.
    * Take it before reading; what was read holds while the value stands.
    */
-  stamp(projections: readonly string[], workspace: number | 'all'): string | Promise<string>;
+  stamp(projections: readonly string[], workspace: number | 'all'): Promise<string>;
+  /** The same at once where it is in memory; undefined where the store has to be asked, which this does not do. */
+  stampNow(projections: readonly string[], workspace: number | 'all'): string | undefined;
   /** A value that is different whenever a credential (session, key, password) was added or removed. */
-  credentials(): string | Promise<string>;
+  credentials(): Promise<string>;
+  credentialsNow(): string | undefined;
 }

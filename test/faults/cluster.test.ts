@@ -10,11 +10,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import pg from 'pg';
+import type { ProcessRole } from '../../infra/config.ts';
 import {
   LONGEST_MS,
   missingStores,
   type Node,
-  type Role,
   runCli,
   type Stores,
   startNode,
@@ -61,7 +61,7 @@ describe(`the layout of docker-compose.yml (FAULT_SEED=${seed})`, function () {
   let directory: string;
   const nodes = new Map<string, Node>();
   const clients: StreamClient[] = [];
-  const ROLES: Readonly<Record<string, Role>> = {
+  const ROLES: Readonly<Record<string, ProcessRole>> = {
     'api-1': 'api',
     'api-2': 'api',
     'projector-1': 'projector',
@@ -70,13 +70,13 @@ describe(`the layout of docker-compose.yml (FAULT_SEED=${seed})`, function () {
   };
 
   const node = (name: string): Node => nodes.get(name) as Node;
-  const ofRole = (role: Role): Node[] => [...nodes.values()].filter((one) => one.role === role);
+  const ofRole = (role: ProcessRole): Node[] => [...nodes.values()].filter((one) => one.role === role);
   const apiUrls = (): string[] =>
     ofRole('api')
       .filter((one) => one.running)
       .map((one) => one.url);
   const start = async (name: string): Promise<Node> => {
-    const started = await startNode(stores, name, ROLES[name] as Role);
+    const started = await startNode(stores, name, ROLES[name] as ProcessRole);
     nodes.set(name, started);
     return started;
   };

@@ -6,21 +6,17 @@
  * otherwise TEST_DATABASE_URL and TEST_REDIS_URL are used, and only their connections break. The event store is the
  * stand-in, unless TEST_EVENTSTORE_URL names a server that has no events yet.
  */
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
-import { existsSync, readdirSync } from 'node:fs';
-import { chmod, mkdir, mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import pg from 'pg';
+import type { ProcessRole } from '../../infra/config.ts';
 import { openEventStoreLog } from '../../infra/event-log/eventstore.ts';
 import { createLogger } from '../../infra/logging.ts';
 import type { LoggedEvent } from '../../shared/ports/event-log.ts';
+import { ended, found, ownPostgres, ownRedis, type Server } from './own-servers.ts';
 import { startProxy, type TcpProxy } from './proxy.ts';
 import { freshDatabase } from './service.ts';
 import { CLI, freePort, KEY } from './service-process.ts';
-import { until } from './until.ts';
 
 /** Short, so that what has to end in time ends within the patience of a test; milliseconds. */
 export const LIMITS = { append: 3_000, visible: 3_000, statement: 2_000, shutdown: 2_000 };
@@ -49,8 +45,6 @@ export interface Stores {
   close(): Promise<void>;
 }
 
-export type Role = 'api' | 'projector' | 'worker';
-
 /** A line of a process's log. */
 export interface LogLine {
   readonly level: number;
@@ -60,7 +54,7 @@ export interface LogLine {
 
 export interface Node {
   readonly name: string;
-  readonly role: Role;
+  readonly role: ProcessRole;
   /** Of the API; nobody listens there in other roles. */
   readonly url: string;
   readonly pid: number;
@@ -75,105 +69,6 @@ export interface Node {
   kill(signal: NodeJS.Signals): void;
   /** Stops gracefully; gives the exit code. */
   stop(): Promise<number | NodeJS.Signals>;
-}
-
-interface Server {
-  readonly url: URL;
-  crash: (() => Promise<void>) | undefined;
-  close(): Promise<void>;
-}
-
-const found = (program: string, places: readonly string[] = []): string | undefined =>
-  [...(process.env.PATH ?? '').split(':'), ...places].map((place) => join(place, program)).find(existsSync);
-
-/** Debian keeps the server's programs out of PATH. */
-const postgresPlaces = (): string[] => {
-  const base = '/usr/lib/postgresql';
-  return existsSync(base) ? readdirSync(base).map((version) => join(base, version, 'bin')) : [];
-};
-
-const ended = (child: ChildProcess): Promise<void> =>
-  child.exitCode !== null || child.signalCode !== null
-    ? Promise.resolve()
-    : new Promise((resolve) => child.once('exit', () => resolve()));
-
-async function ownPostgres(): Promise<Server | undefined> {
-  const [initdb, postgres] = ['initdb', 'postgres'].map((program) => found(program, postgresPlaces()));
-  if (!initdb || !postgres) return undefined;
-  const directory = await mkdtemp(join(tmpdir(), 'sbx-pg-'));
-  const data = join(directory, 'data');
-  await mkdir(data);
-  // PostgreSQL refuses to run as root.
-  const root = process.getuid?.() === 0;
-  const as = (command: string, args: string[]): [string, string[]] =>
-    root ? ['runuser', ['-u', 'postgres', '--', command, ...args]] : [command, args];
-  if (root) {
-    await chmod(directory, 0o755);
-    if (spawnSync('chown', ['postgres', data]).status !== 0) return undefined;
-  }
-  const made = spawnSync(...as(initdb, ['-D', data, '-U', 'signalbox', '-A', 'trust', '--no-sync', '-E', 'UTF8']));
-  if (made.status !== 0) throw new Error(`initdb: ${made.stderr}`);
-  const port = await freePort();
-  const url = new URL(`postgres://signalbox@127.0.0.1:${port}/postgres`);
-  // A crash of the process loses nothing of what the kernel has been told: fsync would only cost.
-  const settings = ['fsync=off', 'max_connections=200', 'unix_socket_directories=', 'listen_addresses=127.0.0.1'];
-  let server: ChildProcess | undefined;
-  const start = async () => {
-    const args = ['-D', data, '-p', String(port), ...settings.flatMap((setting) => ['-c', setting])];
-    server = spawn(...as(postgres, args), { stdio: 'ignore' });
-    await until('PostgreSQL takes connections', async () => {
-      const client = new pg.Client({ connectionString: url.href });
-      client.on('error', () => undefined);
-      return client.connect().then(
-        () => client.end().then(() => true),
-        () => false,
-      );
-    });
-  };
-  const stop = async () => {
-    // Immediate shutdown: no checkpoint, sessions are cut, the next start recovers from the log. `runuser` hands it on.
-    spawnSync(...as('/bin/sh', ['-c', `kill -QUIT $(head -1 ${join(data, 'postmaster.pid')})`]));
-    if (server) await ended(server);
-  };
-  await start();
-  return {
-    url,
-    async crash() {
-      await stop();
-      await start();
-    },
-    async close() {
-      await stop();
-      await rm(directory, { recursive: true, force: true });
-    },
-  };
-}
-
-async function ownRedis(): Promise<Server | undefined> {
-  const program = found('redis-server');
-  if (!program) return undefined;
-  const directory = await mkdtemp(join(tmpdir(), 'sbx-redis-'));
-  const port = await freePort();
-  let server: ChildProcess | undefined;
-  const start = async () => {
-    // As docker-compose.yml starts it.
-    const settings = ['--appendonly', 'yes', '--maxmemory-policy', 'noeviction', '--save', '', '--bind', '127.0.0.1'];
-    server = spawn(program, ['--port', String(port), '--dir', directory, ...settings], { stdio: 'ignore' });
-  };
-  await start();
-  return {
-    url: new URL(`redis://127.0.0.1:${port}`),
-    async crash() {
-      server?.kill('SIGKILL');
-      if (server) await ended(server);
-      await start();
-    },
-    async close() {
-      server?.kill('SIGKILL');
-      if (server) await ended(server);
-      await rm(directory, { recursive: true, force: true });
-    },
-  };
 }
 
 /** The server that a variable names; closing it is not ours. */
@@ -279,7 +174,7 @@ export async function startStores(): Promise<Stores> {
 export async function startNode(
   stores: Pick<Stores, 'env'>,
   name: string,
-  role: Role,
+  role: ProcessRole,
   env: Readonly<Record<string, string>> = {},
 ): Promise<Node> {
   const port = await freePort();

@@ -61,6 +61,8 @@ export interface Load {
   readonly refusedCount: number;
   /** Waits until so many more writes are acknowledged. */
   more(count: number): Promise<void>;
+  /** Ends it where no write comes to an answer any more. */
+  abandon(): void;
   /** Lets every write come to its final answer. */
   stop(): Promise<LoadReport>;
 }
@@ -75,6 +77,7 @@ export function startLoad(urls: () => readonly string[], random: () => number, w
   let longestPauseMs = 0;
   let lastAt = performance.now();
   let running = true;
+  let failure: Error | undefined;
 
   /** One attempt. Undefined: there is no final answer yet. */
   async function attempt(method: string, path: string, body: object, key: string | undefined) {
@@ -120,6 +123,7 @@ export function startLoad(urls: () => readonly string[], random: () => number, w
   async function finally_(method: string, path: string, body: object, mark: Acknowledged) {
     const key = method === 'POST' ? randomUUID() : undefined;
     for (;;) {
+      if (failure) throw failure;
       const answer = await attempt(method, path, body, key);
       if (answer) {
         acknowledged.push(mark);
@@ -149,7 +153,6 @@ export function startLoad(urls: () => readonly string[], random: () => number, w
     }
   }
 
-  let failure: Error | undefined;
   const all = Promise.all(
     Array.from({ length: writers }, (_, writer) =>
       write(writer).catch((error: Error) => {
@@ -178,6 +181,10 @@ export function startLoad(urls: () => readonly string[], random: () => number, w
         },
         60_000,
       );
+    },
+    abandon() {
+      running = false;
+      failure ??= new Error('the load was abandoned');
     },
     async stop() {
       running = false;

@@ -1,0 +1,183 @@
+/**
+ * PostgreSQL restarts, and every connection to it is cut twice in a row, under reads, writes and open streams: no process
+ * ends, what was acknowledged is there once, streams resume without a gap or a double.
+ *
+ * FAULT_SEED repeats the random choices of a run.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect } from 'chai';
+import pg from 'pg';
+import { type Node, runCli, startNode } from '../support/cluster.ts';
+import { expectOnce, randomFrom, type StreamClient, startLoad, startStreamClient } from '../support/load.ts';
+import { type OwnPostgres, ownPostgres } from '../support/own-servers.ts';
+import { call, freshDatabase } from '../support/service.ts';
+import { KEY } from '../support/service-process.ts';
+import { openStream } from '../support/stream.ts';
+import { until } from '../support/until.ts';
+
+const seed = Number(process.env.FAULT_SEED ?? Date.now() % 1_000_000);
+const random = randomFrom(seed);
+const headers = { 'x-api-key': KEY };
+const RESTARTS = 6;
+
+/** Reads the same few addresses over and over, so that most are answered from memory. */
+function startReaders(urls: readonly string[], count: number) {
+  const paths = ['/api/agents?limit=20', '/api/activities?limit=20', '/api/agents/1', '/api/agents/comms?limit=20'];
+  const statuses = new Map<number, number>();
+  const unexpected: string[] = [];
+  let running = true;
+  const all = Promise.all(
+    Array.from({ length: count }, async (_, reader) => {
+      for (let n = reader; running; n++) {
+        const url = `${urls[n % urls.length]}${paths[n % paths.length]}`;
+        try {
+          const response = await fetch(url, { headers, signal: AbortSignal.timeout(30_000) });
+          const text = await response.text();
+          statuses.set(response.status, (statuses.get(response.status) ?? 0) + 1);
+          if (response.status !== 200 && response.status !== 503) unexpected.push(`${url}: ${response.status} ${text}`);
+        } catch (error) {
+          await sleep(50);
+          unexpected.push(`${url}: ${String(error)} ${String((error as Error).cause ?? '')}`);
+        }
+        // Only what is refused is asked for more slowly.
+        if (statuses.has(503)) await sleep(2);
+      }
+    }),
+  );
+  return {
+    count: (status: number) => statuses.get(status) ?? 0,
+    async stop() {
+      running = false;
+      await all;
+      return { statuses: Object.fromEntries(statuses), unexpected };
+    },
+  };
+}
+
+describe(`a PostgreSQL that goes away and comes back (FAULT_SEED=${seed})`, function () {
+  this.timeout(180_000);
+  let own: OwnPostgres | undefined;
+  let fresh: Awaited<ReturnType<typeof freshDatabase>> | undefined;
+  let env: { DATABASE_URL: string };
+  const nodes: Node[] = [];
+  const clients: StreamClient[] = [];
+  const urls = () => nodes.map((node) => node.url);
+
+  before(async function () {
+    own = await ownPostgres();
+    if (!own && !process.env.TEST_DATABASE_URL) {
+      console.log('      there is no PostgreSQL server program and no TEST_DATABASE_URL: not tested');
+      this.skip();
+    }
+    if (!own) fresh = await freshDatabase();
+    env = { DATABASE_URL: own?.url.href ?? (fresh?.url as string) };
+    for (const name of ['one', 'two']) nodes.push(await startNode({ env }, name, 'all'));
+    await Promise.all(nodes.map((node) => node.ready));
+    for (let n = 0; n < 4; n++) clients.push(startStreamClient(urls, random));
+    await call({ url: nodes[0]?.url as string }, 'POST', '/api/agents', { name: 'read', role: 'coder' }, headers);
+  });
+
+  after(async () => {
+    for (const node of nodes) node.kill('SIGKILL');
+    for (const client of clients) await client.close();
+    await own?.close();
+    await fresh?.drop();
+  });
+
+  afterEach(function () {
+    if (this.currentTest?.state !== 'failed') return;
+    for (const node of nodes) {
+      console.log(`--- ${node.name}${node.running ? '' : ' (ended)'}`);
+      for (const line of node.complaints().slice(-15)) console.log(line);
+    }
+  });
+
+  /** Runs `fault` so many times, each under load, and checks what has to hold afterwards. */
+  async function survives(times: number, fault: (round: number) => Promise<void>): Promise<void> {
+    const load = startLoad(urls, random, 4);
+    const readers = startReaders(urls(), 8);
+    const alive = () => {
+      for (const node of nodes) expect(node.running, `${node.name} runs`).to.equal(true);
+    };
+    try {
+      await load.more(10);
+      for (let round = 0; round < times; round++) {
+        const before = readers.count(200);
+        await fault(round);
+        await until('reads are answered again', () => {
+          alive();
+          return readers.count(200) > before + 50;
+        });
+        await load.more(10);
+      }
+    } catch (error) {
+      load.abandon();
+      await readers.stop();
+      throw error;
+    }
+    const { acknowledged, refused, broken, longestPauseMs } = await load.stop();
+    const { statuses, unexpected } = await readers.stop();
+    console.log(
+      `      ${acknowledged.length} writes, ${refused.length} refused, longest pause ${Math.round(longestPauseMs)} ms; reads`,
+      statuses,
+    );
+    alive();
+    expect(unexpected.slice(0, 5), 'reads answered neither 200 nor 503').to.deep.equal([]);
+    expect(broken, 'writes whose connection broke').to.equal(0);
+    for (const node of nodes) {
+      await until(`${node.name} is ready`, async () => (await fetch(`${node.url}/health/ready`)).ok);
+    }
+
+    const database = new pg.Client({ connectionString: env.DATABASE_URL });
+    database.on('error', () => undefined);
+    await database.connect();
+    const { rows } = await database.query('SELECT type, data FROM log.events ORDER BY position');
+    await database.end();
+    expectOnce(acknowledged, rows);
+
+    const mark = await call(
+      { url: urls()[0] as string },
+      'POST',
+      '/api/agents',
+      { name: `mark-${random()}`, role: 'mark' },
+      headers,
+    );
+    const stream = await openStream(`${urls()[1]}/api/events?since=0`, headers);
+    await stream.until(() =>
+      stream.frames.some(({ type, data }) => type === 'agent.created' && data.id === mark.body.agent.id),
+    );
+    stream.close();
+    const frames = stream.frames.map(({ id }) => id as string);
+    for (const client of clients) {
+      await until(`a stream has the last of ${frames.length} frames; it has ${client.ids.length}`, () =>
+        client.ids.includes(frames.at(-1) as string),
+      );
+      expect(client.ids.slice(0, frames.length)).to.deep.equal(frames);
+    }
+    const rebuilt = await runCli({ env }, 'rebuild', '--check');
+    expect(rebuilt.code, `rebuild --check: ${rebuilt.stdout}${rebuilt.stderr}`).to.equal(0);
+  }
+
+  it(`restarts ${RESTARTS} times, by turns in order and by a crash`, async function () {
+    const server = own;
+    if (!server) return this.skip();
+    await survives(RESTARTS, (round) => (round % 2 ? server.crash() : server.restart()));
+  });
+
+  it('cuts all connections twice in a row', async () => {
+    const cutter = new pg.Client({ connectionString: env.DATABASE_URL });
+    cutter.on('error', () => undefined);
+    await cutter.connect();
+    const cut = () =>
+      cutter.query(
+        'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()',
+      );
+    await survives(RESTARTS, async (round) => {
+      await cut();
+      // The second comes at another moment of the reconnection each time.
+      await sleep(round * 8);
+      await cut();
+    });
+    await cutter.end();
+  });
+});
