@@ -56,8 +56,8 @@ export function decideConfigure(
   key: { readonly keyId: number; readonly source: 'environment' | 'database'; readonly masked: string },
 ): readonly EventDraft[] {
   if (state.rotated || state.keyId === key.keyId) return [];
-  // A generated key is made only when there is none; somebody else was faster.
-  if (key.source === 'database' && state.source === 'database') return [];
+  // A generated key is made only when there is none: others use the one that is there.
+  if (key.source === 'database' && state.keyId !== null) return [];
   return [globalKeyConfigured.draft(key)];
 }
 
@@ -103,16 +103,16 @@ export async function generateGlobalKey(
   credentials: Credentials,
 ): Promise<string | undefined> {
   const before = await commands.load(globalKeyDecider, GLOBAL_KEY_STREAM);
-  if (before.state.source === 'database') return undefined;
+  if (before.state.keyId !== null) return undefined;
   const key = newGlobalKey();
   const keyId = await commands.counters.take('global_key');
   await credentials.addKey(key, { kind: 'global', keyId });
   const { events } = await commands.execute(globalKeyDecider, GLOBAL_KEY_STREAM, context, (state) =>
     decideConfigure(state, { keyId, source: 'database', masked: maskKey(key) }),
   );
-  const old = events.length > 0 ? before.state.keyId : keyId;
-  if (old !== null) await credentials.removeKey({ kind: 'global', keyId: old });
-  return events.length > 0 ? key : undefined;
+  if (events.length > 0) return key;
+  await credentials.removeKey({ kind: 'global', keyId });
+  return undefined;
 }
 
 export interface RotatedKey {

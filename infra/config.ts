@@ -42,6 +42,9 @@ const url = (schemes: readonly string[]) =>
 /** One dot, at the end: so no prefix is the beginning of another. A hyphen would end the store's own categories. */
 export const STREAM_PREFIX = /^[A-Za-z0-9_]+\.$/;
 
+/** Characters: what is shorter can be guessed. */
+const MIN_API_KEY = 16;
+
 interface Setting<T> {
   readonly env: string;
   readonly parse: z.ZodType<T, string>;
@@ -135,7 +138,17 @@ export const SETTINGS = {
     undefined,
     'the same in base64; wins over AUTH_PASS',
   ),
-  apiKey: setting<string | undefined>('API_KEY', text, undefined, 'global API key; unset: generated and shown once'),
+  apiKey: setting<string | undefined>(
+    'API_KEY',
+    text
+      .trim()
+      .refine(
+        (key) => key.length >= MIN_API_KEY,
+        `must have at least ${MIN_API_KEY} characters; take a random one, such as that of openssl rand -hex 24`,
+      ),
+    undefined,
+    'global API key, at least 16 characters; unset: generated and shown once when there is none yet',
+  ),
   googleClientId: setting<string | undefined>(
     'GOOGLE_CLIENT_ID',
     text,

@@ -1,11 +1,14 @@
-/** Stores of rate limits: in memory by default, in Redis where several processes share the limits. */
+/**
+ * Stores of rate limits: in memory by default, in Redis where several processes share the limits. While Redis is away
+ * each process counts by itself.
+ */
 import type { ClientRateLimitInfo, Options, Store } from 'express-rate-limit';
 import { Redis } from 'ioredis';
 import { LRUCache } from 'lru-cache';
 import { type RedisReply, RedisStore } from 'rate-limit-redis';
 import { atMost } from '../shared/bounded.ts';
 import type { Logger } from './logging.ts';
-import { createTrouble } from './trouble.ts';
+import { createTrouble, type Trouble } from './trouble.ts';
 
 /** Callers remembered per class; with more, the ones longest unseen are forgotten first. */
 const MAX_KEYS = 10_000;
@@ -14,6 +17,9 @@ export interface LimitStores {
   storeFor(name: string, windowMs: number): Store;
   close(): Promise<void>;
 }
+
+/** After Redis has failed it is left alone for this long, milliseconds: a request must not wait for it again and again. */
+const LEAVE_MS = 1_000;
 
 export async function createLimitStores(redisUrl: string | undefined, log: Logger): Promise<LimitStores> {
   if (!redisUrl) return { storeFor: (_name, windowMs) => new MemoryStore(windowMs), close: () => Promise.resolve() };
@@ -25,15 +31,16 @@ export async function createLimitStores(redisUrl: string | undefined, log: Logge
   });
   const trouble = createTrouble(
     log,
-    'Redis is away: rate limits are not enforced until it is back',
-    'Redis is back: rate limits are enforced',
+    'Redis is away: each process counts for the rate limits by itself until it is back',
+    'Redis is back: rate limits are shared again',
   );
   redis.on('error', trouble.failed);
   const stores: { readonly store: RedisStore; readonly windowMs: number }[] = [];
+  const load = (store: RedisStore, windowMs: number) => store.init({ windowMs } as Options).catch(trouble.failed);
   redis.on('ready', () => {
     trouble.worked();
     // A store that could not load its scripts while Redis was away does not try again by itself.
-    for (const { store, windowMs } of stores) store.init({ windowMs } as Options).catch(trouble.failed);
+    for (const { store, windowMs } of stores) load(store, windowMs);
   });
   await redis.connect().catch(trouble.failed);
   return {
@@ -43,12 +50,67 @@ export async function createLimitStores(redisUrl: string | undefined, log: Logge
         sendCommand: (command: string, ...args: string[]) => redis.call(command, ...args) as Promise<RedisReply>,
       });
       stores.push({ store, windowMs });
-      return store;
+      load(store, windowMs);
+      return new SharedStore(store, new MemoryStore(windowMs), trouble);
     },
     async close() {
       redis.disconnect();
     },
   };
+}
+
+/** Counts in Redis; while it is away, in memory: never without a limit. */
+class SharedStore implements Store {
+  readonly #redis: RedisStore;
+  readonly #memory: MemoryStore;
+  readonly #trouble: Trouble;
+  #leaveUntil = 0;
+
+  constructor(redis: RedisStore, memory: MemoryStore, trouble: Trouble) {
+    this.#redis = redis;
+    this.#memory = memory;
+    this.#trouble = trouble;
+  }
+
+  async #ask<T>(redis: () => Promise<T>, memory: () => T): Promise<T> {
+    if (Date.now() < this.#leaveUntil) return memory();
+    try {
+      return await redis();
+    } catch (error) {
+      this.#trouble.failed(error);
+      this.#leaveUntil = Date.now() + LEAVE_MS;
+      return memory();
+    }
+  }
+
+  get(key: string): Promise<ClientRateLimitInfo | undefined> {
+    return this.#ask<ClientRateLimitInfo | undefined>(
+      () => this.#redis.get(key),
+      () => this.#memory.get(key),
+    );
+  }
+
+  increment(key: string): Promise<ClientRateLimitInfo> {
+    return this.#ask(
+      () => this.#redis.increment(key),
+      () => this.#memory.increment(key),
+    );
+  }
+
+  decrement(key: string): Promise<void> {
+    return this.#ask(
+      () => this.#redis.decrement(key),
+      () => this.#memory.decrement(key),
+    );
+  }
+
+  async resetKey(key: string): Promise<void> {
+    this.#memory.resetKey(key);
+    await this.#ask(
+      () => this.#redis.resetKey(key),
+      () => undefined,
+    );
+  }
 }
 
 interface Window {
@@ -66,9 +128,20 @@ class MemoryStore implements Store {
     this.#windowMs = windowMs;
   }
 
+  /** The window that is running. */
+  #running(key: string): Window | undefined {
+    const window = this.#windows.get(key);
+    return window && window.resetTime.getTime() > Date.now() ? window : undefined;
+  }
+
+  get(key: string): ClientRateLimitInfo | undefined {
+    const window = this.#running(key);
+    return window && { totalHits: window.hits, resetTime: window.resetTime };
+  }
+
   increment(key: string): ClientRateLimitInfo {
-    let window = this.#windows.get(key);
-    if (!window || window.resetTime.getTime() <= Date.now()) {
+    let window = this.#running(key);
+    if (!window) {
       window = { hits: 0, resetTime: new Date(Date.now() + this.#windowMs) };
       this.#windows.set(key, window);
     }

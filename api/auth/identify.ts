@@ -18,11 +18,15 @@ import { type Identity, type Role, systemActor } from '../../shared/identity.ts'
 import type { KeyRecord } from '../../shared/ports/credentials.ts';
 import { seconds } from '../../shared/time.ts';
 import { type Exchange, originOf } from '../http/exchange.ts';
+import { createKeyGuard } from '../http/limits.ts';
 import type { Services } from '../services.ts';
-import { recordGlobalKeyUse, recordProxyMisconfigured } from './incidents.ts';
+import { recordGlobalKeyUse, recordLimit, recordProxyMisconfigured, recordWrongKey } from './incidents.ts';
 import { hashToken, tokensOf } from './sessions.ts';
 
-type Parts = Pick<Services, 'settings' | 'log' | 'commands' | 'reads' | 'credentials' | 'freshness' | 'now'>;
+type Parts = Pick<
+  Services,
+  'settings' | 'log' | 'commands' | 'reads' | 'credentials' | 'freshness' | 'limitStore' | 'now'
+>;
 
 /** What a credential stands for. */
 interface Known {
@@ -119,6 +123,20 @@ export function createIdentify(services: Parts): (exchange: Exchange) => Promise
   }
 
   const proxyUsers = createProxyUsers(services);
+  const guard = createKeyGuard(services, (exchange) => recordLimit(services, 'wrong-key', exchange));
+
+  /** The key when it is good. @throws AppError 429 for too many wrong ones */
+  async function checkKey(key: string, exchange: Exchange, stamp: string): Promise<Known | undefined> {
+    const name = `key ${hashToken(key)}`;
+    // A wrong key that is sent again is no guess, and one that was good before must not suffer from the neighbours'.
+    const seen = good.has(name) || refused.has(name);
+    if (!seen) await guard.check(exchange);
+    const known = await lookUp(name, () => findKey(key), stamp);
+    if (known && known.expiresAt > seconds(services.now())) return known;
+    recordWrongKey(services, exchange);
+    if (!seen) await guard.count(exchange);
+    return undefined;
+  }
 
   return async (exchange) => {
     const named = agentNameOf(exchange);
@@ -147,8 +165,8 @@ export function createIdentify(services: Parts): (exchange: Exchange) => Promise
       if (session && session.expiresAt > now) return withAgent(session.identity, named);
     }
     if (key === undefined) return null;
-    const known = await lookUp(`key ${hashToken(key)}`, () => findKey(key), stamp);
-    if (!known || known.expiresAt <= now) return null;
+    const known = await checkKey(key, exchange, stamp);
+    if (!known) return null;
     if (known.identity.kind === 'global-key') {
       const identity = withAgent(known.identity, named);
       recordGlobalKeyUse(services, exchange, identity);

@@ -9,6 +9,7 @@
 import type { CommandContext } from '../../commands/handler.ts';
 import {
   accessDenied,
+  apiKeyRefused,
   globalKeyUsed,
   proxyAuthMisconfigured,
   rateLimitHit,
@@ -17,6 +18,7 @@ import {
 import type { EventDraft } from '../../shared/events/define.ts';
 import type { Identity, Role } from '../../shared/identity.ts';
 import { type Exchange, originOf } from '../http/exchange.ts';
+import { networkOf } from '../http/limits.ts';
 import type { Services } from '../services.ts';
 
 const MINUTE_MS = 60_000;
@@ -122,7 +124,7 @@ function recorderOf(services: Parts): Recorder {
 }
 
 /** One text per caller: who it is when known, else where it comes from. */
-const callerOf = ({ identity, ip }: Exchange): string => (identity ? `${identity.kind}:${identity.id}` : ip);
+const callerOf = ({ identity, ip }: Exchange): string => (identity ? `${identity.kind}:${identity.id}` : networkOf(ip));
 
 function note(
   services: Parts,
@@ -158,9 +160,17 @@ export function recordLimit(services: Parts, limitClass: string, exchange: Excha
   );
 }
 
+/** An API key that opens nothing was sent. */
+export function recordWrongKey(services: Parts, exchange: Exchange): void {
+  const route = at(exchange);
+  note(services, { ...exchange, identity: null }, `wrong key ${networkOf(exchange.ip)}`, MINUTE_MS, (count) =>
+    apiKeyRefused.draft({ route, count }),
+  );
+}
+
 /** The deployment's key opened the door; `identity` is what it opened it for. */
 export function recordGlobalKeyUse(services: Parts, exchange: Exchange, identity: Identity): void {
-  recorderOf(services).note(`key ${exchange.ip}`, HOUR_MS, () => {
+  recorderOf(services).note(`key ${networkOf(exchange.ip)}`, HOUR_MS, () => {
     const route = at(exchange);
     return {
       context: { origin: originOf({ ...exchange, identity }) },

@@ -2,7 +2,7 @@
  * Rate limits: fixed windows per class and key, by express-rate-limit. Limits and keys are those of the contract.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { type Options, rateLimit } from 'express-rate-limit';
+import { ipKeyGenerator, type Options, rateLimit } from 'express-rate-limit';
 import { AppError } from '../../shared/errors.ts';
 import type { Services } from '../services.ts';
 import type { Exchange } from './exchange.ts';
@@ -18,14 +18,21 @@ interface ClassSpec {
 }
 
 const WINDOW_MS = 60_000;
-const byIp = (exchange: Exchange) => exchange.ip;
+
+/** Bits of an IPv6 address that stand for one caller: nobody has less, and whoever has them has all addresses in them. */
+const IPV6_NETWORK = 64;
+export const networkOf = (ip: string): string => ipKeyGenerator(ip, IPV6_NETWORK);
+
+/** Tenants do not share what they count by: no one uses up the limit of another. */
+const within = ({ identity }: Exchange, key: string) => (identity ? `${identity.workspace}:${key}` : key);
+const byIp = (exchange: Exchange) => within(exchange, networkOf(exchange.ip));
 const byAgent = (exchange: Exchange) => {
-  const name = exchange.req.headers['x-agent-name'];
-  return typeof name === 'string' && name.trim() !== '' ? `agent:${name.trim().slice(0, 200)}` : exchange.ip;
+  const name = exchange.identity?.agentName;
+  return name ? within(exchange, `agent:${name.slice(0, 200)}`) : byIp(exchange);
 };
 const byUser = (exchange: Exchange) => {
   const identity = exchange.identity;
-  return identity ? `${identity.tenant}:${identity.workspace}:${identity.id}` : exchange.ip;
+  return identity ? `${identity.tenant}:${identity.workspace}:${identity.id}` : networkOf(exchange.ip);
 };
 
 export const LIMITS = {
@@ -44,6 +51,53 @@ export const LIMITS = {
 } as const satisfies Record<string, ClassSpec>;
 export type LimitClass = keyof typeof LIMITS;
 
+function tooMany(what: string, limit: number, resetTime: Date | undefined, now: number): AppError {
+  const reset = resetTime?.getTime() ?? now + WINDOW_MS;
+  return new AppError(429, `Too many ${what}: at most ${limit} a minute here; try again later.`, {
+    headers: {
+      'Retry-After': String(Math.max(1, Math.ceil((reset - now) / 1_000))),
+      'X-RateLimit-Limit': String(limit),
+      'X-RateLimit-Remaining': '0',
+      'X-RateLimit-Reset': String(Math.ceil(reset / 1_000)),
+    },
+  });
+}
+
+/** Different wrong API keys of one address a minute. */
+export const WRONG_KEYS = 10;
+
+/**
+ * The limit of guessing API keys. A key is counted once, when it is seen for the first time and opens nothing; whoever
+ * has used it up is refused before another unknown key is looked up. Keys that are known to be good are not asked about.
+ */
+export interface KeyGuard {
+  /** Before an unknown key is looked up. @throws AppError 429 */
+  check(exchange: Exchange): Promise<void>;
+  /** The key opened nothing. @throws AppError 429 */
+  count(exchange: Exchange): Promise<void>;
+}
+
+export function createKeyGuard(
+  services: Pick<Services, 'limitStore' | 'now'>,
+  refused: (exchange: Exchange) => void,
+): KeyGuard {
+  const store = services.limitStore('wrong-key', WINDOW_MS);
+  const refuse = (exchange: Exchange, resetTime: Date | undefined) => {
+    refused(exchange);
+    throw tooMany('wrong API keys', WRONG_KEYS, resetTime, services.now());
+  };
+  return {
+    async check(exchange) {
+      const known = await store.get?.(networkOf(exchange.ip));
+      if (known && known.totalHits >= WRONG_KEYS) refuse(exchange, known.resetTime);
+    },
+    async count(exchange) {
+      const { totalHits, resetTime } = await store.increment(networkOf(exchange.ip));
+      if (totalHits > WRONG_KEYS) refuse(exchange, resetTime);
+    },
+  };
+}
+
 export interface Limiter {
   /** @throws AppError 429 */
   check(name: LimitClass, exchange: Exchange): Promise<void>;
@@ -58,7 +112,7 @@ export function createLimiter(services: Services, refused: (name: LimitClass, ex
       windowMs: WINDOW_MS,
       limit: spec.limit,
       store: services.limitStore(name, WINDOW_MS),
-      // A store that is away must not take the service down with it.
+      // The stores count in memory when they have to; should one fail all the same, the service goes on.
       passOnStoreError: true,
       legacyHeaders: false,
       standardHeaders: false,
@@ -68,18 +122,8 @@ export function createLimiter(services: Services, refused: (name: LimitClass, ex
       handler: (req, _res, next) => {
         const exchange = held.get(req) as Exchange;
         const info = (req as unknown as { rateLimit?: { resetTime?: Date } }).rateLimit;
-        const reset = info?.resetTime?.getTime() ?? services.now() + WINDOW_MS;
         refused(name, exchange);
-        next(
-          new AppError(429, `Too many requests: at most ${spec.limit} a minute here; try again later.`, {
-            headers: {
-              'Retry-After': String(Math.max(1, Math.ceil((reset - services.now()) / 1_000))),
-              'X-RateLimit-Limit': String(spec.limit),
-              'X-RateLimit-Remaining': '0',
-              'X-RateLimit-Reset': String(Math.ceil(reset / 1_000)),
-            },
-          }),
-        );
+        next(tooMany('requests', spec.limit, info?.resetTime, services.now()));
       },
     };
     limiters.set(name, rateLimit(options) as unknown as Run);

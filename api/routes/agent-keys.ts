@@ -46,10 +46,11 @@ const issue = defineRoute({
   description:
     'The key is in the answer and nowhere else. Its role follows from its scopes: admin, else operator, else viewer. Without an expiry it is good until it is revoked or the agent is deleted.',
   access: 'admin',
+  limit: 'mutation',
   params: idParams,
   body: newAgentKeyBody,
   bodyOptional: true,
-  responses: { 201: { description: 'Issued', schema: newAgentKeyAnswer }, ...errors(400, 401, 403, 404) },
+  responses: { 201: { description: 'Issued', schema: newAgentKeyAnswer }, ...errors(400, 401, 403, 404, 429) },
   async handle({ params, body, services, identity, command }) {
     const scopes = body.scopes.length > 0 ? body.scopes : DEFAULT_SCOPES;
     const days = body.expires_in_days;
@@ -78,9 +79,10 @@ const revoke = defineRoute({
   tag: 'Agents',
   summary: 'Revoke a key',
   access: 'admin',
+  limit: 'mutation',
   params: idParams,
   body: revokeAgentKeyBody,
-  responses: { 200: { description: 'Revoked', schema: revokedAgentKeyAnswer }, ...errors(400, 401, 403, 404) },
+  responses: { 200: { description: 'Revoked', schema: revokedAgentKeyAnswer }, ...errors(400, 401, 403, 404, 429) },
   async handle({ params, body, services, identity, command }) {
     const revokedAt = await revokeAgentKey(services.commands, command, {
       workspace: identity.workspace,

@@ -131,10 +131,11 @@ const wake = defineRoute({
   summary: 'Ask an agent to look at its tasks and notifications',
   description: 'The agent is idle afterwards. It learns of the call from the stream or its next heartbeat.',
   access: 'operator',
+  limit: 'mutation',
   params: agentParams,
   body: wakeBody,
   bodyOptional: true,
-  responses: { 200: { description: 'Recorded', schema: wakeAnswer }, ...errors(400, 401, 403, 404, 503) },
+  responses: { 200: { description: 'Recorded', schema: wakeAnswer }, ...errors(400, 401, 403, 404, 429, 503) },
   async handle({ params, body, identity, services, command }) {
     const agent = await requireAgent(services, identity, params.id);
     const reason = body.reason || body.message || null;

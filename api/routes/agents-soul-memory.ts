@@ -67,9 +67,10 @@ const writeMemory = defineRoute({
   summary: 'Replace the working memory of an agent, or add to it',
   description: 'At most 524,288 characters, and 1 MB as JSON.',
   access: 'operator',
+  limit: 'mutation',
   params: agentParams,
   body: memoryBody,
-  responses: { 200: { description: 'Written', schema: memoryPutAnswer }, ...errors(400, 401, 403, 404, 413, 503) },
+  responses: { 200: { description: 'Written', schema: memoryPutAnswer }, ...errors(400, 401, 403, 404, 413, 429, 503) },
   async handle({ params, body, identity, services, command }) {
     const { id, name } = await memoryOwner(services, identity, params.id);
     const append = body.append ?? false;
@@ -97,8 +98,9 @@ const clearMemory = defineRoute({
   tag: 'Agents',
   summary: 'Empty the working memory of an agent',
   access: 'operator',
+  limit: 'mutation',
   params: agentParams,
-  responses: { 200: { description: 'Emptied', schema: memoryDeleteAnswer }, ...errors(400, 401, 403, 404, 503) },
+  responses: { 200: { description: 'Emptied', schema: memoryDeleteAnswer }, ...errors(400, 401, 403, 404, 429, 503) },
   async handle({ params, identity, services, command }) {
     const { id, name } = await memoryOwner(services, identity, params.id);
     await services.commands.execute(agentDecider, agentStream(identity.workspace, id), command, decideClearMemory);
@@ -143,9 +145,10 @@ const writeSoul = defineRoute({
   tag: 'Agents',
   summary: 'Replace the soul of an agent, by a text or from a template',
   access: 'operator',
+  limit: 'mutation',
   params: agentParams,
   body: soulBody,
-  responses: { 200: { description: 'Written', schema: soulPutAnswer }, ...errors(400, 401, 403, 404, 413, 503) },
+  responses: { 200: { description: 'Written', schema: soulPutAnswer }, ...errors(400, 401, 403, 404, 413, 429, 503) },
   async handle({ params, body, identity, services, command }) {
     const agent = await requireAgent(services, identity, params.id);
     const template = body.template_name ?? null;

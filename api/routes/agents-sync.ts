@@ -32,7 +32,8 @@ const sync = defineRoute({
   summary: 'Import agents from the gateway configuration',
   description: 'Creates agents that do not exist; brings role and config of the others to what the document says.',
   access: 'admin',
-  responses: { 200: { description: 'What was done', schema: syncAnswer }, ...errors(401, 403, 409, 413, 503) },
+  limit: 'mutation',
+  responses: { 200: { description: 'What was done', schema: syncAnswer }, ...errors(401, 403, 409, 413, 429, 503) },
   handle: async ({ identity, services, command }) => ({
     body: await syncAgents(services.commands, command, (names) => agentIds(services.reads, identity.workspace, names)),
   }),

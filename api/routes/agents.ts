@@ -203,10 +203,11 @@ const remove = defineRoute({
   summary: 'Delete an agent',
   description: 'Its keys stop working and its connections end. Its tasks, messages and activities stay.',
   access: 'admin',
+  limit: 'mutation',
   params: agentParams,
   body: deleteAgentBody,
   bodyOptional: true,
-  responses: { 200: { description: 'Deleted', schema: deleteAgentAnswer }, ...errors(400, 401, 403, 404, 503) },
+  responses: { 200: { description: 'Deleted', schema: deleteAgentAnswer }, ...errors(400, 401, 403, 404, 429, 503) },
   async handle({ params, body, identity, services, command }) {
     const { id } = await requireAgent(services, identity, params.id);
     const remove_workspace = body.remove_workspace ?? false;
@@ -270,8 +271,9 @@ const visibility = (method: 'post' | 'delete', hidden: boolean) =>
     tag: 'Agents',
     summary: hidden ? 'Hide an agent from the default list' : 'Show a hidden agent again',
     access: 'operator',
+    limit: 'mutation',
     params: agentParams,
-    responses: { 200: { description: 'Done', schema: hideAnswer }, ...errors(400, 401, 403, 404, 503) },
+    responses: { 200: { description: 'Done', schema: hideAnswer }, ...errors(400, 401, 403, 404, 429, 503) },
     async handle({ params, identity, services, command }) {
       const { id } = await requireAgent(services, identity, params.id);
       await services.commands.execute(agentDecider, agentStream(identity.workspace, id), command, (state) =>

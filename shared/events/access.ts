@@ -177,6 +177,31 @@ export const rateLimitHit = defineEvent({
   frames: (event) => securityFrame(event, 'rate_limit_hit', 'warning', event.data.route, event.data),
 });
 
+export const apiKeyRefused = defineEvent({
+  type: 'ApiKeyRefused',
+  version: 1,
+  doc: 'Somebody sent an API key that opens nothing. Recorded once per address and minute; the key itself is nowhere.',
+  schema: z.object({ route: z.string(), ...counted }),
+  audit: ({ data }) => ({
+    action: 'login_failed',
+    actor_id: null,
+    detail: { reason: 'invalid_api_key', route: data.route, count: data.count },
+  }),
+  frames: (event) => [
+    {
+      type: 'audit.security',
+      data: {
+        action: 'login_failed',
+        actor: event.meta.actor.name,
+        target_type: null,
+        target_id: null,
+        timestamp: seconds(event.meta.at),
+      },
+    },
+    ...securityFrame(event, 'auth_failure', 'warning', 'api_key', event.data),
+  ],
+});
+
 export const globalKeyUsed = defineEvent({
   type: 'GlobalKeyUsed',
   version: 1,
@@ -202,6 +227,7 @@ export const accessEvents = [
   accessDenied,
   tenantAccessDenied,
   rateLimitHit,
+  apiKeyRefused,
   globalKeyUsed,
   proxyAuthMisconfigured,
 ];

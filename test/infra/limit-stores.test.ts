@@ -1,6 +1,5 @@
-/** Rate limits in Redis: not enforced while it is away, enforced again when it is back. */
+/** Rate limits in Redis: counted in memory while it is away, in Redis again when it is back. */
 import { expect } from 'chai';
-import type { Options } from 'express-rate-limit';
 import { createLimitStores } from '../../infra/limit-stores.ts';
 import { createLogger } from '../../infra/logging.ts';
 import { startProxy } from '../support/proxy.ts';
@@ -9,7 +8,7 @@ import { until } from '../support/until.ts';
 describe('rate limits in Redis', function () {
   this.timeout(30_000);
 
-  it('are enforced when Redis comes after the process', async function () {
+  it('are counted in memory while Redis is away, and in Redis when it is back', async function () {
     const given = process.env.TEST_REDIS_URL;
     if (!given) {
       console.log('      TEST_REDIS_URL is not set: not tested');
@@ -18,29 +17,33 @@ describe('rate limits in Redis', function () {
     const { hostname, port } = new URL(given);
     const proxy = await startProxy({ host: hostname, port: Number(port || 6379) });
     await proxy.stop();
-    const stores = await createLimitStores(`redis://127.0.0.1:${proxy.port}`, createLogger('silent'));
+    const name = `test-${process.pid}-${Date.now()}`;
+    const open = () => createLimitStores(`redis://127.0.0.1:${proxy.port}`, createLogger('silent'));
+    const [one, other] = await Promise.all([open(), open()]);
     try {
-      const store = stores.storeFor(`test-${process.pid}-${Date.now()}`, 60_000);
-      await Promise.resolve(store.init?.({ windowMs: 60_000 } as Options)).catch(() => undefined);
-      await Promise.resolve(store.increment('someone')).then(
-        () => expect.fail('Redis is away'),
-        () => undefined,
-      );
+      const store = one.storeFor(name, 60_000);
+      const hits = async () => (await store.increment('someone')).totalHits;
+      const known = async () => (await store.get?.('someone'))?.totalHits;
+      expect([await hits(), await hits(), await hits()], 'away at the start').to.deep.equal([1, 2, 3]);
+      expect(await known()).to.equal(3);
+
       await proxy.start();
-      let hits = 0;
-      await until('hits are counted', () =>
-        Promise.resolve(store.increment('someone')).then(
-          ({ totalHits }) => {
-            hits = totalHits;
-            return true;
-          },
-          () => false,
-        ),
-      );
-      expect(hits).to.equal(1);
-      expect((await store.increment('someone')).totalHits).to.equal(2);
+      const shared = other.storeFor(name, 60_000);
+      await until('both count in Redis', async () => {
+        const { totalHits } = await shared.increment('together');
+        return (await store.increment('together')).totalHits === totalHits + 1;
+      });
+      expect(await hits()).to.equal(1);
+      expect((await shared.increment('someone')).totalHits).to.equal(2);
+      expect(await known()).to.equal(2);
+
+      await proxy.stop();
+      const before = Date.now();
+      for (let expected = 4; expected < 40; expected++) expect(await hits(), 'away again').to.equal(expected);
+      expect(Date.now() - before, 'nobody waits for it each time').to.be.below(20_000);
+      expect(await known()).to.equal(39);
     } finally {
-      await stores.close();
+      await Promise.all([one.close(), other.close()]);
       await proxy.close();
     }
   });

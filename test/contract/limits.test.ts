@@ -1,0 +1,125 @@
+/** Rate limits through HTTP: what they are counted by, and the guessing of API keys. */
+import { randomBytes } from 'node:crypto';
+import { expect } from 'chai';
+import { drainIncidents } from '../../api/auth/incidents.ts';
+import { LIMITS, WRONG_KEYS } from '../../api/http/limits.ts';
+import { type AuthWorld, freshAddress, startAuthWorld } from './auth-world.ts';
+
+const wrongKey = () => `mc_${randomBytes(24).toString('hex')}`;
+
+describe('contract: rate limits', function () {
+  this.timeout(60_000);
+  let world: AuthWorld;
+  before(async () => {
+    world = await startAuthWorld({ MC_DISABLE_RATE_LIMIT: '0' });
+  });
+  after(() => world?.close());
+
+  const agentsKey = async (name: string, workspace = 1) => {
+    const id = await world.makeAgent(name, workspace);
+    return { id, key: await world.makeKey(id, ['operator'], workspace) };
+  };
+  const statuses = async (count: number, ask: () => Promise<{ readonly status: number }>) => {
+    const seen: number[] = [];
+    for (let n = 0; n < count; n++) seen.push((await ask()).status);
+    return seen;
+  };
+
+  it('an operator of one tenant does not use up the heartbeats of another tenant’s agent', async () => {
+    const ip = freshAddress();
+    const [mine, theirs] = [await agentsKey('worker', 1), await agentsKey('worker', 2)];
+    const beat = ({ id, key }: typeof mine) => world.ask('POST', `/api/agents/${id}/heartbeat`, { as: key, ip });
+    const { limit } = LIMITS['agent-heartbeat'];
+    const seen = await statuses(limit + 1, () => beat(theirs));
+    expect(seen).to.deep.equal([...Array(limit).fill(200), 429]);
+    expect((await beat(mine)).status).to.equal(200);
+    // Another agent of the same address has a limit of its own.
+    expect((await beat(await agentsKey('other', 2))).status).to.equal(200);
+  });
+
+  it('tenants behind one address do not share what is counted by address', async () => {
+    const ip = freshAddress();
+    const [mine, theirs] = [await agentsKey('a1', 1), await agentsKey('a2', 2)];
+    const change = ({ id, key }: typeof mine) =>
+      world.ask('PUT', `/api/agents/${id}`, { as: key, body: { role: 'x' }, ip });
+    const { limit } = LIMITS.mutation;
+    expect((await statuses(limit + 1, () => change(theirs))).indexOf(429)).to.equal(limit);
+    expect((await change(mine)).status).to.equal(200);
+  });
+
+  it('an IPv6 address is its /64', async () => {
+    let host = 0;
+    const signIn = (network: string) =>
+      world.ask('POST', '/api/auth/login', {
+        body: { username: 'nobody', password: 'wrong password' },
+        ip: `${network}:${(++host).toString(16)}:2:3:4`,
+      });
+    const { limit } = LIMITS.login;
+    expect(await statuses(limit + 1, () => signIn('2001:db8:1:1'))).to.deep.equal([...Array(limit).fill(401), 429]);
+    expect((await signIn('2001:db8:1:2')).status).to.equal(401);
+  });
+
+  it('memory, soul, wake, hide, keys and deletion have a limit', async () => {
+    const { id } = await agentsKey('limited');
+    const ip = freshAddress();
+    const as = world.adminKey;
+    const { limit } = LIMITS.mutation;
+    await statuses(limit, () => world.ask('PUT', '/api/agents', { as, ip, body: { name: 'limited', role: 'x' } }));
+    for (const [method, path, body] of [
+      ['PUT', 'memory', {}],
+      ['DELETE', 'memory'],
+      ['PUT', 'soul', { soul_content: 'x' }],
+      ['POST', 'wake'],
+      ['POST', 'hide'],
+      ['DELETE', 'hide'],
+      ['POST', 'keys'],
+      ['DELETE', 'keys', { key_id: 1 }],
+      ['DELETE', ''],
+    ] as const) {
+      const reply = await world.ask(method, `/api/agents/${id}/${path}`.replace(/\/$/, ''), { as, ip, body });
+      expect(reply.status, `${method} ${path}`).to.equal(429);
+    }
+    const sync = await world.ask('POST', '/api/agents/sync', { as, ip });
+    expect(sync.status).to.equal(429);
+  });
+
+  describe('wrong API keys', () => {
+    const me = (as: string, ip: string) => world.ask('GET', '/api/auth/me', { as, ip });
+
+    it('are limited like wrong passwords, for keys that were not seen before', async () => {
+      const ip = freshAddress();
+      const { key } = await agentsKey('known');
+      expect((await me(key, ip)).status).to.equal(200);
+      const seen = await statuses(WRONG_KEYS, () => me(wrongKey(), ip));
+      expect(seen).to.deep.equal(Array(WRONG_KEYS).fill(401));
+      const refused = await me(wrongKey(), ip);
+      expect(refused.status).to.equal(429);
+      expect(Number(refused.headers.get('retry-after'))).to.be.within(1, 60);
+      // A right guess would not be told from a wrong one.
+      const { key: right } = await agentsKey('guessed');
+      expect((await me(right, ip)).status).to.equal(429);
+      expect((await me(right, freshAddress())).status).to.equal(200);
+      expect((await me(key, ip)).status, 'a key that was good before').to.equal(200);
+      expect((await world.ask('GET', '/api/health', { as: wrongKey(), ip })).status, 'public').to.equal(200);
+    });
+
+    it('that are sent again and again are no guesses, and stay 401', async () => {
+      const ip = freshAddress();
+      const key = wrongKey();
+      expect(new Set(await statuses(WRONG_KEYS * 2, () => me(key, ip)))).to.deep.equal(new Set([401]));
+      expect((await me(wrongKey(), ip)).status).to.equal(401);
+    });
+
+    it('are audited, without the key', async () => {
+      const ip = freshAddress();
+      const key = wrongKey();
+      await statuses(3, () => me(key, ip));
+      await drainIncidents({ ...world.service.core, now: Date.now });
+      const entries = (await world.audit('login_failed')).filter((entry) => entry.ip_address === ip);
+      expect(entries.map((entry) => (entry.detail as { count: number }).count)).to.have.members([1, 2]);
+      expect(entries[0]).to.deep.include({ actor: 'anonymous', actor_id: null });
+      expect(entries[0]?.detail).to.include({ reason: 'invalid_api_key', route: 'GET /api/auth/me' });
+      expect(await world.rawLog()).not.to.include(key.slice(3));
+    });
+  });
+});
