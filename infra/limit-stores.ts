@@ -36,7 +36,9 @@ export async function createLimitStores(redisUrl: string | undefined, log: Logge
   );
   redis.on('error', trouble.failed);
   const stores: { readonly store: RedisStore; readonly windowMs: number }[] = [];
-  const load = (store: RedisStore, windowMs: number) => store.init({ windowMs } as Options).catch(trouble.failed);
+  const load = (store: RedisStore, windowMs: number) => {
+    store.init({ windowMs } as Options).catch(trouble.failed);
+  };
   redis.on('ready', () => {
     trouble.worked();
     // A store that could not load its scripts while Redis was away does not try again by itself.
