@@ -101,8 +101,6 @@ interface Entry {
   savedAt: number;
   /** Appends decided on this entry that are not answered yet. */
   inFlight: Set<Promise<unknown>>;
-  /** True right after a load: a refusal decided on it is final. */
-  fresh: boolean;
 }
 
 export function createCommands(parts: {
@@ -149,7 +147,7 @@ export function createCommands(parts: {
     trustSnapshots = true,
   ): Promise<Entry> {
     const now = await readState(decider, stream, known, trustSnapshots);
-    const entry: Entry = { ...now, savedAt: known?.savedAt ?? now.revision, inFlight: new Set(), fresh: true };
+    const entry: Entry = { ...now, savedAt: known?.savedAt ?? now.revision, inFlight: new Set() };
     kept.set(stream, entry);
     return entry;
   }
@@ -198,14 +196,17 @@ export function createCommands(parts: {
     attempt: number,
   ): Promise<{ entry: Entry; append?: Promise<Executed> }> {
     // After a conflict the log alone is believed, from its first event on.
-    let entry = kept.get(stream) ?? (await loadEntry(decider, stream, undefined, attempt === 1));
+    const known = kept.get(stream);
+    // A refusal is final only when it was decided on what has just been read.
+    const fresh = known === undefined;
+    let entry = known ?? (await loadEntry(decider, stream, undefined, attempt === 1));
     let drafts: readonly EventDraft[] | undefined;
     try {
       drafts = decide(entry.state as never);
     } catch (error) {
-      if (entry.fresh && entry.inFlight.size === 0) throw error;
+      if (fresh) throw error;
     }
-    if ((drafts === undefined || drafts.length === 0) && !(entry.fresh && entry.inFlight.size === 0)) {
+    if ((drafts === undefined || drafts.length === 0) && !fresh) {
       // No append will tell whether the state was right: only what the log says now may refuse, or find nothing to do.
       await Promise.allSettled(entry.inFlight);
       // An append that failed took the entry away: what was decided on top of it never happened.
@@ -213,7 +214,6 @@ export function createCommands(parts: {
       drafts = decide(entry.state as never);
     }
     if (drafts === undefined) throw new Error(`${decider.kind}: no decision`);
-    entry.fresh = false;
     if (drafts.length === 0) return { entry };
     const prepared = await store.prepare(drafts, context.origin);
     const expected = entry.revision < 0 ? 'none' : entry.revision;

@@ -107,6 +107,21 @@ describe('command handler', function () {
     expect((await one.execute(summing, 'sum-stale', context(), spend)).events).to.have.length(1);
   });
 
+  it('a refusal is not repeated from memory once another process has changed the stream', async () => {
+    const [one, two] = [process(), process()];
+    const needs = (sum: number) => (state: Sum) => {
+      if (state.sum < sum) throw conflict('too little');
+      return [added.draft({ amount: 1 })];
+    };
+    for (let sum = 1; sum <= 3; sum++) {
+      const refused = await one.execute(summing, 'refused', context(), needs(sum)).catch((error: unknown) => error);
+      expect(refused).to.be.instanceOf(AppError);
+      await two.execute(summing, 'refused', context(), () => [added.draft({ amount: sum })]);
+      await one.execute(summing, 'refused', context(), needs(sum));
+      await two.execute(summing, 'refused', context(), (state) => [added.draft({ amount: -state.sum })]);
+    }
+  });
+
   it('long streams are read from their last snapshot on, with the same state', async () => {
     const writer = process();
     for (let n = 0; n < 450; n++)
