@@ -18,11 +18,12 @@ import { nameClaimVoided } from '../shared/events/names.ts';
 import { userStream } from '../shared/events/user.ts';
 import type { Role } from '../shared/identity.ts';
 import type { Credentials } from '../shared/ports/credentials.ts';
-import { claimName, type NameKind } from './claims.ts';
+import { claimName, NAME_TAKEN, type NameKind, releaseName } from './claims.ts';
 import type { Decider } from './decider.ts';
 import type { CommandContext, Commands } from './handler.ts';
+import { type AdminsOf, changeUser, endsAdmin, needAnotherAdmin } from './last-admin.ts';
 import { reserveId } from './reserve.ts';
-import { decideApproval, type GoogleProfile, NAME_LOST, userDecider } from './user.ts';
+import { decideApproval, type GoogleProfile, USER_EXISTS, userDecider, usernames } from './user.ts';
 import { createUser, inWorkspace } from './users.ts';
 
 export interface AccessRequestState {
@@ -34,6 +35,8 @@ export interface AccessRequestState {
   readonly providerId: string | null;
   /** Who came of it; the number may be taken before the user exists. */
   readonly userId: number | null;
+  /** Of the last approval. */
+  readonly role: Role | null;
 }
 
 export const accessRequestDecider: Decider<AccessRequestState> = {
@@ -46,6 +49,7 @@ export const accessRequestDecider: Decider<AccessRequestState> = {
     avatarUrl: null,
     providerId: null,
     userId: null,
+    role: null,
   },
   evolve(state, event) {
     switch (event.type) {
@@ -54,8 +58,8 @@ export const accessRequestDecider: Decider<AccessRequestState> = {
         return { ...state, status: 'pending', email, displayName, avatarUrl, providerId };
       }
       case accessRequestApproved.type: {
-        const { userId } = event.data as EventOf<typeof accessRequestApproved>['data'];
-        return { ...state, status: 'approved', userId };
+        const { userId, role } = event.data as EventOf<typeof accessRequestApproved>['data'];
+        return { ...state, status: 'approved', userId, role };
       }
       case accessRequestRejected.type:
         return { ...state, status: 'rejected' };
@@ -151,28 +155,38 @@ export async function rejectAccess(
 
 /**
  * Lets somebody in: names the user in the request's stream first, then brings that user about. When the second step
- * was not reached, approving again does it.
+ * was not reached, approving again does it. Of several approvals at once all name the same user, and the last one's
+ * role counts.
  *
  * @param request.knownUserId who has the account or its e-mail address already, as the read model shows it
+ * @param request.callerId user id of who approves; 0 when it is no user
  * @returns the user's id
- * @throws AppError 404
+ * @throws AppError 400 for a new role of the caller's own, 404, 409 for the last admin or a person who was erased
  */
 export async function approveAccess(
   commands: Commands,
   context: CommandContext,
   credentials: Credentials,
+  admins: AdminsOf,
   request: {
     readonly id: number;
     readonly role: Role;
     readonly note: string | null;
     readonly knownUserId: number | undefined;
+    readonly callerId: number;
   },
 ): Promise<number> {
-  const { id, role, note, knownUserId } = request;
+  const { id, role, note, knownUserId, callerId } = request;
   const { state } = await commands.load(accessRequestDecider, accessRequestStream(id));
   if (state.status === 'none') throw notFound('Access request');
+  const profile = profileOf(state);
   const earlier = state.userId === null ? undefined : await reusable(commands, state.userId);
   const candidate = knownUserId ?? earlier ?? (await commands.counters.take('user'));
+  // What is certain to be refused is not noted as approved.
+  const { state: user } = await commands.load(userDecider, userStream(candidate));
+  if (user.exists && endsAdmin(user, decideApproval(user, candidate, profile, role, callerId))) {
+    await needAnotherAdmin(commands, admins, user.tenant, candidate);
+  }
   const executed = await commands.execute(accessRequestDecider, accessRequestStream(id), context, (current) => {
     // Somebody else approved since the load: their user is the one.
     const userId = current.userId !== null && current.userId !== state.userId ? current.userId : candidate;
@@ -180,27 +194,27 @@ export async function approveAccess(
   });
   const approved = executed.events[0] as EventOf<typeof accessRequestApproved>;
   const { userId } = approved.data;
-  const profile = profileOf(state);
-  const place = { tenant: DEFAULT_TENANT, workspace: DEFAULT_WORKSPACE };
-  const user = await commands.load(userDecider, userStream(userId));
-  if (user.state.exists) {
-    await commands.execute(userDecider, userStream(userId), inWorkspace(context, user.state), (current) =>
-      decideApproval(current, userId, profile, role),
-    );
-  } else {
-    await createWithFreeName(commands, context, credentials, userId, {
-      displayName: profile.name ?? profile.email,
-      email: profile.email,
-      avatarUrl: profile.picture,
-      role,
-      provider: 'google',
-      providerId: profile.sub,
-      isApproved: true,
-      source: 'access_request',
-      ...place,
-    });
-  }
+  const { state: now } = await commands.load(userDecider, userStream(userId));
+  const isNew = !now.exists && (await createWithFreeName(commands, context, credentials, userId, profile, role));
+  if (!isNew) await bringUpToDate(commands, context, admins, { id, userId, role, callerId }, profile);
   return userId;
+}
+
+/** What an approval means for a user who exists. Another one may have come after it: then the other one's role counts. */
+async function bringUpToDate(
+  commands: Commands,
+  context: CommandContext,
+  admins: AdminsOf,
+  approval: { readonly id: number; readonly userId: number; readonly role: Role; readonly callerId: number },
+  profile: GoogleProfile,
+): Promise<void> {
+  const { id, userId, callerId } = approval;
+  const { state: request } = await commands.load(accessRequestDecider, accessRequestStream(id));
+  const role = (request.userId === userId && request.role) || approval.role;
+  const { state: user } = await commands.load(userDecider, userStream(userId));
+  await changeUser(commands, inWorkspace(context, user), admins, userId, (current) =>
+    decideApproval(current, userId, profile, role, callerId),
+  );
 }
 
 /** A number from an earlier approval, unless its user was deleted. */
@@ -220,21 +234,51 @@ function profileOf(state: AccessRequestState): GoogleProfile {
 /** Suffixes tried before giving up. */
 const MAX_SUFFIX = 200;
 
+/** @returns false when another approval has created the user meanwhile. @throws AppError 409 */
 async function createWithFreeName(
   commands: Commands,
   context: CommandContext,
   credentials: Credentials,
   id: number,
-  user: Omit<Parameters<typeof createUser>[3], 'username'>,
-): Promise<void> {
-  const base = usernameFrom(user.email ?? '');
+  profile: GoogleProfile,
+  role: Role,
+): Promise<boolean> {
+  const { email, name, picture, sub } = profile;
+  const base = usernameFrom(email);
   for (let suffix = 0; ; suffix++) {
+    const username = withSuffix(base, suffix);
     try {
-      await createUser(commands, context, credentials, { ...user, username: withSuffix(base, suffix) }, null, { id });
-      return;
+      await createUser(
+        commands,
+        context,
+        credentials,
+        {
+          username,
+          displayName: name ?? email,
+          email,
+          avatarUrl: picture,
+          role,
+          provider: 'google',
+          providerId: sub,
+          isApproved: true,
+          source: 'access_request',
+          tenant: DEFAULT_TENANT,
+          workspace: DEFAULT_WORKSPACE,
+        },
+        null,
+        { id },
+      );
+      return true;
     } catch (error) {
-      const taken = error instanceof AppError && error.status === 409 && error.extras.code !== NAME_LOST;
-      if (!taken || suffix >= MAX_SUFFIX) throw error;
+      const code = error instanceof AppError ? error.extras.code : undefined;
+      if (code === USER_EXISTS) {
+        const { state } = await commands.load(userDecider, userStream(id));
+        // The other approval may have found another name free.
+        if (state.username !== username)
+          await releaseName(commands, context, usernames, 'all', username, userStream(id));
+        return false;
+      }
+      if (code !== NAME_TAKEN || suffix >= MAX_SUFFIX) throw error;
     }
   }
 }

@@ -42,6 +42,11 @@ export interface NameKind<OwnerState> {
   taken(name: string): string;
 }
 
+/** The code of a refusal because somebody else has the name. */
+export const NAME_TAKEN = 'NAME_TAKEN';
+const taken = <OwnerState>(kind: NameKind<OwnerState>, name: string) =>
+  conflict(kind.taken(name), { code: NAME_TAKEN });
+
 const streamOf = (kind: string, scope: string | number, name: string) => `${kind}-${scope}-${encodeURIComponent(name)}`;
 
 /**
@@ -67,7 +72,7 @@ export async function claimName<OwnerState>(
   }
   await commands.execute(nameDecider, stream, context, (current) => {
     if (current.owner === owner) return [];
-    if (current.owner !== undefined && current.owner !== voided) throw conflict(kind.taken(name));
+    if (current.owner !== undefined && current.owner !== voided) throw taken(kind, name);
     return [nameClaimed.draft({ kind: kind.kind, name, owner })];
   });
 }
@@ -84,9 +89,9 @@ async function voidClaim<OwnerState>(
   const held = await commands.load(kind.owner, owner);
   const answer = kind.holds(held.state, name);
   if (answer === 'never') return;
-  if (answer === 'yes' || Date.now() - claimedAt < ABANDONED_AFTER_MS) throw conflict(kind.taken(name));
+  if (answer === 'yes' || Date.now() - claimedAt < ABANDONED_AFTER_MS) throw taken(kind, name);
   await commands.execute(kind.owner, owner, context, (state) => {
-    if (kind.holds(state, name) === 'yes') throw conflict(kind.taken(name));
+    if (kind.holds(state, name) === 'yes') throw taken(kind, name);
     return [nameClaimVoided.draft({ kind: kind.kind, name })];
   });
 }

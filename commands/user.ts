@@ -3,6 +3,7 @@ import { AppError, conflict, forbidden, invalid, notFound } from '../shared/erro
 import type { EventDraft, EventOf } from '../shared/events/define.ts';
 import { nameClaimVoided } from '../shared/events/names.ts';
 import {
+  adminRemovalVoided,
   googleDisconnected,
   type Provider,
   userCreated,
@@ -13,7 +14,7 @@ import {
 } from '../shared/events/user.ts';
 import type { Role } from '../shared/identity.ts';
 import type { NameKind } from './claims.ts';
-import type { Decider } from './decider.ts';
+import type { Decider, Evolving } from './decider.ts';
 
 export interface UserState {
   readonly exists: boolean;
@@ -31,7 +32,13 @@ export interface UserState {
   readonly tenant: number;
   readonly workspace: number;
   readonly credentialId: string | null;
+  /** Turns at ending this user as an admin that have come to their end: it happened, or was voided (`last-admin.ts`). */
+  readonly turns: number;
 }
+
+/** Whether the tenant has an enabled admin in this user. */
+export const isAdminOf = (state: UserState, tenant: number): boolean =>
+  state.exists && state.isApproved && state.role === 'admin' && state.tenant === tenant;
 
 export const userDecider: Decider<UserState> = {
   kind: 'user',
@@ -50,40 +57,47 @@ export const userDecider: Decider<UserState> = {
     tenant: 0,
     workspace: 0,
     credentialId: null,
+    turns: 0,
   },
-  evolve(state, event) {
-    switch (event.type) {
-      case userCreated.type: {
-        const { userId: _, source: __, ...fields } = event.data as EventOf<typeof userCreated>['data'];
-        return { ...state, ...fields, exists: true };
-      }
-      case userUpdated.type: {
-        const {
-          userId: _,
-          username: __,
-          passwordChanged: ___,
-          by: ____,
-          ...changes
-        } = event.data as EventOf<typeof userUpdated>['data'];
-        return { ...state, ...changes };
-      }
-      case userPasswordChanged.type:
-        return { ...state, credentialId: (event.data as EventOf<typeof userPasswordChanged>['data']).credentialId };
-      case googleDisconnected.type:
-        return { ...state, provider: 'local', providerId: null };
-      case userMoved.type: {
-        const { tenant, workspace } = event.data as EventOf<typeof userMoved>['data'];
-        return { ...state, tenant, workspace };
-      }
-      case userDeleted.type:
-        return { ...state, exists: false, deleted: true };
-      case nameClaimVoided.type:
-        return { ...state, voided: true };
-      default:
-        return state;
-    }
+  evolve(before, event) {
+    const after = changed(before, event);
+    const ended = isAdminOf(before, before.tenant) && !isAdminOf(after, before.tenant);
+    return ended || event.type === adminRemovalVoided.type ? { ...after, turns: after.turns + 1 } : after;
   },
 };
+
+function changed(state: UserState, event: Evolving): UserState {
+  switch (event.type) {
+    case userCreated.type: {
+      const { userId: _, source: __, ...fields } = event.data as EventOf<typeof userCreated>['data'];
+      return { ...state, ...fields, exists: true };
+    }
+    case userUpdated.type: {
+      const {
+        userId: _,
+        username: __,
+        passwordChanged: ___,
+        by: ____,
+        ...changes
+      } = event.data as EventOf<typeof userUpdated>['data'];
+      return { ...state, ...changes };
+    }
+    case userPasswordChanged.type:
+      return { ...state, credentialId: (event.data as EventOf<typeof userPasswordChanged>['data']).credentialId };
+    case googleDisconnected.type:
+      return { ...state, provider: 'local', providerId: null };
+    case userMoved.type: {
+      const { tenant, workspace } = event.data as EventOf<typeof userMoved>['data'];
+      return { ...state, tenant, workspace };
+    }
+    case userDeleted.type:
+      return { ...state, exists: false, deleted: true };
+    case nameClaimVoided.type:
+      return { ...state, voided: true };
+    default:
+      return state;
+  }
+}
 
 const ownership =
   (holds: (state: UserState, name: string) => boolean): NameKind<UserState>['holds'] =>
@@ -100,17 +114,22 @@ export const usernames: NameKind<UserState> = {
   taken: (name) => `The username "${name}" is taken; choose another one.`,
 };
 
-/** Who is first: the one name that the seeded admin and the first-run form both have to have. */
+/**
+ * Who was first: the one name that the seeded admin and the first-run form both have to have, and that any other first
+ * user takes away from them. It is held for good, also by a user who was deleted: a deployment is set up once.
+ */
 export const firstAdmin: NameKind<UserState> = {
   kind: 'first_admin',
   owner: userDecider,
-  holds: ownership(() => true),
+  holds: ({ exists, deleted, voided }) => (exists || deleted ? 'yes' : voided ? 'never' : 'not yet'),
   taken: () => 'Somebody else has just set this deployment up; sign in instead.',
 };
 export const FIRST_ADMIN_NAME = 'first';
 
 /** The code of a refusal after which this user number is of no use any more. */
 export const NAME_LOST = 'NAME_LOST';
+/** The code of a refusal because the user is there already, by an earlier approval or one at the same moment. */
+export const USER_EXISTS = 'USER_EXISTS';
 
 export type NewUser = Omit<EventOf<typeof userCreated>['data'], 'userId' | 'credentialId'>;
 
@@ -120,7 +139,8 @@ export function decideCreate(
   user: NewUser,
   credentialId: string | null,
 ): readonly EventDraft[] {
-  if (state.exists || state.deleted) throw conflict(`There is a user ${userId} already.`);
+  if (state.exists) throw conflict(`There is a user ${userId} already.`, { code: USER_EXISTS });
+  if (state.deleted) throw conflict(`The user ${userId} was deleted; its number is not used again.`);
   if (state.voided) throw conflict(usernames.taken(user.username), { code: NAME_LOST });
   return [userCreated.draft({ ...user, userId, credentialId })];
 }
@@ -228,14 +248,18 @@ export function decideGoogleSignIn(state: UserState, userId: number, profile: Go
   return [userUpdated.draft({ userId, username: state.username, ...changes, passwordChanged: false, by: 'google' })];
 }
 
-/** An approved access request of somebody who is a user already. */
+/** An approved access request of somebody who is a user already. @param callerId 0 when it is no user */
 export function decideApproval(
   state: UserState,
   userId: number,
   profile: GoogleProfile,
   role: Role,
+  callerId: number,
 ): readonly EventDraft[] {
   seen(state, 'all');
+  if (callerId === userId && role !== state.role) {
+    throw invalid('This account is your own, and nobody changes their own role; ask another admin.');
+  }
   const changes = differing(state, { ...fromGoogle(profile), role, isApproved: true });
   if (Object.keys(changes).length === 0) return [];
   return [

@@ -2,6 +2,7 @@
  * Commands on users. A new password is stored in the credential store first, under a random id; then the event names
  * that id. What is left behind by a refusal, or is no longer named, is removed afterwards: it opens nothing.
  */
+import { AppError } from '../shared/errors.ts';
 import type { EventOf } from '../shared/events/define.ts';
 import type { Origin } from '../shared/events/metadata.ts';
 import {
@@ -18,6 +19,7 @@ import {
 import type { Credentials } from '../shared/ports/credentials.ts';
 import { claimName, releaseName } from './claims.ts';
 import type { CommandContext, Commands, Executed } from './handler.ts';
+import { type AdminsOf, changeUser } from './last-admin.ts';
 import { reserveId } from './reserve.ts';
 import {
   decideCreate,
@@ -92,6 +94,7 @@ export async function createUser(
   try {
     if (options.first) await claimName(commands, told, firstAdmin, 'all', FIRST_ADMIN_NAME, stream);
     await claimName(commands, told, usernames, 'all', user.username, stream);
+    if (!options.first) await shutSetup(commands, told, stream);
     const executed = await commands.execute(userDecider, stream, told, (state) =>
       decideCreate(state, id, user, credentialId),
     );
@@ -105,11 +108,21 @@ export async function createUser(
   }
 }
 
-/** Changes a user for an admin. A new password, and being disabled, end all sessions. @throws AppError 400, 404 */
+/** Once anybody exists the first-run form is shut, whoever it was: another first user only takes the right to use it. */
+async function shutSetup(commands: Commands, context: CommandContext, stream: string): Promise<void> {
+  try {
+    await claimName(commands, context, firstAdmin, 'all', FIRST_ADMIN_NAME, stream);
+  } catch (error) {
+    if (!(error instanceof AppError) || error.status !== 409) throw error;
+  }
+}
+
+/** Changes a user for an admin. A new password, and being disabled, end all sessions. @throws AppError 400, 404, 409 for the last admin */
 export async function updateUser(
   commands: Commands,
   context: CommandContext,
   credentials: Credentials,
+  admins: AdminsOf,
   request: {
     readonly userId: number;
     readonly workspace: number | 'all';
@@ -126,7 +139,7 @@ export async function updateUser(
   if (password !== null) decide(null)((await commands.load(userDecider, userStream(userId))).state);
   const credentialId = password === null ? null : await credentials.addPassword(userId, password);
   try {
-    await commands.execute(userDecider, userStream(userId), context, decide(credentialId));
+    await changeUser(commands, context, admins, userId, decide(credentialId));
   } catch (error) {
     if (credentialId !== null && wasRefused(error)) await removePassword(commands, credentials, userId);
     throw error;
@@ -179,16 +192,17 @@ export async function updateProfile(
   }
 }
 
-/** Deletes a user: sessions end, the password is removed, the name is free. @throws AppError 400, 404 */
+/** Deletes a user: sessions end, the password is removed, the name is free. @throws AppError 400, 404, 409 for the last admin */
 export async function deleteUser(
   commands: Commands,
   context: CommandContext,
   credentials: Credentials,
+  admins: AdminsOf,
   request: { readonly userId: number; readonly workspace: number | 'all'; readonly callerId: number },
 ): Promise<void> {
   const { userId, workspace, callerId } = request;
   const stream = userStream(userId);
-  const executed = await commands.execute(userDecider, stream, context, (state) =>
+  const executed = await changeUser(commands, context, admins, userId, (state) =>
     decideDelete(state, userId, workspace, callerId),
   );
   const deleted = find(executed, userDeleted);
@@ -197,14 +211,15 @@ export async function deleteUser(
   await credentials.removePasswords(userId);
 }
 
-/** Moves a user to another workspace. */
+/** Moves a user to another workspace. @throws AppError 404, 409 for the last admin of a tenant that is left */
 export async function moveUser(
   commands: Commands,
   context: CommandContext,
+  admins: AdminsOf,
   userId: number,
   place: { readonly tenant: number; readonly workspace: number },
 ): Promise<void> {
-  await commands.execute(userDecider, userStream(userId), context, (state) => decideMove(state, userId, place));
+  await changeUser(commands, context, admins, userId, (state) => decideMove(state, userId, place));
 }
 
 /** Brings an approved Google user up to date before the sign-in. @throws AppError 403 `PENDING_APPROVAL` */

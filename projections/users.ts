@@ -43,6 +43,9 @@ export const usersTable = defineTable(
   { key: ['id'], indexes: ['username', 'workspace_id, created_at, id', 'email_key', 'provider_id'] },
 );
 
+/** One row once there was a user, whatever became of them: a deployment is set up once. */
+export const firstUserTable = defineTable('first_user', { one: 'int', user_id: 'bigint' }, { key: ['one'] });
+
 export const accessRequestsTable = defineTable(
   'access_requests',
   {
@@ -95,8 +98,8 @@ function changed({ data }: EventOf<typeof userUpdated>) {
 
 export const usersProjection = defineProjection({
   name: 'users',
-  version: 1,
-  tables: [usersTable, accessRequestsTable],
+  version: 2,
+  tables: [usersTable, accessRequestsTable, firstUserTable],
   handlers: [
     on(userCreated, (event) => {
       const { data, meta } = event;
@@ -121,6 +124,7 @@ export const usersProjection = defineProjection({
           updated_at: at,
           last_login_at: null,
         })),
+        change(firstUserTable, { one: 1 }, (row) => row ?? { one: 1, user_id: data.userId }),
       ];
     }),
     on(userUpdated, (event) => [

@@ -25,9 +25,26 @@ export const toUserRecord = (row: UserRow): UserRecord => ({
   last_login_at: row.last_login_at,
 });
 
-export async function anyUser(reads: Reads): Promise<boolean> {
-  return (await own(reads).selectFrom('users').select('id').limit(1).executeTakeFirst()) !== undefined;
+/** Whether there ever was a user: the first-run form is for a deployment that never had one. */
+export async function wasSetUp(reads: Reads): Promise<boolean> {
+  return (await own(reads).selectFrom('first_user').select('one').executeTakeFirst()) !== undefined;
 }
+
+/** Ids of the enabled admins of a tenant, the oldest first. */
+export const adminsIn =
+  (reads: Reads) =>
+  async (tenant: number): Promise<number[]> => {
+    const rows = await own(reads)
+      .selectFrom('users')
+      .select('id')
+      .where('tenant_id', '=', tenant)
+      .where('role', '=', 'admin')
+      .where('is_approved', '=', true)
+      .orderBy('id')
+      .limit(100)
+      .execute();
+    return rows.map(({ id }) => id);
+  };
 
 export const findUser = (reads: Reads, id: number): Promise<UserRow | undefined> =>
   own(reads).selectFrom('users').selectAll().where('id', '=', id).executeTakeFirst();

@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { approveAccess, rejectAccess } from '../../commands/access-request.ts';
 import {
+  adminsIn,
   findAccessRequest,
   findUser,
   findUserForApproval,
@@ -45,8 +46,8 @@ const decide = defineRoute({
   scope: 'deployment',
   limit: 'access-requests',
   body: accessDecisionBody,
-  responses: { 200: { description: 'Decided', schema: accessDecisionAnswer }, ...errors(400, 401, 403, 404, 429) },
-  async handle({ body, services, command }) {
+  responses: { 200: { description: 'Decided', schema: accessDecisionAnswer }, ...errors(400, 401, 403, 404, 409, 429) },
+  async handle({ body, services, identity, command }) {
     const { commands, credentials, reads } = services;
     const id = (body.id ?? body.request_id) as number;
     const note = body.note ?? null;
@@ -57,11 +58,12 @@ const decide = defineRoute({
       return { body: { success: true, ok: true } };
     }
     const known = await findUserForApproval(reads, row.provider_id, row.email);
-    const userId = await approveAccess(commands, command, credentials, {
+    const userId = await approveAccess(commands, command, credentials, adminsIn(reads), {
       id,
       role: body.role,
       note,
       knownUserId: known?.id,
+      callerId: identity.kind === 'user' ? identity.id : 0,
     });
     const user = await findUser(reads, userId);
     return { body: { success: true, ok: true, ...(user && { user: toUserRecord(user) }) } };

@@ -8,13 +8,13 @@ import {
   updateProfile,
 } from '../../commands/users.ts';
 import {
-  anyUser,
   findAccessRequestOf,
   findGoogleUser,
   findUser,
   findUserByName,
   toUserRecord,
   type UserRow,
+  wasSetUp,
 } from '../../queries/users.ts';
 import {
   callerAnswer,
@@ -75,7 +75,7 @@ const login = defineRoute({
       user: user && asKnown(user),
       reason: reason ?? 'user_not_found',
     });
-    if (!user && !(await anyUser(services.reads))) {
+    if (!user && !(await wasSetUp(services.reads))) {
       throw unauthenticated('Invalid credentials', {
         code: 'NO_USERS',
         hint: 'There are no users yet; create the first admin at /setup (POST /api/setup).',

@@ -1,7 +1,7 @@
 /** The first run: whoever comes first to a deployment without users becomes its admin. */
 import { reserveId } from '../../commands/reserve.ts';
 import { asUser, createUser } from '../../commands/users.ts';
-import { anyUser, findUser } from '../../queries/users.ts';
+import { findUser, wasSetUp } from '../../queries/users.ts';
 import { setupBody, setupState, userAnswer } from '../../shared/contract/auth.ts';
 import { errors } from '../../shared/contract/common.ts';
 import { forbidden, notFound } from '../../shared/errors.ts';
@@ -16,8 +16,8 @@ const state = defineRoute({
   tag: 'Auth',
   summary: 'Whether the first admin is still to be created',
   access: 'public',
-  responses: { 200: { description: 'True while there are no users', schema: setupState } },
-  handle: async ({ services }) => ({ body: { needsSetup: !(await anyUser(services.reads)) } }),
+  responses: { 200: { description: 'True until the first user is created', schema: setupState } },
+  handle: async ({ services }) => ({ body: { needsSetup: !(await wasSetUp(services.reads)) } }),
 });
 
 const setUp = defineRoute({
@@ -25,7 +25,7 @@ const setUp = defineRoute({
   path: '/api/setup',
   tag: 'Auth',
   summary: 'Create the first admin',
-  description: 'Works only while there are no users. Signs the new admin in.',
+  description: 'Works once: when a deployment has had a user, it never works again. Signs the new admin in.',
   access: 'public',
   limit: 'login',
   body: setupBody,
@@ -35,7 +35,7 @@ const setUp = defineRoute({
   },
   async handle({ body, services, exchange, command }) {
     const { commands, credentials, reads } = services;
-    if (await anyUser(reads)) throw forbidden('This deployment is set up already; sign in instead.');
+    if (await wasSetUp(reads)) throw forbidden('This deployment is set up already; sign in instead.');
     const { username, password } = body;
     const place = { tenant: DEFAULT_TENANT, workspace: DEFAULT_WORKSPACE };
     const id = await reserveId(commands, command, 'user', userStream);

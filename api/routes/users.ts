@@ -1,6 +1,6 @@
 /** Users of the caller's workspace. */
 import { createUser, deleteUser, updateUser } from '../../commands/users.ts';
-import { findUser, findUserByName, listUsers, toUserRecord } from '../../queries/users.ts';
+import { adminsIn, findUser, findUserByName, listUsers, toUserRecord } from '../../queries/users.ts';
 import {
   idBody,
   newUserBody,
@@ -82,16 +82,17 @@ const update = defineRoute({
   path: '/api/auth/users',
   tag: 'Auth',
   summary: 'Change a user',
-  description: 'A new password and `is_approved: 0` end the sessions of the user. Nobody changes their own role.',
+  description:
+    'A new password and `is_approved: 0` end the sessions of the user. Nobody changes their own role, and the last enabled admin of a tenant is neither demoted nor disabled.',
   access: 'admin',
   limit: 'users',
   body: userChangesBody,
-  responses: { 200: { description: 'Changed', schema: userAnswer }, ...errors(400, 401, 403, 404, 429) },
+  responses: { 200: { description: 'Changed', schema: userAnswer }, ...errors(400, 401, 403, 404, 409, 429) },
   async handle({ body, services, identity, command }) {
     const { id, role, email, avatar_url, is_approved, password } = body;
     const displayName = body.display_name?.trim();
     if (displayName === '') throw invalid('display_name must not be blank.');
-    await updateUser(services.commands, command, services.credentials, {
+    await updateUser(services.commands, command, services.credentials, adminsIn(services.reads), {
       userId: id,
       workspace: identity.workspace,
       callerId: ownId(identity),
@@ -114,13 +115,14 @@ const remove = defineRoute({
   path: '/api/auth/users',
   tag: 'Auth',
   summary: 'Delete a user',
-  description: 'Ends the sessions of the user and frees the username. Nobody deletes their own account.',
+  description:
+    'Ends the sessions of the user and frees the username. Nobody deletes their own account, and the last enabled admin of a tenant stays.',
   access: 'admin',
   limit: 'users',
   body: idBody,
-  responses: { 200: { description: 'Deleted', schema: successAnswer }, ...errors(400, 401, 403, 404, 429) },
+  responses: { 200: { description: 'Deleted', schema: successAnswer }, ...errors(400, 401, 403, 404, 409, 429) },
   async handle({ body, services, identity, command }) {
-    await deleteUser(services.commands, command, services.credentials, {
+    await deleteUser(services.commands, command, services.credentials, adminsIn(services.reads), {
       userId: body.id,
       workspace: identity.workspace,
       callerId: ownId(identity),

@@ -7,7 +7,7 @@ import { configureGlobalKey, generateGlobalKey } from '../../commands/global-key
 import type { CommandContext, Commands } from '../../commands/handler.ts';
 import { createUser } from '../../commands/users.ts';
 import type { Reads } from '../../queries/reads.ts';
-import { anyUser } from '../../queries/users.ts';
+import { wasSetUp } from '../../queries/users.ts';
 import { isInsecurePassword, lineOfText } from '../../shared/contract/auth.ts';
 import { AppError } from '../../shared/errors.ts';
 import { DEFAULT_TENANT, DEFAULT_WORKSPACE } from '../../shared/events/metadata.ts';
@@ -62,7 +62,7 @@ export function givenPassword(config: Pick<Config, 'authPass' | 'authPassBase64'
 }
 
 async function seedAdmin({ config, commands, credentials, reads, log }: FirstStartParts): Promise<string[]> {
-  if (await anyUser(reads)) return [];
+  if (await wasSetUp(reads)) return [];
   const given = givenPassword(config);
   if (given !== undefined && isInsecurePassword(given)) {
     log.warn(

@@ -1,6 +1,7 @@
 /**
  * Everything that happens to users and their sign-ins. Streams: `user-<id>` for the user, `sign_ins-<id>` for what a
- * known user did at the door, `sign_ins-unknown` for attempts with names that nobody has.
+ * known user did at the door, `sign_ins-unknown` for attempts with names that nobody has, `admins-<tenant>` for turns at
+ * ending an admin.
  *
  * A password is in no event: events name its hash in the credential store by `credentialId`, a random UUID. Only the
  * id that the newest event names counts, so a change of password takes effect with the log.
@@ -15,6 +16,8 @@ export type Provider = (typeof PROVIDERS)[number];
 
 export const userStream = (id: number): string => `user-${id}`;
 export const signInStream = (id: number | null): string => `sign_ins-${id ?? 'unknown'}`;
+
+export const adminsStream = (tenant: number): string => `admins-${tenant}`;
 
 /** Stands for a personal value of somebody who was erased. */
 const ERASED = '[erased]';
@@ -138,6 +141,25 @@ export const userDeleted = defineEvent({
   audit: ({ data }) => ({ action: 'user_delete', ...target(data), detail: { username: data.username } }),
 });
 
+export const adminRemovalBegun = defineEvent({
+  type: 'AdminRemovalBegun',
+  version: 1,
+  doc: 'A tenant is about to lose an enabled admin, and another one was seen who stays. Written before the user is changed; the protocol is in `commands/last-admin.ts`.',
+  schema: z.object({
+    tenant: z.int().positive(),
+    userId: z.int().positive(),
+    /** How many turns at this user had ended before this one. */
+    turn: z.int().nonnegative(),
+  }),
+});
+
+export const adminRemovalVoided = defineEvent({
+  type: 'AdminRemovalVoided',
+  version: 1,
+  doc: 'Written to the stream of an admin whose announced removal did not come, before somebody else takes a turn: a late removal has to take another one.',
+  schema: z.object({ userId: z.int().positive() }),
+});
+
 export const googleDisconnected = defineEvent({
   type: 'GoogleDisconnected',
   version: 1,
@@ -223,6 +245,8 @@ export const userEvents = [
   userPasswordChanged,
   userMoved,
   userDeleted,
+  adminRemovalBegun,
+  adminRemovalVoided,
   googleDisconnected,
   userSignedIn,
   userSignedOut,

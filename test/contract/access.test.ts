@@ -1,6 +1,7 @@
 /** Sign-in with Google and access requests, with a local server that plays Google: through real HTTP. */
 import { expect } from 'chai';
 import { deleteUser } from '../../commands/users.ts';
+import { adminsIn } from '../../queries/users.ts';
 import { CLIENT_ID, type FakeGoogle, ISSUER, startFakeGoogle } from '../support/google.ts';
 import { TEST_ADMIN } from '../support/service.ts';
 import { testOrigin } from '../support/world.ts';
@@ -156,9 +157,9 @@ describe('contract: Google and access requests', function () {
       const [{ id }] = await requests('?status=pending');
       const { user } = (await decide({ id, action: 'approve' })).body;
       expect(user.username).to.equal('cid-1');
-      const { commands, credentials } = world.service.core;
+      const { commands, credentials, reads } = world.service.core;
       const request = { userId: user.id, workspace: 1, callerId: 0 };
-      await deleteUser(commands, { origin: testOrigin }, credentials, request);
+      await deleteUser(commands, { origin: testOrigin }, credentials, adminsIn(reads), request);
       await signIn(account('cid'));
       const anew = (await decide({ id, action: 'approve' })).body.user;
       expect([anew.username, anew.id === user.id]).to.deep.equal(['cid-1', false]);

@@ -1,5 +1,11 @@
 /** The first run, and users named by a trusted proxy: through real HTTP. */
 import { expect } from 'chai';
+import { sql } from 'kysely';
+import { prepareFirstStart } from '../../infra/credentials/first-start.ts';
+import { createLogger } from '../../infra/logging.ts';
+import { schemaOf } from '../../projections/projection.ts';
+import { usersProjection } from '../../projections/users.ts';
+import { wasSetUp } from '../../queries/users.ts';
 import { type AuthWorld, cookieOf, PASSWORD, startAuthWorld } from './auth-world.ts';
 
 describe('contract: first run and trusted proxies', function () {
@@ -57,6 +63,15 @@ describe('contract: first run and trusted proxies', function () {
     expect((await world.ask('GET', '/api/setup')).body).to.deep.equal({ needsSetup: false });
     expect((await setup({ username: 'late', password: PASSWORD })).status).to.equal(403);
     expect((await world.ask('GET', '/api/auth/users', { as: cookie })).body.users).to.have.length(1);
+    const id = user.id;
+    for (const [method, body] of [
+      ['DELETE', { id }],
+      ['PUT', { id, role: 'operator' }],
+      ['PUT', { id, is_approved: 0 }],
+    ] as const) {
+      const reply = await world.ask(method, '/api/auth/users', { as: world.adminKey, body });
+      expect([reply.status, reply.body.code]).to.deep.equal([409, 'LAST_ADMIN']);
+    }
     expect((await world.audit('setup_admin_created'))[0]).to.deep.include({ actor: user.username, target_id: user.id });
   });
 
@@ -90,5 +105,38 @@ describe('contract: first run and trusted proxies', function () {
       await world.ask('PUT', '/api/auth/users', { as: world.adminKey, body: { id, is_approved: 0 } });
       expect((await named('newcomer')).status).to.equal(401);
     });
+  });
+});
+
+describe('contract: the first run is one', function () {
+  this.timeout(60_000);
+  let world: AuthWorld;
+  before(async () => {
+    world = await startAuthWorld({ AUTH_PASS: 'changeme' });
+  });
+  after(() => world?.close());
+
+  it('a deployment that has had a user is not set up again, not even when nobody is left', async () => {
+    const users = (method: string, body: unknown) => world.ask(method, '/api/auth/users', { as: world.adminKey, body });
+    const { id } = (await users('POST', { username: 'only', password: PASSWORD, role: 'viewer' })).body.user;
+    expect((await users('DELETE', { id })).status).to.equal(200);
+    expect((await world.ask('GET', '/api/setup')).body).to.deep.equal({ needsSetup: false });
+    const body = { username: 'stranger', password: PASSWORD };
+    expect((await world.ask('POST', '/api/setup', { body })).status).to.equal(403);
+    const refused = await world.ask('POST', '/api/auth/login', { body });
+    expect([refused.status, refused.body.code]).to.deep.equal([401, undefined]);
+
+    // Nor by the next start, and not even by one whose read model knows of nobody.
+    const { commands, credentials, reads } = world.service.core;
+    const log = createLogger('silent');
+    const config = { ...world.config, authPass: 'a password of the environment' };
+    expect((await prepareFirstStart({ config, commands, credentials, reads, log })).shown).to.deep.equal([]);
+    await sql`DELETE FROM ${sql.table(`${schemaOf(usersProjection)}.first_user`)}`.execute(
+      world.service.core.database.db,
+    );
+    expect(await wasSetUp(reads)).to.equal(false);
+    expect((await world.ask('POST', '/api/setup', { body })).status).to.equal(409);
+    await prepareFirstStart({ config, commands, credentials, reads, log });
+    expect((await world.ask('GET', '/api/auth/users', { as: world.adminKey })).body.users).to.deep.equal([]);
   });
 });

@@ -1,6 +1,7 @@
 /** /api/auth/users through real HTTP. */
 import { expect } from 'chai';
 import { moveUser } from '../../commands/users.ts';
+import { adminsIn } from '../../queries/users.ts';
 import { testOrigin } from '../support/world.ts';
 import { type AuthWorld, PASSWORD, startAuthWorld } from './auth-world.ts';
 
@@ -173,8 +174,9 @@ describe('contract: users', function () {
       expect((await users('PUT', { id: bossId, display_name: 'x' }, there)).status).to.equal(404);
       const created = await users('POST', { username: `of2-${bossId}`, password: PASSWORD, role: 'viewer' }, there);
       expect(created.body.user.workspace_id).to.equal(2);
-      const { commands } = world.service.core;
-      await moveUser(commands, { origin: testOrigin }, created.body.user.id, { tenant: 1, workspace: 1 });
+      const { commands, reads } = world.service.core;
+      const place = { tenant: 1, workspace: 1 };
+      await moveUser(commands, { origin: testOrigin }, adminsIn(reads), created.body.user.id, place);
       expect(await names(boss)).to.include(`of2-${bossId}`);
       expect(await names(there)).not.to.include(`of2-${bossId}`);
     });

@@ -13,6 +13,8 @@ export interface MemoryWorld {
   process(): Commands;
   /** Streams and types of everything written, in order. */
   written(): readonly { readonly stream: string; readonly type: string; readonly data: LoggedEvent['data'] }[];
+  /** Takes away everything but the first `count` events: for processes made after it. */
+  forgetAfter(count: number): void;
   /** Awaited before each append is made; a test sets it. */
   beforeAppend: (stream: string, events: readonly NewEvent[]) => Promise<void>;
 }
@@ -39,8 +41,8 @@ export function memoryWorld(now: () => number = Date.now): MemoryWorld {
       }
       return { revision: revision + events.length, position: all.length };
     },
-    async *readStream(stream) {
-      const events = of(stream);
+    async *readStream(stream, { from = 0 } = {}) {
+      const events = of(stream).filter((event) => event.revision >= from);
       if (events.length > 0) yield events;
     },
     readAll: unsupported,
@@ -72,6 +74,9 @@ export function memoryWorld(now: () => number = Date.now): MemoryWorld {
       return createCommands({ store, counters, readModels: { visible: async () => undefined } });
     },
     written: () => all,
+    forgetAfter(count) {
+      all.length = count;
+    },
     beforeAppend: async () => undefined,
   };
   return world;

@@ -1,0 +1,139 @@
+/** Unique names, and the users that access requests become, with several processes at work at once. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect } from 'chai';
+import { approveAccess } from '../../commands/access-request.ts';
+import { ABANDONED_AFTER_MS, claimName } from '../../commands/claims.ts';
+import type { Commands } from '../../commands/handler.ts';
+import { NAME_LOST, type NewUser, userDecider, usernames } from '../../commands/user.ts';
+import { createUser } from '../../commands/users.ts';
+import { AppError } from '../../shared/errors.ts';
+import { accessRequested, accessRequestStream } from '../../shared/events/access.ts';
+import { userStream } from '../../shared/events/user.ts';
+import type { Credentials } from '../../shared/ports/credentials.ts';
+import { gate, memoryWorld } from '../support/memory-world.ts';
+import { testOrigin } from '../support/world.ts';
+
+const context = () => ({ origin: testOrigin });
+const noCredentials = {} as Credentials;
+const person: NewUser = {
+  username: 'ann',
+  displayName: null,
+  email: null,
+  avatarUrl: null,
+  role: 'viewer',
+  provider: 'local',
+  providerId: null,
+  isApproved: true,
+  tenant: 1,
+  workspace: 1,
+  source: 'admin',
+};
+const codeOf = (work: Promise<unknown>): Promise<string> =>
+  work.then(
+    () => 'done',
+    (error) => {
+      if (error instanceof AppError) return String(error.extras.code ?? error.status);
+      throw error;
+    },
+  );
+
+describe('unique names', () => {
+  it('of several takers of one abandoned claim one gets the name, and the first owner never does', async () => {
+    let now = Date.now() - ABANDONED_AFTER_MS - 1_000;
+    const world = memoryWorld(() => now);
+    const first = world.process();
+    const firstId = await first.counters.take('user');
+    await claimName(first, context(), usernames, 'all', 'ann', userStream(firstId));
+    now = Date.now();
+    // Both have seen the abandoned claim and voided it before either claims the name.
+    const both = gate();
+    let waiting = 0;
+    world.beforeAppend = async (_stream, [event]) => {
+      if (event?.type !== 'NameClaimed' || event.data.kind !== 'username') return;
+      if (++waiting === 2) both.open();
+      await both.wait();
+    };
+    const outcomes = await Promise.all(
+      [world.process(), world.process()].map((commands) =>
+        codeOf(createUser(commands, context(), noCredentials, person, null)),
+      ),
+    );
+    expect(outcomes.sort()).to.deep.equal(['NAME_TAKEN', 'done']);
+    const users = world.written().filter(({ type }) => type === 'UserCreated');
+    expect(users.map(({ data }) => data.username)).to.deep.equal(['ann']);
+    // The first owner was merely slow.
+    const late = createUser(first, context(), noCredentials, person, null, { id: firstId });
+    expect(await codeOf(late)).to.be.oneOf(['NAME_TAKEN', NAME_LOST]);
+    expect((await first.load(userDecider, userStream(firstId))).state.exists).to.equal(false);
+  });
+
+  it('a claim that is fresh, or whose owner has the name, is not taken over', async () => {
+    const world = memoryWorld();
+    const [one, two] = [world.process(), world.process()];
+    await claimName(one, context(), usernames, 'all', 'ann', userStream(99));
+    expect(await codeOf(createUser(two, context(), noCredentials, person, null))).to.equal('NAME_TAKEN');
+    await createUser(one, context(), noCredentials, person, null, { id: 99 });
+    expect(await codeOf(createUser(two, context(), noCredentials, person, null))).to.equal('NAME_TAKEN');
+    expect(world.written().filter(({ type }) => type === 'NameClaimVoided')).to.deep.equal([]);
+  });
+});
+
+describe('approvals at once', () => {
+  let world: ReturnType<typeof memoryWorld>;
+  beforeEach(async () => {
+    world = memoryWorld();
+    await world.process().record(accessRequestStream(5), context(), [
+      accessRequested.draft({
+        requestId: 5,
+        provider: 'google',
+        email: 'ann@example.com',
+        displayName: 'Ann',
+        avatarUrl: null,
+        providerId: 'sub-ann',
+      }),
+    ]);
+  });
+  const approve = (commands: Commands, role: 'viewer' | 'admin' = 'viewer') =>
+    approveAccess(commands, context(), noCredentials, async () => [], {
+      id: 5,
+      role,
+      note: null,
+      knownUserId: undefined,
+      callerId: 0,
+    });
+  const types = (type: string) => world.written().filter((event) => event.type === type);
+
+  it('of one new request make one user, under one name, in every order', async () => {
+    const made = world.written().length;
+    for (let round = 0; round < 30; round++) {
+      world.beforeAppend = () => sleep(Math.random() * 3);
+      const [one, two, three] = await Promise.all([1, 2, 3].map(() => approve(world.process())));
+      expect([two, three], `round ${round}`).to.deep.equal([one, one]);
+      expect(types('UserCreated').map(({ data }) => data.userId)).to.deep.equal([one]);
+      expect(types('NameClaimed').filter(({ data }) => data.kind === 'username')).to.have.length(1);
+      world.forgetAfter(made);
+    }
+  });
+
+  it('the one who loses does not look for another name', async () => {
+    const [one, two] = [world.process(), world.process()];
+    const slow = gate();
+    // The loser has named the user and claimed nothing yet when the winner creates them.
+    world.beforeAppend = async (stream, [event]) => {
+      if (stream.startsWith('username-') && event?.type === 'NameClaimed') {
+        world.beforeAppend = async () => undefined;
+        await slow.wait();
+      }
+    };
+    const loser = approve(one, 'viewer');
+    await slow.reached;
+    const winner = await approve(two, 'admin');
+    const claims = types('NameClaimed').length;
+    slow.open();
+    expect(await loser).to.equal(winner);
+    expect(types('NameClaimed')).to.have.length(claims);
+    // The later approval's role counts, whoever created the user.
+    const { state } = await one.load(userDecider, userStream(winner));
+    expect(state).to.deep.include({ exists: true, role: 'admin', username: 'ann' });
+  });
+});
