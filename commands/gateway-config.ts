@@ -3,6 +3,7 @@ import { AppError, conflict, forbidden, invalid } from '../shared/errors.ts';
 import type { EventDraft, EventOf } from '../shared/events/define.ts';
 import { gatewayConfigChanged } from '../shared/events/gateway-config.ts';
 import {
+  DOCUMENT_BOUNDS,
   documentText,
   type GatewayDocument,
   hashOf,
@@ -16,6 +17,7 @@ import {
 } from '../shared/gateway-document.ts';
 import { type SecretName, secretNameInside } from '../shared/secret-names.ts';
 import { restored } from '../shared/secrets.ts';
+import { storageProblem } from '../shared/storable.ts';
 import type { Decider } from './decider.ts';
 import type { CommandContext, Commands, Executed } from './handler.ts';
 
@@ -35,20 +37,31 @@ export const gatewayConfigDecider: Decider<GatewayConfigState> = {
 
 export const gatewayConfigStream = (workspace: number): string => `gateway_config-${workspace}`;
 
-const changed = (
+/** @throws AppError 400 or 413 for a document that would be too deep or too large: a change can make it so as well */
+function changed(
   document: GatewayDocument,
   more: Partial<Omit<EventOf<typeof gatewayConfigChanged>['data'], 'document'>>,
-): EventDraft[] => [
-  gatewayConfigChanged.draft({
-    document,
-    cause: 'update',
-    updatedKeys: [],
-    agentName: null,
-    template: null,
-    fields: [],
-    ...more,
-  }),
-];
+): EventDraft[] {
+  const problem = storageProblem(document, DOCUMENT_BOUNDS);
+  if (problem) {
+    const where = problem.path.length > 0 ? ` (${problem.path.join('.')})` : '';
+    throw new AppError(
+      problem.kind === 'size' ? 413 : 400,
+      `The gateway configuration ${problem.reason}${where}; it was not changed.`,
+    );
+  }
+  return [
+    gatewayConfigChanged.draft({
+      document,
+      cause: 'update',
+      updatedKeys: [],
+      agentName: null,
+      template: null,
+      fields: [],
+      ...more,
+    }),
+  ];
+}
 
 function checkHash(state: GatewayConfigState, hash: string | undefined): void {
   if (hash !== undefined && hash !== hashOf(documentText(state.document))) {

@@ -13,7 +13,8 @@ export const gatewayConfigTable = defineTable(
 
 export const gatewayConfigProjection = defineProjection({
   name: 'gateway_config',
-  version: 1,
+  // 2: without indentation.
+  version: 2,
   tables: [gatewayConfigTable],
   handlers: [
     on(gatewayConfigChanged, ({ data, meta }) => [

@@ -5,18 +5,31 @@
  * Adapters of the log stay ignorant of all of it.
  */
 import { randomUUID } from 'node:crypto';
-import { invalid } from './errors.ts';
+import './messages.ts';
+import { AppError } from './errors.ts';
 import type { DomainEvent, EventDefinition, EventDraft } from './events/define.ts';
 import { type Metadata, metadataSchema, type Origin } from './events/metadata.ts';
 import { holdsSealedSecrets, isSealed, seal, sealSecrets, unseal, unsealSecrets } from './events/seal.ts';
 import { upcast } from './events/upcasters.ts';
 import type { Counters } from './ports/counters.ts';
-import type { Appended, EventLog, Expectation, LoggedEvent, NewEvent } from './ports/event-log.ts';
+import {
+  type Appended,
+  type EventLog,
+  type Expectation,
+  type LoggedEvent,
+  MAX_APPEND_BYTES,
+  type NewEvent,
+} from './ports/event-log.ts';
 import type { PersonKeys } from './ports/person-keys.ts';
+import { EVENT_BOUNDS, storageProblem } from './storable.ts';
 
 export interface EventStore {
   readonly log: EventLog;
-  /** Validates, numbers and seals drafts. What comes back may be appended again and again: its ids make that safe. */
+  /**
+   * Validates, numbers and seals drafts. What comes back may be appended again and again: its ids make that safe.
+   *
+   * @throws AppError 400 for data that no read model could write; 413 for more than fits into one append
+   */
   prepare(drafts: readonly EventDraft[], origin: Origin): Promise<readonly NewEvent[]>;
   /** @throws what `EventLog.append` throws. */
   append(stream: string, events: readonly NewEvent[], expected: Expectation): Promise<Appended>;
@@ -54,8 +67,30 @@ interface Opened {
   readonly meta: Metadata;
 }
 
-/** As JSON writes them: PostgreSQL's text holds neither U+0000 nor a lone surrogate, so no read model could. */
-const UNSTORABLE = /(?<!\\)(?:\\\\)*\\u(?:0000|d[89a-f])/i;
+/** @throws AppError 400 for data that is too deep, too large, or holds text that cannot be stored; 413 for its size */
+function checkStorable(value: unknown): void {
+  const problem = storageProblem(value, EVENT_BOUNDS);
+  if (!problem) return;
+  const where = problem.path.join('.') || 'The change';
+  throw new AppError(problem.kind === 'size' ? 413 : 400, `${where} ${problem.reason}.`);
+}
+
+/** An append of fewer characters fits whatever is in it: UTF-8, sealing, and marks for sealed secrets make less of it than ten times as many bytes. */
+const SURELY_FITS = MAX_APPEND_BYTES / 10;
+/** More than the metadata of an event ever has. */
+const META_CHARACTERS = 4_000;
+
+const bytesOf = (value: unknown): number => Buffer.byteLength(JSON.stringify(value));
+
+/** @throws AppError 413 when the log would refuse the append */
+function checkSize(events: readonly NewEvent[]): void {
+  const bytes = events.reduce((sum, { data, meta }) => sum + bytesOf(data) + bytesOf(meta), 0);
+  if (bytes <= MAX_APPEND_BYTES) return;
+  throw new AppError(
+    413,
+    `The change is too large: it has ${bytes} bytes, and at most ${MAX_APPEND_BYTES} fit; send less.`,
+  );
+}
 
 /** A copy in which the value at a path is changed; the same object when there is none. */
 async function changeAt(
@@ -95,14 +130,10 @@ export function createEventStore(parts: {
     return definition;
   }
 
-  async function prepareOne(draft: EventDraft, origin: Origin, number: number, at: number): Promise<NewEvent> {
-    const definition = definitionOf(draft.type);
+  /** @param text the data as JSON. Through it once: what is projected from memory is exactly what a reader of the log will see. */
+  async function prepareOne(type: string, text: string, origin: Origin, number: number, at: number): Promise<NewEvent> {
+    const definition = definitionOf(type);
     const id = randomUUID();
-    // Through JSON once: what is projected from memory is exactly what a reader of the log will see.
-    const text = JSON.stringify(draft.data);
-    if (UNSTORABLE.test(text)) {
-      throw invalid('Text must not contain the character U+0000 or half of a surrogate pair; remove it.');
-    }
     const data = definition.schema.parse(JSON.parse(text));
     const meta: Metadata = { version: definition.version, number, at, ...origin };
     metadataSchema.parse(meta);
@@ -122,7 +153,7 @@ export function createEventStore(parts: {
       }
     }
     const ip = meta.ip === null ? null : await seal(keys, personOfActor(origin, at), `${id}/ip`, meta.ip);
-    const event: NewEvent = { id, type: draft.type, data: sealedData, meta: { ...meta, ip } };
+    const event: NewEvent = { id, type, data: sealedData, meta: { ...meta, ip } };
     opened.set(event.meta, { event, data, meta });
     return event;
   }
@@ -151,14 +182,12 @@ export function createEventStore(parts: {
         ip: isSealed(event.meta.ip) ? await unseal(asked, `${event.id}/ip`, event.meta.ip) : event.meta.ip,
       });
       let open: Record<string, unknown> = { ...event.data };
-      const withSecrets = definition.secrets?.fields ?? [];
-      for (const [field, value] of Object.entries(open)) {
-        // What a client sent may look sealed; in a field with secrets that is told apart below.
-        if (!withSecrets.includes(field) && isSealed(value)) {
-          open[field] = await unseal(asked, `${event.id}/${field}`, value);
-        }
+      // Nothing else is opened: what a client sent may look sealed. In a field with secrets that is told apart below.
+      for (const field of definition.personal?.fields ?? []) {
+        const value = open[field];
+        if (isSealed(value)) open[field] = await unseal(asked, `${event.id}/${field}`, value);
       }
-      for (const path of withSecrets) {
+      for (const path of definition.secrets?.fields ?? []) {
         open = await changeAt(open, path.split('.'), (value) =>
           holdsSealedSecrets(value) ? unsealSecrets(asked, `${event.id}/${path}`, value) : value,
         );
@@ -176,8 +205,14 @@ export function createEventStore(parts: {
     log,
     async prepare(drafts, origin) {
       const at = now();
+      for (const draft of drafts) checkStorable(draft.data);
+      const texts = drafts.map((draft) => JSON.stringify(draft.data));
       const first = await counters.take('event', drafts.length);
-      return Promise.all(drafts.map((draft, index) => prepareOne(draft, origin, first + index, at)));
+      const events = await Promise.all(
+        drafts.map(({ type }, index) => prepareOne(type, texts[index] as string, origin, first + index, at)),
+      );
+      if (texts.reduce((sum, text) => sum + text.length + META_CHARACTERS, 0) > SURELY_FITS) checkSize(events);
+      return events;
     },
     append: (stream, events, expected) => log.append(stream, events, expected),
     async readStream(stream, from = 0) {

@@ -3,15 +3,19 @@
  * it is shown. Pure; commands and queries share it.
  */
 import { createHash } from 'node:crypto';
+import { type Bounds, frontOf, VALUE_BOUNDS } from './storable.ts';
 
 export type GatewayDocument = Readonly<Record<string, unknown>>;
 
 export const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** The document as text: what `hash` and `raw_size` are of. */
+/** Sealed, a document of this size fits into one event. */
+export const DOCUMENT_BOUNDS: Bounds = { depth: VALUE_BOUNDS.depth, characters: 700_000 };
+
+/** The document as text: what `hash` and `raw_size` are of. Without indentation, which would grow with every level. */
 export const documentText = (document: GatewayDocument | null): string =>
-  document === null ? '' : JSON.stringify(document, null, 2);
+  document === null ? '' : JSON.stringify(document);
 
 /** SHA-256, hex. */
 export const hashOf = (text: string): string => createHash('sha256').update(text).digest('hex');
@@ -83,7 +87,7 @@ export interface GatewayAgent {
 
 const text = (value: unknown): string | undefined => {
   const trimmed = typeof value === 'string' ? value.trim() : '';
-  return trimmed === '' ? undefined : trimmed.slice(0, 100);
+  return trimmed === '' ? undefined : frontOf(trimmed, 100);
 };
 
 type Entry = Readonly<Record<string, unknown>>;

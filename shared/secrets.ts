@@ -16,6 +16,9 @@ const isObject = (value: unknown): value is Record<string, unknown> =>
 const isSecret = (value: unknown, name: SecretName | undefined): boolean =>
   (typeof value === 'string' && value !== '' && name !== undefined) || (typeof value === 'number' && name === 'strong');
 
+/** Logs from before there were bounds hold values that are nested thousands of levels deep. What is below this is replaced as a whole. */
+const MAX_LEVELS = 150;
+
 /**
  * A copy with every secret replaced. `whole`: the value itself is the secret; otherwise it is a text with a credential
  * somewhere in it.
@@ -28,13 +31,17 @@ export function mapSecrets(
   replace: (secret: unknown, whole: boolean) => unknown,
   name?: SecretName,
   also: (value: unknown) => boolean = () => false,
+  level = 0,
 ): unknown {
-  if (isSecret(value, name) || also(value)) return replace(value, true);
+  if (isSecret(value, name) || also(value) || level > MAX_LEVELS) return replace(value, true);
   if (typeof value === 'string') return maskedText(value) === value ? value : replace(value, false);
-  if (Array.isArray(value)) return value.map((one) => mapSecrets(one, replace, name, also));
+  if (Array.isArray(value)) return value.map((one) => mapSecrets(one, replace, name, also, level + 1));
   if (!isObject(value)) return value;
   return Object.fromEntries(
-    Object.entries(value).map(([key, one]) => [key, mapSecrets(one, replace, secretNameInside(name, key), also)]),
+    Object.entries(value).map(([key, one]) => [
+      key,
+      mapSecrets(one, replace, secretNameInside(name, key), also, level + 1),
+    ]),
   );
 }
 

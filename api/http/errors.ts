@@ -5,23 +5,42 @@ import { ZodError } from 'zod';
 import { AppError } from '../../shared/errors.ts';
 import type { Exchange } from './exchange.ts';
 
-/** `<dotted.path>: <reason>` per finding. */
+/** `<dotted.path>: <reason>` per finding; what is wrong with the body as a whole stands under `body`. */
 export function detailsOf(error: ZodError): string[] {
-  return error.issues.slice(0, 50).map((issue) => `${issue.path.map(String).join('.')}: ${issue.message}`);
+  return error.issues.slice(0, 50).map((issue) => `${issue.path.map(String).join('.') || 'body'}: ${issue.message}`);
+}
+
+/** Clients show `error` alone, so it has the first finding. */
+function validationError(error: ZodError): AppError {
+  const details = detailsOf(error);
+  return new AppError(400, details[0] ?? 'The request is not valid.', { details });
+}
+
+/**
+ * What body-parser says (https://github.com/expressjs/body-parser#errors), and what decompression says, which has no
+ * `type`.
+ */
+export function bodyError(error: unknown, encoding: string | undefined): AppError {
+  const { status, type, message } = error as { status?: unknown; type?: unknown; message?: unknown };
+  if (type === 'entity.too.large') return new AppError(413, 'The request body is larger than 2 MB; send less.');
+  if (type === 'entity.parse.failed')
+    return new AppError(400, `The body is not valid JSON: ${message}. Send one JSON object.`);
+  if (type === 'charset.unsupported' || type === 'encoding.unsupported')
+    return new AppError(
+      415,
+      `The body cannot be read: ${message}; send UTF-8 JSON, plain or packed with gzip, deflate or br.`,
+    );
+  if (typeof type === 'string' && (status === 400 || status === 413))
+    return new AppError(status, `The body could not be read: ${message}`);
+  if (status === 400 && encoding !== undefined) {
+    return new AppError(400, `The body is not what its Content-Encoding (${encoding.slice(0, 60)}) says: ${message}.`);
+  }
+  return asAppError(error);
 }
 
 export function asAppError(error: unknown): AppError {
   if (error instanceof AppError) return error;
-  if (error instanceof ZodError) return new AppError(400, 'Validation failed', { details: detailsOf(error) });
-  const { status, type } = error as { status?: unknown; type?: unknown };
-  // body-parser's own errors: https://github.com/expressjs/body-parser#errors
-  if (type === 'entity.too.large') return new AppError(413, 'The request body is larger than 2 MB; send less.');
-  if (type === 'entity.parse.failed')
-    return new AppError(400, `The body is not valid JSON: ${(error as Error).message}. Send one JSON object.`);
-  if (type === 'charset.unsupported' || type === 'encoding.unsupported')
-    return new AppError(415, `${(error as Error).message}; send UTF-8 JSON`);
-  if (typeof type === 'string' && (status === 400 || status === 413))
-    return new AppError(status, `The body could not be read: ${(error as Error).message}`);
+  if (error instanceof ZodError) return validationError(error);
   // PostgreSQL: character_not_in_repertoire, untranslatable_character.
   if (['22021', '22P05'].includes(String((error as { code?: unknown }).code))) {
     return new AppError(400, 'Text must not contain the character U+0000; remove it.');

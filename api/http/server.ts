@@ -16,10 +16,11 @@ import { Histogram } from 'prom-client';
 import { AppError, forbidden, invalid, unauthenticated } from '../../shared/errors.ts';
 import { DEFAULT_TENANT } from '../../shared/events/metadata.ts';
 import { type Identity, type Role, reaches } from '../../shared/identity.ts';
+import { BODY_BOUNDS, storageProblem } from '../../shared/storable.ts';
 import { createIdentify } from '../auth/identify.ts';
 import { recordDenial, recordLimit, recordTenantDenial } from '../auth/incidents.ts';
 import type { Services } from '../services.ts';
-import { sendError, sendJson } from './errors.ts';
+import { bodyError, sendError, sendJson } from './errors.ts';
 import { beginExchange, type Exchange, exchangeOf, originOf } from './exchange.ts';
 import { hostAllowed, originAllowed } from './hosts.ts';
 import { idempotencyKeyOf, runOnce } from './idempotency.ts';
@@ -128,7 +129,9 @@ export function createApiServer(routes: readonly Route[], services: Services): A
   async function readBody(route: Route, exchange: Exchange, req: express.Request): Promise<unknown> {
     if (!route.body) return undefined;
     await new Promise<void>((resolve, reject) => {
-      parseJson(req, exchange.res as express.Response, (error?: unknown) => (error ? reject(error) : resolve()));
+      parseJson(req, exchange.res as express.Response, (error?: unknown) =>
+        error ? reject(bodyError(error, req.headers['content-encoding'])) : resolve(),
+      );
     });
     // The parser passes over a body when the connection has ended meanwhile. Without it the request is another one.
     if (req.body === undefined && announcesBody(req.headers)) {
@@ -139,6 +142,12 @@ export function createApiServer(routes: readonly Route[], services: Services): A
     if (value === undefined) {
       if (route.bodyOptional) return route.body.parse({});
       throw invalid('A JSON body required: send the fields of this call as one JSON object.');
+    }
+    // First of all: what comes after may walk through the body by recursion.
+    const problem = storageProblem(value, BODY_BOUNDS);
+    if (problem) {
+      const finding = `${problem.path.join('.')}: ${problem.reason}`;
+      throw invalid(finding, [finding]);
     }
     return route.body.parse(value);
   }

@@ -1,8 +1,8 @@
 /** Requests and answers of what agents do and say: heartbeat, wake-up, memory, soul, messages, adapters. */
 import { z } from 'zod';
-import { filledText, storableObject, text } from './agents.ts';
+import { filledText, text } from './agents.ts';
 import { filterParam, jsonObject, limitParam, offsetParam, secondsParam, unixSeconds } from './common.ts';
-import { isStorable, UNSTORABLE_TEXT } from './storable.ts';
+import { isStorable, storableObject, storableValue, UNSTORABLE_TEXT } from './storable.ts';
 
 const agentHeader = z.object({ id: z.int(), name: z.string(), role: z.string() });
 
@@ -210,15 +210,15 @@ export const adapterPayloads = {
     agentId: adapterId,
     progress: z.number().default(0),
     status: filledText(100).default('in_progress'),
-    output: z.unknown().optional().refine(isStorable, UNSTORABLE_TEXT),
+    output: storableValue.optional(),
   }),
   assignments: z.object({ agentId: adapterId }),
   disconnect: z.object({ agentId: adapterId }),
 } as const;
 
 export const adapterBody = z.object({
-  framework: z.enum(ADAPTERS, { error: `framework must be one of ${ADAPTERS.join(', ')}` }),
-  action: z.enum(ADAPTER_ACTIONS, { error: `action must be one of ${ADAPTER_ACTIONS.join(', ')}` }),
+  framework: z.enum(ADAPTERS, { error: `must be one of ${ADAPTERS.join(', ')}` }),
+  action: z.enum(ADAPTER_ACTIONS, { error: `must be one of ${ADAPTER_ACTIONS.join(', ')}` }),
   payload: jsonObject
     .optional()
     .describe('register: agentId, name, metadata; heartbeat: agentId, status, metrics; report: taskId, agentId, …'),

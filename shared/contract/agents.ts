@@ -1,7 +1,7 @@
 /** Requests and answers of agents: records, registration, updates. Heartbeats and texts are in `agent-life.ts`. */
 import { z } from 'zod';
 import { filterParam, jsonObject, limitParam, offsetParam, unixSeconds } from './common.ts';
-import { isStorable, UNSTORABLE_TEXT } from './storable.ts';
+import { isStorable, storableObject, UNSTORABLE_TEXT } from './storable.ts';
 
 export const AGENT_STATUSES = ['online', 'offline', 'busy', 'idle', 'error'] as const;
 export const RUNTIME_TYPES = ['hermes', 'claude', 'codex', 'custom'] as const;
@@ -15,9 +15,6 @@ export const SELF_REGISTER_ROLES = [
   'agent',
 ] as const;
 
-/** Characters of a config as JSON: more does not fit an event together with a persona text. */
-const MAX_CONFIG = 200_000;
-
 // --- Pieces -----------------------------------------------------------------------------------------------------------
 
 /** A text of at most `max` characters that the stores can hold. */
@@ -26,10 +23,6 @@ export const text = (max: number) => z.string().max(max).refine(isStorable, UNST
 /** A text with something in it, without blanks around. */
 export const filledText = (max: number) =>
   z.string().trim().min(1, 'must not be empty').max(max).refine(isStorable, UNSTORABLE_TEXT);
-
-export const storableObject = jsonObject
-  .refine((value) => JSON.stringify(value).length <= MAX_CONFIG, `must have at most ${MAX_CONFIG} characters as JSON`)
-  .refine(isStorable, UNSTORABLE_TEXT);
 
 /** How a path names an agent: by its id, or by its name. */
 export type AgentRef = { readonly id: number } | { readonly name: string };
@@ -190,7 +183,7 @@ export const registerBody = z.object({
       'must begin with a letter or digit and have at most 63 letters, digits, dots, hyphens and underscores',
     ),
   role: z
-    .enum(SELF_REGISTER_ROLES, { error: `role must be one of ${SELF_REGISTER_ROLES.join(', ')}` })
+    .enum(SELF_REGISTER_ROLES, { error: `must be one of ${SELF_REGISTER_ROLES.join(', ')}` })
     .optional()
     .describe('default agent; an agent that exists keeps its role'),
   capabilities: z

@@ -1,5 +1,6 @@
 /** Pieces that many requests and answers share. */
 import { z } from 'zod';
+import '../messages.ts';
 
 export const errorSchema = z
   .object({

@@ -1,8 +1,9 @@
 /** The gateway's configuration document. */
 import { z } from 'zod';
 import { pathProblem } from '../gateway-document.ts';
+import { BODY_BOUNDS } from '../storable.ts';
 import { jsonObject } from './common.ts';
-import { isStorable, UNSTORABLE_TEXT } from './storable.ts';
+import { storable } from './storable.ts';
 
 /** Actions that a running gateway would answer. */
 export const gatewayConfigQuery = z.object({ action: z.enum(['schema']).optional() });
@@ -16,7 +17,8 @@ export const gatewayConfigAnswer = z.object({
 });
 
 export const gatewayConfigBody = jsonObject
-  .refine(isStorable, UNSTORABLE_TEXT)
+  // The body is the document, or holds it, or changes it: the bounds are those of what will be stored, once it is known.
+  .superRefine(storable({ depth: BODY_BOUNDS.depth, characters: BODY_BOUNDS.characters }))
   .describe(
     '`{updates: {dotted.path: value}, hash?}` changes places in the document; any other object replaces the document (also as `config` beside the `hash` of GET). Hidden secrets sent back as 8 dashes stay as they are.',
   );

@@ -1,15 +1,23 @@
-/**
- * Texts that PostgreSQL cannot hold: with the character U+0000 or half of a surrogate pair in them. JSON can say both,
- * the log would keep them, and every read model would stop at the event. So they are refused at the door.
- */
-const UNSTORABLE = /[\0\p{Surrogate}]/u;
+/** Schemas of values that are to be stored: what is refused here, with the field's name, the event store would refuse. */
+import { z } from 'zod';
+import { type Bounds, isStorableText, storageProblem, UNSTORABLE_TEXT, VALUE_BOUNDS } from '../storable.ts';
+import { jsonObject } from './common.ts';
 
-export const UNSTORABLE_TEXT = 'must not contain the character U+0000 or half of a surrogate pair';
+export { UNSTORABLE_TEXT };
 
-/** Whether every text in a JSON value, keys included, can be stored. */
-export function isStorable(value: unknown): boolean {
-  if (typeof value === 'string') return !UNSTORABLE.test(value);
-  if (typeof value !== 'object' || value === null) return true;
-  if (Array.isArray(value)) return value.every(isStorable);
-  return Object.entries(value).every(([key, one]) => !UNSTORABLE.test(key) && isStorable(one));
-}
+/** Whether a text can be stored; none can. */
+export const isStorable = (text: string | undefined): boolean => text === undefined || isStorableText(text);
+
+/** A check for schemas: within the bounds, and with characters that can be stored. */
+export const storable =
+  (bounds: Partial<Bounds> = {}) =>
+  (value: unknown, context: z.RefinementCtx): void => {
+    const problem = storageProblem(value, { ...VALUE_BOUNDS, ...bounds });
+    if (problem) context.addIssue({ code: 'custom', path: [...problem.path], message: problem.reason });
+  };
+
+/** A JSON object of a client that is stored as it is. */
+export const storableObject = jsonObject.superRefine(storable());
+
+/** Any JSON value of a client that is stored as it is. */
+export const storableValue = z.unknown().superRefine(storable());

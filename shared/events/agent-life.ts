@@ -1,5 +1,6 @@
 /** What agents do: status, heartbeats, reports. Streams: `agent-<workspace>-<id>`. */
 import { z } from 'zod';
+import { frontOf } from '../storable.ts';
 import { seconds } from '../time.ts';
 import { about, agent, configOwner, name } from './agent-fields.ts';
 import { defineEvent } from './define.ts';
@@ -116,7 +117,7 @@ export const agentWoken = defineEvent({
     type: 'agent_status_change',
     ...about(data.agentId),
     actor: data.name,
-    description: `Agent ${data.name} was woken${data.reason ? `: ${data.reason.slice(0, 200)}` : ''}`,
+    description: `Agent ${data.name} was woken${data.reason ? `: ${frontOf(data.reason, 200)}` : ''}`,
     data: { status: 'idle', activity: data.lastActivity, ...(data.reason !== null && { reason: data.reason }) },
   }),
   frames: ({ data, meta }) => [idleFrame(data, meta.at)],

@@ -1,5 +1,6 @@
 /** Messages between agents. Streams: `agent_messages-<workspace>-<recipient id>`. */
 import { z } from 'zod';
+import { frontOf } from '../storable.ts';
 import { seconds } from '../time.ts';
 import { about } from './agent-fields.ts';
 import { defineEvent } from './define.ts';
@@ -29,7 +30,7 @@ export const agentMessageSent = defineEvent({
     recipient: data.to,
     type: 'message',
     title: `Message from ${data.from}`,
-    message: `${data.from}: ${data.content.slice(0, 200)}`,
+    message: `${data.from}: ${frontOf(data.content, 200)}`,
     source_type: 'agent',
     source_id: data.toAgentId,
   }),

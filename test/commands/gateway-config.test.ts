@@ -12,6 +12,7 @@ import { AppError } from '../../shared/errors.ts';
 import type { EventDraft } from '../../shared/events/define.ts';
 import {
   agentsOf,
+  DOCUMENT_BOUNDS,
   documentText,
   type GatewayDocument,
   hashOf,
@@ -155,6 +156,28 @@ describe('gateway document: changes', () => {
     expect(refused(() => decideReplace(stored, secretDocument, 'old'), 409).extras.code).to.equal('CONFLICT');
     expect(refused(() => decideUpdates(stored, { 'gateway.port': 2 }, 'old'), 409).message).to.match(/modified/);
     expect(decideReplace({ document: null }, {}, hashOf(''))).to.have.length(1);
+  });
+
+  it('are refused when the result would be too deep or too large, whichever way it gets there', () => {
+    const nested = (levels: number) => JSON.parse(`${'['.repeat(levels)}${']'.repeat(levels)}`);
+    const { depth, characters } = DOCUMENT_BOUNDS;
+    expect(decideReplace({ document: null }, { a: nested(depth - 1) })).to.have.length(1);
+    refused(() => decideReplace({ document: null }, { a: nested(depth) }), 400);
+    refused(() => decideUpdates(stored, { 'gateway.x': nested(depth - 1) }), 400);
+    refused(() => decideUpdates(stored, { [`gateway${'.x'.repeat(depth)}`]: 1 }), 400);
+    const deep = refused(
+      () => decideWriteAgent(stored, 'agent-created', { name: 'a', config: { model: nested(depth - 1) } }),
+      400,
+    );
+    expect(deep.message).to.match(/nested more than 64 levels deep \(agents\.list\.0\.model\.0/);
+    let document: GatewayDocument = {};
+    const config = { model: Array(50_000).fill(1) };
+    for (const name of ['a', 'b', 'c', 'd', 'e', 'f', 'g']) {
+      const write = () => decideWriteAgent({ document }, 'agent-created', { name, config });
+      if (JSON.stringify(document).length + 100_100 <= characters) document = documentAfter(write()) ?? {};
+      else expect(refused(write, 413).message).to.match(/at most 700000 characters .* it was not changed/);
+    }
+    expect(agentsOf(document)).to.have.length(6);
   });
 
   it('updates set values at paths under keys that are there', () => {

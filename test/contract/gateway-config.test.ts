@@ -58,7 +58,7 @@ describe('Gateway configuration', () => {
     expect(gatewayConfigPutAnswer.parse(reply.body)).to.deep.equal(reply.body);
     const stored = await config();
     expect(stored.hash).to.equal(reply.body.hash);
-    expect(stored.raw_size).to.equal(JSON.stringify(DOCUMENT, null, 2).length);
+    expect(stored.raw_size).to.equal(JSON.stringify(DOCUMENT).length);
     expect(stored.config).to.deep.equal({ ...DOCUMENT, gateway: { port: 18_789, auth: { token: '--------' } } });
     expect(await world.rawLog()).not.to.include(SECRET);
     const [entry] = await world.audit('gateway_config_update');
@@ -241,6 +241,37 @@ describe('Gateway configuration', () => {
       { agent_name: 'Renamed One', fields: [], removed: true },
       { agent_name: 'Renamed One', fields: ['name', 'gateway_config'] },
     ]);
+  });
+
+  it('cannot be made too deep or too large, all at once or bit by bit', async () => {
+    const before = await config();
+    const nested = (levels: number, inner = '1') => `${'['.repeat(levels)}${inner}${']'.repeat(levels)}`;
+    const numbers = Array(340_000).fill(1).join();
+    const refused = await put(`{"k":${nested(900, numbers)}}`);
+    expect(refused.status).to.equal(400);
+    expect(refused.body.error).to.match(/nested more than 100 levels deep/);
+    expect((await put(`{"k":${nested(90)}}`)).status).to.equal(400);
+    expect((await put(`{"k":${nested(300_000)}}`)).status).to.equal(400);
+    const { id } = (await ask('GET', '/api/agents/warned')).body.agent;
+    const operator = await world.makeKey(id, ['operator']);
+    const warnings: unknown[] = [];
+    for (let n = 0; n < 5; n++) {
+      // Each fits into its own record, all of them do not fit into the document.
+      const model = Array(90_000).fill(1);
+      const fields = { name: `bulky-${n}`, role: 'x', write_to_gateway: true, config: { model } };
+      const reply = await ask('POST', '/api/agents', fields, operator);
+      expect(reply.status, JSON.stringify(reply.body).slice(0, 200)).to.equal(201);
+      warnings.push(reply.body.warning);
+    }
+    expect(warnings.slice(0, 3)).to.deep.equal([undefined, undefined, undefined]);
+    expect(warnings[4]).to.match(/not written .* at most 700000 characters/);
+    for (const levels of [1_500, 300_000]) {
+      const body = `{"name":"deep","role":"x","write_to_gateway":true,"config":{"model":${nested(levels)}}}`;
+      expect((await world.ask('POST', '/api/agents', { as: operator, body })).status).to.equal(400);
+    }
+    expect((await config()).config.agents.list.length).to.equal(before.config.agents.list.length + 3);
+    expect((await ask('GET', '/health/ready')).status).to.equal(200);
+    await put({ ...before.config, agents: before.config.agents });
   });
 
   it('is for admins, each workspace its own', async () => {

@@ -1,18 +1,25 @@
 /** The event store: what is validated, sealed, brought up to date, refused. */
 import { expect } from 'chai';
 import { z } from 'zod';
+import { AppError } from '../../shared/errors.ts';
 import { createEventStore } from '../../shared/event-store.ts';
 import { defineEvent, type EventDefinition } from '../../shared/events/define.ts';
 import { isSealed } from '../../shared/events/seal.ts';
 import { upcast } from '../../shared/events/upcasters.ts';
-import type { EventLog, LoggedEvent, NewEvent } from '../../shared/ports/event-log.ts';
+import { type EventLog, type LoggedEvent, MAX_APPEND_BYTES, type NewEvent } from '../../shared/ports/event-log.ts';
+import { EVENT_BOUNDS } from '../../shared/storable.ts';
 import { testOrigin } from '../support/world.ts';
 
 const joined = defineEvent({
   type: 'Joined',
   version: 2,
   doc: 'test',
-  schema: z.object({ id: z.int(), email: z.string().nullable(), city: z.string().optional() }),
+  schema: z.object({
+    id: z.int(),
+    email: z.string().nullable(),
+    city: z.string().optional(),
+    config: z.unknown().optional(),
+  }),
   personal: { fields: ['email'], person: (data) => `user:${data.id}` },
 });
 
@@ -109,7 +116,7 @@ describe('event store', () => {
 
   it('refuses data that is not of its schema, before anything is written', async () => {
     const { store } = open();
-    expect(await messageOf(() => first(store, { id: 'three', email: null }))).to.match(/expected number/);
+    expect(await messageOf(() => first(store, { id: 'three', email: null }))).to.match(/must be a number/);
     expect(await messageOf(() => store.prepare([{ type: 'Unheard', data: {} }], testOrigin))).to.match(
       /not in the catalogue/,
     );
@@ -123,6 +130,40 @@ describe('event store', () => {
     for (const city of ['\\u0000', '\\\\ud800', 'whole 😀', '\\']) {
       expect((await first(store, { id: 3, email: null, city })).data.city).to.equal(city);
     }
+  });
+
+  it('refuses what is too deep or too large for a read model or an append, and says where', async () => {
+    const { store } = open();
+    const nested = (levels: number) => JSON.parse(`${'['.repeat(levels)}${']'.repeat(levels)}`);
+    const refusal = async (data: object): Promise<AppError> => {
+      try {
+        await first(store, { id: 3, email: null, ...data });
+      } catch (error) {
+        if (error instanceof AppError) return error;
+        throw error;
+      }
+      throw new Error('nothing was refused');
+    };
+    const { depth } = EVENT_BOUNDS;
+    expect((await first(store, { id: 3, email: null, config: nested(depth - 1) })).data.config).to.have.length(1);
+    for (const levels of [depth, 5_000, 300_000]) {
+      const { status, message } = await refusal({ config: nested(levels) });
+      expect(status).to.equal(400);
+      expect(message).to.match(/^config\.0\.0\..* must not be nested more than 72 levels deep\.$/);
+    }
+    // Sealed, three bytes become four characters; outside of ASCII a character has up to three bytes.
+    const large = [{ city: 'x'.repeat(1_000_000) }, { city: '€'.repeat(350_000) }, { email: 'x'.repeat(800_000) }];
+    for (const data of large) expect((await refusal(data)).status).to.equal(413);
+    expect((await refusal({ config: Array(7_000).fill(1e300) })).message).to.match(/numbers written out/);
+    const fits = await first(store, { id: 3, email: 'x'.repeat(700_000), city: 'y' });
+    expect(JSON.stringify(fits).length).to.be.within(900_000, MAX_APPEND_BYTES);
+  });
+
+  it('opens only what it has sealed: a client may send what looks like a sealed value', async () => {
+    const { store } = open();
+    const config = { sealed: 1, person: 'user:3', box: 'AAAA' };
+    const event = await first(store, { id: 3, email: null, config });
+    expect((await store.decode(logged(event))).data).to.deep.equal({ id: 3, email: null, config });
   });
 
   it('drops undefined as JSON does, so that memory and log agree', async () => {

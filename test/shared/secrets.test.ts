@@ -130,6 +130,10 @@ describe('secrets: masks', () => {
       endpoint: `https://ada:${MASK}@example.org/x`,
       list: [`use ${MASK} now`],
     });
+    // Logs from before there were bounds hold such values.
+    expect(JSON.stringify(masked(JSON.parse(`${'['.repeat(4_000)}"x"${']'.repeat(4_000)}`)))).to.match(
+      /^\[{151}"--------"\]{151}$/,
+    );
     expect(masked('postgres://u:'.concat('p@ss', '@db/x'))).to.equal(`postgres://u:${MASK}@db/x`);
     expect(masked('PWD='.concat('abcd1234', ' run'))).to.equal(`PWD=${MASK} run`);
     expect(masked('Authorization: Basic '.concat('dXNlcjpwYXNz'))).to.equal(`Authorization: Basic ${MASK}`);

@@ -1,0 +1,62 @@
+/**
+ * What schemas say about input that they refuse: the rest of a sentence that begins with the field's name. Schemas with
+ * a message of their own keep it.
+ */
+import { z } from 'zod';
+
+const KINDS: Readonly<Record<string, string>> = {
+  string: 'a string',
+  number: 'a number',
+  int: 'a whole number',
+  boolean: 'true or false',
+  object: 'an object',
+  record: 'an object',
+  array: 'a list',
+  null: 'null',
+};
+
+/** Values that a message lists; a longer list is cut off. */
+const LISTED = 12;
+
+function listOf(values: readonly unknown[]): string {
+  const shown = values.slice(0, LISTED).map((value) => (value === '' ? 'an empty string' : String(value)));
+  return [...shown, ...(values.length > LISTED ? ['…'] : [])].join(', ');
+}
+
+/** @param limit `at most 5`; of what depends on what is measured */
+function sizeText(origin: string, limit: string): string {
+  if (origin === 'string') return `must have ${limit} characters`;
+  if (origin === 'array' || origin === 'set') return `must have ${limit} entries`;
+  return origin === 'object' || origin === 'map' ? `must have ${limit} fields` : `must be ${limit}`;
+}
+
+/** The finding of the form that was meant: one that came further than its type. Without one, all that would do. */
+function unionText(branches: readonly (readonly { readonly code: string; readonly message: string }[])[]): string {
+  const firsts = branches.flatMap(([first]) => (first ? [first] : []));
+  const meant = firsts.find(({ code }) => code !== 'invalid_type' && code !== 'invalid_value');
+  if (meant) return meant.message;
+  const forms = firsts.map(({ message }) => message.replace(/^must be /, ''));
+  return `must be ${[...new Set(forms)].join(' or ')}`;
+}
+
+function messageOf(issue: Parameters<z.core.$ZodErrorMap>[0]): string | undefined {
+  switch (issue.code) {
+    case 'invalid_type':
+      return issue.input === undefined ? 'is required' : `must be ${KINDS[issue.expected] ?? issue.expected}`;
+    case 'invalid_value':
+      return issue.values.length === 1 ? `must be ${listOf(issue.values)}` : `must be one of ${listOf(issue.values)}`;
+    case 'too_big':
+      return sizeText(issue.origin, `${issue.inclusive === false ? 'less than' : 'at most'} ${issue.maximum}`);
+    case 'too_small':
+      if (issue.origin === 'string' && issue.minimum === 1) return 'must not be empty';
+      return sizeText(issue.origin, `${issue.inclusive === false ? 'more than' : 'at least'} ${issue.minimum}`);
+    case 'unrecognized_keys':
+      return `must not have the fields ${listOf(issue.keys.map((key) => key.slice(0, 60)))}`;
+    case 'invalid_union':
+      return unionText(issue.errors);
+    default:
+      return undefined;
+  }
+}
+
+z.config({ customError: messageOf });

@@ -1,0 +1,120 @@
+/** What may be stored, and that whatever an event says, what it means can be written. */
+import { readdirSync, readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { expect } from 'chai';
+import fc from 'fast-check';
+import { MemoryTables } from '../../projections/apply.ts';
+import { projections } from '../../projections/index.ts';
+import { catalogue } from '../../shared/events/catalogue.ts';
+import type { EventDefinition } from '../../shared/events/define.ts';
+import { upcast } from '../../shared/events/upcasters.ts';
+import { activityOf, auditOf, framesOf, notificationOf } from '../../shared/records.ts';
+import { frontOf, storageProblem, VALUE_BOUNDS } from '../../shared/storable.ts';
+import { eventsOf } from '../support/kit.ts';
+
+const nested = (levels: number, leaf: unknown = []) =>
+  JSON.parse(`${'{"a":'.repeat(levels - 1)}${JSON.stringify(leaf)}${'}'.repeat(levels - 1)}`);
+
+describe('what may be stored', () => {
+  it('has as many characters as its JSON', () => {
+    fc.assert(
+      fc.property(fc.jsonValue({ noUnicodeString: false, maxDepth: 6 }), (value) => {
+        // Numbers with an exponent count as written out.
+        fc.pre(!/\de[+-]/.test(JSON.stringify(value)));
+        const { length } = JSON.stringify(value);
+        expect(storageProblem(value, { depth: 10, characters: length })).to.equal(undefined);
+        expect(storageProblem(value, { depth: 10, characters: length - 1 })).to.include({ kind: 'size' });
+      }),
+    );
+  });
+
+  it('has numbers that PostgreSQL writes out', () => {
+    for (const [number, characters] of [
+      [1e300, 301],
+      [-1.5e-300, 304],
+      [1e21, 22],
+      [123, 3],
+    ] as const) {
+      expect(storageProblem([number], { depth: 1, characters: characters + 2 }), String(number)).to.equal(undefined);
+      expect(storageProblem([number], { depth: 1, characters: characters - 2 }), String(number)).to.include({
+        kind: 'size',
+      });
+    }
+  });
+
+  it('is so deep and no deeper, at any depth', () => {
+    const { depth } = VALUE_BOUNDS;
+    expect(storageProblem(nested(depth), VALUE_BOUNDS)).to.equal(undefined);
+    for (const levels of [depth + 1, 5_000, 200_000]) {
+      expect(storageProblem(nested(levels), VALUE_BOUNDS)).to.deep.equal({
+        kind: 'depth',
+        path: ['a', 'a', 'a', 'a', 'a', 'a', '…'],
+        reason: 'must not be nested more than 64 levels deep',
+      });
+    }
+  });
+
+  it('has only texts and keys that PostgreSQL holds', () => {
+    for (const bad of ['\0', 'x\ud83d', '\ude00x']) {
+      const problem = { kind: 'characters', path: ['list', '1'] };
+      expect(storageProblem({ list: ['', bad] }, VALUE_BOUNDS)).to.deep.include(problem);
+      expect(storageProblem({ list: ['', { [bad]: 1 }] }, VALUE_BOUNDS)).to.deep.include(problem);
+      expect(storageProblem({ list: ['', bad] }, { ...VALUE_BOUNDS, anyText: true })).to.equal(undefined);
+    }
+    expect(storageProblem({ '😀': '😀' }, VALUE_BOUNDS)).to.equal(undefined);
+  });
+
+  it('is named by a path that stays readable', () => {
+    const problem = storageProblem({ ['😀'.repeat(1_000)]: '\0' }, VALUE_BOUNDS);
+    expect(problem?.path[0]).to.match(/^(😀){30}…$/u);
+  });
+
+  it('is not made unstorable by being cut', () => {
+    expect(frontOf('ab😀', 3)).to.equal('ab');
+    expect(frontOf('ab😀', 4)).to.equal('ab😀');
+    expect(frontOf('ab', 3)).to.equal('ab');
+  });
+});
+
+describe('what an event means', () => {
+  const folder = fileURLToPath(new URL('../../../test/golden/events/', import.meta.url));
+  const ALL = { depth: 100, characters: 50_000_000 };
+
+  /** `value` with every text replaced where the schema allows it: a cut anywhere hits the middle of a character. */
+  function flooded(definition: EventDefinition, data: Readonly<Record<string, unknown>>, front: string) {
+    const flood = `${front}${'😀'.repeat(2_000)}`;
+    const replaced = (value: unknown): unknown => {
+      if (typeof value === 'string') return flood;
+      if (Array.isArray(value)) return value.map(replaced);
+      if (typeof value !== 'object' || value === null) return value;
+      return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, replaced(one)]));
+    };
+    let result = data;
+    for (const [key, value] of Object.entries(data)) {
+      const next = { ...result, [key]: replaced(value) };
+      if (definition.schema.safeParse(next).success) result = next;
+    }
+    return result;
+  }
+
+  for (const file of readdirSync(folder)) {
+    it(`${file}: can be written whatever its texts are`, () => {
+      const golden = JSON.parse(readFileSync(folder + file, 'utf8'));
+      const definition = catalogue.get(golden.type) as EventDefinition;
+      const data = upcast(golden.type, golden.data, golden.version, definition.version);
+      for (const front of ['', 'x']) {
+        const events = eventsOf([{ type: golden.type, data: flooded(definition, data, front) }]);
+        for (const event of events) {
+          const means = [activityOf, auditOf, notificationOf, framesOf].map((of) => of(definition, event));
+          expect(storageProblem(means, ALL)).to.equal(undefined);
+          for (const projection of projections) {
+            const tables = new MemoryTables();
+            tables.apply(projection, events);
+            const rows = projection.tables.map((table) => tables.rows(table));
+            expect(storageProblem(rows, ALL), projection.name).to.equal(undefined);
+          }
+        }
+      }
+    });
+  }
+});
