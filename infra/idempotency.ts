@@ -3,16 +3,22 @@
  *
  * Whoever runs a request holds a lease on its record, and renews it while the request runs. When the process dies, or
  * cannot tell the database that the request is over, the lease ends by itself and the next request with the key takes
- * over. A process that was only slow finds that out when it is about to store what it wants to append, and stops.
+ * over. A process that was only slow finds that out when it is about to store what it wants to append, or its answer.
+ * Leases go by the database's clock: those of hosts differ.
  */
+import { randomBytes } from 'node:crypto';
 import type pg from 'pg';
-import { conflict } from '../shared/errors.ts';
+import { type AppError, conflict } from '../shared/errors.ts';
 import type { IdempotencyRecord, IdempotencyStore } from '../shared/ports/idempotency.ts';
 
 /** A running request may be taken over when its process has not renewed the lease for this long, milliseconds. */
 const LEASE_MS = 10_000;
 /** Records are kept this long, milliseconds. */
 export const KEPT_MS = 24 * 3_600_000;
+/** Unix ms of the database; `now()` would be the start of the transaction. */
+const NOW = '(extract(epoch FROM clock_timestamp()) * 1000)::bigint';
+/** Name of the deployment's secret in `credentials.secrets`. */
+const SECRET = 'idempotency';
 
 interface Row {
   request_hash: Buffer;
@@ -21,12 +27,7 @@ interface Row {
 }
 
 /** @param owner name of this process */
-export function createIdempotencyStore(
-  pool: pg.Pool,
-  owner: string,
-  now: () => number = Date.now,
-  leaseMs = LEASE_MS,
-): IdempotencyStore {
+export function createIdempotencyStore(pool: pg.Pool, owner: string, leaseMs = LEASE_MS): IdempotencyStore {
   /**
    * Requests that run in this process. Each run has a name of its own: a statement whose caller gave it up may still
    * be done, and must not touch what a later run of the same process has stored.
@@ -34,6 +35,7 @@ export function createIdempotencyStore(
   const held = new Map<string, { readonly scope: string; readonly keyHash: Buffer; readonly run: string }>();
   let runs = 0;
   let renewing: NodeJS.Timeout | undefined;
+  let secret: Buffer | undefined;
   const nameOf = (scope: string, keyHash: Buffer) => `${scope} ${keyHash.toString('base64')}`;
 
   const runOf = (scope: string, keyHash: Buffer) => held.get(nameOf(scope, keyHash))?.run ?? '';
@@ -52,18 +54,31 @@ export function createIdempotencyStore(
     const all = [...held.values()];
     pool
       .query(
-        `UPDATE service.idempotency SET locked_until = $1 WHERE state = 'running'
+        `UPDATE service.idempotency SET locked_until = ${NOW} + $1 WHERE state = 'running'
            AND (scope, key_hash, owner) IN (SELECT * FROM unnest($2::text[], $3::bytea[], $4::text[]))`,
-        [now() + leaseMs, all.map((one) => one.scope), all.map((one) => one.keyHash), all.map((one) => one.run)],
+        [leaseMs, all.map((one) => one.scope), all.map((one) => one.keyHash), all.map((one) => one.run)],
       )
-      // A lease that ends too early costs the request a refusal in `save`, and no more.
+      // A lease that ends too early costs the request a refusal in `save` or `finish`, and no more.
       .catch(() => undefined);
+  }
+
+  /** Changes the record of a run that still owns it. @returns whether it did */
+  async function change(assignments: string, scope: string, keyHash: Buffer, ...values: unknown[]): Promise<boolean> {
+    const { rowCount } = await pool.query(
+      `UPDATE service.idempotency SET ${assignments}
+       WHERE scope = $1 AND key_hash = $2 AND owner = $3 AND state = 'running'`,
+      [scope, keyHash, runOf(scope, keyHash), ...values],
+    );
+    return rowCount === 1;
   }
 
   const asRecord = (row: Row): IdempotencyRecord => ({ requestHash: row.request_hash, state: row.state, box: row.box });
   return {
+    async secret() {
+      secret ??= await findOrMakeSecret(pool);
+      return secret;
+    },
     async begin(scope, keyHash, requestHash) {
-      const at = now();
       const here = held.has(nameOf(scope, keyHash));
       const run = `${owner} ${++runs}`;
       // One statement decides who runs: a new record, or one that nobody runs any more.
@@ -71,16 +86,16 @@ export function createIdempotencyStore(
         ? undefined
         : await pool.query(
             `INSERT INTO service.idempotency AS i (scope, key_hash, request_hash, state, owner, locked_until, created_at)
-         VALUES ($1, $2, $3, 'running', $4, $5, $6)
-         ON CONFLICT (scope, key_hash) DO UPDATE SET owner = $4, locked_until = $5
-           WHERE i.state = 'running' AND i.locked_until < $6
-         RETURNING request_hash, state, box, created_at`,
-            [scope, keyHash, requestHash, run, at + leaseMs, at],
+         VALUES ($1, $2, $3, 'running', $4, ${NOW} + $5, ${NOW})
+         ON CONFLICT (scope, key_hash) DO UPDATE SET owner = $4, locked_until = ${NOW} + $5
+           WHERE i.state = 'running' AND i.locked_until < ${NOW}
+         RETURNING request_hash, state, box`,
+            [scope, keyHash, requestHash, run, leaseMs],
           );
-      const mine = taken?.rows[0] as (Row & { created_at: number }) | undefined;
+      const mine = taken?.rows[0] as Row | undefined;
       if (mine) {
         hold(scope, keyHash, run);
-        return { taken: true, record: mine.created_at === at && mine.box === null ? undefined : asRecord(mine) };
+        return { taken: true, record: asRecord(mine) };
       }
       const { rows } = await pool.query(
         'SELECT request_hash, state, box FROM service.idempotency WHERE scope = $1 AND key_hash = $2',
@@ -90,32 +105,15 @@ export function createIdempotencyStore(
       return { taken: false, record: there && asRecord(there) };
     },
     async save(scope, keyHash, box) {
-      const { rowCount } = await pool.query(
-        `UPDATE service.idempotency SET box = $3, locked_until = $4
-         WHERE scope = $1 AND key_hash = $2 AND owner = $5 AND state = 'running'`,
-        [scope, keyHash, box, now() + leaseMs, runOf(scope, keyHash)],
-      );
-      if (rowCount !== 1) {
-        throw conflict('A repetition of this request was faster; ask again in a moment for what came of it.', {
-          code: 'IDEMPOTENCY_IN_PROGRESS',
-          headers: { 'Retry-After': '1' },
-        });
-      }
+      if (!(await change(`box = $4, locked_until = ${NOW} + $5`, scope, keyHash, box, leaseMs))) throw takenOver();
     },
     async finish(scope, keyHash, box) {
-      await pool.query("UPDATE service.idempotency SET box = $3, state = 'done' WHERE scope = $1 AND key_hash = $2", [
-        scope,
-        keyHash,
-        box,
-      ]);
+      if (!(await change("box = $4, state = 'done'", scope, keyHash, box))) throw takenOver();
       release(scope, keyHash);
     },
     async abandon(scope, keyHash) {
       try {
-        await pool.query(
-          "UPDATE service.idempotency SET locked_until = 0 WHERE scope = $1 AND key_hash = $2 AND state = 'running' AND owner = $3",
-          [scope, keyHash, runOf(scope, keyHash)],
-        );
+        await change('locked_until = 0', scope, keyHash);
       } finally {
         release(scope, keyHash);
       }
@@ -133,8 +131,34 @@ export function createIdempotencyStore(
   };
 }
 
-/** Forgets what is older than 24 h. */
-export async function purgeIdempotency(pool: pg.Pool, now: number): Promise<number> {
-  const { rowCount } = await pool.query('DELETE FROM service.idempotency WHERE created_at < $1', [now - KEPT_MS]);
+const takenOver = (): AppError =>
+  conflict('A repetition of this request was faster; ask again in a moment for what came of it.', {
+    code: 'IDEMPOTENCY_IN_PROGRESS',
+    headers: { 'Retry-After': '1' },
+  });
+
+/**
+ * In the database, so that all processes have the same without being told, and in its schema of secrets, which is
+ * guarded, backed up and copied together with the keys without which nobody's personal fields can be read.
+ */
+async function findOrMakeSecret(pool: pg.Pool): Promise<Buffer> {
+  const find = async () =>
+    (await pool.query('SELECT value FROM credentials.secrets WHERE name = $1', [SECRET])).rows[0] as
+      | { value: Buffer }
+      | undefined;
+  const known = await find();
+  if (known) return known.value;
+  await pool.query(
+    'INSERT INTO credentials.secrets (name, value, created_at) VALUES ($1, $2, $3) ON CONFLICT (name) DO NOTHING',
+    [SECRET, randomBytes(32), Math.floor(Date.now() / 1_000)],
+  );
+  const made = await find();
+  if (!made) throw new Error('the secret for idempotent requests was removed from the database while it was made');
+  return made.value;
+}
+
+/** Forgets what is older than 24 h. Gives the number of records. */
+export async function purgeIdempotency(pool: pg.Pool): Promise<number> {
+  const { rowCount } = await pool.query(`DELETE FROM service.idempotency WHERE created_at < ${NOW} - $1`, [KEPT_MS]);
   return rowCount ?? 0;
 }

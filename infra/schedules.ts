@@ -40,7 +40,7 @@ export function schedulesOf(
       });
     }),
     schedule('purge-idempotency-keys', 10 * MINUTE * 1_000, async () => {
-      await purgeIdempotency(database.pool, now());
+      await purgeIdempotency(database.pool);
     }),
     schedule('purge-sessions', HOUR * 1_000, async () => {
       // Nobody accepts them any more, so nobody has to be told.

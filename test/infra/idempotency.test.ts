@@ -1,6 +1,6 @@
 /** Leases on requests with an `Idempotency-Key`: who runs one, who may take it over, and who finds that out. */
 import { expect } from 'chai';
-import { createIdempotencyStore } from '../../infra/idempotency.ts';
+import { createIdempotencyStore, purgeIdempotency } from '../../infra/idempotency.ts';
 import { AppError } from '../../shared/errors.ts';
 import { embeddedDatabase, eventually } from '../support/world.ts';
 
@@ -12,7 +12,7 @@ describe('idempotency leases', function () {
   let place: Awaited<ReturnType<typeof embeddedDatabase>>;
   let keys = 0;
   const key = () => Buffer.alloc(32, ++keys);
-  const process = (name: string, pool = place.database.pool) => createIdempotencyStore(pool, name, Date.now, LEASE_MS);
+  const process = (name: string, pool = place.database.pool) => createIdempotencyStore(pool, name, LEASE_MS);
   before(async () => {
     place = await embeddedDatabase();
   });
@@ -82,5 +82,55 @@ describe('idempotency leases', function () {
     await one.abandon('s', hash);
     expect((await one.begin('s', hash, request)).record?.box?.toString()).to.equal('second');
     await one.finish('s', hash, Buffer.from('answer'));
+  });
+
+  it('the answer of a process whose lease was taken over does not replace that of the other', async () => {
+    const hash = key();
+    const [slow, other] = [process('slow'), process('other')];
+    await slow.begin('s', hash, request);
+    await place.database.pool.query('UPDATE service.idempotency SET locked_until = 0 WHERE key_hash = $1', [hash]);
+    expect((await other.begin('s', hash, request)).taken).to.equal(true);
+    const refusal = () => slow.finish('s', hash, Buffer.from('of the slow one')).catch((error: unknown) => error);
+    expect(await refusal())
+      .to.be.instanceOf(AppError)
+      .and.include({ status: 409 });
+    await other.finish('s', hash, Buffer.from('of the other'));
+    expect(await refusal())
+      .to.be.instanceOf(AppError)
+      .and.include({ status: 409 });
+    await slow.abandon('s', hash);
+    const { record } = await process('third').begin('s', hash, request);
+    expect([record?.state, record?.box?.toString()]).to.deep.equal(['done', 'of the other']);
+  });
+
+  it("leases and ages go by the database's clock, whatever the hosts think", async () => {
+    const real = Date.now;
+    const hash = key();
+    try {
+      Date.now = () => real() - 3_600_000;
+      const behind = process('behind');
+      expect((await behind.begin('s', hash, request)).taken).to.equal(true);
+      Date.now = () => real() + 25 * 3_600_000;
+      const ahead = process('ahead');
+      expect((await ahead.begin('s', hash, request)).taken, 'taken from one that runs').to.equal(false);
+      await behind.finish('s', hash, Buffer.from('answer'));
+      expect(await purgeIdempotency(place.database.pool)).to.equal(0);
+      expect((await ahead.begin('s', hash, request)).record?.state).to.equal('done');
+    } finally {
+      Date.now = real;
+    }
+    await place.database.pool.query(
+      'UPDATE service.idempotency SET created_at = created_at - 86400001 WHERE key_hash = $1',
+      [hash],
+    );
+    expect(await purgeIdempotency(place.database.pool)).to.equal(1);
+  });
+
+  it('processes that start at once share one secret, and find it again', async () => {
+    const secrets = await Promise.all(Array.from({ length: 6 }, (_, n) => process(`starts-${n}`).secret()));
+    expect(secrets[0]).to.have.length(32);
+    for (const secret of [...secrets, await process('later').secret()]) {
+      expect(secret.equals(secrets[0] as Buffer)).to.equal(true);
+    }
   });
 });

@@ -1,0 +1,167 @@
+/** What is stored of a request with an `Idempotency-Key`: for whom, under which keys, and what earlier versions left. */
+import { createCipheriv, createHash, hkdfSync, randomBytes } from 'node:crypto';
+import { expect } from 'chai';
+import type { Exchange } from '../../api/http/exchange.ts';
+import { runOnce } from '../../api/http/idempotency.ts';
+import type { Answer } from '../../api/http/route.ts';
+import { createIdempotencyStore } from '../../infra/idempotency.ts';
+import { AppError } from '../../shared/errors.ts';
+import type { Identity } from '../../shared/identity.ts';
+import type { IdempotencyStore } from '../../shared/ports/idempotency.ts';
+import { embeddedDatabase } from '../support/world.ts';
+
+const body = { username: 'ada', password: 'correct horse battery' };
+const url = '/api/auth/users';
+
+interface Caller {
+  readonly workspace: number;
+  readonly id: number;
+}
+
+describe('Idempotency-Key', function () {
+  this.timeout(60_000);
+  let place: Awaited<ReturnType<typeof embeddedDatabase>>;
+  let store: IdempotencyStore;
+  let keys = 0;
+  const newKey = () => `key-${++keys}`;
+
+  before(async () => {
+    place = await embeddedDatabase();
+    store = createIdempotencyStore(place.database.pool, 'test');
+  });
+  after(() => place.close());
+
+  const exchangeOf = (caller: Caller | undefined, ip = '192.0.2.1') =>
+    ({ identity: caller as Identity | undefined, ip, req: { method: 'POST', url } }) as unknown as Exchange;
+  /** Asks, and tells whether it was done or the stored answer was given. */
+  async function ask(key: string, exchange: Exchange, answer: unknown = { done: true }, sent: unknown = body) {
+    let ran = false;
+    const given: Answer = await runOnce(store, key, exchange, sent, async () => {
+      ran = true;
+      return { status: 201, body: answer };
+    });
+    return { ran, body: given.body, replayed: given.headers?.['Idempotency-Replayed'] === 'true' };
+  }
+  const rowOf = async (scope: string, key: string) => {
+    const hash = createHash('sha256').update(`${scope}\n${key}`).digest();
+    const { rows } = await place.database.pool.query(
+      'SELECT request_hash, state, box, locked_until FROM service.idempotency WHERE scope = $1 AND key_hash = $2',
+      [scope, hash],
+    );
+    return rows[0] as { request_hash: Buffer; state: string; box: Buffer; locked_until: number } | undefined;
+  };
+  const refusalOf = async (asked: Promise<unknown>): Promise<AppError> => {
+    const error = await asked.then(
+      () => expect.fail('it was answered'),
+      (reason: unknown) => reason,
+    );
+    expect(error).to.be.instanceOf(AppError);
+    return error as AppError;
+  };
+
+  it('is the caller’s own: the same key and body of another caller, workspace or address is another request', async () => {
+    const key = newKey();
+    const callers: [Exchange, string][] = [
+      [exchangeOf({ workspace: 1, id: 7 }), 'the first'],
+      [exchangeOf({ workspace: 1, id: 8 }), 'another user'],
+      [exchangeOf({ workspace: 2, id: 7 }), 'another workspace'],
+      [exchangeOf({ workspace: 1, id: -7 }), 'an agent'],
+      [exchangeOf({ workspace: 17, id: 7 }), 'a workspace that begins alike'],
+      [exchangeOf(undefined, '192.0.2.1'), 'anonymous'],
+      [exchangeOf(undefined, '192.0.2.2'), 'anonymous elsewhere'],
+    ];
+    for (const [exchange, who] of callers) expect((await ask(key, exchange, { for: who })).ran, who).to.equal(true);
+    for (const [exchange, who] of callers) {
+      expect(await ask(key, exchange), who).to.deep.equal({ ran: false, body: { for: who }, replayed: true });
+    }
+    // Somebody else's body does not matter either.
+    const other = exchangeOf({ workspace: 3, id: 7 });
+    expect((await ask(key, other, {}, { other: 'body' })).ran).to.equal(true);
+  });
+
+  it('leaves nothing behind that a guessed body or the caller’s key alone would open', async () => {
+    const key = newKey();
+    await ask(key, exchangeOf({ workspace: 1, id: 7 }), { api_key: 'mca_secret' });
+    const row = await rowOf('1:7', key);
+    const guessed = createHash('sha256')
+      .update(`POST ${url}\n${JSON.stringify(body)}`)
+      .digest();
+    expect(row?.request_hash.equals(guessed), 'a plain hash of the body').to.equal(false);
+    expect(row?.box.includes('mca_secret')).to.equal(false);
+    // With another secret, as for somebody who knows the caller's key and not the deployment's.
+    const secret = await store.secret();
+    const stranger: IdempotencyStore = { ...store, secret: async () => randomBytes(32) };
+    const refusal = await refusalOf(
+      runOnce(stranger, key, exchangeOf({ workspace: 1, id: 7 }), body, () => expect.fail('it ran again')),
+    );
+    expect(refusal.extras.code).to.equal('IDEMPOTENCY_KEY_REUSED');
+    expect((await store.secret()).equals(secret)).to.equal(true);
+  });
+
+  describe('after an upgrade', () => {
+    /** A record as earlier versions wrote it. */
+    async function former(key: string, state: 'running' | 'done', stored: object, asked: unknown = body) {
+      const [scope, iv] = ['1:7', randomBytes(12)];
+      const cipher = createCipheriv(
+        'aes-256-gcm',
+        Buffer.from(hkdfSync('sha256', key, scope, 'signalbox idempotency', 32)),
+        iv,
+      );
+      const box = Buffer.concat([
+        iv,
+        cipher.update(JSON.stringify(stored), 'utf8'),
+        cipher.final(),
+        cipher.getAuthTag(),
+      ]);
+      await place.database.pool.query(
+        `INSERT INTO service.idempotency (scope, key_hash, request_hash, state, owner, locked_until, created_at, box)
+         VALUES ($1, $2, $3, $4, 'gone', 0, $5, $6)`,
+        [
+          scope,
+          createHash('sha256').update(`${scope}\n${key}`).digest(),
+          createHash('sha256')
+            .update(`POST ${url}\n${JSON.stringify(asked)}`)
+            .digest(),
+          state,
+          Date.now(),
+          box,
+        ],
+      );
+    }
+    const me = exchangeOf({ workspace: 1, id: 7 });
+
+    it('answers stored before are still given, and their keys still refuse another body', async () => {
+      const key = newKey();
+      await former(key, 'done', { intents: [], answer: { status: 201, body: { before: true } } });
+      expect(await ask(key, me)).to.deep.equal({ ran: false, body: { before: true }, replayed: true });
+      const refusal = await refusalOf(ask(key, me, {}, { other: 'body' }));
+      expect(refusal.extras.code).to.equal('IDEMPOTENCY_KEY_REUSED');
+    });
+
+    it('a request that was interrupted before goes on with what it was about to append', async () => {
+      const key = newKey();
+      const intent = { stream: 'user-1', expected: 'none', events: [{ id: 'e', type: 'T', data: {}, meta: {} }] };
+      await former(key, 'running', { intents: [intent] });
+      const given = await runOnce(store, key, me, body, async ({ recorded }) => {
+        expect(recorded).to.deep.equal([intent]);
+        return { status: 201, body: { after: true } };
+      });
+      expect(given.body).to.deep.equal({ after: true });
+      expect(await ask(key, me)).to.deep.equal({ ran: false, body: { after: true }, replayed: true });
+    });
+
+    it('what nobody can read any more is not done again, and blocks nobody for good', async () => {
+      for (const state of ['done', 'running'] as const) {
+        const key = newKey();
+        await former(key, state, { intents: [], answer: { status: 201, body: {} } });
+        await place.database.pool.query('UPDATE service.idempotency SET box = $1 WHERE locked_until = 0', [
+          randomBytes(60),
+        ]);
+        const refusal = await refusalOf(ask(key, me));
+        expect([refusal.status, refusal.extras.code], state).to.deep.equal([409, 'IDEMPOTENCY_ANSWER_LOST']);
+        // It is told again at once: nobody holds it.
+        expect((await rowOf('1:7', key))?.locked_until, state).to.equal(0);
+      }
+    });
+  });
+});
