@@ -1,0 +1,409 @@
+/**
+ * Workspaces never see each other. Three of them, the one of the deployment among them, are filled with marked records;
+ * then every operation of the description is called by one with the ids and names of the others. Routes come from the
+ * description and tables from the projections: a new one is in here without being named.
+ */
+import { createHash } from 'node:crypto';
+import { expect } from 'chai';
+import { sql } from 'kysely';
+import { drainIncidents } from '../../api/auth/incidents.ts';
+import type { OpenApiDocument } from '../../api/openapi.ts';
+import { projections } from '../../projections/index.ts';
+import { schemaOf, type Table } from '../../projections/projection.ts';
+import { CLIENT_ID, type FakeGoogle, ISSUER, startFakeGoogle } from '../support/google.ts';
+import { type Described, operationsOf, readsOf, type Sent, type Values, writesOf } from '../support/requests.ts';
+import type { Reply } from '../support/service.ts';
+import { openStream } from '../support/stream.ts';
+import { type AuthWorld, PASSWORD, startAuthWorld } from './auth-world.ts';
+
+/** A workspace, and how its records are told from those of others. */
+interface Party {
+  readonly workspace: number;
+  readonly tenant: number;
+  /** In every name that others may send as well, as when they guess it. */
+  readonly names: string;
+  /** In every other text: whoever is not of the workspace cannot know it. */
+  readonly texts: string;
+}
+
+const HOUSE: Party = { workspace: 1, tenant: 1, names: 'nhouse9x', texts: 'thouse9x' };
+const AMBER: Party = { workspace: 2, tenant: 2, names: 'namber9x', texts: 'tamber9x' };
+const BIRCH: Party = { workspace: 3, tenant: 3, names: 'nbirch9x', texts: 'tbirch9x' };
+const PARTIES = [HOUSE, AMBER, BIRCH];
+const othersThan = (party: Party) => PARTIES.filter((one) => one !== party);
+
+const isSecret = (text: string) => PARTIES.some(({ texts }) => text.includes(texts));
+
+/** Every workspace has an agent of this name. */
+const TWIN = 'scout';
+
+/** What a schema does not tell of the bodies that a route takes. */
+const BODIES: Readonly<Record<string, (ref: { readonly number: number; readonly name: string }) => unknown[]>> = {
+  'POST /api/adapters': ({ name }) => [
+    { framework: 'generic', action: 'register', payload: { agentId: name, name } },
+    { framework: 'generic', action: 'assignments', payload: { agentId: name } },
+  ],
+};
+
+/** Writes that nobody of a running deployment gets done with a guessed body: what they answer instead. */
+const REFUSED: Readonly<Record<string, number>> = {
+  'POST /api/auth/login': 401, // of no password that is guessed
+  'POST /api/auth/google': 400, // of no token that is guessed
+  'POST /api/auth/google/disconnect': 400, // of a user with a password
+  'POST /api/setup': 403, // of a deployment that has users
+};
+
+const all = projections.flatMap((projection) =>
+  projection.tables.map((table) => ({ table, place: `${schemaOf(projection)}.${table.name}` })),
+);
+const isScoped = (table: Table) => 'workspace_id' in table.columns;
+
+/** Leaves of a JSON value by their path. */
+function leaves(value: unknown, path = '', found = new Map<string, unknown>()): Map<string, unknown> {
+  if (typeof value !== 'object' || value === null) found.set(path, value);
+  else for (const [key, one] of Object.entries(value)) leaves(one, `${path}/${key}`, found);
+  return found;
+}
+
+describe('contract: tenancy', function () {
+  this.timeout(180_000);
+  let google: FakeGoogle;
+  let world: AuthWorld;
+  let operations: readonly Described[];
+  const reads = () => operations.filter(({ method, isStream }) => method === 'GET' && !isStream);
+  /** Deepest paths first among those that delete: what a path hangs on is deleted last. */
+  const writes = () => {
+    const depth = ({ method, path }: Described) => (method === 'DELETE' ? 100 - path.split('/').length : 0);
+    return operations.filter(({ method }) => method !== 'GET').sort((a, b) => depth(a) - depth(b));
+  };
+
+  // --- Callers -----------------------------------------------------------------------------------------------------
+
+  const sessions = new Map<Party, string>();
+  let users = 0;
+  async function freshAdmin(party: Party): Promise<void> {
+    const { workspace, tenant, names, texts } = party;
+    const username = `${names}-admin-${++users}`;
+    await world.makeUser({ username, displayName: texts, role: 'admin', workspace, tenant });
+    sessions.set(party, await world.signIn(username));
+  }
+
+  /** As an admin of the workspace; as another one where this one has been signed out or has reached a limit. */
+  async function ask(party: Party, { method, path, body }: Sent, headers: Record<string, string> = {}): Promise<Reply> {
+    const once = () => world.ask(method, path, { as: sessions.get(party), body, headers });
+    const reply = await once();
+    if (reply.status !== 401 && reply.status !== 429) return reply;
+    await freshAdmin(party);
+    return once();
+  }
+
+  // --- Records -----------------------------------------------------------------------------------------------------
+
+  /** Records in every read model. */
+  async function fill(party: Party, round: number): Promise<void> {
+    const { names, texts } = party;
+    const done = async (method: string, path: string, body?: unknown) => {
+      const reply = await ask(party, { method, path, body });
+      expect(reply.status, `${method} ${path}: ${JSON.stringify(reply.body)}`).to.be.within(200, 201);
+      return reply.body;
+    };
+    const name = `${names}-agent-${round}`;
+    const details = { role: `${texts}-role`, config: { note: texts }, soul_content: texts };
+    const session = { session_key: `${texts}-${round}` };
+    const { agent } = await done('POST', '/api/agents', { name, ...details, ...session });
+    if (round === 1) await done('POST', '/api/agents', { name: TWIN, ...details });
+    else await done('PUT', '/api/agents', { name: TWIN, last_activity: `${texts} ${round}` });
+    for (const one of [agent.id, TWIN]) {
+      await done('PUT', `/api/agents/${one}/memory`, { working_memory: `${texts} ${round}` });
+      await done('POST', `/api/agents/${one}/wake`, { reason: texts });
+    }
+    for (const [from, to] of [
+      [name, TWIN],
+      [TWIN, name],
+    ]) {
+      await done('POST', '/api/agents/message', { from, to, content: texts });
+    }
+    await done('POST', `/api/agents/${agent.id}/keys`, { name: texts });
+    const username = `${names}-user-${round}`;
+    await done('POST', '/api/auth/users', {
+      username,
+      password: PASSWORD,
+      role: 'viewer',
+      display_name: texts,
+      email: `${texts}-${round}@example.org`,
+    });
+    const list = [{ id: `${names}-imported`, name: `${names}-imported` }];
+    await done('PUT', '/api/gateway-config', { agents: { list }, note: texts, round });
+    await done('POST', '/api/adapters', { framework: 'generic', action: 'register', payload: { agentId: name, name } });
+  }
+
+  /** What belongs to the deployment, and so to the default workspace. */
+  async function fillDeployment(): Promise<void> {
+    const { names, texts } = HOUSE;
+    const credential = await google.token({ sub: `${names}-sub`, email: `${texts}@example.net`, name: names });
+    expect((await world.ask('POST', '/api/auth/google', { body: { credential } })).status).to.equal(403);
+    expect((await ask(HOUSE, { method: 'POST', path: '/api/tokens/rotate' })).status).to.equal(200);
+  }
+
+  /** Rows of a table as text: those of a workspace where it has some, else all of them. */
+  async function rowsOf({ table, place }: (typeof all)[number], workspace: number): Promise<string[]> {
+    const whose = isScoped(table) ? sql`WHERE workspace_id = ${workspace}` : sql``;
+    const { db } = world.service.core.database;
+    const { rows } = await sql<{ row: string }>`
+      SELECT row_to_json(t)::text AS row FROM ${sql.table(place)} t ${whose} ORDER BY 1`.execute(db);
+    return rows.map(({ row }) => row);
+  }
+
+  /** Hash of everything that a workspace has, by table. */
+  async function hashesOf({ workspace }: Party): Promise<Record<string, string>> {
+    const hashes: Record<string, string> = {};
+    for (const one of all) {
+      hashes[one.place] = createHash('sha256')
+        .update((await rowsOf(one, workspace)).join('\n'))
+        .digest('hex');
+    }
+    return hashes;
+  }
+
+  /** Ids and names in the records of these: the last of each column. */
+  async function valuesOf(parties: readonly Party[]): Promise<Values> {
+    const numbers = new Set<number>();
+    const names = new Set<string>();
+    for (const { workspace } of parties) {
+      for (const one of all) {
+        const rows = (await rowsOf(one, workspace)).map((row) => JSON.parse(row) as Record<string, unknown>);
+        for (const column of Object.keys(one.table.columns).filter((name) => /^(id|.*_id|name|username)$/.test(name))) {
+          if (column === 'workspace_id' || column === 'tenant_id') continue;
+          const value = rows.map((row) => row[column]).findLast((cell) => cell !== null);
+          if (typeof value === 'number' && value > 0) numbers.add(value);
+          if (typeof value === 'string' && /name$/.test(column) && !isSecret(value)) names.add(value);
+        }
+      }
+    }
+    return { numbers: [...numbers], names: [...names] };
+  }
+
+  before(async () => {
+    google = await startFakeGoogle();
+    world = await startAuthWorld({
+      GOOGLE_CLIENT_ID: CLIENT_ID,
+      GOOGLE_KEYS_URL: google.url,
+      GOOGLE_ISSUERS: ISSUER,
+      MC_AGENT_TIMEOUT_MINUTES: '0',
+    });
+    for (const party of PARTIES) {
+      await freshAdmin(party);
+      await fill(party, 1);
+    }
+    await fillDeployment();
+    operations = operationsOf((await world.ask('GET', '/api/docs')).body as OpenApiDocument);
+  });
+  after(async () => {
+    await world?.close();
+    await google?.close();
+  });
+
+  // --- What must not be seen ---------------------------------------------------------------------------------------
+
+  /** What an answer says of workspaces that are not the caller's, beyond the names that the caller has sent. */
+  function leakedIn(party: Party, answer: string, said = ''): string[] {
+    const marks = othersThan(party).flatMap(({ names, texts }) => [texts, ...(said.includes(names) ? [] : [names])]);
+    const places = [...answer.matchAll(/"(workspace|tenant)_id":(\d+)/g)].filter(
+      ([, column, id]) => Number(id) !== (column === 'tenant' ? party.tenant : party.workspace),
+    );
+    return [...marks.filter((mark) => answer.includes(mark)), ...places.map(([text]) => text)];
+  }
+
+  const textOf = ({ body, headers }: Reply) =>
+    `${typeof body === 'string' ? body : JSON.stringify(body)}${JSON.stringify([...headers])}`;
+
+  const describeRequest = ({ method, path, body }: Sent) =>
+    `${method} ${path}${body === undefined ? '' : ` ${JSON.stringify(body)}`}`;
+
+  /** Names of others that were sent in a body may have been stored, in the sender's own records. */
+  const stored = PARTIES.map(({ names }) => names).join(' ');
+
+  /** Checks one answer to somebody who has sent these names before. */
+  function check(party: Party, sent: Sent, reply: Reply, said = describeRequest(sent)): void {
+    expect(reply.status, describeRequest(sent)).not.to.equal(500);
+    const leaks = leakedIn(party, textOf(reply), said);
+    if (leaks.length > 0) throw new Error(`${describeRequest(sent)} as ${party.names} shows ${leaks.join(', ')}`);
+  }
+
+  // --- Tests -------------------------------------------------------------------------------------------------------
+
+  it('every table of every read model holds marked records of every workspace', async () => {
+    const empty: string[] = [];
+    for (const one of all) {
+      for (const { workspace, names, texts } of isScoped(one.table) ? PARTIES : [HOUSE]) {
+        const rows = await rowsOf(one, workspace);
+        if (!rows.some((row) => row.includes(names) || row.includes(texts))) {
+          empty.push(`${one.place} of workspace ${workspace}`);
+        }
+      }
+    }
+    expect(empty, 'tables that `fill` leaves empty').to.deep.equal([]);
+  });
+
+  it('what one reads, by a session or a key, holds nothing of the others', async () => {
+    for (const party of PARTIES) {
+      const theirs = await valuesOf(othersThan(party));
+      const { agent } = (await ask(party, { method: 'GET', path: `/api/agents/${TWIN}` })).body;
+      const path = `/api/agents/${agent.id}/keys`;
+      const key = (await ask(party, { method: 'POST', path, body: { scopes: ['admin'] } })).body.api_key;
+      for (const operation of reads()) {
+        const some = [...readsOf(operation, { ...theirs, names: [TWIN, ...theirs.names] })];
+        for (const sent of some) check(party, sent, await ask(party, sent));
+        // Of a key it is enough to see that it stands for the same workspace.
+        for (const sent of some.slice(0, 3)) check(party, sent, await world.ask('GET', sent.path, { as: key }));
+      }
+    }
+  });
+
+  it('what one reads stands still while only the others write: counts and totals too', async () => {
+    const own = await valuesOf([BIRCH]);
+    const values = { numbers: own.numbers.slice(0, 3), names: [TWIN, ...own.names.slice(0, 1)] };
+    const requests: Sent[] = [];
+    for (const operation of reads()) {
+      // What is outside /api tells of the process, not of a workspace.
+      if (!operation.path.startsWith('/api/')) continue;
+      const some = [...readsOf(operation, values)];
+      const statuses = await Promise.all(some.slice(0, 1).map(async (sent) => (await ask(BIRCH, sent)).status));
+      // A denial is recorded, so it changes what the next request reads.
+      if (!statuses.includes(403)) requests.push(...some);
+    }
+    await drainIncidents({ ...world.service.core, now: Date.now });
+    let passes = 0;
+    const readAll = async () => {
+      passes++;
+      const answers = new Map<string, Map<string, unknown>>();
+      for (const sent of requests) {
+        // Each pass has URLs of its own: an answer that was kept from the pass before would prove nothing.
+        const path = `${sent.path}${sent.path.includes('?') ? '&' : '?'}pass=${passes}`;
+        const { status, body } = await ask(BIRCH, { ...sent, path });
+        if (status === 200 && typeof body === 'object') answers.set(sent.path, leaves(body));
+      }
+      return answers;
+    };
+    const [before, again] = [await readAll(), await readAll()];
+    await fill(AMBER, 2);
+    await fill(HOUSE, 2);
+    expect(again.size, 'answers to compare').to.be.above(100);
+    const moved: string[] = [];
+    for (const [path, after] of await readAll()) {
+      const [one, two] = [before.get(path), again.get(path)];
+      // What moves by itself, such as the time, is no sign.
+      const stands = (leaf: string) => one?.get(leaf) === two?.get(leaf) && one?.has(leaf) === two?.has(leaf);
+      for (const leaf of new Set([...after.keys(), ...(two?.keys() ?? [])])) {
+        if (stands(leaf) && (after.get(leaf) !== two?.get(leaf) || after.has(leaf) !== two?.has(leaf))) {
+          moved.push(`GET ${path}: ${leaf} from ${String(two?.get(leaf))} to ${String(after.get(leaf))}`);
+        }
+      }
+    }
+    expect(moved.slice(0, 10)).to.deep.equal([]);
+  });
+
+  it('streams, live and catching up, bring nothing of the others', async () => {
+    const streams = operations.filter((operation) => operation.isStream);
+    expect(streams.map(({ name }) => name)).to.include('GET /api/events');
+    for (const { path } of streams) {
+      const open = (party: Party, query = '') =>
+        openStream(`${world.url}${path}${query}`, { cookie: sessions.get(party) ?? '' });
+      const opened: { readonly party: Party; readonly stream: Awaited<ReturnType<typeof open>> }[] = [];
+      for (const party of PARTIES) {
+        for (const query of ['', '?since=0']) opened.push({ party, stream: await open(party, query) });
+      }
+      for (const party of PARTIES) await fill(party, 3);
+      // The last event of all: whoever has it has everything before it.
+      for (const party of PARTIES) {
+        await ask(party, {
+          method: 'PUT',
+          path: '/api/agents',
+          body: { name: TWIN, last_activity: `${party.texts} end` },
+        });
+      }
+      for (const { party, stream } of opened) {
+        await stream.until(() => JSON.stringify(stream.frames.slice(-4)).includes(`${party.texts} end`));
+      }
+      // Frames of another workspace would come after the own ones: catch up once more behind the last event.
+      for (const party of PARTIES) opened.push({ party, stream: await open(party, '?since=0') });
+      for (const { party, stream } of opened) {
+        await stream.until(() => JSON.stringify(stream.frames).includes(`${party.texts} end`));
+        for (const frame of stream.frames) {
+          const leaks = leakedIn(party, JSON.stringify(frame));
+          expect(leaks, `${path} as ${party.names}: ${JSON.stringify(frame)}`).to.deep.equal([]);
+        }
+        stream.close();
+      }
+    }
+  });
+
+  it('the Idempotency-Key of another is a new one', async () => {
+    const values = await valuesOf([AMBER]);
+    let answered = 0;
+    for (const operation of writes().filter(({ method }) => method === 'POST')) {
+      if (operation.isPublic) continue;
+      const headers = { 'idempotency-key': operation.name.replace(/[^\w-]/g, '-') };
+      for (const sent of writesOf(
+        operation,
+        { ...values, names: [`${AMBER.names}-new`, ...values.names] },
+        BODIES[operation.name],
+      )) {
+        const first = await ask(AMBER, sent, headers);
+        if (first.status > 201) continue;
+        answered++;
+        for (const body of [sent.body, { other: 1 }]) {
+          const again = { ...sent, ...(sent.body !== undefined && { body }) };
+          const reply = await ask(BIRCH, again, headers);
+          check(BIRCH, again, reply, stored);
+          expect(reply.headers.get('idempotency-replayed'), describeRequest(again)).to.equal(null);
+          expect(reply.body.code, describeRequest(again)).not.to.equal('IDEMPOTENCY_KEY_REUSED');
+          // The second body is to be looked at as the first one of this caller is.
+          headers['idempotency-key'] += '-2';
+        }
+        break;
+      }
+    }
+    expect(answered, 'routes that answered with a key').to.be.above(5);
+  });
+
+  it('writes with the ids and names of others change nothing of theirs, and say nothing of it', async () => {
+    const theirs = await valuesOf([HOUSE, AMBER]);
+    const before = { house: await hashesOf(HOUSE), amber: await hashesOf(AMBER) };
+    let fresh = 0;
+    for (const operation of writes()) {
+      // Who is not asked for a credential acts in the default workspace.
+      if (operation.isPublic) continue;
+      const values = { ...theirs, names: [`${BIRCH.names}-new-${++fresh}`, ...theirs.names] };
+      for (const sent of writesOf(operation, values, BODIES[operation.name])) {
+        check(BIRCH, sent, await ask(BIRCH, sent), stored);
+      }
+      const after = { house: await hashesOf(HOUSE), amber: await hashesOf(AMBER) };
+      expect(after, `after ${operation.name} by another workspace`).to.deep.equal(before);
+    }
+  });
+
+  // What was refused above for its form would prove nothing: the same requests, made by who may, are accepted.
+  it('all of these requests get something done in the workspace that they are meant for', async () => {
+    const reached = new Map<string, Set<number>>();
+    const run = async (operation: Described, requests: Iterable<Sent>) => {
+      const statuses = new Set<number>();
+      reached.set(operation.name, statuses);
+      for (const sent of requests) {
+        const { status } = await ask(HOUSE, sent);
+        statuses.add(status);
+        if (status < 300 || status === REFUSED[operation.name]) break;
+      }
+    };
+    for (const operation of reads()) await run(operation, readsOf(operation, await valuesOf([HOUSE])));
+    for (const operation of writes()) {
+      const own = await valuesOf([HOUSE]);
+      const values = { ...own, names: [`${HOUSE.names}-new`, ...own.names] };
+      await run(operation, writesOf(operation, values, BODIES[operation.name]));
+    }
+    const missed = [...reached].filter(
+      ([name, statuses]) => ![...statuses].some((status) => status < 300 || status === REFUSED[name]),
+    );
+    expect(missed.map(([name, statuses]) => `${name}: ${[...statuses].join(', ')}`)).to.deep.equal([]);
+  });
+});

@@ -1,0 +1,189 @@
+/**
+ * Requests made from the description of the API: for every operation the paths, queries and bodies that its schemas
+ * allow, with the ids and names that a test wants to see in them.
+ */
+import type { OpenApiDocument, Operation, Parameter, ResponseObject, Schema } from '../../api/openapi.ts';
+
+/** What goes into a request where an id or a name is asked for. */
+export interface Values {
+  readonly numbers: readonly number[];
+  readonly names: readonly string[];
+}
+
+export interface Sent {
+  readonly method: string;
+  readonly path: string;
+  readonly body?: unknown;
+}
+
+export interface Described {
+  /** `POST /api/agents/{id}/keys` */
+  readonly name: string;
+  readonly method: string;
+  readonly path: string;
+  /** Nobody is asked who they are. */
+  readonly isPublic: boolean;
+  readonly isStream: boolean;
+  readonly query: readonly Parameter[];
+  readonly body: Schema | undefined;
+}
+
+/** The operations of a description, with their references followed. */
+export function operationsOf(document: OpenApiDocument): Described[] {
+  const follow = (value: unknown): unknown => {
+    if (Array.isArray(value)) return value.map(follow);
+    if (typeof value !== 'object' || value === null) return value;
+    const { $ref } = value as { $ref?: unknown };
+    if (typeof $ref !== 'string') {
+      return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, follow(one)]));
+    }
+    const steps = $ref.slice(2).split('/');
+    return follow(
+      steps.reduce<unknown>((place, step) => (place as Record<string, unknown> | undefined)?.[step], document),
+    );
+  };
+  return Object.entries(document.paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([lower, operation]) => {
+      const { parameters = [], requestBody, responses, security } = follow(operation) as Operation;
+      const method = lower.toUpperCase();
+      const content = (responses[200] as ResponseObject | undefined)?.content ?? {};
+      return {
+        name: `${method} ${path}`,
+        method,
+        path,
+        isPublic: security?.length === 0,
+        isStream: 'text/event-stream' in content,
+        query: (parameters as readonly Parameter[]).filter((parameter) => parameter.in === 'query'),
+        body: requestBody?.content['application/json']?.schema,
+      };
+    }),
+  );
+}
+
+/** The path with every value in the place of each of its parameters. */
+function pathsOf({ path }: Described, { numbers, names }: Values): string[] {
+  let paths = [path];
+  for (const [parameter] of path.matchAll(/\{\w+\}/g)) {
+    paths = paths.flatMap((one) =>
+      [...numbers, ...names].map((value) => one.replace(parameter, encodeURIComponent(value))),
+    );
+  }
+  return paths;
+}
+
+function queryValues({ schema }: Parameter, { numbers, names }: Values): (string | number)[] {
+  if (Array.isArray(schema.enum)) return schema.enum;
+  return schema.type === 'integer' || schema.type === 'number' ? [1, ...numbers.slice(0, 1)] : [...names, '1'];
+}
+
+/** The empty query, every parameter alone with each value, and every two of them. */
+function queriesOf({ query }: Described, values: Values): string[] {
+  const text = (pairs: readonly (readonly [Parameter, string | number])[]) =>
+    pairs
+      .map(([parameter, value], index) => `${index ? '&' : '?'}${parameter.name}=${encodeURIComponent(value)}`)
+      .join('');
+  const choices = query.map((parameter) => queryValues(parameter, values).map((value) => [parameter, value] as const));
+  const pairs = choices.flatMap((some, index) =>
+    choices.slice(index + 1).flatMap((others) => some.slice(0, 2).map((one) => [one, others[0] ?? one])),
+  );
+  return [[], ...choices.flat().map((one) => [one]), ...pairs].map(text);
+}
+
+type Ref = { readonly number: number; readonly name: string };
+
+/** A value that the schema takes, as far as it can be told from the schema. */
+function example(schema: Schema, ref: Ref): unknown {
+  if ('const' in schema) return schema.const;
+  if (Array.isArray(schema.enum)) return schema.enum[0];
+  const [alternative] = (schema.anyOf ?? schema.oneOf ?? []) as Schema[];
+  if (alternative) return example(alternative, ref);
+  const type = Array.isArray(schema.type) ? schema.type[0] : schema.type;
+  const {
+    minimum = -Infinity,
+    maximum = Infinity,
+    minLength = 0,
+    maxLength = Infinity,
+  } = schema as {
+    [rule: string]: number | undefined;
+  };
+  if (type === 'integer' || type === 'number') return Math.min(Math.max(ref.number, minimum), maximum);
+  if (type === 'string') {
+    const text = schema.format === 'email' ? `${ref.name}@example.org` : ref.name;
+    return text.padEnd(minLength, '-').slice(0, maxLength);
+  }
+  if (type === 'boolean') return true;
+  if (type === 'array') return schema.items ? [example(schema.items as Schema, ref)] : [];
+  if (type === 'object') {
+    const properties = Object.entries((schema.properties ?? {}) as Record<string, Schema>);
+    if (properties.length === 0) return { note: ref.name };
+    return Object.fromEntries(properties.map(([name, one]) => [name, example(one, ref)]));
+  }
+  return ref.name;
+}
+
+/** With everything, with what is required, with one optional thing more, and with every value of a choice. */
+function bodiesOf(schema: Schema, ref: Ref): unknown[] {
+  const alternatives = (schema.anyOf ?? schema.oneOf) as Schema[] | undefined;
+  if (alternatives) return alternatives.flatMap((one) => bodiesOf(one, ref));
+  const full = example(schema, ref);
+  const properties = (schema.properties ?? {}) as Record<string, Schema>;
+  if (typeof full !== 'object' || full === null || Object.keys(properties).length === 0) return [full];
+  const required = (schema.required ?? []) as readonly string[];
+  const only = (names: readonly string[]) =>
+    Object.fromEntries(Object.entries(full).filter(([name]) => names.includes(name)));
+  const bodies: Record<string, unknown>[] = [only(required), full as Record<string, unknown>];
+  for (const name of Object.keys(properties)) {
+    if (!required.includes(name)) bodies.push(only([...required, name]));
+  }
+  for (const [name, { enum: choice }] of Object.entries(properties)) {
+    if (!Array.isArray(choice)) continue;
+    bodies.push(...choice.flatMap((value) => bodies.slice(0, 2).map((body) => ({ ...body, [name]: value }))));
+  }
+  return bodies;
+}
+
+const distinct = (bodies: readonly unknown[]): unknown[] => [
+  ...new Map(bodies.map((body) => [JSON.stringify(body), body])).values(),
+];
+
+/** The body names a record of its own, besides the one in the path. */
+const hasIds = (schema: Schema | undefined): boolean =>
+  Object.keys((schema?.properties ?? {}) as object).some((name) => /^(id|.*_id)$/.test(name));
+
+/** Requests that only read: each path with each query. */
+export function* readsOf(operation: Described, values: Values): Generator<Sent> {
+  const { method } = operation;
+  for (const path of pathsOf(operation, values)) {
+    for (const query of queriesOf(operation, values)) yield { method, path: path + query };
+  }
+}
+
+/**
+ * Requests that may write: each path with every body that differs in shape, and with each id and each name. Where a
+ * body has ids of its own, each of them with each path. `extra` gives bodies that the schema does not tell of.
+ */
+export function* writesOf(
+  operation: Described,
+  values: Values,
+  extra: (ref: Ref) => readonly unknown[] = () => [],
+): Generator<Sent> {
+  const { method, body } = operation;
+  const { numbers, names } = values;
+  const size = hasIds(body) ? Math.max(numbers.length, names.length) : names.length;
+  const refs = Array.from({ length: size }, (_, index) => ({
+    number: numbers[index % numbers.length] ?? 1,
+    name: names[index % names.length] ?? 'nobody',
+  }));
+  const [query = ''] = queriesOf(operation, values);
+  const paths = pathsOf(operation, values).map((path) => path + query);
+  if (!body) yield* paths.map((path) => ({ method, path }));
+  for (const [index, path] of body ? paths.entries() : []) {
+    const some = hasIds(body) || paths.length === 1 ? refs : [refs[index % size] as Ref];
+    for (const [nth, ref] of some.entries()) {
+      const shapes = distinct(bodiesOf(body as Schema, ref));
+      // Every shape with the first; then what is required, and everything.
+      for (const one of nth === 0 && index < 2 ? shapes : shapes.slice(0, 2)) yield { method, path, body: one };
+      for (const one of extra(ref)) yield { method, path, body: one };
+    }
+  }
+}
