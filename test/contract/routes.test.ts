@@ -1,0 +1,218 @@
+/**
+ * Who may call what, and how often: one table, written by hand and compared with the routes both ways, so that neither
+ * changes alone; then every row of it through real HTTP.
+ */
+import { expect } from 'chai';
+import { routes } from '../../api/routes/index.ts';
+import type { Role } from '../../shared/identity.ts';
+import { type AuthWorld, freshAddress, PASSWORD, startAuthWorld } from './auth-world.ts';
+
+/** Method, path, least role, class of limits, and `deployment` where only the default tenant may call. */
+const TABLE = `
+POST    /api/auth/login               none      login
+POST    /api/auth/google              none      login
+POST    /api/auth/google/disconnect   viewer    -
+POST    /api/auth/logout              viewer    -
+GET     /api/auth/me                  viewer    -
+PATCH   /api/auth/me                  viewer    -
+GET     /api/setup                    none      -
+POST    /api/setup                    none      login
+GET     /api/auth/users               admin     -
+POST    /api/auth/users               admin     users
+PUT     /api/auth/users               admin     users
+DELETE  /api/auth/users               admin     users
+GET     /api/auth/access-requests     admin     -                deployment
+POST    /api/auth/access-requests     admin     access-requests  deployment
+GET     /api/tokens/rotate            admin     -                deployment
+POST    /api/tokens/rotate            admin     api-key          deployment
+GET     /api/agents                   viewer    -
+POST    /api/agents                   operator  mutation
+PUT     /api/agents                   operator  mutation
+POST    /api/agents/register          viewer    self-register
+GET     /api/agents/{id}              viewer    -
+PUT     /api/agents/{id}              operator  mutation
+DELETE  /api/agents/{id}              admin     -
+POST    /api/agents/{id}/hide         operator  -
+DELETE  /api/agents/{id}/hide         operator  -
+GET     /api/agents/{id}/heartbeat    viewer    -
+POST    /api/agents/{id}/heartbeat    operator  agent-heartbeat
+POST    /api/agents/{id}/wake         operator  -
+GET     /api/agents/{id}/memory       viewer    -
+PUT     /api/agents/{id}/memory       operator  -
+DELETE  /api/agents/{id}/memory       operator  -
+GET     /api/agents/{id}/soul         viewer    -
+PUT     /api/agents/{id}/soul         operator  -
+PATCH   /api/agents/{id}/soul         viewer    -
+POST    /api/agents/message           operator  mutation
+GET     /api/agents/comms             viewer    -
+GET     /api/agents/sync              admin     -
+POST    /api/agents/sync              admin     -
+GET     /api/agents/{id}/keys         admin     -
+POST    /api/agents/{id}/keys         admin     -
+DELETE  /api/agents/{id}/keys         admin     -
+GET     /api/adapters                 viewer    -
+POST    /api/adapters                 operator  agent-heartbeat
+GET     /api/gateway-config           admin     -
+PUT     /api/gateway-config           admin     gateway-config
+GET     /api/activities               viewer    -
+GET     /api/audit                    admin     -
+GET     /api/events                   viewer    -
+GET     /health/live                  none      -
+GET     /health/ready                 none      -
+GET     /api/health                   none      -
+GET     /metrics                      viewer    -                deployment
+GET     /api/docs                     none      -
+GET     /docs                         none      -
+GET     /docs/swagger-ui.css          none      -
+GET     /docs/swagger-ui-bundle.js    none      -
+GET     /docs/page.css                none      -
+GET     /docs/init.js                 none      -
+GET     /docs/icon.svg                none      -
+GET     /                             none      -
+`;
+
+/** Calls a minute, by class. */
+const LIMITS: Readonly<Record<string, number>> = {
+  login: 5,
+  mutation: 60,
+  'self-register': 5,
+  'agent-heartbeat': 30,
+  users: 20,
+  'access-requests': 20,
+  'api-key': 20,
+  'gateway-config': 20,
+};
+
+interface Row {
+  readonly name: string;
+  readonly method: string;
+  readonly path: string;
+  readonly role: Role | 'none';
+  readonly limit: string;
+  readonly deployment: boolean;
+}
+
+const rows = TABLE.trim()
+  .split('\n')
+  .map((line): Row => {
+    const [method = '', path = '', role, limit = '-', scope] = line.split(/\s+/);
+    return {
+      name: `${method} ${path}`,
+      method,
+      // An id that nobody has: the gate comes before the question whether there is one.
+      path: path.replace(/\{\w+\}/g, '999999'),
+      role: role as Row['role'],
+      limit,
+      deployment: scope === 'deployment',
+    };
+  });
+
+const BELOW: Readonly<Record<Role, Role | undefined>> = { viewer: undefined, operator: 'viewer', admin: 'operator' };
+
+describe('contract: routes', function () {
+  this.timeout(120_000);
+  let world: AuthWorld;
+  let agent: number;
+  before(async () => {
+    world = await startAuthWorld({ MC_DISABLE_RATE_LIMIT: '0' });
+    agent = await world.makeAgent('caller');
+  });
+  after(() => world?.close());
+
+  const lines = TABLE.trim().split('\n');
+
+  it('the table and the routes are the same', () => {
+    const written = lines.map((line) => line.split(/\s+/).join(' '));
+    const found = routes.map(({ method, path, access, limit, scope }) =>
+      [
+        method.toUpperCase(),
+        path,
+        access === 'public' ? 'none' : access === 'any' ? 'viewer' : access,
+        limit ?? '-',
+        ...(scope === 'deployment' ? [scope] : []),
+      ].join(' '),
+    );
+    expect([...found].sort()).to.deep.equal([...written].sort());
+  });
+
+  /** Status of one call; a stream is left at once. */
+  async function statusOf({ method, path }: Row, as: { readonly [header: string]: string }, ip = freshAddress()) {
+    const headers = { 'x-forwarded-for': ip, 'content-type': 'application/json', ...as };
+    const body = method === 'GET' ? {} : { body: '{}' };
+    const response = await fetch(`${world.url}${path}`, { method, headers, redirect: 'manual', ...body });
+    await response.body?.cancel();
+    return { status: response.status, headers: response.headers };
+  }
+
+  const sessions = new Map<Role, string>();
+  let users = 0;
+  /** The session of somebody with this role; another one where a call has ended it. */
+  async function session(role: Role): Promise<{ cookie: string }> {
+    const known = sessions.get(role);
+    if (known && (await world.ask('GET', '/api/auth/me', { as: known })).status === 200) return { cookie: known };
+    const username = `somebody-${++users}`;
+    await world.makeUser({ username, role });
+    const cookie = await world.signIn(username);
+    sessions.set(role, cookie);
+    return { cookie };
+  }
+
+  it('nobody gets in without a credential, but where none is asked for', async () => {
+    for (const row of rows) {
+      const { status } = await statusOf(row, {});
+      // A sign-in is refused for what it lacks, which is no credential of a caller.
+      if (row.role === 'none') expect(status, row.name).not.to.equal(401);
+      else expect(status, row.name).to.equal(401);
+    }
+  });
+
+  it('the role is the least that gets in: by a session and by a key', async () => {
+    for (const row of rows) {
+      if (row.role === 'none') continue;
+      const below = BELOW[row.role];
+      const key = async (role: Role) => ({ 'x-api-key': await world.makeKey(agent, [role]) });
+      for (const as of below ? [await session(below), await key(below)] : []) {
+        expect((await statusOf(row, as)).status, `${row.name} as ${below}`).to.equal(403);
+      }
+      const { status } = await statusOf(row, await session(row.role));
+      expect(status, `${row.name} as ${row.role}`).not.to.be.oneOf([401, 403]);
+    }
+  });
+
+  it('what is about the deployment is closed to the admins of other tenants', async () => {
+    await world.makeUser({ username: 'stranger', role: 'admin', tenant: 2, workspace: 2 });
+    const cookie = await world.signIn('stranger');
+    for (const row of rows.filter(({ deployment }) => deployment)) {
+      expect((await statusOf(row, { cookie })).status, row.name).to.equal(403);
+    }
+  });
+
+  for (const row of rows.filter(({ limit }) => limit !== '-')) {
+    it(`${row.name} is limited: ${row.limit}, ${LIMITS[row.limit]} a minute`, async () => {
+      const limit = LIMITS[row.limit] as number;
+      const caller = async (): Promise<Record<string, string>> =>
+        row.role === 'none' ? {} : { 'x-api-key': await world.makeKey(agent, [row.role as Role]) };
+      const [as, ip] = [await caller(), freshAddress()];
+      for (let n = 0; n < limit; n++) {
+        expect((await statusOf(row, as, ip)).status, `call ${n + 1}`).not.to.equal(429);
+      }
+      const { status, headers } = await statusOf(row, as, ip);
+      expect(status).to.equal(429);
+      expect(headers.get('x-ratelimit-limit')).to.equal(String(limit));
+      expect(Number(headers.get('retry-after'))).to.be.within(1, 60);
+      // Whoever else calls, from elsewhere, is not concerned.
+      expect((await statusOf(row, await caller())).status).not.to.equal(429);
+    });
+  }
+
+  it('a password is guessed five times a minute, by whoever is signed in', async () => {
+    await world.makeUser({ username: 'guesser' });
+    const as = await world.signIn('guesser');
+    const guess = async () => {
+      const body = { current_password: 'not the password', new_password: `${PASSWORD}!` };
+      return (await world.ask('PATCH', '/api/auth/me', { as, body })).status;
+    };
+    for (let n = 0; n < 5; n++) expect(await guess()).to.equal(403);
+    expect(await guess()).to.equal(429);
+  });
+});
