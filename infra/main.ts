@@ -2,10 +2,12 @@
 import type { AddressInfo } from 'node:net';
 import { collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import { drainIncidents } from '../api/auth/incidents.ts';
+import { createCredentialCheck } from '../api/auth/recheck.ts';
 import { createApiServer } from '../api/http/server.ts';
 import { routes } from '../api/routes/index.ts';
 import type { Services } from '../api/services.ts';
 import { createStreamHub } from '../api/stream/hub.ts';
+import { sourceOf } from '../api/stream/source.ts';
 import { createCommands } from '../commands/handler.ts';
 import { projections } from '../projections/index.ts';
 import { schemaOf } from '../projections/projection.ts';
@@ -83,6 +85,8 @@ export async function startService(
       shown = (await prepareFirstStart({ config, commands: starting, credentials, reads, log })).shown;
       const limits = await createLimitStores(config.redisUrl, log);
       undo.push(() => limits.close());
+      const credentialChanges = () => credentials.changes();
+      const freshness = createFreshness({ database, projections, touches, credentialChanges });
       const services: Services = {
         settings: config,
         log,
@@ -91,13 +95,18 @@ export async function startService(
         reads,
         readModels: positions,
         credentials,
-        freshness: createFreshness({ database, projections, touches, credentialChanges: () => credentials.changes() }),
+        freshness,
         idempotency: createIdempotencyStore(database.pool, core.process),
         metrics,
         limitStore: limits.storeFor,
         ready,
         now: Date.now,
-        stream: createStreamHub({ store, log, metrics }),
+        stream: createStreamHub({
+          source: sourceOf(store),
+          credentials: createCredentialCheck({ reads, credentials, freshness }),
+          log,
+          metrics,
+        }),
       };
       const { server } = createApiServer(routes, services);
       undo.push(() => services.stream.close());

@@ -1,4 +1,5 @@
 /** Keys of agents and of the deployment. */
+import { sql } from 'kysely';
 import { agentKeysProjection, type globalKeyTable } from '../projections/agent-keys.ts';
 import type { Row } from '../projections/projection.ts';
 import type { AgentKeyRecord } from '../shared/contract/auth.ts';
@@ -16,8 +17,8 @@ export const findKeyAgent = (reads: Reads, workspace: number, agentId: number) =
     .where('id', '=', agentId)
     .executeTakeFirst();
 
-/** A key that is not revoked and whose agent exists. Whether it has expired is for the caller to see. */
-export const findLiveKey = (reads: Reads, keyId: number) =>
+/** Those of these keys that are not revoked and whose agent exists. Whether one has expired is for the caller to see. */
+export const findLiveKeys = (reads: Reads, keyIds: readonly number[]) =>
   own(reads)
     .selectFrom('agent_keys')
     .innerJoin('key_agents', (join) =>
@@ -34,9 +35,13 @@ export const findLiveKey = (reads: Reads, keyId: number) =>
       'agent_keys.expires_at',
       'key_agents.name as agent_name',
     ])
-    .where('agent_keys.id', '=', keyId)
+    .where(sql<boolean>`agent_keys.id = ANY(${keyIds})`)
     .where('agent_keys.revoked_at', 'is', null)
-    .executeTakeFirst();
+    .execute();
+export type LiveKeyRow = Awaited<ReturnType<typeof findLiveKeys>>[number];
+
+export const findLiveKey = async (reads: Reads, keyId: number): Promise<LiveKeyRow | undefined> =>
+  (await findLiveKeys(reads, [keyId]))[0];
 
 /**
  * Keys of an agent, newest first.

@@ -1,4 +1,5 @@
 /** Users and access requests. What leaves as a record holds no credential; rows do, for sign-in and sessions. */
+import { sql } from 'kysely';
 import type { Row } from '../projections/projection.ts';
 import { type accessRequestsTable, usersProjection, type usersTable } from '../projections/users.ts';
 import type { AccessRequestRecord, UserRecord } from '../shared/contract/auth.ts';
@@ -48,6 +49,12 @@ export const adminsIn =
 
 export const findUser = (reads: Reads, id: number): Promise<UserRow | undefined> =>
   own(reads).selectFrom('users').selectAll().where('id', '=', id).executeTakeFirst();
+
+export const findUsers = (reads: Reads, ids: readonly number[]): Promise<UserRow[]> =>
+  own(reads).selectFrom('users').selectAll().where(sql<boolean>`id = ANY(${ids})`).execute();
+
+export const findUsersByName = (reads: Reads, usernames: readonly string[]): Promise<UserRow[]> =>
+  own(reads).selectFrom('users').selectAll().where(sql<boolean>`username = ANY(${usernames})`).execute();
 
 export const findUserByName = (reads: Reads, username: string): Promise<UserRow | undefined> =>
   own(reads).selectFrom('users').selectAll().where('username', '=', username).executeTakeFirst();

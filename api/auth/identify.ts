@@ -15,12 +15,13 @@ import { lineOfText } from '../../shared/contract/auth.ts';
 import { AppError } from '../../shared/errors.ts';
 import { DEFAULT_TENANT, DEFAULT_WORKSPACE } from '../../shared/events/metadata.ts';
 import { type Identity, type Role, systemActor } from '../../shared/identity.ts';
-import type { KeyRecord } from '../../shared/ports/credentials.ts';
 import { seconds } from '../../shared/time.ts';
 import { type Exchange, originOf } from '../http/exchange.ts';
 import { createKeyGuard } from '../http/limits.ts';
 import type { Services } from '../services.ts';
 import { recordGlobalKeyUse, recordLimit, recordProxyMisconfigured, recordWrongKey } from './incidents.ts';
+import { type Known, knownAgentKey, knownGlobalKey, knownProxyUser, knownSession } from './known.ts';
+import { credentialStamp, credentialStampNow } from './recheck.ts';
 import { hashToken, tokensOf } from './sessions.ts';
 
 type Parts = Pick<
@@ -28,16 +29,6 @@ type Parts = Pick<
   'settings' | 'log' | 'commands' | 'reads' | 'credentials' | 'freshness' | 'limitStore' | 'now'
 >;
 
-/** What a credential stands for. */
-interface Known {
-  readonly identity: Identity;
-  /** Unix seconds; Infinity: never. */
-  readonly expiresAt: number;
-  /** Keys only: whose last use is noted. */
-  readonly key: KeyRecord | undefined;
-  /** Agent keys only: the key may be used under any agent's name. */
-  readonly anyAgent: boolean;
-}
 interface Kept {
   /** Undefined: the credential opens nothing. */
   readonly known: Known | undefined;
@@ -47,7 +38,6 @@ interface Kept {
 const KEPT = 20_000;
 /** Credentials that open nothing are kept apart, so that guessing does not push the good ones out. */
 const KEPT_REFUSED = 2_000;
-const MODELS = ['users', 'agent_keys'];
 /** Longer ones are none of ours. */
 const MAX_KEY_LENGTH = 1_024;
 const proxiedName = lineOfText(1, 128).normalize('NFC');
@@ -56,16 +46,6 @@ export function createIdentify(services: Parts): (exchange: Exchange) => Promise
   const { credentials, freshness, reads, settings } = services;
   const good = new LRUCache<string, Kept>(atMost(KEPT));
   const refused = new LRUCache<string, Kept>({ max: KEPT_REFUSED });
-
-  /** Asked for before anything is read. Both questions at once: where they cost a query they can share it. */
-  async function askStamp(): Promise<string> {
-    return (await Promise.all([freshness.stamp(MODELS, 'all'), freshness.credentials()])).join(' ');
-  }
-  function stampNow(): string | undefined {
-    const ofModels = freshness.stampNow(MODELS, 'all');
-    const ofCredentials = freshness.credentialsNow();
-    return ofModels === undefined || ofCredentials === undefined ? undefined : `${ofModels} ${ofCredentials}`;
-  }
 
   async function lookUp(
     name: string,
@@ -82,44 +62,13 @@ export function createIdentify(services: Parts): (exchange: Exchange) => Promise
 
   async function findSession(tokenHash: string): Promise<Known | undefined> {
     const session = await credentials.findSession(tokenHash);
-    if (!session) return undefined;
-    const user = await findUser(reads, session.userId);
-    if (!user?.is_approved || user.session_mark !== session.credential) return undefined;
-    return {
-      identity: userIdentity(user, tokenHash),
-      expiresAt: session.expiresAt,
-      key: undefined,
-      anyAgent: false,
-    };
+    return knownSession(tokenHash, session, session && (await findUser(reads, session.userId)));
   }
 
   async function findKey(key: string): Promise<Known | undefined> {
     const record = await credentials.findKey(key);
-    if (record?.kind === 'global') {
-      const inForce = await findGlobalKey(reads);
-      if (inForce?.key_id !== record.keyId) return undefined;
-      return { identity: GLOBAL_IDENTITY, expiresAt: Number.POSITIVE_INFINITY, key: record, anyAgent: false };
-    }
-    const row = record && (await findLiveKey(reads, record.keyId));
-    if (!row) return undefined;
-    const scopes = row.scopes as readonly string[];
-    return {
-      identity: {
-        kind: 'agent-key',
-        id: -row.id,
-        username: `agent:${row.agent_name}`,
-        displayName: row.agent_name,
-        role: roleOf(scopes),
-        tenant: row.tenant_id,
-        workspace: row.workspace_id,
-        agentName: row.agent_name,
-        agentId: row.agent_id,
-        session: null,
-      },
-      expiresAt: row.expires_at ?? Number.POSITIVE_INFINITY,
-      key: record,
-      anyAgent: scopes.includes('admin'),
-    };
+    if (record?.kind === 'global') return knownGlobalKey(record, await findGlobalKey(reads));
+    return record && knownAgentKey(record, await findLiveKey(reads, record.keyId));
   }
 
   const proxyUsers = createProxyUsers(services);
@@ -145,70 +94,46 @@ export function createIdentify(services: Parts): (exchange: Exchange) => Promise
     const key = keyOf(exchange);
     if (proxied === undefined && key === undefined && tokens.length === 0) return null;
 
-    const stamp = stampNow() ?? (await askStamp());
+    const stamp = credentialStampNow(freshness) ?? (await credentialStamp(freshness));
     const now = seconds(services.now());
 
     if (proxied !== undefined) {
       const user = await lookUp(
         `proxy ${proxied}`,
         async () => {
-          const row = await proxyUsers(proxied, exchange);
-          return row && { identity: userIdentity(row, null), expiresAt: Infinity, key: undefined, anyAgent: false };
+          return knownProxyUser(await proxyUsers(proxied, exchange));
         },
         stamp,
       );
-      if (user) return withAgent(user.identity, named);
+      if (user) {
+        exchange.credential = { kind: 'proxy', username: proxied };
+        return withAgent(user.identity, named);
+      }
     }
     for (const token of tokens) {
       const hash = hashToken(token);
       const session = await lookUp(`session ${hash}`, () => findSession(hash), stamp);
-      if (session && session.expiresAt > now) return withAgent(session.identity, named);
+      if (session && session.expiresAt > now) {
+        exchange.credential = { kind: 'session', hash };
+        return withAgent(session.identity, named);
+      }
     }
     if (key === undefined) return null;
     const known = await checkKey(key, exchange, stamp);
     if (!known) return null;
+    const credential = { kind: 'key', hash: hashToken(key) } as const;
     if (known.identity.kind === 'global-key') {
+      exchange.credential = credential;
       const identity = withAgent(known.identity, named);
       recordGlobalKeyUse(services, exchange, identity);
       return identity;
     }
     // A key speaks for its own agent; only one with the scope admin may come under another name.
     if (named !== null && named !== known.identity.agentName && !known.anyAgent) return null;
+    exchange.credential = credential;
     if (known.key) credentials.keyUsed(known.key);
     return known.identity;
   };
-}
-
-const GLOBAL_IDENTITY: Identity = {
-  kind: 'global-key',
-  id: 0,
-  username: 'api',
-  displayName: 'API Access',
-  role: 'admin',
-  tenant: DEFAULT_TENANT,
-  workspace: DEFAULT_WORKSPACE,
-  agentName: null,
-  agentId: null,
-  session: null,
-};
-
-const userIdentity = (user: UserRow, session: string | null): Identity => ({
-  kind: 'user',
-  id: user.id,
-  username: user.username,
-  displayName: user.display_name ?? user.username,
-  role: user.role as Role,
-  tenant: user.tenant_id,
-  workspace: user.workspace_id,
-  agentName: null,
-  agentId: null,
-  session,
-});
-
-/** Scopes that begin with `agent:` carry no role of their own. */
-export function roleOf(scopes: readonly string[]): Role {
-  if (scopes.includes('admin')) return 'admin';
-  return scopes.includes('operator') ? 'operator' : 'viewer';
 }
 
 const withAgent = (identity: Identity, agentName: string | null): Identity =>

@@ -6,6 +6,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Origin } from '../../shared/events/metadata.ts';
 import { DEFAULT_TENANT, DEFAULT_WORKSPACE } from '../../shared/events/metadata.ts';
 import { ANONYMOUS, actorOf, type Identity } from '../../shared/identity.ts';
+import type { HeldCredential } from '../auth/known.ts';
 import type { ApiSettings } from '../services.ts';
 
 export interface Exchange {
@@ -21,6 +22,8 @@ export interface Exchange {
   route: string;
   /** undefined: not looked up yet; null: no valid credential. */
   identity: Identity | null | undefined;
+  /** What `identity` was found by. */
+  credential: HeldCredential | undefined;
 }
 
 const exchanges = new WeakMap<IncomingMessage, Exchange>();
@@ -35,6 +38,7 @@ export function beginExchange(req: IncomingMessage, res: ServerResponse, setting
     secure: req.headers['x-forwarded-proto'] === 'https' || 'encrypted' in req.socket,
     route: 'unmatched',
     identity: undefined,
+    credential: undefined,
   };
   exchanges.set(req, exchange);
   return exchange;

@@ -15,7 +15,7 @@ import {
 import { AppError, invalid, UnknownPositionError } from '../../shared/errors.ts';
 import { seconds } from '../../shared/time.ts';
 import { defineRoute, HANDLED, type Route } from '../http/route.ts';
-import { MAX_CLIENTS, parseCursor } from '../stream/hub.ts';
+import { parseCursor } from '../stream/frames.ts';
 
 export const monitoringRoutes: readonly Route[] = [
   defineRoute({
@@ -62,30 +62,28 @@ export const monitoringRoutes: readonly Route[] = [
     tag: 'Monitoring',
     summary: 'Live events (Server-Sent Events)',
     description:
-      'Frames of the caller’s workspace as they happen. Every frame has an id; `Last-Event-ID` or `since` resumes behind it without a gap or a double, across restarts and processes. A comment line every 30 s keeps the connection alive.',
+      'Frames of the caller’s workspace as they happen. Every frame has an id; `Last-Event-ID` or `since` resumes behind it without a gap or a double, across restarts and processes. A comment line every 30 s keeps the connection alive. `audit.security` and `security.event` are for admins. The stream ends within seconds when its credential does.',
     access: 'viewer',
     query: eventsQuery,
     responses: {
       200: { description: 'A stream of frames', type: 'text/event-stream', schema: streamFrameSchema },
-      ...errors(400, 401, 503),
+      ...errors(400, 401, 429, 503),
     },
     async handle({ query, identity, exchange, services }) {
-      if (services.stream.clients >= MAX_CLIENTS) {
-        throw new AppError(503, `This process serves ${MAX_CLIENTS} streams already; try again later.`, {
-          headers: { 'Retry-After': '10' },
-        });
-      }
       const header = exchange.req.headers['last-event-id'];
       const asked = (typeof header === 'string' && header !== '' ? header : undefined) ?? query.since;
       const after = asked === undefined ? undefined : parseCursor(asked);
       if (asked !== undefined && !after) throw invalid('Last-Event-ID must be the id of an earlier frame.');
+      const { credential } = exchange;
+      if (!credential) throw new Error('a stream was asked for without a credential');
       const kinds = query.kind?.split(',').map((kind) => kind.trim());
       try {
         await services.stream.serve(exchange.res, {
-          workspace: identity.workspace,
+          identity,
+          credential,
+          ip: exchange.ip,
           kinds: kinds && new Set(kinds),
           after,
-          seesSecrets: identity.role === 'admin',
         });
       } catch (error) {
         if (!(error instanceof UnknownPositionError)) throw error;

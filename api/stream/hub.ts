@@ -1,159 +1,120 @@
 /**
- * The live stream: one follower of the log per process, each event turned into frames and serialised once, any number
- * of clients.
+ * The live stream: one follower of the log per process, each event turned into frames once, any number of clients.
  *
- * A frame's SSE id is the log position of its event; where one event gives several frames, those before the last are
- * `<position>.<n>`, so that a client that was cut between two of them misses and doubles nothing. A client that asks
- * for earlier events, or that reads too slowly for the live buffer, is fed from the log until it has caught up.
+ * A client that asks for earlier events, or that reads too slowly for the live buffer, is fed from the log, page by
+ * page, until it has caught up. What all clients together make the process hold is bounded in bytes (`limits.ts`).
  */
 import type { ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { Gauge, type Registry } from 'prom-client';
 import { UnknownPositionError } from '../../shared/errors.ts';
-import { type EventStore, EventUnreadableError } from '../../shared/event-store.ts';
-import { catalogue } from '../../shared/events/catalogue.ts';
-import type { DomainEvent } from '../../shared/events/define.ts';
-import { BEGINNING, type LoggedEvent, type Position } from '../../shared/ports/event-log.ts';
-import { framesOf, maskedFrame } from '../../shared/records.ts';
+import type { Identity } from '../../shared/identity.ts';
+import type { LoggedEvent, Position } from '../../shared/ports/event-log.ts';
+import type { HeldCredential } from '../auth/known.ts';
+import type { CredentialCheck } from '../auth/recheck.ts';
+import { createBudget } from './budget.ts';
+import { type Connection, openConnection } from './connection.ts';
+import { type Audience, createFraming, type EventFrames, framesFor, type StreamCursor } from './frames.ts';
+import { createTurnstile, ownerOf, STREAM_LIMITS, type StreamLimits } from './limits.ts';
+import type { StreamSource } from './source.ts';
+import { type Watched, watchCredentials } from './watch.ts';
 
 const HEARTBEAT_MS = 30_000;
+const HEARTBEAT = Buffer.from(': heartbeat\n\n');
 /** Pauses after an event that cannot be read now, milliseconds. */
 const RETRY = { firstMs: 100, lastMs: 2_000 };
-/** Bytes that may wait in a client's connection before it is fed from the log instead of live. */
-const CLIENT_BUFFER = 1_000_000;
-/** Open streams per process. */
-export const MAX_CLIENTS = 5_000;
+/** Pause when the log has moved on but its reader does not show it yet, milliseconds. */
+const NOTHING_MS = 50;
 
-/** A place in the stream: everything up to `position`, and `frames` frames of the event after it that is named. */
-export interface StreamCursor {
-  readonly position: Position;
-  /** Frames already received of the event at `position`; undefined: all of them. */
-  readonly frames?: number;
-}
-
-interface Frames {
-  readonly position: Position;
-  readonly workspace: number;
-  readonly frames: readonly {
-    readonly type: string;
-    readonly text: string;
-    /** For those who must not see secrets, where that is another text. */
-    readonly masked?: string;
-  }[];
-}
-
-interface Client {
-  readonly res: ServerResponse;
-  readonly workspace: number;
-  readonly kinds: ReadonlySet<string> | undefined;
-  /** Secrets are not masked. */
-  readonly seesSecrets: boolean;
-  /** The client has everything up to here. */
-  position: Position;
-  /** ... and these frames of one event behind it. */
-  readonly received: StreamCursor | undefined;
+interface Client extends Audience {
+  readonly connection: Connection;
   /** Live events are written at once; false while it is fed from the log. */
   live: boolean;
-  readonly closed: AbortSignal;
+  /** Not live: the client has everything up to here. Live: everything up to here or to the tail, whichever is later. */
+  position: Position;
+  /** Bytes of live frames that wait in the connection. */
+  liveBytes: number;
+}
+
+export interface StreamRequest {
+  readonly identity: Identity;
+  readonly credential: HeldCredential;
+  /** Address of the client. */
+  readonly ip: string;
+  /** Types of frames; undefined: all. */
+  readonly kinds: ReadonlySet<string> | undefined;
+  /** undefined: from now on. */
+  readonly after: StreamCursor | undefined;
 }
 
 export interface StreamHub {
   readonly clients: number;
+  /** Bytes held for all clients: pages that are being read, and frames that wait in connections. */
+  readonly held: number;
   /**
-   * Writes the stream to `res` until either side ends it. `after` undefined: from now on.
+   * Writes the stream to `res` until either side ends it.
    *
-   * @throws UnknownPositionError, before anything is written, when the log does not have `after`
+   * @throws before anything is written: AppError 429 or 503 when there are too many; UnknownPositionError when the log
+   *   does not have `after`
    */
-  serve(
-    res: ServerResponse,
-    options: {
-      workspace: number;
-      kinds: ReadonlySet<string> | undefined;
-      after: StreamCursor | undefined;
-      seesSecrets?: boolean;
-    },
-  ): Promise<void>;
+  serve(res: ServerResponse, request: StreamRequest): Promise<void>;
   /** Ends all streams; clients reconnect elsewhere. */
   end(): void;
   close(): Promise<void>;
 }
 
-/** Parses `Last-Event-ID` or `?since=`. undefined when it is none of ours. */
-export function parseCursor(text: string): StreamCursor | undefined {
-  const match = /^(\d{1,16})(?:\.(\d{1,4}))?$/.exec(text.trim());
-  if (!match) return undefined;
-  const position = Number(match[1]);
-  if (!Number.isSafeInteger(position)) return undefined;
-  return match[2] === undefined ? { position } : { position, frames: Number(match[2]) };
-}
-
-export function createStreamHub(parts: { store: EventStore; log: Logger; metrics: Registry }): StreamHub {
-  const { store, log } = parts;
+export function createStreamHub(parts: {
+  source: StreamSource;
+  credentials: CredentialCheck;
+  log: Logger;
+  metrics: Registry;
+  now?: () => number;
+  limits?: Partial<StreamLimits>;
+  /** See `watchCredentials`. */
+  watch?: { readonly everyMs?: number; readonly uncheckedMs?: number };
+}): StreamHub {
+  const { source, log, now = Date.now } = parts;
+  const limits: StreamLimits = { ...STREAM_LIMITS, ...parts.limits };
   const clients = new Set<Client>();
+  const turnstile = createTurnstile(limits);
+  const framing = createFraming(source, log);
+  const budget = createBudget({ ...limits, bytes: limits.catchUpBytes });
+  const watch = watchCredentials({ check: parts.credentials, log, now, ...parts.watch });
   const closing = new AbortController();
+  /** How many writes of an event wait, while any does. */
+  const waitingLive = new Map<EventFrames, number>();
+  let liveBytes = 0;
   /** Position up to which live events have been handed out. */
   let tail: Position | undefined;
   let running: Promise<void> | undefined;
   let started: Promise<void> | undefined;
 
-  new Gauge({
-    name: 'signalbox_stream_clients',
-    help: 'Open event streams',
-    registers: [parts.metrics],
-    collect() {
-      this.set(clients.size);
-    },
-  });
-
-  async function framesFor(logged: LoggedEvent): Promise<Frames | undefined> {
-    const definition = catalogue.get(logged.type);
-    if (!definition) return undefined;
-    let event: DomainEvent;
-    try {
-      event = await store.decode(logged);
-    } catch (error) {
-      if (!(error instanceof EventUnreadableError)) throw error;
-      // The read models report it as stuck; the stream goes on with what can be read.
-      log.error({ err: error, position: logged.position }, 'an event cannot be streamed');
-      return undefined;
-    }
-    const drafts = framesOf(definition, event);
-    if (drafts.length === 0) return undefined;
-    return {
-      position: event.position,
-      workspace: event.meta.workspace,
-      frames: drafts.map((draft, index) => {
-        const id = index === drafts.length - 1 ? `${event.position}` : `${event.position}.${index + 1}`;
-        const { type, data } = draft;
-        const textOf = (shown: object) =>
-          `id: ${id}\ndata: ${JSON.stringify({ type, data: shown, timestamp: event.meta.at })}\n\n`;
-        return { type, text: textOf(data), ...(draft.secrets && { masked: textOf(maskedFrame(draft)) }) };
-      }),
-    };
+  const held = () => liveBytes + budget.held;
+  const gauges: readonly (readonly [name: string, help: string, value: () => number])[] = [
+    ['signalbox_stream_clients', 'Open event streams', () => clients.size],
+    ['signalbox_stream_held_bytes', 'Bytes held for open event streams', held],
+  ];
+  for (const [name, help, value] of gauges) {
+    new Gauge({
+      name,
+      help,
+      registers: [parts.metrics],
+      collect() {
+        this.set(value());
+      },
+    });
   }
 
-  /** Writes what of an event the client wants and does not have. */
-  function write(client: Client, { position, workspace, frames }: Frames): void {
-    if (workspace === client.workspace) {
-      const skip = client.received?.position === position ? (client.received.frames ?? 0) : 0;
-      let text = '';
-      for (const frame of frames.slice(skip)) {
-        if (client.kinds && !client.kinds.has(frame.type)) continue;
-        text += client.seesSecrets ? frame.text : (frame.masked ?? frame.text);
-      }
-      if (text !== '') client.res.write(text);
-    }
-    client.position = position;
-  }
+  // --- Live -----------------------------------------------------------------------------------------------------------
 
   function start(): Promise<void> {
     started ??= (async () => {
-      tail = await store.log.head();
+      tail = await source.head();
       running = follow(tail).catch((error) => {
         log.error({ err: error }, 'the log cannot be followed; clients have to resume');
         started = undefined;
-        for (const client of clients) client.res.destroy();
+        for (const { connection } of clients) connection.drop();
       });
     })().catch((error) => {
       started = undefined;
@@ -172,7 +133,12 @@ export function createStreamHub(parts: { store: EventStore; log: Logger; metrics
     for (let wait = RETRY.firstMs; !closing.signal.aborted; wait = Math.min(wait * 2, RETRY.lastMs)) {
       const before: Position = tail;
       try {
-        await followFrom(tail);
+        for await (const { events } of source.follow({ after: tail, signal: closing.signal })) {
+          for (const logged of events) {
+            await handOut(logged);
+            tail = logged.position;
+          }
+        }
       } catch (error) {
         if (closing.signal.aborted) return;
         if (error instanceof UnknownPositionError) throw error;
@@ -183,79 +149,131 @@ export function createStreamHub(parts: { store: EventStore; log: Logger; metrics
     }
   }
 
-  async function followFrom(after: Position): Promise<void> {
-    for await (const step of store.log.follow({ after, signal: closing.signal })) {
-      for (const logged of step.events) {
-        if (clients.size > 0) {
-          const frames = await framesFor(logged);
-          for (const client of clients) {
-            // A client can have come from a process that was further on.
-            if (!client.live || logged.position <= client.position) continue;
-            if (client.res.writableLength > CLIENT_BUFFER) {
-              client.live = false;
-              feed(client).catch(() => client.res.destroy());
-            } else if (frames) write(client, frames);
-            else client.position = logged.position;
-          }
-        }
-        tail = logged.position;
-      }
+  async function handOut(logged: LoggedEvent): Promise<void> {
+    const concerned = ({ live, workspace }: Client) => live && framing.concerns(logged, workspace);
+    if (![...clients].some(concerned)) return;
+    const event = await framing.frames(logged);
+    if (!event) return;
+    for (const client of clients) {
+      // A client can have come from a process that was further on.
+      if (client.live && logged.position > client.position) writeLive(client, event);
     }
   }
+
+  function writeLive(client: Client, event: EventFrames): void {
+    const frames = framesFor(client, event);
+    if (frames.length === 0) return;
+    const { connection } = client;
+    const late = connection.waitingSince !== undefined && Date.now() - connection.waitingSince > limits.stallMs / 3;
+    if (late || (connection.waiting > 0 && connection.waiting + event.size > limits.clientBytes)) {
+      // What is written in between would make a client that has stopped reading look alive.
+      client.live = false;
+      client.position = Math.max(client.position, tail ?? 0);
+      feed(client);
+      return;
+    }
+    if (!waitingLive.has(event)) makeRoom(event.size);
+    for (const { bytes } of frames) {
+      client.liveBytes += bytes.length;
+      hold(event);
+      connection.send(bytes, () => {
+        client.liveBytes -= bytes.length;
+        release(event);
+      });
+    }
+  }
+
+  /** The frames of an event are shared by all connections that they wait in. */
+  function hold(event: EventFrames): void {
+    const count = waitingLive.get(event) ?? 0;
+    if (count === 0) liveBytes += event.size;
+    waitingLive.set(event, count + 1);
+  }
+
+  function release(event: EventFrames): void {
+    const left = (waitingLive.get(event) ?? 1) - 1;
+    if (left > 0) {
+      waitingLive.set(event, left);
+      return;
+    }
+    waitingLive.delete(event);
+    liveBytes -= event.size;
+  }
+
+  /** Cuts off whoever has kept live frames waiting the longest, until there is room. */
+  function makeRoom(bytes: number): void {
+    while (liveBytes + bytes > limits.liveBytes) {
+      let slowest: Client | undefined;
+      for (const client of clients) {
+        const since = client.connection.waitingSince;
+        if (client.liveBytes > 0 && since !== undefined && since < (slowest?.connection.waitingSince ?? Infinity)) {
+          slowest = client;
+        }
+      }
+      if (!slowest) return;
+      log.warn({ held: liveBytes }, 'a stream was cut off to make room: its client reads the slowest');
+      slowest.connection.drop();
+    }
+  }
+
+  // --- Catching up ----------------------------------------------------------------------------------------------------
 
   /** Feeds a client from the log until it has caught up with the live events, then makes it live. */
-  async function feed(client: Client): Promise<void> {
-    try {
-      while (!client.closed.aborted) {
-        reading: for await (const batch of store.log.readAll({ from: client.position })) {
-          for (const logged of batch) {
-            // What is behind the tail comes live.
-            if (logged.position > (tail ?? 0)) break reading;
-            const frames = await framesFor(logged);
-            if (frames) write(client, frames);
-            else client.position = logged.position;
-            if (client.res.writableLength > CLIENT_BUFFER) await drained(client);
-            if (client.closed.aborted) return;
-          }
-        }
-        // No await between the comparison and the switch: the follower cannot run in between.
-        if (client.position >= (tail ?? 0)) {
-          client.live = true;
-          return;
-        }
-      }
-    } catch (error) {
+  function feed(client: Client): void {
+    catchUp(client).catch((error: unknown) => {
       log.warn({ err: error }, 'a stream could not be fed from the log; the client has to resume');
-      client.res.destroy();
-    }
-  }
-
-  /** @throws UnknownPositionError */
-  async function checkPosition(position: Position): Promise<void> {
-    for await (const _ of store.log.readAll({ from: position, limit: 0 })) return;
-  }
-
-  async function positionBefore(position: Position): Promise<Position> {
-    for await (const [event] of store.log.readAll({ direction: 'backwards', from: position, limit: 1 })) {
-      if (event) return event.position;
-    }
-    return BEGINNING;
-  }
-
-  function drained(client: Client): Promise<void> {
-    return new Promise((resolve) => {
-      const done = () => {
-        client.res.off('drain', done);
-        client.closed.removeEventListener('abort', done);
-        resolve();
-      };
-      client.res.once('drain', done);
-      client.closed.addEventListener('abort', done, { once: true });
+      client.connection.drop();
     });
   }
 
+  async function catchUp(client: Client): Promise<void> {
+    const { connection } = client;
+    for (;;) {
+      // Nothing is read before all that was written has left: a client holds one page at most.
+      await connection.drained();
+      const leave = await budget.enter(connection.closed);
+      if (!leave) return;
+      const before = client.position;
+      try {
+        await feedPage(client);
+      } finally {
+        leave();
+      }
+      if (connection.closed.aborted) return;
+      // No await between the comparison and the switch: the follower cannot run in between.
+      if (client.position >= (tail ?? 0)) {
+        client.live = true;
+        return;
+      }
+      if (client.position === before) await sleep(NOTHING_MS, undefined, { signal: connection.closed }).catch(() => {});
+    }
+  }
+
+  async function feedPage(client: Client): Promise<void> {
+    const { connection } = client;
+    let written = 0;
+    for (const logged of await source.page(client.position, limits.pageBytes)) {
+      // What is behind the tail comes live.
+      if (logged.position > (tail ?? 0)) return;
+      const event = framing.concerns(logged, client.workspace) ? await framing.frames(logged) : undefined;
+      if (connection.closed.aborted) return;
+      const frames = event ? framesFor(client, event) : [];
+      const size = frames.reduce((sum, { bytes }) => sum + bytes.length, 0);
+      // Frames can be larger than their events: then the rest is read again.
+      if (written > 0 && written + size > limits.pageBytes) return;
+      for (const { bytes } of frames) {
+        budget.hold(bytes.length);
+        connection.send(bytes, () => budget.free(bytes.length));
+      }
+      written += size;
+      client.position = logged.position;
+    }
+  }
+
+  // --- Clients --------------------------------------------------------------------------------------------------------
+
   const heartbeat = setInterval(() => {
-    for (const client of clients) if (client.res.writableLength === 0) client.res.write(': heartbeat\n\n');
+    for (const { connection } of clients) if (connection.waiting === 0) connection.send(HEARTBEAT);
   }, HEARTBEAT_MS);
   heartbeat.unref();
 
@@ -263,26 +281,38 @@ export function createStreamHub(parts: { store: EventStore; log: Logger; metrics
     get clients() {
       return clients.size;
     },
-    async serve(res, { workspace, kinds, after, seesSecrets = false }) {
-      const closed = new AbortController();
-      res.once('close', () => closed.abort());
-      await start();
-      if (after) await checkPosition(after.position);
-      // A cursor inside an event starts before that event; the frames received are not written again.
-      const received = after?.frames === undefined ? undefined : after;
-      const position = received ? await positionBefore(received.position) : (after?.position ?? tail ?? 0);
-      if (closed.signal.aborted) return;
-      const client: Client = {
-        res,
-        workspace,
-        kinds,
-        seesSecrets,
-        position,
-        received,
-        live: !after,
-        closed: closed.signal,
-      };
-      closed.signal.addEventListener('abort', () => clients.delete(client), { once: true });
+    get held() {
+      return held();
+    },
+    async serve(res, { identity, credential, ip, kinds, after }) {
+      const leave = turnstile.enter(ownerOf(identity, ip, limits));
+      const connection = openConnection(res, limits.stallMs, () =>
+        log.info({ caller: identity.username, ip }, 'a stream was cut off: its client does not read'),
+      );
+      connection.closed.addEventListener('abort', leave, { once: true });
+      let position: Position;
+      try {
+        await start();
+        if (after) await source.checkPosition(after.position);
+        // A cursor inside an event starts before that event; the frames received are not written again.
+        position =
+          after?.frames !== undefined ? await source.positionBefore(after.position) : (after?.position ?? tail ?? 0);
+      } catch (error) {
+        leave();
+        throw error;
+      }
+      if (connection.closed.aborted) return;
+      const { workspace, role } = identity;
+      const client: Client = { workspace, role, kinds, after, connection, position, live: !after, liveBytes: 0 };
+      const watched: Watched = { identity, credential, end: (comment) => connection.end(comment) };
+      connection.closed.addEventListener(
+        'abort',
+        () => {
+          clients.delete(client);
+          watch.remove(watched);
+        },
+        { once: true },
+      );
       res.writeHead(200, {
         'Content-Type': 'text/event-stream',
         'Cache-Control': 'no-cache, no-transform',
@@ -290,17 +320,20 @@ export function createStreamHub(parts: { store: EventStore; log: Logger; metrics
         'X-Accel-Buffering': 'no',
       });
       // The first frame carries no id: it is no event, and must not move a client's Last-Event-ID.
-      res.write(`data: ${JSON.stringify({ type: 'connected', data: null, timestamp: Date.now() })}\n\n`);
+      const connected = { type: 'connected', data: null, timestamp: now() };
+      connection.send(Buffer.from(`data: ${JSON.stringify(connected)}\n\n`));
       clients.add(client);
-      if (!client.live) feed(client).catch(() => client.res.destroy());
+      watch.add(watched);
+      if (!client.live) feed(client);
     },
     end() {
-      for (const client of clients) client.res.end();
+      for (const { connection } of clients) connection.end();
     },
     async close() {
       clearInterval(heartbeat);
       closing.abort();
-      for (const client of clients) client.res.destroy();
+      for (const { connection } of clients) connection.drop();
+      await watch.close();
       await running;
     },
   };

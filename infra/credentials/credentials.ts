@@ -6,7 +6,7 @@
  * `credentials.version` in the same statement: other processes keep what they looked up while it stands still.
  */
 import { createHash, randomUUID } from 'node:crypto';
-import type { Credentials, KeyRecord } from '../../shared/ports/credentials.ts';
+import type { Credentials, KeyRecord, SessionRecord } from '../../shared/ports/credentials.ts';
 import { seconds } from '../../shared/time.ts';
 import type { Database } from '../database/database.ts';
 import type { Logger } from '../logging.ts';
@@ -41,6 +41,34 @@ export function createCredentials(database: Pick<Database, 'pool'>, log: Logger)
       // Also after a failure: it may have been done all the same, and forgetting what was kept costs little.
       changes++;
     }
+  }
+
+  const binary = (hashes: readonly string[]): Buffer[] => hashes.map((hash) => Buffer.from(hash, 'hex'));
+
+  async function findSessions(tokenHashes: readonly string[]): Promise<ReadonlyMap<string, SessionRecord>> {
+    const { rows } = await pool.query(
+      'SELECT token_hash, user_id, credential, expires_at FROM credentials.sessions WHERE token_hash = ANY($1::bytea[])',
+      [binary(tokenHashes)],
+    );
+    return new Map(
+      (rows as { token_hash: Buffer; user_id: number; credential: string; expires_at: number }[]).map((row) => [
+        row.token_hash.toString('hex'),
+        { userId: row.user_id, credential: row.credential, expiresAt: row.expires_at },
+      ]),
+    );
+  }
+
+  async function findKeys(hashes: readonly string[]): Promise<ReadonlyMap<string, KeyRecord>> {
+    const { rows } = await pool.query(
+      'SELECT key_hash, kind, key_id FROM credentials.keys WHERE key_hash = ANY($1::bytea[])',
+      [binary(hashes)],
+    );
+    return new Map(
+      (rows as { key_hash: Buffer; kind: KeyRecord['kind']; key_id: number }[]).map((row) => [
+        row.key_hash.toString('hex'),
+        { kind: row.kind, keyId: row.key_id },
+      ]),
+    );
   }
 
   const uses = new Map<string, { record: KeyRecord; at: number }>();
@@ -102,14 +130,8 @@ export function createCredentials(database: Pick<Database, 'pool'>, log: Logger)
         [sha256(token), userId, credential, ip, userAgent, createdAt, expiresAt],
       );
     },
-    async findSession(tokenHash) {
-      const { rows } = await pool.query(
-        'SELECT user_id, credential, expires_at FROM credentials.sessions WHERE token_hash = $1',
-        [Buffer.from(tokenHash, 'hex')],
-      );
-      const row = rows[0] as { user_id: number; credential: string; expires_at: number } | undefined;
-      return row && { userId: row.user_id, credential: row.credential, expiresAt: row.expires_at };
-    },
+    findSession: async (tokenHash) => (await findSessions([tokenHash])).get(tokenHash),
+    findSessions,
     removeSession: (tokenHash) =>
       change('DELETE FROM credentials.sessions WHERE token_hash = $1', [Buffer.from(tokenHash, 'hex')]),
     removeSessions: (userId) => change('DELETE FROM credentials.sessions WHERE user_id = $1', [userId]),
@@ -123,10 +145,10 @@ export function createCredentials(database: Pick<Database, 'pool'>, log: Logger)
       );
     },
     async findKey(key) {
-      const { rows } = await pool.query('SELECT kind, key_id FROM credentials.keys WHERE key_hash = $1', [sha256(key)]);
-      const row = rows[0] as { kind: KeyRecord['kind']; key_id: number } | undefined;
-      return row && { kind: row.kind, keyId: row.key_id };
+      const hash = sha256(key).toString('hex');
+      return (await findKeys([hash])).get(hash);
     },
+    findKeys,
     removeKey: ({ kind, keyId }) =>
       change('DELETE FROM credentials.keys WHERE kind = $1 AND key_id = $2', [kind, keyId]),
     keyUsed(record) {

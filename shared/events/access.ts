@@ -130,6 +130,7 @@ function securityFrame(
   return [
     {
       type: 'security.event',
+      role: 'admin',
       data: {
         id: meta.number,
         event_type: type,

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { frontOf } from '../storable.ts';
 import { seconds } from '../time.ts';
 import { about } from './agent-fields.ts';
-import { defineEvent } from './define.ts';
+import { defineEvent, type FrameDraft } from './define.ts';
 
 export const agentMessageSent = defineEvent({
   type: 'AgentMessageSent',
@@ -36,7 +36,7 @@ export const agentMessageSent = defineEvent({
   }),
   frames: (event) => {
     const { data, meta } = event;
-    const frames = [
+    const frames: FrameDraft[] = [
       {
         type: 'chat.message',
         data: {
@@ -46,15 +46,16 @@ export const agentMessageSent = defineEvent({
           to_agent: data.to,
           content: data.content,
           message_type: data.messageType,
-          metadata: null as unknown,
-          read_at: null as unknown,
+          metadata: null,
+          read_at: null,
           created_at: seconds(meta.at),
         },
       },
-    ] as { type: string; data: Record<string, unknown> }[];
+    ];
     if (data.secrets.count > 0) {
       frames.push({
         type: 'security.event',
+        role: 'admin',
         data: {
           id: meta.number,
           event_type: 'secret_exposure',

@@ -4,6 +4,7 @@
  * types are derived from it.
  */
 import type { z } from 'zod';
+import type { Role } from '../identity.ts';
 import type { Metadata } from './metadata.ts';
 
 /** An event as the rest of the code sees it: validated, brought to the newest version, personal fields readable. */
@@ -59,6 +60,8 @@ export interface FrameDraft {
   readonly data: Readonly<Record<string, unknown>>;
   /** Keys of `data` that hold JSON of a client: the secrets in them are masked for all but admins. */
   readonly secrets?: readonly string[];
+  /** Callers below it do not get the frame; default: viewer. What another call keeps for admins is kept for them here too. */
+  readonly role?: Role;
 }
 
 export interface EventDefinition<Type extends string = string, Data = Readonly<Record<string, unknown>>> {

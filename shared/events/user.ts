@@ -115,6 +115,7 @@ export const userPasswordChanged = defineEvent({
       ? [
           {
             type: 'audit.security',
+            role: 'admin',
             data: {
               action: 'password_change',
               actor: meta.actor.name,
@@ -214,6 +215,7 @@ export const signInFailed = defineEvent({
   frames: ({ data, meta }) => [
     {
       type: 'audit.security',
+      role: 'admin',
       data: {
         action: 'login_failed',
         actor: data.username ?? ERASED,
@@ -224,6 +226,7 @@ export const signInFailed = defineEvent({
     },
     {
       type: 'security.event',
+      role: 'admin',
       data: {
         id: meta.number,
         event_type: 'auth_failure',

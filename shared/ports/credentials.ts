@@ -29,12 +29,16 @@ export interface Credentials {
     session: SessionRecord & { ip: string | null; userAgent: string | null; createdAt: number },
   ): Promise<void>;
   findSession(tokenHash: string): Promise<SessionRecord | undefined>;
+  /** Those that there are, by their hashes. */
+  findSessions(tokenHashes: readonly string[]): Promise<ReadonlyMap<string, SessionRecord>>;
   removeSession(tokenHash: string): Promise<void>;
   removeSessions(userId: number): Promise<void>;
 
   /** Stores the SHA-256 of a key. */
   addKey(key: string, record: KeyRecord): Promise<void>;
   findKey(key: string): Promise<KeyRecord | undefined>;
+  /** Those that there are, by the SHA-256 of the keys, hex. */
+  findKeys(hashes: readonly string[]): Promise<ReadonlyMap<string, KeyRecord>>;
   removeKey(record: KeyRecord): Promise<void>;
   /** Notes a use; written in the background, at most about once a second per key. */
   keyUsed(record: KeyRecord): void;

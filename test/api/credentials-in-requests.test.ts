@@ -1,7 +1,8 @@
 /** What a request brings and what an answer sets: keys, cookies, roles. */
 import type { IncomingMessage } from 'node:http';
 import { expect } from 'chai';
-import { keyOf, roleOf } from '../../api/auth/identify.ts';
+import { keyOf } from '../../api/auth/identify.ts';
+import { roleOf } from '../../api/auth/known.ts';
 import { clearingCookies, newToken, sessionCookie, tokensOf } from '../../api/auth/sessions.ts';
 
 const req = (headers: Record<string, string>, cookies: Record<string, unknown> = {}) => ({

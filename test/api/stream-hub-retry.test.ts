@@ -4,10 +4,12 @@ import type { ServerResponse } from 'node:http';
 import { expect } from 'chai';
 import { Registry } from 'prom-client';
 import { createStreamHub } from '../../api/stream/hub.ts';
+import { sourceOf } from '../../api/stream/source.ts';
 import { createLogger } from '../../infra/logging.ts';
 import type { EventStore } from '../../shared/event-store.ts';
 import { agentDeleted } from '../../shared/events/agent.ts';
 import type { DomainEvent } from '../../shared/events/define.ts';
+import { identityOf } from '../support/stream-hub.ts';
 import { told } from '../support/told.ts';
 import { until } from '../support/until.ts';
 
@@ -38,18 +40,31 @@ describe('stream hub while something is away', () => {
         return event;
       },
     } as unknown as EventStore;
-    const hub = createStreamHub({ store, log: createLogger('silent'), metrics: new Registry() });
+    const hub = createStreamHub({
+      source: sourceOf(store),
+      credentials: { stamp: async () => '', lookUp: async () => [] },
+      log: createLogger('silent'),
+      metrics: new Registry(),
+    });
     let text = '';
     const response = Object.assign(new EventEmitter(), {
-      writableLength: 0,
+      req: { socket: new EventEmitter() },
       writeHead: () => response,
-      write(piece: string) {
-        text += piece;
+      setTimeout: () => response,
+      write(piece: Buffer, done: () => void) {
+        text += piece.toString();
+        setImmediate(done);
         return true;
       },
       destroy: () => response.emit('close'),
     });
-    await hub.serve(response as unknown as ServerResponse, { workspace: 1, kinds: undefined, after: undefined });
+    await hub.serve(response as unknown as ServerResponse, {
+      identity: identityOf({}),
+      credential: { kind: 'session', hash: '' },
+      ip: '192.0.2.1',
+      kinds: undefined,
+      after: undefined,
+    });
     begin();
     await until('the last event has come', () => text.includes('id: 3\n'));
     expect([...text.matchAll(/^id: (.*)$/gm)].map(([, id]) => id)).to.deep.equal(['1.1', '1', '2.1', '2', '3.1', '3']);

@@ -10,9 +10,11 @@ import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
 import { Registry } from 'prom-client';
 import { drainIncidents } from '../../api/auth/incidents.ts';
+import { createCredentialCheck } from '../../api/auth/recheck.ts';
 import { createApiServer } from '../../api/http/server.ts';
 import type { Services } from '../../api/services.ts';
 import { createStreamHub } from '../../api/stream/hub.ts';
+import { sourceOf } from '../../api/stream/source.ts';
 import { createCredentials } from '../../infra/credentials/credentials.ts';
 import { prepareFirstStart } from '../../infra/credentials/first-start.ts';
 import { createFreshness } from '../../infra/freshness.ts';
@@ -133,6 +135,12 @@ describe('example resource: on the embedded store', () => {
     await prepareFirstStart({ config, commands, credentials, reads, log });
     const limits = await createLimitStores(undefined, log);
     const metrics = new Registry();
+    const freshness = createFreshness({
+      database,
+      projections: models,
+      touches,
+      credentialChanges: () => credentials.changes(),
+    });
     const services = {
       settings: config,
       log,
@@ -141,18 +149,18 @@ describe('example resource: on the embedded store', () => {
       reads,
       readModels: positions,
       credentials,
-      freshness: createFreshness({
-        database,
-        projections: models,
-        touches,
-        credentialChanges: () => credentials.changes(),
-      }),
+      freshness,
       idempotency: createIdempotencyStore(database.pool, 'example'),
       metrics,
       limitStore: limits.storeFor,
       ready: async () => ({ ok: true, checks: {} }),
       now: Date.now,
-      stream: createStreamHub({ store, log, metrics }),
+      stream: createStreamHub({
+        source: sourceOf(store),
+        credentials: createCredentialCheck({ reads, credentials, freshness }),
+        log,
+        metrics,
+      }),
     } as Services;
     const { server } = createApiServer(noteRoutes, services);
     server.listen(0, '127.0.0.1');

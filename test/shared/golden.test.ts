@@ -76,7 +76,7 @@ const meaningOf = (definition: EventDefinition, event: DomainEvent) =>
       activity: activityOf(definition, event) ?? null,
       audit: auditOf(definition, event) ?? null,
       notification: notificationOf(definition, event) ?? null,
-      frames: framesOf(definition, event).map(({ type, data }) => ({ type, data })),
+      frames: framesOf(definition, event).map(({ type, data, role }) => ({ type, role, data })),
     }),
   );
 
@@ -114,6 +114,18 @@ describe('golden events', () => {
       expect(meaningOf(definition, eventOf(definition, data))).to.deep.equal(golden.means);
     });
   }
+
+  it('what the audit trail keeps for admins is shown to nobody else: no address, no name as it was typed', () => {
+    for (const file of readdirSync(folder)) {
+      const { type, means } = JSON.parse(readFileSync(folder + file, 'utf8'));
+      const open = means.frames.filter((frame: { role?: string }) => frame.role !== 'admin');
+      expect(JSON.stringify([means.activity, means.notification, open]), type).not.to.contain('192.0.2.7');
+      for (const frame of open) expect(frame.type, type).not.to.match(/^(audit|security)\./);
+      if (/^(SignInFailed|AccessRequested|AccessDenied|TenantAccessDenied|RateLimitHit)$/.test(type)) {
+        expect([means.activity, means.notification, open], type).to.deep.equal([null, null, []]);
+      }
+    }
+  });
 
   it('personal fields may be null, as they read once the person is erased', () => {
     for (const definition of catalogue.values()) {

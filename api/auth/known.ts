@@ -1,0 +1,103 @@
+/**
+ * What a credential stands for: the rules alone, for records that somebody else has looked up. A request is let in by
+ * them (`identify.ts`), and a stream stays open by them (`recheck.ts`).
+ */
+import type { GlobalKeyRow, LiveKeyRow } from '../../queries/agent-keys.ts';
+import type { UserRow } from '../../queries/users.ts';
+import { DEFAULT_TENANT, DEFAULT_WORKSPACE } from '../../shared/events/metadata.ts';
+import type { Identity, Role } from '../../shared/identity.ts';
+import type { KeyRecord, SessionRecord } from '../../shared/ports/credentials.ts';
+
+/** What a request was let in by; secrets as SHA-256, hex. */
+export type HeldCredential =
+  | { readonly kind: 'session' | 'key'; readonly hash: string }
+  | { readonly kind: 'proxy'; readonly username: string };
+
+export interface Known {
+  readonly identity: Identity;
+  /** Unix seconds; Infinity: never. */
+  readonly expiresAt: number;
+  /** Keys only: whose last use is noted. */
+  readonly key: KeyRecord | undefined;
+  /** Agent keys only: the key may be used under any agent's name. */
+  readonly anyAgent: boolean;
+}
+
+const GLOBAL_IDENTITY: Identity = {
+  kind: 'global-key',
+  id: 0,
+  username: 'api',
+  displayName: 'API Access',
+  role: 'admin',
+  tenant: DEFAULT_TENANT,
+  workspace: DEFAULT_WORKSPACE,
+  agentName: null,
+  agentId: null,
+  session: null,
+};
+
+const userIdentity = (user: UserRow, session: string | null): Identity => ({
+  kind: 'user',
+  id: user.id,
+  username: user.username,
+  displayName: user.display_name ?? user.username,
+  role: user.role as Role,
+  tenant: user.tenant_id,
+  workspace: user.workspace_id,
+  agentName: null,
+  agentId: null,
+  session,
+});
+
+/** Scopes that begin with `agent:` carry no role of their own. */
+export function roleOf(scopes: readonly string[]): Role {
+  if (scopes.includes('admin')) return 'admin';
+  return scopes.includes('operator') ? 'operator' : 'viewer';
+}
+
+export function knownSession(
+  hash: string,
+  session: SessionRecord | undefined,
+  user: UserRow | undefined,
+): Known | undefined {
+  if (!session || !user?.is_approved || user.session_mark !== session.credential) return undefined;
+  return { identity: userIdentity(user, hash), expiresAt: session.expiresAt, key: undefined, anyAgent: false };
+}
+
+export function knownProxyUser(user: UserRow | undefined): Known | undefined {
+  if (!user?.is_approved) return undefined;
+  return {
+    identity: userIdentity(user, null),
+    expiresAt: Number.POSITIVE_INFINITY,
+    key: undefined,
+    anyAgent: false,
+  };
+}
+
+/** @param inForce the deployment's key that counts now */
+export function knownGlobalKey(key: KeyRecord, inForce: GlobalKeyRow | undefined): Known | undefined {
+  if (inForce?.key_id !== key.keyId) return undefined;
+  return { identity: GLOBAL_IDENTITY, expiresAt: Number.POSITIVE_INFINITY, key, anyAgent: false };
+}
+
+export function knownAgentKey(key: KeyRecord, row: LiveKeyRow | undefined): Known | undefined {
+  if (!row) return undefined;
+  const scopes = row.scopes as readonly string[];
+  return {
+    identity: {
+      kind: 'agent-key',
+      id: -row.id,
+      username: `agent:${row.agent_name}`,
+      displayName: row.agent_name,
+      role: roleOf(scopes),
+      tenant: row.tenant_id,
+      workspace: row.workspace_id,
+      agentName: row.agent_name,
+      agentId: row.agent_id,
+      session: null,
+    },
+    expiresAt: row.expires_at ?? Number.POSITIVE_INFINITY,
+    key,
+    anyAgent: scopes.includes('admin'),
+  };
+}

@@ -1,0 +1,100 @@
+/**
+ * The credentials behind open streams, looked up again: any number of them with a few queries, and without what
+ * `identify.ts` does besides (noting uses, creating users).
+ */
+import { findGlobalKey, findLiveKeys } from '../../queries/agent-keys.ts';
+import { findUsers, findUsersByName, type UserRow } from '../../queries/users.ts';
+import type { KeyRecord } from '../../shared/ports/credentials.ts';
+import type { Freshness } from '../../shared/ports/freshness.ts';
+import type { Services } from '../services.ts';
+import {
+  type HeldCredential,
+  type Known,
+  knownAgentKey,
+  knownGlobalKey,
+  knownProxyUser,
+  knownSession,
+} from './known.ts';
+
+/** Read models that decide what a credential opens. */
+const MODELS = ['users', 'agent_keys'];
+
+/**
+ * A value that is different whenever a credential, a user or a key may have changed, at any process. Take it before
+ * looking up: what was found holds while the value stands, apart from times of expiry.
+ */
+export async function credentialStamp(freshness: Freshness): Promise<string> {
+  // Both questions at once: where they cost a query they can share it.
+  return (await Promise.all([freshness.stamp(MODELS, 'all'), freshness.credentials()])).join(' ');
+}
+
+/** The same at once where it is in memory. */
+export function credentialStampNow(freshness: Freshness): string | undefined {
+  const ofModels = freshness.stampNow(MODELS, 'all');
+  const ofCredentials = freshness.credentialsNow();
+  return ofModels === undefined || ofCredentials === undefined ? undefined : `${ofModels} ${ofCredentials}`;
+}
+
+export interface CredentialCheck {
+  /** See `credentialStamp`. */
+  stamp(): Promise<string>;
+  /** What each stands for now, in order; undefined: nothing any more. Whether it has expired is for the caller to see. */
+  lookUp(held: readonly HeldCredential[]): Promise<readonly (Known | undefined)[]>;
+}
+
+export function createCredentialCheck(
+  services: Pick<Services, 'reads' | 'credentials' | 'freshness'>,
+): CredentialCheck {
+  const { reads, credentials, freshness } = services;
+
+  async function sessions(hashes: readonly string[]): Promise<ReadonlyMap<string, Known | undefined>> {
+    if (hashes.length === 0) return new Map();
+    const found = await credentials.findSessions(hashes);
+    const users = await usersOf([...found.values()].map((session) => session.userId));
+    return new Map(
+      hashes.map((hash) => {
+        const session = found.get(hash);
+        return [hash, knownSession(hash, session, session && users.get(session.userId))];
+      }),
+    );
+  }
+
+  async function usersOf(ids: readonly number[]): Promise<ReadonlyMap<number, UserRow>> {
+    return new Map((await findUsers(reads, [...new Set(ids)])).map((user) => [user.id, user]));
+  }
+
+  async function keys(hashes: readonly string[]): Promise<ReadonlyMap<string, Known | undefined>> {
+    if (hashes.length === 0) return new Map();
+    const records = await credentials.findKeys(hashes);
+    const ids = [...records.values()].filter(({ kind }) => kind === 'agent').map(({ keyId }) => keyId);
+    const [rows, inForce] = await Promise.all([findLiveKeys(reads, ids), findGlobalKey(reads)]);
+    const rowOf = new Map(rows.map((row) => [row.id, row]));
+    const known = (record: KeyRecord) =>
+      record.kind === 'global' ? knownGlobalKey(record, inForce) : knownAgentKey(record, rowOf.get(record.keyId));
+    return new Map([...records].map(([hash, record]) => [hash, known(record)]));
+  }
+
+  async function proxied(names: readonly string[]): Promise<ReadonlyMap<string, Known | undefined>> {
+    if (names.length === 0) return new Map();
+    return new Map((await findUsersByName(reads, names)).map((user) => [user.username, knownProxyUser(user)]));
+  }
+
+  return {
+    stamp: () => credentialStamp(freshness),
+    async lookUp(held) {
+      const hashes = (kind: 'session' | 'key') => [
+        ...new Set(held.flatMap((one) => (one.kind === kind ? [one.hash] : []))),
+      ];
+      const names = [...new Set(held.flatMap((one) => (one.kind === 'proxy' ? [one.username] : [])))];
+      const [bySession, byKey, byName] = await Promise.all([
+        sessions(hashes('session')),
+        keys(hashes('key')),
+        proxied(names),
+      ]);
+      return held.map((one) => {
+        if (one.kind === 'proxy') return byName.get(one.username);
+        return (one.kind === 'session' ? bySession : byKey).get(one.hash);
+      });
+    },
+  };
+}

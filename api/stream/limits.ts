@@ -1,0 +1,76 @@
+/** Bounds of the live stream, per process. */
+import { AppError } from '../../shared/errors.ts';
+import type { Identity } from '../../shared/identity.ts';
+import { networkOf } from '../http/limits.ts';
+
+export const STREAM_LIMITS = {
+  /** Open streams. */
+  clients: 5_000,
+  /** ... of one user, or of one agent. */
+  perCaller: 20,
+  /** ... of the deployment's key, which many share, from one address. */
+  perAddress: 200,
+  /** Bytes that may wait in a client's connection before it is fed from the log instead of live. */
+  clientBytes: 256_000,
+  /** Bytes of live frames that wait in connections; a frame that waits in several counts once. */
+  liveBytes: 32_000_000,
+  /** Bytes that all catching-up streams hold together. */
+  catchUpBytes: 32_000_000,
+  /** ... and one of them at a time, or one event that is larger. */
+  pageBytes: 256_000,
+  /** Pages that are read at the same time: requests need the database too. */
+  readers: 4,
+  /** A client that takes nothing for this long while something waits is cut off, milliseconds. */
+  stallMs: 30_000,
+};
+export type StreamLimits = typeof STREAM_LIMITS;
+
+/** Whose streams are counted together, and how many they may be. */
+export interface Owner {
+  readonly name: string;
+  readonly limit: number;
+}
+
+export function ownerOf(identity: Identity, ip: string, limits: StreamLimits = STREAM_LIMITS): Owner {
+  if (identity.kind === 'global-key') return { name: `address ${networkOf(ip)}`, limit: limits.perAddress };
+  const name = identity.kind === 'agent-key' ? `agent ${identity.agentId}` : `user ${identity.id}`;
+  return { name, limit: limits.perCaller };
+}
+
+/** Open streams by owner. */
+export function createTurnstile(limits: Pick<StreamLimits, 'clients'>) {
+  const open = new Map<string, number>();
+  let all = 0;
+  return {
+    /**
+     * Counts a stream in. Gives the function that counts it out.
+     *
+     * @throws AppError 429, 503
+     */
+    enter({ name, limit }: Owner): () => void {
+      if (all >= limits.clients) {
+        throw new AppError(503, `This process serves ${limits.clients} streams already; try again later.`, {
+          headers: { 'Retry-After': '10' },
+        });
+      }
+      const mine = open.get(name) ?? 0;
+      if (mine >= limit) {
+        throw new AppError(429, `You have ${limit} event streams open, the most allowed; close one, then try again.`, {
+          code: 'TOO_MANY_STREAMS',
+          headers: { 'Retry-After': '10' },
+        });
+      }
+      open.set(name, mine + 1);
+      all++;
+      let inside = true;
+      return () => {
+        if (!inside) return;
+        inside = false;
+        all--;
+        const left = (open.get(name) ?? 1) - 1;
+        if (left > 0) open.set(name, left);
+        else open.delete(name);
+      };
+    },
+  };
+}

@@ -1,0 +1,41 @@
+/** Where the hub's events come from. */
+import type { EventStore } from '../../shared/event-store.ts';
+import { BEGINNING, type EventLog, type LoggedEvent, type Position } from '../../shared/ports/event-log.ts';
+
+export interface StreamSource extends Pick<EventStore, 'decode'>, Pick<EventLog, 'head' | 'follow'> {
+  /**
+   * The events behind a position, one page: at most about `maxBytes` of JSON, or one event that is larger. Empty at the
+   * end of the log.
+   *
+   * @throws UnknownPositionError
+   */
+  page(after: Position, maxBytes: number): Promise<readonly LoggedEvent[]>;
+  /** @throws UnknownPositionError when the log does not have it */
+  checkPosition(position: Position): Promise<void>;
+  /** The position of the event before this one. */
+  positionBefore(position: Position): Promise<Position>;
+}
+
+/** The event store itself: the hub follows its log on its own. */
+export function sourceOf(store: Pick<EventStore, 'decode'> & { log: Pick<EventLog, 'head' | 'follow' | 'readAll'> }) {
+  const { log } = store;
+  const source: StreamSource = {
+    decode: (event) => store.decode(event),
+    head: () => log.head(),
+    follow: (options) => log.follow(options),
+    async page(after, maxBytes) {
+      for await (const events of log.readAll({ from: after, maxBytes })) return events;
+      return [];
+    },
+    async checkPosition(position) {
+      for await (const _ of log.readAll({ from: position, limit: 0 })) return;
+    },
+    async positionBefore(position) {
+      for await (const [event] of log.readAll({ direction: 'backwards', from: position, limit: 1 })) {
+        if (event) return event.position;
+      }
+      return BEGINNING;
+    },
+  };
+  return source;
+}

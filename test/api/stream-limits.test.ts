@@ -1,0 +1,161 @@
+/** What clients of the stream can make the process hold, and how many of them there may be. */
+import { request } from 'node:http';
+import type { Socket } from 'node:net';
+import { expect } from 'chai';
+import { adapterReported } from '../../shared/events/agent-life.ts';
+import { openStream } from '../support/stream.ts';
+import { deafClient, type HubServer, logged, startHub } from '../support/stream-hub.ts';
+import { eventually } from '../support/world.ts';
+
+const TEXT = 'x'.repeat(900_000);
+/** One frame of 0.9 MB. */
+const large = (position: number) =>
+  logged(
+    position,
+    adapterReported.draft({
+      framework: 'crewai',
+      action: 'report',
+      agentId: 'a',
+      payload: { taskId: position, output: TEXT },
+    }),
+  );
+const MB = 1_000_000;
+
+describe('stream limits', () => {
+  let base: HubServer;
+  let sockets: Socket[] = [];
+  const deaf = (count: number, headers: Record<string, string> = {}) => {
+    for (let n = 0; n < count; n++) sockets.push(deafClient(base.port, { 'x-user': `${n % 5}`, ...headers }));
+  };
+  /** Bytes that Node holds in the answers in progress; those just cut off are let go in the same turn. */
+  const inResponses = () => [...base.responses].reduce((sum, res) => sum + (res.destroyed ? 0 : res.writableLength), 0);
+
+  afterEach(async () => {
+    for (const socket of sockets) socket.destroy();
+    sockets = [];
+    await base.close();
+  });
+
+  it('25 clients that ask for everything and read nothing: bounded together, cut off, and given back', async () => {
+    base = await startHub({ limits: { catchUpBytes: 5 * MB, stallMs: 400 } });
+    base.log.events = Array.from({ length: 60 }, (_, n) => large(n + 1));
+    base.log.followed = 60;
+    let most = 0;
+    let unaccounted = 0;
+    const look = () => {
+      // Pages in a reader's hands are counted by the log, what waits in answers by Node: neither is the hub's own word.
+      most = Math.max(most, base.log.out.now + inResponses());
+      unaccounted = Math.max(unaccounted, inResponses() - base.hub.held);
+    };
+    const timer = setInterval(look, 1);
+    deaf(25, { 'last-event-id': '0' });
+    try {
+      await eventually('much waits', () => most > 2 * MB);
+      await eventually('all are cut off', () => base.asked() === 25 && base.hub.clients === 0, 25_000);
+    } finally {
+      clearInterval(timer);
+    }
+    // What was set aside for a read may be exceeded by the event that it brings, once for each of four readers.
+    expect(most).to.be.at.most(5 * MB + 4 * MB);
+    // Node adds a few bytes to each piece that it sends.
+    expect(unaccounted).to.be.lessThan(1_000);
+    expect(base.log.out.mostReaders).to.be.at.most(4);
+    expect([base.hub.held, inResponses(), base.log.out.now]).to.deep.equal([0, 0, 0]);
+  });
+
+  it('live: clients that stop reading are bounded together, and nobody else is slowed down', async () => {
+    base = await startHub({ limits: { liveBytes: 5 * MB, catchUpBytes: 5 * MB, stallMs: 60_000 } });
+    deaf(25);
+    const healthy = await openStream(base.url, { 'x-user': '99' });
+    await eventually('all are served', () => base.hub.clients === 26);
+    for (let position = 1; position <= 40; position++) {
+      base.log.events.push(large(position));
+      base.log.follow(position);
+      await healthy.until(() => healthy.frames.at(-1)?.id === `${position}`);
+      expect(base.hub.held).to.be.at.most(5 * MB + 5 * MB + 4 * MB);
+    }
+    expect(healthy.frames.map((frame) => frame.id)).to.deep.equal(base.log.events.map(({ position }) => `${position}`));
+    healthy.close();
+    for (const socket of sockets) socket.destroy();
+    await eventually('all are gone', () => base.hub.clients === 0);
+    expect(base.hub.held).to.equal(0);
+  });
+
+  it('a client that stops reading is cut off, one that reads slowly is not', async function () {
+    this.timeout(60_000);
+    base = await startHub({ limits: { stallMs: 500 } });
+    base.log.events = Array.from({ length: 30 }, (_, n) => large(n + 1));
+    base.log.followed = 30;
+    deaf(1, { 'last-event-id': '0' });
+    let received = 0;
+    const slow = await new Promise<import('node:http').IncomingMessage>((resolve, reject) => {
+      const asked = request(base.url, { headers: { 'last-event-id': '0', 'x-user': '7' } }, resolve);
+      asked.on('error', reject);
+      asked.end();
+    });
+    slow.on('data', (chunk: Buffer) => {
+      received += chunk.length;
+      slow.pause();
+      setTimeout(() => slow.resume(), 2);
+    });
+    await eventually('the deaf one is cut off', () => base.hub.clients === 1, 30_000);
+    await eventually('the slow one has everything', () => received > 30 * TEXT.length, 50_000);
+    expect(base.hub.clients).to.equal(1);
+    slow.destroy();
+  });
+
+  it('a caller may have so many, a process so many: 429 and 503, until one is closed', async () => {
+    base = await startHub({ limits: { perCaller: 2, perAddress: 3, clients: 6 } });
+    const open = (headers: Record<string, string>) => openStream(base.url, headers);
+    const refused = async (headers: Record<string, string>) => {
+      const answer = await fetch(base.url, { headers });
+      return answer.status;
+    };
+    const mine = [await open({ 'x-user': '1' }), await open({ 'x-user': '1', 'x-ip': '192.0.2.77' })];
+    expect(await refused({ 'x-user': '1' })).to.equal(429);
+    const other = await open({ 'x-user': '2' });
+    // The deployment's key is shared: there the address counts, of IPv6 the network.
+    const key = { 'x-kind': 'global-key', 'x-user': '0' };
+    const shared = await Promise.all(['2', '3', '4'].map((n) => open({ ...key, 'x-ip': `2001:db8:1:1::${n}` })));
+    expect(await refused({ ...key, 'x-ip': '2001:db8:1:1:ffff::9' })).to.equal(503);
+    mine[0]?.close();
+    await eventually('one is gone', () => base.hub.clients === 5);
+    expect(await refused({ ...key, 'x-ip': '2001:db8:1:1:ffff::9' })).to.equal(429);
+    const again = await open({ 'x-user': '1' });
+    for (const stream of [...mine, other, ...shared, again]) stream.close();
+    await eventually('all are gone', () => base.hub.clients === 0);
+  });
+
+  it('a refused id, and a client that leaves before it is served, take no place', async () => {
+    base = await startHub({ limits: { perCaller: 1 } });
+    expect((await fetch(base.url, { headers: { 'last-event-id': '77' } })).status).to.equal(400);
+    base.log.events = [large(1)];
+    let release = () => {};
+    let asked = false;
+    base.log.reading = () => {
+      asked = true;
+      return new Promise((resolve) => {
+        release = resolve;
+      });
+    };
+    const leaving = deafClient(base.port, { 'x-user': '1', 'last-event-id': '1' });
+    await eventually('it is looked up', () => asked);
+    leaving.destroy();
+    await eventually('it has left', () => base.responses.size === 0);
+    release();
+    base.log.reading = async () => {};
+    const stream = await openStream(base.url, {});
+    stream.close();
+  });
+
+  it('streams asked for one behind another on one connection are gone with it', async () => {
+    base = await startHub();
+    const socket = deafClient(base.port);
+    sockets.push(socket);
+    socket.write('GET /api/events HTTP/1.1\r\nhost: localhost\r\n\r\n'.repeat(3));
+    await eventually('they are served', () => base.hub.clients === 4);
+    socket.destroy();
+    await eventually('all are gone', () => base.hub.clients === 0);
+    expect(base.hub.held).to.equal(0);
+  });
+});
