@@ -191,6 +191,7 @@ export const apiKeyRefused = defineEvent({
   frames: (event) => [
     {
       type: 'audit.security',
+      role: 'admin',
       data: {
         action: 'login_failed',
         actor: event.meta.actor.name,
