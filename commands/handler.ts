@@ -278,7 +278,7 @@ export function createCommands(parts: {
       return { events, position: appended.position };
     } catch (error) {
       if (error instanceof ConflictError) return undefined;
-      throw error;
+      throw asAnswer(error);
     }
   }
 

@@ -2,7 +2,7 @@
 import { expect } from 'chai';
 import { z } from 'zod';
 import type { Decider } from '../../commands/decider.ts';
-import { createCommands } from '../../commands/handler.ts';
+import { createCommands, type Intent } from '../../commands/handler.ts';
 import { createLogger } from '../../infra/logging.ts';
 import { createSnapshots } from '../../infra/snapshots.ts';
 import { AppError, conflict, LogUnavailableError } from '../../shared/errors.ts';
@@ -77,6 +77,73 @@ describe('command handler', function () {
     expect(reads).to.equal(1);
     await add().catch(() => undefined);
     expect(reads, 'whoever comes later asks again').to.equal(2);
+  });
+
+  it('a step that is repeated while the log is away is not decided anew: its events are there once afterwards', async () => {
+    const recorded: Intent[] = [];
+    const intents = (of: readonly Intent[]) => ({
+      recorded: of,
+      async record(step: number, intent: Intent) {
+        recorded[step] = intent;
+      },
+    });
+    const add = () => [added.draft({ amount: 7 })];
+    await process().execute(summing, 'repeated', { origin: testOrigin, intents: intents([]) }, add);
+
+    let away = true;
+    const store: EventStore = {
+      ...view.store,
+      append: (...args) =>
+        away ? Promise.reject(new LogUnavailableError('append of repeated: no answer')) : view.store.append(...args),
+    };
+    const readModels = { visible: () => Promise.resolve() };
+    const commands = createCommands({ store, counters: view.counters, readModels });
+    const first = recorded.slice();
+    let decided = 0;
+    const again = () =>
+      commands.execute(summing, 'repeated', { origin: testOrigin, intents: intents(first) }, () => {
+        decided++;
+        // Written under an id of its own as soon as the log is back: where it was decided, it is doubled.
+        away = false;
+        return add();
+      });
+    const failure = await again().catch((error: unknown) => error);
+    expect(failure).to.be.instanceOf(AppError).and.include({ status: 503 });
+    expect(decided, 'decisions while the log was away').to.equal(0);
+    away = false;
+    const { events } = await again();
+    expect(events.map(({ id }) => id)).to.deep.equal(first[0]?.events.map(({ id }) => id));
+    expect([decided, await sumOf('repeated')]).to.deep.equal([0, 7]);
+  });
+
+  it('"nothing to do" is said only when the read models show what it was decided on', async () => {
+    await process().execute(summing, 'waits', context(), () => [added.draft({ amount: 1 })]);
+    const asked: { readonly types: readonly string[]; readonly position: number }[] = [];
+    let show = () => {};
+    const shown = new Promise<void>((resolve) => {
+      show = resolve;
+    });
+    const readModels = {
+      async visible(types: readonly string[], position: number) {
+        asked.push({ types, position });
+        await shown;
+      },
+    };
+    const commands = createCommands({ store: view.store, counters: view.counters, readModels });
+    let answered = false;
+    const asking = commands
+      .execute(summing, 'waits', context(), () => [])
+      .finally(() => {
+        answered = true;
+      });
+    await eventually('it waits for the read models', () => asked.length > 0);
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(answered, 'answered before they show it').to.equal(false);
+    show();
+    const { events, position } = await asking;
+    expect(events).to.deep.equal([]);
+    expect(asked).to.deep.equal([{ types: [added.type], position }]);
+    expect(position).to.be.greaterThan(0);
   });
 
   it('every one of many concurrent decisions sees the one before, in one process and in two', async () => {

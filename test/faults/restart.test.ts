@@ -2,23 +2,31 @@
  * PostgreSQL restarts, and every connection to it is cut twice in a row, under reads, writes and open streams: no process
  * ends, what was acknowledged is there once, streams resume without a gap or a double.
  *
+ * Below: a process whose embedded engine breaks, and one whose Redis does.
+ *
  * FAULT_SEED repeats the random choices of a run.
  */
+import { rename, rm } from 'node:fs/promises';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
 import pg from 'pg';
+import { runningEmbedded } from '../../infra/database/embedded.ts';
 import { type Node, runCli, startNode } from '../support/cluster.ts';
 import { expectOnce, randomFrom, type StreamClient, startLoad, startStreamClient } from '../support/load.ts';
-import { type OwnPostgres, ownPostgres } from '../support/own-servers.ts';
+import { type OwnPostgres, ownPostgres, ownRedis, type Server } from '../support/own-servers.ts';
 import { call, freshDatabase } from '../support/service.ts';
 import { KEY } from '../support/service-process.ts';
 import { openStream } from '../support/stream.ts';
+import { dataDirectory } from '../support/template.ts';
 import { until } from '../support/until.ts';
 
 const seed = Number(process.env.FAULT_SEED ?? Date.now() % 1_000_000);
 const random = randomFrom(seed);
 const headers = { 'x-api-key': KEY };
+const JSON_BODY = { 'content-type': 'application/json' };
 const RESTARTS = 6;
+const CUTS = 4;
 
 /** Reads the same few addresses over and over, so that most are answered from memory. */
 function startReaders(urls: readonly string[], count: number) {
@@ -172,12 +180,116 @@ describe(`a PostgreSQL that goes away and comes back (FAULT_SEED=${seed})`, func
       cutter.query(
         'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()',
       );
-    await survives(RESTARTS, async (round) => {
+    await survives(CUTS, async (round) => {
       await cut();
       // The second comes at another moment of the reconnection each time.
-      await sleep(round * 8);
+      await sleep(round * 15);
       await cut();
     });
     await cutter.end();
+  });
+});
+
+describe('one process on its own', function () {
+  this.timeout(120_000);
+  let directory: string;
+  let node: Node | undefined;
+  let redis: Server | undefined;
+
+  beforeEach(async () => {
+    directory = await dataDirectory();
+  });
+  afterEach(async function () {
+    if (this.currentTest?.state === 'failed') console.log(node?.complaints().slice(-15));
+    node?.kill('SIGKILL');
+    await node?.ended;
+    await redis?.close();
+    redis = undefined;
+    await rm(directory, { recursive: true, force: true });
+  });
+
+  it('whose embedded engine breaks says so and stops in order, under reads and writes', async () => {
+    const one = await startNode({ env: { DATA_DIR: directory } }, 'embedded', 'all');
+    node = one;
+    await one.ready;
+    const stream = await openStream(`${one.url}/api/events`, headers);
+    let running = true;
+    const asking = Promise.all(
+      Array.from({ length: 6 }, async (_, asker) => {
+        for (let n = 0; running; n++) {
+          const path = asker % 2 ? '/api/agents?limit=5' : '/api/agents';
+          const body = JSON.stringify({ name: `breaks-${asker}-${n}`, role: 'coder' });
+          const asked = asker % 2 ? { headers } : { method: 'POST', headers: { ...headers, ...JSON_BODY }, body };
+          await fetch(one.url + path, asked).then(
+            (response) => response.text(),
+            () => sleep(20),
+          );
+        }
+      }),
+    );
+    const place = await runningEmbedded(directory);
+    const client = new pg.Client({ ...place, user: 'postgres', database: 'postgres' });
+    client.on('error', () => undefined);
+    await client.connect();
+    await rename(join(directory, 'pg', 'pg_wal'), join(directory, 'pg', 'away'));
+    await client.query('SELECT pg_switch_wal()').catch(() => undefined);
+    const how = await one.ended;
+    running = false;
+    await asking;
+    stream.close();
+    await client.end().catch(() => undefined);
+    const told = one.lines.filter(({ level }) => level >= 60).map(({ msg }) => msg);
+    expect(told).to.deep.equal(['the store under the service is gone']);
+    expect(how).to.equal(1);
+  });
+
+  it('whose Redis crashes again and again, and stays away, answers all the same, limits included', async function () {
+    redis = await ownRedis();
+    if (!redis) {
+      console.log('      there is no redis-server: not tested');
+      return this.skip();
+    }
+    const one = await startNode({ env: { DATA_DIR: directory, REDIS_URL: redis.url.href } }, 'redis', 'all', {
+      MC_DISABLE_RATE_LIMIT: '',
+    });
+    node = one;
+    await one.ready;
+    const statuses = new Map<string, number>();
+    let running = true;
+    const asking = Promise.all(
+      Array.from({ length: 4 }, async (_, asker) => {
+        while (running) {
+          const signIn = asker % 2 === 0;
+          const body = JSON.stringify({ username: `nobody-${asker}`, password: 'wrong password' });
+          const response = await fetch(one.url + (signIn ? '/api/auth/login' : '/api/agents?limit=5'), {
+            ...(signIn ? { method: 'POST', headers: JSON_BODY, body } : { headers }),
+          });
+          await response.text();
+          const what = `${signIn ? 'sign-in' : 'read'} ${response.status}`;
+          statuses.set(what, (statuses.get(what) ?? 0) + 1);
+          await sleep(5);
+        }
+      }),
+    );
+    const more = async () => {
+      const enough = (statuses.get('read 200') ?? 0) + 15;
+      await until('reads go on', () => (statuses.get('read 200') ?? 0) >= enough);
+    };
+    for (let crash = 0; crash < 3; crash++) {
+      await more();
+      await redis.crash?.();
+    }
+    await more();
+    await redis.close();
+    redis = undefined;
+    await more();
+    running = false;
+    await asking;
+    expect(
+      [...statuses.keys()].filter((what) => !['read 200', 'sign-in 401', 'sign-in 429'].includes(what)),
+    ).to.deep.equal([]);
+    expect(statuses.get('sign-in 429'), 'sign-ins that were limited').to.be.greaterThan(0);
+    expect(one.running).to.equal(true);
+    expect(await one.stop()).to.equal(0);
   });
 });

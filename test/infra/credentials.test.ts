@@ -130,16 +130,17 @@ describe('credential store', () => {
   });
 
   it('keeps sessions by hash, removes expired ones with the next, ends one or all', async () => {
-    const session = { userId: 7, credential: 'c.1', ip: '192.0.2.1', userAgent: 'test', createdAt: now() };
-    await store.addSession('old', { ...session, createdAt: now() - 100, expiresAt: now() - 1 });
-    await store.addSession('t1', { ...session, expiresAt: now() + 100 });
-    await store.addSession('t2', { ...session, expiresAt: now() + 100 });
+    const createdAt = now();
+    const session = { userId: 7, credential: 'c.1', ip: '192.0.2.1', userAgent: 'test', createdAt };
+    await store.addSession('old', { ...session, createdAt: createdAt - 100, expiresAt: createdAt - 1 });
+    await store.addSession('t1', { ...session, expiresAt: createdAt + 100 });
+    await store.addSession('t2', { ...session, expiresAt: createdAt + 101 });
     const hex = (token: string) => sha256(token).toString('hex');
     expect(await store.findSession(hex('old'))).to.equal(undefined);
     expect(await store.findSession(hex('t1'))).to.deep.equal({
       userId: 7,
       credential: 'c.1',
-      expiresAt: now() + 100,
+      expiresAt: createdAt + 100,
     });
     expect(await store.findSession('t1')).to.equal(undefined);
     await store.removeSession(hex('t1'));
