@@ -2,6 +2,7 @@
 import { expect } from 'chai';
 import { type ServerStores, serverStores, TEST_ADMIN, TWO_API_PROCESSES } from '../support/service.ts';
 import { type AuthWorld, cookieOf, PASSWORD, startAuthWorld } from './auth-world.ts';
+import { expectAuditForAdminsOnly, expectEnd, expectStreamsToEnd, streamOf } from './stream-endings.ts';
 
 describe('contract: credentials across processes', function () {
   this.timeout(60_000);
@@ -62,6 +63,12 @@ describe('contract: credentials across processes', function () {
     expect((await me(two, cookieOf(changed))).status).to.equal(200);
   });
 
+  it('streams end at one when their credential ends at the other', async () => {
+    const [one, two] = both();
+    await expectStreamsToEnd(one, two);
+    await expectAuditForAdminsOnly(two);
+  });
+
   it('keys begin and end for both at once', async () => {
     const [one, two] = both();
     const agent = await one.makeAgent('scout');
@@ -73,7 +80,9 @@ describe('contract: credentials across processes', function () {
       expect((await me(one, issued.api_key)).status).to.equal(401);
       expect((await me(two, issued.api_key)).status).to.equal(401);
     }
+    const streams = await Promise.all(both().map((world) => streamOf(world, world.adminKey)));
     const { key } = (await two.ask('POST', '/api/tokens/rotate', { as: two.adminKey })).body;
+    for (const stream of streams) await expectEnd(stream, 'the deployment has another key');
     expect([(await me(one, key)).status, (await me(one, one.adminKey)).status]).to.deep.equal([200, 401]);
     expect([(await me(two, key)).status, (await me(two, two.adminKey)).status]).to.deep.equal([200, 401]);
   });

@@ -2,6 +2,7 @@
 import { expect } from 'chai';
 import { TEST_ADMIN } from '../support/service.ts';
 import { type AuthWorld, cookieOf, freshAddress, PASSWORD, startAuthWorld } from './auth-world.ts';
+import { expectAuditForAdminsOnly, expectStreamsToEnd } from './stream-endings.ts';
 
 describe('contract: sign-in', function () {
   this.timeout(60_000);
@@ -286,6 +287,11 @@ describe('contract: sign-in', function () {
       expect((await login({ username: 'hal', password: next[winner] })).status).to.equal(200);
       expect((await login({ username: 'hal', password: next[1 - winner] })).status).to.equal(401);
     });
+  });
+
+  describe('GET /api/events', () => {
+    it('ends with the credential that opened it', () => expectStreamsToEnd(world, world));
+    it('keeps for admins what the audit trail keeps for them', () => expectAuditForAdminsOnly(world));
   });
 
   it('no password, token, address or e-mail stands readable in the log', async () => {
