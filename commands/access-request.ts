@@ -17,6 +17,7 @@ import { DEFAULT_TENANT, DEFAULT_WORKSPACE } from '../shared/events/metadata.ts'
 import { nameClaimVoided } from '../shared/events/names.ts';
 import { userStream } from '../shared/events/user.ts';
 import type { Role } from '../shared/identity.ts';
+import { userNameFault } from '../shared/names.ts';
 import type { Credentials } from '../shared/ports/credentials.ts';
 import { claimName, NAME_TAKEN, type NameKind, releaseName } from './claims.ts';
 import type { Decider } from './decider.ts';
@@ -247,6 +248,7 @@ async function createWithFreeName(
   const base = usernameFrom(email);
   for (let suffix = 0; ; suffix++) {
     const username = withSuffix(base, suffix);
+    if (userNameFault(username) !== undefined && suffix < MAX_SUFFIX) continue;
     try {
       await createUser(
         commands,

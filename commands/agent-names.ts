@@ -7,9 +7,10 @@
  * name has first written to the agent's stream that it is being left, which makes everybody else's append conflict. And
  * a name that is being left is not taken back before its release is known to be over (`AgentState.left`).
  */
-import { AppError, conflict } from '../shared/errors.ts';
+import { AppError, conflict, invalid } from '../shared/errors.ts';
 import type { EventDraft } from '../shared/events/define.ts';
 import { nameClaimVoided, nameReleased } from '../shared/events/names.ts';
+import { agentNameFault } from '../shared/names.ts';
 import {
   type AgentState,
   agentDecider,
@@ -47,7 +48,7 @@ const holds = (state: AgentState, claim: Claim): boolean => claim.kind.holds(sta
 // Claims and releases are safe to repeat, so they need no intents; and a repeated request has to look at them anew.
 const bare = ({ origin }: CommandContext): CommandContext => ({ origin });
 
-/** Claims all of them for `owner`, or none. @throws AppError 409 */
+/** Claims all of them for `owner`, or none. @throws AppError 400 for a name that no agent may take, 409 when one is taken */
 export async function claimAll(
   commands: Commands,
   context: CommandContext,
@@ -55,6 +56,10 @@ export async function claimAll(
   owner: string,
   undo: (claimed: readonly Claim[]) => Promise<unknown>,
 ): Promise<void> {
+  for (const { kind, name } of claims) {
+    const fault = kind === agentNameKind ? agentNameFault(name) : undefined;
+    if (fault !== undefined) throw invalid(`name: ${fault}`, [`name: ${fault}`]);
+  }
   const claimed: Claim[] = [];
   try {
     for (const claim of claims) {

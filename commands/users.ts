@@ -2,7 +2,7 @@
  * Commands on users. A new password is stored in the credential store first, under a random id; then the event names
  * that id. What is left behind by a refusal, or is no longer named, is removed afterwards: it opens nothing.
  */
-import { AppError } from '../shared/errors.ts';
+import { AppError, invalid } from '../shared/errors.ts';
 import type { EventOf } from '../shared/events/define.ts';
 import type { Origin } from '../shared/events/metadata.ts';
 import {
@@ -16,6 +16,7 @@ import {
   userSignedOut,
   userStream,
 } from '../shared/events/user.ts';
+import { userNameFault } from '../shared/names.ts';
 import type { Credentials } from '../shared/ports/credentials.ts';
 import { claimName, releaseName } from './claims.ts';
 import type { CommandContext, Commands, Executed } from './handler.ts';
@@ -77,7 +78,7 @@ const find = <D extends { readonly type: string }>(executed: Executed, definitio
  * @param options.first claims the right to be the first admin, too
  * @param options.id a number taken before; default: a new one
  * @returns the id
- * @throws AppError 409 when the username is taken, or somebody else was first
+ * @throws AppError 400 for a name that nobody may take, 409 when it is taken, or somebody else was first
  */
 export async function createUser(
   commands: Commands,
@@ -87,6 +88,8 @@ export async function createUser(
   password: string | null,
   options: { readonly first?: boolean; readonly id?: number } = {},
 ): Promise<number> {
+  const fault = userNameFault(user.username);
+  if (fault !== undefined) throw invalid(`username: ${fault}`, [`username: ${fault}`]);
   const id = options.id ?? (await reserveId(commands, context, 'user', userStream));
   const stream = userStream(id);
   const credentialId = password === null ? null : await credentials.addPassword(id, password);

@@ -31,4 +31,7 @@ export function actorOf(identity: Identity): Actor {
 }
 
 export const ANONYMOUS: Actor = { type: 'anonymous', id: 0, name: 'anonymous' };
-export const systemActor = (name: string): Actor => ({ type: 'system', id: 0, name });
+
+/** The parts of the service that act on their own. Nobody else may be called so. */
+export const SYSTEM_ACTORS = ['cli', 'first start', 'proxy', 'scheduler'] as const;
+export const systemActor = (name: (typeof SYSTEM_ACTORS)[number]): Actor => ({ type: 'system', id: 0, name });

@@ -9,6 +9,7 @@ import { z } from 'zod';
 import type { GoogleProfile } from '../../commands/user.ts';
 import { lineOfText } from '../../shared/contract/auth.ts';
 import { AppError, invalid } from '../../shared/errors.ts';
+import { cleanDisplayName, textFault } from '../../shared/names.ts';
 import type { Services } from '../services.ts';
 
 const FETCH_TIMEOUT_MS = 5_000;
@@ -37,9 +38,9 @@ function keysAt(url: string): JWTVerifyGetKey {
 /** What we take from a token. `email_verified` is a text in some of them. */
 const claims = z.object({
   sub: lineOfText(1, 255),
-  email: lineOfText(3, 320),
+  email: lineOfText(3, 320).refine((value) => textFault(value) === undefined),
   email_verified: z.union([z.literal(true), z.literal('true')]),
-  name: lineOfText(1, 200).nullable().catch(null).default(null),
+  name: z.string().max(200).transform(cleanDisplayName).nullable().catch(null).default(null),
   picture: lineOfText(1, 2_048).nullable().catch(null).default(null),
 });
 

@@ -15,6 +15,7 @@ import { lineOfText } from '../../shared/contract/auth.ts';
 import { AppError } from '../../shared/errors.ts';
 import { DEFAULT_TENANT, DEFAULT_WORKSPACE } from '../../shared/events/metadata.ts';
 import { type Identity, type Role, systemActor } from '../../shared/identity.ts';
+import { userNameFault } from '../../shared/names.ts';
 import { seconds } from '../../shared/time.ts';
 import { type Exchange, originOf } from '../http/exchange.ts';
 import { createKeyGuard } from '../http/limits.ts';
@@ -212,6 +213,11 @@ function createProxyUsers(services: Parts): (username: string, exchange: Exchang
     if (known) return known.is_approved ? known : undefined;
     const role = settings.proxyAuthDefaultRole;
     if (!role) return undefined;
+    const fault = userNameFault(username);
+    if (fault !== undefined) {
+      log.warn({ fault }, 'the proxy named somebody who cannot become a user');
+      return undefined;
+    }
     let one = creating.get(username);
     if (!one) {
       one = create(username, role, exchange).finally(() => creating.delete(username));

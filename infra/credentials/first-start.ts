@@ -8,7 +8,7 @@ import type { CommandContext, Commands } from '../../commands/handler.ts';
 import { createUser } from '../../commands/users.ts';
 import type { Reads } from '../../queries/reads.ts';
 import { wasSetUp } from '../../queries/users.ts';
-import { isInsecurePassword, lineOfText } from '../../shared/contract/auth.ts';
+import { isInsecurePassword, newUsername } from '../../shared/contract/auth.ts';
 import { AppError } from '../../shared/errors.ts';
 import { DEFAULT_TENANT, DEFAULT_WORKSPACE } from '../../shared/events/metadata.ts';
 import { systemActor } from '../../shared/identity.ts';
@@ -72,8 +72,9 @@ async function seedAdmin({ config, commands, credentials, reads, log }: FirstSta
   }
   const password = given ?? generatePassword();
   const username = config.authUser.trim().normalize('NFC');
-  if (!lineOfText(1, 128).safeParse(username).success) {
-    throw new Error('AUTH_USER must be 1 to 128 printable characters; change it and start again');
+  const checked = newUsername.safeParse(username);
+  if (!checked.success) {
+    throw new Error(`AUTH_USER ${checked.error.issues[0]?.message}; change it and start again`);
   }
   try {
     await createUser(

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { KEY_SOURCES } from '../events/access.ts';
 import { PROVIDERS } from '../events/user.ts';
 import { ROLES } from '../identity.ts';
+import { displayNameFault, textFault, userNameFault } from '../names.ts';
 import { idValue, unixSeconds } from './common.ts';
 
 // Text that PostgreSQL cannot store (NUL, half of a surrogate pair) or that would deceive a reader of the audit trail.
@@ -14,6 +15,14 @@ export const lineOfText = (min: number, max: number) =>
     .min(min, min === 1 ? 'must not be empty' : `must have at least ${min} characters`)
     .max(max, `must have at most ${max} characters`)
     .refine((value) => !UNPRINTABLE.test(value), 'must not hold control characters or broken Unicode');
+
+/** Refuses what `fault` finds a reason against. */
+const without =
+  (fault: (value: string) => string | undefined) =>
+  (value: string, context: z.RefinementCtx): void => {
+    const message = fault(value);
+    if (message !== undefined) context.addIssue({ code: 'custom', message });
+  };
 
 /** Several lines: notes. */
 const text = (max: number) =>
@@ -41,12 +50,10 @@ const newPassword = password
   .refine((value) => !isInsecurePassword(value), 'is a default that everybody knows');
 
 /** Case-sensitive, unique over the whole deployment. */
-const newUsername = lineOfText(1, 128)
-  .normalize('NFC')
-  .refine((value) => value.trim() === value, 'must not begin or end with a blank');
-const email = lineOfText(0, 320).nullable();
+export const newUsername = lineOfText(1, 128).normalize('NFC').superRefine(without(userNameFault));
+const email = lineOfText(0, 320).superRefine(without(textFault)).nullable();
 const url = lineOfText(0, 2_048).nullable();
-const displayName = lineOfText(0, 200);
+const displayName = lineOfText(0, 200).normalize('NFC').superRefine(without(displayNameFault));
 
 const role = z.enum(ROLES);
 const provider = z.enum(PROVIDERS);
@@ -170,7 +177,8 @@ export const setupBody = z.object({
     .toLowerCase()
     .min(2, 'must have at least 2 characters')
     .max(64, 'must have at most 64 characters')
-    .regex(/^[a-z0-9_.-]*$/, 'may hold letters, digits, _ . and - only'),
+    .regex(/^[a-z0-9_.-]*$/, 'may hold letters, digits, _ . and - only')
+    .superRefine(without(userNameFault)),
   password: newPassword,
   displayName: displayName.optional(),
 });
@@ -226,7 +234,8 @@ export const newAgentKeyBody = z.object({
     .default('default')
     // Cut by characters, not by halves of them.
     .transform((value) => [...value.trim()].slice(0, 128).join(''))
-    .refine((value) => value !== '' && !UNPRINTABLE.test(value), 'must not be blank or hold control characters')
+    .refine((value) => value !== '', 'must not be blank')
+    .superRefine(without(textFault))
     .meta({ override: { type: 'string', maxLength: 128, default: 'default' } }),
   scopes: z
     .array(z.string().max(100))

@@ -165,6 +165,14 @@ describe('contract: Google and access requests', function () {
       expect([anew.username, anew.id === user.id]).to.deep.equal(['cid-1', false]);
     });
 
+    it('an address that would make a name of the service gets a number; the display name is made fit to be shown', async () => {
+      await signIn({ ...account('api'), name: 'Api\u202e\u200b Person' });
+      const [{ id, display_name }] = await requests('?status=pending');
+      expect(display_name).to.equal('Api Person');
+      const { user } = (await decide({ id, action: 'approve' })).body;
+      expect([user.username, user.display_name]).to.deep.equal(['api-1', 'Api Person']);
+    });
+
     it('a Google account does not take over a local user by its address; an admin can say so', async () => {
       await world.makeUser({ username: 'dan', email: 'Dan@Example.com' });
       expect((await signIn(account('dan'))).status).to.equal(403);

@@ -2,6 +2,7 @@
 import { expect } from 'chai';
 import { moveUser } from '../../commands/users.ts';
 import { adminsIn } from '../../queries/users.ts';
+import { userCreated, userStream } from '../../shared/events/user.ts';
 import { testOrigin } from '../support/world.ts';
 import { type AuthWorld, PASSWORD, startAuthWorld } from './auth-world.ts';
 
@@ -9,7 +10,11 @@ describe('contract: users', function () {
   this.timeout(60_000);
   let world: AuthWorld;
   before(async () => {
-    world = await startAuthWorld();
+    world = await startAuthWorld({
+      MC_PROXY_AUTH_HEADER: 'X-Remote-User',
+      MC_PROXY_AUTH_TRUSTED_IPS: '127.0.0.1',
+      MC_PROXY_AUTH_DEFAULT_ROLE: 'viewer',
+    });
   });
   after(() => world?.close());
 
@@ -158,6 +163,80 @@ describe('contract: users', function () {
       );
       const statuses = replies.map((reply) => reply.status).sort();
       expect(statuses).to.deep.equal([201, ...Array.from({ length: 9 }, () => 409)]);
+    });
+
+    it('400 for names that look like others or like the service itself, wherever they are taken', async () => {
+      for (const username of ['testadmin\u200b', 'api', 'agent:ka', 'first start', 'a\u200fb', 'ａdmin', 'cli']) {
+        const reply = await users('POST', { username, password: PASSWORD, role: 'viewer' }, boss);
+        expect([username, reply.status]).to.deep.equal([username, 400]);
+        expect(reply.body.details[0]).to.match(/^username: (must|is a name)/);
+        const proxied = await world.ask('GET', '/api/auth/me', {
+          headers: { 'x-remote-user': Buffer.from(username).toString('latin1') },
+        });
+        expect([username, proxied.status]).to.deep.equal([username, 401]);
+      }
+      const reply = await users('PUT', { id: bossId, display_name: 'API\u00a0Access' }, boss);
+      expect([reply.status, reply.body.details?.[0]]).to.deep.equal([
+        400,
+        'display_name: is a name that the service itself uses; choose another one',
+      ]);
+      const own = { as: boss, body: { display_name: 'Boss\u202e' } };
+      expect((await world.ask('PATCH', '/api/auth/me', own)).status).to.equal(400);
+
+      const agents = (method: string, path: string, body: unknown) => world.ask(method, path, { as: boss, body });
+      for (const name of ['a\nb', 'a\u001b[2Jb', 'a\u200bb', 'agent:ka', 'api', 'Jose\u0301']) {
+        const refused = await agents('POST', '/api/agents', { name, role: 'coder' });
+        expect([name, refused.status]).to.deep.equal([name, 400]);
+        expect(refused.body.details[0]).to.match(/^name: /);
+      }
+      const { agent } = (await agents('POST', '/api/agents', { name: `plain-${bossId}`, role: 'coder' })).body;
+      const path = `/api/agents/${agent.id}`;
+      expect((await agents('PUT', path, { name: 'x\u200b' })).status).to.equal(400);
+      expect((await agents('POST', `${path}/keys`, { name: 'x\u202e' })).status).to.equal(400);
+      expect((await agents('PUT', path, { name: agent.name, role: 'tester' })).status).to.equal(200);
+    });
+
+    it('names from before the rule stay good: for signing in, for changes, for agents', async () => {
+      const { commands, credentials } = world.service.core;
+      const username = `old\u200b-${bossId}`;
+      const id = await commands.counters.take('user');
+      const credentialId = await credentials.addPassword(id, PASSWORD);
+      const user = { displayName: username, email: null, avatarUrl: null, role: 'viewer', provider: 'local' } as const;
+      await commands.record(userStream(id), { origin: testOrigin }, [
+        userCreated.draft({
+          ...user,
+          userId: id,
+          username,
+          providerId: null,
+          isApproved: true,
+          tenant: 1,
+          workspace: 1,
+          credentialId,
+          source: 'admin',
+        }),
+      ]);
+      const cookie = await world.signIn(username);
+      expect((await world.ask('GET', '/api/auth/me', { as: cookie })).body.user.username).to.equal(username);
+      expect((await users('PUT', { id, role: 'operator' }, boss)).status).to.equal(200);
+      const agent = await world.makeAgent(`old\n-${bossId}`);
+      const put = await world.ask('PUT', `/api/agents/${agent}`, {
+        as: boss,
+        body: { name: `old\n-${bossId}`, role: 'elder' },
+      });
+      expect(put.status).to.equal(200);
+      expect((await users('DELETE', { id }, boss)).status).to.equal(200);
+    });
+
+    it('a name is one in every normal form, and two in another case', async () => {
+      const make = (username: string) => users('POST', { username, password: PASSWORD, role: 'viewer' }, boss);
+      expect((await make(`Jose\u0301-${bossId}`)).body.user.username).to.equal(`José-${bossId}`);
+      expect((await make(`José-${bossId}`)).status).to.equal(409);
+      for (const form of [`Jose\u0301-${bossId}`, `José-${bossId}`]) {
+        expect(await world.signIn(form)).to.include('mc-session=');
+      }
+      const lower = { username: `josé-${bossId}`, password: PASSWORD };
+      expect((await world.ask('POST', '/api/auth/login', { body: lower })).status).to.equal(401);
+      expect((await make(lower.username)).status).to.equal(201);
     });
 
     it('sees its own workspace only; a moved user changes sides', async () => {

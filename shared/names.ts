@@ -1,0 +1,73 @@
+/**
+ * What a name may look like under which somebody acts. Names stand in the audit trail and in every list as who did it,
+ * so no two may look the same, none may look like a name of the service itself, and none may upset the text around it.
+ *
+ * Names are checked when they are taken. Those that older versions let in stay what they are, and stay good for signing
+ * in. Names are case-sensitive.
+ */
+import { SYSTEM_ACTORS } from './identity.ts';
+
+/** Control and format characters, marks of text direction, private use, what shows nothing. */
+const HIDDEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800]/u;
+const ODD_BLANK = /(?! )\p{Zs}| {2}|^ | $/u;
+
+/** What joins the parts of one emoji: it is seen, though it shows nothing by itself. */
+const EMOJI_JOINERS = /(?<=\p{Extended_Pictographic}|\p{Emoji_Modifier}|\ufe0f)(?:\u200d|\ufe0f)/gu;
+/** Joiners between letters of scripts that need them, such as Arabic and Devanagari. */
+const LETTER_JOINERS =
+  /(?<=\p{L}|\p{M})(?<!\p{Script=Latin}|\p{Script=Greek}|\p{Script=Cyrillic})(?:\u200c|\u200d)(?=\p{L})(?!\p{Script=Latin}|\p{Script=Greek}|\p{Script=Cyrillic})/gu;
+
+const HIDDEN_FAULT = 'must not hold control characters, invisible characters or marks of text direction';
+
+/** Compatibility forms: full-width letters, ligatures, raised digits. Thai and Lao AM has one and is written in no other way. */
+const plain = (name: string): string => name.replace(/[^\u0e33\u0eb3]+/gu, (part) => part.normalize('NFKC'));
+
+/** The same for everything that is read as the same name. */
+const skeleton = (name: string): string =>
+  name
+    .normalize('NFKC')
+    .toLowerCase()
+    .replace(/[\s_-]+/gu, ' ')
+    .trim();
+
+const EVERYBODYS = new Set(['api', 'api access', 'anonymous', 'system', 'signalbox', '[erased]']);
+const SYSTEMS = new Set<string>(SYSTEM_ACTORS.map(skeleton));
+/** Callers with an agent's key act as `agent:<name>`. */
+const AGENT = /^agent ?:/u;
+
+const RESERVED_FAULT = 'is a name that the service itself uses; choose another one';
+
+/** What is wrong with text that is shown next to others' names, such as the name of a key. Undefined: nothing. */
+export const textFault = (text: string): string | undefined =>
+  HIDDEN.test(text.replace(EMOJI_JOINERS, '').replace(LETTER_JOINERS, '')) ? HIDDEN_FAULT : undefined;
+
+/** What is wrong with a display name. Empty is for the caller to judge. */
+export function displayNameFault(name: string): string | undefined {
+  const key = skeleton(name);
+  return textFault(name) ?? (EVERYBODYS.has(key) || AGENT.test(key) ? RESERVED_FAULT : undefined);
+}
+
+/** What is wrong with the name of a new agent. */
+export function agentNameFault(name: string): string | undefined {
+  if (HIDDEN.test(name)) return HIDDEN_FAULT;
+  if (ODD_BLANK.test(name)) return 'must have single, plain spaces only, and none at its ends';
+  if (name !== name.normalize('NFC')) return 'must be in Unicode normalization form C (NFC)';
+  const key = skeleton(name);
+  return EVERYBODYS.has(key) || AGENT.test(key) ? RESERVED_FAULT : undefined;
+}
+
+/** What is wrong with the name of a new user. It is expected in NFC. */
+export function userNameFault(name: string): string | undefined {
+  const fault = agentNameFault(name);
+  if (fault !== undefined) return fault;
+  if (plain(name) !== name) return `must be written in plain characters: ${plain(name)}`;
+  return SYSTEMS.has(skeleton(name)) ? RESERVED_FAULT : undefined;
+}
+
+/** A display name from elsewhere, made fit to be shown; null when nothing is left of it. */
+export function cleanDisplayName(name: string): string | null {
+  const hidden = new RegExp(HIDDEN.source, 'gu');
+  const clean = textFault(name) === undefined ? name : name.replace(hidden, '');
+  const tidy = clean.normalize('NFC').replace(/\s+/gu, ' ').trim();
+  return tidy === '' || displayNameFault(tidy) !== undefined ? null : tidy;
+}
