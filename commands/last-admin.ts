@@ -64,10 +64,14 @@ class TurnNeeded extends Error {
 
 class Overtaken extends Error {}
 
+const busy = (cause: unknown) =>
+  conflict('Other admins are being changed at this moment; try again.', { code: 'BUSY', cause });
+
 /**
- * Runs a decision on a user; every change of one that exists goes through here.
+ * Runs a decision on a user. Whatever may end an admin goes through here.
  *
- * @throws AppError 409 `LAST_ADMIN` when it would take a tenant its last enabled admin; what `decide` throws
+ * @throws AppError 409 `LAST_ADMIN` when it would take a tenant its last enabled admin, `BUSY` when no turn was to be had;
+ *   what `decide` throws
  */
 export async function changeUser(
   commands: Commands,
@@ -91,6 +95,7 @@ export async function changeUser(
       });
     } catch (error) {
       if (!(error instanceof TurnNeeded)) throw error;
+      if (held && Date.now() > deadline) throw busy(error);
       // Without the request's intents: a turn is good for one change at one time, and never again.
       held = await takeTurn(commands, { origin: context.origin }, admins, userId, error.tenant, deadline);
     }
@@ -119,9 +124,7 @@ async function takeTurn(
       return { tenant, turn };
     } catch (error) {
       if (!(error instanceof Overtaken)) throw error;
-      if (Date.now() > deadline) {
-        throw conflict('Other admins are being changed at this moment; try again.', { code: 'BUSY', cause: error });
-      }
+      if (Date.now() > deadline) throw busy(error);
     }
   }
 }

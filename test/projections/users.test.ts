@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { MemoryTables } from '../../projections/apply.ts';
-import { accessRequestsTable, usersProjection, usersTable } from '../../projections/users.ts';
+import { accessRequestsTable, firstUserTable, usersProjection, usersTable } from '../../projections/users.ts';
 import { accessRequestApproved, accessRequested, accessRequestRejected } from '../../shared/events/access.ts';
 import type { EventDraft } from '../../shared/events/define.ts';
 import {
@@ -40,13 +40,25 @@ function rowsAfter(...drafts: readonly EventDraft<string, object>[]) {
   const events = told(...drafts);
   const tables = new MemoryTables();
   tables.apply(usersProjection, events);
-  const once = { users: tables.rows(usersTable), requests: tables.rows(accessRequestsTable) };
+  const rows = () => ({
+    users: tables.rows(usersTable),
+    requests: tables.rows(accessRequestsTable),
+    first: tables.rows(firstUserTable),
+  });
+  const once = rows();
   tables.apply(usersProjection, events);
-  expect({ users: tables.rows(usersTable), requests: tables.rows(accessRequestsTable) }).to.deep.equal(once);
+  expect(rows()).to.deep.equal(once);
   return once;
 }
 
 describe('projection users', () => {
+  it('remembers for good that there was a user', () => {
+    expect(rowsAfter().first).to.deep.equal([]);
+    const { users, first } = rowsAfter(ann(), userDeleted.draft(id), ann(8), userDeleted.draft({ ...id, userId: 8 }));
+    expect(users).to.deep.equal([]);
+    expect(first.map(({ user_id }) => user_id)).to.deep.equal([7]);
+  });
+
   it('shows a user with what later events set', () => {
     const { users } = rowsAfter(
       ann(),
