@@ -1,5 +1,7 @@
 /** Sign-in, sessions, the own profile: through real HTTP. */
 import { expect } from 'chai';
+import { schemaOf } from '../../projections/projection.ts';
+import { usersProjection } from '../../projections/users.ts';
 import { TEST_ADMIN } from '../support/service.ts';
 import { type AuthWorld, cookieOf, freshAddress, PASSWORD, startAuthWorld } from './auth-world.ts';
 import { expectAuditForAdminsOnly, expectStreamsToEnd } from './stream-endings.ts';
@@ -234,7 +236,7 @@ describe('contract: sign-in', function () {
       expect((await login({ username: 'emil', password: '8 chars!' })).status).to.equal(200);
       expect((await world.audit('password_change'))[0]).to.deep.include({ actor: 'emil' });
       const { rows } = await world.service.core.database.pool.query(
-        "SELECT count(*)::int AS n FROM credentials.passwords p JOIN users_v1.users u ON u.id = p.user_id WHERE u.username = 'emil'",
+        `SELECT count(*)::int AS n FROM credentials.passwords p JOIN ${schemaOf(usersProjection)}.users u ON u.id = p.user_id WHERE u.username = 'emil'`,
       );
       expect(rows[0].n).to.equal(1);
     });
