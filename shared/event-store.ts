@@ -10,7 +10,7 @@ import { AppError } from './errors.ts';
 import type { DomainEvent, EventDefinition, EventDraft } from './events/define.ts';
 import { type Metadata, metadataSchema, type Origin } from './events/metadata.ts';
 import { holdsSealedSecrets, isSealed, seal, sealSecrets, unseal, unsealSecrets } from './events/seal.ts';
-import { upcast } from './events/upcasters.ts';
+import { type Upcasters, upcast, upcasters } from './events/upcasters.ts';
 import type { Counters } from './ports/counters.ts';
 import {
   type Appended,
@@ -110,8 +110,10 @@ export function createEventStore(parts: {
   counters: Counters;
   keys: PersonKeys;
   now?: () => number;
+  /** By default those of every event that was ever written. */
+  upcasters?: Upcasters;
 }): EventStore {
-  const { log, catalogue, counters, keys, now = Date.now } = parts;
+  const { log, catalogue, counters, keys, now = Date.now, upcasters: steps = upcasters } = parts;
   const asked: PersonKeys = {
     ...keys,
     find: (person) =>
@@ -192,7 +194,7 @@ export function createEventStore(parts: {
           holdsSealedSecrets(value) ? unsealSecrets(asked, `${event.id}/${path}`, value) : value,
         );
       }
-      const data = definition.schema.parse(upcast(event.type, open, version, definition.version));
+      const data = definition.schema.parse(upcast(event.type, open, version, definition.version, steps));
       const { id, type, stream, revision, position } = event;
       return { id, type, data, meta, stream, revision, position };
     } catch (error) {

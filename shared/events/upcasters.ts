@@ -6,7 +6,9 @@
  */
 type Data = Readonly<Record<string, unknown>>;
 
-export const upcasters: Readonly<Record<string, Readonly<Record<number, (data: Data) => Data>>>> = {};
+export type Upcasters = Readonly<Record<string, Readonly<Record<number, (data: Data) => Data>>>>;
+
+export const upcasters: Upcasters = {};
 
 /** Brings `data` of `type` from `from` to `to`. @throws Error when a step is missing. */
 export function upcast(type: string, data: Data, from: number, to: number, steps = upcasters): Data {

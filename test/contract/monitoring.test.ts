@@ -69,16 +69,48 @@ describe('monitoring', () => {
     });
 
     it('clamps absurd paging and refuses what cannot be meant', async () => {
+      const page = async (query: string) => {
+        const { status, body } = await call(base, 'GET', `/api/activities?${query}`);
+        expect(status, query).to.equal(200);
+        return body.activities.map((one: { id: number }) => one.id) as number[];
+      };
+      const all = await page('limit=500');
+      expect(all).to.have.length(36);
+      // To 1, to the cap, or to the default of 50, of which there are 36.
+      for (const query of ['limit=0', 'limit=-5', 'limit=1']) expect(await page(query), query).to.deep.equal([all[0]]);
       for (const query of [
-        'limit=0',
-        'limit=-5',
+        'limit=501',
+        'limit=99999999999999999999',
         'limit=abc',
         'limit=1e9',
-        'offset=-1',
-        'offset=x',
-        'limit=99999999999999999999',
+        'limit=2.5',
+        'limit=',
       ]) {
-        expect((await call(base, 'GET', `/api/activities?${query}`)).status, query).to.equal(200);
+        expect(await page(query), query).to.deep.equal(all);
+      }
+      for (const query of ['offset=-1', 'offset=x', 'offset=', 'offset=0']) {
+        expect(await page(`${query}&limit=2`), query).to.deep.equal(all.slice(0, 2));
+      }
+      for (const query of ['offset=35', 'offset=036']) {
+        expect(await page(`${query}&limit=2`), query).to.deep.equal(all.slice(Number(query.slice(7))));
+      }
+      for (const offset of ['1000000000', '99999999999999999999'])
+        expect(await page(`offset=${offset}`)).to.deep.equal([]);
+      // The list of audit entries says how it was clamped.
+      for (const [query, limit, offset] of [
+        ['limit=0&offset=-7', 1, 0],
+        ['limit=100000', 10_000, 0],
+        ['limit=x&offset=99999999999999999999', 100, 1_000_000_000],
+      ] as const) {
+        expect((await call(base, 'GET', `/api/audit?${query}`)).body, query).to.include({ limit, offset });
+      }
+      // Agents have a cap of 200; none of the others may be had beyond theirs either.
+      for (const [query, limit] of [
+        ['limit=0', 1],
+        ['limit=201', 200],
+        ['limit=many', 50],
+      ] as const) {
+        expect((await call(base, 'GET', `/api/agents?${query}`)).body, query).to.include({ limit });
       }
       for (const query of ['since=yesterday', 'type=a&type=b', 'stats&hours=0', 'stats&hours=abc']) {
         const { status, body } = await call(base, 'GET', `/api/activities?${query}`);

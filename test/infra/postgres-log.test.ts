@@ -9,6 +9,7 @@ import { migrate } from '../../infra/database/migrations.ts';
 import { planGroup } from '../../infra/event-log/group.ts';
 import { openPostgresLog } from '../../infra/event-log/postgres.ts';
 import { createLogger } from '../../infra/logging.ts';
+import type { Expectation } from '../../shared/ports/event-log.ts';
 import { freshDatabase } from '../support/service.ts';
 import { describeEventLog } from './event-log.conformance.ts';
 
@@ -117,6 +118,45 @@ describe('appends that wait', () => {
     expect(answers.filter((answer) => answer === 'the disk is full')).to.have.length(71);
     expect(await append(80), 'there is room again').to.equal('the disk is full');
     await events.close();
+  });
+});
+
+describe('appends that do not fit the group', () => {
+  it('stay at the front of those that wait', async () => {
+    /** Streams of each statement, in order. */
+    const statements: string[][] = [];
+    const revisions = new Map<string, number>();
+    const query = async ({ name, values }: { readonly name: string; readonly values: readonly unknown[] }) => {
+      const streams = values[4] as string[];
+      const base = statements.flat().length;
+      statements.push(streams);
+      const taken = streams.map((stream) => {
+        const revision = (revisions.get(stream) ?? -1) + 1;
+        revisions.set(stream, revision);
+        return revision;
+      });
+      return {
+        rows: [name === 'append_group' ? { base, bad: null, revisions: taken } : { head: base + streams.length }],
+      };
+    };
+    const client = { query, release: () => undefined };
+    const database = { kind: 'embedded', pool: { connect: async () => client } } as unknown as Database;
+    const eventLog = openPostgresLog({ database, log });
+    const append = (stream: string, expected: Expectation) =>
+      eventLog.append(stream, [{ id: randomUUID(), type: 'Waited', data: {}, meta: {} }], expected);
+    // The first goes alone, and the others gather behind it. Of the next 256 one is held back: what it expects cannot
+    // be known in one statement with an append that expects nothing.
+    const asked = [append('first', 'none'), append('held', 'any'), append('held', 0)];
+    for (let n = 0; n < 300; n++) asked.push(append(`other-${n}`, 'none'));
+    asked.push(append('held', 'any'));
+    await Promise.all(asked);
+    const others = Array.from({ length: 300 }, (_, n) => `other-${n}`);
+    expect(statements).to.deep.equal([
+      ['first'],
+      ['held', ...others.slice(0, 254)],
+      ['held', ...others.slice(254), 'held'],
+    ]);
+    await eventLog.close();
   });
 });
 

@@ -5,7 +5,7 @@ import { AppError } from '../../shared/errors.ts';
 import { createEventStore } from '../../shared/event-store.ts';
 import { defineEvent, type EventDefinition } from '../../shared/events/define.ts';
 import { isSealed } from '../../shared/events/seal.ts';
-import { upcast } from '../../shared/events/upcasters.ts';
+import { type Upcasters, upcast } from '../../shared/events/upcasters.ts';
 import { type EventLog, type LoggedEvent, MAX_APPEND_BYTES, type NewEvent } from '../../shared/ports/event-log.ts';
 import { EVENT_BOUNDS } from '../../shared/storable.ts';
 import { testOrigin } from '../support/world.ts';
@@ -23,7 +23,7 @@ const joined = defineEvent({
   personal: { fields: ['email'], person: (data) => `user:${data.id}` },
 });
 
-function open() {
+function open(upcasters?: Upcasters) {
   const keys = new Map<string, Buffer>();
   let number = 0;
   const store = createEventStore({
@@ -45,6 +45,7 @@ function open() {
       },
     },
     now: () => 1_700_000_000_000,
+    ...(upcasters && { upcasters }),
   });
   return { store, keys };
 }
@@ -188,6 +189,24 @@ describe('event store', () => {
     const { store } = open();
     const event = logged(await first(store, { id: 3, email: null }));
     expect(await store.decode(event)).to.equal(await store.decode(event));
+  });
+
+  it('decodes an event of an old version as one of today, its sealed fields included', async () => {
+    const { store } = open({
+      Joined: { 1: ({ town, ...data }) => ({ ...data, city: `${town} (${data.email})` }) },
+    });
+    const today = await first(store, { id: 3, email: 'ada@example.org' });
+    const old = logged({ ...today, data: { ...today.data, town: 'Paris' }, meta: { ...today.meta, version: 1 } });
+    const read = await store.decode(old);
+    expect(read.data).to.deep.equal({ id: 3, email: 'ada@example.org', city: 'Paris (ada@example.org)' });
+    expect(read.meta.version, 'as it was written').to.equal(1);
+  });
+
+  it('names an event of an old version that nothing brings up', async () => {
+    const { store } = open({});
+    const today = await first(store, { id: 3, email: null });
+    const old = logged({ ...today, meta: { ...today.meta, version: 1 } });
+    expect(await messageOf(() => store.decode(old))).to.match(/no upcaster brings Joined from version 1 to 2/);
   });
 
   it('brings old versions up step by step, and says which step is missing', () => {
