@@ -1,13 +1,18 @@
 /** Import of agents from the gateway's configuration. */
 import { isDeepStrictEqual } from 'node:util';
 import { agentsSynced } from '../shared/events/agent.ts';
-import { agentsOf, type GatewayAgent, withGatewayKeys } from '../shared/gateway-document.ts';
+import { type GatewayAgent, readableAgents, withGatewayKeys } from '../shared/gateway-document.ts';
 import { type Registration, registerAgent } from './agent-register.ts';
 import { updateFromConfig } from './agent-update.ts';
 import { gatewayDocument } from './gateway-config.ts';
 import type { CommandContext, Commands } from './handler.ts';
 
+/** Told when there is nothing to import from. */
+export const NOTHING_STORED =
+  'No gateway configuration is stored, so there is nothing to import; PUT one to /api/gateway-config first.';
+
 export interface SyncResult {
+  readonly message?: string;
   readonly synced: number;
   readonly created: number;
   readonly updated: number;
@@ -39,7 +44,7 @@ const registrationOf = ({ name, role, config }: GatewayAgent): Registration => (
  * document says. What it does can be done again without harm, so a run that fails half-way is simply repeated.
  *
  * @param idsOf ids of the agents with these names, by name
- * @throws AppError 409 when no document is stored, or a name is being taken at the same moment
+ * @throws AppError 409 when a name is being taken at the same moment; 422 when the document cannot be read
  */
 export async function syncAgents(
   commands: Commands,
@@ -48,7 +53,9 @@ export async function syncAgents(
 ): Promise<SyncResult> {
   // Without the request's intents: a repeated run takes other steps than the first, because part of the work is done.
   const context: CommandContext = { origin };
-  const wanted = agentsOf(await gatewayDocument(commands, origin.workspace));
+  const document = await gatewayDocument(commands, origin.workspace);
+  if (document === null) return { synced: 0, created: 0, updated: 0, agents: [], message: NOTHING_STORED };
+  const wanted = readableAgents(document);
   const ids = await idsOf(wanted.map((agent) => agent.name));
   const agents: SyncResult['agents'][number][] = [];
   for (const agent of wanted) {

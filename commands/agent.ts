@@ -2,12 +2,13 @@
  * The agent: the state of its stream, its unique names, and the decisions about one agent that need nothing else.
  * Registration is in `agent-register.ts`, updates and deletion in `agent-update.ts`.
  */
-import { AppError, notFound } from '../shared/errors.ts';
+import { notFound } from '../shared/errors.ts';
 import {
   agentDeleted,
   agentDetailsChanged,
   agentHidden,
   agentMemoryCleared,
+  agentMemoryFieldsSet,
   agentMemoryWritten,
   agentRegistered,
   agentReturned,
@@ -43,6 +44,10 @@ export interface AgentState {
   /** Characters. */
   readonly soulLength: number;
   readonly memoryLength: number;
+  /** Characters of the other keys of the memory as JSON; 0 without any. */
+  readonly memoryFields: number;
+  /** How often those keys were set or cleared. They are only loaded where they are merged (`agent-memory.ts`). */
+  readonly memoryVersion: number;
   /** Last sign of life, Unix ms: seen, set to a status by somebody, or registered. */
   readonly aliveAt: number;
   /** By key id. */
@@ -72,6 +77,8 @@ const initial: AgentState = {
   configVersion: 0,
   soulLength: 0,
   memoryLength: 0,
+  memoryFields: 0,
+  memoryVersion: 0,
   aliveAt: 0,
   keys: {},
   left: {},
@@ -87,7 +94,7 @@ type Data<D> = EventOf<D>['data'];
 export const agentDecider: Decider<AgentState> = {
   kind: 'agent',
   // Heartbeats make these streams long.
-  snapshotVersion: 1,
+  snapshotVersion: 2,
   initial,
   evolve(state, { type, data, at }) {
     switch (type) {
@@ -123,8 +130,12 @@ export const agentDecider: Decider<AgentState> = {
         return { ...state, soulLength: (data as Data<typeof agentSoulChanged>).soulContent.length };
       case agentMemoryWritten.type:
         return { ...state, memoryLength: (data as Data<typeof agentMemoryWritten>).size };
+      case agentMemoryFieldsSet.type: {
+        const memoryFields = sizeOfFields((data as Data<typeof agentMemoryFieldsSet>).fields);
+        return { ...state, memoryFields, memoryVersion: state.memoryVersion + 1 };
+      }
       case agentMemoryCleared.type:
-        return { ...state, memoryLength: 0 };
+        return { ...state, memoryLength: 0, memoryFields: 0, memoryVersion: state.memoryVersion + 1 };
       case agentHidden.type:
       case agentShown.type:
         return { ...state, hidden: type === agentHidden.type };
@@ -148,6 +159,10 @@ export const agentDecider: Decider<AgentState> = {
     }
   },
 };
+
+/** Characters of the keys of a memory besides its text. */
+export const sizeOfFields = (fields: Readonly<Record<string, unknown>>): number =>
+  Object.keys(fields).length === 0 ? 0 : JSON.stringify(fields).length;
 
 function withDetails(state: AgentState, data: Data<typeof agentDetailsChanged>, at: number): AgentState {
   const { changes, via, status } = data;
@@ -298,33 +313,6 @@ export const decideWake = (state: AgentState, reason: string | null): EventDraft
 export const decideSoul = (state: AgentState, soulContent: string, template: string | null): EventDraft[] => [
   agentSoulChanged.draft({ ...existing(state), soulContent, template, previousLength: state.soulLength }),
 ];
-
-/** Characters of the working memory. */
-export const MAX_MEMORY = 524_288;
-
-/**
- * Replaces the working memory, or adds to its end under a heading with the time. Adding nothing changes nothing.
- *
- * @param now Unix ms
- * @throws AppError 404; 413 over MAX_MEMORY characters
- */
-export function decideMemory(state: AgentState, text: string, append: boolean, now: number): EventDraft[] {
-  const agent = existing(state);
-  if (append && text === '') return [];
-  const gap = state.memoryLength > 0 ? '\n\n' : '';
-  const written = append ? `${gap}## ${new Date(now).toISOString()}\n${text}` : text;
-  const size = written.length + (append ? state.memoryLength : 0);
-  if (size > MAX_MEMORY) {
-    throw new AppError(
-      413,
-      `The working memory would have ${size} characters; at most ${MAX_MEMORY} are kept. Send less, or replace it.`,
-    );
-  }
-  return [agentMemoryWritten.draft({ ...agent, text: written, append, size })];
-}
-
-/** @throws AppError 404 */
-export const decideClearMemory = (state: AgentState): EventDraft[] => [agentMemoryCleared.draft(existing(state))];
 
 /** Nothing to decide when it is so already. @throws AppError 404 */
 export function decideVisibility(state: AgentState, hidden: boolean): EventDraft[] {

@@ -1,5 +1,6 @@
 /** The gateway's configuration document: changed as a whole, by paths, or through an agent that is written to it. */
 import { AppError, conflict, forbidden, invalid } from '../shared/errors.ts';
+import { EventUnreadableError } from '../shared/event-store.ts';
 import type { EventDraft, EventOf } from '../shared/events/define.ts';
 import { gatewayConfigChanged } from '../shared/events/gateway-config.ts';
 import {
@@ -107,10 +108,10 @@ export function decideUpdates(
   hash?: string,
 ): EventDraft[] {
   for (const [path, value] of Object.entries(updates)) if (touchesProtected(path, value)) throw protectedPath(path);
+  checkHash(state, hash);
   if (state.document === null) {
     throw new AppError(404, 'No gateway configuration is stored; PUT the whole document first, as one JSON object.');
   }
-  checkHash(state, hash);
   let { document } = state;
   for (const [path, value] of Object.entries(updates)) {
     const [root = ''] = path.split('.');
@@ -142,11 +143,16 @@ export async function changeGatewayConfig(
   return { hash: hashOf(documentText(document)) };
 }
 
-/** The stored document. @throws AppError 409 when there is none */
-export async function gatewayDocument(commands: Commands, workspace: number): Promise<GatewayDocument> {
-  const { document } = (await commands.load(gatewayConfigDecider, gatewayConfigStream(workspace))).state;
-  if (document === null) throw noGatewayConfig();
-  return document;
+/** The stored document; null when there is none. @throws AppError 422 when it cannot be read */
+export async function gatewayDocument(commands: Commands, workspace: number): Promise<GatewayDocument | null> {
+  try {
+    return (await commands.load(gatewayConfigDecider, gatewayConfigStream(workspace))).state.document;
+  } catch (error) {
+    if (!(error instanceof EventUnreadableError)) throw error;
+    throw new AppError(422, `The stored gateway configuration cannot be read: ${error.message}. PUT it again.`, {
+      cause: error,
+    });
+  }
 }
 
 export const noGatewayConfig = () =>

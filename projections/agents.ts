@@ -7,6 +7,7 @@ import {
   agentDetailsChanged,
   agentHidden,
   agentMemoryCleared,
+  agentMemoryFieldsSet,
   agentMemoryWritten,
   agentRegistered,
   agentReturned,
@@ -57,6 +58,8 @@ export const agentTextsTable = defineTable(
     config: 'jsonb',
     soul_content: 'text?',
     working_memory: 'text',
+    /** What the memory has besides its text. */
+    memory_fields: 'jsonb',
     soul_updated_at: 'bigint?',
     memory_updated_at: 'bigint?',
   },
@@ -93,7 +96,7 @@ const defined = <T extends object>(given: T): { [K in keyof T]?: Exclude<T[K], u
 
 export const agentsProjection = defineProjection({
   name: 'agents',
-  version: 1,
+  version: 2,
   tables: [agentsTable, agentTextsTable],
   handlers: [
     on(agentRegistered, (event) => {
@@ -121,6 +124,7 @@ export const agentsProjection = defineProjection({
           config: data.config,
           soul_content: data.soulContent,
           working_memory: '',
+          memory_fields: {},
           soul_updated_at: data.soulContent === null ? null : at,
           memory_updated_at: null,
         }),
@@ -173,9 +177,13 @@ export const agentsProjection = defineProjection({
         memory_updated_at: seconds(event.meta.at),
       })),
     ]),
+    on(agentMemoryFieldsSet, (event) => [
+      agent(event, {}),
+      texts(event, () => ({ memory_fields: event.data.fields, memory_updated_at: seconds(event.meta.at) })),
+    ]),
     on(agentMemoryCleared, (event) => [
       agent(event, {}),
-      texts(event, () => ({ working_memory: '', memory_updated_at: seconds(event.meta.at) })),
+      texts(event, () => ({ working_memory: '', memory_fields: {}, memory_updated_at: seconds(event.meta.at) })),
     ]),
     on(agentHidden, (event) => [agent(event, { hidden: 1 })]),
     on(agentShown, (event) => [agent(event, { hidden: 0 })]),

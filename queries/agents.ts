@@ -87,6 +87,7 @@ export async function agentTexts(reads: Reads, workspace: number, ref: AgentRef)
       'a.role',
       't.soul_content',
       't.working_memory',
+      't.memory_fields',
       fn.coalesce('t.soul_updated_at', column('a.created_at')).as('soul_updated_at'),
       fn.coalesce('t.memory_updated_at', column('a.created_at')).as('memory_updated_at'),
     ])

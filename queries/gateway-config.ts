@@ -1,7 +1,7 @@
 /** The gateway's configuration document, as it may be shown, and what an import of its agents would do. */
 import { isDeepStrictEqual } from 'node:util';
 import { gatewayConfigProjection } from '../projections/gateway-config.ts';
-import { agentsOf, type GatewayDocument, hashOf, withGatewayKeys } from '../shared/gateway-document.ts';
+import { type GatewayDocument, hashOf, readableAgents, withGatewayKeys } from '../shared/gateway-document.ts';
 import { masked } from '../shared/secrets.ts';
 import { agentConfigs } from './agents.ts';
 import { type Reads, tables } from './reads.ts';
@@ -31,11 +31,10 @@ export async function gatewayConfig(reads: Reads, workspace: number) {
   };
 }
 
-/** What an import would do, by name; undefined when no document is stored. */
+/** What an import would do, by name. @throws AppError 422 when the document cannot be read */
 export async function previewSync(reads: Reads, workspace: number) {
   const text = await storedText(reads, workspace);
-  if (text === undefined) return undefined;
-  const wanted = agentsOf(JSON.parse(text) as GatewayDocument);
+  const wanted = text === undefined ? [] : readableAgents(JSON.parse(text) as GatewayDocument);
   const known = new Map((await agentConfigs(reads, workspace)).map((agent) => [agent.name, agent]));
   const inDocument = new Set(wanted.map((agent) => agent.name));
   return {

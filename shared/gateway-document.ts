@@ -3,6 +3,7 @@
  * it is shown. Pure; commands and queries share it.
  */
 import { createHash } from 'node:crypto';
+import { AppError } from './errors.ts';
 import { type Bounds, frontOf, VALUE_BOUNDS } from './storable.ts';
 
 export type GatewayDocument = Readonly<Record<string, unknown>>;
@@ -116,6 +117,19 @@ export function agentsOf(document: GatewayDocument): GatewayAgent[] {
     found.set(name, { id: text(entry.id) ?? slug(name), name, role: text(identity.theme) ?? 'agent', config });
   }
   return [...found.values()];
+}
+
+/** The agents of a document. @throws AppError 422 when its list of agents is none */
+export function readableAgents(document: GatewayDocument): GatewayAgent[] {
+  const { agents } = document;
+  const list = isObject(agents) && 'list' in agents ? agents.list : agents;
+  const place = list === agents ? 'agents' : 'agents.list';
+  const fails = (reason: string) => new AppError(422, `The gateway configuration cannot be imported: ${reason}.`);
+  if (Array.isArray(list)) {
+    const at = list.findIndex((entry) => !isObject(entry));
+    if (at >= 0) throw fails(`${place}.${at} is no object with the settings of an agent`);
+  } else if (list !== undefined && !isObject(list)) throw fails(`${place} is neither a list nor an object`);
+  return agentsOf(document);
 }
 
 /** `config` with the gateway's keys as the document has them; keys that are not the gateway's stay. */

@@ -1,11 +1,13 @@
 /** Texts of agents: working memory and soul (persona). */
-import { agentDecider, agentStream, decideClearMemory, decideMemory, decideSoul } from '../../commands/agent.ts';
+import { agentDecider, agentStream, decideSoul } from '../../commands/agent.ts';
+import { decideClearMemory, writeMemory as writeMemoryOf } from '../../commands/agent-memory.ts';
 import { fillSoul, SOUL_TEMPLATES, soulTemplate } from '../../commands/agent-souls.ts';
 import { agentTexts } from '../../queries/agents.ts';
 import {
   memoryAnswer,
   memoryBody,
   memoryDeleteAnswer,
+  memoryFields,
   memoryPutAnswer,
   soulAnswer,
   soulBody,
@@ -17,6 +19,7 @@ import { type AgentRef, agentParams } from '../../shared/contract/agents.ts';
 import { errors } from '../../shared/contract/common.ts';
 import { notFound } from '../../shared/errors.ts';
 import type { Identity } from '../../shared/identity.ts';
+import { masked } from '../../shared/secrets.ts';
 import { defineRoute, type Route } from '../http/route.ts';
 import type { Services } from '../services.ts';
 import { requireAgent, requireSelf } from './agent-scope.ts';
@@ -41,18 +44,22 @@ const readMemory = defineRoute({
   path: '/api/agents/{id}/memory',
   tag: 'Agents',
   summary: 'Working memory of an agent',
-  description: 'A caller that speaks for an agent may only read that agent’s memory.',
+  description:
+    'The text, and the keys that were put besides it. A caller that speaks for an agent may only read that agent’s memory. Secrets in the other keys are shown as 8 dashes, except to admins and to the agent’s own key.',
   access: 'viewer',
   params: agentParams,
   responses: { 200: { description: 'The memory', schema: memoryAnswer }, ...errors(400, 401, 403, 404) },
   async handle({ params, identity, services }) {
-    const { agent, working_memory, memory_updated_at } = await textsOf(services, identity, params.id);
+    const { agent, working_memory, memory_fields, memory_updated_at } = await textsOf(services, identity, params.id);
     requireSelf(identity, agent);
+    const fields = memory_fields as Record<string, unknown>;
+    const own = identity.role === 'admin' || identity.agentId === agent.id;
     return {
       body: {
+        ...((own ? fields : masked(fields)) as typeof fields),
         agent,
         working_memory,
-        source: working_memory === '' ? 'none' : 'database',
+        source: working_memory === '' && Object.keys(fields).length === 0 ? 'none' : 'database',
         updated_at: memory_updated_at,
         size: working_memory.length,
       },
@@ -65,7 +72,8 @@ const writeMemory = defineRoute({
   path: '/api/agents/{id}/memory',
   tag: 'Agents',
   summary: 'Replace the working memory of an agent, or add to it',
-  description: 'At most 524,288 characters, and 1 MB as JSON.',
+  description:
+    'Every other key of the body is kept too. At most 524,288 characters with the other keys as JSON, and 1 MB as JSON.',
   access: 'operator',
   limit: 'mutation',
   params: agentParams,
@@ -75,9 +83,8 @@ const writeMemory = defineRoute({
     const { id, name } = await memoryOwner(services, identity, params.id);
     const append = body.append ?? false;
     const text = body.working_memory ?? '';
-    await services.commands.execute(agentDecider, agentStream(identity.workspace, id), command, (state) =>
-      decideMemory(state, text, append, services.now()),
-    );
+    const written = { text, append, fields: memoryFields(body) };
+    await writeMemoryOf(services.commands, command, id, written, services.now);
     const { working_memory, memory_updated_at } = await textsOf(services, identity, { id });
     return {
       body: {

@@ -1,6 +1,5 @@
 /** Import of agents from the stored gateway configuration. */
 import { syncAgents } from '../../commands/agent-sync.ts';
-import { noGatewayConfig } from '../../commands/gateway-config.ts';
 import { agentIds } from '../../queries/agents.ts';
 import { previewSync } from '../../queries/gateway-config.ts';
 import { syncAnswer, syncPreviewAnswer } from '../../shared/contract/agent-life.ts';
@@ -15,14 +14,10 @@ const preview = defineRoute({
   access: 'admin',
   responses: {
     200: { description: 'Names, by what would happen', schema: syncPreviewAnswer },
-    ...errors(401, 403, 409),
+    ...errors(401, 403, 422),
   },
   cache: { models: ['agents', 'gateway_config'], scope: 'workspace' },
-  async handle({ identity, services }) {
-    const body = await previewSync(services.reads, identity.workspace);
-    if (!body) throw noGatewayConfig();
-    return { body };
-  },
+  handle: async ({ identity, services }) => ({ body: await previewSync(services.reads, identity.workspace) }),
 });
 
 const sync = defineRoute({
@@ -33,7 +28,10 @@ const sync = defineRoute({
   description: 'Creates agents that do not exist; brings role and config of the others to what the document says.',
   access: 'admin',
   limit: 'mutation',
-  responses: { 200: { description: 'What was done', schema: syncAnswer }, ...errors(401, 403, 409, 413, 429, 503) },
+  responses: {
+    200: { description: 'What was done', schema: syncAnswer },
+    ...errors(401, 403, 409, 413, 422, 429, 503),
+  },
   handle: async ({ identity, services, command }) => ({
     body: await syncAgents(services.commands, command, (names) => agentIds(services.reads, identity.workspace, names)),
   }),

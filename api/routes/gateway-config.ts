@@ -50,7 +50,8 @@ const ANSWER_KEYS = ['path', 'config', 'raw_size', 'hash'];
 function documentOf(body: GatewayDocument): { readonly document: GatewayDocument; readonly hash?: string } {
   const { config, hash } = body;
   if (!isObject(config) || !Object.keys(body).every((key) => ANSWER_KEYS.includes(key))) return { document: body };
-  return { document: config, ...(typeof hash === 'string' && { hash }) };
+  if (hash !== undefined && typeof hash !== 'string') throw invalid('hash: must be a text, as GET answers it');
+  return { document: config, ...(hash !== undefined && { hash }) };
 }
 
 const write = defineRoute({

@@ -72,17 +72,33 @@ export const wakeAnswer = z.object({
 
 // --- Memory -----------------------------------------------------------------------------------------------------------
 
-export const memoryAnswer = z.object({
+/** What GET answers besides the keys that the owner chose. */
+export const memoryAnswer = z.looseObject({
   agent: agentHeader,
   working_memory: z.string(),
   source: z.enum(['database', 'none']),
   updated_at: unixSeconds,
   size: z.int().describe('characters'),
 });
-export const memoryBody = z.object({
-  working_memory: z.string().refine(isStorable, UNSTORABLE_TEXT).nullish().describe('missing: empty'),
-  append: z.boolean().nullish().describe('true: added at the end under a heading with the time; default false'),
-});
+export const memoryBody = z
+  .looseObject({
+    working_memory: z.string().nullish().describe('missing: empty'),
+    append: z
+      .boolean()
+      .nullish()
+      .describe(
+        'true: the text is added at the end under a heading with the time, other keys are merged; default false',
+      ),
+  })
+  .refine(isStorable, UNSTORABLE_TEXT);
+export type MemoryBody = z.infer<typeof memoryBody>;
+
+/** Of an answer: these keys of a body say nothing new. */
+const ANSWERED = ['working_memory', 'append', ...Object.keys(memoryAnswer.shape)];
+
+/** The keys that the owner of a memory keeps besides the text. */
+export const memoryFields = (body: MemoryBody): Record<string, unknown> =>
+  Object.fromEntries(Object.entries(body).filter(([key]) => !ANSWERED.includes(key)));
 export const memoryPutAnswer = z.object({
   success: z.literal(true),
   message: z.string(),
@@ -181,6 +197,7 @@ export const syncAnswer = z.object({
   created: z.int(),
   updated: z.int(),
   agents: z.array(z.object({ id: z.string(), name: z.string(), action: z.enum(['created', 'updated', 'unchanged']) })),
+  message: z.string().optional().describe('why there was nothing to import'),
 });
 export const syncPreviewAnswer = z.object({
   inConfig: z.int(),

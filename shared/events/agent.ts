@@ -240,6 +240,37 @@ export const agentMemoryWritten = defineEvent({
   }),
 });
 
+export const agentMemoryFieldsSet = defineEvent({
+  type: 'AgentMemoryFieldsSet',
+  version: 1,
+  doc: "The keys that an agent's memory has besides its text were set; all others of them are gone.",
+  schema: z.object({
+    ...agent,
+    fields: z.record(z.string(), z.unknown()),
+    /** Characters of the text. */
+    size: z.int().nonnegative(),
+    append: z.boolean(),
+    /** Another event of the same append carries the activity. */
+    announced: z.boolean(),
+  }),
+  secrets: { fields: ['fields'], owner: configOwner },
+  activity: ({ data, meta }) =>
+    data.announced
+      ? undefined
+      : {
+          type: 'agent_memory_updated',
+          ...about(data.agentId),
+          actor: data.name,
+          description: `Added to the working memory of ${data.name}`,
+          data: {
+            content_length: data.size,
+            append_mode: data.append,
+            timestamp: seconds(meta.at),
+            saved_to_workspace: false,
+          },
+        },
+});
+
 export const agentMemoryCleared = defineEvent({
   type: 'AgentMemoryCleared',
   version: 1,
@@ -314,6 +345,7 @@ export const agentEvents = [
   agentDetailsChanged,
   agentSoulChanged,
   agentMemoryWritten,
+  agentMemoryFieldsSet,
   agentMemoryCleared,
   agentHidden,
   agentShown,

@@ -6,16 +6,14 @@ import {
   agentConfigDecider,
   agentDecider,
   agentNameKind,
-  decideClearMemory,
   decideHeartbeat,
-  decideMemory,
   decideReturn,
   decideSoul,
   decideVisibility,
   decideWake,
-  MAX_MEMORY,
   sessionKeyKind,
 } from '../../commands/agent.ts';
+import { decideClearMemory, decideMemory, MAX_MEMORY } from '../../commands/agent-memory.ts';
 import { decideRegister, type Registration, selfRegistration } from '../../commands/agent-register.ts';
 import { decideDelete, decideUpdate } from '../../commands/agent-update.ts';
 import { decideSilence } from '../../commands/policies/liveness.ts';

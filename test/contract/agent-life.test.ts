@@ -16,6 +16,8 @@ import {
   wakeAnswer,
 } from '../../shared/contract/agent-life.ts';
 import { tokenUsageReported } from '../../shared/events/agent-life.ts';
+import { agentMessageSent } from '../../shared/events/agent-message.ts';
+import { testOrigin } from '../support/world.ts';
 import { type AgentsWorld, conforms, startAgentsWorld } from './agents-world.ts';
 
 describe('Life of agents', () => {
@@ -186,6 +188,26 @@ describe('Life of agents', () => {
     });
   });
 
+  it('shows the newest 50 of more unread messages, oldest of them first', async () => {
+    const { id, name } = await create();
+    const drafts = Array.from({ length: 51 }, (_, n) =>
+      agentMessageSent.draft({
+        messageId: 1_000_000 * id + n,
+        from: 'boss',
+        to: name,
+        toAgentId: id,
+        content: `message ${n + 1}`,
+        messageType: 'text',
+        secrets: { count: 0, types: [] },
+      }),
+    );
+    await core().commands.record(`agent_messages-1-${id}`, { origin: testOrigin }, drafts);
+    const { body } = await ask('GET', `/api/agents/${id}/heartbeat`);
+    expect(body.messages.map((message: { content: string }) => message.content)).to.deep.equal(
+      Array.from({ length: 50 }, (_, n) => `message ${n + 2}`),
+    );
+  });
+
   it('GET heartbeat changes nothing', async () => {
     const { id } = await create();
     const before = await get(id);
@@ -251,6 +273,87 @@ describe('Life of agents', () => {
         expect(reply, JSON.stringify(body)).to.deep.include({ status: 200 });
         expect(reply.body).to.include({ success: true, working_memory: '' });
       }
+    });
+
+    it('keeps every other key: a replacement replaces them, an addition merges them, DELETE clears all', async () => {
+      const { id } = await create();
+      const path = `/api/agents/${id}/memory`;
+      const kept = async () => {
+        const reply = await ask('GET', path);
+        conforms(memoryAnswer, reply);
+        const { agent, updated_at, size, ...rest } = reply.body;
+        expect(agent).to.include({ id });
+        expect(updated_at).to.be.a('number');
+        expect(size).to.equal(rest.working_memory.length);
+        return rest;
+      };
+      const put = async (body: object) => expect((await ask('PUT', path, body)).status).to.equal(200);
+      await put({ working_memory: 'text', goal: { steps: [1, null, 'ø'] }, note: 'n', message: 'm' });
+      const first = { goal: { steps: [1, null, 'ø'] }, note: 'n', message: 'm' };
+      expect(await kept()).to.deep.equal({ ...first, working_memory: 'text', source: 'database' });
+      await put({ append: true, note: 'other', more: 1 });
+      expect(await kept()).to.deep.equal({
+        ...first,
+        note: 'other',
+        more: 1,
+        working_memory: 'text',
+        source: 'database',
+      });
+      // What GET answers of its own wins, and is not kept.
+      const answered = (await ask('GET', path)).body;
+      await put({ ...answered, agent: 'mine', size: -1, source: 'mine', updated_at: 'mine' });
+      expect(await kept()).to.deep.include({ note: 'other', working_memory: 'text', source: 'database' });
+      await put({ only: true });
+      expect(await kept()).to.deep.equal({ only: true, working_memory: '', source: 'database' });
+      await put({ working_memory: 'text' });
+      expect(await kept()).to.deep.equal({ working_memory: 'text', source: 'database' });
+      await put({ x: 1 });
+      await ask('DELETE', path);
+      expect(await kept()).to.deep.equal({ working_memory: '', source: 'none' });
+      expect(await activities('agent_memory_updated', id)).to.have.length(6);
+    });
+
+    it('counts the other keys into the limit, and refuses what cannot be stored', async () => {
+      const { id } = await create();
+      const path = `/api/agents/${id}/memory`;
+      const half = 'x'.repeat(262_144);
+      expect((await ask('PUT', path, { working_memory: half, other: half })).status).to.equal(413);
+      expect((await ask('PUT', path, { working_memory: half, other: half.slice(20) })).status).to.equal(200);
+      expect((await ask('PUT', path, { working_memory: 'y', append: true })).status).to.equal(413);
+      expect((await ask('PUT', path, { append: true, more: half })).status).to.equal(413);
+      expect((await ask('PUT', path, { other: '\u0000' })).status).to.equal(400);
+      expect((await ask('GET', path)).body).to.include({ working_memory: half, other: half.slice(20) });
+    });
+
+    it('merges of many at once lose nothing', async () => {
+      const { id } = await create();
+      const path = `/api/agents/${id}/memory`;
+      const keys = Array.from({ length: 6 }, (_, n) => `key${n}`);
+      const replies = await Promise.all(keys.map((key) => ask('PUT', path, { append: true, [key]: key })));
+      const done = keys.filter((_, n) => replies[n]?.status === 200);
+      expect(done).to.not.be.empty;
+      for (const { status } of replies) expect(status).to.be.oneOf([200, 409]);
+      expect((await ask('GET', path)).body).to.include(Object.fromEntries(done.map((key) => [key, key])));
+    });
+
+    it('in the records of others is hidden from a caller that speaks for an agent', async () => {
+      const [me, other] = [await create(), await create()];
+      for (const { id } of [me, other]) await ask('PUT', `/api/agents/${id}/memory`, { working_memory: `of ${id}` });
+      const key = await world.world.makeKey(me.id, ['operator']);
+      const admins = await world.world.makeKey(me.id, ['admin']);
+      const memoryOf = async (id: number, as?: string, headers?: Record<string, string>) =>
+        (await ask('GET', `/api/agents/${id}`, undefined, as, headers)).body.agent.working_memory;
+      for (let turn = 0; turn < 2; turn++) {
+        expect(await memoryOf(other.id)).to.equal(`of ${other.id}`);
+        expect(await memoryOf(me.id, key)).to.equal(`of ${me.id}`);
+        expect(await memoryOf(other.id, key)).to.equal('');
+        expect(await memoryOf(other.id, admins)).to.equal(`of ${other.id}`);
+        const { agents } = (await ask('GET', '/api/agents?limit=200', undefined, key)).body;
+        const shown = agents.filter((agent: { working_memory: string }) => agent.working_memory !== '');
+        expect(shown.map((agent: { id: number }) => agent.id)).to.deep.equal([me.id]);
+      }
+      const changed = await ask('PUT', `/api/agents/${other.id}`, { role: 'x' }, key);
+      expect(changed.body.agent.working_memory).to.equal('');
     });
 
     it('refuses what is no memory, and too much of it', async () => {

@@ -1,8 +1,12 @@
 /** The stored gateway configuration, the import of its agents, writing agents to it, and framework adapters, through HTTP. */
 import { expect } from 'chai';
+import { changeGatewayConfig, decideReplace } from '../../commands/gateway-config.ts';
 import { adapterPostAnswer, adaptersAnswer, syncAnswer, syncPreviewAnswer } from '../../shared/contract/agent-life.ts';
 import { gatewayConfigAnswer, gatewayConfigPutAnswer } from '../../shared/contract/gateway-config.ts';
+import { AppError } from '../../shared/errors.ts';
+import type { GatewayDocument } from '../../shared/gateway-document.ts';
 import { type OpenStream, openStream } from '../support/stream.ts';
+import { testOrigin } from '../support/world.ts';
 import { type AuthWorld, startAuthWorld } from './auth-world.ts';
 
 const SECRET = 'the-gateway-token-0815';
@@ -41,11 +45,18 @@ describe('Gateway configuration', () => {
 
   it('is empty at first, and what needs one says so', async () => {
     expect(await config()).to.deep.include({ config: {}, raw_size: 0 });
-    for (const method of ['GET', 'POST']) {
-      const reply = await ask(method, '/api/agents/sync');
-      expect(reply.status).to.equal(409);
-      expect(reply.body.error).to.match(/PUT .*\/api\/gateway-config/);
-    }
+    const nothing = await ask('POST', '/api/agents/sync');
+    expect(nothing.status).to.equal(200);
+    expect(syncAnswer.parse(nothing.body)).to.deep.equal(nothing.body);
+    expect(nothing.body).to.include({ synced: 0, created: 0, updated: 0 });
+    expect(nothing.body.message).to.match(/PUT .*\/api\/gateway-config/);
+    const preview = await ask('GET', '/api/agents/sync');
+    expect(preview.body).to.deep.equal({ inConfig: 0, inMC: 0, newAgents: [], updatedAgents: [], onlyInMC: [] });
+    // Nothing is stored: an expectation of what is stored cannot hold.
+    const hash = 'a'.repeat(64);
+    expect((await put({ updates: { 'gateway.port': 1 }, hash })).status).to.equal(409);
+    expect((await put({ config: { a: 1 }, hash })).status).to.equal(409);
+    expect((await put({ config: { a: 1 }, hash: 5 })).status).to.equal(400);
     expect((await put({ updates: { 'gateway.port': 1 } })).status).to.equal(404);
     const { body } = await ask('POST', '/api/agents', { name: 'warned', role: 'x', write_to_gateway: true });
     expect(body.warning).to.match(/gateway/);
@@ -289,7 +300,65 @@ describe('Gateway configuration', () => {
     await world.makeUser({ username: 'elsewhere', role: 'admin', workspace: 2 });
     const there = await world.signIn('elsewhere');
     expect((await ask('GET', '/api/gateway-config', undefined, there)).body.config).to.deep.equal({});
-    expect((await ask('POST', '/api/agents/sync', undefined, there)).status).to.equal(409);
+    expect((await ask('POST', '/api/agents/sync', undefined, there)).body).to.include({ synced: 0 });
+  });
+
+  /** Without HTTP and its limits. False: it is too large. */
+  const store = (document: GatewayDocument) =>
+    changeGatewayConfig(world.service.core.commands, { origin: testOrigin }, (state) =>
+      decideReplace(state, document),
+    ).then(
+      () => true,
+      (error: unknown) => {
+        if (error instanceof AppError && error.status === 413) return false;
+        throw error;
+      },
+    );
+
+  it('that cannot take an agent leaves the agent as it was', async () => {
+    const before = await config();
+    const { id } = (await ask('POST', '/api/agents', { name: 'refused', role: 'x', config: { model: 'm' } })).body
+      .agent;
+    const record = async () => (await ask('GET', `/api/agents/${id}`)).body.agent;
+    const [agent, written] = [await record(), (await world.audit('agent_updated')).length];
+    // With the largest document that is taken there is no room for this agent's keys.
+    let room = 1_000_000;
+    while (!(await store({ ...before.config, big: 'x'.repeat(room) }))) room -= 25_000;
+    const full = await config();
+    const change = { name: 'renamed', role: 'y', gateway_config: { model: 'x'.repeat(150_000) } };
+    const reply = await ask('PUT', `/api/agents/${id}`, change);
+    expect(reply.status, JSON.stringify(reply.body).slice(0, 300)).to.equal(502);
+    expect(reply.body.error).to.match(/^Nothing was changed\. /);
+    expect(await record()).to.deep.equal(agent);
+    expect(await world.audit('agent_updated')).to.have.length(written);
+    expect((await config()).hash).to.equal(full.hash);
+    expect(await store(before.config)).to.equal(true);
+
+    // The agent's own change is refused after the document was written: its entry is as before.
+    const other = (await ask('POST', '/api/agents', { name: 'taken-name', role: 'x' })).body.agent;
+    const hash = (await config()).hash;
+    const renamed = await ask('PUT', `/api/agents/${id}`, { name: 'taken-name', gateway_config: { model: 'n' } });
+    expect(renamed.status).to.equal(409);
+    expect((await config()).hash).to.equal(hash);
+    expect(await record()).to.deep.equal(agent);
+    for (const one of [id, other.id]) expect((await ask('DELETE', `/api/agents/${one}`)).status).to.equal(200);
+  });
+
+  it('says why agents cannot be imported from it', async () => {
+    const before = await config();
+    for (const [agents, says] of [
+      ['none', /agents is neither a list nor an object/],
+      [{ list: 5 }, /agents\.list is neither/],
+      [{ list: [{ id: 'a' }, 'b'] }, /agents\.list\.1 is no object/],
+    ] as const) {
+      expect(await store({ ...before.config, agents })).to.equal(true);
+      for (const method of ['GET', 'POST']) {
+        const reply = await ask(method, '/api/agents/sync');
+        expect(reply.status).to.equal(422);
+        expect(reply.body.error).to.match(says);
+      }
+    }
+    expect(await store(before.config)).to.equal(true);
   });
 
   describe('adapters', () => {

@@ -122,6 +122,24 @@ describe('Secrets of agents', () => {
     expect(await configOf(id, viewer)).to.deep.equal({ model: { apiKey: MASK } });
   });
 
+  it('in a memory are shown to admins and to the agent itself, and stay when they come back masked', async () => {
+    const { id } = await made({});
+    const path = `/api/agents/${id}/memory`;
+    const own = await world.world.makeKey(id, ['operator']);
+    const token = secret();
+    expect((await ask('PUT', path, { login: { token, user: 'ada' } }, own)).status).to.equal(200);
+    const login = async (as?: string) => (await ask('GET', path, undefined, as)).body.login;
+    expect(await login()).to.deep.equal({ token, user: 'ada' });
+    expect(await login(own)).to.deep.equal({ token, user: 'ada' });
+    expect(await login(viewer)).to.deep.equal({ token: MASK, user: 'ada' });
+    for (const append of [true, false]) {
+      const shown = await login(operator);
+      expect((await ask('PUT', path, { append, login: { ...shown, user: 'bob' } }, operator)).status).to.equal(200);
+      expect(await login()).to.deep.equal({ token, user: 'bob' });
+    }
+    await world.refused('PUT', path, { append: true, other: { token: MASK } }, 400, /memory\.other\.token/);
+  });
+
   it('in reports of adapters are masked on the stream', async () => {
     const values = [secret(), secret(), secret()];
     const told = [

@@ -5,6 +5,7 @@ import { globalKeyConfigured, globalKeyRotated } from '../../shared/events/acces
 import { agentDeleted, agentDetailsChanged, agentRegistered } from '../../shared/events/agent.ts';
 import { agentKeyIssued, agentKeyRevoked } from '../../shared/events/agent-key.ts';
 import type { EventDraft } from '../../shared/events/define.ts';
+import { eventsOf, rowsAfter as rowsOfAll } from '../support/kit.ts';
 import { told } from '../support/told.ts';
 
 const registered = agentRegistered.draft({
@@ -61,6 +62,12 @@ describe('projection agent_keys', () => {
     const { keys, agents } = rowsAfter(registered, issued, renamed);
     expect(keys[0]).to.deep.include({ id: 5, agent_id: 2, revoked_at: null, created_at: 1_700_000_002 });
     expect(agents[0]).to.deep.include({ id: 2, name: 'ranger' });
+  });
+  it('takes the tenant from the tenant, and the workspace from the workspace', () => {
+    const events = eventsOf([registered, issued], { tenant: 4, workspace: 9 });
+    const { agent_keys, key_agents } = rowsOfAll(agentKeysProjection, events);
+    expect(agent_keys[0]).to.include({ tenant_id: 4, workspace_id: 9 });
+    expect(key_agents[0]).to.include({ workspace_id: 9 });
   });
   it('keeps revoked keys', () => {
     const { keys } = rowsAfter(registered, issued, agentKeyRevoked.draft({ keyId: 5, agentId: 2, agentName: 'scout' }));

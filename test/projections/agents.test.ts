@@ -91,6 +91,7 @@ describe('projection agents', () => {
         config: { model: 'm' },
         soul_content: 'soul',
         working_memory: '',
+        memory_fields: {},
         soul_updated_at: at(1),
         memory_updated_at: null,
         position: 1,
