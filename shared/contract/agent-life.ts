@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { filledText, text } from './agents.ts';
 import { filterParam, jsonObject, limitParam, offsetParam, secondsParam, unixSeconds } from './common.ts';
-import { isStorable, storableObject, storableValue, UNSTORABLE_TEXT } from './storable.ts';
+import { isStorable, storable, storableObject, storableValue, UNSTORABLE_TEXT } from './storable.ts';
 
 const agentHeader = z.object({ id: z.int(), name: z.string(), role: z.string() });
 
@@ -90,7 +90,8 @@ export const memoryBody = z
         'true: the text is added at the end under a heading with the time, other keys are merged; default false',
       ),
   })
-  .refine(isStorable, UNSTORABLE_TEXT);
+  // How much it may be is counted with what is there already.
+  .superRefine(storable({ characters: Number.POSITIVE_INFINITY }));
 export type MemoryBody = z.infer<typeof memoryBody>;
 
 /** Of an answer: these keys of a body say nothing new. */
@@ -99,6 +100,7 @@ const ANSWERED = ['working_memory', 'append', ...Object.keys(memoryAnswer.shape)
 /** The keys that the owner of a memory keeps besides the text. */
 export const memoryFields = (body: MemoryBody): Record<string, unknown> =>
   Object.fromEntries(Object.entries(body).filter(([key]) => !ANSWERED.includes(key)));
+
 export const memoryPutAnswer = z.object({
   success: z.literal(true),
   message: z.string(),
