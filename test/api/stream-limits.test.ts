@@ -2,6 +2,7 @@
 import { request } from 'node:http';
 import type { Socket } from 'node:net';
 import { expect } from 'chai';
+import { createBudget } from '../../api/stream/budget.ts';
 import { adapterReported } from '../../shared/events/agent-life.ts';
 import { openStream } from '../support/stream.ts';
 import { deafClient, type HubServer, logged, startHub } from '../support/stream-hub.ts';
@@ -157,5 +158,51 @@ describe('stream limits', () => {
     socket.destroy();
     await eventually('all are gone', () => base.hub.clients === 0);
     expect(base.hub.held).to.equal(0);
+  });
+});
+
+describe('stream budget', () => {
+  const never = new AbortController().signal;
+
+  it('a read waits for room and for its turn, in order of arrival; who leaves is passed over', async () => {
+    const budget = createBudget({ bytes: 1_000, pageBytes: 300, readers: 2 });
+    const admitted: string[] = [];
+    const enter = (name: string, signal = never) =>
+      budget.enter(signal).then((leave) => {
+        if (leave) admitted.push(name);
+        return leave;
+      });
+    const leaving = new AbortController();
+    const [a, b] = await Promise.all([enter('a'), enter('b')]);
+    const waiting = [enter('c'), enter('d', leaving.signal), enter('e')];
+    await Promise.resolve();
+    expect([budget.held, admitted]).to.deep.equal([600, ['a', 'b']]);
+    // What was read waits in connections now: one more read fits in, not two.
+    budget.hold(700);
+    a?.();
+    b?.();
+    leaving.abort();
+    expect(await waiting[1]).to.equal(undefined);
+    const c = await waiting[0];
+    expect([budget.held, admitted]).to.deep.equal([1_000, ['a', 'b', 'c']]);
+    c?.();
+    const e = await waiting[2];
+    e?.();
+    budget.free(700);
+    expect([budget.held, admitted]).to.deep.equal([0, ['a', 'b', 'c', 'e']]);
+  });
+
+  it('nobody enters before what waits in connections has left', async () => {
+    const budget = createBudget({ bytes: 1_000, pageBytes: 300, readers: 2 });
+    budget.hold(701);
+    let inside = false;
+    const entering = budget.enter(never).then(() => {
+      inside = true;
+    });
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(inside).to.equal(false);
+    budget.free(1);
+    await entering;
+    expect(budget.held).to.equal(1_000);
   });
 });
