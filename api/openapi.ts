@@ -96,7 +96,7 @@ const TAG_DESCRIPTIONS: Readonly<Record<(typeof TAGS)[number], string>> = {
   Alerts: 'Alert rules and their evaluation',
   Workflows: 'Workflow templates',
   Pipelines: 'Pipelines and their runs',
-  Monitoring: 'Activities, audit trail, live events, health and metrics',
+  Monitoring: 'Activities, audit trail, live events, health',
   Admin: 'Backup, retention, export, schedules, gateways and settings',
   'Super Admin': 'Tenants and their provisioning',
   Connections: 'Command-line tools that connect without a gateway',
@@ -115,6 +115,7 @@ const ERROR_NAMES: Readonly<Record<keyof typeof ERRORS, string>> = {
   404: 'NotFound',
   409: 'Conflict',
   413: 'TooLarge',
+  415: 'UnsupportedMediaType',
   422: 'Screened',
   429: 'RateLimited',
   500: 'InternalError',
@@ -331,10 +332,14 @@ function objectParameters(
 function describeResponses(route: Route, found: Found): Record<string, ResponseObject | Ref> {
   const specs: Record<number, ResponseSpec> = { ...route.responses };
   const gate: (keyof typeof ERRORS)[] = [];
-  if (route.params || route.query || route.body) gate.push(400);
+  if (route.params || route.query || route.body || route.method === 'post') gate.push(400);
   if (route.access !== 'public') gate.push(401);
-  if (route.access === 'operator' || route.access === 'admin' || route.scope === 'deployment') gate.push(403);
+  if (route.access === 'operator' || route.access === 'admin' || route.scope === 'deployment' || route.method !== 'get')
+    gate.push(403);
   if (route.limit) gate.push(429);
+  // Another body under the same key, or one that still runs.
+  if (route.method === 'post') gate.push(409);
+  if (route.body) gate.push(413, 415);
   for (const status of gate) specs[status] ??= ERRORS[status];
   const answers: Record<string, ResponseObject | Ref> = {};
   // Number-like keys come in ascending order.

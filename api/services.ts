@@ -32,8 +32,10 @@ export interface ApiSettings {
 
 export interface HealthReport {
   readonly ok: boolean;
-  /** One line per finding, for `/health/ready`. */
+  /** One word per finding, for `/health/ready` and anybody. */
   readonly checks: Readonly<Record<string, string>>;
+  /** What more there is to say of a finding: positions, reasons. For those who run the deployment. */
+  readonly details: Readonly<Record<string, string>>;
 }
 
 export interface Services {

@@ -32,14 +32,17 @@ export function createReadiness(core: Core, projector: Projector | undefined): (
   const lag = new Lag();
   return async () => {
     const checks: Record<string, string> = {};
+    const details: Record<string, string> = {};
     let ok = true;
-    const fail = (name: string, text: string) => {
-      checks[name] = text;
+    const fail = (name: string, state: string, detail: string) => {
+      checks[name] = state;
+      details[name] = detail;
       ok = false;
     };
     try {
       const head = await within(HEAD_TIMEOUT_MS, core.eventLog.head(), 'the event log');
-      checks.event_log = `ok, position ${head}`;
+      checks.event_log = 'ok';
+      details.event_log = `position ${head}`;
       const { rows } = await core.database.pool.query(
         'SELECT schema_name, projection, position, stuck_at, stuck_reason FROM service.checkpoints',
       );
@@ -51,13 +54,14 @@ export function createReadiness(core: Core, projector: Projector | undefined): (
         const position = Math.max(Number(row?.position ?? 0), mine?.position ?? 0, core.positions.current(schema));
         const behindMs = lag.behindMs(schema, position, head, Date.now());
         const name = `projection ${projection.name}`;
-        if (row?.stuck_at) fail(name, `stuck at position ${row.stuck_at}: ${row.stuck_reason}`);
-        else if (behindMs > core.config.readyMaxLagMs) fail(name, `behind for ${Math.round(behindMs / 1_000)} s`);
+        if (row?.stuck_at) fail(name, 'stuck', `stuck at position ${row.stuck_at}: ${row.stuck_reason}`);
+        else if (behindMs > core.config.readyMaxLagMs)
+          fail(name, 'behind', `behind for ${Math.round(behindMs / 1_000)} s`);
         else checks[name] = 'ok';
       }
     } catch (error) {
-      fail('stores', error instanceof Error ? error.message : String(error));
+      fail('stores', 'failing', error instanceof Error ? error.message : String(error));
     }
-    return { ok, checks };
+    return { ok, checks, details };
   };
 }

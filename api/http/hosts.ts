@@ -1,5 +1,5 @@
-/** Host allow-list and Origin check. Pure. */
-import type { IncomingHttpHeaders } from 'node:http';
+/** Which host a request is for, and whether it may be: request target, host allow-list, Origin check. */
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { hostname } from 'node:os';
 
 type HostSettings = { readonly allowAnyHost: boolean; readonly allowedHosts: readonly string[] };
@@ -45,10 +45,27 @@ export function hostAllowed(headers: IncomingHttpHeaders, settings: HostSettings
   );
 }
 
+/**
+ * Brings `GET http://host/path`, as proxies are asked, into the form that everybody else sends; the host in it counts,
+ * whatever the header says (RFC 9112, 3.2.2). False for a target that cannot be read.
+ */
+export function readTarget(req: IncomingMessage): boolean {
+  const { url = '' } = req;
+  if (url.startsWith('/')) return true;
+  if (url === '*') return req.method === 'OPTIONS';
+  if (!/^https?:\/\//i.test(url) || !URL.canParse(url)) return false;
+  const { host, pathname, search } = new URL(url);
+  req.headers.host = host;
+  req.url = pathname + search;
+  return true;
+}
+
+const SAFE_METHODS = ['GET', 'HEAD', 'OPTIONS', 'TRACE'];
+
 /** Cross-site request forgery: a browser's Origin must be one of the request's own hosts. No or an opaque Origin passes. */
 export function originAllowed(method: string, headers: IncomingHttpHeaders): boolean {
   const { origin } = headers;
-  if (origin === undefined || !['POST', 'PUT', 'PATCH', 'DELETE'].includes(method)) return true;
+  if (origin === undefined || SAFE_METHODS.includes(method)) return true;
   if (!URL.canParse(origin)) return true;
   return hostCandidates(headers).includes(bareHost(new URL(origin).host));
 }

@@ -91,7 +91,7 @@ export interface Route<P = unknown, Q = unknown, B = unknown> {
   readonly body?: z.ZodType<B>;
   /** The body may be missing; the schema then gets `{}`. */
   readonly bodyOptional?: boolean;
-  /** Left out of the description: pages and their assets. */
+  /** Left out of the description: pages and their assets, and what only those need who run the service. */
   readonly hidden?: boolean;
   readonly responses: Readonly<Record<number, ResponseSpec>>;
   /**

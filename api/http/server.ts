@@ -22,7 +22,7 @@ import { recordDenial, recordLimit, recordTenantDenial } from '../auth/incidents
 import type { Services } from '../services.ts';
 import { bodyError, sendError, sendJson } from './errors.ts';
 import { beginExchange, type Exchange, exchangeOf, originOf } from './exchange.ts';
-import { hostAllowed, originAllowed } from './hosts.ts';
+import { hostAllowed, originAllowed, readTarget } from './hosts.ts';
 import { idempotencyKeyOf, runOnce } from './idempotency.ts';
 import { createLimiter, LIMITS } from './limits.ts';
 import { createPreparedAnswers } from './prepared.ts';
@@ -30,6 +30,9 @@ import type { Answer, Route } from './route.ts';
 
 /** Bodies above this are refused with 413. Agent memory may have 524,288 characters. */
 const BODY_LIMIT = 2_097_152;
+
+/** Such an answer does not end by itself, so HEAD gets its headers without it. */
+const STREAM = 'text/event-stream';
 
 /** Pages may load from here only; Swagger UI's own style sheet is inline. */
 const CONTENT_SECURITY = {
@@ -113,6 +116,10 @@ export function createApiServer(routes: readonly Route[], services: Services): A
       exchange,
       services,
     };
+    if (exchange.req.method === 'HEAD' && route.responses[200]?.type === STREAM) {
+      sendAnswer(exchange, { text: { type: STREAM, content: '' } });
+      return;
+    }
     const handle = (intents?: Parameters<Parameters<typeof runOnce>[4]>[0]) =>
       Promise.resolve(route.handle({ ...call, command: { origin: originOf(exchange), ...(intents && { intents }) } }));
     if (route.cache && identity && !route.cache.unless?.(call.query)) {
@@ -212,10 +219,16 @@ export function createApiServer(routes: readonly Route[], services: Services): A
     const exchange = beginExchange(req, res, settings);
     res.setHeader('X-Request-Id', exchange.id);
     res.setHeader('Permissions-Policy', 'camera=(), microphone=(), geolocation=()');
+    // Answers may carry credentials; what may be kept says so itself.
+    res.setHeader('Cache-Control', 'no-store');
     secure(req, res, () => undefined);
     res.once('close', () => finished(exchange));
     // Written to after its end, as by an event that comes while streams are being ended, it says so by an event.
     res.on('error', (error) => log.debug({ err: error, requestId: exchange.id }, 'an answer could not be written'));
+    if (!readTarget(req)) {
+      sendJson(res, 400, { error: 'The request target is not valid: send a path, such as /api/docs.' });
+      return;
+    }
     if (!hostAllowed(req.headers, settings)) {
       res.statusCode = 403;
       res.setHeader('Content-Type', 'text/plain; charset=utf-8');

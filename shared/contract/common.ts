@@ -77,6 +77,7 @@ export const ERRORS = {
   404: { description: 'Record not found', schema: errorSchema },
   409: { description: 'Conflict', schema: errorSchema },
   413: { description: 'Too large', schema: errorSchema },
+  415: { description: 'The charset or the encoding of the body is not known here', schema: errorSchema },
   422: { description: 'Refused by the text screening', schema: errorSchema },
   429: { description: 'Rate limited', schema: errorSchema },
   500: { description: 'Internal server error', schema: errorSchema },

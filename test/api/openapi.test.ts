@@ -341,7 +341,7 @@ describe('API description', () => {
 
     it('hides only what is outside the API', () => {
       for (const { path, hidden } of routes) {
-        expect(/^\/(api|health|metrics)(\/|$)/.test(path), path).to.equal(!hidden);
+        expect(/^\/api\//.test(path), path).to.equal(!hidden);
       }
     });
 
@@ -471,6 +471,17 @@ describe('API description', () => {
         '401',
         '403',
         '429',
+        'default',
+      ]);
+      // A repeated key, the Origin check, and what can be wrong with any body.
+      expect(statuses({ method: 'post', access: 'public' })).to.deep.equal(['200', '400', '403', '409', 'default']);
+      expect(statuses({ method: 'put', access: 'any', body: z.object({}) })).to.deep.equal([
+        '200',
+        '400',
+        '401',
+        '403',
+        '413',
+        '415',
         'default',
       ]);
     });

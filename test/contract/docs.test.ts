@@ -20,8 +20,15 @@ describe('Docs', () => {
     expect(headers.get('cache-control')).to.equal('public, max-age=3600');
     expect(body).to.include({ openapi: '3.1.0' });
     expect(body.info).to.include({ title: 'Signalbox', version: '1.3.0' });
-    expect(body.paths).to.include.all.keys('/api/docs', '/api/activities', '/health/live');
-    expect(body.paths).not.to.include.any.keys('/', '/docs', '/docs/init.js');
+    expect(body.paths).to.include.all.keys('/api/docs', '/api/activities', '/api/health');
+    expect(body.paths).not.to.include.any.keys(
+      '/',
+      '/docs',
+      '/docs/init.js',
+      '/health/live',
+      '/health/ready',
+      '/metrics',
+    );
   });
 
   it('offers only what it describes: each described path is there', async () => {

@@ -153,7 +153,7 @@ describe('example resource: on the embedded store', () => {
       idempotency: createIdempotencyStore(database.pool, 'example'),
       metrics,
       limitStore: limits.storeFor,
-      ready: async () => ({ ok: true, checks: {} }),
+      ready: async () => ({ ok: true, checks: {}, details: {} }),
       now: Date.now,
       stream: createStreamHub({
         source: sourceOf(store),
