@@ -107,6 +107,9 @@ const TAG_DESCRIPTIONS: Readonly<Record<(typeof TAGS)[number], string>> = {
   Docs: 'This description',
 };
 
+/** For answers that may be kept. */
+export const UNCHANGED: ResponseSpec = { description: 'Unchanged since the answer with the ETag of If-None-Match' };
+
 /** Names of the error answers in the description. */
 const ERROR_NAMES: Readonly<Record<keyof typeof ERRORS, string>> = {
   400: 'InvalidInput',
@@ -341,6 +344,7 @@ function describeResponses(route: Route, found: Found): Record<string, ResponseO
   if (route.method === 'post') gate.push(409);
   if (route.body) gate.push(413, 415);
   for (const status of gate) specs[status] ??= ERRORS[status];
+  if (route.cache) specs[304] ??= UNCHANGED;
   const answers: Record<string, ResponseObject | Ref> = {};
   // Number-like keys come in ascending order.
   for (const [status, spec] of Object.entries(specs)) {

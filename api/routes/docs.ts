@@ -12,7 +12,7 @@ import { gzip } from 'node:zlib';
 import { z } from 'zod';
 import type { Exchange } from '../http/exchange.ts';
 import { type Answer, defineRoute, type Route } from '../http/route.ts';
-import { describeApi } from '../openapi.ts';
+import { describeApi, UNCHANGED } from '../openapi.ts';
 
 const compress = promisify(gzip);
 
@@ -188,7 +188,10 @@ export function docsRoutes(routes: () => readonly Route[]): readonly Route[] {
       summary: 'This description (OpenAPI 3.1)',
       description: 'Made from the schemas that check the requests. `/docs` shows it as a page.',
       access: 'public',
-      responses: { 200: { description: 'An OpenAPI 3.1 document', schema: z.record(z.string(), z.unknown()) } },
+      responses: {
+        200: { description: 'An OpenAPI 3.1 document', schema: z.record(z.string(), z.unknown()) },
+        304: UNCHANGED,
+      },
       handle: async ({ exchange }) => serve(await description(), 'public, max-age=3600', exchange),
     }),
     defineRoute({

@@ -1,0 +1,208 @@
+/**
+ * Requests generated from our own description, valid and not, as callers of every kind, against the real service: none
+ * is answered with 5xx, or with anything that the description does not say. New calls are in it without a line here.
+ *
+ * GENERATED_RUNS: how many rounds (each of up to 8 requests at once), 100 by default, in 20 s at most; with a number
+ * given there is no time limit. GENERATED_SEED: which requests; a failure tells the seed that made it.
+ */
+import { Agent, request } from 'node:http';
+import { gunzipSync } from 'node:zlib';
+import { expect } from 'chai';
+import fc from 'fast-check';
+import type { OpenApiDocument } from '../../api/openapi.ts';
+import { type AuthWorld, freshAddress, startAuthWorld } from '../contract/auth-world.ts';
+import {
+  type Caller,
+  type GeneratedRequest,
+  requestTo,
+  type Target,
+  targetsOf,
+} from '../support/generated-requests.ts';
+import { accepts, resolved } from '../support/openapi.ts';
+
+const SEED = Number(process.env.GENERATED_SEED ?? 20_261_121);
+const RUNS = Number(process.env.GENERATED_RUNS ?? 100);
+const TIME_LIMIT_MS = process.env.GENERATED_RUNS === undefined ? 20_000 : undefined;
+
+interface Reply {
+  readonly status: number;
+  readonly type: string;
+  readonly headers: Readonly<Record<string, unknown>>;
+  readonly text: string;
+}
+
+/** What is wrong with an answer; undefined when it is as described. */
+function fault(document: OpenApiDocument, { target, method }: GeneratedRequest, reply: Reply): string | undefined {
+  const { status, type, text, headers } = reply;
+  const described = target.operation.responses[status];
+  if (status >= 500 && status !== 502) return `status ${status}`;
+  if (!described) return `status ${status}, which the description does not list`;
+  if (typeof headers['x-request-id'] !== 'string') return 'no X-Request-Id';
+  if (typeof headers['cache-control'] !== 'string') return 'no Cache-Control';
+  const { content } = resolved(document, described);
+  if (status === 304 || method === 'HEAD' || !content)
+    return text === '' ? undefined : 'a body where none is described';
+  const media = type.split(';')[0] ?? '';
+  if (!content[media]) return `the type ${type}`;
+  if (media !== 'application/json') return undefined;
+  let body: unknown;
+  try {
+    body = JSON.parse(text);
+  } catch (error) {
+    return `no JSON: ${error}`;
+  }
+  return accepts(document, content[media].schema, body) ? undefined : 'a body that is not of its schema';
+}
+
+const shown = ({ caller, method, url, headers, body }: GeneratedRequest): string =>
+  `${method} ${url.slice(0, 300)} as ${caller} ${JSON.stringify(headers).slice(0, 600)} ${body?.toString('utf8').slice(0, 800) ?? ''}`;
+
+describe('generated requests', () => {
+  let world: AuthWorld;
+  let document: OpenApiDocument;
+  let targets: Target[];
+  let known: string[];
+  const agent = new Agent({ keepAlive: true });
+  const credentials = new Map<Caller, Promise<Record<string, string>>>();
+  let made = 0;
+
+  /** Of a new user or agent: what is generated signs callers out, deletes them, and takes their keys. */
+  async function credentialOf(caller: Caller): Promise<Record<string, string>> {
+    const name = `caller-${++made}`;
+    switch (caller) {
+      case 'admin':
+      case 'viewer':
+        await world.makeUser({ username: name, role: caller });
+        return { cookie: await world.signIn(name) };
+      case 'agent key':
+        return { 'x-api-key': await world.makeKey(await world.makeAgent(name), ['operator', 'agent:self']) };
+      case 'wrong key':
+        return { 'x-api-key': `mc_${'0'.repeat(48)}` };
+      default:
+        return {};
+    }
+  }
+
+  function credential(caller: Caller): Promise<Record<string, string>> {
+    const present = credentials.get(caller) ?? credentialOf(caller);
+    credentials.set(caller, present);
+    return present;
+  }
+
+  async function send({ caller, method, url, headers, body }: GeneratedRequest): Promise<Reply> {
+    const own = await credential(caller);
+    const length = body && { 'content-length': String(body.length) };
+    const all = { ...headers, ...own, ...length, 'x-forwarded-for': freshAddress() };
+    const reply = await new Promise<Reply>((resolve, reject) => {
+      const asked = request(`${world.url}`, { agent, method, path: url, headers: all, timeout: 30_000 }, (response) => {
+        const { statusCode: status = 0, headers } = response;
+        const type = String(headers['content-type'] ?? '');
+        const chunks: Buffer[] = [];
+        response.on('error', reject);
+        if (type === 'text/event-stream' && method !== 'HEAD') {
+          resolve({ status, type, headers, text: '' });
+          asked.destroy();
+          return;
+        }
+        response.on('data', (chunk: Buffer) => chunks.push(chunk));
+        response.on('end', () => {
+          const bytes = Buffer.concat(chunks);
+          const plain = headers['content-encoding'] === 'gzip' && bytes.length > 0 ? gunzipSync(bytes) : bytes;
+          resolve({ status, type, headers, text: plain.toString('utf8') });
+        });
+      });
+      asked.on('timeout', () => asked.destroy(new Error(`no answer within 30 s: ${method} ${url}`)));
+      asked.on('error', reject);
+      asked.end(body);
+    });
+    // Signed out, deleted or revoked meanwhile: the next one is somebody new.
+    if (reply.status === 401) credentials.delete(caller);
+    return reply;
+  }
+
+  const statuses = new Map<number, number>();
+  async function judge(one: GeneratedRequest): Promise<string | undefined> {
+    const reply = await send(one);
+    statuses.set(reply.status, (statuses.get(reply.status) ?? 0) + 1);
+    const wrong = fault(document, one, reply);
+    return wrong && `${wrong}\n  ${shown(one)}\n  → ${reply.status} ${reply.type} ${reply.text.slice(0, 500)}`;
+  }
+
+  before(async function () {
+    this.timeout(60_000);
+    world = await startAuthWorld();
+    document = (await world.ask('GET', '/api/docs')).body as OpenApiDocument;
+    targets = targetsOf(document);
+    const id = await world.makeAgent('known-agent');
+    const user = await world.makeUser({ username: 'known-user' });
+    await world.makeKey(id, ['viewer']);
+    known = ['known-agent', 'known-user', String(id), String(user), '1', '2', 'standard'];
+    await world.ask('PUT', '/api/gateway-config', {
+      as: world.adminKey,
+      body: { gateway: { port: 1 }, agents: { list: [{ id: 'known-agent', model: { primary: 'm' } }] } },
+    });
+  });
+  after(async () => {
+    agent.destroy();
+    await world?.close();
+  });
+
+  it('are judged: what is not described is found', () => {
+    const target = targets.find(({ method, path }) => `${method} ${path}` === 'GET /api/agents') as Target;
+    const one: GeneratedRequest = { target, caller: 'admin', method: 'GET', url: '/', headers: {}, body: undefined };
+    const reply = (status: number, text: string, type = 'application/json; charset=utf-8', headers: object = {}) => ({
+      status,
+      text,
+      type,
+      headers: { 'x-request-id': 'x', 'cache-control': 'no-store', ...headers },
+    });
+    expect(fault(document, one, reply(401, '{"error":"no"}'))).to.equal(undefined);
+    expect(fault(document, one, reply(500, '{"error":"no"}'))).to.match(/status 500/);
+    expect(fault(document, one, reply(418, '{"error":"no"}'))).to.match(/does not list/);
+    expect(fault(document, one, reply(401, '<html>', 'text/html'))).to.match(/type text\/html/);
+    expect(fault(document, one, reply(401, '{'))).to.match(/no JSON/);
+    expect(fault(document, one, reply(401, '{"details":[]}'))).to.match(/not of its schema/);
+    expect(fault(document, one, reply(401, '{"error":"no"}', undefined, { 'cache-control': undefined }))).to.match(
+      /Cache-Control/,
+    );
+  });
+
+  it('get no 5xx and nothing that the description does not say', async function () {
+    this.timeout(TIME_LIMIT_MS === undefined ? 0 : 120_000);
+    const faults: string[] = [];
+    // Every call once, whatever the time limit leaves of the rest.
+    for (const target of targets) {
+      for (const one of fc.sample(requestTo(document, target, known), { seed: SEED, numRuns: 2 })) {
+        const wrong = await judge(one);
+        if (wrong) faults.push(wrong);
+      }
+    }
+    expect(faults, `GENERATED_SEED=${SEED}\n${faults.join('\n')}`).to.have.length(0);
+    const requests = fc.array(
+      fc.constantFrom(...targets).chain((target) => requestTo(document, target, known)),
+      { minLength: 4, maxLength: 8 },
+    );
+    await fc.assert(
+      fc.asyncProperty(requests, async (all) => {
+        const wrong = (await Promise.all(all.map(judge))).filter((one) => one !== undefined);
+        if (wrong.length > 0) throw new Error(`${wrong.join('\n')}\nrun again with GENERATED_SEED=${SEED}`);
+      }),
+      {
+        seed: SEED,
+        numRuns: RUNS,
+        endOnFailure: true,
+        ...(TIME_LIMIT_MS !== undefined && { interruptAfterTimeLimit: TIME_LIMIT_MS, markInterruptAsFailure: false }),
+      },
+    );
+  });
+
+  it('reach what they are meant to reach, and leave every read model well', async () => {
+    const all = [...statuses.values()].reduce((sum, count) => sum + count, 0);
+    const told = [...statuses].sort(([a], [b]) => a - b).map(([status, count]) => `${count} × ${status}`);
+    console.log(`      ${all} requests to ${targets.length} calls: ${told.join(', ')}`);
+    for (const status of [200, 201, 400, 401, 403, 404, 413, 415])
+      expect(statuses.get(status), `${status}`).to.be.above(0);
+    const ready = await world.ask('GET', '/health/ready', { as: world.adminKey });
+    expect(ready.status, JSON.stringify(ready.body)).to.equal(200);
+  });
+});

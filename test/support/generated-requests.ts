@@ -1,0 +1,311 @@
+/** Requests made from the description of the API: such as it asks for, and such as it does not. */
+import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
+import fc from 'fast-check';
+import type { OpenApiDocument, Operation, Parameter } from '../../api/openapi.ts';
+import { follow, resolved } from './openapi.ts';
+
+export const CALLERS = ['admin', 'viewer', 'agent key', 'anonymous', 'wrong key'] as const;
+export type Caller = (typeof CALLERS)[number];
+
+export interface Target {
+  readonly method: string;
+  readonly path: string;
+  readonly operation: Operation;
+  readonly parameters: readonly Parameter[];
+}
+
+export interface GeneratedRequest {
+  readonly target: Target;
+  readonly caller: Caller;
+  readonly method: string;
+  /** Path and query, percent-encoded. */
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: Buffer | undefined;
+}
+
+export const targetsOf = (document: OpenApiDocument): Target[] =>
+  Object.entries(document.paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => ({
+      method: method.toUpperCase(),
+      path,
+      operation,
+      parameters: (operation.parameters ?? []).map((parameter) => resolved(document, parameter)),
+    })),
+  );
+
+// --- Values ----------------------------------------------------------------------------------------------------------
+
+/** Stands in JSON for so many brackets around nothing: too deep for a value that is to be written by recursion. */
+const DEEP = /"@deep:(\d+)@"/g;
+const deep = fc.constantFrom(10, 63, 64, 65, 90, 101, 1_000, 5_000, 100_000).map((levels) => `@deep:${levels}@`);
+
+const oddText = fc.oneof(
+  fc.string({ unit: 'binary', maxLength: 40 }),
+  fc.string({ unit: 'grapheme', maxLength: 40 }),
+  fc.constantFrom(
+    '',
+    ' ',
+    '\0',
+    'x\ud83d',
+    '\udc00',
+    '\u202eadmin\u200b',
+    '..',
+    '__proto__',
+    'constructor',
+    "'; --",
+    '%00',
+    '\r\nx: y',
+    '\ufeff',
+    '1e999',
+    '--------',
+    '0x10',
+    'NaN',
+  ),
+  fc.nat({ max: 420 }).map((digits) => '9'.repeat(digits)),
+  fc.constantFrom(199, 200, 201, 5_000, 200_001, 900_000).map((length) => `${'x'.repeat(length - 1)}😀`),
+);
+
+const oddNumber = fc.oneof(
+  fc.double(),
+  fc.maxSafeInteger(),
+  fc.constantFrom(0, -0, -1, 1.5, 2 ** 31, 2 ** 53, 2 ** 63, 1e21, 1e300, 5e-324, Number.MAX_VALUE),
+);
+
+/** What nobody asked for. */
+const odd: fc.Arbitrary<unknown> = fc.oneof(
+  { weight: 3, arbitrary: oddText },
+  { weight: 2, arbitrary: oddNumber },
+  { weight: 2, arbitrary: deep },
+  { weight: 1, arbitrary: fc.constantFrom(null, true, false, [], {}) },
+  { weight: 1, arbitrary: fc.jsonValue() },
+  { weight: 1, arbitrary: fc.dictionary(oddText, oddText, { maxKeys: 4 }) },
+  { weight: 1, arbitrary: fc.constantFrom({ sealed: 1, person: 'user:1', box: 'AAAA' }, { sealed: 0 }) },
+  { weight: 1, arbitrary: fc.constantFrom(100, 60_000).map((length) => Array<number>(length).fill(1e300)) },
+);
+
+const anyJson = fc.oneof(fc.jsonValue({ maxDepth: 4 }), odd);
+
+type Rules = Readonly<Record<string, unknown>>;
+const numberOr = (value: unknown, fallback: number): number => (typeof value === 'number' ? value : fallback);
+
+function textOf(rules: Rules, known: readonly string[]): fc.Arbitrary<unknown> {
+  const minLength = numberOr(rules.minLength, 0);
+  const maxLength = Math.min(numberOr(rules.maxLength, 60), 300);
+  const free = fc.string({ unit: 'grapheme-composite', minLength, maxLength: Math.max(minLength, maxLength) });
+  const choices = [free, fc.constantFrom(...known)];
+  // fast-check cannot make texts for assertions such as lookaheads.
+  if (typeof rules.pattern === 'string' && !rules.pattern.includes('(?'))
+    choices.push(fc.stringMatching(new RegExp(rules.pattern)));
+  return fc.oneof(...choices);
+}
+
+/** Values that a schema asks for. Refinements that it cannot say may refuse them all the same. */
+function asked(document: unknown, schema: unknown, known: readonly string[], level = 0): fc.Arbitrary<unknown> {
+  if (typeof schema !== 'object' || schema === null || level > 6) return anyJson;
+  const rules = schema as Rules;
+  const inner = (one: unknown) => asked(document, one, known, level + 1);
+  if (typeof rules.$ref === 'string') return inner(follow(document, rules.$ref));
+  if (Array.isArray(rules.enum)) return fc.constantFrom(...rules.enum);
+  if ('const' in rules) return fc.constant(rules.const);
+  const forms = (rules.anyOf ?? rules.oneOf) as readonly unknown[] | undefined;
+  if (forms) return fc.oneof(...forms.map(inner));
+  if (Array.isArray(rules.type)) return fc.oneof(...rules.type.map((type: unknown) => inner({ ...rules, type })));
+  switch (rules.type) {
+    case 'string':
+      return textOf(rules, known);
+    case 'integer':
+      return fc.oneof(
+        fc.integer({ min: numberOr(rules.minimum, -5), max: Math.min(numberOr(rules.maximum, 30), 2 ** 31 - 1) }),
+        fc.maxSafeNat(),
+      );
+    case 'number':
+      return fc.double({ noNaN: true, noDefaultInfinity: true });
+    case 'boolean':
+      return fc.boolean();
+    case 'null':
+      return fc.constant(null);
+    case 'array':
+      return fc.array(inner(rules.items), { maxLength: 5 });
+    case 'object': {
+      const properties = (rules.properties ?? {}) as Rules;
+      const model = Object.fromEntries(Object.entries(properties).map(([name, one]) => [name, inner(one)]));
+      const required = (rules.required ?? []) as string[];
+      if (Object.keys(model).length > 0) return fc.record(model, { requiredKeys: required });
+      return fc.dictionary(fc.oneof(fc.string({ maxLength: 12 }), fc.constantFrom('agents', 'token')), anyJson, {
+        maxKeys: 5,
+      });
+    }
+    default:
+      return anyJson;
+  }
+}
+
+/** What a schema asks for, mostly; or with one thing in it that it does not ask for; or something else altogether. */
+function nearly(wanted: fc.Arbitrary<unknown>): fc.Arbitrary<unknown> {
+  const spoiled = fc.tuple(wanted, fc.nat(), odd).map(([value, index, instead]) => {
+    if (typeof value !== 'object' || value === null) return instead;
+    const keys = [...Object.keys(value), 'unheard'];
+    return { ...value, [keys[index % keys.length] as string]: instead };
+  });
+  return fc.oneof({ weight: 6, arbitrary: wanted }, { weight: 4, arbitrary: spoiled }, { weight: 1, arbitrary: odd });
+}
+
+const jsonOf = (value: unknown): string =>
+  (JSON.stringify(value) ?? '').replace(
+    DEEP,
+    (_, levels) => `${'['.repeat(Number(levels))}${']'.repeat(Number(levels))}`,
+  );
+
+// --- Bytes and headers -------------------------------------------------------------------------------------------------
+
+interface Sent {
+  readonly body: Buffer | undefined;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+const PACKERS: Readonly<Record<string, (plain: Buffer) => Buffer>> = {
+  gzip: (plain) => gzipSync(plain),
+  deflate: (plain) => deflateSync(plain),
+  br: (plain) => brotliCompressSync(plain),
+};
+
+const BOMB = gzipSync(Buffer.alloc(40_000_000, ' '));
+
+/** The bytes of a body with headers that tell the truth of them, or do not. */
+function sentAs(text: fc.Arbitrary<string>): fc.Arbitrary<Sent> {
+  const json = { 'content-type': 'application/json' };
+  const plain = text.map((one): Sent => ({ body: Buffer.from(one), headers: json }));
+  const packed = fc.tuple(text, fc.constantFrom(...Object.keys(PACKERS))).map(
+    ([one, encoding]): Sent => ({
+      body: PACKERS[encoding]?.(Buffer.from(one)),
+      headers: { ...json, 'content-encoding': encoding },
+    }),
+  );
+  const lying = fc
+    .tuple(text, fc.constantFrom('gzip', 'deflate', 'br', 'compress', 'identity', 'gzip, br', 'x', ''))
+    .map(([one, encoding]): Sent => ({ body: Buffer.from(one), headers: { ...json, 'content-encoding': encoding } }));
+  const typed = fc
+    .tuple(
+      text,
+      fc.constantFrom(
+        'text/plain',
+        'application/json; charset=utf-16le',
+        'application/json; charset=latin1',
+        'application/json; charset=utf-99',
+        'application/json; charset=',
+        'multipart/form-data; boundary=x',
+        ';;;',
+        '',
+      ),
+    )
+    .map(([one, type]): Sent => ({ body: Buffer.from(one), headers: { 'content-type': type } }));
+  const broken = fc.oneof(
+    fc.uint8Array({ maxLength: 50 }).map((bytes): Sent => ({ body: Buffer.from(bytes), headers: json })),
+    fc
+      .constantFrom('{', '', 'null', '[]', '"x"', '{"a":1}{')
+      .map((one): Sent => ({ body: Buffer.from(one), headers: json })),
+    fc.constant<Sent>({ body: BOMB, headers: { ...json, 'content-encoding': 'gzip' } }),
+    fc.constant<Sent>({ body: undefined, headers: {} }),
+  );
+  return fc.oneof(
+    { weight: 12, arbitrary: plain },
+    { weight: 2, arbitrary: packed },
+    { weight: 1, arbitrary: lying },
+    { weight: 1, arbitrary: typed },
+    { weight: 2, arbitrary: broken },
+  );
+}
+
+/** Headers hold no other characters. */
+const headerText = fc.string({ maxLength: 60 }).map((text) => text.replace(/[^\x20-\x7e]/g, ''));
+
+const moreHeaders = fc.record(
+  {
+    'idempotency-key': fc.oneof(fc.constantFrom('key-1', 'key-2', 'with blank', ''), headerText, fc.uuid()),
+    'x-agent-name': headerText,
+    origin: fc.constantFrom('https://evil.example', 'null', 'http://localhost', '::'),
+    'user-agent': fc.oneof(headerText, fc.constant('u'.repeat(3_000))),
+    'accept-encoding': fc.constantFrom('gzip', 'br;q=0, *', ';'),
+    'if-none-match': fc.constantFrom('*', '"x"', ''),
+    'last-event-id': fc.oneof(headerText, fc.constantFrom('0', '1.0', '9'.repeat(17))),
+    'x-forwarded-host': headerText,
+    authorization: fc.oneof(headerText, fc.constant('Bearer x')),
+    cookie: headerText,
+  },
+  { requiredKeys: [] },
+);
+const headers = fc.oneof({ weight: 3, arbitrary: fc.constant({}) }, { weight: 1, arbitrary: moreHeaders });
+
+// --- Requests --------------------------------------------------------------------------------------------------------
+
+/** Percent-encodes anything, halves of surrogate pairs included. */
+const encoded = (text: string): string =>
+  [...Buffer.from(text)]
+    .map((byte) =>
+      /\w/.test(String.fromCharCode(byte)) ? String.fromCharCode(byte) : `%${byte.toString(16).padStart(2, '0')}`,
+    )
+    .join('');
+
+const segment = (document: unknown, parameter: Parameter, known: readonly string[]): fc.Arbitrary<string> =>
+  fc
+    .oneof(
+      { weight: 3, arbitrary: fc.constantFrom(...known) },
+      { weight: 2, arbitrary: asked(document, parameter.schema, known).map(String) },
+      { weight: 1, arbitrary: oddText.map((text) => text.slice(0, 2_000)) },
+    )
+    // An empty segment, or one that begins another path, is another call.
+    .map((text) => (text === '' || /^[a-z]{3,}$/i.test(text) ? `${text}-1` : text))
+    .chain((text) => fc.constantFrom(encoded(text), encoded(text), encoded(text), '%ff', '%'));
+
+function queryOf(document: unknown, parameters: readonly Parameter[], known: readonly string[]): fc.Arbitrary<string> {
+  const one = (parameter: Parameter) =>
+    fc
+      .oneof(
+        asked(document, parameter.schema, known).map(String),
+        oddText.map((text) => text.slice(0, 2_000)),
+      )
+      .map((value) => `${parameter.name}=${encoded(value)}`);
+  const described = parameters.map((parameter) => fc.option(one(parameter), { nil: undefined }));
+  const stray = fc.constantFrom(undefined, undefined, undefined, 'x=y', '%', '=', 'limit=1&limit=2', 'a[b]=c');
+  return fc.tuple(...described, stray).map((parts) => {
+    const text = parts.filter((part) => part !== undefined).join('&');
+    return text === '' ? '' : `?${text}`;
+  });
+}
+
+/** One request to an operation. `known`: names and ids that exist. */
+export function requestTo(
+  document: OpenApiDocument,
+  target: Target,
+  known: readonly string[],
+): fc.Arbitrary<GeneratedRequest> {
+  const { method, path, operation, parameters } = target;
+  const inPath = parameters.filter((parameter) => parameter.in === 'path');
+  const inQuery = parameters.filter((parameter) => parameter.in === 'query');
+  const schema = operation.requestBody?.content['application/json']?.schema;
+  const nothing = fc.constant<Sent>({ body: undefined, headers: {} });
+  const sent = schema ? sentAs(nearly(asked(document, schema, known)).map(jsonOf)) : nothing;
+  return fc
+    .record({
+      caller: fc.constantFrom('admin', 'admin', 'admin', ...CALLERS),
+      method: method === 'GET' ? fc.constantFrom('GET', 'GET', 'GET', 'HEAD') : fc.constant(method),
+      segments: fc.tuple(...inPath.map((parameter) => segment(document, parameter, known))),
+      query: queryOf(document, inQuery, known),
+      sent,
+      headers,
+    })
+    .map(({ caller, segments, query, sent, headers, ...rest }) => {
+      let filled = path;
+      for (const [index, parameter] of inPath.entries())
+        filled = filled.replace(`{${parameter.name}}`, () => segments[index] as string);
+      return {
+        target,
+        caller,
+        ...rest,
+        url: filled + query,
+        headers: { ...headers, ...sent.headers },
+        body: sent.body,
+      };
+    });
+}
