@@ -15,7 +15,7 @@ import { checkpointOf, type Policies, startPolicies } from '../../infra/policies
 import { rebuildProjection } from '../../infra/projector/rebuild.ts';
 import { change, defineProjection, defineTable, on } from '../../projections/projection.ts';
 import { defineEvent } from '../../shared/events/define.ts';
-import { defineJob, handleJob, type Jobs } from '../../shared/ports/jobs.ts';
+import { defineJob, handleJob, type Jobs, JobsUnavailableError } from '../../shared/ports/jobs.ts';
 import { freshDatabase } from '../support/service.ts';
 import { freePort, temporaryDirectory } from '../support/service-process.ts';
 import { ensureTables, eventually, openView, serverDatabase, testOrigin } from '../support/world.ts';
@@ -174,6 +174,32 @@ function suite(
         return waiting + active + delayed === 0;
       });
       expect(world.of('c').toSorted()).to.deep.equal(ids.toSorted());
+    });
+
+    it('one that is stopped while the jobs are on their way to the store leaves its position before them', async () => {
+      let asked = 0;
+      let lose = (_reason: Error): void => {};
+      const lost = new Promise<never>((_, reject) => {
+        lose = reject;
+      });
+      const away = {
+        enqueue: (() => {
+          asked++;
+          return lost;
+        }) as Jobs['enqueue'],
+      };
+      const policies = start([echo], away);
+      await passed(echo);
+      const before = await positionOf(place.database, echo);
+      const ids = await append(view, rang.draft({ bell: 's' }), rang.draft({ bell: 's' }));
+      await eventually('the jobs are on their way', () => asked > 0);
+      const closing = policies.close();
+      lose(new JobsUnavailableError('the store is gone'));
+      await closing;
+      expect(await positionOf(place.database, echo)).to.equal(before);
+      start([echo], jobs, 'two');
+      await eventually('both were told', () => world.of('s').length >= ids.length);
+      expect(world.of('s').toSorted()).to.deep.equal(ids.toSorted());
     });
 
     it('does not fire when read models are rebuilt', async () => {

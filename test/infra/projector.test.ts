@@ -2,6 +2,7 @@
 import { expect } from 'chai';
 import { z } from 'zod';
 import type { Database } from '../../infra/database/database.ts';
+import { isFenced, writeBatches } from '../../infra/projector/tables.ts';
 import { change, defineProjection, defineTable, insert, on, schemaOf, update } from '../../projections/projection.ts';
 import { defineEvent } from '../../shared/events/define.ts';
 import { freshDatabase } from '../support/service.ts';
@@ -159,19 +160,73 @@ function suite(name: string, open: () => Promise<{ database: Database; close(): 
       await projector.close();
     });
 
-    it('a runner whose tables were swapped is fenced and goes on from the stored checkpoint', async () => {
+    it('good, poison, good in one append: nothing is passed over when the poison can be applied', async () => {
+      poison = true;
       const projector = view.project('one');
-      const first = await add(view, 'box-5', opened.draft({ box: 5 }), filled.draft({ box: 5, by: 1 }));
-      await view.positions.visible([filled.type], first.position);
-      await place.database.pool.query(
-        "WITH moved AS (UPDATE service.checkpoints SET generation = generation + 1 WHERE projection = 'boxes') UPDATE boxes_v1.boxes SET content = 100 WHERE id = 5",
+      const before = (await rows(place.database, 'history_v1.history')).length;
+      const { position } = await add(
+        view,
+        'mixed',
+        filled.draft({ box: 90, by: 1 }),
+        poisoned.draft({}),
+        filled.draft({ box: 91, by: 1 }),
       );
-      const second = await add(view, 'box-5', filled.draft({ box: 5, by: 1 }));
-      await view.positions.visible([filled.type], second.position);
-      const row = (await rows(place.database, 'boxes_v1.boxes')).find((one) => one.id === 5);
-      expect(row?.content, 'the row in memory was forgotten').to.equal(101);
+      await eventually('it is stuck', () => projector.statuses.some(({ stuck }) => stuck !== undefined));
+      await eventually('what stands before the poison is there', async () => {
+        const found = await rows(place.database, 'history_v1.history');
+        return found.length === before + 1;
+      });
+      poison = false;
+      await view.positions.visible([filled.type], position);
+      const texts = (await rows(place.database, 'history_v1.history')).slice(before).map((row) => row.text);
+      expect(texts).to.deep.equal(['filled 90', 'poison', 'filled 91']);
       await projector.close();
     });
+
+    it('a batch is refused whose checkpoint is not where it was left, or of other tables', async () => {
+      const schema = schemaOf(boxesProjection);
+      const read = async () =>
+        (await place.database.pool.query('SELECT * FROM service.checkpoints WHERE schema_name = $1', [schema])).rows[0];
+      const before = await read();
+      const { position, generation } = before;
+      const move = { schema, generation, from: position, to: position + 10, at: 1, notify: false };
+      for (const stale of [
+        { ...move, from: position - 1 },
+        { ...move, from: position + 1 },
+        { ...move, generation: generation - 1 },
+      ]) {
+        const row = { ...ws, id: 999, content: 1, position: position + 1 };
+        const writes = [{ table: boxes as never, inserts: [row], upserts: [], deletes: [] }];
+        const refusal = await writeBatches(place.database.db, [{ writes, move: stale }]).then(
+          () => 'written',
+          (error: unknown) => isFenced(error),
+        );
+        expect(refusal, JSON.stringify(stale)).to.equal(true);
+      }
+      expect(await read()).to.deep.equal(before);
+      expect((await rows(place.database, 'boxes_v1.boxes')).filter((row) => row.id === 999)).to.deep.equal([]);
+    });
+
+    for (const [n, what, moved] of [
+      [5, 'whose tables were swapped', 'generation = generation + 1'],
+      [7, 'whose checkpoint somebody else has moved', 'position = position - 1'],
+    ] as const) {
+      it(`a runner ${what} is fenced and goes on from the stored checkpoint`, async () => {
+        const projector = view.project('one');
+        const stream = `box-${n}`;
+        const first = await add(view, stream, opened.draft({ box: n }), filled.draft({ box: n, by: 1 }));
+        await view.positions.visible([filled.type], first.position);
+        await place.database.pool.query(
+          `WITH moved AS (UPDATE service.checkpoints SET ${moved} WHERE projection = 'boxes')
+           UPDATE boxes_v1.boxes SET content = 100 WHERE id = ${n}`,
+        );
+        const second = await add(view, stream, filled.draft({ box: n, by: 1 }));
+        await view.positions.visible([filled.type], second.position);
+        const row = (await rows(place.database, 'boxes_v1.boxes')).find((one) => one.id === n);
+        expect(row?.content, 'the row in memory was forgotten').to.equal(101);
+        await projector.close();
+      });
+    }
 
     it('positions that a crash of the server took back are believed no longer', async function () {
       if (!two) this.skip();
@@ -196,6 +251,38 @@ function suite(name: string, open: () => Promise<{ database: Database; close(): 
       const { rows: shown } = await client.query('SHOW tcp_keepalives_idle');
       expect(shown[0].tcp_keepalives_idle).to.equal('10');
       await client.end();
+    });
+
+    it('while one leads, another that asks again and again does not', async function () {
+      if (!two) this.skip();
+      const leader = view.project('one');
+      const leaders = async () =>
+        (await place.database.pool.query('SELECT leader FROM service.checkpoints')).rows.map((row) => row.leader);
+      await eventually('one leads', () => leader.statuses.every(({ caughtUp }) => caughtUp));
+      let asked = 0;
+      const connect = async (name: string) => {
+        const client = await place.database.connect(name);
+        const query = client.query.bind(client) as (...args: unknown[]) => Promise<unknown>;
+        client.query = (async (...args: unknown[]) => {
+          const answer = await query(...args);
+          if (JSON.stringify(args[0]).includes('pg_try_advisory_lock')) asked++;
+          return answer;
+        }) as never;
+        return client;
+      };
+      const other = await openView({ ...place.database, connect }, definitions, projections);
+      const rival = other.project('two');
+      await eventually('it has asked for all, more than once', () => asked > projections.length);
+      const { position } = await add(view, 'box-8', opened.draft({ box: 8 }), filled.draft({ box: 8, by: 1 }));
+      await view.positions.visible([filled.type], position);
+      expect(new Set(await leaders())).to.deep.equal(new Set(['one']));
+      expect(rival.statuses.map(({ caughtUp, applied }) => ({ caughtUp, applied }))).to.deep.equal(
+        projections.map(() => ({ caughtUp: false, applied: 0 })),
+      );
+      await leader.close();
+      await eventually('then it leads', async () => (await leaders()).every((name) => name === 'two'));
+      await rival.close();
+      await other.close();
     });
 
     it('a second process takes over, and hears of positions meanwhile', async function () {
