@@ -19,6 +19,7 @@ import { type Database, openConfigured } from './database/database.ts';
 import { migrate } from './database/migrations.ts';
 import { waitForStore } from './database/wait.ts';
 import { openPostgresLog } from './event-log/postgres.ts';
+import { Following } from './following/following.ts';
 import type { Logger } from './logging.ts';
 import { Positions } from './projector/positions.ts';
 import { ensureTables } from './projector/projector.ts';
@@ -36,6 +37,7 @@ export interface Core {
   readonly credentials: ReturnType<typeof createCredentials>;
   readonly personKeys: ReturnType<typeof createPersonKeys>;
   readonly positions: Positions;
+  readonly following: Following;
   readonly commands: Commands;
   readonly reads: Reads;
   close(): Promise<void>;
@@ -65,6 +67,7 @@ export async function openCore(
     const credentials = createCredentials(database, log);
     const store = createEventStore({ log: eventLog, catalogue, counters, keys: personKeys });
     const snapshots = createSnapshots(database.pool, log);
+    const following = new Following({ database, eventLog, log });
     const positions = new Positions({ database, projections, log, visibleTimeoutMs: config.visibleTimeoutMs });
     return {
       config,
@@ -77,9 +80,11 @@ export async function openCore(
       credentials,
       personKeys,
       positions,
+      following,
       commands: createCommands({ store, counters, readModels: positions, snapshots }),
       reads: liveReads(database.db),
       async close() {
+        await following.close();
         await eventLog.close();
         await positions.close();
         await credentials.close();

@@ -7,8 +7,8 @@ import { Redis } from 'ioredis';
 import { LRUCache } from 'lru-cache';
 import { type RedisReply, RedisStore } from 'rate-limit-redis';
 import { atMost } from '../shared/bounded.ts';
+import { createOutage, type Outage } from '../shared/waiting.ts';
 import type { Logger } from './logging.ts';
-import { createTrouble, type Trouble } from './trouble.ts';
 
 /** Callers remembered per class; with more, the ones longest unseen are forgotten first. */
 const MAX_KEYS = 10_000;
@@ -29,22 +29,22 @@ export async function createLimitStores(redisUrl: string | undefined, log: Logge
     enableOfflineQueue: false,
     lazyConnect: true,
   });
-  const trouble = createTrouble(
+  const outage = createOutage(
     log,
     'Redis is away: each process counts for the rate limits by itself until it is back',
     'Redis is back: rate limits are shared again',
   );
-  redis.on('error', trouble.failed);
+  redis.on('error', outage.failed);
   const stores: { readonly store: RedisStore; readonly windowMs: number }[] = [];
   const load = (store: RedisStore, windowMs: number) => {
-    store.init({ windowMs } as Options).catch(trouble.failed);
+    store.init({ windowMs } as Options).catch(outage.failed);
   };
   redis.on('ready', () => {
-    trouble.worked();
+    outage.worked();
     // A store that could not load its scripts while Redis was away does not try again by itself.
     for (const { store, windowMs } of stores) load(store, windowMs);
   });
-  await redis.connect().catch(trouble.failed);
+  await redis.connect().catch(outage.failed);
   return {
     storeFor(name, windowMs) {
       const store = new RedisStore({
@@ -53,7 +53,7 @@ export async function createLimitStores(redisUrl: string | undefined, log: Logge
       });
       stores.push({ store, windowMs });
       load(store, windowMs);
-      return new SharedStore(store, new MemoryStore(windowMs), trouble);
+      return new SharedStore(store, new MemoryStore(windowMs), outage);
     },
     async close() {
       redis.disconnect();
@@ -65,13 +65,13 @@ export async function createLimitStores(redisUrl: string | undefined, log: Logge
 class SharedStore implements Store {
   readonly #redis: RedisStore;
   readonly #memory: MemoryStore;
-  readonly #trouble: Trouble;
+  readonly #outage: Outage;
   #leaveUntil = 0;
 
-  constructor(redis: RedisStore, memory: MemoryStore, trouble: Trouble) {
+  constructor(redis: RedisStore, memory: MemoryStore, outage: Outage) {
     this.#redis = redis;
     this.#memory = memory;
-    this.#trouble = trouble;
+    this.#outage = outage;
   }
 
   async #ask<T>(redis: () => Promise<T>, memory: () => T): Promise<T> {
@@ -79,7 +79,7 @@ class SharedStore implements Store {
     try {
       return await redis();
     } catch (error) {
-      this.#trouble.failed(error);
+      this.#outage.failed(error);
       this.#leaveUntil = Date.now() + LEAVE_MS;
       return memory();
     }

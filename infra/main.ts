@@ -13,11 +13,12 @@ import { projections } from '../projections/index.ts';
 import { schemaOf } from '../projections/projection.ts';
 import { AppError } from '../shared/errors.ts';
 import type { ReadModels } from '../shared/ports/read-models.ts';
+import { within } from '../shared/waiting.ts';
 import type { Config, ProcessRole } from './config.ts';
 import { type Core, openCore } from './core.ts';
 import { prepareFirstStart } from './credentials/first-start.ts';
 import type { Database } from './database/database.ts';
-import { waitForStore, within } from './database/wait.ts';
+import { waitForStore } from './database/wait.ts';
 import { createFreshness } from './freshness.ts';
 import { createIdempotencyStore } from './idempotency.ts';
 import { loadBullMQ } from './jobs/jobs.ts';
@@ -59,7 +60,7 @@ export async function startService(
   const core = await openCore(config, log, { database });
   const undo: (() => Promise<unknown>)[] = [() => core.close()];
   try {
-    const { database, store, counters, positions, commands, credentials, reads } = core;
+    const { database, store, counters, positions, following, commands, credentials, reads } = core;
     const startBy = Date.now() + config.startTimeoutMs;
     const touches = createTouches();
     const runs = { api: role === 'all' || role === 'api', projector: role === 'all' || role === 'projector' };
@@ -68,7 +69,8 @@ export async function startService(
 
     let projector: Projector | undefined;
     if (runs.projector) {
-      projector = startProjector(projections, { database, store, positions, touches, log, process: core.process });
+      const options = { database, store, following, positions, touches, log, process: core.process };
+      projector = startProjector(projections, options);
       const started = projector;
       undo.push(() => started.close());
     }

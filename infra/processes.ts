@@ -1,7 +1,7 @@
 /** The processes of a deployment, for `signalbox status`. */
 import { hostname } from 'node:os';
+import { createOutage } from '../shared/waiting.ts';
 import type { Core } from './core.ts';
-import { createTrouble } from './trouble.ts';
 
 const BEAT_MS = 2_000;
 /** A process that has not been heard of for this long is gone, milliseconds. */
@@ -20,7 +20,7 @@ export async function registerProcess(core: Core, role: string, version: string)
     await pool.query('DELETE FROM service.processes WHERE seen_at < $1', [now - 20 * GONE_MS]);
   };
   await beat();
-  const beating = createTrouble(
+  const beating = createOutage(
     core.log,
     'the sign of life of this process was not stored',
     'the sign of life of this process is stored again',

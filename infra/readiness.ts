@@ -3,8 +3,8 @@ import type { HealthReport } from '../api/services.ts';
 import { projections } from '../projections/index.ts';
 import { schemaOf } from '../projections/projection.ts';
 import type { Position } from '../shared/ports/event-log.ts';
+import { within } from '../shared/waiting.ts';
 import type { Core } from './core.ts';
-import { within } from './database/wait.ts';
 import type { Projector } from './projector/projector.ts';
 
 /** How long the log may take to say where it ends, milliseconds. */

@@ -24,7 +24,7 @@ export async function withCore<T>(work: (core: Core) => Promise<T>, options: { p
   );
   const core = await openCore(config, log, { attach: true });
   try {
-    const { database, store, positions } = core;
+    const { database, store, following, positions } = core;
     if (!options.project) return await work(core);
     if (database.kind === 'server' || database.attached) positions.watch();
     const projector = database.attached
@@ -32,6 +32,7 @@ export async function withCore<T>(work: (core: Core) => Promise<T>, options: { p
       : startProjector(projections, {
           database,
           store,
+          following,
           positions,
           touches: createTouches(),
           log,

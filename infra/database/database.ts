@@ -9,6 +9,8 @@ import type { Config } from '../config.ts';
 import type { Logger } from '../logging.ts';
 import { Client } from './client.ts';
 import { openEmbedded, runningEmbedded } from './embedded.ts';
+import { createListener, type Listener } from './listener.ts';
+import { inTime } from './session.ts';
 
 // Positions, counts and Unix times are safe integers by design: read them as numbers, not as strings.
 pg.types.setTypeParser(pg.types.builtins.INT8, Number);
@@ -28,6 +30,8 @@ export interface Database {
   readonly db: AnyDatabase;
   /** A connection of its own, outside the pool, for LISTEN and session locks. Only on `server`. */
   connect(name: string): Promise<pg.Client>;
+  /** Notifications of the server; the embedded database has none. */
+  readonly listener: Listener | undefined;
   /** Resolves when the store under us is gone for good and the process should end. */
   readonly failed: Promise<Error>;
   close(): Promise<void>;
@@ -124,9 +128,6 @@ function kyselyOver(pool: pg.Pool, prepares: boolean): AnyDatabase {
   return new Kysely({ dialect: new PostgresDialect({ pool: namingPool as unknown as pg.Pool }) });
 }
 
-/** A short question on a connection of its own, which a silent server must not hold up for good. */
-export const inTime = (text: string, values: unknown[] = []) => ({ text, values, query_timeout: 5_000 });
-
 /**
  * A machine that is gone closes no connection. The server keeps its session, locks included, until TCP finds out, which
  * takes two hours by default; with these, 25 s.
@@ -138,30 +139,36 @@ function openServer(url: string, options: DatabaseOptions): Database {
   options.launched?.();
   const session = { connectionString: url, statement_timeout: options.statementTimeoutMs };
   const pool = makePool(session, options);
+  const connect: Database['connect'] = async (name) => {
+    const client = new Client({
+      connectionString: url,
+      application_name: `signalbox ${name}`,
+      connectionTimeoutMillis: 5_000,
+      keepAlive: true,
+      keepAliveInitialDelayMillis: 10_000,
+    });
+    await client.connect();
+    try {
+      await client.query(inTime(NOTICE_THE_DEAD));
+    } catch (error) {
+      client.end().catch(() => undefined);
+      throw error;
+    }
+    return client;
+  };
+  const listener = createListener(connect, options.log);
   return {
     kind: 'server',
     attached: false,
     pool,
     db: kyselyOver(pool, false),
-    async connect(name) {
-      const client = new Client({
-        connectionString: url,
-        application_name: `signalbox ${name}`,
-        connectionTimeoutMillis: 5_000,
-        keepAlive: true,
-        keepAliveInitialDelayMillis: 10_000,
-      });
-      await client.connect();
-      try {
-        await client.query(inTime(NOTICE_THE_DEAD));
-      } catch (error) {
-        client.end().catch(() => undefined);
-        throw error;
-      }
-      return client;
-    },
+    connect,
+    listener,
     failed: new Promise(() => {}),
-    close: () => pool.end(),
+    async close() {
+      await listener.close();
+      await pool.end();
+    },
   };
 }
 
@@ -178,6 +185,7 @@ async function openInDirectory(options: DatabaseOptions): Promise<Database> {
     pool,
     db: kyselyOver(pool, true),
     connect: () => Promise.reject(new Error('the embedded database has one session: no connection of its own')),
+    listener: undefined,
     failed: embedded?.failed ?? new Promise(() => {}),
     async close() {
       await pool.end();

@@ -7,6 +7,8 @@
  * one when this process wrote last and knows the streams, else one that looks at them. Whatever does not go through
  * (a conflict, a known id) goes alone through a transaction that sees everything.
  */
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 import { ConflictError, LogUnavailableError, UnknownPositionError } from '../../shared/errors.ts';
 import {
@@ -30,8 +32,6 @@ import { type GroupMember, planGroup } from './group.ts';
 import { KnownHead, type Start } from './known-head.ts';
 import { rememberSize } from './size.ts';
 import { Tail } from './tail.ts';
-
-const NOTIFY = "pg_notify('signalbox_log', '')";
 
 /** One statement carries at most this many appends, events and bytes. */
 const GROUP = { appends: 256, events: 2_000, bytes: 4_000_000 };
@@ -196,7 +196,8 @@ export function openPostgresLog(options: PostgresLogOptions): EventLog {
 
 class PostgresLog implements EventLog {
   readonly #pool: pg.Pool;
-  readonly #notify: boolean;
+  /** Tells other processes of an append; the payload says whose it is. Undefined on the embedded database. */
+  readonly #notify: string | undefined;
   readonly #timeoutMs: number;
   readonly #tail: Tail;
   readonly #known = new KnownHead();
@@ -208,12 +209,14 @@ class PostgresLog implements EventLog {
 
   constructor({ database, log, appendTimeoutMs = 10_000, pollMs = 500 }: PostgresLogOptions) {
     this.#pool = database.pool;
-    this.#notify = database.kind === 'server';
+    const writer = randomUUID();
+    this.#notify = database.kind === 'server' ? `pg_notify('signalbox_log', '${writer}')` : undefined;
     this.#timeoutMs = appendTimeoutMs;
     this.#tail = new Tail({
       read: (after, limit) => this.#readBatch(after, limit),
       head: () => this.head(),
-      listen: this.#notify ? () => database.connect('log follower') : undefined,
+      listener: database.listener,
+      writer,
       pollMs,
       log,
     });
@@ -322,8 +325,8 @@ class PostgresLog implements EventLog {
     const client = await this.#pool.connect();
     let broken: Error | undefined;
     try {
-      // See PREPARED in database.ts; `#notify` is true on a server.
-      return await client.query(this.#notify ? { text: `${text}, ${NOTIFY}`, values } : { name, text, values });
+      // See PREPARED in database.ts: only the embedded database prepares.
+      return await client.query(this.#notify ? { text: `${text}, ${this.#notify}`, values } : { name, text, values });
     } catch (error) {
       if (isConnectionFailure(error as Error)) broken = error as Error;
       throw error;
@@ -344,11 +347,13 @@ class PostgresLog implements EventLog {
           member.reject(failure);
           return;
         }
+        // It may be written all the same, and nobody here listens to a notification of our own.
+        this.#tail.look();
         if (this.#closed || Date.now() + pause > member.deadline) {
           member.reject(new LogUnavailableError('the event log could not be reached in time', { cause: failure }));
           return;
         }
-        await new Promise((resolve) => setTimeout(resolve, pause));
+        await sleep(pause);
       }
     }
   }
@@ -369,6 +374,7 @@ class PostgresLog implements EventLog {
       ).rows as { id: string; revision: number; position: number }[];
       if (known.length > 0) {
         await client.query('ROLLBACK');
+        this.#tail.look();
         return answerAgain(stream, ids, expected, known);
       }
       const actual = (
@@ -398,7 +404,7 @@ class PostgresLog implements EventLog {
         ],
       );
       await client.query('UPDATE log.head SET position = $1', [base + events.length]);
-      if (this.#notify) await client.query(`SELECT ${NOTIFY}`);
+      if (this.#notify) await client.query(`SELECT ${this.#notify}`);
       await client.query('COMMIT');
       this.#known.wrote(base, logged);
       this.#tail.wrote(logged);

@@ -5,12 +5,11 @@
  * read when a notification or the poll says that there are any. The window is bounded; a follower that falls behind
  * it reads the table until it has caught up.
  */
-import type pg from 'pg';
 import { UnknownPositionError } from '../../shared/errors.ts';
 import type { Followed, FollowOptions, LoggedEvent, Position } from '../../shared/ports/event-log.ts';
-import { inTime } from '../database/database.ts';
+import { createBackOff, createOutage, type Outage, pause } from '../../shared/waiting.ts';
+import type { Listener } from '../database/listener.ts';
 import type { Logger } from '../logging.ts';
-import { createTrouble } from '../trouble.ts';
 import { sizeOf } from './size.ts';
 
 /** The window holds at most this many events and about this many bytes. */
@@ -20,8 +19,10 @@ const BATCH = 500;
 interface TailOptions {
   read(after: Position, limit: number): Promise<LoggedEvent[]>;
   head(): Promise<Position>;
-  /** A connection for LISTEN; undefined where the store cannot notify. */
-  listen: (() => Promise<pg.Client>) | undefined;
+  /** Undefined where the store cannot notify. */
+  listener: Listener | undefined;
+  /** Begins notifications of this process' own appends, which need not be read. */
+  writer: string;
   pollMs: number;
   log: Logger;
 }
@@ -37,9 +38,15 @@ export class Tail {
   #filling: Promise<void> | undefined;
   #fillAgain = false;
   #running: Promise<void> | undefined;
+  readonly #outage: Outage;
 
   constructor(options: TailOptions) {
     this.#options = options;
+    this.#outage = createOutage(
+      options.log,
+      'the end of the log could not be read; the next poll tries again',
+      'the end of the log can be read again',
+    );
   }
 
   get #end(): Position {
@@ -84,6 +91,11 @@ export class Tail {
     for (const wake of wakers) wake();
   }
 
+  /** An append may have been written without an answer. */
+  look(): void {
+    if (this.#start !== undefined) this.#fill();
+  }
+
   /** Reads what other processes appended. One read at a time; a call meanwhile means one more round. */
   #fill(): void {
     this.#fillAgain = true;
@@ -101,8 +113,9 @@ export class Tail {
           if (fresh.length > 0) this.#push(fresh);
           if (events.length < BATCH) break;
         }
+        this.#outage.worked();
       } catch (error) {
-        this.#options.log.warn({ err: error }, 'the end of the log could not be read; the next poll tries again');
+        this.#outage.failed(error);
       }
     }
     // In the same turn as the check above: a call that comes later starts a new round.
@@ -117,44 +130,20 @@ export class Tail {
     this.#running ??= this.#watch();
   }
 
-  /** Listens where the store can notify, and polls in any case: a lost notification costs a delay, never an event. */
+  /** Polls, notified or not: a notification that is lost costs a delay, never an event. */
   async #watch(): Promise<void> {
     const { signal } = this.#closing;
-    const listening = createTrouble(
-      this.#options.log,
-      'no notifications from the database; polling instead',
-      'notifications from the database come again',
-    );
-    let client: pg.Client | undefined;
+    const stopListening = this.#options.listener?.listen('signalbox_log', {
+      heard: (writer) => {
+        if (writer !== this.#options.writer) this.#fill();
+      },
+    });
     while (!signal.aborted) {
-      if (this.#options.listen && !client) {
-        client = await this.#listen().catch((error) => {
-          listening.failed(error);
-          return undefined;
-        });
-        if (client) listening.worked();
-        client?.once('end', () => {
-          client = undefined;
-        });
-      }
       this.#fill();
       await pause(this.#options.pollMs, signal);
     }
+    stopListening?.();
     await this.#filling;
-    await client?.end();
-  }
-
-  async #listen(): Promise<pg.Client | undefined> {
-    const client = await this.#options.listen?.();
-    client?.on('error', (error) => this.#options.log.warn({ err: error }, 'the notification connection broke'));
-    client?.on('notification', () => this.#fill());
-    try {
-      await client?.query(inTime('LISTEN signalbox_log'));
-    } catch (error) {
-      client?.end().catch(() => undefined);
-      throw error;
-    }
-    return client;
   }
 
   async *follow({ after, signal }: FollowOptions): AsyncGenerator<Followed> {
@@ -162,14 +151,15 @@ export class Tail {
     let position = after;
     let told = false;
     let known = false;
-    for (let pauseMs = 50; !ended.aborted; ) {
+    const backOff = createBackOff({ firstMs: 50, lastMs: 5_000 });
+    while (!ended.aborted) {
       try {
         await this.#begin();
         // Another process may have written what this one has not read yet.
         known ||= after <= this.#end || after <= (await this.#options.head());
         if (!known) throw new UnknownPositionError(after);
         const events = await this.#next(position);
-        pauseMs = 50;
+        backOff.reset();
         if (events.length > 0 || !told) {
           position = events.at(-1)?.position ?? position;
           told = position >= this.#end;
@@ -180,9 +170,9 @@ export class Tail {
       } catch (error) {
         if (ended.aborted) return;
         if (error instanceof UnknownPositionError) throw error;
-        this.#options.log.warn({ err: error }, `following the log: trying again in ${pauseMs} ms`);
-        await pause(pauseMs, ended);
-        pauseMs = Math.min(pauseMs * 2, 5_000);
+        const waitMs = backOff.next();
+        this.#options.log.warn({ err: error }, `following the log: trying again in ${Math.round(waitMs)} ms`);
+        await pause(waitMs, ended);
       }
     }
   }
@@ -211,19 +201,4 @@ export class Tail {
     this.#closing.abort();
     await this.#running;
   }
-}
-
-/** Resolves after `ms` or when the signal aborts. Does not keep the process alive. */
-export function pause(ms: number, signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return Promise.resolve();
-  return new Promise((resolve) => {
-    const done = () => {
-      clearTimeout(timer);
-      signal.removeEventListener('abort', done);
-      resolve();
-    };
-    const timer = setTimeout(done, ms);
-    timer.unref();
-    signal.addEventListener('abort', done, { once: true });
-  });
 }

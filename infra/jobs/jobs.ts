@@ -14,8 +14,8 @@ import type { Job, Queue, Worker } from 'bullmq';
 import type { JobHandler, JobKind, JobRecord, JobState, Jobs, Page } from '../../shared/ports/jobs.ts';
 import { JobsUnavailableError, MAX_PAYLOAD_BYTES } from '../../shared/ports/jobs.ts';
 import { DAY } from '../../shared/time.ts';
+import { createBackOff, pause, settledWithin, within } from '../../shared/waiting.ts';
 import type { Database } from '../database/database.ts';
-import { pause } from '../event-log/tail.ts';
 import type { Logger } from '../logging.ts';
 import { openPostgresStore } from './postgres.ts';
 import { openRedisStore } from './redis.ts';
@@ -40,7 +40,7 @@ const KEEP = { doneSeconds: DAY, inRedis: { done: 50_000, dead: 100_000 } };
 const LOCK_MS = 30_000;
 /** Milliseconds that a call may wait for the store. */
 const CALL_MS = 5_000;
-const BACK_OFF = { first: 500, last: 30_000 };
+const BACK_OFF = { firstMs: 500, lastMs: 30_000 };
 /** How long BullMQ has for its own end, aborted jobs included, milliseconds. */
 const END_MS = 2_000;
 /** The same complaint about the store is logged this often at most, milliseconds. */
@@ -309,16 +309,10 @@ class BullJobs implements Jobs {
 
   /** A call of the queue that ends in time. @throws JobsUnavailableError */
   async #call<T>(work: (queue: AnyQueue) => Promise<T>): Promise<T> {
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<never>((_resolve, reject) => {
-      timer = setTimeout(() => reject(new Error(`no answer within ${CALL_MS} ms`)), CALL_MS);
-    });
     try {
-      return await Promise.race([this.#openQueue().then(work), late]);
+      return await within(CALL_MS, this.#openQueue().then(work), 'it');
     } catch (error) {
       throw new JobsUnavailableError(`the store of jobs cannot be used: ${(error as Error).message}`, { cause: error });
-    } finally {
-      clearTimeout(timer);
     }
   }
 
@@ -352,13 +346,14 @@ class BullJobs implements Jobs {
   /** Tries until it succeeds or this is closed. */
   async #until(what: string, work: () => Promise<void>): Promise<void> {
     const { signal } = this.#closing;
-    for (let wait = BACK_OFF.first; !signal.aborted; wait = Math.min(wait * 2, BACK_OFF.last)) {
+    const backOff = createBackOff(BACK_OFF);
+    while (!signal.aborted) {
       try {
         return await work();
       } catch (error) {
         if (signal.aborted) return;
         this.#options.log.warn({ err: error }, `${what} of jobs could not be started; trying again`);
-        await pause(wait, signal);
+        await pause(backOff.next(), signal);
       }
     }
   }
@@ -374,14 +369,16 @@ class BullJobs implements Jobs {
     // Takes no more jobs, and ends when those that run have ended.
     const worker = this.#worker?.close();
     if (worker) {
-      await within(shutdownTimeoutMs, (late) => Promise.race([worker, this.#idle(late)]));
+      const over = new AbortController();
+      await ended(shutdownTimeoutMs, Promise.race([worker, this.#idle(over.signal)]));
+      over.abort();
       if (this.#running.size > 0) {
         log.warn({ jobs: this.#running.size }, 'jobs that took too long for the shutdown were aborted');
         this.#aborting.abort(new Error('the process was stopped'));
       }
     }
     // A store that is away would keep both waiting; nothing is lost by leaving them there.
-    await within(END_MS, () => Promise.all([worker, this.#queue?.then((queue) => queue.close())]));
+    await ended(END_MS, Promise.all([worker, this.#queue?.then((queue) => queue.close())]));
     await this.#store.close();
   }
 
@@ -410,13 +407,8 @@ function recordOf(job: Job, state: JobState): JobRecord {
   };
 }
 
-/** Waits until it has ended, well or not, and for this time at most. Its signal aborts when the wait is over. */
-async function within(ms: number, work: (over: AbortSignal) => Promise<unknown>): Promise<void> {
-  const over = new AbortController();
-  const ended = work(over.signal).catch(() => undefined);
-  await Promise.race([ended, pause(ms, over.signal)]);
-  over.abort();
-}
+/** Waits until it has ended, well or not, and for this time at most. */
+const ended = (ms: number, work: Promise<unknown>): Promise<boolean> => settledWithin(ms, work).catch(() => true);
 
 /** Logs what is wrong with the store, the same thing once in a while only. */
 function complaints(log: Logger): (error: Error) => void {

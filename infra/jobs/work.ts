@@ -3,13 +3,13 @@ import { policies } from '../../commands/policies/index.ts';
 import type { Jobs } from '../../shared/ports/jobs.ts';
 import type { Core } from '../core.ts';
 import type { Database } from '../database/database.ts';
-import { type PolicyStatus, startPolicies } from '../policies.ts';
+import { type Policies, startPolicies } from '../policies.ts';
 import { schedulesOf } from '../schedules.ts';
 import { openJobs } from './jobs.ts';
 
 export interface Work {
   readonly jobs: Jobs;
-  readonly policies: readonly PolicyStatus[];
+  readonly policies: Pick<Policies, 'statuses'>;
   /** Waits for running jobs, `config.shutdownTimeoutMs` at most. */
   close(): Promise<void>;
 }
@@ -36,13 +36,13 @@ export async function startWork(core: Core): Promise<Work> {
   const schedules = schedulesOf(core);
   jobs.work(schedules.map(({ handler }) => handler));
   for (const { kind, everyMs } of schedules) jobs.every(kind, everyMs);
-  const { database, store, log, process } = core;
-  const following = startPolicies(policies, { database, store, jobs, log, process });
+  const { database, store, following, log, process } = core;
+  const running = startPolicies(policies, { database, store, following, jobs, log, process });
   return {
     jobs,
-    policies: following.statuses,
+    policies: running,
     async close() {
-      await following.close();
+      await running.close();
       await jobs.close();
     },
   };

@@ -1,16 +1,14 @@
 /**
- * How far the read models are, as this process knows it: from its own runners at once, from other processes by
+ * How far the read models are, as this process knows it: from its own followers at once, from other processes by
  * notification and poll. Commands wait here until what they appended can be read.
  */
-import type pg from 'pg';
 import { type Projection, schemaOf } from '../../projections/projection.ts';
 import { unavailable } from '../../shared/errors.ts';
 import type { Position } from '../../shared/ports/event-log.ts';
 import type { ReadModels } from '../../shared/ports/read-models.ts';
-import { type Database, inTime } from '../database/database.ts';
-import { pause } from '../event-log/tail.ts';
+import { createOutage, pause } from '../../shared/waiting.ts';
+import type { Database } from '../database/database.ts';
 import type { Logger } from '../logging.ts';
-import { createTrouble } from '../trouble.ts';
 
 interface Waiter {
   readonly position: Position;
@@ -29,6 +27,10 @@ export class Positions implements ReadModels {
   readonly #options: PositionsOptions;
   readonly #closing = new AbortController();
   readonly #current = new Map<string, Position>();
+  /** Read models that have all that concerns them: they are where the reader of this process is. */
+  readonly #resting = new Set<string>();
+  /** Where that reader is. */
+  #level: Position = 0;
   readonly #waiters = new Map<string, Set<Waiter>>();
   /** Schemas of the projections that listen to an event type. */
   readonly #listeners = new Map<string, readonly string[]>();
@@ -40,15 +42,34 @@ export class Positions implements ReadModels {
 
   /** Position of a projection's live tables as last heard of. */
   current(schema: string): Position {
-    return this.#current.get(schema) ?? 0;
+    const position = this.#current.get(schema) ?? 0;
+    return this.#resting.has(schema) ? Math.max(position, this.#level) : position;
   }
 
   /** A read model has reached `position`. Goes back only when the database may have. */
   advance(schema: string, position: Position): void {
-    if (position <= this.current(schema)) return;
+    if (position <= (this.#current.get(schema) ?? 0)) return;
     this.#current.set(schema, position);
+    this.#tell(schema);
+  }
+
+  /** A read model led here has all that concerns it, and is where the reader of this process is; or is not any more. */
+  rest(schema: string, resting: boolean): void {
+    if (!resting) this.#resting.delete(schema);
+    else if (this.#resting.add(schema)) this.#tell(schema);
+  }
+
+  /** The reader of this process has handed out everything up to here. */
+  raise(position: Position): void {
+    this.#level = position;
+    for (const [schema, waiters] of this.#waiters)
+      if (waiters.size > 0 && this.#resting.has(schema)) this.#tell(schema);
+  }
+
+  #tell(schema: string): void {
     const waiters = this.#waiters.get(schema);
-    if (!waiters) return;
+    if (!waiters || waiters.size === 0) return;
+    const position = this.current(schema);
     for (const waiter of waiters) {
       if (waiter.position <= position) {
         waiters.delete(waiter);
@@ -58,7 +79,7 @@ export class Positions implements ReadModels {
   }
 
   /**
-   * A server that crashed may have lost the last rows together with their checkpoint, and the runner makes them again:
+   * A server that crashed may have lost the last rows together with their checkpoint, and its leader makes them again:
    * what was heard before does not hold until it is read anew.
    */
   #forget(): void {
@@ -109,7 +130,7 @@ export class Positions implements ReadModels {
     }
   }
 
-  /** Starts to hear of runners in other processes. */
+  /** Starts to hear of other processes. */
   watch(): void {
     this.#watching ??= this.#watch();
   }
@@ -117,50 +138,24 @@ export class Positions implements ReadModels {
   async #watch(): Promise<void> {
     const { database, log } = this.#options;
     const { signal } = this.#closing;
-    const listening = createTrouble(
-      log,
-      'no notifications of read model positions; polling instead',
-      'notifications of read model positions come again',
-    );
-    const reading = createTrouble(
+    const reading = createOutage(
       log,
       'positions of read models could not be read; trying again',
       'positions of read models can be read again',
     );
-    let client: pg.Client | undefined;
+    const stopListening = database.listener?.listen('signalbox_positions', {
+      heard: (payload) => {
+        const [schema, position] = payload.split(':');
+        if (schema && position) this.advance(schema, Number(position));
+      },
+      interrupted: () => this.#forget(),
+    });
     while (!signal.aborted) {
-      if (database.kind === 'server' && !client) {
-        client = await this.#listen().catch((error) => {
-          listening.failed(error);
-          return undefined;
-        });
-        if (client) listening.worked();
-        client?.once('end', () => {
-          client = undefined;
-          this.#forget();
-        });
-      }
       await this.refresh().then(reading.worked, reading.failed);
       const waiting = [...this.#waiters.values()].some((waiters) => waiters.size > 0);
       await pause(waiting ? 25 : 250, signal);
     }
-    await client?.end();
-  }
-
-  async #listen(): Promise<pg.Client> {
-    const client = await this.#options.database.connect('positions');
-    client.on('error', (error) => this.#options.log.warn({ err: error }, 'the notification connection broke'));
-    client.on('notification', ({ payload }) => {
-      const [schema, position] = (payload ?? '').split(':');
-      if (schema && position) this.advance(schema, Number(position));
-    });
-    try {
-      await client.query(inTime('LISTEN signalbox_positions'));
-    } catch (error) {
-      client.end().catch(() => undefined);
-      throw error;
-    }
-    return client;
+    stopListening?.();
   }
 
   /** Reads all positions from the database. */

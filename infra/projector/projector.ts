@@ -1,20 +1,25 @@
 /**
- * All projections of a process: makes their tables, leads those that no other process leads, reports on each.
+ * All projections of a process: makes their tables, follows the log for those that no other process leads, reports on
+ * each.
  */
 import { sql } from 'kysely';
-import type pg from 'pg';
 import { type Projection, schemaOf } from '../../projections/projection.ts';
-import { type Database, inTime } from '../database/database.ts';
-import { pause } from '../event-log/tail.ts';
-import { createTrouble, type Trouble } from '../trouble.ts';
+import type { EventStore } from '../../shared/event-store.ts';
+import type { DomainEvent } from '../../shared/events/define.ts';
+import { pause } from '../../shared/waiting.ts';
+import type { Database } from '../database/database.ts';
+import { isConnectionFailure } from '../database/failures.ts';
+import { storeStuck, takeUp } from '../following/checkpoints.ts';
+import type { FollowerStatus, Subject } from '../following/follower.ts';
+import type { Following } from '../following/following.ts';
+import { LOCK_CLASS } from '../following/leadership.ts';
+import type { Logger } from '../logging.ts';
+import { applyBatch, createRowCache } from './batch.ts';
 import { BatchWriter } from './batch-writer.ts';
-import { leadProjection, type RunnerOptions, type RunnerStatus } from './runner.ts';
+import type { Positions } from './positions.ts';
 import { createTables } from './tables.ts';
+import type { Touches } from './touches.ts';
 
-/** First key of our advisory locks ("SBOX"); the second names what is locked. */
-export const LOCK_CLASS = 0x5342_4f58;
-/** How often a process that does not lead a projection tries to. */
-const TAKE_OVER_MS = 1_000;
 /** How often an embedded service looks whether a command has rebuilt a read model. */
 const GENERATIONS_MS = 2_000;
 
@@ -37,55 +42,102 @@ export async function ensureTables(database: Database, projections: readonly Pro
   }
 }
 
-export type ProjectorOptions = Omit<RunnerOptions, 'writer'>;
+export interface ProjectorOptions {
+  readonly database: Database;
+  readonly store: EventStore;
+  readonly following: Following;
+  readonly positions: Positions;
+  readonly touches: Touches;
+  readonly log: Logger;
+  /** Name of this process in `service.checkpoints.leader`. */
+  readonly process: string;
+}
+
+export interface ProjectionStatus extends FollowerStatus {
+  readonly projection: string;
+  readonly version: number;
+}
 
 export interface Projector {
   /** One entry per projection that this process leads or tries to lead. */
-  readonly statuses: readonly RunnerStatus[];
+  readonly statuses: readonly ProjectionStatus[];
   close(): Promise<void>;
 }
 
 /** Starts to lead. Returns at once. */
-export function startProjector(projections: readonly Projection[], given: ProjectorOptions): Projector {
-  const options: RunnerOptions = { ...given, writer: new BatchWriter(given.database.db) };
+export function startProjector(projections: readonly Projection[], options: ProjectorOptions): Projector {
+  const { database, following, positions } = options;
   const closing = new AbortController();
-  const statuses: RunnerStatus[] = [];
-  const running: Promise<void>[] = [];
-  const locks = options.database.kind === 'server' ? new Locks(options) : undefined;
-  for (const projection of projections) {
-    const status: RunnerStatus = {
-      projection: projection.name,
-      version: projection.version,
-      position: 0,
-      caughtUp: false,
-      stuck: undefined,
-      applied: 0,
-      since: Date.now(),
-    };
-    statuses.push(status);
-    running.push(
-      locks
-        ? locks.lead(schemaOf(projection), closing.signal, (signal) =>
-            leadProjection(projection, options, status, signal),
-          )
-        : leadProjection(projection, options, status, closing.signal),
-    );
-  }
+  const writer = new BatchWriter(database.db);
+  const unwatch = following.reader.watch((position) => positions.raise(position));
+  const followed = projections.map((projection) => ({
+    projection,
+    ...following.follow(projecting(projection, writer, options), {
+      by: 'one process',
+      log: options.log.child({ projection: projection.name }),
+    }),
+  }));
   // On a server every reader sees the checkpoint's generation; here a rebuild by the command line has to be noticed.
-  const watching = options.database.kind === 'embedded' ? watchGenerations(options, closing.signal) : undefined;
+  const watching = database.kind === 'embedded' ? watchGenerations(options, closing.signal) : undefined;
   return {
-    statuses,
+    get statuses() {
+      return followed.map(({ projection, status }) => ({
+        projection: projection.name,
+        version: projection.version,
+        position: status.position,
+        caughtUp: status.caughtUp,
+        stuck: status.stuck,
+        applied: status.applied,
+        since: status.since,
+      }));
+    },
     async close() {
       closing.abort();
       await watching;
-      await Promise.all(running);
-      await locks?.close();
+      await Promise.all(followed.map((one) => one.close()));
+      unwatch();
     },
   };
 }
 
+/** A projection as something that follows the log: its batches become rows, checkpoint included, in one statement. */
+function projecting(
+  projection: Projection,
+  writer: BatchWriter,
+  { database, store, positions, touches, process }: ProjectorOptions,
+): Subject {
+  const schema = schemaOf(projection);
+  const cache = createRowCache();
+  const notify = database.kind === 'server';
+  return {
+    name: schema,
+    types: projection.handles,
+    async begin() {
+      cache.clear();
+      const checkpoint = await takeUp(database, schema, process);
+      touches.reset(schema);
+      return checkpoint;
+    },
+    async apply(logged, { generation, from, to }) {
+      const events: DomainEvent[] = [];
+      for (const event of logged) {
+        const decoded = store.decode(event);
+        events.push(decoded instanceof Promise ? await decoded : decoded);
+      }
+      const move = { schema, generation, from, to, at: Date.now(), notify };
+      const changed = await applyBatch(writer, projection, events, move, cache);
+      if (changed) for (const { meta } of events) touches.touch(schema, meta.workspace, to);
+    },
+    forget: () => cache.clear(),
+    isPassing: (error) => isConnectionFailure(error as Error),
+    stuck: (stuck, generation) => storeStuck(database, schema, generation, stuck),
+    reached: (position) => positions.advance(schema, position),
+    rests: (resting) => positions.rest(schema, resting),
+  };
+}
+
 /** Notices that tables were swapped, so that nothing that was read from the old ones is given out any more. */
-async function watchGenerations({ database, touches, log }: RunnerOptions, signal: AbortSignal): Promise<void> {
+async function watchGenerations({ database, touches, log }: ProjectorOptions, signal: AbortSignal): Promise<void> {
   const known = new Map<string, number>();
   while (!signal.aborted) {
     try {
@@ -98,88 +150,5 @@ async function watchGenerations({ database, touches, log }: RunnerOptions, signa
       if (!signal.aborted) log.warn({ err: error }, 'generations of read models could not be read');
     }
     await pause(GENERATIONS_MS, signal);
-  }
-}
-
-/**
- * Session locks on one connection: when the process dies, or the connection does, the database gives them to the
- * next. The runner's fence (the checkpoint moves only from where it left it) covers the moment in which the old
- * leader does not know yet.
- */
-class Locks {
-  readonly #options: RunnerOptions;
-  #client: Promise<pg.Client> | undefined;
-  #asking: Promise<void> = Promise.resolve();
-  /** Aborted when the connection that holds the locks is gone. */
-  #held = new AbortController();
-  readonly #trouble: Trouble;
-
-  constructor(options: RunnerOptions) {
-    this.#options = options;
-    this.#trouble = createTrouble(
-      options.log,
-      'leadership of read models cannot be asked for; trying again',
-      'leadership of read models can be asked for again',
-    );
-  }
-
-  async lead(name: string, signal: AbortSignal, run: (signal: AbortSignal) => Promise<void>): Promise<void> {
-    while (!signal.aborted) {
-      try {
-        const mine = await this.#tryLock(name);
-        this.#trouble.worked();
-        if (mine) {
-          await run(AbortSignal.any([signal, this.#held.signal]));
-          continue;
-        }
-      } catch (error) {
-        if (!signal.aborted) this.#trouble.failed(error);
-      }
-      await pause(TAKE_OVER_MS, signal);
-    }
-  }
-
-  /** One question at a time: a client takes one query at once. */
-  #tryLock(name: string): Promise<boolean> {
-    const mine = this.#asking.then(async () => {
-      const client = await this.#connection();
-      const asked = client.query(inTime('SELECT pg_try_advisory_lock($1, hashtext($2)) AS mine', [LOCK_CLASS, name]));
-      const { rows } = await asked.catch((error) => {
-        // It may be silent for good: the next question makes another.
-        client.end().catch(() => undefined);
-        throw error;
-      });
-      return Boolean(rows[0]?.mine);
-    });
-    this.#asking = mine.then(
-      () => undefined,
-      () => undefined,
-    );
-    return mine;
-  }
-
-  #connection(): Promise<pg.Client> {
-    this.#client ??= this.#options.database.connect('leader').then(
-      (client) => {
-        const held = new AbortController();
-        this.#held = held;
-        client.on('error', (error) => this.#options.log.warn({ err: error }, 'the leader connection broke'));
-        client.once('end', () => {
-          this.#client = undefined;
-          held.abort();
-        });
-        return client;
-      },
-      (error) => {
-        this.#client = undefined;
-        throw error;
-      },
-    );
-    return this.#client;
-  }
-
-  async close(): Promise<void> {
-    const client = await this.#client?.catch(() => undefined);
-    await client?.end();
   }
 }

@@ -16,9 +16,10 @@ import { UnknownPositionError } from '../../shared/errors.ts';
 import type { DomainEvent } from '../../shared/events/define.ts';
 import type { Position } from '../../shared/ports/event-log.ts';
 import type { AnyDatabase } from '../database/database.ts';
+import { isFenced } from '../following/checkpoints.ts';
+import { LOCK_CLASS } from '../following/leadership.ts';
 import { Batch, RowCache } from './batch.ts';
 import { type BulkSession, encodeRow, openBulkSession } from './bulk.ts';
-import { LOCK_CLASS } from './projector.ts';
 import type { Build, RebuildReport, TableReport } from './rebuild.ts';
 import {
   addIndexes,
@@ -29,7 +30,6 @@ import {
   type Fingerprint,
   hashChanges,
   hashTable,
-  isFenced,
   loadRows,
   qualified,
   type TableWrite,

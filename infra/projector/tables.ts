@@ -3,6 +3,7 @@ import { CompiledQuery, type RawBuilder, sql } from 'kysely';
 import { type AnyStoredRow, keyText } from '../../projections/apply.ts';
 import type { Columns, Projection, Table } from '../../projections/projection.ts';
 import { type AnyDatabase, PREPARED } from '../database/database.ts';
+import { FencedError } from '../following/checkpoints.ts';
 
 const SQL_TYPES: Record<string, string> = {
   int: 'integer',
@@ -170,21 +171,6 @@ function deleteSql(schema: string, table: Table, keys: string): string {
   const match = table.key.map((column) => `t.${quoted(column)} = k.${quoted(column)}`).join(' AND ');
   return `
       DELETE FROM ${quotedTable(schema, table)} t USING json_to_recordset(${keys}) AS k(${columns}) WHERE ${match}`;
-}
-
-/** Another runner moved the checkpoint, or the tables were swapped: this runner has to start from what is there. */
-export class FencedError extends Error {
-  constructor(schema: string, options?: ErrorOptions) {
-    super(`the read model ${schema} is led by another runner`, options);
-    this.name = 'FencedError';
-  }
-}
-
-/** True for the refusal of `writeBatches`' checkpoint. */
-export function isFenced(error: unknown): boolean {
-  if (error instanceof FencedError) return true;
-  const { code, constraint } = error as { code?: string; constraint?: string };
-  return code === '23514' && constraint === 'checkpoints_position_check';
 }
 
 export interface Fingerprint {

@@ -125,11 +125,12 @@ describe('example resource: on the embedded store', () => {
 
   /** The example's routes behind the real front, put together as infra/main.ts does it. */
   async function serve(): Promise<{ server: Server; end(): Promise<void> }> {
-    const { database, store, commands, positions } = view;
+    const { database, store, commands, following, positions } = view;
     const config = testConfig('');
     const log = createLogger(config.logLevel);
     const touches = createTouches();
-    const projector = startProjector(models, { database, store, positions, touches, log, process: 'example' });
+    const options = { database, store, following, positions, touches, log, process: 'example' };
+    const projector = startProjector(models, options);
     const credentials = createCredentials(database, log);
     const reads = liveReads(database.db);
     await prepareFirstStart({ config, commands, credentials, reads, log });

@@ -9,6 +9,7 @@ import { z } from 'zod';
 import { definePolicy, type Policy, wantJob, whenever } from '../../commands/policies/policy.ts';
 import { type Database, openDatabase } from '../../infra/database/database.ts';
 import { migrate } from '../../infra/database/migrations.ts';
+import { Following } from '../../infra/following/following.ts';
 import { openJobs } from '../../infra/jobs/jobs.ts';
 import { createLogger } from '../../infra/logging.ts';
 import { checkpointOf, type Policies, startPolicies } from '../../infra/policies.ts';
@@ -115,9 +116,20 @@ function suite(
     /** The policies of one process. */
     function start(policies: readonly Policy[], store: Pick<Jobs, 'enqueue'> = jobs, process = 'one'): Policies {
       const { database } = place;
-      const started = startPolicies(policies, { database, store: view.store, jobs: store, log, process });
-      running.push(started);
-      return started;
+      const following = new Following({ database, eventLog: view.eventLog, log });
+      const started = startPolicies(policies, { database, store: view.store, following, jobs: store, log, process });
+      let closing: Promise<void> | undefined;
+      const one: Policies = {
+        get statuses() {
+          return started.statuses;
+        },
+        close() {
+          closing ??= started.close().then(() => following.close());
+          return closing;
+        },
+      };
+      running.push(one);
+      return one;
     }
     const passed = (policy: Policy) =>
       eventually(`${policy.name} has reached the end of the log`, async () => {

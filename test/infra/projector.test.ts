@@ -2,7 +2,8 @@
 import { expect } from 'chai';
 import { z } from 'zod';
 import type { Database } from '../../infra/database/database.ts';
-import { isFenced, writeBatches } from '../../infra/projector/tables.ts';
+import { isFenced } from '../../infra/following/checkpoints.ts';
+import { writeBatches } from '../../infra/projector/tables.ts';
 import { change, defineProjection, defineTable, insert, on, schemaOf, update } from '../../projections/projection.ts';
 import { defineEvent } from '../../shared/events/define.ts';
 import { freshDatabase } from '../support/service.ts';
@@ -239,7 +240,7 @@ function suite(name: string, open: () => Promise<{ database: Database; close(): 
         schema,
       ]);
       await place.database.pool.query(
-        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'signalbox positions' AND datname = current_database()",
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'signalbox listener' AND datname = current_database()",
       );
       await eventually('it has read them anew', () => other.positions.current(schema) === before - 1);
       await other.close();

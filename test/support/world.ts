@@ -6,6 +6,7 @@ import { createPersonKeys } from '../../infra/credentials/person-keys.ts';
 import { type Database, openDatabase } from '../../infra/database/database.ts';
 import { migrate } from '../../infra/database/migrations.ts';
 import { openPostgresLog } from '../../infra/event-log/postgres.ts';
+import { Following } from '../../infra/following/following.ts';
 import { createLogger } from '../../infra/logging.ts';
 import { Positions } from '../../infra/projector/positions.ts';
 import { ensureTables, startProjector } from '../../infra/projector/projector.ts';
@@ -45,19 +46,22 @@ export async function openView(
     counters,
     keys: createPersonKeys(database),
   });
+  const following = new Following({ database, eventLog, log });
   const positions = new Positions({ database, projections, log, visibleTimeoutMs: 10_000 });
   const touches = createTouches();
   const project = (name: string) =>
-    startProjector(projections, { database, store, positions, touches, log, process: name });
+    startProjector(projections, { database, store, following, positions, touches, log, process: name });
   return {
     database,
     eventLog,
     store,
     counters,
     positions,
+    following,
     commands: createCommands({ store, counters, readModels: positions }),
     project,
     async close() {
+      await following.close();
       await eventLog.close();
       await positions.close();
     },

@@ -1,0 +1,93 @@
+/**
+ * Notifications of a PostgreSQL server: one connection per process for all channels.
+ *
+ * They only shorten a wait: whoever listens polls in any case. So nothing here is waited for, and a server that does not
+ * answer holds up nobody.
+ */
+import type pg from 'pg';
+import { createBackOff, createOutage, pause, takingTurns } from '../../shared/waiting.ts';
+import type { Logger } from '../logging.ts';
+import { endInTime, inTime } from './session.ts';
+
+export interface Hearing {
+  heard(payload: string): void;
+  /** The connection broke: what was said meanwhile is not heard. */
+  interrupted?(): void;
+}
+
+export interface Listener {
+  /** @returns how to stop */
+  listen(channel: string, hearing: Hearing): () => void;
+  close(): Promise<void>;
+}
+
+const BACK_OFF = { firstMs: 250, lastMs: 5_000 };
+
+/** @param connect opens a connection of its own, within a time limit */
+export function createListener(connect: (name: string) => Promise<pg.Client>, log: Logger): Listener {
+  const closing = new AbortController();
+  const hearings = new Map<string, Set<Hearing>>();
+  const outage = createOutage(
+    log,
+    'no notifications from the database; polling instead',
+    'notifications from the database come again',
+  );
+  let running: Promise<void> | undefined;
+  /** Listens to one more channel on the connection of the moment. */
+  let add = (_channel: string): void => {};
+
+  /** Listens on one connection until it ends. */
+  async function session(): Promise<void> {
+    const client = await connect('listener');
+    const inTurn = takingTurns();
+    const ended = new Promise<void>((resolve) => client.once('end', resolve));
+    client.on('error', (error) => log.debug({ err: error }, 'the connection for notifications broke'));
+    client.on('notification', ({ channel, payload }) => {
+      for (const hearing of hearings.get(channel) ?? []) hearing.heard(payload ?? '');
+    });
+    const end = () => void endInTime(client);
+    const listen = (channel: string) => inTurn(() => client.query(inTime(`LISTEN ${channel}`)));
+    add = (channel) => void listen(channel).catch(end);
+    closing.signal.addEventListener('abort', end, { once: true });
+    try {
+      await Promise.all(Array.from(hearings.keys(), listen));
+      outage.worked();
+      await ended;
+    } finally {
+      add = () => {};
+      closing.signal.removeEventListener('abort', end);
+      end();
+    }
+  }
+
+  async function run(): Promise<void> {
+    const backOff = createBackOff(BACK_OFF);
+    while (!closing.signal.aborted) {
+      try {
+        await session();
+        backOff.reset();
+      } catch (error) {
+        if (!closing.signal.aborted) outage.failed(error);
+      }
+      for (const set of hearings.values()) for (const hearing of set) hearing.interrupted?.();
+      await pause(backOff.next(), closing.signal);
+    }
+  }
+
+  return {
+    listen(channel, hearing) {
+      const known = hearings.get(channel);
+      if (known) known.add(hearing);
+      else {
+        hearings.set(channel, new Set([hearing]));
+        add(channel);
+      }
+      running ??= run();
+      return () => hearings.get(channel)?.delete(hearing);
+    },
+    async close() {
+      closing.abort();
+      await running;
+    },
+  };
+}

@@ -1,0 +1,100 @@
+/**
+ * How far each follower of the log has come, in `service.checkpoints`: one row per read model and policy.
+ *
+ * A checkpoint moves only from where its follower left it and in the generation it knows. Whoever finds it elsewhere is
+ * fenced: another process leads, or a rebuild has swapped the tables.
+ */
+import type { Position } from '../../shared/ports/event-log.ts';
+import type { Database } from '../database/database.ts';
+
+/** What a follower starts from. */
+export interface Checkpoint {
+  readonly position: Position;
+  /** Changes when the tables behind the checkpoint are swapped. */
+  readonly generation: number;
+  /** Set: the last one to lead could not go on from here. */
+  readonly stuckAt: Position | null;
+}
+
+export interface Stuck {
+  readonly position: Position;
+  readonly reason: string;
+}
+
+export interface Move {
+  /** `schema_name` of the checkpoint. */
+  readonly name: string;
+  readonly generation: number;
+  readonly from: Position;
+  readonly to: Position;
+}
+
+/** Somebody else moved the checkpoint, or the tables were swapped: the follower has to start from what is stored. */
+export class FencedError extends Error {
+  constructor(name: string, options?: ErrorOptions) {
+    super(`${name} is led by somebody else`, options);
+    this.name = 'FencedError';
+  }
+}
+
+/** True for FencedError, and for a statement that the constraint on checkpoints refused (`writeBatches`). */
+export function isFenced(error: unknown): boolean {
+  if (error instanceof FencedError) return true;
+  const { code, constraint } = error as { code?: string; constraint?: string };
+  return code === '23514' && constraint === 'checkpoints_position_check';
+}
+
+const RETURNED = 'position, generation, stuck_at AS "stuckAt"';
+
+/** Takes up a checkpoint that exists. @param process shown as its leader */
+export async function takeUp(database: Database, name: string, process: string): Promise<Checkpoint> {
+  const { rows } = await database.pool.query(
+    `UPDATE service.checkpoints SET leader = $2 WHERE schema_name = $1 RETURNING ${RETURNED}`,
+    [name, process],
+  );
+  if (!rows[0]) throw new Error(`no checkpoint for ${name}: its tables were not made`);
+  return rows[0] as Checkpoint;
+}
+
+/** Takes up a checkpoint, making it at `first` when there is none. @param label shown instead of the name */
+export async function takeUpOrBegin(
+  database: Database,
+  name: string,
+  process: string,
+  { label, first }: { readonly label: string; readonly first: Position },
+): Promise<Checkpoint> {
+  const { rows } = await database.pool.query(
+    `INSERT INTO service.checkpoints (schema_name, projection, version, position, leader, updated_at)
+     VALUES ($1, $2, 1, $3, $4, $5)
+     ON CONFLICT (schema_name) DO UPDATE SET leader = $4 RETURNING ${RETURNED}`,
+    [name, label, first, process, Date.now()],
+  );
+  return rows[0] as Checkpoint;
+}
+
+/** Moves checkpoints whose followers changed no rows. Gives the names of those that could be moved; the others are fenced. */
+export async function moveCheckpoints(database: Database, moves: readonly Move[]): Promise<ReadonlySet<string>> {
+  const { rows } = await database.pool.query(
+    `UPDATE service.checkpoints c SET position = m.target, updated_at = $5, stuck_at = NULL, stuck_reason = NULL
+     FROM unnest($1::text[], $2::int[], $3::bigint[], $4::bigint[]) AS m(name, generation, start, target)
+     WHERE c.schema_name = m.name AND c.generation = m.generation AND c.position = m.start
+     RETURNING c.schema_name AS name`,
+    [
+      moves.map(({ name }) => name),
+      moves.map(({ generation }) => generation),
+      moves.map(({ from }) => from),
+      moves.map(({ to }) => to),
+      Date.now(),
+    ],
+  );
+  return new Set((rows as { name: string }[]).map(({ name }) => name));
+}
+
+/** A rebuild may have swapped the tables meanwhile: the new ones are not stuck. */
+export async function storeStuck(database: Database, name: string, generation: number, stuck: Stuck): Promise<void> {
+  await database.pool.query(
+    `UPDATE service.checkpoints SET stuck_at = $2, stuck_reason = $3, updated_at = $4
+     WHERE schema_name = $1 AND generation = $5`,
+    [name, stuck.position, stuck.reason.slice(0, 1_000), Date.now(), generation],
+  );
+}

@@ -1,0 +1,57 @@
+/** What follows the log in one process: one reader, one connection for locks, one store of idle checkpoints. */
+import type { EventLog } from '../../shared/ports/event-log.ts';
+import type { Database } from '../database/database.ts';
+import type { Logger } from '../logging.ts';
+import { Follower, type FollowerStatus, type Subject } from './follower.ts';
+import { IdleCheckpoints } from './idle.ts';
+import { createLeadership, type Leadership } from './leadership.ts';
+import { LogReader } from './reader.ts';
+
+/** Something that is followed for, until it is closed. */
+export interface Followed {
+  readonly status: FollowerStatus;
+  close(): Promise<void>;
+}
+
+export interface FollowOptions {
+  readonly log: Logger;
+  /** `one process`: of all processes only one follows for it, and stores its checkpoint. */
+  readonly by: 'one process' | 'each process';
+}
+
+export class Following {
+  readonly reader: LogReader;
+  readonly #leadership: Leadership;
+  readonly #idle: IdleCheckpoints;
+
+  constructor({ database, eventLog, log }: { database: Database; eventLog: EventLog; log: Logger }) {
+    this.reader = new LogReader(eventLog, log);
+    this.#leadership = createLeadership(database, log);
+    this.#idle = new IdleCheckpoints(database, this.reader);
+  }
+
+  /** Starts to follow, or to wait for the lead. Returns at once. */
+  follow(subject: Subject, { log, by }: FollowOptions): Followed {
+    const closing = new AbortController();
+    const { signal } = closing;
+    const led = by === 'one process';
+    const follower = new Follower(subject, { reader: this.reader, idle: led ? this.#idle : undefined, log });
+    const running = led
+      ? this.#leadership.lead(subject.name, signal, (held) => follower.run(held))
+      : follower.run(signal);
+    return {
+      status: follower,
+      async close() {
+        closing.abort();
+        await running;
+      },
+    };
+  }
+
+  /** To be called when everything that follows has been closed. */
+  async close(): Promise<void> {
+    await this.#idle.close();
+    await this.#leadership.close();
+    await this.reader.close();
+  }
+}

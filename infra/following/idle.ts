@@ -1,0 +1,105 @@
+/**
+ * Checkpoints of followers that only pass events of others: stored now and then, all of a process in one statement. A
+ * restart then has little to read, and `signalbox status` shows how far they are.
+ */
+import type { Position } from '../../shared/ports/event-log.ts';
+import type { Database } from '../database/database.ts';
+import { FencedError, type Move, moveCheckpoints } from './checkpoints.ts';
+import type { LogReader } from './reader.ts';
+
+/** A checkpoint that only passes is stored at most this often, milliseconds. */
+const STORE_MS = { server: 1_000, embedded: 10_000 };
+
+/** A follower that has nothing to do. */
+export interface Resting {
+  /** When its checkpoint was last stored, Unix milliseconds. */
+  readonly storedAt: number;
+  /** The move that would bring its checkpoint to where it is; undefined when there is none. */
+  idleMove(): Move | undefined;
+  /** Its checkpoint was stored there. */
+  stored(position: Position): void;
+  failed(error: unknown): void;
+}
+
+export class IdleCheckpoints {
+  readonly #database: Database;
+  readonly #resting = new Set<Resting>();
+  readonly #unwatch: () => void;
+  #timer: NodeJS.Timeout | undefined;
+  #storing: Promise<void> | undefined;
+
+  constructor(database: Database, reader: LogReader) {
+    this.#database = database;
+    this.#unwatch = reader.watch(() => this.#schedule());
+  }
+
+  rest(one: Resting): void {
+    this.#resting.add(one);
+    // It may be due before the others.
+    if (one.storedAt === 0) clearTimeout(this.#timer);
+    if (one.storedAt === 0) this.#timer = undefined;
+    this.#schedule();
+  }
+
+  /** A statement that has begun goes on: see `settled`. */
+  wake(one: Resting): void {
+    this.#resting.delete(one);
+  }
+
+  /** Resolves when no statement is under way: only then may a follower move its own checkpoint. */
+  settled(): Promise<void> | undefined {
+    return this.#storing;
+  }
+
+  #schedule(): void {
+    if (this.#timer || this.#resting.size === 0) return;
+    let first = Number.POSITIVE_INFINITY;
+    for (const one of this.#resting) {
+      if (one.storedAt < first && one.idleMove()) first = one.storedAt;
+    }
+    if (first === Number.POSITIVE_INFINITY) return;
+    const due = first + STORE_MS[this.#database.kind] - Date.now();
+    this.#timer = setTimeout(
+      () => {
+        this.#timer = undefined;
+        void this.store();
+      },
+      Math.max(due, 0),
+    );
+    this.#timer.unref();
+  }
+
+  /** Stores where the resting ones are. Never throws: each is told what concerns it. */
+  async store(): Promise<void> {
+    while (this.#storing) await this.#storing;
+    this.#storing = this.#store();
+    await this.#storing;
+    this.#storing = undefined;
+    this.#schedule();
+  }
+
+  async #store(): Promise<void> {
+    const moves = new Map<Resting, Move>();
+    for (const one of this.#resting) {
+      const move = one.idleMove();
+      if (move) moves.set(one, move);
+    }
+    try {
+      if (moves.size === 0) return;
+      const moved = await moveCheckpoints(this.#database, [...moves.values()]);
+      for (const [one, { name, to }] of moves) {
+        if (moved.has(name)) one.stored(to);
+        else one.failed(new FencedError(name));
+      }
+    } catch (error) {
+      // No batch may come that would meet the same failure.
+      for (const one of moves.keys()) one.failed(error);
+    }
+  }
+
+  async close(): Promise<void> {
+    clearTimeout(this.#timer);
+    this.#unwatch();
+    await this.#storing;
+  }
+}

@@ -1,0 +1,159 @@
+/**
+ * Who leads what, where several processes share a PostgreSQL server: session locks on one connection per process.
+ *
+ * When the process dies, or the connection does, the database gives its locks to the next that asks. The fence of the
+ * checkpoints covers the moment in which the old leader does not know yet. On the embedded database there is one process
+ * and nothing to ask.
+ */
+import type pg from 'pg';
+import { createOutage, type Outage, pause, takingTurns } from '../../shared/waiting.ts';
+import type { Database } from '../database/database.ts';
+import { endInTime, inTime } from '../database/session.ts';
+import type { Logger } from '../logging.ts';
+
+/** First key of our advisory locks ("SBOX"); the second names what is locked. */
+export const LOCK_CLASS = 0x5342_4f58;
+/** How often a process asks for what it does not lead, milliseconds. */
+const ASK_MS = 1_000;
+
+export interface Leadership {
+  /** Runs `run` for as long as this process leads `name`, again and again until the signal aborts. */
+  lead(name: string, signal: AbortSignal, run: (signal: AbortSignal) => Promise<void>): Promise<void>;
+  close(): Promise<void>;
+}
+
+export function createLeadership(database: Database, log: Logger): Leadership {
+  if (database.kind === 'server') return new Locks(database, log);
+  return {
+    lead: (_name, signal, run) => run(signal),
+    close: () => Promise.resolve(),
+  };
+}
+
+interface Session {
+  readonly client: pg.Client;
+  /** Aborted when the connection is gone, and the locks with it. */
+  readonly held: AbortController;
+}
+
+/** One question for all names that are wanted; one connection that holds what was given. */
+class Locks implements Leadership {
+  readonly #database: Database;
+  readonly #log: Logger;
+  readonly #outage: Outage;
+  readonly #closing = new AbortController();
+  /** Names that are wanted, and whom to tell. */
+  readonly #wanted = new Map<string, (held: AbortSignal) => void>();
+  /** Names that are wanted or held: a session could take a lock twice. */
+  readonly #names = new Set<string>();
+  /** A connection takes one query at a time. */
+  readonly #inTurn = takingTurns();
+  /** Holds the locks. */
+  #session: Session | undefined;
+  #asking: Promise<void> | undefined;
+
+  constructor(database: Database, log: Logger) {
+    this.#database = database;
+    this.#log = log;
+    this.#outage = createOutage(
+      log,
+      'this process cannot ask what it may lead; trying again',
+      'this process can ask again what it may lead',
+    );
+  }
+
+  async lead(name: string, signal: AbortSignal, run: (signal: AbortSignal) => Promise<void>): Promise<void> {
+    if (this.#names.has(name)) throw new Error(`${name} is followed twice in this process`);
+    this.#names.add(name);
+    const ended = AbortSignal.any([signal, this.#closing.signal]);
+    try {
+      while (!ended.aborted) {
+        const held = await this.#granted(name, ended);
+        if (!held) return;
+        await run(AbortSignal.any([ended, held]));
+        if (!held.aborted) await this.#giveBack(name);
+      }
+    } finally {
+      this.#names.delete(name);
+    }
+  }
+
+  /** Resolves when the lock is ours; undefined when the signal aborts first. */
+  #granted(name: string, signal: AbortSignal): Promise<AbortSignal | undefined> {
+    return new Promise((resolve) => {
+      const settle = (held: AbortSignal | undefined) => {
+        this.#wanted.delete(name);
+        signal.removeEventListener('abort', aborted);
+        resolve(held);
+      };
+      const aborted = () => settle(undefined);
+      this.#wanted.set(name, settle);
+      signal.addEventListener('abort', aborted, { once: true });
+      this.#asking ??= this.#ask();
+    });
+  }
+
+  async #ask(): Promise<void> {
+    // Those that are wanted in the same turn are asked for together.
+    await Promise.resolve();
+    while (this.#wanted.size > 0 && !this.#closing.signal.aborted) {
+      try {
+        const { client, held } = await this.#connected();
+        const { rows } = await this.#inTurn(() =>
+          client.query(
+            inTime('SELECT name FROM unnest($2::text[]) AS name WHERE pg_try_advisory_lock($1, hashtext(name))', [
+              LOCK_CLASS,
+              [...this.#wanted.keys()],
+            ]),
+          ),
+        );
+        this.#outage.worked();
+        for (const { name } of rows as { name: string }[]) {
+          const granted = this.#wanted.get(name);
+          if (granted) granted(held.signal);
+          else await this.#giveBack(name);
+        }
+      } catch (error) {
+        // It may be silent for good: the next question is asked on another connection.
+        void this.#drop();
+        if (!this.#closing.signal.aborted) this.#outage.failed(error);
+      }
+      if (this.#wanted.size > 0) await pause(ASK_MS, this.#closing.signal);
+    }
+    // In the same turn as the check above: a name that comes later starts anew.
+    this.#asking = undefined;
+  }
+
+  async #connected(): Promise<Session> {
+    if (this.#session) return this.#session;
+    const client = await this.#database.connect('leader');
+    const session = { client, held: new AbortController() };
+    client.on('error', (error) => this.#log.warn({ err: error }, 'the connection that holds the locks broke'));
+    client.once('end', () => {
+      if (this.#session === session) this.#session = undefined;
+      session.held.abort();
+    });
+    this.#session = session;
+    return session;
+  }
+
+  /** For another process to take, while this one goes on with the rest. */
+  async #giveBack(name: string): Promise<void> {
+    const unlock = inTime('SELECT pg_advisory_unlock($1, hashtext($2))', [LOCK_CLASS, name]);
+    // A connection that does not answer gives back everything.
+    await this.#inTurn(async () => this.#session?.client.query(unlock)).catch(() => void this.#drop());
+  }
+
+  async #drop(): Promise<void> {
+    const session = this.#session;
+    this.#session = undefined;
+    session?.held.abort();
+    if (session) await endInTime(session.client);
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort();
+    await this.#asking;
+    await this.#drop();
+  }
+}
