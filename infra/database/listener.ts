@@ -45,9 +45,13 @@ export function createListener(connect: (name: string) => Promise<pg.Client>, lo
     client.on('notification', ({ channel, payload }) => {
       for (const hearing of hearings.get(channel) ?? []) hearing.heard(payload ?? '');
     });
-    const end = () => void endInTime(client);
+    const end = () => {
+      endInTime(client).catch(() => undefined);
+    };
     const listen = (channel: string) => inTurn(() => client.query(inTime(`LISTEN ${channel}`)));
-    add = (channel) => void listen(channel).catch(end);
+    add = (channel) => {
+      listen(channel).catch(end);
+    };
     closing.signal.addEventListener('abort', end, { once: true });
     try {
       await Promise.all(Array.from(hearings.keys(), listen));

@@ -62,7 +62,8 @@ export class IdleCheckpoints {
     this.#timer = setTimeout(
       () => {
         this.#timer = undefined;
-        void this.store();
+        // It tells the followers what fails; here nothing is left to be told.
+        this.store().catch(() => undefined);
       },
       Math.max(due, 0),
     );

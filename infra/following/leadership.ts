@@ -115,7 +115,7 @@ class Locks implements Leadership {
         }
       } catch (error) {
         // It may be silent for good: the next question is asked on another connection.
-        void this.#drop();
+        await this.#drop();
         if (!this.#closing.signal.aborted) this.#outage.failed(error);
       }
       if (this.#wanted.size > 0) await pause(ASK_MS, this.#closing.signal);
@@ -141,7 +141,7 @@ class Locks implements Leadership {
   async #giveBack(name: string): Promise<void> {
     const unlock = inTime('SELECT pg_advisory_unlock($1, hashtext($2))', [LOCK_CLASS, name]);
     // A connection that does not answer gives back everything.
-    await this.#inTurn(async () => this.#session?.client.query(unlock)).catch(() => void this.#drop());
+    await this.#inTurn(async () => this.#session?.client.query(unlock)).catch(() => this.#drop());
   }
 
   async #drop(): Promise<void> {
