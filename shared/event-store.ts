@@ -122,7 +122,7 @@ export function createEventStore(parts: {
       }),
   };
   // Followers of one process share the logged objects, so an event is decoded once for all of them.
-  const decoded = new WeakMap<object, DomainEvent>();
+  const decoded = new WeakMap<object, DomainEvent | Promise<DomainEvent>>();
   // What this process has just written need not be unsealed again for its own followers, who get the same objects.
   const opened = new WeakMap<NewEvent['meta'], Opened>();
 
@@ -228,14 +228,19 @@ export function createEventStore(parts: {
       const known = decoded.get(event);
       if (known) return known;
       const fresh = decodeFresh(event);
-      if (!(fresh instanceof Promise)) {
-        decoded.set(event, fresh);
-        return fresh;
-      }
-      return fresh.then((one) => {
-        decoded.set(event, one);
-        return one;
-      });
+      decoded.set(event, fresh);
+      if (!(fresh instanceof Promise)) return fresh;
+      return fresh.then(
+        (one) => {
+          decoded.set(event, one);
+          return one;
+        },
+        (error) => {
+          // What could not be read now may be readable later: the key may be back.
+          decoded.delete(event);
+          throw error;
+        },
+      );
     },
   };
   return store;

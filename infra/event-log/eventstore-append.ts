@@ -10,10 +10,10 @@ import { ConflictError, EventTooLargeError, LogUnavailableError } from '../../sh
 import type { Appended } from '../../shared/ports/event-log.ts';
 import type { Logger } from '../logging.ts';
 import type { AppendAnswer, BatchCall, Connection } from './eventstore-client.ts';
-import type { PreparedAppend } from './eventstore-envelope.ts';
 import { classify, pause, pauseMs, StoreFailure, settledBy } from './eventstore-failure.ts';
 import type { KnownIds } from './eventstore-known.ts';
 import { createRepeats } from './eventstore-repeat.ts';
+import type { PreparedAppend } from './prepared.ts';
 
 export interface AppenderOptions {
   readonly connection: Connection;

@@ -21,9 +21,9 @@ import sharedMessages from '@eventstore/db-client/generated/shared_pb.js';
 import streamsService from '@eventstore/db-client/generated/streams_grpc_pb.js';
 import streamsMessages from '@eventstore/db-client/generated/streams_pb.js';
 import type { LoggedEvent, Position } from '../../shared/ports/event-log.ts';
-import type { PreparedAppend } from './eventstore-envelope.ts';
 import { classify, createGate, StoreFailure } from './eventstore-failure.ts';
 import { gatherPage, type Page, type PageOptions, type Place } from './eventstore-page.ts';
+import type { PreparedAppend } from './prepared.ts';
 
 type StreamsCalls = InstanceType<typeof streamsService.StreamsClient>;
 type Batch = ReturnType<StreamsCalls['batchAppend']>;
@@ -251,8 +251,8 @@ function requestOf(correlationId: string, append: PreparedAppend, prefix: string
       append.events.map((event) => {
         const message = new BatchAppendReq.ProposedMessage()
           .setId(new sharedMessages.UUID().setString(event.id))
-          .setData(event.data)
-          .setCustomMetadata(event.meta);
+          .setData(Buffer.from(event.data))
+          .setCustomMetadata(Buffer.from(event.meta));
         message.getMetadataMap().set('type', event.type).set('content-type', 'application/json');
         return message;
       }),

@@ -11,11 +11,13 @@ import type { Logger } from '../logging.ts';
 import type { Connection } from './eventstore-client.ts';
 import { classify, pauseMs, StoreFailure } from './eventstore-failure.ts';
 import type { KnownIds } from './eventstore-known.ts';
+import type { OwnEvents } from './eventstore-own.ts';
 import { inPieces, sizeOf } from './size.ts';
 
 export interface FollowerOptions {
   readonly connection: Connection;
   readonly known: KnownIds;
+  readonly own: OwnEvents;
   readonly log: Pick<Logger, 'info' | 'warn'>;
   head(): Promise<Position>;
   /** @throws UnknownPositionError unless the log can be read from here */
@@ -34,6 +36,8 @@ export interface FollowerOptions {
 const BATCH = 500;
 /** How often the head is compared while the end has not been reached: servers before 23.10 do not say that it has. */
 const LOOK_MS = 500;
+/** Failures in a row before it is logged. */
+const TOLD_AFTER = 3;
 
 /** Waits for a promise, or for the signal: whatever the promise does then is of no interest. */
 async function unlessAborted(work: Promise<void>, signal: AbortSignal): Promise<void> {
@@ -50,166 +54,251 @@ async function unlessAborted(work: Promise<void>, signal: AbortSignal): Promise<
   }
 }
 
-export async function* follow(options: FollowerOptions, { after, signal }: FollowOptions): AsyncGenerator<Followed> {
-  const { connection, known, log } = options;
-  const ended = AbortSignal.any([signal, options.closing]);
-  let buffer: LoggedEvent[] = [];
-  let bytes = 0;
-  /** Everything up to here is in the buffer or delivered. */
-  let covered = after;
-  let delivered = after;
-  let caughtUp = false;
-  let told = false;
-  let wake = () => {};
-  let unsubscribe: (() => void) | undefined;
+/** No subscription: the consumer empties the buffer first, and after a failure a pause passes. */
+interface Apart {
+  readonly name: 'apart';
+  /** When the next subscription may start, Unix milliseconds. */
+  readonly resumeAt: number;
+}
+
+/** Asked for, and not confirmed by the server. */
+interface Asking {
+  readonly name: 'asking';
+  readonly end: () => void;
+  /** After this it is given up, Unix milliseconds. */
+  readonly confirmBy: number;
+}
+
+/** The server sends what is stored; the end of the log has not been reached. */
+interface CatchingUp {
+  readonly name: 'catching up';
+  readonly end: () => void;
+}
+
+/** The end of the log has been reached: what comes was just appended. */
+interface Live {
+  readonly name: 'live';
+  readonly end: () => void;
+}
+
+type State = Apart | Asking | CatchingUp | Live;
+
+/** The subscription of one follower, whatever state it is in, and the buffer between it and its consumer. */
+class Feed {
+  readonly #options: FollowerOptions;
+  readonly #ended: AbortSignal;
+  #state: State = { name: 'apart', resumeAt: 0 };
+  #buffer: LoggedEvent[] = [];
+  #bytes = 0;
+  /** Everything up to here is in the buffer or was taken. */
+  #covered: Position;
   /** The server has `covered`: one that is not asked leaves out, without a word, what is before a later end. */
-  let checked = false;
-  let timer: NodeJS.Timeout | undefined;
-  /** Since when the head is known to be further on, ms since 1970; undefined after every move. */
-  let behindSince: number | undefined;
-  let failures = 0;
-  /** When the next subscription may start, ms since 1970. */
-  let resumeAt = 0;
+  #checked = false;
+  /** Since the last sign of life of a subscription. */
+  #failures = 0;
+  /** Since when the head is known to be further on although nothing comes, Unix milliseconds. */
+  #silentSince: number | undefined;
+  #comparing: NodeJS.Timeout | undefined;
+  #wake = () => {};
 
-  const drop = () => {
-    unsubscribe?.();
-    unsubscribe = undefined;
-    caughtUp = false;
-  };
-  const broke = (failure: StoreFailure) => {
-    drop();
-    // What comes back may be another log, restored from a backup. Being too slow for it does not change a server.
-    if (failure.kind !== 'dropped') checked = false;
-    failures++;
-    // The first resumption comes at once: being dropped as too slow is part of normal life.
-    resumeAt = failures === 1 ? 0 : Date.now() + pauseMs(failures - 1);
-    if (failures === 3) log.warn({ err: failure, position: covered }, 'the log cannot be followed; trying again');
-    wake();
-  };
-  const moved = (position: Position) => {
-    if (failures >= 3) log.info({ position }, 'the log is followed again');
-    failures = 0;
-    behindSince = undefined;
-    covered = Math.max(covered, position);
-  };
-  const reached = () => {
-    if (failures >= 3) log.info({ position: covered }, 'the log is followed again');
-    failures = 0;
-    caughtUp = true;
-    wake();
-  };
+  constructor(options: FollowerOptions, after: Position, ended: AbortSignal) {
+    this.#options = options;
+    this.#ended = ended;
+    this.#covered = after;
+  }
 
-  /** False when the server could not be asked. */
-  const check = async (): Promise<boolean> => {
+  get covered(): Position {
+    return this.#covered;
+  }
+
+  get isEmpty(): boolean {
+    return this.#buffer.length === 0;
+  }
+
+  /** Whether the next `BATCH` events bring a consumer to the end of the log. */
+  get endsWithNext(): boolean {
+    return this.#state.name === 'live' && this.#buffer.length <= BATCH;
+  }
+
+  take(): readonly LoggedEvent[] {
+    const events = this.#buffer.slice(0, BATCH);
+    this.#buffer = this.#buffer.slice(BATCH);
+    for (const event of events) this.#bytes -= sizeOf(event);
+    return events;
+  }
+
+  /** Subscribes when it is time to. @throws UnknownPositionError when the log does not have the position */
+  async resume(): Promise<void> {
+    if (this.#state.name !== 'apart' || !this.isEmpty || Date.now() < this.#state.resumeAt) return;
     try {
-      if (!checked) await unlessAborted(options.checkPosition(covered), ended);
-      checked = true;
+      if (!this.#checked) await unlessAborted(this.#options.checkPosition(this.#covered), this.#ended);
+      this.#checked = true;
     } catch (error) {
       if (error instanceof UnknownPositionError) throw error;
-      broke(classify(error));
+      this.#broke(classify(error));
+      return;
     }
-    return checked;
-  };
-
-  const subscribe = () => {
-    let confirmed = false;
-    const confirmBy = Date.now() + options.confirmTimeoutMs;
-    behindSince = undefined;
-    const current = connection.subscribe(covered, {
-      confirmed: () => {
-        confirmed = true;
-      },
-      event(event) {
-        if (event.position <= covered) return;
-        buffer.push(event);
-        bytes += sizeOf(event);
-        moved(event.position);
-        if (buffer.length >= options.bufferSize || bytes >= options.bufferBytes) drop();
-        wake();
-      },
-      checkpoint(position) {
-        moved(position);
-        wake();
-      },
-      caughtUp: reached,
-      fellBehind: () => {
-        caughtUp = false;
-      },
-      failed: broke,
-    });
-    unsubscribe = current;
-    const look = () => {
-      clearTimeout(timer);
-      timer = setTimeout(
-        () => {
-          compare().catch((error: unknown) => broke(classify(error)));
-        },
-        caughtUp ? options.checkMs : Math.min(LOOK_MS, options.checkMs),
-      );
-      timer.unref();
-    };
-    const compare = async () => {
-      try {
-        if (unsubscribe !== current) return;
-        if (!confirmed) {
-          if (Date.now() >= confirmBy) broke(new StoreFailure('unavailable', 'the subscription was not confirmed'));
-        } else {
-          const head = await options.head();
-          if (unsubscribe !== current) return;
-          if (head <= covered) {
-            if (!caughtUp) reached();
-          } else {
-            behindSince ??= Date.now();
-            if (Date.now() - behindSince >= options.checkMs) {
-              broke(new StoreFailure('unavailable', 'the subscription went silent'));
-            }
-          }
-        }
-      } catch (error) {
-        if (unsubscribe === current) broke(classify(error));
-      }
-      if (unsubscribe === current) look();
-    };
-    look();
-  };
+    if (!this.#ended.aborted) this.#subscribe();
+  }
 
   /** Resolves at the next news, at the end, or when it is time to resume. */
-  const news = () =>
-    new Promise<void>((resolve) => {
-      const resume = unsubscribe ? undefined : setTimeout(() => wake(), Math.max(resumeAt - Date.now(), 0));
-      wake = () => {
+  news(): Promise<void> {
+    return new Promise((resolve) => {
+      const pausedMs = this.#state.name === 'apart' ? Math.max(this.#state.resumeAt - Date.now(), 0) : undefined;
+      const resume = pausedMs === undefined ? undefined : setTimeout(() => this.#wake(), pausedMs);
+      const wake = () => {
         clearTimeout(resume);
-        ended.removeEventListener('abort', wake);
-        wake = () => {};
+        this.#ended.removeEventListener('abort', wake);
+        this.#wake = () => {};
         // A turn later: what arrived together becomes one step.
         setImmediate(resolve);
       };
-      ended.addEventListener('abort', wake, { once: true });
-      if (ended.aborted) wake();
+      this.#wake = wake;
+      this.#ended.addEventListener('abort', wake, { once: true });
+      if (this.#ended.aborted) wake();
     });
+  }
 
+  close(): void {
+    this.#leave(0);
+  }
+
+  #subscribe(): void {
+    const { connection, confirmTimeoutMs, own } = this.#options;
+    this.#silentSince = undefined;
+    const end = connection.subscribe(this.#covered, {
+      confirmed: () => {
+        if (this.#state.name === 'asking') this.#state = { name: 'catching up', end };
+      },
+      event: (event) => {
+        if (event.position <= this.#covered) return;
+        const known = own.instead(event);
+        this.#buffer.push(known);
+        this.#bytes += sizeOf(known);
+        this.#moved(event.position);
+        // Taken up again when the consumer has emptied the buffer.
+        if (this.#buffer.length >= this.#options.bufferSize || this.#bytes >= this.#options.bufferBytes) this.#leave(0);
+        this.#wake();
+      },
+      checkpoint: (position) => {
+        this.#moved(position);
+        this.#wake();
+      },
+      caughtUp: () => this.#reachedEnd(),
+      fellBehind: () => {
+        if (this.#state.name === 'live') this.#state = { name: 'catching up', end };
+      },
+      failed: (failure) => this.#broke(failure),
+    });
+    this.#state = { name: 'asking', end, confirmBy: Date.now() + confirmTimeoutMs };
+    this.#compareLater(end);
+  }
+
+  #leave(resumeAt: number): void {
+    clearTimeout(this.#comparing);
+    const state = this.#state;
+    this.#state = { name: 'apart', resumeAt };
+    if (state.name !== 'apart') state.end();
+  }
+
+  #broke(failure: StoreFailure): void {
+    // What comes back may be another log, restored from a backup. Being too slow for it does not change a server.
+    if (failure.kind !== 'dropped') this.#checked = false;
+    this.#failures++;
+    // The first resumption comes at once: being dropped as too slow is part of normal life.
+    this.#leave(this.#failures === 1 ? 0 : Date.now() + pauseMs(this.#failures - 1));
+    if (this.#failures === TOLD_AFTER) {
+      const position = this.#covered;
+      this.#options.log.warn({ err: failure, position }, 'the log cannot be followed; trying again');
+    }
+    this.#wake();
+  }
+
+  #worked(position: Position): void {
+    if (this.#failures >= TOLD_AFTER) this.#options.log.info({ position }, 'the log is followed again');
+    this.#failures = 0;
+  }
+
+  #moved(position: Position): void {
+    this.#worked(position);
+    this.#silentSince = undefined;
+    this.#covered = Math.max(this.#covered, position);
+  }
+
+  #reachedEnd(): void {
+    this.#worked(this.#covered);
+    if (this.#state.name !== 'apart') this.#state = { name: 'live', end: this.#state.end };
+    this.#wake();
+  }
+
+  #compareLater(end: () => void): void {
+    const { checkMs } = this.#options;
+    this.#comparing = setTimeout(
+      () => {
+        this.#compare(end).catch((error: unknown) => this.#broke(classify(error)));
+      },
+      this.#state.name === 'live' ? checkMs : Math.min(LOOK_MS, checkMs),
+    );
+    this.#comparing.unref();
+  }
+
+  /** Compares a quiet subscription with the head: servers forget some, and older ones do not tell the end. */
+  async #compare(end: () => void): Promise<void> {
+    const isCurrent = () => this.#state.name !== 'apart' && this.#state.end === end;
+    if (!isCurrent()) return;
+    if (this.#state.name === 'asking') {
+      if (Date.now() >= this.#state.confirmBy) {
+        this.#broke(new StoreFailure('unavailable', 'the subscription was not confirmed'));
+      }
+    } else {
+      try {
+        const head = await this.#options.head();
+        if (isCurrent()) this.#sawHead(head);
+      } catch (error) {
+        if (isCurrent()) this.#broke(classify(error));
+      }
+    }
+    if (isCurrent()) this.#compareLater(end);
+  }
+
+  #sawHead(head: Position): void {
+    if (head <= this.#covered) {
+      if (this.#state.name !== 'live') this.#reachedEnd();
+      return;
+    }
+    this.#silentSince ??= Date.now();
+    if (Date.now() - this.#silentSince >= this.#options.checkMs) {
+      this.#broke(new StoreFailure('unavailable', 'the subscription went silent'));
+    }
+  }
+}
+
+export async function* follow(options: FollowerOptions, { after, signal }: FollowOptions): AsyncGenerator<Followed> {
+  const ended = AbortSignal.any([signal, options.closing]);
+  const feed = new Feed(options, after, ended);
+  const leave = options.own.expect();
+  let delivered = after;
+  let told = false;
   try {
     while (!ended.aborted) {
-      if (!unsubscribe && buffer.length === 0 && Date.now() >= resumeAt && (await check())) subscribe();
+      await feed.resume();
       if (ended.aborted) return;
-      const atEnd = caughtUp && buffer.length <= BATCH;
-      if (buffer.length === 0 && covered === delivered && (!atEnd || told)) {
+      const atEnd = feed.endsWithNext;
+      if (feed.isEmpty && feed.covered === delivered && (!atEnd || told)) {
         if (!atEnd) told = false;
-        await news();
+        await feed.news();
         continue;
       }
-      const events = buffer.slice(0, BATCH);
-      buffer = buffer.slice(BATCH);
-      for (const event of events) bytes -= sizeOf(event);
+      const events = feed.take();
       const last = events.at(-1);
-      delivered = buffer.length === 0 || !last ? covered : last.position;
+      delivered = feed.isEmpty || !last ? feed.covered : last.position;
       told = atEnd;
-      known.saw(events);
+      options.known.saw(events);
       yield { events, position: delivered, caughtUp: atEnd };
     }
   } finally {
-    clearTimeout(timer);
-    drop();
+    leave();
+    feed.close();
   }
 }
 

@@ -8,10 +8,10 @@
 import { setMaxListeners } from 'node:events';
 import type { Appended, Position } from '../../shared/ports/event-log.ts';
 import type { AppendAnswer, Connection } from './eventstore-client.ts';
-import type { PreparedAppend } from './eventstore-envelope.ts';
 import { classify, StoreFailure, settledBy } from './eventstore-failure.ts';
 import type { KnownIds } from './eventstore-known.ts';
 import type { Page } from './eventstore-page.ts';
+import type { PreparedAppend } from './prepared.ts';
 
 /** Clocks of server and client may differ by this much when events since a moment are looked for. */
 const CLOCK_SKEW_MS = 300_000;

@@ -9,11 +9,12 @@ import { BEGINNING, type EventLog, type FollowOptions } from '../../shared/ports
 import type { Logger } from '../logging.ts';
 import { createAppender } from './eventstore-append.ts';
 import { connect } from './eventstore-client.ts';
-import { prepareAppend } from './eventstore-envelope.ts';
 import { closedError } from './eventstore-failure.ts';
 import { follow, readByFollowing } from './eventstore-follow.ts';
 import { createKnownIds } from './eventstore-known.ts';
+import { createOwnEvents } from './eventstore-own.ts';
 import { createReader } from './eventstore-read.ts';
+import { prepareAppend } from './prepared.ts';
 
 export interface EventStoreLogOptions {
   /**
@@ -66,6 +67,7 @@ export async function openEventStoreLog(options: EventStoreLogOptions): Promise<
     log.debug({ err: error }, `EventStoreDB: ${what}`),
   );
   const known = createKnownIds(KNOWN_IDS);
+  const own = createOwnEvents();
   const closing = new AbortController();
   // Every read and follower listens to it.
   setMaxListeners(0, closing.signal);
@@ -85,6 +87,7 @@ export async function openEventStoreLog(options: EventStoreLogOptions): Promise<
       {
         connection,
         known,
+        own,
         log,
         head: () => reader.head(),
         checkPosition: (position) => reader.checkPosition(position),
@@ -119,7 +122,9 @@ export async function openEventStoreLog(options: EventStoreLogOptions): Promise<
   return {
     async append(stream, events, expected) {
       checkOpen();
-      return appender.append(prepareAppend(stream, events, expected));
+      const append = prepareAppend(stream, events, expected);
+      own.sends(append);
+      return appender.append(append);
     },
     readStream(stream, readOptions = {}) {
       checkOpen();

@@ -27,9 +27,9 @@ import {
 import type { Database } from '../database/database.ts';
 import { isConnectionFailure } from '../database/failures.ts';
 import type { Logger } from '../logging.ts';
-import { type Serialized, serialized } from './checks.ts';
 import { type GroupMember, planGroup } from './group.ts';
 import { KnownHead, type Start } from './known-head.ts';
+import { type PreparedEvent, prepareAppend } from './prepared.ts';
 import { rememberSize } from './size.ts';
 import { Tail } from './tail.ts';
 
@@ -40,7 +40,7 @@ const MAX_WAITING = { appends: 10_000, bytes: 64_000_000 };
 const READ_BATCH = 1_000;
 
 interface Pending extends GroupMember {
-  readonly texts: readonly Serialized[];
+  readonly texts: readonly PreparedEvent[];
   readonly bytes: number;
   readonly deadline: number;
   resolve(result: Appended): void;
@@ -100,7 +100,7 @@ function valuesAtHead(
   for (const { stream, events, texts } of members) {
     let revision = ends.get(stream) ?? -1;
     for (const [index, event] of events.entries()) {
-      const text = texts[index] as Serialized;
+      const text = texts[index] as PreparedEvent;
       positions.push(head + positions.length + 1);
       ids.push(event.id);
       streams.push(stream);
@@ -131,7 +131,7 @@ function valuesAnywhere(members: readonly Pending[]): unknown[] {
     let revision = known ? known.revision : expected === 'any' || expected === 'none' ? -1 : expected;
     if (!known && !relative) expectations.set(stream, revision);
     for (const [index, event] of events.entries()) {
-      const text = texts[index] as Serialized;
+      const text = texts[index] as PreparedEvent;
       ids.push(event.id);
       streams.push(stream);
       revisions.push(++revision);
@@ -223,7 +223,7 @@ class PostgresLog implements EventLog {
   }
 
   async append(stream: string, events: readonly NewEvent[], expected: Expectation): Promise<Appended> {
-    const { texts, bytes } = serialized(stream, events);
+    const { events: texts, bytes } = prepareAppend(stream, events, expected);
     if (this.#closed) throw new LogUnavailableError('the event log is closed');
     if (this.#waiting.length >= MAX_WAITING.appends || this.#waitingBytes + bytes > MAX_WAITING.bytes) {
       throw new LogUnavailableError('too many appends are waiting');
@@ -231,7 +231,8 @@ class PostgresLog implements EventLog {
     this.#waitingBytes += bytes;
     return new Promise<Appended>((resolve, reject) => {
       const deadline = Date.now() + this.#timeoutMs;
-      this.#waiting.push({ stream, events, expected, texts, bytes, deadline, resolve, reject });
+      const prepared = texts.map(({ event }) => event);
+      this.#waiting.push({ stream, events: prepared, expected, texts, bytes, deadline, resolve, reject });
       this.#pumping ??= this.#pump();
     }).finally(() => {
       this.#waitingBytes -= bytes;
@@ -309,7 +310,7 @@ class PostgresLog implements EventLog {
       for (const [index, event] of events.entries()) {
         const revision = revisions[logged.length] ?? 0;
         const one: LoggedEvent = { ...event, stream, revision, position: base + logged.length + 1 };
-        rememberSize(one, (texts[index] as Serialized).data.length);
+        rememberSize(one, (texts[index] as PreparedEvent).data.length);
         logged.push(one);
       }
       const { revision, position } = logged.at(-1) as LoggedEvent;

@@ -11,6 +11,7 @@ import { openPostgresLog } from '../../infra/event-log/postgres.ts';
 import { createLogger } from '../../infra/logging.ts';
 import type { Expectation } from '../../shared/ports/event-log.ts';
 import { freshDatabase } from '../support/service.ts';
+import { until } from '../support/until.ts';
 import { describeEventLog } from './event-log.conformance.ts';
 
 const log = createLogger('silent');
@@ -75,6 +76,56 @@ describe('event log on PostgreSQL', () => {
       other: async () => openPostgresLog({ database: other, log }),
       close: () => eventLog.close(),
     };
+  });
+
+  it('what a process appends comes to its followers from memory; what another appends is read', async () => {
+    let reads = 0;
+    let rows = 0;
+    const counted = Object.assign(Object.create(database.pool) as typeof database.pool, {
+      query: async (text: string, values: unknown[]) => {
+        const result = await database.pool.query(text, values);
+        if (text.includes('FROM log.events')) {
+          reads++;
+          rows += result.rows.length;
+        }
+        return result;
+      },
+    });
+    // Nothing but notifications makes it read: the poll is far away.
+    const mine = openPostgresLog({ database: { ...database, pool: counted }, log, pollMs: 600_000 });
+    const theirs = openPostgresLog({ database: other, log });
+    const stop = new AbortController();
+    const seen: string[] = [];
+    const after = await mine.head();
+    const following = (async () => {
+      for await (const { events } of mine.follow({ after, signal: stop.signal }))
+        for (const { id } of events) seen.push(id);
+    })();
+    const one = () => ({ id: crypto.randomUUID(), type: 'Counted', data: {}, meta: {} });
+    const first = one();
+    await mine.append(`own-${after}`, [first], 'any');
+    await until('it follows', () => seen.includes(first.id));
+    // It hears: what another process appends is there at once.
+    const far = one();
+    await theirs.append(`other-${after}`, [far], 'any');
+    await until('it hears of others', () => seen.includes(far.id));
+    [reads, rows] = [0, 0];
+    const own = Array.from({ length: 300 }, one);
+    for (let n = 0; n < own.length; n += 3) {
+      await Promise.all(
+        own.slice(n, n + 3).map((event, index) => mine.append(`own-${after}-${index}`, [event], 'any')),
+      );
+    }
+    await until('it has followed all', () => own.every(({ id }) => seen.includes(id)));
+    expect({ reads, rows }).to.deep.equal({ reads: 0, rows: 0 });
+    const last = one();
+    await theirs.append(`other-${after}`, [last], 'any');
+    await until('it hears of others still', () => seen.includes(last.id));
+    expect(rows).to.equal(1);
+    stop.abort();
+    await following;
+    await mine.close();
+    await theirs.close();
   });
 
   it('numbers without gaps while two processes race', async () => {

@@ -139,12 +139,62 @@ export function appendConformance(subject: Subject): void {
       const cycle: Record<string, unknown> = {};
       cycle.itself = cycle;
       const beside = subject.log.append(stream, [newEvent(0)], 'none');
-      for (const data of [{ big: 1n }, cycle]) {
-        expect(await errorOf(subject.log.append(stream, [newEvent(1, { data })], 'any'))).to.be.instanceOf(Error);
+      const deep = (levels: number) => {
+        let value: Record<string, unknown> = {};
+        for (let level = 0; level < levels; level++) value = { value };
+        return value;
+      };
+      const values = [1n, cycle, undefined, new Date(0), new Map(), () => 1, Symbol('s'), Number.NaN, 1 / 0, deep(300)];
+      for (const value of values) {
+        for (const odd of [{ data: { value } }, { meta: { list: [1, value] } }]) {
+          const error = await errorOf(subject.log.append(stream, [newEvent(1, odd)], 'any'));
+          expect(error, String(typeof value)).to.be.instanceOf(Error);
+        }
+      }
+      for (const data of [null, [], 'text', 1]) {
+        const error = await errorOf(subject.log.append(stream, [newEvent(1, { data: data as never })], 'any'));
+        expect(error).to.be.instanceOf(Error);
       }
       await beside;
       expect(await errorOf(subject.log.append(stream, [], 'any'))).to.be.instanceOf(Error);
       expect(await gather(subject.log.readStream(stream))).to.have.length(1);
+    });
+
+    it('a name, an id or an expectation that is none is refused before anything is written', async () => {
+      const stream = newStream();
+      const before = await subject.log.head();
+      const twice = newEvent();
+      const refused: [string, NewEvent[], 'any' | 'none' | number][] = [
+        ['', [newEvent()], 'any'],
+        ['$reserved', [newEvent()], 'any'],
+        [`${stream}\ud800`, [newEvent()], 'any'],
+        [`${stream}\0`, [newEvent()], 'any'],
+        [stream, [newEvent(0, { type: '' })], 'any'],
+        [stream, [newEvent(0, { type: '$reserved' })], 'any'],
+        [stream, [newEvent(0, { type: 'Half\udc00' })], 'any'],
+        [stream, [newEvent(0, { type: 'Nul\0' })], 'any'],
+        [stream, [newEvent(0, { id: 'no uuid' })], 'any'],
+        [stream, [twice, twice], 'any'],
+        [stream, [twice, { ...twice, id: twice.id.toUpperCase() }], 'any'],
+        [stream, [newEvent()], -1],
+        [stream, [newEvent()], 0.5],
+        [stream, [newEvent()], Number.NaN],
+      ];
+      for (const [name, events, expected] of refused) {
+        const error = await errorOf(subject.log.append(name, events, expected));
+        expect(error, `${name} ${expected}`).to.be.instanceOf(Error).and.not.instanceOf(ConflictError);
+      }
+      expect(await readAfter(subject.log, before, [stream, `${stream}\0`])).to.deep.equal([]);
+    });
+
+    it('an id in capitals is the same id: it comes back in lower case, and again it is answered as before', async () => {
+      const stream = newStream();
+      const event = newEvent();
+      const shouted = { ...event, id: event.id.toUpperCase() };
+      const first = await subject.log.append(stream, [shouted], 'none');
+      expect(await subject.log.append(stream, [shouted], 'none')).to.deep.equal(first);
+      expect(await subject.log.append(stream, [event], 'none')).to.deep.equal(first);
+      expect(idsOf(await gather(subject.log.readStream(stream)))).to.deep.equal([event.id]);
     });
 
     it(`${RACERS} racers create one stream: one wins, the others get ConflictError`, async () => {

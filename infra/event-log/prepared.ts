@@ -1,31 +1,34 @@
 /**
- * What an append to EventStoreDB has to satisfy before it is sent. The server and its client are forgiving in the
- * wrong places: `undefined` is dropped, a Date becomes a string, an empty list "succeeds", and a call of many
- * megabytes breaks the connection of every other append.
+ * What an append may hold: checked here for every adapter, before its store is called. Stores are forgiving in the wrong
+ * places, and each in others: `undefined` is dropped, a Date becomes a string, an empty list "succeeds", and to
+ * EventStoreDB a call of many megabytes breaks the connection of every other append.
  */
 import { EventTooLargeError } from '../../shared/errors.ts';
 import { type Expectation, MAX_APPEND_BYTES, MAX_APPEND_EVENTS, type NewEvent } from '../../shared/ports/event-log.ts';
 
-/** An event as it goes over the wire. */
-export interface SerialisedEvent {
+/** An event and its JSON, made once: it is measured, written and remembered by its size. */
+export interface PreparedEvent {
+  /** In lower case, as every store gives it back. */
   readonly id: string;
   readonly type: string;
-  /** JSON in UTF-8. */
-  readonly data: Buffer;
-  /** JSON in UTF-8. */
-  readonly meta: Buffer;
+  /** JSON. */
+  readonly data: string;
+  /** JSON. */
+  readonly meta: string;
+  /** What was handed in; its id as above. */
+  readonly event: NewEvent;
 }
 
 export interface PreparedAppend {
   readonly stream: string;
-  readonly events: readonly SerialisedEvent[];
+  readonly events: readonly PreparedEvent[];
   readonly expected: Expectation;
-  /** Bytes of JSON. */
+  /** Bytes of JSON in UTF-8. */
   readonly bytes: number;
 }
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
-/** Deeper data is refused: neither end of the wire parses it safely. */
+/** Deeper data is refused: not every store and client parses it safely. */
 const MAX_DEPTH = 200;
 
 /**
@@ -46,7 +49,7 @@ export function prepareAppend(stream: string, events: readonly NewEvent[], expec
   }
   const ids = new Set<string>();
   let bytes = 0;
-  const serialised = events.map((event) => {
+  const prepared = events.map((event) => {
     checkName('event type', event.type);
     const id = event.id.toLowerCase();
     if (!UUID.test(id)) throw new Error(`append to ${stream}: event id "${event.id}" is no UUID`);
@@ -54,8 +57,8 @@ export function prepareAppend(stream: string, events: readonly NewEvent[], expec
     ids.add(id);
     const data = serialise(event.data, `${event.type}.data`);
     const meta = serialise(event.meta, `${event.type}.meta`);
-    bytes += data.length + meta.length;
-    return { id, type: event.type, data, meta };
+    bytes += Buffer.byteLength(data) + Buffer.byteLength(meta);
+    return { id, type: event.type, data, meta, event: id === event.id ? event : { ...event, id } };
   });
   if (bytes > MAX_APPEND_BYTES) {
     throw new EventTooLargeError(
@@ -63,20 +66,21 @@ export function prepareAppend(stream: string, events: readonly NewEvent[], expec
       bytes,
     );
   }
-  return { stream, events: serialised, expected, bytes };
+  return { stream, events: prepared, expected, bytes };
 }
 
 function checkName(what: string, name: string): void {
   if (name === '' || name.startsWith('$')) throw new Error(`${what} "${name}" is empty or reserved`);
-  // Half a surrogate pair has no UTF-8: two such names would become one on the server.
+  // Half a surrogate pair has no UTF-8: two such names would become one in the store.
   if (/\p{Surrogate}/u.test(name)) throw new Error(`${what} "${name}" is not well-formed Unicode`);
+  if (name.includes('\0')) throw new Error(`${what} "${name}" holds the character U+0000`);
 }
 
-function serialise(value: Readonly<Record<string, unknown>>, name: string): Buffer {
+function serialise(value: Readonly<Record<string, unknown>>, name: string): string {
   if (value === null || typeof value !== 'object' || Array.isArray(value)) throw new Error(`${name} is no JSON object`);
   const finding = notJson(value, 0);
   if (finding !== undefined) throw new Error(`${name}${finding}`);
-  return Buffer.from(JSON.stringify(value));
+  return JSON.stringify(value);
 }
 
 /** Where and why a value is not plain JSON: `.path[0] is …`, or undefined. The path is put together only when needed. */
