@@ -1,0 +1,38 @@
+/**
+ * Mutation testing of one room: `ROOM=projections npm run mutate`. Each small fault is put into the code by itself, and
+ * the room's tests have to notice it; those that nothing noticed are listed at the end.
+ *
+ * The sources are compiled once, with all faults in them, of which one at a time is switched on.
+ */
+const ROOMS = {
+  commands: { mutate: 'commands/**/*.ts', tests: 'dist/test/commands' },
+  projections: { mutate: 'projections/**/*.ts', tests: 'dist/test/projections' },
+  queries: { mutate: 'queries/**/*.ts', tests: 'dist/test/contract' },
+  projector: { mutate: 'infra/projector/**/*.ts', tests: 'dist/test/infra', like: '^(projector|rebuild|batch)' },
+};
+
+const { ROOM = 'projections', FILES, WORKERS = '2' } = process.env;
+const room = ROOMS[ROOM];
+if (!room) throw new Error(`ROOM must be one of ${Object.keys(ROOMS).join(', ')}`);
+// Workers take it from the environment: the runner is no part of Stryker, and has no options in its schema.
+process.env.TESTS_IN = room.tests;
+process.env.TESTS_LIKE = room.like ?? '';
+
+export default {
+  testRunner: 'mocha-here',
+  plugins: ['./test/mutation/mocha-runner.mjs'],
+  buildCommand: 'npx tsc -p tsconfig.json',
+  mutate: [FILES ?? room.mutate],
+  ignorePatterns: ['dist', 'data', 'docs'],
+  // Stryker would read it by the API of TypeScript, which TypeScript 7 does not have.
+  tsconfigFile: 'none.json',
+  checkers: [],
+  coverageAnalysis: 'perTest',
+  // Faults in what runs while a module is loaded need a process each; STATIC=1 has them too.
+  ignoreStatic: process.env.STATIC !== '1',
+  concurrency: Number(WORKERS),
+  timeoutMS: 20_000,
+  reporters: ['clear-text', 'json'],
+  clearTextReporter: { allowColor: false, reportTests: false },
+  jsonReporter: { fileName: `.stryker-tmp/${ROOM}.json` },
+};
