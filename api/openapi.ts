@@ -5,7 +5,7 @@
 import { z } from 'zod';
 import { ERRORS, errorSchema } from '../shared/contract/common.ts';
 import { LIMITS, type LimitClass } from './http/limits.ts';
-import { type Method, type ResponseSpec, type Route, type Scope, TAGS } from './http/route.ts';
+import { errorsOf, type Method, type ResponseSpec, type Route, type Scope, TAGS } from './http/route.ts';
 
 /** Version of the interface, not of this program. */
 const INTERFACE_VERSION = '1.3.0';
@@ -334,16 +334,7 @@ function objectParameters(
 
 function describeResponses(route: Route, found: Found): Record<string, ResponseObject | Ref> {
   const specs: Record<number, ResponseSpec> = { ...route.responses };
-  const gate: (keyof typeof ERRORS)[] = [];
-  if (route.params || route.query || route.body || route.method === 'post') gate.push(400);
-  if (route.access !== 'public') gate.push(401);
-  if (route.access === 'operator' || route.access === 'admin' || route.scope === 'deployment' || route.method !== 'get')
-    gate.push(403);
-  if (route.limit) gate.push(429);
-  // Another body under the same key, or one that still runs.
-  if (route.method === 'post') gate.push(409);
-  if (route.body) gate.push(413, 415);
-  for (const status of gate) specs[status] ??= ERRORS[status];
+  for (const status of errorsOf(route)) specs[status] ??= ERRORS[status];
   if (route.cache) specs[304] ??= UNCHANGED;
   const answers: Record<string, ResponseObject | Ref> = {};
   // Number-like keys come in ascending order.

@@ -4,6 +4,7 @@ import { activitiesProjection } from '../projections/activities.ts';
 import { agentMessagesProjection } from '../projections/agent-messages.ts';
 import { agentsProjection } from '../projections/agents.ts';
 import { notificationsProjection } from '../projections/notifications.ts';
+import type { AgentMessageRecord } from '../shared/contract/agent-life.ts';
 import type { AgentRef } from '../shared/contract/agents.ts';
 import { HOUR } from '../shared/time.ts';
 import { MESSAGE_JSON } from './agent-messages.ts';
@@ -23,7 +24,7 @@ export interface Inbox {
   readonly workItems: readonly WorkItems[];
   readonly pendingTasks: readonly Item[];
   /** Unread, oldest first, the newest 50. */
-  readonly messages: readonly Item[];
+  readonly messages: readonly AgentMessageRecord[];
   /** Unix seconds: from then on an urgent activity is too old to stand in it. */
   readonly until: number;
 }
@@ -45,7 +46,7 @@ export async function inboxOf(reads: Reads, workspace: number, ref: AgentRef, no
     unread: number;
     notifications: Item[] | null;
     urgent: (Item & { readonly created_at: number })[] | null;
-    messages: Item[] | null;
+    messages: AgentMessageRecord[] | null;
   }>`
     SELECT a.id, a.name, n.unread, n.notifications, u.urgent, m.messages
     FROM ${table(agentsProjection, 'agents')} a,

@@ -1,15 +1,13 @@
 /** Messages between agents: the feed, and the graph of who talks to whom. */
 import { sql } from 'kysely';
 import { agentMessagesProjection } from '../projections/agent-messages.ts';
-import type { CommsQuery } from '../shared/contract/agent-life.ts';
+import type { AgentMessageRecord, CommsQuery } from '../shared/contract/agent-life.ts';
 import { type Reads, tables } from './reads.ts';
 
 const own = (reads: Reads) => tables(reads, agentMessagesProjection);
 
-type Json = Readonly<Record<string, unknown>>;
-
 /** A message as JSON, from row `m`. */
-export const MESSAGE_JSON = sql<Json>`json_build_object(
+export const MESSAGE_JSON = sql<AgentMessageRecord>`json_build_object(
   'id', m.id, 'from_agent', m.from_agent, 'to_agent', m.to_agent, 'content', m.content, 'type', m.message_type,
   'created_at', m.created_at, 'message_type', m.message_type, 'conversation_id', m.conversation_id,
   'metadata', NULL, 'read_at', m.read_at, 'workspace_id', m.workspace_id)`;
@@ -65,7 +63,7 @@ interface Edge {
 export async function listComms(reads: Reads, workspace: number, query: CommsQuery) {
   const all = own(reads).selectFrom('message_edges').where('workspace_id', '=', workspace).where(amongAgents);
   const { rows } = await sql<{
-    messages: Json[] | null;
+    messages: AgentMessageRecord[] | null;
     total: number;
     edges: Edge[] | null;
     stats: { readonly agent: string; readonly sent: number; readonly received: number }[] | null;

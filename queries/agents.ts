@@ -49,14 +49,15 @@ export async function listAgents(reads: Reads, workspace: number, query: AgentsQ
 }
 
 /** Records with their task counts. */
-export async function withTaskStats(
+export async function withTaskStats<const T extends readonly AgentRecord[]>(
   reads: Reads,
   workspace: number,
-  agents: readonly AgentRecord[],
-): Promise<(AgentRecord & { taskStats: TaskStats })[]> {
+  agents: T,
+): Promise<{ [K in keyof T]: AgentRecord & { taskStats: TaskStats } }> {
   const names = agents.map((agent) => agent.name);
   const stats = await taskStatsOf(reads, workspace, names);
-  return agents.map((agent) => ({ ...agent, taskStats: stats.get(agent.name) ?? NO_TASKS }));
+  const withStats = agents.map((agent) => ({ ...agent, taskStats: stats.get(agent.name) ?? NO_TASKS }));
+  return withStats as { [K in keyof T]: AgentRecord & { taskStats: TaskStats } };
 }
 
 const isRef = (ref: AgentRef) => ('id' in ref ? sql<boolean>`a.id = ${ref.id}` : sql<boolean>`a.name = ${ref.name}`);

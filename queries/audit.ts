@@ -1,7 +1,7 @@
 /** The audit trail with its filters. */
 import { sql } from 'kysely';
 import { auditProjection } from '../projections/audit.ts';
-import type { AuditQuery } from '../shared/contract/monitoring.ts';
+import type { AuditEntry, AuditQuery } from '../shared/contract/monitoring.ts';
 import { type Reads, tables } from './reads.ts';
 
 const own = (reads: Reads) => tables(reads, auditProjection);
@@ -15,7 +15,7 @@ export async function listAudit(reads: Reads, workspace: number, query: AuditQue
   if (since !== undefined) page = page.where('created_at', '>=', since);
   if (until !== undefined) page = page.where('created_at', '<=', until);
   page = page.orderBy('position', 'desc').limit(limit).offset(offset);
-  const { rows } = await sql<{ entries: Record<string, unknown>[] | null; total: number }>`
+  const { rows } = await sql<{ entries: AuditEntry[] | null; total: number }>`
     WITH page AS (${page})
     SELECT (${totalOf(reads, workspace, query)}) AS total, json_agg(json_build_object(
       'id', p.id, 'action', p.action, 'actor', p.actor, 'actor_id', p.actor_id, 'target_type', p.target_type,

@@ -2,7 +2,7 @@
 import type { CommandContext } from '../../commands/handler.ts';
 import { type asUser, recordSignIn } from '../../commands/users.ts';
 import { findUser, toUserRecord, type UserRow } from '../../queries/users.ts';
-import type { CallerRecord } from '../../shared/contract/auth.ts';
+import type { CallerRecord, UserRecord } from '../../shared/contract/auth.ts';
 import type { Identity } from '../../shared/identity.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { createLimiter, type Limiter } from '../http/limits.ts';
@@ -26,7 +26,7 @@ export async function signIn(
   command: CommandContext,
   user: UserRow,
   method: 'password' | 'google',
-): Promise<Answer> {
+): Promise<Answer<{ user: UserRecord }>> {
   const { token, cookie } = await beginSession(services, exchange, user);
   try {
     await recordSignIn(services.commands, command, asKnown(user), method);

@@ -10,7 +10,7 @@ import {
   toUserRecord,
 } from '../../queries/users.ts';
 import { accessDecisionAnswer, accessDecisionBody, accessRequestsAnswer } from '../../shared/contract/auth.ts';
-import { errors, filterParam, limitParam, offsetParam } from '../../shared/contract/common.ts';
+import { filterParam, limitParam, offsetParam } from '../../shared/contract/common.ts';
 import { notFound } from '../../shared/errors.ts';
 import { defineRoute, type Route } from '../http/route.ts';
 
@@ -26,7 +26,7 @@ const list = defineRoute({
     limit: limitParam(200),
     offset: offsetParam,
   }),
-  responses: { 200: { description: 'Access requests', schema: accessRequestsAnswer }, ...errors(401, 403) },
+  responses: { 200: { description: 'Access requests', schema: accessRequestsAnswer } },
   cache: { models: ['users'], scope: 'all' },
   async handle({ query, services }) {
     const { limit, offset } = query;
@@ -46,7 +46,8 @@ const decide = defineRoute({
   scope: 'deployment',
   limit: 'access-requests',
   body: accessDecisionBody,
-  responses: { 200: { description: 'Decided', schema: accessDecisionAnswer }, ...errors(400, 401, 403, 404, 409, 429) },
+  refuses: [404, 409],
+  responses: { 200: { description: 'Decided', schema: accessDecisionAnswer } },
   async handle({ body, services, identity, command }) {
     const { commands, credentials, reads } = services;
     const id = (body.id ?? body.request_id) as number;

@@ -9,7 +9,6 @@ import {
   adapterPostAnswer,
   adaptersAnswer,
 } from '../../shared/contract/agent-life.ts';
-import { errors } from '../../shared/contract/common.ts';
 import { defineRoute, type Route } from '../http/route.ts';
 import { nested } from './nested.ts';
 
@@ -19,7 +18,8 @@ const list = defineRoute({
   tag: 'Agents',
   summary: 'Frameworks that can report through an adapter',
   access: 'viewer',
-  responses: { 200: { description: 'Their names', schema: adaptersAnswer }, ...errors(401, 403) },
+  refuses: [403],
+  responses: { 200: { description: 'Their names', schema: adaptersAnswer } },
   handle: () => ({ body: { adapters: ADAPTERS } }),
 });
 
@@ -34,7 +34,6 @@ const report = defineRoute({
   body: adapterBody,
   responses: {
     200: { description: 'Recorded, or the assignments', schema: adapterPostAnswer },
-    ...errors(400, 401, 403, 429, 503),
   },
   async handle({ body, identity, services, command }) {
     const { framework, action, payload = {} } = body;

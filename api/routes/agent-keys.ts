@@ -8,7 +8,7 @@ import {
   revokeAgentKeyBody,
   revokedAgentKeyAnswer,
 } from '../../shared/contract/auth.ts';
-import { errors, idParams } from '../../shared/contract/common.ts';
+import { idParams } from '../../shared/contract/common.ts';
 import { notFound } from '../../shared/errors.ts';
 import { DAY, seconds } from '../../shared/time.ts';
 import { defineRoute, type Route } from '../http/route.ts';
@@ -23,9 +23,9 @@ const list = defineRoute({
   summary: 'Keys of an agent, newest first',
   access: 'admin',
   params: idParams,
+  refuses: [404],
   responses: {
     200: { description: 'Keys; never the keys themselves', schema: agentKeysAnswer },
-    ...errors(401, 403, 404),
   },
   async handle({ params, services, identity }) {
     const { reads, credentials } = services;
@@ -50,7 +50,8 @@ const issue = defineRoute({
   params: idParams,
   body: newAgentKeyBody,
   bodyOptional: true,
-  responses: { 201: { description: 'Issued', schema: newAgentKeyAnswer }, ...errors(400, 401, 403, 404, 429) },
+  refuses: [404],
+  responses: { 201: { description: 'Issued', schema: newAgentKeyAnswer } },
   async handle({ params, body, services, identity, command }) {
     const scopes = body.scopes.length > 0 ? body.scopes : DEFAULT_SCOPES;
     const days = body.expires_in_days;
@@ -82,7 +83,8 @@ const revoke = defineRoute({
   limit: 'mutation',
   params: idParams,
   body: revokeAgentKeyBody,
-  responses: { 200: { description: 'Revoked', schema: revokedAgentKeyAnswer }, ...errors(400, 401, 403, 404, 429) },
+  refuses: [404],
+  responses: { 200: { description: 'Revoked', schema: revokedAgentKeyAnswer } },
   async handle({ params, body, services, identity, command }) {
     const revokedAt = await revokeAgentKey(services.commands, command, {
       workspace: identity.workspace,

@@ -2,7 +2,6 @@
 import { screenMessage, sendMessage } from '../../commands/agent-message.ts';
 import { listComms } from '../../queries/agent-messages.ts';
 import { commsAnswer, commsQuery, messageAnswer, messageBody } from '../../shared/contract/agent-life.ts';
-import { errors } from '../../shared/contract/common.ts';
 import { forbidden } from '../../shared/errors.ts';
 import type { Identity } from '../../shared/identity.ts';
 import { defineRoute, type Route } from '../http/route.ts';
@@ -24,9 +23,9 @@ const send = defineRoute({
   access: 'operator',
   limit: 'mutation',
   body: messageBody,
+  refuses: [404, 422],
   responses: {
     200: { description: 'Sent', schema: messageAnswer },
-    ...errors(400, 401, 403, 404, 413, 422, 429, 503),
   },
   async handle({ body, identity, services, command }) {
     const { from, to, type } = body;
@@ -52,7 +51,7 @@ const comms = defineRoute({
   summary: 'Messages between agents, and who talks to whom',
   access: 'viewer',
   query: commsQuery,
-  responses: { 200: { description: 'The latest messages, oldest first', schema: commsAnswer }, ...errors(400, 401) },
+  responses: { 200: { description: 'The latest messages, oldest first', schema: commsAnswer } },
   cache: { models: ['agent_messages'], scope: 'workspace' },
   handle: async ({ query, identity, services }) => ({
     body: await listComms(services.reads, identity.workspace, query),

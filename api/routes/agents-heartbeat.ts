@@ -20,7 +20,6 @@ import {
   wakeBody,
 } from '../../shared/contract/agent-life.ts';
 import { type AgentRef, agentParams } from '../../shared/contract/agents.ts';
-import { errors } from '../../shared/contract/common.ts';
 import { AppError, notFound } from '../../shared/errors.ts';
 import type { Identity } from '../../shared/identity.ts';
 import { seconds } from '../../shared/time.ts';
@@ -46,7 +45,8 @@ const look = defineRoute({
   description: 'Reads only. A caller that speaks for an agent may only ask for that agent.',
   access: 'viewer',
   params: agentParams,
-  responses: { 200: { description: 'What waits', schema: heartbeatAnswer }, ...errors(400, 401, 403, 404) },
+  refuses: [403, 404],
+  responses: { 200: { description: 'What waits', schema: heartbeatAnswer } },
   async handle({ params, identity, services }) {
     const now = seconds(services.now());
     const inbox = await inboxOf(services.reads, identity.workspace, params.id, now);
@@ -67,9 +67,9 @@ const beat = defineRoute({
   params: agentParams,
   body: heartbeatBody,
   bodyOptional: true,
+  refuses: [404],
   responses: {
     200: { description: 'Recorded', schema: heartbeatPostAnswer },
-    ...errors(400, 401, 403, 404, 429, 503),
   },
   async handle({ params, body, identity, services, command }) {
     const usage = await usageOf(services.reads, identity.workspace, body.token_usage);
@@ -135,7 +135,8 @@ const wake = defineRoute({
   params: agentParams,
   body: wakeBody,
   bodyOptional: true,
-  responses: { 200: { description: 'Recorded', schema: wakeAnswer }, ...errors(400, 401, 403, 404, 429, 503) },
+  refuses: [404],
+  responses: { 200: { description: 'Recorded', schema: wakeAnswer } },
   async handle({ params, body, identity, services, command }) {
     const agent = await requireAgent(services, identity, params.id);
     const reason = body.reason || body.message || null;

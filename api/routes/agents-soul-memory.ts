@@ -16,7 +16,6 @@ import {
   soulTemplatesQuery,
 } from '../../shared/contract/agent-life.ts';
 import { type AgentRef, agentParams } from '../../shared/contract/agents.ts';
-import { errors } from '../../shared/contract/common.ts';
 import { notFound } from '../../shared/errors.ts';
 import type { Identity } from '../../shared/identity.ts';
 import { masked } from '../../shared/secrets.ts';
@@ -48,7 +47,8 @@ const readMemory = defineRoute({
     'The text, and the keys that were put besides it. A caller that speaks for an agent may only read that agent’s memory. Secrets in the other keys are shown as 8 dashes, except to admins and to the agent’s own key.',
   access: 'viewer',
   params: agentParams,
-  responses: { 200: { description: 'The memory', schema: memoryAnswer }, ...errors(400, 401, 403, 404) },
+  refuses: [403, 404],
+  responses: { 200: { description: 'The memory', schema: memoryAnswer } },
   async handle({ params, identity, services }) {
     const { agent, working_memory, memory_fields, memory_updated_at } = await textsOf(services, identity, params.id);
     requireSelf(identity, agent);
@@ -78,7 +78,8 @@ const writeMemory = defineRoute({
   limit: 'mutation',
   params: agentParams,
   body: memoryBody,
-  responses: { 200: { description: 'Written', schema: memoryPutAnswer }, ...errors(400, 401, 403, 404, 413, 429, 503) },
+  refuses: [404],
+  responses: { 200: { description: 'Written', schema: memoryPutAnswer } },
   async handle({ params, body, identity, services, command }) {
     const { id, name } = await memoryOwner(services, identity, params.id);
     const append = body.append ?? false;
@@ -107,7 +108,8 @@ const clearMemory = defineRoute({
   access: 'operator',
   limit: 'mutation',
   params: agentParams,
-  responses: { 200: { description: 'Emptied', schema: memoryDeleteAnswer }, ...errors(400, 401, 403, 404, 429, 503) },
+  refuses: [404],
+  responses: { 200: { description: 'Emptied', schema: memoryDeleteAnswer } },
   async handle({ params, identity, services, command }) {
     const { id, name } = await memoryOwner(services, identity, params.id);
     await services.commands.execute(agentDecider, agentStream(identity.workspace, id), command, decideClearMemory);
@@ -130,7 +132,8 @@ const readSoul = defineRoute({
   summary: 'Soul (persona text) of an agent',
   access: 'viewer',
   params: agentParams,
-  responses: { 200: { description: 'The soul', schema: soulAnswer }, ...errors(400, 401, 404) },
+  refuses: [404],
+  responses: { 200: { description: 'The soul', schema: soulAnswer } },
   cache: { models: ['agents'], scope: 'workspace' },
   async handle({ params, identity, services }) {
     const { agent, soul_content, soul_updated_at } = await textsOf(services, identity, params.id);
@@ -155,7 +158,8 @@ const writeSoul = defineRoute({
   limit: 'mutation',
   params: agentParams,
   body: soulBody,
-  responses: { 200: { description: 'Written', schema: soulPutAnswer }, ...errors(400, 401, 403, 404, 413, 429, 503) },
+  refuses: [404],
+  responses: { 200: { description: 'Written', schema: soulPutAnswer } },
   async handle({ params, body, identity, services, command }) {
     const agent = await requireAgent(services, identity, params.id);
     const template = body.template_name ?? null;
@@ -192,9 +196,9 @@ const soulTemplates = defineRoute({
   access: 'viewer',
   params: agentParams,
   query: soulTemplatesQuery,
+  refuses: [403, 404],
   responses: {
     200: { description: 'The templates, or one of them with `template`', schema: soulTemplatesAnswer },
-    ...errors(400, 401, 403, 404),
   },
   async handle({ params, query, identity, services }) {
     await requireAgent(services, identity, params.id);

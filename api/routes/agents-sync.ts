@@ -3,7 +3,6 @@ import { syncAgents } from '../../commands/agent-sync.ts';
 import { agentIds } from '../../queries/agents.ts';
 import { previewSync } from '../../queries/gateway-config.ts';
 import { syncAnswer, syncPreviewAnswer } from '../../shared/contract/agent-life.ts';
-import { errors } from '../../shared/contract/common.ts';
 import { defineRoute, type Route } from '../http/route.ts';
 
 const preview = defineRoute({
@@ -12,9 +11,9 @@ const preview = defineRoute({
   tag: 'Agents',
   summary: 'What an import from the gateway configuration would do',
   access: 'admin',
+  refuses: [422],
   responses: {
     200: { description: 'Names, by what would happen', schema: syncPreviewAnswer },
-    ...errors(401, 403, 422),
   },
   cache: { models: ['agents', 'gateway_config'], scope: 'workspace' },
   handle: async ({ identity, services }) => ({ body: await previewSync(services.reads, identity.workspace) }),
@@ -28,9 +27,9 @@ const sync = defineRoute({
   description: 'Creates agents that do not exist; brings role and config of the others to what the document says.',
   access: 'admin',
   limit: 'mutation',
+  refuses: [409, 422],
   responses: {
     200: { description: 'What was done', schema: syncAnswer },
-    ...errors(401, 403, 409, 413, 422, 429, 503),
   },
   handle: async ({ identity, services, command }) => ({
     body: await syncAgents(services.commands, command, (names) => agentIds(services.reads, identity.workspace, names)),

@@ -25,7 +25,7 @@ import {
   updateByIdBody,
   updateByNameBody,
 } from '../../shared/contract/agents.ts';
-import { errorSchema, errors } from '../../shared/contract/common.ts';
+import { errorSchema } from '../../shared/contract/common.ts';
 import { AppError, invalid, notFound } from '../../shared/errors.ts';
 import type { Identity } from '../../shared/identity.ts';
 import { seconds } from '../../shared/time.ts';
@@ -44,7 +44,7 @@ const list = defineRoute({
   description: SHOWN,
   access: 'viewer',
   query: agentsQuery,
-  responses: { 200: { description: 'A page of agents', schema: agentsAnswer }, ...errors(400, 401) },
+  responses: { 200: { description: 'A page of agents', schema: agentsAnswer } },
   cache: { models: ['agents', ...TASK_MODELS], scope: 'workspace', per: viewOf },
   async handle({ query, identity, services }) {
     const { agents, ...page } = await listAgents(services.reads, identity.workspace, query);
@@ -68,9 +68,9 @@ const create = defineRoute({
   access: 'operator',
   limit: 'mutation',
   body: createAgentBody,
+  refuses: [409],
   responses: {
     201: { description: 'The new agent', schema: createAgentAnswer },
-    ...errors(400, 401, 403, 409, 413, 429, 503),
   },
   async handle({ body, identity, services, command }) {
     const { commands } = services;
@@ -109,9 +109,9 @@ const putByName = defineRoute({
   access: 'operator',
   limit: 'mutation',
   body: updateByNameBody,
+  refuses: [404, 409],
   responses: {
     200: { description: 'Changed', schema: successAnswer },
-    ...errors(400, 401, 403, 404, 409, 413, 429, 503),
   },
   async handle({ body, identity, services, command }) {
     const { name, status, last_activity, config, session_key, soul_content, role, runtime_type } = body;
@@ -146,7 +146,8 @@ const one = defineRoute({
   description: SHOWN,
   access: 'viewer',
   params: agentParams,
-  responses: { 200: { description: 'The agent', schema: agentAnswer }, ...errors(400, 401, 404) },
+  refuses: [404],
+  responses: { 200: { description: 'The agent', schema: agentAnswer } },
   cache: { models: ['agents'], scope: 'workspace', per: viewOf },
   async handle({ params, identity, services }) {
     const agent = await agentRecord(services.reads, identity.workspace, params.id);
@@ -164,9 +165,9 @@ const putById = defineRoute({
   limit: 'mutation',
   params: agentParams,
   body: updateByIdBody,
+  refuses: [404, 409],
   responses: {
     200: { description: 'The agent as it is now', schema: updateByIdAnswer },
-    ...errors(400, 401, 403, 404, 409, 413, 429, 503),
     502: { description: 'The gateway configuration could not be written; nothing was changed', schema: errorSchema },
   },
   async handle({ params, body, identity, services, command }) {
@@ -207,7 +208,8 @@ const remove = defineRoute({
   params: agentParams,
   body: deleteAgentBody,
   bodyOptional: true,
-  responses: { 200: { description: 'Deleted', schema: deleteAgentAnswer }, ...errors(400, 401, 403, 404, 429, 503) },
+  refuses: [404],
+  responses: { 200: { description: 'Deleted', schema: deleteAgentAnswer } },
   async handle({ params, body, identity, services, command }) {
     const { id } = await requireAgent(services, identity, params.id);
     const remove_workspace = body.remove_workspace ?? false;
@@ -240,10 +242,10 @@ const register = defineRoute({
   access: 'viewer',
   limit: 'self-register',
   body: registerBody,
+  refuses: [403, 409],
   responses: {
     200: { description: 'The agent existed', schema: registerAnswer },
     201: { description: 'The agent is new', schema: registerAnswer },
-    ...errors(400, 401, 403, 409, 429, 503),
   },
   async handle({ body, identity, services, command }) {
     const { commands, reads } = services;
@@ -273,7 +275,8 @@ const visibility = (method: 'post' | 'delete', hidden: boolean) =>
     access: 'operator',
     limit: 'mutation',
     params: agentParams,
-    responses: { 200: { description: 'Done', schema: hideAnswer }, ...errors(400, 401, 403, 404, 429, 503) },
+    refuses: [404],
+    responses: { 200: { description: 'Done', schema: hideAnswer } },
     async handle({ params, identity, services, command }) {
       const { id } = await requireAgent(services, identity, params.id);
       await services.commands.execute(agentDecider, agentStream(identity.workspace, id), command, (state) =>

@@ -25,7 +25,6 @@ import {
   profileBody,
   signedOutAnswer,
 } from '../../shared/contract/auth.ts';
-import { errors } from '../../shared/contract/common.ts';
 import { forbidden, invalid, notFound, unauthenticated } from '../../shared/errors.ts';
 import type { SignInFailure } from '../../shared/events/user.ts';
 import type { Identity } from '../../shared/identity.ts';
@@ -64,7 +63,8 @@ const login = defineRoute({
   access: 'public',
   limit: 'login',
   body: loginBody,
-  responses: { 200: { description: 'Signed in', schema: callerAnswer }, ...errors(400, 401, 429) },
+  refuses: [401],
+  responses: { 200: { description: 'Signed in', schema: callerAnswer } },
   async handle({ body, services, exchange, command }) {
     const { username, password } = body;
     const user = await findUserByName(services.reads, username);
@@ -95,7 +95,8 @@ const google = defineRoute({
   access: 'public',
   limit: 'login',
   body: googleBody,
-  responses: { 200: { description: 'Signed in', schema: callerAnswer }, ...errors(400, 403, 429) },
+  refuses: [403],
+  responses: { 200: { description: 'Signed in', schema: callerAnswer } },
   async handle({ body, services, exchange, command }) {
     const { commands, reads, settings } = services;
     const profile = await verifyGoogleToken(body.credential, settings);
@@ -115,7 +116,8 @@ const disconnect = defineRoute({
   tag: 'Auth',
   summary: 'Go back from Google to a password',
   access: 'any',
-  responses: { 200: { description: 'Disconnected', schema: signedOutAnswer }, ...errors(400, 401) },
+  refuses: [400],
+  responses: { 200: { description: 'Disconnected', schema: signedOutAnswer } },
   async handle({ services, identity, exchange, command }) {
     if (identity.kind !== 'user') throw unauthenticated('Sign in as the user whose account is to be disconnected.');
     await disconnectGoogle(services.commands, command, services.credentials, identity.id);
@@ -135,7 +137,7 @@ const logout = defineRoute({
   summary: 'Sign out',
   description: 'Ends the session that the cookie stands for and clears the cookie.',
   access: 'any',
-  responses: { 200: { description: 'Signed out', schema: signedOutAnswer }, ...errors(401) },
+  responses: { 200: { description: 'Signed out', schema: signedOutAnswer } },
   async handle({ services, identity, exchange, command }) {
     await endSessions(services, exchange);
     if (identity.kind === 'user') await recordSignOut(services.commands, command, identity);
@@ -152,7 +154,7 @@ const me = defineRoute({
   tag: 'Auth',
   summary: 'The caller',
   access: 'viewer',
-  responses: { 200: { description: 'The caller', schema: callerAnswer }, ...errors(401) },
+  responses: { 200: { description: 'The caller', schema: callerAnswer } },
   async handle({ services, identity }) {
     if (identity.kind !== 'user') return { body: { user: keyCaller(identity) } };
     const row = await ownRow(services, identity);
@@ -170,7 +172,8 @@ const updateMe = defineRoute({
     'A new password needs the current one. It ends every session of the user and begins a new one, whose cookie comes with the answer. API keys have no profile: 403.',
   access: 'any',
   body: profileBody,
-  responses: { 200: { description: 'Changed', schema: profileAnswer }, ...errors(400, 401, 403, 404, 429) },
+  refuses: [403, 404, 429],
+  responses: { 200: { description: 'Changed', schema: profileAnswer } },
   async handle({ body, services, identity, exchange, command }) {
     if (identity.kind !== 'user') throw forbidden('An API key has no profile to change; sign in as a user.');
     const { current_password: current, new_password: next } = body;

@@ -155,7 +155,7 @@ function once<T>(make: () => Promise<T>): () => Promise<T> {
 }
 
 /** The answer for this request: packed where the client takes it, without a body where the client has it already. */
-function serve({ type, plain, packed, hash }: Served, cacheControl: string, { req }: Exchange): Answer {
+function serve({ type, plain, packed, hash }: Served, cacheControl: string, { req }: Exchange): Answer<never> {
   const takesGzip = /\bgzip\b(?!\s*;\s*q=0(\.0*)?\s*(,|$))/.test(String(req.headers['accept-encoding'] ?? ''));
   const etag = `"${hash}${takesGzip ? '-gzip' : ''}"`;
   const headers = { 'Cache-Control': cacheControl, ETag: etag, Vary: 'Accept-Encoding' };

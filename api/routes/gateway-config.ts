@@ -1,7 +1,7 @@
 /** The stored gateway configuration. What only a running gateway could answer is 502: none is connected. */
 import { changeGatewayConfig, decideReplace, decideUpdates } from '../../commands/gateway-config.ts';
 import { gatewayConfig } from '../../queries/gateway-config.ts';
-import { errorSchema, errors } from '../../shared/contract/common.ts';
+import { errorSchema } from '../../shared/contract/common.ts';
 import {
   gatewayConfigAnswer,
   gatewayConfigBody,
@@ -33,7 +33,6 @@ const read = defineRoute({
   query: gatewayConfigQuery,
   responses: {
     200: { description: 'The document', schema: gatewayConfigAnswer },
-    ...errors(400, 401, 403),
     ...NO_GATEWAY,
   },
   cache: { models: ['gateway_config'], scope: 'workspace', unless: (query) => query.action !== undefined },
@@ -64,9 +63,9 @@ const write = defineRoute({
   query: gatewayConfigPutQuery,
   body: gatewayConfigBody,
   bodyOptional: true,
+  refuses: [404, 409],
   responses: {
     200: { description: 'Stored', schema: gatewayConfigPutAnswer },
-    ...errors(400, 401, 403, 404, 409, 413, 429, 503),
     ...NO_GATEWAY,
   },
   async handle({ query, body, services, command }) {

@@ -2,7 +2,6 @@
 import { rotateGlobalKey } from '../../commands/global-key.ts';
 import { findGlobalKey } from '../../queries/agent-keys.ts';
 import { globalKeyAnswer, globalKeyState } from '../../shared/contract/auth.ts';
-import { errors } from '../../shared/contract/common.ts';
 import { defineRoute, type Route } from '../http/route.ts';
 
 const path = '/api/tokens/rotate';
@@ -14,7 +13,7 @@ const state = defineRoute({
   summary: 'Where the API key comes from and when it was replaced',
   access: 'admin',
   scope: 'deployment',
-  responses: { 200: { description: 'The key in force, masked', schema: globalKeyState }, ...errors(401, 403) },
+  responses: { 200: { description: 'The key in force, masked', schema: globalKeyState } },
   cache: { models: ['agent_keys'], scope: 'all' },
   async handle({ services }) {
     const row = await findGlobalKey(services.reads);
@@ -39,7 +38,7 @@ const rotate = defineRoute({
   access: 'admin',
   scope: 'deployment',
   limit: 'api-key',
-  responses: { 200: { description: 'The new key', schema: globalKeyAnswer }, ...errors(401, 403, 429) },
+  responses: { 200: { description: 'The new key', schema: globalKeyAnswer } },
   async handle({ services, command }) {
     const { key, masked, at, by } = await rotateGlobalKey(services.commands, command, services.credentials);
     return {

@@ -2,7 +2,6 @@
 import { z } from 'zod';
 import { activityStats, listActivities } from '../../queries/activities.ts';
 import { listAudit } from '../../queries/audit.ts';
-import { errors } from '../../shared/contract/common.ts';
 import {
   activitiesAnswer,
   activitiesQuery,
@@ -31,7 +30,6 @@ export const monitoringRoutes: readonly Route[] = [
         description: 'Activities, or statistics with `stats`',
         schema: z.union([activitiesAnswer, activityStatsAnswer]),
       },
-      ...errors(400, 401),
     },
     cache: { models: ['activities', 'agents'], scope: 'workspace', unless: (query) => query.stats !== undefined },
     async handle({ query, identity, services }) {
@@ -50,7 +48,7 @@ export const monitoringRoutes: readonly Route[] = [
     summary: 'The audit trail, newest first',
     access: 'admin',
     query: auditQuery,
-    responses: { 200: { description: 'Audit entries', schema: auditAnswer }, ...errors(400, 401, 403) },
+    responses: { 200: { description: 'Audit entries', schema: auditAnswer } },
     cache: { models: ['audit'], scope: 'workspace' },
     handle: async ({ query, identity, services }) => ({
       body: await listAudit(services.reads, identity.workspace, query),
@@ -65,9 +63,9 @@ export const monitoringRoutes: readonly Route[] = [
       'Frames of the caller’s workspace as they happen. Every frame has an id; `Last-Event-ID` or `since` resumes behind it without a gap or a double, across restarts and processes. A comment line every 30 s keeps the connection alive. `audit.security` and `security.event` are for admins. The stream ends within seconds when its credential does.',
     access: 'viewer',
     query: eventsQuery,
+    refuses: [429],
     responses: {
       200: { description: 'A stream of frames', type: 'text/event-stream', schema: streamFrameSchema },
-      ...errors(400, 401, 429, 503),
     },
     async handle({ query, identity, exchange, services }) {
       const header = exchange.req.headers['last-event-id'];

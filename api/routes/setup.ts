@@ -3,7 +3,6 @@ import { reserveId } from '../../commands/reserve.ts';
 import { asUser, createUser } from '../../commands/users.ts';
 import { findUser, wasSetUp } from '../../queries/users.ts';
 import { setupBody, setupState, userAnswer } from '../../shared/contract/auth.ts';
-import { errors } from '../../shared/contract/common.ts';
 import { forbidden, notFound } from '../../shared/errors.ts';
 import { DEFAULT_TENANT, DEFAULT_WORKSPACE } from '../../shared/events/metadata.ts';
 import { userStream } from '../../shared/events/user.ts';
@@ -29,9 +28,9 @@ const setUp = defineRoute({
   access: 'public',
   limit: 'login',
   body: setupBody,
+  refuses: [403, 409],
   responses: {
     200: { description: 'Created and signed in', schema: userAnswer },
-    ...errors(400, 403, 409, 429),
   },
   async handle({ body, services, exchange, command }) {
     const { commands, credentials, reads } = services;

@@ -9,7 +9,6 @@ import {
   userChangesBody,
   usersAnswer,
 } from '../../shared/contract/auth.ts';
-import { errors } from '../../shared/contract/common.ts';
 import { conflict, invalid, notFound } from '../../shared/errors.ts';
 import type { Identity } from '../../shared/identity.ts';
 import { defineRoute, type Route } from '../http/route.ts';
@@ -30,7 +29,7 @@ const list = defineRoute({
   tag: 'Auth',
   summary: 'Users of the workspace, oldest first',
   access: 'admin',
-  responses: { 200: { description: 'Users', schema: usersAnswer }, ...errors(401, 403) },
+  responses: { 200: { description: 'Users', schema: usersAnswer } },
   // `all`: a user can come from another workspace by an event of that one.
   cache: { models: ['users'], scope: 'all' },
   handle: async ({ services, identity }) => ({
@@ -47,7 +46,8 @@ const create = defineRoute({
   access: 'admin',
   limit: 'users',
   body: newUserBody,
-  responses: { 201: { description: 'Created', schema: userAnswer }, ...errors(400, 401, 403, 409, 429) },
+  refuses: [409],
+  responses: { 201: { description: 'Created', schema: userAnswer } },
   async handle({ body, services, identity, command }) {
     const { username, password, role, provider } = body;
     // Before the slow hash is made; who is first is decided by the claim of the name.
@@ -87,7 +87,8 @@ const update = defineRoute({
   access: 'admin',
   limit: 'users',
   body: userChangesBody,
-  responses: { 200: { description: 'Changed', schema: userAnswer }, ...errors(400, 401, 403, 404, 409, 429) },
+  refuses: [404, 409],
+  responses: { 200: { description: 'Changed', schema: userAnswer } },
   async handle({ body, services, identity, command }) {
     const { id, role, email, avatar_url, is_approved, password } = body;
     const displayName = body.display_name?.trim();
@@ -120,7 +121,8 @@ const remove = defineRoute({
   access: 'admin',
   limit: 'users',
   body: idBody,
-  responses: { 200: { description: 'Deleted', schema: successAnswer }, ...errors(400, 401, 403, 404, 409, 429) },
+  refuses: [404, 409],
+  responses: { 200: { description: 'Deleted', schema: successAnswer } },
   async handle({ body, services, identity, command }) {
     await deleteUser(services.commands, command, services.credentials, adminsIn(services.reads), {
       userId: body.id,

@@ -23,6 +23,7 @@ export const messageSchema = z
     workspace_id: z.int(),
   })
   .meta({ id: 'AgentMessage' });
+export type AgentMessageRecord = z.infer<typeof messageSchema>;
 
 export const workItemsSchema = z.object({
   type: z.enum(['assigned_tasks', 'notifications', 'urgent_activities']),

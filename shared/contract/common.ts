@@ -83,8 +83,3 @@ export const ERRORS = {
   500: { description: 'Internal server error', schema: errorSchema },
   503: { description: 'A store is away or a read model is behind', schema: errorSchema },
 } as const;
-
-/** Some of ERRORS by status. */
-export function errors<const S extends keyof typeof ERRORS>(...statuses: S[]): Pick<typeof ERRORS, S> {
-  return Object.fromEntries(statuses.map((status) => [status, ERRORS[status]])) as Pick<typeof ERRORS, S>;
-}

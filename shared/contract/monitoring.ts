@@ -17,6 +17,7 @@ export const activitySchema = z
     entity: jsonObject.nullable().describe('the entity as it is now; null when it is gone'),
   })
   .meta({ id: 'Activity' });
+export type ActivityRecord = z.infer<typeof activitySchema>;
 
 export const activitiesQuery = z.object({
   type: filterParam.describe('one type, or several separated by commas'),
@@ -60,6 +61,7 @@ export const auditEntrySchema = z
     workspace_id: z.int(),
   })
   .meta({ id: 'AuditEntry' });
+export type AuditEntry = z.infer<typeof auditEntrySchema>;
 
 export const auditQuery = z.object({
   action: filterParam,

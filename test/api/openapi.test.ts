@@ -16,15 +16,7 @@ import {
 } from '../../api/openapi.ts';
 import { docsRoutes } from '../../api/routes/docs.ts';
 import { routes } from '../../api/routes/index.ts';
-import {
-  errorSchema,
-  errors,
-  idParams,
-  idValue,
-  limitParam,
-  offsetParam,
-  secondsParam,
-} from '../../shared/contract/common.ts';
+import { errorSchema, idParams, idValue, limitParam, offsetParam, secondsParam } from '../../shared/contract/common.ts';
 import { accepts, follow, resolved } from '../support/openapi.ts';
 
 // --- Reading a description ---------------------------------------------------------------------------------------------
@@ -376,14 +368,21 @@ describe('API description', () => {
     it('adds what the gate in front of the route answers', () => {
       const statuses = (changes: Partial<Route>) => Object.keys(operation(changes).operation.responses);
       expect(statuses({ access: 'public' })).to.deep.equal(['200', 'default']);
-      expect(statuses({ access: 'any' })).to.deep.equal(['200', '401', 'default']);
-      expect(statuses({ access: 'viewer', scope: 'deployment' })).to.deep.equal(['200', '401', '403', 'default']);
+      expect(statuses({ access: 'any' })).to.deep.equal(['200', '401', '503', 'default']);
+      expect(statuses({ access: 'viewer', scope: 'deployment' })).to.deep.equal([
+        '200',
+        '401',
+        '403',
+        '503',
+        'default',
+      ]);
       expect(statuses({ access: 'admin', limit: 'heavy', query: z.object({}) })).to.deep.equal([
         '200',
         '400',
         '401',
         '403',
         '429',
+        '503',
         'default',
       ]);
       // A repeated key, the Origin check, and what can be wrong with any body.
@@ -395,13 +394,14 @@ describe('API description', () => {
         '403',
         '413',
         '415',
+        '503',
         'default',
       ]);
     });
 
     it('keeps what the route itself says of an error', () => {
       const mine = { description: 'No such thing here', schema: errorSchema };
-      const { responses } = operation({ responses: { ...ok, ...errors(409), 404: mine } }).operation;
+      const { responses } = operation({ responses: { ...ok, 404: mine }, refuses: [409] }).operation;
       expect(responses[404]).to.have.property('description', 'No such thing here');
       expect(responses[409]).to.deep.equal({ $ref: '#/components/responses/Conflict' });
     });

@@ -1,7 +1,7 @@
 /** Notes: list, write, revise, discard. In a room of its own: `api/routes/notes.ts`. */
 import { defineRoute, type Route } from '../../../api/http/route.ts';
 import type { Services } from '../../../api/services.ts';
-import { errors, idParams } from '../../../shared/contract/common.ts';
+import { idParams } from '../../../shared/contract/common.ts';
 import { notFound } from '../../../shared/errors.ts';
 import { decideDiscard, decideRevise, noteDecider, noteStream, writeNote } from './commands.ts';
 import { discardedAnswer, noteAnswer, noteBody, notesAnswer, notesQuery } from './contract.ts';
@@ -21,7 +21,7 @@ const list = defineRoute({
   summary: 'Notes, newest first',
   access: 'viewer',
   query: notesQuery,
-  responses: { 200: { description: 'A page of notes', schema: notesAnswer }, ...errors(400, 401) },
+  responses: { 200: { description: 'A page of notes', schema: notesAnswer } },
   cache: { models: ['notes'], scope: 'workspace' },
   handle: async ({ query, identity, services }) => ({
     body: await listNotes(services.reads, identity.workspace, query),
@@ -36,7 +36,7 @@ const write = defineRoute({
   access: 'operator',
   limit: 'mutation',
   body: noteBody,
-  responses: { 201: { description: 'The note', schema: noteAnswer }, ...errors(400, 401, 403, 413, 429, 503) },
+  responses: { 201: { description: 'The note', schema: noteAnswer } },
   async handle({ body, identity, services, command }) {
     const id = await writeNote(services.commands, command, body.text);
     return answerOf(services, identity.workspace, id, 201);
@@ -52,7 +52,8 @@ const revise = defineRoute({
   limit: 'mutation',
   params: idParams,
   body: noteBody,
-  responses: { 200: { description: 'The note', schema: noteAnswer }, ...errors(400, 401, 403, 404, 413, 429, 503) },
+  refuses: [404],
+  responses: { 200: { description: 'The note', schema: noteAnswer } },
   async handle({ params, body, identity, services, command }) {
     const stream = noteStream(identity.workspace, params.id);
     await services.commands.execute(noteDecider, stream, command, (state) => decideRevise(state, body.text));
@@ -67,7 +68,8 @@ const discard = defineRoute({
   summary: 'Discard a note',
   access: 'operator',
   params: idParams,
-  responses: { 200: { description: 'Discarded', schema: discardedAnswer }, ...errors(400, 401, 403, 404, 503) },
+  refuses: [404],
+  responses: { 200: { description: 'Discarded', schema: discardedAnswer } },
   async handle({ params, identity, services, command }) {
     await services.commands.execute(noteDecider, noteStream(identity.workspace, params.id), command, decideDiscard);
     return { body: { success: true } };
