@@ -8,7 +8,7 @@
  * stream: if the old owner is merely slow, its second append conflicts with that and starts over.
  */
 import { conflict } from '../shared/errors.ts';
-import { nameClaimed, nameClaimVoided, nameReleased } from '../shared/events/names.ts';
+import { nameClaimed, nameClaimVoided, nameReleased } from '../shared/events/claims.ts';
 import type { Decider } from './decider.ts';
 import type { CommandContext, Commands } from './handler.ts';
 

@@ -1,13 +1,14 @@
 /** Every projection of the service, in the order in which they are listed. */
-import { activitiesProjection } from './activities.ts';
-import { agentKeysProjection } from './agent-keys.ts';
-import { agentMessagesProjection } from './agent-messages.ts';
-import { agentsProjection } from './agents.ts';
-import { auditProjection } from './audit.ts';
-import { gatewayConfigProjection } from './gateway-config.ts';
-import { notificationsProjection } from './notifications.ts';
+
+import { gatewayConfigProjection } from './admin/gateway-config.ts';
+import { agentsProjection } from './agents/agents.ts';
+import { agentKeysProjection } from './agents/keys.ts';
+import { agentMessagesProjection } from './agents/messages.ts';
+import { usersProjection } from './auth/users.ts';
+import { activitiesProjection } from './monitoring/activities.ts';
+import { auditProjection } from './monitoring/audit.ts';
+import { notificationsProjection } from './monitoring/notifications.ts';
 import type { Projection } from './projection.ts';
-import { usersProjection } from './users.ts';
 
 export const projections: readonly Projection[] = [
   usersProjection,

@@ -7,11 +7,11 @@
  * SHA-256 only: the database compares hashes of 24 or more random bytes, so timing tells nothing about a key.
  */
 import { LRUCache } from 'lru-cache';
-import { createUser } from '../../commands/users.ts';
-import { findGlobalKey, findLiveKey } from '../../queries/agent-keys.ts';
-import { findUser, findUserByName, type UserRow } from '../../queries/users.ts';
+import { createUser } from '../../commands/auth/users.ts';
+import { findGlobalKey, findLiveKey } from '../../queries/agents/keys.ts';
+import { findUser, findUserByName, type UserRow } from '../../queries/auth/users.ts';
 import { atMost } from '../../shared/bounded.ts';
-import { lineOfText } from '../../shared/contract/auth.ts';
+import { lineOfText } from '../../shared/contract/auth/auth.ts';
 import { AppError } from '../../shared/errors.ts';
 import { DEFAULT_TENANT, DEFAULT_WORKSPACE } from '../../shared/events/metadata.ts';
 import { type Identity, type Role, systemActor } from '../../shared/identity.ts';

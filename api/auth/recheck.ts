@@ -2,8 +2,8 @@
  * The credentials behind open streams, looked up again: any number of them with a few queries, and without what
  * `identify.ts` does besides (noting uses, creating users).
  */
-import { findGlobalKey, findLiveKeys } from '../../queries/agent-keys.ts';
-import { findUsers, findUsersByName, type UserRow } from '../../queries/users.ts';
+import { findGlobalKey, findLiveKeys } from '../../queries/agents/keys.ts';
+import { findUsers, findUsersByName, type UserRow } from '../../queries/auth/users.ts';
 import type { KeyRecord } from '../../shared/ports/credentials.ts';
 import type { Freshness } from '../../shared/ports/freshness.ts';
 import type { Services } from '../services.ts';

@@ -3,7 +3,7 @@
  * switched it off. Its name follows the scheme: browsers accept `__Host-` only over HTTPS and with Secure.
  */
 import { createHash, randomBytes } from 'node:crypto';
-import type { UserRow } from '../../queries/users.ts';
+import type { UserRow } from '../../queries/auth/users.ts';
 import { DAY, seconds } from '../../shared/time.ts';
 import type { Exchange } from '../http/exchange.ts';
 import type { Services } from '../services.ts';

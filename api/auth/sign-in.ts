@@ -1,8 +1,9 @@
 /** The end of every successful sign-in: a session, its event, the answer. */
+
+import { type asUser, recordSignIn } from '../../commands/auth/users.ts';
 import type { CommandContext } from '../../commands/handler.ts';
-import { type asUser, recordSignIn } from '../../commands/users.ts';
-import { findUser, toUserRecord, type UserRow } from '../../queries/users.ts';
-import type { CallerRecord, UserRecord } from '../../shared/contract/auth.ts';
+import { findUser, toUserRecord, type UserRow } from '../../queries/auth/users.ts';
+import type { CallerRecord, UserRecord } from '../../shared/contract/auth/auth.ts';
 import type { Identity } from '../../shared/identity.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { createLimiter, type Limiter } from '../http/limits.ts';

@@ -1,22 +1,21 @@
 /** Every route of the service. */
 import type { Route } from '../http/route.ts';
-import { accessRequestRoutes } from './access-requests.ts';
-import { adapterRoutes } from './adapters.ts';
-import { agentKeyRoutes } from './agent-keys.ts';
-import { agentMessageRoutes } from './agent-messages.ts';
-import { agentRoutes } from './agents.ts';
-import { agentHeartbeatRoutes } from './agents-heartbeat.ts';
-import { agentTextRoutes } from './agents-soul-memory.ts';
-import { agentSyncRoutes } from './agents-sync.ts';
-
-import { authRoutes } from './auth.ts';
+import { gatewayConfigRoutes } from './admin/gateway-config.ts';
+import { adapterRoutes } from './agents/adapters.ts';
+import { agentRoutes } from './agents/agents.ts';
+import { agentHeartbeatRoutes } from './agents/heartbeat.ts';
+import { agentKeyRoutes } from './agents/keys.ts';
+import { agentMessageRoutes } from './agents/messages.ts';
+import { agentSyncRoutes } from './agents/sync.ts';
+import { agentTextRoutes } from './agents/texts.ts';
+import { accessRequestRoutes } from './auth/access-requests.ts';
+import { globalKeyRoutes } from './auth/global-key.ts';
+import { setupRoutes } from './auth/setup.ts';
+import { authRoutes } from './auth/sign-in.ts';
+import { userRoutes } from './auth/users.ts';
 import { docsRoutes } from './docs.ts';
-import { gatewayConfigRoutes } from './gateway-config.ts';
-import { globalKeyRoutes } from './global-key.ts';
-import { healthRoutes } from './health.ts';
-import { monitoringRoutes } from './monitoring.ts';
-import { setupRoutes } from './setup.ts';
-import { userRoutes } from './users.ts';
+import { healthRoutes } from './monitoring/health.ts';
+import { monitoringRoutes } from './monitoring/monitoring.ts';
 
 export const routes: readonly Route[] = [
   ...authRoutes,

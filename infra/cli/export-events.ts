@@ -5,7 +5,7 @@ import { rename } from 'node:fs/promises';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { type Command, InvalidArgumentError } from 'commander';
-import { dataExported } from '../../shared/events/operations.ts';
+import { dataExported } from '../../shared/events/admin/export.ts';
 import type { Core } from '../core.ts';
 import { cliContext, withCore } from './with-core.ts';
 

@@ -3,12 +3,12 @@
  * API process; the unique names of the log see to it that only one of them does each thing.
  */
 import { randomInt, randomUUID } from 'node:crypto';
-import { configureGlobalKey, generateGlobalKey } from '../../commands/global-key.ts';
+import { configureGlobalKey, generateGlobalKey } from '../../commands/auth/global-key.ts';
+import { createUser } from '../../commands/auth/users.ts';
 import type { CommandContext, Commands } from '../../commands/handler.ts';
-import { createUser } from '../../commands/users.ts';
+import { wasSetUp } from '../../queries/auth/users.ts';
 import type { Reads } from '../../queries/reads.ts';
-import { wasSetUp } from '../../queries/users.ts';
-import { isInsecurePassword, newUsername } from '../../shared/contract/auth.ts';
+import { isInsecurePassword, newUsername } from '../../shared/contract/auth/auth.ts';
 import { AppError } from '../../shared/errors.ts';
 import { DEFAULT_TENANT, DEFAULT_WORKSPACE } from '../../shared/events/metadata.ts';
 import { systemActor } from '../../shared/identity.ts';

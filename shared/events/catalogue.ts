@@ -1,14 +1,15 @@
 /** Every event type that Signalbox writes or has ever written. Nothing is found by scanning folders. */
-import { accessEvents } from './access.ts';
-import { agentEvents } from './agent.ts';
-import { agentKeyEvents } from './agent-key.ts';
-import { agentLifeEvents } from './agent-life.ts';
-import { agentMessageEvents } from './agent-message.ts';
+
+import { operationsEvents } from './admin/export.ts';
+import { gatewayConfigEvents } from './admin/gateway-config.ts';
+import { agentEvents } from './agents/agents.ts';
+import { agentLifeEvents } from './agents/heartbeat.ts';
+import { agentKeyEvents } from './agents/keys.ts';
+import { agentMessageEvents } from './agents/messages.ts';
+import { accessEvents } from './auth/access.ts';
+import { userEvents } from './auth/users.ts';
+import { nameClaimed, nameClaimVoided, nameReleased } from './claims.ts';
 import type { EventDefinition } from './define.ts';
-import { gatewayConfigEvents } from './gateway-config.ts';
-import { nameClaimed, nameClaimVoided, nameReleased } from './names.ts';
-import { operationsEvents } from './operations.ts';
-import { userEvents } from './user.ts';
 
 const definitions = [
   ...userEvents,

@@ -10,7 +10,7 @@ import { gunzipSync } from 'node:zlib';
 import { expect } from 'chai';
 import fc from 'fast-check';
 import type { OpenApiDocument } from '../../api/openapi.ts';
-import { type AuthWorld, freshAddress, startAuthWorld } from '../contract/auth-world.ts';
+import { type AuthWorld, freshAddress, startAuthWorld } from '../contract/auth/world.ts';
 import {
   type Caller,
   type GeneratedRequest,

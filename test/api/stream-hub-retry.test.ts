@@ -7,7 +7,7 @@ import { createStreamHub } from '../../api/stream/hub.ts';
 import { sourceOf } from '../../api/stream/source.ts';
 import { createLogger } from '../../infra/logging.ts';
 import type { EventStore } from '../../shared/event-store.ts';
-import { agentDeleted } from '../../shared/events/agent.ts';
+import { agentDeleted } from '../../shared/events/agents/agents.ts';
 import type { DomainEvent } from '../../shared/events/define.ts';
 import { identityOf } from '../support/stream-hub.ts';
 import { told } from '../support/told.ts';

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { defineDecider, on } from '../../commands/decider.ts';
-import { agentHidden, agentRegistered, agentShown } from '../../shared/events/agent.ts';
+import { agentHidden, agentRegistered, agentShown } from '../../shared/events/agents/agents.ts';
 
 describe('deciders', () => {
   const visibility = defineDecider<readonly string[]>({

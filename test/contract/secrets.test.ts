@@ -1,12 +1,12 @@
 /** Secrets that clients put into configs, memories and reports: not in the log, and shown to admins only. */
 import { expect } from 'chai';
-import { operatorsRegistration } from '../../commands/agent-register.ts';
-import { agentsAnswer } from '../../shared/contract/agents.ts';
-import { agentRegistered } from '../../shared/events/agent.ts';
+import { operatorsRegistration } from '../../commands/agents/register.ts';
+import { agentsAnswer } from '../../shared/contract/agents/agents.ts';
+import { agentRegistered } from '../../shared/events/agents/agents.ts';
 import { MASK } from '../../shared/secrets.ts';
 import { type OpenStream, openStream } from '../support/stream.ts';
 import { testOrigin } from '../support/world.ts';
-import { type AgentsWorld, startAgentsWorld } from './agents-world.ts';
+import { type AgentsWorld, startAgentsWorld } from './agents/world.ts';
 
 const PRIVATE = 'very-private';
 let secrets = 0;

@@ -7,11 +7,11 @@ import { givenPassword, prepareFirstStart } from '../../infra/credentials/first-
 import { createPersonKeys } from '../../infra/credentials/person-keys.ts';
 import type { Database } from '../../infra/database/database.ts';
 import { createLogger } from '../../infra/logging.ts';
-import { agentKeysProjection } from '../../projections/agent-keys.ts';
-import { usersProjection } from '../../projections/users.ts';
-import { findGlobalKey } from '../../queries/agent-keys.ts';
+import { agentKeysProjection } from '../../projections/agents/keys.ts';
+import { usersProjection } from '../../projections/auth/users.ts';
+import { findGlobalKey } from '../../queries/agents/keys.ts';
+import { findUserByName, listUsers } from '../../queries/auth/users.ts';
 import { liveReads } from '../../queries/reads.ts';
-import { findUserByName, listUsers } from '../../queries/users.ts';
 import { catalogue } from '../../shared/events/catalogue.ts';
 import { freshDatabase } from '../support/service.ts';
 import { ensureTables, eventually, openView, serverDatabase } from '../support/world.ts';

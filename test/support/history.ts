@@ -4,7 +4,6 @@
  */
 import { randomUUID } from 'node:crypto';
 import type { EventStore } from '../../shared/event-store.ts';
-import { accessDenied, globalKeyUsed, rateLimitHit } from '../../shared/events/access.ts';
 import {
   agentDeleted,
   agentDetailsChanged,
@@ -15,18 +14,17 @@ import {
   agentReturned,
   agentShown,
   agentSoulChanged,
-} from '../../shared/events/agent.ts';
-import { agentKeyIssued, agentKeyRevoked } from '../../shared/events/agent-key.ts';
+} from '../../shared/events/agents/agents.ts';
 import {
   agentHeartbeatReceived,
   agentStatusChanged,
   agentWoken,
   livenessChecked,
   tokenUsageReported,
-} from '../../shared/events/agent-life.ts';
-import { agentMessageSent } from '../../shared/events/agent-message.ts';
-import type { EventDraft } from '../../shared/events/define.ts';
-import type { Actor, Origin } from '../../shared/events/metadata.ts';
+} from '../../shared/events/agents/heartbeat.ts';
+import { agentKeyIssued, agentKeyRevoked } from '../../shared/events/agents/keys.ts';
+import { agentMessageSent } from '../../shared/events/agents/messages.ts';
+import { accessDenied, globalKeyUsed, rateLimitHit } from '../../shared/events/auth/access.ts';
 import {
   signInFailed,
   signInStream,
@@ -37,7 +35,9 @@ import {
   userSignedOut,
   userStream,
   userUpdated,
-} from '../../shared/events/user.ts';
+} from '../../shared/events/auth/users.ts';
+import type { EventDraft } from '../../shared/events/define.ts';
+import type { Actor, Origin } from '../../shared/events/metadata.ts';
 import type { Expectation, NewEvent } from '../../shared/ports/event-log.ts';
 
 export interface HistoryOptions {

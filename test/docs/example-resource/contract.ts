@@ -1,6 +1,6 @@
 /** Requests and answers of notes. In a room of its own: `shared/contract/notes.ts`. */
 import { z } from 'zod';
-import { filledText } from '../../../shared/contract/agents.ts';
+import { filledText } from '../../../shared/contract/agents/agents.ts';
 import { limitParam, offsetParam, unixSeconds } from '../../../shared/contract/common.ts';
 
 export const noteSchema = z

@@ -1,0 +1,91 @@
+/** The stored gateway configuration. What only a running gateway could answer is 502: none is connected. */
+import { changeGatewayConfig, decideReplace, decideUpdates } from '../../../commands/admin/gateway-config.ts';
+import { gatewayConfig } from '../../../queries/admin/gateway-config.ts';
+import {
+  gatewayConfigAnswer,
+  gatewayConfigBody,
+  gatewayConfigPutAnswer,
+  gatewayConfigPutQuery,
+  gatewayConfigQuery,
+  updatesForm,
+} from '../../../shared/contract/admin/gateway-config.ts';
+import { type GatewayDocument, isObject } from '../../../shared/contract/admin/gateway-document.ts';
+import { errorSchema } from '../../../shared/contract/common.ts';
+import { AppError, invalid } from '../../../shared/errors.ts';
+import { defineRoute, type Route } from '../../http/route.ts';
+
+const NO_GATEWAY = {
+  502: { description: 'No gateway is connected', schema: errorSchema },
+} as const;
+
+const noGateway = (action: string) =>
+  new AppError(
+    502,
+    `No gateway is connected, so action=${action} cannot be done. The stored document works without it.`,
+  );
+
+const read = defineRoute({
+  method: 'get',
+  path: '/api/gateway-config',
+  tag: 'Admin',
+  summary: 'The stored gateway configuration, secrets hidden',
+  access: 'admin',
+  query: gatewayConfigQuery,
+  responses: {
+    200: { description: 'The document', schema: gatewayConfigAnswer },
+    ...NO_GATEWAY,
+  },
+  cache: { models: ['gateway_config'], scope: 'workspace', unless: (query) => query.action !== undefined },
+  async handle({ query, identity, services }) {
+    if (query.action !== undefined) throw noGateway(query.action);
+    return { body: await gatewayConfig(services.reads, identity.workspace) };
+  },
+});
+
+/** Keys of what GET answers: sent back with an edited `config`, it replaces the document. */
+const ANSWER_KEYS = ['path', 'config', 'raw_size', 'hash'];
+
+/** A whole document in a body, with the hash it must still have. */
+function documentOf(body: GatewayDocument): { readonly document: GatewayDocument; readonly hash?: string } {
+  const { config, hash } = body;
+  if (!isObject(config) || !Object.keys(body).every((key) => ANSWER_KEYS.includes(key))) return { document: body };
+  if (hash !== undefined && typeof hash !== 'string') throw invalid('hash: must be a text, as GET answers it');
+  return { document: config, ...(hash !== undefined && { hash }) };
+}
+
+const write = defineRoute({
+  method: 'put',
+  path: '/api/gateway-config',
+  tag: 'Admin',
+  summary: 'Replace or change the stored gateway configuration',
+  access: 'admin',
+  limit: 'gateway-config',
+  query: gatewayConfigPutQuery,
+  body: gatewayConfigBody,
+  bodyOptional: true,
+  refuses: [404, 409],
+  responses: {
+    200: { description: 'Stored', schema: gatewayConfigPutAnswer },
+    ...NO_GATEWAY,
+  },
+  async handle({ query, body, services, command }) {
+    if (query.action !== undefined) throw noGateway(query.action);
+    const isUpdates = isObject(body.updates) && Object.keys(body).every((key) => key === 'updates' || key === 'hash');
+    if (isUpdates) {
+      const { updates, hash: expected } = updatesForm.parse(body);
+      const { hash } = await changeGatewayConfig(services.commands, command, (state) =>
+        decideUpdates(state, updates, expected),
+      );
+      const updated = Object.keys(updates);
+      return { body: { success: true, updated, count: updated.length, hash } };
+    }
+    if (Object.keys(body).length === 0) throw invalid('There is nothing to store: send the document, or updates.');
+    const { document, hash: expected } = documentOf(body);
+    const { hash } = await changeGatewayConfig(services.commands, command, (state) =>
+      decideReplace(state, document, expected),
+    );
+    return { body: { success: true, updated: ['*'], count: 1, hash } };
+  },
+});
+
+export const gatewayConfigRoutes: readonly Route[] = [read, write];

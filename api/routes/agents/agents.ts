@@ -1,0 +1,305 @@
+/** Agents: list, create, change, delete, register oneself, hide. */
+
+import {
+  decideRemoveAgent,
+  decideWriteAgent,
+  noGatewayConfig,
+  writeToGateway,
+} from '../../../commands/admin/gateway-config.ts';
+import { agentDecider, agentStream, decideReturn, decideVisibility } from '../../../commands/agents/agents.ts';
+import { operatorsRegistration, registerAgent, selfRegistration } from '../../../commands/agents/register.ts';
+import { type AgentUpdate, deleteAgent, updateById, updateByName } from '../../../commands/agents/update.ts';
+import type { CommandContext } from '../../../commands/handler.ts';
+import { hasReserved } from '../../../commands/reserve.ts';
+import { hasGatewayConfig } from '../../../queries/admin/gateway-config.ts';
+import { agentRecord, findAgent, listAgents, withTaskStats } from '../../../queries/agents/agents.ts';
+import { TASK_MODELS } from '../../../queries/tasks.ts';
+import {
+  agentAnswer,
+  agentParams,
+  agentsAnswer,
+  agentsQuery,
+  createAgentAnswer,
+  createAgentBody,
+  deleteAgentAnswer,
+  deleteAgentBody,
+  hideAnswer,
+  registerAnswer,
+  registerBody,
+  successAnswer,
+  updateByIdAnswer,
+  updateByIdBody,
+  updateByNameBody,
+} from '../../../shared/contract/agents/agents.ts';
+import { errorSchema } from '../../../shared/contract/common.ts';
+import { AppError, invalid, notFound } from '../../../shared/errors.ts';
+import type { Identity } from '../../../shared/identity.ts';
+import { seconds } from '../../../shared/time.ts';
+import { defineRoute, type Route } from '../../http/route.ts';
+import type { Services } from '../../services.ts';
+import { requireAgent, shownTo, viewOf } from './scope.ts';
+
+const SHOWN =
+  'Secrets in `config` are shown as 8 dashes, except to admins. A caller that speaks for an agent sees the `working_memory` of that agent only; that of others is empty.';
+
+const list = defineRoute({
+  method: 'get',
+  path: '/api/agents',
+  tag: 'Agents',
+  summary: 'Agents, newest first',
+  description: SHOWN,
+  access: 'viewer',
+  query: agentsQuery,
+  responses: { 200: { description: 'A page of agents', schema: agentsAnswer } },
+  cache: { models: ['agents', ...TASK_MODELS], scope: 'workspace', per: viewOf },
+  async handle({ query, identity, services }) {
+    const { agents, ...page } = await listAgents(services.reads, identity.workspace, query);
+    return { body: { agents: agents.map((agent) => shownTo(identity, agent)), ...page } };
+  },
+});
+
+/** The record as GET gives it. The read models have caught up with the command, so it is there. */
+async function recordOf(services: Services, identity: Identity, id: number) {
+  const agent = await agentRecord(services.reads, identity.workspace, { id });
+  // Deleted by somebody else since.
+  if (!agent) throw notFound('Agent');
+  return shownTo(identity, agent);
+}
+
+const create = defineRoute({
+  method: 'post',
+  path: '/api/agents',
+  tag: 'Agents',
+  summary: 'Create an agent',
+  access: 'operator',
+  limit: 'mutation',
+  body: createAgentBody,
+  refuses: [409],
+  responses: {
+    201: { description: 'The new agent', schema: createAgentAnswer },
+  },
+  async handle({ body, identity, services, command }) {
+    const { commands } = services;
+    const registration = operatorsRegistration(body);
+    const { id } = await registerAgent(commands, command, registration);
+    const warning = body.write_to_gateway ? await writeNewAgent(services, command, registration) : undefined;
+    const [agent] = await withTaskStats(services.reads, identity.workspace, [await recordOf(services, identity, id)]);
+    return { status: 201, body: { agent, ...(warning !== undefined && { warning }) } };
+  },
+});
+
+/** The agent exists whether or not the gateway's document can be written: a failure is a warning. */
+async function writeNewAgent(
+  services: Services,
+  command: CommandContext,
+  agent: ReturnType<typeof operatorsRegistration>,
+): Promise<string | undefined> {
+  try {
+    await writeToGateway(services.commands, command, (state) => decideWriteAgent(state, 'agent-created', agent));
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error;
+    return `The agent was created, but not written to the gateway configuration. ${error.message}`;
+  }
+}
+
+/** `undefined` stays what it is: unchanged. An empty text clears, like null. */
+const orNull = (value: string | null | undefined) => (value === '' ? null : value);
+
+const putByName = defineRoute({
+  method: 'put',
+  path: '/api/agents',
+  tag: 'Agents',
+  summary: 'Change an agent by its name',
+  description: 'How agents report on themselves: a status counts as a sign of life.',
+  access: 'operator',
+  limit: 'mutation',
+  body: updateByNameBody,
+  refuses: [404, 409],
+  responses: {
+    200: { description: 'Changed', schema: successAnswer },
+  },
+  async handle({ body, identity, services, command }) {
+    const { name, status, last_activity, config, session_key, soul_content, role, runtime_type } = body;
+    const update: AgentUpdate = defined({
+      status,
+      lastActivity: last_activity,
+      config,
+      sessionKey: orNull(session_key),
+      soulContent: soul_content,
+      role,
+      runtimeType: orNull(runtime_type),
+    });
+    if (Object.keys(update).length === 0) throw nothingToChange();
+    const { id } = await requireAgent(services, identity, { name });
+    await updateByName(services.commands, command, id, update, (state) => {
+      if (state.registered && state.name !== name) throw notFound('Agent');
+    });
+    return { body: { success: true } };
+  },
+});
+
+const nothingToChange = () => invalid('There is nothing to change: send at least one field besides the name.');
+
+const defined = <T extends object>(given: T): T =>
+  Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)) as T;
+
+const one = defineRoute({
+  method: 'get',
+  path: '/api/agents/{id}',
+  tag: 'Agents',
+  summary: 'One agent',
+  description: SHOWN,
+  access: 'viewer',
+  params: agentParams,
+  refuses: [404],
+  responses: { 200: { description: 'The agent', schema: agentAnswer } },
+  cache: { models: ['agents'], scope: 'workspace', per: viewOf },
+  async handle({ params, identity, services }) {
+    const agent = await agentRecord(services.reads, identity.workspace, params.id);
+    if (!agent) throw notFound('Agent');
+    return { body: { agent: shownTo(identity, agent) } };
+  },
+});
+
+const putById = defineRoute({
+  method: 'put',
+  path: '/api/agents/{id}',
+  tag: 'Agents',
+  summary: 'Change an agent',
+  access: 'operator',
+  limit: 'mutation',
+  params: agentParams,
+  body: updateByIdBody,
+  refuses: [404, 409],
+  responses: {
+    200: { description: 'The agent as it is now', schema: updateByIdAnswer },
+    502: { description: 'The gateway configuration could not be written; nothing was changed', schema: errorSchema },
+  },
+  async handle({ params, body, identity, services, command }) {
+    const { write_to_gateway, ...fields } = body;
+    if (Object.keys(defined(fields)).length === 0) throw nothingToChange();
+    const { id } = await requireAgent(services, identity, params.id);
+    const concerned = write_to_gateway ?? body.gateway_config !== undefined;
+    const stored = concerned && (await hasGatewayConfig(services.reads, identity.workspace));
+    const write = write_to_gateway ?? stored;
+    if (write && !stored) throw new AppError(502, `Nothing was changed. ${noGatewayConfig().message}`);
+    await updateById(services.commands, command, id, {
+      update: defined({
+        name: body.name,
+        role: body.role,
+        status: body.status,
+        config: body.config,
+        sessionKey: orNull(body.session_key),
+        soulContent: body.soul_content,
+        runtimeType: orNull(body.runtime_type),
+      }),
+      gatewayConfig: body.gateway_config,
+      fields: Object.keys(defined(fields)),
+      writeToGateway: write,
+    });
+    const agent = await recordOf(services, identity, id);
+    return { body: { success: true, agent } };
+  },
+});
+
+const remove = defineRoute({
+  method: 'delete',
+  path: '/api/agents/{id}',
+  tag: 'Agents',
+  summary: 'Delete an agent',
+  description: 'Its keys stop working and its connections end. Its tasks, messages and activities stay.',
+  access: 'admin',
+  limit: 'mutation',
+  params: agentParams,
+  body: deleteAgentBody,
+  bodyOptional: true,
+  refuses: [404],
+  responses: { 200: { description: 'Deleted', schema: deleteAgentAnswer } },
+  async handle({ params, body, identity, services, command }) {
+    const { id } = await requireAgent(services, identity, params.id);
+    const remove_workspace = body.remove_workspace ?? false;
+    const { name } = await deleteAgent(services.commands, command, id, remove_workspace);
+    const warning = await removeFromGateway(services, command, name);
+    return { body: { success: true, deleted: name, remove_workspace, ...(warning !== undefined && { warning }) } };
+  },
+});
+
+async function removeFromGateway(
+  { commands }: Services,
+  command: CommandContext,
+  name: string,
+): Promise<string | undefined> {
+  try {
+    await writeToGateway(commands, command, (state) => decideRemoveAgent(state, name));
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error;
+    return `The agent was deleted, but it still stands in the gateway configuration. ${error.message}`;
+  }
+}
+
+const register = defineRoute({
+  method: 'post',
+  path: '/api/agents/register',
+  tag: 'Agents',
+  summary: 'Register oneself as an agent',
+  description: 'A name that is known already is greeted again: its role stays, it is idle and has been seen.',
+  access: 'viewer',
+  limit: 'self-register',
+  body: registerBody,
+  refuses: [403, 409],
+  responses: {
+    200: { description: 'The agent existed', schema: registerAnswer },
+    201: { description: 'The agent is new', schema: registerAnswer },
+  },
+  async handle({ body, identity, services, command }) {
+    const { commands, reads } = services;
+    const { workspace } = identity;
+    const known = await findAgent(reads, workspace, { name: body.name });
+    if (known && !hasReserved(command)) {
+      await commands.execute(agentDecider, agentStream(workspace, known.id), command, decideReturn);
+      const { id, name, role, created_at } = known;
+      const message = `Agent ${name} is registered already; welcome back.`;
+      return { body: { agent: { id, name, role, status: 'idle', created_at }, registered: false, message } };
+    }
+    const registration = selfRegistration(body);
+    const { id, executed } = await registerAgent(commands, command, registration);
+    const created_at = seconds(executed.events[0]?.meta.at ?? services.now());
+    const { name, role } = registration;
+    const agent = { id, name, role, status: 'idle', created_at };
+    return { status: 201, body: { agent, registered: true, message: `Agent ${name} is registered.` } };
+  },
+});
+
+const visibility = (method: 'post' | 'delete', hidden: boolean) =>
+  defineRoute({
+    method,
+    path: '/api/agents/{id}/hide',
+    tag: 'Agents',
+    summary: hidden ? 'Hide an agent from the default list' : 'Show a hidden agent again',
+    access: 'operator',
+    limit: 'mutation',
+    params: agentParams,
+    refuses: [404],
+    responses: { 200: { description: 'Done', schema: hideAnswer } },
+    async handle({ params, identity, services, command }) {
+      const { id } = await requireAgent(services, identity, params.id);
+      await services.commands.execute(agentDecider, agentStream(identity.workspace, id), command, (state) =>
+        decideVisibility(state, hidden),
+      );
+      return { body: { success: true, agent_id: id, hidden } };
+    },
+  });
+
+export const agentRoutes: readonly Route[] = [
+  list,
+  create,
+  putByName,
+  register,
+  one,
+  putById,
+  remove,
+  visibility('post', true),
+  visibility('delete', false),
+];

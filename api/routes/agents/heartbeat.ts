@@ -1,0 +1,151 @@
+/** Signs of life of agents and what waits for them: heartbeat and wake-up. */
+import {
+  agentDecider,
+  agentStream,
+  decideHeartbeat,
+  decideWake,
+  type Heartbeat,
+  type TokenUsage,
+} from '../../../commands/agents/agents.ts';
+import type { CommandContext } from '../../../commands/handler.ts';
+import { type Inbox, inboxOf } from '../../../queries/agents/inbox.ts';
+import type { Reads } from '../../../queries/reads.ts';
+import { knownTask } from '../../../queries/tasks.ts';
+import { type AgentRef, agentParams } from '../../../shared/contract/agents/agents.ts';
+import {
+  heartbeatAnswer,
+  heartbeatBody,
+  heartbeatPostAnswer,
+  tokenUsage,
+  wakeAnswer,
+  wakeBody,
+} from '../../../shared/contract/agents/life.ts';
+import { AppError, notFound } from '../../../shared/errors.ts';
+import type { Identity } from '../../../shared/identity.ts';
+import { seconds } from '../../../shared/time.ts';
+import { defineRoute, type Route } from '../../http/route.ts';
+import type { Services } from '../../services.ts';
+import { forgetInbox, keptInbox } from './inbox.ts';
+import { requireAgent, requireSelf } from './scope.ts';
+
+function answerOf({ agent, workItems, pendingTasks, messages }: Inbox, checked_at: number) {
+  const total = workItems.reduce((sum, group) => sum + group.count, 0);
+  const found =
+    total === 0
+      ? { status: 'HEARTBEAT_OK', message: `Nothing is waiting for ${agent.name}.` }
+      : { status: 'WORK_ITEMS_FOUND', work_items: workItems, total_items: total };
+  return { ...found, agent: agent.name, checked_at, pending_tasks: pendingTasks, messages };
+}
+
+const look = defineRoute({
+  method: 'get',
+  path: '/api/agents/{id}/heartbeat',
+  tag: 'Agents',
+  summary: 'What waits for an agent',
+  description: 'Reads only. A caller that speaks for an agent may only ask for that agent.',
+  access: 'viewer',
+  params: agentParams,
+  refuses: [403, 404],
+  responses: { 200: { description: 'What waits', schema: heartbeatAnswer } },
+  async handle({ params, identity, services }) {
+    const now = seconds(services.now());
+    const inbox = await inboxOf(services.reads, identity.workspace, params.id, now);
+    if (!inbox) throw notFound('Agent');
+    requireSelf(identity, inbox.agent);
+    return { body: answerOf(inbox, now) };
+  },
+});
+
+const beat = defineRoute({
+  method: 'post',
+  path: '/api/agents/{id}/heartbeat',
+  tag: 'Agents',
+  summary: 'Report that an agent is alive, and get what waits for it',
+  description: 'The agent is idle afterwards. A complete `token_usage` is recorded with it.',
+  access: 'operator',
+  limit: 'agent-heartbeat',
+  params: agentParams,
+  body: heartbeatBody,
+  bodyOptional: true,
+  refuses: [404],
+  responses: {
+    200: { description: 'Recorded', schema: heartbeatPostAnswer },
+  },
+  async handle({ params, body, identity, services, command }) {
+    const usage = await usageOf(services.reads, identity.workspace, body.token_usage);
+    const said = { connectionId: body.connection_id ?? null, tokenUsage: usage };
+    const inbox = await recordHeartbeat(services, identity, command, params.id, said);
+    return { body: { success: true, ...answerOf(inbox, seconds(services.now())), token_recorded: usage !== null } };
+  },
+});
+
+/** Appends a heartbeat. Gives what waits for the agent. @throws AppError 404, 403 */
+async function recordHeartbeat(
+  services: Services,
+  identity: Identity,
+  command: CommandContext,
+  ref: AgentRef,
+  said: Pick<Heartbeat, 'connectionId' | 'tokenUsage'>,
+): Promise<Inbox> {
+  const { workspace } = identity;
+  for (;;) {
+    // Before the append, because its event says how much was waiting; a heartbeat itself adds nothing to that.
+    const found = await keptInbox(services, workspace, ref);
+    if (!found) throw notFound('Agent');
+    const { inbox, kept } = found;
+    const { id, name } = inbox.agent;
+    try {
+      requireSelf(identity, inbox.agent);
+      await services.commands.execute(agentDecider, agentStream(workspace, id), { ...command }, (state) => {
+        const expected = kept || 'name' in ref ? name : state.name;
+        if (state.registered && state.name !== expected) throw notFound('Agent');
+        const { workItems } = inbox;
+        return decideHeartbeat(state, {
+          ...said,
+          workItemsCount: workItems.reduce((sum, group) => sum + group.count, 0),
+          workItemTypes: workItems.map((group) => group.type),
+        });
+      });
+      return inbox;
+    } catch (error) {
+      // Perhaps the agent was renamed or replaced since its inbox was kept: once more with what is there now.
+      if (!kept || !(error instanceof AppError) || ![403, 404].includes(error.status)) throw error;
+      forgetInbox(services, workspace, ref);
+    }
+  }
+}
+
+/** A complete report of token usage; null for an incomplete one, which is no reason to refuse the heartbeat. */
+async function usageOf(reads: Reads, workspace: number, given: unknown): Promise<TokenUsage | null> {
+  if (given === undefined || given === null) return null;
+  const parsed = tokenUsage.safeParse(given);
+  if (!parsed.success) return null;
+  const { taskId = null, ...usage } = parsed.data;
+  return { ...usage, taskId: await knownTask(reads, workspace, taskId) };
+}
+
+const wake = defineRoute({
+  method: 'post',
+  path: '/api/agents/{id}/wake',
+  tag: 'Agents',
+  summary: 'Ask an agent to look at its tasks and notifications',
+  description: 'The agent is idle afterwards. It learns of the call from the stream or its next heartbeat.',
+  access: 'operator',
+  limit: 'mutation',
+  params: agentParams,
+  body: wakeBody,
+  bodyOptional: true,
+  refuses: [404],
+  responses: { 200: { description: 'Recorded', schema: wakeAnswer } },
+  async handle({ params, body, identity, services, command }) {
+    const agent = await requireAgent(services, identity, params.id);
+    const reason = body.reason || body.message || null;
+    await services.commands.execute(agentDecider, agentStream(identity.workspace, agent.id), command, (state) =>
+      decideWake(state, reason),
+    );
+    const message = reason ?? `${agent.name}, please look at your tasks and notifications.`;
+    return { body: { success: true, message, session_key: agent.session_key } };
+  },
+});
+
+export const agentHeartbeatRoutes: readonly Route[] = [look, beat, wake];

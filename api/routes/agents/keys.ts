@@ -1,0 +1,98 @@
+/** API keys of one agent. */
+import { issueAgentKey, revokeAgentKey } from '../../../commands/agents/keys.ts';
+import { findKeyAgent, listAgentKeys } from '../../../queries/agents/keys.ts';
+import {
+  agentKeysAnswer,
+  newAgentKeyAnswer,
+  newAgentKeyBody,
+  revokeAgentKeyBody,
+  revokedAgentKeyAnswer,
+} from '../../../shared/contract/auth/auth.ts';
+import { idParams } from '../../../shared/contract/common.ts';
+import { notFound } from '../../../shared/errors.ts';
+import { DAY, seconds } from '../../../shared/time.ts';
+import { defineRoute, type Route } from '../../http/route.ts';
+
+const path = '/api/agents/{id}/keys';
+const DEFAULT_SCOPES = ['viewer', 'agent:self'];
+
+const list = defineRoute({
+  method: 'get',
+  path,
+  tag: 'Agents',
+  summary: 'Keys of an agent, newest first',
+  access: 'admin',
+  params: idParams,
+  refuses: [404],
+  responses: {
+    200: { description: 'Keys; never the keys themselves', schema: agentKeysAnswer },
+  },
+  async handle({ params, services, identity }) {
+    const { reads, credentials } = services;
+    const agent = await findKeyAgent(reads, identity.workspace, params.id);
+    if (!agent) throw notFound('Agent');
+    const keys = await listAgentKeys(reads, identity.workspace, params.id, (ids) =>
+      credentials.keysLastUsed('agent', ids),
+    );
+    return { body: { agent: { id: agent.id, name: agent.name }, keys } };
+  },
+});
+
+const issue = defineRoute({
+  method: 'post',
+  path,
+  tag: 'Agents',
+  summary: 'Issue a key',
+  description:
+    'The key is in the answer and nowhere else. Its role follows from its scopes: admin, else operator, else viewer. Without an expiry it is good until it is revoked or the agent is deleted.',
+  access: 'admin',
+  limit: 'mutation',
+  params: idParams,
+  body: newAgentKeyBody,
+  bodyOptional: true,
+  refuses: [404],
+  responses: { 201: { description: 'Issued', schema: newAgentKeyAnswer } },
+  async handle({ params, body, services, identity, command }) {
+    const scopes = body.scopes.length > 0 ? body.scopes : DEFAULT_SCOPES;
+    const days = body.expires_in_days;
+    const fromDays = days === undefined ? null : seconds(services.now()) + Math.floor(days * DAY);
+    const expiresAt = body.expires_at ?? fromDays;
+    const { id, apiKey, prefix, createdAt } = await issueAgentKey(services.commands, command, services.credentials, {
+      workspace: identity.workspace,
+      agentId: params.id,
+      name: body.name,
+      scopes,
+      expiresAt,
+    });
+    return {
+      status: 201,
+      body: {
+        key: { id, name: body.name, key_prefix: prefix, scopes, expires_at: expiresAt, created_at: createdAt },
+        api_key: apiKey,
+      },
+    };
+  },
+});
+
+const revoke = defineRoute({
+  method: 'delete',
+  path,
+  tag: 'Agents',
+  summary: 'Revoke a key',
+  access: 'admin',
+  limit: 'mutation',
+  params: idParams,
+  body: revokeAgentKeyBody,
+  refuses: [404],
+  responses: { 200: { description: 'Revoked', schema: revokedAgentKeyAnswer } },
+  async handle({ params, body, services, identity, command }) {
+    const revokedAt = await revokeAgentKey(services.commands, command, {
+      workspace: identity.workspace,
+      agentId: params.id,
+      keyId: body.key_id,
+    });
+    return { body: { success: true, key_id: body.key_id, revoked_at: revokedAt } };
+  },
+});
+
+export const agentKeyRoutes: readonly Route[] = [list, issue, revoke];

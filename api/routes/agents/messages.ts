@@ -1,0 +1,61 @@
+/** Messages between agents: send one, read the feed. */
+import { screenMessage, sendMessage } from '../../../commands/agents/messages.ts';
+import { listComms } from '../../../queries/agents/messages.ts';
+import { commsAnswer, commsQuery, messageAnswer, messageBody } from '../../../shared/contract/agents/life.ts';
+import { forbidden } from '../../../shared/errors.ts';
+import type { Identity } from '../../../shared/identity.ts';
+import { defineRoute, type Route } from '../../http/route.ts';
+import { requireAgent } from './scope.ts';
+
+/** An agent's key speaks for that agent alone. @throws AppError 403 */
+function requireSender(identity: Identity, from: string): void {
+  if (identity.kind !== 'agent-key' || identity.role === 'admin' || identity.agentName === from) return;
+  throw forbidden(`This key belongs to the agent ${identity.agentName}; \`from\` must be that name.`);
+}
+
+const send = defineRoute({
+  method: 'post',
+  path: '/api/agents/message',
+  tag: 'Agents',
+  summary: 'Send a message to an agent',
+  description:
+    'The recipient gets a notification. Texts that try to take an agent over are refused; credentials in a text are reported.',
+  access: 'operator',
+  limit: 'mutation',
+  body: messageBody,
+  refuses: [404, 422],
+  responses: {
+    200: { description: 'Sent', schema: messageAnswer },
+  },
+  async handle({ body, identity, services, command }) {
+    const { from, to, type } = body;
+    requireSender(identity, from);
+    const content = body.content ?? body.message ?? '';
+    screenMessage(content);
+    const recipient = await requireAgent(services, identity, { name: to });
+    const id = await sendMessage(services.commands, command, {
+      from,
+      to,
+      toAgentId: recipient.id,
+      content,
+      messageType: type ?? 'text',
+    });
+    return { body: { success: true, id } };
+  },
+});
+
+const comms = defineRoute({
+  method: 'get',
+  path: '/api/agents/comms',
+  tag: 'Agents',
+  summary: 'Messages between agents, and who talks to whom',
+  access: 'viewer',
+  query: commsQuery,
+  responses: { 200: { description: 'The latest messages, oldest first', schema: commsAnswer } },
+  cache: { models: ['agent_messages'], scope: 'workspace' },
+  handle: async ({ query, identity, services }) => ({
+    body: await listComms(services.reads, identity.workspace, query),
+  }),
+});
+
+export const agentMessageRoutes: readonly Route[] = [send, comms];

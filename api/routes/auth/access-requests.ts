@@ -1,0 +1,74 @@
+/** Access requests: Google accounts that want in. They belong to the deployment, not to a workspace. */
+import { z } from 'zod';
+import { approveAccess, rejectAccess } from '../../../commands/auth/access-requests.ts';
+import {
+  adminsIn,
+  findAccessRequest,
+  findUser,
+  findUserForApproval,
+  listAccessRequests,
+  toUserRecord,
+} from '../../../queries/auth/users.ts';
+import { accessDecisionAnswer, accessDecisionBody, accessRequestsAnswer } from '../../../shared/contract/auth/auth.ts';
+import { filterParam, limitParam, offsetParam } from '../../../shared/contract/common.ts';
+import { notFound } from '../../../shared/errors.ts';
+import { defineRoute, type Route } from '../../http/route.ts';
+
+const list = defineRoute({
+  method: 'get',
+  path: '/api/auth/access-requests',
+  tag: 'Auth',
+  summary: 'Access requests, pending ones first',
+  access: 'admin',
+  scope: 'deployment',
+  query: z.object({
+    status: filterParam.describe('pending, approved or rejected; `all` or nothing for every one'),
+    limit: limitParam(200),
+    offset: offsetParam,
+  }),
+  responses: { 200: { description: 'Access requests', schema: accessRequestsAnswer } },
+  cache: { models: ['users'], scope: 'all' },
+  async handle({ query, services }) {
+    const { limit, offset } = query;
+    const status = query.status === 'all' ? undefined : query.status;
+    return { body: { requests: await listAccessRequests(services.reads, { status, limit, offset }) } };
+  },
+});
+
+const decide = defineRoute({
+  method: 'post',
+  path: '/api/auth/access-requests',
+  tag: 'Auth',
+  summary: 'Approve or reject an access request',
+  description:
+    'Approving creates the user in the default workspace, or turns the user who has the e-mail address already into one who signs in with Google.',
+  access: 'admin',
+  scope: 'deployment',
+  limit: 'access-requests',
+  body: accessDecisionBody,
+  refuses: [404, 409],
+  responses: { 200: { description: 'Decided', schema: accessDecisionAnswer } },
+  async handle({ body, services, identity, command }) {
+    const { commands, credentials, reads } = services;
+    const id = (body.id ?? body.request_id) as number;
+    const note = body.note ?? null;
+    const row = await findAccessRequest(reads, id);
+    if (!row) throw notFound('Access request');
+    if (body.action === 'reject') {
+      await rejectAccess(commands, command, { id, note });
+      return { body: { success: true, ok: true } };
+    }
+    const known = await findUserForApproval(reads, row.provider_id, row.email);
+    const userId = await approveAccess(commands, command, credentials, adminsIn(reads), {
+      id,
+      role: body.role,
+      note,
+      knownUserId: known?.id,
+      callerId: identity.kind === 'user' ? identity.id : 0,
+    });
+    const user = await findUser(reads, userId);
+    return { body: { success: true, ok: true, ...(user && { user: toUserRecord(user) }) } };
+  },
+});
+
+export const accessRequestRoutes: readonly Route[] = [list, decide];

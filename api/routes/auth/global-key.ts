@@ -1,0 +1,56 @@
+/** The deployment's own API key. */
+import { rotateGlobalKey } from '../../../commands/auth/global-key.ts';
+import { findGlobalKey } from '../../../queries/agents/keys.ts';
+import { globalKeyAnswer, globalKeyState } from '../../../shared/contract/auth/auth.ts';
+import { defineRoute, type Route } from '../../http/route.ts';
+
+const path = '/api/tokens/rotate';
+
+const state = defineRoute({
+  method: 'get',
+  path,
+  tag: 'Tokens',
+  summary: 'Where the API key comes from and when it was replaced',
+  access: 'admin',
+  scope: 'deployment',
+  responses: { 200: { description: 'The key in force, masked', schema: globalKeyState } },
+  cache: { models: ['agent_keys'], scope: 'all' },
+  async handle({ services }) {
+    const row = await findGlobalKey(services.reads);
+    return {
+      body: {
+        masked_key: row?.source === 'environment' ? row.masked : null,
+        source: row?.source ?? 'none',
+        last_rotated_at: row?.rotated_at ?? null,
+        last_rotated_by: row?.rotated_by ?? null,
+        configured: row !== undefined,
+      },
+    };
+  },
+});
+
+const rotate = defineRoute({
+  method: 'post',
+  path,
+  tag: 'Tokens',
+  summary: 'Replace the API key',
+  description: 'The old key stops at once. The new one is in the answer and nowhere else.',
+  access: 'admin',
+  scope: 'deployment',
+  limit: 'api-key',
+  responses: { 200: { description: 'The new key', schema: globalKeyAnswer } },
+  async handle({ services, command }) {
+    const { key, masked, at, by } = await rotateGlobalKey(services.commands, command, services.credentials);
+    return {
+      body: {
+        key,
+        masked_key: masked,
+        rotated_at: at,
+        rotated_by: by,
+        message: 'Store this key now: it is not shown again. The key before it has stopped working.',
+      },
+    };
+  },
+});
+
+export const globalKeyRoutes: readonly Route[] = [state, rotate];

@@ -1,0 +1,136 @@
+/** Users of the caller's workspace. */
+import { createUser, deleteUser, updateUser } from '../../../commands/auth/users.ts';
+import { adminsIn, findUser, findUserByName, listUsers, toUserRecord } from '../../../queries/auth/users.ts';
+import {
+  idBody,
+  newUserBody,
+  successAnswer,
+  userAnswer,
+  userChangesBody,
+  usersAnswer,
+} from '../../../shared/contract/auth/auth.ts';
+import { conflict, invalid, notFound } from '../../../shared/errors.ts';
+import type { Identity } from '../../../shared/identity.ts';
+import { defineRoute, type Route } from '../../http/route.ts';
+import type { Services } from '../../services.ts';
+
+/** Only users have an account of their own to be protected from themselves. */
+const ownId = (identity: Identity): number => (identity.kind === 'user' ? identity.id : 0);
+
+async function answer(services: Services, id: number, status: number) {
+  const row = await findUser(services.reads, id);
+  if (!row) throw notFound('User');
+  return { status, body: { user: toUserRecord(row) } };
+}
+
+const list = defineRoute({
+  method: 'get',
+  path: '/api/auth/users',
+  tag: 'Auth',
+  summary: 'Users of the workspace, oldest first',
+  access: 'admin',
+  responses: { 200: { description: 'Users', schema: usersAnswer } },
+  // `all`: a user can come from another workspace by an event of that one.
+  cache: { models: ['users'], scope: 'all' },
+  handle: async ({ services, identity }) => ({
+    body: { users: await listUsers(services.reads, identity.workspace) },
+  }),
+});
+
+const create = defineRoute({
+  method: 'post',
+  path: '/api/auth/users',
+  tag: 'Auth',
+  summary: 'Create a user',
+  description: 'The user belongs to the workspace of the caller. Usernames are unique over the whole deployment.',
+  access: 'admin',
+  limit: 'users',
+  body: newUserBody,
+  refuses: [409],
+  responses: { 201: { description: 'Created', schema: userAnswer } },
+  async handle({ body, services, identity, command }) {
+    const { username, password, role, provider } = body;
+    // Before the slow hash is made; who is first is decided by the claim of the name.
+    if (!command.intents && (await findUserByName(services.reads, username))) {
+      throw conflict(`The username "${username}" is taken; choose another one.`);
+    }
+    const id = await createUser(
+      services.commands,
+      command,
+      services.credentials,
+      {
+        username,
+        displayName: body.display_name?.trim() || username,
+        email: body.email?.trim() || null,
+        avatarUrl: null,
+        role,
+        provider,
+        providerId: null,
+        isApproved: true,
+        tenant: identity.tenant,
+        workspace: identity.workspace,
+        source: 'admin',
+      },
+      password,
+    );
+    return answer(services, id, 201);
+  },
+});
+
+const update = defineRoute({
+  method: 'put',
+  path: '/api/auth/users',
+  tag: 'Auth',
+  summary: 'Change a user',
+  description:
+    'A new password and `is_approved: 0` end the sessions of the user. Nobody changes their own role, and the last enabled admin of a tenant is neither demoted nor disabled.',
+  access: 'admin',
+  limit: 'users',
+  body: userChangesBody,
+  refuses: [404, 409],
+  responses: { 200: { description: 'Changed', schema: userAnswer } },
+  async handle({ body, services, identity, command }) {
+    const { id, role, email, avatar_url, is_approved, password } = body;
+    const displayName = body.display_name?.trim();
+    if (displayName === '') throw invalid('display_name must not be blank.');
+    await updateUser(services.commands, command, services.credentials, adminsIn(services.reads), {
+      userId: id,
+      workspace: identity.workspace,
+      callerId: ownId(identity),
+      changes: {
+        displayName,
+        role,
+        email: email === undefined ? undefined : email?.trim() || null,
+        avatarUrl: avatar_url === undefined ? undefined : avatar_url?.trim() || null,
+        isApproved: is_approved === undefined ? undefined : Boolean(is_approved),
+      },
+      password: password || null,
+      by: 'admin',
+    });
+    return answer(services, id, 200);
+  },
+});
+
+const remove = defineRoute({
+  method: 'delete',
+  path: '/api/auth/users',
+  tag: 'Auth',
+  summary: 'Delete a user',
+  description:
+    'Ends the sessions of the user and frees the username. Nobody deletes their own account, and the last enabled admin of a tenant stays.',
+  access: 'admin',
+  limit: 'users',
+  body: idBody,
+  refuses: [404, 409],
+  responses: { 200: { description: 'Deleted', schema: successAnswer } },
+  async handle({ body, services, identity, command }) {
+    await deleteUser(services.commands, command, services.credentials, adminsIn(services.reads), {
+      userId: body.id,
+      workspace: identity.workspace,
+      callerId: ownId(identity),
+    });
+    return { body: { success: true } };
+  },
+});
+
+export const userRoutes: readonly Route[] = [list, create, update, remove];

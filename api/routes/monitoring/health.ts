@@ -1,0 +1,74 @@
+/** Probes and metrics. The operations page describes those that are not under /api. */
+import { z } from 'zod';
+import { DEFAULT_TENANT } from '../../../shared/events/metadata.ts';
+import { defineRoute, type Route } from '../../http/route.ts';
+
+const state = z.object({ status: z.string() });
+const readiness = state.extend({
+  checks: z.record(z.string(), z.string()).describe('ok, failing, stuck or behind'),
+  details: z.record(z.string(), z.string()).optional().describe('for admins of the default tenant'),
+});
+
+export const healthRoutes: readonly Route[] = [
+  defineRoute({
+    method: 'get',
+    path: '/health/live',
+    tag: 'Monitoring',
+    hidden: true,
+    summary: 'The process answers',
+    access: 'public',
+    responses: { 200: { description: 'Alive', schema: state } },
+    handle: () => ({ body: { status: 'ok' } }),
+  }),
+  defineRoute({
+    method: 'get',
+    path: '/health/ready',
+    tag: 'Monitoring',
+    hidden: true,
+    summary: 'Stores are reachable and read models are up to date',
+    access: 'public',
+    responses: {
+      200: { description: 'Ready', schema: readiness },
+      503: { description: 'Not ready; `checks` says what is not', schema: readiness },
+    },
+    async handle({ services, exchange }) {
+      const { ok, checks, details } = await services.ready();
+      const { identity } = exchange;
+      // Positions and reasons tell of every workspace and of what runs underneath.
+      const mayKnow = identity?.role === 'admin' && identity.tenant === DEFAULT_TENANT;
+      return {
+        status: ok ? 200 : 503,
+        body: { status: ok ? 'ok' : 'degraded', checks, ...(mayKnow && { details }) },
+      };
+    },
+  }),
+  defineRoute({
+    method: 'get',
+    path: '/api/health',
+    tag: 'Monitoring',
+    summary: 'Short form of /health/ready',
+    access: 'public',
+    responses: {
+      200: { description: 'Well', schema: z.object({ status: z.string(), db: z.string(), ts: z.string() }) },
+      503: { description: 'Degraded', schema: z.object({ status: z.string(), db: z.string(), ts: z.string() }) },
+    },
+    async handle({ services }) {
+      const { ok } = await services.ready();
+      const ts = new Date(services.now()).toISOString();
+      return { status: ok ? 200 : 503, body: { status: ok ? 'ok' : 'degraded', db: ok ? 'ok' : 'error', ts } };
+    },
+  }),
+  defineRoute({
+    method: 'get',
+    path: '/metrics',
+    tag: 'Monitoring',
+    hidden: true,
+    summary: 'Prometheus metrics',
+    access: 'viewer',
+    scope: 'deployment',
+    responses: { 200: { description: 'Metrics in the Prometheus text format', type: 'text/plain' } },
+    handle: async ({ services }) => ({
+      text: { type: services.metrics.contentType, content: await services.metrics.metrics() },
+    }),
+  }),
+];

@@ -1,0 +1,97 @@
+/** Activities, audit, the event stream. */
+import { z } from 'zod';
+import { activityStats, listActivities } from '../../../queries/monitoring/activities.ts';
+import { listAudit } from '../../../queries/monitoring/audit.ts';
+import {
+  activitiesAnswer,
+  activitiesQuery,
+  activityStatsAnswer,
+  auditAnswer,
+  auditQuery,
+  eventsQuery,
+  streamFrameSchema,
+} from '../../../shared/contract/monitoring/monitoring.ts';
+import { AppError, invalid, UnknownPositionError } from '../../../shared/errors.ts';
+import { seconds } from '../../../shared/time.ts';
+import { defineRoute, HANDLED, type Route } from '../../http/route.ts';
+import { parseCursor } from '../../stream/frames.ts';
+
+export const monitoringRoutes: readonly Route[] = [
+  defineRoute({
+    method: 'get',
+    path: '/api/activities',
+    tag: 'Monitoring',
+    summary: 'What happened, newest first',
+    description: 'With `stats` in the query: counts by type, actor and hour of the last `hours` instead.',
+    access: 'viewer',
+    query: activitiesQuery,
+    responses: {
+      200: {
+        description: 'Activities, or statistics with `stats`',
+        schema: z.union([activitiesAnswer, activityStatsAnswer]),
+      },
+    },
+    cache: { models: ['activities', 'agents'], scope: 'workspace', unless: (query) => query.stats !== undefined },
+    async handle({ query, identity, services }) {
+      if (query.stats !== undefined) {
+        return {
+          body: await activityStats(services.reads, identity.workspace, query.hours ?? 24, seconds(services.now())),
+        };
+      }
+      return { body: await listActivities(services.reads, identity.workspace, query) };
+    },
+  }),
+  defineRoute({
+    method: 'get',
+    path: '/api/audit',
+    tag: 'Monitoring',
+    summary: 'The audit trail, newest first',
+    access: 'admin',
+    query: auditQuery,
+    responses: { 200: { description: 'Audit entries', schema: auditAnswer } },
+    cache: { models: ['audit'], scope: 'workspace' },
+    handle: async ({ query, identity, services }) => ({
+      body: await listAudit(services.reads, identity.workspace, query),
+    }),
+  }),
+  defineRoute({
+    method: 'get',
+    path: '/api/events',
+    tag: 'Monitoring',
+    summary: 'Live events (Server-Sent Events)',
+    description:
+      'Frames of the caller’s workspace as they happen. Every frame has an id; `Last-Event-ID` or `since` resumes behind it without a gap or a double, across restarts and processes. A comment line every 30 s keeps the connection alive. `audit.security` and `security.event` are for admins. The stream ends within seconds when its credential does.',
+    access: 'viewer',
+    query: eventsQuery,
+    refuses: [429],
+    responses: {
+      200: { description: 'A stream of frames', type: 'text/event-stream', schema: streamFrameSchema },
+    },
+    async handle({ query, identity, exchange, services }) {
+      const header = exchange.req.headers['last-event-id'];
+      const asked = (typeof header === 'string' && header !== '' ? header : undefined) ?? query.since;
+      const after = asked === undefined ? undefined : parseCursor(asked);
+      if (asked !== undefined && !after) throw invalid('Last-Event-ID must be the id of an earlier frame.');
+      const { credential } = exchange;
+      if (!credential) throw new Error('a stream was asked for without a credential');
+      const kinds = query.kind?.split(',').map((kind) => kind.trim());
+      try {
+        await services.stream.serve(exchange.res, {
+          identity,
+          credential,
+          ip: exchange.ip,
+          kinds: kinds && new Set(kinds),
+          after,
+        });
+      } catch (error) {
+        if (!(error instanceof UnknownPositionError)) throw error;
+        throw new AppError(
+          400,
+          `There is no frame ${asked} in this log, which was moved or restored since. Load the lists again and connect without an id.`,
+          { code: 'UNKNOWN_EVENT_ID', cause: error },
+        );
+      }
+      return HANDLED;
+    },
+  }),
+];

@@ -1,0 +1,208 @@
+/** The gateway's configuration document: changed as a whole, by paths, or through an agent that is written to it. */
+
+import {
+  DOCUMENT_BOUNDS,
+  documentText,
+  type GatewayDocument,
+  hashOf,
+  PROTECTED_PATHS,
+  touchesProtected,
+  valueAt,
+  withAgent,
+  withEntry,
+  withoutAgent,
+  withValue,
+} from '../../shared/contract/admin/gateway-document.ts';
+import { AppError, conflict, forbidden, invalid } from '../../shared/errors.ts';
+import { EventUnreadableError } from '../../shared/event-store.ts';
+import { gatewayConfigChanged } from '../../shared/events/admin/gateway-config.ts';
+import type { EventDraft, EventOf } from '../../shared/events/define.ts';
+import { type SecretName, secretNameInside } from '../../shared/secret-names.ts';
+import { restored } from '../../shared/secrets.ts';
+import { storageProblem } from '../../shared/storable.ts';
+import type { Decider } from '../decider.ts';
+import type { CommandContext, Commands, Executed } from '../handler.ts';
+
+export interface GatewayConfigState {
+  /** null: none is stored. */
+  readonly document: GatewayDocument | null;
+}
+
+export const gatewayConfigDecider: Decider<GatewayConfigState> = {
+  kind: 'gateway configuration',
+  initial: { document: null },
+  evolve(state, { type, data }) {
+    if (type !== gatewayConfigChanged.type) return state;
+    return { document: (data as EventOf<typeof gatewayConfigChanged>['data']).document };
+  },
+};
+
+export const gatewayConfigStream = (workspace: number): string => `gateway_config-${workspace}`;
+
+/** @throws AppError 400 or 413 for a document that would be too deep or too large: a change can make it so as well */
+function changed(
+  document: GatewayDocument,
+  more: Partial<Omit<EventOf<typeof gatewayConfigChanged>['data'], 'document'>>,
+): EventDraft[] {
+  const problem = storageProblem(document, DOCUMENT_BOUNDS);
+  if (problem) {
+    const where = problem.path.length > 0 ? ` (${problem.path.join('.')})` : '';
+    throw new AppError(
+      problem.kind === 'size' ? 413 : 400,
+      `The gateway configuration ${problem.reason}${where}; it was not changed.`,
+    );
+  }
+  return [
+    gatewayConfigChanged.draft({
+      document,
+      cause: 'update',
+      updatedKeys: [],
+      agentName: null,
+      template: null,
+      fields: [],
+      ...more,
+    }),
+  ];
+}
+
+function checkHash(state: GatewayConfigState, hash: string | undefined): void {
+  if (hash !== undefined && hash !== hashOf(documentText(state.document))) {
+    throw conflict('The gateway configuration was modified since you read it; read it again and repeat the change.', {
+      code: 'CONFLICT',
+    });
+  }
+}
+
+const protectedPath = (path: string) =>
+  forbidden(`${path} is protected: the gateway's own credentials are not changed through this service.`);
+
+/**
+ * Replaces the document. Secrets that were shown hidden and come back hidden stay. Protected places keep what they
+ * have; the first document may bring them along.
+ *
+ * @throws AppError 403 for another value in a protected place; 409 for an old hash
+ */
+export function decideReplace(state: GatewayConfigState, next: GatewayDocument, hash?: string): EventDraft[] {
+  checkHash(state, hash);
+  const { document: stored } = state;
+  let document = restored(next, stored, 'config') as GatewayDocument;
+  if (stored === null) return changed(document, { updatedKeys: ['*'] });
+  for (const path of PROTECTED_PATHS) {
+    const kept = valueAt(stored, path);
+    const given = valueAt(document, path);
+    if (given === undefined) {
+      if (kept !== undefined) document = withValue(document, path, kept);
+    } else if (JSON.stringify(given) !== JSON.stringify(kept)) throw protectedPath(path);
+  }
+  return changed(document, { updatedKeys: ['*'] });
+}
+
+/**
+ * Sets values at dotted paths.
+ *
+ * @throws AppError 400 when the first segment of a path is not in the document; 403 for protected paths; 404 when no
+ *   document is stored; 409 for an old hash
+ */
+export function decideUpdates(
+  state: GatewayConfigState,
+  updates: Readonly<Record<string, unknown>>,
+  hash?: string,
+): EventDraft[] {
+  for (const [path, value] of Object.entries(updates)) if (touchesProtected(path, value)) throw protectedPath(path);
+  checkHash(state, hash);
+  if (state.document === null) {
+    throw new AppError(404, 'No gateway configuration is stored; PUT the whole document first, as one JSON object.');
+  }
+  let { document } = state;
+  for (const [path, value] of Object.entries(updates)) {
+    const [root = ''] = path.split('.');
+    if (!Object.hasOwn(document, root)) {
+      throw invalid(`"${root}" is no key of the gateway configuration; PUT the whole document to add one.`);
+    }
+    const name = path.split('.').reduce<SecretName | undefined>(secretNameInside, undefined);
+    document = withValue(document, path, restored(value, valueAt(document, path), `updates.${path}`, name));
+  }
+  return changed(document, { updatedKeys: Object.keys(updates) });
+}
+
+/** What the caller of a change gets to see. */
+export async function changeGatewayConfig(
+  commands: Commands,
+  context: CommandContext,
+  decide: (state: GatewayConfigState) => readonly EventDraft[],
+): Promise<{ readonly hash: string }> {
+  const { events } = await commands.execute(
+    gatewayConfigDecider,
+    gatewayConfigStream(context.origin.workspace),
+    context,
+    decide,
+  );
+  const document = events.reduce(
+    (state, event) => gatewayConfigDecider.evolve(state, { ...event, at: event.meta.at }),
+    gatewayConfigDecider.initial,
+  ).document;
+  return { hash: hashOf(documentText(document)) };
+}
+
+/** The stored document; null when there is none. @throws AppError 422 when it cannot be read */
+export async function gatewayDocument(commands: Commands, workspace: number): Promise<GatewayDocument | null> {
+  try {
+    return (await commands.load(gatewayConfigDecider, gatewayConfigStream(workspace))).state.document;
+  } catch (error) {
+    if (!(error instanceof EventUnreadableError)) throw error;
+    throw new AppError(422, `The stored gateway configuration cannot be read: ${error.message}. PUT it again.`, {
+      cause: error,
+    });
+  }
+}
+
+export const noGatewayConfig = () =>
+  conflict('No gateway configuration is stored; PUT one to /api/gateway-config first.', {
+    code: 'GATEWAY_NOT_CONFIGURED',
+  });
+
+export interface AgentEntry {
+  readonly name: string;
+  /** Name so far, when it changes. */
+  readonly before?: string;
+  readonly config: Readonly<Record<string, unknown>>;
+  readonly template?: string | null;
+  readonly fields?: readonly string[];
+}
+
+/** Writes an agent to the document. @throws AppError 409 when none is stored */
+export function decideWriteAgent(
+  state: GatewayConfigState,
+  cause: 'agent-created' | 'agent-updated',
+  agent: AgentEntry,
+): EventDraft[] {
+  if (state.document === null) throw noGatewayConfig();
+  const { name, template = null, fields = [] } = agent;
+  return changed(withAgent(state.document, agent), { cause, agentName: name, template, fields: [...fields] });
+}
+
+/** Puts an agent's entry back to what it was; undefined: there was none. */
+export function decidePutBack(
+  state: GatewayConfigState,
+  name: string,
+  entry: GatewayDocument | undefined,
+): EventDraft[] {
+  if (state.document === null) return [];
+  return changed(withEntry(state.document, name, entry), { cause: 'agent-updated', agentName: name });
+}
+
+/** Takes an agent out of the document; nothing when it is not in it. */
+export function decideRemoveAgent(state: GatewayConfigState, name: string): EventDraft[] {
+  if (state.document === null) return [];
+  const next = withoutAgent(state.document, name);
+  return next === state.document ? [] : changed(next, { cause: 'agent-deleted', agentName: name });
+}
+
+/** Runs one of the two above. */
+export function writeToGateway(
+  commands: Commands,
+  context: CommandContext,
+  decide: (state: GatewayConfigState) => readonly EventDraft[],
+): Promise<Executed> {
+  return commands.execute(gatewayConfigDecider, gatewayConfigStream(context.origin.workspace), context, decide);
+}

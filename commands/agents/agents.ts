@@ -1,0 +1,322 @@
+/**
+ * The agent: the state of its stream, its unique names, and the decisions about one agent that need nothing else.
+ * Registration is in `agent-register.ts`, updates and deletion in `agent-update.ts`.
+ */
+import { notFound } from '../../shared/errors.ts';
+import {
+  agentDeleted,
+  agentDetailsChanged,
+  agentHidden,
+  agentMemoryCleared,
+  agentMemoryFieldsSet,
+  agentMemoryWritten,
+  agentRegistered,
+  agentReturned,
+  agentShown,
+  agentSoulChanged,
+} from '../../shared/events/agents/agents.ts';
+import {
+  agentHeartbeatReceived,
+  agentStatusChanged,
+  agentWoken,
+  tokenUsageReported,
+} from '../../shared/events/agents/heartbeat.ts';
+import { agentKeyIssued, agentKeyRevoked } from '../../shared/events/agents/keys.ts';
+import { nameClaimVoided, nameReleased } from '../../shared/events/claims.ts';
+import type { EventDraft, EventOf } from '../../shared/events/define.ts';
+import type { NameKind } from '../claims.ts';
+import type { Decider } from '../decider.ts';
+
+/** What is kept of an agent between commands. Texts stay out of it: they are large, and only their lengths decide anything. */
+export interface AgentState {
+  readonly registered: boolean;
+  readonly deleted: boolean;
+  /** 0 until registered. */
+  readonly id: number;
+  readonly name: string;
+  readonly role: string;
+  readonly status: string;
+  readonly sessionKey: string | null;
+  readonly hidden: boolean;
+  readonly runtimeType: string | null;
+  /** How often the config was set. The config itself is only loaded where it is merged (`agentConfigDecider`). */
+  readonly configVersion: number;
+  /** Characters. */
+  readonly soulLength: number;
+  readonly memoryLength: number;
+  /** Characters of the other keys of the memory as JSON; 0 without any. */
+  readonly memoryFields: number;
+  /** How often those keys were set or cleared. They are only loaded where they are merged (`agent-memory.ts`). */
+  readonly memoryVersion: number;
+  /** Last sign of life, Unix ms: seen, set to a status by somebody, or registered. */
+  readonly aliveAt: number;
+  /** By key id. */
+  readonly keys: Readonly<Record<number, 'active' | 'revoked'>>;
+  /** By `<kind>:<name>`: the names that this agent gave up or was denied. */
+  readonly left: Readonly<Record<string, LeftName>>;
+}
+
+/** A name must not be taken back while its release may still be on its way (`agent-names.ts`). */
+export interface LeftName {
+  /** How often it was given up or denied. */
+  readonly times: number;
+  /** Since when its release may be on its way, Unix ms; null: the release is known to be over. */
+  readonly since: number | null;
+}
+
+const initial: AgentState = {
+  registered: false,
+  deleted: false,
+  id: 0,
+  name: '',
+  role: '',
+  status: 'offline',
+  sessionKey: null,
+  hidden: false,
+  runtimeType: null,
+  configVersion: 0,
+  soulLength: 0,
+  memoryLength: 0,
+  memoryFields: 0,
+  memoryVersion: 0,
+  aliveAt: 0,
+  keys: {},
+  left: {},
+};
+
+export const agentStream = (workspace: number, id: number): string => `agent-${workspace}-${id}`;
+
+/** One key per unique name, for `AgentState.left`. */
+export const nameKey = (kind: string, name: string): string => `${kind}:${name}`;
+
+type Data<D> = EventOf<D>['data'];
+
+export const agentDecider: Decider<AgentState> = {
+  kind: 'agent',
+  // Heartbeats make these streams long.
+  snapshotVersion: 2,
+  initial,
+  evolve(state, { type, data, at }) {
+    switch (type) {
+      case agentRegistered.type: {
+        const { agentId, name, role, status, sessionKey, soulContent, runtimeType } = data as Data<
+          typeof agentRegistered
+        >;
+        return {
+          ...initial,
+          registered: true,
+          id: agentId,
+          name,
+          role,
+          status,
+          sessionKey,
+          runtimeType,
+          configVersion: 1,
+          soulLength: soulContent?.length ?? 0,
+          aliveAt: at,
+        };
+      }
+      case agentReturned.type:
+      case agentHeartbeatReceived.type:
+      case agentWoken.type:
+        return { ...state, status: 'idle', aliveAt: at };
+      case agentStatusChanged.type: {
+        const { to, cause } = data as Data<typeof agentStatusChanged>;
+        return { ...state, status: to, aliveAt: cause === 'sweep' ? state.aliveAt : at };
+      }
+      case agentDetailsChanged.type:
+        return withDetails(state, data as Data<typeof agentDetailsChanged>, at);
+      case agentSoulChanged.type:
+        return { ...state, soulLength: (data as Data<typeof agentSoulChanged>).soulContent.length };
+      case agentMemoryWritten.type:
+        return { ...state, memoryLength: (data as Data<typeof agentMemoryWritten>).size };
+      case agentMemoryFieldsSet.type: {
+        const memoryFields = sizeOfFields((data as Data<typeof agentMemoryFieldsSet>).fields);
+        return { ...state, memoryFields, memoryVersion: state.memoryVersion + 1 };
+      }
+      case agentMemoryCleared.type:
+        return { ...state, memoryLength: 0, memoryFields: 0, memoryVersion: state.memoryVersion + 1 };
+      case agentHidden.type:
+      case agentShown.type:
+        return { ...state, hidden: type === agentHidden.type };
+      case agentKeyIssued.type:
+        return { ...state, keys: { ...state.keys, [(data as Data<typeof agentKeyIssued>).keyId]: 'active' } };
+      case agentKeyRevoked.type:
+        return { ...state, keys: { ...state.keys, [(data as Data<typeof agentKeyRevoked>).keyId]: 'revoked' } };
+      case agentDeleted.type:
+        return { ...state, deleted: true, left: {} };
+      case nameClaimVoided.type: {
+        const { kind, name } = data as Data<typeof nameClaimVoided>;
+        return { ...state, left: leave(state.left, nameKey(kind, name), at) };
+      }
+      case nameReleased.type: {
+        const { kind, name } = data as Data<typeof nameReleased>;
+        const key = nameKey(kind, name);
+        return { ...state, left: { ...state.left, [key]: { times: state.left[key]?.times ?? 1, since: null } } };
+      }
+      default:
+        return state;
+    }
+  },
+};
+
+/** Characters of the keys of a memory besides its text. */
+export const sizeOfFields = (fields: Readonly<Record<string, unknown>>): number =>
+  Object.keys(fields).length === 0 ? 0 : JSON.stringify(fields).length;
+
+function withDetails(state: AgentState, data: Data<typeof agentDetailsChanged>, at: number): AgentState {
+  const { changes, via, status } = data;
+  let { left } = state;
+  if (changes.name !== undefined && changes.name !== state.name)
+    left = leave(left, nameKey(AGENT_NAME, state.name), at);
+  if (changes.sessionKey !== undefined && state.sessionKey !== null && changes.sessionKey !== state.sessionKey)
+    left = leave(left, nameKey(SESSION_KEY, state.sessionKey), at);
+  return {
+    ...state,
+    name: changes.name ?? state.name,
+    role: changes.role ?? state.role,
+    sessionKey: changes.sessionKey === undefined ? state.sessionKey : changes.sessionKey,
+    runtimeType: changes.runtimeType === undefined ? state.runtimeType : changes.runtimeType,
+    configVersion: state.configVersion + (changes.config === undefined ? 0 : 1),
+    soulLength: changes.soulContent === undefined ? state.soulLength : (changes.soulContent?.length ?? 0),
+    aliveAt: via === 'name' && status !== null ? at : state.aliveAt,
+    left,
+  };
+}
+
+const leave = (left: AgentState['left'], key: string, at: number): AgentState['left'] => ({
+  ...left,
+  [key]: { times: (left[key]?.times ?? 0) + 1, since: at },
+});
+
+/** The config of an agent, for the few commands that merge it. `version` counts like `AgentState.configVersion`. */
+export const agentConfigDecider: Decider<{
+  readonly version: number;
+  readonly config: Readonly<Record<string, unknown>>;
+}> = {
+  kind: 'agent config',
+  snapshotVersion: 1,
+  initial: { version: 0, config: {} },
+  evolve(state, { type, data }) {
+    if (type === agentRegistered.type) return { version: 1, config: (data as Data<typeof agentRegistered>).config };
+    if (type === agentDetailsChanged.type) {
+      const { config } = (data as Data<typeof agentDetailsChanged>).changes;
+      if (config !== undefined) return { version: state.version + 1, config };
+    }
+    return state;
+  },
+};
+
+// --- Unique names -----------------------------------------------------------------------------------------------------
+
+const AGENT_NAME = 'agent_name';
+const SESSION_KEY = 'session_key';
+
+const holding =
+  (held: (state: AgentState, name: string) => boolean): NameKind<AgentState>['holds'] =>
+  (state, name) => {
+    if (state.deleted) return 'never';
+    if (state.registered) return held(state, name) ? 'yes' : 'not yet';
+    // A stream whose first claim was voided never becomes an agent (`decideRegister`).
+    return Object.keys(state.left).length > 0 ? 'never' : 'not yet';
+  };
+
+/** Names of agents, unique per workspace: scope is the workspace id. */
+export const agentNameKind: NameKind<AgentState> = {
+  kind: AGENT_NAME,
+  owner: agentDecider,
+  holds: holding((state, name) => state.name === name),
+  taken: (name) => `An agent named "${name}" already exists; choose another name.`,
+};
+
+/** Session keys, unique over the deployment: scope is `all`. */
+export const sessionKeyKind: NameKind<AgentState> = {
+  kind: SESSION_KEY,
+  owner: agentDecider,
+  holds: holding((state, name) => state.sessionKey === name),
+  taken: () => 'Another agent has this session_key; choose another one.',
+};
+
+// --- Decisions --------------------------------------------------------------------------------------------------------
+
+/** The agent of a state. @throws AppError 404 when it does not exist (any more) */
+export function existing(state: AgentState): { readonly agentId: number; readonly name: string } {
+  if (!state.registered || state.deleted) throw notFound('Agent');
+  return { agentId: state.id, name: state.name };
+}
+
+export interface TokenUsage {
+  readonly model: string;
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+  /** null: none given, or no such task. */
+  readonly taskId: number | null;
+}
+
+export interface Heartbeat {
+  readonly connectionId: string | null;
+  readonly workItemsCount: number;
+  readonly workItemTypes: readonly string[];
+  readonly tokenUsage: TokenUsage | null;
+}
+
+/** A sign of life; the agent is idle from then on. @throws AppError 404 */
+export function decideHeartbeat(state: AgentState, heartbeat: Heartbeat): EventDraft[] {
+  const agent = existing(state);
+  const { connectionId, workItemsCount, workItemTypes, tokenUsage } = heartbeat;
+  const lastActivity = 'Heartbeat received';
+  const drafts: EventDraft[] = [];
+  if (state.status !== 'idle') {
+    drafts.push(
+      agentStatusChanged.draft({
+        ...agent,
+        from: state.status,
+        to: 'idle',
+        cause: 'heartbeat',
+        lastActivity,
+        seen: true,
+        announced: true,
+      }),
+    );
+  }
+  drafts.push(
+    agentHeartbeatReceived.draft({
+      ...agent,
+      lastActivity,
+      connectionId,
+      workItemsCount,
+      workItemTypes: [...workItemTypes],
+    }),
+  );
+  if (tokenUsage) {
+    drafts.push(
+      tokenUsageReported.draft({
+        agentId: agent.agentId,
+        agentName: agent.name,
+        sessionId: `${agent.name}:cli`,
+        ...tokenUsage,
+      }),
+    );
+  }
+  return drafts;
+}
+
+/** An agent that exists registers itself again. @throws AppError 404 */
+export const decideReturn = (state: AgentState): EventDraft[] => [agentReturned.draft(existing(state))];
+
+/** @throws AppError 404 */
+export const decideWake = (state: AgentState, reason: string | null): EventDraft[] => [
+  agentWoken.draft({ ...existing(state), reason, lastActivity: 'Woken by hand' }),
+];
+
+/** @throws AppError 404 */
+export const decideSoul = (state: AgentState, soulContent: string, template: string | null): EventDraft[] => [
+  agentSoulChanged.draft({ ...existing(state), soulContent, template, previousLength: state.soulLength }),
+];
+
+/** Nothing to decide when it is so already. @throws AppError 404 */
+export function decideVisibility(state: AgentState, hidden: boolean): EventDraft[] {
+  const agent = existing(state);
+  if (state.hidden === hidden) return [];
+  return [(hidden ? agentHidden : agentShown).draft(agent)];
+}

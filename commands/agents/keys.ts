@@ -1,0 +1,103 @@
+/**
+ * API keys of agents. A key is issued and revoked on its agent's own stream, so it cannot outlive the agent; its
+ * hash is in the credential store and opens nothing unless the log names its number.
+ */
+import { randomBytes } from 'node:crypto';
+import { notFound } from '../../shared/errors.ts';
+import { agentKeyIssued, agentKeyRevoked } from '../../shared/events/agents/keys.ts';
+import type { EventDraft, EventOf } from '../../shared/events/define.ts';
+import type { Credentials } from '../../shared/ports/credentials.ts';
+import { seconds } from '../../shared/time.ts';
+import type { CommandContext, Commands } from '../handler.ts';
+import { type AgentState, agentDecider, agentStream } from './agents.ts';
+
+/** Characters of a key that are kept readable, to tell keys apart. */
+const PREFIX_LENGTH = 12;
+
+const newAgentKey = (): string => `mca_${randomBytes(24).toString('hex')}`;
+
+type AgentLike = Pick<AgentState, 'registered' | 'deleted' | 'name' | 'keys'>;
+
+function present(state: AgentLike): void {
+  if (!state.registered || state.deleted) throw notFound('Agent');
+}
+
+export type NewAgentKey = Omit<EventOf<typeof agentKeyIssued>['data'], 'agentName'>;
+
+export function decideIssue(state: AgentLike, key: NewAgentKey): readonly EventDraft[] {
+  present(state);
+  return [agentKeyIssued.draft({ ...key, agentName: state.name })];
+}
+
+export function decideRevoke(state: AgentLike, agentId: number, keyId: number): readonly EventDraft[] {
+  present(state);
+  if (state.keys[keyId] !== 'active') throw notFound('Active key');
+  return [agentKeyRevoked.draft({ keyId, agentId, agentName: state.name })];
+}
+
+export interface IssuedKey {
+  readonly id: number;
+  /** To be shown once. */
+  readonly apiKey: string;
+  readonly prefix: string;
+  /** Unix seconds. */
+  readonly createdAt: number;
+}
+
+/** Issues a key. @throws AppError 404 */
+export async function issueAgentKey(
+  commands: Commands,
+  context: CommandContext,
+  credentials: Credentials,
+  request: {
+    readonly workspace: number;
+    readonly agentId: number;
+    readonly name: string;
+    readonly scopes: readonly string[];
+    /** Unix seconds; null: never. */
+    readonly expiresAt: number | null;
+  },
+): Promise<IssuedKey> {
+  const { workspace, agentId, name, scopes, expiresAt } = request;
+  let apiKey = newAgentKey();
+  const prefix = apiKey.slice(0, PREFIX_LENGTH);
+  const keyId = await commands.counters.take('agent_key');
+  await credentials.addKey(apiKey, { kind: 'agent', keyId });
+  const createdBy = context.origin.actor.name;
+  const { events } = await commands
+    .execute(agentDecider, agentStream(workspace, agentId), context, (state) =>
+      decideIssue(state, { keyId, agentId, name, prefix, scopes: [...scopes], createdBy, expiresAt }),
+    )
+    .catch(async (error) => {
+      // Without its event the hash opens nothing; with an unknown outcome it has to stay.
+      if ((error as { status?: number }).status === 404) await credentials.removeKey({ kind: 'agent', keyId });
+      throw error;
+    });
+  const { data, meta } = events[0] as EventOf<typeof agentKeyIssued>;
+  if (data.keyId !== keyId) {
+    // The first run of this request has issued the key already, but it never reached the caller: another one with the
+    // same beginning takes its place.
+    await credentials.removeKey({ kind: 'agent', keyId });
+    await credentials.removeKey({ kind: 'agent', keyId: data.keyId });
+    apiKey = data.prefix + randomBytes(20).toString('hex');
+    await credentials.addKey(apiKey, { kind: 'agent', keyId: data.keyId });
+  }
+  return { id: data.keyId, apiKey, prefix: data.prefix, createdAt: seconds(meta.at) };
+}
+
+/**
+ * Revokes a key for good. Its hash stays with the time of its last use; the log says that it opens nothing.
+ *
+ * @returns the time, Unix seconds. @throws AppError 404
+ */
+export async function revokeAgentKey(
+  commands: Commands,
+  context: CommandContext,
+  request: { readonly workspace: number; readonly agentId: number; readonly keyId: number },
+): Promise<number> {
+  const { workspace, agentId, keyId } = request;
+  const { events } = await commands.execute(agentDecider, agentStream(workspace, agentId), context, (state) =>
+    decideRevoke(state, agentId, keyId),
+  );
+  return seconds(events[0]?.meta.at ?? 0);
+}

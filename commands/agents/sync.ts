@@ -1,0 +1,84 @@
+/** Import of agents from the gateway's configuration. */
+import { isDeepStrictEqual } from 'node:util';
+import { type GatewayAgent, readableAgents, withGatewayKeys } from '../../shared/contract/admin/gateway-document.ts';
+import { agentsSynced } from '../../shared/events/agents/agents.ts';
+import { gatewayDocument } from '../admin/gateway-config.ts';
+import type { CommandContext, Commands } from '../handler.ts';
+import { type Registration, registerAgent } from './register.ts';
+import { updateFromConfig } from './update.ts';
+
+/** Told when there is nothing to import from. */
+export const NOTHING_STORED =
+  'No gateway configuration is stored, so there is nothing to import; PUT one to /api/gateway-config first.';
+
+export interface SyncResult {
+  readonly message?: string;
+  readonly synced: number;
+  readonly created: number;
+  readonly updated: number;
+  readonly agents: readonly {
+    /** Id of the entry in the document. */
+    readonly id: string;
+    readonly name: string;
+    readonly action: 'created' | 'updated' | 'unchanged';
+  }[];
+}
+
+const registrationOf = ({ name, role, config }: GatewayAgent): Registration => ({
+  name,
+  role,
+  status: 'offline',
+  sessionKey: null,
+  soulContent: null,
+  config: { ...config },
+  template: null,
+  runtimeType: null,
+  source: 'gateway',
+  via: 'sync',
+  framework: null,
+  capabilities: [],
+});
+
+/**
+ * Creates the agents of the stored document that do not exist, and brings role and config of the others to what the
+ * document says. What it does can be done again without harm, so a run that fails half-way is simply repeated.
+ *
+ * @param idsOf ids of the agents with these names, by name
+ * @throws AppError 409 when a name is being taken at the same moment; 422 when the document cannot be read
+ */
+export async function syncAgents(
+  commands: Commands,
+  { origin }: CommandContext,
+  idsOf: (names: readonly string[]) => Promise<ReadonlyMap<string, number>>,
+): Promise<SyncResult> {
+  // Without the request's intents: a repeated run takes other steps than the first, because part of the work is done.
+  const context: CommandContext = { origin };
+  const document = await gatewayDocument(commands, origin.workspace);
+  if (document === null) return { synced: 0, created: 0, updated: 0, agents: [], message: NOTHING_STORED };
+  const wanted = readableAgents(document);
+  const ids = await idsOf(wanted.map((agent) => agent.name));
+  const agents: SyncResult['agents'][number][] = [];
+  for (const agent of wanted) {
+    const { id, name } = agent;
+    const known = ids.get(name);
+    if (known === undefined) {
+      await registerAgent(commands, context, registrationOf(agent));
+      agents.push({ id, name, action: 'created' });
+      continue;
+    }
+    const { events } = await updateFromConfig(commands, context, known, { via: 'sync' }, (config) => {
+      const next = withGatewayKeys(config, agent.config);
+      return { role: agent.role, ...(!isDeepStrictEqual(next, config) && { config: next }) };
+    });
+    agents.push({ id, name, action: events.length > 0 ? 'updated' : 'unchanged' });
+  }
+  const count = (action: string) => agents.filter((agent) => agent.action === action).length;
+  const result = { synced: agents.length, created: count('created'), updated: count('updated'), agents };
+  if (result.created + result.updated > 0) {
+    const names = agents.filter((agent) => agent.action !== 'unchanged').map((agent) => agent.name);
+    await commands.record(`agent_sync-${origin.workspace}`, context, [
+      agentsSynced.draft({ ...result, agents: names }),
+    ]);
+  }
+  return result;
+}

@@ -1,0 +1,259 @@
+/** Changes of an agent's fields, by name or by id, and its deletion. */
+
+import { entryOf, type GatewayDocument } from '../../shared/contract/admin/gateway-document.ts';
+import { AppError, conflict } from '../../shared/errors.ts';
+import { agentDeleted, agentDetailsChanged } from '../../shared/events/agents/agents.ts';
+import { agentStatusChanged } from '../../shared/events/agents/heartbeat.ts';
+import type { EventDraft, EventOf } from '../../shared/events/define.ts';
+import { MASK, restored } from '../../shared/secrets.ts';
+import { decidePutBack, decideWriteAgent, writeToGateway } from '../admin/gateway-config.ts';
+import type { CommandContext, Commands, Executed } from '../handler.ts';
+import { type AgentState, agentConfigDecider, agentDecider, agentStream, existing } from './agents.ts';
+import { claimsFor, executeWithNames, isRefusal, releaseAll } from './names.ts';
+
+type Config = Readonly<Record<string, unknown>>;
+type Changes = EventOf<typeof agentDetailsChanged>['data']['changes'];
+
+/** Fields to set; absent means unchanged. */
+export interface AgentUpdate extends Changes {
+  readonly status?: string;
+}
+
+export interface UpdateMode {
+  /** `name`: the agent speaks for itself, a status is a sign of life; `id`: an operator; `sync`: the gateway's configuration. */
+  readonly via: 'name' | 'id' | 'sync';
+  readonly writeToGateway?: boolean;
+  /** By id: the config that the update rests on, which the frame shows when the update sets none. */
+  readonly config?: Readonly<Record<string, unknown>>;
+}
+
+/**
+ * Sets fields. Those that are so already are left out, as far as the state knows them. The status has an event of its
+ * own, and only when it really changes.
+ *
+ * @throws AppError 404
+ */
+export function decideUpdate(state: AgentState, update: AgentUpdate, mode: UpdateMode): EventDraft[] {
+  const agent = existing(state);
+  const { status, ...fields } = update;
+  const { via, writeToGateway = false, config } = mode;
+  const changes = Object.fromEntries(
+    Object.entries(fields).filter(
+      ([field, value]) => value !== undefined && !(field in KNOWN && state[field as keyof typeof KNOWN] === value),
+    ),
+  ) as Changes;
+  const changed = status !== undefined && status !== state.status;
+  const repeated = status !== undefined && !changed;
+  const others = Object.keys(changes).filter((field) => field !== 'lastActivity').length > 0;
+  // The event of the status carries the activity too, when there is nothing else to say.
+  const details = others || (changes.lastActivity !== undefined && !changed) || (repeated && via === 'name');
+  const drafts: EventDraft[] = [];
+  if (changed) {
+    drafts.push(
+      agentStatusChanged.draft({
+        ...agent,
+        from: state.status,
+        to: status,
+        cause: 'update',
+        lastActivity: update.lastActivity ?? null,
+        seen: via === 'name',
+        announced: details,
+        ...(config && !details && { config }),
+      }),
+    );
+  }
+  if (details) {
+    drafts.push(
+      agentDetailsChanged.draft({
+        ...agent,
+        changes,
+        via,
+        writeToGateway,
+        status: status ?? null,
+        ...(config && changes.config === undefined && { config }),
+      }),
+    );
+  }
+  return drafts;
+}
+
+/** Fields of which the state knows the value. */
+const KNOWN = { name: true, role: true, sessionKey: true, runtimeType: true } as const;
+
+/** Runs an update. @throws AppError 404; 409 when a name or session key is taken */
+export async function updateAgent(
+  commands: Commands,
+  context: CommandContext,
+  id: number,
+  update: AgentUpdate,
+  mode: UpdateMode,
+  /** Throws when the update must not be decided on this state. */
+  check: (state: AgentState) => void = () => undefined,
+): Promise<Executed> {
+  const decide = (state: AgentState) => {
+    check(state);
+    return decideUpdate(state, update, mode);
+  };
+  const { workspace } = context.origin;
+  if (update.name === undefined && update.sessionKey === undefined)
+    return commands.execute(agentDecider, agentStream(workspace, id), context, decide);
+  return executeWithNames(commands, context, id, claimsFor(workspace, update), decide);
+}
+
+/** Tries of an update that rests on the config before it is given up. */
+const MAX_TRIES = 8;
+
+/**
+ * Runs an update whose new config is made from the present one.
+ *
+ * @param merge the update for the present config
+ * @throws AppError 404; 409 when a name is taken, or the config keeps changing
+ */
+export async function updateFromConfig(
+  commands: Commands,
+  context: CommandContext,
+  id: number,
+  mode: UpdateMode,
+  merge: (config: Config) => AgentUpdate | Promise<AgentUpdate>,
+  check: (state: AgentState) => void = () => undefined,
+): Promise<Executed> {
+  const stream = agentStream(context.origin.workspace, id);
+  for (let attempt = 1; ; attempt++) {
+    const { state: loaded } = await commands.load(agentConfigDecider, stream);
+    const resting = { ...mode, ...(mode.via === 'id' && { config: loaded.config }) };
+    let moved = false;
+    try {
+      return await updateAgent(commands, context, id, await merge(loaded.config), resting, (state) => {
+        moved = state.registered && state.configVersion !== loaded.version;
+        if (moved) throw conflict('The config of this agent is being changed by others; try again.', { code: 'BUSY' });
+        check(state);
+      });
+    } catch (error) {
+      if (!moved || attempt >= MAX_TRIES) throw error;
+    }
+  }
+}
+
+/** The agent's own update. Secrets that it was shown masked stay as they are. @throws AppError 400, 404, 409 */
+export function updateByName(
+  commands: Commands,
+  context: CommandContext,
+  id: number,
+  update: AgentUpdate,
+  check: (state: AgentState) => void,
+): Promise<Executed> {
+  const mode = { via: 'name' } as const;
+  const { config } = update;
+  if (config === undefined || !JSON.stringify(config).includes(MASK))
+    return updateAgent(commands, context, id, update, mode, check);
+  const merge = (present: Config) => ({ ...update, config: restored(config, present, 'config') as Config });
+  return updateFromConfig(commands, context, id, mode, merge, check);
+}
+
+/** An operator's update: fields to set, and keys to merge into the config. */
+export interface OperatorsUpdate {
+  readonly update: AgentUpdate;
+  readonly gatewayConfig?: Config | undefined;
+  /** Names of the fields that were sent. */
+  readonly fields: readonly string[];
+  readonly writeToGateway: boolean;
+}
+
+/**
+ * Runs an operator's update. The gateway's document is written first: when that is refused, nothing was changed; when
+ * the agent's own change is refused afterwards, its entry is put back.
+ *
+ * @throws AppError 400, 404, 409; 502 when the gateway's document cannot be written
+ */
+export async function updateById(
+  commands: Commands,
+  context: CommandContext,
+  id: number,
+  { update, gatewayConfig, fields, writeToGateway: writes }: OperatorsUpdate,
+): Promise<Executed> {
+  const merged = (present: Config): AgentUpdate => {
+    if (update.config === undefined && gatewayConfig === undefined) return update;
+    const base = update.config === undefined ? present : restored(update.config, present, 'config');
+    return {
+      ...update,
+      config: { ...(base as Config), ...(restored(gatewayConfig ?? {}, present, 'gateway_config') as Config) },
+    };
+  };
+  const mode = { via: 'id', writeToGateway: writes } as const;
+  if (!writes) return updateFromConfig(commands, context, id, mode, merged);
+
+  let putBack: GatewayEntry | undefined;
+  let named = '';
+  const written = async (present: Config): Promise<AgentUpdate> => {
+    const next = merged(present);
+    const { state } = await commands.load(agentDecider, agentStream(context.origin.workspace, id));
+    named = existing(state).name;
+    const entry = { name: next.name ?? named, before: putBack?.name ?? named, config: next.config ?? present, fields };
+    const before = await writeEntry(commands, context, entry);
+    putBack = { name: entry.name, before: putBack ? putBack.before : before };
+    return next;
+  };
+  const sameName = (state: AgentState) => {
+    if (state.registered && state.name !== named)
+      throw conflict('This agent is being renamed by others; try again.', { code: 'BUSY' });
+  };
+  try {
+    return await updateFromConfig(commands, context, id, mode, written, sameName);
+  } catch (error) {
+    const undo = putBack;
+    if (undo && isRefusal(error)) {
+      await writeToGateway(commands, context, (state) => decidePutBack(state, undo.name, undo.before));
+    }
+    throw error;
+  }
+}
+
+/** An agent's entry as it was before it was written; undefined: there was none. */
+interface GatewayEntry {
+  /** Name under which it stands now. */
+  readonly name: string;
+  readonly before: GatewayDocument | undefined;
+}
+
+/** Writes an agent to the gateway's document. Gives its entry before. @throws AppError 502 when that is refused */
+async function writeEntry(
+  commands: Commands,
+  context: CommandContext,
+  entry: Parameters<typeof decideWriteAgent>[2],
+): Promise<GatewayDocument | undefined> {
+  let before: GatewayDocument | undefined;
+  try {
+    await writeToGateway(commands, context, (state) => {
+      before = state.document === null ? undefined : entryOf(state.document, entry.before ?? entry.name);
+      return decideWriteAgent(state, 'agent-updated', entry);
+    });
+  } catch (error) {
+    if (!isRefusal(error)) throw error;
+    throw new AppError(502, `Nothing was changed. ${(error as AppError).message}`, { cause: error });
+  }
+  return before;
+}
+
+/** @throws AppError 404 */
+export function decideDelete(state: AgentState, removeWorkspace: boolean): EventDraft[] {
+  return [agentDeleted.draft({ ...existing(state), role: state.role, removeWorkspace })];
+}
+
+/** Deletes an agent and frees its names. @throws AppError 404 */
+export async function deleteAgent(
+  commands: Commands,
+  context: CommandContext,
+  id: number,
+  removeWorkspace: boolean,
+): Promise<{ readonly name: string }> {
+  const { workspace } = context.origin;
+  const stream = agentStream(workspace, id);
+  let last: AgentState | undefined;
+  await commands.execute(agentDecider, stream, context, (state) => {
+    last = state;
+    return decideDelete(state, removeWorkspace);
+  });
+  const { name, sessionKey } = last as AgentState;
+  await releaseAll(commands, context, claimsFor(workspace, { name, sessionKey }), stream);
+  return { name };
+}

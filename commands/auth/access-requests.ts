@@ -1,0 +1,296 @@
+/**
+ * Access requests: what happens when somebody without an approved user signs in with Google.
+ *
+ * One request per Google account. The account's subject is claimed as a name, hashed, so that two sign-ins at once
+ * make one request and the log does not name the account.
+ */
+import { createHash } from 'node:crypto';
+import { AppError, notFound } from '../../shared/errors.ts';
+import {
+  accessRequestApproved,
+  accessRequested,
+  accessRequestRejected,
+  accessRequestStream,
+} from '../../shared/events/auth/access.ts';
+import { userStream } from '../../shared/events/auth/users.ts';
+import { nameClaimVoided } from '../../shared/events/claims.ts';
+import type { EventDraft, EventOf } from '../../shared/events/define.ts';
+import { DEFAULT_TENANT, DEFAULT_WORKSPACE } from '../../shared/events/metadata.ts';
+import type { Role } from '../../shared/identity.ts';
+import { userNameFault } from '../../shared/names.ts';
+import type { Credentials } from '../../shared/ports/credentials.ts';
+import { claimName, NAME_TAKEN, type NameKind, releaseName } from '../claims.ts';
+import type { Decider } from '../decider.ts';
+import type { CommandContext, Commands } from '../handler.ts';
+import { reserveId } from '../reserve.ts';
+import { type AdminsOf, changeUser, endsAdmin, needAnotherAdmin } from './last-admin.ts';
+import { decideApproval, type GoogleProfile, USER_EXISTS, userDecider, usernames } from './user.ts';
+import { createUser, inWorkspace } from './users.ts';
+
+export interface AccessRequestState {
+  readonly status: 'none' | 'pending' | 'approved' | 'rejected';
+  readonly voided: boolean;
+  readonly email: string | null;
+  readonly displayName: string | null;
+  readonly avatarUrl: string | null;
+  readonly providerId: string | null;
+  /** Who came of it; the number may be taken before the user exists. */
+  readonly userId: number | null;
+  /** Of the last approval. */
+  readonly role: Role | null;
+}
+
+export const accessRequestDecider: Decider<AccessRequestState> = {
+  kind: 'access request',
+  initial: {
+    status: 'none',
+    voided: false,
+    email: null,
+    displayName: null,
+    avatarUrl: null,
+    providerId: null,
+    userId: null,
+    role: null,
+  },
+  evolve(state, event) {
+    switch (event.type) {
+      case accessRequested.type: {
+        const { email, displayName, avatarUrl, providerId } = event.data as EventOf<typeof accessRequested>['data'];
+        return { ...state, status: 'pending', email, displayName, avatarUrl, providerId };
+      }
+      case accessRequestApproved.type: {
+        const { userId, role } = event.data as EventOf<typeof accessRequestApproved>['data'];
+        return { ...state, status: 'approved', userId, role };
+      }
+      case accessRequestRejected.type:
+        return { ...state, status: 'rejected' };
+      case nameClaimVoided.type:
+        return { ...state, voided: true };
+      default:
+        return state;
+    }
+  },
+};
+
+const googleAccounts: NameKind<AccessRequestState> = {
+  kind: 'google_account',
+  owner: accessRequestDecider,
+  holds: (state) => (state.status !== 'none' ? 'yes' : state.voided ? 'never' : 'not yet'),
+  taken: () => 'This account has asked for access already.',
+};
+
+const accountName = (sub: string) => createHash('sha256').update(`google\n${sub}`).digest('hex');
+
+export function decideRequest(
+  state: AccessRequestState,
+  requestId: number,
+  profile: GoogleProfile,
+): readonly EventDraft[] {
+  if (state.voided) throw new AppError(409, googleAccounts.taken(''));
+  const { email, name, picture, sub } = profile;
+  return [
+    accessRequested.draft({
+      requestId,
+      provider: 'google',
+      email,
+      displayName: name,
+      avatarUrl: picture,
+      providerId: sub,
+    }),
+  ];
+}
+
+/**
+ * Notes an attempt to sign in.
+ *
+ * @param known id of the request that this account has made before, as the read model shows it
+ */
+export async function requestAccess(
+  commands: Commands,
+  context: CommandContext,
+  known: number | undefined,
+  profile: GoogleProfile,
+): Promise<void> {
+  const id = known ?? (await reserveId(commands, context, 'access_request', accessRequestStream));
+  const stream = accessRequestStream(id);
+  if (known === undefined) {
+    try {
+      await claimName(commands, context, googleAccounts, 'all', accountName(profile.sub), stream);
+    } catch (error) {
+      // The same account is asking twice at this moment; the other attempt stands for both.
+      if (error instanceof AppError && error.status === 409) return;
+      throw error;
+    }
+  }
+  await commands.execute(accessRequestDecider, stream, context, (state) => decideRequest(state, id, profile));
+}
+
+/** @param userId who the account's holder is, or becomes; an earlier approval has named them already */
+export function decideApprove(
+  state: AccessRequestState,
+  requestId: number,
+  userId: number,
+  role: Role,
+  note: string | null,
+): readonly EventDraft[] {
+  if (state.status === 'none') throw notFound('Access request');
+  return [accessRequestApproved.draft({ requestId, email: state.email, role, userId, note })];
+}
+
+export function decideReject(state: AccessRequestState, requestId: number, note: string | null): readonly EventDraft[] {
+  if (state.status === 'none') throw notFound('Access request');
+  return [accessRequestRejected.draft({ requestId, email: state.email, note })];
+}
+
+/** Refuses a request. A user that exists already stays as it is. @throws AppError 404 */
+export async function rejectAccess(
+  commands: Commands,
+  context: CommandContext,
+  request: { readonly id: number; readonly note: string | null },
+): Promise<void> {
+  const { id, note } = request;
+  await commands.execute(accessRequestDecider, accessRequestStream(id), context, (state) =>
+    decideReject(state, id, note),
+  );
+}
+
+/**
+ * Lets somebody in: names the user in the request's stream first, then brings that user about. When the second step
+ * was not reached, approving again does it. Of several approvals at once all name the same user, and the last one's
+ * role counts.
+ *
+ * @param request.knownUserId who has the account or its e-mail address already, as the read model shows it
+ * @param request.callerId user id of who approves; 0 when it is no user
+ * @returns the user's id
+ * @throws AppError 400 for a new role of the caller's own, 404, 409 for the last admin or a person who was erased
+ */
+export async function approveAccess(
+  commands: Commands,
+  context: CommandContext,
+  credentials: Credentials,
+  admins: AdminsOf,
+  request: {
+    readonly id: number;
+    readonly role: Role;
+    readonly note: string | null;
+    readonly knownUserId: number | undefined;
+    readonly callerId: number;
+  },
+): Promise<number> {
+  const { id, role, note, knownUserId, callerId } = request;
+  const { state } = await commands.load(accessRequestDecider, accessRequestStream(id));
+  if (state.status === 'none') throw notFound('Access request');
+  const profile = profileOf(state);
+  const earlier = state.userId === null ? undefined : await reusable(commands, state.userId);
+  const candidate = knownUserId ?? earlier ?? (await commands.counters.take('user'));
+  // What is certain to be refused is not noted as approved.
+  const { state: user } = await commands.load(userDecider, userStream(candidate));
+  if (user.exists && endsAdmin(user, decideApproval(user, candidate, profile, role, callerId))) {
+    await needAnotherAdmin(commands, admins, user.tenant, candidate);
+  }
+  const executed = await commands.execute(accessRequestDecider, accessRequestStream(id), context, (current) => {
+    // Somebody else approved since the load: their user is the one.
+    const userId = current.userId !== null && current.userId !== state.userId ? current.userId : candidate;
+    return decideApprove(current, id, userId, role, note);
+  });
+  const approved = executed.events[0] as EventOf<typeof accessRequestApproved>;
+  const { userId } = approved.data;
+  const { state: now } = await commands.load(userDecider, userStream(userId));
+  const isNew = !now.exists && (await createWithFreeName(commands, context, credentials, userId, profile, role));
+  if (!isNew) await bringUpToDate(commands, context, admins, { id, userId, role, callerId }, profile);
+  return userId;
+}
+
+/** What an approval means for a user who exists. Another one may have come after it: then the other one's role counts. */
+async function bringUpToDate(
+  commands: Commands,
+  context: CommandContext,
+  admins: AdminsOf,
+  approval: { readonly id: number; readonly userId: number; readonly role: Role; readonly callerId: number },
+  profile: GoogleProfile,
+): Promise<void> {
+  const { id, userId, callerId } = approval;
+  const { state: request } = await commands.load(accessRequestDecider, accessRequestStream(id));
+  const role = (request.userId === userId && request.role) || approval.role;
+  const { state: user } = await commands.load(userDecider, userStream(userId));
+  await changeUser(commands, inWorkspace(context, user), admins, userId, (current) =>
+    decideApproval(current, userId, profile, role, callerId),
+  );
+}
+
+/** A number from an earlier approval, unless its user was deleted. */
+async function reusable(commands: Commands, userId: number): Promise<number | undefined> {
+  const { state } = await commands.load(userDecider, userStream(userId));
+  return state.deleted || state.voided ? undefined : userId;
+}
+
+function profileOf(state: AccessRequestState): GoogleProfile {
+  const { email, providerId, displayName, avatarUrl } = state;
+  if (email === null || providerId === null) {
+    throw new AppError(409, 'The person behind this request was erased; they have to sign in again first.');
+  }
+  return { email, sub: providerId, name: displayName, picture: avatarUrl };
+}
+
+/** Suffixes tried before giving up. */
+const MAX_SUFFIX = 200;
+
+/** @returns false when another approval has created the user meanwhile. @throws AppError 409 */
+async function createWithFreeName(
+  commands: Commands,
+  context: CommandContext,
+  credentials: Credentials,
+  id: number,
+  profile: GoogleProfile,
+  role: Role,
+): Promise<boolean> {
+  const { email, name, picture, sub } = profile;
+  const base = usernameFrom(email);
+  for (let suffix = 0; ; suffix++) {
+    const username = withSuffix(base, suffix);
+    if (userNameFault(username) !== undefined && suffix < MAX_SUFFIX) continue;
+    try {
+      await createUser(
+        commands,
+        context,
+        credentials,
+        {
+          username,
+          displayName: name ?? email,
+          email,
+          avatarUrl: picture,
+          role,
+          provider: 'google',
+          providerId: sub,
+          isApproved: true,
+          source: 'access_request',
+          tenant: DEFAULT_TENANT,
+          workspace: DEFAULT_WORKSPACE,
+        },
+        null,
+        { id },
+      );
+      return true;
+    } catch (error) {
+      const code = error instanceof AppError ? error.extras.code : undefined;
+      if (code === USER_EXISTS) {
+        const { state } = await commands.load(userDecider, userStream(id));
+        // The other approval may have found another name free.
+        if (state.username !== username)
+          await releaseName(commands, context, usernames, 'all', username, userStream(id));
+        return false;
+      }
+      if (code !== NAME_TAKEN || suffix >= MAX_SUFFIX) throw error;
+    }
+  }
+}
+
+/** `Ann.Lee+x@example.com` → `ann.leex`; `user` when nothing is left. */
+export function usernameFrom(email: string): string {
+  const local = email.split('@')[0] ?? '';
+  const plain = local.toLowerCase().replace(/[^a-z0-9._-]/g, '');
+  return plain.slice(0, 28) || 'user';
+}
+
+export const withSuffix = (base: string, suffix: number): string =>
+  suffix === 0 ? base : `${base.slice(0, 24)}-${suffix}`;

@@ -1,0 +1,156 @@
+/**
+ * The deployment's own API key. The log names the one key in force by its number; its hash is in the credential
+ * store. A hash whose number the log does not name opens nothing, so replacing the key takes effect with the log.
+ */
+import { randomBytes } from 'node:crypto';
+import { conflict } from '../../shared/errors.ts';
+import {
+  GLOBAL_KEY_STREAM,
+  globalKeyConfigured,
+  globalKeyRotated,
+  type KeySource,
+} from '../../shared/events/auth/access.ts';
+import type { EventDraft, EventOf } from '../../shared/events/define.ts';
+import type { Credentials } from '../../shared/ports/credentials.ts';
+import { seconds } from '../../shared/time.ts';
+import type { Decider } from '../decider.ts';
+import type { CommandContext, Commands } from '../handler.ts';
+
+export interface GlobalKeyState {
+  readonly keyId: number | null;
+  readonly source: KeySource;
+  readonly masked: string | null;
+  /** A rotated key wins over the environment for good. */
+  readonly rotated: boolean;
+}
+
+export const globalKeyDecider: Decider<GlobalKeyState> = {
+  kind: 'API key',
+  initial: { keyId: null, source: 'none', masked: null, rotated: false },
+  evolve(state, event) {
+    if (event.type === globalKeyConfigured.type) {
+      const { keyId, source, masked } = event.data as EventOf<typeof globalKeyConfigured>['data'];
+      return { keyId, source, masked, rotated: false };
+    }
+    if (event.type === globalKeyRotated.type) {
+      const { keyId, masked } = event.data as EventOf<typeof globalKeyRotated>['data'];
+      return { keyId, source: 'database', masked, rotated: true };
+    }
+    return state;
+  },
+};
+
+/** First 4 and last 5 characters; nothing of a key that is too short to spare them. */
+export function maskKey(key: string): string {
+  return key.length <= 9 ? '****' : `${key.slice(0, 4)}-****-****-${key.slice(-5)}`;
+}
+
+/** The mask of a key that people chose: nine characters of it are too much to show unless it is long. */
+export const maskChosenKey = (key: string): string => (key.length < 24 ? '****' : maskKey(key));
+
+export const newGlobalKey = (): string => `mc_${randomBytes(24).toString('hex')}`;
+
+/** A new key that looks like `masked`: for a request repeated after its first answer, and the key in it, were lost. */
+function sameShape(masked: string): string {
+  const [head = '', , , tail = ''] = masked.split('-');
+  return `${head}${randomBytes(21).toString('hex')}${tail}`;
+}
+
+export function decideConfigure(
+  state: GlobalKeyState,
+  key: { readonly keyId: number; readonly source: 'environment' | 'database'; readonly masked: string },
+): readonly EventDraft[] {
+  if (state.rotated || state.keyId === key.keyId) return [];
+  // A generated key is made only when there is none: others use the one that is there.
+  if (key.source === 'database' && state.keyId !== null) return [];
+  return [globalKeyConfigured.draft(key)];
+}
+
+export function decideRotate(
+  state: GlobalKeyState,
+  key: { readonly keyId: number; readonly masked: string },
+): readonly EventDraft[] {
+  return [globalKeyRotated.draft({ ...key, oldSource: state.source, oldMasked: state.masked })];
+}
+
+/**
+ * Puts the key of the environment in force, unless a rotated one is.
+ *
+ * @throws AppError 409 when the key is an agent's
+ */
+export async function configureGlobalKey(
+  commands: Commands,
+  context: CommandContext,
+  credentials: Credentials,
+  key: string,
+): Promise<void> {
+  const before = await commands.load(globalKeyDecider, GLOBAL_KEY_STREAM);
+  if (before.state.rotated) return;
+  let stored = await credentials.findKey(key);
+  if (!stored) {
+    await credentials.addKey(key, { kind: 'global', keyId: await commands.counters.take('global_key') });
+    // Another process may have stored it under another number at the same moment; the first one counts.
+    stored = await credentials.findKey(key);
+  }
+  if (stored?.kind !== 'global') throw conflict('API_KEY is the key of an agent; choose another one.');
+  const { keyId } = stored;
+  await commands.execute(globalKeyDecider, GLOBAL_KEY_STREAM, context, (state) =>
+    decideConfigure(state, { keyId, source: 'environment', masked: maskChosenKey(key) }),
+  );
+  const old = before.state.keyId;
+  if (old !== null && old !== keyId) await credentials.removeKey({ kind: 'global', keyId: old });
+}
+
+/** Makes a key when there is none. @returns the key, to be shown once; undefined when there was one */
+export async function generateGlobalKey(
+  commands: Commands,
+  context: CommandContext,
+  credentials: Credentials,
+): Promise<string | undefined> {
+  const before = await commands.load(globalKeyDecider, GLOBAL_KEY_STREAM);
+  if (before.state.keyId !== null) return undefined;
+  const key = newGlobalKey();
+  const keyId = await commands.counters.take('global_key');
+  await credentials.addKey(key, { kind: 'global', keyId });
+  const { events } = await commands.execute(globalKeyDecider, GLOBAL_KEY_STREAM, context, (state) =>
+    decideConfigure(state, { keyId, source: 'database', masked: maskKey(key) }),
+  );
+  if (events.length > 0) return key;
+  await credentials.removeKey({ kind: 'global', keyId });
+  return undefined;
+}
+
+export interface RotatedKey {
+  /** To be shown once. */
+  readonly key: string;
+  readonly masked: string;
+  /** Unix seconds. */
+  readonly at: number;
+  readonly by: string;
+}
+
+/** Replaces the key; the old one stops at once. */
+export async function rotateGlobalKey(
+  commands: Commands,
+  context: CommandContext,
+  credentials: Credentials,
+): Promise<RotatedKey> {
+  let key = newGlobalKey();
+  const masked = maskKey(key);
+  const keyId = await commands.counters.take('global_key');
+  await credentials.addKey(key, { kind: 'global', keyId });
+  let old: number | null = null;
+  const executed = await commands.execute(globalKeyDecider, GLOBAL_KEY_STREAM, context, (state) => {
+    old = state.keyId;
+    return decideRotate(state, { keyId, masked });
+  });
+  const { data, meta } = executed.events[0] as EventOf<typeof globalKeyRotated>;
+  if (data.keyId !== keyId) {
+    // The first run of this request has rotated already, but its key never reached the caller.
+    await credentials.removeKey({ kind: 'global', keyId });
+    await credentials.removeKey({ kind: 'global', keyId: data.keyId });
+    key = sameShape(data.masked);
+    await credentials.addKey(key, { kind: 'global', keyId: data.keyId });
+  } else if (old !== null) await credentials.removeKey({ kind: 'global', keyId: old });
+  return { key, masked: data.masked, at: seconds(meta.at), by: meta.actor.name };
+}

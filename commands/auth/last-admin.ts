@@ -1,0 +1,162 @@
+/**
+ * Every tenant that has an enabled admin keeps one, whoever removes admins at the same moment, in whichever process.
+ *
+ * The rule spans the streams of several users, and an append changes one. So whoever is about to end an admin takes a
+ * turn first, on the tenant's own stream (`adminRemovalBegun`). A turn is taken at an exact revision, after the turn
+ * before has come to its end and another enabled admin has been read from the log: nobody can end that one without a
+ * turn of their own. Then the user's stream is changed.
+ *
+ * A turn has ended when its user is no longer an admin. When that does not come, because the process died or the change
+ * was refused, the next in line writes `adminRemovalVoided` to that user's stream: a late change conflicts with it and
+ * has to take another turn. No clock decides anything; waiting only spares the slower one a repetition.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { conflict } from '../../shared/errors.ts';
+import { adminRemovalBegun, adminRemovalVoided, adminsStream, userStream } from '../../shared/events/auth/users.ts';
+import type { EventDraft } from '../../shared/events/define.ts';
+import { defineDecider, on } from '../decider.ts';
+import type { CommandContext, Commands, Executed } from '../handler.ts';
+import { isAdminOf, type UserState, userDecider } from './user.ts';
+
+/** How long somebody else's turn is waited for, milliseconds. */
+const PATIENCE_MS = 2_000;
+/** How long all attempts at a turn may take, milliseconds. */
+const GIVE_UP_MS = 10_000;
+
+/** Ids of the enabled admins of a tenant as the read model shows them: a hint where to look, no more. */
+export type AdminsOf = (tenant: number) => Promise<readonly number[]>;
+
+interface TurnsState {
+  readonly count: number;
+  readonly last: { readonly userId: number; readonly turn: number } | null;
+}
+
+export const turnsDecider = defineDecider<TurnsState>({
+  kind: 'list of admins',
+  initial: { count: 0, last: null },
+  folds: [
+    on(adminRemovalBegun, ({ count }, { data }) => ({
+      count: count + 1,
+      last: { userId: data.userId, turn: data.turn },
+    })),
+  ],
+});
+
+/** Whether these events take the tenant of `state` an enabled admin. */
+export function endsAdmin(state: UserState, drafts: readonly EventDraft[]): boolean {
+  const after = drafts.reduce((now, { type, data }) => userDecider.evolve(now, { type, data, at: 0 }), state);
+  return isAdminOf(state, state.tenant) && !isAdminOf(after, state.tenant);
+}
+
+interface Turn {
+  readonly tenant: number;
+  /** `UserState.turns` when it was taken. */
+  readonly turn: number;
+}
+
+class TurnNeeded extends Error {
+  readonly tenant: number;
+  constructor(tenant: number) {
+    super(`a turn in tenant ${tenant} is needed`);
+    this.tenant = tenant;
+  }
+}
+
+class Overtaken extends Error {}
+
+const busy = (cause: unknown) =>
+  conflict('Other admins are being changed at this moment; try again.', { code: 'BUSY', cause });
+
+/**
+ * Runs a decision on a user. Whatever may end an admin goes through here.
+ *
+ * @throws AppError 409 `LAST_ADMIN` when it would take a tenant its last enabled admin, `BUSY` when no turn was to be had;
+ *   what `decide` throws
+ */
+export async function changeUser(
+  commands: Commands,
+  context: CommandContext,
+  admins: AdminsOf,
+  userId: number,
+  decide: (state: UserState) => readonly EventDraft[],
+): Promise<Executed> {
+  const step = context.step ?? 0;
+  const deadline = Date.now() + GIVE_UP_MS;
+  let held: Turn | undefined;
+  for (;;) {
+    // However often it is tried, it is one step of the request.
+    context.step = step;
+    try {
+      return await commands.execute(userDecider, userStream(userId), context, (state) => {
+        const drafts = decide(state);
+        const allowed = held?.tenant === state.tenant && held.turn === state.turns;
+        if (!allowed && endsAdmin(state, drafts)) throw new TurnNeeded(state.tenant);
+        return drafts;
+      });
+    } catch (error) {
+      if (!(error instanceof TurnNeeded)) throw error;
+      if (held && Date.now() > deadline) throw busy(error);
+      // Without the request's intents: a turn is good for one change at one time, and never again.
+      held = await takeTurn(commands, { origin: context.origin }, admins, userId, error.tenant, deadline);
+    }
+  }
+}
+
+async function takeTurn(
+  commands: Commands,
+  context: CommandContext,
+  admins: AdminsOf,
+  userId: number,
+  tenant: number,
+  deadline: number,
+): Promise<Turn> {
+  const stream = adminsStream(tenant);
+  for (;;) {
+    const { state: seen } = await commands.load(turnsDecider, stream);
+    if (seen.last) await settle(commands, context, tenant, seen.last);
+    const { turns: turn } = (await commands.load(userDecider, userStream(userId))).state;
+    await needAnotherAdmin(commands, admins, tenant, userId);
+    try {
+      await commands.execute(turnsDecider, stream, context, ({ count }) => {
+        if (count !== seen.count) throw new Overtaken();
+        return [adminRemovalBegun.draft({ tenant, userId, turn })];
+      });
+      return { tenant, turn };
+    } catch (error) {
+      if (!(error instanceof Overtaken)) throw error;
+      if (Date.now() > deadline) throw busy(error);
+    }
+  }
+}
+
+/** Resolves when a turn has ended: its user is no admin any more, or never will be ended by it. */
+async function settle(
+  commands: Commands,
+  context: CommandContext,
+  tenant: number,
+  { userId, turn }: { readonly userId: number; readonly turn: number },
+): Promise<void> {
+  const stream = userStream(userId);
+  const isOpen = (state: UserState) => isAdminOf(state, tenant) && state.turns === turn;
+  for (const deadline = Date.now() + PATIENCE_MS; Date.now() < deadline; await sleep(20)) {
+    if (!isOpen((await commands.load(userDecider, stream)).state)) return;
+  }
+  await commands.execute(userDecider, stream, context, (state) =>
+    isOpen(state) ? [adminRemovalVoided.draft({ userId })] : [],
+  );
+}
+
+/** @throws AppError 409 `LAST_ADMIN` when the log has no enabled admin of the tenant besides this user */
+export async function needAnotherAdmin(
+  commands: Commands,
+  admins: AdminsOf,
+  tenant: number,
+  userId: number,
+): Promise<void> {
+  for (const other of await admins(tenant)) {
+    if (other === userId) continue;
+    const { state } = await commands.load(userDecider, userStream(other));
+    if (isAdminOf(state, tenant)) return;
+  }
+  throw conflict('This is the last enabled admin; make another user an admin first.', { code: 'LAST_ADMIN' });
+}

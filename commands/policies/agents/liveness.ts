@@ -1,0 +1,92 @@
+/**
+ * Whenever an agent has given no sign of life for too long, it is set offline.
+ *
+ * The read model names the candidates; the decision is made on the agent's own stream, so that one that has just
+ * reported stays as it is.
+ */
+import { randomUUID } from 'node:crypto';
+import { AppError } from '../../../shared/errors.ts';
+import { agentStatusChanged, livenessChecked } from '../../../shared/events/agents/heartbeat.ts';
+import type { EventDraft } from '../../../shared/events/define.ts';
+import { systemActor } from '../../../shared/identity.ts';
+import { MINUTE, seconds } from '../../../shared/time.ts';
+import { type AgentState, agentDecider, agentStream, existing } from '../../agents/agents.ts';
+import type { CommandContext, Commands } from '../../handler.ts';
+
+/** @param since Unix ms: an agent whose last sign of life is older is set offline */
+export function decideSilence(state: AgentState, since: number): EventDraft[] {
+  if (!state.registered || state.deleted || state.status === 'offline' || state.aliveAt >= since) return [];
+  return [
+    agentStatusChanged.draft({
+      ...existing(state),
+      from: state.status,
+      to: 'offline',
+      cause: 'sweep',
+      lastActivity: null,
+      seen: false,
+      announced: false,
+    }),
+  ];
+}
+
+/** An agent that is not offline, as the read model shows it. */
+export interface SilentAgent {
+  readonly tenant: number;
+  readonly workspace: number;
+  readonly id: number;
+  readonly name: string;
+}
+
+/**
+ * Sweeps all workspaces once. Gives the names of the agents that were set offline.
+ *
+ * @param parts.silentAgents the agents that are not offline and gave no sign of life after `since`, Unix seconds
+ * @param parts.timeoutMinutes how long an agent may be silent
+ * @param parts.now Unix ms
+ */
+export async function sweepLiveness(parts: {
+  readonly commands: Commands;
+  readonly silentAgents: (since: number) => Promise<readonly SilentAgent[]>;
+  readonly timeoutMinutes: number;
+  readonly now: () => number;
+}): Promise<readonly string[]> {
+  const { commands, silentAgents } = parts;
+  const since = parts.now() - parts.timeoutMinutes * MINUTE * 1_000;
+  const run = randomUUID();
+  const silent = await silentAgents(seconds(since));
+  const marked = new Map<number, { tenant: number; names: string[] }>();
+  for (const { workspace, tenant, id, name } of silent) {
+    const { events } = await commands
+      .execute(agentDecider, agentStream(workspace, id), contextOf(run, tenant, workspace), (state) =>
+        decideSilence(state, since),
+      )
+      .catch((error) => {
+        // An agent that keeps the handler busy with its own changes is alive.
+        if (error instanceof AppError && error.status === 409) return { events: [] };
+        throw error;
+      });
+    if (events.length === 0) continue;
+    const place = marked.get(workspace) ?? { tenant, names: [] };
+    place.names.push(name);
+    marked.set(workspace, place);
+  }
+  for (const [workspace, { tenant, names }] of marked) {
+    await commands.record(`liveness-${workspace}`, contextOf(run, tenant, workspace), [
+      livenessChecked.draft({ markedOffline: names, count: names.length }),
+    ]);
+  }
+  return [...marked.values()].flatMap(({ names }) => names);
+}
+
+const contextOf = (run: string, tenant: number, workspace: number): CommandContext => ({
+  origin: {
+    tenant,
+    workspace,
+    actor: systemActor('scheduler'),
+    ip: null,
+    userAgent: null,
+    requestId: null,
+    correlationId: run,
+    causationId: null,
+  },
+});

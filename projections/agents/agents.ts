@@ -1,0 +1,195 @@
+/**
+ * Agents as they are now. Texts and the config have a table of their own, so that a heartbeat, which only moves a few
+ * times and a status, does not write them again.
+ */
+import {
+  agentDeleted,
+  agentDetailsChanged,
+  agentHidden,
+  agentMemoryCleared,
+  agentMemoryFieldsSet,
+  agentMemoryWritten,
+  agentRegistered,
+  agentReturned,
+  agentShown,
+  agentSoulChanged,
+} from '../../shared/events/agents/agents.ts';
+import { agentHeartbeatReceived, agentStatusChanged, agentWoken } from '../../shared/events/agents/heartbeat.ts';
+import type { DomainEvent } from '../../shared/events/define.ts';
+import { seconds } from '../../shared/time.ts';
+import { type Change, defineProjection, defineTable, insert, on, type RowOf, update } from '../projection.ts';
+
+export const agentsTable = defineTable(
+  'agents',
+  {
+    workspace_id: 'int',
+    id: 'bigint',
+    tenant_id: 'int',
+    name: 'text',
+    role: 'text',
+    status: 'text',
+    session_key: 'text?',
+    last_seen: 'bigint?',
+    last_activity: 'text?',
+    created_at: 'bigint',
+    updated_at: 'bigint',
+    /** Last sign of life, Unix seconds: seen, set to a status by somebody, or registered. */
+    alive_at: 'bigint',
+    source: 'text',
+    hidden: 'int',
+    runtime_type: 'text?',
+  },
+  {
+    key: ['workspace_id', 'id'],
+    indexes: [
+      'workspace_id, name',
+      'workspace_id, created_at DESC, id DESC',
+      'workspace_id, status, created_at DESC, id DESC',
+      'workspace_id, role, created_at DESC, id DESC',
+    ],
+  },
+);
+
+export const agentTextsTable = defineTable(
+  'agent_texts',
+  {
+    workspace_id: 'int',
+    id: 'bigint',
+    config: 'jsonb',
+    soul_content: 'text?',
+    working_memory: 'text',
+    /** What the memory has besides its text. */
+    memory_fields: 'jsonb',
+    soul_updated_at: 'bigint?',
+    memory_updated_at: 'bigint?',
+  },
+  { key: ['workspace_id', 'id'] },
+);
+
+type Agent = RowOf<(typeof agentsTable)['columns']>;
+type Texts = RowOf<(typeof agentTextsTable)['columns']>;
+
+const keyOf = ({ meta, data }: DomainEvent<string, { readonly agentId: number }>) => ({
+  workspace_id: meta.workspace,
+  id: data.agentId,
+});
+
+function agent(event: DomainEvent<string, { readonly agentId: number }>, change: Partial<Agent>): Change {
+  const updated_at = seconds(event.meta.at);
+  return update(agentsTable, keyOf(event), (row) => ({ ...row, ...change, updated_at }));
+}
+
+function texts(
+  event: DomainEvent<string, { readonly agentId: number }>,
+  change: (row: Texts) => Partial<Texts>,
+): Change {
+  return update(agentTextsTable, keyOf(event), (row) => ({ ...row, ...change(row) }));
+}
+
+const seenAt = (at: number) => ({ last_seen: seconds(at), alive_at: seconds(at) });
+
+/** `given` without the fields that were not given. */
+const defined = <T extends object>(given: T): { [K in keyof T]?: Exclude<T[K], undefined> } =>
+  Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)) as {
+    [K in keyof T]?: Exclude<T[K], undefined>;
+  };
+
+export const agentsProjection = defineProjection({
+  name: 'agents',
+  version: 2,
+  tables: [agentsTable, agentTextsTable],
+  handlers: [
+    on(agentRegistered, (event) => {
+      const { data, meta } = event;
+      const at = seconds(meta.at);
+      return [
+        insert(agentsTable, {
+          ...keyOf(event),
+          tenant_id: meta.tenant,
+          name: data.name,
+          role: data.role,
+          status: data.status,
+          session_key: data.sessionKey,
+          last_seen: data.via === 'self' ? at : null,
+          last_activity: null,
+          created_at: at,
+          updated_at: at,
+          alive_at: at,
+          source: data.source,
+          hidden: 0,
+          runtime_type: data.runtimeType,
+        }),
+        insert(agentTextsTable, {
+          ...keyOf(event),
+          config: data.config,
+          soul_content: data.soulContent,
+          working_memory: '',
+          memory_fields: {},
+          soul_updated_at: data.soulContent === null ? null : at,
+          memory_updated_at: null,
+        }),
+      ];
+    }),
+    on(agentReturned, (event) => [agent(event, { status: 'idle', ...seenAt(event.meta.at) })]),
+    on(agentStatusChanged, (event) => {
+      const { to, lastActivity, seen, cause } = event.data;
+      const at = event.meta.at;
+      return [
+        agent(event, {
+          status: to,
+          ...(lastActivity !== null && { last_activity: lastActivity }),
+          ...(cause !== 'sweep' && { alive_at: seconds(at) }),
+          ...(seen && seenAt(at)),
+        }),
+      ];
+    }),
+    on(agentHeartbeatReceived, (event) => [
+      agent(event, { status: 'idle', last_activity: event.data.lastActivity, ...seenAt(event.meta.at) }),
+    ]),
+    on(agentWoken, (event) => [
+      agent(event, { status: 'idle', last_activity: event.data.lastActivity, ...seenAt(event.meta.at) }),
+    ]),
+    on(agentDetailsChanged, (event) => {
+      const { changes, via, status } = event.data;
+      const { name, role, sessionKey, runtimeType, lastActivity, config, soulContent } = changes;
+      const row = defined({
+        name,
+        role,
+        session_key: sessionKey,
+        runtime_type: runtimeType,
+        last_activity: lastActivity,
+      });
+      const rows = [agent(event, { ...row, ...(via === 'name' && status !== null && seenAt(event.meta.at)) })];
+      if (config !== undefined || soulContent !== undefined) {
+        const soul_updated_at = soulContent === undefined ? undefined : seconds(event.meta.at);
+        rows.push(texts(event, () => defined({ config, soul_content: soulContent, soul_updated_at })));
+      }
+      return rows;
+    }),
+    on(agentSoulChanged, (event) => [
+      agent(event, {}),
+      texts(event, () => ({ soul_content: event.data.soulContent, soul_updated_at: seconds(event.meta.at) })),
+    ]),
+    on(agentMemoryWritten, (event) => [
+      agent(event, {}),
+      texts(event, ({ working_memory }) => ({
+        working_memory: event.data.append ? working_memory + event.data.text : event.data.text,
+        memory_updated_at: seconds(event.meta.at),
+      })),
+    ]),
+    on(agentMemoryFieldsSet, (event) => [
+      agent(event, {}),
+      texts(event, () => ({ memory_fields: event.data.fields, memory_updated_at: seconds(event.meta.at) })),
+    ]),
+    on(agentMemoryCleared, (event) => [
+      agent(event, {}),
+      texts(event, () => ({ working_memory: '', memory_fields: {}, memory_updated_at: seconds(event.meta.at) })),
+    ]),
+    on(agentHidden, (event) => [agent(event, { hidden: 1 })]),
+    on(agentShown, (event) => [agent(event, { hidden: 0 })]),
+    on(agentDeleted, (event) => [
+      update(agentsTable, keyOf(event), () => undefined),
+      update(agentTextsTable, keyOf(event), () => undefined),
+    ]),
+  ],
+});

@@ -1,0 +1,59 @@
+/** Activities of every resource, and how many there are of each kind, so that a filtered total costs no count. */
+import { catalogue } from '../../shared/events/catalogue.ts';
+import { activityOf } from '../../shared/records.ts';
+import { change, defineProjection, defineTable, type Handler, insert } from '../projection.ts';
+
+export const activitiesTable = defineTable(
+  'activities',
+  {
+    workspace_id: 'int',
+    id: 'bigint',
+    type: 'text',
+    entity_type: 'text',
+    entity_id: 'bigint',
+    actor: 'text',
+    description: 'text',
+    data: 'jsonb?',
+    created_at: 'bigint',
+  },
+  {
+    key: ['workspace_id', 'id'],
+    // Newest first is by position: the log's order is the only one that is the same for every reader.
+    indexes: [
+      'workspace_id, position DESC',
+      'workspace_id, type, position DESC',
+      'workspace_id, actor, position DESC',
+      'workspace_id, entity_type, position DESC',
+      'workspace_id, created_at',
+    ],
+  },
+);
+
+export const activityCountsTable = defineTable(
+  'activity_counts',
+  { workspace_id: 'int', type: 'text', actor: 'text', entity_type: 'text', count: 'bigint' },
+  { key: ['workspace_id', 'type', 'actor', 'entity_type'] },
+);
+
+const handlers: Handler[] = [...catalogue.values()]
+  .filter((definition) => definition.activity)
+  .map((definition) => ({
+    type: definition.type,
+    handle(event) {
+      const record = activityOf(definition, event);
+      if (!record) return [];
+      const { workspace_id, type, actor, entity_type } = record;
+      const key = { workspace_id, type, actor, entity_type };
+      return [
+        insert(activitiesTable, record),
+        change(activityCountsTable, key, (row) => ({ ...key, count: (row?.count ?? 0) + 1 })),
+      ];
+    },
+  }));
+
+export const activitiesProjection = defineProjection({
+  name: 'activities',
+  version: 1,
+  tables: [activitiesTable, activityCountsTable],
+  handlers,
+});

@@ -1,0 +1,81 @@
+/** Keys of agents and of the deployment. */
+import { sql } from 'kysely';
+import { agentKeysProjection, type globalKeyTable } from '../../projections/agents/keys.ts';
+import type { Row } from '../../projections/projection.ts';
+import type { AgentKeyRecord } from '../../shared/contract/auth/auth.ts';
+import { type Reads, tables } from '../reads.ts';
+
+export type GlobalKeyRow = Row<typeof globalKeyTable>;
+
+const own = (reads: Reads) => tables(reads, agentKeysProjection);
+
+export const findKeyAgent = (reads: Reads, workspace: number, agentId: number) =>
+  own(reads)
+    .selectFrom('key_agents')
+    .select(['id', 'name'])
+    .where('workspace_id', '=', workspace)
+    .where('id', '=', agentId)
+    .executeTakeFirst();
+
+/** Those of these keys that are not revoked and whose agent exists. Whether one has expired is for the caller to see. */
+export const findLiveKeys = (reads: Reads, keyIds: readonly number[]) =>
+  own(reads)
+    .selectFrom('agent_keys')
+    .innerJoin('key_agents', (join) =>
+      join
+        .onRef('key_agents.workspace_id', '=', 'agent_keys.workspace_id')
+        .onRef('key_agents.id', '=', 'agent_keys.agent_id'),
+    )
+    .select([
+      'agent_keys.id',
+      'agent_keys.workspace_id',
+      'agent_keys.tenant_id',
+      'agent_keys.agent_id',
+      'agent_keys.scopes',
+      'agent_keys.expires_at',
+      'key_agents.name as agent_name',
+    ])
+    .where(sql<boolean>`agent_keys.id = ANY(${keyIds})`)
+    .where('agent_keys.revoked_at', 'is', null)
+    .execute();
+export type LiveKeyRow = Awaited<ReturnType<typeof findLiveKeys>>[number];
+
+export const findLiveKey = async (reads: Reads, keyId: number): Promise<LiveKeyRow | undefined> =>
+  (await findLiveKeys(reads, [keyId]))[0];
+
+/**
+ * Keys of an agent, newest first.
+ *
+ * @param lastUsed Unix seconds by key id, from the credential store: a use is no event
+ */
+export async function listAgentKeys(
+  reads: Reads,
+  workspace: number,
+  agentId: number,
+  lastUsed: (ids: readonly number[]) => Promise<ReadonlyMap<number, number>>,
+): Promise<AgentKeyRecord[]> {
+  const rows = await own(reads)
+    .selectFrom('agent_keys')
+    .selectAll()
+    .where('workspace_id', '=', workspace)
+    .where('agent_id', '=', agentId)
+    .orderBy('id', 'desc')
+    .execute();
+  const uses = await lastUsed(rows.map((row) => row.id));
+  return rows.map((row) => ({
+    id: row.id,
+    name: row.name,
+    key_prefix: row.prefix,
+    scopes: row.scopes as string[],
+    created_by: row.created_by,
+    expires_at: row.expires_at,
+    revoked_at: row.revoked_at,
+    last_used_at: uses.get(row.id) ?? null,
+    created_at: row.created_at,
+    updated_at: Math.max(row.updated_at, uses.get(row.id) ?? 0),
+  }));
+}
+
+/** The deployment's key in force. */
+export const findGlobalKey = (reads: Reads): Promise<GlobalKeyRow | undefined> =>
+  own(reads).selectFrom('global_key').selectAll().executeTakeFirst();

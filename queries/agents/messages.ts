@@ -1,0 +1,95 @@
+/** Messages between agents: the feed, and the graph of who talks to whom. */
+import { sql } from 'kysely';
+import { agentMessagesProjection } from '../../projections/agents/messages.ts';
+import type { AgentMessageRecord, CommsQuery } from '../../shared/contract/agents/life.ts';
+import { type Reads, tables } from '../reads.ts';
+
+const own = (reads: Reads) => tables(reads, agentMessagesProjection);
+
+/** A message as JSON, from row `m`. */
+export const MESSAGE_JSON = sql<AgentMessageRecord>`json_build_object(
+  'id', m.id, 'from_agent', m.from_agent, 'to_agent', m.to_agent, 'content', m.content, 'type', m.message_type,
+  'created_at', m.created_at, 'message_type', m.message_type, 'conversation_id', m.conversation_id,
+  'metadata', NULL, 'read_at', m.read_at, 'workspace_id', m.workspace_id)`;
+
+/** Names that stand for people and the service, not for agents: the graph leaves them out. */
+const NO_AGENTS = ['human', 'system', 'operator'];
+
+const amongAgents = sql<boolean>`lower(from_agent) <> ALL(${NO_AGENTS}) AND lower(to_agent) <> ALL(${NO_AGENTS})`;
+
+/** The latest messages that match: rows of `messages`. */
+function pageOf(reads: Reads, workspace: number, { agent, since, limit, offset }: CommsQuery) {
+  let all = own(reads).selectFrom('messages').selectAll().where('workspace_id', '=', workspace);
+  if (since !== undefined) all = all.where('created_at', '>', since);
+  const latest = (query: typeof all, count: number) => query.orderBy('position', 'desc').limit(count);
+  if (agent === undefined) return latest(all, limit).offset(offset);
+  // Sender or recipient: the newest of both, each by its own index.
+  const of = (column: 'from_agent' | 'to_agent') => latest(all.where(column, '=', agent), limit + offset);
+  return sql`(${of('from_agent')}) UNION (${of('to_agent')}) ORDER BY position DESC LIMIT ${limit} OFFSET ${offset}`;
+}
+
+/** Edges that match; counted from the messages themselves only where a moment limits them. */
+function edgesOf(reads: Reads, workspace: number, { agent, since }: CommsQuery) {
+  const touching = sql<boolean>`(from_agent = ${agent ?? ''} OR to_agent = ${agent ?? ''})`;
+  if (since === undefined) {
+    const kept = own(reads)
+      .selectFrom('message_edges')
+      .where('workspace_id', '=', workspace)
+      .select(['from_agent', 'to_agent', 'count', 'last_message_at']);
+    return agent === undefined ? kept : kept.where(touching);
+  }
+  const counted = own(reads)
+    .selectFrom('messages')
+    .where('workspace_id', '=', workspace)
+    .where('created_at', '>', since)
+    .select(({ fn }) => [
+      'from_agent',
+      'to_agent',
+      fn.countAll<number>().as('count'),
+      fn.max('created_at').as('last_message_at'),
+    ])
+    .groupBy(['from_agent', 'to_agent']);
+  return agent === undefined ? counted : counted.where(touching);
+}
+
+interface Edge {
+  readonly from_agent: string;
+  readonly to_agent: string;
+  readonly message_count: number;
+  readonly last_message_at: number;
+}
+
+/** The feed of messages with its graph: one statement, so that all of it is of one moment. */
+export async function listComms(reads: Reads, workspace: number, query: CommsQuery) {
+  const all = own(reads).selectFrom('message_edges').where('workspace_id', '=', workspace).where(amongAgents);
+  const { rows } = await sql<{
+    messages: AgentMessageRecord[] | null;
+    total: number;
+    edges: Edge[] | null;
+    stats: { readonly agent: string; readonly sent: number; readonly received: number }[] | null;
+  }>`
+    WITH page AS (${pageOf(reads, workspace, query)}),
+    edges AS (${edgesOf(reads, workspace, query)}),
+    stats AS (
+      SELECT agent, sum(sent) AS sent, sum(received) AS received FROM (
+        ${all.select(['from_agent as agent', 'count as sent', sql<number>`0`.as('received')])}
+        UNION ALL
+        ${all.select(['to_agent as agent', sql<number>`0`.as('sent'), 'count as received'])}
+      ) both_ways GROUP BY agent
+    )
+    SELECT (SELECT json_agg(${MESSAGE_JSON} ORDER BY m.position) FROM page m) AS messages,
+      (SELECT coalesce(sum(count), 0)::bigint FROM edges) AS total,
+      (SELECT json_agg(json_build_object('from_agent', from_agent, 'to_agent', to_agent, 'message_count', count,
+        'last_message_at', last_message_at) ORDER BY count DESC, from_agent, to_agent)
+        FROM edges WHERE ${amongAgents}) AS edges,
+      (SELECT json_agg(json_build_object('agent', agent, 'sent', sent, 'received', received)
+        ORDER BY sent + received DESC, agent) FROM stats) AS stats`.execute(reads.db);
+  const { messages, total = 0, edges, stats } = rows[0] ?? {};
+  const count = Number(total);
+  return {
+    messages: messages ?? [],
+    total: count,
+    graph: { edges: edges ?? [], agentStats: stats ?? [] },
+    source: { mode: count > 0 ? ('live' as const) : ('empty' as const), seededCount: 0, liveCount: count },
+  };
+}

@@ -1,0 +1,145 @@
+/** Users and access requests. What leaves as a record holds no credential; rows do, for sign-in and sessions. */
+import { sql } from 'kysely';
+import { type accessRequestsTable, usersProjection, type usersTable } from '../../projections/auth/users.ts';
+import type { Row } from '../../projections/projection.ts';
+import type { AccessRequestRecord, UserRecord } from '../../shared/contract/auth/auth.ts';
+import { type Reads, tables } from '../reads.ts';
+
+export type UserRow = Row<typeof usersTable>;
+export type AccessRequestRow = Row<typeof accessRequestsTable>;
+
+const own = (reads: Reads) => tables(reads, usersProjection);
+
+export const toUserRecord = (row: UserRow): UserRecord => ({
+  id: row.id,
+  username: row.username,
+  display_name: row.display_name ?? row.username,
+  role: row.role as UserRecord['role'],
+  provider: row.provider as UserRecord['provider'],
+  email: row.email,
+  avatar_url: row.avatar_url,
+  is_approved: row.is_approved ? 1 : 0,
+  workspace_id: row.workspace_id,
+  tenant_id: row.tenant_id,
+  created_at: row.created_at,
+  updated_at: row.updated_at,
+  last_login_at: row.last_login_at,
+});
+
+/** Whether there ever was a user: the first-run form is for a deployment that never had one. */
+export async function wasSetUp(reads: Reads): Promise<boolean> {
+  return (await own(reads).selectFrom('first_user').select('one').executeTakeFirst()) !== undefined;
+}
+
+/** Ids of the enabled admins of a tenant, the oldest first. */
+export const adminsIn =
+  (reads: Reads) =>
+  async (tenant: number): Promise<number[]> => {
+    const rows = await own(reads)
+      .selectFrom('users')
+      .select('id')
+      .where('tenant_id', '=', tenant)
+      .where('role', '=', 'admin')
+      .where('is_approved', '=', true)
+      .orderBy('id')
+      .limit(100)
+      .execute();
+    return rows.map(({ id }) => id);
+  };
+
+export const findUser = (reads: Reads, id: number): Promise<UserRow | undefined> =>
+  own(reads).selectFrom('users').selectAll().where('id', '=', id).executeTakeFirst();
+
+export const findUsers = (reads: Reads, ids: readonly number[]): Promise<UserRow[]> =>
+  own(reads).selectFrom('users').selectAll().where(sql<boolean>`id = ANY(${ids})`).execute();
+
+export const findUsersByName = (reads: Reads, usernames: readonly string[]): Promise<UserRow[]> =>
+  own(reads).selectFrom('users').selectAll().where(sql<boolean>`username = ANY(${usernames})`).execute();
+
+export const findUserByName = (reads: Reads, username: string): Promise<UserRow | undefined> =>
+  own(reads).selectFrom('users').selectAll().where('username', '=', username).executeTakeFirst();
+
+/**
+ * The user who signs in with this Google account: by its subject, else by e-mail when the user has no account noted
+ * yet. A user with another account noted is somebody else, even with the same address.
+ */
+export async function findGoogleUser(reads: Reads, sub: string, email: string): Promise<UserRow | undefined> {
+  const google = own(reads).selectFrom('users').selectAll().where('provider', '=', 'google');
+  const bySubject = await google.where('provider_id', '=', sub).orderBy('id').executeTakeFirst();
+  if (bySubject) return bySubject;
+  return google.where('email_key', '=', email).where('provider_id', 'is', null).orderBy('id').executeTakeFirst();
+}
+
+/** Whom an approved request stands for already: the holder of the account, else of its e-mail address. */
+export async function findUserForApproval(reads: Reads, sub: string | null, email: string | null) {
+  const users = own(reads).selectFrom('users').selectAll().orderBy('id');
+  const bySubject =
+    sub === null
+      ? undefined
+      : await users.where('provider', '=', 'google').where('provider_id', '=', sub).executeTakeFirst();
+  return bySubject ?? (email === null ? undefined : users.where('email_key', '=', email).executeTakeFirst());
+}
+
+/** Oldest first. */
+export async function listUsers(reads: Reads, workspace: number): Promise<UserRecord[]> {
+  const rows = await own(reads)
+    .selectFrom('users')
+    .selectAll()
+    .where('workspace_id', '=', workspace)
+    .orderBy('created_at')
+    .orderBy('id')
+    .execute();
+  return rows.map(toUserRecord);
+}
+
+export const toAccessRequestRecord = (row: AccessRequestRow): AccessRequestRecord => {
+  const email = row.email ?? '[erased]';
+  return {
+    id: row.id,
+    username: row.display_name ?? email.split('@')[0] ?? email,
+    email,
+    reason: null,
+    status: row.status as AccessRequestRecord['status'],
+    created_at: row.requested_at,
+    provider: 'google',
+    provider_user_id: row.provider_id,
+    display_name: row.display_name,
+    avatar_url: row.avatar_url,
+    requested_at: row.requested_at,
+    last_attempt_at: row.last_attempt_at,
+    attempt_count: row.attempt_count,
+    reviewed_by: row.reviewed_by,
+    reviewed_at: row.reviewed_at,
+    review_note: row.review_note,
+    approved_user_id: row.approved_user_id,
+  };
+};
+
+/** Pending ones first, then by the last attempt. @param status exact; undefined for all */
+export async function listAccessRequests(
+  reads: Reads,
+  filter: { readonly status: string | undefined; readonly limit: number; readonly offset: number },
+): Promise<AccessRequestRecord[]> {
+  let page = own(reads).selectFrom('access_requests').selectAll();
+  if (filter.status !== undefined) page = page.where('status', '=', filter.status);
+  else page = page.orderBy('pending', 'desc');
+  const rows = await page
+    .orderBy('last_attempt_at', 'desc')
+    .orderBy('id', 'desc')
+    .limit(filter.limit)
+    .offset(filter.offset)
+    .execute();
+  return rows.map(toAccessRequestRecord);
+}
+
+export const findAccessRequest = (reads: Reads, id: number): Promise<AccessRequestRow | undefined> =>
+  own(reads).selectFrom('access_requests').selectAll().where('id', '=', id).executeTakeFirst();
+
+/** The request that this account, or its address, has made before. */
+export async function findAccessRequestOf(reads: Reads, sub: string, email: string): Promise<number | undefined> {
+  const requests = own(reads).selectFrom('access_requests').select('id').orderBy('id');
+  const found =
+    (await requests.where('email', '=', email).executeTakeFirst()) ??
+    (await requests.where('provider_id', '=', sub).executeTakeFirst());
+  return found?.id;
+}

@@ -1,0 +1,120 @@
+/** Activities: the list with its filters, and statistics of a window. */
+import { sql } from 'kysely';
+import { agentsProjection } from '../../projections/agents/agents.ts';
+import { activitiesProjection } from '../../projections/monitoring/activities.ts';
+import type { ActivitiesQuery, ActivityRecord } from '../../shared/contract/monitoring/monitoring.ts';
+import { HOUR } from '../../shared/time.ts';
+import { type Reads, tables } from '../reads.ts';
+
+const own = (reads: Reads) => tables(reads, activitiesProjection);
+
+type Filters = Pick<ActivitiesQuery, 'type' | 'actor' | 'entity_type' | 'since'>;
+
+/** A comma list, trimmed, without empty parts. */
+const typesOf = (type: string | undefined): string[] =>
+  (type ?? '')
+    .split(',')
+    .map((one) => one.trim())
+    .filter((one) => one !== '');
+
+/** Total of a filter: from the kept counts, or counted by index where a moment limits it. */
+function totalOf(reads: Reads, workspace: number, { type, actor, entity_type, since }: Filters) {
+  const types = typesOf(type);
+  if (since === undefined) {
+    let counts = own(reads)
+      .selectFrom('activity_counts')
+      .select(({ fn }) => fn.coalesce(fn.sum<number>('count'), sql<number>`0`).as('total'))
+      .where('workspace_id', '=', workspace);
+    if (types.length > 0) counts = counts.where('type', 'in', types);
+    if (actor !== undefined) counts = counts.where('actor', '=', actor);
+    if (entity_type !== undefined) counts = counts.where('entity_type', '=', entity_type);
+    return counts;
+  }
+  let counted = own(reads)
+    .selectFrom('activities')
+    .select(({ fn }) => fn.countAll<number>().as('total'))
+    .where('workspace_id', '=', workspace)
+    .where('created_at', '>', since);
+  if (types.length > 0) counted = counted.where('type', 'in', types);
+  if (actor !== undefined) counted = counted.where('actor', '=', actor);
+  if (entity_type !== undefined) counted = counted.where('entity_type', '=', entity_type);
+  return counted;
+}
+
+/** From this offset on the total is asked for first, so that the page can be read from the end that is nearer. */
+const DEEP = 1_000;
+
+/** A page of activities, newest first. */
+export async function listActivities(reads: Reads, workspace: number, query: ActivitiesQuery) {
+  const { actor, entity_type, since, limit, offset } = query;
+  const types = typesOf(query.type);
+  const total = totalOf(reads, workspace, query);
+  const known = offset < DEEP ? undefined : ((await total.executeTakeFirst())?.total ?? 0);
+  const size = known === undefined ? limit : Math.min(limit, Math.max(0, known - offset));
+  const oldEnd = known !== undefined && offset > known / 2 ? Math.max(0, known - offset - size) : undefined;
+  let page = own(reads).selectFrom('activities').selectAll().where('workspace_id', '=', workspace);
+  if (types.length === 1) page = page.where('type', '=', types[0] as string);
+  else if (types.length > 1) page = page.where('type', 'in', types);
+  if (actor !== undefined) page = page.where('actor', '=', actor);
+  if (entity_type !== undefined) page = page.where('entity_type', '=', entity_type);
+  if (since !== undefined) page = page.where('created_at', '>', since);
+  page = page
+    .orderBy('position', oldEnd === undefined ? 'desc' : 'asc')
+    .limit(size)
+    .offset(oldEnd ?? offset);
+  const agents = sql.table(`${reads.schema(agentsProjection)}.agents`);
+  // List and total in one statement: they tell of the same moment.
+  const { rows } = await sql<{ activities: ActivityRecord[] | null; total: number }>`
+    WITH page AS (${page})
+    SELECT json_agg(json_build_object(
+      'id', p.id, 'type', p.type, 'entity_type', p.entity_type, 'entity_id', p.entity_id, 'actor', p.actor,
+      'description', p.description, 'metadata', p.data, 'data', p.data, 'created_at', p.created_at,
+      'workspace_id', p.workspace_id,
+      'entity', CASE WHEN a.id IS NULL THEN NULL
+        ELSE json_build_object('type', 'agent', 'id', a.id, 'name', a.name, 'role', a.role, 'status', a.status) END
+    ) ORDER BY p.position DESC) AS activities, ${known === undefined ? sql`(${total})` : sql`${known}::bigint`} AS total
+    FROM page p LEFT JOIN ${agents} a
+      ON p.entity_type = 'agent' AND a.workspace_id = p.workspace_id AND a.id = p.entity_id`.execute(reads.db);
+  const [row] = rows;
+  const activities = row?.activities ?? [];
+  const all = Number(row?.total ?? 0);
+  return { activities, total: all, hasMore: offset + activities.length < all };
+}
+
+/** What happened in the last `hours`, by type, actor and hour. */
+export async function activityStats(reads: Reads, workspace: number, hours: number, now: number) {
+  const since = now - hours * HOUR;
+  const recent = own(reads)
+    .selectFrom('activities')
+    .where('workspace_id', '=', workspace)
+    .where('created_at', '>', since);
+  const [byType, actors, hourly] = await Promise.all([
+    recent
+      .select(({ fn }) => ['type', fn.countAll<number>().as('count')])
+      .groupBy('type')
+      .orderBy('count', 'desc')
+      .orderBy('type')
+      .execute(),
+    recent
+      .select(({ fn }) => ['actor', fn.countAll<number>().as('activity_count')])
+      .groupBy('actor')
+      .orderBy('activity_count', 'desc')
+      .orderBy('actor')
+      .limit(10)
+      .execute(),
+    recent
+      .select(({ fn }) => [
+        sql<number>`created_at / ${HOUR} * ${HOUR}`.as('timestamp'),
+        fn.countAll<number>().as('count'),
+      ])
+      .groupBy('timestamp')
+      .orderBy('timestamp')
+      .execute(),
+  ]);
+  return {
+    timeframe: `${hours} hours`,
+    activityByType: byType,
+    topActors: actors,
+    timeline: hourly.map((row) => ({ ...row, hour: new Date(row.timestamp * 1000).toISOString() })),
+  };
+}

@@ -1,0 +1,48 @@
+/** The audit trail with its filters. */
+import { sql } from 'kysely';
+import { auditProjection } from '../../projections/monitoring/audit.ts';
+import type { AuditEntry, AuditQuery } from '../../shared/contract/monitoring/monitoring.ts';
+import { type Reads, tables } from '../reads.ts';
+
+const own = (reads: Reads) => tables(reads, auditProjection);
+
+/** A page of audit entries, newest first; list and total in one statement, so that they tell of the same moment. */
+export async function listAudit(reads: Reads, workspace: number, query: AuditQuery) {
+  const { action, actor, since, until, limit, offset } = query;
+  let page = own(reads).selectFrom('audit').selectAll().where('workspace_id', '=', workspace);
+  if (action !== undefined) page = page.where('action', '=', action);
+  if (actor !== undefined) page = page.where('actor', '=', actor);
+  if (since !== undefined) page = page.where('created_at', '>=', since);
+  if (until !== undefined) page = page.where('created_at', '<=', until);
+  page = page.orderBy('position', 'desc').limit(limit).offset(offset);
+  const { rows } = await sql<{ entries: AuditEntry[] | null; total: number }>`
+    WITH page AS (${page})
+    SELECT (${totalOf(reads, workspace, query)}) AS total, json_agg(json_build_object(
+      'id', p.id, 'action', p.action, 'actor', p.actor, 'actor_id', p.actor_id, 'target_type', p.target_type,
+      'target_id', p.target_id, 'detail', p.detail, 'ip_address', p.ip_address, 'user_agent', p.user_agent,
+      'created_at', p.created_at, 'workspace_id', p.workspace_id
+    ) ORDER BY p.position DESC) AS entries
+    FROM page p`.execute(reads.db);
+  return { entries: rows[0]?.entries ?? [], total: Number(rows[0]?.total ?? 0), limit, offset };
+}
+
+function totalOf(reads: Reads, workspace: number, { action, actor, since, until }: AuditQuery) {
+  if (since === undefined && until === undefined) {
+    let counts = own(reads)
+      .selectFrom('audit_counts')
+      .select(({ fn }) => fn.coalesce(fn.sum<number>('count'), sql<number>`0`).as('total'))
+      .where('workspace_id', '=', workspace);
+    if (action !== undefined) counts = counts.where('action', '=', action);
+    if (actor !== undefined) counts = counts.where('actor', '=', actor);
+    return counts;
+  }
+  let counted = own(reads)
+    .selectFrom('audit')
+    .select(({ fn }) => fn.countAll<number>().as('total'))
+    .where('workspace_id', '=', workspace);
+  if (action !== undefined) counted = counted.where('action', '=', action);
+  if (actor !== undefined) counted = counted.where('actor', '=', actor);
+  if (since !== undefined) counted = counted.where('created_at', '>=', since);
+  if (until !== undefined) counted = counted.where('created_at', '<=', until);
+  return counted;
+}

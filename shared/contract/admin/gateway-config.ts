@@ -1,0 +1,43 @@
+/** The gateway's configuration document. */
+import { z } from 'zod';
+import { BODY_BOUNDS } from '../../storable.ts';
+import { jsonObject } from '../common.ts';
+import { storable } from '../storable.ts';
+import { pathProblem } from './gateway-document.ts';
+
+/** Actions that a running gateway would answer. */
+export const gatewayConfigQuery = z.object({ action: z.enum(['schema']).optional() });
+export const gatewayConfigPutQuery = z.object({ action: z.enum(['apply', 'update']).optional() });
+
+export const gatewayConfigAnswer = z.object({
+  path: z.string().describe('where the document is kept'),
+  config: jsonObject.describe('secrets in it are shown as 8 dashes; empty when none is stored'),
+  raw_size: z.int().describe('bytes of the stored text'),
+  hash: z.string().describe('SHA-256 of the stored text, hex'),
+});
+
+export const gatewayConfigBody = jsonObject
+  // The body is the document, or holds it, or changes it: the bounds are those of what will be stored, once it is known.
+  .superRefine(storable({ depth: BODY_BOUNDS.depth, characters: BODY_BOUNDS.characters }))
+  .describe(
+    '`{updates: {dotted.path: value}, hash?}` changes places in the document; any other object replaces the document (also as `config` beside the `hash` of GET). Hidden secrets sent back as 8 dashes stay as they are.',
+  );
+
+export const updatesForm = z.strictObject({
+  updates: jsonObject.superRefine((updates, context) => {
+    const paths = Object.keys(updates);
+    if (paths.length < 1 || paths.length > 100) context.addIssue('must have 1 to 100 paths');
+    for (const path of paths) {
+      const problem = path.length > 500 ? 'has more than 500 characters' : pathProblem(path);
+      if (problem) context.addIssue({ code: 'custom', path: [path.slice(0, 100)], message: problem });
+    }
+  }),
+  hash: z.string().optional(),
+});
+
+export const gatewayConfigPutAnswer = z.object({
+  success: z.literal(true),
+  updated: z.array(z.string()).describe('dotted paths that were set; `*`: the whole document'),
+  count: z.int(),
+  hash: z.string(),
+});

@@ -1,0 +1,222 @@
+/** Requests and answers of agents: records, registration, updates. Heartbeats and texts are in `agent-life.ts`. */
+import { z } from 'zod';
+import { filterParam, jsonObject, limitParam, offsetParam, unixSeconds } from '../common.ts';
+import { isStorable, storableObject, UNSTORABLE_TEXT } from '../storable.ts';
+
+export const AGENT_STATUSES = ['online', 'offline', 'busy', 'idle', 'error'] as const;
+export const RUNTIME_TYPES = ['hermes', 'claude', 'codex', 'custom'] as const;
+export const SELF_REGISTER_ROLES = [
+  'coder',
+  'reviewer',
+  'tester',
+  'devops',
+  'researcher',
+  'assistant',
+  'agent',
+] as const;
+
+// --- Pieces -----------------------------------------------------------------------------------------------------------
+
+/** A text of at most `max` characters that the stores can hold. */
+export const text = (max: number) => z.string().max(max).refine(isStorable, UNSTORABLE_TEXT);
+
+/** A text with something in it, without blanks around. */
+export const filledText = (max: number) =>
+  z.string().trim().min(1, 'must not be empty').max(max).refine(isStorable, UNSTORABLE_TEXT);
+
+/** How a path names an agent: by its id, or by its name. */
+export type AgentRef = { readonly id: number } | { readonly name: string };
+
+const NUMBER = /^-?\d+$/;
+const agentRef = z
+  .string()
+  .refine(isStorable, UNSTORABLE_TEXT)
+  .refine(
+    (value) => !NUMBER.test(value) || (Number.isSafeInteger(Number(value)) && Number(value) > 0),
+    'must be a positive whole number, or the name of an agent',
+  )
+  .transform((value): AgentRef => (NUMBER.test(value) ? { id: Number(value) } : { name: value }))
+  .meta({ override: { type: 'string' } })
+  .describe('id of the agent, or its name, percent-encoded');
+
+export const agentParams = z.object({ id: agentRef });
+
+// --- Records ----------------------------------------------------------------------------------------------------------
+
+export const taskStatsSchema = z
+  .object({
+    total: z.int(),
+    assigned: z.int(),
+    in_progress: z.int(),
+    quality_review: z.int(),
+    done: z.int(),
+    completed: z.int().describe('the same as done'),
+  })
+  .meta({ id: 'TaskStats' });
+export type TaskStats = z.infer<typeof taskStatsSchema>;
+
+export const agentSchema = z
+  .object({
+    id: z.int(),
+    name: z.string(),
+    role: z.string(),
+    status: z.string().describe('online, offline, busy, idle or error; an update by id may set any text'),
+    session_key: z.string().nullable(),
+    soul_content: z.string().nullable(),
+    working_memory: z.string(),
+    config: jsonObject,
+    last_seen: unixSeconds.nullable(),
+    last_activity: z.string().nullable(),
+    created_at: unixSeconds,
+    updated_at: unixSeconds,
+    source: z.string().describe('manual, local or gateway'),
+    hidden: z.int().describe('1: not in the default list'),
+    runtime_type: z.string().nullable(),
+    content_hash: z.null(),
+    workspace_path: z.null(),
+    workspace_id: z.int(),
+  })
+  .meta({ id: 'Agent' });
+export type AgentRecord = z.infer<typeof agentSchema>;
+
+export const agentWithTasksSchema = agentSchema.extend({ taskStats: taskStatsSchema }).meta({ id: 'AgentWithTasks' });
+
+export const agentAnswer = z.object({ agent: agentSchema });
+export const successAnswer = z.object({ success: z.literal(true) });
+
+// --- List -------------------------------------------------------------------------------------------------------------
+
+export const agentsQuery = z.object({
+  status: filterParam.refine(isStorable, UNSTORABLE_TEXT).describe('exact'),
+  role: filterParam.refine(isStorable, UNSTORABLE_TEXT).describe('exact'),
+  show_hidden: z.string().optional().describe('`true`: hidden agents too'),
+  limit: limitParam(50, 200),
+  offset: offsetParam,
+});
+export type AgentsQuery = z.infer<typeof agentsQuery>;
+
+export const agentsAnswer = z.object({
+  agents: z.array(agentWithTasksSchema),
+  total: z.int().describe('agents that match the filters'),
+  page: z.int().describe('from 1'),
+  limit: z.int(),
+});
+
+// --- Create and change ------------------------------------------------------------------------------------------------
+
+const status = z.enum(AGENT_STATUSES);
+const runtimeType = z.enum(RUNTIME_TYPES);
+
+export const createAgentBody = z.object({
+  name: filledText(100).describe('unique in the workspace'),
+  role: filledText(100),
+  session_key: text(200).nullish().describe('unique over the deployment'),
+  soul_content: text(50_000).nullish(),
+  status: status.optional().describe('default offline'),
+  config: storableObject.optional(),
+  template: text(100)
+    .nullish()
+    .describe('orchestrator, developer, specialist-dev, reviewer, researcher, content-creator, security-auditor'),
+  gateway_config: storableObject
+    .optional()
+    .describe('wins over config; with a template it overrides a few of its values'),
+  write_to_gateway: z.boolean().optional().describe('write the agent to the stored gateway configuration too'),
+  runtime_type: runtimeType.nullish(),
+});
+export type CreateAgent = z.infer<typeof createAgentBody>;
+
+export const createAgentAnswer = z.object({
+  agent: agentWithTasksSchema,
+  warning: z.string().optional().describe('why the gateway configuration was not written'),
+});
+
+export const updateByNameBody = z.object({
+  name: filledText(100).describe('selects the agent'),
+  status: status.optional().describe('also a sign of life: moves last_seen'),
+  last_activity: text(10_000).optional(),
+  config: storableObject.optional().describe('replaces the whole config'),
+  session_key: text(200).nullish(),
+  soul_content: text(50_000).nullish(),
+  role: filledText(100).optional(),
+  runtime_type: z
+    .union([runtimeType, z.literal('')])
+    .nullish()
+    .describe('empty or null clears it'),
+});
+export type UpdateByName = z.infer<typeof updateByNameBody>;
+
+export const updateByIdBody = z.object({
+  name: filledText(100).optional(),
+  role: filledText(100).optional(),
+  status: filledText(100).optional().describe('any text'),
+  config: storableObject.optional().describe('replaces the whole config'),
+  session_key: text(200).nullish(),
+  soul_content: text(50_000).nullish(),
+  runtime_type: z
+    .union([runtimeType, z.literal('')])
+    .nullish()
+    .describe('empty or null clears it'),
+  gateway_config: storableObject.optional().describe('its top-level keys are merged into the config'),
+  write_to_gateway: z
+    .boolean()
+    .optional()
+    .describe('default: true when gateway_config is given and a gateway configuration is stored'),
+});
+export type UpdateById = z.infer<typeof updateByIdBody>;
+
+export const updateByIdAnswer = z.object({ success: z.literal(true), agent: agentSchema });
+
+export const deleteAgentBody = z.object({ remove_workspace: z.boolean().optional() });
+export const deleteAgentAnswer = z.object({
+  success: z.literal(true),
+  deleted: z.string().describe('name of the agent'),
+  remove_workspace: z.boolean(),
+  warning: z.string().optional(),
+});
+
+export const registerBody = z.object({
+  name: z
+    .string()
+    .trim()
+    .regex(
+      /^[a-zA-Z0-9][a-zA-Z0-9._-]{0,62}$/,
+      'must begin with a letter or digit and have at most 63 letters, digits, dots, hyphens and underscores',
+    ),
+  role: z
+    .enum(SELF_REGISTER_ROLES, { error: `must be one of ${SELF_REGISTER_ROLES.join(', ')}` })
+    .optional()
+    .describe('default agent; an agent that exists keeps its role'),
+  capabilities: z
+    .array(z.unknown())
+    .max(200)
+    .optional()
+    .transform(
+      (list) =>
+        list?.filter((one): one is string => typeof one === 'string' && one.length <= 200 && isStorable(one)) ?? [],
+    )
+    .meta({ override: { type: 'array', items: { type: 'string' } } })
+    .describe('what is no text is dropped'),
+  framework: z
+    .string()
+    .trim()
+    .max(100)
+    .refine(isStorable, UNSTORABLE_TEXT)
+    .nullish()
+    .transform((value) => (value ? value : null))
+    .meta({ override: { type: ['string', 'null'] } }),
+});
+export type RegisterAgent = z.infer<typeof registerBody>;
+
+export const registerAnswer = z.object({
+  agent: z.object({
+    id: z.int(),
+    name: z.string(),
+    role: z.string(),
+    status: z.literal('idle'),
+    created_at: unixSeconds,
+  }),
+  registered: z.boolean().describe('false: the agent existed'),
+  message: z.string(),
+});
+
+export const hideAnswer = z.object({ success: z.literal(true), agent_id: z.int(), hidden: z.boolean() });

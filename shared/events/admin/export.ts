@@ -1,0 +1,16 @@
+/** What operators do with the deployment as a whole. */
+import { z } from 'zod';
+import { defineEvent } from '../define.ts';
+
+export const dataExported = defineEvent({
+  type: 'DataExported',
+  version: 1,
+  doc: 'Data left the deployment as a file.',
+  schema: z.object({ what: z.string(), format: z.string(), rowCount: z.int().nonnegative() }),
+  audit: ({ data }) => ({
+    action: 'data_export',
+    detail: { type: data.what, format: data.format, row_count: data.rowCount },
+  }),
+});
+
+export const operationsEvents = [dataExported];

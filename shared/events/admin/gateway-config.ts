@@ -1,0 +1,34 @@
+/** The gateway's configuration document of a workspace. Stream: `gateway_config-<workspace>`. */
+import { z } from 'zod';
+import { defineEvent } from '../define.ts';
+
+export const gatewayConfigChanged = defineEvent({
+  type: 'GatewayConfigChanged',
+  version: 1,
+  doc: 'The gateway configuration was replaced or changed. The event holds the whole document, sealed, because tokens and passwords stand in it.',
+  schema: z.object({
+    /** null once the key that seals it is deleted. */
+    document: z.record(z.string(), z.unknown()).nullable(),
+    /** `update`: PUT /api/gateway-config; the others: an agent was written to it or taken out of it. */
+    cause: z.enum(['update', 'agent-created', 'agent-updated', 'agent-deleted']),
+    /** Dotted paths that were set; `*` for the whole document. */
+    updatedKeys: z.array(z.string()),
+    agentName: z.string().nullable(),
+    template: z.string().nullable(),
+    /** Fields of the agent that were written. */
+    fields: z.array(z.string()),
+  }),
+  personal: { fields: ['document'], person: () => 'gateway:config' },
+  audit: ({ data }) => {
+    const { cause, agentName, template, fields } = data;
+    if (cause === 'update') return { action: 'gateway_config_update', detail: { updated_keys: data.updatedKeys } };
+    if (cause === 'agent-created')
+      return { action: 'agent_gateway_create', detail: { name: agentName, ...(template !== null && { template }) } };
+    return {
+      action: 'agent_config_writeback',
+      detail: { agent_name: agentName, fields, ...(cause === 'agent-deleted' && { removed: true }) },
+    };
+  },
+});
+
+export const gatewayConfigEvents = [gatewayConfigChanged];

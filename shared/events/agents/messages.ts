@@ -1,0 +1,89 @@
+/** Messages between agents. Streams: `agent_messages-<workspace>-<recipient id>`. */
+import { z } from 'zod';
+import { frontOf } from '../../storable.ts';
+import { seconds } from '../../time.ts';
+import { defineEvent, type FrameDraft } from '../define.ts';
+import { about } from './fields.ts';
+
+export const agentMessageSent = defineEvent({
+  type: 'AgentMessageSent',
+  version: 1,
+  doc: 'A message from one agent (or person) to an agent.',
+  schema: z.object({
+    messageId: z.int().positive(),
+    from: z.string(),
+    to: z.string(),
+    toAgentId: z.int().positive(),
+    content: z.string(),
+    messageType: z.string(),
+    /** Kinds of credentials that the text seems to hold; never the text found. */
+    secrets: z.object({ count: z.int().nonnegative(), types: z.array(z.string()) }),
+  }),
+  activity: ({ data }) => ({
+    type: 'agent_message',
+    ...about(data.toAgentId),
+    actor: data.from,
+    description: `${data.from} wrote to ${data.to}`,
+    data: { to: data.to },
+  }),
+  notification: ({ data }) => ({
+    recipient: data.to,
+    type: 'message',
+    title: `Message from ${data.from}`,
+    message: `${data.from}: ${frontOf(data.content, 200)}`,
+    source_type: 'agent',
+    source_id: data.toAgentId,
+  }),
+  frames: (event) => {
+    const { data, meta } = event;
+    const frames: FrameDraft[] = [
+      {
+        type: 'chat.message',
+        data: {
+          id: data.messageId,
+          conversation_id: conversationOf(data),
+          from_agent: data.from,
+          to_agent: data.to,
+          content: data.content,
+          message_type: data.messageType,
+          metadata: null,
+          read_at: null,
+          created_at: seconds(meta.at),
+        },
+      },
+    ];
+    if (data.secrets.count > 0) {
+      frames.push({
+        type: 'security.event',
+        role: 'admin',
+        data: {
+          id: meta.number,
+          event_type: 'secret_exposure',
+          severity: 'critical',
+          source: 'agent_message',
+          agent_name: data.from,
+          detail: JSON.stringify(data.secrets),
+          tenant_id: meta.tenant,
+          timestamp: seconds(meta.at),
+        },
+      });
+    }
+    return frames;
+  },
+  audit: ({ data }) =>
+    data.secrets.count > 0
+      ? {
+          action: 'secret_exposure',
+          actor: data.from,
+          target_type: 'agent',
+          target_id: data.toAgentId,
+          detail: { ...data.secrets },
+        }
+      : undefined,
+});
+
+/** Text key of the conversation between two agents; the same both ways. */
+export const conversationOf = (data: { readonly from: string; readonly to: string }): string =>
+  `a2a:${[data.from, data.to].sort().join(':')}`;
+
+export const agentMessageEvents = [agentMessageSent];

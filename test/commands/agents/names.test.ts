@@ -1,0 +1,232 @@
+/**
+ * Unique names of agents between the appends of a command: claims, renames at once, releases that come late, requests
+ * that die half-way and are repeated.
+ */
+import { expect } from 'chai';
+import { agentDecider, agentStream } from '../../../commands/agents/agents.ts';
+import { registerAgent, selfRegistration } from '../../../commands/agents/register.ts';
+import { deleteAgent, updateAgent, updateFromConfig } from '../../../commands/agents/update.ts';
+import { ABANDONED_AFTER_MS, nameDecider } from '../../../commands/claims.ts';
+import type { CommandContext, Commands, Intent } from '../../../commands/handler.ts';
+import { AppError, LogUnavailableError } from '../../../shared/errors.ts';
+import { gate, type MemoryWorld, memoryWorld } from '../../support/memory-world.ts';
+import { testOrigin } from '../../support/world.ts';
+
+const context = (): CommandContext => ({ origin: testOrigin });
+const bot = (name: string, sessionKey: string | null = null) => ({
+  ...selfRegistration({ name, framework: null, capabilities: [] }),
+  sessionKey,
+});
+
+const register = async (commands: Commands, name: string, sessionKey?: string) =>
+  (await registerAgent(commands, context(), bot(name, sessionKey))).id;
+const rename = (commands: Commands, id: number, name: string) =>
+  updateAgent(commands, context(), id, { name }, { via: 'id' });
+const update = (commands: Commands, id: number, fields: object) =>
+  updateAgent(commands, context(), id, fields, { via: 'id' });
+
+const statusOf = (work: Promise<unknown>): Promise<number> =>
+  work.then(
+    () => 200,
+    (error: unknown) => {
+      if (error instanceof AppError) return error.status;
+      throw error;
+    },
+  );
+
+async function nameOf(world: MemoryWorld, id: number): Promise<string> {
+  return (await world.process().load(agentDecider, agentStream(1, id))).state.name;
+}
+
+/** Who has claimed a name; undefined when it is free. */
+async function ownerOf(world: MemoryWorld, name: string, kind = 'agent_name-1'): Promise<string | undefined> {
+  return (await world.process().load(nameDecider, `${kind}-${name}`)).state.owner;
+}
+
+describe('agent names', () => {
+  let world: MemoryWorld;
+  let one: Commands;
+  let two: Commands;
+  /** Added to the clock of the log: claims seem older. */
+  let shift = 0;
+  beforeEach(() => {
+    shift = 0;
+    world = memoryWorld(() => Date.now() + shift);
+    one = world.process();
+    two = world.process();
+  });
+
+  it('are given once, however many ask in however many processes', async () => {
+    const asked = await Promise.all(Array.from({ length: 50 }, (_, n) => statusOf(register(n % 2 ? one : two, 'ada'))));
+    expect(asked.filter((status) => status === 200)).to.have.length(1);
+    expect(asked.filter((status) => status === 409)).to.have.length(49);
+  });
+
+  it('are free again when the session key was taken', async () => {
+    await register(one, 'ada', 'key');
+    expect(await statusOf(register(one, 'eve', 'key'))).to.equal(409);
+    expect(await ownerOf(world, 'eve')).to.equal(undefined);
+    expect(await statusOf(register(two, 'eve'))).to.equal(200);
+  });
+
+  it('are free after a rename and after a deletion, session keys too', async () => {
+    const id = await register(one, 'ada', 'key');
+    await update(one, id, { name: 'eve', sessionKey: 'other' });
+    expect(await statusOf(register(two, 'ada', 'key'))).to.equal(200);
+    expect(await statusOf(register(two, 'eve'))).to.equal(409);
+    expect(await statusOf(register(two, 'x', 'other'))).to.equal(409);
+    await deleteAgent(one, context(), id, false);
+    expect(await statusOf(register(two, 'eve', 'other'))).to.equal(200);
+  });
+
+  it('may be taken back at once', async () => {
+    const id = await register(one, 'ada');
+    for (const name of ['eve', 'ada', 'eve', 'ada']) {
+      await rename(one, id, name);
+      expect(await nameOf(world, id)).to.equal(name);
+      expect(await ownerOf(world, name)).to.equal(agentStream(1, id));
+      expect(await ownerOf(world, name === 'ada' ? 'eve' : 'ada')).to.equal(undefined);
+    }
+  });
+
+  it('go to one of many agents that want the same', async () => {
+    const ids: number[] = [];
+    for (let n = 0; n < 10; n++) ids.push(await register(one, `agent-${n}`));
+    const asked = await Promise.all(ids.map((id, n) => statusOf(rename(n % 2 ? one : two, id, 'wanted'))));
+    expect(asked.filter((status) => status === 200)).to.have.length(1);
+    const names = await Promise.all(ids.map((id) => nameOf(world, id)));
+    expect(names.filter((name) => name === 'wanted')).to.have.length(1);
+    // The losers keep theirs.
+    for (const [n, id] of ids.entries()) {
+      if (names[n] !== 'wanted') expect(await ownerOf(world, `agent-${n}`)).to.equal(agentStream(1, id));
+    }
+  });
+
+  it('stay one agent’s when it is renamed to and fro by many at once', async () => {
+    const id = await register(one, 'ada');
+    for (let round = 0; round < 5; round++) {
+      await Promise.all(
+        Array.from({ length: 8 }, (_, n) => statusOf(rename(n % 2 ? one : two, id, n % 3 ? 'ada' : 'eve'))),
+      );
+      const name = await nameOf(world, id);
+      expect(await ownerOf(world, name)).to.equal(agentStream(1, id));
+      expect(await statusOf(register(two, name))).to.equal(409);
+    }
+  });
+
+  it('are not released by a request that is late: the agent has taken its old name back meanwhile', async () => {
+    const id = await register(one, 'ada');
+    const held = gate();
+    let holding = true;
+    world.beforeAppend = async (stream, events) => {
+      if (!holding || stream !== 'agent_name-1-ada' || events[0]?.type !== 'NameReleased') return;
+      holding = false;
+      await held.wait();
+    };
+    const first = rename(one, id, 'eve');
+    await held.reached;
+    expect(await statusOf(rename(two, id, 'ada'))).to.equal(409);
+    held.open();
+    await first;
+    await rename(two, id, 'ada');
+    expect(await ownerOf(world, 'ada')).to.equal(agentStream(1, id));
+  });
+
+  it('that are given up after a refusal take the ground from under others that rest on the same claim', async () => {
+    const id = await register(one, 'ada');
+    await register(one, 'other', 'taken');
+    const held = gate();
+    let holding = true;
+    world.beforeAppend = async (stream, events) => {
+      if (!holding || stream !== agentStream(1, id) || events[0]?.type !== 'AgentDetailsChanged') return;
+      holding = false;
+      await held.wait();
+    };
+    // Claims `eve` and waits before its append; the other one claims `eve` too, fails on the key and gives up.
+    const slow = statusOf(rename(one, id, 'eve'));
+    await held.reached;
+    expect(await statusOf(update(two, id, { name: 'eve', sessionKey: 'taken' }))).to.equal(409);
+    held.open();
+    expect(await slow).to.equal(409);
+    expect(await nameOf(world, id)).to.equal('ada');
+    expect(await ownerOf(world, 'eve')).to.equal(undefined);
+    await rename(one, id, 'eve');
+    expect(await ownerOf(world, 'eve')).to.equal(agentStream(1, id));
+  });
+
+  it('claimed by a process that died are taken over after a while, and its own append then fails', async () => {
+    shift = -ABANDONED_AFTER_MS - 1_000;
+    const held = gate();
+    let holding = true;
+    world.beforeAppend = async (_stream, events) => {
+      if (!holding || events[0]?.type !== 'AgentRegistered') return;
+      holding = false;
+      await held.wait();
+    };
+    const slow = statusOf(register(one, 'ada'));
+    await held.reached;
+    shift = 0;
+    expect(await statusOf(register(two, 'ada'))).to.equal(200);
+    held.open();
+    expect(await slow).to.equal(409);
+    expect(world.written().filter(({ type }) => type === 'AgentRegistered')).to.have.length(1);
+  });
+
+  it('stay claimed when it is not known whether the agent was stored', async () => {
+    world.beforeAppend = async (_stream, events) => {
+      if (events[0]?.type === 'AgentRegistered') throw new LogUnavailableError('away');
+    };
+    expect(await statusOf(register(one, 'ada'))).to.equal(503);
+    world.beforeAppend = async () => undefined;
+    expect(await statusOf(register(two, 'ada'))).to.equal(409);
+  });
+
+  it('are the same agent’s when a request is repeated after it died between claim and registration', async () => {
+    const recorded: Intent[] = [];
+    const repeatable = (): CommandContext => ({
+      origin: testOrigin,
+      intents: {
+        recorded: recorded.slice(),
+        async record(step, intent) {
+          recorded[step] = intent;
+        },
+      },
+    });
+    world.beforeAppend = async (_stream, events) => {
+      if (events[0]?.type === 'AgentRegistered') throw new LogUnavailableError('away');
+    };
+    expect(await statusOf(registerAgent(one, repeatable(), bot('ada', 'key')))).to.equal(503);
+    world.beforeAppend = async () => undefined;
+    const again = await registerAgent(two, repeatable(), bot('ada', 'key'));
+    const third = await registerAgent(world.process(), repeatable(), bot('ada', 'key'));
+    expect(third.id).to.equal(again.id);
+    expect(third.executed.events.map((event) => event.id)).to.deep.equal(
+      again.executed.events.map((event) => event.id),
+    );
+    expect(world.written().filter(({ type }) => type === 'AgentRegistered')).to.have.length(1);
+    expect(await ownerOf(world, 'key', 'session_key-all')).to.equal(agentStream(1, again.id));
+  });
+
+  it('of sessions are unique over all workspaces, names only within one', async () => {
+    await register(one, 'ada', 'key');
+    const elsewhere: CommandContext = { origin: { ...testOrigin, workspace: 2 } };
+    expect(await statusOf(registerAgent(one, { ...elsewhere }, bot('ada', 'key')))).to.equal(409);
+    expect(await statusOf(registerAgent(one, { ...elsewhere }, bot('ada')))).to.equal(200);
+  });
+});
+
+describe('agent config', () => {
+  it('is merged from what it is, also when others change it at once', async () => {
+    const world = memoryWorld();
+    const commands = world.process();
+    const other = world.process();
+    const id = await register(commands, 'ada');
+    const set = (by: Commands, key: string) =>
+      updateFromConfig(by, context(), id, { via: 'id' }, (config) => ({ config: { ...config, [key]: true } }));
+    const keys = ['a', 'b', 'c', 'd'];
+    const statuses = await Promise.all(keys.map((key, n) => statusOf(set(n % 2 ? commands : other, key))));
+    const last = world.written().findLast(({ type }) => type === 'AgentDetailsChanged');
+    const succeeded = keys.filter((_, n) => statuses[n] === 200);
+    expect(last).to.have.nested.property('data.changes.config').that.has.all.keys(succeeded);
+  });
+});

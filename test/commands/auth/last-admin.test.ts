@@ -1,0 +1,179 @@
+/** The last enabled admin of a tenant stays, whoever removes admins at the same moment in whichever process. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect } from 'chai';
+import { type NewUser, userDecider } from '../../../commands/auth/user.ts';
+import { createUser, deleteUser, moveUser, updateUser } from '../../../commands/auth/users.ts';
+import type { Commands } from '../../../commands/handler.ts';
+import { AppError } from '../../../shared/errors.ts';
+import { adminsStream, userCreated, userStream } from '../../../shared/events/auth/users.ts';
+import { ROLES } from '../../../shared/identity.ts';
+import type { Credentials } from '../../../shared/ports/credentials.ts';
+import { gate, memoryWorld } from '../../support/memory-world.ts';
+import { testOrigin } from '../../support/world.ts';
+
+/** Nobody signs in here. */
+const credentials = {
+  removeSessions: async () => undefined,
+  removePasswords: async () => undefined,
+} as unknown as Credentials;
+
+const context = () => ({ origin: testOrigin });
+
+/** `done`, or the code of the refusal. */
+const outcome = (work: Promise<unknown>): Promise<string> =>
+  work.then(
+    () => 'done',
+    (error) => {
+      if (error instanceof AppError) return String(error.extras.code ?? error.status);
+      throw error;
+    },
+  );
+
+describe('the last admin', function () {
+  this.timeout(20_000);
+  let world: ReturnType<typeof memoryWorld>;
+  let one: Commands;
+  let two: Commands;
+  beforeEach(() => {
+    world = memoryWorld();
+    one = world.process();
+    two = world.process();
+  });
+
+  const make = (user: Partial<NewUser> = {}): Promise<number> =>
+    createUser(
+      one,
+      context(),
+      credentials,
+      {
+        username: `user-${Math.random()}`,
+        displayName: null,
+        email: null,
+        avatarUrl: null,
+        role: 'admin',
+        provider: 'local',
+        providerId: null,
+        isApproved: true,
+        tenant: 1,
+        workspace: 1,
+        source: 'admin',
+        ...user,
+      },
+      null,
+    );
+  /** Everybody who ever was: a read model may be that far behind. */
+  const everybody = async () =>
+    world
+      .written()
+      .filter(({ type }) => type === userCreated.type)
+      .map(({ data }) => data.userId as number);
+  const remove = (commands: Commands, userId: number) =>
+    outcome(deleteUser(commands, context(), credentials, everybody, { userId, workspace: 'all', callerId: 0 }));
+  const update = (commands: Commands, userId: number, changes: Parameters<typeof updateUser>[4]['changes']) =>
+    outcome(
+      updateUser(commands, context(), credentials, everybody, {
+        userId,
+        workspace: 'all',
+        callerId: 0,
+        changes,
+        password: null,
+        by: 'admin',
+      }),
+    );
+  const move = (commands: Commands, userId: number, tenant: number) =>
+    outcome(moveUser(commands, context(), everybody, userId, { tenant, workspace: tenant + 10 }));
+  async function adminsLeft(tenant = 1): Promise<number> {
+    const states = await Promise.all(
+      (await everybody()).map(async (id) => (await world.process().load(userDecider, userStream(id))).state),
+    );
+    return states.filter((s) => s.exists && s.isApproved && s.role === 'admin' && s.tenant === tenant).length;
+  }
+
+  it('is not deleted, disabled, demoted or moved away, and another one may be', async () => {
+    const [ann, bob] = [await make(), await make()];
+    await make({ role: 'operator' });
+    await make({ isApproved: false });
+    await make({ tenant: 2 });
+    expect(await remove(one, bob)).to.equal('done');
+    expect(await remove(two, ann)).to.equal('LAST_ADMIN');
+    for (const role of ROLES.slice(0, 2)) expect(await update(two, ann, { role })).to.equal('LAST_ADMIN');
+    expect(await update(one, ann, { isApproved: false })).to.equal('LAST_ADMIN');
+    expect(await move(one, ann, 2)).to.equal('LAST_ADMIN');
+    // What takes the tenant no admin is as it was.
+    expect(await update(one, ann, { displayName: 'Ann' })).to.equal('done');
+    const cid = await make();
+    expect(await move(two, ann, 2)).to.equal('done');
+    expect(await remove(one, cid)).to.equal('LAST_ADMIN');
+    expect([await adminsLeft(1), await adminsLeft(2)]).to.deep.equal([1, 2]);
+  });
+
+  it('somebody disabled and enabled again takes nobody time', async () => {
+    const [ann, bob] = [await make(), await make()];
+    for (let round = 0; round < 3; round++) {
+      expect(await update(one, ann, { isApproved: false })).to.equal('done');
+      expect(await update(two, ann, { isApproved: true })).to.equal('done');
+    }
+    expect(await remove(two, bob)).to.equal('done');
+    expect(world.written().filter(({ type }) => type === 'AdminRemovalVoided')).to.deep.equal([]);
+  });
+
+  it('a user who became an admin a moment ago is told from one who is none', async () => {
+    const [ann, bob] = [await make(), await make({ role: 'viewer' })];
+    expect(await update(one, bob, { role: 'admin' })).to.equal('done');
+    // This process still knows them as a viewer.
+    expect(await remove(one, ann)).to.equal('done');
+    expect(await remove(two, bob)).to.equal('LAST_ADMIN');
+  });
+
+  it('two who remove each other at once, in two processes, 50 rounds: one is left', async () => {
+    for (let round = 0; round < 50; round++) {
+      world = memoryWorld();
+      one = world.process();
+      two = world.process();
+      const [ann, bob] = [await make(), await make()];
+      // Another order of the appends in each round.
+      world.beforeAppend = () => sleep(Math.random() * 4);
+      const acts = [
+        (commands: Commands, id: number) => remove(commands, id),
+        (commands: Commands, id: number) => update(commands, id, { role: 'viewer' }),
+        (commands: Commands, id: number) => update(commands, id, { isApproved: false }),
+        (commands: Commands, id: number) => move(commands, id, 2),
+      ];
+      const act = () => acts[Math.floor(Math.random() * acts.length)] as (typeof acts)[number];
+      const outcomes = await Promise.all([act()(one, bob), act()(two, ann)]);
+      expect(outcomes.sort(), `round ${round}`).to.deep.equal(['LAST_ADMIN', 'done']);
+      expect(await adminsLeft(), `round ${round}`).to.equal(1);
+    }
+  });
+
+  it('of many removed at once by many, one is left', async () => {
+    const ids = await Promise.all(Array.from({ length: 6 }, () => make()));
+    world.beforeAppend = () => sleep(Math.random() * 2);
+    const outcomes = await Promise.all(ids.map((id, n) => remove(n % 2 ? one : two, id)));
+    expect(outcomes.filter((one) => one === 'done').length).to.equal(ids.length - (await adminsLeft()));
+    expect(await adminsLeft()).to.equal(1);
+  });
+
+  it('whoever comes too late for their own turn has to take another one', async () => {
+    const [ann, bob] = [await make(), await make()];
+    const late = gate();
+    world.beforeAppend = async (stream) => {
+      if (stream === userStream(bob)) {
+        world.beforeAppend = async () => undefined;
+        await late.wait();
+      }
+    };
+    const slow = remove(one, bob);
+    await late.reached;
+    // The turn at bob is open, and does not end: it is voided, and bob is the one who stays.
+    expect(await remove(two, ann)).to.equal('done');
+    late.open();
+    expect(await slow).to.equal('LAST_ADMIN');
+    expect(await adminsLeft()).to.equal(1);
+    const types = world
+      .written()
+      .filter(({ stream }) => stream === adminsStream(1) || stream === userStream(bob))
+      .map(({ type }) => type);
+    expect(types).to.deep.equal(['UserCreated', 'AdminRemovalBegun', 'AdminRemovalVoided', 'AdminRemovalBegun']);
+  });
+});

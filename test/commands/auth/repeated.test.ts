@@ -1,0 +1,137 @@
+/**
+ * A request that is repeated after a crash, with what it had recorded: secrets were shown to nobody, so the second run
+ * has to give ones that work, and nothing may be there twice.
+ */
+import { expect } from 'chai';
+import { agentStream } from '../../../commands/agents/agents.ts';
+import { issueAgentKey } from '../../../commands/agents/keys.ts';
+import { rotateGlobalKey } from '../../../commands/auth/global-key.ts';
+import { createUser } from '../../../commands/auth/users.ts';
+import type { CommandContext, Intent } from '../../../commands/handler.ts';
+import { createCredentials } from '../../../infra/credentials/credentials.ts';
+import { createLogger } from '../../../infra/logging.ts';
+import { agentKeysProjection } from '../../../projections/agents/keys.ts';
+import { usersProjection } from '../../../projections/auth/users.ts';
+import { findGlobalKey, listAgentKeys } from '../../../queries/agents/keys.ts';
+import { findUserByName, listUsers } from '../../../queries/auth/users.ts';
+import { liveReads } from '../../../queries/reads.ts';
+import { agentRegistered } from '../../../shared/events/agents/agents.ts';
+import { catalogue } from '../../../shared/events/catalogue.ts';
+import { embeddedDatabase, ensureTables, openView, testOrigin } from '../../support/world.ts';
+
+describe('repeated requests', function () {
+  this.timeout(60_000);
+  const models = [usersProjection, agentKeysProjection];
+  let place: Awaited<ReturnType<typeof embeddedDatabase>>;
+  let view: Awaited<ReturnType<typeof openView>>;
+  let projector: ReturnType<Awaited<ReturnType<typeof openView>>['project']>;
+  let credentials: ReturnType<typeof createCredentials>;
+  let reads: ReturnType<typeof liveReads>;
+
+  before(async () => {
+    place = await embeddedDatabase();
+    await ensureTables(place.database, models);
+    view = await openView(place.database, [...catalogue.values()], models);
+    projector = view.project('test');
+    credentials = createCredentials(place.database, createLogger('silent'));
+    reads = liveReads(place.database.db);
+  });
+  after(async () => {
+    await projector?.close();
+    await credentials?.close();
+    await view?.close();
+    await place?.close();
+  });
+
+  /** Runs `act` to its end, then again as the same request; `keep` of its recorded steps had been stored. */
+  async function twice<T>(act: (context: CommandContext) => Promise<T>, keep?: number): Promise<[T | undefined, T]> {
+    const steps: Intent[] = [];
+    const record = async (step: number, intent: Intent) => {
+      steps[step] = intent;
+    };
+    const full = keep === undefined;
+    const dying = async (step: number, intent: Intent) => {
+      if (!full && step >= (keep as number)) throw new Error('the process died');
+      await record(step, intent);
+    };
+    const first = await act({ origin: testOrigin, intents: { recorded: [], record: dying } }).catch((error) => {
+      if (full) throw error;
+      return undefined;
+    });
+    const second = await act({ origin: testOrigin, intents: { recorded: steps.slice(), record } });
+    return [first, second];
+  }
+
+  const newUser = (username: string) => ({
+    username,
+    displayName: username,
+    email: null,
+    avatarUrl: null,
+    role: 'viewer' as const,
+    provider: 'local' as const,
+    providerId: null,
+    isApproved: true,
+    tenant: 1,
+    workspace: 1,
+    source: 'admin' as const,
+  });
+  const passwordsOf = async (id: number) =>
+    (await place.database.pool.query('SELECT id FROM credentials.passwords WHERE user_id = $1', [id])).rows.length;
+
+  it('a user is created once, with one password that works, wherever the first run stopped', async () => {
+    // Steps: the number is reserved, the name is claimed, the user is created.
+    for (const keep of [undefined, 0, 1, 2]) {
+      const username = `user-${keep}`;
+      const [, id] = await twice(
+        (context) => createUser(view.commands, context, credentials, newUser(username), 'the password'),
+        keep,
+      );
+      const row = await findUserByName(reads, username);
+      expect(row?.id, username).to.equal(id);
+      expect(await credentials.verifyPassword(row?.credential_id ?? null, 'the password')).to.equal(true);
+      expect(await passwordsOf(id), username).to.equal(1);
+    }
+    const names = (await listUsers(reads, 1)).map((user) => user.username);
+    expect(new Set(names).size).to.equal(names.length);
+  });
+
+  it('a rotation whose key was lost gives another key for the same rotation', async () => {
+    const [first, second] = await twice((context) => rotateGlobalKey(view.commands, context, credentials));
+    expect(second.key)
+      .to.match(/^mc_[0-9a-f]{48}$/)
+      .and.not.equal(first?.key);
+    expect([second.masked, second.at]).to.deep.equal([first?.masked, first?.at]);
+    expect(`${second.key.slice(0, 4)}-****-****-${second.key.slice(-5)}`).to.equal(second.masked);
+    const inForce = await findGlobalKey(reads);
+    expect((await credentials.findKey(second.key))?.keyId).to.equal(inForce?.key_id);
+    expect(await credentials.findKey(first?.key ?? '')).to.equal(undefined);
+  });
+
+  it('an agent key that was lost is replaced by one with the same number and beginning', async () => {
+    await view.commands.record(agentStream(1, 9), { origin: testOrigin }, [
+      agentRegistered.draft({
+        agentId: 9,
+        name: 'scout',
+        role: 'tester',
+        status: 'offline',
+        sessionKey: null,
+        soulContent: null,
+        config: {},
+        template: null,
+        runtimeType: null,
+        source: 'manual',
+        via: 'operator',
+        framework: null,
+        capabilities: [],
+      }),
+    ]);
+    const request = { workspace: 1, agentId: 9, name: 'default', scopes: ['viewer'], expiresAt: null };
+    const [first, second] = await twice((context) => issueAgentKey(view.commands, context, credentials, request));
+    expect([second.id, second.prefix]).to.deep.equal([first?.id, first?.prefix]);
+    expect(second.apiKey).to.match(/^mca_[0-9a-f]{48}$/);
+    expect(second.apiKey.slice(0, 12)).to.equal(second.prefix);
+    expect(await credentials.findKey(second.apiKey)).to.deep.equal({ kind: 'agent', keyId: second.id });
+    expect(await credentials.findKey(first?.apiKey ?? '')).to.equal(undefined);
+    expect(await listAgentKeys(reads, 1, 9, async () => new Map())).to.have.length(1);
+  });
+});

@@ -1,0 +1,440 @@
+/** The stored gateway configuration, the import of its agents, writing agents to it, and framework adapters, through HTTP. */
+import { expect } from 'chai';
+import { changeGatewayConfig, decideReplace } from '../../../commands/admin/gateway-config.ts';
+import { gatewayConfigAnswer, gatewayConfigPutAnswer } from '../../../shared/contract/admin/gateway-config.ts';
+import type { GatewayDocument } from '../../../shared/contract/admin/gateway-document.ts';
+import {
+  adapterPostAnswer,
+  adaptersAnswer,
+  syncAnswer,
+  syncPreviewAnswer,
+} from '../../../shared/contract/agents/life.ts';
+import { AppError } from '../../../shared/errors.ts';
+import { type OpenStream, openStream } from '../../support/stream.ts';
+import { testOrigin } from '../../support/world.ts';
+import { type AuthWorld, startAuthWorld } from '../auth/world.ts';
+
+const SECRET = 'the-gateway-token-0815';
+const DOCUMENT = {
+  zuletzt: 1,
+  gateway: { port: 18_789, auth: { token: SECRET } },
+  agents: {
+    list: [
+      { id: 'one', identity: { name: 'Ada', theme: 'coder' }, model: { primary: 'm' } },
+      { id: 'two', workspace: '/w' },
+    ],
+  },
+};
+
+describe('Gateway configuration', () => {
+  let world: AuthWorld;
+  let stream: OpenStream;
+  before(async () => {
+    world = await startAuthWorld();
+    stream = await openStream(`${world.url}/api/events`, { 'x-api-key': world.adminKey });
+  });
+  after(async () => {
+    stream.close();
+    await world.close();
+  });
+
+  const ask = (method: string, path: string, body?: unknown, as = world.adminKey) =>
+    world.ask(method, path, { as, body });
+  const put = (body: unknown) => ask('PUT', '/api/gateway-config', body);
+  const config = async () => {
+    const reply = await ask('GET', '/api/gateway-config');
+    expect(reply.status).to.equal(200);
+    expect(gatewayConfigAnswer.parse(reply.body)).to.deep.equal(reply.body);
+    return reply.body;
+  };
+
+  it('is empty at first, and what needs one says so', async () => {
+    expect(await config()).to.deep.include({ config: {}, raw_size: 0 });
+    const nothing = await ask('POST', '/api/agents/sync');
+    expect(nothing.status).to.equal(200);
+    expect(syncAnswer.parse(nothing.body)).to.deep.equal(nothing.body);
+    expect(nothing.body).to.include({ synced: 0, created: 0, updated: 0 });
+    expect(nothing.body.message).to.match(/PUT .*\/api\/gateway-config/);
+    const preview = await ask('GET', '/api/agents/sync');
+    expect(preview.body).to.deep.equal({ inConfig: 0, inMC: 0, newAgents: [], updatedAgents: [], onlyInMC: [] });
+    // Nothing is stored: an expectation of what is stored cannot hold.
+    const hash = 'a'.repeat(64);
+    expect((await put({ updates: { 'gateway.port': 1 }, hash })).status).to.equal(409);
+    expect((await put({ config: { a: 1 }, hash })).status).to.equal(409);
+    expect((await put({ config: { a: 1 }, hash: 5 })).status).to.equal(400);
+    expect((await put({ updates: { 'gateway.port': 1 } })).status).to.equal(404);
+    const { body } = await ask('POST', '/api/agents', { name: 'warned', role: 'x', write_to_gateway: true });
+    expect(body.warning).to.match(/gateway/);
+    expect(body.agent.name).to.equal('warned');
+  });
+
+  it('keeps a document, its secrets out of the answer and out of the log', async () => {
+    const reply = await put(DOCUMENT);
+    expect(reply.status, JSON.stringify(reply.body)).to.equal(200);
+    expect(gatewayConfigPutAnswer.parse(reply.body)).to.deep.equal(reply.body);
+    const stored = await config();
+    expect(stored.hash).to.equal(reply.body.hash);
+    expect(stored.raw_size).to.equal(JSON.stringify(DOCUMENT).length);
+    expect(stored.config).to.deep.equal({ ...DOCUMENT, gateway: { port: 18_789, auth: { token: '--------' } } });
+    expect(await world.rawLog()).not.to.include(SECRET);
+    const [entry] = await world.audit('gateway_config_update');
+    expect(entry).to.deep.include({ actor: 'api', detail: { updated_keys: ['*'] } });
+  });
+
+  it('takes back what GET gave, and keeps the hidden secret', async () => {
+    const before = await config();
+    expect((await put({ ...before, config: { ...before.config, added: true } })).status).to.equal(200);
+    expect((await put({ ...before, config: {} })).status, 'an old hash').to.equal(409);
+    const after = await config();
+    expect(after.config).to.deep.equal({ ...before.config, added: true });
+    const stored = await world.service.core.store.readStream('gateway_config-1');
+    expect(stored.at(-1)?.data.document).to.deep.equal({ ...DOCUMENT, added: true });
+  });
+
+  it('is changed by paths', async () => {
+    const { hash } = await config();
+    const reply = await put({ updates: { 'gateway.port': 1, 'gateway.new.deep': { x: 1 } }, hash });
+    expect(reply.body).to.deep.include({ success: true, updated: ['gateway.port', 'gateway.new.deep'], count: 2 });
+    expect((await config()).config.gateway).to.deep.include({ port: 1, new: { deep: { x: 1 } } });
+    const old = await put({ updates: { 'gateway.port': 2 }, hash });
+    expect(old.status).to.equal(409);
+    expect(old.body).to.include({ code: 'CONFLICT' });
+    expect(old.body.error).to.match(/modified/);
+    const [entry] = await world.audit('gateway_config_update');
+    expect(entry).to.deep.include({ detail: { updated_keys: ['gateway.port', 'gateway.new.deep'] } });
+  });
+
+  it('refuses what is protected, unknown or malformed', async () => {
+    // 20 of these calls a minute are allowed to each caller, also where limits are off.
+    const callers: string[] = [];
+    for (const username of ['first', 'second', 'third']) {
+      await world.makeUser({ username, role: 'admin' });
+      callers.push(await world.signIn(username));
+    }
+    let calls = 0;
+    const put = (body: unknown) => ask('PUT', '/api/gateway-config', body, callers[calls++ % callers.length]);
+    for (const updates of [
+      { 'gateway.auth.token': 'x' },
+      { 'gateway.auth.password': 'x' },
+      { 'gateway.auth.secret.x': 'x' },
+      { gateway: { auth: { token: 'x' } } },
+      { 'gateway.auth': 'x' },
+    ])
+      expect((await put({ updates })).status, JSON.stringify(updates)).to.equal(403);
+    expect((await put({ gateway: { auth: { token: 'x' } } })).status).to.equal(403);
+    for (const body of [
+      undefined,
+      '{',
+      [],
+      'x',
+      {},
+      { updates: {} },
+      { updates: { 'a..b': 1 } },
+      { updates: { '__proto__.x': 1 } },
+      { updates: { 'gateway.constructor.x': 1 } },
+      { updates: { unknown: 1 } },
+      { updates: { ['x'.repeat(501)]: 1 } },
+      { updates: Object.fromEntries(Array.from({ length: 101 }, (_, n) => [`gateway.x${n}`, 1])) },
+      { updates: { 'gateway.port': 1 }, hash: 5 },
+      { x: '\u0000' },
+    ])
+      expect((await put(body)).status, JSON.stringify(body)?.slice(0, 60)).to.equal(400);
+    expect((await put({ ...DOCUMENT, big: 'x'.repeat(1_000_000) })).status).to.equal(413);
+    expect((await config()).config.gateway.port).to.equal(1);
+  });
+
+  it('says that no gateway is connected where one would be needed', async () => {
+    for (const [method, action] of [
+      ['GET', 'schema'],
+      ['PUT', 'apply'],
+      ['PUT', 'update'],
+    ] as const) {
+      const reply = await ask(method, `/api/gateway-config?action=${action}`);
+      expect(reply.status, action).to.equal(502);
+      expect(reply.body.error).to.match(/[Nn]o gateway/);
+      const other = await ask(method, '/api/gateway-config?action=other', method === 'PUT' ? {} : undefined);
+      expect(other.status).to.equal(400);
+    }
+  });
+
+  it('imports its agents: new, changed, unchanged', async () => {
+    const preview = await ask('GET', '/api/agents/sync');
+    expect(syncPreviewAnswer.parse(preview.body)).to.deep.equal(preview.body);
+    expect(preview.body).to.deep.equal({
+      inConfig: 2,
+      inMC: 1,
+      newAgents: ['Ada', 'two'],
+      updatedAgents: [],
+      onlyInMC: ['warned'],
+    });
+    const first = await ask('POST', '/api/agents/sync');
+    expect(syncAnswer.parse(first.body)).to.deep.equal(first.body);
+    expect(first.body).to.deep.include({ synced: 2, created: 2, updated: 0 });
+    const ada = (await ask('GET', '/api/agents/Ada')).body.agent;
+    expect(ada).to.deep.include({
+      role: 'coder',
+      status: 'offline',
+      source: 'gateway',
+      config: { model: { primary: 'm' }, identity: { name: 'Ada', theme: 'coder' } },
+    });
+    expect((await ask('GET', '/api/agents/two')).body.agent).to.deep.include({
+      role: 'agent',
+      config: { workspace: '/w' },
+    });
+
+    await ask('PUT', `/api/agents/${ada.id}`, { config: { model: 'other', own: 1 } });
+    expect((await ask('GET', '/api/agents/sync')).body).to.deep.include({ newAgents: [], updatedAgents: ['Ada'] });
+    const second = await ask('POST', '/api/agents/sync');
+    expect(second.body).to.deep.equal({
+      synced: 2,
+      created: 0,
+      updated: 1,
+      agents: [
+        { id: 'one', name: 'Ada', action: 'updated' },
+        { id: 'two', name: 'two', action: 'unchanged' },
+      ],
+    });
+    expect((await ask('GET', '/api/agents/Ada')).body.agent.config).to.deep.equal({ ...ada.config, own: 1 });
+    const third = await ask('POST', '/api/agents/sync');
+    expect(third.body).to.deep.include({ created: 0, updated: 0 });
+    const entries = await world.audit('agent_config_sync');
+    expect(entries.map((entry) => entry.detail)).to.deep.equal([
+      { synced: 2, created: 0, updated: 1, agents: ['Ada'] },
+      { synced: 2, created: 2, updated: 0, agents: ['Ada', 'two'] },
+    ]);
+    await stream.until(() => stream.frames.filter(({ data }) => data?.type === 'sync').length === 2);
+  });
+
+  it('imports once when asked many times at once', async () => {
+    const before = await config();
+    const list = Array.from({ length: 10 }, (_, n) => ({ id: `many-${n}` }));
+    await put({ ...before.config, agents: { list } });
+    const replies = await Promise.all(Array.from({ length: 5 }, () => ask('POST', '/api/agents/sync')));
+    for (const { status } of replies) expect(status).to.be.oneOf([200, 409]);
+    expect((await ask('POST', '/api/agents/sync')).body).to.deep.include({ synced: 10 });
+    const { agents } = (await ask('GET', '/api/agents?limit=200')).body;
+    const names = agents
+      .map((agent: { name: string }) => agent.name)
+      .filter((name: string) => name.startsWith('many-'));
+    expect(names.toSorted()).to.deep.equal(list.map(({ id }) => id).toSorted());
+    await put({ ...before.config });
+  });
+
+  it('takes agents in, keeps them up to date and drops them', async () => {
+    const created = await ask('POST', '/api/agents', {
+      name: 'Written One',
+      role: 'x',
+      template: 'developer',
+      write_to_gateway: true,
+    });
+    expect(created.body).not.to.have.property('warning');
+    const entry = async () =>
+      (await config()).config.agents.list.find((one: { id: string }) => one.id === 'written-one');
+    expect(await entry()).to.deep.include({
+      id: 'written-one',
+      name: 'Written One',
+      model: created.body.agent.config.model,
+    });
+    const { id } = created.body.agent;
+    const changed = await ask('PUT', `/api/agents/${id}`, {
+      name: 'Renamed One',
+      gateway_config: { model: { primary: 'new' } },
+    });
+    expect(changed.status).to.equal(200);
+    expect(await entry()).to.deep.include({ name: 'Renamed One', model: { primary: 'new' } });
+    await ask('PUT', `/api/agents/${id}`, {
+      gateway_config: { model: { primary: 'left out' } },
+      write_to_gateway: false,
+    });
+    expect(await entry()).to.deep.include({ model: { primary: 'new' } });
+    await ask('DELETE', `/api/agents/${id}`);
+    expect(await entry()).to.equal(undefined);
+    expect((await world.audit('agent_gateway_create'))[0]).to.deep.include({
+      detail: { name: 'Written One', template: 'developer' },
+    });
+    const writes = (await world.audit('agent_config_writeback')).map((one) => one.detail);
+    expect(writes).to.deep.equal([
+      { agent_name: 'Renamed One', fields: [], removed: true },
+      { agent_name: 'Renamed One', fields: ['name', 'gateway_config'] },
+    ]);
+  });
+
+  it('cannot be made too deep or too large, all at once or bit by bit', async () => {
+    const before = await config();
+    const nested = (levels: number, inner = '1') => `${'['.repeat(levels)}${inner}${']'.repeat(levels)}`;
+    const numbers = Array(340_000).fill(1).join();
+    const refused = await put(`{"k":${nested(900, numbers)}}`);
+    expect(refused.status).to.equal(400);
+    expect(refused.body.error).to.match(/nested more than 100 levels deep/);
+    expect((await put(`{"k":${nested(90)}}`)).status).to.equal(400);
+    expect((await put(`{"k":${nested(300_000)}}`)).status).to.equal(400);
+    const { id } = (await ask('GET', '/api/agents/warned')).body.agent;
+    const operator = await world.makeKey(id, ['operator']);
+    const warnings: unknown[] = [];
+    for (let n = 0; n < 5; n++) {
+      // Each fits into its own record, all of them do not fit into the document.
+      const model = Array(90_000).fill(1);
+      const fields = { name: `bulky-${n}`, role: 'x', write_to_gateway: true, config: { model } };
+      const reply = await ask('POST', '/api/agents', fields, operator);
+      expect(reply.status, JSON.stringify(reply.body).slice(0, 200)).to.equal(201);
+      warnings.push(reply.body.warning);
+    }
+    expect(warnings.slice(0, 3)).to.deep.equal([undefined, undefined, undefined]);
+    expect(warnings[4]).to.match(/not written .* at most 700000 characters/);
+    for (const levels of [1_500, 300_000]) {
+      const body = `{"name":"deep","role":"x","write_to_gateway":true,"config":{"model":${nested(levels)}}}`;
+      expect((await world.ask('POST', '/api/agents', { as: operator, body })).status).to.equal(400);
+    }
+    expect((await config()).config.agents.list.length).to.equal(before.config.agents.list.length + 3);
+    expect((await ask('GET', '/health/ready')).status).to.equal(200);
+    await put({ ...before.config, agents: before.config.agents });
+  });
+
+  it('is for admins, each workspace its own', async () => {
+    const { id } = (await ask('GET', '/api/agents/warned')).body.agent;
+    const operator = await world.makeKey(id, ['operator']);
+    for (const [method, path] of [
+      ['GET', '/api/gateway-config'],
+      ['PUT', '/api/gateway-config'],
+      ['GET', '/api/agents/sync'],
+      ['POST', '/api/agents/sync'],
+    ] as const) {
+      expect((await world.ask(method, path, {})).status).to.equal(401);
+      expect((await ask(method, path, undefined, operator)).status).to.equal(403);
+    }
+    await world.makeUser({ username: 'elsewhere', role: 'admin', workspace: 2 });
+    const there = await world.signIn('elsewhere');
+    expect((await ask('GET', '/api/gateway-config', undefined, there)).body.config).to.deep.equal({});
+    expect((await ask('POST', '/api/agents/sync', undefined, there)).body).to.include({ synced: 0 });
+  });
+
+  /** Without HTTP and its limits. False: it is too large. */
+  const store = (document: GatewayDocument) =>
+    changeGatewayConfig(world.service.core.commands, { origin: testOrigin }, (state) =>
+      decideReplace(state, document),
+    ).then(
+      () => true,
+      (error: unknown) => {
+        if (error instanceof AppError && error.status === 413) return false;
+        throw error;
+      },
+    );
+
+  it('that cannot take an agent leaves the agent as it was', async () => {
+    const before = await config();
+    const { id } = (await ask('POST', '/api/agents', { name: 'refused', role: 'x', config: { model: 'm' } })).body
+      .agent;
+    const record = async () => (await ask('GET', `/api/agents/${id}`)).body.agent;
+    const [agent, written] = [await record(), (await world.audit('agent_updated')).length];
+    // With the largest document that is taken there is no room for this agent's keys.
+    let room = 1_000_000;
+    while (!(await store({ ...before.config, big: 'x'.repeat(room) }))) room -= 25_000;
+    const full = await config();
+    const change = { name: 'renamed', role: 'y', gateway_config: { model: 'x'.repeat(150_000) } };
+    const reply = await ask('PUT', `/api/agents/${id}`, change);
+    expect(reply.status, JSON.stringify(reply.body).slice(0, 300)).to.equal(502);
+    expect(reply.body.error).to.match(/^Nothing was changed\. /);
+    expect(await record()).to.deep.equal(agent);
+    expect(await world.audit('agent_updated')).to.have.length(written);
+    expect((await config()).hash).to.equal(full.hash);
+    expect(await store(before.config)).to.equal(true);
+
+    // The agent's own change is refused after the document was written: its entry is as before.
+    const other = (await ask('POST', '/api/agents', { name: 'taken-name', role: 'x' })).body.agent;
+    const hash = (await config()).hash;
+    const renamed = await ask('PUT', `/api/agents/${id}`, { name: 'taken-name', gateway_config: { model: 'n' } });
+    expect(renamed.status).to.equal(409);
+    expect((await config()).hash).to.equal(hash);
+    expect(await record()).to.deep.equal(agent);
+    for (const one of [id, other.id]) expect((await ask('DELETE', `/api/agents/${one}`)).status).to.equal(200);
+  });
+
+  it('says why agents cannot be imported from it', async () => {
+    const before = await config();
+    for (const [agents, says] of [
+      ['none', /agents is neither a list nor an object/],
+      [{ list: 5 }, /agents\.list is neither/],
+      [{ list: [{ id: 'a' }, 'b'] }, /agents\.list\.1 is no object/],
+    ] as const) {
+      expect(await store({ ...before.config, agents })).to.equal(true);
+      for (const method of ['GET', 'POST']) {
+        const reply = await ask(method, '/api/agents/sync');
+        expect(reply.status).to.equal(422);
+        expect(reply.body.error).to.match(says);
+      }
+    }
+    expect(await store(before.config)).to.equal(true);
+  });
+
+  describe('adapters', () => {
+    const post = (body: unknown) => ask('POST', '/api/adapters', body);
+
+    it('are listed', async () => {
+      const reply = await ask('GET', '/api/adapters');
+      expect(adaptersAnswer.parse(reply.body)).to.deep.equal(reply.body);
+      expect(reply.body.adapters).to.include.members(['generic', 'crewai', 'langgraph', 'autogen', 'claude-sdk']);
+      expect((await world.ask('GET', '/api/adapters', {})).status).to.equal(401);
+    });
+
+    it('pass reports on to the stream', async () => {
+      const reports: [string, object, string, object][] = [
+        [
+          'register',
+          { agentId: 'a1', name: 'One', metadata: { team: 'red', id: 'not this' } },
+          'agent.created',
+          { id: 'a1', name: 'One', framework: 'crewai', status: 'online', team: 'red' },
+        ],
+        ['heartbeat', { agentId: 'a1' }, 'agent.status_changed', { id: 'a1', status: 'online', framework: 'crewai' }],
+        [
+          'report',
+          { agentId: 'a1', taskId: 7, progress: 0.5, output: { x: 1 } },
+          'task.updated',
+          { id: '7', agentId: 'a1', progress: 0.5, status: 'in_progress', output: { x: 1 } },
+        ],
+        ['disconnect', { agentId: 5 }, 'agent.status_changed', { id: '5', status: 'offline' }],
+      ];
+      for (const [action, payload] of reports) {
+        const reply = await post({ framework: 'crewai', action, payload });
+        expect(reply, action).to.deep.include({ status: 200, body: { ok: true, action, framework: 'crewai' } });
+        expect(adapterPostAnswer.parse(reply.body)).to.deep.equal(reply.body);
+      }
+      const frames = () => stream.frames.filter((frame) => frame.data.framework === 'crewai');
+      await stream.until(() => frames().length >= reports.length);
+      for (const [index, [, , type, data]] of reports.entries()) {
+        expect(frames()[index]?.type).to.equal(type);
+        expect(frames()[index]?.data).to.deep.include({ ...data, workspace_id: 1 });
+      }
+      // Nothing of it is a record of ours.
+      expect((await ask('GET', '/api/agents/One')).status).to.equal(404);
+    });
+
+    it('give assignments', async () => {
+      const reply = await post({ framework: 'autogen', action: 'assignments', payload: { agentId: 'a1' } });
+      expect(reply.body).to.deep.equal({ assignments: [], framework: 'autogen' });
+    });
+
+    it('refuse what they do not know', async () => {
+      for (const body of [
+        undefined,
+        '{',
+        {},
+        { framework: 'crewai' },
+        { framework: 'unknown', action: 'register' },
+        { framework: 'crewai', action: 'dance' },
+        { framework: 'crewai', action: 'register' },
+        { framework: 'crewai', action: 'register', payload: [] },
+        { framework: 'crewai', action: 'register', payload: { agentId: 'x' } },
+        { framework: 'crewai', action: 'register', payload: { agentId: 'x', name: 'x\u0000' } },
+        { framework: 'crewai', action: 'heartbeat', payload: { agentId: '' } },
+        { framework: 'crewai', action: 'report', payload: { agentId: 'x' } },
+        { framework: 'crewai', action: 'report', payload: { agentId: 'x', taskId: 't', progress: 'half' } },
+      ]) {
+        const reply = await post(body);
+        expect(reply.status, JSON.stringify(body)).to.equal(400);
+      }
+      expect(JSON.stringify((await post({ framework: 'unknown', action: 'register' })).body)).to.include('langgraph');
+      const { body } = await post({ framework: 'crewai', action: 'register', payload: { agentId: 'x' } });
+      expect(body.details[0]).to.match(/^payload\.name: /);
+    });
+  });
+});

@@ -1,0 +1,332 @@
+/** Agents through HTTP: create, list, register oneself, hide; what is refused; what is told of it. */
+import { expect } from 'chai';
+import {
+  agentAnswer,
+  agentsAnswer,
+  createAgentAnswer,
+  hideAnswer,
+  registerAnswer,
+} from '../../../shared/contract/agents/agents.ts';
+import { type AgentsWorld, conforms, startAgentsWorld } from './world.ts';
+
+const NO_TASKS = { total: 0, assigned: 0, in_progress: 0, quality_review: 0, done: 0, completed: 0 };
+
+describe('Agents', () => {
+  let world: AgentsWorld;
+  before(async () => {
+    world = await startAgentsWorld();
+  });
+  after(() => world.close());
+
+  const ask: AgentsWorld['ask'] = (...asked) => world.ask(...asked);
+  const refused: AgentsWorld['refused'] = (...asked) => world.refused(...asked);
+  const create: AgentsWorld['create'] = (fields) => world.create(fields);
+  const get: AgentsWorld['get'] = (id) => world.get(id);
+  const fresh: AgentsWorld['fresh'] = (prefix) => world.fresh(prefix);
+
+  describe('POST /api/agents', () => {
+    it('gives the whole record, as GET gives it at once', async () => {
+      const name = fresh();
+      const reply = await ask('POST', '/api/agents', {
+        name,
+        role: 'coder',
+        session_key: 'session-1',
+        soul_content: 'soul',
+        status: 'busy',
+        config: { a: { b: [1] } },
+        runtime_type: 'codex',
+      });
+      conforms(createAgentAnswer, reply, 201);
+      const { taskStats, ...agent } = reply.body.agent;
+      expect(taskStats).to.deep.equal(NO_TASKS);
+      expect(agent).to.deep.include({
+        name,
+        role: 'coder',
+        session_key: 'session-1',
+        soul_content: 'soul',
+        status: 'busy',
+        config: { a: { b: [1] } },
+        runtime_type: 'codex',
+        working_memory: '',
+        source: 'manual',
+        hidden: 0,
+        last_seen: null,
+        last_activity: null,
+        workspace_id: 1,
+      });
+      expect(agent.created_at).to.be.closeTo(Date.now() / 1_000, 30);
+      const one = await ask('GET', `/api/agents/${agent.id}`);
+      conforms(agentAnswer, one);
+      expect(one.body.agent).to.deep.equal(agent);
+      expect((await ask('GET', `/api/agents/${name}`)).body.agent).to.deep.equal(agent);
+    });
+
+    it('fills in what is not given', async () => {
+      expect(await create({ session_key: '', template: null, runtime_type: null })).to.deep.include({
+        status: 'offline',
+        session_key: null,
+        soul_content: null,
+        config: {},
+        runtime_type: null,
+      });
+    });
+
+    it('starts from a template', async () => {
+      const agent = await create({
+        template: 'reviewer',
+        config: { tools: { allow: ['read'] } },
+        gateway_config: { model: { primary: 'other' } },
+      });
+      expect(agent).to.have.nested.property('config.model.primary', 'other');
+      expect(agent).to.have.nested.property('config.sandbox.workspaceAccess', 'ro');
+      expect(agent).to.deep.nested.include({ 'config.tools': { allow: ['read'] } });
+      expect(await create({ template: 'unknown', config: { x: 1 }, gateway_config: { y: 1 } })).to.deep.include({
+        config: { x: 1 },
+      });
+      expect(await create({ config: { x: 1, y: 1 }, gateway_config: { y: 2 } })).to.deep.include({
+        config: { x: 1, y: 2 },
+      });
+    });
+
+    it('is told as activity, audit entry and frame', async () => {
+      const agent = await create({ session_key: fresh('key'), template: 'developer' });
+      const [activity, ...more] = await world.activities('agent_created', agent.id);
+      expect(more).to.have.length(0);
+      expect(activity).to.deep.include({ actor: 'api', entity_type: 'agent' });
+      expect(activity.metadata).to.deep.equal({
+        name: agent.name,
+        role: 'coder',
+        status: 'offline',
+        session_key: agent.session_key,
+        template: 'developer',
+      });
+      const entries = await world.world.audit('agent_created');
+      expect(entries.find((entry) => entry.target_id === agent.id)).to.deep.include({
+        actor: 'api',
+        target_type: 'agent',
+      });
+      await world.stream.until(() => world.framesOf('agent.created', agent.id).length > 0);
+      expect(world.framesOf('agent.created', agent.id)[0]?.data).to.deep.equal({
+        ...Object.fromEntries(
+          Object.entries(agent).filter(([field]) => field !== 'content_hash' && field !== 'workspace_path'),
+        ),
+        workspace_id: 1,
+      });
+    });
+
+    it('keeps texts as they are: any language, any size that is allowed', async () => {
+      const soul_content = `${'𝕊øul 日本 "quoted" \\ \n'.repeat(2_000)}`.slice(0, 49_999);
+      const name = 'Zoë / 50% ?x=1 #2';
+      const agent = await create({ name, soul_content: `${soul_content.slice(0, 49_000)}e` });
+      expect(agent.soul_content).to.equal(`${soul_content.slice(0, 49_000)}e`);
+      expect(await get(encodeURIComponent(name))).to.deep.include({ id: agent.id, name });
+    });
+
+    it('refuses a name or a session key that is taken', async () => {
+      const agent = await create({ session_key: fresh('key') });
+      await refused('POST', '/api/agents', { name: agent.name, role: 'x' }, 409, /exists/);
+      await refused(
+        'POST',
+        '/api/agents',
+        { name: fresh(), role: 'x', session_key: agent.session_key },
+        409,
+        /session_key/,
+      );
+    });
+
+    for (const [what, body] of Object.entries<unknown>({
+      'no body': undefined,
+      'malformed JSON': '{"name": "x",',
+      null: 'null',
+      'a list': [],
+      'a text': '"x"',
+      'no name': { role: 'x' },
+      'no role': { name: 'x' },
+      'an empty name': { name: '', role: 'x' },
+      'a blank name': { name: '   ', role: 'x' },
+      'a long name': { name: 'x'.repeat(101), role: 'x' },
+      'a number as name': { name: 5, role: 'x' },
+      'a long role': { name: 'x', role: 'x'.repeat(101) },
+      'an unknown status': { name: 'x', role: 'x', status: 'asleep' },
+      'a text as config': { name: 'x', role: 'x', config: 'x' },
+      'a list as config': { name: 'x', role: 'x', config: [] },
+      'a huge config': { name: 'x', role: 'x', config: { x: 'x'.repeat(200_001) } },
+      'a long soul': { name: 'x', role: 'x', soul_content: 'x'.repeat(50_001) },
+      'a long session key': { name: 'x', role: 'x', session_key: 'x'.repeat(201) },
+      'an unknown runtime': { name: 'x', role: 'x', runtime_type: 'abacus' },
+      'a text as write_to_gateway': { name: 'x', role: 'x', write_to_gateway: 'yes' },
+      'U+0000 in the name': { name: 'x\u0000', role: 'x' },
+      'half a surrogate pair in the soul': { name: 'x', role: 'x', soul_content: '\ud800' },
+      'U+0000 deep in the config': { name: 'x', role: 'x', config: { a: [{ b: '\u0000' }] } },
+      'U+0000 in a key of the config': { name: 'x', role: 'x', config: { 'a\u0000': 1 } },
+    })) {
+      it(`refuses ${what} with 400`, () => refused('POST', '/api/agents', body, 400));
+    }
+
+    it('says which field is wrong, and refuses bodies that are too large', async () => {
+      const { body } = await refused('POST', '/api/agents', { name: 'x', role: 5, config: { a: 1 }, status: 1 }, 400);
+      expect(body.details).to.have.length(2);
+      expect(body.details[0]).to.match(/^role: /);
+      await refused('POST', '/api/agents', { name: 'x', role: 'x', soul_content: 'x'.repeat(3_000_000) }, 413);
+    });
+
+    it('with an Idempotency-Key makes one agent and gives the same answer', async () => {
+      const name = fresh();
+      const again = () =>
+        ask('POST', '/api/agents', { name, role: 'x', session_key: `${name}-key` }, undefined, {
+          'idempotency-key': name,
+        });
+      const replies = await Promise.all([again(), again(), again()]);
+      for (const reply of replies) {
+        expect(reply.status).to.equal(201);
+        expect(reply.body).to.deep.equal(replies[0]?.body);
+      }
+    });
+  });
+
+  describe('GET /api/agents', () => {
+    it('pages through everything, newest first', async () => {
+      for (let n = 0; n < 5; n++) await create();
+      const first = await ask('GET', '/api/agents');
+      conforms(agentsAnswer, first);
+      expect(first.body).to.include({ page: 1, limit: 50 });
+      const all: { id: number; created_at: number }[] = [];
+      for (let offset = 0; offset < first.body.total; offset += 3) {
+        const { body } = await ask('GET', `/api/agents?limit=3&offset=${offset}`);
+        expect(body).to.include({ total: first.body.total, limit: 3, page: offset / 3 + 1 });
+        all.push(...body.agents);
+      }
+      expect(all).to.have.length(first.body.total);
+      const sorted = all.toSorted((a, b) => b.created_at - a.created_at || b.id - a.id);
+      expect(all.map((agent) => agent.id)).to.deep.equal(sorted.map((agent) => agent.id));
+      expect((await ask('GET', '/api/agents?offset=5000')).body).to.deep.include({
+        agents: [],
+        total: first.body.total,
+      });
+    });
+
+    it('filters by status and role, in list and total', async () => {
+      const role = fresh('role');
+      await create({ role, status: 'busy' });
+      await create({ role, status: 'idle' });
+      const query = async (text: string) => {
+        const { body } = await ask('GET', `/api/agents?${text}`);
+        expect(body.agents).to.have.length(Math.min(body.total, body.limit));
+        return body.total;
+      };
+      expect(await query(`role=${role}`)).to.equal(2);
+      expect(await query(`role=${role}&limit=1`)).to.equal(2);
+      expect(await query(`role=${role}&status=busy`)).to.equal(1);
+      expect(await query('status=asleep')).to.equal(0);
+      expect(await query(`role=${role}&status=`)).to.equal(2);
+      expect(await query(`role=${encodeURIComponent("' OR 1=1 --")}`)).to.equal(0);
+    });
+
+    for (const [query, limit, page] of [
+      ['limit=abc', 50, 1],
+      ['limit=', 50, 1],
+      ['limit=1.5', 50, 1],
+      ['limit=0', 1, 1],
+      ['limit=-3', 1, 1],
+      ['limit=201', 200, 1],
+      ['limit=99999999999999999999', 200, 1],
+      ['offset=-1', 50, 1],
+      ['offset=abc', 50, 1],
+      ['offset=99999999999999999999', 50, 20_000_001],
+      ['limit=10&limit=20', 50, 1],
+    ] as const) {
+      it(`makes the best of ?${query}`, async () => {
+        const { status, body } = await ask('GET', `/api/agents?${query}`);
+        if (query === 'limit=10&limit=20') expect(status).to.be.oneOf([200, 400]);
+        else expect({ status, limit: body.limit, page: body.page }).to.deep.equal({ status: 200, limit, page });
+      });
+    }
+
+    it('refuses filters that no store can hold', async () => {
+      await refused('GET', '/api/agents?status=%00', undefined, 400);
+      await refused('GET', `/api/agents?role=${'x'.repeat(501)}`, undefined, 400);
+    });
+  });
+
+  describe('POST /api/agents/register', () => {
+    it('makes an agent that is idle and seen, and greets it the next time', async () => {
+      const name = fresh('self');
+      const body = { name: ` ${name} `, role: 'tester', framework: ' crewai ', capabilities: ['a', 5, null, 'b'] };
+      const first = await ask('POST', '/api/agents/register', body);
+      conforms(registerAnswer, first, 201);
+      expect(first.body).to.deep.include({ registered: true });
+      const agent = await get(name);
+      expect(first.body.agent).to.deep.equal({
+        id: agent.id,
+        name,
+        role: 'tester',
+        status: 'idle',
+        created_at: agent.created_at,
+      });
+      expect(agent.config).to.deep.equal({ capabilities: ['a', 'b'], framework: 'crewai' });
+      expect(agent.last_seen).to.be.a('number');
+
+      await ask('PUT', `/api/agents/${agent.id}`, { status: 'error', role: 'lead' });
+      const second = await ask('POST', '/api/agents/register', { name, role: 'coder' });
+      conforms(registerAnswer, second);
+      expect(second.body).to.deep.include({ registered: false });
+      expect(second.body.agent).to.deep.equal({ ...first.body.agent, role: 'lead' });
+      expect(await get(name)).to.include({ status: 'idle', role: 'lead' });
+
+      const [activity, ...more] = await world.activities('agent_created', agent.id);
+      expect(more).to.have.length(0);
+      expect(activity).to.include({ actor: name });
+      expect(activity.metadata).to.deep.equal({
+        name,
+        role: 'tester',
+        framework: 'crewai',
+        capabilities: ['a', 'b'],
+        self_registered: true,
+      });
+      const entries = await world.world.audit('agent_self_register');
+      expect(entries.filter((entry) => entry.target_id === agent.id)).to.have.length(1);
+      await world.stream.until(() => world.framesOf('agent.created', agent.id).length > 0);
+      expect(world.framesOf('agent.created', agent.id)[0]?.data).to.deep.equal({
+        id: agent.id,
+        name,
+        role: 'tester',
+        status: 'idle',
+        workspace_id: 1,
+      });
+    });
+
+    it('refuses bad names and roles', async () => {
+      for (const name of ['', '-x', '.x', 'a b', 'x'.repeat(64), 'ü', 5, null])
+        await refused('POST', '/api/agents/register', { name }, 400);
+      await refused('POST', '/api/agents/register', { name: fresh(), role: 'king' }, 400, /role/);
+      await refused('POST', '/api/agents/register', { name: fresh(), capabilities: 'x' }, 400);
+      await refused('POST', '/api/agents/register', undefined, 400, /body/);
+    });
+
+    it('with an Idempotency-Key gives the first answer again', async () => {
+      const name = fresh('self');
+      const again = () => ask('POST', '/api/agents/register', { name }, undefined, { 'idempotency-key': name });
+      const first = await again();
+      expect((await again()).body).to.deep.equal(first.body);
+    });
+  });
+
+  describe('hide', () => {
+    it('takes an agent out of the default list and back', async () => {
+      const role = fresh('role');
+      const agent = await create({ role });
+      const counts = async () => [
+        (await ask('GET', `/api/agents?role=${role}`)).body.total,
+        (await ask('GET', `/api/agents?role=${role}&show_hidden=true`)).body.total,
+      ];
+      const hidden = await ask('POST', `/api/agents/${agent.id}/hide`);
+      conforms(hideAnswer, hidden);
+      expect(hidden.body).to.deep.equal({ success: true, agent_id: agent.id, hidden: true });
+      expect(await counts()).to.deep.equal([0, 1]);
+      expect(await get(agent.id)).to.include({ hidden: 1 });
+      expect((await ask('DELETE', `/api/agents/${agent.name}/hide`)).body).to.deep.include({ hidden: false });
+      expect(await counts()).to.deep.equal([1, 1]);
+      await refused('POST', '/api/agents/nobody/hide', undefined, 404);
+    });
+  });
+});

@@ -1,0 +1,318 @@
+/** Keys of agents and of the deployment, and what is recorded of callers who go too far: through real HTTP. */
+import { request } from 'node:http';
+import { expect } from 'chai';
+import { drainIncidents } from '../../../api/auth/incidents.ts';
+import { routes } from '../../../api/routes/index.ts';
+import { agentDeleted, agentDetailsChanged } from '../../../shared/events/agents/agents.ts';
+import { TEST_ADMIN } from '../../support/service.ts';
+import { eventually, testOrigin } from '../../support/world.ts';
+import { type AuthWorld, freshAddress, startAuthWorld } from '../auth/world.ts';
+
+describe('contract: API keys', function () {
+  this.timeout(60_000);
+  let world: AuthWorld;
+  let admin: string;
+  before(async () => {
+    // Nobody is trusted to name users: the header has to be ignored.
+    world = await startAuthWorld({ MC_PROXY_AUTH_HEADER: 'X-Remote-User' });
+    admin = await world.signIn(TEST_ADMIN.username, TEST_ADMIN.password);
+  });
+  after(() => world?.close());
+
+  const me = (as?: string, headers: Record<string, string> = {}) => world.ask('GET', '/api/auth/me', { as, headers });
+
+  describe('keys of agents', () => {
+    const keys = (method: string, agent: number | string, body?: unknown, as: string | undefined = admin) =>
+      world.ask(method, `/api/agents/${agent}/keys`, { as, body });
+
+    it('issues, lists, uses, revokes', async () => {
+      const agent = await world.makeAgent('scout');
+      const reply = await keys('POST', agent, { name: 'laptop', scopes: ['operator', 'unknown', 'operator'] });
+      expect(reply.status).to.equal(201);
+      const { key, api_key: apiKey } = reply.body;
+      expect(apiKey).to.match(/^mca_[0-9a-f]{48}$/);
+      expect(key).to.deep.include({
+        name: 'laptop',
+        key_prefix: apiKey.slice(0, 12),
+        scopes: ['operator'],
+        expires_at: null,
+      });
+      expect((await me(apiKey)).body.user).to.deep.include({
+        id: -key.id,
+        username: 'agent:scout',
+        display_name: 'scout',
+        role: 'operator',
+        workspace_id: 1,
+      });
+      for (const scheme of ['Bearer', 'ApiKey', 'token']) {
+        expect((await me(undefined, { authorization: `${scheme} ${apiKey}` })).status).to.equal(200);
+      }
+      expect((await me('mca_wrong', { authorization: `Bearer ${apiKey}` })).status).to.equal(401);
+      const second = await keys('POST', agent);
+      expect(second.body.key).to.deep.include({ name: 'default', scopes: ['viewer', 'agent:self'] });
+
+      const list = (await keys('GET', agent)).body;
+      expect(list.agent).to.deep.equal({ id: agent, name: 'scout' });
+      expect(list.keys.map((one: { id: number }) => one.id)).to.deep.equal([second.body.key.id, key.id]);
+      expect(list.keys[1].last_used_at).to.be.a('number');
+      expect(list.keys[1]).to.deep.include({ created_by: 'admin', revoked_at: null });
+      expect(list.keys[0].last_used_at).to.equal(null);
+      expect(JSON.stringify(list)).not.to.include(apiKey);
+
+      const revoked = await keys('DELETE', agent, { key_id: key.id });
+      expect(revoked.body).to.deep.include({ success: true, key_id: key.id });
+      expect(revoked.body.revoked_at).to.be.a('number');
+      expect((await me(apiKey)).status).to.equal(401);
+      expect((await me(second.body.api_key)).status).to.equal(200);
+      expect((await keys('DELETE', agent, { key_id: key.id })).status).to.equal(404);
+      expect((await keys('GET', agent)).body.keys[1].last_used_at).to.be.a('number');
+      expect((await world.audit('agent_key_issued')).length).to.be.at.least(2);
+      expect((await world.audit('agent_key_revoked'))[0]).to.deep.include({ actor: 'admin', target_id: agent });
+      expect(await world.rawLog()).not.to.include(apiKey.slice(13));
+    });
+
+    it('400, 401, 403, 404', async () => {
+      const agent = await world.makeAgent('strict');
+      for (const body of [
+        { name: '   ' },
+        { name: 5 },
+        { name: 'a\u0000' },
+        { scopes: 'admin' },
+        { expires_at: 0 },
+        { expires_at: 'soon' },
+        { expires_in_days: 0 },
+        { expires_in_days: 3_651 },
+      ]) {
+        expect((await keys('POST', agent, body)).status, JSON.stringify(body)).to.equal(400);
+      }
+      expect((await keys('POST', agent, { name: 'x'.repeat(300) })).body.key.name).to.have.length(128);
+      expect((await keys('DELETE', agent)).status).to.equal(400);
+      expect((await keys('DELETE', agent, { key_id: 0 })).status).to.equal(400);
+      expect((await keys('GET', 'abc')).status).to.equal(400);
+      const key = await world.makeKey(agent, ['operator']);
+      for (const method of ['GET', 'POST', 'DELETE']) {
+        const body = method === 'GET' ? undefined : { key_id: 1 };
+        expect((await keys(method, 4_000_000, body)).status, method).to.equal(404);
+        expect((await world.ask(method, `/api/agents/${agent}/keys`, { body })).status, method).to.equal(401);
+        expect((await keys(method, agent, body, key)).status, method).to.equal(403);
+      }
+      // Another workspace's agent does not exist here.
+      const elsewhere = await world.makeAgent('elsewhere', 2);
+      for (const method of ['GET', 'POST', 'DELETE']) {
+        const body = method === 'GET' ? undefined : { key_id: 1 };
+        expect((await keys(method, elsewhere, body)).status, method).to.equal(404);
+      }
+      expect((await me(await world.makeKey(elsewhere, ['viewer'], 2))).body.user.workspace_id).to.equal(2);
+    });
+
+    it('expiry is looked at on every use', async () => {
+      const agent = await world.makeAgent('mayfly');
+      const dead = await keys('POST', agent, { expires_at: 1_000_000, expires_in_days: 10 });
+      expect([dead.status, dead.body.key.expires_at]).to.deep.equal([201, 1_000_000]);
+      expect((await me(dead.body.api_key)).status).to.equal(401);
+      const days = await keys('POST', agent, { expires_in_days: 0.5 });
+      expect(days.body.key.expires_at - days.body.key.created_at).to.be.closeTo(43_200, 2);
+      const soon = Math.floor(Date.now() / 1_000) + 2;
+      const brief = (await keys('POST', agent, { expires_at: soon })).body.api_key;
+      const statuses = new Set<number>();
+      const end = Date.now() + 20_000;
+      while (!statuses.has(401)) {
+        statuses.add((await me(brief)).status);
+        expect(Date.now()).to.be.lessThan(end);
+      }
+      expect(Date.now() / 1_000).to.be.at.least(soon);
+    });
+
+    it('x-agent-name: another name needs the scope admin; sessions and the global key may say any', async () => {
+      const agent = await world.makeAgent('ranger');
+      const viewer = await world.makeKey(agent, ['viewer', 'agent:self']);
+      const boss = await world.makeKey(agent, ['admin']);
+      const as = (key: string, name: string) => me(key, { 'x-agent-name': name });
+      expect((await as(viewer, 'ranger')).status).to.equal(200);
+      expect((await as(viewer, ' ranger ')).status).to.equal(200);
+      expect((await as(viewer, 'scout')).status).to.equal(401);
+      expect((await as(viewer, '')).status).to.equal(200);
+      expect((await as(boss, 'scout')).body.user.username).to.equal('agent:ranger');
+      expect((await as(world.adminKey, 'scout')).body.user.username).to.equal('api');
+      expect((await as(admin, 'scout')).body.user.username).to.equal('admin');
+    });
+
+    it('follow their agent: renamed with it, gone with it', async () => {
+      const agent = await world.makeAgent('caterpillar');
+      const key = await world.makeKey(agent, ['viewer']);
+      expect((await me(key)).body.user.username).to.equal('agent:caterpillar');
+      const { commands } = world.service.core;
+      const stream = `agent-1-${agent}`;
+      await commands.record(stream, { origin: testOrigin }, [
+        agentDetailsChanged.draft({
+          agentId: agent,
+          name: 'caterpillar',
+          changes: { name: 'butterfly' },
+          via: 'id',
+          writeToGateway: false,
+          status: null,
+        }),
+      ]);
+      expect((await me(key)).body.user.username).to.equal('agent:butterfly');
+      await commands.record(stream, { origin: testOrigin }, [
+        agentDeleted.draft({ agentId: agent, name: 'butterfly', role: 'tester', removeWorkspace: false }),
+      ]);
+      expect((await me(key)).status).to.equal(401);
+      expect((await keys('GET', agent)).status).to.equal(404);
+    });
+  });
+
+  describe('incidents', () => {
+    const services = () => ({ ...world.service.core, now: Date.now });
+    const events = async (type: string) => {
+      const found = [];
+      for await (const batch of world.service.core.eventLog.readAll())
+        found.push(...batch.filter((e) => e.type === type));
+      return found;
+    };
+
+    it('denials, limits, uses of the global key and a header that nobody may send are recorded', async () => {
+      const agent = await world.makeAgent('nosy');
+      const key = await world.makeKey(agent, ['viewer']);
+      for (let i = 0; i < 4; i++) expect((await world.ask('GET', '/api/auth/users', { as: key })).status).to.equal(403);
+      const ip = freshAddress();
+      for (let i = 0; i < 7; i++) await world.ask('POST', '/api/auth/google', { body: { credential: 'x' }, ip });
+      for (let i = 0; i < 3; i++) expect((await me(undefined, { 'x-remote-user': 'admin' })).status).to.equal(401);
+      await drainIncidents(services());
+      const denied = (await world.audit('access_denied')).filter((entry) => entry.actor === 'agent:nosy');
+      expect(denied.map((entry) => (entry.detail as { count: number }).count).sort()).to.deep.equal([1, 3]);
+      expect(denied[0]?.detail).to.deep.include({ route: 'GET /api/auth/users', needed: 'admin' });
+      const limited = (await events('RateLimitHit')).map((event) => event.data);
+      expect(limited).to.deep.include({ route: 'POST /api/auth/google', limit: 'login', count: 1 });
+      expect((await events('GlobalKeyUsed')).length).to.be.at.least(1);
+      expect((await events('ProxyAuthMisconfigured')).map((event) => event.data)[0]).to.deep.equal({
+        header: 'X-Remote-User',
+        count: 1,
+      });
+    });
+  });
+
+  describe('/api/tokens/rotate', () => {
+    const rotate = (method: string, as: string | undefined, headers = {}) =>
+      world.ask(method, '/api/tokens/rotate', { as, headers });
+
+    it('shows where the key comes from, to admins', async () => {
+      expect((await rotate('GET', undefined)).status).to.equal(401);
+      const key = await world.makeKey(await world.makeAgent('curious'), ['operator']);
+      for (const method of ['GET', 'POST']) expect((await rotate(method, key)).status).to.equal(403);
+      expect((await rotate('GET', admin)).body).to.deep.equal({
+        masked_key: 'test-****-****-bcdef',
+        source: 'environment',
+        last_rotated_at: null,
+        last_rotated_by: null,
+        configured: true,
+      });
+    });
+
+    it('the new key works at once, the old one no more; again and again', async () => {
+      const reply = await rotate('POST', admin);
+      expect(reply.status).to.equal(200);
+      const { key } = reply.body;
+      expect(key).to.match(/^mc_[0-9a-f]{48}$/);
+      expect(reply.body).to.deep.include({
+        masked_key: `${key.slice(0, 4)}-****-****-${key.slice(-5)}`,
+        rotated_by: 'admin',
+      });
+      expect((await me(world.adminKey)).status).to.equal(401);
+      expect((await me(key)).body.user.username).to.equal('api');
+      expect((await me(undefined, { authorization: `Bearer ${key}` })).status).to.equal(200);
+      expect((await rotate('GET', key)).body).to.deep.equal({
+        masked_key: null,
+        source: 'database',
+        last_rotated_at: reply.body.rotated_at,
+        last_rotated_by: 'admin',
+        configured: true,
+      });
+      const next = (await rotate('POST', key)).body;
+      expect([next.rotated_by, (await me(key)).status, (await me(next.key)).status]).to.deep.equal(['api', 401, 200]);
+      const entries = (await world.ask('GET', '/api/audit?action=api_key_rotated', { as: admin })).body.entries;
+      expect(entries[1].detail).to.deep.equal({
+        old_source: 'environment',
+        old_key_masked: 'test-****-****-bcdef',
+        new_key_masked: reply.body.masked_key,
+      });
+      const raw = await world.rawLog();
+      for (const secret of [key, next.key]) expect(raw.includes(secret)).to.equal(false);
+    });
+
+    it('Idempotency-Key: one rotation, one key', async () => {
+      const headers = { 'idempotency-key': 'rotate-once' };
+      const [first, second] = [await rotate('POST', admin, headers), await rotate('POST', admin, headers)];
+      expect(second.body).to.deep.equal(first.body);
+      expect((await me(first.body.key)).status).to.equal(200);
+    });
+
+    it('of several at once exactly one key is in force', async () => {
+      const replies = await Promise.all(Array.from({ length: 4 }, () => rotate('POST', admin)));
+      const statuses = await Promise.all(replies.map(async (reply) => (await me(reply.body.key)).status));
+      expect(statuses.filter((status) => status === 200)).to.have.length(1);
+    });
+  });
+
+  it('two cookies of one name, duplicate headers and rubbish end in 401, never in 500', async () => {
+    const { port } = new URL(world.url);
+    const status = await new Promise((resolve, reject) => {
+      const req = request({ port, path: '/api/auth/me', headers: { cookie: ['mc-session=x', 'mc-session=%E0%A4%A'] } });
+      req.once('response', (res) => {
+        res.resume();
+        resolve(res.statusCode);
+      });
+      req.once('error', reject);
+      req.end();
+    });
+    expect(status).to.equal(401);
+    for (const headers of [
+      { cookie: 'mc-session=j:{"a":1}' },
+      { authorization: 'Bearer' },
+      { authorization: `Bearer ${'x'.repeat(5_000)}` },
+      { 'x-api-key': '\u00ff\u00fe' },
+    ] as Record<string, string>[]) {
+      expect((await me(undefined, headers)).status).to.equal(401);
+    }
+  });
+
+  // Last: it replaces the key.
+  describe('the whole deployment', () => {
+    it('is for callers of the default tenant only, keys of agents included', async () => {
+      const wide = [
+        'GET /api/auth/access-requests',
+        'POST /api/auth/access-requests',
+        'GET /api/tokens/rotate',
+        'POST /api/tokens/rotate',
+        'GET /metrics',
+      ];
+      const stated = routes.filter(({ scope }) => scope === 'deployment');
+      expect(stated.map(({ method, path }) => `${method.toUpperCase()} ${path}`)).to.have.members(wide);
+      await world.makeUser({ username: 'foreign', role: 'admin', tenant: 2, workspace: 2 });
+      const foreign = await world.signIn('foreign');
+      const key = await world.makeKey(await world.makeAgent('foreign', 2), ['admin'], 2, 2);
+      await world.makeUser({ username: 'second', role: 'admin', workspace: 3 });
+      const second = await world.signIn('second');
+      for (const call of wide) {
+        const [method = '', path = ''] = call.split(' ');
+        const body = method === 'POST' ? { id: 4_000_000, action: 'approve' } : undefined;
+        for (const as of [foreign, key]) {
+          const reply = await world.ask(method, path, { as, body });
+          expect([call, reply.status]).to.deep.equal([call, 403]);
+          expect(reply.body.error).to.include('default tenant');
+        }
+        // Another workspace of the default tenant, and the role that the call needs.
+        expect((await world.ask(method, path, { as: second, body })).status, call).to.be.oneOf([200, 404]);
+      }
+      const entries = await eventually('the refusals are audited', async () => {
+        const { body } = await world.ask('GET', '/api/audit?action=tenant_access_denied', { as: foreign });
+        return body.entries.length >= 2 * wide.length && body.entries;
+      });
+      expect(entries.map((entry: { actor: string }) => entry.actor)).to.include.members(['foreign', 'agent:foreign']);
+      expect(entries.find((entry: { actor: string }) => entry.actor === 'foreign')).to.deep.include({
+        target_type: 'workspace',
+        target_id: 2,
+      });
+    });
+  });
+});

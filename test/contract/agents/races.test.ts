@@ -1,0 +1,151 @@
+/**
+ * Agents under many requests at once: names are given once, no write is lost, every answer is readable at once. In one
+ * process, and in two on one PostgreSQL, where every other request goes to the other process.
+ */
+import { expect } from 'chai';
+import { call, freshDatabase, type Reply, startTestService, type TestService } from '../../support/service.ts';
+
+describe('Agents, many requests at once', () => {
+  let services: readonly TestService[] = [];
+  after(() => Promise.all(services.map((service) => service.close())));
+  before(async () => {
+    services = [await startTestService()];
+  });
+  races(() => services);
+});
+
+describe('Agents, many requests at once to two processes', () => {
+  let services: readonly TestService[] = [];
+  let drop: () => Promise<void> = async () => undefined;
+  before(async function () {
+    if (!process.env.TEST_DATABASE_URL) {
+      console.log('      skipped: TEST_DATABASE_URL is not set');
+      this.skip();
+    }
+    const fresh = await freshDatabase();
+    drop = fresh.drop;
+    services = [
+      await startTestService({ DATABASE_URL: fresh.url }),
+      await startTestService({ DATABASE_URL: fresh.url }),
+    ];
+  });
+  after(async () => {
+    await Promise.all(services.map((service) => service.close()));
+    await drop();
+  });
+  races(() => services);
+});
+
+function races(services: () => readonly TestService[]): void {
+  let asked = 0;
+  const ask = (method: string, path: string, body?: unknown) => {
+    const all = services();
+    return call(all[asked++ % all.length] as TestService, method, path, body);
+  };
+  const create = async (name: string, fields: object = {}) =>
+    (await ask('POST', '/api/agents', { name, role: 'x', ...fields })).body.agent as { id: number };
+  const counted = (replies: readonly Reply[]) => {
+    const counts: Record<number, number> = {};
+    for (const { status } of replies) counts[status] = (counts[status] ?? 0) + 1;
+    return counts;
+  };
+  const times = <T>(count: number, work: (n: number) => Promise<T>) =>
+    Promise.all(Array.from({ length: count }, (_, n) => work(n)));
+
+  it('50 creations of one name: one 201, 49 409', async () => {
+    const replies = await times(50, () => ask('POST', '/api/agents', { name: 'wanted', role: 'x' }));
+    expect(counted(replies)).to.deep.equal({ 201: 1, 409: 49 });
+    expect((await ask('GET', '/api/agents?role=x')).body.total).to.equal(1);
+  });
+
+  it('50 registrations of one name by themselves: one agent', async () => {
+    const replies = await times(50, () => ask('POST', '/api/agents/register', { name: 'self' }));
+    expect(counted(replies)[201]).to.equal(1);
+    for (const { status, body } of replies) {
+      expect(status).to.be.oneOf([200, 201, 409]);
+      if (status !== 409) expect(body.agent.name).to.equal('self');
+    }
+    expect((await ask('GET', '/api/agents?role=agent')).body.total).to.equal(1);
+  });
+
+  it('20 agents with one session key: one of them, and the names of the others stay free', async () => {
+    const body = (n: number) => ({ name: `key-${n}`, role: 'keyed', session_key: 'the-key' });
+    const replies = await times(20, (n) => ask('POST', '/api/agents', body(n)));
+    expect(counted(replies)).to.deep.equal({ 201: 1, 409: 19 });
+    const again = await times(20, (n) => ask('POST', '/api/agents', { ...body(n), session_key: `other-${n}` }));
+    expect(counted(again)).to.deep.equal({ 201: 19, 409: 1 });
+  });
+
+  it('20 agents renamed to one name: one of them, the others keep theirs', async () => {
+    const ids = await times(20, async (n) => (await create(`rename-${n}`)).id);
+    const replies = await Promise.all(ids.map((id) => ask('PUT', `/api/agents/${id}`, { name: 'the-name' })));
+    expect(counted(replies)).to.deep.equal({ 200: 1, 409: 19 });
+    const names = await Promise.all(ids.map(async (id) => (await ask('GET', `/api/agents/${id}`)).body.agent.name));
+    expect(names.filter((name) => name === 'the-name')).to.have.length(1);
+    const again = await times(20, (n) => ask('POST', '/api/agents', { name: `rename-${n}`, role: 'x' }));
+    expect(counted(again)).to.deep.equal({ 201: 1, 409: 19 });
+  });
+
+  it('one agent renamed to and fro: it ends with one name, and the other one is free', async () => {
+    const { id } = await create('to');
+    for (let round = 0; round < 4; round++) {
+      const replies = await times(10, (n) => ask('PUT', `/api/agents/${id}`, { name: n % 2 ? 'to' : 'fro' }));
+      for (const { status } of replies) expect(status).to.be.oneOf([200, 409]);
+    }
+    const { name } = (await ask('GET', `/api/agents/${id}`)).body.agent;
+    expect((await ask('POST', '/api/agents', { name, role: 'x' })).status).to.equal(409);
+    expect((await ask('POST', '/api/agents', { name: name === 'to' ? 'fro' : 'to', role: 'x' })).status).to.equal(201);
+  });
+
+  it('creations and deletions of one name: never two at once', async () => {
+    for (let round = 0; round < 5; round++) {
+      const created = await times(5, () => ask('POST', '/api/agents', { name: 'now-and-then', role: 'gone' }));
+      expect(counted(created)).to.deep.equal({ 201: 1, 409: 4 });
+      const deleted = await times(5, () => ask('DELETE', '/api/agents/now-and-then'));
+      expect(counted(deleted)).to.deep.equal({ 200: 1, 404: 4 });
+    }
+  });
+
+  it('merges into one config: nothing is lost', async () => {
+    const { id } = await create('merged');
+    const replies = await times(10, (n) => ask('PUT', `/api/agents/${id}`, { gateway_config: { [`key${n}`]: n } }));
+    const { config } = (await ask('GET', `/api/agents/${id}`)).body.agent;
+    const succeeded = replies.flatMap(({ status }, n) => (status === 200 ? [`key${n}`] : []));
+    expect(succeeded).not.to.have.length(0);
+    expect(Object.keys(config)).to.have.members(succeeded);
+  });
+
+  it('additions to one memory: all of them, each once', async () => {
+    const { id } = await create('memory');
+    const replies = await times(30, (n) =>
+      ask('PUT', `/api/agents/${id}/memory`, { working_memory: `line ${n};`, append: true }),
+    );
+    expect(counted(replies)).to.deep.equal({ 200: 30 });
+    const { working_memory, size } = (await ask('GET', `/api/agents/${id}/memory`)).body;
+    expect(working_memory).to.have.length(size);
+    for (let n = 0; n < 30; n++) expect(working_memory.split(`line ${n};`)).to.have.length(2);
+  });
+
+  it('a write can be read by the next request, hundreds of times', async () => {
+    const ids = await times(4, async (n) => (await create(`read-${n}`)).id);
+    await Promise.all(
+      ids.map(async (id) => {
+        for (let n = 0; n < 60; n++) {
+          const role = `role-${n}`;
+          expect((await ask('PUT', `/api/agents/${id}`, { role })).status).to.equal(200);
+          expect((await ask('GET', `/api/agents/${id}`)).body.agent.role).to.equal(role);
+        }
+      }),
+    );
+  });
+
+  it('heartbeats of one agent: each is recorded', async () => {
+    const { id } = await create('beating');
+    const replies = await times(40, () => ask('POST', `/api/agents/${id}/heartbeat`, {}));
+    expect(counted(replies)).to.deep.equal({ 200: 40 });
+    const { activities } = (await ask('GET', '/api/activities?type=agent_heartbeat&actor=beating&limit=200')).body;
+    expect(activities).to.have.length(40);
+    const changes = await ask('GET', '/api/activities?type=agent_status_change&actor=beating');
+    expect(changes.body.total).to.equal(1);
+  });
+}

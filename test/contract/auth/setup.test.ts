@@ -1,0 +1,142 @@
+/** The first run, and users named by a trusted proxy: through real HTTP. */
+import { expect } from 'chai';
+import { sql } from 'kysely';
+import { prepareFirstStart } from '../../../infra/credentials/first-start.ts';
+import { createLogger } from '../../../infra/logging.ts';
+import { usersProjection } from '../../../projections/auth/users.ts';
+import { schemaOf } from '../../../projections/projection.ts';
+import { wasSetUp } from '../../../queries/auth/users.ts';
+import { type AuthWorld, cookieOf, PASSWORD, startAuthWorld } from './world.ts';
+
+describe('contract: first run and trusted proxies', function () {
+  this.timeout(60_000);
+  let world: AuthWorld;
+  before(async () => {
+    world = await startAuthWorld({
+      // Everybody knows it: no admin is created.
+      AUTH_PASS: 'changeme',
+      MC_PROXY_AUTH_HEADER: 'X-Remote-User',
+      MC_PROXY_AUTH_TRUSTED_IPS: '127.0.0.1',
+      MC_PROXY_AUTH_DEFAULT_ROLE: 'operator',
+    });
+  });
+  after(() => world?.close());
+
+  const setup = (body: unknown) => world.ask('POST', '/api/setup', { body });
+
+  it('while there are no users: setup is needed, and sign-in says so', async () => {
+    expect((await world.ask('GET', '/api/setup')).body).to.deep.equal({ needsSetup: true });
+    const reply = await world.ask('POST', '/api/auth/login', { body: { username: 'admin', password: 'changeme' } });
+    expect([reply.status, reply.body.code]).to.deep.equal([401, 'NO_USERS']);
+    expect(reply.body.hint).to.be.a('string');
+  });
+
+  it('400', async () => {
+    for (const body of [
+      {},
+      { username: 'root' },
+      { username: 'r', password: PASSWORD },
+      { username: 'r oot', password: PASSWORD },
+      { username: 'x'.repeat(65), password: PASSWORD },
+      { username: 'root', password: 'eleven char' },
+      { username: 'root', password: 'change-me-on-first-login' },
+      '{',
+    ]) {
+      expect((await setup(body)).status, JSON.stringify(body)).to.equal(400);
+    }
+    expect((await world.ask('GET', '/api/setup')).body).to.deep.equal({ needsSetup: true });
+  });
+
+  it('of several at once one becomes the admin and is signed in; then the door is shut', async () => {
+    const replies = await Promise.all(
+      Array.from({ length: 5 }, (_, i) => setup({ username: ` Root${i} `, password: PASSWORD })),
+    );
+    const winners = replies.filter((reply) => reply.status === 200);
+    expect(winners).to.have.length(1);
+    for (const reply of replies) expect(reply.status).to.be.oneOf([200, 403, 409]);
+    const winner = winners[0];
+    const { user } = winner?.body ?? {};
+    expect(user.username).to.match(/^root\d$/);
+    expect(user).to.deep.include({ role: 'admin', display_name: `R${user.username.slice(1)}` });
+    const cookie = winner ? cookieOf(winner) : '';
+    expect((await world.ask('GET', '/api/auth/me', { as: cookie })).body.user.id).to.equal(user.id);
+    expect((await world.ask('GET', '/api/setup')).body).to.deep.equal({ needsSetup: false });
+    expect((await setup({ username: 'late', password: PASSWORD })).status).to.equal(403);
+    expect((await world.ask('GET', '/api/auth/users', { as: cookie })).body.users).to.have.length(1);
+    const id = user.id;
+    for (const [method, body] of [
+      ['DELETE', { id }],
+      ['PUT', { id, role: 'operator' }],
+      ['PUT', { id, is_approved: 0 }],
+    ] as const) {
+      const reply = await world.ask(method, '/api/auth/users', { as: world.adminKey, body });
+      expect([reply.status, reply.body.code]).to.deep.equal([409, 'LAST_ADMIN']);
+    }
+    expect((await world.audit('setup_admin_created'))[0]).to.deep.include({ actor: user.username, target_id: user.id });
+  });
+
+  describe('a trusted proxy', () => {
+    const named = (name: string, path = '/api/auth/me', as?: string) =>
+      world.ask('GET', path, { as, headers: { 'x-remote-user': name } });
+
+    it('names users, known and new, on every path', async () => {
+      await world.makeUser({ username: 'known', role: 'admin' });
+      expect((await named('known')).body.user).to.deep.include({ username: 'known', role: 'admin' });
+      expect((await named('known', '/api/auth/users')).status).to.equal(200);
+      const replies = await Promise.all(Array.from({ length: 6 }, () => named('newcomer')));
+      for (const reply of replies) expect(reply.body.user).to.deep.include({ username: 'newcomer', role: 'operator' });
+      expect(new Set(replies.map((reply) => reply.body.user.id)).size).to.equal(1);
+      expect((await world.audit('user_create')).find((entry) => entry.actor === 'proxy')?.detail).to.deep.include({
+        username: 'newcomer',
+        source: 'proxy',
+      });
+    });
+
+    it('comes before other credentials, and does not hide them when it names nobody good', async () => {
+      await world.makeUser({ username: 'disabled', isApproved: false });
+      expect((await named('known', '/api/auth/me', world.adminKey)).body.user.username).to.equal('known');
+      expect((await named('disabled', '/api/auth/me', world.adminKey)).body.user.username).to.equal('api');
+      expect((await named('disabled')).status).to.equal(401);
+      expect((await named('   ')).status).to.equal(401);
+    });
+
+    it('a user disabled or deleted is out at once', async () => {
+      const id = (await named('newcomer')).body.user.id;
+      await world.ask('PUT', '/api/auth/users', { as: world.adminKey, body: { id, is_approved: 0 } });
+      expect((await named('newcomer')).status).to.equal(401);
+    });
+  });
+});
+
+describe('contract: the first run is one', function () {
+  this.timeout(60_000);
+  let world: AuthWorld;
+  before(async () => {
+    world = await startAuthWorld({ AUTH_PASS: 'changeme' });
+  });
+  after(() => world?.close());
+
+  it('a deployment that has had a user is not set up again, not even when nobody is left', async () => {
+    const users = (method: string, body: unknown) => world.ask(method, '/api/auth/users', { as: world.adminKey, body });
+    const { id } = (await users('POST', { username: 'only', password: PASSWORD, role: 'viewer' })).body.user;
+    expect((await users('DELETE', { id })).status).to.equal(200);
+    expect((await world.ask('GET', '/api/setup')).body).to.deep.equal({ needsSetup: false });
+    const body = { username: 'stranger', password: PASSWORD };
+    expect((await world.ask('POST', '/api/setup', { body })).status).to.equal(403);
+    const refused = await world.ask('POST', '/api/auth/login', { body });
+    expect([refused.status, refused.body.code]).to.deep.equal([401, undefined]);
+
+    // Nor by the next start, and not even by one whose read model knows of nobody.
+    const { commands, credentials, reads } = world.service.core;
+    const log = createLogger('silent');
+    const config = { ...world.config, authPass: 'a password of the environment' };
+    expect((await prepareFirstStart({ config, commands, credentials, reads, log })).shown).to.deep.equal([]);
+    await sql`DELETE FROM ${sql.table(`${schemaOf(usersProjection)}.first_user`)}`.execute(
+      world.service.core.database.db,
+    );
+    expect(await wasSetUp(reads)).to.equal(false);
+    expect((await world.ask('POST', '/api/setup', { body })).status).to.equal(409);
+    await prepareFirstStart({ config, commands, credentials, reads, log });
+    expect((await world.ask('GET', '/api/auth/users', { as: world.adminKey })).body.users).to.deep.equal([]);
+  });
+});

@@ -1,0 +1,337 @@
+/** Sign-in, sessions, the own profile: through real HTTP. */
+import { expect } from 'chai';
+import { usersProjection } from '../../../projections/auth/users.ts';
+import { schemaOf } from '../../../projections/projection.ts';
+import { TEST_ADMIN } from '../../support/service.ts';
+import { expectAuditForAdminsOnly, expectStreamsToEnd } from '../monitoring/stream-endings.ts';
+import { type AuthWorld, cookieOf, freshAddress, PASSWORD, startAuthWorld } from './world.ts';
+
+describe('contract: sign-in', function () {
+  this.timeout(60_000);
+  let world: AuthWorld;
+  let admin: string;
+  before(async () => {
+    world = await startAuthWorld();
+    admin = await world.signIn(TEST_ADMIN.username, TEST_ADMIN.password);
+  });
+  after(() => world?.close());
+
+  const login = (body: unknown, ip = freshAddress(), headers: Record<string, string> = {}) =>
+    world.ask('POST', '/api/auth/login', { body, ip, headers });
+  const me = (as?: string) => world.ask('GET', '/api/auth/me', { as });
+
+  describe('POST /api/auth/login', () => {
+    it('gives the user and the cookie', async () => {
+      const reply = await login({ username: 'admin', password: TEST_ADMIN.password });
+      expect(reply.status).to.equal(200);
+      expect(reply.body.user).to.deep.include({
+        username: 'admin',
+        display_name: 'Admin',
+        role: 'admin',
+        provider: 'local',
+        email: null,
+        avatar_url: null,
+        is_approved: 1,
+        workspace_id: 1,
+        tenant_id: 1,
+      });
+      expect(reply.body.user.last_login_at).to.be.a('number');
+      expect(JSON.stringify(reply.body)).not.to.match(/credential|password|provider_id|session_mark/);
+      const [line] = reply.headers.getSetCookie();
+      expect(line).to.match(/^mc-session=[0-9a-f]{64}; /);
+      for (const part of ['Path=/', 'Max-Age=604800', 'HttpOnly', 'Secure', 'SameSite=Strict']) {
+        expect(line?.split('; ')).to.include(part);
+      }
+      expect((await me(cookieOf(reply))).body.user.username).to.equal('admin');
+    });
+
+    it('names the cookie by the scheme', async () => {
+      const https = { 'x-forwarded-proto': 'https' };
+      const reply = await login({ username: 'admin', password: TEST_ADMIN.password }, freshAddress(), https);
+      expect(cookieOf(reply)).to.match(/^__Host-mc-session=/);
+      expect((await me(cookieOf(reply))).status).to.equal(200);
+    });
+
+    it('400 for what is missing or malformed', async () => {
+      const bodies = [
+        {},
+        { username: 'admin' },
+        { password: 'x' },
+        { username: '', password: 'x' },
+        { username: 'admin', password: '' },
+        { username: 5, password: 'x' },
+        { username: 'a\u0000b', password: 'x' },
+        { username: 'a\ud800b', password: 'x' },
+        [],
+        'null',
+        '{"username":',
+      ];
+      for (const body of bodies) {
+        const reply = await login(body);
+        expect(reply.status, JSON.stringify(body)).to.equal(400);
+        expect(reply.body.error).to.be.a('string');
+      }
+    });
+
+    it('401, the same for unknown, wrong, other provider, not approved', async () => {
+      await world.makeUser({ username: 'gina', provider: 'google', providerId: 'sub-gina' });
+      await world.makeUser({ username: 'nora', isApproved: false });
+      await world.makeUser({ username: 'paul' }, null);
+      const bodies: string[] = [];
+      for (const [username, password] of [
+        ['nobody-here', 'x'],
+        ['admin', 'wrong'],
+        ['Admin', TEST_ADMIN.password],
+        ['gina', PASSWORD],
+        ['nora', PASSWORD],
+        ['paul', PASSWORD],
+      ]) {
+        const reply = await login({ username, password });
+        expect(reply.status).to.equal(401);
+        expect(reply.headers.getSetCookie()).to.deep.equal([]);
+        bodies.push(JSON.stringify(reply.body));
+      }
+      expect(new Set(bodies).size).to.equal(1);
+      const entries = await world.audit('login_failed');
+      const reasons = entries.map(({ actor, detail }) => [actor, (detail as { reason: string }).reason]);
+      expect(reasons).to.deep.include.members([
+        ['nobody-here', 'user_not_found'],
+        ['admin', 'invalid_password'],
+        ['Admin', 'user_not_found'],
+        ['gina', 'wrong_provider'],
+        ['nora', 'not_approved'],
+        ['paul', 'invalid_password'],
+      ]);
+    });
+
+    it('audit entries name who and from where', async () => {
+      const ip = freshAddress();
+      await login({ username: 'admin', password: TEST_ADMIN.password }, ip, { 'user-agent': 'probe/1' });
+      await login({ username: 'admin', password: 'wrong' }, ip, { 'user-agent': 'probe/1' });
+      const [good] = await world.audit('login');
+      expect(good).to.deep.include({ actor: 'admin', actor_id: 1, ip_address: ip, user_agent: 'probe/1' });
+      const [bad] = await world.audit('login_failed');
+      expect(bad).to.deep.include({ actor: 'admin', ip_address: ip, user_agent: 'probe/1' });
+    });
+
+    it('429 with the sixth of a minute from one address, right or wrong, whatever MC_DISABLE_RATE_LIMIT says', async () => {
+      const ip = freshAddress();
+      for (let i = 0; i < 5; i++) expect((await login({ username: 'x', password: 'y' }, ip)).status).to.equal(401);
+      const reply = await login({ username: 'admin', password: TEST_ADMIN.password }, ip);
+      expect(reply.status).to.equal(429);
+      expect(Number(reply.headers.get('retry-after'))).to.be.within(1, 60);
+      expect((await world.ask('POST', '/api/auth/google', { body: { credential: 'x' }, ip })).status).to.equal(429);
+      expect((await login({ username: 'admin', password: TEST_ADMIN.password })).status).to.equal(200);
+    });
+  });
+
+  describe('sessions', () => {
+    it('both names are accepted; an invalid one does not hide the other', async () => {
+      const token = admin.split('=')[1];
+      const bad = 'f'.repeat(64);
+      expect((await me(`__Host-mc-session=${token}`)).status).to.equal(200);
+      expect((await me(`__Host-mc-session=; mc-session=${token}`)).status).to.equal(200);
+      expect((await me(`__Host-mc-session=${bad}; mc-session=${token}`)).status).to.equal(200);
+      expect((await me(`__Host-mc-session=${token}; mc-session=${bad}`)).status).to.equal(200);
+      expect((await me(`mc-session=${bad}`)).status).to.equal(401);
+      expect((await me()).status).to.equal(401);
+    });
+
+    it('an invalid cookie does not hide a key', async () => {
+      const reply = await world.ask('GET', '/api/auth/me', {
+        as: world.adminKey,
+        headers: { cookie: `mc-session=${'f'.repeat(64)}` },
+      });
+      expect(reply.body.user.username).to.equal('api');
+    });
+
+    it('logout ends the session and clears the cookie; 401 for nobody; a key has nothing to end', async () => {
+      const cookie = await world.signIn('admin', TEST_ADMIN.password);
+      const reply = await world.ask('POST', '/api/auth/logout', { as: cookie });
+      expect([reply.status, reply.body.ok]).to.deep.equal([200, true]);
+      expect(reply.headers.getSetCookie()[0]).to.match(/^mc-session=; .*Max-Age=0;.*HttpOnly; Secure; SameSite=Strict/);
+      expect((await me(cookie)).status).to.equal(401);
+      expect((await me(admin)).status).to.equal(200);
+      expect((await world.ask('POST', '/api/auth/logout', { as: cookie })).status).to.equal(401);
+      expect((await world.ask('POST', '/api/auth/logout')).status).to.equal(401);
+      expect((await world.ask('POST', '/api/auth/logout', { as: world.adminKey })).status).to.equal(200);
+      expect((await world.audit('logout'))[0]).to.deep.include({ actor: 'admin', actor_id: 1 });
+    });
+
+    it('expire on the second, however often they were used', async () => {
+      const cookie = await world.signIn('admin', TEST_ADMIN.password);
+      expect((await me(cookie)).status).to.equal(200);
+      const { pool } = world.service.core.database;
+      await pool.query(
+        'UPDATE credentials.sessions SET expires_at = extract(epoch from now())::bigint + 1 WHERE created_at = (SELECT max(created_at) FROM credentials.sessions)',
+      );
+      // A session more: what was looked up before is looked up again.
+      admin = await world.signIn('admin', TEST_ADMIN.password);
+      const end = Date.now() + 10_000;
+      while ((await me(cookie)).status !== 401) expect(Date.now()).to.be.lessThan(end);
+    });
+
+    it('end when the user is disabled, gets another password, or is deleted, and stay ended', async () => {
+      const id = await world.makeUser({ username: 'sam', role: 'operator' });
+      const put = (body: object) => world.ask('PUT', '/api/auth/users', { as: world.adminKey, body: { id, ...body } });
+      let cookie = await world.signIn('sam');
+      expect((await me(cookie)).status).to.equal(200);
+      expect((await put({ is_approved: 0 })).body.user.is_approved).to.equal(0);
+      expect((await me(cookie)).status).to.equal(401);
+      expect((await login({ username: 'sam', password: PASSWORD })).status).to.equal(401);
+      await put({ is_approved: 1 });
+      expect((await me(cookie)).status).to.equal(401);
+      cookie = await world.signIn('sam');
+      expect((await put({ password: 'another long password' })).status).to.equal(200);
+      expect((await me(cookie)).status).to.equal(401);
+      expect((await login({ username: 'sam', password: PASSWORD })).status).to.equal(401);
+      cookie = await world.signIn('sam', 'another long password');
+      // A change of role is seen at once, in the same session.
+      await put({ role: 'viewer' });
+      expect((await me(cookie)).body.user.role).to.equal('viewer');
+      await world.ask('DELETE', '/api/auth/users', { as: world.adminKey, body: { id } });
+      expect((await me(cookie)).status).to.equal(401);
+    });
+  });
+
+  describe('GET and PATCH /api/auth/me', () => {
+    const patch = (as: string | undefined, body: unknown) => world.ask('PATCH', '/api/auth/me', { as, body });
+
+    it('GET: the global key is an admin without an account', async () => {
+      const { user } = (await me(world.adminKey)).body;
+      expect(user).to.deep.include({
+        id: 0,
+        username: 'api',
+        display_name: 'API Access',
+        role: 'admin',
+        provider: 'local',
+        email: null,
+        avatar_url: null,
+        workspace_id: 1,
+      });
+    });
+
+    it('changes the display name', async () => {
+      await world.makeUser({ username: 'dora' });
+      const cookie = await world.signIn('dora');
+      const reply = await patch(cookie, { display_name: '  Dora D.  ' });
+      expect([reply.status, reply.body.success, reply.body.user.display_name]).to.deep.equal([200, true, 'Dora D.']);
+      expect(reply.headers.getSetCookie()).to.deep.equal([]);
+      expect((await me(cookie)).body.user.display_name).to.equal('Dora D.');
+      expect((await world.audit('profile_update'))[0]).to.deep.include({
+        actor: 'dora',
+        detail: { display_name: 'Dora D.' },
+      });
+    });
+
+    it('changes the password: every session ends, a new one begins', async () => {
+      await world.makeUser({ username: 'emil' });
+      const [one, two] = [await world.signIn('emil'), await world.signIn('emil')];
+      const reply = await patch(one, { current_password: PASSWORD, new_password: '8 chars!', display_name: 'Emil' });
+      expect(reply.status).to.equal(200);
+      expect(reply.body.user.display_name).to.equal('Emil');
+      expect([(await me(one)).status, (await me(two)).status]).to.deep.equal([401, 401]);
+      expect((await me(cookieOf(reply))).status).to.equal(200);
+      expect((await login({ username: 'emil', password: PASSWORD })).status).to.equal(401);
+      expect((await login({ username: 'emil', password: '8 chars!' })).status).to.equal(200);
+      expect((await world.audit('password_change'))[0]).to.deep.include({ actor: 'emil' });
+      const { rows } = await world.service.core.database.pool.query(
+        `SELECT count(*)::int AS n FROM credentials.passwords p JOIN ${schemaOf(usersProjection)}.users u ON u.id = p.user_id WHERE u.username = 'emil'`,
+      );
+      expect(rows[0].n).to.equal(1);
+    });
+
+    it('400, 403', async () => {
+      await world.makeUser({ username: 'fay' });
+      const cookie = await world.signIn('fay');
+      for (const [body, status] of [
+        [{}, 400],
+        [{ unknown: 1 }, 400],
+        [{ new_password: 'long enough 1' }, 400],
+        [{ current_password: PASSWORD, new_password: '7 chars' }, 400],
+        [{ current_password: PASSWORD, new_password: 12345678 }, 400],
+        [{ display_name: '   ' }, 400],
+        [{ display_name: 'a\u0000' }, 400],
+        [{ current_password: 'wrong', new_password: 'long enough 1' }, 403],
+      ] as const) {
+        expect((await patch(cookie, body)).status, JSON.stringify(body)).to.equal(status);
+      }
+      expect((await patch(undefined, { display_name: 'x' })).status).to.equal(401);
+      // A key is told that it has no profile before anything else is looked at.
+      for (const body of [{ display_name: 'x' }, { current_password: 'a', new_password: 'b' }, {}]) {
+        expect((await patch(world.adminKey, body)).status).to.equal(403);
+      }
+      const key = await world.makeKey(await world.makeAgent('profiler'), ['admin']);
+      expect((await patch(key, { display_name: 'x' })).status).to.equal(403);
+    });
+
+    it('429 with the sixth password of a minute; names are not counted', async () => {
+      await world.makeUser({ username: 'gus' });
+      const cookie = await world.signIn('gus');
+      for (let i = 0; i < 8; i++) expect((await patch(cookie, { display_name: `Gus ${i}` })).status).to.equal(200);
+      const wrong = { current_password: 'wrong', new_password: 'long enough 1' };
+      for (let i = 0; i < 5; i++) expect((await patch(cookie, wrong)).status).to.equal(403);
+      expect((await patch(cookie, wrong)).status).to.equal(429);
+      expect((await patch(cookie, { display_name: 'Gus' })).status).to.equal(200);
+    });
+
+    it('of two password changes at once one wins, and only its password works', async () => {
+      await world.makeUser({ username: 'hal' });
+      const cookie = await world.signIn('hal');
+      const next = ['first new one', 'second new one'];
+      const replies = await Promise.all(
+        next.map((new_password) => patch(cookie, { current_password: PASSWORD, new_password })),
+      );
+      const winner = replies.findIndex((reply) => reply.status === 200);
+      expect(replies.filter((reply) => reply.status === 200)).to.have.length(1);
+      // Wrong by now, or its session had ended before it was looked at.
+      expect(replies[1 - winner]?.status).to.be.oneOf([401, 403]);
+      expect((await login({ username: 'hal', password: next[winner] })).status).to.equal(200);
+      expect((await login({ username: 'hal', password: next[1 - winner] })).status).to.equal(401);
+    });
+  });
+
+  describe('GET /api/events', () => {
+    it('ends with the credential that opened it', () => expectStreamsToEnd(world, world));
+    it('keeps for admins what the audit trail keeps for them', () => expectAuditForAdminsOnly(world));
+  });
+
+  it('no password, token, address or e-mail stands readable in the log', async () => {
+    const ip = '203.0.113.77';
+    const body = {
+      username: 'zoe',
+      password: 'zoes-own-password',
+      role: 'viewer',
+      email: 'zoe@private.example',
+      display_name: 'Zoe Z. Private',
+    };
+    await world.ask('POST', '/api/auth/users', { as: world.adminKey, body, ip });
+    const reply = await login({ username: 'zoe', password: 'zoes-own-password' }, ip);
+    await login({ username: 'zoe@private.example', password: 'wrong-zoes-password' }, ip);
+    await world.ask('PATCH', '/api/auth/me', {
+      as: cookieOf(reply),
+      ip,
+      body: {
+        current_password: 'zoes-own-password',
+        new_password: 'zoes-next-password',
+        display_name: 'Zoe Z. Secret',
+      },
+    });
+    const raw = await world.rawLog();
+    expect(raw).to.include('zoe');
+    for (const secret of [
+      'zoes-own-password',
+      'wrong-zoes-password',
+      'zoes-next-password',
+      'argon2',
+      'private.example',
+      'Zoe Z.',
+      ip,
+      cookieOf(reply).split('=')[1] as string,
+      world.adminKey,
+      TEST_ADMIN.password,
+    ]) {
+      expect(raw.includes(secret), secret).to.equal(false);
+    }
+  });
+});

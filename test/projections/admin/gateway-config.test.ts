@@ -1,0 +1,45 @@
+import { expect } from 'chai';
+import { gatewayConfigProjection, gatewayConfigTable } from '../../../projections/admin/gateway-config.ts';
+import { MemoryTables } from '../../../projections/apply.ts';
+import { gatewayConfigChanged } from '../../../shared/events/admin/gateway-config.ts';
+import { told } from '../../support/told.ts';
+
+const changed = (document: Record<string, unknown> | null) =>
+  gatewayConfigChanged.draft({
+    document,
+    cause: 'update',
+    updatedKeys: ['*'],
+    agentName: null,
+    template: null,
+    fields: [],
+  });
+
+describe('projection gateway_config', () => {
+  function rowsAfter(...documents: readonly (Record<string, unknown> | null)[]) {
+    const events = told(...documents.map(changed));
+    const tables = new MemoryTables();
+    tables.apply(gatewayConfigProjection, events);
+    const once = tables.rows(gatewayConfigTable);
+    tables.apply(gatewayConfigProjection, events);
+    expect(tables.rows(gatewayConfigTable)).to.deep.equal(once);
+    return once;
+  }
+
+  it('keeps the last document as text, its keys in their order', () => {
+    const [row, ...others] = rowsAfter({ a: 1 }, { zz: 1, a: { y: 1, b: 2 } });
+    expect(others).to.have.length(0);
+    expect(row).to.include({ workspace_id: 1, position: 2, updated_at: 1_700_000_002 });
+    expect(row?.document).to.equal('{"zz":1,"a":{"y":1,"b":2}}');
+  });
+
+  it('keeps a document that was stored before there were bounds, in no more room than it needs', () => {
+    const levels = 900;
+    const text = `${'['.repeat(levels)}${'1,'.repeat(340_000)}1${']'.repeat(levels)}`;
+    const [row] = rowsAfter({ k: JSON.parse(text) });
+    expect(row?.document).to.equal(`{"k":${text}}`);
+  });
+
+  it('has none once the key of the document is gone', () => {
+    expect(rowsAfter({ a: 1 }, null)).to.deep.equal([]);
+  });
+});

@@ -1,0 +1,204 @@
+import { expect } from 'chai';
+import { agentsProjection, agentsTable, agentTextsTable } from '../../../projections/agents/agents.ts';
+import { MemoryTables } from '../../../projections/apply.ts';
+import {
+  agentDeleted,
+  agentDetailsChanged,
+  agentHidden,
+  agentMemoryCleared,
+  agentMemoryWritten,
+  agentRegistered,
+  agentReturned,
+  agentShown,
+  agentSoulChanged,
+} from '../../../shared/events/agents/agents.ts';
+import { agentHeartbeatReceived, agentStatusChanged, agentWoken } from '../../../shared/events/agents/heartbeat.ts';
+import type { EventDraft } from '../../../shared/events/define.ts';
+import { seconds } from '../../../shared/time.ts';
+import { told } from '../../support/told.ts';
+
+const ada = { agentId: 7, name: 'ada' };
+const registered = (more: object = {}) =>
+  agentRegistered.draft({
+    ...ada,
+    role: 'coder',
+    status: 'offline',
+    sessionKey: 'key-1',
+    soulContent: 'soul',
+    config: { model: 'm' },
+    template: null,
+    runtimeType: 'codex',
+    source: 'manual',
+    via: 'operator',
+    framework: null,
+    capabilities: [],
+    ...more,
+  });
+const details = (changes: object, more: object = {}) =>
+  agentDetailsChanged.draft({ ...ada, changes, via: 'id', writeToGateway: false, status: null, ...more });
+const status = (to: string, more: object = {}) =>
+  agentStatusChanged.draft({
+    ...ada,
+    from: 'offline',
+    to,
+    cause: 'update',
+    lastActivity: null,
+    seen: false,
+    announced: false,
+    ...more,
+  });
+
+/** Unix seconds of the n-th told event. */
+const at = (n: number) => seconds(told(...Array.from({ length: n }, () => registered())).at(-1)?.meta.at as number);
+
+/** The one agent's rows after these events; the same when they are told twice. */
+function rowsAfter(...drafts: readonly EventDraft<string, object>[]) {
+  const events = told(...drafts);
+  const tables = new MemoryTables();
+  const rows = () => ({ agents: tables.rows(agentsTable), texts: tables.rows(agentTextsTable) });
+  tables.apply(agentsProjection, events);
+  const once = rows();
+  tables.apply(agentsProjection, events);
+  expect(rows()).to.deep.equal(once);
+  return { agent: once.agents[0], texts: once.texts[0], count: once.agents.length + once.texts.length };
+}
+
+describe('projection agents', () => {
+  it('has one row of facts and one of texts per agent', () => {
+    expect(rowsAfter(registered())).to.deep.equal({
+      count: 2,
+      agent: {
+        workspace_id: 1,
+        id: 7,
+        tenant_id: 1,
+        name: 'ada',
+        role: 'coder',
+        status: 'offline',
+        session_key: 'key-1',
+        last_seen: null,
+        last_activity: null,
+        created_at: at(1),
+        updated_at: at(1),
+        alive_at: at(1),
+        source: 'manual',
+        hidden: 0,
+        runtime_type: 'codex',
+        position: 1,
+      },
+      texts: {
+        workspace_id: 1,
+        id: 7,
+        config: { model: 'm' },
+        soul_content: 'soul',
+        working_memory: '',
+        memory_fields: {},
+        soul_updated_at: at(1),
+        memory_updated_at: null,
+        position: 1,
+      },
+    });
+  });
+
+  it('has seen an agent that registers itself', () => {
+    expect(rowsAfter(registered({ via: 'self', status: 'idle' })).agent).to.include({
+      last_seen: at(1),
+      status: 'idle',
+    });
+  });
+
+  it('shows signs of life', () => {
+    const heartbeat = { ...ada, lastActivity: 'beat', connectionId: null, workItemsCount: 0, workItemTypes: [] };
+    const signs: [EventDraft<string, object>, object][] = [
+      [agentHeartbeatReceived.draft(heartbeat), { last_activity: 'beat' }],
+      [agentWoken.draft({ ...ada, reason: 'r', lastActivity: 'woken' }), { last_activity: 'woken' }],
+      [agentReturned.draft(ada), { last_activity: null }],
+    ];
+    for (const [sign, more] of signs) {
+      const { agent, texts } = rowsAfter(registered(), status('busy'), sign);
+      expect(agent, sign.type).to.include({
+        status: 'idle',
+        last_seen: at(3),
+        alive_at: at(3),
+        updated_at: at(3),
+        ...more,
+      });
+      expect(texts, `${sign.type} does not write the texts again`).to.include({ position: 1 });
+    }
+  });
+
+  it('tells a status that counts as seen from one that does not', () => {
+    expect(rowsAfter(registered(), status('busy')).agent).to.include({
+      status: 'busy',
+      last_seen: null,
+      alive_at: at(2),
+    });
+    expect(rowsAfter(registered(), status('busy', { seen: true, lastActivity: 'x' })).agent).to.include({
+      last_seen: at(2),
+      last_activity: 'x',
+    });
+    expect(rowsAfter(registered(), status('offline', { cause: 'sweep' })).agent).to.include({
+      last_seen: null,
+      alive_at: at(1),
+      updated_at: at(2),
+    });
+  });
+
+  it('sets the fields of an update and leaves the others', () => {
+    const changes = { name: 'eve', sessionKey: null, lastActivity: 'x', config: { a: 1 } };
+    const { agent, texts } = rowsAfter(registered(), details(changes));
+    expect(agent).to.include({
+      name: 'eve',
+      role: 'coder',
+      session_key: null,
+      last_activity: 'x',
+      runtime_type: 'codex',
+    });
+    expect(texts).to.deep.include({ config: { a: 1 }, soul_content: 'soul', soul_updated_at: at(1) });
+    expect(rowsAfter(registered(), details({ soulContent: null })).texts).to.deep.include({
+      soul_content: null,
+      soul_updated_at: at(2),
+      config: { model: 'm' },
+    });
+    expect(rowsAfter(registered(), details({ role: 'lead', runtimeType: null })).agent).to.include({
+      role: 'lead',
+      runtime_type: null,
+      last_seen: null,
+    });
+  });
+
+  it('counts a status that an agent reports again as a sign of life', () => {
+    const { agent } = rowsAfter(registered(), details({}, { via: 'name', status: 'offline' }));
+    expect(agent).to.include({ last_seen: at(2), alive_at: at(2) });
+  });
+
+  it('keeps soul and memory', () => {
+    const write = (text: string, append: boolean, size: number) =>
+      agentMemoryWritten.draft({ ...ada, text, append, size });
+    const { texts, agent } = rowsAfter(
+      registered(),
+      write('one', false, 3),
+      write(' two', true, 7),
+      agentSoulChanged.draft({ ...ada, soulContent: 'new', template: null, previousLength: 4 }),
+    );
+    expect(texts).to.include({ working_memory: 'one two', memory_updated_at: at(3) });
+    expect(texts).to.include({ soul_content: 'new', soul_updated_at: at(4) });
+    expect(agent).to.include({ updated_at: at(4) });
+    expect(rowsAfter(registered(), write('one', false, 3), agentMemoryCleared.draft(ada)).texts).to.include({
+      working_memory: '',
+      memory_updated_at: at(3),
+    });
+    expect(rowsAfter(registered(), write('one', false, 3), write('two', false, 3)).texts).to.include({
+      working_memory: 'two',
+    });
+  });
+
+  it('hides and shows', () => {
+    expect(rowsAfter(registered(), agentHidden.draft(ada)).agent).to.include({ hidden: 1 });
+    expect(rowsAfter(registered(), agentHidden.draft(ada), agentShown.draft(ada)).agent).to.include({ hidden: 0 });
+  });
+
+  it('has nothing of an agent that was deleted, whatever comes later', () => {
+    const deleted = agentDeleted.draft({ ...ada, role: 'coder', removeWorkspace: false });
+    expect(rowsAfter(registered(), deleted, status('busy')).count).to.equal(0);
+  });
+});

@@ -1,0 +1,96 @@
+import { expect } from 'chai';
+import {
+  agentKeysProjection,
+  agentKeysTable,
+  globalKeyTable,
+  keyAgentsTable,
+} from '../../../projections/agents/keys.ts';
+import { MemoryTables } from '../../../projections/apply.ts';
+import { agentDeleted, agentDetailsChanged, agentRegistered } from '../../../shared/events/agents/agents.ts';
+import { agentKeyIssued, agentKeyRevoked } from '../../../shared/events/agents/keys.ts';
+import { globalKeyConfigured, globalKeyRotated } from '../../../shared/events/auth/access.ts';
+import type { EventDraft } from '../../../shared/events/define.ts';
+import { eventsOf, rowsAfter as rowsOfAll } from '../../support/kit.ts';
+import { told } from '../../support/told.ts';
+
+const registered = agentRegistered.draft({
+  agentId: 2,
+  name: 'scout',
+  role: 'researcher',
+  status: 'offline',
+  sessionKey: null,
+  soulContent: null,
+  config: {},
+  template: null,
+  runtimeType: null,
+  source: 'manual',
+  via: 'operator',
+  framework: null,
+  capabilities: [],
+});
+const issued = agentKeyIssued.draft({
+  keyId: 5,
+  agentId: 2,
+  agentName: 'scout',
+  name: 'default',
+  prefix: 'mca_00000000',
+  scopes: ['viewer'],
+  createdBy: 'admin',
+  expiresAt: 1_800_000_000,
+});
+const renamed = agentDetailsChanged.draft({
+  agentId: 2,
+  name: 'scout',
+  changes: { name: 'ranger' },
+  via: 'id',
+  writeToGateway: false,
+  status: null,
+});
+
+function rowsAfter(...drafts: readonly EventDraft<string, object>[]) {
+  const events = told(...drafts);
+  const tables = new MemoryTables();
+  const rows = () => ({
+    keys: tables.rows(agentKeysTable),
+    agents: tables.rows(keyAgentsTable),
+    global: tables.rows(globalKeyTable),
+  });
+  tables.apply(agentKeysProjection, events);
+  const once = rows();
+  tables.apply(agentKeysProjection, events);
+  expect(rows()).to.deep.equal(once);
+  return once;
+}
+
+describe('projection agent_keys', () => {
+  it('shows keys with the agent’s name of today', () => {
+    const { keys, agents } = rowsAfter(registered, issued, renamed);
+    expect(keys[0]).to.deep.include({ id: 5, agent_id: 2, revoked_at: null, created_at: 1_700_000_002 });
+    expect(agents[0]).to.deep.include({ id: 2, name: 'ranger' });
+  });
+  it('takes the tenant from the tenant, and the workspace from the workspace', () => {
+    const events = eventsOf([registered, issued], { tenant: 4, workspace: 9 });
+    const { agent_keys, key_agents } = rowsOfAll(agentKeysProjection, events);
+    expect(agent_keys[0]).to.include({ tenant_id: 4, workspace_id: 9 });
+    expect(key_agents[0]).to.include({ workspace_id: 9 });
+  });
+  it('keeps revoked keys', () => {
+    const { keys } = rowsAfter(registered, issued, agentKeyRevoked.draft({ keyId: 5, agentId: 2, agentName: 'scout' }));
+    expect(keys[0]).to.deep.include({ revoked_at: 1_700_000_003, updated_at: 1_700_000_003 });
+  });
+  it('forgets deleted agents', () => {
+    const gone = agentDeleted.draft({ agentId: 2, name: 'scout', role: 'researcher', removeWorkspace: false });
+    expect(rowsAfter(registered, issued, gone).agents).to.deep.equal([]);
+  });
+  it('knows the one global key in force, and when it was last rotated', () => {
+    const configured = globalKeyConfigured.draft({ keyId: 1, source: 'environment', masked: '****' });
+    expect(rowsAfter(configured).global).to.have.length(1);
+    const rotated = globalKeyRotated.draft({ keyId: 2, masked: 'm', oldSource: 'environment', oldMasked: '****' });
+    expect(rowsAfter(configured, rotated).global[0]).to.deep.include({
+      key_id: 2,
+      source: 'database',
+      rotated_at: 1_700_000_002,
+      rotated_by: 'admin',
+    });
+  });
+});

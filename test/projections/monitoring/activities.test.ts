@@ -1,0 +1,65 @@
+import { expect } from 'chai';
+import { activitiesProjection } from '../../../projections/monitoring/activities.ts';
+import { agentHidden, agentSoulChanged } from '../../../shared/events/agents/agents.ts';
+import { agentMessageSent } from '../../../shared/events/agents/messages.ts';
+import { seconds } from '../../../shared/time.ts';
+import { type Draft, eventsOf, rowsAfter, timeOf } from '../../support/kit.ts';
+
+const soul = agentSoulChanged.draft({
+  agentId: 7,
+  name: 'ada',
+  soulContent: 'calm',
+  template: null,
+  previousLength: 0,
+});
+const rows = (drafts: readonly Draft[], meta = {}) => rowsAfter(activitiesProjection, eventsOf(drafts, meta));
+
+describe('projection activities', () => {
+  it('has a row for each event that is an activity, under the number of the event', () => {
+    expect(rows([soul]).activities).to.deep.equal([
+      {
+        workspace_id: 1,
+        id: 1,
+        type: 'agent_soul_updated',
+        entity_type: 'agent',
+        entity_id: 7,
+        actor: 'admin',
+        description: 'Updated the soul of ada',
+        data: { content_length: 4, previous_content_length: 0, saved_to_workspace: false },
+        created_at: seconds(timeOf(1)),
+        position: 1,
+      },
+    ]);
+  });
+  it('has none for the others', () => {
+    expect(rows([agentHidden.draft({ agentId: 7, name: 'ada' })]).activities).to.deep.equal([]);
+  });
+  it('counts by type, actor and kind of entity', () => {
+    const message = agentMessageSent.draft({
+      messageId: 1,
+      from: 'ada',
+      to: 'bob',
+      toAgentId: 8,
+      content: 'hello',
+      messageType: 'text',
+      secrets: { count: 0, types: [] },
+    });
+    const { activities, activity_counts } = rows([soul, message, soul]);
+    expect(activities.map(({ id }) => id)).to.deep.equal([1, 2, 3]);
+    expect(activity_counts).to.deep.equal([
+      { workspace_id: 1, type: 'agent_soul_updated', actor: 'admin', entity_type: 'agent', count: 2, position: 3 },
+      { workspace_id: 1, type: 'agent_message', actor: 'ada', entity_type: 'agent', count: 1, position: 2 },
+    ]);
+  });
+  it('keeps workspaces apart', () => {
+    const { activities, activity_counts } = rowsAfter(activitiesProjection, [
+      ...eventsOf([soul], { workspace: 1 }),
+      ...eventsOf([soul, soul], { workspace: 2 }).slice(1),
+    ]);
+    expect(activities.map(({ workspace_id }) => workspace_id)).to.deep.equal([1, 2]);
+    expect(activity_counts.map(({ workspace_id, count }) => [workspace_id, count])).to.deep.equal([
+      [1, 1],
+      [2, 1],
+    ]);
+  });
+});
