@@ -19,6 +19,7 @@ import { type Core, openCore } from './core.ts';
 import { prepareFirstStart } from './credentials/first-start.ts';
 import type { Database } from './database/database.ts';
 import { waitForStore } from './database/wait.ts';
+import { followLive } from './following/live.ts';
 import { createFreshness } from './freshness.ts';
 import { createIdempotencyStore } from './idempotency.ts';
 import { loadBullMQ } from './jobs/jobs.ts';
@@ -104,7 +105,7 @@ export async function startService(
         ready,
         now: Date.now,
         stream: createStreamHub({
-          source: sourceOf(store),
+          source: { ...sourceOf(store), follow: (options) => followLive(following.reader, options) },
           credentials: createCredentialCheck({ reads, credentials, freshness }),
           log,
           metrics,

@@ -16,7 +16,7 @@ export interface StreamSource extends Pick<EventStore, 'decode'>, Pick<EventLog,
   positionBefore(position: Position): Promise<Position>;
 }
 
-/** The event store itself: the hub follows its log on its own. */
+/** The event store itself. Following by it is a follower of one's own in the store: a process shares its reader instead. */
 export function sourceOf(store: Pick<EventStore, 'decode'> & { log: Pick<EventLog, 'head' | 'follow' | 'readAll'> }) {
   const { log } = store;
   const source: StreamSource = {

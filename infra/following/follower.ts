@@ -15,17 +15,13 @@
 import { UnknownPositionError } from '../../shared/errors.ts';
 import type { LoggedEvent, Position } from '../../shared/ports/event-log.ts';
 import { createBackOff, pause } from '../../shared/waiting.ts';
-import { sizeOf } from '../event-log/size.ts';
 import type { Logger } from '../logging.ts';
 import { type Checkpoint, isFenced, type Move, type Stuck } from './checkpoints.ts';
 import type { IdleCheckpoints, Resting } from './idle.ts';
+import { Inbox } from './inbox.ts';
 import type { LogReader, Member } from './reader.ts';
 
 const BACK_OFF = { firstMs: 200, lastMs: 30_000 };
-/** Events that are worked on together. */
-const BATCH = 1_000;
-/** What may wait for one follower; of more it reads the log. */
-const INBOX = { events: 10_000, bytes: 16_000_000 };
 
 export interface Subject {
   /** Of its checkpoint. */
@@ -81,43 +77,6 @@ class StuckError extends Error {
 }
 
 type State = 'stopped' | 'behind' | 'busy' | 'resting';
-
-/** What waits for a follower. */
-class Inbox {
-  #events: LoggedEvent[] = [];
-  #bytes = 0;
-  /** Something that was meant for it is not in it. */
-  overflowed = false;
-
-  get isEmpty(): boolean {
-    return this.#events.length === 0;
-  }
-
-  add(events: readonly LoggedEvent[]): void {
-    if (this.overflowed) return;
-    for (const event of events) {
-      this.#events.push(event);
-      this.#bytes += sizeOf(event);
-    }
-    if (this.#events.length <= INBOX.events && this.#bytes <= INBOX.bytes) return;
-    this.clear();
-    this.overflowed = true;
-  }
-
-  /** The next ones behind a position. */
-  take(after: Position): readonly LoggedEvent[] {
-    const taken = this.#events.length <= BATCH ? this.#events : this.#events.slice(0, BATCH);
-    this.#events = taken === this.#events ? [] : this.#events.slice(BATCH);
-    for (const event of taken) this.#bytes -= sizeOf(event);
-    return (taken[0]?.position ?? 0) > after ? taken : taken.filter(({ position }) => position > after);
-  }
-
-  clear(): void {
-    this.#events = [];
-    this.#bytes = 0;
-    this.overflowed = false;
-  }
-}
 
 export class Follower implements FollowerStatus, Member, Resting {
   readonly since = Date.now();

@@ -17,6 +17,7 @@ import { createStreamHub } from '../../api/stream/hub.ts';
 import { sourceOf } from '../../api/stream/source.ts';
 import { createCredentials } from '../../infra/credentials/credentials.ts';
 import { prepareFirstStart } from '../../infra/credentials/first-start.ts';
+import { followLive } from '../../infra/following/live.ts';
 import { createFreshness } from '../../infra/freshness.ts';
 import { createIdempotencyStore } from '../../infra/idempotency.ts';
 import { createLimitStores } from '../../infra/limit-stores.ts';
@@ -157,7 +158,7 @@ describe('example resource: on the embedded store', () => {
       ready: async () => ({ ok: true, checks: {}, details: {} }),
       now: Date.now,
       stream: createStreamHub({
-        source: sourceOf(store),
+        source: { ...sourceOf(store), follow: (options) => followLive(following.reader, options) },
         credentials: createCredentialCheck({ reads, credentials, freshness }),
         log,
         metrics,

@@ -5,6 +5,7 @@ import type { Database } from '../../infra/database/database.ts';
 import { openEventStoreLog } from '../../infra/event-log/eventstore.ts';
 import type { Subject } from '../../infra/following/follower.ts';
 import { Following } from '../../infra/following/following.ts';
+import { followLive } from '../../infra/following/live.ts';
 import { createLogger } from '../../infra/logging.ts';
 import { createEventStore } from '../../shared/event-store.ts';
 import { defineEvent, type EventDefinition } from '../../shared/events/define.ts';
@@ -166,6 +167,34 @@ describe('the reader of the log', () => {
     expect(memory.counts.follows).to.equal(1);
     const wanted = memory.events.filter(({ type }) => type === 'A').map(({ position }) => position);
     expect(slow.state.taken).to.deep.equal(wanted);
+  });
+
+  it('is shared by those without a checkpoint: from any position, in pieces, aborted or far behind', async () => {
+    memory.append('A', 250);
+    const stop = new AbortController();
+    const seen = [0, 100, 250].map((after) => ({ after, positions: [] as Position[] }));
+    let hold = true;
+    const running = seen.map(async ({ after, positions }) => {
+      for await (const step of followLive(following.reader, { after, signal: stop.signal })) {
+        for (const event of step.events) positions.push(event.position);
+        expect(step.position).to.equal(positions.at(-1));
+        while (hold && after === 250) await new Promise(setImmediate);
+      }
+    });
+    for (let n = 0; n < 25; n++) {
+      memory.append('A', 500);
+      await new Promise(setImmediate);
+    }
+    const head = memory.events.length;
+    await until('the others are at the end', () => [0, 1].every((n) => seen[n]?.positions.at(-1) === head));
+    hold = false;
+    await until('the slow one is, too', () => seen[2]?.positions.at(-1) === head);
+    for (const { after, positions } of seen) {
+      expect(positions).to.deep.equal(Array.from({ length: head - after }, (_, index) => after + index + 1));
+    }
+    expect(memory.counts.follows).to.equal(1);
+    stop.abort();
+    await Promise.all(running);
   });
 
   it('one that joins while the log is written to misses nothing and gets nothing twice', async () => {

@@ -1,0 +1,44 @@
+/** What the reader has handed to somebody who has not come to take it. */
+import type { LoggedEvent, Position } from '../../shared/ports/event-log.ts';
+import { sizeOf } from '../event-log/size.ts';
+
+/** Events that are taken together. */
+const BATCH = 1_000;
+/** What may wait; whoever has more coming reads the log instead. */
+const MAX = { events: 10_000, bytes: 16_000_000 };
+
+export class Inbox {
+  #events: LoggedEvent[] = [];
+  #bytes = 0;
+  /** Something that was meant for it is not in it. */
+  overflowed = false;
+
+  get isEmpty(): boolean {
+    return this.#events.length === 0;
+  }
+
+  add(events: readonly LoggedEvent[]): void {
+    if (this.overflowed) return;
+    for (const event of events) {
+      this.#events.push(event);
+      this.#bytes += sizeOf(event);
+    }
+    if (this.#events.length <= MAX.events && this.#bytes <= MAX.bytes) return;
+    this.clear();
+    this.overflowed = true;
+  }
+
+  /** The next ones behind a position. */
+  take(after: Position): readonly LoggedEvent[] {
+    const taken = this.#events.length <= BATCH ? this.#events : this.#events.slice(0, BATCH);
+    this.#events = taken === this.#events ? [] : this.#events.slice(BATCH);
+    for (const event of taken) this.#bytes -= sizeOf(event);
+    return (taken[0]?.position ?? 0) > after ? taken : taken.filter(({ position }) => position > after);
+  }
+
+  clear(): void {
+    this.#events = [];
+    this.#bytes = 0;
+    this.overflowed = false;
+  }
+}
