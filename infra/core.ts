@@ -18,11 +18,11 @@ import { createPersonKeys } from './credentials/person-keys.ts';
 import { type Database, openConfigured } from './database/database.ts';
 import { migrate } from './database/migrations.ts';
 import { waitForStore } from './database/wait.ts';
-import { openPostgresLog } from './event-log/postgres.ts';
+import { openPostgresLog } from './postgres/event-log.ts';
 import { Following } from './following/following.ts';
 import type { Logger } from './logging.ts';
-import { Positions } from './projector/positions.ts';
-import { ensureTables } from './projector/projector.ts';
+import { Positions } from './read-models/positions.ts';
+import { ensureTables } from './read-models/projector.ts';
 import { createSnapshots } from './snapshots.ts';
 
 export interface Core {
@@ -102,7 +102,7 @@ async function openLog(config: Config, database: Database, log: Logger, deadline
   const { eventStoreUrl, eventStorePrefix, appendTimeoutMs } = config;
   if (!eventStoreUrl) return openPostgresLog({ database, log, appendTimeoutMs });
   // Its client is large, and most deployments do without.
-  const { openEventStoreLog } = await import('./event-log/eventstore.ts');
+  const { openEventStoreLog } = await import('./eventstore/event-log.ts');
   const eventLog = await openEventStoreLog({
     url: eventStoreUrl,
     prefix: eventStorePrefix,

@@ -8,7 +8,7 @@
 import { type Projection, schemaOf } from '../projections/projection.ts';
 import type { Freshness } from '../shared/ports/freshness.ts';
 import type { Database } from './database/database.ts';
-import type { Touches } from './projector/touches.ts';
+import type { Touches } from './read-models/touches.ts';
 
 interface Snapshot {
   readonly positions: ReadonlyMap<string, string>;

@@ -27,8 +27,8 @@ import { startWork } from './jobs/work.ts';
 import { createLimitStores } from './limit-stores.ts';
 import type { Logger } from './logging.ts';
 import { registerProcess } from './processes.ts';
-import { type Projector, startProjector } from './projector/projector.ts';
-import { createTouches } from './projector/touches.ts';
+import { type Projector, startProjector } from './read-models/projector.ts';
+import { createTouches } from './read-models/touches.ts';
 import { createReadiness } from './readiness.ts';
 import { VERSION } from './version.ts';
 

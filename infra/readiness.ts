@@ -5,7 +5,7 @@ import { schemaOf } from '../projections/projection.ts';
 import type { Position } from '../shared/ports/event-log.ts';
 import { within } from '../shared/waiting.ts';
 import type { Core } from './core.ts';
-import type { Projector } from './projector/projector.ts';
+import type { Projector } from './read-models/projector.ts';
 
 /** How long the log may take to say where it ends, milliseconds. */
 const HEAD_TIMEOUT_MS = 3_000;

@@ -1,6 +1,6 @@
 /**
  * What a projection is: tables, the events it listens to, and a pure function from one event to changes of single
- * rows. The runner (`infra/projector`) gathers the changes of a whole batch, loads the rows they touch, applies them
+ * rows. The projector (`infra/read-models`) gathers the changes of a whole batch, loads the rows they touch, applies them
  * in order and writes each table with one set-based statement, checkpoint included.
  *
  * Every row carries `position`, the position of the event that last changed it. It makes a change idempotent: an

@@ -1,4 +1,4 @@
-/** The policies that follow the log. Schedules, such as the liveness sweep, are in `infra/schedules.ts`. */
+/** The policies that follow the log. Schedules, such as the liveness sweep, are in `infra/jobs/schedules.ts`. */
 import type { Policy } from './policy.ts';
 
 export const policies: readonly Policy[] = [];

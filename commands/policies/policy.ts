@@ -3,7 +3,7 @@
  *
  * A policy is a pure function of one event, so that asking it twice gives the same jobs. It does nothing itself: what it
  * asks for becomes a job whose id is made of the policy's name and the event's id, and the job's handler has the effect.
- * `infra/policies.ts` asks each policy once for each event from its first start on; a rebuild of read models asks none.
+ * `infra/jobs/policies.ts` asks each policy once for each event from its first start on; a rebuild of read models asks none.
  */
 import type { DomainEvent, EventDefinition } from '../../shared/events/define.ts';
 import type { JobKind } from '../../shared/ports/jobs.ts';

@@ -7,8 +7,8 @@ import { readConfig, STREAM_PREFIX } from '../config.ts';
 import { CopyError, type CopySide, copyLog } from '../copy-log.ts';
 import { type Database, openDatabase } from '../database/database.ts';
 import { migrate } from '../database/migrations.ts';
-import { openEventStoreLog } from '../event-log/eventstore.ts';
-import { openPostgresLog } from '../event-log/postgres.ts';
+import { openEventStoreLog } from '../eventstore/event-log.ts';
+import { openPostgresLog } from '../postgres/event-log.ts';
 import { createLogger, type Logger } from '../logging.ts';
 import { GONE_MS } from '../processes.ts';
 

@@ -2,7 +2,7 @@
 import { SingleBar } from 'cli-progress';
 import type { Command } from 'commander';
 import { projections } from '../../projections/index.ts';
-import { type RebuildReport, rebuildProjections } from '../projector/rebuild.ts';
+import { type RebuildReport, rebuildProjections } from '../read-models/rebuild.ts';
 import { columns, withCore } from './with-core.ts';
 
 interface Options {

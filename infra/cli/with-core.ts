@@ -7,8 +7,8 @@ import { systemActor } from '../../shared/identity.ts';
 import { readConfig } from '../config.ts';
 import { type Core, openCore } from '../core.ts';
 import { createLogger } from '../logging.ts';
-import { startProjector } from '../projector/projector.ts';
-import { createTouches } from '../projector/touches.ts';
+import { startProjector } from '../read-models/projector.ts';
+import { createTouches } from '../read-models/touches.ts';
 
 /**
  * Runs `work` on the configured stores; on the embedded ones of a running service through its socket. Warnings go to

@@ -1,6 +1,6 @@
 /**
  * The tables that are not read models: the log, positions, counters, credentials, idempotency. Read models are made
- * by their projections (`infra/projector/`), each in a schema of its own.
+ * by their projections (`infra/read-models/`), each in a schema of its own.
  *
  * Kysely's migrator runs them in order, under its lock, once per database.
  */

@@ -3,7 +3,7 @@
  *
  * A job that fails is tried again with growing delays; one that has failed for good waits in the dead-letter list until
  * somebody retries it. Whoever makes a job names it: two jobs with one id are one job. While the store of jobs is away
- * nothing can be added, so whoever must not lose a job keeps where it was and comes again (`infra/policies.ts`).
+ * nothing can be added, so whoever must not lose a job keeps where it was and comes again (`infra/jobs/policies.ts`).
  */
 import type { z } from 'zod';
 

@@ -2,7 +2,7 @@
 import { expect } from 'chai';
 import type { CompiledQuery } from 'kysely';
 import type { AnyDatabase } from '../../infra/database/database.ts';
-import { BatchWriter } from '../../infra/projector/batch-writer.ts';
+import { BatchWriter } from '../../infra/read-models/batch-writer.ts';
 
 describe('writes of several runners', () => {
   const batch = (schema: string) => ({

@@ -1,6 +1,6 @@
 /** The EventStoreDB adapter's own promises, beyond the port's: what it refuses, leaves out, bounds and works around. */
 import { expect } from 'chai';
-import { type EventStoreLogOptions, openEventStoreLog } from '../../infra/event-log/eventstore.ts';
+import { type EventStoreLogOptions, openEventStoreLog } from '../../infra/eventstore/event-log.ts';
 import { createLogger } from '../../infra/logging.ts';
 import { ConflictError, LogUnavailableError, UnknownPositionError } from '../../shared/errors.ts';
 import type { EventLog, NewEvent } from '../../shared/ports/event-log.ts';

@@ -6,7 +6,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
-import { type EventStoreLogOptions, openEventStoreLog } from '../../infra/event-log/eventstore.ts';
+import { type EventStoreLogOptions, openEventStoreLog } from '../../infra/eventstore/event-log.ts';
 import { createLogger } from '../../infra/logging.ts';
 import { LogUnavailableError } from '../../shared/errors.ts';
 import type { EventLog, Expectation, NewEvent } from '../../shared/ports/event-log.ts';

@@ -9,7 +9,7 @@ import { openRedisStore } from '../../infra/jobs/redis.ts';
 import { PREFIX } from '../../infra/jobs/store.ts';
 import { openCoreJobs } from '../../infra/jobs/work.ts';
 import { createLogger } from '../../infra/logging.ts';
-import { schedulesOf } from '../../infra/schedules.ts';
+import { schedulesOf } from '../../infra/jobs/schedules.ts';
 import {
   defineJob,
   handleJob,

@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import { z } from 'zod';
 import type { Database } from '../../infra/database/database.ts';
 import { isFenced } from '../../infra/following/checkpoints.ts';
-import { writeBatches } from '../../infra/projector/tables.ts';
+import { writeBatches } from '../../infra/read-models/tables.ts';
 import { change, defineProjection, defineTable, insert, on, schemaOf, update } from '../../projections/projection.ts';
 import { defineEvent } from '../../shared/events/define.ts';
 import { freshDatabase } from '../support/service.ts';

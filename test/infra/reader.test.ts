@@ -2,7 +2,7 @@
 import { expect } from 'chai';
 import { z } from 'zod';
 import type { Database } from '../../infra/database/database.ts';
-import { openEventStoreLog } from '../../infra/event-log/eventstore.ts';
+import { openEventStoreLog } from '../../infra/eventstore/event-log.ts';
 import type { Subject } from '../../infra/following/follower.ts';
 import { Following } from '../../infra/following/following.ts';
 import { followLive } from '../../infra/following/live.ts';

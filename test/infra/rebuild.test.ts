@@ -7,15 +7,15 @@ import fc from 'fast-check';
 import { z } from 'zod';
 import { type Database, openDatabase } from '../../infra/database/database.ts';
 import { migrate } from '../../infra/database/migrations.ts';
-import { openEventStoreLog } from '../../infra/event-log/eventstore.ts';
+import { openEventStoreLog } from '../../infra/eventstore/event-log.ts';
 import { createLogger } from '../../infra/logging.ts';
-import { ensureTables, type Projector } from '../../infra/projector/projector.ts';
+import { ensureTables, type Projector } from '../../infra/read-models/projector.ts';
 import {
   type RebuildOptions,
   type RebuildReport,
   rebuildProjection,
   rebuildProjections,
-} from '../../infra/projector/rebuild.ts';
+} from '../../infra/read-models/rebuild.ts';
 import { MemoryTables } from '../../projections/apply.ts';
 import { projections } from '../../projections/index.ts';
 import { change, defineProjection, defineTable, insert, on, schemaOf, update } from '../../projections/projection.ts';

@@ -10,7 +10,7 @@ import { spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import type { ProcessRole } from '../../infra/config.ts';
-import { openEventStoreLog } from '../../infra/event-log/eventstore.ts';
+import { openEventStoreLog } from '../../infra/eventstore/event-log.ts';
 import { createLogger } from '../../infra/logging.ts';
 import type { LoggedEvent } from '../../shared/ports/event-log.ts';
 import { ended, found, ownPostgres, ownRedis, type Server } from './own-servers.ts';

@@ -6,7 +6,7 @@
  * checked first.
  */
 import type { LoggedEvent, Position } from '../../shared/ports/event-log.ts';
-import type { PreparedAppend } from './prepared.ts';
+import type { PreparedAppend } from '../event-log/prepared.ts';
 
 export interface KnownEvent {
   readonly revision: number;

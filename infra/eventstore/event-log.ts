@@ -7,14 +7,14 @@
 import { setMaxListeners } from 'node:events';
 import { BEGINNING, type EventLog, type FollowOptions } from '../../shared/ports/event-log.ts';
 import type { Logger } from '../logging.ts';
-import { createAppender } from './eventstore-append.ts';
-import { connect } from './eventstore-client.ts';
-import { closedError } from './eventstore-failure.ts';
-import { follow, readByFollowing } from './eventstore-follow.ts';
-import { createKnownIds } from './eventstore-known.ts';
-import { createOwnEvents } from './eventstore-own.ts';
-import { createReader } from './eventstore-read.ts';
-import { prepareAppend } from './prepared.ts';
+import { createAppender } from './append.ts';
+import { connect } from './client.ts';
+import { closedError } from './failure.ts';
+import { follow, readByFollowing } from './follow.ts';
+import { createKnownIds } from './known.ts';
+import { createOwnEvents } from './own.ts';
+import { createReader } from './read.ts';
+import { prepareAppend } from '../event-log/prepared.ts';
 
 export interface EventStoreLogOptions {
   /**

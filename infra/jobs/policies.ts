@@ -6,16 +6,16 @@
  * cannot be stored, the checkpoint stays and is tried from again. A policy starts at the end of the log as it is at its
  * first start. A rebuild of read models does not come by here.
  */
-import { jobIdOf, type Policy, type WantedJob } from '../commands/policies/policy.ts';
-import type { EventStore } from '../shared/event-store.ts';
-import type { LoggedEvent, Position } from '../shared/ports/event-log.ts';
-import { type Jobs, JobsUnavailableError } from '../shared/ports/jobs.ts';
-import type { Database } from './database/database.ts';
-import { isConnectionFailure } from './database/failures.ts';
-import { FencedError, moveCheckpoints, type Stuck, storeStuck, takeUpOrBegin } from './following/checkpoints.ts';
-import type { Subject } from './following/follower.ts';
-import type { Following } from './following/following.ts';
-import type { Logger } from './logging.ts';
+import { jobIdOf, type Policy, type WantedJob } from '../../commands/policies/policy.ts';
+import type { EventStore } from '../../shared/event-store.ts';
+import type { LoggedEvent, Position } from '../../shared/ports/event-log.ts';
+import { type Jobs, JobsUnavailableError } from '../../shared/ports/jobs.ts';
+import type { Database } from '../database/database.ts';
+import { isConnectionFailure } from '../database/failures.ts';
+import { FencedError, moveCheckpoints, type Stuck, storeStuck, takeUpOrBegin } from '../following/checkpoints.ts';
+import type { Subject } from '../following/follower.ts';
+import type { Following } from '../following/following.ts';
+import type { Logger } from '../logging.ts';
 
 /** Jobs that are on their way to the store at the same time; few, because the embedded database has one session. */
 const IN_FLIGHT = 4;

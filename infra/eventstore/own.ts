@@ -6,8 +6,8 @@
  * knows what other processes have written in between.
  */
 import type { LoggedEvent, NewEvent } from '../../shared/ports/event-log.ts';
-import type { PreparedAppend } from './prepared.ts';
-import { rememberSize } from './size.ts';
+import type { PreparedAppend } from '../event-log/prepared.ts';
+import { rememberSize } from '../event-log/size.ts';
 
 /** What is remembered at most; bytes of JSON. */
 const MAX = { events: 10_000, bytes: 16_000_000 };

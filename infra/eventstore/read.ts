@@ -5,10 +5,10 @@
 import { LogUnavailableError, UnknownPositionError } from '../../shared/errors.ts';
 import type { LoggedEvent, Position, ReadAllOptions, ReadStreamOptions } from '../../shared/ports/event-log.ts';
 import { BEGINNING } from '../../shared/ports/event-log.ts';
-import type { Connection } from './eventstore-client.ts';
-import { repeatRead, StoreFailure } from './eventstore-failure.ts';
-import type { KnownIds } from './eventstore-known.ts';
-import type { Page, PageOptions } from './eventstore-page.ts';
+import type { Connection } from './client.ts';
+import { repeatRead, StoreFailure } from './failure.ts';
+import type { KnownIds } from './known.ts';
+import type { Page, PageOptions } from './page.ts';
 
 export interface ReaderOptions {
   readonly connection: Connection;

@@ -9,11 +9,11 @@ import { setMaxListeners } from 'node:events';
 import { ConflictError, EventTooLargeError, LogUnavailableError } from '../../shared/errors.ts';
 import type { Appended } from '../../shared/ports/event-log.ts';
 import type { Logger } from '../logging.ts';
-import type { AppendAnswer, BatchCall, Connection } from './eventstore-client.ts';
-import { classify, pause, pauseMs, StoreFailure, settledBy } from './eventstore-failure.ts';
-import type { KnownIds } from './eventstore-known.ts';
-import { createRepeats } from './eventstore-repeat.ts';
-import type { PreparedAppend } from './prepared.ts';
+import type { AppendAnswer, BatchCall, Connection } from './client.ts';
+import { classify, pause, pauseMs, StoreFailure, settledBy } from './failure.ts';
+import type { KnownIds } from './known.ts';
+import { createRepeats } from './repeat.ts';
+import type { PreparedAppend } from '../event-log/prepared.ts';
 
 export interface AppenderOptions {
   readonly connection: Connection;
