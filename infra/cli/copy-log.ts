@@ -8,8 +8,8 @@ import { CopyError, type CopySide, copyLog } from '../copy-log.ts';
 import { type Database, openDatabase } from '../database/database.ts';
 import { migrate } from '../database/migrations.ts';
 import { openEventStoreLog } from '../eventstore/event-log.ts';
-import { openPostgresLog } from '../postgres/event-log.ts';
 import { createLogger, type Logger } from '../logging.ts';
+import { openPostgresLog } from '../postgres/event-log.ts';
 import { GONE_MS } from '../processes.ts';
 
 interface Options {

@@ -2,7 +2,8 @@
 import { SingleBar } from 'cli-progress';
 import type { Command } from 'commander';
 import { projections } from '../../projections/index.ts';
-import { type RebuildReport, rebuildProjections } from '../read-models/rebuild.ts';
+import type { RebuildReport } from '../read-models/rebuild/plan.ts';
+import { rebuildProjections } from '../read-models/rebuild/rebuild.ts';
 import { columns, withCore } from './with-core.ts';
 
 interface Options {

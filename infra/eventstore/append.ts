@@ -8,12 +8,12 @@ import { randomUUID } from 'node:crypto';
 import { setMaxListeners } from 'node:events';
 import { ConflictError, EventTooLargeError, LogUnavailableError } from '../../shared/errors.ts';
 import type { Appended } from '../../shared/ports/event-log.ts';
+import type { PreparedAppend } from '../event-log/prepared.ts';
 import type { Logger } from '../logging.ts';
 import type { AppendAnswer, BatchCall, Connection } from './client.ts';
 import { classify, pause, pauseMs, StoreFailure, settledBy } from './failure.ts';
 import type { KnownIds } from './known.ts';
 import { createRepeats } from './repeat.ts';
-import type { PreparedAppend } from '../event-log/prepared.ts';
 
 export interface AppenderOptions {
   readonly connection: Connection;

@@ -21,9 +21,9 @@ import sharedMessages from '@eventstore/db-client/generated/shared_pb.js';
 import streamsService from '@eventstore/db-client/generated/streams_grpc_pb.js';
 import streamsMessages from '@eventstore/db-client/generated/streams_pb.js';
 import type { LoggedEvent, Position } from '../../shared/ports/event-log.ts';
+import type { PreparedAppend } from '../event-log/prepared.ts';
 import { classify, createGate, StoreFailure } from './failure.ts';
 import { gatherPage, type Page, type PageOptions, type Place } from './page.ts';
-import type { PreparedAppend } from '../event-log/prepared.ts';
 
 type StreamsCalls = InstanceType<typeof streamsService.StreamsClient>;
 type Batch = ReturnType<StreamsCalls['batchAppend']>;

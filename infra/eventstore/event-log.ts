@@ -6,6 +6,7 @@
  */
 import { setMaxListeners } from 'node:events';
 import { BEGINNING, type EventLog, type FollowOptions } from '../../shared/ports/event-log.ts';
+import { prepareAppend } from '../event-log/prepared.ts';
 import type { Logger } from '../logging.ts';
 import { createAppender } from './append.ts';
 import { connect } from './client.ts';
@@ -14,7 +15,6 @@ import { follow, readByFollowing } from './follow.ts';
 import { createKnownIds } from './known.ts';
 import { createOwnEvents } from './own.ts';
 import { createReader } from './read.ts';
-import { prepareAppend } from '../event-log/prepared.ts';
 
 export interface EventStoreLogOptions {
   /**

@@ -7,12 +7,12 @@
  */
 import { LogUnavailableError, UnknownPositionError } from '../../shared/errors.ts';
 import type { Followed, FollowOptions, LoggedEvent, Position } from '../../shared/ports/event-log.ts';
+import { inPieces, sizeOf } from '../event-log/size.ts';
 import type { Logger } from '../logging.ts';
 import type { Connection } from './client.ts';
 import { classify, pauseMs, StoreFailure } from './failure.ts';
 import type { KnownIds } from './known.ts';
 import type { OwnEvents } from './own.ts';
-import { inPieces, sizeOf } from '../event-log/size.ts';
 
 export interface FollowerOptions {
   readonly connection: Connection;

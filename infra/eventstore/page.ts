@@ -1,7 +1,7 @@
 /** A page of a read: what one call to the server gave, gathered whole or failed within a time. */
 import type { LoggedEvent, Position } from '../../shared/ports/event-log.ts';
-import { classify, type Gate, StoreFailure } from './failure.ts';
 import { sizeOf } from '../event-log/size.ts';
+import { classify, type Gate, StoreFailure } from './failure.ts';
 
 export interface Place {
   readonly revision: number;

@@ -7,11 +7,11 @@
  */
 import { setMaxListeners } from 'node:events';
 import type { Appended, Position } from '../../shared/ports/event-log.ts';
+import type { PreparedAppend } from '../event-log/prepared.ts';
 import type { AppendAnswer, Connection } from './client.ts';
 import { classify, StoreFailure, settledBy } from './failure.ts';
 import type { KnownIds } from './known.ts';
 import type { Page } from './page.ts';
-import type { PreparedAppend } from '../event-log/prepared.ts';
 
 /** Clocks of server and client may differ by this much when events since a moment are looked for. */
 const CLOCK_SKEW_MS = 300_000;

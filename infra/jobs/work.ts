@@ -3,9 +3,9 @@ import { policies } from '../../commands/policies/index.ts';
 import type { Jobs } from '../../shared/ports/jobs.ts';
 import type { Core } from '../core.ts';
 import type { Database } from '../database/database.ts';
+import { openJobs } from './jobs.ts';
 import { type Policies, startPolicies } from './policies.ts';
 import { schedulesOf } from './schedules.ts';
-import { openJobs } from './jobs.ts';
 
 export interface Work {
   readonly jobs: Jobs;

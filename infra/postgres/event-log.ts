@@ -26,11 +26,11 @@ import {
 } from '../../shared/ports/event-log.ts';
 import type { Database } from '../database/database.ts';
 import { isConnectionFailure } from '../database/failures.ts';
+import { type PreparedEvent, prepareAppend } from '../event-log/prepared.ts';
+import { rememberSize } from '../event-log/size.ts';
 import type { Logger } from '../logging.ts';
 import { type GroupMember, planGroup } from './group.ts';
 import { KnownHead, type Start } from './known-head.ts';
-import { type PreparedEvent, prepareAppend } from '../event-log/prepared.ts';
-import { rememberSize } from '../event-log/size.ts';
 import { Tail } from './tail.ts';
 
 /** One statement carries at most this many appends, events and bytes. */

@@ -9,8 +9,8 @@ import { UnknownPositionError } from '../../shared/errors.ts';
 import type { Followed, FollowOptions, LoggedEvent, Position } from '../../shared/ports/event-log.ts';
 import { createBackOff, createOutage, type Outage, pause } from '../../shared/waiting.ts';
 import type { Listener } from '../database/listener.ts';
-import type { Logger } from '../logging.ts';
 import { sizeOf } from '../event-log/size.ts';
+import type { Logger } from '../logging.ts';
 
 /** The window holds at most this many events and about this many bytes. */
 const WINDOW = { events: 8_192, bytes: 32_000_000 };

@@ -10,7 +10,7 @@ import { openEventStoreLog } from '../../infra/eventstore/event-log.ts';
 import { openPostgresLog } from '../../infra/postgres/event-log.ts';
 import { createLogger } from '../../infra/logging.ts';
 import { ensureTables } from '../../infra/read-models/projector.ts';
-import { rebuildProjections } from '../../infra/read-models/rebuild.ts';
+import { rebuildProjections } from '../../infra/read-models/rebuild/rebuild.ts';
 import { projections } from '../../projections/index.ts';
 import { createEventStore } from '../../shared/event-store.ts';
 import { catalogue } from '../../shared/events/catalogue.ts';

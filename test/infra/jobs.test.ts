@@ -6,10 +6,10 @@ import { z } from 'zod';
 import { type JobsOptions, openJobs, pauseAfter } from '../../infra/jobs/jobs.ts';
 import { openPostgresStore } from '../../infra/jobs/postgres.ts';
 import { openRedisStore } from '../../infra/jobs/redis.ts';
+import { schedulesOf } from '../../infra/jobs/schedules.ts';
 import { PREFIX } from '../../infra/jobs/store.ts';
 import { openCoreJobs } from '../../infra/jobs/work.ts';
 import { createLogger } from '../../infra/logging.ts';
-import { schedulesOf } from '../../infra/jobs/schedules.ts';
 import {
   defineJob,
   handleJob,

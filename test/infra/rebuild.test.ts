@@ -10,12 +10,8 @@ import { migrate } from '../../infra/database/migrations.ts';
 import { openEventStoreLog } from '../../infra/eventstore/event-log.ts';
 import { createLogger } from '../../infra/logging.ts';
 import { ensureTables, type Projector } from '../../infra/read-models/projector.ts';
-import {
-  type RebuildOptions,
-  type RebuildReport,
-  rebuildProjection,
-  rebuildProjections,
-} from '../../infra/read-models/rebuild.ts';
+import type { RebuildOptions, RebuildReport } from '../../infra/read-models/rebuild/plan.ts';
+import { rebuildProjection, rebuildProjections } from '../../infra/read-models/rebuild/rebuild.ts';
 import { MemoryTables } from '../../projections/apply.ts';
 import { projections } from '../../projections/index.ts';
 import { change, defineProjection, defineTable, insert, on, schemaOf, update } from '../../projections/projection.ts';

@@ -8,9 +8,9 @@ import { mkdir, readdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Kysely, PostgresDialect } from 'kysely';
 import type pg from 'pg';
-import type { Table } from '../../projections/projection.ts';
-import { Client } from '../database/client.ts';
-import type { AnyDatabase, Database } from '../database/database.ts';
+import type { Table } from '../../../projections/projection.ts';
+import { Client } from '../../database/client.ts';
+import type { AnyDatabase, Database } from '../../database/database.ts';
 
 /** One connection without time limits. Its users take turns. */
 export interface BulkSession {

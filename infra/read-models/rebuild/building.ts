@@ -1,0 +1,401 @@
+/**
+ * Filling `<schema>_rebuild`: rows from the log, then keys and indexes. An interrupted rebuild is taken up where it stopped.
+ */
+import { sql } from 'kysely';
+import { type Projection, schemaOf, type Table } from '../../../projections/projection.ts';
+import { UnknownPositionError } from '../../../shared/errors.ts';
+import type { DomainEvent } from '../../../shared/events/define.ts';
+import type { Position } from '../../../shared/ports/event-log.ts';
+import type { AnyDatabase } from '../../database/database.ts';
+import { isFenced } from '../../following/checkpoints.ts';
+import { LOCK_CLASS } from '../../following/leadership.ts';
+import { Batch, RowCache } from '../batch.ts';
+import {
+  addIndexes,
+  addKey,
+  type CheckpointMove,
+  createBareTables,
+  dropSchema,
+  loadRows,
+  qualified,
+  type TableWrite,
+  writeBatches,
+} from '../tables.ts';
+import { type BulkSession, encodeRow } from './bulk.ts';
+import type { Build, Fed } from './plan.ts';
+
+/** A checkpoint is stored at least this often, milliseconds, so that a later run need not read far back. */
+const STORE_MS = 2_000;
+/** Events read ahead of the lock; more means another round without it. */
+const AHEAD = 20_000;
+/** A batch is written when it has this many characters for COPY. */
+const MAX_CHARACTERS = 8_000_000;
+/**
+ * A longer log on the embedded database is indexed while it is filled: that takes twice as long, but one statement
+ * that indexes millions of rows would keep everybody waiting for longer than they do.
+ */
+const INDEX_AFTERWARDS = 2_000_000;
+
+/** Rows in COPY's format. Bytes outside of the heap: strings in thousands of pieces would be copied by each collection. */
+class CopyText {
+  text: string;
+  readonly #pieces: Buffer[] = [];
+  constructor(text: string) {
+    this.text = text;
+  }
+  /** All pieces so far. */
+  settle(): readonly Buffer[] {
+    if (this.text !== '') this.#pieces.push(Buffer.from(this.text));
+    this.text = '';
+    return this.#pieces;
+  }
+}
+
+export class Building implements Fed {
+  readonly projection: Projection;
+  /** Everything up to here was taken. */
+  position: Position = 0;
+  /** Where reading stops. */
+  target: Position = 0;
+  readonly build: Build;
+  readonly live: string;
+  readonly schema: string;
+  readonly old: string;
+  readonly begun = performance.now();
+  /** Tables that have their primary key. */
+  readonly #keyed = new Set<string>();
+  #cache = new RowCache();
+  #generation = 0;
+  /** As it stands in the database. */
+  stored: Position = 0;
+  #storedAt = performance.now();
+  #batch: Batch;
+  /** Rows of the batch for tables to which rows have only been added so far, in COPY's format. */
+  #copies = new Map<Table, CopyText>();
+  /** Tables whose rows change: theirs go through the batch. */
+  readonly #mixed = new Set<string>();
+  /** Events that the batch holds, and characters of `#copies`. */
+  #size = { events: 0, characters: 0 };
+  #writing: Promise<void> = Promise.resolve();
+  #failure: Error | undefined;
+  events = 0;
+  /** Goes to the end of the log instead of where the live tables are. */
+  toHead = false;
+  /** The log does not have the position that the live tables are at: they are from another one. */
+  foreign = false;
+
+  private constructor(build: Build, projection: Projection) {
+    this.build = build;
+    this.projection = projection;
+    this.live = schemaOf(projection);
+    this.schema = `${this.live}_rebuild`;
+    this.old = `${this.live}_old`;
+    this.#batch = this.#newBatch();
+  }
+
+  static async open(build: Build, projection: Projection): Promise<Building> {
+    const lane = new Building(build, projection);
+    await lane.#begin();
+    return lane;
+  }
+
+  /** Takes up what an interrupted rebuild has built, or begins with empty tables. */
+  async #begin(): Promise<void> {
+    const { sessions, code, check, head, stores } = this.build;
+    const fingerprint = `rebuild by ${code}`;
+    await sessions.use(({ db }) =>
+      db.transaction().execute(async (trx) => {
+        await sql`SELECT pg_advisory_xact_lock(${LOCK_CLASS}, hashtext(${this.schema}))`.execute(trx);
+        // Fences whoever builds these tables at the moment.
+        const { rows } = await sql<{ position: number; generation: number; leader: string }>`
+          UPDATE service.checkpoints SET generation = generation + 1 WHERE schema_name = ${this.schema}
+          RETURNING position, generation, leader`.execute(trx);
+        const [known] = rows;
+        if (known && known.leader === fingerprint && !this.build.fresh) {
+          this.position = known.position;
+          this.stored = known.position;
+          this.#generation = known.generation;
+          for (const name of await keyedTables(trx, this.schema)) this.#keyed.add(name);
+          return;
+        }
+        await sql`DELETE FROM service.checkpoints WHERE schema_name = ${this.schema}`.execute(trx);
+        await dropSchema(trx, this.schema);
+        await createBareTables(trx, this.projection, this.schema);
+        this.#cache = new RowCache(this.projection.tables);
+        this.#batch = this.#newBatch();
+        this.#generation = (known?.generation ?? 0) + 1;
+        await sql`INSERT INTO service.checkpoints (schema_name, projection, version, generation, leader, updated_at)
+          VALUES (${this.schema}, ${this.projection.name}, ${this.projection.version}, ${this.#generation}, ${fingerprint}, ${Date.now()})`.execute(
+          trx,
+        );
+      }),
+    );
+    const { position } = await this.liveCheckpoint();
+    this.toHead = !check && (await this.#isFarBehind(position));
+    if (stores.database.kind === 'embedded' && head > INDEX_AFTERWARDS) await this.index();
+  }
+
+  /** By more than `farBehind` events, and a twentieth of the log: of two positions only the share tells something. */
+  async #isFarBehind(position: Position): Promise<boolean> {
+    const { farBehind, head, stores } = this.build;
+    const limit = head - position > head / 20 ? farBehind + 1 : 1;
+    let events = 0;
+    try {
+      for await (const page of stores.store.log.readAll({ from: position, limit })) events += page.length;
+    } catch (error) {
+      if (!(error instanceof UnknownPositionError)) throw error;
+      this.foreign = true;
+    }
+    return this.foreign || events > farBehind;
+  }
+
+  async liveCheckpoint(): Promise<{ position: Position }> {
+    const { rows } = await this.build.stores.database.pool.query(
+      'SELECT position FROM service.checkpoints WHERE schema_name = $1',
+      [this.live],
+    );
+    if (!rows[0]) throw new Error(`there is no read model ${this.live}; start the service once, then rebuild`);
+    return rows[0] as { position: Position };
+  }
+
+  /** Sets the target to where the live tables (or the log) are now. */
+  async aim(): Promise<void> {
+    const { position } = await this.liveCheckpoint();
+    const head = this.toHead ? await this.build.stores.store.log.head() : 0;
+    // A live checkpoint can stand behind the last event, where the store has something else.
+    this.target = Math.max(this.target, head, this.foreign ? 0 : position);
+  }
+
+  /** Takes events up to `end`: those of other types, behind the target or known already are passed over. */
+  async take(events: readonly DomainEvent[], end: Position): Promise<void> {
+    const { handles } = this.projection;
+    let mine = events.filter(
+      (event) => handles.has(event.type) && event.position > this.position && event.position <= this.target,
+    );
+    while (mine.length > 0) {
+      const taken = await this.#batch.add(mine);
+      this.#size.events += taken;
+      if (taken > 0) this.position = (mine[taken - 1] as DomainEvent).position;
+      if (taken === mine.length) break;
+      // A row that was only just added is changed: it has to be in the table to be found.
+      await this.#store();
+      mine = mine.slice(taken);
+    }
+    this.position = Math.max(this.position, Math.min(end, this.target));
+    for (const copied of this.#copies.values()) copied.settle();
+    const full = this.#size.events >= this.build.batchSize || this.#size.characters > MAX_CHARACTERS;
+    if (full || performance.now() - this.#storedAt > STORE_MS) await this.#store();
+  }
+
+  #newBatch(): Batch {
+    return new Batch({
+      projection: this.projection,
+      cache: this.#cache,
+      load: async (table, keys) => {
+        await this.#written();
+        return this.build.sessions.use(async ({ db }) => {
+          await this.#ensureKey(db, table);
+          return loadRows(db, this.schema, table, keys);
+        });
+      },
+      append: {
+        takes: (table) => this.build.copies && !this.#mixed.has(table.name),
+        take: (table, row, position) => {
+          const text = encodeRow(table, row, position);
+          this.#size.characters += text.length;
+          const copied = this.#copies.get(table);
+          if (copied) copied.text += text;
+          else this.#copies.set(table, new CopyText(text));
+        },
+        refuses: (table) => {
+          this.#mixed.add(table.name);
+          return this.#copies.has(table);
+        },
+      },
+    });
+  }
+
+  /** Writes the batch while the next one is filled; one write at a time. */
+  async #store(): Promise<void> {
+    await this.#written();
+    const end = this.position;
+    const batch = this.#batch;
+    const copies = this.#copies;
+    const { events } = this.#size;
+    this.#storedAt = performance.now();
+    if (events === 0 && end === this.stored) return;
+    batch.written();
+    this.#batch = this.#newBatch();
+    this.#copies = new Map();
+    this.#size = { events: 0, characters: 0 };
+    this.#writing = this.#write(batch.writes(), copies, end)
+      .then(() => {
+        this.events += events;
+      })
+      .catch((error) => {
+        this.#failure = error instanceof Error ? error : new Error(String(error));
+      });
+  }
+
+  async #written(): Promise<void> {
+    await this.#writing;
+    if (this.#failure) throw this.#failure;
+  }
+
+  /** Resolves when everything that was taken is written. */
+  async flush(): Promise<void> {
+    await this.#store();
+    await this.#written();
+    // All that there is up to the target has been read.
+    this.position = Math.max(this.position, this.target);
+  }
+
+  async #write(writes: readonly TableWrite[], copies: ReadonlyMap<Table, CopyText>, end: Position): Promise<void> {
+    const move = this.#move(end);
+    await this.build.sessions.use(async (session) => {
+      for (const { table, upserts, deletes } of writes) {
+        if (upserts.length + deletes.length > 0 || !session.copy) await this.#ensureKey(session.db, table);
+      }
+      try {
+        await this.#copyAndMove(session, writes, copies, move);
+      } catch (error) {
+        if (!isDuplicate(error)) throw this.explained(error);
+        // A row that was said to be new is not: without the key both get in, and the older one is removed.
+        await this.#copyAndMove(session, writes, copies, move, true);
+      }
+    });
+    this.stored = end;
+  }
+
+  #copyAndMove(
+    session: BulkSession,
+    writes: readonly TableWrite[],
+    copies: ReadonlyMap<Table, CopyText>,
+    move: CheckpointMove,
+    twice = false,
+  ): Promise<void> {
+    const { copy } = session;
+    if (!copy) return writeBatches(session.db, [{ writes, move }]);
+    return session.db.transaction().execute(async (trx) => {
+      const tables = new Set([...copies.keys(), ...writes.map(({ table }) => table)]);
+      if (twice) for (const table of tables) await this.#dropKey(trx, table);
+      for (const [table, copied] of copies) await copy(this.schema, table, copied.settle());
+      for (const { table, inserts } of writes) {
+        if (inserts.length === 0) continue;
+        const text = inserts.map((row) => encodeRow(table, row, row.position)).join('');
+        await copy(this.schema, table, [Buffer.from(text)]);
+      }
+      if (twice) for (const table of tables) await this.#addKeyToOne(trx, table);
+      const rest = writes
+        .filter(({ upserts, deletes }) => upserts.length + deletes.length > 0)
+        .map((write) => ({ ...write, inserts: [] }));
+      await writeBatches(trx, [{ writes: rest, move }]);
+    });
+  }
+
+  #move(to: Position): CheckpointMove {
+    return {
+      schema: this.schema,
+      generation: this.#generation,
+      from: this.stored,
+      to,
+      at: Date.now(),
+      notify: false,
+    };
+  }
+
+  explained(error: unknown): unknown {
+    if (!isFenced(error)) return error;
+    return new Error(`another rebuild of ${this.projection.name} has taken over`, { cause: error });
+  }
+
+  /** Gives a table its key when rows are first looked for: filling a table without one is faster. */
+  async #ensureKey(db: AnyDatabase, table: Table): Promise<void> {
+    if (this.#keyed.has(table.name)) return;
+    try {
+      await addKey(db, this.schema, table);
+      this.#keyed.add(table.name);
+    } catch (error) {
+      if (!isDuplicate(error)) throw error;
+      await db.transaction().execute((trx) => this.#addKeyToOne(trx, table));
+    }
+  }
+
+  /** Removes rows that share a key, then adds it. Of two by one event the first counts, of others the later: as live. */
+  async #addKeyToOne(trx: AnyDatabase, table: Table): Promise<void> {
+    const target = qualified(this.schema, table);
+    const same = sql.join(
+      table.key.map((column) => sql`a.${sql.id(column)} = b.${sql.id(column)}`),
+      sql` AND `,
+    );
+    await sql`DELETE FROM ${target} a USING ${target} b WHERE ${same}
+      AND (a.position < b.position OR (a.position = b.position AND a.ctid > b.ctid))`.execute(trx);
+    await addKey(trx, this.schema, table);
+    this.#keyed.add(table.name);
+  }
+
+  async #dropKey(db: AnyDatabase, table: Table): Promise<void> {
+    if (!this.#keyed.delete(table.name)) return;
+    await sql`ALTER TABLE ${qualified(this.schema, table)} DROP CONSTRAINT ${sql.id(`${table.name}_pkey`)}`.execute(db);
+  }
+
+  async index(): Promise<void> {
+    for (const table of this.projection.tables) {
+      this.build.signal.throwIfAborted();
+      await this.build.sessions.use(async ({ db }) => {
+        await this.#ensureKey(db, table);
+        if (!this.build.check) await addIndexes(db, this.schema, table);
+        // The planner knows nothing of new tables.
+        await sql`ANALYZE ${qualified(this.schema, table)}`.execute(db);
+      });
+    }
+  }
+
+  tell(phase: 'indexing' | 'comparing' | 'switching'): void {
+    const { position, target } = this;
+    this.build.tell({ phase, projection: this.projection.name, position, target });
+  }
+
+  async catchUp(): Promise<void> {
+    await this.aim();
+    await this.build.feed([this]);
+  }
+
+  /** Events between here and the end of the log: under the lock the log is not read, on PGlite it could not be. */
+  async readAhead(): Promise<{ events: DomainEvent[]; end: Position }> {
+    const { store } = this.build.stores;
+    const events: DomainEvent[] = [];
+    let end = Math.max(this.position, await store.log.head());
+    let count = 0;
+    for await (const page of store.log.readAll({ from: this.position })) {
+      for (const event of page) if (this.projection.handles.has(event.type)) events.push(await store.decode(event));
+      count += page.length;
+      const last = page.at(-1)?.position ?? 0;
+      if (count >= AHEAD) return { events, end: last };
+      end = Math.max(end, last);
+    }
+    return { events, end };
+  }
+
+  async catchUpLocked(trx: AnyDatabase, ahead: readonly DomainEvent[], to: Position): Promise<void> {
+    const events = ahead.filter(({ position }) => position > this.position && position <= to);
+    // What it would remember is forgotten if the transaction is rolled back, and not needed if it is not.
+    const batch = new Batch({
+      projection: this.projection,
+      cache: this.#cache,
+      load: (table, keys) => loadRows(trx, this.schema, table, keys),
+    });
+    await batch.add(events);
+    await writeBatches(trx, [{ writes: batch.writes(), move: this.#move(Math.max(to, this.position)) }]);
+    this.events += events.length;
+  }
+}
+
+async function keyedTables(db: AnyDatabase, schema: string): Promise<string[]> {
+  const { rows } = await sql<{ name: string }>`
+    SELECT c.relname AS name FROM pg_constraint k JOIN pg_class c ON c.oid = k.conrelid
+    JOIN pg_namespace n ON n.oid = c.relnamespace WHERE k.contype = 'p' AND n.nspname = ${schema}`.execute(db);
+  return rows.map(({ name }) => name);
+}
+
+const isDuplicate = (error: unknown): boolean => (error as { code?: string }).code === '23505';

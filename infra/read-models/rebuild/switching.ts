@@ -1,0 +1,95 @@
+/**
+ * Putting a rebuilt read model in the place of the live one, or away.
+ *
+ * The switch renames two schemas. The old one is dropped afterwards, not with it: a batch of the live read model may hold
+ * its tables while it waits for the checkpoint that we hold.
+ */
+import { sql } from 'kysely';
+import type { Position } from '../../../shared/ports/event-log.ts';
+import type { AnyDatabase } from '../../database/database.ts';
+import { dropSchema } from '../tables.ts';
+import type { Building } from './building.ts';
+import { type Comparison, compareLocked } from './comparing.ts';
+
+/** How long a statement waits for a lock before it lets others pass and tries again, milliseconds. */
+const LOCK_MS = 5_000;
+const TRIES = 10;
+
+/** Catches up, compares what is left to be compared, and switches unless this is only a check. */
+export async function settle(built: Building, comparison: Comparison | undefined): Promise<void> {
+  const { sessions, check, signal } = built.build;
+  for (let attempt = 1; ; attempt++) {
+    signal.throwIfAborted();
+    await built.catchUp();
+    const ahead = await built.readAhead();
+    if (!check) built.tell('switching');
+    try {
+      const settled = await sessions.use(({ db }) =>
+        db.transaction().execute(async (trx) => {
+          await sql.raw(`SET LOCAL lock_timeout = ${LOCK_MS}`).execute(trx);
+          const { rows } = await sql<{ position: number }>`
+            SELECT position FROM service.checkpoints WHERE schema_name = ${built.live} FOR UPDATE`.execute(trx);
+          const live = built.foreign ? 0 : (rows[0]?.position ?? 0);
+          if (live > ahead.end) return undefined;
+          await built.catchUpLocked(trx, ahead.events, live);
+          const end = Math.max(live, built.position);
+          if (comparison && end === live) await compareLocked(built, trx, comparison);
+          if (!check) await switchTables(built, trx, end);
+          return { end };
+        }),
+      );
+      if (settled) {
+        built.position = settled.end;
+        built.stored = settled.end;
+        return;
+      }
+    } catch (error) {
+      const code = (error as { code?: string }).code;
+      if ((code !== '55P03' && code !== '40P01') || attempt >= TRIES) throw built.explained(error);
+    }
+  }
+}
+
+async function switchTables(built: Building, trx: AnyDatabase, position: Position): Promise<void> {
+  await sql`DELETE FROM service.checkpoints WHERE schema_name = ${built.schema}`.execute(trx);
+  await sql`UPDATE service.checkpoints SET position = ${position}, changed = ${position}, generation = generation + 1,
+    stuck_at = NULL, stuck_reason = NULL, updated_at = ${Date.now()} WHERE schema_name = ${built.live}`.execute(trx);
+  const { rows } = await sql`SELECT 1 FROM pg_namespace WHERE nspname = ${built.live}`.execute(trx);
+  if (rows.length > 0) {
+    await sql`ALTER SCHEMA ${sql.id(built.live)} RENAME TO ${sql.id(built.old)}`.execute(trx);
+  }
+  await sql`ALTER SCHEMA ${sql.id(built.schema)} RENAME TO ${sql.id(built.live)}`.execute(trx);
+  if (built.build.stores.database.kind === 'server') {
+    await sql`SELECT pg_notify('signalbox_positions', ${`${built.live}:${position}`})`.execute(trx);
+  }
+}
+
+export async function dropBuilt(built: Building): Promise<void> {
+  await built.build.sessions.use(({ db }) =>
+    db.transaction().execute(async (trx) => {
+      await dropSchema(trx, built.schema);
+      await sql`DELETE FROM service.checkpoints WHERE schema_name = ${built.schema}`.execute(trx);
+    }),
+  );
+}
+
+/** Readers of the old tables finish first; each try lets new ones pass. */
+export async function dropOld(built: Building): Promise<void> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      await built.build.sessions.use(({ db }) =>
+        db.transaction().execute(async (trx) => {
+          await sql.raw(`SET LOCAL lock_timeout = ${LOCK_MS}`).execute(trx);
+          await dropSchema(trx, built.old);
+        }),
+      );
+      return;
+    } catch (error) {
+      const code = (error as { code?: string }).code;
+      if (code !== '55P03' && code !== '40P01') throw error;
+      if (attempt < TRIES) continue;
+      built.build.stores.log.warn({ schema: built.old }, 'the old tables are in use; the next rebuild removes them');
+      return;
+    }
+  }
+}
