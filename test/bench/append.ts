@@ -4,8 +4,8 @@ import { EventStoreDBClient, jsonEvent, NO_STREAM } from '@eventstore/db-client'
 import { openDatabase } from '../../infra/database/database.ts';
 import { migrate } from '../../infra/database/migrations.ts';
 import { openEventStoreLog } from '../../infra/eventstore/event-log.ts';
-import { openPostgresLog } from '../../infra/postgres/event-log.ts';
 import { createLogger } from '../../infra/logging.ts';
+import { openPostgresLog } from '../../infra/postgres/event-log.ts';
 import type { EventLog, NewEvent } from '../../shared/ports/event-log.ts';
 import { temporaryDirectory } from '../support/service-process.ts';
 import { freshPrefix } from './deployment.ts';
