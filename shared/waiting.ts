@@ -1,7 +1,11 @@
 /** Ways to wait: for a time, for an answer that may not come, for one's turn, for a store that is away. */
 
-/** Resolves after `ms`, or when the signal aborts. It does not keep the process alive by itself. */
-export function pause(ms: number, signal?: AbortSignal): Promise<void> {
+/**
+ * Resolves after `ms`, or when the signal aborts.
+ *
+ * @param options.ref keeps the process alive meanwhile: somebody waits for what comes after the pause
+ */
+export function pause(ms: number, signal?: AbortSignal, { ref = false }: { ref?: boolean } = {}): Promise<void> {
   if (signal?.aborted) return Promise.resolve();
   return new Promise((resolve) => {
     const done = () => {
@@ -10,7 +14,7 @@ export function pause(ms: number, signal?: AbortSignal): Promise<void> {
       resolve();
     };
     const timer = setTimeout(done, ms);
-    timer.unref();
+    if (!ref) timer.unref();
     signal?.addEventListener('abort', done, { once: true });
   });
 }

@@ -1,6 +1,5 @@
 /** Waiting for a store at the start, so that the order in which things are started does not matter. */
-import { setTimeout as sleep } from 'node:timers/promises';
-import { createBackOff } from '../../shared/waiting.ts';
+import { createBackOff, pause } from '../../shared/waiting.ts';
 import type { Logger } from '../logging.ts';
 
 /** Tries `reach` until it succeeds. @throws Error that names the store when `deadline` (ms) passes */
@@ -25,7 +24,7 @@ export async function waitForStore(
         });
       }
       log.warn({ reason }, `waiting for ${what}`);
-      await sleep(waitMs);
+      await pause(waitMs, undefined, { ref: true });
     }
   }
 }

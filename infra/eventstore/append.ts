@@ -8,10 +8,11 @@ import { randomUUID } from 'node:crypto';
 import { setMaxListeners } from 'node:events';
 import { ConflictError, EventTooLargeError, LogUnavailableError } from '../../shared/errors.ts';
 import type { Appended } from '../../shared/ports/event-log.ts';
+import { pause, settledWithin } from '../../shared/waiting.ts';
 import type { PreparedAppend } from '../event-log/prepared.ts';
 import type { Logger } from '../logging.ts';
 import type { AppendAnswer, BatchCall, Connection } from './client.ts';
-import { classify, pause, pauseMs, StoreFailure, settledBy } from './failure.ts';
+import { classify, pauseMs, StoreFailure } from './failure.ts';
 import type { KnownIds } from './known.ts';
 import { createRepeats } from './repeat.ts';
 
@@ -104,7 +105,8 @@ export function createAppender(options: AppenderOptions): Appender {
     });
     const call = opening;
     // Finding a cluster's leader can take longer than an append may.
-    if (!(await settledBy(call, deadline))) throw new StoreFailure('unavailable', 'no connection in time');
+    if (!(await settledWithin(deadline - Date.now(), call)))
+      throw new StoreFailure('unavailable', 'no connection in time');
     return call;
   };
 
@@ -139,7 +141,8 @@ export function createAppender(options: AppenderOptions): Appender {
   const attempt = async (append: PreparedAppend, tries: number, since: number, deadline: number): Promise<Appended> => {
     // Where the connection failed, its gate makes the pause, and appends that failed together keep their order.
     const closed = connection.closed();
-    if (closed && !(await settledBy(closed, deadline))) throw new StoreFailure('unavailable', 'no connection');
+    if (closed && !(await settledWithin(deadline - Date.now(), closed)))
+      throw new StoreFailure('unavailable', 'no connection');
     const doubted = tries > 1 ? since : known.doubtedSince(append);
     if (append.expected === 'any' && doubted !== undefined) return repeats.sendPinned(append, doubted, deadline);
     const before = await repeats.fromKnown(append, deadline);
@@ -173,7 +176,8 @@ export function createAppender(options: AppenderOptions): Appender {
         known.doubt(append, since);
         throw new LogUnavailableError(`append to ${stream}: no answer within ${timeoutMs} ms`, { cause: failure });
       }
-      if (failure.kind !== 'unavailable') await pause(Math.min(pauseMs(tries), deadline - Date.now()), never);
+      if (failure.kind !== 'unavailable')
+        await pause(Math.min(pauseMs(tries), deadline - Date.now()), never, { ref: true });
     }
   };
 

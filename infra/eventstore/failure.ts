@@ -3,8 +3,8 @@
  *
  * Classified by the client's `type`, then by the gRPC code: messages are often empty and names always "Error".
  */
-import { setTimeout as sleep } from 'node:timers/promises';
 import { LogUnavailableError } from '../../shared/errors.ts';
+import { pause, settledWithin } from '../../shared/waiting.ts';
 
 /**
  * - `conflict`, `too large`, `deleted`: the server's definite answer to an append
@@ -75,30 +75,6 @@ export function pauseMs(attempt: number): number {
   return full * (0.5 + Math.random() / 2);
 }
 
-/** Waits; false when the signal aborted first. */
-export async function pause(ms: number, signal: AbortSignal): Promise<boolean> {
-  try {
-    await sleep(ms, undefined, { signal });
-    return true;
-  } catch (error) {
-    if (signal.aborted) return false;
-    throw error;
-  }
-}
-
-/** Waits for a promise; false when the deadline (ms since 1970) comes first. */
-export async function settledBy(promise: Promise<unknown>, deadline: number): Promise<boolean> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<boolean>((resolve) => {
-    timer = setTimeout(resolve, Math.max(deadline - Date.now(), 0), false);
-  });
-  try {
-    return await Promise.race([promise.then(() => true), late]);
-  } finally {
-    clearTimeout(timer);
-  }
-}
-
 /** Lets the calls of one connection through together, at growing intervals, while the server cannot be reached. */
 export interface Gate {
   /** Undefined when calls may be made; otherwise resolves when they may, for all that wait in the order they came. */
@@ -120,7 +96,7 @@ export function createGate(closing: AbortSignal): Gate {
       // Calls that failed together count once.
       if (shut) return;
       failures++;
-      shut = pause(pauseMs(failures), closing).finally(() => {
+      shut = pause(pauseMs(failures), closing, { ref: true }).finally(() => {
         shut = undefined;
       });
     },
@@ -159,7 +135,8 @@ export async function repeatRead<T>(
   for (let tries = 1; ; tries++) {
     // Where the connection failed, its gate makes the pause.
     const gate = closed();
-    if (gate && !(await settledBy(gate, deadline))) throw new LogUnavailableError(`${what}: no connection`);
+    if (gate && !(await settledWithin(deadline - Date.now(), gate)))
+      throw new LogUnavailableError(`${what}: no connection`);
     if (closing.aborted) throw closedError();
     try {
       return await attempt(Math.max(deadline - Date.now(), 1));
@@ -172,7 +149,8 @@ export async function repeatRead<T>(
       if (failure.kind === 'refused' || unknown >= MAX_UNKNOWN || Date.now() >= deadline) {
         throw new LogUnavailableError(`${what}: ${failure.message}`, { cause: failure });
       }
-      if (failure.kind !== 'unavailable') await pause(Math.min(pauseMs(tries), deadline - Date.now()), closing);
+      if (failure.kind !== 'unavailable')
+        await pause(Math.min(pauseMs(tries), deadline - Date.now()), closing, { ref: true });
     }
   }
 }

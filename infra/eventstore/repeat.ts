@@ -7,9 +7,10 @@
  */
 import { setMaxListeners } from 'node:events';
 import type { Appended, Position } from '../../shared/ports/event-log.ts';
+import { settledWithin } from '../../shared/waiting.ts';
 import type { PreparedAppend } from '../event-log/prepared.ts';
 import type { AppendAnswer, Connection } from './client.ts';
-import { classify, StoreFailure, settledBy } from './failure.ts';
+import { classify, StoreFailure } from './failure.ts';
 import type { KnownIds } from './known.ts';
 import type { Page } from './page.ts';
 
@@ -125,7 +126,7 @@ export function createRepeats({ connection, known, send, waitMs }: RepeatOptions
         end = resolve;
       });
       try {
-        if (!(await settledBy(before, deadline)))
+        if (!(await settledWithin(deadline - Date.now(), before)))
           throw new StoreFailure('unavailable', 'its turn did not come in time');
         return await pinned(append, chain, since, deadline);
       } finally {

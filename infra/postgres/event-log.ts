@@ -8,7 +8,6 @@
  * (a conflict, a known id) goes alone through a transaction that sees everything.
  */
 import { randomUUID } from 'node:crypto';
-import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 import { ConflictError, LogUnavailableError, UnknownPositionError } from '../../shared/errors.ts';
 import {
@@ -24,6 +23,7 @@ import {
   type ReadAllOptions,
   type ReadStreamOptions,
 } from '../../shared/ports/event-log.ts';
+import { createBackOff, pause } from '../../shared/waiting.ts';
 import type { Database } from '../database/database.ts';
 import { isConnectionFailure } from '../database/failures.ts';
 import { type PreparedEvent, prepareAppend } from '../event-log/prepared.ts';
@@ -338,7 +338,8 @@ class PostgresLog implements EventLog {
 
   /** One append in a transaction that sees everything before it; retried while the database is away. Never throws. */
   async #writeAlone(member: Pending): Promise<void> {
-    for (let pause = 50; ; pause = Math.min(pause * 2, 1_000)) {
+    const backOff = createBackOff({ firstMs: 50, lastMs: 1_000 });
+    for (;;) {
       try {
         member.resolve(await this.#appendInTransaction(member));
         return;
@@ -350,11 +351,12 @@ class PostgresLog implements EventLog {
         }
         // It may be written all the same, and nobody here listens to a notification of our own.
         this.#tail.look();
-        if (this.#closed || Date.now() + pause > member.deadline) {
+        const waitMs = backOff.next();
+        if (this.#closed || Date.now() + waitMs > member.deadline) {
           member.reject(new LogUnavailableError('the event log could not be reached in time', { cause: failure }));
           return;
         }
-        await sleep(pause);
+        await pause(waitMs, undefined, { ref: true });
       }
     }
   }
