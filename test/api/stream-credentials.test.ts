@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import type { Identity } from '../../shared/identity.ts';
 import { type OpenStream, openStream } from '../support/stream.ts';
 import { type HubServer, startHub } from '../support/stream-hub.ts';
-import { eventually } from '../support/world.ts';
+import { until } from '../support/until.ts';
 
 describe('stream credentials', () => {
   let base: HubServer;
@@ -19,9 +19,9 @@ describe('stream credentials', () => {
   const looked = async () => {
     const before = base.credentials.asked.length;
     base.credentials.stamp++;
-    await eventually('they are looked at', () => base.credentials.asked.length > before);
+    await until('they are looked at', () => base.credentials.asked.length > before);
     base.credentials.stamp++;
-    await eventually('they are looked at again', () => base.credentials.asked.length > before + 1);
+    await until('they are looked at again', () => base.credentials.asked.length > before + 1);
   };
 
   const ends: readonly (readonly [string, Partial<Identity> | undefined])[] = [
@@ -39,7 +39,7 @@ describe('stream credentials', () => {
       expect(base.hub.clients).to.equal(2);
       base.credentials.changed.set('1', change);
       base.credentials.stamp++;
-      await eventually('it ends', () => base.hub.clients === 1);
+      await until('it ends', () => base.hub.clients === 1);
       await streams[0]?.until(() => (streams[0]?.comments.length ?? 0) > 0);
       expect(streams[0]?.comments[0]).to.match(/credential of this stream has ended or changed; connect again/);
       await looked();
@@ -69,7 +69,7 @@ describe('stream credentials', () => {
         return 1_000;
       },
     });
-    await eventually('rounds go by', () => rounds > 5);
+    await until('rounds go by', () => rounds > 5);
     // One more: the stamp is another one now.
     expect(base.credentials.asked.length).to.equal(before + 1);
     for (const stream of streams) stream.close();
@@ -81,7 +81,7 @@ describe('stream credentials', () => {
     base.credentials.changed.set('2', undefined);
     // The stamp stands still from here on: the stream comes after the change.
     const late = await open('2');
-    await eventually('it ends', () => base.hub.clients === 1);
+    await until('it ends', () => base.hub.clients === 1);
     first.close();
     late.close();
   });
@@ -94,7 +94,7 @@ describe('stream credentials', () => {
     await looked();
     expect(base.hub.clients).to.equal(2);
     now += 1_000;
-    await eventually('it ends', () => base.hub.clients === 1);
+    await until('it ends', () => base.hub.clients === 1);
     await streams[0]?.until(() => (streams[0]?.comments.length ?? 0) > 0);
     expect(streams[0]?.comments[0]).to.match(/has expired/);
     for (const stream of streams) stream.close();
@@ -110,7 +110,7 @@ describe('stream credentials', () => {
     expect(base.hub.clients).to.equal(1);
     base.credentials.broken = new Error('connect ECONNREFUSED');
     now += 10_001;
-    await eventually('it ends', () => base.hub.clients === 0);
+    await until('it ends', () => base.hub.clients === 0);
     stream.close();
   });
 });

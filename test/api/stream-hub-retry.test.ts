@@ -9,16 +9,14 @@ import { createLogger } from '../../infra/logging.ts';
 import type { EventStore } from '../../shared/event-store.ts';
 import { agentDeleted } from '../../shared/events/agents/agents.ts';
 import type { DomainEvent } from '../../shared/events/define.ts';
+import { eventsOf } from '../support/kit.ts';
 import { identityOf } from '../support/stream-hub.ts';
-import { told } from '../support/told.ts';
 import { until } from '../support/until.ts';
 
 describe('stream hub while something is away', () => {
   it('waits with an event that cannot be read now, and brings it and those behind it once', async () => {
-    const events = told(
-      ...[1, 2, 3].map((agentId) =>
-        agentDeleted.draft({ agentId, name: `agent ${agentId}`, hadSession: false } as never),
-      ),
+    const events = eventsOf(
+      [1, 2, 3].map((agentId) => agentDeleted.draft({ agentId, name: `agent ${agentId}`, hadSession: false } as never)),
     );
     let failures = 0;
     let begin = () => {};

@@ -5,7 +5,7 @@ import { agentRegistered } from '../../shared/events/agents/agents.ts';
 import { signInFailed } from '../../shared/events/auth/users.ts';
 import { openStream } from '../support/stream.ts';
 import { type HubServer, logged, startHub } from '../support/stream-hub.ts';
-import { eventually } from '../support/world.ts';
+import { until } from '../support/until.ts';
 
 /** Gives two frames: `<position>.1` and `<position>`. */
 const registered = (position: number, workspace = 1) =>
@@ -52,7 +52,7 @@ describe('stream hub', () => {
     it(`a client that comes with ${id} from a process that was further on gets nothing twice`, async () => {
       const { log, hub } = base;
       const stream = await openStream(base.url, { 'last-event-id': id });
-      await eventually('it is served', () => hub.clients === 1);
+      await until('it is served', () => hub.clients === 1);
       log.follow(4);
       log.follow(5);
       log.events.push(registered(6));
@@ -82,7 +82,7 @@ describe('stream hub', () => {
     };
     const abort = new AbortController();
     const asking = fetch(base.url, { headers: { 'last-event-id': '2' }, signal: abort.signal }).catch(() => undefined);
-    await eventually('it is looked up', () => asked);
+    await until('it is looked up', () => asked);
     abort.abort();
     await asking;
     await new Promise((resolve) => setTimeout(resolve, 50));
@@ -94,14 +94,14 @@ describe('stream hub', () => {
   it('when the log cannot be followed any more, streams end, and the next client has it followed anew', async () => {
     const { log, hub } = base;
     const first = await openStream(base.url, {});
-    await eventually('it is served', () => hub.clients === 1);
+    await until('it is served', () => hub.clients === 1);
     log.broken = new UnknownPositionError(3);
     log.wake();
-    await eventually('its stream ends', () => hub.clients === 0);
+    await until('its stream ends', () => hub.clients === 0);
     first.close();
     log.broken = undefined;
     const second = await openStream(base.url, {});
-    await eventually('it is served', () => hub.clients === 1);
+    await until('it is served', () => hub.clients === 1);
     log.follow(5);
     await second.until(() => second.frames.at(-1)?.id === '5');
     second.close();

@@ -6,7 +6,7 @@ import { createBudget } from '../../api/stream/budget.ts';
 import { adapterReported } from '../../shared/events/agents/heartbeat.ts';
 import { openStream } from '../support/stream.ts';
 import { deafClient, type HubServer, logged, startHub } from '../support/stream-hub.ts';
-import { eventually } from '../support/world.ts';
+import { until } from '../support/until.ts';
 
 const TEXT = 'x'.repeat(900_000);
 /** One frame of 0.9 MB. */
@@ -51,8 +51,8 @@ describe('stream limits', () => {
     const timer = setInterval(look, 1);
     deaf(25, { 'last-event-id': '0' });
     try {
-      await eventually('much waits', () => most > 2 * MB);
-      await eventually('all are cut off', () => base.asked() === 25 && base.hub.clients === 0, 25_000);
+      await until('much waits', () => most > 2 * MB);
+      await until('all are cut off', () => base.asked() === 25 && base.hub.clients === 0, 25_000);
     } finally {
       clearInterval(timer);
     }
@@ -68,7 +68,7 @@ describe('stream limits', () => {
     base = await startHub({ limits: { liveBytes: 5 * MB, catchUpBytes: 5 * MB, stallMs: 60_000 } });
     deaf(25);
     const healthy = await openStream(base.url, { 'x-user': '99' });
-    await eventually('all are served', () => base.hub.clients === 26);
+    await until('all are served', () => base.hub.clients === 26);
     for (let position = 1; position <= 40; position++) {
       base.log.events.push(large(position));
       base.log.follow(position);
@@ -78,7 +78,7 @@ describe('stream limits', () => {
     expect(healthy.frames.map((frame) => frame.id)).to.deep.equal(base.log.events.map(({ position }) => `${position}`));
     healthy.close();
     for (const socket of sockets) socket.destroy();
-    await eventually('all are gone', () => base.hub.clients === 0);
+    await until('all are gone', () => base.hub.clients === 0);
     expect(base.hub.held).to.equal(0);
   });
 
@@ -99,8 +99,8 @@ describe('stream limits', () => {
       slow.pause();
       setTimeout(() => slow.resume(), 2);
     });
-    await eventually('the deaf one is cut off', () => base.hub.clients === 1, 30_000);
-    await eventually('the slow one has everything', () => received > 30 * TEXT.length, 50_000);
+    await until('the deaf one is cut off', () => base.hub.clients === 1, 30_000);
+    await until('the slow one has everything', () => received > 30 * TEXT.length, 50_000);
     expect(base.hub.clients).to.equal(1);
     slow.destroy();
   });
@@ -120,11 +120,11 @@ describe('stream limits', () => {
     const shared = await Promise.all(['2', '3', '4'].map((n) => open({ ...key, 'x-ip': `2001:db8:1:1::${n}` })));
     expect(await refused({ ...key, 'x-ip': '2001:db8:1:1:ffff::9' })).to.equal(503);
     mine[0]?.close();
-    await eventually('one is gone', () => base.hub.clients === 5);
+    await until('one is gone', () => base.hub.clients === 5);
     expect(await refused({ ...key, 'x-ip': '2001:db8:1:1:ffff::9' })).to.equal(429);
     const again = await open({ 'x-user': '1' });
     for (const stream of [...mine, other, ...shared, again]) stream.close();
-    await eventually('all are gone', () => base.hub.clients === 0);
+    await until('all are gone', () => base.hub.clients === 0);
   });
 
   it('a refused id, and a client that leaves before it is served, take no place', async () => {
@@ -140,9 +140,9 @@ describe('stream limits', () => {
       });
     };
     const leaving = deafClient(base.port, { 'x-user': '1', 'last-event-id': '1' });
-    await eventually('it is looked up', () => asked);
+    await until('it is looked up', () => asked);
     leaving.destroy();
-    await eventually('it has left', () => base.responses.size === 0);
+    await until('it has left', () => base.responses.size === 0);
     release();
     base.log.reading = async () => {};
     const stream = await openStream(base.url, {});
@@ -154,9 +154,9 @@ describe('stream limits', () => {
     const socket = deafClient(base.port);
     sockets.push(socket);
     socket.write('GET /api/events HTTP/1.1\r\nhost: localhost\r\n\r\n'.repeat(3));
-    await eventually('they are served', () => base.hub.clients === 4);
+    await until('they are served', () => base.hub.clients === 4);
     socket.destroy();
-    await eventually('all are gone', () => base.hub.clients === 0);
+    await until('all are gone', () => base.hub.clients === 0);
     expect(base.hub.held).to.equal(0);
   });
 });

@@ -8,7 +8,8 @@ import { createSnapshots } from '../../infra/snapshots.ts';
 import { AppError, conflict, LogUnavailableError } from '../../shared/errors.ts';
 import type { EventStore } from '../../shared/event-store.ts';
 import { defineEvent } from '../../shared/events/define.ts';
-import { embeddedDatabase, eventually, openView, testOrigin } from '../support/world.ts';
+import { until } from '../support/until.ts';
+import { embeddedDatabase, openView, testOrigin } from '../support/world.ts';
 
 const added = defineEvent({ type: 'Added', version: 1, doc: 'test', schema: z.object({ amount: z.int() }) });
 
@@ -136,7 +137,7 @@ describe('command handler', function () {
       .finally(() => {
         answered = true;
       });
-    await eventually('it waits for the read models', () => asked.length > 0);
+    await until('it waits for the read models', () => asked.length > 0);
     await new Promise((resolve) => setImmediate(resolve));
     expect(answered, 'answered before they show it').to.equal(false);
     show();
@@ -193,7 +194,7 @@ describe('command handler', function () {
     const writer = process();
     for (let n = 0; n < 450; n++)
       await writer.execute(summing, 'sum-long', context(), () => [added.draft({ amount: n })]);
-    const saved = await eventually('a snapshot is saved', async () => {
+    const saved = await until('a snapshot is saved', async () => {
       const { rows } = await place.database.pool.query(
         "SELECT revision FROM service.snapshots WHERE stream = 'sum-long'",
       );

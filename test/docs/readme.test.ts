@@ -8,6 +8,7 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
 import { box } from '../../infra/cli/start.ts';
+import { needs } from '../support/needs.ts';
 import { startTestService, type TestService } from '../support/service.ts';
 
 // Compiled tests run from dist/; the documents are where package.json is.
@@ -100,10 +101,7 @@ describe('documents', () => {
   let service: TestService;
 
   before(async function () {
-    if (!curl) {
-      console.log('      bash or curl is missing: the sessions of the documents are not tried');
-      this.skip();
-    }
+    needs('bash and curl', curl, this);
     // As a newcomer starts it: without a key or a password of one's own.
     service = await startTestService({ API_KEY: '', AUTH_PASS: '' });
   });
@@ -148,10 +146,8 @@ describe('documents', () => {
   it('authentication.md: signing in works as it is printed', async function () {
     this.timeout(60_000);
     const [major, minor] = curl as [number, number];
-    if (major < 7 || (major === 7 && minor < 79)) {
-      console.log(`      curl ${major}.${minor} keeps no Secure cookie over http: signing in is not tried`);
-      this.skip();
-    }
+    // Older ones keep no Secure cookie over http.
+    needs('curl 7.79', major > 7 || (major === 7 && minor >= 79), this);
     await play(sessionOf('docs/authentication.md'), values());
   });
 });

@@ -29,6 +29,7 @@ import {
   startLoad,
   startStreamClient,
 } from '../support/load.ts';
+import { needs } from '../support/needs.ts';
 import { call, TEST_ADMIN } from '../support/service.ts';
 import { KEY } from '../support/service-process.ts';
 import { openStream } from '../support/stream.ts';
@@ -91,10 +92,7 @@ describe(`the layout of docker-compose.yml (FAULT_SEED=${seed})`, function () {
 
   before(async function () {
     const missing = missingStores();
-    if (missing) {
-      console.log(`      ${missing}: the layout is not tested`);
-      this.skip();
-    }
+    needs(missing ?? 'stores', missing === undefined, this);
     stores = await startStores();
     told(`on ${stores.described}`);
     directory = await mkdtemp(join(tmpdir(), 'sbx-export-'));

@@ -1,10 +1,11 @@
 /** kill -9 under a load of writes: nothing that was acknowledged is lost, and the restarted service catches up by itself. */
 import { rm } from 'node:fs/promises';
 import { expect } from 'chai';
+import { needsServer } from '../support/needs.ts';
 import { freshDatabase } from '../support/service.ts';
 import { KEY, startProcess } from '../support/service-process.ts';
 import { dataDirectory } from '../support/template.ts';
-import { eventually } from '../support/world.ts';
+import { until } from '../support/until.ts';
 
 const headers = { 'x-api-key': KEY, 'content-type': 'application/json' };
 const ROUNDS = 3;
@@ -94,7 +95,7 @@ async function killed(env: Record<string, string>): Promise<void> {
       messageIds.filter((id) => !sent.has(id)),
       'acknowledged messages that are gone',
     ).to.deep.equal([]);
-    await eventually('ready', async () => (await fetch(`${service.url}/health/ready`)).ok);
+    await until('ready', async () => (await fetch(`${service.url}/health/ready`)).ok);
     await service.stop();
   } finally {
     await directory.remove();
@@ -107,10 +108,7 @@ describe('kill -9 under load', function () {
   it('loses nothing acknowledged on the embedded default', () => killed({}));
 
   it('loses nothing acknowledged on PostgreSQL', async function () {
-    if (!process.env.TEST_DATABASE_URL) {
-      console.log('      TEST_DATABASE_URL is not set: not tested on PostgreSQL');
-      this.skip();
-    }
+    needsServer('TEST_DATABASE_URL', this);
     const fresh = await freshDatabase();
     try {
       await killed({ DATABASE_URL: fresh.url });

@@ -14,6 +14,7 @@ import pg from 'pg';
 import { runningEmbedded } from '../../infra/database/embedded.ts';
 import { type Node, runCli, startNode } from '../support/cluster.ts';
 import { expectOnce, randomFrom, type StreamClient, startLoad, startStreamClient } from '../support/load.ts';
+import { needs } from '../support/needs.ts';
 import { type OwnPostgres, ownPostgres, ownRedis, type Server } from '../support/own-servers.ts';
 import { call, freshDatabase } from '../support/service.ts';
 import { KEY } from '../support/service-process.ts';
@@ -73,10 +74,7 @@ describe(`a PostgreSQL that goes away and comes back (FAULT_SEED=${seed})`, func
 
   before(async function () {
     own = await ownPostgres();
-    if (!own && !process.env.TEST_DATABASE_URL) {
-      console.log('      there is no PostgreSQL server program and no TEST_DATABASE_URL: not tested');
-      this.skip();
-    }
+    needs('the programs of a PostgreSQL server or TEST_DATABASE_URL', own ?? process.env.TEST_DATABASE_URL, this);
     if (!own) fresh = await freshDatabase();
     env = { DATABASE_URL: own?.url.href ?? (fresh?.url as string) };
     for (const name of ['one', 'two']) nodes.push(await startNode({ env }, name, 'all'));
@@ -168,7 +166,7 @@ describe(`a PostgreSQL that goes away and comes back (FAULT_SEED=${seed})`, func
 
   it(`restarts ${RESTARTS} times, by turns in order and by a crash`, async function () {
     const server = own;
-    if (!server) return this.skip();
+    needs('the programs of a PostgreSQL server', server, this);
     await survives(RESTARTS, (round) => (round % 2 ? server.crash() : server.restart()));
   });
 
@@ -245,10 +243,7 @@ describe('one process on its own', function () {
 
   it('whose Redis crashes again and again, and stays away, answers all the same, limits included', async function () {
     redis = await ownRedis();
-    if (!redis) {
-      console.log('      there is no redis-server: not tested');
-      return this.skip();
-    }
+    needs('redis-server', redis, this);
     const one = await startNode({ env: { DATA_DIR: directory, REDIS_URL: redis.url.href } }, 'redis', 'all', {
       MC_DISABLE_RATE_LIMIT: '',
     });

@@ -1,10 +1,11 @@
 /** Two API processes on the same stores: a write through one is read through the other at once; streams resume anywhere. */
 import { expect } from 'chai';
 import pg from 'pg';
+import { needsServer } from '../support/needs.ts';
 import { type ServerStores, serverStores, TWO_API_PROCESSES } from '../support/service.ts';
 import { KEY, type ServiceProcess, startProcess, temporaryDirectory } from '../support/service-process.ts';
 import { openStream } from '../support/stream.ts';
-import { eventually } from '../support/world.ts';
+import { until } from '../support/until.ts';
 
 const headers = { 'x-api-key': KEY, 'content-type': 'application/json' };
 /** Whoever is named in the header `x-remote-user` is an admin. */
@@ -36,10 +37,7 @@ describe('two processes', function () {
   ];
 
   before(async function () {
-    if (!process.env.TEST_DATABASE_URL) {
-      console.log('      TEST_DATABASE_URL is not set: two processes are not tested');
-      this.skip();
-    }
+    needsServer('TEST_DATABASE_URL', this);
     stores = await serverStores();
     const { env } = stores;
     directory = await temporaryDirectory();
@@ -156,12 +154,12 @@ describe('two processes', function () {
       }
     });
     for (let cut = 1; cut <= 3; cut++) {
-      await eventually('more is acknowledged', () => acknowledged.length >= cut * 20);
+      await until('more is acknowledged', () => acknowledged.length >= cut * 20);
       await client.query(
         'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()',
       );
     }
-    await eventually('writes go on', () => acknowledged.length >= 100);
+    await until('writes go on', () => acknowledged.length >= 100);
     writing = false;
     await Promise.all(writers);
     await client.end();

@@ -22,9 +22,10 @@ import { catalogue } from '../../shared/events/catalogue.ts';
 import type { EventLog, LoggedEvent } from '../../shared/ports/event-log.ts';
 import { startEventStoreStandIn } from '../support/eventstore-stand-in.ts';
 import { writeHistory } from '../support/history.ts';
+import { needsServer } from '../support/needs.ts';
 import { freshDatabase, freshPrefix } from '../support/service.ts';
 import { temporaryDirectory } from '../support/service-process.ts';
-import { eventually } from '../support/world.ts';
+import { until } from '../support/until.ts';
 
 const CLI = fileURLToPath(new URL('../../infra/cli.js', import.meta.url));
 const log = createLogger(process.env.TEST_LOG_LEVEL ?? 'silent');
@@ -141,7 +142,7 @@ describe('copy of a log', function () {
     for (let n = 0; n < times; n++) {
       const { child, ended } = start('--from', from, '--to', to, ...more);
       const threshold = reached + Math.random() * (EVENTS - reached) * 0.7;
-      await eventually('the target fills', async () => {
+      await until('the target fills', async () => {
         const events = await count();
         if (events !== undefined && events > threshold) {
           reached = events;
@@ -223,10 +224,7 @@ describe('copy of a log', function () {
   });
 
   it('goes to PostgreSQL through kills, and back, with equal hashes', async function () {
-    if (!process.env.TEST_DATABASE_URL) {
-      console.log('      TEST_DATABASE_URL is not set: copies to PostgreSQL are not tested');
-      this.skip();
-    }
+    needsServer('TEST_DATABASE_URL', this);
     const fresh = await freshDatabase();
     undo.push(fresh.drop);
     const copy = await open({ url: fresh.url });
@@ -240,10 +238,7 @@ describe('copy of a log', function () {
   });
 
   it('goes to an event store that others use too through kills, and back, with equal hashes', async function () {
-    if (!process.env.TEST_DATABASE_URL) {
-      console.log('      TEST_DATABASE_URL is not set: what belongs to an event store is in PostgreSQL');
-      this.skip();
-    }
+    needsServer('TEST_DATABASE_URL', this);
     const standIn = process.env.TEST_EVENTSTORE_URL ? undefined : await startEventStoreStandIn();
     const url = standIn?.url ?? (process.env.TEST_EVENTSTORE_URL as string);
     undo.push(async () => standIn?.stop());

@@ -13,8 +13,10 @@ import { findGlobalKey } from '../../queries/agents/keys.ts';
 import { findUserByName, listUsers } from '../../queries/auth/users.ts';
 import { liveReads } from '../../queries/reads.ts';
 import { catalogue } from '../../shared/events/catalogue.ts';
+import { needsServer } from '../support/needs.ts';
 import { freshDatabase } from '../support/service.ts';
-import { ensureTables, eventually, openView, serverDatabase } from '../support/world.ts';
+import { until } from '../support/until.ts';
+import { ensureTables, openView, serverDatabase } from '../support/world.ts';
 
 const log = createLogger('silent');
 const sha256 = (text: string) => createHash('sha256').update(text).digest();
@@ -44,10 +46,7 @@ describe('credential store', () => {
   let store: CredentialStore;
 
   before(async function () {
-    if (!process.env.TEST_DATABASE_URL) {
-      console.log('      skipped: TEST_DATABASE_URL is not set');
-      this.skip();
-    }
+    needsServer('TEST_DATABASE_URL', this);
     const fresh = await freshDatabase();
     drop = fresh.drop;
     database = await serverDatabase(fresh.url);
@@ -163,7 +162,7 @@ describe('credential store', () => {
     expect((await store.keysLastUsed('agent', [3])).size).to.equal(0);
     for (let i = 0; i < 100; i++) store.keyUsed({ kind: 'agent', keyId: 3 });
     expect((await store.keysLastUsed('agent', [3])).get(3)).to.be.closeTo(now(), 2);
-    await eventually('the use is written', async () => {
+    await until('the use is written', async () => {
       const { rows } = await database.pool.query('SELECT last_used_at FROM credentials.keys WHERE key_id = 3');
       return rows[0].last_used_at !== null;
     });

@@ -11,6 +11,7 @@ import { createLogger } from '../../infra/logging.ts';
 import { LogUnavailableError } from '../../shared/errors.ts';
 import type { EventLog, Expectation, NewEvent } from '../../shared/ports/event-log.ts';
 import { type EventStoreStandIn, type StandInOptions, startEventStoreStandIn } from '../support/eventstore-stand-in.ts';
+import { needsServer } from '../support/needs.ts';
 import { freshPrefix } from '../support/service.ts';
 import { until } from '../support/until.ts';
 import {
@@ -59,19 +60,22 @@ describeEventLog('EventStoreDB, stand-in server shared with others', async () =>
   };
 });
 
-const realUrl = process.env.TEST_EVENTSTORE_URL;
-if (realUrl !== undefined) {
-  describeEventLog('EventStoreDB, real server', async () => {
+describe('event log on a real server', () => {
+  before(function () {
+    needsServer('TEST_EVENTSTORE_URL', this);
+  });
+  const realUrl = process.env.TEST_EVENTSTORE_URL ?? '';
+  describeEventLog('EventStoreDB', async () => {
     const log = await openEventStoreLog({ url: realUrl, log: silent });
     return { log, other: () => openEventStoreLog({ url: realUrl, log: silent }), close: () => log.close() };
   });
-  describeEventLog('EventStoreDB, real server shared with others', async () => {
+  describeEventLog('EventStoreDB, shared with others', async () => {
     const prefix = freshPrefix();
     const open = () => openEventStoreLog({ url: realUrl, prefix, log: silent });
     const log = await open();
     return { log, other: open, close: () => log.close() };
   });
-}
+});
 
 describe('event log: EventStoreDB when things go wrong', () => {
   let standIn: EventStoreStandIn;

@@ -2,7 +2,8 @@
 import { expect } from 'chai';
 import { createIdempotencyStore, purgeIdempotency } from '../../infra/idempotency.ts';
 import { AppError } from '../../shared/errors.ts';
-import { embeddedDatabase, eventually } from '../support/world.ts';
+import { until } from '../support/until.ts';
+import { embeddedDatabase } from '../support/world.ts';
 
 const LEASE_MS = 1_200;
 const request = Buffer.alloc(32, 1);
@@ -23,7 +24,7 @@ describe('idempotency leases', function () {
     const [one, two] = [process('one'), process('two')];
     expect((await one.begin('s', hash, request)).taken).to.equal(true);
     const end = Date.now() + 2 * LEASE_MS;
-    await eventually('two leases have passed', async () => {
+    await until('two leases have passed', async () => {
       expect((await two.begin('s', hash, request)).taken).to.equal(false);
       return Date.now() > end;
     });
@@ -43,7 +44,7 @@ describe('idempotency leases', function () {
     await one.begin('s', hash, request);
     await one.save('s', hash, Buffer.from('intents'));
     gone = true;
-    const taken = await eventually('it is taken over', async () => {
+    const taken = await until('it is taken over', async () => {
       const begun = await two.begin('s', hash, request);
       return begun.taken ? begun : undefined;
     });

@@ -18,9 +18,11 @@ import {
   JobsUnavailableError,
   MAX_PAYLOAD_BYTES,
 } from '../../shared/ports/jobs.ts';
+import { needsServer } from '../support/needs.ts';
 import { call, freshDatabase, startTestService, type TestService } from '../support/service.ts';
 import { freePort } from '../support/service-process.ts';
-import { embeddedDatabase, eventually, serverDatabase } from '../support/world.ts';
+import { until } from '../support/until.ts';
+import { embeddedDatabase, serverDatabase } from '../support/world.ts';
 
 const log = createLogger(process.env.TEST_LOG_LEVEL ?? 'silent');
 const work = defineJob({ name: 'work', schema: z.object({ n: z.int() }) });
@@ -94,7 +96,7 @@ function suite(name: string, open: () => Promise<Place>): void {
       return jobs;
     }
     const settled = (jobs: Jobs) =>
-      eventually('no job waits or runs', async () => {
+      until('no job waits or runs', async () => {
         const { waiting, running, delayed } = await jobs.counts();
         return waiting + running + delayed === 0;
       });
@@ -116,7 +118,7 @@ function suite(name: string, open: () => Promise<Place>): void {
       await settled(jobs);
       await jobs.enqueue(work, { n: 1 }, { id: 'one' });
       await jobs.enqueue(work, { n: 3 }, { id: 'three', delayMs: 20 });
-      await eventually('the third has run', () => seen.length >= 3);
+      await until('the third has run', () => seen.length >= 3);
       await settled(jobs);
       expect(seen).to.deep.equal(['one 1 1', 'two 2 1', 'three 3 1']);
     });
@@ -130,7 +132,7 @@ function suite(name: string, open: () => Promise<Place>): void {
         }),
       ]);
       await jobs.enqueue(work, { n: 1 }, { id: 'stubborn' });
-      await eventually('the fourth attempt', () => at.length === 4);
+      await until('the fourth attempt', () => at.length === 4);
       await settled(jobs);
       const pauses = at.slice(1).map((time, index) => time - (at[index] ?? 0));
       expect(pauses[0]).to.be.at.least(30);
@@ -149,7 +151,7 @@ function suite(name: string, open: () => Promise<Place>): void {
         }),
       ]);
       for (const n of [1, 2, 3]) await jobs.enqueue(work, { n }, { id: `job-${n}` });
-      await eventually('all are dead', async () => (await jobs.counts()).dead === 3);
+      await until('all are dead', async () => (await jobs.counts()).dead === 3);
       const dead = await jobs.dead();
       expect(dead.map(({ id }) => id)).to.have.members(['job-1', 'job-2', 'job-3']);
       const one = dead.find(({ id }) => id === 'job-2');
@@ -163,7 +165,7 @@ function suite(name: string, open: () => Promise<Place>): void {
       broken = false;
       expect(await jobs.retry('nobody')).to.equal(0);
       expect(await jobs.retry('job-2')).to.equal(1);
-      await eventually('it was done', () => seen.length === 1);
+      await until('it was done', () => seen.length === 1);
       await settled(jobs);
       expect(await jobs.retry('job-2'), 'it is not dead any more').to.equal(0);
       expect(await jobs.retry('all')).to.equal(2);
@@ -181,9 +183,9 @@ function suite(name: string, open: () => Promise<Place>): void {
         }),
       ]);
       await jobs.enqueue(work, { n: 1 }, { id: 'long' });
-      await eventually('it is dead', async () => (await jobs.counts()).dead === 1);
+      await until('it is dead', async () => (await jobs.counts()).dead === 1);
       await jobs.retry('long');
-      await eventually('seven attempts', () => attempts === 7);
+      await until('seven attempts', () => attempts === 7);
       await settled(jobs);
       expect((await jobs.counts()).dead).to.equal(0);
     });
@@ -201,7 +203,7 @@ function suite(name: string, open: () => Promise<Place>): void {
         { retry: { attempts: 2, firstMs: 20, lastMs: 20 } },
       );
       await jobs.enqueue(slow, {}, { id: 'slow' });
-      await eventually('it is dead', async () => (await jobs.counts()).dead === 1);
+      await until('it is dead', async () => (await jobs.counts()).dead === 1);
       expect((await jobs.dead())[0]).to.deep.include({ attempts: 2, reason: 'it took longer than 60 ms' });
       expect(aborted).to.equal(2);
     });
@@ -219,7 +221,7 @@ function suite(name: string, open: () => Promise<Place>): void {
       for (const failure of failures)
         expect((failure as PromiseRejectedResult).reason).not.to.be.instanceOf(JobsUnavailableError);
       await jobs.enqueue(other, { text: 'no number' }, { id: 'wrong' });
-      await eventually('it is dead', async () => (await jobs.counts()).dead === 1);
+      await until('it is dead', async () => (await jobs.counts()).dead === 1);
       expect((await jobs.dead())[0]?.attempts).to.equal(1);
     });
 
@@ -238,7 +240,7 @@ function suite(name: string, open: () => Promise<Place>): void {
       const [one] = await Promise.all([start([as('one')]), start([as('two')])]);
       const ids = Array.from({ length: 40 }, (_, index) => `shared-${index}`);
       await Promise.all(ids.map((id, n) => one?.enqueue(work, { n }, { id })));
-      await eventually('all were done', () => seen.length >= ids.length);
+      await until('all were done', () => seen.length >= ids.length);
       await settled(one as Jobs);
       expect(seen.toSorted()).to.deep.equal(ids.toSorted());
     });
@@ -254,7 +256,7 @@ function suite(name: string, open: () => Promise<Place>): void {
         // A process that starts again says so again.
         jobs.every(tick, 200);
       }
-      await eventually('six turns', () => turns.length >= 6);
+      await until('six turns', () => turns.length >= 6);
       expect(new Set(turns).size, 'no turn twice').to.equal(turns.length);
       // The id of a turn ends in the time it was due.
       const due = turns.map((id) => Number(id.split(':').at(-1))).sort((a, b) => a - b);
@@ -306,7 +308,7 @@ function suite(name: string, open: () => Promise<Place>): void {
           attempts.push(attempt);
         }),
       ]);
-      await eventually('it was done', () => attempts.length > 0);
+      await until('it was done', () => attempts.length > 0);
       await settled(next);
       expect(attempts).to.deep.equal([2]);
     });
@@ -342,7 +344,7 @@ function suite(name: string, open: () => Promise<Place>): void {
         ],
         { lockMs: 300 },
       );
-      await eventually('it was done', () => done.length > 0);
+      await until('it was done', () => done.length > 0);
       await settled(next);
       expect(done).to.deep.equal(['orphan']);
     });
@@ -354,11 +356,9 @@ suite('PGlite', async () => {
   return { options: { database, databaseUrl: undefined, redisUrl: undefined }, close };
 });
 
-describe('with TEST_DATABASE_URL', () => {
+describe('jobs on a server', () => {
   before(function () {
-    if (process.env.TEST_DATABASE_URL) return;
-    console.log('      TEST_DATABASE_URL is not set: jobs are not tested on PostgreSQL');
-    this.skip();
+    needsServer('TEST_DATABASE_URL', this);
   });
   suite('PostgreSQL', async () => {
     const fresh = await freshDatabase();
@@ -373,11 +373,9 @@ describe('with TEST_DATABASE_URL', () => {
   });
 });
 
-describe('with TEST_REDIS_URL', () => {
+describe('jobs on Redis', () => {
   before(function () {
-    if (process.env.TEST_REDIS_URL) return;
-    console.log('      TEST_REDIS_URL is not set: jobs are not tested on Redis');
-    this.skip();
+    needsServer('TEST_REDIS_URL', this);
   });
   suite('Redis', async () => {
     const redisUrl = process.env.TEST_REDIS_URL as string;
@@ -473,7 +471,7 @@ describe('schedules', () => {
 
   it('are in the store of jobs as soon as the service runs', async () => {
     const jobs = await openCoreJobs(service.service.core);
-    await eventually('all are due', async () => (await jobs.list('delayed')).length === 3);
+    await until('all are due', async () => (await jobs.list('delayed')).length === 3);
     expect((await jobs.list('delayed')).map(({ kind }) => kind)).to.have.members([
       'liveness-sweep',
       'purge-idempotency-keys',

@@ -2,6 +2,7 @@
 import { expect } from 'chai';
 import { createLimitStores } from '../../infra/limit-stores.ts';
 import { createLogger } from '../../infra/logging.ts';
+import { needsServer } from '../support/needs.ts';
 import { startProxy } from '../support/proxy.ts';
 import { until } from '../support/until.ts';
 
@@ -9,12 +10,7 @@ describe('rate limits in Redis', function () {
   this.timeout(30_000);
 
   it('are counted in memory while Redis is away, and in Redis when it is back', async function () {
-    const given = process.env.TEST_REDIS_URL;
-    if (!given) {
-      console.log('      TEST_REDIS_URL is not set: not tested');
-      this.skip();
-    }
-    const { hostname, port } = new URL(given);
+    const { hostname, port } = new URL(needsServer('TEST_REDIS_URL', this));
     const proxy = await startProxy({ host: hostname, port: Number(port || 6379) });
     await proxy.stop();
     const name = `test-${process.pid}-${Date.now()}`;

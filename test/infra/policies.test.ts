@@ -17,9 +17,11 @@ import { rebuildProjection } from '../../infra/read-models/rebuild/rebuild.ts';
 import { change, defineProjection, defineTable, on } from '../../projections/projection.ts';
 import { defineEvent } from '../../shared/events/define.ts';
 import { defineJob, handleJob, type Jobs, JobsUnavailableError } from '../../shared/ports/jobs.ts';
+import { needs, needsServer } from '../support/needs.ts';
 import { freshDatabase } from '../support/service.ts';
 import { freePort, temporaryDirectory } from '../support/service-process.ts';
-import { ensureTables, eventually, openView, serverDatabase, testOrigin } from '../support/world.ts';
+import { until } from '../support/until.ts';
+import { ensureTables, openView, serverDatabase, testOrigin } from '../support/world.ts';
 
 const log = createLogger(process.env.TEST_LOG_LEVEL ?? 'silent');
 
@@ -132,7 +134,7 @@ function suite(
       return one;
     }
     const passed = (policy: Policy) =>
-      eventually(`${policy.name} has reached the end of the log`, async () => {
+      until(`${policy.name} has reached the end of the log`, async () => {
         const head = await view.eventLog.head();
         return (await positionOf(place.database, policy)) >= head;
       });
@@ -142,7 +144,7 @@ function suite(
       start([echo]);
       await passed(echo);
       const ids = await append(view, rang.draft({ bell: 'a1' }), unheard.draft({ bell: 'a1' }));
-      await eventually('the receiver was told', () => world.of('a1').length > 0);
+      await until('the receiver was told', () => world.of('a1').length > 0);
       expect(world.calls).to.deep.equal([{ id: ids[0], bell: 'a1' }]);
     });
 
@@ -151,12 +153,12 @@ function suite(
       for (let round = 0; round < 3; round++) {
         const policies = start([echo], jobs, `round ${round}`);
         wanted.push(...(await append(view, rang.draft({ bell: 'b' }), rang.draft({ bell: 'b' }))));
-        if (round === 1) await eventually('all were told', () => world.of('b').length >= wanted.length);
+        if (round === 1) await until('all were told', () => world.of('b').length >= wanted.length);
         await policies.close();
         wanted.push(...(await append(view, rang.draft({ bell: 'b' }))));
       }
       start([echo]);
-      await eventually('all were told', () => world.of('b').length >= wanted.length);
+      await until('all were told', () => world.of('b').length >= wanted.length);
       await passed(echo);
       expect(world.of('b').toSorted()).to.deep.equal(wanted.toSorted());
     });
@@ -173,15 +175,15 @@ function suite(
       const before = await positionOf(place.database, echo);
       const policies = start([echo], dying);
       const ids = await append(view, ...Array.from({ length: 6 }, () => rang.draft({ bell: 'c' })));
-      await eventually('jobs were stored', () => killed >= 4);
+      await until('jobs were stored', () => killed >= 4);
       await policies.close();
       expect(await positionOf(place.database, echo), 'the checkpoint stayed').to.equal(before);
       // Some have been done already when the next one comes.
-      await eventually('some were told', () => world.of('c').length >= 4);
+      await until('some were told', () => world.of('c').length >= 4);
       start([echo], jobs, 'two');
-      await eventually('all were told', () => world.of('c').length >= ids.length);
+      await until('all were told', () => world.of('c').length >= ids.length);
       await passed(echo);
-      await eventually('no job is left', async () => {
+      await until('no job is left', async () => {
         const { waiting, running: active, delayed } = await jobs.counts();
         return waiting + active + delayed === 0;
       });
@@ -204,13 +206,13 @@ function suite(
       await passed(echo);
       const before = await positionOf(place.database, echo);
       const ids = await append(view, rang.draft({ bell: 's' }), rang.draft({ bell: 's' }));
-      await eventually('the jobs are on their way', () => asked > 0);
+      await until('the jobs are on their way', () => asked > 0);
       const closing = policies.close();
       lose(new JobsUnavailableError('the store is gone'));
       await closing;
       expect(await positionOf(place.database, echo)).to.equal(before);
       start([echo], jobs, 'two');
-      await eventually('both were told', () => world.of('s').length >= ids.length);
+      await until('both were told', () => world.of('s').length >= ids.length);
       expect(world.of('s').toSorted()).to.deep.equal(ids.toSorted());
     });
 
@@ -219,15 +221,15 @@ function suite(
       const projector = view.project('one');
       const [last] = await append(view, rang.draft({ bell: 'd' }));
       await passed(echo);
-      await eventually('it was told', () => world.of('d').length === 1);
-      await eventually('the read model has it', () => view.positions.current('bells_v1') > 0);
+      await until('it was told', () => world.of('d').length === 1);
+      await until('the read model has it', () => view.positions.current('bells_v1') > 0);
       const told = world.calls.length;
       const { database, store } = view;
       const stores = { database, store, log, config: { dataDir: place.dataDir } };
       const report = await rebuildProjection(stores, bellsProjection);
       expect(report.events, 'the rebuild has read them all').to.be.above(told);
       const [next] = await append(view, rang.draft({ bell: 'd' }));
-      await eventually('the next was told', () => world.of('d').length > 1);
+      await until('the next was told', () => world.of('d').length > 1);
       expect(world.of('d')).to.deep.equal([last, next]);
       expect(world.calls).to.have.length(told + 1);
       await projector.close();
@@ -243,7 +245,7 @@ function suite(
       start([twice]);
       await passed(twice);
       const [id] = await append(view, rang.draft({ bell: 'e' }));
-      await eventually('both were told', () => world.of('e-left').length + world.of('e-right').length === 2);
+      await until('both were told', () => world.of('e-left').length + world.of('e-right').length === 2);
       expect(world.of('e-left')).to.deep.equal([id?.replace('echo', 'twice').concat('-left')]);
     });
 
@@ -258,11 +260,11 @@ function suite(
       const policies = start([picky, echo]);
       await passed(picky);
       await append(view, cracked.draft({ bell: 'f' }), rang.draft({ bell: 'f' }));
-      await eventually('the other goes on', () => world.of('f').length === 1);
-      await eventually('it is stuck', () => policies.statuses[0]?.stuck);
+      await until('the other goes on', () => world.of('f').length === 1);
+      await until('it is stuck', () => policies.statuses[0]?.stuck);
       const stuck = policies.statuses[0]?.stuck;
       expect(stuck?.reason).to.equal('BellCracked: a cracked bell');
-      const row = await eventually('it is in the table', async () => {
+      const row = await until('it is in the table', async () => {
         const { rows } = await place.database.pool.query(
           'SELECT stuck_at, stuck_reason FROM service.checkpoints WHERE schema_name = $1 AND stuck_at IS NOT NULL',
           [checkpointOf(picky)],
@@ -271,7 +273,7 @@ function suite(
       });
       expect(row).to.deep.equal({ stuck_at: stuck?.position, stuck_reason: stuck?.reason });
       broken = false;
-      await eventually('it goes on', () => world.of('f-cracked').length === 1);
+      await until('it goes on', () => world.of('f-cracked').length === 1);
       await passed(picky);
       expect(policies.statuses[0]?.stuck).to.equal(undefined);
     });
@@ -280,13 +282,13 @@ function suite(
       if (place.database.kind === 'embedded') this.skip();
       const [one, two] = [start([echo], jobs, 'one'), start([echo], jobs, 'two')];
       const leaders = () => [one, two].filter(({ statuses }) => (statuses[0]?.position ?? 0) > 0);
-      await eventually('one leads', () => leaders().length > 0);
+      await until('one leads', () => leaders().length > 0);
       const wanted = await append(view, rang.draft({ bell: 'g' }));
-      await eventually('it was told', () => world.of('g').length > 0);
+      await until('it was told', () => world.of('g').length > 0);
       expect(leaders()).to.have.length(1);
       await leaders()[0]?.close();
       wanted.push(...(await append(view, rang.draft({ bell: 'g' }))));
-      await eventually('the other has told', () => world.of('g').length > 1);
+      await until('the other has told', () => world.of('g').length > 1);
       expect(world.of('g')).to.deep.equal(wanted);
     });
 
@@ -320,9 +322,7 @@ function suite(
       before(async function () {
         directory = await temporaryDirectory();
         port = await freePort();
-        if (await startRedis()) return;
-        console.log('      there is no redis-server: policies are not tested with a Redis that is away');
-        this.skip();
+        needs('redis-server', await startRedis(), this);
       });
       after(async () => {
         await killRedis();
@@ -344,7 +344,7 @@ function suite(
           await passed(relay);
           // Stored in Redis and not done yet when it dies: nobody takes jobs so far.
           const wanted = await append(view, rang.draft({ bell: 'r' }), rang.draft({ bell: 'r' }));
-          await eventually('they wait in Redis', async () => (await inRedis.counts()).waiting === 2);
+          await until('they wait in Redis', async () => (await inRedis.counts()).waiting === 2);
           await passed(relay);
           const before = await positionOf(place.database, relay);
           await killRedis();
@@ -360,7 +360,7 @@ function suite(
           expect(await positionOf(place.database, relay), 'the checkpoint stays').to.equal(before);
 
           await startRedis();
-          await eventually('everything was told', () => world.of('r').length >= wanted.length);
+          await until('everything was told', () => world.of('r').length >= wanted.length);
           await passed(relay);
           const ids = wanted.map((id) => id.replace('echo', 'relay'));
           expect(world.of('r').toSorted()).to.deep.equal(ids.toSorted());
@@ -388,11 +388,9 @@ suite('PGlite', async () => {
   };
 });
 
-describe('with TEST_DATABASE_URL', () => {
+describe('policies on a server', () => {
   before(function () {
-    if (process.env.TEST_DATABASE_URL) return;
-    console.log('      TEST_DATABASE_URL is not set: policies are not tested on PostgreSQL');
-    this.skip();
+    needsServer('TEST_DATABASE_URL', this);
   });
   suite('PostgreSQL', async () => {
     const fresh = await freshDatabase();

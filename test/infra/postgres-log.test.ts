@@ -10,6 +10,7 @@ import { createLogger } from '../../infra/logging.ts';
 import { openPostgresLog } from '../../infra/postgres/event-log.ts';
 import { planGroup } from '../../infra/postgres/group.ts';
 import type { Expectation } from '../../shared/ports/event-log.ts';
+import { needsServer } from '../support/needs.ts';
 import { freshDatabase } from '../support/service.ts';
 import { until } from '../support/until.ts';
 import { describeEventLog } from './event-log.conformance.ts';
@@ -53,10 +54,7 @@ describe('event log on PostgreSQL', () => {
   let other: Database;
   let drop: () => Promise<void>;
   before(async function () {
-    if (!process.env.TEST_DATABASE_URL) {
-      console.log('      TEST_DATABASE_URL is not set: the PostgreSQL adapter is not tested');
-      this.skip();
-    }
+    needsServer('TEST_DATABASE_URL', this);
     const fresh = await freshDatabase();
     drop = fresh.drop;
     database = await open({ url: fresh.url });

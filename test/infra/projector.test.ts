@@ -6,8 +6,10 @@ import { isFenced } from '../../infra/following/checkpoints.ts';
 import { writeBatches } from '../../infra/read-models/tables.ts';
 import { change, defineProjection, defineTable, insert, on, schemaOf, update } from '../../projections/projection.ts';
 import { defineEvent } from '../../shared/events/define.ts';
+import { needsServer } from '../support/needs.ts';
 import { freshDatabase } from '../support/service.ts';
-import { embeddedDatabase, ensureTables, eventually, openView, serverDatabase, testOrigin } from '../support/world.ts';
+import { until } from '../support/until.ts';
+import { embeddedDatabase, ensureTables, openView, serverDatabase, testOrigin } from '../support/world.ts';
 
 const opened = defineEvent({ type: 'BoxOpened', version: 1, doc: 'test', schema: z.object({ box: z.int() }) });
 const filled = defineEvent({
@@ -112,15 +114,15 @@ function suite(name: string, open: () => Promise<{ database: Database; close(): 
             schemaOf(boxesProjection),
           ])
         ).rows[0].position as number;
-      await eventually('it leads', () => projector.statuses[0]?.caughtUp);
+      await until('it leads', () => projector.statuses[0]?.caughtUp);
       // As a statement leaves it whose answer was lost: done, and not known to be.
       const head = await view.eventLog.head();
-      await eventually('it has stored where it is', async () => (await at()) === head);
+      await until('it has stored where it is', async () => (await at()) === head);
       await place.database.pool.query('UPDATE service.checkpoints SET position = position - 1 WHERE schema_name = $1', [
         schemaOf(boxesProjection),
       ]);
       const { position } = await add(view, 'nobody', unseen.draft({}));
-      await eventually('the checkpoint moves on', async () => (await at()) === position);
+      await until('the checkpoint moves on', async () => (await at()) === position);
       await projector.close();
     });
 
@@ -144,8 +146,8 @@ function suite(name: string, open: () => Promise<{ database: Database; close(): 
       const { position } = await add(view, 'poison', poisoned.draft({}));
       const before = await rows(place.database, 'history_v1.history');
       const after = await add(view, 'box-4', opened.draft({ box: 4 }), filled.draft({ box: 4, by: 2 }));
-      await eventually('boxes go on', () => view.positions.current(schemaOf(boxesProjection)) >= after.position);
-      const stuck = await eventually('stuck is stored', async () => {
+      await until('boxes go on', () => view.positions.current(schemaOf(boxesProjection)) >= after.position);
+      const stuck = await until('stuck is stored', async () => {
         const { rows: found } = await place.database.pool.query(
           "SELECT stuck_at, stuck_reason, position FROM service.checkpoints WHERE projection = 'history' AND stuck_at IS NOT NULL",
         );
@@ -172,8 +174,8 @@ function suite(name: string, open: () => Promise<{ database: Database; close(): 
         poisoned.draft({}),
         filled.draft({ box: 91, by: 1 }),
       );
-      await eventually('it is stuck', () => projector.statuses.some(({ stuck }) => stuck !== undefined));
-      await eventually('what stands before the poison is there', async () => {
+      await until('it is stuck', () => projector.statuses.some(({ stuck }) => stuck !== undefined));
+      await until('what stands before the poison is there', async () => {
         const found = await rows(place.database, 'history_v1.history');
         return found.length === before + 1;
       });
@@ -234,7 +236,7 @@ function suite(name: string, open: () => Promise<{ database: Database; close(): 
       const other = await openView(place.database, definitions, projections);
       const schema = schemaOf(boxesProjection);
       other.positions.watch();
-      const before = await eventually('it hears of positions', () => other.positions.current(schema));
+      const before = await until('it hears of positions', () => other.positions.current(schema));
       // Rows and checkpoints are written without waiting for the disk: this is what a crash leaves of them.
       await place.database.pool.query('UPDATE service.checkpoints SET position = position - 1 WHERE schema_name = $1', [
         schema,
@@ -242,7 +244,7 @@ function suite(name: string, open: () => Promise<{ database: Database; close(): 
       await place.database.pool.query(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'signalbox listener' AND datname = current_database()",
       );
-      await eventually('it has read them anew', () => other.positions.current(schema) === before - 1);
+      await until('it has read them anew', () => other.positions.current(schema) === before - 1);
       await other.close();
     });
 
@@ -259,7 +261,7 @@ function suite(name: string, open: () => Promise<{ database: Database; close(): 
       const leader = view.project('one');
       const leaders = async () =>
         (await place.database.pool.query('SELECT leader FROM service.checkpoints')).rows.map((row) => row.leader);
-      await eventually('one leads', () => leader.statuses.every(({ caughtUp }) => caughtUp));
+      await until('one leads', () => leader.statuses.every(({ caughtUp }) => caughtUp));
       let asked = 0;
       const connect = async (name: string) => {
         const client = await place.database.connect(name);
@@ -273,7 +275,7 @@ function suite(name: string, open: () => Promise<{ database: Database; close(): 
       };
       const other = await openView({ ...place.database, connect }, definitions, projections);
       const rival = other.project('two');
-      await eventually('it has asked for all, more than once', () => asked > projections.length);
+      await until('it has asked for all, more than once', () => asked > projections.length);
       const { position } = await add(view, 'box-8', opened.draft({ box: 8 }), filled.draft({ box: 8, by: 1 }));
       await view.positions.visible([filled.type], position);
       expect(new Set(await leaders())).to.deep.equal(new Set(['one']));
@@ -281,7 +283,7 @@ function suite(name: string, open: () => Promise<{ database: Database; close(): 
         projections.map(() => ({ caughtUp: false, applied: 0 })),
       );
       await leader.close();
-      await eventually('then it leads', async () => (await leaders()).every((name) => name === 'two'));
+      await until('then it leads', async () => (await leaders()).every((name) => name === 'two'));
       await rival.close();
       await other.close();
     });
@@ -291,7 +293,7 @@ function suite(name: string, open: () => Promise<{ database: Database; close(): 
       const other = await openView(place.database, definitions, projections);
       other.positions.watch();
       const leader = view.project('one');
-      await eventually('one leads', async () => {
+      await until('one leads', async () => {
         const { rows: found } = await place.database.pool.query('SELECT leader FROM service.checkpoints');
         return found.every((row) => row.leader === 'one');
       });
@@ -311,11 +313,9 @@ function suite(name: string, open: () => Promise<{ database: Database; close(): 
 
 suite('PGlite', embeddedDatabase, false);
 
-describe('with TEST_DATABASE_URL', () => {
+describe('projections on a server', () => {
   before(function () {
-    if (process.env.TEST_DATABASE_URL) return;
-    console.log('      TEST_DATABASE_URL is not set: projections are not tested on PostgreSQL');
-    this.skip();
+    needsServer('TEST_DATABASE_URL', this);
   });
   suite(
     'PostgreSQL',

@@ -20,8 +20,10 @@ import { type DomainEvent, defineEvent } from '../../shared/events/define.ts';
 import type { EventLog } from '../../shared/ports/event-log.ts';
 import { startEventStoreStandIn } from '../support/eventstore-stand-in.ts';
 import { writeHistory } from '../support/history.ts';
+import { needsServer } from '../support/needs.ts';
 import { freshDatabase } from '../support/service.ts';
-import { eventually, openView, testOrigin } from '../support/world.ts';
+import { until } from '../support/until.ts';
+import { openView, testOrigin } from '../support/world.ts';
 
 const log = createLogger(process.env.TEST_LOG_LEVEL ?? 'silent');
 
@@ -128,7 +130,7 @@ function suite(name: string, open: () => Promise<Place>): void {
       view.store.append(stream, await view.store.prepare(drafts as never, testOrigin), 'any');
     const history = (events: number) => writeHistory(view.store, { events, agents: 4, seed: ++seed });
     const live = (leader: View = view) =>
-      eventually('the read models have caught up', async () => {
+      until('the read models have caught up', async () => {
         const { rows: stuck } = await place.database.pool.query(
           'SELECT stuck_reason FROM service.checkpoints WHERE stuck_at IS NOT NULL',
         );
@@ -335,13 +337,13 @@ function suite(name: string, open: () => Promise<Place>): void {
           if (rows[0].mine !== n + 1) problems.push({ writer, n, seen: rows[0].mine });
         }
       });
-      await eventually('writers are busy', () => written > 20);
+      await until('writers are busy', () => written > 20);
       for (let round = 0; round < 2; round++) {
         const reports = await rebuildProjections(stores(), some, { batchSize: 500 });
         expect(unequal(reports)).to.deep.equal([]);
         expect(reports.every((report) => report.compared && report.switched)).to.equal(true);
         const before = written;
-        await eventually('writers go on', () => written > before + 20);
+        await until('writers go on', () => written > before + 20);
       }
       writing.abort();
       await Promise.all(writers);
@@ -391,7 +393,7 @@ function suite(name: string, open: () => Promise<Place>): void {
       projector = view.project('live again');
       const stuck = "SELECT stuck_reason FROM service.checkpoints WHERE projection = 'agents' AND stuck_at IS NOT NULL";
       const reason = async () => ((await pool.query(stuck)).rows[0]?.stuck_reason ?? '') as string;
-      await eventually('it is told', async () => (await reason()) !== '');
+      await until('it is told', async () => (await reason()) !== '');
       expect(await reason()).to.match(/^the log has no position \d+; it is from another log/);
       const agents = projections.filter((projection) => projection.name === 'agents');
       const [report] = await rebuildProjections(stores(), agents);
@@ -456,11 +458,9 @@ suite('PGlite', async () => {
   };
 });
 
-describe('with TEST_DATABASE_URL', () => {
+describe('rebuild on a server', () => {
   before(function () {
-    if (process.env.TEST_DATABASE_URL) return;
-    console.log('      TEST_DATABASE_URL is not set: rebuilds are not tested on PostgreSQL');
-    this.skip();
+    needsServer('TEST_DATABASE_URL', this);
   });
   const onServer = async () => {
     const fresh = await freshDatabase();

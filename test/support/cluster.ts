@@ -126,10 +126,10 @@ async function behindProxy(server: Server): Promise<{ store: Store; url: string 
   };
 }
 
-/** Why the tests of the layout cannot run here; undefined when they can. */
+/** What the tests of the layout lack here; undefined when they can run. */
 export function missingStores(): string | undefined {
-  if (!process.env.TEST_DATABASE_URL) return 'TEST_DATABASE_URL is not set';
-  if (!process.env.TEST_REDIS_URL && !found('redis-server')) return 'there is no redis-server and no TEST_REDIS_URL';
+  if (!process.env.TEST_DATABASE_URL) return 'TEST_DATABASE_URL';
+  if (!process.env.TEST_REDIS_URL && !found('redis-server')) return 'redis-server or TEST_REDIS_URL';
   return undefined;
 }
 

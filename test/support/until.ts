@@ -1,14 +1,16 @@
 /** Waits for a condition in tests, never for a fixed time. */
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** Resolves when the condition holds; rejects with `what` when it does not within `patienceMs`. */
-export async function until(
+/** Gives what `holds` gives as soon as that is true or something; rejects with `what` when `patienceMs` have passed. */
+export async function until<T>(
   what: string,
-  condition: () => boolean | Promise<boolean>,
+  holds: () => T | Promise<T>,
   patienceMs = 20_000,
-): Promise<void> {
+): Promise<Exclude<T, undefined | null | false | 0 | ''>> {
   const deadline = Date.now() + patienceMs;
-  while (!(await condition())) {
+  for (;;) {
+    const value = await holds();
+    if (value) return value as Exclude<T, undefined | null | false | 0 | ''>;
     if (Date.now() > deadline) throw new Error(`waited ${patienceMs} ms in vain until ${what}`);
     await sleep(5);
   }

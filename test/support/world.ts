@@ -89,14 +89,3 @@ export async function serverDatabase(url: string): Promise<Database> {
 }
 
 export { ensureTables };
-
-/** Resolves when `holds` gives something true; fails with `what` after `ms`. */
-export async function eventually<T>(what: string, holds: () => Promise<T> | T, ms = 20_000): Promise<T> {
-  const end = Date.now() + ms;
-  for (;;) {
-    const value = await holds();
-    if (value) return value;
-    if (Date.now() > end) throw new Error(`did not happen within ${ms} ms: ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
-}

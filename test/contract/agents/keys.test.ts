@@ -5,7 +5,8 @@ import { drainIncidents } from '../../../api/auth/incidents.ts';
 import { routes } from '../../../api/routes/index.ts';
 import { agentDeleted, agentDetailsChanged } from '../../../shared/events/agents/agents.ts';
 import { TEST_ADMIN } from '../../support/service.ts';
-import { eventually, testOrigin } from '../../support/world.ts';
+import { until } from '../../support/until.ts';
+import { testOrigin } from '../../support/world.ts';
 import { type AuthWorld, freshAddress, startAuthWorld } from '../auth/world.ts';
 
 describe('contract: API keys', function () {
@@ -304,7 +305,7 @@ describe('contract: API keys', function () {
         // Another workspace of the default tenant, and the role that the call needs.
         expect((await world.ask(method, path, { as: second, body })).status, call).to.be.oneOf([200, 404]);
       }
-      const entries = await eventually('the refusals are audited', async () => {
+      const entries = await until('the refusals are audited', async () => {
         const { body } = await world.ask('GET', '/api/audit?action=tenant_access_denied', { as: foreign });
         return body.entries.length >= 2 * wide.length && body.entries;
       });

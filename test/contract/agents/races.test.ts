@@ -3,6 +3,7 @@
  * process, and in two on one PostgreSQL, where every other request goes to the other process.
  */
 import { expect } from 'chai';
+import { needsServer } from '../../support/needs.ts';
 import { call, freshDatabase, type Reply, startTestService, type TestService } from '../../support/service.ts';
 
 describe('Agents, many requests at once', () => {
@@ -18,10 +19,7 @@ describe('Agents, many requests at once to two processes', () => {
   let services: readonly TestService[] = [];
   let drop: () => Promise<void> = async () => undefined;
   before(async function () {
-    if (!process.env.TEST_DATABASE_URL) {
-      console.log('      skipped: TEST_DATABASE_URL is not set');
-      this.skip();
-    }
+    needsServer('TEST_DATABASE_URL', this);
     const fresh = await freshDatabase();
     drop = fresh.drop;
     services = [

@@ -1,5 +1,6 @@
 /** Two API processes on the same stores: what ends a credential at one is seen by the other with the next request. */
 import { expect } from 'chai';
+import { needsServer } from '../../support/needs.ts';
 import { type ServerStores, serverStores, TEST_ADMIN, TWO_API_PROCESSES } from '../../support/service.ts';
 import { expectAuditForAdminsOnly, expectEnd, expectStreamsToEnd, streamOf } from '../monitoring/stream-endings.ts';
 import { type AuthWorld, cookieOf, PASSWORD, startAuthWorld } from './world.ts';
@@ -10,10 +11,7 @@ describe('contract: credentials across processes', function () {
   let stores: ServerStores | undefined;
 
   before(async function () {
-    if (!process.env.TEST_DATABASE_URL) {
-      console.log('      skipped: TEST_DATABASE_URL is not set');
-      this.skip();
-    }
+    needsServer('TEST_DATABASE_URL', this);
     stores = await serverStores();
     const { env } = stores;
     // At once, on an empty database: all migrate, both prepare the first start.

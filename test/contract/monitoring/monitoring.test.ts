@@ -7,7 +7,8 @@ import { listActivities } from '../../../queries/monitoring/activities.ts';
 import { agentMemoryCleared } from '../../../shared/events/agents/agents.ts';
 import { call, startTestService, TEST_ADMIN, TEST_KEY, type TestService } from '../../support/service.ts';
 import { openStream } from '../../support/stream.ts';
-import { eventually, testOrigin } from '../../support/world.ts';
+import { until } from '../../support/until.ts';
+import { testOrigin } from '../../support/world.ts';
 
 describe('monitoring', () => {
   let base: TestService;
@@ -185,7 +186,7 @@ describe('monitoring', () => {
       const entries = async (query: string) => (await call(base, 'GET', `/api/audit?${query}`)).body;
       const failed = await entries('action=login_failed');
       expect(failed.entries[0]).to.include({ actor: 'nobody', ip_address: '127.0.0.1' });
-      const denied = await eventually('the denial is recorded', async () => {
+      const denied = await until('the denial is recorded', async () => {
         const found = await entries('action=access_denied');
         return found.total > 0 ? found : undefined;
       });
@@ -280,7 +281,7 @@ describe('monitoring', () => {
       slow.resume();
       const received = () =>
         text.split('\n').filter((line) => line.startsWith('data: ') && line.includes('"chat.message"'));
-      await eventually('all messages arrive', () => received().length >= sent.length, 40_000);
+      await until('all messages arrive', () => received().length >= sent.length, 40_000);
       const got = received().map((line) => JSON.parse(line.slice(6)).data.id);
       expect(got.sort((a, b) => a - b)).to.deep.equal(sent.sort((a, b) => a - b));
       slow.destroy();
