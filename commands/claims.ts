@@ -9,7 +9,7 @@
  */
 import { conflict } from '../shared/errors.ts';
 import { nameClaimed, nameClaimVoided, nameReleased } from '../shared/events/claims.ts';
-import type { Decider } from './decider.ts';
+import { type Decider, defineDecider, on } from './decider.ts';
 import type { CommandContext, Commands } from './handler.ts';
 
 /** Longer than any request lives, milliseconds. */
@@ -21,15 +21,14 @@ interface NameState {
   readonly claimedAt: number;
 }
 
-export const nameDecider: Decider<NameState> = {
+export const nameDecider = defineDecider<NameState>({
   kind: 'name',
   initial: { owner: undefined, claimedAt: 0 },
-  evolve(state, event) {
-    if (event.type === nameClaimed.type) return { owner: String(event.data.owner), claimedAt: event.at };
-    if (event.type === nameReleased.type) return { owner: undefined, claimedAt: 0 };
-    return state;
-  },
-};
+  folds: [
+    on(nameClaimed, (_, { data, at }) => ({ owner: data.owner, claimedAt: at })),
+    on(nameReleased, () => ({ owner: undefined, claimedAt: 0 })),
+  ],
+});
 
 /** A kind of unique name: agent names, user names, session keys. */
 export interface NameKind<OwnerState> {

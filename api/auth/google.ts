@@ -6,8 +6,8 @@
  */
 import { createRemoteJWKSet, errors, type JWTVerifyGetKey, jwtVerify } from 'jose';
 import { z } from 'zod';
-import type { GoogleProfile } from '../../commands/auth/user.ts';
-import { lineOfText } from '../../shared/contract/auth/auth.ts';
+import type { GoogleProfile } from '../../commands/auth/google.ts';
+import { lineOfText } from '../../shared/contract/common.ts';
 import { AppError, invalid } from '../../shared/errors.ts';
 import { cleanDisplayName, textFault } from '../../shared/names.ts';
 import type { Services } from '../services.ts';

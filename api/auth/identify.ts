@@ -8,10 +8,11 @@
  */
 import { LRUCache } from 'lru-cache';
 import { createUser } from '../../commands/auth/users.ts';
-import { findGlobalKey, findLiveKey } from '../../queries/agents/keys.ts';
+import { findLiveKey } from '../../queries/agents/keys.ts';
+import { findGlobalKey } from '../../queries/auth/global-key.ts';
 import { findUser, findUserByName, type UserRow } from '../../queries/auth/users.ts';
 import { atMost } from '../../shared/bounded.ts';
-import { lineOfText } from '../../shared/contract/auth/auth.ts';
+import { lineOfText } from '../../shared/contract/common.ts';
 import { AppError } from '../../shared/errors.ts';
 import { DEFAULT_TENANT, DEFAULT_WORKSPACE } from '../../shared/events/metadata.ts';
 import { type Identity, type Role, systemActor } from '../../shared/identity.ts';

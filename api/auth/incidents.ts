@@ -14,7 +14,7 @@ import {
   proxyAuthMisconfigured,
   rateLimitHit,
   tenantAccessDenied,
-} from '../../shared/events/auth/access.ts';
+} from '../../shared/events/auth/incidents.ts';
 import type { EventDraft } from '../../shared/events/define.ts';
 import type { Identity, Role } from '../../shared/identity.ts';
 import { type Exchange, originOf } from '../http/exchange.ts';

@@ -2,7 +2,9 @@
  * What a credential stands for: the rules alone, for records that somebody else has looked up. A request is let in by
  * them (`identify.ts`), and a stream stays open by them (`recheck.ts`).
  */
-import type { GlobalKeyRow, LiveKeyRow } from '../../queries/agents/keys.ts';
+
+import type { LiveKeyRow } from '../../queries/agents/keys.ts';
+import type { GlobalKeyRow } from '../../queries/auth/global-key.ts';
 import type { UserRow } from '../../queries/auth/users.ts';
 import { DEFAULT_TENANT, DEFAULT_WORKSPACE } from '../../shared/events/metadata.ts';
 import type { Identity, Role } from '../../shared/identity.ts';

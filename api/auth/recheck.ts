@@ -2,7 +2,9 @@
  * The credentials behind open streams, looked up again: any number of them with a few queries, and without what
  * `identify.ts` does besides (noting uses, creating users).
  */
-import { findGlobalKey, findLiveKeys } from '../../queries/agents/keys.ts';
+
+import { findLiveKeys } from '../../queries/agents/keys.ts';
+import { findGlobalKey } from '../../queries/auth/global-key.ts';
 import { findUsers, findUsersByName, type UserRow } from '../../queries/auth/users.ts';
 import type { KeyRecord } from '../../shared/ports/credentials.ts';
 import type { Freshness } from '../../shared/ports/freshness.ts';

@@ -1,9 +1,11 @@
 /** The end of every successful sign-in: a session, its event, the answer. */
 
-import { type asUser, recordSignIn } from '../../commands/auth/users.ts';
+import { recordSignIn } from '../../commands/auth/sign-in.ts';
+import type { asUser } from '../../commands/auth/users.ts';
 import type { CommandContext } from '../../commands/handler.ts';
 import { findUser, toUserRecord, type UserRow } from '../../queries/auth/users.ts';
-import type { CallerRecord, UserRecord } from '../../shared/contract/auth/auth.ts';
+import type { CallerRecord } from '../../shared/contract/auth/profile.ts';
+import type { UserRecord } from '../../shared/contract/auth/users.ts';
 import type { Identity } from '../../shared/identity.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { createLimiter, type Limiter } from '../http/limits.ts';

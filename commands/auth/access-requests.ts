@@ -5,27 +5,36 @@
  * make one request and the log does not name the account.
  */
 import { createHash } from 'node:crypto';
-import { AppError, notFound } from '../../shared/errors.ts';
+import { AppError, invalid, notFound } from '../../shared/errors.ts';
 import {
   accessRequestApproved,
   accessRequested,
   accessRequestRejected,
   accessRequestStream,
-} from '../../shared/events/auth/access.ts';
-import { userStream } from '../../shared/events/auth/users.ts';
+} from '../../shared/events/auth/access-requests.ts';
+import { userStream, userUpdated } from '../../shared/events/auth/users.ts';
 import { nameClaimVoided } from '../../shared/events/claims.ts';
-import type { EventDraft, EventOf } from '../../shared/events/define.ts';
+import { type EventDraft, firstOf } from '../../shared/events/define.ts';
 import { DEFAULT_TENANT, DEFAULT_WORKSPACE } from '../../shared/events/metadata.ts';
 import type { Role } from '../../shared/identity.ts';
 import { userNameFault } from '../../shared/names.ts';
 import type { Credentials } from '../../shared/ports/credentials.ts';
 import { claimName, NAME_TAKEN, type NameKind, releaseName } from '../claims.ts';
-import type { Decider } from '../decider.ts';
+import { defineDecider, on } from '../decider.ts';
 import type { CommandContext, Commands } from '../handler.ts';
 import { reserveId } from '../reserve.ts';
+import { fromGoogle, type GoogleProfile } from './google.ts';
 import { type AdminsOf, changeUser, endsAdmin, needAnotherAdmin } from './last-admin.ts';
-import { decideApproval, type GoogleProfile, USER_EXISTS, userDecider, usernames } from './user.ts';
-import { createUser, inWorkspace } from './users.ts';
+import {
+  createUser,
+  differing,
+  inWorkspace,
+  mustExist,
+  USER_EXISTS,
+  type UserState,
+  userDecider,
+  usernames,
+} from './users.ts';
 
 export interface AccessRequestState {
   readonly status: 'none' | 'pending' | 'approved' | 'rejected';
@@ -40,7 +49,7 @@ export interface AccessRequestState {
   readonly role: Role | null;
 }
 
-export const accessRequestDecider: Decider<AccessRequestState> = {
+export const accessRequestDecider = defineDecider<AccessRequestState>({
   kind: 'access request',
   initial: {
     status: 'none',
@@ -52,25 +61,20 @@ export const accessRequestDecider: Decider<AccessRequestState> = {
     userId: null,
     role: null,
   },
-  evolve(state, event) {
-    switch (event.type) {
-      case accessRequested.type: {
-        const { email, displayName, avatarUrl, providerId } = event.data as EventOf<typeof accessRequested>['data'];
-        return { ...state, status: 'pending', email, displayName, avatarUrl, providerId };
-      }
-      case accessRequestApproved.type: {
-        const { userId, role } = event.data as EventOf<typeof accessRequestApproved>['data'];
-        return { ...state, status: 'approved', userId, role };
-      }
-      case accessRequestRejected.type:
-        return { ...state, status: 'rejected' };
-      case nameClaimVoided.type:
-        return { ...state, voided: true };
-      default:
-        return state;
-    }
-  },
-};
+  folds: [
+    on(accessRequested, (state, { data: { email, displayName, avatarUrl, providerId } }) => ({
+      ...state,
+      status: 'pending',
+      email,
+      displayName,
+      avatarUrl,
+      providerId,
+    })),
+    on(accessRequestApproved, (state, { data: { userId, role } }) => ({ ...state, status: 'approved', userId, role })),
+    on(accessRequestRejected, (state) => ({ ...state, status: 'rejected' })),
+    on(nameClaimVoided, (state) => ({ ...state, voided: true })),
+  ],
+});
 
 const googleAccounts: NameKind<AccessRequestState> = {
   kind: 'google_account',
@@ -142,6 +146,25 @@ export function decideReject(state: AccessRequestState, requestId: number, note:
   return [accessRequestRejected.draft({ requestId, email: state.email, note })];
 }
 
+/** An approved access request of somebody who is a user already. @param callerId 0 when it is no user */
+export function decideApproval(
+  state: UserState,
+  userId: number,
+  profile: GoogleProfile,
+  role: Role,
+  callerId: number,
+): readonly EventDraft[] {
+  mustExist(state, 'all');
+  if (callerId === userId && role !== state.role) {
+    throw invalid('This account is your own, and nobody changes their own role; ask another admin.');
+  }
+  const changes = differing(state, { ...fromGoogle(profile), role, isApproved: true });
+  if (Object.keys(changes).length === 0) return [];
+  return [
+    userUpdated.draft({ userId, username: state.username, ...changes, passwordChanged: false, by: 'access_request' }),
+  ];
+}
+
 /** Refuses a request. A user that exists already stays as it is. @throws AppError 404 */
 export async function rejectAccess(
   commands: Commands,
@@ -193,8 +216,7 @@ export async function approveAccess(
     const userId = current.userId !== null && current.userId !== state.userId ? current.userId : candidate;
     return decideApprove(current, id, userId, role, note);
   });
-  const approved = executed.events[0] as EventOf<typeof accessRequestApproved>;
-  const { userId } = approved.data;
+  const userId = firstOf(executed.events, accessRequestApproved)?.data.userId ?? candidate;
   const { state: now } = await commands.load(userDecider, userStream(userId));
   const isNew = !now.exists && (await createWithFreeName(commands, context, credentials, userId, profile, role));
   if (!isNew) await bringUpToDate(commands, context, admins, { id, userId, role, callerId }, profile);

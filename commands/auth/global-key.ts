@@ -9,11 +9,11 @@ import {
   globalKeyConfigured,
   globalKeyRotated,
   type KeySource,
-} from '../../shared/events/auth/access.ts';
+} from '../../shared/events/auth/global-key.ts';
 import type { EventDraft, EventOf } from '../../shared/events/define.ts';
 import type { Credentials } from '../../shared/ports/credentials.ts';
 import { seconds } from '../../shared/time.ts';
-import type { Decider } from '../decider.ts';
+import { defineDecider, on } from '../decider.ts';
 import type { CommandContext, Commands } from '../handler.ts';
 
 export interface GlobalKeyState {
@@ -24,21 +24,14 @@ export interface GlobalKeyState {
   readonly rotated: boolean;
 }
 
-export const globalKeyDecider: Decider<GlobalKeyState> = {
+export const globalKeyDecider = defineDecider<GlobalKeyState>({
   kind: 'API key',
   initial: { keyId: null, source: 'none', masked: null, rotated: false },
-  evolve(state, event) {
-    if (event.type === globalKeyConfigured.type) {
-      const { keyId, source, masked } = event.data as EventOf<typeof globalKeyConfigured>['data'];
-      return { keyId, source, masked, rotated: false };
-    }
-    if (event.type === globalKeyRotated.type) {
-      const { keyId, masked } = event.data as EventOf<typeof globalKeyRotated>['data'];
-      return { keyId, source: 'database', masked, rotated: true };
-    }
-    return state;
-  },
-};
+  folds: [
+    on(globalKeyConfigured, (_, { data: { keyId, source, masked } }) => ({ keyId, source, masked, rotated: false })),
+    on(globalKeyRotated, (_, { data: { keyId, masked } }) => ({ keyId, source: 'database', masked, rotated: true })),
+  ],
+});
 
 /** First 4 and last 5 characters; nothing of a key that is too short to spare them. */
 export function maskKey(key: string): string {

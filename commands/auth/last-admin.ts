@@ -12,11 +12,12 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { conflict } from '../../shared/errors.ts';
-import { adminRemovalBegun, adminRemovalVoided, adminsStream, userStream } from '../../shared/events/auth/users.ts';
+import { adminRemovalBegun, adminRemovalVoided, adminsStream } from '../../shared/events/auth/last-admin.ts';
+import { userStream } from '../../shared/events/auth/users.ts';
 import type { EventDraft } from '../../shared/events/define.ts';
 import { defineDecider, on } from '../decider.ts';
 import type { CommandContext, Commands, Executed } from '../handler.ts';
-import { isAdminOf, type UserState, userDecider } from './user.ts';
+import { isAdminOf, type UserState, userDecider } from './users.ts';
 
 /** How long somebody else's turn is waited for, milliseconds. */
 const PATIENCE_MS = 2_000;

@@ -1,47 +1,155 @@
 /**
- * Commands on users. A new password is stored in the credential store first, under a random id; then the event names
- * that id. What is left behind by a refusal, or is no longer named, is removed afterwards: it opens nothing.
+ * Users: the state of one, their names, and what may be decided about them. `changes.ts`, `profile.ts`, `google.ts` and
+ * `access-requests.ts` change users who exist.
+ *
+ * A new password is stored in the credential store first, under a random id; then the event names that id. What a
+ * refusal leaves behind there, and what the log no longer names, is removed afterwards: it opens nothing.
  */
-import { AppError, invalid } from '../../shared/errors.ts';
+import { AppError, conflict, invalid, notFound } from '../../shared/errors.ts';
+import { adminRemovalVoided } from '../../shared/events/auth/last-admin.ts';
 import {
-  type SignInFailure,
-  signInFailed,
-  signInStream,
+  googleDisconnected,
+  type Provider,
   userCreated,
   userDeleted,
+  userMoved,
   userPasswordChanged,
-  userSignedIn,
-  userSignedOut,
   userStream,
+  userUpdated,
 } from '../../shared/events/auth/users.ts';
-import type { EventOf } from '../../shared/events/define.ts';
+import { nameClaimVoided } from '../../shared/events/claims.ts';
+import { type EventDraft, type EventOf, firstOf } from '../../shared/events/define.ts';
 import type { Origin } from '../../shared/events/metadata.ts';
+import type { Role } from '../../shared/identity.ts';
 import { userNameFault } from '../../shared/names.ts';
 import type { Credentials } from '../../shared/ports/credentials.ts';
-import { claimName, releaseName } from '../claims.ts';
-import type { CommandContext, Commands, Executed } from '../handler.ts';
+import { claimName, type NameKind } from '../claims.ts';
+import { defineDecider, on } from '../decider.ts';
+import type { CommandContext, Commands } from '../handler.ts';
 import { reserveId } from '../reserve.ts';
-import { type AdminsOf, changeUser } from './last-admin.ts';
-import {
-  decideCreate,
-  decideDelete,
-  decideDisconnect,
-  decideGoogleSignIn,
-  decideMove,
-  decideProfile,
-  decideUpdate,
-  FIRST_ADMIN_NAME,
-  firstAdmin,
-  type GoogleProfile,
-  type NewUser,
-  type UserChanges,
-  userDecider,
-  usernames,
-  wasRefused,
-} from './user.ts';
+
+export interface UserState {
+  readonly exists: boolean;
+  readonly deleted: boolean;
+  /** Somebody else took a name that this user was about to have: it must not be created any more. */
+  readonly voided: boolean;
+  readonly username: string;
+  readonly displayName: string | null;
+  readonly email: string | null;
+  readonly avatarUrl: string | null;
+  readonly role: Role;
+  readonly provider: Provider;
+  readonly providerId: string | null;
+  readonly isApproved: boolean;
+  readonly tenant: number;
+  readonly workspace: number;
+  readonly credentialId: string | null;
+  /** Turns at ending this user as an admin that have come to their end: it happened, or was voided (`last-admin.ts`). */
+  readonly turns: number;
+}
+
+/** Whether the tenant has an enabled admin in this user. */
+export const isAdminOf = (state: UserState, tenant: number): boolean =>
+  state.exists && state.isApproved && state.role === 'admin' && state.tenant === tenant;
+
+/** A change that took the tenant an enabled admin is the end of a turn. */
+const turnsCounted = (before: UserState, after: UserState): UserState =>
+  isAdminOf(before, before.tenant) && !isAdminOf(after, before.tenant) ? { ...after, turns: after.turns + 1 } : after;
+
+export const userDecider = defineDecider<UserState>({
+  kind: 'user',
+  initial: {
+    exists: false,
+    deleted: false,
+    voided: false,
+    username: '',
+    displayName: null,
+    email: null,
+    avatarUrl: null,
+    role: 'viewer',
+    provider: 'local',
+    providerId: null,
+    isApproved: false,
+    tenant: 0,
+    workspace: 0,
+    credentialId: null,
+    turns: 0,
+  },
+  folds: [
+    on(userCreated, (state, { data: { userId: _, source: __, ...fields } }) => ({ ...state, ...fields, exists: true })),
+    on(userUpdated, (state, { data: { userId: _, username: __, passwordChanged: ___, by: ____, ...changes } }) =>
+      turnsCounted(state, { ...state, ...changes }),
+    ),
+    on(userPasswordChanged, (state, { data }) => ({ ...state, credentialId: data.credentialId })),
+    on(googleDisconnected, (state) => ({ ...state, provider: 'local', providerId: null })),
+    on(userMoved, (state, { data: { tenant, workspace } }) => turnsCounted(state, { ...state, tenant, workspace })),
+    on(userDeleted, (state) => turnsCounted(state, { ...state, exists: false, deleted: true })),
+    on(adminRemovalVoided, (state) => ({ ...state, turns: state.turns + 1 })),
+    on(nameClaimVoided, (state) => ({ ...state, voided: true })),
+  ],
+});
+
+const ownership =
+  (holds: (state: UserState, name: string) => boolean): NameKind<UserState>['holds'] =>
+  (state, name) => {
+    if (state.exists) return holds(state, name) ? 'yes' : 'never';
+    return state.deleted || state.voided ? 'never' : 'not yet';
+  };
+
+/** User names: case-sensitive, unique over the whole deployment. They never change. */
+export const usernames: NameKind<UserState> = {
+  kind: 'username',
+  owner: userDecider,
+  holds: ownership((state, name) => state.username === name),
+  taken: (name) => `The username "${name}" is taken; choose another one.`,
+};
+
+/**
+ * Who was first: the one name that the seeded admin and the first-run form both have to have, and that any other first
+ * user takes away from them. It is held for good, also by a user who was deleted: a deployment is set up once.
+ */
+export const firstAdmin: NameKind<UserState> = {
+  kind: 'first_admin',
+  owner: userDecider,
+  holds: ({ exists, deleted, voided }) => (exists || deleted ? 'yes' : voided ? 'never' : 'not yet'),
+  taken: () => 'Somebody else has just set this deployment up; sign in instead.',
+};
+export const FIRST_ADMIN_NAME = 'first';
+
+/** The code of a refusal after which this user number is of no use any more. */
+export const NAME_LOST = 'NAME_LOST';
+/** The code of a refusal because the user is there already, by an earlier approval or one at the same moment. */
+export const USER_EXISTS = 'USER_EXISTS';
+
+export type NewUser = Omit<EventOf<typeof userCreated>['data'], 'userId' | 'credentialId'>;
+
+export function decideCreate(
+  state: UserState,
+  userId: number,
+  user: NewUser,
+  credentialId: string | null,
+): readonly EventDraft[] {
+  if (state.exists) throw conflict(`There is a user ${userId} already.`, { code: USER_EXISTS });
+  if (state.deleted) throw conflict(`The user ${userId} was deleted; its number is not used again.`);
+  if (state.voided) throw conflict(usernames.taken(user.username), { code: NAME_LOST });
+  return [userCreated.draft({ ...user, userId, credentialId })];
+}
+
+/** An existing user that the caller may see. @throws AppError 404 */
+export function mustExist(state: UserState, workspace: number | 'all'): void {
+  if (!state.exists || (workspace !== 'all' && state.workspace !== workspace)) throw notFound('User');
+}
+
+/** Only what differs. */
+export function differing<T extends object>(state: UserState, changes: T): Partial<T> {
+  const entries = Object.entries(changes).filter(
+    ([field, value]) => value !== undefined && state[field as keyof UserState] !== value,
+  );
+  return Object.fromEntries(entries) as Partial<T>;
+}
 
 /** Somebody whose act is recorded although the request's own origin does not know them: they are signing in. */
-interface KnownUser {
+export interface KnownUser {
   readonly id: number;
   readonly username: string;
   readonly tenant: number;
@@ -49,7 +157,7 @@ interface KnownUser {
 }
 
 /** The same request with another origin. Steps are counted together, so that a repeated request finds its own. */
-const retold = (context: CommandContext, origin: Partial<Origin>): CommandContext => ({
+const withOrigin = (context: CommandContext, origin: Partial<Origin>): CommandContext => ({
   origin: { ...context.origin, ...origin },
   ...(context.intents && { intents: context.intents }),
   get step() {
@@ -62,14 +170,11 @@ const retold = (context: CommandContext, origin: Partial<Origin>): CommandContex
 
 /** The same request, told as the act of `user`. */
 export const asUser = (context: CommandContext, { id, username, tenant, workspace }: KnownUser): CommandContext =>
-  retold(context, { tenant, workspace, actor: { type: 'user', id, name: username } });
+  withOrigin(context, { tenant, workspace, actor: { type: 'user', id, name: username } });
 
 /** The same request, told in another workspace: where the record is that it changes. */
 export const inWorkspace = (context: CommandContext, { tenant, workspace }: Pick<Origin, 'tenant' | 'workspace'>) =>
-  retold(context, { tenant, workspace });
-
-const find = <D extends { readonly type: string }>(executed: Executed, definition: D): EventOf<D> | undefined =>
-  executed.events.find((event) => event.type === definition.type) as EventOf<D> | undefined;
+  withOrigin(context, { tenant, workspace });
 
 /**
  * Creates a user.
@@ -93,15 +198,15 @@ export async function createUser(
   const id = options.id ?? (await reserveId(commands, context, 'user', userStream));
   const stream = userStream(id);
   const credentialId = password === null ? null : await credentials.addPassword(id, password);
-  const told = inWorkspace(context, user);
+  const there = inWorkspace(context, user);
   try {
-    if (options.first) await claimName(commands, told, firstAdmin, 'all', FIRST_ADMIN_NAME, stream);
-    await claimName(commands, told, usernames, 'all', user.username, stream);
-    if (!options.first) await shutSetup(commands, told, stream);
-    const executed = await commands.execute(userDecider, stream, told, (state) =>
+    if (options.first) await claimName(commands, there, firstAdmin, 'all', FIRST_ADMIN_NAME, stream);
+    await claimName(commands, there, usernames, 'all', user.username, stream);
+    if (!options.first) await shutSetup(commands, there, stream);
+    const executed = await commands.execute(userDecider, stream, there, (state) =>
       decideCreate(state, id, user, credentialId),
     );
-    const named = find(executed, userCreated)?.data.credentialId ?? credentialId;
+    const named = firstOf(executed.events, userCreated)?.data.credentialId ?? credentialId;
     // A repeated request may find a password that an earlier run stored; the event says which one counts.
     if (credentialId !== null && context.intents) await credentials.removePasswords(id, named ?? undefined);
     return id;
@@ -120,160 +225,15 @@ async function shutSetup(commands: Commands, context: CommandContext, stream: st
   }
 }
 
-/** Changes a user for an admin. A new password, and being disabled, end all sessions. @throws AppError 400, 404, 409 for the last admin */
-export async function updateUser(
-  commands: Commands,
-  context: CommandContext,
-  credentials: Credentials,
-  admins: AdminsOf,
-  request: {
-    readonly userId: number;
-    readonly workspace: number | 'all';
-    readonly callerId: number;
-    readonly changes: UserChanges;
-    readonly password: string | null;
-    readonly by: 'admin' | 'cli';
-  },
-): Promise<void> {
-  const { userId, password, changes, ...rest } = request;
-  const decide = (credentialId: string | null) => (state: Parameters<typeof decideUpdate>[0]) =>
-    decideUpdate(state, { ...rest, userId, changes, credentialId });
-  // Refused before the slow hash is made.
-  if (password !== null) decide(null)((await commands.load(userDecider, userStream(userId))).state);
-  const credentialId = password === null ? null : await credentials.addPassword(userId, password);
-  try {
-    await changeUser(commands, context, admins, userId, decide(credentialId));
-  } catch (error) {
-    if (credentialId !== null && wasRefused(error)) await removePassword(commands, credentials, userId);
-    throw error;
-  }
-  if (credentialId !== null) await credentials.removePasswords(userId, credentialId);
-  if (credentialId !== null || changes.isApproved === false) await credentials.removeSessions(userId);
-}
+/** The outcome of a command is known and nothing was written. */
+export const wasRefused = (error: unknown): boolean => error instanceof AppError && error.status < 500;
 
-/** Removes what the log does not name. */
-async function removePassword(commands: Commands, credentials: Credentials, userId: number): Promise<void> {
+/** Removes the passwords of a user that the log does not name. */
+export async function removeUnnamedPasswords(
+  commands: Commands,
+  credentials: Credentials,
+  userId: number,
+): Promise<void> {
   const { state } = await commands.load(userDecider, userStream(userId));
   await credentials.removePasswords(userId, state.credentialId ?? undefined);
-}
-
-/**
- * Changes the caller's own profile.
- *
- * @param request.password `verified`: the credential id that the current password was checked against
- * @returns true when the password was changed: every session of the user has ended
- * @throws AppError 403 when the password was changed meanwhile, 404 when the user is gone
- */
-export async function updateProfile(
-  commands: Commands,
-  context: CommandContext,
-  credentials: Credentials,
-  request: {
-    readonly userId: number;
-    readonly displayName?: string | undefined;
-    readonly password?: { readonly verified: string; readonly next: string } | undefined;
-  },
-): Promise<boolean> {
-  const { userId, displayName, password } = request;
-  const credentialId = password && (await credentials.addPassword(userId, password.next));
-  try {
-    const executed = await commands.execute(userDecider, userStream(userId), context, (state) =>
-      decideProfile(state, {
-        userId,
-        displayName,
-        password: password && credentialId ? { verified: password.verified, credentialId } : undefined,
-      }),
-    );
-    const changed = find(executed, userPasswordChanged);
-    if (!changed) return false;
-    await credentials.removePasswords(userId, changed.data.credentialId);
-    await credentials.removeSessions(userId);
-    return true;
-  } catch (error) {
-    if (credentialId && wasRefused(error)) await removePassword(commands, credentials, userId);
-    throw error;
-  }
-}
-
-/** Deletes a user: sessions end, the password is removed, the name is free. @throws AppError 400, 404, 409 for the last admin */
-export async function deleteUser(
-  commands: Commands,
-  context: CommandContext,
-  credentials: Credentials,
-  admins: AdminsOf,
-  request: { readonly userId: number; readonly workspace: number | 'all'; readonly callerId: number },
-): Promise<void> {
-  const { userId, workspace, callerId } = request;
-  const stream = userStream(userId);
-  const executed = await changeUser(commands, context, admins, userId, (state) =>
-    decideDelete(state, userId, workspace, callerId),
-  );
-  const deleted = find(executed, userDeleted);
-  if (deleted) await releaseName(commands, context, usernames, 'all', deleted.data.username, stream);
-  await credentials.removeSessions(userId);
-  await credentials.removePasswords(userId);
-}
-
-/** Moves a user to another workspace. @throws AppError 404, 409 for the last admin of a tenant that is left */
-export async function moveUser(
-  commands: Commands,
-  context: CommandContext,
-  admins: AdminsOf,
-  userId: number,
-  place: { readonly tenant: number; readonly workspace: number },
-): Promise<void> {
-  await changeUser(commands, context, admins, userId, (state) => decideMove(state, userId, place));
-}
-
-/** Brings an approved Google user up to date before the sign-in. @throws AppError 403 `PENDING_APPROVAL` */
-export async function refreshGoogleUser(
-  commands: Commands,
-  context: CommandContext,
-  user: KnownUser,
-  profile: GoogleProfile,
-): Promise<void> {
-  await commands.execute(userDecider, userStream(user.id), asUser(context, user), (state) =>
-    decideGoogleSignIn(state, user.id, profile),
-  );
-}
-
-/** Goes back from Google to the password. @throws AppError 400 when there is none, or it is no Google user */
-export async function disconnectGoogle(
-  commands: Commands,
-  context: CommandContext,
-  credentials: Credentials,
-  userId: number,
-): Promise<void> {
-  await commands.execute(userDecider, userStream(userId), context, (state) => decideDisconnect(state, userId));
-  await credentials.removeSessions(userId);
-}
-
-export async function recordSignIn(
-  commands: Commands,
-  context: CommandContext,
-  user: KnownUser,
-  method: 'password' | 'google',
-): Promise<void> {
-  const { id: userId, username } = user;
-  await commands.record(signInStream(userId), asUser(context, user), [
-    userSignedIn.draft({ userId, username, method }),
-  ]);
-}
-
-export async function recordSignOut(commands: Commands, context: CommandContext, user: KnownUser): Promise<void> {
-  const { id: userId, username } = user;
-  await commands.record(signInStream(userId), asUser(context, user), [userSignedOut.draft({ userId, username })]);
-}
-
-/** @param user who has the submitted name, if anybody: the attempt is told in that user's workspace */
-export async function recordSignInFailure(
-  commands: Commands,
-  context: CommandContext,
-  attempt: { readonly username: string; readonly user: KnownUser | undefined; readonly reason: SignInFailure },
-): Promise<void> {
-  const { username, user, reason } = attempt;
-  const month = new Date().toISOString().slice(0, 7);
-  await commands.record(signInStream(user?.id ?? null), user ? inWorkspace(context, user) : context, [
-    signInFailed.draft({ username, userId: user?.id ?? null, reason, month }),
-  ]);
 }

@@ -5,8 +5,8 @@
 
 import { agentDeleted, agentDetailsChanged, agentRegistered } from '../../shared/events/agents/agents.ts';
 import { agentKeyIssued, agentKeyRevoked } from '../../shared/events/agents/keys.ts';
-import { globalKeyConfigured, globalKeyRotated } from '../../shared/events/auth/access.ts';
 import { seconds } from '../../shared/time.ts';
+import { globalKeyHandlers, globalKeyTable } from '../auth/global-key.ts';
 import { change, defineProjection, defineTable, on, update } from '../projection.ts';
 
 export const agentKeysTable = defineTable(
@@ -33,20 +33,6 @@ export const keyAgentsTable = defineTable(
   'key_agents',
   { workspace_id: 'int', id: 'bigint', name: 'text' },
   { key: ['workspace_id', 'id'] },
-);
-
-/** One row: the key in force. */
-export const globalKeyTable = defineTable(
-  'global_key',
-  {
-    one: 'int',
-    key_id: 'bigint',
-    source: 'text',
-    masked: 'text',
-    rotated_at: 'bigint?',
-    rotated_by: 'text?',
-  },
-  { key: ['one'] },
 );
 
 export const agentKeysProjection = defineProjection({
@@ -94,25 +80,6 @@ export const agentKeysProjection = defineProjection({
         updated_at: seconds(meta.at),
       })),
     ]),
-    on(globalKeyConfigured, ({ data }) => [
-      change(globalKeyTable, { one: 1 }, (row) => ({
-        one: 1,
-        key_id: data.keyId,
-        source: data.source,
-        masked: data.masked,
-        rotated_at: row?.rotated_at ?? null,
-        rotated_by: row?.rotated_by ?? null,
-      })),
-    ]),
-    on(globalKeyRotated, ({ data, meta }) => [
-      change(globalKeyTable, { one: 1 }, () => ({
-        one: 1,
-        key_id: data.keyId,
-        source: 'database',
-        masked: data.masked,
-        rotated_at: seconds(meta.at),
-        rotated_by: meta.actor.name,
-      })),
-    ]),
+    ...globalKeyHandlers,
   ],
 });

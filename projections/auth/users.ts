@@ -4,19 +4,19 @@
  * `session_mark` changes with every event that ends a user's sessions (another password, disabled, another way to
  * sign in). A session carries the mark of its sign-in and is good only while it equals the user's.
  */
-import { accessRequestApproved, accessRequested, accessRequestRejected } from '../../shared/events/auth/access.ts';
+import { userSignedIn } from '../../shared/events/auth/sign-in.ts';
 import {
   googleDisconnected,
   userCreated,
   userDeleted,
   userMoved,
   userPasswordChanged,
-  userSignedIn,
   userUpdated,
 } from '../../shared/events/auth/users.ts';
 import type { EventOf } from '../../shared/events/define.ts';
 import { seconds } from '../../shared/time.ts';
 import { change, defineProjection, defineTable, on, update } from '../projection.ts';
+import { accessRequestHandlers, accessRequestsTable } from './access-requests.ts';
 
 export const usersTable = defineTable(
   'users',
@@ -45,37 +45,6 @@ export const usersTable = defineTable(
 
 /** One row once there was a user, whatever became of them: a deployment is set up once. */
 export const firstUserTable = defineTable('first_user', { one: 'int', user_id: 'bigint' }, { key: ['one'] });
-
-export const accessRequestsTable = defineTable(
-  'access_requests',
-  {
-    id: 'bigint',
-    provider: 'text',
-    email: 'text?',
-    provider_id: 'text?',
-    display_name: 'text?',
-    avatar_url: 'text?',
-    status: 'text',
-    /** 1 while pending: the list begins with these. */
-    pending: 'int',
-    requested_at: 'bigint',
-    last_attempt_at: 'bigint',
-    attempt_count: 'int',
-    reviewed_by: 'text?',
-    reviewed_at: 'bigint?',
-    review_note: 'text?',
-    approved_user_id: 'bigint?',
-  },
-  {
-    key: ['id'],
-    indexes: [
-      'pending DESC, last_attempt_at DESC, id DESC',
-      'status, last_attempt_at DESC, id DESC',
-      'email',
-      'provider_id',
-    ],
-  },
-);
 
 const markOf = (credential: string | null, event: { readonly meta: { readonly number: number } }): string =>
   `${credential ?? 'none'}.${event.meta.number}`;
@@ -168,48 +137,6 @@ export const usersProjection = defineProjection({
         updated_at: seconds(meta.at),
       })),
     ]),
-    on(accessRequested, ({ data, meta }) => {
-      const at = seconds(meta.at);
-      return [
-        change(accessRequestsTable, { id: data.requestId }, (row) => ({
-          id: data.requestId,
-          provider: data.provider,
-          email: data.email,
-          provider_id: data.providerId,
-          display_name: data.displayName,
-          avatar_url: data.avatarUrl,
-          status: 'pending',
-          pending: 1,
-          requested_at: row?.requested_at ?? at,
-          last_attempt_at: at,
-          attempt_count: (row?.attempt_count ?? 0) + 1,
-          reviewed_by: row?.reviewed_by ?? null,
-          reviewed_at: row?.reviewed_at ?? null,
-          review_note: row?.review_note ?? null,
-          approved_user_id: row?.approved_user_id ?? null,
-        })),
-      ];
-    }),
-    on(accessRequestApproved, ({ data, meta }) => [
-      update(accessRequestsTable, { id: data.requestId }, (row) => ({
-        ...row,
-        status: 'approved',
-        pending: 0,
-        reviewed_by: meta.actor.name,
-        reviewed_at: seconds(meta.at),
-        review_note: data.note,
-        approved_user_id: data.userId,
-      })),
-    ]),
-    on(accessRequestRejected, ({ data, meta }) => [
-      update(accessRequestsTable, { id: data.requestId }, (row) => ({
-        ...row,
-        status: 'rejected',
-        pending: 0,
-        reviewed_by: meta.actor.name,
-        reviewed_at: seconds(meta.at),
-        review_note: data.note,
-      })),
-    ]),
+    ...accessRequestHandlers,
   ],
 });

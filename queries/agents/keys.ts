@@ -1,11 +1,8 @@
-/** Keys of agents and of the deployment. */
+/** Keys of agents. */
 import { sql } from 'kysely';
-import { agentKeysProjection, type globalKeyTable } from '../../projections/agents/keys.ts';
-import type { Row } from '../../projections/projection.ts';
-import type { AgentKeyRecord } from '../../shared/contract/auth/auth.ts';
+import { agentKeysProjection } from '../../projections/agents/keys.ts';
+import type { AgentKeyRecord } from '../../shared/contract/agents/keys.ts';
 import { type Reads, tables } from '../reads.ts';
-
-export type GlobalKeyRow = Row<typeof globalKeyTable>;
 
 const own = (reads: Reads) => tables(reads, agentKeysProjection);
 
@@ -75,7 +72,3 @@ export async function listAgentKeys(
     updated_at: Math.max(row.updated_at, uses.get(row.id) ?? 0),
   }));
 }
-
-/** The deployment's key in force. */
-export const findGlobalKey = (reads: Reads): Promise<GlobalKeyRow | undefined> =>
-  own(reads).selectFrom('global_key').selectAll().executeTakeFirst();

@@ -66,6 +66,31 @@ export const filterParam = z
   .transform((value) => (value === undefined || value.trim() === '' ? undefined : value))
   .meta({ override: { type: 'string', maxLength: 500 } });
 
+// Text that PostgreSQL cannot store (NUL, half of a surrogate pair) or that would deceive a reader of the audit trail.
+const UNPRINTABLE = /[\p{Cc}\p{Surrogate}\u2028\u2029]/u;
+/** One line of printable text. */
+export const lineOfText = (min: number, max: number) =>
+  z
+    .string()
+    .min(min, min === 1 ? 'must not be empty' : `must have at least ${min} characters`)
+    .max(max, `must have at most ${max} characters`)
+    .refine((value) => !UNPRINTABLE.test(value), 'must not hold control characters or broken Unicode');
+
+/** Several lines: notes. */
+export const linesOfText = (max: number) =>
+  z
+    .string()
+    .max(max, `must have at most ${max} characters`)
+    .refine((value) => !/[\0\p{Surrogate}]/u.test(value), 'must not hold NUL or broken Unicode');
+
+/** Refuses what `fault` finds a reason against. */
+export const without =
+  (fault: (value: string) => string | undefined) =>
+  (value: string, context: z.RefinementCtx): void => {
+    const message = fault(value);
+    if (message !== undefined) context.addIssue({ code: 'custom', message });
+  };
+
 /** Free JSON object of a client. */
 export const jsonObject = z.record(z.string(), z.unknown());
 

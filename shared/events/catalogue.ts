@@ -6,14 +6,22 @@ import { agentEvents } from './agents/agents.ts';
 import { agentLifeEvents } from './agents/heartbeat.ts';
 import { agentKeyEvents } from './agents/keys.ts';
 import { agentMessageEvents } from './agents/messages.ts';
-import { accessEvents } from './auth/access.ts';
+import { accessRequestEvents } from './auth/access-requests.ts';
+import { globalKeyEvents } from './auth/global-key.ts';
+import { incidentEvents } from './auth/incidents.ts';
+import { lastAdminEvents } from './auth/last-admin.ts';
+import { signInEvents } from './auth/sign-in.ts';
 import { userEvents } from './auth/users.ts';
 import { nameClaimed, nameClaimVoided, nameReleased } from './claims.ts';
 import type { EventDefinition } from './define.ts';
 
 const definitions = [
   ...userEvents,
-  ...accessEvents,
+  ...lastAdminEvents,
+  ...signInEvents,
+  ...accessRequestEvents,
+  ...globalKeyEvents,
+  ...incidentEvents,
   ...agentEvents,
   ...agentLifeEvents,
   ...agentKeyEvents,

@@ -103,3 +103,10 @@ export function defineEvent<const Type extends string, Data extends object>(
 
 /** The event type behind one or several definitions: `EventOf<typeof agentRegistered>`. */
 export type EventOf<D> = D extends EventDefinition<infer Type, infer Data> ? DomainEvent<Type, Data> : never;
+
+/** The first of these events that has this definition. */
+export const firstOf = <Type extends string, Data>(
+  events: readonly DomainEvent[],
+  { type }: EventDefinition<Type, Data>,
+): DomainEvent<Type, Data> | undefined =>
+  events.find((event) => event.type === type) as DomainEvent<Type, Data> | undefined;

@@ -2,7 +2,7 @@
 import { expect } from 'chai';
 import { UnknownPositionError } from '../../shared/errors.ts';
 import { agentRegistered } from '../../shared/events/agents/agents.ts';
-import { signInFailed } from '../../shared/events/auth/users.ts';
+import { signInFailed } from '../../shared/events/auth/sign-in.ts';
 import { openStream } from '../support/stream.ts';
 import { type HubServer, logged, startHub } from '../support/stream-hub.ts';
 import { until } from '../support/until.ts';

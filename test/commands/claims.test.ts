@@ -2,12 +2,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
 import { approveAccess } from '../../commands/auth/access-requests.ts';
-import { NAME_LOST, type NewUser, userDecider, usernames } from '../../commands/auth/user.ts';
-import { createUser } from '../../commands/auth/users.ts';
+import { createUser, NAME_LOST, type NewUser, userDecider, usernames } from '../../commands/auth/users.ts';
 import { ABANDONED_AFTER_MS, claimName } from '../../commands/claims.ts';
 import type { Commands } from '../../commands/handler.ts';
 import { AppError } from '../../shared/errors.ts';
-import { accessRequested, accessRequestStream } from '../../shared/events/auth/access.ts';
+import { accessRequested, accessRequestStream } from '../../shared/events/auth/access-requests.ts';
 import { userStream } from '../../shared/events/auth/users.ts';
 import type { Credentials } from '../../shared/ports/credentials.ts';
 import { gate, memoryWorld } from '../support/memory-world.ts';

@@ -9,7 +9,7 @@ import type { Database } from '../../infra/database/database.ts';
 import { createLogger } from '../../infra/logging.ts';
 import { agentKeysProjection } from '../../projections/agents/keys.ts';
 import { usersProjection } from '../../projections/auth/users.ts';
-import { findGlobalKey } from '../../queries/agents/keys.ts';
+import { findGlobalKey } from '../../queries/auth/global-key.ts';
 import { findUserByName, listUsers } from '../../queries/auth/users.ts';
 import { liveReads } from '../../queries/reads.ts';
 import { catalogue } from '../../shared/events/catalogue.ts';

@@ -24,15 +24,12 @@ import {
 } from '../../shared/events/agents/heartbeat.ts';
 import { agentKeyIssued, agentKeyRevoked } from '../../shared/events/agents/keys.ts';
 import { agentMessageSent } from '../../shared/events/agents/messages.ts';
-import { accessDenied, globalKeyUsed, rateLimitHit } from '../../shared/events/auth/access.ts';
+import { accessDenied, globalKeyUsed, rateLimitHit } from '../../shared/events/auth/incidents.ts';
+import { signInFailed, signInStream, userSignedIn, userSignedOut } from '../../shared/events/auth/sign-in.ts';
 import {
-  signInFailed,
-  signInStream,
   userCreated,
   userDeleted,
   userPasswordChanged,
-  userSignedIn,
-  userSignedOut,
   userStream,
   userUpdated,
 } from '../../shared/events/auth/users.ts';

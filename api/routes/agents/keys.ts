@@ -7,7 +7,7 @@ import {
   newAgentKeyBody,
   revokeAgentKeyBody,
   revokedAgentKeyAnswer,
-} from '../../../shared/contract/auth/auth.ts';
+} from '../../../shared/contract/agents/keys.ts';
 import { idParams } from '../../../shared/contract/common.ts';
 import { notFound } from '../../../shared/errors.ts';
 import { DAY, seconds } from '../../../shared/time.ts';

@@ -1,15 +1,13 @@
 /** Access requests: Google accounts that want in. They belong to the deployment, not to a workspace. */
 import { z } from 'zod';
 import { approveAccess, rejectAccess } from '../../../commands/auth/access-requests.ts';
+import { findAccessRequest, listAccessRequests } from '../../../queries/auth/access-requests.ts';
+import { adminsIn, findUser, findUserForApproval, toUserRecord } from '../../../queries/auth/users.ts';
 import {
-  adminsIn,
-  findAccessRequest,
-  findUser,
-  findUserForApproval,
-  listAccessRequests,
-  toUserRecord,
-} from '../../../queries/auth/users.ts';
-import { accessDecisionAnswer, accessDecisionBody, accessRequestsAnswer } from '../../../shared/contract/auth/auth.ts';
+  accessDecisionAnswer,
+  accessDecisionBody,
+  accessRequestsAnswer,
+} from '../../../shared/contract/auth/access-requests.ts';
 import { filterParam, limitParam, offsetParam } from '../../../shared/contract/common.ts';
 import { notFound } from '../../../shared/errors.ts';
 import { defineRoute, type Route } from '../../http/route.ts';

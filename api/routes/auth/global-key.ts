@@ -1,7 +1,7 @@
 /** The deployment's own API key. */
 import { rotateGlobalKey } from '../../../commands/auth/global-key.ts';
-import { findGlobalKey } from '../../../queries/agents/keys.ts';
-import { globalKeyAnswer, globalKeyState } from '../../../shared/contract/auth/auth.ts';
+import { findGlobalKey } from '../../../queries/auth/global-key.ts';
+import { globalKeyAnswer, globalKeyState } from '../../../shared/contract/auth/global-key.ts';
 import { defineRoute, type Route } from '../../http/route.ts';
 
 const path = '/api/tokens/rotate';

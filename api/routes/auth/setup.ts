@@ -2,8 +2,10 @@
 
 import { asUser, createUser } from '../../../commands/auth/users.ts';
 import { reserveId } from '../../../commands/reserve.ts';
-import { findUser, wasSetUp } from '../../../queries/auth/users.ts';
-import { setupBody, setupState, userAnswer } from '../../../shared/contract/auth/auth.ts';
+import { wasSetUp } from '../../../queries/auth/setup.ts';
+import { findUser } from '../../../queries/auth/users.ts';
+import { setupBody, setupState } from '../../../shared/contract/auth/setup.ts';
+import { userAnswer } from '../../../shared/contract/auth/users.ts';
 import { forbidden, notFound } from '../../../shared/errors.ts';
 import { userStream } from '../../../shared/events/auth/users.ts';
 import { DEFAULT_TENANT, DEFAULT_WORKSPACE } from '../../../shared/events/metadata.ts';

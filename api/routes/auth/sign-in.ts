@@ -1,32 +1,15 @@
 /** Sign-in, sign-out, the caller's own profile. */
 import { requestAccess } from '../../../commands/auth/access-requests.ts';
-import {
-  disconnectGoogle,
-  recordSignInFailure,
-  recordSignOut,
-  refreshGoogleUser,
-  updateProfile,
-} from '../../../commands/auth/users.ts';
-import {
-  findAccessRequestOf,
-  findGoogleUser,
-  findUser,
-  findUserByName,
-  toUserRecord,
-  type UserRow,
-  wasSetUp,
-} from '../../../queries/auth/users.ts';
-import {
-  callerAnswer,
-  googleBody,
-  loginBody,
-  MIN_OWN_PASSWORD,
-  profileAnswer,
-  profileBody,
-  signedOutAnswer,
-} from '../../../shared/contract/auth/auth.ts';
+import { disconnectGoogle, refreshGoogleUser } from '../../../commands/auth/google.ts';
+import { updateProfile } from '../../../commands/auth/profile.ts';
+import { recordSignInFailure, recordSignOut } from '../../../commands/auth/sign-in.ts';
+import { findAccessRequestOf } from '../../../queries/auth/access-requests.ts';
+import { wasSetUp } from '../../../queries/auth/setup.ts';
+import { findGoogleUser, findUser, findUserByName, toUserRecord, type UserRow } from '../../../queries/auth/users.ts';
+import { callerAnswer, MIN_OWN_PASSWORD, profileAnswer, profileBody } from '../../../shared/contract/auth/profile.ts';
+import { googleBody, loginBody, signedOutAnswer } from '../../../shared/contract/auth/sign-in.ts';
 import { forbidden, invalid, notFound, unauthenticated } from '../../../shared/errors.ts';
-import type { SignInFailure } from '../../../shared/events/auth/users.ts';
+import type { SignInFailure } from '../../../shared/events/auth/sign-in.ts';
 import type { Identity } from '../../../shared/identity.ts';
 import { verifyGoogleToken } from '../../auth/google.ts';
 import { beginSession, clearingCookies, endSessions } from '../../auth/sessions.ts';

@@ -1,5 +1,7 @@
 /** Users of the caller's workspace. */
-import { createUser, deleteUser, updateUser } from '../../../commands/auth/users.ts';
+
+import { deleteUser, updateUser } from '../../../commands/auth/changes.ts';
+import { createUser } from '../../../commands/auth/users.ts';
 import { adminsIn, findUser, findUserByName, listUsers, toUserRecord } from '../../../queries/auth/users.ts';
 import {
   idBody,
@@ -8,7 +10,7 @@ import {
   userAnswer,
   userChangesBody,
   usersAnswer,
-} from '../../../shared/contract/auth/auth.ts';
+} from '../../../shared/contract/auth/users.ts';
 import { conflict, invalid, notFound } from '../../../shared/errors.ts';
 import type { Identity } from '../../../shared/identity.ts';
 import { defineRoute, type Route } from '../../http/route.ts';

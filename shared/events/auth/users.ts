@@ -1,9 +1,7 @@
 /**
- * Everything that happens to users and their sign-ins. Streams: `user-<id>` for the user, `sign_ins-<id>` for what a
- * known user did at the door, `sign_ins-unknown` for attempts with names that nobody has, `admins-<tenant>` for turns at
- * ending an admin.
+ * What happens to users. Streams: `user-<id>`.
  *
- * A password is in no event: events name its hash in the credential store by `credentialId`, a random UUID. Only the
+ * No event holds a password: events name its hash in the credential store by `credentialId`, a random UUID. Only the
  * id that the newest event names counts, so a change of password takes effect with the log.
  */
 import { z } from 'zod';
@@ -15,12 +13,6 @@ export const PROVIDERS = ['local', 'google'] as const;
 export type Provider = (typeof PROVIDERS)[number];
 
 export const userStream = (id: number): string => `user-${id}`;
-export const signInStream = (id: number | null): string => `sign_ins-${id ?? 'unknown'}`;
-
-export const adminsStream = (tenant: number): string => `admins-${tenant}`;
-
-/** Stands for a personal value of somebody who was erased. */
-const ERASED = '[erased]';
 
 const user = { userId: z.int().positive(), username: z.string() };
 const person = (data: { readonly userId: number }) => `user:${data.userId}`;
@@ -142,25 +134,6 @@ export const userDeleted = defineEvent({
   audit: ({ data }) => ({ action: 'user_delete', ...target(data), detail: { username: data.username } }),
 });
 
-export const adminRemovalBegun = defineEvent({
-  type: 'AdminRemovalBegun',
-  version: 1,
-  doc: 'A tenant is about to lose an enabled admin, and another one was seen who stays. Written before the user is changed; the protocol is in `commands/auth/last-admin.ts`.',
-  schema: z.object({
-    tenant: z.int().positive(),
-    userId: z.int().positive(),
-    /** How many turns at this user had ended before this one. */
-    turn: z.int().nonnegative(),
-  }),
-});
-
-export const adminRemovalVoided = defineEvent({
-  type: 'AdminRemovalVoided',
-  version: 1,
-  doc: 'Written to the stream of an admin whose announced removal did not come, before somebody else takes a turn: a late removal has to take another one.',
-  schema: z.object({ userId: z.int().positive() }),
-});
-
 export const googleDisconnected = defineEvent({
   type: 'GoogleDisconnected',
   version: 1,
@@ -169,89 +142,4 @@ export const googleDisconnected = defineEvent({
   audit: ({ data }) => ({ action: 'google_disconnect', ...target(data) }),
 });
 
-export const userSignedIn = defineEvent({
-  type: 'UserSignedIn',
-  version: 1,
-  doc: 'A session of a user began.',
-  schema: z.object({ ...user, method: z.enum(['password', 'google']) }),
-  audit: ({ data }) => ({ action: data.method === 'google' ? 'login_google' : 'login', ...target(data) }),
-});
-
-export const userSignedOut = defineEvent({
-  type: 'UserSignedOut',
-  version: 1,
-  doc: 'A user ended a session.',
-  schema: z.object(user),
-  audit: ({ data }) => ({ action: 'logout', ...target(data) }),
-});
-
-export const SIGN_IN_FAILURES = ['user_not_found', 'wrong_provider', 'not_approved', 'invalid_password'] as const;
-export type SignInFailure = (typeof SIGN_IN_FAILURES)[number];
-
-export const signInFailed = defineEvent({
-  type: 'SignInFailed',
-  version: 1,
-  doc: 'A sign-in with a password was refused. The caller is told the same whatever the reason is.',
-  schema: z.object({
-    /** As it was typed; people type e-mail addresses and passwords here. */
-    username: personalText,
-    /** The user who has this name; null when nobody does. */
-    userId: z.int().positive().nullable(),
-    reason: z.enum(SIGN_IN_FAILURES),
-    /** `2026-03`: names the key that seals attempts with unknown names. */
-    month: z.string(),
-  }),
-  personal: {
-    fields: ['username'],
-    person: (data) => (data.userId === null ? `anonymous:${data.month}` : `user:${data.userId}`),
-  },
-  audit: ({ data }) => ({
-    action: 'login_failed',
-    actor: data.username ?? ERASED,
-    actor_id: data.userId,
-    ...(data.userId !== null && { target_type: 'user', target_id: data.userId }),
-    detail: { reason: data.reason },
-  }),
-  frames: ({ data, meta }) => [
-    {
-      type: 'audit.security',
-      role: 'admin',
-      data: {
-        action: 'login_failed',
-        actor: data.username ?? ERASED,
-        target_type: data.userId === null ? null : 'user',
-        target_id: data.userId,
-        timestamp: seconds(meta.at),
-      },
-    },
-    {
-      type: 'security.event',
-      role: 'admin',
-      data: {
-        id: meta.number,
-        event_type: 'auth_failure',
-        severity: 'warning',
-        source: 'login',
-        agent_name: null,
-        detail: JSON.stringify({ username: data.username, reason: data.reason }),
-        ip_address: meta.ip,
-        tenant_id: meta.tenant,
-        timestamp: seconds(meta.at),
-      },
-    },
-  ],
-});
-
-export const userEvents = [
-  userCreated,
-  userUpdated,
-  userPasswordChanged,
-  userMoved,
-  userDeleted,
-  adminRemovalBegun,
-  adminRemovalVoided,
-  googleDisconnected,
-  userSignedIn,
-  userSignedOut,
-  signInFailed,
-];
+export const userEvents = [userCreated, userUpdated, userPasswordChanged, userMoved, userDeleted, googleDisconnected];

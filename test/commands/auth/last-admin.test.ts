@@ -1,11 +1,12 @@
 /** The last enabled admin of a tenant stays, whoever removes admins at the same moment in whichever process. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
-import { type NewUser, userDecider } from '../../../commands/auth/user.ts';
-import { createUser, deleteUser, moveUser, updateUser } from '../../../commands/auth/users.ts';
+import { deleteUser, moveUser, updateUser } from '../../../commands/auth/changes.ts';
+import { createUser, type NewUser, userDecider } from '../../../commands/auth/users.ts';
 import type { Commands } from '../../../commands/handler.ts';
 import { AppError } from '../../../shared/errors.ts';
-import { adminsStream, userCreated, userStream } from '../../../shared/events/auth/users.ts';
+import { adminsStream } from '../../../shared/events/auth/last-admin.ts';
+import { userCreated, userStream } from '../../../shared/events/auth/users.ts';
 import { ROLES } from '../../../shared/identity.ts';
 import type { Credentials } from '../../../shared/ports/credentials.ts';
 import { gate, memoryWorld } from '../../support/memory-world.ts';

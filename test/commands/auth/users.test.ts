@@ -1,21 +1,17 @@
 import { expect } from 'chai';
+import { decideApproval } from '../../../commands/auth/access-requests.ts';
+import { decideDelete, decideMove, decideUpdate } from '../../../commands/auth/changes.ts';
+import { decideDisconnect, decideGoogleSignIn, type GoogleProfile } from '../../../commands/auth/google.ts';
+import { decideProfile } from '../../../commands/auth/profile.ts';
 import {
-  decideApproval,
   decideCreate,
-  decideDelete,
-  decideDisconnect,
-  decideGoogleSignIn,
-  decideMove,
-  decideProfile,
-  decideUpdate,
   firstAdmin,
-  type GoogleProfile,
   NAME_LOST,
   type NewUser,
   type UserState,
   userDecider,
   usernames,
-} from '../../../commands/auth/user.ts';
+} from '../../../commands/auth/users.ts';
 import type { Decider } from '../../../commands/decider.ts';
 import { AppError } from '../../../shared/errors.ts';
 import { userCreated, userDeleted, userPasswordChanged, userUpdated } from '../../../shared/events/auth/users.ts';

@@ -1,6 +1,6 @@
 /** Sign-in with Google and access requests, with a local server that plays Google: through real HTTP. */
 import { expect } from 'chai';
-import { deleteUser } from '../../../commands/auth/users.ts';
+import { deleteUser } from '../../../commands/auth/changes.ts';
 import { adminsIn } from '../../../queries/auth/users.ts';
 import { CLIENT_ID, type FakeGoogle, ISSUER, startFakeGoogle } from '../../support/google.ts';
 import { TEST_ADMIN } from '../../support/service.ts';

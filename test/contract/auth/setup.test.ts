@@ -5,7 +5,7 @@ import { prepareFirstStart } from '../../../infra/credentials/first-start.ts';
 import { createLogger } from '../../../infra/logging.ts';
 import { usersProjection } from '../../../projections/auth/users.ts';
 import { schemaOf } from '../../../projections/projection.ts';
-import { wasSetUp } from '../../../queries/auth/users.ts';
+import { wasSetUp } from '../../../queries/auth/setup.ts';
 import { type AuthWorld, cookieOf, PASSWORD, startAuthWorld } from './world.ts';
 
 describe('contract: first run and trusted proxies', function () {

@@ -1,6 +1,6 @@
 /** /api/auth/users through real HTTP. */
 import { expect } from 'chai';
-import { moveUser } from '../../../commands/auth/users.ts';
+import { moveUser } from '../../../commands/auth/changes.ts';
 import { adminsIn } from '../../../queries/auth/users.ts';
 import { userCreated, userStream } from '../../../shared/events/auth/users.ts';
 import { testOrigin } from '../../support/world.ts';

@@ -1,7 +1,7 @@
 /** A service with the means that the auth tests share. */
 import { agentStream } from '../../../commands/agents/agents.ts';
 import { issueAgentKey } from '../../../commands/agents/keys.ts';
-import type { NewUser } from '../../../commands/auth/user.ts';
+import type { NewUser } from '../../../commands/auth/users.ts';
 import { createUser } from '../../../commands/auth/users.ts';
 import type { CommandContext } from '../../../commands/handler.ts';
 import type { ProcessRole } from '../../../infra/config.ts';

@@ -1,14 +1,10 @@
 import { expect } from 'chai';
-import {
-  agentKeysProjection,
-  agentKeysTable,
-  globalKeyTable,
-  keyAgentsTable,
-} from '../../../projections/agents/keys.ts';
+import { agentKeysProjection, agentKeysTable, keyAgentsTable } from '../../../projections/agents/keys.ts';
 import { MemoryTables } from '../../../projections/apply.ts';
+import { globalKeyTable } from '../../../projections/auth/global-key.ts';
 import { agentDeleted, agentDetailsChanged, agentRegistered } from '../../../shared/events/agents/agents.ts';
 import { agentKeyIssued, agentKeyRevoked } from '../../../shared/events/agents/keys.ts';
-import { globalKeyConfigured, globalKeyRotated } from '../../../shared/events/auth/access.ts';
+import { globalKeyConfigured, globalKeyRotated } from '../../../shared/events/auth/global-key.ts';
 import type { EventDraft } from '../../../shared/events/define.ts';
 import { eventsOf, rowsAfter as rowsOfAll } from '../../support/kit.ts';
 import { told } from '../../support/told.ts';

@@ -1,14 +1,19 @@
 import { expect } from 'chai';
 import { MemoryTables } from '../../../projections/apply.ts';
-import { accessRequestsTable, firstUserTable, usersProjection, usersTable } from '../../../projections/auth/users.ts';
-import { accessRequestApproved, accessRequested, accessRequestRejected } from '../../../shared/events/auth/access.ts';
+import { accessRequestsTable } from '../../../projections/auth/access-requests.ts';
+import { firstUserTable, usersProjection, usersTable } from '../../../projections/auth/users.ts';
+import {
+  accessRequestApproved,
+  accessRequested,
+  accessRequestRejected,
+} from '../../../shared/events/auth/access-requests.ts';
+import { userSignedIn } from '../../../shared/events/auth/sign-in.ts';
 import {
   googleDisconnected,
   userCreated,
   userDeleted,
   userMoved,
   userPasswordChanged,
-  userSignedIn,
   userUpdated,
 } from '../../../shared/events/auth/users.ts';
 import type { EventDraft } from '../../../shared/events/define.ts';

@@ -1,0 +1,146 @@
+/** What admins, the deployment and its operators change about users: fields, password, workspace, and that they exist. */
+import { invalid } from '../../shared/errors.ts';
+import {
+  userDeleted,
+  userMoved,
+  userPasswordChanged,
+  userStream,
+  userUpdated,
+} from '../../shared/events/auth/users.ts';
+import { type EventDraft, firstOf } from '../../shared/events/define.ts';
+import type { Role } from '../../shared/identity.ts';
+import type { Credentials } from '../../shared/ports/credentials.ts';
+import { releaseName } from '../claims.ts';
+import type { CommandContext, Commands } from '../handler.ts';
+import { type AdminsOf, changeUser } from './last-admin.ts';
+import {
+  differing,
+  mustExist,
+  removeUnnamedPasswords,
+  type UserState,
+  userDecider,
+  usernames,
+  wasRefused,
+} from './users.ts';
+
+/** What an update may set; undefined leaves a field alone. */
+export interface UserChanges {
+  readonly displayName?: string | undefined;
+  readonly email?: string | null | undefined;
+  readonly avatarUrl?: string | null | undefined;
+  readonly role?: Role | undefined;
+  readonly isApproved?: boolean | undefined;
+}
+
+interface UpdateRequest {
+  readonly userId: number;
+  /** Of the caller; users of other workspaces do not exist for them. `all`: the deployment itself asks. */
+  readonly workspace: number | 'all';
+  /** The caller's own user id; 0 when it is no user. */
+  readonly callerId: number;
+  readonly changes: UserChanges;
+  /** Of the new password; null: the password stays. */
+  readonly credentialId: string | null;
+  readonly by: 'admin' | 'cli';
+}
+
+export function decideUpdate(state: UserState, request: UpdateRequest): readonly EventDraft[] {
+  const { userId, workspace, callerId, credentialId, by } = request;
+  mustExist(state, workspace);
+  const changes = differing(state, request.changes);
+  if (callerId === userId && changes.role !== undefined) {
+    throw invalid('You cannot change your own role; ask another admin.');
+  }
+  if (callerId === userId && changes.isApproved === false) {
+    throw invalid('You cannot disable your own account; ask another admin.');
+  }
+  const user = { userId, username: state.username };
+  const passwordChanged = credentialId !== null;
+  if (Object.keys(changes).length === 0 && !passwordChanged) return [];
+  return [
+    userUpdated.draft({ ...user, ...changes, passwordChanged, by }),
+    ...(credentialId === null ? [] : [userPasswordChanged.draft({ ...user, credentialId, by })]),
+  ];
+}
+
+export function decideDelete(
+  state: UserState,
+  userId: number,
+  workspace: number | 'all',
+  callerId: number,
+): readonly EventDraft[] {
+  mustExist(state, workspace);
+  if (callerId === userId) throw invalid('You cannot delete your own account; ask another admin.');
+  return [userDeleted.draft({ userId, username: state.username })];
+}
+
+export function decideMove(
+  state: UserState,
+  userId: number,
+  place: { readonly tenant: number; readonly workspace: number },
+): readonly EventDraft[] {
+  mustExist(state, 'all');
+  if (state.workspace === place.workspace) return [];
+  return [userMoved.draft({ userId, username: state.username, ...place })];
+}
+
+/** Changes a user for an admin. A new password, and being disabled, end all sessions. @throws AppError 400, 404, 409 for the last admin */
+export async function updateUser(
+  commands: Commands,
+  context: CommandContext,
+  credentials: Credentials,
+  admins: AdminsOf,
+  request: {
+    readonly userId: number;
+    readonly workspace: number | 'all';
+    readonly callerId: number;
+    readonly changes: UserChanges;
+    readonly password: string | null;
+    readonly by: 'admin' | 'cli';
+  },
+): Promise<void> {
+  const { userId, password, changes, ...rest } = request;
+  const decide = (credentialId: string | null) => (state: Parameters<typeof decideUpdate>[0]) =>
+    decideUpdate(state, { ...rest, userId, changes, credentialId });
+  // Refused before the slow hash is made.
+  if (password !== null) decide(null)((await commands.load(userDecider, userStream(userId))).state);
+  const credentialId = password === null ? null : await credentials.addPassword(userId, password);
+  try {
+    await changeUser(commands, context, admins, userId, decide(credentialId));
+  } catch (error) {
+    if (credentialId !== null && wasRefused(error)) await removeUnnamedPasswords(commands, credentials, userId);
+    throw error;
+  }
+  if (credentialId !== null) await credentials.removePasswords(userId, credentialId);
+  if (credentialId !== null || changes.isApproved === false) await credentials.removeSessions(userId);
+}
+
+/** Deletes a user: sessions end, the password is removed, the name is free. @throws AppError 400, 404, 409 for the last admin */
+export async function deleteUser(
+  commands: Commands,
+  context: CommandContext,
+  credentials: Credentials,
+  admins: AdminsOf,
+  request: { readonly userId: number; readonly workspace: number | 'all'; readonly callerId: number },
+): Promise<void> {
+  const { userId, workspace, callerId } = request;
+  const stream = userStream(userId);
+  const executed = await changeUser(commands, context, admins, userId, (state) =>
+    decideDelete(state, userId, workspace, callerId),
+  );
+  const deleted = firstOf(executed.events, userDeleted);
+  if (deleted) await releaseName(commands, context, usernames, 'all', deleted.data.username, stream);
+  await credentials.removeSessions(userId);
+  await credentials.removePasswords(userId);
+}
+
+/** Moves a user to another workspace. @throws AppError 404, 409 for the last admin of a tenant that is left */
+export async function moveUser(
+  commands: Commands,
+  context: CommandContext,
+  admins: AdminsOf,
+  userId: number,
+  place: { readonly tenant: number; readonly workspace: number },
+): Promise<void> {
+  await changeUser(commands, context, admins, userId, (state) => decideMove(state, userId, place));
+}

@@ -1,0 +1,66 @@
+/** Users who sign in with Google, and those who stop doing so. */
+import { forbidden, invalid } from '../../shared/errors.ts';
+import { googleDisconnected, userStream, userUpdated } from '../../shared/events/auth/users.ts';
+import type { EventDraft } from '../../shared/events/define.ts';
+import type { Credentials } from '../../shared/ports/credentials.ts';
+import type { CommandContext, Commands } from '../handler.ts';
+import { asUser, differing, type KnownUser, mustExist, type UserState, userDecider } from './users.ts';
+
+/** What a Google account says of its holder. */
+export interface GoogleProfile {
+  readonly sub: string;
+  /** Lower case. */
+  readonly email: string;
+  readonly name: string | null;
+  readonly picture: string | null;
+}
+
+/** What a user takes over from their Google account. */
+export const fromGoogle = ({ sub, email, picture }: GoogleProfile) => ({
+  provider: 'google' as const,
+  providerId: sub,
+  email,
+  ...(picture !== null && { avatarUrl: picture }),
+});
+
+/** A Google sign-in of an approved user. @throws AppError 403 when it is not (any more) one */
+export function decideGoogleSignIn(state: UserState, userId: number, profile: GoogleProfile): readonly EventDraft[] {
+  if (!state.exists || !state.isApproved || state.provider !== 'google') {
+    throw forbidden('This account is not approved.', { code: 'PENDING_APPROVAL' });
+  }
+  const changes = differing(state, fromGoogle(profile));
+  if (Object.keys(changes).length === 0) return [];
+  return [userUpdated.draft({ userId, username: state.username, ...changes, passwordChanged: false, by: 'google' })];
+}
+
+export function decideDisconnect(state: UserState, userId: number): readonly EventDraft[] {
+  mustExist(state, 'all');
+  if (state.provider !== 'google') throw invalid('This account does not sign in with Google.');
+  if (state.credentialId === null) {
+    throw invalid('This account has no password; have an admin set one first, or you could not sign in again.');
+  }
+  return [googleDisconnected.draft({ userId, username: state.username })];
+}
+
+/** Brings an approved Google user up to date before the sign-in. @throws AppError 403 `PENDING_APPROVAL` */
+export async function refreshGoogleUser(
+  commands: Commands,
+  context: CommandContext,
+  user: KnownUser,
+  profile: GoogleProfile,
+): Promise<void> {
+  await commands.execute(userDecider, userStream(user.id), asUser(context, user), (state) =>
+    decideGoogleSignIn(state, user.id, profile),
+  );
+}
+
+/** Goes back from Google to the password. @throws AppError 400 when there is none, or it is no Google user */
+export async function disconnectGoogle(
+  commands: Commands,
+  context: CommandContext,
+  credentials: Credentials,
+  userId: number,
+): Promise<void> {
+  await commands.execute(userDecider, userStream(userId), context, (state) => decideDisconnect(state, userId));
+  await credentials.removeSessions(userId);
+}

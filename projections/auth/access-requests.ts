@@ -1,0 +1,85 @@
+/** Access requests, as they are now. Their table is one of the projection `users`. */
+import {
+  accessRequestApproved,
+  accessRequested,
+  accessRequestRejected,
+} from '../../shared/events/auth/access-requests.ts';
+import { seconds } from '../../shared/time.ts';
+import { change, defineTable, type Handler, on, update } from '../projection.ts';
+
+export const accessRequestsTable = defineTable(
+  'access_requests',
+  {
+    id: 'bigint',
+    provider: 'text',
+    email: 'text?',
+    provider_id: 'text?',
+    display_name: 'text?',
+    avatar_url: 'text?',
+    status: 'text',
+    /** 1 while pending: the list begins with these. */
+    pending: 'int',
+    requested_at: 'bigint',
+    last_attempt_at: 'bigint',
+    attempt_count: 'int',
+    reviewed_by: 'text?',
+    reviewed_at: 'bigint?',
+    review_note: 'text?',
+    approved_user_id: 'bigint?',
+  },
+  {
+    key: ['id'],
+    indexes: [
+      'pending DESC, last_attempt_at DESC, id DESC',
+      'status, last_attempt_at DESC, id DESC',
+      'email',
+      'provider_id',
+    ],
+  },
+);
+
+export const accessRequestHandlers: readonly Handler[] = [
+  on(accessRequested, ({ data, meta }) => {
+    const at = seconds(meta.at);
+    return [
+      change(accessRequestsTable, { id: data.requestId }, (row) => ({
+        id: data.requestId,
+        provider: data.provider,
+        email: data.email,
+        provider_id: data.providerId,
+        display_name: data.displayName,
+        avatar_url: data.avatarUrl,
+        status: 'pending',
+        pending: 1,
+        requested_at: row?.requested_at ?? at,
+        last_attempt_at: at,
+        attempt_count: (row?.attempt_count ?? 0) + 1,
+        reviewed_by: row?.reviewed_by ?? null,
+        reviewed_at: row?.reviewed_at ?? null,
+        review_note: row?.review_note ?? null,
+        approved_user_id: row?.approved_user_id ?? null,
+      })),
+    ];
+  }),
+  on(accessRequestApproved, ({ data, meta }) => [
+    update(accessRequestsTable, { id: data.requestId }, (row) => ({
+      ...row,
+      status: 'approved',
+      pending: 0,
+      reviewed_by: meta.actor.name,
+      reviewed_at: seconds(meta.at),
+      review_note: data.note,
+      approved_user_id: data.userId,
+    })),
+  ]),
+  on(accessRequestRejected, ({ data, meta }) => [
+    update(accessRequestsTable, { id: data.requestId }, (row) => ({
+      ...row,
+      status: 'rejected',
+      pending: 0,
+      reviewed_by: meta.actor.name,
+      reviewed_at: seconds(meta.at),
+      review_note: data.note,
+    })),
+  ]),
+];

@@ -1,0 +1,13 @@
+/** Sign-in and sign-out; a sign-in answers with the caller, see `profile.ts`. */
+import { z } from 'zod';
+import { lineOfText } from '../common.ts';
+import { password } from './users.ts';
+
+export const loginBody = z.object({
+  username: lineOfText(1, 320).normalize('NFC'),
+  password: password.min(1, 'must not be empty'),
+});
+export const googleBody = z.object({
+  credential: z.string().min(1, 'must not be empty').max(16_384).describe('Google ID token'),
+});
+export const signedOutAnswer = z.object({ ok: z.literal(true), success: z.literal(true) });

@@ -1,0 +1,124 @@
+/**
+ * Incidents: refusals and notable uses that decide nothing and are only recorded. Streams: `incidents-<month>`, so that
+ * none grows for ever.
+ */
+import { z } from 'zod';
+import { ROLES } from '../../identity.ts';
+import { seconds } from '../../time.ts';
+import { type DomainEvent, defineEvent, type FrameDraft } from '../define.ts';
+
+/** @param at Unix milliseconds */
+export const incidentsStream = (at: number): string => `incidents-${new Date(at).toISOString().slice(0, 7)}`;
+
+/** `count`: how often it happened since the last such event of the same caller; see `api/auth/incidents.ts`. */
+const counted = { count: z.int().positive() };
+
+function securityFrame(
+  event: Pick<DomainEvent, 'meta'>,
+  type: string,
+  severity: 'info' | 'warning' | 'critical',
+  source: string,
+  detail: Readonly<Record<string, unknown>>,
+): readonly FrameDraft[] {
+  const { meta } = event;
+  return [
+    {
+      type: 'security.event',
+      role: 'admin',
+      data: {
+        id: meta.number,
+        event_type: type,
+        severity,
+        source,
+        agent_name: meta.actor.type === 'agent' ? meta.actor.name.replace(/^agent:/, '') : null,
+        detail: JSON.stringify(detail),
+        ip_address: meta.ip,
+        tenant_id: meta.tenant,
+        timestamp: seconds(meta.at),
+      },
+    },
+  ];
+}
+
+export const accessDenied = defineEvent({
+  type: 'AccessDenied',
+  version: 1,
+  doc: 'A known caller asked for something that needs a higher role.',
+  schema: z.object({ route: z.string(), needed: z.enum(ROLES), ...counted }),
+  audit: ({ data }) => ({
+    action: 'access_denied',
+    detail: { route: data.route, needed: data.needed, count: data.count },
+  }),
+});
+
+export const tenantAccessDenied = defineEvent({
+  type: 'TenantAccessDenied',
+  version: 1,
+  doc: 'A known caller asked for something beyond its tenant.',
+  schema: z.object({ route: z.string(), ...counted }),
+  audit: ({ data, meta }) => ({
+    action: 'tenant_access_denied',
+    target_type: 'workspace',
+    target_id: meta.workspace,
+    detail: { tenant_id: meta.tenant, route: data.route, count: data.count },
+  }),
+});
+
+export const rateLimitHit = defineEvent({
+  type: 'RateLimitHit',
+  version: 1,
+  doc: 'A caller was over a rate limit.',
+  schema: z.object({ route: z.string(), limit: z.string(), ...counted }),
+  frames: (event) => securityFrame(event, 'rate_limit_hit', 'warning', event.data.route, event.data),
+});
+
+export const apiKeyRefused = defineEvent({
+  type: 'ApiKeyRefused',
+  version: 1,
+  doc: 'Somebody sent an API key that opens nothing. Recorded once per address and minute; the key itself is nowhere.',
+  schema: z.object({ route: z.string(), ...counted }),
+  audit: ({ data }) => ({
+    action: 'login_failed',
+    actor_id: null,
+    detail: { reason: 'invalid_api_key', route: data.route, count: data.count },
+  }),
+  frames: (event) => [
+    {
+      type: 'audit.security',
+      role: 'admin',
+      data: {
+        action: 'login_failed',
+        actor: event.meta.actor.name,
+        target_type: null,
+        target_id: null,
+        timestamp: seconds(event.meta.at),
+      },
+    },
+    ...securityFrame(event, 'auth_failure', 'warning', 'api_key', event.data),
+  ],
+});
+
+export const globalKeyUsed = defineEvent({
+  type: 'GlobalKeyUsed',
+  version: 1,
+  doc: 'The key of the deployment was used. Recorded once per address and hour.',
+  schema: z.object({ route: z.string(), ...counted }),
+  frames: (event) => securityFrame(event, 'global_api_key_used', 'info', event.data.route, event.data),
+});
+
+export const proxyAuthMisconfigured = defineEvent({
+  type: 'ProxyAuthMisconfigured',
+  version: 1,
+  doc: 'A request named a user in the proxy header, but no address is trusted to do so: the header is ignored.',
+  schema: z.object({ header: z.string(), ...counted }),
+  frames: (event) => securityFrame(event, 'proxy_auth_misconfigured', 'critical', 'proxy_auth', event.data),
+});
+
+export const incidentEvents = [
+  accessDenied,
+  tenantAccessDenied,
+  rateLimitHit,
+  apiKeyRefused,
+  globalKeyUsed,
+  proxyAuthMisconfigured,
+];

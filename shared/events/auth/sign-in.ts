@@ -1,0 +1,89 @@
+/**
+ * Sign-ins and sign-outs. Streams: `sign_ins-<user id>`, and `sign_ins-unknown` for attempts with names that nobody has.
+ */
+import { z } from 'zod';
+import { seconds } from '../../time.ts';
+import { defineEvent } from '../define.ts';
+
+export const signInStream = (id: number | null): string => `sign_ins-${id ?? 'unknown'}`;
+
+/** Stands for a personal value of somebody who was erased. */
+const ERASED = '[erased]';
+
+const user = { userId: z.int().positive(), username: z.string() };
+const target = (data: { readonly userId: number }) => ({ target_type: 'user', target_id: data.userId });
+
+export const userSignedIn = defineEvent({
+  type: 'UserSignedIn',
+  version: 1,
+  doc: 'A session of a user began.',
+  schema: z.object({ ...user, method: z.enum(['password', 'google']) }),
+  audit: ({ data }) => ({ action: data.method === 'google' ? 'login_google' : 'login', ...target(data) }),
+});
+
+export const userSignedOut = defineEvent({
+  type: 'UserSignedOut',
+  version: 1,
+  doc: 'A user ended a session.',
+  schema: z.object(user),
+  audit: ({ data }) => ({ action: 'logout', ...target(data) }),
+});
+
+export const SIGN_IN_FAILURES = ['user_not_found', 'wrong_provider', 'not_approved', 'invalid_password'] as const;
+export type SignInFailure = (typeof SIGN_IN_FAILURES)[number];
+
+export const signInFailed = defineEvent({
+  type: 'SignInFailed',
+  version: 1,
+  doc: 'A sign-in with a password was refused. The caller is told the same whatever the reason is.',
+  schema: z.object({
+    /** As it was typed; people type e-mail addresses and passwords here. Null once the person is erased. */
+    username: z.string().nullable(),
+    /** The user who has this name; null when nobody does. */
+    userId: z.int().positive().nullable(),
+    reason: z.enum(SIGN_IN_FAILURES),
+    /** `2026-03`: names the key that seals attempts with unknown names. */
+    month: z.string(),
+  }),
+  personal: {
+    fields: ['username'],
+    person: (data) => (data.userId === null ? `anonymous:${data.month}` : `user:${data.userId}`),
+  },
+  audit: ({ data }) => ({
+    action: 'login_failed',
+    actor: data.username ?? ERASED,
+    actor_id: data.userId,
+    ...(data.userId !== null && { target_type: 'user', target_id: data.userId }),
+    detail: { reason: data.reason },
+  }),
+  frames: ({ data, meta }) => [
+    {
+      type: 'audit.security',
+      role: 'admin',
+      data: {
+        action: 'login_failed',
+        actor: data.username ?? ERASED,
+        target_type: data.userId === null ? null : 'user',
+        target_id: data.userId,
+        timestamp: seconds(meta.at),
+      },
+    },
+    {
+      type: 'security.event',
+      role: 'admin',
+      data: {
+        id: meta.number,
+        event_type: 'auth_failure',
+        severity: 'warning',
+        source: 'login',
+        agent_name: null,
+        detail: JSON.stringify({ username: data.username, reason: data.reason }),
+        ip_address: meta.ip,
+        tenant_id: meta.tenant,
+        timestamp: seconds(meta.at),
+      },
+    },
+  ],
+});
+
+export const signInEvents = [userSignedIn, userSignedOut, signInFailed];
