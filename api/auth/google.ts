@@ -1,8 +1,8 @@
 /**
- * Google ID tokens: verified here, with Google's published keys (https://developers.google.com/identity/openid-connect/openid-connect).
+ * Verifies Google ID tokens against Google's published keys (https://developers.google.com/identity/openid-connect/openid-connect).
  *
- * The audience is always checked: without a client id of our own any site's token would open the door, so sign-in
- * with Google is off then.
+ * The audience is always checked. Without a client id of our own, a token issued to any site would be accepted, so
+ * sign-in with Google is then off.
  */
 import { createRemoteJWKSet, errors, type JWTVerifyGetKey, jwtVerify } from 'jose';
 import { z } from 'zod';
@@ -13,7 +13,7 @@ import { cleanDisplayName, textFault } from '../../shared/names.ts';
 import type { Services } from '../services.ts';
 
 const FETCH_TIMEOUT_MS = 5_000;
-/** No new fetch of the keys so soon after the last one, however many unknown key ids come along. */
+/** The keys are fetched at most this often, however many unknown key ids arrive. */
 const COOL_DOWN_MS = 30_000;
 const MAX_AGE_MS = 3_600_000;
 const CLOCK_TOLERANCE_S = 10;
@@ -35,7 +35,7 @@ function keysAt(url: string): JWTVerifyGetKey {
   return keys;
 }
 
-/** What we take from a token. `email_verified` is a text in some of them. */
+/** The claims we use. Some tokens carry `email_verified` as a string. */
 const claims = z.object({
   sub: lineOfText(1, 255),
   email: lineOfText(3, 320).refine((value) => textFault(value) === undefined),
@@ -44,11 +44,11 @@ const claims = z.object({
   picture: lineOfText(1, 2_048).nullable().catch(null).default(null),
 });
 
-/** @throws AppError 400 when the token is not good, or cannot be verified now */
+/** @throws AppError 400 when the token is invalid or cannot be verified now */
 export async function verifyGoogleToken(token: string, settings: Settings): Promise<GoogleProfile> {
   const { googleClientId, googleKeysUrl, googleIssuers } = settings;
   if (!googleClientId) {
-    throw invalid('Sign-in with Google is not set up on this deployment; an operator sets GOOGLE_CLIENT_ID.');
+    throw invalid('Sign-in with Google is not configured on this deployment; ask an operator to set GOOGLE_CLIENT_ID.');
   }
   let payload: unknown;
   try {
@@ -64,7 +64,7 @@ export async function verifyGoogleToken(token: string, settings: Settings): Prom
   }
   const parsed = claims.safeParse(payload);
   if (!parsed.success) {
-    throw invalid('The Google account has no verified e-mail address, or its token lacks one; use another account.');
+    throw invalid('The Google token has no verified e-mail address; use an account that has one.');
   }
   const { sub, email, name, picture } = parsed.data;
   return { sub, email: email.toLowerCase(), name, picture };
@@ -75,12 +75,12 @@ function refusalOf(error: unknown): AppError {
   if (error instanceof errors.JOSEError && !isAboutKeys(error)) {
     return invalid('The Google token is not valid for this deployment; sign in with Google again.');
   }
-  return new AppError(400, 'The token cannot be verified: the keys of Google cannot be fetched. Try again later.', {
+  return new AppError(400, "The token cannot be verified because Google's keys cannot be fetched; try again later.", {
     code: 'GOOGLE_UNREACHABLE',
     cause: error,
   });
 }
 
-/** The key set could not be fetched, or was none; its generic errors carry no code of their own. */
+/** The key set could not be fetched or was malformed. For some of these errors jose has only a generic code. */
 const isAboutKeys = (error: errors.JOSEError): boolean =>
   error instanceof errors.JWKSTimeout || error instanceof errors.JWKSInvalid || error.code === 'ERR_JOSE_GENERIC';

@@ -1,10 +1,10 @@
 /**
- * Who a request comes from. First match wins: the header of a trusted proxy, a session cookie, the deployment's key,
- * an agent's key. A credential that is not good does not hide the next one.
+ * Finds out who a request comes from. The first match wins: a trusted proxy's header, a session cookie, the global key,
+ * an agent's key. An invalid credential does not stop the next one from being tried.
  *
- * Every request passes here, so what was looked up is kept, bounded, while neither a credential nor a user or key
- * changes anywhere (`Freshness`). Times of expiry are looked at on every use. Secrets are kept and looked up as
- * SHA-256 only: the database compares hashes of 24 or more random bytes, so timing tells nothing about a key.
+ * Every request passes through here, so lookups are cached (bounded) until a credential, user or key changes in any
+ * process (`Freshness`). Expiry is checked on every use. Secrets are kept and looked up only as SHA-256: the database
+ * compares hashes of 24 or more random bytes, so timing reveals nothing about a key.
  */
 import { LRUCache } from 'lru-cache';
 import { createUser } from '../../commands/auth/users.ts';
@@ -31,34 +31,34 @@ type Parts = Pick<
   'settings' | 'log' | 'commands' | 'reads' | 'credentials' | 'freshness' | 'limitStore' | 'now'
 >;
 
-interface Kept {
-  /** Undefined: the credential opens nothing. */
+interface CachedLookup {
+  /** Undefined when the credential is invalid. */
   readonly known: Known | undefined;
   readonly stamp: string;
 }
 
-const KEPT = 20_000;
-/** Credentials that open nothing are kept apart, so that guessing does not push the good ones out. */
-const KEPT_REFUSED = 2_000;
-/** Longer ones are none of ours. */
+const MAX_VALID = 20_000;
+/** Invalid credentials have a cache of their own, so that guessing does not evict the valid ones. */
+const MAX_INVALID = 2_000;
+/** We never issue longer keys. */
 const MAX_KEY_LENGTH = 1_024;
 const proxiedName = lineOfText(1, 128).normalize('NFC');
 
 export function createIdentify(services: Parts): (exchange: Exchange) => Promise<Identity | null> {
   const { credentials, freshness, reads, settings } = services;
-  const good = new LRUCache<string, Kept>(atMost(KEPT));
-  const refused = new LRUCache<string, Kept>({ max: KEPT_REFUSED });
+  const valid = new LRUCache<string, CachedLookup>(atMost(MAX_VALID));
+  const invalid = new LRUCache<string, CachedLookup>({ max: MAX_INVALID });
 
   async function lookUp(
     name: string,
     find: () => Promise<Known | undefined>,
     stamp: string,
   ): Promise<Known | undefined> {
-    const kept = good.get(name) ?? refused.get(name);
-    if (kept?.stamp === stamp) return kept.known;
+    const cached = valid.get(name) ?? invalid.get(name);
+    if (cached?.stamp === stamp) return cached.known;
     const known = await find();
-    (known ? good : refused).set(name, { known, stamp });
-    (known ? refused : good).delete(name);
+    (known ? valid : invalid).set(name, { known, stamp });
+    (known ? invalid : valid).delete(name);
     return known;
   }
 
@@ -76,11 +76,11 @@ export function createIdentify(services: Parts): (exchange: Exchange) => Promise
   const proxyUsers = createProxyUsers(services);
   const guard = createKeyGuard(services, (exchange) => recordLimit(services, 'wrong-key', exchange));
 
-  /** The key when it is good. @throws AppError 429 for too many wrong ones */
+  /** Undefined when the key is wrong or expired. @throws AppError 429 after too many wrong keys */
   async function checkKey(key: string, exchange: Exchange, stamp: string): Promise<Known | undefined> {
     const name = `key ${hashToken(key)}`;
-    // A wrong key that is sent again is no guess, and one that was good before must not suffer from the neighbours'.
-    const seen = good.has(name) || refused.has(name);
+    // Resending the same wrong key is not guessing, and a key that has worked must not be blocked by others' guesses.
+    const seen = valid.has(name) || invalid.has(name);
     if (!seen) await guard.check(exchange);
     const known = await lookUp(name, () => findKey(key), stamp);
     if (known && known.expiresAt > seconds(services.now())) return known;
@@ -130,7 +130,7 @@ export function createIdentify(services: Parts): (exchange: Exchange) => Promise
       recordGlobalKeyUse(services, exchange, identity);
       return identity;
     }
-    // A key speaks for its own agent; only one with the scope admin may come under another name.
+    // A key speaks for its own agent; only one with the admin scope may act under another name.
     if (named !== null && named !== known.identity.agentName && !known.anyAgent) return null;
     exchange.credential = credential;
     if (known.key) credentials.keyUsed(known.key);
@@ -144,7 +144,7 @@ const withAgent = (identity: Identity, agentName: string | null): Identity =>
 function agentNameOf({ req }: Exchange): string | null {
   const header = req.headers['x-agent-name'];
   if (typeof header !== 'string') return null;
-  // HTTP headers come as Latin-1; names are UTF-8.
+  // Node decodes HTTP headers as Latin-1; names are UTF-8.
   const name = Buffer.from(header, 'latin1').toString('utf8').trim();
   return name === '' ? null : name;
 }
@@ -159,7 +159,7 @@ export function keyOf({ req }: Pick<Exchange, 'req'>): string | undefined {
   return key !== undefined && key.length <= MAX_KEY_LENGTH ? key : undefined;
 }
 
-/** The user that a trusted proxy names. The connection itself has to come from the proxy, whatever headers say. */
+/** The user named by a trusted proxy. The connection itself must come from the proxy, whatever the headers say. */
 function proxiedUserOf(services: Parts, exchange: Exchange, headerName: string): string | undefined {
   const header = exchange.req.headers[headerName.toLowerCase()];
   if (typeof header !== 'string' || header.trim() === '') return undefined;
@@ -174,10 +174,10 @@ function proxiedUserOf(services: Parts, exchange: Exchange, headerName: string):
   return name.success ? name.data : undefined;
 }
 
-/** Finds the users that a proxy names, and creates those that are new when there is a role for them. */
+/** Finds the users that a proxy names, and creates new ones if a default role is configured. */
 function createProxyUsers(services: Parts): (username: string, exchange: Exchange) => Promise<UserRow | undefined> {
   const { commands, credentials, reads, settings, log } = services;
-  /** One creation per name at a time. */
+  /** Creations in progress, so that concurrent requests share one. */
   const creating = new Map<string, Promise<void>>();
 
   async function create(username: string, role: Role, exchange: Exchange): Promise<void> {
@@ -202,9 +202,9 @@ function createProxyUsers(services: Parts): (username: string, exchange: Exchang
         },
         null,
       );
-      log.info({ username, role }, 'a user was created because the proxy named them');
+      log.info({ username, role }, 'created a user named by the proxy');
     } catch (error) {
-      // Another process was faster: then the user is there.
+      // 409: another process has created the user first.
       if (!(error instanceof AppError) || error.status !== 409) throw error;
     }
   }
@@ -216,7 +216,7 @@ function createProxyUsers(services: Parts): (username: string, exchange: Exchang
     if (!role) return undefined;
     const fault = userNameFault(username);
     if (fault !== undefined) {
-      log.warn({ fault }, 'the proxy named somebody who cannot become a user');
+      log.warn({ fault }, 'the proxy sent a name that is not a valid username');
       return undefined;
     }
     let one = creating.get(username);

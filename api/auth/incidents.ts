@@ -1,9 +1,8 @@
 /**
- * Incidents: refusals and notable uses that are recorded behind the caller's back. Nothing here makes a request slower
- * or lets it fail.
+ * Incidents: refusals and notable uses, recorded in the background so that no request is slowed down or fails.
  *
- * Per caller and place one event is written at once; what follows within the window is counted, and the count is
- * written when the window is over. Memory and events in flight are bounded: under a flood counts are lost, not the
+ * The first incident of a caller at a route is written at once; the ones that follow within the window are counted, and
+ * the count is written when the window ends. Memory and events in flight are bounded: a flood costs counts, not the
  * service.
  */
 import type { CommandContext } from '../../commands/handler.ts';
@@ -32,8 +31,8 @@ type Parts = Pick<Services, 'commands' | 'log' | 'now'>;
 interface Window {
   readonly endsAt: number;
   readonly length: number;
-  /** Happened since the last event. */
-  passedOver: number;
+  /** Incidents since the last event was written. */
+  unwritten: number;
   readonly context: Pick<CommandContext, 'origin'>;
   readonly make: (count: number) => EventDraft;
 }
@@ -59,25 +58,25 @@ function createRecorder({ commands, log, now }: Parts): Recorder {
       .record(`incidents-${month}`, { origin: context.origin }, [make(count)])
       .then(
         () => undefined,
-        (error) => log.warn({ err: error }, 'an incident was not recorded'),
+        (error) => log.warn({ err: error }, 'could not record an incident'),
       )
       .finally(() => inFlight.delete(one));
     inFlight.add(one);
   }
 
-  /** Ends windows; those with something counted begin anew, so that a steady stream stays at one event a window. */
+  /** Ends windows. Those with a count start again, so that a steady stream of incidents gives one event per window. */
   function sweep(everything: boolean): void {
     sweeper = undefined;
     const at = now();
     for (const [key, window] of windows) {
       if (!everything && window.endsAt > at) continue;
       windows.delete(key);
-      if (window.passedOver === 0) continue;
-      write(window, window.passedOver);
-      if (!everything) windows.set(key, { ...window, passedOver: 0, endsAt: at + window.length });
+      if (window.unwritten === 0) continue;
+      write(window, window.unwritten);
+      if (!everything) windows.set(key, { ...window, unwritten: 0, endsAt: at + window.length });
     }
     if (lost > 0) {
-      log.warn({ lost }, 'more incidents at once than are recorded');
+      log.warn({ lost }, 'too many incidents at once; some were not recorded');
       lost = 0;
     }
     if (windows.size > 0) schedule();
@@ -91,7 +90,7 @@ function createRecorder({ commands, log, now }: Parts): Recorder {
     note(key, length, begin) {
       const known = windows.get(key);
       if (known) {
-        known.passedOver++;
+        known.unwritten++;
         return;
       }
       if (windows.size >= MAX_WINDOWS) {
@@ -100,7 +99,7 @@ function createRecorder({ commands, log, now }: Parts): Recorder {
         return;
       }
       const begun = begin();
-      windows.set(key, { ...begun, length, endsAt: now() + length, passedOver: 0 });
+      windows.set(key, { ...begun, length, endsAt: now() + length, unwritten: 0 });
       write(begun, 1);
       schedule();
     },
@@ -123,7 +122,7 @@ function recorderOf(services: Parts): Recorder {
   return recorder;
 }
 
-/** One text per caller: who it is when known, else where it comes from. */
+/** Identifies a caller: by identity when known, else by network address. */
 const callerOf = ({ identity, ip }: Exchange): string => (identity ? `${identity.kind}:${identity.id}` : networkOf(ip));
 
 function note(
@@ -145,14 +144,14 @@ export function recordDenial(services: Parts, exchange: Exchange, route: string,
   );
 }
 
-/** A caller of another tenant than the default one asked for `route`, which is about the whole deployment. */
+/** A caller from outside the default tenant asked for `route`, which concerns the whole deployment. */
 export function recordTenantDenial(services: Parts, exchange: Exchange, route: string): void {
   note(services, exchange, `foreign ${callerOf(exchange)} ${route}`, MINUTE_MS, (count) =>
     tenantAccessDenied.draft({ route, count }),
   );
 }
 
-/** A caller is over the limits of `limitClass`. */
+/** A caller exceeded the rate limit of `limitClass`. */
 export function recordLimit(services: Parts, limitClass: string, exchange: Exchange): void {
   const route = at(exchange);
   note(services, exchange, `limited ${callerOf(exchange)} ${limitClass} ${route}`, MINUTE_MS, (count) =>
@@ -160,7 +159,7 @@ export function recordLimit(services: Parts, limitClass: string, exchange: Excha
   );
 }
 
-/** An API key that opens nothing was sent. */
+/** A caller sent an invalid API key. */
 export function recordWrongKey(services: Parts, exchange: Exchange): void {
   const route = at(exchange);
   note(services, { ...exchange, identity: null }, `wrong key ${networkOf(exchange.ip)}`, MINUTE_MS, (count) =>
@@ -168,7 +167,7 @@ export function recordWrongKey(services: Parts, exchange: Exchange): void {
   );
 }
 
-/** The deployment's key opened the door; `identity` is what it opened it for. */
+/** A request was authenticated with the global key; `identity` is the resulting caller. */
 export function recordGlobalKeyUse(services: Parts, exchange: Exchange, identity: Identity): void {
   recorderOf(services).note(`key ${networkOf(exchange.ip)}`, HOUR_MS, () => {
     const route = at(exchange);
@@ -179,13 +178,13 @@ export function recordGlobalKeyUse(services: Parts, exchange: Exchange, identity
   });
 }
 
-/** Somebody names a user in the proxy header, and no address is trusted to. */
+/** The proxy header was sent, but no address is trusted to send it. */
 export function recordProxyMisconfigured(services: Parts, exchange: Exchange, header: string): void {
-  // Once for all callers: it is the deployment that is wrong.
+  // One window for all callers: the fault is in the deployment's configuration.
   note(services, exchange, 'proxy', HOUR_MS, (count) => proxyAuthMisconfigured.draft({ header, count }));
 }
 
-/** Writes what was only counted so far and waits for it: for shutdown and tests. Never throws. */
+/** Writes the pending counts and waits for them: for shutdown and tests. Never throws. */
 export async function drainIncidents(services: Parts): Promise<void> {
   await recorders.get(services.commands)?.drain();
 }

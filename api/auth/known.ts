@@ -1,6 +1,6 @@
 /**
- * What a credential stands for: the rules alone, for records that somebody else has looked up. A request is let in by
- * them (`identify.ts`), and a stream stays open by them (`recheck.ts`).
+ * What a credential stands for: pure rules over records that were looked up elsewhere. The same rules admit a request
+ * (`identify.ts`) and keep a stream open (`recheck.ts`).
  */
 
 import type { LiveKeyRow } from '../../queries/agents/keys.ts';
@@ -10,18 +10,18 @@ import { DEFAULT_TENANT, DEFAULT_WORKSPACE } from '../../shared/events/metadata.
 import type { Identity, Role } from '../../shared/identity.ts';
 import type { KeyRecord, SessionRecord } from '../../shared/ports/credentials.ts';
 
-/** What a request was let in by; secrets as SHA-256, hex. */
+/** The credential that admitted a request; secrets as SHA-256, hex. */
 export type HeldCredential =
   | { readonly kind: 'session' | 'key'; readonly hash: string }
   | { readonly kind: 'proxy'; readonly username: string };
 
 export interface Known {
   readonly identity: Identity;
-  /** Unix seconds; Infinity: never. */
+  /** Unix seconds; Infinity when it never expires. */
   readonly expiresAt: number;
-  /** Keys only: whose last use is noted. */
+  /** For keys: the record whose last use is noted. */
   readonly key: KeyRecord | undefined;
-  /** Agent keys only: the key may be used under any agent's name. */
+  /** For agent keys: whether the key may be used under any agent's name. */
   readonly anyAgent: boolean;
 }
 
@@ -51,7 +51,7 @@ const userIdentity = (user: UserRow, session: string | null): Identity => ({
   session,
 });
 
-/** Scopes that begin with `agent:` carry no role of their own. */
+/** Scopes that begin with `agent:` do not affect the role. */
 export function roleOf(scopes: readonly string[]): Role {
   if (scopes.includes('admin')) return 'admin';
   return scopes.includes('operator') ? 'operator' : 'viewer';
@@ -76,7 +76,7 @@ export function knownProxyUser(user: UserRow | undefined): Known | undefined {
   };
 }
 
-/** @param inForce the deployment's key that counts now */
+/** @param inForce the current global key */
 export function knownGlobalKey(key: KeyRecord, inForce: GlobalKeyRow | undefined): Known | undefined {
   if (inForce?.key_id !== key.keyId) return undefined;
   return { identity: GLOBAL_IDENTITY, expiresAt: Number.POSITIVE_INFINITY, key, anyAgent: false };

@@ -1,6 +1,6 @@
 /**
- * The credentials behind open streams, looked up again: any number of them with a few queries, and without what
- * `identify.ts` does besides (noting uses, creating users).
+ * Looks up the credentials of open streams again: any number of them with a few queries, and without the side effects
+ * of `identify.ts` (noting uses, creating users).
  */
 
 import { findLiveKeys } from '../../queries/agents/keys.ts';
@@ -18,19 +18,19 @@ import {
   knownSession,
 } from './known.ts';
 
-/** Read models that decide what a credential opens. */
+/** Read models that decide what a credential stands for. */
 const MODELS = ['users', 'agent_keys'];
 
 /**
- * A value that is different whenever a credential, a user or a key may have changed, at any process. Take it before
- * looking up: what was found holds while the value stands, apart from times of expiry.
+ * A value that changes whenever a credential, user or key may have changed in any process. Take it before a lookup: the
+ * result then holds for as long as the value stays the same, apart from expiry.
  */
 export async function credentialStamp(freshness: Freshness): Promise<string> {
-  // Both questions at once: where they cost a query they can share it.
+  // Asked together so that the two can share a query where they need one.
   return (await Promise.all([freshness.stamp(MODELS, 'all'), freshness.credentials()])).join(' ');
 }
 
-/** The same at once where it is in memory. */
+/** The same without waiting; undefined where the store has to be asked. */
 export function credentialStampNow(freshness: Freshness): string | undefined {
   const ofModels = freshness.stampNow(MODELS, 'all');
   const ofCredentials = freshness.credentialsNow();
@@ -40,7 +40,7 @@ export function credentialStampNow(freshness: Freshness): string | undefined {
 export interface CredentialCheck {
   /** See `credentialStamp`. */
   stamp(): Promise<string>;
-  /** What each stands for now, in order; undefined: nothing any more. Whether it has expired is for the caller to see. */
+  /** What each credential stands for now, in order; undefined if it is no longer valid. Does not check expiry. */
   lookUp(held: readonly HeldCredential[]): Promise<readonly (Known | undefined)[]>;
 }
 

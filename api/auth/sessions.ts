@@ -1,6 +1,6 @@
 /**
- * Session tokens and their cookie. The cookie is always HttpOnly and SameSite=Strict; Secure unless the operator
- * switched it off. Its name follows the scheme: browsers accept `__Host-` only over HTTPS and with Secure.
+ * Session tokens and their cookie. The cookie is always HttpOnly and SameSite=Strict, and Secure unless the operator
+ * turned that off. Its name depends on the scheme: browsers accept `__Host-` only over HTTPS and with Secure.
  */
 import { createHash, randomBytes } from 'node:crypto';
 import type { UserRow } from '../../queries/auth/users.ts';
@@ -8,7 +8,7 @@ import { DAY, seconds } from '../../shared/time.ts';
 import type { Exchange } from '../http/exchange.ts';
 import type { Services } from '../services.ts';
 
-/** Absolute, seconds: a session is not prolonged by use. */
+/** Lifetime in seconds. Absolute: use does not extend a session. */
 export const SESSION_SECONDS = 7 * DAY;
 export const HOST_COOKIE = '__Host-mc-session';
 export const PLAIN_COOKIE = 'mc-session';
@@ -37,7 +37,7 @@ export const sessionCookie = (
 
 const TOKEN = /^[0-9a-f]{64}$/;
 
-/** The session cookies that a request brought, by name; what cannot be a token is left out. */
+/** The session cookies of a request; values that cannot be tokens are left out. */
 function presented(exchange: Pick<Exchange, 'req'>): { readonly name: string; readonly token: string }[] {
   const cookies = (exchange.req as { cookies?: Readonly<Record<string, unknown>> }).cookies ?? {};
   return [HOST_COOKIE, PLAIN_COOKIE].flatMap((name) => {
@@ -46,16 +46,16 @@ function presented(exchange: Pick<Exchange, 'req'>): { readonly name: string; re
   });
 }
 
-/** Tokens of a request; the cookie of HTTPS first. */
+/** Session tokens of a request; the HTTPS cookie first. */
 export const tokensOf = (exchange: Pick<Exchange, 'req'>): string[] => presented(exchange).map(({ token }) => token);
 
-/** `Set-Cookie` lines that end the session in the browser: under the name of this scheme, and under those presented. */
+/** `Set-Cookie` lines that clear the session in the browser: for this scheme's cookie and for those it sent. */
 export function clearingCookies(exchange: Pick<Exchange, 'req' | 'secure'>, settings: CookieSettings): string[] {
   const names = new Set([cookieName(exchange.secure, settings), ...presented(exchange).map(({ name }) => name)]);
   return [...names].map((name) => cookie(name, '', 0, 0, settings));
 }
 
-/** Begins a session of `user`. */
+/** Starts a session for `user`. */
 export async function beginSession(
   services: Services,
   exchange: Exchange,
@@ -74,7 +74,7 @@ export async function beginSession(
   return { token, cookie: sessionCookie(exchange, token, now, services.settings) };
 }
 
-/** Ends the sessions whose cookies the request brought. */
+/** Ends the sessions whose cookies the request carries. */
 export async function endSessions(services: Services, exchange: Exchange): Promise<void> {
   for (const token of tokensOf(exchange)) await services.credentials.removeSession(hashToken(token));
 }

@@ -1,4 +1,4 @@
-/** The end of every successful sign-in: a session, its event, the answer. */
+/** The last step of every successful sign-in: a session, its event, the response. */
 
 import { recordSignIn } from '../../commands/auth/sign-in.ts';
 import type { asUser } from '../../commands/auth/users.ts';
@@ -14,7 +14,7 @@ import type { Services } from '../services.ts';
 import { recordLimit } from './incidents.ts';
 import { beginSession, hashToken } from './sessions.ts';
 
-/** What commands need to know of a user who is not the request's caller yet. */
+/** What commands need to know about a user who is not yet the request's caller. */
 export const asKnown = (row: UserRow): Parameters<typeof asUser>[1] => ({
   id: row.id,
   username: row.username,
@@ -22,7 +22,7 @@ export const asKnown = (row: UserRow): Parameters<typeof asUser>[1] => ({
   workspace: row.workspace_id,
 });
 
-/** Begins a session for `user` and answers with the user and the cookie. */
+/** Starts a session for `user` and responds with the user and the cookie. */
 export async function signIn(
   services: Services,
   exchange: Exchange,
@@ -34,7 +34,7 @@ export async function signIn(
   try {
     await recordSignIn(services.commands, command, asKnown(user), method);
   } catch (error) {
-    // No session without its entry in the audit trail.
+    // No session may exist without its audit entry.
     await services.credentials.removeSession(hashToken(token));
     throw error;
   }
@@ -42,7 +42,7 @@ export async function signIn(
   return { body: { user: toUserRecord(row) }, headers: { 'Set-Cookie': cookie } };
 }
 
-/** The record of a caller that is a key. */
+/** The record that describes a caller using an API key. */
 export function keyCaller(identity: Identity): CallerRecord {
   const { id, username, displayName, role, workspace, tenant } = identity;
   return {
@@ -60,7 +60,7 @@ export function keyCaller(identity: Identity): CallerRecord {
 
 const limiters = new WeakMap<Services, Limiter>();
 
-/** The limit of password changes: only some calls of its route are one, so the route cannot name it. @throws AppError 429 */
+/** The limit for password changes. The route cannot declare it, because only some of its calls change a password. @throws AppError 429 */
 export async function checkPasswordLimit(services: Services, exchange: Exchange): Promise<void> {
   let limiter = limiters.get(services);
   if (!limiter) {
