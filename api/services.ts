@@ -1,4 +1,4 @@
-/** Everything the API needs from the rest; put together in `infra/main.ts`. */
+/** Everything the API needs from the other layers; assembled in `infra/main.ts`. */
 import type { Store as RateLimitStore } from 'express-rate-limit';
 import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
@@ -13,7 +13,7 @@ import type { ReadModels } from '../shared/ports/read-models.ts';
 
 import type { StreamHub } from './stream/hub.ts';
 
-/** What of the configuration the API reads; see `infra/config.ts` for the meaning of each. */
+/** The settings that the API reads; `infra/config.ts` documents each. */
 export interface ApiSettings {
   readonly disableRateLimit: boolean;
   readonly trustedProxies: readonly string[];
@@ -32,9 +32,9 @@ export interface ApiSettings {
 
 export interface HealthReport {
   readonly ok: boolean;
-  /** One word per finding, for `/health/ready` and anybody. */
+  /** One word per check; public, shown by `/health/ready`. */
   readonly checks: Readonly<Record<string, string>>;
-  /** What more there is to say of a finding: positions, reasons. For those who run the deployment. */
+  /** Positions and reasons behind a failed check, for operators only. */
   readonly details: Readonly<Record<string, string>>;
 }
 
@@ -49,9 +49,9 @@ export interface Services {
   readonly freshness: Freshness;
   readonly idempotency: IdempotencyStore;
   readonly metrics: Registry;
-  /** Store of one class of limits, shared by processes where there is a place to share. */
+  /** The store of one limit class, shared between processes where Redis is configured. */
   readonly limitStore: (name: string, windowMs: number) => RateLimitStore;
-  /** Stores reachable, projections within their bound. */
+  /** Whether stores are reachable and projections are not too far behind. */
   readonly ready: () => Promise<HealthReport>;
   readonly now: () => number;
   readonly stream: StreamHub;

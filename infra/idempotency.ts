@@ -1,21 +1,21 @@
 /**
  * Idempotency records in PostgreSQL.
  *
- * Whoever runs a request holds a lease on its record, and renews it while the request runs. When the process dies, or
- * cannot tell the database that the request is over, the lease ends by itself and the next request with the key takes
- * over. A process that was only slow finds that out when it is about to store what it wants to append, or its answer.
- * Leases go by the database's clock: those of hosts differ.
+ * The process that runs a request holds a lease on its record and renews it meanwhile. When the process dies, or cannot
+ * tell the database that the request is over, the lease expires and the next request with the key takes over. A process
+ * that was only slow learns of this when it tries to store its intents or its response. Leases use the database's clock,
+ * because the clocks of hosts differ.
  */
 import { randomBytes } from 'node:crypto';
 import type pg from 'pg';
 import { type AppError, conflict } from '../shared/errors.ts';
 import type { IdempotencyRecord, IdempotencyStore } from '../shared/ports/idempotency.ts';
 
-/** A running request may be taken over when its process has not renewed the lease for this long, milliseconds. */
+/** A lease expires when it has not been renewed for this long, milliseconds. */
 const LEASE_MS = 10_000;
 /** Records are kept this long, milliseconds. */
 export const KEPT_MS = 24 * 3_600_000;
-/** Unix ms of the database; `now()` would be the start of the transaction. */
+/** The database's clock, Unix ms; `now()` would be the start of the transaction. */
 const NOW = '(extract(epoch FROM clock_timestamp()) * 1000)::bigint';
 /** Name of the deployment's secret in `credentials.secrets`. */
 const SECRET = 'idempotency';
@@ -23,14 +23,15 @@ const SECRET = 'idempotency';
 interface Row {
   request_hash: Buffer;
   state: 'running' | 'done';
-  box: Buffer | null;
+  /** The column is named `box`. */
+  sealed: Buffer | null;
 }
 
 /** @param owner name of this process */
 export function createIdempotencyStore(pool: pg.Pool, owner: string, leaseMs = LEASE_MS): IdempotencyStore {
   /**
-   * Requests that run in this process. Each run has a name of its own: a statement whose caller gave it up may still
-   * be done, and must not touch what a later run of the same process has stored.
+   * Requests that run in this process. Each run has its own name: a statement may still execute after its caller has
+   * given up, and must not touch what a later run of the same process has stored.
    */
   const held = new Map<string, { readonly scope: string; readonly keyHash: Buffer; readonly run: string }>();
   let runs = 0;
@@ -58,7 +59,7 @@ export function createIdempotencyStore(pool: pg.Pool, owner: string, leaseMs = L
            AND (scope, key_hash, owner) IN (SELECT * FROM unnest($2::text[], $3::bytea[], $4::text[]))`,
         [leaseMs, all.map((one) => one.scope), all.map((one) => one.keyHash), all.map((one) => one.run)],
       )
-      // A lease that ends too early costs the request a refusal in `save` or `finish`, and no more.
+      // If the lease expires too early, `save` or `finish` refuses; nothing worse happens.
       .catch(() => undefined);
   }
 
@@ -72,7 +73,11 @@ export function createIdempotencyStore(pool: pg.Pool, owner: string, leaseMs = L
     return rowCount === 1;
   }
 
-  const asRecord = (row: Row): IdempotencyRecord => ({ requestHash: row.request_hash, state: row.state, box: row.box });
+  const asRecord = (row: Row): IdempotencyRecord => ({
+    requestHash: row.request_hash,
+    state: row.state,
+    sealed: row.sealed,
+  });
   return {
     async secret() {
       secret ??= await findOrMakeSecret(pool);
@@ -81,7 +86,7 @@ export function createIdempotencyStore(pool: pg.Pool, owner: string, leaseMs = L
     async begin(scope, keyHash, requestHash) {
       const here = held.has(nameOf(scope, keyHash));
       const run = `${owner} ${++runs}`;
-      // One statement decides who runs: a new record, or one that nobody runs any more.
+      // A single statement takes the key: it inserts a record, or takes over one whose lease has expired.
       const taken = here
         ? undefined
         : await pool.query(
@@ -89,7 +94,7 @@ export function createIdempotencyStore(pool: pg.Pool, owner: string, leaseMs = L
          VALUES ($1, $2, $3, 'running', $4, ${NOW} + $5, ${NOW})
          ON CONFLICT (scope, key_hash) DO UPDATE SET owner = $4, locked_until = ${NOW} + $5
            WHERE i.state = 'running' AND i.locked_until < ${NOW}
-         RETURNING request_hash, state, box`,
+         RETURNING request_hash, state, box AS sealed`,
             [scope, keyHash, requestHash, run, leaseMs],
           );
       const mine = taken?.rows[0] as Row | undefined;
@@ -98,17 +103,17 @@ export function createIdempotencyStore(pool: pg.Pool, owner: string, leaseMs = L
         return { taken: true, record: asRecord(mine) };
       }
       const { rows } = await pool.query(
-        'SELECT request_hash, state, box FROM service.idempotency WHERE scope = $1 AND key_hash = $2',
+        'SELECT request_hash, state, box AS sealed FROM service.idempotency WHERE scope = $1 AND key_hash = $2',
         [scope, keyHash],
       );
       const there = rows[0] as Row | undefined;
       return { taken: false, record: there && asRecord(there) };
     },
-    async save(scope, keyHash, box) {
-      if (!(await change(`box = $4, locked_until = ${NOW} + $5`, scope, keyHash, box, leaseMs))) throw takenOver();
+    async save(scope, keyHash, sealed) {
+      if (!(await change(`box = $4, locked_until = ${NOW} + $5`, scope, keyHash, sealed, leaseMs))) throw takenOver();
     },
-    async finish(scope, keyHash, box) {
-      if (!(await change("box = $4, state = 'done'", scope, keyHash, box))) throw takenOver();
+    async finish(scope, keyHash, sealed) {
+      if (!(await change("box = $4, state = 'done'", scope, keyHash, sealed))) throw takenOver();
       release(scope, keyHash);
     },
     async abandon(scope, keyHash) {
@@ -132,14 +137,14 @@ export function createIdempotencyStore(pool: pg.Pool, owner: string, leaseMs = L
 }
 
 const takenOver = (): AppError =>
-  conflict('A repetition of this request was faster; ask again in a moment for what came of it.', {
+  conflict('A retry of this request has taken over; send it again in a moment to get its result.', {
     code: 'IDEMPOTENCY_IN_PROGRESS',
     headers: { 'Retry-After': '1' },
   });
 
 /**
- * In the database, so that all processes have the same without being told, and in its schema of secrets, which is
- * guarded, backed up and copied together with the keys without which nobody's personal fields can be read.
+ * The secret is kept in the database, so that all processes share it without configuration, and in the `credentials`
+ * schema, which is guarded, backed up and copied together with the keys of personal fields.
  */
 async function findOrMakeSecret(pool: pg.Pool): Promise<Buffer> {
   const find = async () =>
@@ -153,11 +158,12 @@ async function findOrMakeSecret(pool: pg.Pool): Promise<Buffer> {
     [SECRET, randomBytes(32), Math.floor(Date.now() / 1_000)],
   );
   const made = await find();
-  if (!made) throw new Error('the secret for idempotent requests was removed from the database while it was made');
+  if (!made)
+    throw new Error('the secret for idempotent requests was removed from the database while it was being created');
   return made.value;
 }
 
-/** Forgets what is older than 24 h. Gives the number of records. */
+/** Deletes records older than 24 h. Returns their number. */
 export async function purgeIdempotency(pool: pg.Pool): Promise<number> {
   const { rowCount } = await pool.query(`DELETE FROM service.idempotency WHERE created_at < ${NOW} - $1`, [KEPT_MS]);
   return rowCount ?? 0;

@@ -5,20 +5,20 @@ import { ZodError } from 'zod';
 import { AppError } from '../../shared/errors.ts';
 import type { Exchange } from './exchange.ts';
 
-/** `<dotted.path>: <reason>` per finding; what is wrong with the body as a whole stands under `body`. */
+/** `<dotted.path>: <reason>` per finding; findings about the body as a whole have the path `body`. */
 export function detailsOf(error: ZodError): string[] {
   return error.issues.slice(0, 50).map((issue) => `${issue.path.map(String).join('.') || 'body'}: ${issue.message}`);
 }
 
-/** Clients show `error` alone, so it has the first finding. */
+/** Clients often show only `error`, so it carries the first finding. */
 function validationError(error: ZodError): AppError {
   const details = detailsOf(error);
   return new AppError(400, details[0] ?? 'The request is not valid.', { details });
 }
 
 /**
- * What body-parser says (https://github.com/expressjs/body-parser#errors), and what decompression says, which has no
- * `type`.
+ * Translates errors of body-parser (https://github.com/expressjs/body-parser#errors) and of decompression, which have
+ * no `type`.
  */
 export function bodyError(error: unknown, encoding: string | undefined): AppError {
   const { status, type, message } = error as { status?: unknown; type?: unknown; message?: unknown };
@@ -28,12 +28,12 @@ export function bodyError(error: unknown, encoding: string | undefined): AppErro
   if (type === 'charset.unsupported' || type === 'encoding.unsupported')
     return new AppError(
       415,
-      `The body cannot be read: ${message}; send UTF-8 JSON, plain or packed with gzip, deflate or br.`,
+      `The body cannot be read: ${message}; send UTF-8 JSON, plain or compressed with gzip, deflate or br.`,
     );
   if (typeof type === 'string' && (status === 400 || status === 413))
     return new AppError(status, `The body could not be read: ${message}`);
   if (status === 400 && encoding !== undefined) {
-    return new AppError(400, `The body is not what its Content-Encoding (${encoding.slice(0, 60)}) says: ${message}.`);
+    return new AppError(400, `The body does not match its Content-Encoding (${encoding.slice(0, 60)}): ${message}.`);
   }
   return asAppError(error);
 }
@@ -45,7 +45,7 @@ export function asAppError(error: unknown): AppError {
   if (['22021', '22P05'].includes(String((error as { code?: unknown }).code))) {
     return new AppError(400, 'Text must not contain the character U+0000; remove it.');
   }
-  if (error instanceof URIError) return new AppError(400, 'The path is not valid percent-encoding.');
+  if (error instanceof URIError) return new AppError(400, 'The path contains invalid percent-encoding.');
   if (error instanceof Error && isStoreAway(error)) {
     return new AppError(503, 'A store behind this service cannot be reached; try again in a moment.', {
       code: 'STORE_UNAVAILABLE',
@@ -78,7 +78,7 @@ const AWAY = [
   '08006',
 ];
 
-/** The database went away under a read. */
+/** The database, or the event log, became unreachable. */
 function isStoreAway(error: Error): boolean {
   const { code } = error as { code?: unknown };
   if (error.name === 'LogUnavailableError') return true;
@@ -95,7 +95,7 @@ export function sendError(exchange: Exchange, error: unknown, log: Logger): void
   if (answer.status >= 500)
     log.error({ err: answer.extras.cause ?? answer, requestId: exchange.id, route: exchange.route }, 'request failed');
   if (res.headersSent) {
-    // Too late for a status: cut the connection, so that the client does not take a part for the whole.
+    // Too late for a status: cut the connection, so that the client does not mistake a partial response for a whole one.
     res.destroy();
     return;
   }

@@ -1,5 +1,5 @@
 /**
- * One HTTP request and what is known of it: the part that every request goes through before Express sees it.
+ * One HTTP request and what is known about it. Every request gets its exchange before Express sees it.
  */
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -12,17 +12,17 @@ import type { ApiSettings } from '../services.ts';
 export interface Exchange {
   readonly req: IncomingMessage;
   readonly res: ServerResponse;
-  /** UUID, sent as X-Request-Id and carried by every event that the request causes. */
+  /** UUID, sent as X-Request-Id and recorded in every event that the request causes. */
   readonly id: string;
-  /** `process.hrtime` in ms at arrival. */
+  /** `performance.now()` at arrival, milliseconds. */
   readonly startedAt: number;
   readonly ip: string;
   readonly secure: boolean;
   /** Pattern of the matched route, for metrics and logs. */
   route: string;
-  /** undefined: not looked up yet; null: no valid credential. */
+  /** Undefined until looked up; null without a valid credential. */
   identity: Identity | null | undefined;
-  /** What `identity` was found by. */
+  /** The credential that gave `identity`. */
   credential: HeldCredential | undefined;
 }
 
@@ -44,19 +44,19 @@ export function beginExchange(req: IncomingMessage, res: ServerResponse, setting
   return exchange;
 }
 
-/** The exchange of a request that `beginExchange` has seen. */
+/** The exchange of a request that went through `beginExchange`. */
 export function exchangeOf(req: IncomingMessage): Exchange {
   const exchange = exchanges.get(req);
-  if (!exchange) throw new Error('a request reached a route without passing the front');
+  if (!exchange) throw new Error('a request reached a route without passing through the front handler');
   return exchange;
 }
 
 const plain = (address: string) => address.replace(/^::ffff:/, '').trim();
 
 /**
- * The caller's address. Headers are believed only when the connection comes from a trusted proxy; then it is the
- * right-most address of X-Forwarded-For that is no proxy, else X-Real-IP. Without that rule anybody could choose the
- * address that limits and audit see.
+ * The caller's address. Headers are trusted only on connections from a trusted proxy. Then it is the right-most address
+ * in X-Forwarded-For that is not a trusted proxy, else X-Real-IP. Otherwise anybody could choose the address that rate
+ * limits and the audit trail see.
  */
 export function clientIp(req: IncomingMessage, trustedProxies: readonly string[]): string {
   const peer = plain(req.socket.remoteAddress ?? 'unknown');
@@ -70,7 +70,7 @@ export function clientIp(req: IncomingMessage, trustedProxies: readonly string[]
   return (hop ?? (typeof real === 'string' && real !== '' ? plain(real) : peer)).slice(0, 64);
 }
 
-/** Who, for whom, from where and why, for the events that this request causes. */
+/** The origin recorded in the events that this request causes. */
 export function originOf(exchange: Exchange): Origin {
   const { identity } = exchange;
   return {

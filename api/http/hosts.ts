@@ -1,4 +1,4 @@
-/** Which host a request is for, and whether it may be: request target, host allow-list, Origin check. */
+/** Which host a request is for, and whether it is allowed: request target, host allow-list, Origin check. */
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { hostname } from 'node:os';
 
@@ -6,7 +6,7 @@ type HostSettings = { readonly allowAnyHost: boolean; readonly allowedHosts: rea
 
 const LOCAL = new Set(['localhost', '127.0.0.1', '::1', hostname().toLowerCase()]);
 
-/** Lower case, without port, brackets and trailing dot. */
+/** The host in lower case, without port, brackets or trailing dot. */
 export function bareHost(value: string): string {
   const host = value.trim().toLowerCase();
   const bracketed = /^\[([^\]]*)\]/.exec(host);
@@ -46,8 +46,8 @@ export function hostAllowed(headers: IncomingHttpHeaders, settings: HostSettings
 }
 
 /**
- * Brings `GET http://host/path`, as proxies are asked, into the form that everybody else sends; the host in it counts,
- * whatever the header says (RFC 9112, 3.2.2). False for a target that cannot be read.
+ * Rewrites the absolute form `GET http://host/path`, which clients send to proxies, to the usual origin form. Its host
+ * replaces the Host header (RFC 9112, 3.2.2). False for an invalid target.
  */
 export function readTarget(req: IncomingMessage): boolean {
   const { url = '' } = req;
@@ -62,7 +62,7 @@ export function readTarget(req: IncomingMessage): boolean {
 
 const SAFE_METHODS = ['GET', 'HEAD', 'OPTIONS', 'TRACE'];
 
-/** Cross-site request forgery: a browser's Origin must be one of the request's own hosts. No or an opaque Origin passes. */
+/** Protects against cross-site request forgery: the Origin must be one of the request's own hosts. A missing or opaque Origin passes. */
 export function originAllowed(method: string, headers: IncomingHttpHeaders): boolean {
   const { origin } = headers;
   if (origin === undefined || SAFE_METHODS.includes(method)) return true;

@@ -1,12 +1,12 @@
 /**
- * `Idempotency-Key` on POST: the same key and body gives the stored answer, another body 409, for 24 h.
+ * `Idempotency-Key` on POST: for 24 h, the same key and body get the stored response, and another body gets 409.
  *
- * Bodies hold passwords, and answers hold keys and cookies. Of a body an HMAC is stored, the answer is encrypted, and
- * the keys of both are derived from the deployment's secret, the caller, and the caller's key, which we keep only as a
- * hash: neither the table nor the secret is enough to read an answer or to try passwords.
+ * Bodies hold passwords; responses hold keys and cookies. So a body is stored only as an HMAC, and a response only
+ * encrypted. The keys of both are derived from the deployment's secret, the caller, and the caller's idempotency key,
+ * which is stored only as a hash: neither the table nor the secret is enough to read a response or to try passwords.
  *
- * While a request runs, what it is about to append is stored first (`Intents`); when it dies half-way, the next request
- * with the key appends the very same events again, and the log answers as it did the first time.
+ * Before a request appends events, they are stored as its intents (`Intents`). If it dies halfway, the next request with
+ * the key appends the very same events again, and the log answers as it did the first time.
  */
 import { createCipheriv, createDecipheriv, createHash, createHmac, hkdfSync, randomBytes } from 'node:crypto';
 import type { Intent, Intents } from '../../commands/handler.ts';
@@ -16,7 +16,7 @@ import { asAppError } from './errors.ts';
 import type { Exchange } from './exchange.ts';
 import type { Answer } from './route.ts';
 
-/** How long a request waits for the one before it with the same key, milliseconds. */
+/** How long a request waits for an earlier one with the same key, milliseconds. */
 const WAIT_MS = 10_000;
 const KEY_PATTERN = /^[\x21-\x7e]{1,255}$/;
 
@@ -35,7 +35,7 @@ export function idempotencyKeyOf(exchange: Exchange): string | undefined {
   return key;
 }
 
-/** Runs `handle` at most once per key. @throws AppError 409 for another body, or while an earlier request still runs */
+/** Runs `handle` at most once per key. @throws AppError 409 for a different body, or while an earlier request still runs */
 export async function runOnce(
   store: IdempotencyStore,
   key: string,
@@ -54,22 +54,22 @@ export async function runOnce(
   let stored: Stored | undefined;
   if (!isOf(record, [hash, former.hash])) {
     if (begun.taken) await store.abandon(scope, keyHash);
-    throw conflict('This Idempotency-Key was used for another request; use a new key for a new request.', {
+    throw conflict('This Idempotency-Key was used for a different request; use a new key for each new request.', {
       code: 'IDEMPOTENCY_KEY_REUSED',
     });
   }
-  if (record?.box) {
-    stored = open(seal, record.box) ?? open(former.seal, record.box);
+  if (record?.sealed) {
+    stored = open(seal, record.sealed) ?? open(former.seal, record.sealed);
     if (!stored || (!begun.taken && !stored.answer)) {
       if (begun.taken) await store.abandon(scope, keyHash);
       throw conflict(
-        'A request with this Idempotency-Key was accepted before, and its answer can no longer be read. See what it changed; use a new key to send it again.',
+        'An earlier request with this Idempotency-Key was accepted, but its stored answer can no longer be read. Check what it changed; to send it again, use a new key.',
         { code: 'IDEMPOTENCY_ANSWER_LOST' },
       );
     }
   }
   if (!begun.taken) {
-    if (!stored?.answer) throw new AppError(500, 'A finished request has no stored answer.');
+    if (!stored?.answer) throw new AppError(500, 'A finished request has no stored response.');
     return { ...stored.answer, headers: { ...stored.answer.headers, 'Idempotency-Replayed': 'true' } };
   }
   const intents: Intent[] = [...(stored?.intents ?? [])];
@@ -90,26 +90,26 @@ export async function runOnce(
     return answer;
   } catch (error) {
     const { status } = asAppError(error);
-    // A refusal before anything was appended frees the key; an unknown outcome keeps what was intended.
+    // A refusal before anything was appended frees the key; an unknown outcome keeps the intents.
     const appended = intents.some((intent) => intent.events.length > 0);
     const freed = status < 500 && !appended ? store.forget(scope, keyHash) : store.abandon(scope, keyHash);
-    // Where it cannot be freed, it is free by itself after a while. That the store is away is not worth another time-out.
+    // A key that cannot be freed expires by itself. When the store is away, do not wait for a second time-out.
     const settled = freed.catch(() => undefined);
     if (status < 500) await settled;
     throw error;
   }
 }
 
-/** What is known of a request's keys by those who know the caller's key and the deployment's secret. */
+/** Derives a request's hash and encryption key from the caller's key and the deployment's secret. */
 function derive(secret: Buffer, scope: string, key: string, request: string) {
-  // The secret has a fixed length, so no two pairs of secret and key are the same bytes.
+  // The secret has a fixed length, so different pairs of secret and key never give the same bytes.
   const material = Buffer.concat([secret, Buffer.from(key)]);
   const keyFor = (what: string) =>
     Buffer.from(hkdfSync('sha256', material, scope, `signalbox idempotency ${what}`, 32));
   return {
     hash: createHmac('sha256', keyFor('request')).update(request).digest(),
     seal: keyFor('answer'),
-    /** As earlier versions stored it. Such records are gone a day after the upgrade; until then they still answer. */
+    /** As earlier versions derived them. Records made with these expire a day after the upgrade. */
     former: {
       hash: createHash('sha256').update(request).digest(),
       seal: Buffer.from(hkdfSync('sha256', key, scope, 'signalbox idempotency', 32)),
@@ -132,7 +132,7 @@ async function beginOrWait(
     if (begun.taken || begun.record?.state === 'done') return begun;
     if (!isOf(begun.record, hashes)) return begun;
     if (Date.now() > deadline) {
-      throw conflict('A request with this Idempotency-Key is still running; ask again in a moment.', {
+      throw conflict('A request with this Idempotency-Key is still running; try again in a moment.', {
         code: 'IDEMPOTENCY_IN_PROGRESS',
         headers: { 'Retry-After': '1' },
       });
@@ -147,12 +147,12 @@ function close(seal: Buffer, stored: Stored): Buffer {
   return Buffer.concat([iv, cipher.update(JSON.stringify(stored), 'utf8'), cipher.final(), cipher.getAuthTag()]);
 }
 
-/** Undefined when it was sealed under another key, or altered. */
-function open(seal: Buffer, box: Buffer): Stored | undefined {
-  if (box.length < 12 + 16) return undefined;
-  const decipher = createDecipheriv('aes-256-gcm', seal, box.subarray(0, 12));
-  decipher.setAuthTag(box.subarray(box.length - 16));
-  const text = decipher.update(box.subarray(12, box.length - 16));
+/** Undefined when it was encrypted under another key, or altered. */
+function open(seal: Buffer, sealed: Buffer): Stored | undefined {
+  if (sealed.length < 12 + 16) return undefined;
+  const decipher = createDecipheriv('aes-256-gcm', seal, sealed.subarray(0, 12));
+  decipher.setAuthTag(sealed.subarray(sealed.length - 16));
+  const text = decipher.update(sealed.subarray(12, sealed.length - 16));
   try {
     return JSON.parse(Buffer.concat([text, decipher.final()]).toString('utf8')) as Stored;
   } catch {

@@ -1,5 +1,5 @@
 /**
- * Rate limits: fixed windows per class and key, by express-rate-limit. Limits and keys are those of the contract.
+ * Rate limits: fixed windows per class and key, using express-rate-limit. The contract sets the limits and keys.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ipKeyGenerator, type Options, rateLimit } from 'express-rate-limit';
@@ -11,7 +11,7 @@ interface ClassSpec {
   /** Requests per minute. */
   readonly limit: number;
   readonly key: (exchange: Exchange) => string;
-  /** MC_DISABLE_RATE_LIMIT does not turn it off. */
+  /** Stays on under MC_DISABLE_RATE_LIMIT. */
   readonly critical: boolean;
   /** Checked before the credential. */
   readonly first?: boolean;
@@ -19,11 +19,11 @@ interface ClassSpec {
 
 const WINDOW_MS = 60_000;
 
-/** Bits of an IPv6 address that stand for one caller: nobody has less, and whoever has them has all addresses in them. */
+/** IPv6 prefix counted as one caller: nobody gets a smaller network, and its owner can use every address in it. */
 const IPV6_NETWORK = 64;
 export const networkOf = (ip: string): string => ipKeyGenerator(ip, IPV6_NETWORK);
 
-/** Tenants do not share what they count by: no one uses up the limit of another. */
+/** Counted per workspace, so that nobody uses up another tenant's limit. */
 const within = ({ identity }: Exchange, key: string) => (identity ? `${identity.workspace}:${key}` : key);
 const byIp = (exchange: Exchange) => within(exchange, networkOf(exchange.ip));
 const byAgent = (exchange: Exchange) => {
@@ -53,7 +53,7 @@ export type LimitClass = keyof typeof LIMITS;
 
 function tooMany(what: string, limit: number, resetTime: Date | undefined, now: number): AppError {
   const reset = resetTime?.getTime() ?? now + WINDOW_MS;
-  return new AppError(429, `Too many ${what}: at most ${limit} a minute here; try again later.`, {
+  return new AppError(429, `Too many ${what}: at most ${limit} per minute are allowed; try again later.`, {
     headers: {
       'Retry-After': String(Math.max(1, Math.ceil((reset - now) / 1_000))),
       'X-RateLimit-Limit': String(limit),
@@ -63,17 +63,17 @@ function tooMany(what: string, limit: number, resetTime: Date | undefined, now: 
   });
 }
 
-/** Different wrong API keys of one address a minute. */
+/** Different wrong API keys allowed per address and minute. */
 export const WRONG_KEYS = 10;
 
 /**
- * The limit of guessing API keys. A key is counted once, when it is seen for the first time and opens nothing; whoever
- * has used it up is refused before another unknown key is looked up. Keys that are known to be good are not asked about.
+ * Limits guessing of API keys. A wrong key counts once, when it is first seen. Over the limit, a caller is refused before
+ * another unknown key is looked up. Keys known to be valid are not checked here.
  */
 export interface KeyGuard {
-  /** Before an unknown key is looked up. @throws AppError 429 */
+  /** Call before an unknown key is looked up. @throws AppError 429 */
   check(exchange: Exchange): Promise<void>;
-  /** The key opened nothing. @throws AppError 429 */
+  /** Counts a wrong key. @throws AppError 429 */
   count(exchange: Exchange): Promise<void>;
 }
 
@@ -103,7 +103,7 @@ export interface Limiter {
   check(name: LimitClass, exchange: Exchange): Promise<void>;
 }
 
-/** `refused` is told of every refusal, for the audit. */
+/** @param refused called on every refusal, for the audit trail */
 export function createLimiter(services: Services, refused: (name: LimitClass, exchange: Exchange) => void): Limiter {
   type Run = (req: IncomingMessage, res: ServerResponse, next: (error?: unknown) => void) => Promise<void>;
   const limiters = new Map<LimitClass, Run>();
@@ -112,11 +112,11 @@ export function createLimiter(services: Services, refused: (name: LimitClass, ex
       windowMs: WINDOW_MS,
       limit: spec.limit,
       store: services.limitStore(name, WINDOW_MS),
-      // The stores count in memory when they have to; should one fail all the same, the service goes on.
+      // The stores fall back to memory; should one fail all the same, let the request through.
       passOnStoreError: true,
       legacyHeaders: false,
       standardHeaders: false,
-      // The key is computed from our own notion of the client's address; the library's checks are about Express's.
+      // The library's checks concern Express's client address; our keys use our own (`clientIp`).
       validate: false,
       keyGenerator: (req) => `${name}:${spec.key(held.get(req) as Exchange)}`,
       handler: (req, _res, next) => {

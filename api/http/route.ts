@@ -1,6 +1,6 @@
 /**
- * A route is data: what it takes, who may call it, what it answers, and the function in between. Express, the
- * validation and the OpenAPI description are all made from it.
+ * A route is data: its input, who may call it, its responses, and the handler. Express routing, validation and the
+ * OpenAPI description are all derived from it.
  */
 import type { z } from 'zod';
 import type { CommandContext } from '../../commands/handler.ts';
@@ -10,17 +10,17 @@ import type { Services } from '../services.ts';
 import type { Exchange } from './exchange.ts';
 import type { LimitClass } from './limits.ts';
 
-/** Statuses of error answers. */
+/** HTTP statuses of error responses. */
 export type ErrorStatus = keyof typeof ERRORS;
 
 export type Method = 'get' | 'post' | 'put' | 'patch' | 'delete';
 
-/** `public`: no credential; `any`: any identity, as `viewer`, but its handler may ask for a session. */
+/** `public`: no credential needed; `any`: any identity, like `viewer`, but the handler may require a session. */
 export type Access = 'public' | 'any' | Role;
 
 /**
- * How far a call reaches. `workspace`: the caller's own, which every query and command is given. `deployment`: beyond
- * any tenant; such a call is for callers of the default tenant only, whatever their role elsewhere.
+ * How far a call reaches. `workspace`: the caller's own, passed to every query and command. `deployment`: across all
+ * tenants; only callers of the default tenant may make such a call, whatever their role elsewhere.
  */
 export type Scope = 'workspace' | 'deployment';
 
@@ -46,7 +46,7 @@ export const TAGS = [
   'Docs',
 ] as const;
 
-/** What a handler gives back. `Body`: the type that its route declares for this status. */
+/** What a handler returns. `Body` is the type that its route declares for this status. */
 export interface Answer<Body = unknown> {
   readonly status?: number;
   /** JSON, unless `text` is given. */
@@ -55,7 +55,7 @@ export interface Answer<Body = unknown> {
   readonly headers?: Readonly<Record<string, string | readonly string[]>>;
 }
 
-/** The handler has written to the response itself (streams, files). */
+/** Returned by a handler that has written the response itself (streams, files). */
 export const HANDLED: Handled = { handled: true };
 interface Handled {
   readonly handled: true;
@@ -65,11 +65,11 @@ export interface Call<P, Q, B, A extends Access = Access> {
   readonly params: P;
   readonly query: Q;
   readonly body: B;
-  /** Who calls; null for the anonymous caller of a public route. */
+  /** The caller; null when a public route is called anonymously. */
   readonly identity: 'public' extends A ? Identity | null : Identity;
   readonly exchange: Exchange;
   readonly services: Services;
-  /** Hand it to `commands.execute`: it carries the origin of the events and the idempotency of the request. */
+  /** For `commands.execute`: carries the origin of the events and the request's idempotency. */
   readonly command: CommandContext;
 }
 
@@ -82,22 +82,22 @@ export interface ResponseSpec {
 
 export type Responses = Readonly<Record<number, ResponseSpec>>;
 
-/** What a schema gives, literals as their kinds: what an async function returns has lost them. */
-type Shown<T> = T extends string
+/** A schema's output with literals widened to their base types, since TypeScript widens them in async returns. */
+type Widened<T> = T extends string
   ? string
   : T extends number
     ? number
     : T extends boolean
       ? boolean
       : T extends (infer E)[]
-        ? readonly Shown<E>[]
+        ? readonly Widened<E>[]
         : T extends object
-          ? { readonly [K in keyof T]: Shown<T[K]> }
+          ? { readonly [K in keyof T]: Widened<T[K]> }
           : T;
 type BodyOf<S extends ResponseSpec> = S extends { readonly schema: infer Z extends z.ZodType }
-  ? Shown<z.output<Z>>
+  ? Widened<z.output<Z>>
   : unknown;
-/** One of the declared answers. The status may be left out where 200 is among them. */
+/** One of the declared responses. The status may be omitted where 200 is among them. */
 type AnswerOf<R extends Responses> = Answer<BodyOf<R[keyof R & number]>> &
   (200 extends keyof R ? unknown : { readonly status: number });
 
@@ -121,30 +121,30 @@ export interface Route<
   readonly params?: z.ZodType<P>;
   readonly query?: z.ZodType<Q>;
   readonly body?: z.ZodType<B>;
-  /** The body may be missing; the schema then gets `{}`. */
+  /** The body may be missing; the schema then parses `{}`. */
   readonly bodyOptional?: boolean;
-  /** Left out of the description: pages and their assets, and what only those need who run the service. */
+  /** Left out of the API description: pages and assets, and routes that only operators need. */
   readonly hidden?: boolean;
-  /** What it answers when it does what it is asked. */
+  /** Responses on success. */
   readonly responses: R;
-  /** Errors of its own. Those that access, limit and input bring need not be named: see `errorsOf`. */
+  /** The route's own errors. Those implied by access, limit and input need not be listed: see `errorsOf`. */
   readonly refuses?: readonly ErrorStatus[];
   /**
-   * The answer depends on nothing but the URL, the caller's workspace, what `per` says of the caller, and these
-   * projections (names), and may be given again while they stand still.
+   * Set when the response depends only on the URL, the caller's workspace, `per`, and these projections (names). It is
+   * then cached until one of them changes.
    */
   readonly cache?: {
     readonly models: readonly string[];
     readonly scope: 'workspace' | 'all';
-    /** For answers that are not the same for all callers of a workspace: the same text for those who get the same. */
+    /** For responses that differ between callers of a workspace: an equal string for callers who get the same. */
     readonly per?: (identity: Identity) => string;
-    /** Queries whose answer depends on more than that, such as the time. */
+    /** True for queries whose response depends on more than that, such as the time; it is not cached. */
     readonly unless?: (query: Q) => boolean;
   };
   readonly handle: (call: Call<P, Q, B, A>) => Promise<AnswerOf<R> | Handled> | AnswerOf<R>;
 }
 
-/** Declares a route; the types of the call and of its answers follow from its schemas and its access. */
+/** Declares a route; the types of its call and responses follow from its schemas and access. */
 export function defineRoute<
   const R extends Responses,
   const A extends Access,
@@ -155,15 +155,15 @@ export function defineRoute<
   return route as unknown as Route;
 }
 
-/** Every error that a route may answer with: its own, and those that its access, limit and input bring. */
+/** Every error status of a route: its own, and those implied by its access, limit and input. */
 export function errorsOf(route: Route): ReadonlySet<ErrorStatus> {
   const { method, access, scope, limit, params, query, body, refuses = [] } = route;
   const statuses = new Set<ErrorStatus>(refuses);
   if (params || query || body || method === 'post') statuses.add(400);
   if (access !== 'public') statuses.add(401).add(503);
-  // The role, or an Origin header that names another host.
+  // Insufficient role, or an Origin header that names another host.
   if (access === 'operator' || access === 'admin' || scope === 'deployment' || method !== 'get') statuses.add(403);
-  // Another body under the same Idempotency-Key, or a first request that still runs.
+  // A different body under the same Idempotency-Key, or the first request is still running.
   if (method === 'post') statuses.add(409);
   if (body) statuses.add(413).add(415);
   if (limit) statuses.add(429);

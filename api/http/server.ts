@@ -1,6 +1,7 @@
 /**
- * The HTTP server. Every request passes the front (id, security headers, host and Origin checks, log, metrics); a GET
- * whose answer is prepared is answered there, behind the same gate as everywhere; the rest goes through Express.
+ * The HTTP server. Every request passes the front handler (id, security headers, host and Origin checks, log, metrics).
+ * A GET whose response is cached is answered there, after the same authorization as everywhere; the rest goes through
+ * Express.
  */
 import {
   createServer as createHttpServer,
@@ -25,16 +26,16 @@ import { beginExchange, type Exchange, exchangeOf, originOf } from './exchange.t
 import { hostAllowed, originAllowed, readTarget } from './hosts.ts';
 import { idempotencyKeyOf, runOnce } from './idempotency.ts';
 import { createLimiter, LIMITS } from './limits.ts';
-import { createPreparedAnswers } from './prepared.ts';
+import { createResponseCache } from './response-cache.ts';
 import type { Answer, Route } from './route.ts';
 
-/** Bodies above this are refused with 413. Agent memory may have 524,288 characters. */
+/** Larger bodies are refused with 413. Agent memory may have 524,288 characters. */
 const BODY_LIMIT = 2_097_152;
 
-/** Such an answer does not end by itself, so HEAD gets its headers without it. */
+/** A stream does not end by itself, so HEAD is answered with its headers without running the handler. */
 const STREAM = 'text/event-stream';
 
-/** Pages may load from here only; Swagger UI's own style sheet is inline. */
+/** Pages may only load from this server; Swagger UI's own style sheet is inline. */
 const CONTENT_SECURITY = {
   useDefaults: false,
   directives: {
@@ -56,7 +57,7 @@ export function createApiServer(routes: readonly Route[], services: Services): A
   const { settings, log } = services;
   const identify = createIdentify(services);
   const limiter = createLimiter(services, (name, exchange) => recordLimit(services, name, exchange));
-  const prepared = createPreparedAnswers(services.freshness);
+  const cache = createResponseCache(services.freshness);
   const parseCookies = cookieParser();
   const parseJson = express.json({ limit: BODY_LIMIT, strict: false, type: () => true });
   const secure = helmet({
@@ -73,13 +74,13 @@ export function createApiServer(routes: readonly Route[], services: Services): A
     registers: [services.metrics],
   });
 
-  /** Credential, role, scope, limit, in this order. @throws AppError 401, 403, 429 */
-  async function passGate(route: Route, exchange: Exchange): Promise<Identity | null> {
+  /** Checks credential, role, scope and limit, in this order. @throws AppError 401, 403, 429 */
+  async function authorize(route: Route, exchange: Exchange): Promise<Identity | null> {
     exchange.route = route.path;
     if (route.limit && 'first' in LIMITS[route.limit]) await limiter.check(route.limit, exchange);
     if (exchange.identity === undefined) {
       exchange.identity = await identify(exchange).catch((error) => {
-        // Probes and sign-in do not depend on the store of a credential that happens to come along.
+        // Probes and sign-in must work even when a credential sent along cannot be looked up.
         if (route.access === 'public') return null;
         throw error;
       });
@@ -88,16 +89,16 @@ export function createApiServer(routes: readonly Route[], services: Services): A
     if (route.access !== 'public') {
       if (!identity)
         throw unauthenticated(
-          'Authentication is needed: send the session cookie of POST /api/auth/login or an API key in the header x-api-key.',
+          'Authentication required: send a session cookie from POST /api/auth/login or an API key in the x-api-key header.',
         );
       const needed: Role = route.access === 'any' ? 'viewer' : route.access;
       if (!reaches(identity.role, needed)) {
         recordDenial(services, exchange, `${exchange.req.method} ${route.path}`, needed);
-        throw forbidden(`The role ${needed} is needed here; yours is ${identity.role}.`);
+        throw forbidden(`This call requires the role ${needed}; yours is ${identity.role}.`);
       }
       if (route.scope === 'deployment' && identity.tenant !== DEFAULT_TENANT) {
         recordTenantDenial(services, exchange, `${exchange.req.method} ${route.path}`);
-        throw forbidden('This call is about the whole deployment: only callers of the default tenant may make it.');
+        throw forbidden('This call concerns the whole deployment: only callers of the default tenant may make it.');
       }
     }
     if (route.limit && !('first' in LIMITS[route.limit])) await limiter.check(route.limit, exchange);
@@ -105,13 +106,13 @@ export function createApiServer(routes: readonly Route[], services: Services): A
   }
 
   async function answerRoute(route: Route, exchange: Exchange, req: express.Request): Promise<void> {
-    const identity = await passGate(route, exchange);
+    const identity = await authorize(route, exchange);
     const body = await readBody(route, exchange, req);
     const call = {
       params: route.params ? route.params.parse(req.params) : {},
       query: route.query ? route.query.parse(req.query) : {},
       body,
-      // Public routes that need to know look at `exchange.identity`; the others have passed the gate.
+      // Null only on public routes; the others have been authorized.
       identity: identity as Identity,
       exchange,
       services,
@@ -123,7 +124,7 @@ export function createApiServer(routes: readonly Route[], services: Services): A
     const handle = (intents?: Parameters<Parameters<typeof runOnce>[4]>[0]) =>
       Promise.resolve(route.handle({ ...call, command: { origin: originOf(exchange), ...(intents && { intents }) } }));
     if (route.cache && identity && !route.cache.unless?.(call.query)) {
-      await prepared.answer(route, exchange, identity, async () => ((await handle()) as Answer).body);
+      await cache.answer(route, exchange, identity, async () => ((await handle()) as Answer).body);
       return;
     }
     const key = route.method === 'post' ? idempotencyKeyOf(exchange) : undefined;
@@ -140,17 +141,17 @@ export function createApiServer(routes: readonly Route[], services: Services): A
         error ? reject(bodyError(error, req.headers['content-encoding'])) : resolve(),
       );
     });
-    // The parser passes over a body when the connection has ended meanwhile. Without it the request is another one.
+    // When the connection has ended meanwhile, the parser skips the body. Without it the request means something else.
     if (req.body === undefined && announcesBody(req.headers)) {
-      throw invalid('The connection ended before the body was read; send the request again and wait for its answer.');
+      throw invalid('The connection ended before the body was read; send the request again and wait for the response.');
     }
-    // An empty body is read as {} by the parser; here it is none.
+    // The parser turns an empty body into {}; we treat it as missing.
     const value: unknown = req.headers['content-length'] === '0' ? undefined : req.body;
     if (value === undefined) {
       if (route.bodyOptional) return route.body.parse({});
-      throw invalid('A JSON body required: send the fields of this call as one JSON object.');
+      throw invalid('JSON body required: send the fields of this call as one JSON object.');
     }
-    // First of all: what comes after may walk through the body by recursion.
+    // Checked first, because later steps may walk through the body recursively.
     const problem = storageProblem(value, BODY_BOUNDS);
     if (problem) {
       const finding = `${problem.path.join('.')}: ${problem.reason}`;
@@ -166,9 +167,9 @@ export function createApiServer(routes: readonly Route[], services: Services): A
   app.set('case sensitive routing', true);
   const paths = new Map<string, Route[]>();
   for (const route of routes) paths.set(route.path, [...(paths.get(route.path) ?? []), route]);
-  // Literal segments before parameters: /api/agents/comms is not an agent called "comms".
+  // Literal segments come before parameters: /api/agents/comms is not an agent called "comms".
   const ordered = [...paths].sort(([a], [b]) => (a.replaceAll('{', '~') < b.replaceAll('{', '~') ? -1 : 1));
-  // A router per shape of path: Express looks through its routes one by one.
+  // One router per path shape, because Express tries its routes one by one.
   const routers = new Map<string, express.Router>();
   app.use((req, res, next) => {
     const router = routers.get(shapeOf(req.path));
@@ -191,7 +192,7 @@ export function createApiServer(routes: readonly Route[], services: Services): A
       requireIdentity(here, exchange)
         .then(() => {
           res.setHeader('Allow', methods);
-          throw new AppError(405, `${req.method} is not offered here; ${methods} is.`);
+          throw new AppError(405, `${req.method} is not supported here; use ${methods}.`);
         })
         .catch(next);
     });
@@ -199,7 +200,7 @@ export function createApiServer(routes: readonly Route[], services: Services): A
   async function requireIdentity(here: readonly Route[], exchange: Exchange): Promise<void> {
     exchange.identity ??= await identify(exchange);
     if (!exchange.identity && !here.some((route) => route.access === 'public')) {
-      throw unauthenticated('Authentication is needed: send a session cookie or an API key.');
+      throw unauthenticated('Authentication required: send a session cookie or an API key.');
     }
   }
   app.use((req, _res, next) => {
@@ -207,7 +208,7 @@ export function createApiServer(routes: readonly Route[], services: Services): A
     const check = req.path.startsWith('/api/') ? requireIdentity([], exchange) : Promise.resolve();
     check
       .then(() => {
-        throw new AppError(404, `There is nothing at ${req.method} ${req.path}; /api/docs lists what there is.`);
+        throw new AppError(404, `No such endpoint: ${req.method} ${req.path}. See /api/docs for a list.`);
       })
       .catch(next);
   });
@@ -219,14 +220,14 @@ export function createApiServer(routes: readonly Route[], services: Services): A
     const exchange = beginExchange(req, res, settings);
     res.setHeader('X-Request-Id', exchange.id);
     res.setHeader('Permissions-Policy', 'camera=(), microphone=(), geolocation=()');
-    // Answers may carry credentials; what may be kept says so itself.
+    // Responses may carry credentials; those that may be cached override this header.
     res.setHeader('Cache-Control', 'no-store');
     secure(req, res, () => undefined);
     res.once('close', () => finished(exchange));
-    // Written to after its end, as by an event that comes while streams are being ended, it says so by an event.
-    res.on('error', (error) => log.debug({ err: error, requestId: exchange.id }, 'an answer could not be written'));
+    // A write after the end emits an error, for example when an event arrives while streams are being closed.
+    res.on('error', (error) => log.debug({ err: error, requestId: exchange.id }, 'could not write a response'));
     if (!readTarget(req)) {
-      sendJson(res, 400, { error: 'The request target is not valid: send a path, such as /api/docs.' });
+      sendJson(res, 400, { error: 'The request target is invalid: send a path, such as /api/docs.' });
       return;
     }
     if (!hostAllowed(req.headers, settings)) {
@@ -236,18 +237,18 @@ export function createApiServer(routes: readonly Route[], services: Services): A
       return;
     }
     if (!originAllowed(req.method ?? 'GET', req.headers)) {
-      sendJson(res, 403, { error: 'CSRF check failed: the Origin header names another host than the request.' });
+      sendJson(res, 403, { error: 'CSRF check failed: the Origin header names a different host than the request.' });
       return;
     }
     parseCookies(req as express.Request, res as express.Response, () => undefined);
-    const route = req.method === 'GET' ? prepared.routeOf(req.url ?? '') : undefined;
+    const route = req.method === 'GET' ? cache.routeOf(req.url ?? '') : undefined;
     if (!route) {
       app(req, res);
       return;
     }
-    passGate(route, exchange).then(
+    authorize(route, exchange).then(
       (identity) => {
-        if (!identity || !prepared.answerNow(route, exchange, identity)) app(req, res);
+        if (!identity || !cache.answerNow(route, exchange, identity)) app(req, res);
       },
       (error) => sendError(exchange, error, log),
     );
@@ -277,7 +278,7 @@ export function createApiServer(routes: readonly Route[], services: Services): A
 }
 
 /**
- * What a path and the routes it can match have in common: resource and number of segments, `/api/agents 4` of
+ * What a path shares with the routes it can match: resource and number of segments, such as `/api/agents 4` for
  * `/api/agents/7/keys`. A parameter stands for one segment.
  */
 function shapeOf(path: string): string {

@@ -48,7 +48,7 @@ describe('idempotency leases', function () {
       const begun = await two.begin('s', hash, request);
       return begun.taken ? begun : undefined;
     });
-    expect(taken?.record?.box?.toString()).to.equal('intents');
+    expect(taken?.record?.sealed?.toString()).to.equal('intents');
 
     // It was only slow: what it is about to append must not be appended beside what the other appends.
     gone = false;
@@ -81,7 +81,7 @@ describe('idempotency leases', function () {
     await one.save('s', hash, Buffer.from('second'));
     await late?.();
     await one.abandon('s', hash);
-    expect((await one.begin('s', hash, request)).record?.box?.toString()).to.equal('second');
+    expect((await one.begin('s', hash, request)).record?.sealed?.toString()).to.equal('second');
     await one.finish('s', hash, Buffer.from('answer'));
   });
 
@@ -101,7 +101,7 @@ describe('idempotency leases', function () {
       .and.include({ status: 409 });
     await slow.abandon('s', hash);
     const { record } = await process('third').begin('s', hash, request);
-    expect([record?.state, record?.box?.toString()]).to.deep.equal(['done', 'of the other']);
+    expect([record?.state, record?.sealed?.toString()]).to.deep.equal(['done', 'of the other']);
   });
 
   it("leases and ages go by the database's clock, whatever the hosts think", async () => {

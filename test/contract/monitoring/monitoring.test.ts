@@ -440,8 +440,8 @@ describe('monitoring', () => {
         ['POST', '/api/agents', { name: 'half\ud800', role: 'x' }, 400, /./],
         ['GET', '/api/activities?actor=%00', undefined, 400, /U\+0000/],
         ['DELETE', '/api/agents/0', undefined, 400, /^id: must be a positive whole number/],
-        ['PATCH', '/api/agents', {}, 405, /GET, POST, PUT|is not offered/],
-        ['GET', '/api/nothing', undefined, 404, /nothing at/],
+        ['PATCH', '/api/agents', {}, 405, /is not supported here; use GET, POST, PUT/],
+        ['GET', '/api/nothing', undefined, 404, /No such endpoint/],
       ];
       for (const [method, path, body, status, sentence] of cases) {
         const reply = await call(base, method, path, body);

@@ -1,6 +1,6 @@
 /**
- * Prepared answers: the body of a GET, kept until a projection that it was made from moves. The gate (credential,
- * role, limit) is passed before anything is taken from here.
+ * Caches the body of a GET until a projection that it was made from changes. Credential, role and limit are checked
+ * before anything is served from here.
  */
 import { createHash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
@@ -10,33 +10,33 @@ import type { Freshness } from '../../shared/ports/freshness.ts';
 import type { Exchange } from './exchange.ts';
 import type { Route } from './route.ts';
 
-/** All bodies together, bytes. */
-const KEPT_BYTES = 48_000_000;
+/** Total of all bodies, bytes. */
+const MAX_BYTES = 48_000_000;
 /** Routes are remembered by URL, so that a known URL skips the router. */
-const KEPT_URLS = 10_000;
+const MAX_URLS = 10_000;
 
-interface Prepared {
+interface CachedResponse {
   readonly stamp: string;
   readonly body: Buffer;
   readonly etag: string;
 }
 
-export interface PreparedAnswers {
-  /** The route that answered this URL before, when it may be answered from here. */
+export interface ResponseCache {
+  /** The route of a URL that was answered from the cache before. */
   routeOf(url: string): Route | undefined;
-  /** Answers from memory, or by `make` (once for all that ask for the same at the same time). */
+  /** Responds from memory, or with what `make` gives (called once for concurrent requests for the same response). */
   answer(route: Route, exchange: Exchange, identity: Identity, make: () => Promise<unknown>): Promise<void>;
-  /** Answers at once when the kept body is known to hold; false otherwise. */
+  /** Responds at once if the cached body is known to be current; false otherwise. */
   answerNow(route: Route, exchange: Exchange, identity: Identity): boolean;
 }
 
-export function createPreparedAnswers(freshness: Freshness): PreparedAnswers {
-  const kept = new LRUCache<string, Prepared>({
-    maxSize: KEPT_BYTES,
+export function createResponseCache(freshness: Freshness): ResponseCache {
+  const responses = new LRUCache<string, CachedResponse>({
+    maxSize: MAX_BYTES,
     sizeCalculation: (one, key) => one.body.length + key.length + 200,
   });
-  const routes = new LRUCache<string, Route>(atMost(KEPT_URLS));
-  const making = new Map<string, Promise<Prepared>>();
+  const routes = new LRUCache<string, Route>(atMost(MAX_URLS));
+  const making = new Map<string, Promise<CachedResponse>>();
 
   const keyOf = (route: Route, exchange: Exchange, identity: Identity) =>
     `${identity.workspace} ${exchange.req.url} ${route.cache?.per?.(identity) ?? ''}`;
@@ -48,22 +48,22 @@ export function createPreparedAnswers(freshness: Freshness): PreparedAnswers {
   return {
     routeOf: (url) => routes.get(url),
     answerNow(route, exchange, identity) {
-      const prepared = kept.get(keyOf(route, exchange, identity));
-      if (!prepared) return false;
-      if (freshness.stampNow(...scopeOf(route, identity)) !== prepared.stamp) return false;
-      send(exchange, prepared);
+      const cached = responses.get(keyOf(route, exchange, identity));
+      if (!cached) return false;
+      if (freshness.stampNow(...scopeOf(route, identity)) !== cached.stamp) return false;
+      send(exchange, cached);
       return true;
     },
     async answer(route, exchange, identity, make) {
       const key = keyOf(route, exchange, identity);
       const stamp = await freshness.stamp(...scopeOf(route, identity));
-      let prepared = kept.get(key);
-      if (prepared?.stamp !== stamp) {
+      let response = responses.get(key);
+      if (response?.stamp !== stamp) {
         const running = `${stamp} ${key}`;
         let one = making.get(running);
         if (!one) {
-          // The stamp is older than the read: if something moves in between, the body is new and the stamp is not, and
-          // the next request makes it again. Never the other way round.
+          // The stamp is taken before the read. If something changes in between, a new body gets an old stamp, and the
+          // next request makes it again; an old body never gets a new stamp.
           one = make().then((value) => {
             const body = Buffer.from(JSON.stringify(value));
             return { stamp, body, etag: `W/"${createHash('sha1').update(body).digest('base64url')}"` };
@@ -74,16 +74,16 @@ export function createPreparedAnswers(freshness: Freshness): PreparedAnswers {
             () => making.delete(running),
           );
         }
-        prepared = await one;
-        kept.set(key, prepared);
+        response = await one;
+        responses.set(key, response);
         routes.set(exchange.req.url ?? '', route);
       }
-      send(exchange, prepared);
+      send(exchange, response);
     },
   };
 }
 
-function send({ req, res }: Exchange, { body, etag }: Prepared): void {
+function send({ req, res }: Exchange, { body, etag }: CachedResponse): void {
   res.setHeader('ETag', etag);
   res.setHeader('Cache-Control', 'private, no-cache');
   if (req.headers['if-none-match'] === etag) {
