@@ -24,32 +24,28 @@ import { createLimitStores } from '../../infra/limit-stores.ts';
 import { createLogger } from '../../infra/logging.ts';
 import { startProjector } from '../../infra/read-models/projector.ts';
 import { createTouches } from '../../infra/read-models/touches.ts';
-import { MemoryTables } from '../../projections/apply.ts';
 import { projections } from '../../projections/index.ts';
 import { liveReads } from '../../queries/reads.ts';
 import { AppError } from '../../shared/errors.ts';
 import { catalogue } from '../../shared/events/catalogue.ts';
-import type { EventDefinition, EventDraft } from '../../shared/events/define.ts';
+import type { EventDefinition } from '../../shared/events/define.ts';
 import { auditOf, framesOf } from '../../shared/records.ts';
+import { seconds } from '../../shared/time.ts';
+import { type Draft, eventsOf, rowsAfter, stateAfter, timeOf } from '../support/kit.ts';
 import { call, testConfig } from '../support/service.ts';
-import { told } from '../support/told.ts';
 import { embeddedDatabase, ensureTables, openView, testOrigin } from '../support/world.ts';
-import { decideDiscard, decideRevise, noteDecider, noteStream, writeNote } from './example-resource/commands.ts';
-import { noteDiscarded, noteEvents, noteRevised, noteWritten } from './example-resource/events.ts';
-import { notesProjection, notesTable } from './example-resource/projection.ts';
-import { listNotes } from './example-resource/queries.ts';
-import { noteRoutes } from './example-resource/routes.ts';
+import { noteRoutes } from './example-resource/api/routes/notes.ts';
+import { decideDiscard, decideRevise, noteDecider, noteStream, writeNote } from './example-resource/commands/notes.ts';
+import { notesProjection } from './example-resource/projections/notes.ts';
+import { listNotes } from './example-resource/queries/notes.ts';
+import { noteDiscarded, noteEvents, noteRevised, noteWritten } from './example-resource/shared/events/notes.ts';
 
 const written = noteWritten.draft({ noteId: 7, text: 'Tests are red' });
 const revised = noteRevised.draft({ noteId: 7, text: 'Tests are green' });
 const discarded = noteDiscarded.draft({ noteId: 7 });
 
 /** The state of a note after these events. */
-const given = (...drafts: readonly EventDraft<string, object>[]) =>
-  told(...drafts).reduce(
-    (state, event) => noteDecider.evolve(state, { ...event, at: event.meta.at }),
-    noteDecider.initial,
-  );
+const given = (...drafts: readonly Draft[]) => stateAfter(noteDecider, ...drafts);
 
 describe('example resource: decisions', () => {
   it('a new text is an event', () => {
@@ -68,32 +64,25 @@ describe('example resource: decisions', () => {
 });
 
 describe('example resource: meaning and rows', () => {
-  const rowsAfter = (...drafts: readonly EventDraft<string, object>[]) => {
-    const tables = new MemoryTables();
-    tables.apply(notesProjection, told(...drafts));
-    const once = tables.rows(notesTable);
-    tables.apply(notesProjection, told(...drafts));
-    expect(tables.rows(notesTable), 'the same events again change nothing').to.deep.equal(once);
-    return once;
-  };
-
   it('a revised note keeps its author and its first time', () => {
-    const [row] = rowsAfter(written, revised);
-    expect(row).to.deep.equal({
-      workspace_id: 1,
-      id: 7,
-      text: 'Tests are green',
-      author: 'admin',
-      created_at: 1_700_000_001,
-      updated_at: 1_700_000_002,
-      position: 2,
-    });
+    const { notes } = rowsAfter(notesProjection, eventsOf([written, revised]));
+    expect(notes).to.deep.equal([
+      {
+        workspace_id: 1,
+        id: 7,
+        text: 'Tests are green',
+        author: 'admin',
+        created_at: seconds(timeOf(1)),
+        updated_at: seconds(timeOf(2)),
+        position: 2,
+      },
+    ]);
   });
   it('a discarded note has no row', () => {
-    expect(rowsAfter(written, revised, discarded)).to.deep.equal([]);
+    expect(rowsAfter(notesProjection, eventsOf([written, revised, discarded]))).to.deep.equal({ notes: [] });
   });
   it('the stream and the audit trail are told', () => {
-    const [first, last] = told(written, discarded);
+    const [first, last] = eventsOf([written, discarded]);
     const asDefinition = (definition: unknown) => definition as EventDefinition;
     expect(framesOf(asDefinition(noteWritten), first as never).map(({ type }) => type)).to.deep.equal([
       'note.created',
@@ -103,7 +92,8 @@ describe('example resource: meaning and rows', () => {
   });
 });
 
-describe('example resource: on the embedded store', () => {
+describe('example resource: on the embedded store', function () {
+  this.timeout(60_000);
   let place: Awaited<ReturnType<typeof embeddedDatabase>>;
   let view: Awaited<ReturnType<typeof openView>>;
   const close: (() => Promise<unknown>)[] = [];
@@ -240,8 +230,11 @@ describe('docs', () => {
 
   it('adding-a-resource.md quotes every file of the example', () => {
     const quoted = quotes.filter(({ document }) => document === 'adding-a-resource.md').map(({ source }) => source);
-    for (const file of readdirSync(new URL('test/docs/example-resource/', top))) {
-      expect(quoted).to.include(`test/docs/example-resource/${file}`);
+    for (const file of readdirSync(new URL('test/docs/example-resource/', top), {
+      recursive: true,
+      encoding: 'utf8',
+    })) {
+      if (file.endsWith('.ts')) expect(quoted).to.include(`test/docs/example-resource/${file}`);
     }
   });
   for (const { document, source, code } of quotes) {

@@ -1,7 +1,7 @@
-/** Notes: the list and one of them. In a room of its own: `queries/notes.ts`. */
-import { type Reads, tables } from '../../../queries/reads.ts';
-import type { NotesQuery } from './contract.ts';
-import { notesProjection } from './projection.ts';
+/** Notes: the list and one of them. */
+import { type Reads, tables } from '../../../../queries/reads.ts';
+import { notesProjection } from '../projections/notes.ts';
+import type { NotesQuery } from '../shared/contract/notes.ts';
 
 const own = (reads: Reads) => tables(reads, notesProjection);
 

@@ -1,11 +1,11 @@
-/** Notes: list, write, revise, discard. In a room of its own: `api/routes/notes.ts`. */
-import { defineRoute, type Route } from '../../../api/http/route.ts';
-import type { Services } from '../../../api/services.ts';
-import { idParams } from '../../../shared/contract/common.ts';
-import { notFound } from '../../../shared/errors.ts';
-import { decideDiscard, decideRevise, noteDecider, noteStream, writeNote } from './commands.ts';
-import { discardedAnswer, noteAnswer, noteBody, notesAnswer, notesQuery } from './contract.ts';
-import { findNote, listNotes } from './queries.ts';
+/** Notes: list, write, revise, discard. */
+import { defineRoute, type Route } from '../../../../../api/http/route.ts';
+import type { Services } from '../../../../../api/services.ts';
+import { idParams } from '../../../../../shared/contract/common.ts';
+import { notFound } from '../../../../../shared/errors.ts';
+import { decideDiscard, decideRevise, noteDecider, noteStream, writeNote } from '../../commands/notes.ts';
+import { findNote, listNotes } from '../../queries/notes.ts';
+import { discardedAnswer, noteAnswer, noteBody, notesAnswer, notesQuery } from '../../shared/contract/notes.ts';
 
 async function answerOf({ reads }: Services, workspace: number, id: number, status: number) {
   const note = await findNote(reads, workspace, id);

@@ -1,15 +1,16 @@
-/** Everything that happens to notes. Stream: `note-<workspace>-<id>`. In a room of its own: `shared/events/note.ts`. */
+/** Everything that happens to notes. Stream: `note-<workspace>-<id>`. */
 import { z } from 'zod';
-import { defineEvent } from '../../../shared/events/define.ts';
-import { seconds } from '../../../shared/time.ts';
+import { defineEvent } from '../../../../../shared/events/define.ts';
+import { seconds } from '../../../../../shared/time.ts';
 
-const note = { noteId: z.int().positive() };
+const noteId = z.int().positive();
+const text = z.string();
 
 export const noteWritten = defineEvent({
   type: 'NoteWritten',
   version: 1,
   doc: 'A note exists from now on.',
-  schema: z.object({ ...note, text: z.string() }),
+  schema: z.object({ noteId, text }),
   activity: ({ data, meta }) => ({
     type: 'note_written',
     entity_type: 'note',
@@ -25,14 +26,14 @@ export const noteRevised = defineEvent({
   type: 'NoteRevised',
   version: 1,
   doc: 'The text of a note was replaced.',
-  schema: z.object({ ...note, text: z.string() }),
+  schema: z.object({ noteId, text }),
 });
 
 export const noteDiscarded = defineEvent({
   type: 'NoteDiscarded',
   version: 1,
   doc: 'A note is gone from the lists. What it said stays in the log.',
-  schema: z.object(note),
+  schema: z.object({ noteId }),
   audit: ({ data }) => ({ action: 'note_discarded', target_type: 'note', target_id: data.noteId }),
 });
 

@@ -1,10 +1,10 @@
-/** The note: the state of its stream, its decisions, and the command that makes one. Otherwise: `commands/note.ts`. */
-import { defineDecider, on } from '../../../commands/decider.ts';
-import type { CommandContext, Commands } from '../../../commands/handler.ts';
-import { reserveId } from '../../../commands/reserve.ts';
-import { notFound } from '../../../shared/errors.ts';
-import type { EventDraft } from '../../../shared/events/define.ts';
-import { noteDiscarded, noteRevised, noteWritten } from './events.ts';
+/** The note: the state of its stream, its decisions, and the command that makes one. */
+import { defineDecider, on } from '../../../../commands/decider.ts';
+import type { CommandContext, Commands } from '../../../../commands/handler.ts';
+import { reserveId } from '../../../../commands/reserve.ts';
+import { notFound } from '../../../../shared/errors.ts';
+import type { EventDraft } from '../../../../shared/events/define.ts';
+import { noteDiscarded, noteRevised, noteWritten } from '../shared/events/notes.ts';
 
 interface NoteState {
   /** 0 until written, and again once discarded. */

@@ -1,7 +1,7 @@
-/** Notes as they are now. In a room of its own: `projections/notes.ts`. */
-import { defineProjection, defineTable, insert, on, update } from '../../../projections/projection.ts';
-import { seconds } from '../../../shared/time.ts';
-import { noteDiscarded, noteRevised, noteWritten } from './events.ts';
+/** Notes as they are now. */
+import { defineProjection, defineTable, insert, on, update } from '../../../../projections/projection.ts';
+import { seconds } from '../../../../shared/time.ts';
+import { noteDiscarded, noteRevised, noteWritten } from '../shared/events/notes.ts';
 
 export const notesTable = defineTable(
   'notes',
