@@ -4,7 +4,7 @@
  */
 import { z } from 'zod';
 import { ERRORS, errorSchema } from '../shared/contract/common.ts';
-import { LIMITS, type LimitClass } from './http/limits.ts';
+import { LIMITS, type LimitClass, WRONG_KEYS } from './http/limits.ts';
 import { errorsOf, type Method, type ResponseSpec, type Route, type Scope, TAGS } from './http/route.ts';
 
 /** Version of the interface, not of this program. */
@@ -70,7 +70,8 @@ recorded as an event that stays; what you read here is worked out from those eve
 
 **Credentials.** Send an API key in the header \`x-api-key\` (or \`Authorization: Bearer <key>\`), or sign in with \
 \`POST /api/auth/login\` and send its cookie back. Roles: viewer < operator < admin; each call says which one it needs. \
-A key or session belongs to one workspace and sees nothing of the others.
+A key or session belongs to one workspace and sees nothing of the others. After ${WRONG_KEYS} different wrong \
+API keys from one address within a minute, every call that needs a credential answers 429 to keys that are new to it.
 
 **Writes.** After an answer 2xx, the next read shows the change, on every process. A \`POST\` may carry an \
 \`Idempotency-Key\`: repeated with the same key and body within 24 hours, it gives the first answer again and does \

@@ -160,7 +160,8 @@ export function errorsOf(route: Route): ReadonlySet<ErrorStatus> {
   const { method, access, scope, limit, params, query, body, refuses = [] } = route;
   const statuses = new Set<ErrorStatus>(refuses);
   if (params || query || body || method === 'post') statuses.add(400);
-  if (access !== 'public') statuses.add(401).add(503);
+  // Too many wrong API keys from one address are refused wherever a credential is needed.
+  if (access !== 'public') statuses.add(401).add(429).add(503);
   // Insufficient role, or an Origin header that names another host.
   if (access === 'operator' || access === 'admin' || scope === 'deployment' || method !== 'get') statuses.add(403);
   // A different body under the same Idempotency-Key, or the first request is still running.

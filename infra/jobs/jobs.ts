@@ -339,7 +339,13 @@ class BullJobs implements Jobs {
       this.#store.factory,
     ) as unknown as AnyQueue;
     queue.on('error', this.#complain);
-    await queue.waitUntilReady();
+    try {
+      await queue.waitUntilReady();
+    } catch (error) {
+      // The connection is everybody's and stays: what this queue listens for on it must not.
+      await ended(END_MS, queue.close());
+      throw error;
+    }
     return queue;
   }
 

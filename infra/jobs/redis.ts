@@ -23,10 +23,12 @@ export function openRedisStore(
 ): JobStore {
   const { url, log, complain } = options;
   const shared = { lazyConnect: true, connectTimeout: CONNECT_MS, retryStrategy };
-  const clients: Redis[] = [];
+  const clients = new Set<Redis>();
   const keep = (client: Redis): Redis => {
     client.on('error', complain);
-    clients.push(client);
+    // BullMQ ends those of a worker that could not start; the next attempt makes new ones.
+    client.on('end', () => clients.delete(client));
+    clients.add(client);
     return client;
   };
   const producer = keep(

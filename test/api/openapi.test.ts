@@ -261,7 +261,8 @@ describe('API description', () => {
         expect(operation['x-scope'], nameOf(one)).to.equal(one.scope ?? 'workspace');
         expect(operation.description.includes('default tenant'), nameOf(one)).to.equal(one.scope === 'deployment');
         expect('401' in operation.responses || isPublic, `${nameOf(one)} without 401`).to.equal(true);
-        expect('429' in operation.responses || !one.limit, `${nameOf(one)} without 429`).to.equal(true);
+        // Wrong API keys are counted on every call that needs a credential, whether it has a limit of its own or not.
+        expect('429' in operation.responses, `429 of ${nameOf(one)}`).to.equal(!isPublic || one.limit !== undefined);
         if (one.limit) expect(operation.description).to.include(`${LIMITS[one.limit].limit} requests a minute`);
         expect(Boolean(operation.requestBody), nameOf(one)).to.equal(Boolean(one.body));
         const keyed = parameters.some((parameter) => parameter.name === 'Idempotency-Key');
@@ -368,11 +369,13 @@ describe('API description', () => {
     it('adds what the gate in front of the route answers', () => {
       const statuses = (changes: Partial<Route>) => Object.keys(operation(changes).operation.responses);
       expect(statuses({ access: 'public' })).to.deep.equal(['200', 'default']);
-      expect(statuses({ access: 'any' })).to.deep.equal(['200', '401', '503', 'default']);
+      expect(statuses({ access: 'public', limit: 'login' })).to.deep.equal(['200', '429', 'default']);
+      expect(statuses({ access: 'any' })).to.deep.equal(['200', '401', '429', '503', 'default']);
       expect(statuses({ access: 'viewer', scope: 'deployment' })).to.deep.equal([
         '200',
         '401',
         '403',
+        '429',
         '503',
         'default',
       ]);
@@ -394,6 +397,7 @@ describe('API description', () => {
         '403',
         '413',
         '415',
+        '429',
         '503',
         'default',
       ]);

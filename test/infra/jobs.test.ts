@@ -1,4 +1,5 @@
 /** Jobs on each place they can be kept in: once per id, retries, dead letters, sharing, schedules, shutdown. */
+import { type AddressInfo, createServer, type Server } from 'node:net';
 import * as bullmq from 'bullmq';
 import { expect } from 'chai';
 import { Redis } from 'ioredis';
@@ -411,6 +412,62 @@ describe('jobs while the store is away', () => {
     expect(failure).to.be.instanceOf(JobsUnavailableError);
     await jobs.close();
     expect(performance.now() - begun, 'milliseconds').to.be.below(15_000);
+  });
+});
+
+describe('a Redis that jobs cannot use', () => {
+  // BullMQ refuses Redis 4 each time it is asked for a queue or a worker.
+  let old: Server;
+  let connections = 0;
+  const clients = new Set<Redis>();
+  const { connect } = Redis.prototype;
+  before(async () => {
+    old = createServer((socket) => {
+      connections += 1;
+      socket.on('error', () => undefined).on('close', () => (connections -= 1));
+      socket.on('data', (bytes) => {
+        for (const [, command = ''] of bytes.toString().matchAll(/(?:^|\r\n)\*\d+\r\n\$\d+\r\n(\w+)/g))
+          socket.write(command.toLowerCase() === 'info' ? '$19\r\nredis_version:4.0.0\r\n' : '+OK\r\n');
+      });
+    });
+    await new Promise<void>((resolve) => old.listen(0, '127.0.0.1', resolve));
+    Redis.prototype.connect = function (...given) {
+      clients.add(this);
+      return connect.apply(this, given);
+    };
+  });
+  after(() => {
+    Redis.prototype.connect = connect;
+    old.close();
+  });
+
+  it('is left with as many listeners and connections as before, however often it is tried', async () => {
+    const { port } = old.address() as AddressInfo;
+    const redisUrl = `redis://127.0.0.1:${port}`;
+    const options = {
+      database: undefined,
+      databaseUrl: undefined,
+      statementTimeoutMs: 15_000,
+      shutdownTimeoutMs: 1_000,
+    };
+    const jobs = await openJobs({ ...options, redisUrl, log });
+    const failure = () => jobs.enqueue(work, { n: 1 }, { id: 'one' }).catch((error: unknown) => error);
+    const listeners = () => {
+      const [producer] = clients;
+      return producer?.eventNames().map((name) => `${String(name)} ${producer.listenerCount(name)}`);
+    };
+    expect(await failure()).to.be.instanceOf(JobsUnavailableError);
+    const [first, opened] = [listeners(), connections];
+    expect(first).not.to.equal(undefined);
+    for (let times = 0; times < 5; times++) expect(await failure()).to.be.instanceOf(JobsUnavailableError);
+    expect([listeners(), connections]).to.deep.equal([first, opened]);
+
+    jobs.work([handleJob(work, () => Promise.resolve())]);
+    // Two connections each.
+    await eventually('the worker was tried twice', () => clients.size >= 5);
+    expect(connections).to.be.at.most(opened + 2);
+    await jobs.close();
+    await eventually('all connections have ended', () => connections === 0);
   });
 });
 
