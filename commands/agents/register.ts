@@ -6,6 +6,7 @@ import { restored } from '../../shared/secrets.ts';
 import type { CommandContext, Commands, Executed } from '../handler.ts';
 import { reserveId } from '../reserve.ts';
 import { type AgentState, agentDecider, agentNameKind, agentStream } from './agents.ts';
+import { bounded } from './config.ts';
 import { claimAll, claimsFor, isRefusal, releaseAll } from './names.ts';
 import { configFor } from './templates.ts';
 
@@ -18,7 +19,7 @@ export function decideRegister(state: AgentState, agentId: number, registration:
   return [agentRegistered.draft({ agentId, ...registration })];
 }
 
-/** An operator's new agent. */
+/** An operator's new agent. @throws AppError 400 when its config, put together, is too large */
 export function operatorsRegistration(input: {
   readonly name: string;
   readonly role: string;
@@ -30,18 +31,20 @@ export function operatorsRegistration(input: {
   readonly gateway_config?: Readonly<Record<string, unknown>>;
   readonly runtime_type?: string | null;
 }): Registration {
+  const { config, template } = configFor({
+    ...input,
+    // A mask in them cannot stand for anything yet.
+    config: restored(input.config ?? {}, undefined, 'config') as Config,
+    gateway_config: restored(input.gateway_config ?? {}, undefined, 'gateway_config') as Config,
+  });
   return {
     name: input.name,
     role: input.role,
     status: input.status ?? 'offline',
     sessionKey: input.session_key || null,
     soulContent: input.soul_content ?? null,
-    ...configFor({
-      ...input,
-      // A mask in them cannot stand for anything yet.
-      config: restored(input.config ?? {}, undefined, 'config') as Config,
-      gateway_config: restored(input.gateway_config ?? {}, undefined, 'gateway_config') as Config,
-    }),
+    config: bounded(config),
+    template,
     runtimeType: input.runtime_type ?? null,
     source: 'manual',
     via: 'operator',

@@ -1,9 +1,12 @@
 /** Import of agents from the gateway's configuration. */
 import { isDeepStrictEqual } from 'node:util';
 import { type GatewayAgent, readableAgents, withGatewayKeys } from '../../shared/contract/admin/gateway-document.ts';
+import { AppError } from '../../shared/errors.ts';
 import { agentsSynced } from '../../shared/events/agents/agents.ts';
 import { gatewayDocument } from '../admin/gateway-config.ts';
 import type { CommandContext, Commands } from '../handler.ts';
+import { agentConfigDecider, agentStream } from './agents.ts';
+import { bounded, configProblem } from './config.ts';
 import { type Registration, registerAgent } from './register.ts';
 import { updateFromConfig } from './update.ts';
 
@@ -44,7 +47,8 @@ const registrationOf = ({ name, role, config }: GatewayAgent): Registration => (
  * document says. What it does can be done again without harm, so a run that fails half-way is simply repeated.
  *
  * @param idsOf ids of the agents with these names, by name
- * @throws AppError 409 when a name is being taken at the same moment; 422 when the document cannot be read
+ * @throws AppError 409 when a name is being taken at the same moment; 422 when the document cannot be read, or the
+ *   config of one of its agents would be too large: then nothing is changed
  */
 export async function syncAgents(
   commands: Commands,
@@ -57,6 +61,7 @@ export async function syncAgents(
   if (document === null) return { synced: 0, created: 0, updated: 0, agents: [], message: NOTHING_STORED };
   const wanted = readableAgents(document);
   const ids = await idsOf(wanted.map((agent) => agent.name));
+  await checkConfigs(commands, origin.workspace, wanted, ids);
   const agents: SyncResult['agents'][number][] = [];
   for (const agent of wanted) {
     const { id, name } = agent;
@@ -68,7 +73,7 @@ export async function syncAgents(
     }
     const { events } = await updateFromConfig(commands, context, known, { via: 'sync' }, (config) => {
       const next = withGatewayKeys(config, agent.config);
-      return { role: agent.role, ...(!isDeepStrictEqual(next, config) && { config: next }) };
+      return { role: agent.role, ...(!isDeepStrictEqual(next, config) && { config: bounded(next) }) };
     });
     agents.push({ id, name, action: events.length > 0 ? 'updated' : 'unchanged' });
   }
@@ -81,4 +86,25 @@ export async function syncAgents(
     ]);
   }
   return result;
+}
+
+/** Before the first change, so that an import is not left half done. @throws AppError 422 */
+async function checkConfigs(
+  commands: Commands,
+  workspace: number,
+  wanted: readonly GatewayAgent[],
+  ids: ReadonlyMap<string, number>,
+): Promise<void> {
+  for (const { name, config } of wanted) {
+    const known = ids.get(name);
+    const present =
+      known === undefined ? {} : (await commands.load(agentConfigDecider, agentStream(workspace, known))).state.config;
+    const next = withGatewayKeys(present, config);
+    const reason = isDeepStrictEqual(next, present) ? undefined : configProblem(next);
+    if (reason === undefined) continue;
+    throw new AppError(
+      422,
+      `The gateway configuration cannot be imported: the config of the agent "${name}" ${reason}; nothing was changed.`,
+    );
+  }
 }

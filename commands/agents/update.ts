@@ -9,6 +9,7 @@ import { MASK, restored } from '../../shared/secrets.ts';
 import { decidePutBack, decideWriteAgent, writeToGateway } from '../admin/gateway-config.ts';
 import type { CommandContext, Commands, Executed } from '../handler.ts';
 import { type AgentState, agentConfigDecider, agentDecider, agentStream, existing } from './agents.ts';
+import { bounded } from './config.ts';
 import { claimsFor, executeWithNames, isRefusal, releaseAll } from './names.ts';
 
 type Config = Readonly<Record<string, unknown>>;
@@ -146,7 +147,10 @@ export function updateByName(
   const { config } = update;
   if (config === undefined || !JSON.stringify(config).includes(MASK))
     return updateAgent(commands, context, id, update, mode, check);
-  const merge = (present: Config) => ({ ...update, config: restored(config, present, 'config') as Config });
+  const merge = (present: Config) => ({
+    ...update,
+    config: bounded(restored(config, present, 'config') as Config),
+  });
   return updateFromConfig(commands, context, id, mode, merge, check);
 }
 
@@ -174,10 +178,8 @@ export async function updateById(
   const merged = (present: Config): AgentUpdate => {
     if (update.config === undefined && gatewayConfig === undefined) return update;
     const base = update.config === undefined ? present : restored(update.config, present, 'config');
-    return {
-      ...update,
-      config: { ...(base as Config), ...(restored(gatewayConfig ?? {}, present, 'gateway_config') as Config) },
-    };
+    const over = restored(gatewayConfig ?? {}, present, 'gateway_config');
+    return { ...update, config: bounded({ ...(base as Config), ...(over as Config) }) };
   };
   const mode = { via: 'id', writeToGateway: writes } as const;
   if (!writes) return updateFromConfig(commands, context, id, mode, merged);

@@ -1,0 +1,25 @@
+/** The bound of an agent's config: what it is merged with counts too. */
+import { invalid } from '../../shared/errors.ts';
+import { storageProblem, VALUE_BOUNDS } from '../../shared/storable.ts';
+
+type Config = Readonly<Record<string, unknown>>;
+
+/** Why a config cannot be stored, as the rest of a sentence about it; undefined when it can. */
+export function configProblem(config: Config): string | undefined {
+  const problem = storageProblem(config, VALUE_BOUNDS);
+  if (!problem) return undefined;
+  return problem.path.length > 0 ? `${problem.reason} (${problem.path.join('.')})` : problem.reason;
+}
+
+/**
+ * A config that was merged from several parts. Each part was within the bounds when it came in; together they may not be.
+ *
+ * @throws AppError 400
+ */
+export function bounded<C extends Config | undefined>(config: C): C {
+  const reason = config && configProblem(config);
+  if (reason === undefined) return config;
+  throw invalid(`The agent's config, with everything that is merged into it, ${reason}; nothing was changed.`, [
+    `config: ${reason}`,
+  ]);
+}
