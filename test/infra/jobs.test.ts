@@ -464,10 +464,10 @@ describe('a Redis that jobs cannot use', () => {
 
     jobs.work([handleJob(work, () => Promise.resolve())]);
     // Two connections each.
-    await eventually('the worker was tried twice', () => clients.size >= 5);
+    await until('the worker was tried twice', () => clients.size >= 5);
     expect(connections).to.be.at.most(opened + 2);
     await jobs.close();
-    await eventually('all connections have ended', () => connections === 0);
+    await until('all connections have ended', () => connections === 0);
   });
 });
 
