@@ -1,25 +1,25 @@
 /**
- * What catching-up streams may hold together: pages that are being read, and frames that wait in connections. Whoever
- * wants to read waits for room, first come, first served.
+ * A shared memory budget for streams that are catching up: pages being read, and frames waiting in connections. Readers
+ * wait for room, first come, first served.
  */
 export interface Budget {
-  /** Bytes held now, those set aside for reads included. */
+  /** Bytes held now, including those reserved for reads. */
   readonly held: number;
   /**
-   * Sets bytes aside for one read as soon as there is room. Gives the function that ends the read, or undefined when
-   * the signal aborted first.
+   * Reserves bytes for one read as soon as there is room. Resolves to a function that ends the read, or undefined if the
+   * signal aborts first.
    */
   enter(signal: AbortSignal): Promise<(() => void) | undefined>;
-  /** These bytes wait in a connection. */
+  /** Counts bytes that wait in a connection. */
   hold(bytes: number): void;
-  /** They do not any more. */
+  /** Counts them out again. */
   free(bytes: number): void;
 }
 
 /**
- * @param options.bytes held at most, apart from what one read in progress brings beyond `pageBytes`
- * @param options.pageBytes set aside for a read
- * @param options.readers reads in progress at most
+ * @param options.bytes the most that may be held; a read in progress can exceed it by what it brings beyond `pageBytes`
+ * @param options.pageBytes reserved for each read
+ * @param options.readers most reads in progress
  */
 export function createBudget(options: { bytes: number; pageBytes: number; readers: number }): Budget {
   let held = 0;

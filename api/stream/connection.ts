@@ -1,30 +1,31 @@
 /**
- * A client's connection: what waits in it, and whether the client still reads.
+ * A client's connection: how much is waiting in it, and whether the client still reads.
  *
- * Node holds what the client's side does not take. How much that is, and since when, is known from the callbacks of
- * the writes; whether a large piece is at least moving, Node's own time-out of the socket looks at.
+ * Node buffers what the client does not take. The write callbacks tell how much that is and since when; Node's socket
+ * time-out tells whether a large write is making progress at all.
  */
 import type { ServerResponse } from 'node:http';
 
 export interface Connection {
-  /** Aborted as soon as the stream is over, from whichever side. */
+  /** Aborted as soon as either side ends the stream. */
   readonly closed: AbortSignal;
-  /** Bytes written that have not left this process. */
+  /** Bytes that were written but have not left this process. */
   readonly waiting: number;
-  /** Since when something has been waiting without a break, Unix milliseconds; undefined: nothing waits. */
+  /** Since when bytes have been waiting without a break, Unix milliseconds; undefined when none are. */
   readonly waitingSince: number | undefined;
   /** @param done called once, when the bytes have left or the connection is closed */
   send(bytes: Buffer, done?: () => void): void;
-  /** Resolves when nothing waits any more, or the connection is closed. */
+  /** Resolves when nothing is waiting, or the connection is closed. */
   drained(): Promise<void>;
-  /** Ends the stream behind what was sent; at once when the client is not reading. */
+  /** Ends the stream after what was sent, or at once if the client is not reading. */
   end(comment?: string): void;
-  /** Cuts it off. What waited is given up. */
+  /** Cuts the connection. What was waiting is lost. */
   drop(): void;
 }
 
 /**
- * @param stallMs a client that takes nothing for this long while something waits is cut off; `stalled` is called then
+ * @param stallMs a client that takes nothing for this long while bytes are waiting is cut off
+ * @param stalled called before that
  */
 export function openConnection(res: ServerResponse, stallMs: number, stalled: () => void): Connection {
   const closing = new AbortController();
@@ -47,9 +48,8 @@ export function openConnection(res: ServerResponse, stallMs: number, stalled: ()
     wake();
   };
   res.once('close', close);
-  // A response that waits behind another one of its connection hears nothing of the end of it.
+  // A response queued behind another one on its connection gets no `close` event of its own.
   socket.once('close', close);
-  // Whatever goes wrong with the connection closes it.
   res.on('error', close);
   if (socket.destroyed) close();
 

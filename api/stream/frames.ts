@@ -1,8 +1,8 @@
 /**
- * Frames as they are sent: what an event gives the stream, serialised once for all clients.
+ * Turns events into the frames that are sent, serialised once for all clients.
  *
- * A frame's SSE id is the log position of its event; where one event gives several frames, those before the last are
- * `<position>.<n>`, so that a client that was cut between two of them misses and doubles nothing.
+ * A frame's SSE id is the log position of its event. Where an event gives several frames, those before the last have
+ * `<position>.<n>`, so that a client cut off between two of them neither misses a frame nor gets one twice.
  */
 import type { Logger } from 'pino';
 import { EventUnreadableError } from '../../shared/event-store.ts';
@@ -13,14 +13,14 @@ import type { LoggedEvent, Position } from '../../shared/ports/event-log.ts';
 import { framesOf, maskedFrame } from '../../shared/records.ts';
 import type { StreamSource } from './source.ts';
 
-/** A place in the stream: everything up to `position`, and `frames` frames of the event after it that is named. */
+/** A place in the stream: after the event at `position`, or after only some of its frames. */
 export interface StreamCursor {
   readonly position: Position;
-  /** Frames already received of the event at `position`; undefined: all of them. */
+  /** How many frames of the event at `position` the client has; undefined when it has all of them. */
   readonly frames?: number;
 }
 
-/** Parses `Last-Event-ID` or `?since=`. undefined when it is none of ours. */
+/** Parses `Last-Event-ID` or `?since=`. Undefined when it is not an id of ours. */
 export function parseCursor(text: string): StreamCursor | undefined {
   const match = /^(\d{1,16})(?:\.(\d{1,4}))?$/.exec(text.trim());
   if (!match) return undefined;
@@ -31,36 +31,36 @@ export function parseCursor(text: string): StreamCursor | undefined {
 
 export interface Frame {
   readonly type: string;
-  /** Callers below it do not get the frame. */
+  /** The lowest role that gets the frame. */
   readonly role: Role;
-  /** As it is sent. Shared by all clients: must not be changed. */
+  /** The frame as sent. Shared by all clients, so it must not be modified. */
   readonly bytes: Buffer;
-  /** For those who must not see secrets, where that is another text. */
+  /** The frame for callers who must not see secrets, where it differs. */
   readonly masked?: Buffer;
 }
 
-/** What a client gets of a frame. */
+/** The form of a frame that a client gets. */
 export type Piece = Pick<Frame, 'bytes'>;
 
 export interface EventFrames {
   readonly position: Position;
   readonly workspace: number;
   readonly frames: readonly Frame[];
-  /** Bytes of all frames, in every form. */
+  /** Bytes of all frames, in both forms. */
   readonly size: number;
 }
 
-/** Who listens, and to what. */
+/** Who is listening, and to what. */
 export interface Audience {
   readonly workspace: number;
   readonly role: Role;
-  /** Types of frames; undefined: all. */
+  /** Types of frames; undefined for all. */
   readonly kinds: ReadonlySet<string> | undefined;
-  /** Where the stream is taken up again. */
+  /** Where the client resumes. */
   readonly after: StreamCursor | undefined;
 }
 
-/** The frames of an event that this client may have, wants, and does not have yet. */
+/** The frames of an event that this client may see, wants, and does not have yet. */
 export function framesFor({ workspace, role, kinds, after }: Audience, event: EventFrames): readonly Piece[] {
   if (event.workspace !== workspace) return [];
   const skip = after?.position === event.position ? (after.frames ?? 0) : 0;
@@ -71,20 +71,20 @@ export function framesFor({ workspace, role, kinds, after }: Audience, event: Ev
 }
 
 export interface Framing {
-  /** Could this event give frames to anybody in the workspace? What cannot need not be read. */
+  /** Whether this event could give frames to anybody in the workspace. If not, it need not be decoded. */
   concerns(logged: LoggedEvent, workspace: number): boolean;
-  /** Undefined when the event gives none. @throws what `StreamSource.decode` throws when the event cannot be read now */
+  /** Undefined when the event has no frames. @throws what `StreamSource.decode` throws for an event that cannot be read now */
   frames(logged: LoggedEvent): Promise<EventFrames | undefined>;
 }
 
 export function createFraming(source: Pick<StreamSource, 'decode'>, log: Logger): Framing {
-  const telling = new Set(
+  const typesWithFrames = new Set(
     [...catalogue.values()]
       .filter(({ frames, notification, activity }) => frames ?? notification ?? activity)
       .map(({ type }) => type),
   );
   return {
-    concerns: ({ type, meta }, workspace) => telling.has(type) && meta.workspace === workspace,
+    concerns: ({ type, meta }, workspace) => typesWithFrames.has(type) && meta.workspace === workspace,
     async frames(logged) {
       const definition = catalogue.get(logged.type);
       if (!definition) return undefined;
@@ -93,8 +93,8 @@ export function createFraming(source: Pick<StreamSource, 'decode'>, log: Logger)
         event = await source.decode(logged);
       } catch (error) {
         if (!(error instanceof EventUnreadableError)) throw error;
-        // The read models report it as stuck; the stream goes on with what can be read.
-        log.error({ err: error, position: logged.position }, 'an event cannot be streamed');
+        // Read models that need this event report that they are stuck; the stream skips it and goes on.
+        log.error({ err: error, position: logged.position }, 'skipped an event that cannot be read');
         return undefined;
       }
       const drafts = framesOf(definition, event);

@@ -1,8 +1,8 @@
 /**
- * The live stream: one follower of the log per process, each event turned into frames once, any number of clients.
+ * The live stream: one follower of the log per process turns each event into frames once, for any number of clients.
  *
- * A client that asks for earlier events, or that reads too slowly for the live buffer, is fed from the log, page by
- * page, until it has caught up. What all clients together make the process hold is bounded in bytes (`limits.ts`).
+ * A client that asks for earlier events, or reads too slowly for live delivery, is fed from the log page by page until it
+ * has caught up. The memory held for all clients together is bounded (`limits.ts`).
  */
 import type { ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -22,18 +22,18 @@ import { type Watched, watchCredentials } from './watch.ts';
 
 const HEARTBEAT_MS = 30_000;
 const HEARTBEAT = Buffer.from(': heartbeat\n\n');
-/** Pauses after an event that cannot be read now, milliseconds. */
+/** Pauses before retrying an event that could not be read, milliseconds. */
 const RETRY = { firstMs: 100, lastMs: 2_000 };
-/** Pause when the log has moved on but its reader does not show it yet, milliseconds. */
+/** Pause when the log has moved on but a read does not return the new events yet, milliseconds. */
 const NOTHING_MS = 50;
 
 interface Client extends Audience {
   readonly connection: Connection;
-  /** Live events are written at once; false while it is fed from the log. */
+  /** True while live events are written at once; false while the client is fed from the log. */
   live: boolean;
-  /** Not live: the client has everything up to here. Live: everything up to here or to the tail, whichever is later. */
+  /** The client has everything up to here; a live client also has everything up to the tail. */
   position: Position;
-  /** Bytes of live frames that wait in the connection. */
+  /** Bytes of live frames waiting in the connection. */
   liveBytes: number;
 }
 
@@ -42,24 +42,24 @@ export interface StreamRequest {
   readonly credential: HeldCredential;
   /** Address of the client. */
   readonly ip: string;
-  /** Types of frames; undefined: all. */
+  /** Types of frames; undefined for all. */
   readonly kinds: ReadonlySet<string> | undefined;
-  /** undefined: from now on. */
+  /** Where to resume; undefined to start with the next event. */
   readonly after: StreamCursor | undefined;
 }
 
 export interface StreamHub {
   readonly clients: number;
-  /** Bytes held for all clients: pages that are being read, and frames that wait in connections. */
+  /** Bytes held for all clients: pages being read, and frames waiting in connections. */
   readonly held: number;
   /**
    * Writes the stream to `res` until either side ends it.
    *
-   * @throws before anything is written: AppError 429 or 503 when there are too many; UnknownPositionError when the log
-   *   does not have `after`
+   * @throws before anything is written: AppError 429 or 503 when too many streams are open; UnknownPositionError when the
+   *   log does not have `after`
    */
   serve(res: ServerResponse, request: StreamRequest): Promise<void>;
-  /** Ends all streams; clients reconnect elsewhere. */
+  /** Ends all streams, so that clients reconnect elsewhere. */
   end(): void;
   close(): Promise<void>;
 }
@@ -82,10 +82,10 @@ export function createStreamHub(parts: {
   const budget = createBudget({ ...limits, bytes: limits.catchUpBytes });
   const watch = watchCredentials({ check: parts.credentials, log, now, ...parts.watch });
   const closing = new AbortController();
-  /** How many writes of an event wait, while any does. */
+  /** Pending writes per event; events without any are removed. */
   const waitingLive = new Map<EventFrames, number>();
   let liveBytes = 0;
-  /** Position up to which live events have been handed out. */
+  /** Position up to which live events have been delivered. */
   let tail: Position | undefined;
   let running: Promise<void> | undefined;
   let started: Promise<void> | undefined;
@@ -112,7 +112,7 @@ export function createStreamHub(parts: {
     started ??= (async () => {
       tail = await source.head();
       running = follow(tail).catch((error) => {
-        log.error({ err: error }, 'the log cannot be followed; clients have to resume');
+        log.error({ err: error }, 'cannot follow the log; clients have to resume');
         started = undefined;
         for (const { connection } of clients) connection.drop();
       });
@@ -124,9 +124,10 @@ export function createStreamHub(parts: {
   }
 
   /**
-   * Follows until the hub is closed. What cannot be read now, as keys while their store is away, is tried again.
+   * Follows the log until the hub is closed. Retries events that cannot be read now, for example while the store of the
+   * keys is away.
    *
-   * @throws UnknownPositionError when the log is not the one that was followed
+   * @throws UnknownPositionError when the log is not the one followed before
    */
   async function follow(after: Position): Promise<void> {
     tail = after;
@@ -135,27 +136,27 @@ export function createStreamHub(parts: {
       try {
         for await (const { events } of source.follow({ after: tail, signal: closing.signal })) {
           for (const logged of events) {
-            await handOut(logged);
+            await deliver(logged);
             tail = logged.position;
           }
         }
       } catch (error) {
         if (closing.signal.aborted) return;
         if (error instanceof UnknownPositionError) throw error;
-        log.warn({ err: error, position: tail }, 'live events wait: the next one cannot be read now; trying again');
+        log.warn({ err: error, position: tail }, 'live events are held up: cannot read the next one; retrying');
         if (tail > before) wait = RETRY.firstMs;
         await sleep(wait, undefined, { signal: closing.signal }).catch(() => undefined);
       }
     }
   }
 
-  async function handOut(logged: LoggedEvent): Promise<void> {
+  async function deliver(logged: LoggedEvent): Promise<void> {
     const concerned = ({ live, workspace }: Client) => live && framing.concerns(logged, workspace);
     if (![...clients].some(concerned)) return;
     const event = await framing.frames(logged);
     if (!event) return;
     for (const client of clients) {
-      // A client can have come from a process that was further on.
+      // A client may have been ahead at the process that it came from.
       if (client.live && logged.position > client.position) writeLive(client, event);
     }
   }
@@ -166,7 +167,8 @@ export function createStreamHub(parts: {
     const { connection } = client;
     const late = connection.waitingSince !== undefined && Date.now() - connection.waitingSince > limits.stallMs / 3;
     if (late || (connection.waiting > 0 && connection.waiting + event.size > limits.clientBytes)) {
-      // What is written in between would make a client that has stopped reading look alive.
+      // Feed it from the log, which waits for its connection to drain: more writes would make a client that has stopped
+      // reading look alive.
       client.live = false;
       client.position = Math.max(client.position, tail ?? 0);
       feed(client);
@@ -183,7 +185,7 @@ export function createStreamHub(parts: {
     }
   }
 
-  /** The frames of an event are shared by all connections that they wait in. */
+  /** The connections that an event's frames wait in share them, so they count once. */
   function hold(event: EventFrames): void {
     const count = waitingLive.get(event) ?? 0;
     if (count === 0) liveBytes += event.size;
@@ -191,16 +193,16 @@ export function createStreamHub(parts: {
   }
 
   function release(event: EventFrames): void {
-    const left = (waitingLive.get(event) ?? 1) - 1;
-    if (left > 0) {
-      waitingLive.set(event, left);
+    const pending = (waitingLive.get(event) ?? 1) - 1;
+    if (pending > 0) {
+      waitingLive.set(event, pending);
       return;
     }
     waitingLive.delete(event);
     liveBytes -= event.size;
   }
 
-  /** Cuts off whoever has kept live frames waiting the longest, until there is room. */
+  /** Cuts off the clients that have kept live frames waiting the longest, until there is room. */
   function makeRoom(bytes: number): void {
     while (liveBytes + bytes > limits.liveBytes) {
       let slowest: Client | undefined;
@@ -211,7 +213,7 @@ export function createStreamHub(parts: {
         }
       }
       if (!slowest) return;
-      log.warn({ held: liveBytes }, 'a stream was cut off to make room: its client reads the slowest');
+      log.warn({ held: liveBytes }, 'cut off a stream to make room: its client reads the slowest');
       slowest.connection.drop();
     }
   }
@@ -221,7 +223,7 @@ export function createStreamHub(parts: {
   /** Feeds a client from the log until it has caught up with the live events, then makes it live. */
   function feed(client: Client): void {
     catchUp(client).catch((error: unknown) => {
-      log.warn({ err: error }, 'a stream could not be fed from the log; the client has to resume');
+      log.warn({ err: error }, 'could not feed a stream from the log; its client has to resume');
       client.connection.drop();
     });
   }
@@ -229,7 +231,7 @@ export function createStreamHub(parts: {
   async function catchUp(client: Client): Promise<void> {
     const { connection } = client;
     for (;;) {
-      // Nothing is read before all that was written has left: a client holds one page at most.
+      // Wait until everything written has left, so that a client holds one page at most.
       await connection.drained();
       const leave = await budget.enter(connection.closed);
       if (!leave) return;
@@ -240,7 +242,7 @@ export function createStreamHub(parts: {
         leave();
       }
       if (connection.closed.aborted) return;
-      // No await between the comparison and the switch: the follower cannot run in between.
+      // There must be no await between the comparison and the switch, so that the follower cannot run in between.
       if (client.position >= (tail ?? 0)) {
         client.live = true;
         return;
@@ -253,13 +255,13 @@ export function createStreamHub(parts: {
     const { connection } = client;
     let written = 0;
     for (const logged of await source.page(client.position, limits.pageBytes)) {
-      // What is behind the tail comes live.
+      // Events after the tail arrive live.
       if (logged.position > (tail ?? 0)) return;
       const event = framing.concerns(logged, client.workspace) ? await framing.frames(logged) : undefined;
       if (connection.closed.aborted) return;
       const frames = event ? framesFor(client, event) : [];
       const size = frames.reduce((sum, { bytes }) => sum + bytes.length, 0);
-      // Frames can be larger than their events: then the rest is read again.
+      // Frames can be larger than their events; then the next page starts with the rest.
       if (written > 0 && written + size > limits.pageBytes) return;
       for (const { bytes } of frames) {
         budget.hold(bytes.length);
@@ -287,14 +289,14 @@ export function createStreamHub(parts: {
     async serve(res, { identity, credential, ip, kinds, after }) {
       const leave = turnstile.enter(ownerOf(identity, ip, limits));
       const connection = openConnection(res, limits.stallMs, () =>
-        log.info({ caller: identity.username, ip }, 'a stream was cut off: its client does not read'),
+        log.info({ caller: identity.username, ip }, 'cut off a stream: its client has stopped reading'),
       );
       connection.closed.addEventListener('abort', leave, { once: true });
       let position: Position;
       try {
         await start();
         if (after) await source.checkPosition(after.position);
-        // A cursor inside an event starts before that event; the frames received are not written again.
+        // To resume inside an event, start before it and skip the frames that the client already has.
         position =
           after?.frames !== undefined ? await source.positionBefore(after.position) : (after?.position ?? tail ?? 0);
       } catch (error) {
@@ -319,7 +321,7 @@ export function createStreamHub(parts: {
         Connection: 'keep-alive',
         'X-Accel-Buffering': 'no',
       });
-      // The first frame carries no id: it is no event, and must not move a client's Last-Event-ID.
+      // The first frame is not an event, so it has no id and leaves the client's Last-Event-ID alone.
       const connected = { type: 'connected', data: null, timestamp: now() };
       connection.send(Buffer.from(`data: ${JSON.stringify(connected)}\n\n`));
       clients.add(client);

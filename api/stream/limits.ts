@@ -6,26 +6,26 @@ import { networkOf } from '../http/limits.ts';
 export const STREAM_LIMITS = {
   /** Open streams. */
   clients: 5_000,
-  /** ... of one user, or of one agent. */
+  /** Open streams of one user, or of one agent. */
   perCaller: 20,
-  /** ... of the deployment's key, which many share, from one address. */
+  /** Open streams from one address with the global key, which many callers may share. */
   perAddress: 200,
   /** Bytes that may wait in a client's connection before it is fed from the log instead of live. */
   clientBytes: 256_000,
-  /** Bytes of live frames that wait in connections; a frame that waits in several counts once. */
+  /** Bytes of live frames waiting in connections; a frame that waits in several counts once. */
   liveBytes: 32_000_000,
-  /** Bytes that all catching-up streams hold together. */
+  /** Bytes held by all streams that are catching up. */
   catchUpBytes: 32_000_000,
-  /** ... and one of them at a time, or one event that is larger. */
+  /** Bytes per page; a single larger event is a page of its own. */
   pageBytes: 256_000,
-  /** Pages that are read at the same time: requests need the database too. */
+  /** Pages read at the same time; kept low because requests need the database too. */
   readers: 4,
-  /** A client that takes nothing for this long while something waits is cut off, milliseconds. */
+  /** A client that takes nothing for this long while bytes are waiting is cut off, milliseconds. */
   stallMs: 30_000,
 };
 export type StreamLimits = typeof STREAM_LIMITS;
 
-/** Whose streams are counted together, and how many they may be. */
+/** Whose streams are counted together, and how many are allowed. */
 export interface Owner {
   readonly name: string;
   readonly limit: number;
@@ -43,19 +43,19 @@ export function createTurnstile(limits: Pick<StreamLimits, 'clients'>) {
   let all = 0;
   return {
     /**
-     * Counts a stream in. Gives the function that counts it out.
+     * Counts a stream in. Returns a function that counts it out.
      *
      * @throws AppError 429, 503
      */
     enter({ name, limit }: Owner): () => void {
       if (all >= limits.clients) {
-        throw new AppError(503, `This process serves ${limits.clients} streams already; try again later.`, {
+        throw new AppError(503, `This process already serves ${limits.clients} event streams; try again later.`, {
           headers: { 'Retry-After': '10' },
         });
       }
       const mine = open.get(name) ?? 0;
       if (mine >= limit) {
-        throw new AppError(429, `You have ${limit} event streams open, the most allowed; close one, then try again.`, {
+        throw new AppError(429, `You already have ${limit} event streams open, the maximum; close one and try again.`, {
           code: 'TOO_MANY_STREAMS',
           headers: { 'Retry-After': '10' },
         });
@@ -67,8 +67,8 @@ export function createTurnstile(limits: Pick<StreamLimits, 'clients'>) {
         if (!inside) return;
         inside = false;
         all--;
-        const left = (open.get(name) ?? 1) - 1;
-        if (left > 0) open.set(name, left);
+        const remaining = (open.get(name) ?? 1) - 1;
+        if (remaining > 0) open.set(name, remaining);
         else open.delete(name);
       };
     },

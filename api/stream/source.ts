@@ -1,16 +1,16 @@
-/** Where the hub's events come from. */
+/** The source of the hub's events. */
 import type { EventStore } from '../../shared/event-store.ts';
 import { BEGINNING, type EventLog, type LoggedEvent, type Position } from '../../shared/ports/event-log.ts';
 
 export interface StreamSource extends Pick<EventStore, 'decode'>, Pick<EventLog, 'head' | 'follow'> {
   /**
-   * The events behind a position, one page: at most about `maxBytes` of JSON, or one event that is larger. Empty at the
-   * end of the log.
+   * One page of the events after a position: about `maxBytes` of JSON at most, or a single larger event. Empty at the end
+   * of the log.
    *
    * @throws UnknownPositionError
    */
   page(after: Position, maxBytes: number): Promise<readonly LoggedEvent[]>;
-  /** @throws UnknownPositionError when the log does not have it */
+  /** @throws UnknownPositionError when the log does not have this position */
   checkPosition(position: Position): Promise<void>;
   /** The position of the event before this one. */
   positionBefore(position: Position): Promise<Position>;

@@ -1,10 +1,10 @@
 /**
- * Streams end with their credential: at sign-out, when the user is disabled, deleted, moved, given another role or
- * another password, when the key is revoked or replaced, and when its time is over.
+ * Ends streams together with their credential: at sign-out, when the user is disabled, deleted, moved, or gets another
+ * role or password, when the key is revoked or replaced, and when the credential expires.
  *
- * Once a second each process asks for one stamp. When it has moved, the credentials of all open streams are looked up
- * again with a few queries, however many there are. So nobody has to remember to tell the streams, and a change made
- * at another process counts as well.
+ * Once a second each process asks for one stamp. When it has changed, the credentials of all open streams are looked up
+ * again with a few queries, however many streams there are. So code that changes credentials need not notify streams,
+ * and changes made by other processes are noticed too.
  */
 import type { Logger } from 'pino';
 import type { Identity } from '../../shared/identity.ts';
@@ -13,7 +13,7 @@ import type { HeldCredential } from '../auth/known.ts';
 import type { CredentialCheck } from '../auth/recheck.ts';
 
 const EVERY_MS = 1_000;
-/** Streams whose credentials could not be looked at for this long are ended: nobody knows whether they are still good. */
+/** Streams whose credentials could not be checked for this long are ended, because they may no longer be valid. */
 const UNCHECKED_MS = 15_000;
 
 export interface Watched {
@@ -23,11 +23,11 @@ export interface Watched {
 }
 
 interface Entry {
-  /** Of the last look; undefined: none so far. */
+  /** Stamp of the last check; undefined before the first. */
   stamp: string | undefined;
-  /** When it was begun, Unix milliseconds. */
-  lookedAt: number;
-  /** Unix seconds; Infinity: never, or not known yet. */
+  /** Start of the last check, Unix milliseconds. */
+  checkedAt: number;
+  /** Unix seconds; Infinity when it never expires or is not known yet. */
   expiresAt: number;
 }
 
@@ -37,7 +37,7 @@ export interface Watch {
   close(): Promise<void>;
 }
 
-/** @param parts.everyMs pause between two looks */
+/** @param parts.everyMs interval between checks */
 export function watchCredentials(parts: {
   check: CredentialCheck;
   log: Logger;
@@ -47,32 +47,32 @@ export function watchCredentials(parts: {
 }): Watch {
   const { check, log, now, everyMs = EVERY_MS, uncheckedMs = UNCHECKED_MS } = parts;
   const entries = new Map<Watched, Entry>();
-  let looking: Promise<void> | undefined;
+  let checking: Promise<void> | undefined;
 
   const endOf = (stream: Watched, comment: string) => {
     entries.delete(stream);
     stream.end(comment);
   };
 
-  async function look(): Promise<void> {
+  async function checkAll(): Promise<void> {
     const begun = now();
     const stamp = await check.stamp();
-    // Those that come while this runs are looked at the next time.
+    // Streams added while this runs are checked the next time.
     const due: [Watched, Entry][] = [];
     for (const [stream, entry] of entries) {
-      if (entry.stamp === stamp) entry.lookedAt = begun;
+      if (entry.stamp === stamp) entry.checkedAt = begun;
       else due.push([stream, entry]);
     }
     if (due.length === 0) return;
     const found = await check.lookUp(due.map(([stream]) => stream.credential));
     for (const [index, [stream, entry]] of due.entries()) {
       const known = found[index];
-      if (!known || !opensTheSame(known.identity, stream.identity)) {
+      if (!known || !hasSameAccess(known.identity, stream.identity)) {
         endOf(stream, 'the credential of this stream has ended or changed; connect again');
         continue;
       }
       entry.stamp = stamp;
-      entry.lookedAt = begun;
+      entry.checkedAt = begun;
       entry.expiresAt = known.expiresAt;
     }
   }
@@ -81,35 +81,33 @@ export function watchCredentials(parts: {
     const at = now();
     for (const [stream, entry] of entries) {
       if (entry.expiresAt <= seconds(at)) endOf(stream, 'the credential of this stream has expired; connect again');
-      else if (at - entry.lookedAt > uncheckedMs) endOf(stream, 'the credential of this stream cannot be checked');
+      else if (at - entry.checkedAt > uncheckedMs) endOf(stream, 'the credential of this stream cannot be checked');
     }
-    if (entries.size === 0 || looking) return;
-    looking = look()
-      .catch((error: unknown) =>
-        log.warn({ err: error }, 'credentials of open streams cannot be looked up; trying again'),
-      )
+    if (entries.size === 0 || checking) return;
+    checking = checkAll()
+      .catch((error: unknown) => log.warn({ err: error }, 'cannot look up the credentials of open streams; retrying'))
       .finally(() => {
-        looking = undefined;
+        checking = undefined;
       });
   }, everyMs);
   timer.unref();
 
   return {
     add(stream) {
-      entries.set(stream, { stamp: undefined, lookedAt: now(), expiresAt: Number.POSITIVE_INFINITY });
+      entries.set(stream, { stamp: undefined, checkedAt: now(), expiresAt: Number.POSITIVE_INFINITY });
     },
     remove(stream) {
       entries.delete(stream);
     },
     async close() {
       clearInterval(timer);
-      await looking;
+      await checking;
     },
   };
 }
 
-/** Names may change under an open stream; what it may see may not. */
-function opensTheSame(one: Identity, other: Identity): boolean {
+/** A name may change while a stream is open; what the caller may see must not. */
+function hasSameAccess(one: Identity, other: Identity): boolean {
   return (
     one.kind === other.kind &&
     one.id === other.id &&
