@@ -14,8 +14,10 @@ import { setupRoutes } from './auth/setup.ts';
 import { authRoutes } from './auth/sign-in.ts';
 import { userRoutes } from './auth/users.ts';
 import { docsRoutes } from './docs.ts';
+import { activityRoutes } from './monitoring/activities.ts';
+import { auditRoutes } from './monitoring/audit.ts';
+import { eventRoutes } from './monitoring/events.ts';
 import { healthRoutes } from './monitoring/health.ts';
-import { monitoringRoutes } from './monitoring/monitoring.ts';
 
 export const routes: readonly Route[] = [
   ...authRoutes,
@@ -31,7 +33,9 @@ export const routes: readonly Route[] = [
   ...agentKeyRoutes,
   ...adapterRoutes,
   ...gatewayConfigRoutes,
-  ...monitoringRoutes,
+  ...activityRoutes,
+  ...auditRoutes,
+  ...eventRoutes,
   ...healthRoutes,
   ...docsRoutes(() => routes),
 ];

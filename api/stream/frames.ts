@@ -8,9 +8,9 @@ import type { Logger } from 'pino';
 import { EventUnreadableError } from '../../shared/event-store.ts';
 import { catalogue } from '../../shared/events/catalogue.ts';
 import type { DomainEvent } from '../../shared/events/define.ts';
+import { framesOf, maskedFrame } from '../../shared/events/monitoring/frames.ts';
 import { type Role, reaches } from '../../shared/identity.ts';
 import type { LoggedEvent, Position } from '../../shared/ports/event-log.ts';
-import { framesOf, maskedFrame } from '../../shared/records.ts';
 import type { StreamSource } from './source.ts';
 
 /** A place in the stream: after the event at `position`, or after only some of its frames. */

@@ -1,18 +1,6 @@
 /** The gateway's configuration document: changed as a whole, by paths, or through an agent that is written to it. */
 
-import {
-  DOCUMENT_BOUNDS,
-  documentText,
-  type GatewayDocument,
-  hashOf,
-  PROTECTED_PATHS,
-  touchesProtected,
-  valueAt,
-  withAgent,
-  withEntry,
-  withoutAgent,
-  withValue,
-} from '../../shared/contract/admin/gateway-document.ts';
+import { documentText, type GatewayDocument, hashOf } from '../../shared/contract/admin/gateway-document.ts';
 import { AppError, conflict, forbidden, invalid } from '../../shared/errors.ts';
 import { EventUnreadableError } from '../../shared/event-store.ts';
 import { gatewayConfigChanged } from '../../shared/events/admin/gateway-config.ts';
@@ -22,6 +10,16 @@ import { restored } from '../../shared/secrets.ts';
 import { storageProblem } from '../../shared/storable.ts';
 import type { Decider } from '../decider.ts';
 import type { CommandContext, Commands, Executed } from '../handler.ts';
+import {
+  DOCUMENT_BOUNDS,
+  PROTECTED_PATHS,
+  touchesProtected,
+  valueAt,
+  withAgent,
+  withEntry,
+  withoutAgent,
+  withValue,
+} from './gateway-document.ts';
 
 export interface GatewayConfigState {
   /** null: none is stored. */

@@ -1,5 +1,6 @@
 /** Templates of agents: what their config starts from, and how it is merged with what the caller gives. */
-import { isObject, valueAt, withValue } from '../../shared/contract/admin/gateway-document.ts';
+import { isObject } from '../../shared/contract/admin/gateway-document.ts';
+import { valueAt, withValue } from '../admin/gateway-document.ts';
 
 type Config = Readonly<Record<string, unknown>>;
 

@@ -1,12 +1,13 @@
 /** Changes of an agent's fields, by name or by id, and its deletion. */
 
-import { entryOf, type GatewayDocument } from '../../shared/contract/admin/gateway-document.ts';
+import type { GatewayDocument } from '../../shared/contract/admin/gateway-document.ts';
 import { AppError, conflict } from '../../shared/errors.ts';
 import { agentDeleted, agentDetailsChanged } from '../../shared/events/agents/agents.ts';
 import { agentStatusChanged } from '../../shared/events/agents/heartbeat.ts';
 import type { EventDraft, EventOf } from '../../shared/events/define.ts';
 import { MASK, restored } from '../../shared/secrets.ts';
 import { decidePutBack, decideWriteAgent, writeToGateway } from '../admin/gateway-config.ts';
+import { entryOf } from '../admin/gateway-document.ts';
 import type { CommandContext, Commands, Executed } from '../handler.ts';
 import { type AgentState, agentConfigDecider, agentDecider, agentStream, existing } from './agents.ts';
 import { bounded } from './config.ts';

@@ -1,6 +1,6 @@
 /** Activities of every resource, and how many there are of each kind, so that a filtered total costs no count. */
 import { catalogue } from '../../shared/events/catalogue.ts';
-import { activityOf } from '../../shared/records.ts';
+import { activityOf } from '../../shared/events/monitoring/activities.ts';
 import { change, defineProjection, defineTable, type Handler, insert } from '../projection.ts';
 
 export const activitiesTable = defineTable(

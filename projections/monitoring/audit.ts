@@ -1,6 +1,6 @@
 /** The audit trail: who did or tried what, from where; with totals per action and actor. */
 import { catalogue } from '../../shared/events/catalogue.ts';
-import { auditOf } from '../../shared/records.ts';
+import { auditOf } from '../../shared/events/monitoring/audit.ts';
 import { change, defineProjection, defineTable, type Handler, insert } from '../projection.ts';
 
 export const auditTable = defineTable(

@@ -1,6 +1,6 @@
 /** Notifications of every resource, by recipient. */
 import { catalogue } from '../../shared/events/catalogue.ts';
-import { notificationOf } from '../../shared/records.ts';
+import { notificationOf } from '../../shared/events/monitoring/notifications.ts';
 import { defineProjection, defineTable, type Handler, insert } from '../projection.ts';
 
 export const notificationsTable = defineTable(

@@ -2,7 +2,7 @@
 import { sql } from 'kysely';
 import { agentsProjection } from '../../projections/agents/agents.ts';
 import { activitiesProjection } from '../../projections/monitoring/activities.ts';
-import type { ActivitiesQuery, ActivityRecord } from '../../shared/contract/monitoring/monitoring.ts';
+import type { ActivitiesQuery, Activity } from '../../shared/contract/monitoring/activities.ts';
 import { HOUR } from '../../shared/time.ts';
 import { type Reads, tables } from '../reads.ts';
 
@@ -64,7 +64,7 @@ export async function listActivities(reads: Reads, workspace: number, query: Act
     .offset(oldEnd ?? offset);
   const agents = sql.table(`${reads.schema(agentsProjection)}.agents`);
   // List and total in one statement: they tell of the same moment.
-  const { rows } = await sql<{ activities: ActivityRecord[] | null; total: number }>`
+  const { rows } = await sql<{ activities: Activity[] | null; total: number }>`
     WITH page AS (${page})
     SELECT json_agg(json_build_object(
       'id', p.id, 'type', p.type, 'entity_type', p.entity_type, 'entity_id', p.entity_id, 'actor', p.actor,

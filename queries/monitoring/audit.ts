@@ -1,7 +1,7 @@
 /** The audit trail with its filters. */
 import { sql } from 'kysely';
 import { auditProjection } from '../../projections/monitoring/audit.ts';
-import type { AuditEntry, AuditQuery } from '../../shared/contract/monitoring/monitoring.ts';
+import type { AuditEntry, AuditQuery } from '../../shared/contract/monitoring/audit.ts';
 import { type Reads, tables } from '../reads.ts';
 
 const own = (reads: Reads) => tables(reads, auditProjection);

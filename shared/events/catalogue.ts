@@ -1,6 +1,6 @@
 /** Every event type that Signalbox writes or has ever written. Nothing is found by scanning folders. */
 
-import { operationsEvents } from './admin/export.ts';
+import { exportEvents } from './admin/export.ts';
 import { gatewayConfigEvents } from './admin/gateway-config.ts';
 import { agentEvents } from './agents/agents.ts';
 import { agentLifeEvents } from './agents/heartbeat.ts';
@@ -27,7 +27,7 @@ const definitions = [
   ...agentKeyEvents,
   ...agentMessageEvents,
   ...gatewayConfigEvents,
-  ...operationsEvents,
+  ...exportEvents,
   nameClaimed,
   nameReleased,
   nameClaimVoided,

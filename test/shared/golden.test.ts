@@ -11,8 +11,11 @@ import { expect } from 'chai';
 import { z } from 'zod';
 import { catalogue } from '../../shared/events/catalogue.ts';
 import type { DomainEvent, EventDefinition } from '../../shared/events/define.ts';
+import { activityOf } from '../../shared/events/monitoring/activities.ts';
+import { auditOf } from '../../shared/events/monitoring/audit.ts';
+import { framesOf } from '../../shared/events/monitoring/frames.ts';
+import { notificationOf } from '../../shared/events/monitoring/notifications.ts';
 import { upcast } from '../../shared/events/upcasters.ts';
-import { activityOf, auditOf, framesOf, notificationOf } from '../../shared/records.ts';
 
 // Compiled tests run from dist/; the golden files stay with the sources.
 const folder = fileURLToPath(new URL('../../../test/golden/events/', import.meta.url));

@@ -7,8 +7,11 @@ import { MemoryTables } from '../../projections/apply.ts';
 import { projections } from '../../projections/index.ts';
 import { catalogue } from '../../shared/events/catalogue.ts';
 import type { EventDefinition } from '../../shared/events/define.ts';
+import { activityOf } from '../../shared/events/monitoring/activities.ts';
+import { auditOf } from '../../shared/events/monitoring/audit.ts';
+import { framesOf } from '../../shared/events/monitoring/frames.ts';
+import { notificationOf } from '../../shared/events/monitoring/notifications.ts';
 import { upcast } from '../../shared/events/upcasters.ts';
-import { activityOf, auditOf, framesOf, notificationOf } from '../../shared/records.ts';
 import { frontOf, storageProblem, VALUE_BOUNDS } from '../../shared/storable.ts';
 import { eventsOf } from '../support/kit.ts';
 

@@ -1,13 +1,7 @@
 /** Probes and metrics. The operations page describes those that are not under /api. */
-import { z } from 'zod';
+import { healthAnswer, livenessAnswer, readinessAnswer } from '../../../shared/contract/monitoring/health.ts';
 import { DEFAULT_TENANT } from '../../../shared/events/metadata.ts';
 import { defineRoute, type Route } from '../../http/route.ts';
-
-const state = z.object({ status: z.string() });
-const readiness = state.extend({
-  checks: z.record(z.string(), z.string()).describe('ok, failing, stuck or behind'),
-  details: z.record(z.string(), z.string()).optional().describe('for admins of the default tenant'),
-});
 
 export const healthRoutes: readonly Route[] = [
   defineRoute({
@@ -17,7 +11,7 @@ export const healthRoutes: readonly Route[] = [
     hidden: true,
     summary: 'The process answers',
     access: 'public',
-    responses: { 200: { description: 'Alive', schema: state } },
+    responses: { 200: { description: 'Alive', schema: livenessAnswer } },
     handle: () => ({ body: { status: 'ok' } }),
   }),
   defineRoute({
@@ -28,8 +22,8 @@ export const healthRoutes: readonly Route[] = [
     summary: 'Stores are reachable and read models are up to date',
     access: 'public',
     responses: {
-      200: { description: 'Ready', schema: readiness },
-      503: { description: 'Not ready; `checks` says what is not', schema: readiness },
+      200: { description: 'Ready', schema: readinessAnswer },
+      503: { description: 'Not ready; `checks` says what is not', schema: readinessAnswer },
     },
     async handle({ services, exchange }) {
       const { ok, checks, details } = await services.ready();
@@ -49,8 +43,8 @@ export const healthRoutes: readonly Route[] = [
     summary: 'Short form of /health/ready',
     access: 'public',
     responses: {
-      200: { description: 'Well', schema: z.object({ status: z.string(), db: z.string(), ts: z.string() }) },
-      503: { description: 'Degraded', schema: z.object({ status: z.string(), db: z.string(), ts: z.string() }) },
+      200: { description: 'Well', schema: healthAnswer },
+      503: { description: 'Degraded', schema: healthAnswer },
     },
     async handle({ services }) {
       const { ok } = await services.ready();

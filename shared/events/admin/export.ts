@@ -1,4 +1,4 @@
-/** What operators do with the deployment as a whole. */
+/** Exports of data. */
 import { z } from 'zod';
 import { defineEvent } from '../define.ts';
 
@@ -13,4 +13,4 @@ export const dataExported = defineEvent({
   }),
 });
 
-export const operationsEvents = [dataExported];
+export const exportEvents = [dataExported];

@@ -9,18 +9,20 @@ import {
   gatewayConfigDecider,
 } from '../../../commands/admin/gateway-config.ts';
 import {
-  agentsOf,
   DOCUMENT_BOUNDS,
+  touchesProtected,
+  withAgent,
+  withoutAgent,
+  withValue,
+} from '../../../commands/admin/gateway-document.ts';
+import {
+  agentsOf,
   documentText,
   type GatewayDocument,
   hashOf,
   pathProblem,
   slug,
-  touchesProtected,
-  withAgent,
   withGatewayKeys,
-  withoutAgent,
-  withValue,
 } from '../../../shared/contract/admin/gateway-document.ts';
 import { AppError } from '../../../shared/errors.ts';
 import type { EventDraft } from '../../../shared/events/define.ts';

@@ -354,7 +354,7 @@ describe('Gateway configuration', () => {
     for (const [agents, says] of [
       ['none', /agents is neither a list nor an object/],
       [{ list: 5 }, /agents\.list is neither/],
-      [{ list: [{ id: 'a' }, 'b'] }, /agents\.list\.1 is no object/],
+      [{ list: [{ id: 'a' }, 'b'] }, /agents\.list\.1 is not an object/],
     ] as const) {
       expect(await store({ ...before.config, agents })).to.equal(true);
       for (const method of ['GET', 'POST']) {

@@ -1,59 +1,10 @@
-/** Activities, audit, the event stream. */
-import { z } from 'zod';
-import { activityStats, listActivities } from '../../../queries/monitoring/activities.ts';
-import { listAudit } from '../../../queries/monitoring/audit.ts';
-import {
-  activitiesAnswer,
-  activitiesQuery,
-  activityStatsAnswer,
-  auditAnswer,
-  auditQuery,
-  eventsQuery,
-  streamFrameSchema,
-} from '../../../shared/contract/monitoring/monitoring.ts';
+/** The live stream of events. */
+import { eventsQuery, streamFrameSchema } from '../../../shared/contract/monitoring/events.ts';
 import { AppError, invalid, UnknownPositionError } from '../../../shared/errors.ts';
-import { seconds } from '../../../shared/time.ts';
 import { defineRoute, HANDLED, type Route } from '../../http/route.ts';
 import { parseCursor } from '../../stream/frames.ts';
 
-export const monitoringRoutes: readonly Route[] = [
-  defineRoute({
-    method: 'get',
-    path: '/api/activities',
-    tag: 'Monitoring',
-    summary: 'What happened, newest first',
-    description: 'With `stats` in the query: counts by type, actor and hour of the last `hours` instead.',
-    access: 'viewer',
-    query: activitiesQuery,
-    responses: {
-      200: {
-        description: 'Activities, or statistics with `stats`',
-        schema: z.union([activitiesAnswer, activityStatsAnswer]),
-      },
-    },
-    cache: { models: ['activities', 'agents'], scope: 'workspace', unless: (query) => query.stats !== undefined },
-    async handle({ query, identity, services }) {
-      if (query.stats !== undefined) {
-        return {
-          body: await activityStats(services.reads, identity.workspace, query.hours ?? 24, seconds(services.now())),
-        };
-      }
-      return { body: await listActivities(services.reads, identity.workspace, query) };
-    },
-  }),
-  defineRoute({
-    method: 'get',
-    path: '/api/audit',
-    tag: 'Monitoring',
-    summary: 'The audit trail, newest first',
-    access: 'admin',
-    query: auditQuery,
-    responses: { 200: { description: 'Audit entries', schema: auditAnswer } },
-    cache: { models: ['audit'], scope: 'workspace' },
-    handle: async ({ query, identity, services }) => ({
-      body: await listAudit(services.reads, identity.workspace, query),
-    }),
-  }),
+export const eventRoutes: readonly Route[] = [
   defineRoute({
     method: 'get',
     path: '/api/events',

@@ -1,0 +1,33 @@
+/** The activity that an event stands for, as its definition words it. */
+import { seconds } from '../../time.ts';
+import type { DomainEvent, EventDefinition } from '../define.ts';
+
+export interface ActivityRecord {
+  /** The event's number: an event gives at most one activity, and its number never changes. */
+  readonly id: number;
+  readonly type: string;
+  readonly entity_type: string;
+  readonly entity_id: number;
+  readonly actor: string;
+  readonly description: string;
+  readonly data: Readonly<Record<string, unknown>> | null;
+  readonly created_at: number;
+  readonly workspace_id: number;
+}
+
+export function activityOf(definition: EventDefinition, event: DomainEvent): ActivityRecord | undefined {
+  const draft = definition.activity?.(event);
+  return (
+    draft && {
+      id: event.meta.number,
+      type: draft.type,
+      entity_type: draft.entity_type,
+      entity_id: draft.entity_id,
+      actor: draft.actor ?? event.meta.actor.name,
+      description: draft.description,
+      data: draft.data ?? null,
+      created_at: seconds(event.meta.at),
+      workspace_id: event.meta.workspace,
+    }
+  );
+}

@@ -1,0 +1,38 @@
+/** The audit entry that an event leaves, as its definition words it. */
+import { seconds } from '../../time.ts';
+import type { DomainEvent, EventDefinition } from '../define.ts';
+
+export interface AuditRecord {
+  /** The event's number: an event gives at most one entry, and its number never changes. */
+  readonly id: number;
+  readonly action: string;
+  readonly actor: string;
+  readonly actor_id: number | null;
+  readonly target_type: string | null;
+  readonly target_id: number | null;
+  readonly detail: Readonly<Record<string, unknown>> | null;
+  readonly ip_address: string | null;
+  readonly user_agent: string | null;
+  readonly created_at: number;
+  readonly workspace_id: number;
+}
+
+export function auditOf(definition: EventDefinition, event: DomainEvent): AuditRecord | undefined {
+  const draft = definition.audit?.(event);
+  const { meta } = event;
+  return (
+    draft && {
+      id: meta.number,
+      action: draft.action,
+      actor: draft.actor ?? meta.actor.name,
+      actor_id: draft.actor_id === undefined ? meta.actor.id : draft.actor_id,
+      target_type: draft.target_type ?? null,
+      target_id: draft.target_id ?? null,
+      detail: draft.detail ?? null,
+      ip_address: meta.ip,
+      user_agent: meta.userAgent,
+      created_at: seconds(meta.at),
+      workspace_id: meta.workspace,
+    }
+  );
+}

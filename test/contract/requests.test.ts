@@ -1,0 +1,290 @@
+/** What holds for every request: idempotency keys, bad input, methods, origins and hosts. */
+import { request } from 'node:http';
+import { connect } from 'node:net';
+import { gzipSync } from 'node:zlib';
+import { expect } from 'chai';
+import { call, startTestService, TEST_ADMIN, TEST_KEY, type TestService } from '../support/service.ts';
+
+describe('contract: requests', () => {
+  let base: TestService;
+  before(async () => {
+    base = await startTestService({ MC_ALLOWED_HOSTS: 'box.example.com,*.inner.example' });
+    await agent('probing');
+  });
+  after(() => base?.close());
+
+  const agent = async (name: string) =>
+    (await call(base, 'POST', '/api/agents', { name, role: 'coder' })).body.agent as { id: number };
+
+  describe('Idempotency-Key', () => {
+    const post = (key: string, body: unknown, path = '/api/agents') =>
+      call(base, 'POST', path, body, { 'idempotency-key': key });
+
+    it('gives the stored answer for the same key and body, 409 for another body', async () => {
+      const body = { name: 'idem', role: 'coder' };
+      const first = await post('key-1', body);
+      expect(first.status).to.equal(201);
+      const again = await post('key-1', body);
+      expect(again.status).to.equal(201);
+      expect(again.body).to.deep.equal(first.body);
+      expect(again.headers.get('idempotency-replayed')).to.equal('true');
+      const other = await post('key-1', { ...body, role: 'reviewer' });
+      expect(other.status).to.equal(409);
+      expect(other.body.code).to.equal('IDEMPOTENCY_KEY_REUSED');
+      expect(
+        (await call(base, 'GET', '/api/agents?role=coder&limit=200')).body.agents.filter(
+          (one: { name: string }) => one.name === 'idem',
+        ),
+      ).to.have.length(1);
+    });
+
+    it('twenty at once run once', async () => {
+      const answers = await Promise.all(
+        Array.from({ length: 20 }, () => post('key-2', { name: 'idem-2', role: 'coder' })),
+      );
+      expect(new Set(answers.map((answer) => JSON.stringify(answer.body))).size).to.equal(1);
+      expect(answers.every((answer) => answer.status === 201)).to.equal(true);
+    });
+
+    it('a refusal leaves the key free, a bad key is refused', async () => {
+      expect((await post('key-3', { name: 'idem', role: 'coder' })).status).to.equal(409);
+      expect((await post('key-3', { name: 'idem-3', role: 'coder' })).status).to.equal(201);
+      expect((await post('key with spaces', { name: 'x', role: 'y' })).status).to.equal(400);
+    });
+
+    it('a key issued with it is given again, and stands nowhere in the database', async () => {
+      const { id } = await agent('idem-keys');
+      const first = await post('key-4', { name: 'k' }, `/api/agents/${id}/keys`);
+      const again = await post('key-4', { name: 'k' }, `/api/agents/${id}/keys`);
+      expect(again.body).to.deep.equal(first.body);
+      const { rows } = await base.service.core.database.pool.query(
+        'SELECT encode(box, $1) AS box FROM service.idempotency',
+        ['escape'],
+      );
+      expect(rows.length).to.be.greaterThan(0);
+      expect(JSON.stringify(rows)).not.to.contain(first.body.api_key);
+    });
+  });
+
+  describe('bad input', () => {
+    /** As `call`, with a body of bytes. */
+    async function send(method: string, path: string, body: string | Buffer, headers: Record<string, string>) {
+      const all = new Headers({ 'x-api-key': TEST_KEY, 'content-type': 'application/json', ...headers });
+      if (headers['x-api-key'] === '') all.delete('x-api-key');
+      const response = await fetch(`${base.url}${path}`, {
+        method,
+        headers: all,
+        body: new Uint8Array(Buffer.from(body)),
+      });
+      return { status: response.status, body: (await response.json()) as { error: string } };
+    }
+
+    it('malformed JSON, wrong types, huge bodies, absurd ids: 4xx with a sentence that helps', async () => {
+      const cases: [string, string, unknown, number, RegExp][] = [
+        ['POST', '/api/agents', '{"name":', 400, /not valid JSON/],
+        ['POST', '/api/agents', '', 400, /JSON body required/],
+        ['POST', '/api/agents', [1, 2], 400, /^body: must be an object$/],
+        ['POST', '/api/agents', 'null', 400, /^body: must be an object$/],
+        ['POST', '/api/agents', { name: 5, role: 'coder' }, 400, /^name: must be a string$/],
+        [
+          'POST',
+          '/api/agents',
+          { name: 'x'.repeat(101), role: 'coder' },
+          400,
+          /^name: must have at most 100 characters$/,
+        ],
+        [
+          'POST',
+          '/api/agents',
+          { name: 'big', role: 'x', config: { text: 'x'.repeat(3_000_000) } },
+          413,
+          /larger than 2 MB/,
+        ],
+        [
+          'POST',
+          '/api/agents',
+          { name: 'big', role: 'x', config: { text: 'x'.repeat(1_500_000) } },
+          400,
+          /^config: must have at most 200000 characters/,
+        ],
+        ['GET', '/api/agents/99999999999999999999', undefined, 400, /^id: must be a positive whole number/],
+        ['GET', '/api/agents/%E0%A4%A', undefined, 400, /percent-encoding/],
+        ['POST', '/api/agents', { name: 'nul\u0000', role: 'x' }, 400, /./],
+        ['POST', '/api/agents', { name: 'half\ud800', role: 'x' }, 400, /./],
+        ['GET', '/api/activities?actor=%00', undefined, 400, /U\+0000/],
+        ['DELETE', '/api/agents/0', undefined, 400, /^id: must be a positive whole number/],
+        ['PATCH', '/api/agents', {}, 405, /is not supported here; use GET, POST, PUT/],
+        ['GET', '/api/nothing', undefined, 404, /No such endpoint/],
+      ];
+      for (const [method, path, body, status, sentence] of cases) {
+        const reply = await call(base, method, path, body);
+        expect(reply.status, `${method} ${path} ${JSON.stringify(body)?.slice(0, 60)}`).to.equal(status);
+        expect(reply.body.error, path).to.match(sentence);
+      }
+    });
+
+    it('bodies that are not what their headers say, nested thousands of levels, packed bombs', async () => {
+      const login = '{"username":"a","password":"b"}';
+      const bomb = gzipSync(Buffer.alloc(200_000_000, ' '));
+      const deep = `${'['.repeat(400_000)}${']'.repeat(400_000)}`;
+      const cases: [string | Buffer, Record<string, string>, number, RegExp][] = [
+        [bomb, { 'content-encoding': 'gzip' }, 413, /larger than 2 MB/],
+        [deep, {}, 400, /nested more than 100 levels/],
+        [login, { 'content-encoding': 'gzip' }, 400, /Content-Encoding \(gzip\)/],
+        [login, { 'content-encoding': 'deflate' }, 400, /Content-Encoding \(deflate\)/],
+        [login, { 'content-encoding': 'br' }, 400, /Content-Encoding \(br\)/],
+        [gzipSync(login).subarray(0, -9), { 'content-encoding': 'gzip' }, 400, /Content-Encoding \(gzip\)/],
+        [login, { 'content-encoding': 'compress' }, 415, /encoding "compress"/],
+        [login, { 'content-type': 'application/json; charset=latin1' }, 415, /charset "LATIN1"/],
+        [login, { 'content-type': 'application/json; charset=utf-99' }, 415, /charset "UTF-99"/],
+        [login, { 'content-type': 'application/json; charset=utf-99', 'content-encoding': 'gzip' }, 415, /UTF-99/],
+        [`{"config":${deep}}`, { 'idempotency-key': 'deep' }, 400, /^config\.0\..* nested more than 100 levels/],
+      ];
+      const before = process.memoryUsage().rss;
+      let openCalls = 0;
+      for (const [body, headers, status, sentence] of cases) {
+        for (const path of ['/api/agents', '/api/adapters', '/api/agents/message']) {
+          const reply = await send('POST', path, body, headers);
+          expect(reply.status, `${path} ${JSON.stringify(headers)}`).to.equal(status);
+          expect(reply.body.error).to.match(sentence);
+          expect((await send('POST', path, body, { ...headers, 'x-api-key': '' })).status).to.equal(401);
+        }
+        // Anonymous callers are told the same where they are let in; five times a minute.
+        if (openCalls++ >= 4) continue;
+        const open = await send('POST', '/api/setup', body, { ...headers, 'x-api-key': '' });
+        expect(open.status, `setup ${JSON.stringify(headers)}`).to.equal(status);
+      }
+      expect(process.memoryUsage().rss - before, 'the bomb was not unpacked').to.be.below(150_000_000);
+    });
+
+    it('numbers of any length', async () => {
+      for (const digits of [
+        '9'.repeat(12),
+        '9'.repeat(13),
+        '9'.repeat(16),
+        '9'.repeat(17),
+        '9'.repeat(400),
+        '-1',
+        '1e9',
+      ]) {
+        for (const path of [
+          `/api/activities?since=${digits}`,
+          `/api/activities?limit=${digits}&offset=${digits}`,
+          `/api/activities?stats=1&hours=${digits}`,
+          `/api/audit?since=${digits}&until=${digits}`,
+          `/api/agents/comms?since=${digits}`,
+          `/api/agents/${digits}`,
+          `/api/agents?limit=${digits}&offset=${digits}`,
+        ])
+          expect((await call(base, 'GET', path)).status, path).to.be.oneOf([200, 400, 404]);
+        const { status } = await call(base, 'HEAD', `/api/events?since=${digits}`);
+        expect(status, digits).to.be.oneOf([200, 400]);
+        for (const [method, path, field] of [
+          ['PUT', '/api/auth/users', 'id'],
+          ['DELETE', '/api/auth/users', 'id'],
+          ['POST', '/api/agents/probing/keys', 'expires_at'],
+          ['POST', '/api/agents/probing/keys', 'expires_in_days'],
+          ['DELETE', '/api/agents/probing/keys', 'key_id'],
+        ])
+          for (const value of [digits, Number(digits)]) {
+            const reply = await call(base, method as string, path as string, { [field as string]: value });
+            expect(reply.status, `${method} ${path} ${digits}`).to.be.below(500);
+          }
+      }
+    });
+
+    it('request targets that cannot be read', async () => {
+      const { port } = new URL(base.url);
+      const answerTo = async (target: string, method = 'GET') => {
+        const socket = connect(Number(port), '127.0.0.1');
+        socket.end(`${method} ${target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n`);
+        const text = (await socket.toArray()).join('');
+        const [head = '', body = ''] = text.split('\r\n\r\n');
+        return { status: Number(head.split(' ')[1]), json: /content-type: application\/json/i.test(head), body };
+      };
+      for (const target of ['http://[bad/x', 'http://', 'ftp://localhost/x', '*', 'http://a:b/']) {
+        const { status, json, body } = await answerTo(target);
+        expect([status, json], target).to.deep.equal([400, true]);
+        expect(JSON.parse(body).error).to.match(/request target/);
+      }
+      expect(await answerTo('http://localhost/health/live')).to.deep.include({ status: 200, body: '{"status":"ok"}' });
+      for (const target of ['//x', '//[bad/x', '/%', '/api/%ff', '/\\', '/a|b?c=%%%', '/api/agents/%00'])
+        expect((await answerTo(target)).status, target).to.be.oneOf([400, 401, 404]);
+    });
+
+    it('HEAD is answered as GET without a body, the stream too', async () => {
+      for (const path of ['/api/events', '/api/agents', '/health/live', '/api/docs', '/docs']) {
+        const head = await call(base, 'HEAD', path);
+        expect([head.status, head.body], path).to.deep.equal([200, '']);
+      }
+      expect((await call(base, 'HEAD', '/api/events')).headers.get('content-type')).to.match(/^text\/event-stream/);
+      expect((await call(base, 'HEAD', '/api/events', undefined, { 'x-api-key': '' })).status).to.equal(401);
+      expect((await call(base, 'HEAD', '/api/events?since=x')).status).to.equal(400);
+    });
+
+    it('answers may be kept only where they say so', async () => {
+      const kept = async (method: string, path: string, body?: unknown) =>
+        (await call(base, method, path, body)).headers.get('cache-control');
+      expect(await kept('POST', '/api/auth/login', TEST_ADMIN)).to.equal('no-store');
+      expect(await kept('POST', '/api/auth/login', { username: 'x', password: 'y' })).to.equal('no-store');
+      expect(await kept('POST', '/api/agents/probing/keys', {})).to.equal('no-store');
+      expect(await kept('GET', '/api/auth/me')).to.equal('no-store');
+      expect(await kept('GET', '/api/nothing')).to.equal('no-store');
+      expect(await kept('GET', '/api/agents')).to.equal('private, no-cache');
+      expect(await kept('GET', '/api/docs')).to.equal('public, max-age=3600');
+    });
+
+    it('401 comes before 400 and 404', async () => {
+      for (const [method, path] of [
+        ['POST', '/api/agents'],
+        ['GET', '/api/nothing'],
+        ['GET', '/api/agents/1'],
+      ] as const) {
+        expect(
+          (await call(base, method, path, method === 'POST' ? '{' : undefined, { 'x-api-key': '' })).status,
+        ).to.equal(401);
+      }
+    });
+
+    it('an Origin of another host is refused on writes, also on public ones', async () => {
+      const reply = await call(
+        base,
+        'POST',
+        '/api/auth/login',
+        { username: 'a', password: 'b' },
+        { origin: 'https://evil.example' },
+      );
+      expect(reply.status).to.equal(403);
+      expect(reply.body.error).to.match(/CSRF/);
+      const evil = { origin: 'https://evil.example' };
+      for (const method of ['POST', 'PUT', 'PATCH', 'DELETE', 'PROPFIND']) {
+        const { status, body } = await call(base, method, '/api/auth/me', method === 'PATCH' ? {} : undefined, evil);
+        expect([status, body.error], method).to.deep.equal([403, reply.body.error]);
+      }
+      for (const method of ['GET', 'HEAD', 'OPTIONS'])
+        expect((await call(base, method, '/api/auth/me', undefined, evil)).status, method).not.to.equal(403);
+      const own = await call(base, 'POST', '/api/agents', { name: 'own-origin', role: 'x' }, { origin: base.url });
+      expect(own.status).to.equal(201);
+    });
+  });
+
+  it('refuses hosts that are not allowed in plain text, before anything else', async () => {
+    const status = (host: string) =>
+      new Promise<string>((resolve, reject) => {
+        const asked = request(`${base.url}/health/live`, { headers: { host } }, (response) => {
+          let text = '';
+          response.setEncoding('utf8').on('data', (chunk) => {
+            text += chunk;
+          });
+          response.on('end', () => resolve(`${response.statusCode} ${text}`));
+        });
+        asked.on('error', reject);
+        asked.end();
+      });
+    expect(await status('evil.example')).to.equal('403 Forbidden');
+    expect(await status('inner.example')).to.equal('403 Forbidden');
+    expect(await status('a.inner.example')).to.match(/^200/);
+    expect(await status('BOX.example.com:3000')).to.match(/^200/);
+    expect(await status('localhost')).to.match(/^200/);
+  });
+});
