@@ -1,10 +1,13 @@
 /** Activities: the list with its filters, and statistics of a window. */
 import { sql } from 'kysely';
-import { agentsProjection } from '../../projections/agents/agents.ts';
 import { activitiesProjection } from '../../projections/monitoring/activities.ts';
 import type { ActivitiesQuery, Activity } from '../../shared/contract/monitoring/activities.ts';
 import { HOUR } from '../../shared/time.ts';
 import { type Reads, tables } from '../reads.ts';
+import { SUBJECT_MODELS, subjectsOf } from './subjects.ts';
+
+/** Read models that the list is made from. */
+export const ACTIVITY_MODELS = [activitiesProjection.name, ...SUBJECT_MODELS];
 
 const own = (reads: Reads) => tables(reads, activitiesProjection);
 
@@ -41,7 +44,7 @@ function totalOf(reads: Reads, workspace: number, { type, actor, entity_type, si
   return counted;
 }
 
-/** From this offset on the total is asked for first, so that the page can be read from the end that is nearer. */
+/** From this offset on the total is read first, so that the page can be read from the nearer end. */
 const DEEP = 1_000;
 
 /** A page of activities, newest first. */
@@ -62,19 +65,15 @@ export async function listActivities(reads: Reads, workspace: number, query: Act
     .orderBy('position', oldEnd === undefined ? 'desc' : 'asc')
     .limit(size)
     .offset(oldEnd ?? offset);
-  const agents = sql.table(`${reads.schema(agentsProjection)}.agents`);
   // List and total in one statement: they tell of the same moment.
   const { rows } = await sql<{ activities: Activity[] | null; total: number }>`
-    WITH page AS (${page})
+    WITH page AS (${page}), subjects AS (${subjectsOf(reads, workspace, 'page')})
     SELECT json_agg(json_build_object(
       'id', p.id, 'type', p.type, 'entity_type', p.entity_type, 'entity_id', p.entity_id, 'actor', p.actor,
       'description', p.description, 'metadata', p.data, 'data', p.data, 'created_at', p.created_at,
-      'workspace_id', p.workspace_id,
-      'entity', CASE WHEN a.id IS NULL THEN NULL
-        ELSE json_build_object('type', 'agent', 'id', a.id, 'name', a.name, 'role', a.role, 'status', a.status) END
+      'workspace_id', p.workspace_id, 'entity', s.entity
     ) ORDER BY p.position DESC) AS activities, ${known === undefined ? sql`(${total})` : sql`${known}::bigint`} AS total
-    FROM page p LEFT JOIN ${agents} a
-      ON p.entity_type = 'agent' AND a.workspace_id = p.workspace_id AND a.id = p.entity_id`.execute(reads.db);
+    FROM page p LEFT JOIN subjects s USING (entity_type, entity_id)`.execute(reads.db);
   const [row] = rows;
   const activities = row?.activities ?? [];
   const all = Number(row?.total ?? 0);

@@ -1,6 +1,6 @@
 /** Activities, and statistics of them. */
 import { z } from 'zod';
-import { activityStats, listActivities } from '../../../queries/monitoring/activities.ts';
+import { ACTIVITY_MODELS, activityStats, listActivities } from '../../../queries/monitoring/activities.ts';
 import {
   activitiesAnswer,
   activitiesQuery,
@@ -24,7 +24,7 @@ export const activityRoutes: readonly Route[] = [
         schema: z.union([activitiesAnswer, activityStatsAnswer]),
       },
     },
-    cache: { models: ['activities', 'agents'], scope: 'workspace', unless: (query) => query.stats !== undefined },
+    cache: { models: ACTIVITY_MODELS, scope: 'workspace', unless: (query) => query.stats !== undefined },
     async handle({ query, identity, services }) {
       if (query.stats !== undefined) {
         return {

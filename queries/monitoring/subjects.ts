@@ -1,0 +1,49 @@
+/**
+ * What an activity can be about. Each kind of subject is one line here: `entity_type` of its activities, the read model
+ * that it is looked up in, and what the answer shows of it.
+ */
+import { type RawBuilder, sql } from 'kysely';
+import { agentsProjection, agentsTable } from '../../projections/agents/agents.ts';
+import type { Columns, Projection, Table } from '../../projections/projection.ts';
+import type { Reads } from '../reads.ts';
+
+interface Subject {
+  readonly projection: Pick<Projection, 'name' | 'version'>;
+  readonly table: string;
+  readonly shows: readonly string[];
+}
+
+/** The table has the columns `workspace_id` and `id`; `shows` are those that the answer has besides `type` and `id`. */
+const subject = <C extends Columns & { readonly workspace_id: 'int'; readonly id: 'bigint' }>(
+  projection: Subject['projection'],
+  table: Table<C>,
+  shows: readonly (keyof C & string)[],
+): Subject => ({ projection, table: table.name, shows });
+
+export const SUBJECTS: Readonly<Record<string, Subject>> = {
+  agent: subject(agentsProjection, agentsTable, ['name', 'role', 'status']),
+};
+
+/** Read models that subjects are looked up in. */
+export const SUBJECT_MODELS: readonly string[] = [
+  ...new Set(Object.values(SUBJECTS).map(({ projection }) => projection.name)),
+];
+
+/**
+ * The subjects of a page of activities as they are now, as a query with the columns `entity_type`, `entity_id` and
+ * `entity`. Subjects that are gone, or of kinds that cannot be looked up, have no row.
+ *
+ * @param page name of a table or common table expression with the columns `entity_type` and `entity_id`
+ */
+export function subjectsOf(reads: Reads, workspace: number, page: string): RawBuilder<unknown> {
+  const lookups = Object.entries(SUBJECTS).map(([type, { projection, table, shows }]) => {
+    const fields = shows.map((column) => sql`, ${sql.lit(column)}, s.${sql.ref(column)}`);
+    return sql`
+      SELECT ${sql.lit(type)} AS entity_type, s.id AS entity_id,
+        json_build_object('type', ${sql.lit(type)}, 'id', s.id${sql.join(fields, sql``)}) AS entity
+      FROM ${sql.table(`${reads.schema(projection)}.${table}`)} s
+      WHERE s.workspace_id = ${workspace}
+        AND s.id IN (SELECT entity_id FROM ${sql.table(page)} WHERE entity_type = ${sql.lit(type)})`;
+  });
+  return sql`${sql.join(lookups, sql` UNION ALL `)}`;
+}

@@ -1,0 +1,24 @@
+/** What activities are about can be looked up. Pure. */
+import { readdirSync, readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { expect } from 'chai';
+import { ACTIVITY_MODELS } from '../../../queries/monitoring/activities.ts';
+import { SUBJECTS } from '../../../queries/monitoring/subjects.ts';
+
+const golden = fileURLToPath(new URL('../../../../test/golden/events/', import.meta.url));
+
+describe('subjects of activities', () => {
+  it('each kind that an event names is looked up', () => {
+    const named = readdirSync(golden).flatMap((file) => {
+      const { activity } = JSON.parse(readFileSync(golden + file, 'utf8')).means;
+      return activity === null ? [] : [activity.entity_type];
+    });
+    expect(named).not.to.be.empty;
+    expect(Object.keys(SUBJECTS)).to.include.members(named);
+  });
+
+  it('what they are looked up in makes prepared lists of activities out of date', () => {
+    expect(ACTIVITY_MODELS).to.include('activities');
+    for (const { projection } of Object.values(SUBJECTS)) expect(ACTIVITY_MODELS).to.include(projection.name);
+  });
+});
