@@ -5,9 +5,11 @@ import { adapterRoutes } from './agents/adapters.ts';
 import { agentRoutes } from './agents/agents.ts';
 import { agentHeartbeatRoutes } from './agents/heartbeat.ts';
 import { agentKeyRoutes } from './agents/keys.ts';
+import { agentMemoryRoutes } from './agents/memory.ts';
 import { agentMessageRoutes } from './agents/messages.ts';
+import { agentRegistrationRoutes } from './agents/registration.ts';
+import { agentSoulRoutes } from './agents/souls.ts';
 import { agentSyncRoutes } from './agents/sync.ts';
-import { agentTextRoutes } from './agents/texts.ts';
 import { accessRequestRoutes } from './auth/access-requests.ts';
 import { globalKeyRoutes } from './auth/global-key.ts';
 import { setupRoutes } from './auth/setup.ts';
@@ -26,8 +28,10 @@ export const routes: readonly Route[] = [
   ...accessRequestRoutes,
   ...globalKeyRoutes,
   ...agentRoutes,
+  ...agentRegistrationRoutes,
   ...agentHeartbeatRoutes,
-  ...agentTextRoutes,
+  ...agentMemoryRoutes,
+  ...agentSoulRoutes,
   ...agentMessageRoutes,
   ...agentSyncRoutes,
   ...agentKeyRoutes,

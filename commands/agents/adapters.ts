@@ -1,5 +1,5 @@
 /** What framework adapters pass on. It changes no record of ours; it is kept and shown on the stream. */
-import { adapterReported } from '../../shared/events/agents/heartbeat.ts';
+import { adapterReported } from '../../shared/events/agents/adapters.ts';
 import type { EventOf } from '../../shared/events/define.ts';
 import type { CommandContext, Commands, Executed } from '../handler.ts';
 

@@ -1,30 +1,19 @@
-/**
- * The agent: the state of its stream, its unique names, and the decisions about one agent that need nothing else.
- * Registration is in `agent-register.ts`, updates and deletion in `agent-update.ts`.
- */
+/** The agent: the state of its stream, and the decisions about its record. The commands that run them: `changes.ts`. */
 import { notFound } from '../../shared/errors.ts';
 import {
   agentDeleted,
   agentDetailsChanged,
   agentHidden,
-  agentMemoryCleared,
-  agentMemoryFieldsSet,
-  agentMemoryWritten,
-  agentRegistered,
-  agentReturned,
   agentShown,
-  agentSoulChanged,
-} from '../../shared/events/agents/agents.ts';
-import {
-  agentHeartbeatReceived,
   agentStatusChanged,
-  agentWoken,
-  tokenUsageReported,
-} from '../../shared/events/agents/heartbeat.ts';
+} from '../../shared/events/agents/agents.ts';
+import { agentHeartbeatReceived, agentWoken } from '../../shared/events/agents/heartbeat.ts';
 import { agentKeyIssued, agentKeyRevoked } from '../../shared/events/agents/keys.ts';
+import { agentMemoryCleared, agentMemoryFieldsSet, agentMemoryWritten } from '../../shared/events/agents/memory.ts';
+import { agentRegistered, agentReturned } from '../../shared/events/agents/registration.ts';
+import { agentSoulChanged } from '../../shared/events/agents/souls.ts';
 import { nameClaimVoided, nameReleased } from '../../shared/events/claims.ts';
 import type { EventDraft, EventOf } from '../../shared/events/define.ts';
-import type { NameKind } from '../claims.ts';
 import type { Decider } from '../decider.ts';
 
 /** What is kept of an agent between commands. Texts stay out of it: they are large, and only their lengths decide anything. */
@@ -46,7 +35,7 @@ export interface AgentState {
   readonly memoryLength: number;
   /** Characters of the other keys of the memory as JSON; 0 without any. */
   readonly memoryFields: number;
-  /** How often those keys were set or cleared. They are only loaded where they are merged (`agent-memory.ts`). */
+  /** How often those keys were set or cleared. They are only loaded where they are merged (`memory.ts`). */
   readonly memoryVersion: number;
   /** Last sign of life, Unix ms: seen, set to a status by somebody, or registered. */
   readonly aliveAt: number;
@@ -56,7 +45,7 @@ export interface AgentState {
   readonly left: Readonly<Record<string, LeftName>>;
 }
 
-/** A name must not be taken back while its release may still be on its way (`agent-names.ts`). */
+/** A name must not be taken back while its release may still be on its way (`names.ts`). */
 export interface LeftName {
   /** How often it was given up or denied. */
   readonly times: number;
@@ -207,35 +196,8 @@ export const agentConfigDecider: Decider<{
   },
 };
 
-// --- Unique names -----------------------------------------------------------------------------------------------------
-
-const AGENT_NAME = 'agent_name';
-const SESSION_KEY = 'session_key';
-
-const holding =
-  (held: (state: AgentState, name: string) => boolean): NameKind<AgentState>['holds'] =>
-  (state, name) => {
-    if (state.deleted) return 'never';
-    if (state.registered) return held(state, name) ? 'yes' : 'not yet';
-    // A stream whose first claim was voided never becomes an agent (`decideRegister`).
-    return Object.keys(state.left).length > 0 ? 'never' : 'not yet';
-  };
-
-/** Names of agents, unique per workspace: scope is the workspace id. */
-export const agentNameKind: NameKind<AgentState> = {
-  kind: AGENT_NAME,
-  owner: agentDecider,
-  holds: holding((state, name) => state.name === name),
-  taken: (name) => `An agent named "${name}" already exists; choose another name.`,
-};
-
-/** Session keys, unique over the deployment: scope is `all`. */
-export const sessionKeyKind: NameKind<AgentState> = {
-  kind: SESSION_KEY,
-  owner: agentDecider,
-  holds: holding((state, name) => state.sessionKey === name),
-  taken: () => 'Another agent has this session_key; choose another one.',
-};
+export const AGENT_NAME = 'agent_name';
+export const SESSION_KEY = 'session_key';
 
 // --- Decisions --------------------------------------------------------------------------------------------------------
 
@@ -245,78 +207,82 @@ export function existing(state: AgentState): { readonly agentId: number; readonl
   return { agentId: state.id, name: state.name };
 }
 
-export interface TokenUsage {
-  readonly model: string;
-  readonly inputTokens: number;
-  readonly outputTokens: number;
-  /** null: none given, or no such task. */
-  readonly taskId: number | null;
-}
-
-export interface Heartbeat {
-  readonly connectionId: string | null;
-  readonly workItemsCount: number;
-  readonly workItemTypes: readonly string[];
-  readonly tokenUsage: TokenUsage | null;
-}
-
-/** A sign of life; the agent is idle from then on. @throws AppError 404 */
-export function decideHeartbeat(state: AgentState, heartbeat: Heartbeat): EventDraft[] {
+/** Nothing to decide when it is so already. @throws AppError 404 */
+export function decideVisibility(state: AgentState, hidden: boolean): EventDraft[] {
   const agent = existing(state);
-  const { connectionId, workItemsCount, workItemTypes, tokenUsage } = heartbeat;
-  const lastActivity = 'Heartbeat received';
+  if (state.hidden === hidden) return [];
+  return [(hidden ? agentHidden : agentShown).draft(agent)];
+}
+
+type Changes = EventOf<typeof agentDetailsChanged>['data']['changes'];
+
+/** Fields to set; absent means unchanged. */
+export interface AgentUpdate extends Changes {
+  readonly status?: string;
+}
+
+export interface UpdateMode {
+  /** `name`: the agent speaks for itself, a status is a sign of life; `id`: an operator; `sync`: the gateway's configuration. */
+  readonly via: 'name' | 'id' | 'sync';
+  readonly writeToGateway?: boolean;
+  /** By id: the config that the update rests on, which the frame shows when the update sets none. */
+  readonly config?: Readonly<Record<string, unknown>>;
+}
+
+/** Fields of which the state knows the value. */
+const KNOWN = { name: true, role: true, sessionKey: true, runtimeType: true } as const;
+
+/**
+ * Sets fields. Those that are so already are left out, as far as the state knows them. The status has an event of its
+ * own, and only when it really changes.
+ *
+ * @throws AppError 404
+ */
+export function decideUpdate(state: AgentState, update: AgentUpdate, mode: UpdateMode): EventDraft[] {
+  const agent = existing(state);
+  const { status, ...fields } = update;
+  const { via, writeToGateway = false, config } = mode;
+  const changes = Object.fromEntries(
+    Object.entries(fields).filter(
+      ([field, value]) => value !== undefined && !(field in KNOWN && state[field as keyof typeof KNOWN] === value),
+    ),
+  ) as Changes;
+  const changed = status !== undefined && status !== state.status;
+  const repeated = status !== undefined && !changed;
+  const others = Object.keys(changes).filter((field) => field !== 'lastActivity').length > 0;
+  // The event of the status carries the activity too, when there is nothing else to say.
+  const details = others || (changes.lastActivity !== undefined && !changed) || (repeated && via === 'name');
   const drafts: EventDraft[] = [];
-  if (state.status !== 'idle') {
+  if (changed) {
     drafts.push(
       agentStatusChanged.draft({
         ...agent,
         from: state.status,
-        to: 'idle',
-        cause: 'heartbeat',
-        lastActivity,
-        seen: true,
-        announced: true,
+        to: status,
+        cause: 'update',
+        lastActivity: update.lastActivity ?? null,
+        seen: via === 'name',
+        announced: details,
+        ...(config && !details && { config }),
       }),
     );
   }
-  drafts.push(
-    agentHeartbeatReceived.draft({
-      ...agent,
-      lastActivity,
-      connectionId,
-      workItemsCount,
-      workItemTypes: [...workItemTypes],
-    }),
-  );
-  if (tokenUsage) {
+  if (details) {
     drafts.push(
-      tokenUsageReported.draft({
-        agentId: agent.agentId,
-        agentName: agent.name,
-        sessionId: `${agent.name}:cli`,
-        ...tokenUsage,
+      agentDetailsChanged.draft({
+        ...agent,
+        changes,
+        via,
+        writeToGateway,
+        status: status ?? null,
+        ...(config && changes.config === undefined && { config }),
       }),
     );
   }
   return drafts;
 }
 
-/** An agent that exists registers itself again. @throws AppError 404 */
-export const decideReturn = (state: AgentState): EventDraft[] => [agentReturned.draft(existing(state))];
-
 /** @throws AppError 404 */
-export const decideWake = (state: AgentState, reason: string | null): EventDraft[] => [
-  agentWoken.draft({ ...existing(state), reason, lastActivity: 'Woken by hand' }),
-];
-
-/** @throws AppError 404 */
-export const decideSoul = (state: AgentState, soulContent: string, template: string | null): EventDraft[] => [
-  agentSoulChanged.draft({ ...existing(state), soulContent, template, previousLength: state.soulLength }),
-];
-
-/** Nothing to decide when it is so already. @throws AppError 404 */
-export function decideVisibility(state: AgentState, hidden: boolean): EventDraft[] {
-  const agent = existing(state);
-  if (state.hidden === hidden) return [];
-  return [(hidden ? agentHidden : agentShown).draft(agent)];
+export function decideDelete(state: AgentState, removeWorkspace: boolean): EventDraft[] {
+  return [agentDeleted.draft({ ...existing(state), role: state.role, removeWorkspace })];
 }

@@ -1,6 +1,6 @@
 /** The working memory of an agent: a text, and any other keys that its owner keeps beside it. */
 import { AppError, conflict } from '../../shared/errors.ts';
-import { agentMemoryCleared, agentMemoryFieldsSet, agentMemoryWritten } from '../../shared/events/agents/agents.ts';
+import { agentMemoryCleared, agentMemoryFieldsSet, agentMemoryWritten } from '../../shared/events/agents/memory.ts';
 import type { EventDraft } from '../../shared/events/define.ts';
 import { MASK, restored } from '../../shared/secrets.ts';
 import { defineDecider, on } from '../decider.ts';

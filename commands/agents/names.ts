@@ -13,15 +13,32 @@ import type { EventDraft } from '../../shared/events/define.ts';
 import { agentNameFault } from '../../shared/names.ts';
 import { ABANDONED_AFTER_MS, claimName, type NameKind, releaseName } from '../claims.ts';
 import type { CommandContext, Commands, Executed } from '../handler.ts';
-import {
-  type AgentState,
-  agentDecider,
-  agentNameKind,
-  agentStream,
-  existing,
-  nameKey,
-  sessionKeyKind,
-} from './agents.ts';
+import { AGENT_NAME, type AgentState, agentDecider, agentStream, existing, nameKey, SESSION_KEY } from './agents.ts';
+
+const holding =
+  (held: (state: AgentState, name: string) => boolean): NameKind<AgentState>['holds'] =>
+  (state, name) => {
+    if (state.deleted) return 'never';
+    if (state.registered) return held(state, name) ? 'yes' : 'not yet';
+    // A stream whose first claim was voided never becomes an agent (`decideRegister`).
+    return Object.keys(state.left).length > 0 ? 'never' : 'not yet';
+  };
+
+/** Names of agents, unique per workspace: scope is the workspace id. */
+export const agentNameKind: NameKind<AgentState> = {
+  kind: AGENT_NAME,
+  owner: agentDecider,
+  holds: holding((state, name) => state.name === name),
+  taken: (name) => `An agent named "${name}" already exists; choose another name.`,
+};
+
+/** Session keys, unique over the deployment: scope is `all`. */
+export const sessionKeyKind: NameKind<AgentState> = {
+  kind: SESSION_KEY,
+  owner: agentDecider,
+  holds: holding((state, name) => state.sessionKey === name),
+  taken: () => 'Another agent has this session_key; choose another one.',
+};
 
 export interface Claim {
   readonly kind: NameKind<AgentState>;

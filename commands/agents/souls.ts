@@ -1,6 +1,15 @@
-/** Persona texts to start from. Placeholders: `{{AGENT_NAME}}`, `{{AGENT_ROLE}}`, `{{TIMESTAMP}}`. */
+/** Souls (persona texts) of agents, and the templates to start from. */
+import { agentSoulChanged } from '../../shared/events/agents/souls.ts';
+import type { EventDraft } from '../../shared/events/define.ts';
+import { type AgentState, existing } from './agents.ts';
 
-const SOULS: Readonly<Record<string, string>> = {
+/** @throws AppError 404 */
+export const decideSoul = (state: AgentState, soulContent: string, template: string | null): EventDraft[] => [
+  agentSoulChanged.draft({ ...existing(state), soulContent, template, previousLength: state.soulLength }),
+];
+
+/** By name. Placeholders: `{{AGENT_NAME}}`, `{{AGENT_ROLE}}`, `{{TIMESTAMP}}`. */
+const SOUL_TEXTS: Readonly<Record<string, string>> = {
   orchestrator: `# Plans the work and hands it out
 
 You are {{AGENT_NAME}}, {{AGENT_ROLE}}.
@@ -74,7 +83,7 @@ Written {{TIMESTAMP}}.
 };
 
 export const SOUL_TEMPLATES: readonly { readonly name: string; readonly description: string; readonly size: number }[] =
-  Object.entries(SOULS).map(([name, content]) => ({
+  Object.entries(SOUL_TEXTS).map(([name, content]) => ({
     name,
     description: content.split('\n', 1)[0]?.replace(/^#+\s*/, '') || `${name} template`,
     size: content.length,
@@ -82,7 +91,7 @@ export const SOUL_TEMPLATES: readonly { readonly name: string; readonly descript
 
 /** A template's text as it is; undefined for an unknown one. */
 export const soulTemplate = (name: string): string | undefined =>
-  Object.hasOwn(SOULS, name) ? SOULS[name] : undefined;
+  Object.hasOwn(SOUL_TEXTS, name) ? SOUL_TEXTS[name] : undefined;
 
 /** A template's text with its placeholders filled in. */
 export function fillSoul(

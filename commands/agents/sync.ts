@@ -2,13 +2,13 @@
 import { isDeepStrictEqual } from 'node:util';
 import { type GatewayAgent, readableAgents, withGatewayKeys } from '../../shared/contract/admin/gateway-document.ts';
 import { AppError } from '../../shared/errors.ts';
-import { agentsSynced } from '../../shared/events/agents/agents.ts';
+import { agentsSynced } from '../../shared/events/agents/sync.ts';
 import { gatewayDocument } from '../admin/gateway-config.ts';
 import type { CommandContext, Commands } from '../handler.ts';
 import { agentConfigDecider, agentStream } from './agents.ts';
+import { updateFromConfig } from './changes.ts';
 import { bounded, configProblem } from './config.ts';
-import { type Registration, registerAgent } from './register.ts';
-import { updateFromConfig } from './update.ts';
+import { type Registration, registerAgent } from './registration.ts';
 
 /** Told when there is nothing to import from. */
 export const NOTHING_STORED =

@@ -1,7 +1,7 @@
 /** Work by the clock: the liveness sweep and house-keeping. Repeatable jobs: of all processes one does each turn. */
 import { z } from 'zod';
 import { sweepLiveness } from '../../commands/policies/agents/liveness.ts';
-import { silentAgents } from '../../queries/agents/agents.ts';
+import { silentAgents } from '../../queries/agents/liveness.ts';
 import { defineJob, handleJob, type JobHandler, type JobKind } from '../../shared/ports/jobs.ts';
 import { HOUR, MINUTE, seconds } from '../../shared/time.ts';
 import type { Core } from '../core.ts';

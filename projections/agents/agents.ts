@@ -6,15 +6,13 @@ import {
   agentDeleted,
   agentDetailsChanged,
   agentHidden,
-  agentMemoryCleared,
-  agentMemoryFieldsSet,
-  agentMemoryWritten,
-  agentRegistered,
-  agentReturned,
   agentShown,
-  agentSoulChanged,
+  agentStatusChanged,
 } from '../../shared/events/agents/agents.ts';
-import { agentHeartbeatReceived, agentStatusChanged, agentWoken } from '../../shared/events/agents/heartbeat.ts';
+import { agentHeartbeatReceived, agentWoken } from '../../shared/events/agents/heartbeat.ts';
+import { agentMemoryCleared, agentMemoryFieldsSet, agentMemoryWritten } from '../../shared/events/agents/memory.ts';
+import { agentRegistered, agentReturned } from '../../shared/events/agents/registration.ts';
+import { agentSoulChanged } from '../../shared/events/agents/souls.ts';
 import type { DomainEvent } from '../../shared/events/define.ts';
 import { seconds } from '../../shared/time.ts';
 import { type Change, defineProjection, defineTable, insert, on, type RowOf, update } from '../projection.ts';

@@ -3,8 +3,9 @@
  * need: whether they exist, and their name.
  */
 
-import { agentDeleted, agentDetailsChanged, agentRegistered } from '../../shared/events/agents/agents.ts';
+import { agentDeleted, agentDetailsChanged } from '../../shared/events/agents/agents.ts';
 import { agentKeyIssued, agentKeyRevoked } from '../../shared/events/agents/keys.ts';
+import { agentRegistered } from '../../shared/events/agents/registration.ts';
 import { seconds } from '../../shared/time.ts';
 import { globalKeyHandlers, globalKeyTable } from '../auth/global-key.ts';
 import { change, defineProjection, defineTable, on, update } from '../projection.ts';

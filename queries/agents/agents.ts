@@ -1,11 +1,11 @@
-/** Agents: the list, one record, texts, and lookups for commands. */
+/** Agents: the list, one record, and lookups for commands. */
 import { type RawBuilder, sql } from 'kysely';
 import { agentsProjection } from '../../projections/agents/agents.ts';
 import type { AgentRecord, AgentRef, AgentsQuery, TaskStats } from '../../shared/contract/agents/agents.ts';
 import { type Reads, tables } from '../reads.ts';
 import { NO_TASKS, taskStatsOf } from '../tasks.ts';
 
-const own = (reads: Reads) => tables(reads, agentsProjection);
+export const agentTables = (reads: Reads) => tables(reads, agentsProjection);
 
 /** An agent record as JSON, from row `a` of agents and row `t` of agent_texts. */
 const RECORD: RawBuilder<AgentRecord> = sql`json_build_object(
@@ -15,8 +15,9 @@ const RECORD: RawBuilder<AgentRecord> = sql`json_build_object(
   'source', a.source, 'hidden', a.hidden, 'runtime_type', a.runtime_type,
   'content_hash', NULL, 'workspace_path', NULL, 'workspace_id', a.workspace_id)`;
 
-function withTexts(reads: Reads, workspace: number) {
-  return own(reads)
+/** Row `a` of every agent of a workspace, with row `t` of its texts. */
+export function withTexts(reads: Reads, workspace: number) {
+  return agentTables(reads)
     .selectFrom('agents as a')
     .innerJoin('agent_texts as t', (join) =>
       join.onRef('t.workspace_id', '=', 'a.workspace_id').onRef('t.id', '=', 'a.id'),
@@ -28,7 +29,7 @@ function withTexts(reads: Reads, workspace: number) {
 export async function listAgents(reads: Reads, workspace: number, query: AgentsQuery) {
   const { status, role, limit, offset } = query;
   const hidden = query.show_hidden === 'true' || query.show_hidden === '1';
-  let matching = own(reads).selectFrom('agents').where('workspace_id', '=', workspace);
+  let matching = agentTables(reads).selectFrom('agents').where('workspace_id', '=', workspace);
   if (status !== undefined) matching = matching.where('status', '=', status);
   if (role !== undefined) matching = matching.where('role', '=', role);
   if (!hidden) matching = matching.where('hidden', '=', 0);
@@ -60,7 +61,9 @@ export async function withTaskStats<const T extends readonly AgentRecord[]>(
   return withStats as { [K in keyof T]: AgentRecord & { taskStats: TaskStats } };
 }
 
-const isRef = (ref: AgentRef) => ('id' in ref ? sql<boolean>`a.id = ${ref.id}` : sql<boolean>`a.name = ${ref.name}`);
+/** Picks the agent of a reference from rows `a`. */
+export const isRef = (ref: AgentRef) =>
+  'id' in ref ? sql<boolean>`a.id = ${ref.id}` : sql<boolean>`a.name = ${ref.name}`;
 
 /** One agent with its texts; undefined when the workspace has none such. */
 export async function agentRecord(reads: Reads, workspace: number, ref: AgentRef): Promise<AgentRecord | undefined> {
@@ -70,28 +73,11 @@ export async function agentRecord(reads: Reads, workspace: number, ref: AgentRef
 
 /** An agent without its texts, for commands and checks. */
 export async function findAgent(reads: Reads, workspace: number, ref: AgentRef) {
-  return own(reads)
+  return agentTables(reads)
     .selectFrom('agents as a')
     .where('a.workspace_id', '=', workspace)
     .where(isRef(ref))
     .select(['a.id', 'a.name', 'a.role', 'a.status', 'a.session_key', 'a.created_at'])
-    .executeTakeFirst();
-}
-
-/** Soul and memory of an agent. Times in Unix seconds: of the last change, or of the registration. */
-export async function agentTexts(reads: Reads, workspace: number, ref: AgentRef) {
-  return withTexts(reads, workspace)
-    .where(isRef(ref))
-    .select(({ fn, ref: column }) => [
-      'a.id',
-      'a.name',
-      'a.role',
-      't.soul_content',
-      't.working_memory',
-      't.memory_fields',
-      fn.coalesce('t.soul_updated_at', column('a.created_at')).as('soul_updated_at'),
-      fn.coalesce('t.memory_updated_at', column('a.created_at')).as('memory_updated_at'),
-    ])
     .executeTakeFirst();
 }
 
@@ -101,28 +87,11 @@ export async function agentIds(
   workspace: number,
   names: readonly string[],
 ): Promise<ReadonlyMap<string, number>> {
-  const rows = await own(reads)
+  const rows = await agentTables(reads)
     .selectFrom('agents')
     .where('workspace_id', '=', workspace)
     .where(sql<boolean>`name = ANY(${names})`)
     .select(['id', 'name'])
     .execute();
   return new Map(rows.map((row) => [row.name, row.id]));
-}
-
-/** Role and config of every agent of a workspace, for the comparison with the gateway's document. */
-export async function agentConfigs(reads: Reads, workspace: number) {
-  return withTexts(reads, workspace).select(['a.name', 'a.role', 't.config']).orderBy('a.name').execute();
-}
-
-/** Agents of all workspaces that are not offline and whose last sign of life is older than `since`, Unix seconds. */
-export async function silentAgents(reads: Reads, since: number) {
-  return own(reads)
-    .selectFrom('agents')
-    .where('status', '!=', 'offline')
-    .where('alive_at', '<=', since)
-    .select(['workspace_id as workspace', 'tenant_id as tenant', 'id', 'name'])
-    .orderBy('workspace_id')
-    .orderBy('id')
-    .execute();
 }

@@ -1,7 +1,7 @@
 /** Messages between agents: the feed, and the graph of who talks to whom. */
 import { sql } from 'kysely';
 import { agentMessagesProjection } from '../../projections/agents/messages.ts';
-import type { AgentMessageRecord, CommsQuery } from '../../shared/contract/agents/life.ts';
+import type { AgentMessageRecord, CommsQuery } from '../../shared/contract/agents/messages.ts';
 import { type Reads, tables } from '../reads.ts';
 
 const own = (reads: Reads) => tables(reads, agentMessagesProjection);

@@ -21,3 +21,10 @@ export const storableObject = jsonObject.superRefine(storable());
 
 /** Any JSON value of a client that is stored as it is. */
 export const storableValue = z.unknown().superRefine(storable());
+
+/** A text of at most `max` characters that the stores can hold. */
+export const text = (max: number) => z.string().max(max).refine(isStorable, UNSTORABLE_TEXT);
+
+/** A text that is not empty; blanks around it are taken off. */
+export const filledText = (max: number) =>
+  z.string().trim().min(1, 'must not be empty').max(max).refine(isStorable, UNSTORABLE_TEXT);

@@ -2,10 +2,16 @@
 
 import { exportEvents } from './admin/export.ts';
 import { gatewayConfigEvents } from './admin/gateway-config.ts';
+import { adapterEvents } from './agents/adapters.ts';
 import { agentEvents } from './agents/agents.ts';
-import { agentLifeEvents } from './agents/heartbeat.ts';
+import { agentHeartbeatEvents } from './agents/heartbeat.ts';
 import { agentKeyEvents } from './agents/keys.ts';
+import { livenessEvents } from './agents/liveness.ts';
+import { agentMemoryEvents } from './agents/memory.ts';
 import { agentMessageEvents } from './agents/messages.ts';
+import { agentRegistrationEvents } from './agents/registration.ts';
+import { agentSoulEvents } from './agents/souls.ts';
+import { agentSyncEvents } from './agents/sync.ts';
 import { accessRequestEvents } from './auth/access-requests.ts';
 import { globalKeyEvents } from './auth/global-key.ts';
 import { incidentEvents } from './auth/incidents.ts';
@@ -23,7 +29,13 @@ const definitions = [
   ...globalKeyEvents,
   ...incidentEvents,
   ...agentEvents,
-  ...agentLifeEvents,
+  ...agentRegistrationEvents,
+  ...agentHeartbeatEvents,
+  ...agentMemoryEvents,
+  ...agentSoulEvents,
+  ...agentSyncEvents,
+  ...livenessEvents,
+  ...adapterEvents,
   ...agentKeyEvents,
   ...agentMessageEvents,
   ...gatewayConfigEvents,
@@ -31,7 +43,7 @@ const definitions = [
   nameClaimed,
   nameReleased,
   nameClaimVoided,
-] as unknown as readonly EventDefinition[];
+] satisfies readonly { readonly type: string }[] as unknown as readonly EventDefinition[];
 
 export const catalogue: ReadonlyMap<string, EventDefinition> = new Map(
   definitions.map((definition) => [definition.type, definition]),

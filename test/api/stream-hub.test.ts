@@ -1,7 +1,7 @@
 /** The hub on a log by hand: what a client gets whose process is behind another one, or whose log is gone. */
 import { expect } from 'chai';
 import { UnknownPositionError } from '../../shared/errors.ts';
-import { agentRegistered } from '../../shared/events/agents/agents.ts';
+import { agentRegistered } from '../../shared/events/agents/registration.ts';
 import { signInFailed } from '../../shared/events/auth/sign-in.ts';
 import { openStream } from '../support/stream.ts';
 import { type HubServer, logged, startHub } from '../support/stream-hub.ts';

@@ -3,7 +3,7 @@ import { request } from 'node:http';
 import type { Socket } from 'node:net';
 import { expect } from 'chai';
 import { createBudget } from '../../api/stream/budget.ts';
-import { adapterReported } from '../../shared/events/agents/heartbeat.ts';
+import { adapterReported } from '../../shared/events/agents/adapters.ts';
 import { openStream } from '../support/stream.ts';
 import { deafClient, type HubServer, logged, startHub } from '../support/stream-hub.ts';
 import { until } from '../support/until.ts';

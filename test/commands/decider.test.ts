@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import { defineDecider, on } from '../../commands/decider.ts';
-import { agentHidden, agentRegistered, agentShown } from '../../shared/events/agents/agents.ts';
+import { agentHidden, agentShown } from '../../shared/events/agents/agents.ts';
+import { agentRegistered } from '../../shared/events/agents/registration.ts';
 
 describe('deciders', () => {
   const visibility = defineDecider<readonly string[]>({

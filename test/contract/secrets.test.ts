@@ -1,8 +1,8 @@
 /** Secrets that clients put into configs, memories and reports: not in the log, and shown to admins only. */
 import { expect } from 'chai';
-import { operatorsRegistration } from '../../commands/agents/register.ts';
+import { operatorsRegistration } from '../../commands/agents/registration.ts';
 import { agentsAnswer } from '../../shared/contract/agents/agents.ts';
-import { agentRegistered } from '../../shared/events/agents/agents.ts';
+import { agentRegistered } from '../../shared/events/agents/registration.ts';
 import { MASK } from '../../shared/secrets.ts';
 import { type OpenStream, openStream } from '../support/stream.ts';
 import { testOrigin } from '../support/world.ts';

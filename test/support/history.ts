@@ -8,22 +8,16 @@ import {
   agentDeleted,
   agentDetailsChanged,
   agentHidden,
-  agentMemoryCleared,
-  agentMemoryWritten,
-  agentRegistered,
-  agentReturned,
   agentShown,
-  agentSoulChanged,
-} from '../../shared/events/agents/agents.ts';
-import {
-  agentHeartbeatReceived,
   agentStatusChanged,
-  agentWoken,
-  livenessChecked,
-  tokenUsageReported,
-} from '../../shared/events/agents/heartbeat.ts';
+} from '../../shared/events/agents/agents.ts';
+import { agentHeartbeatReceived, agentWoken, tokenUsageReported } from '../../shared/events/agents/heartbeat.ts';
 import { agentKeyIssued, agentKeyRevoked } from '../../shared/events/agents/keys.ts';
+import { livenessChecked } from '../../shared/events/agents/liveness.ts';
+import { agentMemoryCleared, agentMemoryWritten } from '../../shared/events/agents/memory.ts';
 import { agentMessageSent } from '../../shared/events/agents/messages.ts';
+import { agentRegistered, agentReturned } from '../../shared/events/agents/registration.ts';
+import { agentSoulChanged } from '../../shared/events/agents/souls.ts';
 import { accessDenied, globalKeyUsed, rateLimitHit } from '../../shared/events/auth/incidents.ts';
 import { signInFailed, signInStream, userSignedIn, userSignedOut } from '../../shared/events/auth/sign-in.ts';
 import {

@@ -8,7 +8,7 @@ import {
   adapterPayloads,
   adapterPostAnswer,
   adaptersAnswer,
-} from '../../../shared/contract/agents/life.ts';
+} from '../../../shared/contract/agents/adapters.ts';
 import { defineRoute, type Route } from '../../http/route.ts';
 import { nested } from '../nested.ts';
 

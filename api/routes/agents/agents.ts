@@ -1,20 +1,20 @@
-/** Agents: list, create, change, delete, register oneself, hide. */
-
+/** Agents: list, create, change, delete, hide; and which agent a path means, and what a caller may see of it. */
 import {
   decideRemoveAgent,
   decideWriteAgent,
   noGatewayConfig,
   writeToGateway,
 } from '../../../commands/admin/gateway-config.ts';
-import { agentDecider, agentStream, decideReturn, decideVisibility } from '../../../commands/agents/agents.ts';
-import { operatorsRegistration, registerAgent, selfRegistration } from '../../../commands/agents/register.ts';
-import { type AgentUpdate, deleteAgent, updateById, updateByName } from '../../../commands/agents/update.ts';
+import { type AgentUpdate, agentDecider, agentStream, decideVisibility } from '../../../commands/agents/agents.ts';
+import { deleteAgent, updateById, updateByName } from '../../../commands/agents/changes.ts';
+import { operatorsRegistration, registerAgent } from '../../../commands/agents/registration.ts';
 import type { CommandContext } from '../../../commands/handler.ts';
-import { hasReserved } from '../../../commands/reserve.ts';
 import { hasGatewayConfig } from '../../../queries/admin/gateway-config.ts';
 import { agentRecord, findAgent, listAgents, withTaskStats } from '../../../queries/agents/agents.ts';
 import { TASK_MODELS } from '../../../queries/tasks.ts';
 import {
+  type AgentRecord,
+  type AgentRef,
   agentAnswer,
   agentParams,
   agentsAnswer,
@@ -24,20 +24,61 @@ import {
   deleteAgentAnswer,
   deleteAgentBody,
   hideAnswer,
-  registerAnswer,
-  registerBody,
   successAnswer,
   updateByIdAnswer,
   updateByIdBody,
   updateByNameBody,
 } from '../../../shared/contract/agents/agents.ts';
 import { errorSchema } from '../../../shared/contract/common.ts';
-import { AppError, invalid, notFound } from '../../../shared/errors.ts';
+import { AppError, forbidden, invalid, notFound } from '../../../shared/errors.ts';
 import type { Identity } from '../../../shared/identity.ts';
-import { seconds } from '../../../shared/time.ts';
+import { masked } from '../../../shared/secrets.ts';
 import { defineRoute, type Route } from '../../http/route.ts';
 import type { Services } from '../../services.ts';
-import { requireAgent, shownTo, viewOf } from './scope.ts';
+
+/** @throws AppError 404 when the caller's workspace has no such agent */
+export async function requireAgent(services: Services, identity: Identity, ref: AgentRef) {
+  const agent = await findAgent(services.reads, identity.workspace, ref);
+  if (!agent) throw notFound('Agent');
+  return agent;
+}
+
+/**
+ * Heartbeat and memory belong to the agent: a caller with an agent's identity may only touch that agent, unless it is
+ * an admin. An agent's key counts by the agent's id; a session that says `x-agent-name` counts by that name, also where
+ * the path has a number.
+ *
+ * @throws AppError 403
+ */
+export function requireSelf(identity: Identity, agent: { readonly id: number; readonly name: string }): void {
+  if (!speaksFor(identity, agent))
+    throw forbidden(`You speak for the agent ${identity.agentName}; this call is for ${agent.name} itself.`);
+}
+
+/** Whether what belongs to the agent itself may be read and changed by this caller. */
+function speaksFor(identity: Identity, agent: { readonly id: number; readonly name: string }): boolean {
+  if (identity.role === 'admin') return true;
+  return identity.kind === 'agent-key'
+    ? identity.agentId === agent.id
+    : identity.agentName === null || identity.agentName === agent.name;
+}
+
+/** An agent's record as this caller may see it. */
+export function shownTo<A extends AgentRecord>(identity: Identity, agent: A): A {
+  if (identity.role === 'admin') return agent;
+  return {
+    ...agent,
+    config: masked(agent.config) as AgentRecord['config'],
+    working_memory: speaksFor(identity, agent) ? agent.working_memory : '',
+  };
+}
+
+/** Callers with the same view get the same records. */
+export function viewOf({ role, kind, agentId, agentName }: Identity): string {
+  if (role === 'admin') return 'admin';
+  if (kind === 'agent-key') return `agent ${agentId}`;
+  return agentName === null ? 'people' : `agent ${JSON.stringify(agentName)}`;
+}
 
 const SHOWN =
   'Secrets in `config` are shown as 8 dashes, except to admins. A caller that speaks for an agent sees the `working_memory` of that agent only; that of others is empty.';
@@ -239,39 +280,6 @@ async function removeFromGateway(
   }
 }
 
-const register = defineRoute({
-  method: 'post',
-  path: '/api/agents/register',
-  tag: 'Agents',
-  summary: 'Register oneself as an agent',
-  description: 'A name that is known already is greeted again: its role stays, it is idle and has been seen.',
-  access: 'viewer',
-  limit: 'self-register',
-  body: registerBody,
-  refuses: [403, 409],
-  responses: {
-    200: { description: 'The agent existed', schema: registerAnswer },
-    201: { description: 'The agent is new', schema: registerAnswer },
-  },
-  async handle({ body, identity, services, command }) {
-    const { commands, reads } = services;
-    const { workspace } = identity;
-    const known = await findAgent(reads, workspace, { name: body.name });
-    if (known && !hasReserved(command)) {
-      await commands.execute(agentDecider, agentStream(workspace, known.id), command, decideReturn);
-      const { id, name, role, created_at } = known;
-      const message = `Agent ${name} is registered already; welcome back.`;
-      return { body: { agent: { id, name, role, status: 'idle', created_at }, registered: false, message } };
-    }
-    const registration = selfRegistration(body);
-    const { id, executed } = await registerAgent(commands, command, registration);
-    const created_at = seconds(executed.events[0]?.meta.at ?? services.now());
-    const { name, role } = registration;
-    const agent = { id, name, role, status: 'idle', created_at };
-    return { status: 201, body: { agent, registered: true, message: `Agent ${name} is registered.` } };
-  },
-});
-
 const visibility = (method: 'post' | 'delete', hidden: boolean) =>
   defineRoute({
     method,
@@ -296,7 +304,6 @@ export const agentRoutes: readonly Route[] = [
   list,
   create,
   putByName,
-  register,
   one,
   putById,
   remove,

@@ -1,14 +1,8 @@
 /** Signs of life of agents and what waits for them: heartbeat and wake-up. */
-import {
-  agentDecider,
-  agentStream,
-  decideHeartbeat,
-  decideWake,
-  type Heartbeat,
-  type TokenUsage,
-} from '../../../commands/agents/agents.ts';
+import { agentDecider, agentStream } from '../../../commands/agents/agents.ts';
+import { decideHeartbeat, decideWake, type Heartbeat, type TokenUsage } from '../../../commands/agents/heartbeat.ts';
 import type { CommandContext } from '../../../commands/handler.ts';
-import { type Inbox, inboxOf } from '../../../queries/agents/inbox.ts';
+import { type Inbox, inboxOf } from '../../../queries/agents/heartbeat.ts';
 import type { Reads } from '../../../queries/reads.ts';
 import { knownTask } from '../../../queries/tasks.ts';
 import { type AgentRef, agentParams } from '../../../shared/contract/agents/agents.ts';
@@ -19,14 +13,14 @@ import {
   tokenUsage,
   wakeAnswer,
   wakeBody,
-} from '../../../shared/contract/agents/life.ts';
+} from '../../../shared/contract/agents/heartbeat.ts';
 import { AppError, notFound } from '../../../shared/errors.ts';
 import type { Identity } from '../../../shared/identity.ts';
 import { seconds } from '../../../shared/time.ts';
 import { defineRoute, type Route } from '../../http/route.ts';
 import type { Services } from '../../services.ts';
+import { requireAgent, requireSelf } from './agents.ts';
 import { forgetInbox, keptInbox } from './inbox.ts';
-import { requireAgent, requireSelf } from './scope.ts';
 
 function answerOf({ agent, workItems, pendingTasks, messages }: Inbox, checked_at: number) {
   const total = workItems.reduce((sum, group) => sum + group.count, 0);

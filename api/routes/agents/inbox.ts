@@ -3,7 +3,7 @@
  * nothing new for the agent: then its inbox need not be read again.
  */
 import { LRUCache } from 'lru-cache';
-import { INBOX_MODELS, type Inbox, inboxOf } from '../../../queries/agents/inbox.ts';
+import { INBOX_MODELS, type Inbox, inboxOf } from '../../../queries/agents/heartbeat.ts';
 import type { AgentRef } from '../../../shared/contract/agents/agents.ts';
 import { seconds } from '../../../shared/time.ts';
 import type { Services } from '../../services.ts';

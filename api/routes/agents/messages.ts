@@ -1,11 +1,11 @@
 /** Messages between agents: send one, read the feed. */
 import { screenMessage, sendMessage } from '../../../commands/agents/messages.ts';
 import { listComms } from '../../../queries/agents/messages.ts';
-import { commsAnswer, commsQuery, messageAnswer, messageBody } from '../../../shared/contract/agents/life.ts';
+import { commsAnswer, commsQuery, messageAnswer, messageBody } from '../../../shared/contract/agents/messages.ts';
 import { forbidden } from '../../../shared/errors.ts';
 import type { Identity } from '../../../shared/identity.ts';
 import { defineRoute, type Route } from '../../http/route.ts';
-import { requireAgent } from './scope.ts';
+import { requireAgent } from './agents.ts';
 
 /** An agent's key speaks for that agent alone. @throws AppError 403 */
 function requireSender(identity: Identity, from: string): void {

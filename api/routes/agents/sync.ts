@@ -1,8 +1,8 @@
 /** Import of agents from the stored gateway configuration. */
 import { syncAgents } from '../../../commands/agents/sync.ts';
-import { previewSync } from '../../../queries/admin/gateway-config.ts';
 import { agentIds } from '../../../queries/agents/agents.ts';
-import { syncAnswer, syncPreviewAnswer } from '../../../shared/contract/agents/life.ts';
+import { previewSync } from '../../../queries/agents/sync.ts';
+import { syncAnswer, syncPreviewAnswer } from '../../../shared/contract/agents/sync.ts';
 import { defineRoute, type Route } from '../../http/route.ts';
 
 const preview = defineRoute({

@@ -6,7 +6,8 @@
  */
 import { randomUUID } from 'node:crypto';
 import { AppError } from '../../../shared/errors.ts';
-import { agentStatusChanged, livenessChecked } from '../../../shared/events/agents/heartbeat.ts';
+import { agentStatusChanged } from '../../../shared/events/agents/agents.ts';
+import { livenessChecked } from '../../../shared/events/agents/liveness.ts';
 import type { EventDraft } from '../../../shared/events/define.ts';
 import { systemActor } from '../../../shared/identity.ts';
 import { MINUTE, seconds } from '../../../shared/time.ts';

@@ -1,28 +1,10 @@
-/** Requests and answers of agents: records, registration, updates. Heartbeats and texts are in `agent-life.ts`. */
+/** Requests and answers of agents: the records, and creating, changing, deleting and hiding them. */
 import { z } from 'zod';
 import { filterParam, jsonObject, limitParam, offsetParam, unixSeconds } from '../common.ts';
-import { isStorable, storableObject, UNSTORABLE_TEXT } from '../storable.ts';
+import { filledText, isStorable, storableObject, text, UNSTORABLE_TEXT } from '../storable.ts';
 
 export const AGENT_STATUSES = ['online', 'offline', 'busy', 'idle', 'error'] as const;
 export const RUNTIME_TYPES = ['hermes', 'claude', 'codex', 'custom'] as const;
-export const SELF_REGISTER_ROLES = [
-  'coder',
-  'reviewer',
-  'tester',
-  'devops',
-  'researcher',
-  'assistant',
-  'agent',
-] as const;
-
-// --- Pieces -----------------------------------------------------------------------------------------------------------
-
-/** A text of at most `max` characters that the stores can hold. */
-export const text = (max: number) => z.string().max(max).refine(isStorable, UNSTORABLE_TEXT);
-
-/** A text with something in it, without blanks around. */
-export const filledText = (max: number) =>
-  z.string().trim().min(1, 'must not be empty').max(max).refine(isStorable, UNSTORABLE_TEXT);
 
 /** How a path names an agent: by its id, or by its name. */
 export type AgentRef = { readonly id: number } | { readonly name: string };
@@ -80,6 +62,9 @@ export const agentSchema = z
 export type AgentRecord = z.infer<typeof agentSchema>;
 
 export const agentWithTasksSchema = agentSchema.extend({ taskStats: taskStatsSchema }).meta({ id: 'AgentWithTasks' });
+
+/** Which agent an answer about one of its concerns is of. */
+export const agentHeader = agentSchema.pick({ id: true, name: true, role: true });
 
 export const agentAnswer = z.object({ agent: agentSchema });
 export const successAnswer = z.object({ success: z.literal(true) });
@@ -172,51 +157,6 @@ export const deleteAgentAnswer = z.object({
   deleted: z.string().describe('name of the agent'),
   remove_workspace: z.boolean(),
   warning: z.string().optional(),
-});
-
-export const registerBody = z.object({
-  name: z
-    .string()
-    .trim()
-    .regex(
-      /^[a-zA-Z0-9][a-zA-Z0-9._-]{0,62}$/,
-      'must begin with a letter or digit and have at most 63 letters, digits, dots, hyphens and underscores',
-    ),
-  role: z
-    .enum(SELF_REGISTER_ROLES, { error: `must be one of ${SELF_REGISTER_ROLES.join(', ')}` })
-    .optional()
-    .describe('default agent; an agent that exists keeps its role'),
-  capabilities: z
-    .array(z.unknown())
-    .max(200)
-    .optional()
-    .transform(
-      (list) =>
-        list?.filter((one): one is string => typeof one === 'string' && one.length <= 200 && isStorable(one)) ?? [],
-    )
-    .meta({ override: { type: 'array', items: { type: 'string' } } })
-    .describe('what is no text is dropped'),
-  framework: z
-    .string()
-    .trim()
-    .max(100)
-    .refine(isStorable, UNSTORABLE_TEXT)
-    .nullish()
-    .transform((value) => (value ? value : null))
-    .meta({ override: { type: ['string', 'null'] } }),
-});
-export type RegisterAgent = z.infer<typeof registerBody>;
-
-export const registerAnswer = z.object({
-  agent: z.object({
-    id: z.int(),
-    name: z.string(),
-    role: z.string(),
-    status: z.literal('idle'),
-    created_at: unixSeconds,
-  }),
-  registered: z.boolean().describe('false: the agent existed'),
-  message: z.string(),
 });
 
 export const hideAnswer = z.object({ success: z.literal(true), agent_id: z.int(), hidden: z.boolean() });

@@ -1,122 +1,89 @@
-/** What agents are: registered, changed, hidden, deleted. Streams: `agent-<workspace>-<id>`. */
+/** Changes of the records of agents: status, other fields, visibility, deletion. Streams: `agent-<workspace>-<id>`. */
 import { z } from 'zod';
 import { seconds } from '../../time.ts';
 import { defineEvent } from '../define.ts';
-import { about, agent, configOwner, name } from './fields.ts';
 
-const config = z.record(z.string(), z.unknown());
+/** Fields that every event about one agent has. */
+export const agentFields = { agentId: z.int().positive(), name: z.string() };
 
-/** What a new agent's own record looks like in the stream and the POST answer, before any task exists. */
-const NO_TASKS = { total: 0, assigned: 0, in_progress: 0, quality_review: 0, done: 0, completed: 0 };
+export const config = z.record(z.string(), z.unknown());
 
-export const agentRegistered = defineEvent({
-  type: 'AgentRegistered',
+/** The agent as the subject of an activity or an audit entry. */
+export const aboutAgent = (id: number) => ({ entity_type: 'agent', entity_id: id });
+
+/** Whose key seals the secrets in an agent's config and memory. */
+export const configOwner = (data: { readonly agentId: number }): string => `agent_config:${data.agentId}`;
+
+export const agentStatusChanged = defineEvent({
+  type: 'AgentStatusChanged',
   version: 1,
-  doc: 'An agent exists from now on. `via` says how it came: by an operator, by itself, from the gateway configuration.',
+  doc: 'An agent changed its status. `cause`: an update, a heartbeat, a wake-up, a tool that connected or left, or the sweep that found no sign of life.',
   schema: z.object({
-    ...agent,
-    role: z.string(),
-    status: z.string(),
-    sessionKey: z.string().nullable(),
-    soulContent: z.string().nullable(),
-    config,
-    template: z.string().nullable(),
-    runtimeType: z.string().nullable(),
-    /** `source` of the record: manual, local, gateway. */
-    source: z.string(),
-    via: z.enum(['operator', 'self', 'sync']),
-    framework: z.string().nullable(),
-    capabilities: z.array(z.string()),
+    ...agentFields,
+    from: z.string(),
+    to: z.string(),
+    cause: z.enum(['update', 'heartbeat', 'wake', 'connect', 'disconnect', 'sweep']),
+    lastActivity: z.string().nullable(),
+    /** The event is a sign of life: `last_seen` moves. */
+    seen: z.boolean(),
+    /** Another event of the same append carries the frame of this change. */
+    announced: z.boolean(),
+    /** The config as it is, for the frame of an update by id. */
+    config: z.record(z.string(), z.unknown()).optional(),
   }),
   secrets: { fields: ['config'], owner: configOwner },
-  activity: ({ data }) =>
-    data.via === 'sync'
-      ? undefined
-      : {
-          type: 'agent_created',
-          ...about(data.agentId),
-          ...(data.via === 'self' && { actor: data.name }),
-          description:
-            data.via === 'self' ? `Agent ${data.name} registered itself` : `Created agent ${data.name} (${data.role})`,
-          data:
-            data.via === 'self'
-              ? {
-                  name: data.name,
-                  role: data.role,
-                  ...(data.framework && { framework: data.framework }),
-                  capabilities: data.capabilities,
-                  self_registered: true,
-                }
-              : {
-                  name: data.name,
-                  role: data.role,
-                  status: data.status,
-                  ...(data.sessionKey && { session_key: data.sessionKey }),
-                  ...(data.template && { template: data.template }),
-                },
-        },
-  audit: ({ data }) =>
-    data.via === 'self'
+  activity: ({ data }) => ({
+    type: 'agent_status_change',
+    ...aboutAgent(data.agentId),
+    actor: data.cause === 'sweep' ? 'heartbeat' : data.name,
+    description: `Agent ${data.name}: ${data.from} → ${data.to}`,
+    data: {
+      oldStatus: data.from,
+      newStatus: data.to,
+      status: data.to,
+      ...(data.lastActivity !== null && { last_activity: data.lastActivity, activity: data.lastActivity }),
+    },
+  }),
+  notification: ({ data }) =>
+    data.cause === 'sweep'
       ? {
-          action: 'agent_self_register',
-          target_type: 'agent',
-          target_id: data.agentId,
-          detail: {
-            name: data.name,
-            role: data.role,
-            ...(data.framework && { framework: data.framework }),
-            self_registered: true,
-          },
+          recipient: 'system',
+          type: 'heartbeat',
+          title: `Agent offline: ${data.name}`,
+          message: `Agent ${data.name} gave no sign of life and was set offline (it was ${data.from}).`,
+          source_type: 'agent',
+          source_id: data.agentId,
         }
-      : {
-          action: 'agent_created',
-          target_type: 'agent',
-          target_id: data.agentId,
-          detail: { name: data.name, role: data.role, via: data.via },
-        },
+      : undefined,
   frames: ({ data, meta }) => {
-    if (data.via === 'sync') return [];
-    if (data.via === 'self')
-      return [
-        { type: 'agent.created', data: { id: data.agentId, name: data.name, role: data.role, status: data.status } },
-      ];
+    if (data.announced) return [];
+    const updated = {
+      id: data.agentId,
+      name: data.name,
+      status: data.to,
+      updated_at: seconds(meta.at),
+      ...(data.lastActivity !== null && { last_activity: data.lastActivity }),
+      ...(data.config && { config: data.config }),
+    };
+    if (data.cause === 'update') return [{ type: 'agent.updated', data: updated, secrets: ['config'] }];
     return [
       {
-        type: 'agent.created',
+        type: 'agent.status_changed',
         data: {
           id: data.agentId,
           name: data.name,
-          role: data.role,
-          session_key: data.sessionKey,
-          soul_content: data.soulContent,
-          status: data.status,
-          last_seen: null,
-          last_activity: null,
-          created_at: seconds(meta.at),
-          updated_at: seconds(meta.at),
-          config: data.config,
-          working_memory: '',
-          source: data.source,
-          hidden: 0,
-          runtime_type: data.runtimeType,
-          taskStats: NO_TASKS,
+          status: data.to,
+          ...(data.seen && { last_seen: seconds(meta.at) }),
+          last_activity: data.lastActivity,
         },
-        secrets: ['config'],
       },
     ];
   },
 });
 
-export const agentReturned = defineEvent({
-  type: 'AgentReturned',
-  version: 1,
-  doc: 'An agent that exists registered itself again: it is idle and has been seen.',
-  schema: z.object(agent),
-});
-
 /** Fields of an agent that callers can change; absent means unchanged. */
 const changes = z.object({
-  name: name.optional(),
+  name: z.string().optional(),
   role: z.string().optional(),
   sessionKey: z.string().nullable().optional(),
   soulContent: z.string().nullable().optional(),
@@ -130,7 +97,7 @@ export const agentDetailsChanged = defineEvent({
   version: 1,
   doc: 'Fields of an agent were set. `name` is the name before; a new one is in `changes`.',
   schema: z.object({
-    ...agent,
+    ...agentFields,
     changes,
     /** `name`: PUT /api/agents; `id`: PUT /api/agents/{id}; `sync`: from the gateway configuration. */
     via: z.enum(['name', 'id', 'sync']),
@@ -145,7 +112,7 @@ export const agentDetailsChanged = defineEvent({
     data.via === 'id'
       ? {
           type: 'agent_config_updated',
-          ...about(data.agentId),
+          ...aboutAgent(data.agentId),
           description: `Updated agent ${data.name}: ${fieldNames(data.changes).join(', ')}`,
           data: { fields: fieldNames(data.changes), write_to_gateway: data.writeToGateway },
         }
@@ -191,122 +158,28 @@ const FIELD_NAMES: Readonly<Record<string, string>> = {
 
 const fieldNames = (changed: object): string[] => Object.keys(changed).map((field) => FIELD_NAMES[field] ?? field);
 
-export const agentSoulChanged = defineEvent({
-  type: 'AgentSoulChanged',
-  version: 1,
-  doc: "An agent's persona text was replaced.",
-  schema: z.object({
-    ...agent,
-    soulContent: z.string(),
-    template: z.string().nullable(),
-    previousLength: z.int().nonnegative(),
-  }),
-  activity: ({ data }) => ({
-    type: 'agent_soul_updated',
-    ...about(data.agentId),
-    description: `Updated the soul of ${data.name}`,
-    data: {
-      ...(data.template !== null && { template_used: data.template }),
-      content_length: data.soulContent.length,
-      previous_content_length: data.previousLength,
-      saved_to_workspace: false,
-    },
-  }),
-});
-
-export const agentMemoryWritten = defineEvent({
-  type: 'AgentMemoryWritten',
-  version: 1,
-  doc: "An agent's working memory was replaced, or text was added to its end.",
-  schema: z.object({
-    ...agent,
-    /** The whole memory, or what is added to it (separator and heading included). */
-    text: z.string(),
-    append: z.boolean(),
-    /** Characters of the whole memory afterwards. */
-    size: z.int().nonnegative(),
-  }),
-  activity: ({ data, meta }) => ({
-    type: 'agent_memory_updated',
-    ...about(data.agentId),
-    actor: data.name,
-    description: `${data.append ? 'Added to' : 'Replaced'} the working memory of ${data.name}`,
-    data: {
-      content_length: data.size,
-      append_mode: data.append,
-      timestamp: seconds(meta.at),
-      saved_to_workspace: false,
-    },
-  }),
-});
-
-export const agentMemoryFieldsSet = defineEvent({
-  type: 'AgentMemoryFieldsSet',
-  version: 1,
-  doc: "The keys that an agent's memory has besides its text were set; all others of them are gone.",
-  schema: z.object({
-    ...agent,
-    fields: z.record(z.string(), z.unknown()),
-    /** Characters of the text. */
-    size: z.int().nonnegative(),
-    append: z.boolean(),
-    /** Another event of the same append carries the activity. */
-    announced: z.boolean(),
-  }),
-  secrets: { fields: ['fields'], owner: configOwner },
-  activity: ({ data, meta }) =>
-    data.announced
-      ? undefined
-      : {
-          type: 'agent_memory_updated',
-          ...about(data.agentId),
-          actor: data.name,
-          description: `Added to the working memory of ${data.name}`,
-          data: {
-            content_length: data.size,
-            append_mode: data.append,
-            timestamp: seconds(meta.at),
-            saved_to_workspace: false,
-          },
-        },
-});
-
-export const agentMemoryCleared = defineEvent({
-  type: 'AgentMemoryCleared',
-  version: 1,
-  doc: "An agent's working memory was emptied.",
-  schema: z.object(agent),
-  activity: ({ data, meta }) => ({
-    type: 'agent_memory_cleared',
-    ...about(data.agentId),
-    actor: data.name,
-    description: `Cleared the working memory of ${data.name}`,
-    data: { timestamp: seconds(meta.at) },
-  }),
-});
-
 export const agentHidden = defineEvent({
   type: 'AgentHidden',
   version: 1,
   doc: 'An agent no longer stands in the default list.',
-  schema: z.object(agent),
+  schema: z.object(agentFields),
 });
 
 export const agentShown = defineEvent({
   type: 'AgentShown',
   version: 1,
   doc: 'A hidden agent stands in the default list again.',
-  schema: z.object(agent),
+  schema: z.object(agentFields),
 });
 
 export const agentDeleted = defineEvent({
   type: 'AgentDeleted',
   version: 1,
   doc: 'An agent is gone; its keys stop working. What it did stays in the history.',
-  schema: z.object({ ...agent, role: z.string(), removeWorkspace: z.boolean() }),
+  schema: z.object({ ...agentFields, role: z.string(), removeWorkspace: z.boolean() }),
   activity: ({ data }) => ({
     type: 'agent_deleted',
-    ...about(data.agentId),
+    ...aboutAgent(data.agentId),
     description: `Deleted agent ${data.name}`,
     data: { name: data.name, role: data.role, remove_workspace: data.removeWorkspace },
   }),
@@ -319,36 +192,4 @@ export const agentDeleted = defineEvent({
   frames: ({ data }) => [{ type: 'agent.deleted', data: { id: data.agentId, name: data.name } }],
 });
 
-export const agentsSynced = defineEvent({
-  type: 'AgentsSynced',
-  version: 1,
-  doc: 'Agents were imported from the gateway configuration.',
-  schema: z.object({
-    synced: z.int(),
-    created: z.int(),
-    updated: z.int(),
-    agents: z.array(z.string()),
-  }),
-  audit: ({ data }) => ({ action: 'agent_config_sync', detail: { ...data } }),
-  frames: ({ data }) => [
-    {
-      type: 'agent.created',
-      data: { type: 'sync', synced: data.synced, created: data.created, updated: data.updated },
-    },
-  ],
-});
-
-export const agentEvents = [
-  agent,
-  agentRegistered,
-  agentReturned,
-  agentDetailsChanged,
-  agentSoulChanged,
-  agentMemoryWritten,
-  agentMemoryFieldsSet,
-  agentMemoryCleared,
-  agentHidden,
-  agentShown,
-  agentDeleted,
-  agentsSynced,
-];
+export const agentEvents = [agentStatusChanged, agentDetailsChanged, agentHidden, agentShown, agentDeleted];

@@ -1,7 +1,6 @@
 /** Keys of agents. Streams: `agent-<workspace>-<id>`. */
 import { z } from 'zod';
 import { defineEvent } from '../define.ts';
-import { name } from './fields.ts';
 
 export const agentKeyIssued = defineEvent({
   type: 'AgentKeyIssued',
@@ -10,7 +9,7 @@ export const agentKeyIssued = defineEvent({
   schema: z.object({
     keyId: z.int().positive(),
     agentId: z.int().positive(),
-    agentName: name,
+    agentName: z.string(),
     /** Name of the key. */
     name: z.string(),
     prefix: z.string(),
@@ -37,7 +36,7 @@ export const agentKeyRevoked = defineEvent({
   type: 'AgentKeyRevoked',
   version: 1,
   doc: 'An API key of an agent works no longer, for good.',
-  schema: z.object({ keyId: z.int().positive(), agentId: z.int().positive(), agentName: name }),
+  schema: z.object({ keyId: z.int().positive(), agentId: z.int().positive(), agentName: z.string() }),
   audit: ({ data }) => ({
     action: 'agent_key_revoked',
     target_type: 'agent',

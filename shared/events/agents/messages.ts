@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { frontOf } from '../../storable.ts';
 import { seconds } from '../../time.ts';
 import { defineEvent, type FrameDraft } from '../define.ts';
-import { about } from './fields.ts';
+import { aboutAgent } from './agents.ts';
 
 export const agentMessageSent = defineEvent({
   type: 'AgentMessageSent',
@@ -21,7 +21,7 @@ export const agentMessageSent = defineEvent({
   }),
   activity: ({ data }) => ({
     type: 'agent_message',
-    ...about(data.toAgentId),
+    ...aboutAgent(data.toAgentId),
     actor: data.from,
     description: `${data.from} wrote to ${data.to}`,
     data: { to: data.to },

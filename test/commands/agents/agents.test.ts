@@ -5,32 +5,34 @@ import {
   type AgentState,
   agentConfigDecider,
   agentDecider,
-  agentNameKind,
-  decideHeartbeat,
-  decideReturn,
-  decideSoul,
+  decideDelete,
+  decideUpdate,
   decideVisibility,
-  decideWake,
-  sessionKeyKind,
 } from '../../../commands/agents/agents.ts';
+import { decideHeartbeat, decideWake } from '../../../commands/agents/heartbeat.ts';
 import { decideClearMemory, decideMemory, MAX_MEMORY } from '../../../commands/agents/memory.ts';
-import { decideRegister, type Registration, selfRegistration } from '../../../commands/agents/register.ts';
-import { decideDelete, decideUpdate } from '../../../commands/agents/update.ts';
+import { agentNameKind, sessionKeyKind } from '../../../commands/agents/names.ts';
+import {
+  decideRegister,
+  decideReturn,
+  type Registration,
+  selfRegistration,
+} from '../../../commands/agents/registration.ts';
+import { decideSoul } from '../../../commands/agents/souls.ts';
 import { decideSilence } from '../../../commands/policies/agents/liveness.ts';
 import { AppError } from '../../../shared/errors.ts';
 import {
   agentDeleted,
   agentDetailsChanged,
   agentHidden,
-  agentMemoryCleared,
-  agentMemoryWritten,
-  agentRegistered,
-  agentReturned,
   agentShown,
-  agentSoulChanged,
+  agentStatusChanged,
 } from '../../../shared/events/agents/agents.ts';
-import { agentHeartbeatReceived, agentStatusChanged, agentWoken } from '../../../shared/events/agents/heartbeat.ts';
+import { agentHeartbeatReceived, agentWoken } from '../../../shared/events/agents/heartbeat.ts';
 import { agentKeyIssued, agentKeyRevoked } from '../../../shared/events/agents/keys.ts';
+import { agentMemoryCleared, agentMemoryWritten } from '../../../shared/events/agents/memory.ts';
+import { agentRegistered, agentReturned } from '../../../shared/events/agents/registration.ts';
+import { agentSoulChanged } from '../../../shared/events/agents/souls.ts';
 import { nameClaimVoided, nameReleased } from '../../../shared/events/claims.ts';
 import type { EventDraft } from '../../../shared/events/define.ts';
 import { told } from '../../support/told.ts';

@@ -2,9 +2,9 @@
 import { expect } from 'chai';
 import { changeGatewayConfig, decideReplace } from '../../../commands/admin/gateway-config.ts';
 import { agentConfigDecider, agentStream } from '../../../commands/agents/agents.ts';
-import { operatorsRegistration, registerAgent, selfRegistration } from '../../../commands/agents/register.ts';
+import { updateById, updateByName } from '../../../commands/agents/changes.ts';
+import { operatorsRegistration, registerAgent, selfRegistration } from '../../../commands/agents/registration.ts';
 import { NOTHING_STORED, syncAgents } from '../../../commands/agents/sync.ts';
-import { updateById, updateByName } from '../../../commands/agents/update.ts';
 import type { CommandContext, Commands } from '../../../commands/handler.ts';
 import type { GatewayDocument } from '../../../shared/contract/admin/gateway-document.ts';
 import { AppError } from '../../../shared/errors.ts';

@@ -4,8 +4,8 @@
  */
 import { expect } from 'chai';
 import { agentDecider, agentStream } from '../../../commands/agents/agents.ts';
-import { registerAgent, selfRegistration } from '../../../commands/agents/register.ts';
-import { deleteAgent, updateAgent, updateFromConfig } from '../../../commands/agents/update.ts';
+import { deleteAgent, updateAgent, updateFromConfig } from '../../../commands/agents/changes.ts';
+import { registerAgent, selfRegistration } from '../../../commands/agents/registration.ts';
 import { ABANDONED_AFTER_MS, nameDecider } from '../../../commands/claims.ts';
 import type { CommandContext, Commands, Intent } from '../../../commands/handler.ts';
 import { AppError, LogUnavailableError } from '../../../shared/errors.ts';

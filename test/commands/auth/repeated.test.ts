@@ -16,7 +16,7 @@ import { listAgentKeys } from '../../../queries/agents/keys.ts';
 import { findGlobalKey } from '../../../queries/auth/global-key.ts';
 import { findUserByName, listUsers } from '../../../queries/auth/users.ts';
 import { liveReads } from '../../../queries/reads.ts';
-import { agentRegistered } from '../../../shared/events/agents/agents.ts';
+import { agentRegistered } from '../../../shared/events/agents/registration.ts';
 import { catalogue } from '../../../shared/events/catalogue.ts';
 import { embeddedDatabase, ensureTables, openView, testOrigin } from '../../support/world.ts';
 

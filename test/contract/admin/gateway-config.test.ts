@@ -3,12 +3,8 @@ import { expect } from 'chai';
 import { changeGatewayConfig, decideReplace } from '../../../commands/admin/gateway-config.ts';
 import { gatewayConfigAnswer, gatewayConfigPutAnswer } from '../../../shared/contract/admin/gateway-config.ts';
 import type { GatewayDocument } from '../../../shared/contract/admin/gateway-document.ts';
-import {
-  adapterPostAnswer,
-  adaptersAnswer,
-  syncAnswer,
-  syncPreviewAnswer,
-} from '../../../shared/contract/agents/life.ts';
+import { adapterPostAnswer, adaptersAnswer } from '../../../shared/contract/agents/adapters.ts';
+import { syncAnswer, syncPreviewAnswer } from '../../../shared/contract/agents/sync.ts';
 import { AppError } from '../../../shared/errors.ts';
 import { type OpenStream, openStream } from '../../support/stream.ts';
 import { testOrigin } from '../../support/world.ts';

@@ -1,12 +1,7 @@
 /** Agents through HTTP: create, list, register oneself, hide; what is refused; what is told of it. */
 import { expect } from 'chai';
-import {
-  agentAnswer,
-  agentsAnswer,
-  createAgentAnswer,
-  hideAnswer,
-  registerAnswer,
-} from '../../../shared/contract/agents/agents.ts';
+import { agentAnswer, agentsAnswer, createAgentAnswer, hideAnswer } from '../../../shared/contract/agents/agents.ts';
+import { registerAnswer } from '../../../shared/contract/agents/registration.ts';
 import { type AgentsWorld, conforms, startAgentsWorld } from './world.ts';
 
 const NO_TASKS = { total: 0, assigned: 0, in_progress: 0, quality_review: 0, done: 0, completed: 0 };

@@ -3,18 +3,10 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { expect } from 'chai';
 import { sweepLiveness } from '../../../commands/policies/agents/liveness.ts';
-import { silentAgents } from '../../../queries/agents/agents.ts';
-import {
-  heartbeatAnswer,
-  heartbeatPostAnswer,
-  memoryAnswer,
-  memoryDeleteAnswer,
-  memoryPutAnswer,
-  soulAnswer,
-  soulPutAnswer,
-  soulTemplatesAnswer,
-  wakeAnswer,
-} from '../../../shared/contract/agents/life.ts';
+import { silentAgents } from '../../../queries/agents/liveness.ts';
+import { heartbeatAnswer, heartbeatPostAnswer, wakeAnswer } from '../../../shared/contract/agents/heartbeat.ts';
+import { memoryAnswer, memoryDeleteAnswer, memoryPutAnswer } from '../../../shared/contract/agents/memory.ts';
+import { soulAnswer, soulPutAnswer, soulTemplatesAnswer } from '../../../shared/contract/agents/souls.ts';
 import { tokenUsageReported } from '../../../shared/events/agents/heartbeat.ts';
 import { agentMessageSent } from '../../../shared/events/agents/messages.ts';
 import { testOrigin } from '../../support/world.ts';

@@ -1,6 +1,6 @@
 /** Messages between agents through HTTP: sending, screening, the feed and its graph. */
 import { expect } from 'chai';
-import { commsAnswer, messageAnswer } from '../../../shared/contract/agents/life.ts';
+import { commsAnswer, messageAnswer } from '../../../shared/contract/agents/messages.ts';
 import { type OpenStream, openStream } from '../../support/stream.ts';
 import { type AuthWorld, startAuthWorld } from '../auth/world.ts';
 

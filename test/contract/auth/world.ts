@@ -5,7 +5,7 @@ import type { NewUser } from '../../../commands/auth/users.ts';
 import { createUser } from '../../../commands/auth/users.ts';
 import type { CommandContext } from '../../../commands/handler.ts';
 import type { ProcessRole } from '../../../infra/config.ts';
-import { agentRegistered } from '../../../shared/events/agents/agents.ts';
+import { agentRegistered } from '../../../shared/events/agents/registration.ts';
 import { call, type Reply, startTestService, type TestService } from '../../support/service.ts';
 import { testOrigin } from '../../support/world.ts';
 

@@ -1,7 +1,7 @@
 /** Activities: filters, paging, statistics, answers from memory. */
 import { expect } from 'chai';
 import { listActivities } from '../../../queries/monitoring/activities.ts';
-import { agentMemoryCleared } from '../../../shared/events/agents/agents.ts';
+import { agentMemoryCleared } from '../../../shared/events/agents/memory.ts';
 import { call, type TestService } from '../../support/service.ts';
 import { testOrigin } from '../../support/world.ts';
 import { makeAgent } from './world.ts';

@@ -5,14 +5,13 @@ import {
   agentDeleted,
   agentDetailsChanged,
   agentHidden,
-  agentMemoryCleared,
-  agentMemoryWritten,
-  agentRegistered,
-  agentReturned,
   agentShown,
-  agentSoulChanged,
+  agentStatusChanged,
 } from '../../../shared/events/agents/agents.ts';
-import { agentHeartbeatReceived, agentStatusChanged, agentWoken } from '../../../shared/events/agents/heartbeat.ts';
+import { agentHeartbeatReceived, agentWoken } from '../../../shared/events/agents/heartbeat.ts';
+import { agentMemoryCleared, agentMemoryWritten } from '../../../shared/events/agents/memory.ts';
+import { agentRegistered, agentReturned } from '../../../shared/events/agents/registration.ts';
+import { agentSoulChanged } from '../../../shared/events/agents/souls.ts';
 import type { EventDraft } from '../../../shared/events/define.ts';
 import { seconds } from '../../../shared/time.ts';
 import { told } from '../../support/told.ts';

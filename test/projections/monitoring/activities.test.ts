@@ -1,7 +1,8 @@
 import { expect } from 'chai';
 import { activitiesProjection } from '../../../projections/monitoring/activities.ts';
-import { agentHidden, agentSoulChanged } from '../../../shared/events/agents/agents.ts';
+import { agentHidden } from '../../../shared/events/agents/agents.ts';
 import { agentMessageSent } from '../../../shared/events/agents/messages.ts';
+import { agentSoulChanged } from '../../../shared/events/agents/souls.ts';
 import { seconds } from '../../../shared/time.ts';
 import { type Draft, eventsOf, rowsAfter, timeOf } from '../../support/kit.ts';
 

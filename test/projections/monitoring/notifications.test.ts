@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { notificationsProjection } from '../../../projections/monitoring/notifications.ts';
-import { agentStatusChanged } from '../../../shared/events/agents/heartbeat.ts';
+import { agentStatusChanged } from '../../../shared/events/agents/agents.ts';
 import { seconds } from '../../../shared/time.ts';
 import { eventsOf, rowsAfter, timeOf } from '../../support/kit.ts';
 

@@ -1,7 +1,7 @@
 /** Requests and answers of notes. */
 import { z } from 'zod';
-import { filledText } from '../../../../../shared/contract/agents/agents.ts';
 import { limitParam, offsetParam, unixSeconds } from '../../../../../shared/contract/common.ts';
+import { filledText } from '../../../../../shared/contract/storable.ts';
 
 export const noteSchema = z
   .object({

@@ -1,86 +1,25 @@
-/** Changes of an agent's fields, by name or by id, and its deletion. */
-
+/** Commands that change an agent's fields, by name or by id, or delete it. */
 import type { GatewayDocument } from '../../shared/contract/admin/gateway-document.ts';
 import { AppError, conflict } from '../../shared/errors.ts';
-import { agentDeleted, agentDetailsChanged } from '../../shared/events/agents/agents.ts';
-import { agentStatusChanged } from '../../shared/events/agents/heartbeat.ts';
-import type { EventDraft, EventOf } from '../../shared/events/define.ts';
 import { MASK, restored } from '../../shared/secrets.ts';
 import { decidePutBack, decideWriteAgent, writeToGateway } from '../admin/gateway-config.ts';
 import { entryOf } from '../admin/gateway-document.ts';
 import type { CommandContext, Commands, Executed } from '../handler.ts';
-import { type AgentState, agentConfigDecider, agentDecider, agentStream, existing } from './agents.ts';
+import {
+  type AgentState,
+  type AgentUpdate,
+  agentConfigDecider,
+  agentDecider,
+  agentStream,
+  decideDelete,
+  decideUpdate,
+  existing,
+  type UpdateMode,
+} from './agents.ts';
 import { bounded } from './config.ts';
 import { claimsFor, executeWithNames, isRefusal, releaseAll } from './names.ts';
 
 type Config = Readonly<Record<string, unknown>>;
-type Changes = EventOf<typeof agentDetailsChanged>['data']['changes'];
-
-/** Fields to set; absent means unchanged. */
-export interface AgentUpdate extends Changes {
-  readonly status?: string;
-}
-
-export interface UpdateMode {
-  /** `name`: the agent speaks for itself, a status is a sign of life; `id`: an operator; `sync`: the gateway's configuration. */
-  readonly via: 'name' | 'id' | 'sync';
-  readonly writeToGateway?: boolean;
-  /** By id: the config that the update rests on, which the frame shows when the update sets none. */
-  readonly config?: Readonly<Record<string, unknown>>;
-}
-
-/**
- * Sets fields. Those that are so already are left out, as far as the state knows them. The status has an event of its
- * own, and only when it really changes.
- *
- * @throws AppError 404
- */
-export function decideUpdate(state: AgentState, update: AgentUpdate, mode: UpdateMode): EventDraft[] {
-  const agent = existing(state);
-  const { status, ...fields } = update;
-  const { via, writeToGateway = false, config } = mode;
-  const changes = Object.fromEntries(
-    Object.entries(fields).filter(
-      ([field, value]) => value !== undefined && !(field in KNOWN && state[field as keyof typeof KNOWN] === value),
-    ),
-  ) as Changes;
-  const changed = status !== undefined && status !== state.status;
-  const repeated = status !== undefined && !changed;
-  const others = Object.keys(changes).filter((field) => field !== 'lastActivity').length > 0;
-  // The event of the status carries the activity too, when there is nothing else to say.
-  const details = others || (changes.lastActivity !== undefined && !changed) || (repeated && via === 'name');
-  const drafts: EventDraft[] = [];
-  if (changed) {
-    drafts.push(
-      agentStatusChanged.draft({
-        ...agent,
-        from: state.status,
-        to: status,
-        cause: 'update',
-        lastActivity: update.lastActivity ?? null,
-        seen: via === 'name',
-        announced: details,
-        ...(config && !details && { config }),
-      }),
-    );
-  }
-  if (details) {
-    drafts.push(
-      agentDetailsChanged.draft({
-        ...agent,
-        changes,
-        via,
-        writeToGateway,
-        status: status ?? null,
-        ...(config && changes.config === undefined && { config }),
-      }),
-    );
-  }
-  return drafts;
-}
-
-/** Fields of which the state knows the value. */
-const KNOWN = { name: true, role: true, sessionKey: true, runtimeType: true } as const;
 
 /** Runs an update. @throws AppError 404; 409 when a name or session key is taken */
 export async function updateAgent(
@@ -235,11 +174,6 @@ async function writeEntry(
     throw new AppError(502, `Nothing was changed. ${(error as AppError).message}`, { cause: error });
   }
   return before;
-}
-
-/** @throws AppError 404 */
-export function decideDelete(state: AgentState, removeWorkspace: boolean): EventDraft[] {
-  return [agentDeleted.draft({ ...existing(state), role: state.role, removeWorkspace })];
 }
 
 /** Deletes an agent and frees its names. @throws AppError 404 */

@@ -1,13 +1,13 @@
 /** New agents: made by an operator, by themselves, or from the gateway's configuration. */
 import { conflict } from '../../shared/errors.ts';
-import { agentRegistered } from '../../shared/events/agents/agents.ts';
+import { agentRegistered, agentReturned } from '../../shared/events/agents/registration.ts';
 import type { EventDraft, EventOf } from '../../shared/events/define.ts';
 import { restored } from '../../shared/secrets.ts';
 import type { CommandContext, Commands, Executed } from '../handler.ts';
 import { reserveId } from '../reserve.ts';
-import { type AgentState, agentDecider, agentNameKind, agentStream } from './agents.ts';
+import { type AgentState, agentDecider, agentStream, existing } from './agents.ts';
 import { bounded } from './config.ts';
-import { claimAll, claimsFor, isRefusal, releaseAll } from './names.ts';
+import { agentNameKind, claimAll, claimsFor, isRefusal, releaseAll } from './names.ts';
 import { configFor } from './templates.ts';
 
 type Config = Readonly<Record<string, unknown>>;
@@ -20,6 +20,10 @@ export function decideRegister(state: AgentState, agentId: number, registration:
 }
 
 /** An operator's new agent. @throws AppError 400 when its config, put together, is too large */
+/** An agent that exists registers itself again. @throws AppError 404 */
+export const decideReturn = (state: AgentState): EventDraft[] => [agentReturned.draft(existing(state))];
+
+/** An operator's new agent. */
 export function operatorsRegistration(input: {
   readonly name: string;
   readonly role: string;

@@ -5,7 +5,7 @@ import { agentMessagesProjection } from '../../projections/agents/messages.ts';
 import { activitiesProjection } from '../../projections/monitoring/activities.ts';
 import { notificationsProjection } from '../../projections/monitoring/notifications.ts';
 import type { AgentRef } from '../../shared/contract/agents/agents.ts';
-import type { AgentMessageRecord } from '../../shared/contract/agents/life.ts';
+import type { AgentMessageRecord } from '../../shared/contract/agents/messages.ts';
 import { HOUR } from '../../shared/time.ts';
 import type { Reads } from '../reads.ts';
 import { TASK_MODELS, tasksOf } from '../tasks.ts';

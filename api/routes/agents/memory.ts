@@ -1,0 +1,122 @@
+/** Working memory of agents. */
+import { agentDecider, agentStream } from '../../../commands/agents/agents.ts';
+import { decideClearMemory, writeMemory as writeMemoryOf } from '../../../commands/agents/memory.ts';
+import { agentMemory } from '../../../queries/agents/memory.ts';
+import { type AgentRef, agentParams } from '../../../shared/contract/agents/agents.ts';
+import {
+  memoryAnswer,
+  memoryBody,
+  memoryDeleteAnswer,
+  memoryFields,
+  memoryPutAnswer,
+} from '../../../shared/contract/agents/memory.ts';
+import { notFound } from '../../../shared/errors.ts';
+import type { Identity } from '../../../shared/identity.ts';
+import { masked } from '../../../shared/secrets.ts';
+import { defineRoute, type Route } from '../../http/route.ts';
+import type { Services } from '../../services.ts';
+import { requireAgent, requireSelf } from './agents.ts';
+
+/** @throws AppError 404 */
+async function memoryOf({ reads }: Services, identity: Identity, ref: AgentRef) {
+  const memory = await agentMemory(reads, identity.workspace, ref);
+  if (!memory) throw notFound('Agent');
+  const { id, name, role } = memory;
+  return { ...memory, agent: { id, name, role } };
+}
+
+/** The agent of a memory call. @throws AppError 404, 403 */
+async function memoryOwner(services: Services, identity: Identity, ref: AgentRef) {
+  const agent = await requireAgent(services, identity, ref);
+  requireSelf(identity, agent);
+  return agent;
+}
+
+const readMemory = defineRoute({
+  method: 'get',
+  path: '/api/agents/{id}/memory',
+  tag: 'Agents',
+  summary: 'Working memory of an agent',
+  description:
+    'The text, and the keys that were put besides it. A caller that speaks for an agent may only read that agent’s memory. Secrets in the other keys are shown as 8 dashes, except to admins and to the agent’s own key.',
+  access: 'viewer',
+  params: agentParams,
+  refuses: [403, 404],
+  responses: { 200: { description: 'The memory', schema: memoryAnswer } },
+  async handle({ params, identity, services }) {
+    const { agent, working_memory, memory_fields, memory_updated_at } = await memoryOf(services, identity, params.id);
+    requireSelf(identity, agent);
+    const fields = memory_fields as Record<string, unknown>;
+    const own = identity.role === 'admin' || identity.agentId === agent.id;
+    return {
+      body: {
+        ...((own ? fields : masked(fields)) as typeof fields),
+        agent,
+        working_memory,
+        source: working_memory === '' && Object.keys(fields).length === 0 ? 'none' : 'database',
+        updated_at: memory_updated_at,
+        size: working_memory.length,
+      },
+    };
+  },
+});
+
+const writeMemory = defineRoute({
+  method: 'put',
+  path: '/api/agents/{id}/memory',
+  tag: 'Agents',
+  summary: 'Replace the working memory of an agent, or add to it',
+  description:
+    'Every other key of the body is kept too. At most 524,288 characters with the other keys as JSON, and 1 MB as JSON.',
+  access: 'operator',
+  limit: 'mutation',
+  params: agentParams,
+  body: memoryBody,
+  refuses: [404],
+  responses: { 200: { description: 'Written', schema: memoryPutAnswer } },
+  async handle({ params, body, identity, services, command }) {
+    const { id, name } = await memoryOwner(services, identity, params.id);
+    const append = body.append ?? false;
+    const text = body.working_memory ?? '';
+    const written = { text, append, fields: memoryFields(body) };
+    await writeMemoryOf(services.commands, command, id, written, services.now);
+    const { working_memory, memory_updated_at } = await memoryOf(services, identity, { id });
+    return {
+      body: {
+        success: true,
+        message: `The working memory of ${name} was ${append ? 'added to' : 'replaced'}.`,
+        working_memory,
+        saved_to_workspace: false,
+        updated_at: memory_updated_at,
+        size: working_memory.length,
+      },
+    };
+  },
+});
+
+const clearMemory = defineRoute({
+  method: 'delete',
+  path: '/api/agents/{id}/memory',
+  tag: 'Agents',
+  summary: 'Empty the working memory of an agent',
+  access: 'operator',
+  limit: 'mutation',
+  params: agentParams,
+  refuses: [404],
+  responses: { 200: { description: 'Emptied', schema: memoryDeleteAnswer } },
+  async handle({ params, identity, services, command }) {
+    const { id, name } = await memoryOwner(services, identity, params.id);
+    await services.commands.execute(agentDecider, agentStream(identity.workspace, id), command, decideClearMemory);
+    const { memory_updated_at } = await memoryOf(services, identity, { id });
+    return {
+      body: {
+        success: true,
+        message: `The working memory of ${name} was emptied.`,
+        working_memory: '',
+        updated_at: memory_updated_at,
+      },
+    };
+  },
+});
+
+export const agentMemoryRoutes: readonly Route[] = [readMemory, writeMemory, clearMemory];

@@ -1,0 +1,111 @@
+/** Souls (persona texts) of agents. */
+import { agentDecider, agentStream } from '../../../commands/agents/agents.ts';
+import { decideSoul, fillSoul, SOUL_TEMPLATES, soulTemplate } from '../../../commands/agents/souls.ts';
+import { agentSoul } from '../../../queries/agents/souls.ts';
+import { type AgentRef, agentParams } from '../../../shared/contract/agents/agents.ts';
+import {
+  soulAnswer,
+  soulBody,
+  soulPutAnswer,
+  soulTemplatesAnswer,
+  soulTemplatesQuery,
+} from '../../../shared/contract/agents/souls.ts';
+import { notFound } from '../../../shared/errors.ts';
+import type { Identity } from '../../../shared/identity.ts';
+import { defineRoute, type Route } from '../../http/route.ts';
+import type { Services } from '../../services.ts';
+import { requireAgent } from './agents.ts';
+
+/** @throws AppError 404 */
+async function soulOf({ reads }: Services, identity: Identity, ref: AgentRef) {
+  const soul = await agentSoul(reads, identity.workspace, ref);
+  if (!soul) throw notFound('Agent');
+  const { id, name, role } = soul;
+  return { ...soul, agent: { id, name, role } };
+}
+
+const readSoul = defineRoute({
+  method: 'get',
+  path: '/api/agents/{id}/soul',
+  tag: 'Agents',
+  summary: 'Soul (persona text) of an agent',
+  access: 'viewer',
+  params: agentParams,
+  refuses: [404],
+  responses: { 200: { description: 'The soul', schema: soulAnswer } },
+  cache: { models: ['agents'], scope: 'workspace' },
+  async handle({ params, identity, services }) {
+    const { agent, soul_content, soul_updated_at } = await soulOf(services, identity, params.id);
+    return {
+      body: {
+        agent,
+        soul_content: soul_content ?? '',
+        source: soul_content ? 'database' : 'none',
+        available_templates: SOUL_TEMPLATES.map((template) => template.name),
+        updated_at: soul_updated_at,
+      },
+    };
+  },
+});
+
+const writeSoul = defineRoute({
+  method: 'put',
+  path: '/api/agents/{id}/soul',
+  tag: 'Agents',
+  summary: 'Replace the soul of an agent, by a text or from a template',
+  access: 'operator',
+  limit: 'mutation',
+  params: agentParams,
+  body: soulBody,
+  refuses: [404],
+  responses: { 200: { description: 'Written', schema: soulPutAnswer } },
+  async handle({ params, body, identity, services, command }) {
+    const agent = await requireAgent(services, identity, params.id);
+    const template = body.template_name ?? null;
+    const content = template === null ? (body.soul_content ?? '') : filled(template, agent, services.now());
+    await services.commands.execute(agentDecider, agentStream(identity.workspace, agent.id), command, (state) =>
+      decideSoul(state, content, template),
+    );
+    const { soul_content, soul_updated_at } = await soulOf(services, identity, { id: agent.id });
+    return {
+      body: {
+        success: true,
+        message: `The soul of ${agent.name} was ${template === null ? 'replaced' : `loaded from the template ${template}`}.`,
+        soul_content: soul_content ?? '',
+        saved_to_workspace: false,
+        updated_at: soul_updated_at,
+      },
+    };
+  },
+});
+
+/** @throws AppError 404 for an unknown template */
+function filled(template: string, agent: { readonly name: string; readonly role: string }, now: number): string {
+  const content = soulTemplate(template);
+  if (content === undefined) throw notFound(`Soul template ${template}`);
+  return fillSoul(content, agent, now);
+}
+
+const soulTemplates = defineRoute({
+  method: 'patch',
+  path: '/api/agents/{id}/soul',
+  tag: 'Agents',
+  summary: 'Soul templates: all of them, or the text of one',
+  description: 'Changes nothing; a body is ignored.',
+  access: 'viewer',
+  params: agentParams,
+  query: soulTemplatesQuery,
+  refuses: [403, 404],
+  responses: {
+    200: { description: 'The templates, or one of them with `template`', schema: soulTemplatesAnswer },
+  },
+  async handle({ params, query, identity, services }) {
+    await requireAgent(services, identity, params.id);
+    if (query.template === undefined) return { body: { templates: SOUL_TEMPLATES } };
+    const content = soulTemplate(query.template);
+    if (content === undefined) throw notFound(`Soul template ${query.template}`);
+    return { body: { template_name: query.template, content } };
+  },
+});
+
+export const agentSoulRoutes: readonly Route[] = [readSoul, writeSoul, soulTemplates];

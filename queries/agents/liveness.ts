@@ -1,0 +1,15 @@
+/** Agents that have fallen silent. */
+import type { Reads } from '../reads.ts';
+import { agentTables } from './agents.ts';
+
+/** Agents of all workspaces that are not offline and whose last sign of life is older than `since`, Unix seconds. */
+export async function silentAgents(reads: Reads, since: number) {
+  return agentTables(reads)
+    .selectFrom('agents')
+    .where('status', '!=', 'offline')
+    .where('alive_at', '<=', since)
+    .select(['workspace_id as workspace', 'tenant_id as tenant', 'id', 'name'])
+    .orderBy('workspace_id')
+    .orderBy('id')
+    .execute();
+}

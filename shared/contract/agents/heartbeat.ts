@@ -1,0 +1,51 @@
+/** Requests and answers of heartbeats and wake-ups. */
+import { z } from 'zod';
+import { jsonObject, unixSeconds } from '../common.ts';
+import { filledText, text } from '../storable.ts';
+import { messageSchema } from './messages.ts';
+
+export const workItemsSchema = z.object({
+  type: z.enum(['assigned_tasks', 'notifications', 'urgent_activities']),
+  count: z.int(),
+  items: z.array(jsonObject),
+});
+
+export const heartbeatAnswer = z.object({
+  status: z.enum(['HEARTBEAT_OK', 'WORK_ITEMS_FOUND']),
+  agent: z.string().describe('name'),
+  checked_at: unixSeconds,
+  message: z.string().optional().describe('only with HEARTBEAT_OK'),
+  work_items: z.array(workItemsSchema).optional().describe('only with WORK_ITEMS_FOUND; empty groups are left out'),
+  total_items: z.int().optional().describe('only with WORK_ITEMS_FOUND'),
+  pending_tasks: z.array(jsonObject),
+  messages: z.array(messageSchema).describe('unread messages to the agent, oldest first, the newest 50'),
+});
+export const heartbeatPostAnswer = heartbeatAnswer.extend({
+  success: z.literal(true),
+  token_recorded: z.boolean().describe('whether token_usage was complete and is recorded'),
+});
+
+export const heartbeatBody = z.object({
+  connection_id: text(200).nullish(),
+  token_usage: z
+    .unknown()
+    .optional()
+    .describe('{model, inputTokens, outputTokens, taskId?}; ignored when it is incomplete'),
+});
+
+export const tokenUsage = z.object({
+  model: filledText(200),
+  inputTokens: z.int().nonnegative(),
+  outputTokens: z.int().nonnegative(),
+  taskId: z.int().positive().nullish().catch(null),
+});
+
+export const wakeBody = z.object({
+  reason: text(2_000).nullish(),
+  message: text(2_000).nullish().describe('alias of reason'),
+});
+export const wakeAnswer = z.object({
+  success: z.literal(true),
+  message: z.string().describe('what the agent is asked to do'),
+  session_key: z.string().nullable(),
+});

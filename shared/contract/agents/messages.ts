@@ -1,0 +1,58 @@
+/** Messages between agents: sending one, and the feed. */
+import { z } from 'zod';
+import { filterParam, jsonObject, limitParam, offsetParam, secondsParam, unixSeconds } from '../common.ts';
+import { filledText, isStorable, text, UNSTORABLE_TEXT } from '../storable.ts';
+
+export const messageSchema = z
+  .object({
+    id: z.int(),
+    from_agent: z.string(),
+    to_agent: z.string(),
+    content: z.string(),
+    type: z.string(),
+    created_at: unixSeconds,
+    message_type: z.string().describe('the same as type'),
+    conversation_id: z.string(),
+    metadata: jsonObject.nullable(),
+    read_at: unixSeconds.nullable(),
+    workspace_id: z.int(),
+  })
+  .meta({ id: 'AgentMessage' });
+export type AgentMessageRecord = z.infer<typeof messageSchema>;
+
+/** Characters: what is not screened is not taken. */
+export const MAX_MESSAGE = 50_000;
+
+export const messageBody = z
+  .object({
+    from: filledText(200),
+    to: filledText(100),
+    content: text(MAX_MESSAGE).optional(),
+    message: text(MAX_MESSAGE).optional().describe('alias of content'),
+    type: filledText(100).optional().describe('default text'),
+  })
+  .refine((body) => (body.content ?? body.message ?? '').trim() !== '', {
+    path: ['content'],
+    message: 'is required and must not be empty',
+  });
+export const messageAnswer = z.object({ success: z.literal(true), id: z.int() });
+
+export const commsQuery = z.object({
+  agent: filterParam.refine(isStorable, UNSTORABLE_TEXT).describe('sender or recipient'),
+  since: secondsParam.describe('only messages after this moment, Unix seconds'),
+  limit: limitParam(50, 200),
+  offset: offsetParam,
+});
+export type CommsQuery = z.infer<typeof commsQuery>;
+
+export const commsAnswer = z.object({
+  messages: z.array(messageSchema).describe('the latest, oldest first'),
+  total: z.int(),
+  graph: z.object({
+    edges: z.array(
+      z.object({ from_agent: z.string(), to_agent: z.string(), message_count: z.int(), last_message_at: unixSeconds }),
+    ),
+    agentStats: z.array(z.object({ agent: z.string(), sent: z.int(), received: z.int() })),
+  }),
+  source: z.object({ mode: z.enum(['empty', 'live']), seededCount: z.int(), liveCount: z.int() }),
+});

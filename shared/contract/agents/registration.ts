@@ -1,0 +1,59 @@
+/** Request and answer of an agent that registers itself. */
+import { z } from 'zod';
+import { unixSeconds } from '../common.ts';
+import { isStorable, UNSTORABLE_TEXT } from '../storable.ts';
+
+export const SELF_REGISTER_ROLES = [
+  'coder',
+  'reviewer',
+  'tester',
+  'devops',
+  'researcher',
+  'assistant',
+  'agent',
+] as const;
+
+export const registerBody = z.object({
+  name: z
+    .string()
+    .trim()
+    .regex(
+      /^[a-zA-Z0-9][a-zA-Z0-9._-]{0,62}$/,
+      'must begin with a letter or digit and have at most 63 letters, digits, dots, hyphens and underscores',
+    ),
+  role: z
+    .enum(SELF_REGISTER_ROLES, { error: `must be one of ${SELF_REGISTER_ROLES.join(', ')}` })
+    .optional()
+    .describe('default agent; an agent that exists keeps its role'),
+  capabilities: z
+    .array(z.unknown())
+    .max(200)
+    .optional()
+    .transform(
+      (list) =>
+        list?.filter((one): one is string => typeof one === 'string' && one.length <= 200 && isStorable(one)) ?? [],
+    )
+    .meta({ override: { type: 'array', items: { type: 'string' } } })
+    .describe('what is no text is dropped'),
+  framework: z
+    .string()
+    .trim()
+    .max(100)
+    .refine(isStorable, UNSTORABLE_TEXT)
+    .nullish()
+    .transform((value) => (value ? value : null))
+    .meta({ override: { type: ['string', 'null'] } }),
+});
+export type RegisterAgent = z.infer<typeof registerBody>;
+
+export const registerAnswer = z.object({
+  agent: z.object({
+    id: z.int(),
+    name: z.string(),
+    role: z.string(),
+    status: z.literal('idle'),
+    created_at: unixSeconds,
+  }),
+  registered: z.boolean().describe('false: the agent existed'),
+  message: z.string(),
+});

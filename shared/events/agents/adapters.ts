@@ -1,0 +1,51 @@
+/** What framework adapters report about their agents. Streams: `adapter-<workspace>-<framework>`. */
+import { z } from 'zod';
+import { defineEvent } from '../define.ts';
+
+export const adapterReported = defineEvent({
+  type: 'AdapterReported',
+  version: 1,
+  doc: 'A framework adapter (crewai, langgraph, …) passed on what one of its agents did. It changes no record of ours.',
+  schema: z.object({
+    framework: z.string(),
+    action: z.enum(['register', 'heartbeat', 'report', 'disconnect']),
+    agentId: z.string(),
+    payload: z.record(z.string(), z.unknown()),
+  }),
+  secrets: { fields: ['payload'], owner: ({ framework }, { workspace }) => `adapter:${workspace}:${framework}` },
+  frames: ({ data }) => {
+    const { framework, agentId, payload } = data;
+    if (data.action === 'register') {
+      const { metadata, name: agentName } = payload as { metadata?: Record<string, unknown>; name?: unknown };
+      return [
+        {
+          type: 'agent.created',
+          data: { ...metadata, id: agentId, name: agentName, framework, status: 'online' },
+          secrets: Object.keys(metadata ?? {}),
+        },
+      ];
+    }
+    if (data.action === 'report') {
+      const { taskId, progress, status, output } = payload;
+      return [
+        {
+          type: 'task.updated',
+          data: { id: taskId, agentId, progress, status, output: output ?? null, framework },
+          secrets: ['output'],
+        },
+      ];
+    }
+    if (data.action === 'heartbeat') {
+      return [
+        {
+          type: 'agent.status_changed',
+          data: { id: agentId, status: payload.status, metrics: payload.metrics ?? {}, framework },
+          secrets: ['metrics'],
+        },
+      ];
+    }
+    return [{ type: 'agent.status_changed', data: { id: agentId, status: 'offline', framework } }];
+  },
+});
+
+export const adapterEvents = [adapterReported];

@@ -1,0 +1,17 @@
+/** The sweep for agents that have fallen silent. Streams: `liveness-<workspace>`. */
+import { z } from 'zod';
+import { defineEvent } from '../define.ts';
+
+export const livenessChecked = defineEvent({
+  type: 'LivenessChecked',
+  version: 1,
+  doc: 'The sweep set agents without a sign of life offline.',
+  schema: z.object({ markedOffline: z.array(z.string()), count: z.int() }),
+  audit: ({ data }) => ({
+    action: 'heartbeat_check',
+    actor: 'scheduler',
+    detail: { marked_offline: data.markedOffline, marked_offline_count: data.count },
+  }),
+});
+
+export const livenessEvents = [livenessChecked];

@@ -1,0 +1,115 @@
+/** How agents come to be: created by an operator, registered by themselves, or imported. Streams: `agent-<workspace>-<id>`. */
+import { z } from 'zod';
+import { seconds } from '../../time.ts';
+import { defineEvent } from '../define.ts';
+import { aboutAgent, agentFields, config, configOwner } from './agents.ts';
+
+/** What a new agent's own record looks like in the stream and the POST answer, before any task exists. */
+const NO_TASKS = { total: 0, assigned: 0, in_progress: 0, quality_review: 0, done: 0, completed: 0 };
+
+export const agentRegistered = defineEvent({
+  type: 'AgentRegistered',
+  version: 1,
+  doc: 'An agent exists from now on. `via` says how it came: by an operator, by itself, from the gateway configuration.',
+  schema: z.object({
+    ...agentFields,
+    role: z.string(),
+    status: z.string(),
+    sessionKey: z.string().nullable(),
+    soulContent: z.string().nullable(),
+    config,
+    template: z.string().nullable(),
+    runtimeType: z.string().nullable(),
+    /** `source` of the record: manual, local, gateway. */
+    source: z.string(),
+    via: z.enum(['operator', 'self', 'sync']),
+    framework: z.string().nullable(),
+    capabilities: z.array(z.string()),
+  }),
+  secrets: { fields: ['config'], owner: configOwner },
+  activity: ({ data }) =>
+    data.via === 'sync'
+      ? undefined
+      : {
+          type: 'agent_created',
+          ...aboutAgent(data.agentId),
+          ...(data.via === 'self' && { actor: data.name }),
+          description:
+            data.via === 'self' ? `Agent ${data.name} registered itself` : `Created agent ${data.name} (${data.role})`,
+          data:
+            data.via === 'self'
+              ? {
+                  name: data.name,
+                  role: data.role,
+                  ...(data.framework && { framework: data.framework }),
+                  capabilities: data.capabilities,
+                  self_registered: true,
+                }
+              : {
+                  name: data.name,
+                  role: data.role,
+                  status: data.status,
+                  ...(data.sessionKey && { session_key: data.sessionKey }),
+                  ...(data.template && { template: data.template }),
+                },
+        },
+  audit: ({ data }) =>
+    data.via === 'self'
+      ? {
+          action: 'agent_self_register',
+          target_type: 'agent',
+          target_id: data.agentId,
+          detail: {
+            name: data.name,
+            role: data.role,
+            ...(data.framework && { framework: data.framework }),
+            self_registered: true,
+          },
+        }
+      : {
+          action: 'agent_created',
+          target_type: 'agent',
+          target_id: data.agentId,
+          detail: { name: data.name, role: data.role, via: data.via },
+        },
+  frames: ({ data, meta }) => {
+    if (data.via === 'sync') return [];
+    if (data.via === 'self')
+      return [
+        { type: 'agent.created', data: { id: data.agentId, name: data.name, role: data.role, status: data.status } },
+      ];
+    return [
+      {
+        type: 'agent.created',
+        data: {
+          id: data.agentId,
+          name: data.name,
+          role: data.role,
+          session_key: data.sessionKey,
+          soul_content: data.soulContent,
+          status: data.status,
+          last_seen: null,
+          last_activity: null,
+          created_at: seconds(meta.at),
+          updated_at: seconds(meta.at),
+          config: data.config,
+          working_memory: '',
+          source: data.source,
+          hidden: 0,
+          runtime_type: data.runtimeType,
+          taskStats: NO_TASKS,
+        },
+        secrets: ['config'],
+      },
+    ];
+  },
+});
+
+export const agentReturned = defineEvent({
+  type: 'AgentReturned',
+  version: 1,
+  doc: 'An agent that exists registered itself again: it is idle and has been seen.',
+  schema: z.object(agentFields),
+});
+
+export const agentRegistrationEvents = [agentRegistered, agentReturned];

@@ -1,0 +1,29 @@
+/** Souls (persona texts) of agents. Streams: `agent-<workspace>-<id>`. */
+import { z } from 'zod';
+import { defineEvent } from '../define.ts';
+import { aboutAgent, agentFields } from './agents.ts';
+
+export const agentSoulChanged = defineEvent({
+  type: 'AgentSoulChanged',
+  version: 1,
+  doc: "An agent's persona text was replaced.",
+  schema: z.object({
+    ...agentFields,
+    soulContent: z.string(),
+    template: z.string().nullable(),
+    previousLength: z.int().nonnegative(),
+  }),
+  activity: ({ data }) => ({
+    type: 'agent_soul_updated',
+    ...aboutAgent(data.agentId),
+    description: `Updated the soul of ${data.name}`,
+    data: {
+      ...(data.template !== null && { template_used: data.template }),
+      content_length: data.soulContent.length,
+      previous_content_length: data.previousLength,
+      saved_to_workspace: false,
+    },
+  }),
+});
+
+export const agentSoulEvents = [agentSoulChanged];
