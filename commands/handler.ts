@@ -6,40 +6,19 @@
  * the state that the one before will leave, and its append expects that revision. When an append fails, everything
  * decided on top of it conflicts, forgets the state and starts over.
  */
-import { LRUCache } from 'lru-cache';
-import { atMost } from '../shared/bounded.ts';
 import { AppError, ConflictError, conflict, LogUnavailableError, unavailable } from '../shared/errors.ts';
 import type { EventStore } from '../shared/event-store.ts';
 import type { DomainEvent, EventDraft } from '../shared/events/define.ts';
-import type { Origin } from '../shared/events/metadata.ts';
 import type { Counters } from '../shared/ports/counters.ts';
-import type { Expectation, NewEvent } from '../shared/ports/event-log.ts';
+import type { NewEvent } from '../shared/ports/event-log.ts';
 import type { ReadModels } from '../shared/ports/read-models.ts';
 import type { Snapshots } from '../shared/ports/snapshots.ts';
+import { pause, takingTurnsByKey } from '../shared/waiting.ts';
 import type { Decider } from './decider.ts';
+import { type CommandContext, nextStep, repeatIntent } from './intents.ts';
+import { createStates, type KeptState } from './states.ts';
 
-/**
- * What was decided for an idempotent request, kept before it is appended: after a crash or a lost answer the same
- * request appends the same events again, which the log answers as it did before.
- */
-export interface Intents {
-  /** The steps of the earlier run, in order. */
-  readonly recorded: readonly Intent[];
-  record(step: number, intent: Intent): Promise<void>;
-}
-export interface Intent {
-  readonly stream: string;
-  readonly expected: Expectation;
-  readonly events: readonly NewEvent[];
-}
-
-/** Who asks, and how the request can be found again. One per request or job. */
-export interface CommandContext {
-  readonly origin: Origin;
-  readonly intents?: Intents;
-  /** Steps done so far; the handler counts. */
-  step?: number;
-}
+export type { CommandContext, Intent, Intents } from './intents.ts';
 
 export interface Executed {
   /** The appended events, personal fields readable; empty when there was nothing to change. */
@@ -70,38 +49,10 @@ export interface Commands {
 
 /** Fresh loads after conflicts before the caller is told. */
 const MAX_TRIES = 12;
-/** Streams whose state is kept. States are small by rule: texts stay out of them. */
-const KEPT_STREAMS = 20_000;
+/** The pause after the first conflict is up to this long, milliseconds; it grows with each. */
+const RETRY_MS = 5;
 
-/** Events of a stream between two snapshots of its state. */
-const SNAPSHOT_EVERY = 200;
-
-const snapshotKind = ({ kind, snapshotVersion }: Decider<unknown>): string | undefined =>
-  snapshotVersion === undefined ? undefined : `${kind}.${snapshotVersion}`;
-
-/** What is known of a stream. */
-interface Known {
-  readonly state: unknown;
-  /** -1: no events. */
-  readonly revision: number;
-  readonly position: number;
-  /** Unix ms of the last event; 0 without events. */
-  readonly at: number;
-  /** Types of the last events, for waiting on the read models that show them. */
-  readonly types: readonly string[];
-}
-
-interface Entry {
-  state: unknown;
-  revision: number;
-  position: number;
-  at: number;
-  types: readonly string[];
-  /** Revision of the last snapshot, or of the first load. */
-  savedAt: number;
-  /** Appends decided on this entry that are not answered yet. */
-  inFlight: Set<Promise<unknown>>;
-}
+type Decide = (state: unknown) => readonly EventDraft[];
 
 export function createCommands(parts: {
   store: EventStore;
@@ -110,179 +61,61 @@ export function createCommands(parts: {
   snapshots?: Snapshots;
 }): Commands {
   const { store, counters, readModels, snapshots } = parts;
-  const kept = new LRUCache<string, Entry>(atMost(KEPT_STREAMS));
-  /** The last in line on each stream; resolves with the failure when the log could not be read. */
-  const queues = new Map<string, Promise<LogUnavailableError | undefined>>();
-
-  /** Brings what is known of a stream up to what the log says now; only what is new is read. */
-  async function readState(
-    decider: Decider<unknown>,
-    stream: string,
-    known: Known | undefined,
-    trustSnapshots = true,
-  ): Promise<Known> {
-    const kind = snapshotKind(decider);
-    const kept = kind && !known && trustSnapshots ? await snapshots?.find(stream, kind) : undefined;
-    const start = known ?? (kept && { ...kept, types: [] });
-    const events = await store.readStream(stream, start ? start.revision + 1 : 0);
-    const last = events.at(-1);
-    const now: Known = {
-      state: events.reduce(
-        (state, event) => decider.evolve(state, { ...event, at: event.meta.at }),
-        start ? start.state : decider.initial,
-      ),
-      revision: last?.revision ?? start?.revision ?? -1,
-      position: last?.position ?? start?.position ?? 0,
-      at: last?.meta.at ?? start?.at ?? 0,
-      types: last ? [last.type] : (start?.types ?? []),
-    };
-    if (kind && events.length >= SNAPSHOT_EVERY) snapshots?.save(stream, kind, now);
-    return now;
-  }
-
-  async function loadEntry(
-    decider: Decider<unknown>,
-    stream: string,
-    known?: Entry,
-    trustSnapshots = true,
-  ): Promise<Entry> {
-    const now = await readState(decider, stream, known, trustSnapshots);
-    const entry: Entry = { ...now, savedAt: known?.savedAt ?? now.revision, inFlight: new Set() };
-    kept.set(stream, entry);
-    return entry;
-  }
-
-  /** Only a state of which every event is in the log is saved. */
-  function saveSnapshot(decider: Decider<unknown>, stream: string, entry: Entry): void {
-    const kind = snapshotKind(decider);
-    if (!kind || entry.inFlight.size > 0 || entry.revision - entry.savedAt < SNAPSHOT_EVERY) return;
-    if (kept.get(stream) !== entry) return;
-    entry.savedAt = entry.revision;
-    const { revision, position, at, state } = entry;
-    snapshots?.save(stream, kind, { revision, position, at, state });
-  }
+  const states = createStates(store, snapshots);
+  /** One decision at a time on each stream. Whoever waits while the log is away fails with the first in line. */
+  const inTurn = takingTurnsByKey((error) => error instanceof LogUnavailableError);
 
   /**
-   * One decision at a time per stream; gives what `work` gives. Whoever waited while the one before waited for a log
-   * that is away has waited as long as it, and fails with it: one time-out for all, not one after the other.
+   * Decides on the kept state, or on a fresh one. That a kept state refuses, or finds nothing to do, is not believed:
+   * no append will tell whether the state was right, so it is decided again on what the log says now.
    */
-  function inTurn<T>(stream: string, work: () => Promise<T>): Promise<T> {
-    const before = queues.get(stream);
-    const mine = before
-      ? before.then((away) => {
-          if (away) throw away;
-          return work();
-        })
-      : work();
-    const settled = mine
-      .then(
-        () => undefined,
-        (error) => (error instanceof LogUnavailableError ? error : undefined),
-      )
-      .finally(() => {
-        if (queues.get(stream) === settled) queues.delete(stream);
-      });
-    queues.set(stream, settled);
-    return mine;
+  async function decideOn(decider: Decider<unknown>, stream: string, decide: Decide, attempt: number) {
+    const kept = states.kept(stream);
+    if (kept) {
+      const drafts = unlessRefused(() => decide(kept.state));
+      if (drafts && drafts.length > 0) return { kept, drafts };
+      await Promise.allSettled(kept.appends);
+    }
+    // An append that failed took the state away: what was decided on top of it never happened.
+    const known = states.kept(stream) === kept ? kept : undefined;
+    // After a conflict the log alone is believed.
+    const current = await states.load(decider, stream, known, attempt === 1);
+    return { kept: current, drafts: decide(current.state) };
   }
 
-  /** Decides and starts the append; the append itself is awaited outside the turn. */
-  async function decideAndStart(
+  /** Starts the append of what was decided; it is awaited outside the turn. */
+  async function start(
     decider: Decider<unknown>,
     stream: string,
     context: CommandContext,
     step: number,
-    decide: (state: never) => readonly EventDraft[],
-    attempt: number,
-  ): Promise<{ entry: Entry; append?: Promise<Executed> }> {
-    // After a conflict the log alone is believed, from its first event on.
-    const known = kept.get(stream);
-    // A refusal is final only when it was decided on what has just been read.
-    const fresh = known === undefined;
-    let entry = known ?? (await loadEntry(decider, stream, undefined, attempt === 1));
-    let drafts: readonly EventDraft[] | undefined;
-    try {
-      drafts = decide(entry.state as never);
-    } catch (error) {
-      if (fresh) throw error;
-    }
-    if ((drafts === undefined || drafts.length === 0) && !fresh) {
-      // No append will tell whether the state was right: only what the log says now may refuse, or find nothing to do.
-      await Promise.allSettled(entry.inFlight);
-      // An append that failed took the entry away: what was decided on top of it never happened.
-      entry = await loadEntry(decider, stream, kept.get(stream) === entry ? entry : undefined);
-      drafts = decide(entry.state as never);
-    }
-    if (drafts === undefined) throw new Error(`${decider.kind}: no decision`);
-    if (drafts.length === 0) return { entry };
+    { kept, drafts }: { readonly kept: KeptState; readonly drafts: readonly EventDraft[] },
+  ): Promise<{ readonly kept: KeptState; readonly append?: Promise<Executed> }> {
+    if (drafts.length === 0) return { kept };
     const prepared = await store.prepare(drafts, context.origin);
-    const expected = entry.revision < 0 ? 'none' : entry.revision;
+    const expected = kept.revision < 0 ? 'none' : kept.revision;
     await context.intents?.record(step, { stream, expected, events: prepared });
-    const { revision } = entry;
-    const events = prepared.map((event, index): DomainEvent => {
-      const meta = event.meta as unknown as DomainEvent['meta'];
-      const data = (drafts[index] as EventDraft).data;
-      return {
-        ...event,
-        meta: { ...meta, ip: context.origin.ip },
-        data,
-        stream,
-        revision: revision + 1 + index,
-        position: 0,
-      };
-    });
-    for (const event of events) entry.state = decider.evolve(entry.state, { ...event, at: event.meta.at });
-    entry.revision += events.length;
-    entry.at = events.at(-1)?.meta.at ?? entry.at;
-    const started = entry;
-    const append = store.append(stream, prepared, expected).then(
-      (appended): Executed => {
-        if (appended.position > started.position) {
-          started.position = appended.position;
-          started.types = events.map((event) => event.type);
-        }
-        return {
-          events: events.map((event) => ({ ...event, position: appended.position })),
-          position: appended.position,
-        };
-      },
-      (error) => {
-        if (kept.get(stream) === started) kept.delete(stream);
-        throw error;
-      },
-    );
-    entry.inFlight.add(append);
-    append.then(
-      () => {
-        started.inFlight.delete(append);
-        saveSnapshot(decider, stream, started);
-      },
-      () => started.inFlight.delete(append),
-    );
-    return { entry, append };
+    const first = kept.revision + 1;
+    states.advance(decider, kept, readable(prepared, drafts, context, { stream, first, position: 0 }));
+    const append = store.append(stream, prepared, expected).then(({ position }) => ({
+      events: readable(prepared, drafts, context, { stream, first, position }),
+      position,
+    }));
+    const types = drafts.map(({ type }) => type);
+    return { kept, append: states.track(decider, stream, kept, types, append) };
   }
 
-  /** Repeats a step of an earlier run of the same request; undefined when it was never written and never will be. */
-  async function repeat(intent: Intent | undefined, stream: string): Promise<Executed | undefined> {
+  /** Appends again what an earlier run of the request was about to append; undefined when it has to be decided. */
+  async function repeat(context: CommandContext, step: number, stream: string): Promise<Executed | undefined> {
+    const intent = context.intents?.recorded[step];
     // A run that takes another way than the one before has other steps.
     if (intent?.stream !== stream || intent.events.length === 0) return undefined;
-    try {
-      const appended = await store.append(intent.stream, intent.events, intent.expected);
-      kept.delete(intent.stream);
-      const first = appended.revision - intent.events.length + 1;
-      const events = await Promise.all(
-        intent.events.map((event, index) =>
-          store.decode({ ...event, stream: intent.stream, revision: first + index, position: appended.position }),
-        ),
-      );
-      return { events, position: appended.position };
-    } catch (error) {
-      if (error instanceof ConflictError) return undefined;
-      throw asAnswer(error);
-    }
+    const repeated = repeatIntent(store, intent).finally(() => states.forget(stream));
+    return repeated.catch(answerWith);
   }
 
-  async function shown(executed: Executed): Promise<Executed> {
+  /** Gives what was executed once the read models show it. */
+  async function visible(executed: Executed): Promise<Executed> {
     await readModels.visible(
       executed.events.map((event) => event.type),
       executed.position,
@@ -290,71 +123,90 @@ export function createCommands(parts: {
     return executed;
   }
 
-  const nextStep = (context: CommandContext): number => {
-    const step = context.step ?? 0;
-    context.step = step + 1;
-    return step;
-  };
+  /** Nothing to change. What that was decided on has to hold, and to be readable like any other success. */
+  async function unchanged(kept: KeptState): Promise<Executed | undefined> {
+    const settled = await Promise.allSettled(kept.appends);
+    if (settled.some((one) => one.status === 'rejected')) return undefined;
+    await readModels.visible(kept.types, kept.position);
+    return { events: [], position: kept.position };
+  }
 
   return {
     counters,
-    async execute(decider, stream, context, decide) {
+    async execute<State>(
+      typed: Decider<State>,
+      stream: string,
+      context: CommandContext,
+      decide: (state: State) => readonly EventDraft[],
+    ) {
+      const decider = typed as Decider<unknown>;
       const step = nextStep(context);
-      const repeated = await repeat(context.intents?.recorded[step], stream);
-      if (repeated) return shown(repeated);
+      const repeated = await repeat(context, step, stream);
+      if (repeated) return visible(repeated);
       for (let attempt = 1; ; attempt++) {
-        const { entry, append } = await inTurn(stream, () =>
-          decideAndStart(decider as Decider<unknown>, stream, context, step, decide, attempt),
+        const { kept, append } = await inTurn(stream, async () =>
+          start(decider, stream, context, step, await decideOn(decider, stream, decide as Decide, attempt)),
         );
-        if (!append) {
-          // Nothing to change. What that was decided on has to hold, and to be readable like any other success.
-          const settled = await Promise.allSettled(entry.inFlight);
-          if (settled.some((one) => one.status === 'rejected')) continue;
-          await readModels.visible(entry.types, entry.position);
-          return { events: [], position: entry.position };
-        }
         try {
-          return await shown(await append);
+          const executed = append ? await visible(await append) : await unchanged(kept);
+          if (executed) return executed;
         } catch (error) {
           if (!(error instanceof ConflictError)) throw asAnswer(error);
-          if (attempt >= MAX_TRIES) {
-            throw conflict(`Too many changes of this ${decider.kind} at once; try again.`, {
-              code: 'BUSY',
-              cause: error,
-            });
-          }
-          await new Promise((resolve) => setTimeout(resolve, Math.random() * 5 * attempt));
+          if (attempt >= MAX_TRIES) throw busy(decider, error);
+          await pause(Math.random() * RETRY_MS * attempt);
         }
       }
     },
     async record(stream, context, drafts) {
       const step = nextStep(context);
-      const repeated = await repeat(context.intents?.recorded[step], stream);
-      if (repeated) return shown(repeated);
-      const events = await store.prepare(drafts, context.origin);
-      await context.intents?.record(step, { stream, expected: 'any', events });
-      const appended = await store.append(stream, events, 'any').catch((error) => {
-        throw asAnswer(error);
-      });
-      const { revision, position } = appended;
-      kept.delete(stream);
-      return shown({
-        position,
-        events: events.map((event, index) => ({
-          ...event,
-          data: (drafts[index] as EventDraft).data,
-          meta: { ...(event.meta as unknown as DomainEvent['meta']), ip: context.origin.ip },
-          stream,
-          revision: revision - events.length + 1 + index,
-          position,
-        })),
-      });
+      const repeated = await repeat(context, step, stream);
+      if (repeated) return visible(repeated);
+      const prepared = await store.prepare(drafts, context.origin);
+      await context.intents?.record(step, { stream, expected: 'any', events: prepared });
+      const { revision, position } = await store.append(stream, prepared, 'any').catch(answerWith);
+      states.forget(stream);
+      const first = revision - prepared.length + 1;
+      return visible({ events: readable(prepared, drafts, context, { stream, first, position }), position });
     },
     async load<State>(decider: Decider<State>, stream: string) {
-      const { state, at } = await readState(decider as Decider<unknown>, stream, undefined);
+      const { state, at } = await states.read(decider as Decider<unknown>, stream);
       return { state: state as State, lastAt: at };
     },
   };
+}
+
+/** What `decide` gives; undefined when it refuses. */
+function unlessRefused<T>(decide: () => T): T | undefined {
+  try {
+    return decide();
+  } catch {
+    return undefined;
+  }
+}
+
+/** Events as they were prepared for the log, with the data and the address as they were before they were sealed. */
+function readable(
+  prepared: readonly NewEvent[],
+  drafts: readonly EventDraft[],
+  { origin }: CommandContext,
+  at: { readonly stream: string; readonly first: number; readonly position: number },
+): DomainEvent[] {
+  return prepared.map((event, index) => ({
+    ...event,
+    data: (drafts[index] as EventDraft).data,
+    meta: { ...(event.meta as unknown as DomainEvent['meta']), ip: origin.ip },
+    stream: at.stream,
+    revision: at.first + index,
+    position: at.position,
+  }));
+}
+
+const busy = ({ kind }: Decider<unknown>, cause: unknown) =>
+  conflict(`Too many changes of this ${kind} at once; try again.`, { code: 'BUSY', cause });
+
+/** @throws what `asAnswer` makes of the error */
+function answerWith(error: unknown): never {
+  throw asAnswer(error);
 }
 
 /** The log's failures as answers to a caller. */

@@ -2,7 +2,8 @@
  * Ids of new records under `Idempotency-Key`: a request that is repeated after a crash must not take a second id,
  * because names may have been claimed for the first one.
  */
-import type { CommandContext, Commands } from './handler.ts';
+import type { Commands } from './handler.ts';
+import { type CommandContext, nextStep } from './intents.ts';
 
 /**
  * Takes the next id of `counter`. It is remembered with the request as an intent without events, so the same request
@@ -16,8 +17,7 @@ export async function reserveId(
   counter: string,
   streamOf: (id: number) => string,
 ): Promise<number> {
-  const step = context.step ?? 0;
-  context.step = step + 1;
+  const step = nextStep(context);
   const earlier = context.intents?.recorded[step];
   if (earlier) return Number(earlier.stream.slice(earlier.stream.lastIndexOf('-') + 1));
   const id = await commands.counters.take(counter);

@@ -48,6 +48,30 @@ export function takingTurns(): <T>(work: () => Promise<T>) => Promise<T> {
   };
 }
 
+/**
+ * Like `takingTurns`, with a queue of its own for each key. Whoever waits for work that fails with what `failsAll` is
+ * true for, such as a store that is away, fails with it: all of them wait for one time-out, not for one each.
+ */
+export function takingTurnsByKey(
+  failsAll: (error: unknown) => boolean,
+): <T>(key: string, work: () => Promise<T>) => Promise<T> {
+  /** The last in line of each key. */
+  const queues = new Map<string, Promise<{ readonly failure: unknown } | undefined>>();
+  return (key, work) => {
+    const mine = queues.get(key)?.then((before) => (before ? Promise.reject(before.failure) : work())) ?? work();
+    const settled = mine
+      .then(
+        () => undefined,
+        (failure: unknown) => (failsAll(failure) ? { failure } : undefined),
+      )
+      .finally(() => {
+        if (queues.get(key) === settled) queues.delete(key);
+      });
+    queues.set(key, settled);
+    return mine;
+  };
+}
+
 export interface BackOff {
   /** Milliseconds to wait after one more failure: doubling from the first to the longest. */
   next(): number;

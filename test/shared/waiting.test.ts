@@ -1,6 +1,6 @@
-/** What fails again and again is logged once in a while, and so is its end. */
+/** Taking turns; outages, which are logged once in a while, and their end. */
 import { expect } from 'chai';
-import { createOutage } from '../../shared/waiting.ts';
+import { createOutage, takingTurnsByKey } from '../../shared/waiting.ts';
 
 describe('an outage', () => {
   it('is logged at once, repeated after half a minute, and ends with one line', () => {
@@ -20,5 +20,52 @@ describe('an outage', () => {
     outage.worked();
     outage.failed(new Error('away'));
     expect(lines).to.deep.equal(['fails 0', 'fails 30000', 'works 30100', 'fails 0']);
+  });
+});
+
+describe('turns by key', () => {
+  const away = new Error('away');
+  const gate = () => {
+    let open = () => {};
+    const opened = new Promise<void>((resolve) => {
+      open = resolve;
+    });
+    return { open: () => open(), opened };
+  };
+
+  it('come one after the other for one key, whether or not they succeed; other keys do not wait', async () => {
+    const inTurn = takingTurnsByKey(() => false);
+    const order: string[] = [];
+    const { open, opened } = gate();
+    const first = inTurn('a', async () => {
+      await opened;
+      order.push('first');
+      throw new Error('refused');
+    });
+    const second = inTurn('a', async () => order.push('second'));
+    await inTurn('b', async () => order.push('other'));
+    expect(order).to.deep.equal(['other']);
+    open();
+    const [refused] = await Promise.allSettled([first, second]);
+    expect(refused.status).to.equal('rejected');
+    expect(order).to.deep.equal(['other', 'first', 'second']);
+  });
+
+  it('whoever waits for what fails all fails with it and is not run; whoever comes later is', async () => {
+    const inTurn = takingTurnsByKey((error) => error === away);
+    const { open, opened } = gate();
+    let runs = 0;
+    const waiting = Array.from({ length: 5 }, () =>
+      inTurn('a', async () => {
+        runs++;
+        await opened;
+        throw away;
+      }),
+    );
+    open();
+    for (const one of await Promise.allSettled(waiting))
+      expect(one).to.deep.equal({ status: 'rejected', reason: away });
+    expect(runs).to.equal(1);
+    expect(await inTurn('a', async () => 'done')).to.equal('done');
   });
 });

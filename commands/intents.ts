@@ -1,0 +1,55 @@
+/**
+ * Idempotent requests. Each step of a request is kept before it is appended, so that the same request, sent again after
+ * a crash or a lost answer, appends the same events: the log answers as it did the first time.
+ */
+import { ConflictError } from '../shared/errors.ts';
+import type { EventStore } from '../shared/event-store.ts';
+import type { DomainEvent } from '../shared/events/define.ts';
+import type { Origin } from '../shared/events/metadata.ts';
+import type { Expectation, NewEvent } from '../shared/ports/event-log.ts';
+
+export interface Intents {
+  /** The steps of the earlier run, in order. */
+  readonly recorded: readonly Intent[];
+  record(step: number, intent: Intent): Promise<void>;
+}
+export interface Intent {
+  readonly stream: string;
+  readonly expected: Expectation;
+  readonly events: readonly NewEvent[];
+}
+
+/** Who asks, and how the request can be found again. One per request or job. */
+export interface CommandContext {
+  readonly origin: Origin;
+  readonly intents?: Intents;
+  /** Steps done so far; `nextStep` counts them. */
+  step?: number;
+}
+
+/** Counts one more step of a request. Gives its number, from 0, which is the same in every run of the request. */
+export function nextStep(context: CommandContext): number {
+  const step = context.step ?? 0;
+  context.step = step + 1;
+  return step;
+}
+
+/**
+ * Appends what an earlier run was about to append; undefined when that was never written and never will be.
+ *
+ * @throws what the log throws, a conflict excepted
+ */
+export async function repeatIntent(
+  store: EventStore,
+  { stream, events, expected }: Intent,
+): Promise<{ readonly events: readonly DomainEvent[]; readonly position: number } | undefined> {
+  try {
+    const { revision, position } = await store.append(stream, events, expected);
+    const first = revision - events.length + 1;
+    const decoded = events.map((event, index) => store.decode({ ...event, stream, revision: first + index, position }));
+    return { events: await Promise.all(decoded), position };
+  } catch (error) {
+    if (error instanceof ConflictError) return undefined;
+    throw error;
+  }
+}

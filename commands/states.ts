@@ -1,0 +1,153 @@
+/**
+ * States of streams, kept in memory between commands. A kept state runs ahead of the log: it has the events of appends
+ * that are not answered yet, so that the next command can decide while they are on their way.
+ */
+import { LRUCache } from 'lru-cache';
+import { atMost } from '../shared/bounded.ts';
+import type { EventStore } from '../shared/event-store.ts';
+import type { DomainEvent } from '../shared/events/define.ts';
+import type { Snapshots } from '../shared/ports/snapshots.ts';
+import type { Decider } from './decider.ts';
+
+/** Streams whose state is kept. States are small by rule: texts stay out of them. */
+const KEPT_STREAMS = 20_000;
+/** Events of a stream between two snapshots of its state. */
+const SNAPSHOT_EVERY = 200;
+
+/** A stream as the log has it. */
+export interface StreamState {
+  readonly state: unknown;
+  /** -1: no events. */
+  readonly revision: number;
+  readonly position: number;
+  /** Unix ms of the last event; 0 without events. */
+  readonly at: number;
+  /** Types of the last events, for waiting on the read models that show them. */
+  readonly types: readonly string[];
+}
+
+export interface KeptState {
+  state: unknown;
+  revision: number;
+  position: number;
+  at: number;
+  types: readonly string[];
+  /** Revision of the last snapshot, or of the first load. */
+  savedAt: number;
+  /** Appends decided on this state that are not answered yet. */
+  readonly appends: Set<Promise<unknown>>;
+}
+
+export interface States {
+  /** Undefined when nothing is kept of the stream. */
+  kept(stream: string): KeptState | undefined;
+  /** The stream as the log has it now; nothing is kept. */
+  read(decider: Decider<unknown>, stream: string): Promise<StreamState>;
+  /**
+   * Reads what the log has beyond `known`, or the whole stream, and keeps the state.
+   *
+   * @param trustSnapshots false: the log alone is believed, from its first event on
+   */
+  load(
+    decider: Decider<unknown>,
+    stream: string,
+    known: KeptState | undefined,
+    trustSnapshots: boolean,
+  ): Promise<KeptState>;
+  /** Adds events that are about to be appended to a kept state. */
+  advance(decider: Decider<unknown>, kept: KeptState, events: readonly DomainEvent[]): void;
+  /** Follows an append of such events. When it fails, the state is no longer kept. Gives what `append` gives. */
+  track<T extends { readonly position: number }>(
+    decider: Decider<unknown>,
+    stream: string,
+    kept: KeptState,
+    types: readonly string[],
+    append: Promise<T>,
+  ): Promise<T>;
+  forget(stream: string): void;
+}
+
+const snapshotKind = ({ kind, snapshotVersion }: Decider<unknown>): string | undefined =>
+  snapshotVersion === undefined ? undefined : `${kind}.${snapshotVersion}`;
+
+export function createStates(store: Pick<EventStore, 'readStream'>, snapshots: Snapshots | undefined): States {
+  const states = new LRUCache<string, KeptState>(atMost(KEPT_STREAMS));
+
+  async function readFrom(
+    decider: Decider<unknown>,
+    stream: string,
+    known: StreamState | undefined,
+    trustSnapshots: boolean,
+  ): Promise<StreamState> {
+    const kind = snapshotKind(decider);
+    const snapshot = kind && !known && trustSnapshots ? await snapshots?.find(stream, kind) : undefined;
+    const start = known ?? (snapshot && { ...snapshot, types: [] });
+    const events = await store.readStream(stream, start ? start.revision + 1 : 0);
+    const last = events.at(-1);
+    const now: StreamState = {
+      state: fold(decider, start ? start.state : decider.initial, events),
+      revision: last?.revision ?? start?.revision ?? -1,
+      position: last?.position ?? start?.position ?? 0,
+      at: last?.meta.at ?? start?.at ?? 0,
+      types: last ? [last.type] : (start?.types ?? []),
+    };
+    if (kind && events.length >= SNAPSHOT_EVERY) snapshots?.save(stream, kind, now);
+    return now;
+  }
+
+  /** Only a state of which every event is in the log is saved. */
+  function saveSnapshot(decider: Decider<unknown>, stream: string, kept: KeptState): void {
+    const kind = snapshotKind(decider);
+    if (!kind || kept.appends.size > 0 || kept.revision - kept.savedAt < SNAPSHOT_EVERY) return;
+    if (states.get(stream) !== kept) return;
+    kept.savedAt = kept.revision;
+    const { revision, position, at, state } = kept;
+    snapshots?.save(stream, kind, { revision, position, at, state });
+  }
+
+  return {
+    kept: (stream) => states.get(stream),
+    read: (decider, stream) => readFrom(decider, stream, undefined, true),
+    async load(decider, stream, known, trustSnapshots) {
+      const now = await readFrom(decider, stream, known, trustSnapshots);
+      const kept: KeptState = { ...now, savedAt: known?.savedAt ?? now.revision, appends: new Set() };
+      states.set(stream, kept);
+      return kept;
+    },
+    advance(decider, kept, events) {
+      kept.state = fold(decider, kept.state, events);
+      kept.revision += events.length;
+      kept.at = events.at(-1)?.meta.at ?? kept.at;
+    },
+    track(decider, stream, kept, types, append) {
+      const tracked = append.then(
+        (appended) => {
+          if (appended.position > kept.position) {
+            kept.position = appended.position;
+            kept.types = types;
+          }
+          return appended;
+        },
+        (error) => {
+          if (states.get(stream) === kept) states.delete(stream);
+          throw error;
+        },
+      );
+      kept.appends.add(tracked);
+      tracked.then(
+        () => {
+          kept.appends.delete(tracked);
+          saveSnapshot(decider, stream, kept);
+        },
+        () => kept.appends.delete(tracked),
+      );
+      return tracked;
+    },
+    forget(stream) {
+      states.delete(stream);
+    },
+  };
+}
+
+const fold = (decider: Decider<unknown>, state: unknown, events: readonly DomainEvent[]): unknown =>
+  events.reduce((before, event) => decider.evolve(before, { ...event, at: event.meta.at }), state);
