@@ -22,8 +22,8 @@ describe('what may be stored', () => {
   it('has as many characters as its JSON', () => {
     fc.assert(
       fc.property(fc.jsonValue({ noUnicodeString: false, maxDepth: 6 }), (value) => {
-        // Numbers with an exponent count as written out.
-        fc.pre(!/\de[+-]/.test(JSON.stringify(value)));
+        // Numbers with an exponent count as written out; NUL and half characters are no text for PostgreSQL.
+        fc.pre(!/\de[+-]|\\u0000|\\ud[89a-f]/.test(JSON.stringify(value)));
         const { length } = JSON.stringify(value);
         expect(storageProblem(value, { depth: 10, characters: length })).to.equal(undefined);
         expect(storageProblem(value, { depth: 10, characters: length - 1 })).to.include({ kind: 'size' });

@@ -3,22 +3,22 @@
  * has to give ones that work, and nothing may be there twice.
  */
 import { expect } from 'chai';
-import { agentStream } from '../../../commands/agents/agents.ts';
-import { issueAgentKey } from '../../../commands/agents/keys.ts';
-import { rotateGlobalKey } from '../../../commands/auth/global-key.ts';
-import { createUser } from '../../../commands/auth/users.ts';
-import type { CommandContext, Intent } from '../../../commands/handler.ts';
-import { createCredentials } from '../../../infra/credentials/credentials.ts';
-import { createLogger } from '../../../infra/logging.ts';
-import { agentKeysProjection } from '../../../projections/agents/keys.ts';
-import { usersProjection } from '../../../projections/auth/users.ts';
-import { listAgentKeys } from '../../../queries/agents/keys.ts';
-import { findGlobalKey } from '../../../queries/auth/global-key.ts';
-import { findUserByName, listUsers } from '../../../queries/auth/users.ts';
-import { liveReads } from '../../../queries/reads.ts';
-import { agentRegistered } from '../../../shared/events/agents/registration.ts';
-import { catalogue } from '../../../shared/events/catalogue.ts';
-import { embeddedDatabase, ensureTables, openView, testOrigin } from '../../support/world.ts';
+import { agentStream } from '../../commands/agents/agents.ts';
+import { issueAgentKey } from '../../commands/agents/keys.ts';
+import { rotateGlobalKey } from '../../commands/auth/global-key.ts';
+import { createUser } from '../../commands/auth/users.ts';
+import type { CommandContext, Intent } from '../../commands/handler.ts';
+import { createCredentials } from '../../infra/credentials/credentials.ts';
+import { createLogger } from '../../infra/logging.ts';
+import { agentKeysProjection } from '../../projections/agents/keys.ts';
+import { usersProjection } from '../../projections/auth/users.ts';
+import { listAgentKeys } from '../../queries/agents/keys.ts';
+import { findGlobalKey } from '../../queries/auth/global-key.ts';
+import { findUserByName, listUsers } from '../../queries/auth/users.ts';
+import { liveReads } from '../../queries/reads.ts';
+import { agentRegistered } from '../../shared/events/agents/registration.ts';
+import { catalogue } from '../../shared/events/catalogue.ts';
+import { embeddedDatabase, ensureTables, openView, testOrigin } from '../support/world.ts';
 
 describe('repeated requests', function () {
   this.timeout(60_000);

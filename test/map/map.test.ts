@@ -1,0 +1,61 @@
+/** The source is as the map says, and the map notices what is not. */
+import { expect } from 'chai';
+import { deviations, printed, sameWord, sources } from './map.ts';
+
+const files = sources();
+
+describe('the map of the source', () => {
+  /** What a further file would be found to be. */
+  const found = (...more: readonly string[]) => {
+    const known = deviations(files);
+    return deviations([...files, ...more]).filter((sentence) => !known.includes(sentence));
+  };
+
+  it('notices a file that stands nowhere', () => {
+    expect(found('queries/agents/brains.ts')).to.deep.equal([
+      'queries/agents/brains.ts: "brains" is no concern of agents',
+    ]);
+    expect(found('queries/robots/keys.ts')).to.deep.equal(['queries/robots/keys.ts: there is no group "robots"']);
+    expect(found('queries/robots.ts')).to.deep.equal(['queries/robots.ts: there is no group "robots"']);
+    expect(found('queries/agents/keys/more.ts')[0]).to.include('stands too deep');
+    expect(found('api/helpers/more.ts')[0]).to.include('no floor and holds no mechanism');
+    expect(found('shared/helpers.ts')[0]).to.include('not among the files of its room');
+    expect(found('test/docs/example-resource/queries/texts.ts')[0]).to.include('the example has one file notes.ts');
+  });
+  it('notices a group that is a file and a folder on one floor', () => {
+    expect(found('queries/agents.ts')).to.deep.equal(['queries/agents: is a file and a folder']);
+  });
+  it('notices a singular beside its plural', () => {
+    expect(found('infra/jobs/job.ts')).to.deep.equal(['infra/jobs: jobs stands beside job']);
+    expect(found('infra/jobs/policy.ts')).to.deep.equal(['infra/jobs: policies stands beside policy']);
+  });
+  it('notices a concern that has left, and a test of what is not there', () => {
+    const left = deviations(files.filter((file) => !file.endsWith('/liveness.ts')));
+    expect(left).to.include('agents/liveness: stands on no floor');
+    expect(found('test/projections/agents/souls.test.ts')).to.deep.equal([
+      'test/projections/agents/souls: tests what does not stand in projections',
+    ]);
+  });
+  it('takes forms of one word for one word', () => {
+    expect(
+      [
+        ['agent', 'agents'],
+        ['policy', 'policies'],
+        ['register', 'registration'],
+        ['agents', 'agent-keys'],
+      ].filter(([one = '', other = '']) => !sameWord(one, other)),
+    ).to.deep.equal([]);
+    expect(
+      [
+        ['memory', 'messages'],
+        ['access-requests', 'activities'],
+        ['setup', 'users'],
+      ].filter(([one = '', other = '']) => sameWord(one, other)),
+    ).to.deep.equal([]);
+  });
+  it('prints on a page', () => {
+    const lines = printed(files).split('\n');
+    expect(lines.filter((line) => line.length > 140)).to.deep.equal([]);
+    expect(lines.length).to.be.lessThan(100);
+  });
+});

@@ -1,0 +1,149 @@
+/**
+ * The words of the source, and where they may stand. Groups are the endpoint groups of the interface, concerns are the
+ * resources of a group or what else it deals with; both have one name on every floor. `map.test.ts` holds the source to
+ * this, `npm run map` prints it.
+ */
+
+/** By group, in the order of the interface: its concerns, each with what it is about. */
+export const GROUPS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  auth: {
+    setup: 'the first admin',
+    'sign-in': 'by password or Google, and sign-out',
+    google: 'ID tokens of Google',
+    users: 'accounts',
+    'last-admin': 'a tenant keeps one admin',
+    profile: 'what users change about themselves',
+    'access-requests': 'people who ask to be let in',
+    'global-key': 'the API key of the deployment',
+    incidents: 'refused calls and other signs of misuse',
+  },
+  agents: {
+    agents: 'the record: list, create, change, delete',
+    registration: 'agents that register themselves',
+    names: 'unique names and session keys',
+    keys: 'API keys of agents',
+    heartbeat: 'signs of life, and the answer to them',
+    inbox: 'what waits for an agent',
+    liveness: 'agents that have fallen silent',
+    messages: 'from agent to agent',
+    memory: 'working memory',
+    souls: 'persona texts',
+    templates: 'configurations to start from',
+    sync: 'import from the gateway configuration',
+    adapters: 'frameworks that agents run in',
+  },
+  tasks: {},
+  monitoring: {
+    activities: 'what happened',
+    audit: 'who did or tried what',
+    notifications: 'what somebody is told',
+    events: 'the live stream',
+    health: 'whether the service can serve',
+  },
+  admin: {
+    'gateway-config': 'the gateway document',
+    export: 'data taken out',
+  },
+  docs: {},
+};
+
+export interface Floor {
+  /** Heading of its column; tests are shown in the column of what they test. */
+  readonly column: string;
+  /** Files that belong to no group, because every group uses them. */
+  readonly shared: readonly string[];
+  /** For floors of tests: the floor whose concerns they test. */
+  readonly mirrors?: string;
+}
+
+export const FLOORS: Readonly<Record<string, Floor>> = {
+  'shared/contract': { column: 'contract', shared: ['common', 'storable'] },
+  'shared/events': {
+    column: 'events',
+    shared: ['catalogue', 'claims', 'define', 'metadata', 'seal', 'upcasters'],
+  },
+  commands: { column: 'commands', shared: ['claims', 'decider', 'handler', 'reserve'] },
+  'commands/policies': { column: 'policies', shared: ['index', 'policy'] },
+  projections: { column: 'projections', shared: ['apply', 'index', 'projection'] },
+  queries: { column: 'queries', shared: ['reads'] },
+  'api/routes': { column: 'routes', shared: ['index', 'nested'] },
+  'test/commands': {
+    column: 'commands',
+    shared: ['claims', 'decider', 'handler', 'screening'],
+    mirrors: 'commands',
+  },
+  'test/projections': { column: 'projections', shared: [], mirrors: 'projections' },
+  'test/contract': {
+    column: 'contract',
+    shared: ['limits', 'routes', 'secrets', 'tenancy'],
+    mirrors: 'api/routes',
+  },
+};
+
+/** Files directly in a room: what all of it uses, by name. */
+export const ROOMS: Readonly<Record<string, readonly string[]>> = {
+  shared: [
+    'bounded',
+    'errors',
+    'event-store',
+    'identity',
+    'messages',
+    'names',
+    'records',
+    'secret-names',
+    'secret-texts',
+    'secrets',
+    'storable',
+    'time',
+    'waiting',
+  ],
+  api: ['openapi', 'services'],
+  infra: [
+    'cli',
+    'config',
+    'copy-log',
+    'core',
+    'counters',
+    'freshness',
+    'idempotency',
+    'limit-stores',
+    'logging',
+    'main',
+    'processes',
+    'readiness',
+    'snapshots',
+    'version',
+  ],
+};
+
+/** Folders of mechanisms: nothing in them belongs to one group. */
+export const MECHANISMS: Readonly<Record<string, string>> = {
+  'shared/ports': 'what the rooms ask of the stores',
+  'commands/screening': 'texts that attack a reader, and secrets in texts',
+  'api/http': 'Express, validation, limits, cached answers, idempotency',
+  'api/auth': 'who calls, and refused calls',
+  'api/stream': 'the live stream',
+  'infra/cli': 'the commands of the command line',
+  'infra/credentials': 'passwords, keys, keys per person',
+  'infra/database': 'PostgreSQL and PGlite behind one pool',
+  'infra/event-log': 'what both event logs have in common',
+  'infra/eventstore': 'the event log on EventStoreDB',
+  'infra/postgres': 'the event log on PostgreSQL',
+  'infra/following': 'one reader of the log per process, leadership, checkpoints',
+  'infra/read-models': 'tables, batches, positions',
+  'infra/read-models/rebuild': 'read models built anew from the log',
+  'infra/jobs': 'background jobs, policies, schedules',
+  'test/api': 'tests of what routes share',
+  'test/bench': 'the benchmark',
+  'test/docs': 'the documents, tried out',
+  'test/faults': 'processes and stores that die',
+  'test/infra': 'tests of the outside world',
+  'test/infra/conformance': 'what every event log must do',
+  'test/map': 'this map',
+  'test/shared': 'tests of what both sides speak',
+  'test/support': 'what tests share',
+  'test/support/eventstore-stand-in': 'the protocol of EventStoreDB in memory',
+};
+
+/** A small copy of the house, which documents quote: it has the same floors, and one group. */
+export const EXAMPLE = { folder: 'test/docs/example-resource', group: 'notes' };
