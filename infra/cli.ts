@@ -10,7 +10,7 @@ const program = new Command('signalbox')
   .version(VERSION)
   .showHelpAfterError();
 addStart(program);
-// A start loads no more than it needs, in an order of its own.
+// `start` loads only what it needs, in its own order, to be fast.
 if (process.argv[2] !== 'start') (await import('./cli/tools.ts')).addTools(program);
 
 try {

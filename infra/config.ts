@@ -1,5 +1,5 @@
 /**
- * All configuration, read once from the environment, typed and checked. A bad value ends the start with a message
+ * All configuration, read once from the environment, typed and checked. On a bad value the service exits with a message
  * that names the variable, the value and what is allowed.
  */
 import { z } from 'zod';
@@ -39,10 +39,10 @@ const url = (schemes: readonly string[]) =>
     `must be a URL that starts with ${schemes.map((scheme) => `${scheme}://`).join(' or ')}`,
   );
 
-/** One dot, at the end: so no prefix is the beginning of another. A hyphen would end the store's own categories. */
+/** Exactly one dot, at the end, so that no prefix starts with another. EventStoreDB's own categories end at a hyphen. */
 export const STREAM_PREFIX = /^[A-Za-z0-9_]+\.$/;
 
-/** Characters: what is shorter can be guessed. */
+/** In characters; shorter keys could be guessed. */
 const MIN_API_KEY = 16;
 
 interface Setting<T> {
@@ -58,16 +58,16 @@ const setting = <T>(env: string, parse: z.ZodType<T, string>, fallback: T, doc: 
   doc,
 });
 
-/** The single list of settings: the README's table is checked against it by a test. */
+/** The single list of settings; a test checks the README's table against it. */
 export const SETTINGS = {
-  port: setting('PORT', integer(0, 65_535), 3000, 'TCP port; 0 takes a free one'),
+  port: setting('PORT', integer(0, 65_535), 3000, 'TCP port; 0 picks a free one'),
   host: setting('HOST', text, '127.0.0.1', 'address to listen on'),
   dataDir: setting('DATA_DIR', text.min(1), './data', 'directory of the embedded database'),
   databaseUrl: setting<string | undefined>(
     'DATABASE_URL',
     url(['postgres', 'postgresql']),
     undefined,
-    'PostgreSQL 15 or newer; unset: embedded',
+    'PostgreSQL 15 or newer; unset: the embedded database',
   ),
   eventStoreUrl: setting<string | undefined>(
     'EVENTSTORE_URL',
@@ -79,7 +79,7 @@ export const SETTINGS = {
     'EVENTSTORE_STREAM_PREFIX',
     z.string().regex(STREAM_PREFIX, 'must be letters, digits and _, and end with a dot, as in acme.'),
     undefined,
-    'beginning of all stream names, for several deployments on one event store server, such as acme.',
+    'prefix of all stream names, such as acme. (for several deployments on one event store server)',
   ),
   redisUrl: setting<string | undefined>(
     'REDIS_URL',
@@ -93,13 +93,13 @@ export const SETTINGS = {
     'DATABASE_TIMEOUT_MS',
     integer(100, 600_000),
     15_000,
-    'limit of one database statement, milliseconds',
+    'time-out of one database statement, milliseconds',
   ),
   appendTimeoutMs: setting(
     'APPEND_TIMEOUT_MS',
     integer(100, 120_000),
     10_000,
-    'how long an append is retried while the log is away, milliseconds',
+    'how long an append is retried while the log is unavailable, milliseconds',
   ),
   visibleTimeoutMs: setting(
     'VISIBLE_TIMEOUT_MS',
@@ -111,19 +111,19 @@ export const SETTINGS = {
     'READY_MAX_LAG_MS',
     integer(100, 3_600_000),
     10_000,
-    '/health/ready fails when a read model has not reached within this time what was the end of the log, milliseconds',
+    '/health/ready fails when a read model is further behind the log than this, milliseconds',
   ),
   startTimeoutMs: setting(
     'START_TIMEOUT_MS',
     integer(1_000, 3_600_000),
     120_000,
-    'how long a start waits for its stores, milliseconds',
+    'how long startup waits for the stores, milliseconds',
   ),
   shutdownTimeoutMs: setting(
     'SHUTDOWN_TIMEOUT_MS',
     integer(0, 600_000),
     15_000,
-    'how long a shutdown waits for requests in flight, milliseconds',
+    'how long shutdown waits for requests in flight, milliseconds',
   ),
   authUser: setting('AUTH_USER', text.min(1), 'admin', 'name of the first admin'),
   authPass: setting<string | undefined>(
@@ -136,7 +136,7 @@ export const SETTINGS = {
     'AUTH_PASS_B64',
     text,
     undefined,
-    'the same in base64; wins over AUTH_PASS',
+    'the same in base64; takes precedence over AUTH_PASS',
   ),
   apiKey: setting<string | undefined>(
     'API_KEY',
@@ -144,10 +144,10 @@ export const SETTINGS = {
       .trim()
       .refine(
         (key) => key.length >= MIN_API_KEY,
-        `must have at least ${MIN_API_KEY} characters; take a random one, such as that of openssl rand -hex 24`,
+        `must have at least ${MIN_API_KEY} characters; use a random key, for example from openssl rand -hex 24`,
       ),
     undefined,
-    'global API key, at least 16 characters; unset: generated and shown once when there is none yet',
+    'global API key, at least 16 characters; unset: generated and shown once if none exists',
   ),
   googleClientId: setting<string | undefined>(
     'GOOGLE_CLIENT_ID',
@@ -159,7 +159,7 @@ export const SETTINGS = {
     'GOOGLE_KEYS_URL',
     url(['https', 'http']),
     'https://www.googleapis.com/oauth2/v3/certs',
-    'where the keys of ID tokens are',
+    'URL of the keys that sign ID tokens',
   ),
   googleIssuers: setting(
     'GOOGLE_ISSUERS',
@@ -171,13 +171,13 @@ export const SETTINGS = {
     'MC_DISABLE_RATE_LIMIT',
     flag,
     false,
-    'turns the limits off, but for sign-in and other critical ones',
+    'turns rate limits off, except for sign-in and other critical calls',
   ),
   trustedProxies: setting<readonly string[]>(
     'MC_TRUSTED_PROXIES',
     list,
     [],
-    'addresses whose X-Forwarded-For and X-Real-IP are believed',
+    'addresses whose X-Forwarded-For and X-Real-IP are trusted',
   ),
   allowAnyHost: setting('MC_ALLOW_ANY_HOST', flag, false, 'accepts every Host header'),
   allowedHosts: setting<readonly string[]>(
@@ -198,19 +198,19 @@ export const SETTINGS = {
     'MC_PROXY_AUTH_DEFAULT_ROLE',
     z.enum(ROLES),
     undefined,
-    'role of users that the proxy names first; unset: they are not created',
+    'role of new users named by the proxy; unset: none are created',
   ),
   proxyAuthTrustedIps: setting<readonly string[]>(
     'MC_PROXY_AUTH_TRUSTED_IPS',
     list,
     [],
-    'addresses whose proxy header is believed; empty: none',
+    'addresses whose proxy header is trusted; empty: none',
   ),
   agentTimeoutMinutes: setting(
     'MC_AGENT_TIMEOUT_MINUTES',
     integer(0, 10_080),
     10,
-    'an agent without a sign of life for longer is set offline; 0: never',
+    'an agent that has not been seen for this long is set offline; 0: never',
   ),
 } as const;
 
@@ -225,7 +225,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
   const config: Record<string, unknown> = {};
   for (const [name, one] of Object.entries(SETTINGS)) {
     const raw = env[one.env];
-    // An empty variable is an unset one, as compose files and shells leave them.
+    // Compose files and shells leave variables empty rather than unset.
     if (raw === undefined || raw === '') {
       config[name] = one.fallback;
       continue;
@@ -235,12 +235,12 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
     else {
       const shown = /PASS|KEY|URL/.test(one.env) ? 'its value' : `"${raw}"`;
       problems.push(
-        `${one.env}: ${shown} is not accepted: ${result.error.issues.map((issue) => issue.message).join(', ')} (${one.doc})`,
+        `${one.env}: ${shown} is invalid: ${result.error.issues.map((issue) => issue.message).join(', ')} (${one.doc})`,
       );
     }
   }
   if (config.eventStoreUrl !== undefined && config.databaseUrl === undefined) {
-    problems.push('EVENTSTORE_URL needs DATABASE_URL: read models of an event store server live in PostgreSQL');
+    problems.push('EVENTSTORE_URL needs DATABASE_URL: with an event store server, read models are kept in PostgreSQL');
   }
   if (problems.length > 0) throw new ConfigError(problems.join('\n'));
   return config as Config;

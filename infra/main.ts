@@ -35,19 +35,19 @@ import { VERSION } from './version.ts';
 export interface Service {
   /** `http://host:port`; undefined for roles without an API. */
   readonly url: string | undefined;
-  /** Lines to show once, such as generated credentials. */
-  readonly shown: readonly string[];
+  /** Lines with credentials generated at the first start, to be shown once. */
+  readonly generatedCredentials: readonly string[];
   readonly core: Core;
-  /** Resolves when the service cannot go on and should end. */
+  /** Resolves when the service can no longer work and should exit. */
   readonly failed: Promise<Error>;
   /** Takes no new requests, finishes those in flight, stops the rest. */
   close(): Promise<void>;
 }
 
 /**
- * Starts one process. Resolves when it is ready: read models caught up, the port open.
+ * Starts one process. Resolves when it is ready: read models have caught up and the port is open.
  *
- * @param database already being opened; by default it is opened here
+ * @param database a database that is already being opened; by default it is opened here
  */
 export async function startService(
   config: Config,
@@ -55,8 +55,8 @@ export async function startService(
   role: ProcessRole = 'all',
   database?: Promise<Database>,
 ): Promise<Service> {
-  // Loaded while the stores open; what it costs would otherwise delay the first answers.
-  // Should that fail, it fails again where it is needed, and is reported there.
+  // Loaded while the stores open, so that loading it does not delay the first responses. A failure is reported where
+  // the module is used.
   if (role === 'all' || role === 'worker') loadBullMQ().catch(() => undefined);
   const core = await openCore(config, log, { database });
   const undo: (() => Promise<unknown>)[] = [() => core.close()];
@@ -75,17 +75,17 @@ export async function startService(
       const started = projector;
       undo.push(() => started.close());
     }
-    // Embedded, the runners of this process are all there are; elsewhere others may lead.
+    // On a server, projectors of other processes may lead.
     if (database.kind === 'server') positions.watch();
     await caughtUp(core, log, startBy);
 
     const metrics = createMetrics(core, projector);
     const ready = createReadiness(core, projector);
     let url: string | undefined;
-    let shown: readonly string[] = [];
+    let generatedCredentials: readonly string[] = [];
     if (runs.api) {
-      const starting = createCommands({ store, counters, readModels: patient(positions, log, startBy) });
-      shown = (await prepareFirstStart({ config, commands: starting, credentials, reads, log })).shown;
+      const starting = createCommands({ store, counters, readModels: withStartupRetries(positions, log, startBy) });
+      generatedCredentials = await prepareFirstStart({ config, commands: starting, credentials, reads, log });
       const limits = await createLimitStores(config.redisUrl, log);
       undo.push(() => limits.close());
       const credentialChanges = () => credentials.changes();
@@ -117,7 +117,7 @@ export async function startService(
       await new Promise<void>((resolve, reject) => {
         server.on('error', (error) => {
           reject(error);
-          if (server.listening) log.error({ err: error }, 'a connection could not be taken');
+          if (server.listening) log.error({ err: error }, 'could not accept a connection');
         });
         server.listen(config.port, config.host, resolve);
       });
@@ -144,7 +144,7 @@ export async function startService(
     let closing: Promise<void> | undefined;
     return {
       url,
-      shown,
+      generatedCredentials,
       core,
       failed: database.failed,
       close() {
@@ -160,16 +160,16 @@ export async function startService(
   }
 }
 
-/** Waits until every read model has reached the end of the log as it is now. */
+/** Waits until every read model has reached the current end of the log. */
 async function caughtUp(core: Core, log: Logger, deadline: number): Promise<void> {
   const { positions, database } = core;
   let head = 0;
   const readHead = async () => {
     head = await core.eventLog.head();
   };
-  // A store that goes away meanwhile is waited for like one that is not there yet.
+  // Also waits for a store that goes away in the meantime.
   await waitForStore('the event log', readHead, deadline, log);
-  let told = 0;
+  let reportedAt = 0;
   for (;;) {
     if (database.kind === 'server') await waitForStore('the database', () => positions.refresh(), deadline, log);
     const behind = projections.filter((projection) => positions.current(schemaOf(projection)) < head);
@@ -180,17 +180,17 @@ async function caughtUp(core: Core, log: Logger, deadline: number): Promise<void
     };
     await waitForStore('the database', readStuck, deadline, log);
     if (stuck) {
-      // A read model that cannot go on must not keep the others from being served; /health/ready says so.
+      // A stuck read model must not prevent the others from being served; /health/ready names it.
       log.error({ projections: behind.map((one) => one.name) }, 'starting with read models that are stuck');
       return;
     }
     if (Date.now() > deadline) {
       throw new Error(
-        `the read models ${behind.map((one) => one.name).join(', ')} have not caught up in time; is a projector running? \`signalbox status\` tells more`,
+        `the read models ${behind.map((one) => one.name).join(', ')} have not caught up in time; is a projector running? See \`signalbox status\``,
       );
     }
-    if (Date.now() - told > 2_000) {
-      told = Date.now();
+    if (Date.now() - reportedAt > 2_000) {
+      reportedAt = Date.now();
       const lag = Object.fromEntries(behind.map((one) => [one.name, head - positions.current(schemaOf(one))]));
       log.info({ lag }, 'read models are catching up');
     }
@@ -198,8 +198,8 @@ async function caughtUp(core: Core, log: Logger, deadline: number): Promise<void
   }
 }
 
-/** Read models with the patience of a start: its projector may be started after it. */
-function patient(readModels: ReadModels, log: Logger, deadline: number): ReadModels {
+/** Keeps waiting for read models until the deadline of the start, because the projector may be started after this process. */
+function withStartupRetries(readModels: ReadModels, log: Logger, deadline: number): ReadModels {
   return {
     async visible(eventTypes, position) {
       for (;;) {
@@ -228,7 +228,7 @@ function createMetrics(core: Core, projector: Projector | undefined): Registry {
   collectDefaultMetrics({ register: registry });
   new Gauge({
     name: 'signalbox_projection_position',
-    help: 'Log position that a read model has reached, as this process knows it',
+    help: 'Log position that a read model has reached, as last seen by this process',
     labelNames: ['projection'],
     registers: [registry],
     collect() {
@@ -241,7 +241,7 @@ function createMetrics(core: Core, projector: Projector | undefined): Registry {
     help: 'Position of the last event of the log',
     registers: [registry],
     async collect() {
-      // A store that is away must not keep the other metrics from being read.
+      // A store that is away must not block the other metrics.
       const head = await within(1_000, core.eventLog.head(), 'the event log').catch(() => Number.NaN);
       this.set(head);
     },

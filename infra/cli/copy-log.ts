@@ -1,4 +1,4 @@
-/** `signalbox copy-log`: a deployment's log from one store to another. */
+/** `signalbox copy-log`: copies a deployment's log from one store to another. */
 import { randomInt } from 'node:crypto';
 import { resolve } from 'node:path';
 import { SingleBar } from 'cli-progress';
@@ -22,18 +22,18 @@ interface Options {
   readonly logOnly?: boolean;
 }
 
-/** A frozen store is waited for, not given up: what was sent to it may be there. */
+/** Long, because a store that does not answer may have stored what was sent to it. */
 const APPEND_TIMEOUT_MS = 600_000;
 const STATEMENT_TIMEOUT_MS = 300_000;
-/** Without a terminal, progress is told this often, milliseconds. */
-const TOLD_EVERY_MS = 10_000;
+/** Without a terminal, progress is reported this often, milliseconds. */
+const REPORT_EVERY_MS = 10_000;
 
 interface Place {
   readonly kind: 'directory' | 'postgres' | 'eventstore';
   /** Directory or URL. */
   readonly address: string;
   readonly name: string;
-  /** Of the streams of an event store. */
+  /** Prefix of the streams on an event store server. */
   readonly prefix: string;
 }
 
@@ -48,11 +48,13 @@ function placeOf(text: string, prefix = ''): Place {
   if (scheme === 'postgres' || scheme === 'postgresql') return { kind: 'postgres', address: text, name, prefix: '' };
   if (/^(esdb|kurrentdb|kdb)(\+discover)?$/.test(scheme)) {
     if (prefix !== '' && !STREAM_PREFIX.test(prefix))
-      throw new Error(`${prefix} is no stream prefix, as acme. is one.`);
+      throw new Error(
+        `${prefix} is not a valid stream prefix; use letters, digits and _ and end with a dot, as in acme.`,
+      );
     return { kind: 'eventstore', address: text, name: prefix === '' ? name : `${name} (${prefix})`, prefix };
   }
   throw new Error(
-    `${name} is no place of a log. Give embedded:DIRECTORY, postgres://… or esdb://… (also kurrentdb://…).`,
+    `${name} is not a valid log location; use embedded:DIRECTORY, postgres://… or esdb://… (also kurrentdb://…).`,
   );
 }
 
@@ -105,19 +107,19 @@ async function openSide(
 async function refuseEmpty({ pool }: Database, name: string): Promise<void> {
   const { rows } = await pool.query("SELECT to_regclass('log.events') IS NOT NULL AS there");
   if (!(rows[0] as { there: boolean }).there)
-    throw new CopyError(`${name} is no database of Signalbox: it has no log.`);
+    throw new CopyError(`${name} is not a Signalbox database: it has no log.`);
 }
 
-/** One database can be spelled in many ways. */
+/** Different URLs can mean the same database. */
 async function refuseSame(source: Database, target: Database): Promise<void> {
   const [one, other] = [await source.pool.connect(), await target.pool.connect()];
   const key = randomInt(2 ** 47);
   try {
     await one.query('SELECT pg_advisory_lock($1)', [key]);
     const { rows } = await other.query('SELECT pg_try_advisory_lock($1) AS free', [key]);
-    if (!(rows[0] as { free: boolean }).free) throw new CopyError('Both sides have the same database.');
+    if (!(rows[0] as { free: boolean }).free) throw new CopyError('Source and target use the same database.');
   } finally {
-    // With the connection goes the lock.
+    // Closing the connection releases the lock.
     one.release(true);
     other.release(true);
   }
@@ -127,7 +129,7 @@ async function refuseRunning({ pool }: Database, name: string): Promise<void> {
   const { rows } = await pool.query('SELECT id FROM service.processes WHERE seen_at > $1', [Date.now() - GONE_MS]);
   if (rows.length > 0) {
     throw new CopyError(
-      `A service runs on ${name} (${(rows as { id: string }[]).map(({ id }) => id).join(', ')}). Stop it first; it is known to be gone after ${GONE_MS / 1_000} s.`,
+      `A service is running on ${name} (${(rows as { id: string }[]).map(({ id }) => id).join(', ')}). Stop it first; a killed process counts as running for ${GONE_MS / 1_000} s.`,
     );
   }
 }
@@ -135,22 +137,25 @@ async function refuseRunning({ pool }: Database, name: string): Promise<void> {
 export function addCopyLog(program: Command): void {
   program
     .command('copy-log')
-    .description('copy the event log, and what belongs to it, to another store; goes on where it was interrupted')
+    .description('copy the event log, and what belongs to it, to another store; resumes an interrupted copy')
     .requiredOption('--from <place>', 'embedded:DIRECTORY, postgres://… or esdb://…')
-    .requiredOption('--to <place>', 'the same; it must be empty, or an unfinished copy')
-    .option('--from-database <url>', 'counters and credentials of an esdb:// source; default: DATABASE_URL')
-    .option('--to-database <url>', 'the same of an esdb:// target')
+    .requiredOption('--to <place>', 'likewise; must be empty or an unfinished copy')
+    .option(
+      '--from-database <url>',
+      'database with counters and credentials of an esdb:// source; default: DATABASE_URL',
+    )
+    .option('--to-database <url>', 'likewise for an esdb:// target')
     .option('--from-prefix <prefix>', 'stream prefix of an esdb:// source; default: EVENTSTORE_STREAM_PREFIX')
-    .option('--to-prefix <prefix>', 'the same of an esdb:// target')
-    .option('--log-only', 'only the events: no counters, keys of persons, credentials')
+    .option('--to-prefix <prefix>', 'likewise for an esdb:// target')
+    .option('--log-only', 'only events; no counters, person keys or credentials')
     .action(async (options: Options) => {
       const { eventStorePrefix } = readConfig(process.env);
       const from = placeOf(options.from, options.fromPrefix ?? eventStorePrefix);
       const to = placeOf(options.to, options.toPrefix ?? eventStorePrefix);
       if (from.address === to.address) {
-        if (from.prefix === to.prefix) throw new Error('--from and --to are the same place.');
+        if (from.prefix === to.prefix) throw new Error('--from and --to are the same.');
         if (from.prefix === '' || to.prefix === '') {
-          throw new Error('On one server both sides need a prefix: a log without one takes in the other.');
+          throw new Error('On the same server both sides need a prefix: a log without one would include the other.');
         }
       }
       const databases = {
@@ -161,18 +166,18 @@ export function addCopyLog(program: Command): void {
         for (const side of ['from', 'to'] as const) {
           if (databases[side]) continue;
           throw new Error(
-            `An event store server has no counters and no credentials: name the database that goes with it by --${side}-database, or copy with --log-only. A service on a log without them gives ids twice and cannot read sealed fields.`,
+            `An event store server holds no counters or credentials: pass the database that goes with it as --${side}-database, or use --log-only. Without them a service would assign ids twice and could not read sealed fields.`,
           );
         }
         if (databases.from?.address === databases.to?.address) {
           throw new Error(
-            'Both sides have the same database: read models and policies in it would keep positions of the old log. Name another one for the target.',
+            'Source and target use the same database: its read models and policies would keep positions of the old log. Use another database for the target.',
           );
         }
       }
       const log = createLogger('warn', 'stderr');
       const stop = new AbortController();
-      const interrupt = () => stop.abort(new Error('Interrupted. The same command goes on from here.'));
+      const interrupt = () => stop.abort(new Error('Interrupted; run the same command again to continue from here.'));
       process.once('SIGINT', interrupt);
       process.once('SIGTERM', interrupt);
       const undo: (() => Promise<unknown>)[] = [];
@@ -196,10 +201,10 @@ export function addCopyLog(program: Command): void {
         console.log(`${report.events} events in ${to.name}, ${report.copied} of them copied now`);
         for (const [table, count] of Object.entries(report.rows ?? {})) console.log(`${count} rows of ${table}`);
         console.log(`SHA-256 of both sides ${report.sha256}`);
-        const left = (await source.log.head()) > 0 && (await isBehind(source, target));
-        if (left)
-          console.log(`${from.name} has got more events meanwhile: stop its service and run the same command again.`);
-        console.log('Read models are built when the service is started there.');
+        const behind = (await source.log.head()) > 0 && (await isBehind(source, target));
+        if (behind)
+          console.log(`${from.name} has new events in the meantime: stop its service and run the same command again.`);
+        console.log('Read models are built when the service first starts there.');
       } finally {
         progress.end();
         process.off('SIGINT', interrupt);
@@ -209,7 +214,7 @@ export function addCopyLog(program: Command): void {
     });
 }
 
-/** Whether the source's last event is not the target's. */
+/** Whether the last events of source and target differ. */
 async function isBehind(source: CopySide, target: CopySide): Promise<boolean> {
   const last = async ({ log }: CopySide) => {
     for await (const page of log.readAll({ direction: 'backwards', limit: 1 })) return page[0]?.id;
@@ -220,7 +225,7 @@ async function isBehind(source: CopySide, target: CopySide): Promise<boolean> {
 
 function showProgress() {
   const begun = performance.now();
-  let told = begun;
+  let reportedAt = begun;
   let bar: SingleBar | undefined;
   return {
     tell({ phase, events, position, head }: { phase: string; events: number; position: number; head: number }): void {
@@ -236,8 +241,8 @@ function showProgress() {
         }
         bar.setTotal(Math.max(head, 1));
         bar.update(Math.min(position, head), { phase, events, rate });
-      } else if (performance.now() - told > TOLD_EVERY_MS) {
-        told = performance.now();
+      } else if (performance.now() - reportedAt > REPORT_EVERY_MS) {
+        reportedAt = performance.now();
         console.error(`${phase}: ${events} events`);
       }
     },

@@ -1,4 +1,4 @@
-/** `signalbox create-user`: a user, made by whoever has the machine. */
+/** `signalbox create-user`: creates a user, for whoever has access to the machine. */
 import { randomBytes } from 'node:crypto';
 import { text } from 'node:stream/consumers';
 import { type Command, Option } from 'commander';
@@ -65,7 +65,7 @@ export function addCreateUser(program: Command): void {
       );
       if (generated)
         console.log(
-          box([`User:     ${username} (id ${id}, ${role})`, `Password: ${generated}`, '', 'Shown this once.']),
+          box([`User:     ${username} (id ${id}, ${role})`, `Password: ${generated}`, '', 'Shown only once.']),
         );
       else console.log(`Created user ${username} (id ${id}, ${role}).`);
     });

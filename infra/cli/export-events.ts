@@ -1,4 +1,4 @@
-/** `signalbox export-events`: the log as JSON lines, with a hash to prove what was exported. */
+/** `signalbox export-events`: writes the log as JSON lines, with a hash that proves what was exported. */
 import { createHash } from 'node:crypto';
 import { createWriteStream } from 'node:fs';
 import { rename } from 'node:fs/promises';
@@ -19,7 +19,7 @@ interface Options {
 }
 
 function position(value: string): number {
-  if (!/^\d{1,15}$/.test(value)) throw new InvalidArgumentError('It must be a log position.');
+  if (!/^\d{1,15}$/.test(value)) throw new InvalidArgumentError('It must be a log position (a whole number).');
   return Number(value);
 }
 
@@ -48,12 +48,12 @@ export function addExportEvents(program: Command): void {
   program
     .command('export-events')
     .description('write the event log as JSON lines; personal fields stay sealed unless --reveal')
-    .option('--after <position>', 'only events behind this position', position, 0)
+    .option('--after <position>', 'only events after this position', position, 0)
     .option('--until <position>', 'only events up to this position', position)
     .option('--stream <name>', 'only events of this stream')
     .option('--type <type>', 'only events of this type')
-    .option('--reveal', 'open personal fields')
-    .option('--output <file>', 'write to a file; it appears when it is complete')
+    .option('--reveal', 'decrypt personal fields')
+    .option('--output <file>', 'write to this file, which appears once it is complete')
     .action(async (options: Options) => {
       const hash = createHash('sha256');
       let events = 0;
@@ -77,7 +77,7 @@ export function addExportEvents(program: Command): void {
           } else {
             await pipeline(source, hashed, process.stdout, { end: false });
           }
-          // The export is part of the history, and of the audit.
+          // The export itself is recorded and audited.
           const draft = dataExported.draft({ what: 'events', format: 'jsonl', rowCount: events });
           await core.commands.record('exports', cliContext(), [draft]);
         },

@@ -1,4 +1,4 @@
-/** `signalbox jobs …`: what waits, what has failed for good, and another try for it. */
+/** `signalbox jobs …`: lists jobs and retries those that failed for good. */
 import type { Command } from 'commander';
 import { InvalidArgumentError, Option } from 'commander';
 import { JOB_STATES, type JobRecord, type JobState, type Jobs } from '../../shared/ports/jobs.ts';
@@ -19,29 +19,29 @@ interface ListOptions {
 }
 
 export function registerJobs(program: Command): void {
-  const jobs = program.command('jobs').description('look at background jobs and retry those that failed for good');
-  paged(jobs.command('list').description('how many jobs there are, and those of one state'))
-    .addOption(new Option('--state <state>', 'which ones').choices(JOB_STATES).default('waiting'))
+  const jobs = program.command('jobs').description('show background jobs and retry those that failed for good');
+  paged(jobs.command('list').description('count jobs, and list those in one state'))
+    .addOption(new Option('--state <state>', 'state to list').choices(JOB_STATES).default('waiting'))
     .action((options: ListOptions) => show(options));
-  paged(jobs.command('dead').description('the dead-letter list, newest first')).action(
+  paged(jobs.command('dead').description('show the dead-letter list, newest first')).action(
     (options: Omit<ListOptions, 'state'>) => show({ ...options, state: 'dead' }),
   );
   jobs
     .command('retry')
-    .description('give dead jobs all their attempts again')
+    .description('retry dead jobs, with all their attempts')
     .argument('<id>', 'id of a dead job, or `all`')
     .action(async (id: string) => {
       const count = await withJobs((open) => open.retry(id));
       if (count === 0 && id !== 'all')
-        throw new Error(`There is no dead job ${id}. \`signalbox jobs dead\` lists those there are.`);
-      console.log(`${count} ${count === 1 ? 'job is' : 'jobs are'} tried again`);
+        throw new Error(`No dead job has the id ${id}; \`signalbox jobs dead\` lists them.`);
+      console.log(`Retrying ${count} ${count === 1 ? 'job' : 'jobs'}`);
     });
 }
 
 function paged(command: Command): Command {
   return command
     .option('--limit <count>', 'how many to show', wholeNumber, SHOWN)
-    .option('--offset <count>', 'how many to pass over', wholeNumber, 0)
+    .option('--offset <count>', 'how many to skip', wholeNumber, 0)
     .option('--json', 'as JSON');
 }
 
@@ -68,14 +68,14 @@ async function show({ state, limit, offset, json }: ListOptions): Promise<void> 
 function cellsOf({ id, kind, attempts, addedAt, dueAt, failedAt, reason, payload, state }: JobRecord): string[] {
   const cells = [id, kind, String(attempts), iso(addedAt)];
   if (state === 'delayed') cells.push(iso(dueAt));
-  // All of it is in the JSON.
+  // The table shortens the reason; the JSON has all of it.
   if (state === 'dead') cells.push(iso(failedAt), (reason ?? '').replaceAll(/\s+/g, ' ').slice(0, REASON_SHOWN));
   return [...cells, JSON.stringify(payload)];
 }
 
 const iso = (ms: number | undefined): string => (ms === undefined ? '' : new Date(ms).toISOString());
 
-/** Jobs in Redis are asked there; those in the database where it runs, in a running service too. */
+/** Opens the store of jobs: Redis if configured, else the database, also that of a running embedded service. */
 async function withJobs<T>(work: (jobs: Jobs) => Promise<T>): Promise<T> {
   const config = readConfig(process.env);
   const log = createLogger('warn', 'stderr');

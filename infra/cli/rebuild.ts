@@ -14,20 +14,23 @@ interface Options {
 export function addRebuild(program: Command): void {
   program
     .command('rebuild')
-    .description('build read models anew from the log beside the live ones, compare them, and switch')
-    .argument('[projection...]', `which ones; all by default (${projections.map((one) => one.name).join(', ')})`)
-    .option('--check', 'only compare; ends with 3 when something differs')
-    .option('--fresh', 'forget what an interrupted rebuild has built')
+    .description('rebuild read models from the log beside the live ones, compare them, and switch')
+    .argument(
+      '[projection...]',
+      `read models to rebuild; all by default (${projections.map((one) => one.name).join(', ')})`,
+    )
+    .option('--check', 'only compare; exit code 3 when something differs')
+    .option('--fresh', 'discard what an interrupted rebuild has built')
     .action(async (names: string[], options: Options) => {
       const unknown = names.filter((name) => !projections.some((one) => one.name === name));
       if (unknown.length > 0) {
         throw new Error(
-          `There is no projection ${unknown.join(', ')}. There are ${projections.map((one) => one.name).join(', ')}.`,
+          `Unknown projection: ${unknown.join(', ')}. Known ones: ${projections.map((one) => one.name).join(', ')}.`,
         );
       }
       const wanted = names.length === 0 ? projections : projections.filter((one) => names.includes(one.name));
       const stop = new AbortController();
-      const interrupt = () => stop.abort(new Error('Interrupted; the next rebuild goes on where this one stopped.'));
+      const interrupt = () => stop.abort(new Error('Interrupted; run rebuild again to continue from here.'));
       process.once('SIGINT', interrupt);
       process.once('SIGTERM', interrupt);
       const begun = performance.now();
@@ -67,7 +70,7 @@ export function addRebuild(program: Command): void {
           reports.flatMap((report) => {
             const done = options.check ? 'compared' : 'switched';
             if (!report.compared)
-              return [[report.projection, '', '', 'not of this log, or far behind it: not compared', done]];
+              return [[report.projection, '', '', 'not compared: far behind the log, or from another one', done]];
             return report.tables.map((table) => [
               report.projection,
               table.table,

@@ -5,10 +5,10 @@ import { type Config, PROCESS_ROLES, type ProcessRole, readConfig } from '../con
 import { type Database, openConfigured } from '../database/database.ts';
 import { createLogger, type Logger } from '../logging.ts';
 
-/** How long the end may take beyond what requests in flight have, milliseconds: stores that are silent would hold it up. */
+/** How much longer than SHUTDOWN_TIMEOUT_MS a shutdown may take, milliseconds: a store that does not answer must not block it. */
 const SILENCE_MS = 5_000;
 
-/** A frame around lines that are shown once and never again. */
+/** Frames lines, so that credentials shown once stand out. */
 export function box(lines: readonly string[]): string {
   const width = Math.max(...lines.map((line) => line.length));
   const bar = '─'.repeat(width + 2);
@@ -16,8 +16,8 @@ export function box(lines: readonly string[]): string {
 }
 
 /**
- * Has the database opened by its own thread while this one loads the rest of the code. That it cannot be opened is
- * `startService`'s to report.
+ * Opens the database in its own thread while this one loads the rest of the code. If that fails, `startService` reports
+ * it.
  */
 async function openingDatabase(config: Config, log: Logger): Promise<{ readonly opened: Promise<Database> }> {
   let launched = (): void => undefined;
@@ -34,16 +34,16 @@ export function addStart(program: Command): void {
   program
     .command('start')
     .description('run the service')
-    .addOption(new Option('--role <role>', 'what this process does').choices(PROCESS_ROLES).default('all'))
+    .addOption(new Option('--role <role>', 'the work of this process').choices(PROCESS_ROLES).default('all'))
     .action(async (options: { role: ProcessRole }) => {
       const config = readConfig(process.env);
       const log = createLogger(config.logLevel);
       process.on('unhandledRejection', (error) => {
-        log.fatal({ err: error }, 'a failure that nothing handled; ending');
+        log.fatal({ err: error }, 'unhandled rejection; exiting');
         process.exit(1);
       });
       let end = (reason: string, _code: number): void => {
-        log.info({ reason }, 'stopping before the start was done');
+        log.info({ reason }, 'stopping before startup was complete');
         process.exit(0);
       };
       process.on('SIGTERM', () => end('SIGTERM', 0));
@@ -51,10 +51,10 @@ export function addStart(program: Command): void {
       const database = await openingDatabase(config, log);
       const { startService } = await import('../main.ts');
       const service = await startService(config, log, options.role, database.opened);
-      // A process without HTTP waits for stores that are away with timers that do not hold it; this one does.
+      // Keeps a process without HTTP alive while stores are away: the timers that wait for them do not.
       setInterval(() => undefined, 2 ** 30);
-      if (service.shown.length > 0) {
-        console.log(box([...service.shown, '', 'Shown this once. Keep them; only hashes are stored.']));
+      if (service.generatedCredentials.length > 0) {
+        console.log(box([...service.generatedCredentials, '', 'Shown only once. Keep them; only hashes are stored.']));
       }
       if (service.url)
         console.log(`Signalbox is ready at ${service.url} (interactive documentation at ${service.url}/docs)`);
@@ -63,22 +63,22 @@ export function addStart(program: Command): void {
       const stop = (reason: string, code: number) => {
         if (stopping) process.exit(code || 1);
         stopping = true;
-        log.info({ reason }, 'stopping: requests in flight are finished first; a second signal ends at once');
+        log.info({ reason }, 'stopping; requests in flight are finished first, a second signal exits at once');
         setTimeout(() => {
-          log.warn('stopping took too long, because a store does not answer; ending without it');
+          log.warn('shutdown took too long because a store does not answer; exiting');
           process.exit(1);
         }, config.shutdownTimeoutMs + SILENCE_MS);
         service.close().then(
           () => process.exit(code),
           (error) => {
-            log.error({ err: error }, 'stopping failed');
+            log.error({ err: error }, 'shutdown failed');
             process.exit(1);
           },
         );
       };
       end = stop;
       const gone = (error: unknown) => {
-        log.fatal({ err: error }, 'the store under the service is gone');
+        log.fatal({ err: error }, 'a store that the service depends on is gone');
         stop('store gone', 1);
       };
       service.failed.then(gone, gone);

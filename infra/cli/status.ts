@@ -26,7 +26,7 @@ interface CheckpointRow {
   readonly updated_at: number;
 }
 
-/** How long positions are watched to tell a rate, milliseconds. */
+/** How long positions are watched to measure a rate, milliseconds. */
 const WATCHED_MS = 1_000;
 
 async function readStatus(core: Core) {
@@ -71,8 +71,8 @@ async function readStatus(core: Core) {
 
 function stateOf(one: Awaited<ReturnType<typeof readStatus>>['projections'][number]): string {
   if (one.stuck) return `stuck at ${one.stuck.position}: ${one.stuck.reason}`;
-  if (one.schema.endsWith('_rebuild')) return 'rebuild under way, or interrupted: `signalbox rebuild` goes on with it';
-  return one.in_use ? 'ok' : 'not of this version';
+  if (one.schema.endsWith('_rebuild')) return 'rebuild in progress or interrupted; `signalbox rebuild` continues it';
+  return one.in_use ? 'ok' : 'not used by this version';
 }
 
 const ago = (then: number): string => `${Math.max(0, Math.round((Date.now() - then) / 1_000))} s ago`;
@@ -89,7 +89,7 @@ export function addStatus(program: Command): void {
         return;
       }
       console.log(`Log: position ${status.log.position}\n`);
-      if (status.processes.length === 0) console.log('No process runs.\n');
+      if (status.processes.length === 0) console.log('No processes are registered.\n');
       else {
         const rows = status.processes.map((one) => [
           one.id,

@@ -1,4 +1,4 @@
-/** Every command but `start`. */
+/** Every command except `start`. */
 import type { Command } from 'commander';
 import { addCopyLog } from './copy-log.ts';
 import { addCreateUser } from './create-user.ts';

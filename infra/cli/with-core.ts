@@ -1,4 +1,4 @@
-/** The stores for a command: opened, led where nobody leads, closed again. */
+/** Opens the stores for a command, projects events if nobody else does, and closes the stores. */
 import { randomUUID } from 'node:crypto';
 import type { CommandContext } from '../../commands/handler.ts';
 import { projections } from '../../projections/index.ts';
@@ -11,10 +11,10 @@ import { startProjector } from '../read-models/projector.ts';
 import { createTouches } from '../read-models/touches.ts';
 
 /**
- * Runs `work` on the configured stores; on the embedded ones of a running service through its socket. Warnings go to
- * stderr as JSON lines.
+ * Runs `work` on the configured stores. The embedded stores of a running service are reached through its socket.
+ * Warnings go to stderr as JSON lines.
  *
- * @param options.project read models follow what `work` appends: by the service that runs, else by this process
+ * @param options.project keeps read models up to date with what `work` appends, in the running service or in this process
  */
 export async function withCore<T>(work: (core: Core) => Promise<T>, options: { project?: boolean } = {}): Promise<T> {
   const config = readConfig(process.env);
@@ -48,7 +48,7 @@ export async function withCore<T>(work: (core: Core) => Promise<T>, options: { p
   }
 }
 
-/** The context of commands that a person at the command line gives. */
+/** The context of commands given on the command line. */
 export function cliContext(): CommandContext {
   const id = randomUUID();
   return {

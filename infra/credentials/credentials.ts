@@ -1,9 +1,9 @@
 /**
  * The credential store (`shared/ports/credentials.ts`) on the `credentials.*` tables.
  *
- * Sessions and keys are stored as the SHA-256 of 32 or 24 random bytes: guessing is hopeless, so a slow hash would
- * only cost. Passwords get a slow one (`passwords.ts`). Whatever adds or removes a credential raises
- * `credentials.version` in the same statement: other processes keep what they looked up while it stands still.
+ * Sessions and keys are stored as the SHA-256 of 32 or 24 random bytes: they cannot be guessed, so a slow hash would
+ * bring nothing. Passwords get a slow one (`passwords.ts`). Every statement that adds or removes a credential also
+ * raises `credentials.version`, which invalidates what other processes have cached.
  */
 import { createHash, randomUUID } from 'node:crypto';
 import type { Credentials, KeyRecord, SessionRecord } from '../../shared/ports/credentials.ts';
@@ -12,9 +12,9 @@ import type { Database } from '../database/database.ts';
 import type { Logger } from '../logging.ts';
 import { createPasswords } from './passwords.ts';
 
-/** How long uses of keys are gathered before they are written, milliseconds. */
+/** How long key uses are collected before they are written, milliseconds. */
 const USES_AFTER_MS = 1_000;
-/** Keys whose uses wait to be written; above it uses are passed over until the next write. */
+/** Most keys with unwritten uses; beyond that, uses are ignored until the next write. */
 const MAX_USES = 50_000;
 
 const RAISE = 'UPDATE credentials.version SET version = version + 1';
@@ -22,7 +22,7 @@ const RAISE = 'UPDATE credentials.version SET version = version + 1';
 export interface CredentialStore extends Credentials {
   /** How often this process has added or removed a credential. */
   changes(): number;
-  /** Writes what is still to be written. */
+  /** Writes the uses collected so far. */
   close(): Promise<void>;
 }
 
@@ -38,7 +38,7 @@ export function createCredentials(database: Pick<Database, 'pool'>, log: Logger)
     try {
       await pool.query(`WITH changed AS (${statement}) ${RAISE}`, [...values]);
     } finally {
-      // Also after a failure: it may have been done all the same, and forgetting what was kept costs little.
+      // Also after a failure: the statement may have taken effect, and invalidating caches costs little.
       changes++;
     }
   }
@@ -107,7 +107,7 @@ export function createCredentials(database: Pick<Database, 'pool'>, log: Logger)
       const hash = (rows[0] as { hash: string } | undefined)?.hash;
       const right = await passwords.verify(hash, password);
       if (right && hash !== undefined && passwords.outdated(hash)) {
-        // The id stays, so nobody else has to notice; a concurrent sign-in may have done the same.
+        // The id stays the same, so no cache is invalidated. A concurrent sign-in may have rehashed it already.
         const fresh = await passwords.hash(password);
         await pool.query('UPDATE credentials.passwords SET hash = $2 WHERE id = $1 AND hash = $3', [id, fresh, hash]);
       }
@@ -137,7 +137,7 @@ export function createCredentials(database: Pick<Database, 'pool'>, log: Logger)
     removeSessions: (userId) => change('DELETE FROM credentials.sessions WHERE user_id = $1', [userId]),
 
     async addKey(key, { kind, keyId }) {
-      // A key that is there already keeps its record: two processes that store the same one agree on the first id.
+      // An existing key keeps its record, so two processes that store the same key agree on the first id.
       await change(
         `INSERT INTO credentials.keys (key_hash, kind, key_id, created_at) VALUES ($1, $2, $3, $4)
          ON CONFLICT (key_hash) DO NOTHING`,
@@ -159,7 +159,7 @@ export function createCredentials(database: Pick<Database, 'pool'>, log: Logger)
       timer ??= setTimeout(() => {
         writing = writing
           .then(writeUses)
-          .catch((error) => log.warn({ err: error }, 'the last use of keys was not stored'));
+          .catch((error) => log.warn({ err: error }, 'could not store the last use of keys'));
       }, USES_AFTER_MS).unref();
     },
     async keysLastUsed(kind, ids) {
@@ -177,7 +177,7 @@ export function createCredentials(database: Pick<Database, 'pool'>, log: Logger)
     async close() {
       clearTimeout(timer);
       await writing;
-      await writeUses().catch((error) => log.warn({ err: error }, 'the last use of keys was not stored'));
+      await writeUses().catch((error) => log.warn({ err: error }, 'could not store the last use of keys'));
     },
   };
 }

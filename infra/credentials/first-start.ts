@@ -1,6 +1,6 @@
 /**
- * What a deployment needs before anybody can come in: the first admin and the API key. Runs at every start of every
- * API process; the unique names of the log see to it that only one of them does each thing.
+ * Creates what a deployment needs before anybody can sign in: the first admin and the API key. Runs at every start of
+ * every API process; unique names in the log ensure that only one process creates each.
  */
 import { randomInt, randomUUID } from 'node:crypto';
 import { configureGlobalKey, generateGlobalKey } from '../../commands/auth/global-key.ts';
@@ -25,7 +25,7 @@ export interface FirstStartParts {
   readonly log: Logger;
 }
 
-/** Without characters that look like others. */
+/** Without look-alike characters. */
 const ALPHABET = 'ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz23456789';
 const GENERATED_LENGTH = 24;
 
@@ -45,9 +45,9 @@ const contextOf = (): CommandContext => ({
   },
 });
 
-/** Makes what is missing. @returns lines with generated secrets, to be shown once */
-export async function prepareFirstStart(parts: FirstStartParts): Promise<{ shown: string[] }> {
-  return { shown: [...(await seedAdmin(parts)), ...(await provideKey(parts))] };
+/** Creates what is missing. @returns lines with the generated credentials, to be shown once */
+export async function prepareFirstStart(parts: FirstStartParts): Promise<string[]> {
+  return [...(await seedAdmin(parts)), ...(await provideKey(parts))];
 }
 
 /** `AUTH_PASS_B64` when it is canonical base64 of a non-empty text, else `AUTH_PASS`. */
@@ -66,7 +66,7 @@ async function seedAdmin({ config, commands, credentials, reads, log }: FirstSta
   const given = givenPassword(config);
   if (given !== undefined && isInsecurePassword(given)) {
     log.warn(
-      'AUTH_PASS is a default that everybody knows: no admin was created. Whoever opens /api/setup first becomes the admin; do it now, or set another AUTH_PASS and start again.',
+      'AUTH_PASS is a well-known default, so no admin was created. Whoever calls /api/setup first becomes the admin: do so now, or set another AUTH_PASS and restart.',
     );
     return [];
   }
@@ -74,7 +74,7 @@ async function seedAdmin({ config, commands, credentials, reads, log }: FirstSta
   const username = config.authUser.trim().normalize('NFC');
   const checked = newUsername.safeParse(username);
   if (!checked.success) {
-    throw new Error(`AUTH_USER ${checked.error.issues[0]?.message}; change it and start again`);
+    throw new Error(`AUTH_USER ${checked.error.issues[0]?.message}; change it and restart`);
   }
   try {
     await createUser(
@@ -102,7 +102,7 @@ async function seedAdmin({ config, commands, credentials, reads, log }: FirstSta
     log.info('another process has created the first admin');
     return [];
   }
-  log.info({ username }, 'the first admin was created');
+  log.info({ username }, 'created the first admin');
   return given === undefined ? [`Admin user:     ${username}`, `Admin password: ${password}`] : [];
 }
 
@@ -114,6 +114,6 @@ async function provideKey({ config, commands, credentials, log }: FirstStartPart
   }
   const key = await generateGlobalKey(commands, contextOf(), credentials);
   if (key === undefined) return [];
-  log.info('an API key was generated, because API_KEY is not set');
+  log.info('generated an API key because API_KEY is not set');
   return [`API key:        ${key}`];
 }

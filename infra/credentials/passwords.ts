@@ -2,8 +2,8 @@
  * Password hashes: argon2id with the parameters that OWASP recommends
  * (https://cheatsheetseries.owasp.org/cheatsheets/Password_Storage_Cheat_Sheet.html): 19 MiB, 2 passes, 1 lane.
  *
- * The library hashes on libuv's threads, off the event loop. How many run at once is bounded, because each takes its
- * memory, and so is the queue, because nobody waits for a sign-in for minutes.
+ * The library hashes on libuv's threads, off the event loop. Concurrency is bounded because each hash takes 19 MiB, and
+ * the queue is bounded because nobody waits minutes to sign in.
  */
 import { randomBytes } from 'node:crypto';
 import argon2 from 'argon2';
@@ -15,9 +15,9 @@ const MAX_WAITING = 200;
 
 export interface Passwords {
   hash(password: string): Promise<string>;
-  /** Verifies against `hash`; without one it costs the same time and is false. */
+  /** Verifies against `hash`; without one it takes the same time and gives false. */
   verify(hash: string | undefined, password: string): Promise<boolean>;
-  /** The hash was made with other parameters than today's. */
+  /** Whether the hash was made with parameters other than the current ones. */
   outdated(hash: string): boolean;
 }
 
@@ -31,7 +31,7 @@ export function createPasswords(): Passwords {
       if (waiting.length >= MAX_WAITING) {
         throw unavailable('Too many sign-ins at once; try again in a moment.', { headers: { 'Retry-After': '2' } });
       }
-      // The one who finishes hands its place over, so `running` stays as it is.
+      // Whoever finishes hands over its slot, so `running` does not change.
       await new Promise<void>((resolve) => waiting.push(resolve));
     } else running++;
     try {

@@ -1,8 +1,8 @@
 /**
  * Data keys per person (`shared/ports/person-keys.ts`) on `credentials.person_keys`.
  *
- * An erased person leaves an empty key behind. It says "erased" rather than "never seen": what such a person does
- * later is sealed with a key that is thrown away, and nothing sealed before is tried with a wrong key.
+ * Erasing a person leaves an empty key, which means "erased" rather than "never seen". Their later data is sealed with a
+ * key that is thrown away, and earlier data is never opened with a wrong key.
  */
 import { randomBytes } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
@@ -11,7 +11,7 @@ import type { PersonKeys } from '../../shared/ports/person-keys.ts';
 import type { Database } from '../database/database.ts';
 
 const KEPT = 10_000;
-/** How long another process may still use the key of somebody who was erased. */
+/** How long another process may still use the key of an erased person. */
 const TTL_MS = 60_000;
 
 const ERASED = Buffer.alloc(0);
@@ -41,13 +41,13 @@ export function createPersonKeys(database: Pick<Database, 'pool'>): ErasablePers
     return select(person);
   }
 
-  /** One query for all that ask for the same at the same time. */
+  /** Concurrent requests for the same key share one query. */
   function shared(kind: 'find' | 'make', person: string): Promise<Buffer | undefined> {
     const name = `${kind} ${person}`;
     let one = running.get(name);
     if (!one) {
       one = (kind === 'find' ? select(person) : make(person)).then((key) => {
-        // An absent key is not kept: the next event may be the person's first.
+        // An absent key is not cached: the next event may be the person's first.
         if (key && running.get(name) === one) kept.set(person, key);
         return key;
       });
@@ -67,7 +67,7 @@ export function createPersonKeys(database: Pick<Database, 'pool'>): ErasablePers
     },
     async findOrCreate(person) {
       const key = kept.get(person) ?? (await shared('make', person));
-      if (!key) throw new Error(`the key of ${person} was removed from the database while it was made`);
+      if (!key) throw new Error(`the key of ${person} was removed from the database while it was being created`);
       return key.length > 0 ? key : randomBytes(32);
     },
     async erase(person) {

@@ -53,7 +53,7 @@ describe('command line', function () {
       EVENTSTORE_URL: 'esdb://localhost:2113',
     });
     expect(code).to.equal(2);
-    expect(err).to.match(/PORT: "abc" is not accepted: must be a whole number from 0 to 65535/);
+    expect(err).to.match(/PORT: "abc" is invalid: must be a whole number from 0 to 65535/);
     expect(err).to.match(/LOG_LEVEL: "loud"/);
     expect(err).to.match(/EVENTSTORE_URL needs DATABASE_URL/);
   });
@@ -123,7 +123,7 @@ describe('command line', function () {
       expect(checked.out).to.match(/audit +audit +\d+ +equal +compared/);
       expect((await run(['rebuild', 'users', 'audit'], here())).out).to.match(/users +users +2 +equal +switched/);
       expect((await ask('/api/auth/users')).users).to.have.length(2);
-      expect((await run(['rebuild', 'nonsense'], here())).err).to.match(/There is no projection nonsense/);
+      expect((await run(['rebuild', 'nonsense'], here())).err).to.match(/Unknown projection: nonsense/);
     });
 
     it('exports the log with a hash that matches, sealed unless revealed, and the audit shows it', async () => {

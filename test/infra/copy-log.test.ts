@@ -265,10 +265,10 @@ describe('copy of a log', function () {
     expect(said).to.contain(sha256);
 
     const shared = await start('--from', url, '--to', url, '--to-prefix', prefix, '--log-only').ended;
-    expect(shared.said).to.match(/On one server both sides need a prefix/);
+    expect(shared.said).to.match(/On the same server both sides need a prefix/);
     const same = await start('--from', fresh.url, '--to', fresh.url.replace(/\?|$/, '?application_name=other&')).ended;
     expect(same.code).to.equal(1);
-    expect(same.said).to.match(/Both sides have the same database/);
+    expect(same.said).to.match(/Source and target use the same database/);
   });
 
   it('goes on after a run that was cut off before its first event', async () => {
@@ -357,10 +357,10 @@ describe('copy of a log', function () {
     expect(locked.said).to.match(/in use by process/);
     await target.close();
     for (const [args, says] of [
-      [['--from', 'mysql://user:secret@db/x', '--to', 'x'], /mysql:\/\/db\/x is no place of a log/],
+      [['--from', 'mysql://user:secret@db/x', '--to', 'x'], /mysql:\/\/db\/x is not a valid log location/],
       [['--from', origin, '--to', 'esdb://localhost:2113'], /--to-database/],
-      [['--from', origin, '--to', `embedded:${origin}`], /are the same place/],
-      [['--from', origin, '--to', 'esdb://localhost:2113', '--to-prefix', 'acme'], /acme is no stream prefix/],
+      [['--from', origin, '--to', `embedded:${origin}`], /from and --to are the same/],
+      [['--from', origin, '--to', 'esdb://localhost:2113', '--to-prefix', 'acme'], /acme is not a valid stream prefix/],
     ] as const) {
       const { code, said } = await start(...args).ended;
       expect(code).to.equal(1);

@@ -246,15 +246,13 @@ describe('credential store', () => {
         await run(
           views.map((view, index) => ({
             start: async (settings: object) =>
-              (
-                await prepareFirstStart({
-                  config: { ...config, ...settings },
-                  commands: view.commands,
-                  credentials: stores[index] as CredentialStore,
-                  reads: liveReads(at.db),
-                  log,
-                })
-              ).shown,
+              prepareFirstStart({
+                config: { ...config, ...settings },
+                commands: view.commands,
+                credentials: stores[index] as CredentialStore,
+                reads: liveReads(at.db),
+                log,
+              }),
           })),
           at,
         );

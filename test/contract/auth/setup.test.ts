@@ -130,7 +130,7 @@ describe('contract: the first run is one', function () {
     const { commands, credentials, reads } = world.service.core;
     const log = createLogger('silent');
     const config = { ...world.config, authPass: 'a password of the environment' };
-    expect((await prepareFirstStart({ config, commands, credentials, reads, log })).shown).to.deep.equal([]);
+    expect(await prepareFirstStart({ config, commands, credentials, reads, log })).to.deep.equal([]);
     await sql`DELETE FROM ${sql.table(`${schemaOf(usersProjection)}.first_user`)}`.execute(
       world.service.core.database.db,
     );
