@@ -3,6 +3,7 @@ import type { Store as RateLimitStore } from 'express-rate-limit';
 import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
 import type { Commands } from '../commands/handler.ts';
+import type { Inboxes } from '../queries/agents/heartbeat.ts';
 import type { Reads } from '../queries/reads.ts';
 import type { EventStore } from '../shared/event-store.ts';
 import type { Role } from '../shared/identity.ts';
@@ -47,6 +48,7 @@ export interface Services {
   readonly readModels: ReadModels;
   readonly credentials: Credentials;
   readonly freshness: Freshness;
+  readonly inboxes: Inboxes;
   readonly idempotency: IdempotencyStore;
   readonly metrics: Registry;
   /** The store of one limit class, shared between processes where Redis is configured. */

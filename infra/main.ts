@@ -11,6 +11,7 @@ import { sourceOf } from '../api/stream/source.ts';
 import { createCommands } from '../commands/handler.ts';
 import { projections } from '../projections/index.ts';
 import { schemaOf } from '../projections/projection.ts';
+import { createInboxes } from '../queries/agents/heartbeat.ts';
 import { AppError } from '../shared/errors.ts';
 import type { ReadModels } from '../shared/ports/read-models.ts';
 import { within } from '../shared/waiting.ts';
@@ -99,6 +100,7 @@ export async function startService(
         readModels: positions,
         credentials,
         freshness,
+        inboxes: createInboxes({ reads, freshness, now: Date.now }),
         idempotency: createIdempotencyStore(database.pool, core.process),
         metrics,
         limitStore: limits.storeFor,

@@ -14,7 +14,7 @@ import { agentRegistered, agentReturned } from '../../shared/events/agents/regis
 import { agentSoulChanged } from '../../shared/events/agents/souls.ts';
 import { nameClaimVoided, nameReleased } from '../../shared/events/claims.ts';
 import type { EventDraft, EventOf } from '../../shared/events/define.ts';
-import type { Decider } from '../decider.ts';
+import { defineDecider, on } from '../decider.ts';
 
 /** What is kept of an agent between commands. Texts stay out of it: they are large, and only their lengths decide anything. */
 export interface AgentState {
@@ -78,82 +78,70 @@ export const agentStream = (workspace: number, id: number): string => `agent-${w
 /** One key per unique name, for `AgentState.left`. */
 export const nameKey = (kind: string, name: string): string => `${kind}:${name}`;
 
-type Data<D> = EventOf<D>['data'];
-
-export const agentDecider: Decider<AgentState> = {
+export const agentDecider = defineDecider<AgentState>({
   kind: 'agent',
   // Heartbeats make these streams long.
   snapshotVersion: 2,
   initial,
-  evolve(state, { type, data, at }) {
-    switch (type) {
-      case agentRegistered.type: {
-        const { agentId, name, role, status, sessionKey, soulContent, runtimeType } = data as Data<
-          typeof agentRegistered
-        >;
-        return {
-          ...initial,
-          registered: true,
-          id: agentId,
-          name,
-          role,
-          status,
-          sessionKey,
-          runtimeType,
-          configVersion: 1,
-          soulLength: soulContent?.length ?? 0,
-          aliveAt: at,
-        };
-      }
-      case agentReturned.type:
-      case agentHeartbeatReceived.type:
-      case agentWoken.type:
-        return { ...state, status: 'idle', aliveAt: at };
-      case agentStatusChanged.type: {
-        const { to, cause } = data as Data<typeof agentStatusChanged>;
-        return { ...state, status: to, aliveAt: cause === 'sweep' ? state.aliveAt : at };
-      }
-      case agentDetailsChanged.type:
-        return withDetails(state, data as Data<typeof agentDetailsChanged>, at);
-      case agentSoulChanged.type:
-        return { ...state, soulLength: (data as Data<typeof agentSoulChanged>).soulContent.length };
-      case agentMemoryWritten.type:
-        return { ...state, memoryLength: (data as Data<typeof agentMemoryWritten>).size };
-      case agentMemoryFieldsSet.type: {
-        const memoryFields = sizeOfFields((data as Data<typeof agentMemoryFieldsSet>).fields);
-        return { ...state, memoryFields, memoryVersion: state.memoryVersion + 1 };
-      }
-      case agentMemoryCleared.type:
-        return { ...state, memoryLength: 0, memoryFields: 0, memoryVersion: state.memoryVersion + 1 };
-      case agentHidden.type:
-      case agentShown.type:
-        return { ...state, hidden: type === agentHidden.type };
-      case agentKeyIssued.type:
-        return { ...state, keys: { ...state.keys, [(data as Data<typeof agentKeyIssued>).keyId]: 'active' } };
-      case agentKeyRevoked.type:
-        return { ...state, keys: { ...state.keys, [(data as Data<typeof agentKeyRevoked>).keyId]: 'revoked' } };
-      case agentDeleted.type:
-        return { ...state, deleted: true, left: {} };
-      case nameClaimVoided.type: {
-        const { kind, name } = data as Data<typeof nameClaimVoided>;
-        return { ...state, left: leave(state.left, nameKey(kind, name), at) };
-      }
-      case nameReleased.type: {
-        const { kind, name } = data as Data<typeof nameReleased>;
-        const key = nameKey(kind, name);
-        return { ...state, left: { ...state.left, [key]: { times: state.left[key]?.times ?? 1, since: null } } };
-      }
-      default:
-        return state;
-    }
-  },
-};
+  folds: [
+    on(agentRegistered, (_, { data, at }) => ({
+      ...initial,
+      registered: true,
+      id: data.agentId,
+      name: data.name,
+      role: data.role,
+      status: data.status,
+      sessionKey: data.sessionKey,
+      runtimeType: data.runtimeType,
+      configVersion: 1,
+      soulLength: data.soulContent?.length ?? 0,
+      aliveAt: at,
+    })),
+    on([agentReturned, agentHeartbeatReceived, agentWoken], (state, { at }) => ({
+      ...state,
+      status: 'idle',
+      aliveAt: at,
+    })),
+    on(agentStatusChanged, (state, { data, at }) => ({
+      ...state,
+      status: data.to,
+      aliveAt: data.cause === 'sweep' ? state.aliveAt : at,
+    })),
+    on(agentDetailsChanged, (state, { data, at }) => withDetails(state, data, at)),
+    on(agentSoulChanged, (state, { data }) => ({ ...state, soulLength: data.soulContent.length })),
+    on(agentMemoryWritten, (state, { data }) => ({ ...state, memoryLength: data.size })),
+    on(agentMemoryFieldsSet, (state, { data }) => ({
+      ...state,
+      memoryFields: sizeOfFields(data.fields),
+      memoryVersion: state.memoryVersion + 1,
+    })),
+    on(agentMemoryCleared, (state) => ({
+      ...state,
+      memoryLength: 0,
+      memoryFields: 0,
+      memoryVersion: state.memoryVersion + 1,
+    })),
+    on(agentHidden, (state) => ({ ...state, hidden: true })),
+    on(agentShown, (state) => ({ ...state, hidden: false })),
+    on(agentKeyIssued, (state, { data }) => ({ ...state, keys: { ...state.keys, [data.keyId]: 'active' } })),
+    on(agentKeyRevoked, (state, { data }) => ({ ...state, keys: { ...state.keys, [data.keyId]: 'revoked' } })),
+    on(agentDeleted, (state) => ({ ...state, deleted: true, left: {} })),
+    on(nameClaimVoided, (state, { data, at }) => ({
+      ...state,
+      left: leave(state.left, nameKey(data.kind, data.name), at),
+    })),
+    on(nameReleased, (state, { data }) => {
+      const key = nameKey(data.kind, data.name);
+      return { ...state, left: { ...state.left, [key]: { times: state.left[key]?.times ?? 1, since: null } } };
+    }),
+  ],
+});
 
 /** Characters of the keys of a memory besides its text. */
 export const sizeOfFields = (fields: Readonly<Record<string, unknown>>): number =>
   Object.keys(fields).length === 0 ? 0 : JSON.stringify(fields).length;
 
-function withDetails(state: AgentState, data: Data<typeof agentDetailsChanged>, at: number): AgentState {
+function withDetails(state: AgentState, data: EventOf<typeof agentDetailsChanged>['data'], at: number): AgentState {
   const { changes, via, status } = data;
   let { left } = state;
   if (changes.name !== undefined && changes.name !== state.name)
@@ -179,23 +167,22 @@ const leave = (left: AgentState['left'], key: string, at: number): AgentState['l
 });
 
 /** The config of an agent, for the few commands that merge it. `version` counts like `AgentState.configVersion`. */
-export const agentConfigDecider: Decider<{
+export const agentConfigDecider = defineDecider<{
   readonly version: number;
   readonly config: Readonly<Record<string, unknown>>;
-}> = {
+}>({
   kind: 'agent config',
   snapshotVersion: 1,
   initial: { version: 0, config: {} },
-  evolve(state, { type, data }) {
-    if (type === agentRegistered.type) return { version: 1, config: (data as Data<typeof agentRegistered>).config };
-    if (type === agentDetailsChanged.type) {
-      const { config } = (data as Data<typeof agentDetailsChanged>).changes;
-      if (config !== undefined) return { version: state.version + 1, config };
-    }
-    return state;
-  },
-};
+  folds: [
+    on(agentRegistered, (_, { data }) => ({ version: 1, config: data.config })),
+    on(agentDetailsChanged, (state, { data: { changes } }) =>
+      changes.config === undefined ? state : { version: state.version + 1, config: changes.config },
+    ),
+  ],
+});
 
+/** Kinds of the unique names of agents (`names.ts`). */
 export const AGENT_NAME = 'agent_name';
 export const SESSION_KEY = 'session_key';
 

@@ -1,8 +1,14 @@
 /** Commands that change an agent's fields, by name or by id, or delete it. */
 import type { GatewayDocument } from '../../shared/contract/admin/gateway-document.ts';
-import { AppError, conflict } from '../../shared/errors.ts';
+import { AppError, conflict, notFound } from '../../shared/errors.ts';
 import { MASK, restored } from '../../shared/secrets.ts';
-import { decidePutBack, decideWriteAgent, writeToGateway } from '../admin/gateway-config.ts';
+import {
+  decidePutBack,
+  decideRemoveAgent,
+  decideWriteAgent,
+  noGatewayConfig,
+  writeToGateway,
+} from '../admin/gateway-config.ts';
 import { entryOf } from '../admin/gateway-document.ts';
 import type { CommandContext, Commands, Executed } from '../handler.ts';
 import {
@@ -79,11 +85,14 @@ export async function updateFromConfig(
 export function updateByName(
   commands: Commands,
   context: CommandContext,
-  id: number,
+  { id, name }: { readonly id: number; readonly name: string },
   update: AgentUpdate,
-  check: (state: AgentState) => void,
 ): Promise<Executed> {
   const mode = { via: 'name' } as const;
+  // The name selected the agent: one that has been renamed since is not the one that was meant.
+  const check = (state: AgentState) => {
+    if (state.registered && state.name !== name) throw notFound('Agent');
+  };
   const { config } = update;
   if (config === undefined || !JSON.stringify(config).includes(MASK))
     return updateAgent(commands, context, id, update, mode, check);
@@ -100,21 +109,27 @@ export interface OperatorsUpdate {
   readonly gatewayConfig?: Config | undefined;
   /** Names of the fields that were sent. */
   readonly fields: readonly string[];
-  readonly writeToGateway: boolean;
+  /** Undefined: when `gatewayConfig` is given and a gateway configuration is stored. */
+  readonly writeToGateway: boolean | undefined;
 }
 
 /**
  * Runs an operator's update. The gateway's document is written first: when that is refused, nothing was changed; when
  * the agent's own change is refused afterwards, its entry is put back.
  *
+ * @param isStored whether a gateway configuration is stored
  * @throws AppError 400, 404, 409; 502 when the gateway's document cannot be written
  */
 export async function updateById(
   commands: Commands,
   context: CommandContext,
   id: number,
-  { update, gatewayConfig, fields, writeToGateway: writes }: OperatorsUpdate,
+  { update, gatewayConfig, fields, writeToGateway: asked }: OperatorsUpdate,
+  isStored: () => Promise<boolean>,
 ): Promise<Executed> {
+  const stored = (asked ?? gatewayConfig !== undefined) && (await isStored());
+  const writes = asked ?? stored;
+  if (writes && !stored) throw new AppError(502, `Nothing was changed. ${noGatewayConfig().message}`);
   const merged = (present: Config): AgentUpdate => {
     if (update.config === undefined && gatewayConfig === undefined) return update;
     const base = update.config === undefined ? present : restored(update.config, present, 'config');
@@ -176,13 +191,18 @@ async function writeEntry(
   return before;
 }
 
-/** Deletes an agent and frees its names. @throws AppError 404 */
+/**
+ * Deletes an agent, frees its names and removes it from the gateway configuration. A failure of the last is a warning:
+ * the agent is gone by then.
+ *
+ * @throws AppError 404
+ */
 export async function deleteAgent(
   commands: Commands,
   context: CommandContext,
   id: number,
   removeWorkspace: boolean,
-): Promise<{ readonly name: string }> {
+): Promise<{ readonly name: string; readonly warning: string | undefined }> {
   const { workspace } = context.origin;
   const stream = agentStream(workspace, id);
   let last: AgentState | undefined;
@@ -192,5 +212,14 @@ export async function deleteAgent(
   });
   const { name, sessionKey } = last as AgentState;
   await releaseAll(commands, context, claimsFor(workspace, { name, sessionKey }), stream);
-  return { name };
+  try {
+    await writeToGateway(commands, context, (state) => decideRemoveAgent(state, name));
+    return { name, warning: undefined };
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error;
+    return {
+      name,
+      warning: `The agent was deleted, but it still stands in the gateway configuration. ${error.message}`,
+    };
+  }
 }

@@ -1,8 +1,11 @@
 /** Heartbeats and wake-ups. */
+import type { AgentRef } from '../../shared/contract/agents/agents.ts';
+import { AppError, notFound } from '../../shared/errors.ts';
 import { agentStatusChanged } from '../../shared/events/agents/agents.ts';
 import { agentHeartbeatReceived, agentWoken, tokenUsageReported } from '../../shared/events/agents/heartbeat.ts';
 import type { EventDraft } from '../../shared/events/define.ts';
-import { type AgentState, existing } from './agents.ts';
+import type { CommandContext, Commands } from '../handler.ts';
+import { type AgentState, agentDecider, agentStream, existing } from './agents.ts';
 
 export interface TokenUsage {
   readonly model: string;
@@ -64,3 +67,61 @@ export function decideHeartbeat(state: AgentState, heartbeat: Heartbeat): EventD
 export const decideWake = (state: AgentState, reason: string | null): EventDraft[] => [
   agentWoken.draft({ ...existing(state), reason, lastActivity: 'Woken by hand' }),
 ];
+
+/** What a heartbeat has to know of what is waiting for its agent. */
+export interface Waiting {
+  readonly agent: { readonly id: number; readonly name: string };
+  readonly workItems: readonly { readonly type: string; readonly count: number }[];
+}
+
+/** Where a heartbeat reads what is waiting for its agent. */
+export interface Inboxes<Inbox extends Waiting> {
+  /**
+   * Undefined when there is no such agent. `kept`: it was read earlier. What is waiting is still right then, but the
+   * agent itself may have been renamed, replaced or deleted since.
+   */
+  find(workspace: number, ref: AgentRef): Promise<{ readonly inbox: Inbox; readonly kept: boolean } | undefined>;
+  forget(workspace: number, ref: AgentRef): void;
+}
+
+/**
+ * Records a heartbeat. Gives what was waiting for the agent before it: the event says how much, and a heartbeat adds
+ * nothing to that.
+ *
+ * @param mayBeat throws when the caller must not speak for this agent
+ * @throws AppError 404, and what `mayBeat` throws
+ */
+export async function recordHeartbeat<Inbox extends Waiting>(
+  commands: Commands,
+  context: CommandContext,
+  inboxes: Inboxes<Inbox>,
+  ref: AgentRef,
+  heartbeat: Pick<Heartbeat, 'connectionId' | 'tokenUsage'>,
+  mayBeat: (agent: Waiting['agent']) => void,
+): Promise<Inbox> {
+  const { workspace } = context.origin;
+  for (;;) {
+    const found = await inboxes.find(workspace, ref);
+    if (!found) throw notFound('Agent');
+    const { inbox, kept } = found;
+    const { id, name } = inbox.agent;
+    try {
+      mayBeat(inbox.agent);
+      // A copy: the second attempt is the same step of the request.
+      await commands.execute(agentDecider, agentStream(workspace, id), { ...context }, (state) => {
+        const expected = kept || 'name' in ref ? name : state.name;
+        if (state.registered && state.name !== expected) throw notFound('Agent');
+        return decideHeartbeat(state, {
+          ...heartbeat,
+          workItemsCount: inbox.workItems.reduce((sum, group) => sum + group.count, 0),
+          workItemTypes: inbox.workItems.map((group) => group.type),
+        });
+      });
+      return inbox;
+    } catch (error) {
+      // The agent may have been renamed or replaced since its inbox was kept: try once more with a fresh one.
+      if (!kept || !(error instanceof AppError) || ![403, 404].includes(error.status)) throw error;
+      inboxes.forget(workspace, ref);
+    }
+  }
+}

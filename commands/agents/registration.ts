@@ -1,10 +1,12 @@
-/** New agents: made by an operator, by themselves, or from the gateway's configuration. */
-import { conflict } from '../../shared/errors.ts';
+/** How agents come to be: created by an operator, registered by themselves, or imported from the gateway configuration. */
+import { AppError, conflict } from '../../shared/errors.ts';
 import { agentRegistered, agentReturned } from '../../shared/events/agents/registration.ts';
 import type { EventDraft, EventOf } from '../../shared/events/define.ts';
 import { restored } from '../../shared/secrets.ts';
+import { seconds } from '../../shared/time.ts';
+import { decideWriteAgent, writeToGateway } from '../admin/gateway-config.ts';
 import type { CommandContext, Commands, Executed } from '../handler.ts';
-import { reserveId } from '../reserve.ts';
+import { hasReserved, reserveId } from '../reserve.ts';
 import { type AgentState, agentDecider, agentStream, existing } from './agents.ts';
 import { bounded } from './config.ts';
 import { agentNameKind, claimAll, claimsFor, isRefusal, releaseAll } from './names.ts';
@@ -102,4 +104,61 @@ export async function registerAgent(
     if (isRefusal(error)) await releaseAll(commands, context, claims, stream);
     throw error;
   }
+}
+
+/**
+ * Creates an operator's agent. It exists whether or not it could be written to the gateway configuration: a failure
+ * there is a warning.
+ *
+ * @throws AppError 400, 409, 413
+ */
+export async function createAgent(
+  commands: Commands,
+  context: CommandContext,
+  input: Parameters<typeof operatorsRegistration>[0],
+  options: { readonly writeToGateway: boolean },
+): Promise<{ readonly id: number; readonly warning: string | undefined }> {
+  const registration = operatorsRegistration(input);
+  const { id } = await registerAgent(commands, context, registration);
+  if (!options.writeToGateway) return { id, warning: undefined };
+  try {
+    await writeToGateway(commands, context, (state) => decideWriteAgent(state, 'agent-created', registration));
+    return { id, warning: undefined };
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error;
+    return { id, warning: `The agent was created, but not written to the gateway configuration. ${error.message}` };
+  }
+}
+
+/** An agent's record, as far as its registration answers with it. */
+export interface RegisteredAgent {
+  readonly id: number;
+  readonly name: string;
+  readonly role: string;
+  /** Unix seconds. */
+  readonly created_at: number;
+}
+
+/**
+ * An agent registers itself: a name that is known returns, any other becomes a new agent.
+ *
+ * @param known the agent that has this name, if any
+ * @param now Unix ms
+ * @throws AppError 404 when the agent was deleted at the same moment; 409 when its name was taken at the same moment
+ */
+export async function registerSelf(
+  commands: Commands,
+  context: CommandContext,
+  input: Parameters<typeof selfRegistration>[0],
+  known: RegisteredAgent | undefined,
+  now: () => number,
+): Promise<{ readonly agent: RegisteredAgent; readonly registered: boolean }> {
+  if (known && !hasReserved(context)) {
+    await commands.execute(agentDecider, agentStream(context.origin.workspace, known.id), context, decideReturn);
+    return { agent: known, registered: false };
+  }
+  const registration = selfRegistration(input);
+  const { id, executed } = await registerAgent(commands, context, registration);
+  const { name, role } = registration;
+  return { agent: { id, name, role, created_at: seconds(executed.events[0]?.meta.at ?? now()) }, registered: true };
 }

@@ -1,12 +1,17 @@
-/** What waits for an agent: the answer of a heartbeat. One statement, because heartbeats are the most frequent calls. */
+/**
+ * What is waiting for an agent: the answer to a heartbeat. Heartbeats are the most frequent calls, so it is read in one
+ * statement, and kept until something changes: most of the time nothing is new between two heartbeats.
+ */
 import { sql } from 'kysely';
+import { LRUCache } from 'lru-cache';
 import { agentsProjection } from '../../projections/agents/agents.ts';
 import { agentMessagesProjection } from '../../projections/agents/messages.ts';
 import { activitiesProjection } from '../../projections/monitoring/activities.ts';
 import { notificationsProjection } from '../../projections/monitoring/notifications.ts';
 import type { AgentRef } from '../../shared/contract/agents/agents.ts';
 import type { AgentMessageRecord } from '../../shared/contract/agents/messages.ts';
-import { HOUR } from '../../shared/time.ts';
+import type { Freshness } from '../../shared/ports/freshness.ts';
+import { HOUR, seconds } from '../../shared/time.ts';
 import type { Reads } from '../reads.ts';
 import { TASK_MODELS, tasksOf } from '../tasks.ts';
 import { MESSAGE_JSON } from './messages.ts';
@@ -25,12 +30,12 @@ export interface Inbox {
   readonly pendingTasks: readonly Item[];
   /** Unread, oldest first, the newest 50. */
   readonly messages: readonly AgentMessageRecord[];
-  /** Unix seconds: from then on an urgent activity is too old to stand in it. */
+  /** Unix seconds: from then on one of the urgent activities is too old to be in it. */
   readonly until: number;
 }
 
-/** Read models that an inbox is made from, but for the agent's own record. */
-export const INBOX_MODELS = [notificationsProjection.name, agentMessagesProjection.name, ...TASK_MODELS];
+/** Read models that an inbox is made from, except for the agent's own record. */
+const INBOX_MODELS = [notificationsProjection.name, agentMessagesProjection.name, ...TASK_MODELS];
 
 /** Activities that are brought to the attention of an agent that they name. All of them are about tasks. */
 const URGENT = ['task_created', 'task_assigned', 'high_priority_alert'];
@@ -94,5 +99,46 @@ export async function inboxOf(reads: Reads, workspace: number, ref: AgentRef, no
     pendingTasks: tasks.map((task) => task.record),
     messages: row.messages ?? [],
     until: Math.min(...(row.urgent ?? []).map((activity) => activity.created_at + URGENT_FOR), Number.MAX_SAFE_INTEGER),
+  };
+}
+
+/** Characters that the inboxes kept by one process may have together. */
+const KEPT_CHARACTERS = 16_000_000;
+
+/** Inboxes of agents, kept between heartbeats. One for each process. */
+export type Inboxes = ReturnType<typeof createInboxes>;
+
+/** @param parts.now Unix ms */
+export function createInboxes(parts: {
+  readonly reads: Reads;
+  readonly freshness: Pick<Freshness, 'stamp'>;
+  readonly now: () => number;
+}) {
+  const { reads, freshness } = parts;
+  const cache = new LRUCache<string, { readonly inbox: Inbox; readonly stamp: string }>({
+    maxSize: KEPT_CHARACTERS,
+    sizeCalculation: ({ inbox }) => JSON.stringify(inbox).length + 200,
+  });
+  const keyOf = (workspace: number, ref: AgentRef) => `${workspace} ${'id' in ref ? ref.id : `=${ref.name}`}`;
+  return {
+    /**
+     * Undefined when there is no such agent. `kept`: it was read earlier. What is waiting is still right then, but the
+     * agent itself may have been renamed, replaced or deleted since, which the caller's append finds out.
+     */
+    async find(workspace: number, ref: AgentRef) {
+      const key = keyOf(workspace, ref);
+      // Taken before the read: whatever comes in between makes the next heartbeat read again, so nothing is missed.
+      const stamp = await freshness.stamp(INBOX_MODELS, workspace);
+      const now = seconds(parts.now());
+      const earlier = cache.get(key);
+      if (earlier?.stamp === stamp && now < earlier.inbox.until) return { inbox: earlier.inbox, kept: true };
+      const inbox = await inboxOf(reads, workspace, ref, now);
+      if (!inbox) return undefined;
+      cache.set(key, { inbox, stamp });
+      return { inbox, kept: false };
+    },
+    forget(workspace: number, ref: AgentRef) {
+      cache.delete(keyOf(workspace, ref));
+    },
   };
 }

@@ -25,6 +25,7 @@ import { createLogger } from '../../infra/logging.ts';
 import { startProjector } from '../../infra/read-models/projector.ts';
 import { createTouches } from '../../infra/read-models/touches.ts';
 import { projections } from '../../projections/index.ts';
+import { createInboxes } from '../../queries/agents/heartbeat.ts';
 import { liveReads } from '../../queries/reads.ts';
 import { AppError } from '../../shared/errors.ts';
 import { catalogue } from '../../shared/events/catalogue.ts';
@@ -143,6 +144,7 @@ describe('example resource: on the embedded store', function () {
       readModels: positions,
       credentials,
       freshness,
+      inboxes: createInboxes({ reads, freshness, now: Date.now }),
       idempotency: createIdempotencyStore(database.pool, 'example'),
       metrics,
       limitStore: limits.storeFor,

@@ -1,14 +1,7 @@
 /** Agents: list, create, change, delete, hide; and which agent a path means, and what a caller may see of it. */
-import {
-  decideRemoveAgent,
-  decideWriteAgent,
-  noGatewayConfig,
-  writeToGateway,
-} from '../../../commands/admin/gateway-config.ts';
 import { type AgentUpdate, agentDecider, agentStream, decideVisibility } from '../../../commands/agents/agents.ts';
 import { deleteAgent, updateById, updateByName } from '../../../commands/agents/changes.ts';
-import { operatorsRegistration, registerAgent } from '../../../commands/agents/registration.ts';
-import type { CommandContext } from '../../../commands/handler.ts';
+import { createAgent } from '../../../commands/agents/registration.ts';
 import { hasGatewayConfig } from '../../../queries/admin/gateway-config.ts';
 import { agentRecord, findAgent, listAgents, withTaskStats } from '../../../queries/agents/agents.ts';
 import { TASK_MODELS } from '../../../queries/tasks.ts';
@@ -30,7 +23,7 @@ import {
   updateByNameBody,
 } from '../../../shared/contract/agents/agents.ts';
 import { errorSchema } from '../../../shared/contract/common.ts';
-import { AppError, forbidden, invalid, notFound } from '../../../shared/errors.ts';
+import { forbidden, invalid, notFound } from '../../../shared/errors.ts';
 import type { Identity } from '../../../shared/identity.ts';
 import { masked } from '../../../shared/secrets.ts';
 import { defineRoute, type Route } from '../../http/route.ts';
@@ -120,29 +113,12 @@ const create = defineRoute({
     201: { description: 'The new agent', schema: createAgentAnswer },
   },
   async handle({ body, identity, services, command }) {
-    const { commands } = services;
-    const registration = operatorsRegistration(body);
-    const { id } = await registerAgent(commands, command, registration);
-    const warning = body.write_to_gateway ? await writeNewAgent(services, command, registration) : undefined;
+    const options = { writeToGateway: body.write_to_gateway ?? false };
+    const { id, warning } = await createAgent(services.commands, command, body, options);
     const [agent] = await withTaskStats(services.reads, identity.workspace, [await recordOf(services, identity, id)]);
     return { status: 201, body: { agent, ...(warning !== undefined && { warning }) } };
   },
 });
-
-/** The agent exists whether or not the gateway's document can be written: a failure is a warning. */
-async function writeNewAgent(
-  services: Services,
-  command: CommandContext,
-  agent: ReturnType<typeof operatorsRegistration>,
-): Promise<string | undefined> {
-  try {
-    await writeToGateway(services.commands, command, (state) => decideWriteAgent(state, 'agent-created', agent));
-    return undefined;
-  } catch (error) {
-    if (!(error instanceof AppError)) throw error;
-    return `The agent was created, but not written to the gateway configuration. ${error.message}`;
-  }
-}
 
 /** `undefined` stays what it is: unchanged. An empty text clears, like null. */
 const orNull = (value: string | null | undefined) => (value === '' ? null : value);
@@ -173,9 +149,7 @@ const putByName = defineRoute({
     });
     if (Object.keys(update).length === 0) throw nothingToChange();
     const { id } = await requireAgent(services, identity, { name });
-    await updateByName(services.commands, command, id, update, (state) => {
-      if (state.registered && state.name !== name) throw notFound('Agent');
-    });
+    await updateByName(services.commands, command, { id, name }, update);
     return { body: { success: true } };
   },
 });
@@ -221,11 +195,7 @@ const putById = defineRoute({
     const { write_to_gateway, ...fields } = body;
     if (Object.keys(defined(fields)).length === 0) throw nothingToChange();
     const { id } = await requireAgent(services, identity, params.id);
-    const concerned = write_to_gateway ?? body.gateway_config !== undefined;
-    const stored = concerned && (await hasGatewayConfig(services.reads, identity.workspace));
-    const write = write_to_gateway ?? stored;
-    if (write && !stored) throw new AppError(502, `Nothing was changed. ${noGatewayConfig().message}`);
-    await updateById(services.commands, command, id, {
+    const change = {
       update: defined({
         name: body.name,
         role: body.role,
@@ -237,8 +207,10 @@ const putById = defineRoute({
       }),
       gatewayConfig: body.gateway_config,
       fields: Object.keys(defined(fields)),
-      writeToGateway: write,
-    });
+      writeToGateway: write_to_gateway,
+    };
+    const isStored = () => hasGatewayConfig(services.reads, identity.workspace);
+    await updateById(services.commands, command, id, change, isStored);
     const agent = await recordOf(services, identity, id);
     return { body: { success: true, agent } };
   },
@@ -260,25 +232,10 @@ const remove = defineRoute({
   async handle({ params, body, identity, services, command }) {
     const { id } = await requireAgent(services, identity, params.id);
     const remove_workspace = body.remove_workspace ?? false;
-    const { name } = await deleteAgent(services.commands, command, id, remove_workspace);
-    const warning = await removeFromGateway(services, command, name);
+    const { name, warning } = await deleteAgent(services.commands, command, id, remove_workspace);
     return { body: { success: true, deleted: name, remove_workspace, ...(warning !== undefined && { warning }) } };
   },
 });
-
-async function removeFromGateway(
-  { commands }: Services,
-  command: CommandContext,
-  name: string,
-): Promise<string | undefined> {
-  try {
-    await writeToGateway(commands, command, (state) => decideRemoveAgent(state, name));
-    return undefined;
-  } catch (error) {
-    if (!(error instanceof AppError)) throw error;
-    return `The agent was deleted, but it still stands in the gateway configuration. ${error.message}`;
-  }
-}
 
 const visibility = (method: 'post' | 'delete', hidden: boolean) =>
   defineRoute({

@@ -1,11 +1,10 @@
-/** Signs of life of agents and what waits for them: heartbeat and wake-up. */
+/** Heartbeats, with what is waiting for the agent, and wake-ups. */
 import { agentDecider, agentStream } from '../../../commands/agents/agents.ts';
-import { decideHeartbeat, decideWake, type Heartbeat, type TokenUsage } from '../../../commands/agents/heartbeat.ts';
-import type { CommandContext } from '../../../commands/handler.ts';
+import { decideWake, recordHeartbeat, type TokenUsage } from '../../../commands/agents/heartbeat.ts';
 import { type Inbox, inboxOf } from '../../../queries/agents/heartbeat.ts';
 import type { Reads } from '../../../queries/reads.ts';
 import { knownTask } from '../../../queries/tasks.ts';
-import { type AgentRef, agentParams } from '../../../shared/contract/agents/agents.ts';
+import { agentParams } from '../../../shared/contract/agents/agents.ts';
 import {
   heartbeatAnswer,
   heartbeatBody,
@@ -14,13 +13,10 @@ import {
   wakeAnswer,
   wakeBody,
 } from '../../../shared/contract/agents/heartbeat.ts';
-import { AppError, notFound } from '../../../shared/errors.ts';
-import type { Identity } from '../../../shared/identity.ts';
+import { notFound } from '../../../shared/errors.ts';
 import { seconds } from '../../../shared/time.ts';
 import { defineRoute, type Route } from '../../http/route.ts';
-import type { Services } from '../../services.ts';
 import { requireAgent, requireSelf } from './agents.ts';
-import { forgetInbox, keptInbox } from './inbox.ts';
 
 function answerOf({ agent, workItems, pendingTasks, messages }: Inbox, checked_at: number) {
   const total = workItems.reduce((sum, group) => sum + group.count, 0);
@@ -67,47 +63,13 @@ const beat = defineRoute({
   },
   async handle({ params, body, identity, services, command }) {
     const usage = await usageOf(services.reads, identity.workspace, body.token_usage);
-    const said = { connectionId: body.connection_id ?? null, tokenUsage: usage };
-    const inbox = await recordHeartbeat(services, identity, command, params.id, said);
+    const heartbeat = { connectionId: body.connection_id ?? null, tokenUsage: usage };
+    const inbox = await recordHeartbeat(services.commands, command, services.inboxes, params.id, heartbeat, (agent) =>
+      requireSelf(identity, agent),
+    );
     return { body: { success: true, ...answerOf(inbox, seconds(services.now())), token_recorded: usage !== null } };
   },
 });
-
-/** Appends a heartbeat. Gives what waits for the agent. @throws AppError 404, 403 */
-async function recordHeartbeat(
-  services: Services,
-  identity: Identity,
-  command: CommandContext,
-  ref: AgentRef,
-  said: Pick<Heartbeat, 'connectionId' | 'tokenUsage'>,
-): Promise<Inbox> {
-  const { workspace } = identity;
-  for (;;) {
-    // Before the append, because its event says how much was waiting; a heartbeat itself adds nothing to that.
-    const found = await keptInbox(services, workspace, ref);
-    if (!found) throw notFound('Agent');
-    const { inbox, kept } = found;
-    const { id, name } = inbox.agent;
-    try {
-      requireSelf(identity, inbox.agent);
-      await services.commands.execute(agentDecider, agentStream(workspace, id), { ...command }, (state) => {
-        const expected = kept || 'name' in ref ? name : state.name;
-        if (state.registered && state.name !== expected) throw notFound('Agent');
-        const { workItems } = inbox;
-        return decideHeartbeat(state, {
-          ...said,
-          workItemsCount: workItems.reduce((sum, group) => sum + group.count, 0),
-          workItemTypes: workItems.map((group) => group.type),
-        });
-      });
-      return inbox;
-    } catch (error) {
-      // Perhaps the agent was renamed or replaced since its inbox was kept: once more with what is there now.
-      if (!kept || !(error instanceof AppError) || ![403, 404].includes(error.status)) throw error;
-      forgetInbox(services, workspace, ref);
-    }
-  }
-}
 
 /** A complete report of token usage; null for an incomplete one, which is no reason to refuse the heartbeat. */
 async function usageOf(reads: Reads, workspace: number, given: unknown): Promise<TokenUsage | null> {

@@ -40,7 +40,13 @@ describe("agents' configs", () => {
   const sync = () =>
     syncAgents(commands, context, async (names) => new Map([...ids].filter(([name]) => names.includes(name))));
   const change = (gatewayConfig: GatewayDocument, writeToGateway: boolean) =>
-    updateById(commands, context, ada(), { update: { role: 'y' }, gatewayConfig, fields: [], writeToGateway });
+    updateById(
+      commands,
+      context,
+      ada(),
+      { update: { role: 'y' }, gatewayConfig, fields: [], writeToGateway },
+      async () => true,
+    );
 
   /** The change is refused by the bound, and nothing was written. */
   async function refused(status: number, message: RegExp, work: () => unknown): Promise<void> {
@@ -70,8 +76,8 @@ describe("agents' configs", () => {
     await make('bob', { token: HALF });
     const update = { config: { token: MASK, more: HALF } };
     const id = ids.get('bob') as number;
-    await refused(400, tooLarge, () => updateByName(commands, context, id, update, () => undefined));
-    await updateByName(commands, context, id, { config: { token: MASK, more: 1 } }, () => undefined);
+    await refused(400, tooLarge, () => updateByName(commands, context, { id, name: 'bob' }, update));
+    await updateByName(commands, context, { id, name: 'bob' }, { config: { token: MASK, more: 1 } });
     expect(await configOf(id)).to.deep.equal({ token: HALF, more: 1 });
   });
 
