@@ -149,12 +149,14 @@ describe('contract: requests', () => {
           expect(reply.body.error).to.match(sentence);
           expect((await send('POST', path, body, { ...headers, 'x-api-key': '' })).status).to.equal(401);
         }
+        // At once: what the deep bodies leave behind until the next garbage collection is none of the bomb.
+        if (body === bomb)
+          expect(process.memoryUsage().rss - before, 'the bomb was not unpacked').to.be.below(150_000_000);
         // Anonymous callers are told the same where they are let in; five times a minute.
         if (openCalls++ >= 4) continue;
         const open = await send('POST', '/api/setup', body, { ...headers, 'x-api-key': '' });
         expect(open.status, `setup ${JSON.stringify(headers)}`).to.equal(status);
       }
-      expect(process.memoryUsage().rss - before, 'the bomb was not unpacked').to.be.below(150_000_000);
     });
 
     it('numbers of any length', async () => {

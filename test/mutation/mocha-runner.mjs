@@ -9,7 +9,9 @@ import Mocha from 'mocha';
 /** Where instrumented code looks for the fault that is switched on, and leaves which faults a test has reached. */
 globalThis.__stryker__ ??= {};
 const shared = globalThis.__stryker__;
-const { TESTS_IN = '', TESTS_LIKE = '' } = process.env;
+const { TESTS_IN = '', TESTS_LIKE = '', TESTS_NOT = '' } = process.env;
+/** What the tests of the service need once per run; a worker is one run, however many faults it looks at. */
+const FIXTURES = resolve('dist/test/support/template.js');
 
 /** Mocha asks for a reporter; results are taken from the run itself. */
 class Silent {}
@@ -18,6 +20,7 @@ const escaped = (text) => text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
 
 class MochaRunner {
   #mocha;
+  #fixtures;
 
   capabilities() {
     return { reloadEnvironment: false };
@@ -25,6 +28,8 @@ class MochaRunner {
 
   async #load() {
     if (this.#mocha) return;
+    this.#fixtures = await import(FIXTURES);
+    await this.#fixtures.mochaGlobalSetup();
     const mocha = new Mocha({ timeout: 0, reporter: Silent });
     mocha.cleanReferencesAfterRun(false);
     for (const name of readdirSync(TESTS_IN, { recursive: true })) {
@@ -40,7 +45,8 @@ class MochaRunner {
   /** Runs the tests with these titles, all by default. Gives one result per test, and those that failed. */
   async #run(titles, bail) {
     await this.#load();
-    this.#mocha.grep(titles ? new RegExp(`^(${titles.map(escaped).join('|')})$`) : /.*/);
+    const not = TESTS_NOT === '' ? '' : `(?!.*(?:${TESTS_NOT}))`;
+    this.#mocha.grep(new RegExp(`^${not}(${titles ? titles.map(escaped).join('|') : '.*'})$`, 's'));
     this.#mocha.suite.bail(bail);
     const tests = [];
     await new Promise((done) => {
@@ -60,6 +66,10 @@ class MochaRunner {
       );
     });
     return { tests, failed: tests.filter(({ status }) => status === 1) };
+  }
+
+  async dispose() {
+    await this.#fixtures?.mochaGlobalTeardown();
   }
 
   async dryRun() {
