@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
 import { approveAccess } from '../../commands/auth/access-requests.ts';
 import { createUser, NAME_LOST, type NewUser, userDecider, usernames } from '../../commands/auth/users.ts';
-import { ABANDONED_AFTER_MS, claimName } from '../../commands/claims.ts';
+import { ABANDONED_AFTER_MS, claimName, nameDecider, releaseName } from '../../commands/claims.ts';
 import type { Commands } from '../../commands/handler.ts';
 import { AppError } from '../../shared/errors.ts';
 import { accessRequested, accessRequestStream } from '../../shared/events/auth/access-requests.ts';
@@ -74,6 +74,87 @@ describe('unique names', () => {
     await createUser(one, context(), noCredentials, person, null, { id: 99 });
     expect(await codeOf(createUser(two, context(), noCredentials, person, null))).to.equal('NAME_TAKEN');
     expect(world.written().filter(({ type }) => type === 'NameClaimVoided')).to.deep.equal([]);
+  });
+});
+
+describe('a claim of somebody else', () => {
+  const mine = 'user-1-1';
+  const theirs = 'user-1-2';
+  let now: number;
+  let world: ReturnType<typeof memoryWorld>;
+  let commands: Commands;
+  let answers: ReturnType<typeof usernames.holds>[];
+  /** Asked in turn whether the owner has the name; the last answer stays. */
+  const kind = {
+    ...usernames,
+    holds: () => (answers.length > 1 ? answers.shift() : answers[0]) as ReturnType<typeof usernames.holds>,
+  };
+  const claim = (owner: string) => codeOf(claimName(commands, context(), kind, 'all', 'ann', owner));
+  const release = (owner: string) => releaseName(commands, context(), kind, 'all', 'ann', owner);
+  const named = async () => (await world.process().load(nameDecider, 'username-all-ann')).state;
+  const voided = () => world.written().filter(({ type }) => type === 'NameClaimVoided');
+  const clock = Date.now;
+
+  beforeEach(async () => {
+    now = clock();
+    Date.now = () => now;
+    world = memoryWorld(() => now);
+    commands = world.process();
+    expect(await claim(theirs)).to.equal('done');
+    expect(await named()).to.deep.equal({ owner: theirs, claimedAt: now });
+  });
+  afterEach(() => {
+    Date.now = clock;
+  });
+
+  it('is void at once when they can never have the name', async () => {
+    answers = ['never'];
+    expect(await claim(mine)).to.equal('done');
+    expect((await named()).owner).to.equal(mine);
+    expect(voided()).to.deep.equal([]);
+  });
+
+  it('is void when they had their time and do not have it, not a moment sooner, and then they are told', async () => {
+    answers = ['not yet'];
+    now += ABANDONED_AFTER_MS - 1;
+    expect(await claim(mine)).to.equal('NAME_TAKEN');
+    now += 1;
+    expect(await claim(mine)).to.equal('done');
+    expect((await named()).owner).to.equal(mine);
+    expect(voided().map(({ stream, data }) => [stream, data])).to.deep.equal([
+      [theirs, { kind: 'username', name: 'ann' }],
+    ]);
+  });
+
+  it('stays when they have the name, however old it is, and when they come to have it at the last moment', async () => {
+    now += ABANDONED_AFTER_MS * 2;
+    for (const told of [['yes'], ['not yet', 'yes']] as const) {
+      answers = [...told];
+      expect(await claim(mine)).to.equal('NAME_TAKEN');
+      expect((await named()).owner).to.equal(theirs);
+    }
+    expect(voided()).to.deep.equal([]);
+  });
+
+  it('is no hindrance when they give the name up meanwhile', async () => {
+    answers = ['not yet'];
+    now += ABANDONED_AFTER_MS;
+    world.beforeAppend = async (_stream, [event]) => {
+      if (event?.type !== 'NameClaimVoided') return;
+      world.beforeAppend = async () => undefined;
+      await release(theirs);
+    };
+    expect(await claim(mine)).to.equal('done');
+    expect((await named()).owner).to.equal(mine);
+  });
+
+  it('ends when its owner releases the name, and nobody else can', async () => {
+    await release(mine);
+    expect((await named()).owner).to.equal(theirs);
+    expect(world.written()).to.have.length(1);
+    await release(theirs);
+    expect(await named()).to.deep.equal({ owner: undefined, claimedAt: 0 });
+    expect(world.written().at(-1)?.data).to.deep.equal({ kind: 'username', name: 'ann', owner: theirs });
   });
 });
 
