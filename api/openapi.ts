@@ -2,16 +2,15 @@
  * The description of the API (OpenAPI 3.1), made from the routes and from the very schemas that check their requests.
  * Nothing is written twice: what a route does not say, such as the answers of the gate in front of it, is added here.
  */
-import { z } from 'zod';
+import type { z } from 'zod';
 import { ERRORS, errorSchema } from '../shared/contract/common.ts';
 import { LIMITS, type LimitClass, WRONG_KEYS } from './http/limits.ts';
 import { errorsOf, type Method, type ResponseSpec, type Route, type Scope, TAGS } from './http/route.ts';
+import { type Found, relink, type Schema, settleSchemas, toProperties, toSchema } from './openapi-schemas.ts';
 
 /** Version of the interface, not of this program. */
 const INTERFACE_VERSION = '1.3.0';
 
-/** A JSON Schema (draft 2020-12). */
-export type Schema = { [keyword: string]: unknown };
 export interface Ref {
   readonly $ref: string;
 }
@@ -152,13 +151,6 @@ const HEADER_PARAMETERS = {
     schema: { type: 'string' },
   },
 } as const satisfies Record<string, Parameter>;
-
-type Io = 'input' | 'output';
-type Found = Readonly<Record<Io, Map<string, Schema>>>;
-
-/** Marks what JSON Schema cannot say, until it is known whether an `override` has replaced it. */
-const UNREPRESENTABLE = 'x-unrepresentable';
-const KEPT_BY_OVERRIDE = ['title', 'description', 'deprecated', 'examples'];
 
 /**
  * Describes the routes, hidden ones excepted.
@@ -314,18 +306,13 @@ function objectParameters(
   found: Found,
 ): Parameter[] {
   if (!schema) return [];
-  const { json, defs } = convert(schema, 'input', where);
-  const id = typeof json.$ref === 'string' ? idIn(json.$ref) : undefined;
-  const { properties, required } = (id === undefined ? json : defs[id]) ?? {};
-  if (typeof properties !== 'object' || properties === null) throw new Error(`${where} must be one object schema`);
-  if (id !== undefined) delete defs[id];
-  keep(defs, 'input', where, found);
-  return Object.entries(properties as Record<string, Schema>).map(([name, property]) => {
+  const { properties, required } = toProperties(schema, where, found);
+  return Object.entries(properties).map(([name, property]) => {
     const { description, deprecated, ...rest } = property;
     return {
       name,
       in: place,
-      required: Array.isArray(required) && required.includes(name),
+      required: required.includes(name),
       ...(typeof description === 'string' && { description }),
       ...(deprecated === true && { deprecated }),
       schema: rest,
@@ -382,116 +369,3 @@ const LIMIT_HEADERS: NonNullable<ResponseObject['headers']> = {
   'X-RateLimit-Remaining': { description: 'Always 0 here', schema: { type: 'integer' } },
   'X-RateLimit-Reset': { description: 'When the limit starts anew, Unix seconds', schema: { type: 'integer' } },
 };
-
-function toSchema(schema: z.ZodType, io: Io, where: string, found: Found): Schema {
-  const { json, defs } = convert(schema, io, where);
-  keep(defs, io, where, found);
-  return json;
-}
-
-/** JSON Schema of a zod schema, with its named parts apart. References say for which direction they are. */
-function convert(schema: z.ZodType, io: Io, where: string): { json: Schema; defs: Record<string, Schema> } {
-  const { $schema, $defs, ...own } = z.toJSONSchema(schema, {
-    io,
-    unrepresentable: ({ message }) => ({ [UNREPRESENTABLE]: message }),
-    override: ({ zodSchema, jsonSchema }) => adjust(zodSchema, jsonSchema as Schema, io),
-  }) as Schema;
-  const whole = JSON.stringify({ own, $defs }, (key, value: unknown) => {
-    if (key === UNREPRESENTABLE) {
-      throw new Error(`${where}: ${String(value)}; give that schema .meta({ override: <JSON Schema keywords> })`);
-    }
-    if (key !== '$ref' || typeof value !== 'string') return joinNull(value);
-    const id = /^#\/\$defs\/((?!__schema)[\w.-]+)$/.exec(value)?.[1];
-    if (!id) throw new Error(`${where}: a schema that contains itself needs a name: .meta({ id })`);
-    return `#/components/schemas/${io}:${id}`;
-  });
-  const parts = JSON.parse(whole) as { own: Schema; $defs?: Record<string, Schema> };
-  return { json: parts.own, defs: parts.$defs ?? {} };
-}
-
-/** Called for each part of a schema after zod has written its JSON form. */
-function adjust(schema: z.core.$ZodType, json: Schema, io: Io): void {
-  const override = z.globalRegistry.get(schema)?.override;
-  if (typeof override === 'object' && override !== null) {
-    for (const keyword of Object.keys(json)) if (!KEPT_BY_OVERRIDE.includes(keyword)) delete json[keyword];
-    Object.assign(json, override);
-  }
-  delete json.override;
-  // JSON has no other kind of key.
-  if (JSON.stringify(json.propertyNames) === '{"type":"string"}') delete json.propertyNames;
-  if (io === 'output') {
-    // Answers may gain fields; who checks them against this description must not break on that.
-    const def: { type: string; catchall?: unknown } = schema._zod.def;
-    if (def.type === 'object' && !def.catchall) delete json.additionalProperties;
-    // Every integer that leaves is within these; readers need not be told.
-    if (json.minimum === Number.MIN_SAFE_INTEGER) delete json.minimum;
-    if (json.maximum === Number.MAX_SAFE_INTEGER) delete json.maximum;
-  }
-}
-
-/** `anyOf: [{ type: 'string', maxLength: 9 }, { type: 'null' }]` says the same in one piece, and reads better. */
-function joinNull(value: unknown): unknown {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
-  const { anyOf, ...outer } = value as Schema;
-  if (!Array.isArray(anyOf) || anyOf.length !== 2 || JSON.stringify(anyOf[1]) !== '{"type":"null"}') return value;
-  const inner = anyOf[0] as Schema;
-  // Keywords that hold for one type pass null by themselves; these do not.
-  const holdForAll = ['$ref', 'const', 'anyOf', 'oneOf', 'allOf', 'not'];
-  if (typeof inner.type !== 'string' || holdForAll.some((keyword) => keyword in inner)) return value;
-  const values = Array.isArray(inner.enum) ? { enum: [...inner.enum, null] } : {};
-  return { ...inner, ...values, ...outer, type: [inner.type, 'null'] };
-}
-
-/** Remembers named schemas. @throws Error when two different ones have the same name */
-function keep(defs: Readonly<Record<string, Schema>>, io: Io, where: string, found: Found): void {
-  for (const [id, schema] of Object.entries(defs)) {
-    const earlier = found[io].get(id);
-    if (earlier && JSON.stringify(earlier) !== JSON.stringify(schema)) {
-      throw new Error(`${where}: another schema has the name ${id} already; give one of them another .meta({ id })`);
-    }
-    found[io].set(id, schema);
-  }
-}
-
-const REFERENCE = /^#\/components\/schemas\/(input|output):(.+)$/;
-const idIn = (ref: string) => REFERENCE.exec(ref)?.[2];
-
-/**
- * One name for a schema that is the same both ways; `<name>Input` for the request side of one that is not (a default
- * makes a field optional in a request and certain in an answer).
- */
-function settleSchemas(found: Found): {
-  schemas: Record<string, Schema>;
-  nameIn: (io: Io, id: string) => string;
-} {
-  const apart = new Set<string>();
-  const nameIn = (io: Io, id: string) => (io === 'input' && apart.has(id) ? `${id}Input` : id);
-  const textOf = (schema: Schema) => JSON.stringify(relink(schema, nameIn));
-  // Setting one apart changes the references of others, which may set those apart too.
-  for (let before = -1; before !== apart.size; ) {
-    before = apart.size;
-    for (const [id, schema] of found.input) {
-      const other = found.output.get(id);
-      if (other && textOf(schema) !== textOf(other)) apart.add(id);
-    }
-  }
-  const schemas = new Map(found.output);
-  for (const [id, schema] of found.input) {
-    const name = nameIn('input', id);
-    if (name !== id && (found.input.has(name) || found.output.has(name))) {
-      throw new Error(`The name ${name} is needed for the request side of ${id}; call the other schema something else`);
-    }
-    schemas.set(name, schema);
-  }
-  return { schemas: Object.fromEntries([...schemas].sort(([a], [b]) => (a < b ? -1 : 1))), nameIn };
-}
-
-/** A copy whose references have their final names. */
-function relink(value: unknown, nameIn: (io: Io, id: string) => string): unknown {
-  return JSON.parse(
-    JSON.stringify(value, (key, part: unknown) => {
-      const [, io, id] = (key === '$ref' && REFERENCE.exec(String(part))) || [];
-      return io && id ? `#/components/schemas/${nameIn(io as Io, id)}` : part;
-    }),
-  );
-}

@@ -12,8 +12,8 @@ import {
   type Operation,
   type Parameter,
   type ResponseObject,
-  type Schema,
 } from '../../api/openapi.ts';
+import type { Schema } from '../../api/openapi-schemas.ts';
 import { docsRoutes } from '../../api/routes/docs.ts';
 import { routes } from '../../api/routes/index.ts';
 import { errorSchema, idParams, idValue, limitParam, offsetParam, secondsParam } from '../../shared/contract/common.ts';

@@ -2,7 +2,8 @@
  * Requests made from the description of the API: for every operation the paths, queries and bodies that its schemas
  * allow, with the ids and names that a test wants to see in them.
  */
-import type { OpenApiDocument, Operation, Parameter, ResponseObject, Schema } from '../../api/openapi.ts';
+import type { OpenApiDocument, Operation, Parameter, ResponseObject } from '../../api/openapi.ts';
+import type { Schema } from '../../api/openapi-schemas.ts';
 
 /** What goes into a request where an id or a name is asked for. */
 export interface Values {
