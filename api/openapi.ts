@@ -76,7 +76,7 @@ API keys from one address within a minute, every call that needs a credential an
 \`Idempotency-Key\`: repeated with the same key and body within 24 hours, it gives the first answer again and does \
 nothing twice.
 
-**Lists.** \`limit\` is clamped to the range that the call names and \`offset\` to zero or more; what is no whole number \
+**Lists.** \`limit\` is clamped to the range that the call names and \`offset\` to zero or more; anything but a whole number \
 counts as the default.
 
 **Times** are Unix seconds, UTC, unless a field says otherwise.

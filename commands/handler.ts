@@ -66,8 +66,8 @@ export function createCommands(parts: {
   const inTurn = takingTurnsByKey((error) => error instanceof LogUnavailableError);
 
   /**
-   * Decides on the kept state, or on a fresh one. That a kept state refuses, or finds nothing to do, is not believed:
-   * no append will tell whether the state was right, so it is decided again on what the log says now.
+   * Decides on the kept state, or on a fresh one. A refusal or "nothing to do" leads to no append, which would tell
+   * whether the kept state was right, so it is decided again on what the log says now.
    */
   async function decideOn(decider: Decider<unknown>, stream: string, decide: Decide, attempt: number) {
     const kept = states.kept(stream);
@@ -108,7 +108,7 @@ export function createCommands(parts: {
   /** Appends again what an earlier run of the request was about to append; undefined when it has to be decided. */
   async function repeat(context: CommandContext, step: number, stream: string): Promise<Executed | undefined> {
     const intent = context.intents?.recorded[step];
-    // A run that takes another way than the one before has other steps.
+    // A run that takes another path than the earlier one has other steps.
     if (intent?.stream !== stream || intent.events.length === 0) return undefined;
     const repeated = repeatIntent(store, intent).finally(() => states.forget(stream));
     return repeated.catch(answerWith);

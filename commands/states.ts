@@ -46,7 +46,7 @@ export interface States {
   /**
    * Reads what the log has beyond `known`, or the whole stream, and keeps the state.
    *
-   * @param trustSnapshots false: the log alone is believed, from its first event on
+   * @param trustSnapshots false: the stream is read from its first event on
    */
   load(
     decider: Decider<unknown>,
@@ -56,7 +56,7 @@ export interface States {
   ): Promise<KeptState>;
   /** Adds events that are about to be appended to a kept state. */
   advance(decider: Decider<unknown>, kept: KeptState, events: readonly DomainEvent[]): void;
-  /** Follows an append of such events. When it fails, the state is no longer kept. Gives what `append` gives. */
+  /** Records the outcome of such an append: when it fails, the state is forgotten. Gives what `append` gives. */
   track<T extends { readonly position: number }>(
     decider: Decider<unknown>,
     stream: string,

@@ -1,4 +1,4 @@
-/** Activities: the list with its filters, and statistics of a window. */
+/** Activities: the list with its filters, and statistics of the last hours. */
 import { sql } from 'kysely';
 import { activitiesProjection } from '../../projections/monitoring/activities.ts';
 import type { ActivitiesQuery, Activity } from '../../shared/contract/monitoring/activities.ts';

@@ -11,7 +11,7 @@ export const eventRoutes: readonly Route[] = [
     tag: 'Monitoring',
     summary: 'Live events (Server-Sent Events)',
     description:
-      'Frames of the caller’s workspace as they happen. Every frame has an id; `Last-Event-ID` or `since` resumes behind it without a gap or a double, across restarts and processes. A comment line every 30 s keeps the connection alive. `audit.security` and `security.event` are for admins. The stream ends within seconds when its credential does.',
+      'Frames of the caller’s workspace as they happen. Every frame has an id; `Last-Event-ID` or `since` resumes after it without a gap or a duplicate, across restarts and processes. A comment line every 30 s keeps the connection alive. `audit.security` and `security.event` are for admins. The stream ends within seconds when its credential does.',
     access: 'viewer',
     query: eventsQuery,
     refuses: [429],

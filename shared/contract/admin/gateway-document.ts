@@ -87,7 +87,7 @@ export function agentsOf(document: GatewayDocument): GatewayAgent[] {
   return [...found.values()];
 }
 
-/** The agents of a document. @throws AppError 422 when its list of agents is none */
+/** The agents of a document. @throws AppError 422 when they are not in a list or an object */
 export function readableAgents(document: GatewayDocument): GatewayAgent[] {
   const { agents } = document;
   const list = isObject(agents) && 'list' in agents ? agents.list : agents;
