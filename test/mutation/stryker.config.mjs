@@ -2,7 +2,7 @@
  * Mutation testing of one room: `ROOM=projections npm run mutate`. Each small fault is put into the code by itself, and
  * the room's tests have to notice it; those that nothing noticed are listed at the end.
  *
- * The sources are compiled once, with all faults in them, of which one at a time is switched on.
+ * `FILES` and `TESTS` narrow both down. The sources are compiled once, with all faults in them, of which one at a time is switched on.
  */
 const ROOMS = {
   commands: { mutate: 'commands/**/*.ts', tests: 'dist/test/commands' },
