@@ -8,7 +8,7 @@
 import { type Projection, schemaOf } from '../projections/projection.ts';
 import type { Freshness } from '../shared/ports/freshness.ts';
 import type { Database } from './database/database.ts';
-import type { Touches } from './read-models/touches.ts';
+import type { ChangeTracker } from './read-models/change-tracker.ts';
 
 interface Snapshot {
   readonly positions: ReadonlyMap<string, string>;
@@ -18,11 +18,11 @@ interface Snapshot {
 export function createFreshness(parts: {
   database: Database;
   projections: readonly Projection[];
-  touches: Touches;
+  changes: ChangeTracker;
   /** Changes of credentials that this process made. */
   credentialChanges: () => number;
 }): Freshness {
-  const { database, projections, touches, credentialChanges } = parts;
+  const { database, projections, changes, credentialChanges } = parts;
   const schemas = new Map(projections.map((projection) => [projection.name, schemaOf(projection)]));
   const schemaFor = (name: string): string => {
     const schema = schemas.get(name);
@@ -31,7 +31,7 @@ export function createFreshness(parts: {
   };
   if (database.kind === 'embedded') {
     const stampNow = (names: readonly string[], workspace: number | 'all') =>
-      names.map((name) => touches.last(schemaFor(name), workspace)).join(',');
+      names.map((name) => changes.last(schemaFor(name), workspace)).join(',');
     const credentialsNow = () => String(credentialChanges());
     return {
       stampNow,

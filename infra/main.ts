@@ -28,8 +28,8 @@ import { startWork } from './jobs/work.ts';
 import { createLimitStores } from './limit-stores.ts';
 import type { Logger } from './logging.ts';
 import { registerProcess } from './processes.ts';
+import { createChangeTracker } from './read-models/change-tracker.ts';
 import { type Projector, startProjector } from './read-models/projector.ts';
-import { createTouches } from './read-models/touches.ts';
 import { createReadiness } from './readiness.ts';
 import { VERSION } from './version.ts';
 
@@ -64,14 +64,14 @@ export async function startService(
   try {
     const { database, store, counters, positions, following, commands, credentials, reads } = core;
     const startBy = Date.now() + config.startTimeoutMs;
-    const touches = createTouches();
+    const changes = createChangeTracker();
     const runs = { api: role === 'all' || role === 'api', projector: role === 'all' || role === 'projector' };
     const runsWorker = role === 'all' || role === 'worker';
     undo.push(await registerProcess(core, role, VERSION));
 
     let projector: Projector | undefined;
     if (runs.projector) {
-      const options = { database, store, following, positions, touches, log, process: core.process };
+      const options = { database, store, following, positions, changes, log, process: core.process };
       projector = startProjector(projections, options);
       const started = projector;
       undo.push(() => started.close());
@@ -90,7 +90,7 @@ export async function startService(
       const limits = await createLimitStores(config.redisUrl, log);
       undo.push(() => limits.close());
       const credentialChanges = () => credentials.changes();
-      const freshness = createFreshness({ database, projections, touches, credentialChanges });
+      const freshness = createFreshness({ database, projections, changes, credentialChanges });
       const services: Services = {
         settings: config,
         log,

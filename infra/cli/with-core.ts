@@ -7,8 +7,8 @@ import { systemActor } from '../../shared/identity.ts';
 import { readConfig } from '../config.ts';
 import { type Core, openCore } from '../core.ts';
 import { createLogger } from '../logging.ts';
+import { createChangeTracker } from '../read-models/change-tracker.ts';
 import { startProjector } from '../read-models/projector.ts';
-import { createTouches } from '../read-models/touches.ts';
 
 /**
  * Runs `work` on the configured stores. The embedded stores of a running service are reached through its socket.
@@ -34,7 +34,7 @@ export async function withCore<T>(work: (core: Core) => Promise<T>, options: { p
           store,
           following,
           positions,
-          touches: createTouches(),
+          changes: createChangeTracker(),
           log,
           process: core.process,
         });

@@ -30,7 +30,7 @@ import { type PreparedEvent, prepareAppend } from '../event-log/prepared.ts';
 import { rememberSize } from '../event-log/size.ts';
 import type { Logger } from '../logging.ts';
 import { type GroupMember, planGroup } from './group.ts';
-import { KnownHead, type Start } from './known-head.ts';
+import { HeadCache, type Start } from './head-cache.ts';
 import { Tail } from './tail.ts';
 
 /** One statement carries at most this many appends, events and bytes. */
@@ -200,7 +200,7 @@ class PostgresLog implements EventLog {
   readonly #notify: string | undefined;
   readonly #timeoutMs: number;
   readonly #tail: Tail;
-  readonly #known = new KnownHead();
+  readonly #headCache = new HeadCache();
   readonly #waiting: Pending[] = [];
   /** Of all appends that are not settled. */
   #waitingBytes = 0;
@@ -282,7 +282,7 @@ class PostgresLog implements EventLog {
 
   /** Undefined: written and settled. Else the streams whose expectation failed: nothing was written. */
   async #tryGroup(members: readonly Pending[]): Promise<Set<string> | undefined> {
-    const known = this.#known.startOf(members);
+    const known = this.#headCache.startOf(members);
     if (known) {
       const { values, revisions } = valuesAtHead(members, known);
       const moved = await this.#queryKeepingClient('append_at_head', APPEND_AT_HEAD, values);
@@ -290,7 +290,7 @@ class PostgresLog implements EventLog {
         this.#settle(members, known.head, revisions);
         return undefined;
       }
-      this.#known.missed();
+      this.#headCache.missed();
     }
     const row = (await this.#queryKeepingClient('append_group', GROUP_APPEND, valuesAnywhere(members))).rows[0] as {
       base: number | null;
@@ -316,7 +316,7 @@ class PostgresLog implements EventLog {
       const { revision, position } = logged.at(-1) as LoggedEvent;
       ends.push({ revision, position });
     }
-    this.#known.wrote(base, logged);
+    this.#headCache.wrote(base, logged);
     this.#tail.wrote(logged);
     for (const [index, member] of members.entries()) member.resolve(ends[index] as Appended);
   }
@@ -409,7 +409,7 @@ class PostgresLog implements EventLog {
       await client.query('UPDATE log.head SET position = $1', [base + events.length]);
       if (this.#notify) await client.query(`SELECT ${this.#notify}`);
       await client.query('COMMIT');
-      this.#known.wrote(base, logged);
+      this.#headCache.wrote(base, logged);
       this.#tail.wrote(logged);
       return { revision: actual + events.length, position: base + events.length };
     } catch (error) {

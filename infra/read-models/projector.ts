@@ -16,9 +16,9 @@ import { LOCK_CLASS } from '../following/leadership.ts';
 import type { Logger } from '../logging.ts';
 import { applyBatch, createRowCache } from './batch.ts';
 import { BatchWriter } from './batch-writer.ts';
+import type { ChangeTracker } from './change-tracker.ts';
 import type { Positions } from './positions.ts';
 import { createTables } from './tables.ts';
-import type { Touches } from './touches.ts';
 
 /** How often an embedded service looks whether a command has rebuilt a read model. */
 const GENERATIONS_MS = 2_000;
@@ -47,7 +47,7 @@ export interface ProjectorOptions {
   readonly store: EventStore;
   readonly following: Following;
   readonly positions: Positions;
-  readonly touches: Touches;
+  readonly changes: ChangeTracker;
   readonly log: Logger;
   /** Name of this process in `service.checkpoints.leader`. */
   readonly process: string;
@@ -104,7 +104,7 @@ export function startProjector(projections: readonly Projection[], options: Proj
 function projecting(
   projection: Projection,
   writer: BatchWriter,
-  { database, store, positions, touches, process }: ProjectorOptions,
+  { database, store, positions, changes, process }: ProjectorOptions,
 ): Subject {
   const schema = schemaOf(projection);
   const cache = createRowCache();
@@ -115,7 +115,7 @@ function projecting(
     async begin() {
       cache.clear();
       const checkpoint = await takeUp(database, schema, process);
-      touches.reset(schema);
+      changes.reset(schema);
       return checkpoint;
     },
     async apply(logged, { generation, from, to }) {
@@ -126,7 +126,7 @@ function projecting(
       }
       const move = { schema, generation, from, to, at: Date.now(), notify };
       const changed = await applyBatch(writer, projection, events, move, cache);
-      if (changed) for (const { meta } of events) touches.touch(schema, meta.workspace, to);
+      if (changed) for (const { meta } of events) changes.record(schema, meta.workspace, to);
     },
     forget: () => cache.clear(),
     isPassing: (error) => isConnectionFailure(error as Error),
@@ -137,13 +137,13 @@ function projecting(
 }
 
 /** Notices that tables were swapped, so that nothing that was read from the old ones is given out any more. */
-async function watchGenerations({ database, touches, log }: ProjectorOptions, signal: AbortSignal): Promise<void> {
+async function watchGenerations({ database, changes, log }: ProjectorOptions, signal: AbortSignal): Promise<void> {
   const known = new Map<string, number>();
   while (!signal.aborted) {
     try {
       const { rows } = await database.pool.query('SELECT schema_name, generation FROM service.checkpoints');
       for (const { schema_name: schema, generation } of rows as { schema_name: string; generation: number }[]) {
-        if (known.has(schema) && known.get(schema) !== generation) touches.reset(schema);
+        if (known.has(schema) && known.get(schema) !== generation) changes.reset(schema);
         known.set(schema, generation);
       }
     } catch (error) {

@@ -22,8 +22,8 @@ import { createFreshness } from '../../infra/freshness.ts';
 import { createIdempotencyStore } from '../../infra/idempotency.ts';
 import { createLimitStores } from '../../infra/limit-stores.ts';
 import { createLogger } from '../../infra/logging.ts';
+import { createChangeTracker } from '../../infra/read-models/change-tracker.ts';
 import { startProjector } from '../../infra/read-models/projector.ts';
-import { createTouches } from '../../infra/read-models/touches.ts';
 import { projections } from '../../projections/index.ts';
 import { createInboxes } from '../../queries/agents/heartbeat.ts';
 import { liveReads } from '../../queries/reads.ts';
@@ -121,8 +121,8 @@ describe('example resource: on the embedded store', function () {
     const { database, store, commands, following, positions } = view;
     const config = testConfig('');
     const log = createLogger(config.logLevel);
-    const touches = createTouches();
-    const options = { database, store, following, positions, touches, log, process: 'example' };
+    const changes = createChangeTracker();
+    const options = { database, store, following, positions, changes, log, process: 'example' };
     const projector = startProjector(models, options);
     const credentials = createCredentials(database, log);
     const reads = liveReads(database.db);
@@ -132,7 +132,7 @@ describe('example resource: on the embedded store', function () {
     const freshness = createFreshness({
       database,
       projections: models,
-      touches,
+      changes,
       credentialChanges: () => credentials.changes(),
     });
     const services = {

@@ -8,9 +8,9 @@ import { migrate } from '../../infra/database/migrations.ts';
 import { Following } from '../../infra/following/following.ts';
 import { createLogger } from '../../infra/logging.ts';
 import { openPostgresLog } from '../../infra/postgres/event-log.ts';
+import { createChangeTracker } from '../../infra/read-models/change-tracker.ts';
 import { Positions } from '../../infra/read-models/positions.ts';
 import { ensureTables, startProjector } from '../../infra/read-models/projector.ts';
-import { createTouches } from '../../infra/read-models/touches.ts';
 import type { Projection } from '../../projections/projection.ts';
 import { createEventStore } from '../../shared/event-store.ts';
 import type { EventDefinition } from '../../shared/events/define.ts';
@@ -48,9 +48,9 @@ export async function openView(
   });
   const following = new Following({ database, eventLog, log });
   const positions = new Positions({ database, projections, log, visibleTimeoutMs: 10_000 });
-  const touches = createTouches();
+  const changes = createChangeTracker();
   const project = (name: string) =>
-    startProjector(projections, { database, store, following, positions, touches, log, process: name });
+    startProjector(projections, { database, store, following, positions, changes, log, process: name });
   return {
     database,
     eventLog,

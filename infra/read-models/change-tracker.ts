@@ -1,26 +1,26 @@
-/** Which workspaces a projection's rows were last changed for, as the runners of this process know it. Bounded. */
+/** Tracks which workspaces a read model last changed for, by the runners of this process. Bounded. */
 
-/** Workspaces remembered per read model; those forgotten count as changed at the moment they were forgotten. */
+/** Workspaces remembered per read model. A forgotten one counts as changed when it was forgotten. */
 const REMEMBERED = 10_000;
 
-interface Touched {
+interface Changes {
   any: number;
   /** Everything not in `workspaces` counts as changed here. */
   floor: number;
   readonly workspaces: Map<number, number>;
 }
 
-export interface Touches {
-  touch(schema: string, workspace: number, position: number): void;
+export interface ChangeTracker {
+  record(schema: string, workspace: number, position: number): void;
   /** The tables were swapped or reloaded: everything counts as changed. */
   reset(schema: string): void;
   last(schema: string, workspace: number | 'all'): string;
 }
 
-export function createTouches(): Touches {
-  const models = new Map<string, Touched>();
+export function createChangeTracker(): ChangeTracker {
+  const models = new Map<string, Changes>();
   let resets = 0;
-  const of = (schema: string): Touched => {
+  const of = (schema: string): Changes => {
     let one = models.get(schema);
     if (!one) {
       one = { any: 0, floor: 0, workspaces: new Map() };
@@ -29,7 +29,7 @@ export function createTouches(): Touches {
     return one;
   };
   return {
-    touch(schema, workspace, position) {
+    record(schema, workspace, position) {
       const one = of(schema);
       one.any = position;
       one.workspaces.delete(workspace);

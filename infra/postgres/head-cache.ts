@@ -1,6 +1,6 @@
 /**
- * What the writer knows of the log's end: the position of the last event and the last revisions of streams it wrote to
- * lately. It holds for as long as nobody else writes, which the append's statement itself checks.
+ * Caches the end of the log: the position of the last event and the last revisions of streams this process wrote to
+ * recently. Valid as long as nobody else writes, which the append statement itself checks.
  */
 import { LRUCache } from 'lru-cache';
 import { atMost } from '../../shared/bounded.ts';
@@ -8,7 +8,7 @@ import type { LoggedEvent, Position } from '../../shared/ports/event-log.ts';
 import type { GroupMember } from './group.ts';
 
 const MAX_STREAMS = 50_000;
-/** After somebody else wrote, so many groups take the way that needs no knowledge. */
+/** After another process wrote, this many groups are appended without the cache. */
 const SKIPPED_AFTER_MISS = 32;
 
 export interface Start {
@@ -17,7 +17,7 @@ export interface Start {
   readonly revisions: ReadonlyMap<string, number>;
 }
 
-export class KnownHead {
+export class HeadCache {
   #head: Position | undefined;
   #skip = 0;
   readonly #revisions = new LRUCache<string, number>(atMost(MAX_STREAMS));
@@ -53,7 +53,7 @@ export class KnownHead {
     }
   }
 
-  /** The head was another one. */
+  /** The head had moved. */
   missed(): void {
     this.#head = undefined;
     this.#revisions.clear();
