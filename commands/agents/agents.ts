@@ -16,7 +16,7 @@ import { nameClaimVoided, nameReleased } from '../../shared/events/claims.ts';
 import type { EventDraft, EventOf } from '../../shared/events/define.ts';
 import { defineDecider, on } from '../decider.ts';
 
-/** What is kept of an agent between commands. Texts stay out of it: they are large, and only their lengths decide anything. */
+/** What is kept of an agent between commands. Texts are left out: they are large, and decisions need only their lengths. */
 export interface AgentState {
   readonly registered: boolean;
   readonly deleted: boolean;
@@ -137,7 +137,7 @@ export const agentDecider = defineDecider<AgentState>({
   ],
 });
 
-/** Characters of the keys of a memory besides its text. */
+/** Characters of the other keys of a memory as JSON; 0 without any. */
 export const sizeOfFields = (fields: Readonly<Record<string, unknown>>): number =>
   Object.keys(fields).length === 0 ? 0 : JSON.stringify(fields).length;
 
@@ -186,15 +186,13 @@ export const agentConfigDecider = defineDecider<{
 export const AGENT_NAME = 'agent_name';
 export const SESSION_KEY = 'session_key';
 
-// --- Decisions --------------------------------------------------------------------------------------------------------
-
 /** The agent of a state. @throws AppError 404 when it does not exist (any more) */
 export function existing(state: AgentState): { readonly agentId: number; readonly name: string } {
   if (!state.registered || state.deleted) throw notFound('Agent');
   return { agentId: state.id, name: state.name };
 }
 
-/** Nothing to decide when it is so already. @throws AppError 404 */
+/** No event when the agent is hidden, or shown, already. @throws AppError 404 */
 export function decideVisibility(state: AgentState, hidden: boolean): EventDraft[] {
   const agent = existing(state);
   if (state.hidden === hidden) return [];
@@ -220,8 +218,8 @@ export interface UpdateMode {
 const KNOWN = { name: true, role: true, sessionKey: true, runtimeType: true } as const;
 
 /**
- * Sets fields. Those that are so already are left out, as far as the state knows them. The status has an event of its
- * own, and only when it really changes.
+ * Sets fields. Values that the state knows to be the same already are left out. A change of the status has an event of
+ * its own.
  *
  * @throws AppError 404
  */

@@ -47,7 +47,7 @@ export async function updateAgent(
   return executeWithNames(commands, context, id, claimsFor(workspace, update), decide);
 }
 
-/** Tries of an update that rests on the config before it is given up. */
+/** How often an update that depends on the present config is tried before it is refused. */
 const MAX_TRIES = 8;
 
 /**

@@ -1,4 +1,4 @@
-/** The working memory of an agent: a text, and any other keys that its owner keeps beside it. */
+/** The working memory of an agent: a text, and any other keys that the agent keeps with it. */
 import { AppError, conflict } from '../../shared/errors.ts';
 import { agentMemoryCleared, agentMemoryFieldsSet, agentMemoryWritten } from '../../shared/events/agents/memory.ts';
 import type { EventDraft } from '../../shared/events/define.ts';
@@ -60,7 +60,7 @@ export function decideMemory(
 /** Empties it. @throws AppError 404 */
 export const decideClearMemory = (state: AgentState): EventDraft[] => [agentMemoryCleared.draft(existing(state))];
 
-/** Tries of a write that rests on the keys that are there before it is given up. */
+/** How often a write that depends on the present keys is tried before it is refused. */
 const MAX_TRIES = 8;
 
 /**

@@ -89,7 +89,10 @@ export async function claimAll(
   }
 }
 
-/** Releases names of an owner that never can hold them: deleted, or never registered. Best effort: what is left over is taken over by whoever wants it. */
+/**
+ * Releases names of an owner that can never hold them: it is deleted, or was never registered. Best effort: a claim that
+ * stays behind is taken over by whoever wants the name.
+ */
 export async function releaseAll(
   commands: Commands,
   context: CommandContext,
@@ -144,7 +147,7 @@ export async function executeWithNames(
   return executed;
 }
 
-/** A name that stays claimed without being held is taken over by whoever wants it later: no reason to fail the request. */
+/** Does not fail the request: a name that stays claimed without being held is taken over by whoever wants it later. */
 async function settled(work: () => Promise<unknown>): Promise<void> {
   await Promise.allSettled([work()]);
 }

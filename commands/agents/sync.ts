@@ -10,7 +10,7 @@ import { updateFromConfig } from './changes.ts';
 import { bounded, configProblem } from './config.ts';
 import { type Registration, registerAgent } from './registration.ts';
 
-/** Told when there is nothing to import from. */
+/** The message when there is nothing to import from. */
 export const NOTHING_STORED =
   'No gateway configuration is stored, so there is nothing to import; PUT one to /api/gateway-config first.';
 

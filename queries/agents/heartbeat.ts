@@ -37,7 +37,7 @@ export interface Inbox {
 /** Read models that an inbox is made from, except for the agent's own record. */
 const INBOX_MODELS = [notificationsProjection.name, agentMessagesProjection.name, ...TASK_MODELS];
 
-/** Activities that are brought to the attention of an agent that they name. All of them are about tasks. */
+/** Activities that an agent is shown when they name it. All of them are about tasks. */
 const URGENT = ['task_created', 'task_assigned', 'high_priority_alert'];
 const URGENT_FOR = 4 * HOUR;
 
