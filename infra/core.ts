@@ -12,18 +12,18 @@ import { catalogue } from '../shared/events/catalogue.ts';
 import type { Counters } from '../shared/ports/counters.ts';
 import type { EventLog } from '../shared/ports/event-log.ts';
 import type { Config } from './config.ts';
-import { createCounters } from './counters.ts';
 import { createCredentials } from './credentials/credentials.ts';
 import { createPersonKeys } from './credentials/person-keys.ts';
+import { createCounters } from './database/counters.ts';
 import { type Database, openConfigured } from './database/database.ts';
 import { migrate } from './database/migrations.ts';
+import { createSnapshots } from './database/snapshots.ts';
 import { waitForStore } from './database/wait.ts';
 import { Following } from './following/following.ts';
 import type { Logger } from './logging.ts';
 import { openPostgresLog } from './postgres/event-log.ts';
 import { Positions } from './read-models/positions.ts';
 import { ensureTables } from './read-models/projector.ts';
-import { createSnapshots } from './snapshots.ts';
 
 export interface Core {
   readonly config: Config;

@@ -19,18 +19,18 @@ import type { Config, ProcessRole } from './config.ts';
 import { type Core, openCore } from './core.ts';
 import { prepareFirstStart } from './credentials/first-start.ts';
 import type { Database } from './database/database.ts';
+import { createIdempotencyStore } from './database/idempotency.ts';
 import { waitForStore } from './database/wait.ts';
 import { followLive } from './following/live.ts';
-import { createFreshness } from './freshness.ts';
-import { createIdempotencyStore } from './idempotency.ts';
 import { loadBullMQ } from './jobs/jobs.ts';
 import { startWork } from './jobs/work.ts';
-import { createLimitStores } from './limit-stores.ts';
 import type { Logger } from './logging.ts';
 import { registerProcess } from './processes.ts';
 import { createChangeTracker } from './read-models/change-tracker.ts';
+import { createFreshness } from './read-models/freshness.ts';
 import { type Projector, startProjector } from './read-models/projector.ts';
 import { createReadiness } from './readiness.ts';
+import { createLimitStores } from './redis/limits.ts';
 import { VERSION } from './version.ts';
 
 export interface Service {

@@ -4,13 +4,13 @@ import { resolve } from 'node:path';
 import { SingleBar } from 'cli-progress';
 import type { Command } from 'commander';
 import { readConfig, STREAM_PREFIX } from '../config.ts';
-import { CopyError, type CopySide, copyLog } from '../copy-log.ts';
 import { type Database, openDatabase } from '../database/database.ts';
 import { migrate } from '../database/migrations.ts';
 import { openEventStoreLog } from '../eventstore/event-log.ts';
 import { createLogger, type Logger } from '../logging.ts';
 import { openPostgresLog } from '../postgres/event-log.ts';
 import { GONE_MS } from '../processes.ts';
+import { CopyError, type CopySide, copyLog } from '../tools/copy-log.ts';
 
 interface Options {
   readonly from: string;

@@ -6,9 +6,9 @@ import { createHash } from 'node:crypto';
 import { Kysely, PostgresDialect } from 'kysely';
 import pg from 'pg';
 import type { Config } from '../config.ts';
+import { openEmbedded, runningEmbedded } from '../embedded/embedded.ts';
 import type { Logger } from '../logging.ts';
 import { Client } from './client.ts';
-import { openEmbedded, runningEmbedded } from './embedded.ts';
 import { createListener, type Listener } from './listener.ts';
 import { inTime } from './session.ts';
 

@@ -5,7 +5,7 @@ import { silentAgents } from '../../queries/agents/liveness.ts';
 import { defineJob, handleJob, type JobHandler, type JobKind } from '../../shared/ports/jobs.ts';
 import { HOUR, MINUTE, seconds } from '../../shared/time.ts';
 import type { Core } from '../core.ts';
-import { purgeIdempotency } from '../idempotency.ts';
+import { purgeIdempotency } from '../database/idempotency.ts';
 
 export interface Schedule {
   readonly kind: JobKind;

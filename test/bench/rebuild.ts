@@ -2,8 +2,9 @@
  * Rebuilding every read model from a log of realistic events: events per second until rows, keys and indexes are there,
  * and with the comparison and the switch. `BENCH_REBUILD_EVENTS` sets the sizes (default `100000,1000000`).
  */
-import { createCounters } from '../../infra/counters.ts';
+
 import { createPersonKeys } from '../../infra/credentials/person-keys.ts';
+import { createCounters } from '../../infra/database/counters.ts';
 import { type Database, openDatabase } from '../../infra/database/database.ts';
 import { migrate } from '../../infra/database/migrations.ts';
 import { openEventStoreLog } from '../../infra/eventstore/event-log.ts';

@@ -11,7 +11,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
 import pg from 'pg';
-import { runningEmbedded } from '../../infra/database/embedded.ts';
+import { runningEmbedded } from '../../infra/embedded/embedded.ts';
 import { type Node, runCli, startNode } from '../support/cluster.ts';
 import { expectOnce, randomFrom, type StreamClient, startLoad, startStreamClient } from '../support/load.ts';
 import { needs } from '../support/needs.ts';

@@ -8,8 +8,8 @@
  * - `lock`: sends `up`; on every message tries to take the lock and sends `held` or the error's message.
  */
 import pg from 'pg';
-import { lockDirectory } from '../../infra/database/directory-lock.ts';
-import { openEmbedded } from '../../infra/database/embedded.ts';
+import { lockDirectory } from '../../infra/embedded/directory-lock.ts';
+import { openEmbedded } from '../../infra/embedded/embedded.ts';
 
 const [mode, dataDir = ''] = process.argv.slice(2);
 const send = (message: string | number | number[]): void => {

@@ -9,9 +9,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
 import pg from 'pg';
-import { DirectoryLockedError, lockDirectory } from '../../infra/database/directory-lock.ts';
-import { type Embedded, openEmbedded, runningEmbedded } from '../../infra/database/embedded.ts';
-import { message, startupMessage } from '../../infra/database/embedded-session.ts';
+import { DirectoryLockedError, lockDirectory } from '../../infra/embedded/directory-lock.ts';
+import { type Embedded, openEmbedded, runningEmbedded } from '../../infra/embedded/embedded.ts';
+import { message, startupMessage } from '../../infra/embedded/session.ts';
 
 const warnings: string[] = [];
 const log = {

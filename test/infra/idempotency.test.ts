@@ -1,6 +1,6 @@
 /** Leases on requests with an `Idempotency-Key`: who runs one, who may take it over, and who finds that out. */
 import { expect } from 'chai';
-import { createIdempotencyStore, purgeIdempotency } from '../../infra/idempotency.ts';
+import { createIdempotencyStore, purgeIdempotency } from '../../infra/database/idempotency.ts';
 import { AppError } from '../../shared/errors.ts';
 import { until } from '../support/until.ts';
 import { embeddedDatabase } from '../support/world.ts';

@@ -1,7 +1,7 @@
 /** Rate limits in Redis: counted in memory while it is away, in Redis again when it is back. */
 import { expect } from 'chai';
-import { createLimitStores } from '../../infra/limit-stores.ts';
 import { createLogger } from '../../infra/logging.ts';
+import { createLimitStores } from '../../infra/redis/limits.ts';
 import { needsServer } from '../support/needs.ts';
 import { startProxy } from '../support/proxy.ts';
 import { until } from '../support/until.ts';

@@ -1,8 +1,8 @@
 /** Stores without HTTP, for tests of the log, the runner and the commands on any catalogue and projections. */
 import { rm } from 'node:fs/promises';
 import { createCommands } from '../../commands/handler.ts';
-import { createCounters } from '../../infra/counters.ts';
 import { createPersonKeys } from '../../infra/credentials/person-keys.ts';
+import { createCounters } from '../../infra/database/counters.ts';
 import { type Database, openDatabase } from '../../infra/database/database.ts';
 import { migrate } from '../../infra/database/migrations.ts';
 import { Following } from '../../infra/following/following.ts';

@@ -5,10 +5,10 @@
  * all, per workspace. On a server: checkpoints and the credentials' version are read from the database, one query at a
  * time; a request that comes while one is in flight waits for the next, because that one began too early for it.
  */
-import { type Projection, schemaOf } from '../projections/projection.ts';
-import type { Freshness } from '../shared/ports/freshness.ts';
-import type { Database } from './database/database.ts';
-import type { ChangeTracker } from './read-models/change-tracker.ts';
+import { type Projection, schemaOf } from '../../projections/projection.ts';
+import type { Freshness } from '../../shared/ports/freshness.ts';
+import type { Database } from '../database/database.ts';
+import type { ChangeTracker } from './change-tracker.ts';
 
 interface Snapshot {
   readonly positions: ReadonlyMap<string, string>;

@@ -27,7 +27,7 @@ import {
   socketPathFits,
   TEMPORARY_PREFIX,
 } from './directory-lock.ts';
-import type { FromWorker, ToWorker, WorkerOptions } from './embedded-worker.ts';
+import type { FromWorker, ToWorker, WorkerOptions } from './worker.ts';
 
 export interface Embedded {
   /** For `pg`: `host`. */
@@ -213,7 +213,7 @@ function engineCode(): Promise<WebAssembly.Module> {
 }
 
 function startThread(workerData: WorkerOptions, dataDir: string, log: Log): Thread {
-  const worker = new Worker(new URL('./embedded-worker.js', import.meta.url), {
+  const worker = new Worker(new URL('./worker.js', import.meta.url), {
     workerData,
     name: 'embedded database',
     resourceLimits: { stackSizeMb: STACK_MB },

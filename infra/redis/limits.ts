@@ -6,9 +6,9 @@ import type { ClientRateLimitInfo, Options, Store } from 'express-rate-limit';
 import { Redis } from 'ioredis';
 import { LRUCache } from 'lru-cache';
 import { type RedisReply, RedisStore } from 'rate-limit-redis';
-import { atMost } from '../shared/bounded.ts';
-import { createOutage, type Outage } from '../shared/waiting.ts';
-import type { Logger } from './logging.ts';
+import { atMost } from '../../shared/bounded.ts';
+import { createOutage, type Outage } from '../../shared/waiting.ts';
+import type { Logger } from '../logging.ts';
 
 /** Callers remembered per class; with more, the ones longest unseen are forgotten first. */
 const MAX_KEYS = 10_000;

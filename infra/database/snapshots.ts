@@ -1,7 +1,7 @@
 /** Snapshots in PostgreSQL. */
 import type pg from 'pg';
-import type { Snapshot, Snapshots } from '../shared/ports/snapshots.ts';
-import type { Logger } from './logging.ts';
+import type { Snapshot, Snapshots } from '../../shared/ports/snapshots.ts';
+import type { Logger } from '../logging.ts';
 
 /** Snapshots that may wait to be written; more are passed over. */
 const MAX_WAITING = 1_000;

@@ -8,8 +8,8 @@
  */
 import { randomBytes } from 'node:crypto';
 import type pg from 'pg';
-import { type AppError, conflict } from '../shared/errors.ts';
-import type { IdempotencyRecord, IdempotencyStore } from '../shared/ports/idempotency.ts';
+import { type AppError, conflict } from '../../shared/errors.ts';
+import type { IdempotencyRecord, IdempotencyStore } from '../../shared/ports/idempotency.ts';
 
 /** A lease expires when it has not been renewed for this long, milliseconds. */
 const LEASE_MS = 10_000;

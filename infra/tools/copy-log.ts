@@ -8,7 +8,7 @@
  */
 import { createHash } from 'node:crypto';
 import { sql } from 'kysely';
-import { ConflictError } from '../shared/errors.ts';
+import { ConflictError } from '../../shared/errors.ts';
 import {
   type Appended,
   BEGINNING,
@@ -17,8 +17,8 @@ import {
   MAX_APPEND_BYTES,
   MAX_APPEND_EVENTS,
   type Position,
-} from '../shared/ports/event-log.ts';
-import type { AnyDatabase, Database } from './database/database.ts';
+} from '../../shared/ports/event-log.ts';
+import type { AnyDatabase, Database } from '../database/database.ts';
 
 /** One side of a copy. */
 export interface CopySide {

@@ -3,7 +3,7 @@
  * taken ahead in blocks, because every append needs one and a gap is harmless.
  */
 import type pg from 'pg';
-import type { Counters } from '../shared/ports/counters.ts';
+import type { Counters } from '../../shared/ports/counters.ts';
 
 /** Numbers taken ahead per statement. */
 const BLOCKS: Readonly<Record<string, number>> = { event: 512 };
