@@ -12,6 +12,8 @@ import type { Freshness } from '../shared/ports/freshness.ts';
 import type { IdempotencyStore } from '../shared/ports/idempotency.ts';
 import type { ReadModels } from '../shared/ports/read-models.ts';
 
+import type { VerifyGoogleToken } from './auth/google.ts';
+import type { Incidents } from './auth/incidents.ts';
 import type { StreamHub } from './stream/hub.ts';
 
 /** The settings that the API reads; `infra/config.ts` documents each. */
@@ -57,4 +59,6 @@ export interface Services {
   readonly ready: () => Promise<HealthReport>;
   readonly now: () => number;
   readonly stream: StreamHub;
+  readonly incidents: Incidents;
+  readonly verifyGoogleToken: VerifyGoogleToken;
 }

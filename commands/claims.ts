@@ -3,7 +3,7 @@
  *
  * A name is a stream of its own; whoever appends its claim to it first has the name. The owner's stream changes after
  * that, in an append of its own, because no append spans two streams. A claim is void when its owner does not hold
- * the name: at once when the owner never can (deleted), and after `ABANDONED_AFTER_MS` when the owner may have died
+ * the name: at once when the owner never can (it was deleted), and after `ABANDONED_AFTER_MS` when the owner may have died
  * between the two appends. Before such a claim is taken over, `nameClaimVoided` is appended to the old owner's
  * stream: if the old owner is merely slow, its second append conflicts with that and starts over.
  */

@@ -1,7 +1,8 @@
 /** The service: stores, projections, API and background work of one process, started and stopped in order. */
 import type { AddressInfo } from 'node:net';
 import { collectDefaultMetrics, Gauge, Registry } from 'prom-client';
-import { drainIncidents } from '../api/auth/incidents.ts';
+import { createGoogleVerifier } from '../api/auth/google.ts';
+import { createIncidents, type Incidents } from '../api/auth/incidents.ts';
 import { createCredentialCheck } from '../api/auth/recheck.ts';
 import { createApiServer } from '../api/http/server.ts';
 import { routes } from '../api/routes/index.ts';
@@ -39,6 +40,8 @@ export interface Service {
   /** Lines with credentials generated at the first start, to be shown once. */
   readonly generatedCredentials: readonly string[];
   readonly core: Core;
+  /** What the API records in the background; undefined for roles without an API. */
+  readonly incidents: Incidents | undefined;
   /** Resolves when the service can no longer work and should exit. */
   readonly failed: Promise<Error>;
   /** Takes no new requests, finishes those in flight, stops the rest. */
@@ -83,6 +86,7 @@ export async function startService(
     const metrics = createMetrics(core, projector);
     const ready = createReadiness(core, projector);
     let url: string | undefined;
+    let incidents: Incidents | undefined;
     let generatedCredentials: readonly string[] = [];
     if (runs.api) {
       const starting = createCommands({ store, counters, readModels: withStartupRetries(positions, log, startBy) });
@@ -91,6 +95,8 @@ export async function startService(
       undo.push(() => limits.close());
       const credentialChanges = () => credentials.changes();
       const freshness = createFreshness({ database, projections, changes, credentialChanges });
+      const recorded = createIncidents({ commands, log, now: Date.now });
+      incidents = recorded;
       const services: Services = {
         settings: config,
         log,
@@ -106,6 +112,8 @@ export async function startService(
         limitStore: limits.storeFor,
         ready,
         now: Date.now,
+        incidents: recorded,
+        verifyGoogleToken: createGoogleVerifier(config),
         stream: createStreamHub({
           source: { ...sourceOf(store), follow: (options) => followLive(following.reader, options) },
           credentials: createCredentialCheck({ reads, credentials, freshness }),
@@ -115,7 +123,7 @@ export async function startService(
       };
       const { server } = createApiServer(routes, services);
       undo.push(() => services.stream.close());
-      undo.push(() => drainIncidents(services));
+      undo.push(() => recorded.drain());
       await new Promise<void>((resolve, reject) => {
         server.on('error', (error) => {
           reject(error);
@@ -148,6 +156,7 @@ export async function startService(
       url,
       generatedCredentials,
       core,
+      incidents,
       failed: database.failed,
       close() {
         closing ??= (async () => {

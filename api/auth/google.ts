@@ -20,21 +20,6 @@ const CLOCK_TOLERANCE_S = 10;
 
 type Settings = Pick<Services['settings'], 'googleClientId' | 'googleKeysUrl' | 'googleIssuers'>;
 
-const keySets = new Map<string, JWTVerifyGetKey>();
-
-function keysAt(url: string): JWTVerifyGetKey {
-  let keys = keySets.get(url);
-  if (!keys) {
-    keys = createRemoteJWKSet(new URL(url), {
-      timeoutDuration: FETCH_TIMEOUT_MS,
-      cooldownDuration: COOL_DOWN_MS,
-      cacheMaxAge: MAX_AGE_MS,
-    });
-    keySets.set(url, keys);
-  }
-  return keys;
-}
-
 /** The claims we use. Some tokens carry `email_verified` as a string. */
 const claims = z.object({
   sub: lineOfText(1, 255),
@@ -45,16 +30,34 @@ const claims = z.object({
 });
 
 /** @throws AppError 400 when the token is invalid or cannot be verified now */
-export async function verifyGoogleToken(token: string, settings: Settings): Promise<GoogleProfile> {
-  const { googleClientId, googleKeysUrl, googleIssuers } = settings;
+export type VerifyGoogleToken = (token: string) => Promise<GoogleProfile>;
+
+/** Makes the function that verifies tokens; it caches Google's keys. */
+export function createGoogleVerifier({ googleClientId, googleKeysUrl, googleIssuers }: Settings): VerifyGoogleToken {
   if (!googleClientId) {
-    throw invalid('Sign-in with Google is not configured on this deployment; ask an operator to set GOOGLE_CLIENT_ID.');
+    return async () => {
+      throw invalid(
+        'Sign-in with Google is not configured on this deployment; ask an operator to set GOOGLE_CLIENT_ID.',
+      );
+    };
   }
+  const keys = createRemoteJWKSet(new URL(googleKeysUrl), {
+    timeoutDuration: FETCH_TIMEOUT_MS,
+    cooldownDuration: COOL_DOWN_MS,
+    cacheMaxAge: MAX_AGE_MS,
+  });
+  return (token) => verify(token, keys, { audience: googleClientId, issuer: [...googleIssuers] });
+}
+
+async function verify(
+  token: string,
+  keys: JWTVerifyGetKey,
+  expected: { readonly audience: string; readonly issuer: string[] },
+): Promise<GoogleProfile> {
   let payload: unknown;
   try {
-    ({ payload } = await jwtVerify(token, keysAt(googleKeysUrl), {
-      audience: googleClientId,
-      issuer: [...googleIssuers],
+    ({ payload } = await jwtVerify(token, keys, {
+      ...expected,
       algorithms: ['RS256'],
       requiredClaims: ['exp', 'iat', 'sub'],
       clockTolerance: CLOCK_TOLERANCE_S,

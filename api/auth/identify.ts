@@ -7,28 +7,25 @@
  * compares hashes of 24 or more random bytes, so timing reveals nothing about a key.
  */
 import { LRUCache } from 'lru-cache';
-import { createUser } from '../../commands/auth/users.ts';
+import { createProxyUsers } from '../../commands/auth/proxy-users.ts';
+import { hashToken } from '../../commands/auth/sessions.ts';
 import { findLiveKey } from '../../queries/agents/keys.ts';
 import { findGlobalKey } from '../../queries/auth/global-key.ts';
-import { findUser, findUserByName, type UserRow } from '../../queries/auth/users.ts';
+import { findUser, findUserByName } from '../../queries/auth/users.ts';
 import { atMost } from '../../shared/bounded.ts';
 import { lineOfText } from '../../shared/contract/common.ts';
-import { AppError } from '../../shared/errors.ts';
-import { DEFAULT_TENANT, DEFAULT_WORKSPACE } from '../../shared/events/metadata.ts';
-import { type Identity, type Role, systemActor } from '../../shared/identity.ts';
-import { userNameFault } from '../../shared/names.ts';
+import type { Identity } from '../../shared/identity.ts';
 import { seconds } from '../../shared/time.ts';
 import { type Exchange, originOf } from '../http/exchange.ts';
 import { createKeyGuard } from '../http/limits.ts';
 import type { Services } from '../services.ts';
-import { recordGlobalKeyUse, recordLimit, recordProxyMisconfigured, recordWrongKey } from './incidents.ts';
 import { type Known, knownAgentKey, knownGlobalKey, knownProxyUser, knownSession } from './known.ts';
 import { credentialStamp, credentialStampNow } from './recheck.ts';
-import { hashToken, tokensOf } from './sessions.ts';
+import { tokensOf } from './sessions.ts';
 
 type Parts = Pick<
   Services,
-  'settings' | 'log' | 'commands' | 'reads' | 'credentials' | 'freshness' | 'limitStore' | 'now'
+  'settings' | 'log' | 'commands' | 'reads' | 'credentials' | 'freshness' | 'incidents' | 'limitStore' | 'now'
 >;
 
 interface CachedLookup {
@@ -45,7 +42,7 @@ const MAX_KEY_LENGTH = 1_024;
 const proxiedName = lineOfText(1, 128).normalize('NFC');
 
 export function createIdentify(services: Parts): (exchange: Exchange) => Promise<Identity | null> {
-  const { credentials, freshness, reads, settings } = services;
+  const { credentials, freshness, incidents, reads, settings } = services;
   const valid = new LRUCache<string, CachedLookup>(atMost(MAX_VALID));
   const invalid = new LRUCache<string, CachedLookup>({ max: MAX_INVALID });
 
@@ -73,8 +70,16 @@ export function createIdentify(services: Parts): (exchange: Exchange) => Promise
     return record && knownAgentKey(record, await findLiveKey(reads, record.keyId));
   }
 
-  const proxyUsers = createProxyUsers(services);
-  const guard = createKeyGuard(services, (exchange) => recordLimit(services, 'wrong-key', exchange));
+  const { proxyAuthDefaultRole } = settings;
+  const createProxyUser = proxyAuthDefaultRole && createProxyUsers(services, proxyAuthDefaultRole);
+  const guard = createKeyGuard(services, (exchange) => incidents.rateLimitHit(exchange, 'wrong-key'));
+
+  async function findProxyUser(username: string, exchange: Exchange): Promise<Known | undefined> {
+    const user = await findUserByName(reads, username);
+    if (user || !createProxyUser) return knownProxyUser(user);
+    await createProxyUser(username, originOf({ ...exchange, identity: null }));
+    return knownProxyUser(await findUserByName(reads, username));
+  }
 
   /** Undefined when the key is wrong or expired. @throws AppError 429 after too many wrong keys */
   async function checkKey(key: string, exchange: Exchange, stamp: string): Promise<Known | undefined> {
@@ -84,7 +89,7 @@ export function createIdentify(services: Parts): (exchange: Exchange) => Promise
     if (!seen) await guard.check(exchange);
     const known = await lookUp(name, () => findKey(key), stamp);
     if (known && known.expiresAt > seconds(services.now())) return known;
-    recordWrongKey(services, exchange);
+    incidents.apiKeyRefused(exchange);
     if (!seen) await guard.count(exchange);
     return undefined;
   }
@@ -100,13 +105,7 @@ export function createIdentify(services: Parts): (exchange: Exchange) => Promise
     const now = seconds(services.now());
 
     if (proxied !== undefined) {
-      const user = await lookUp(
-        `proxy ${proxied}`,
-        async () => {
-          return knownProxyUser(await proxyUsers(proxied, exchange));
-        },
-        stamp,
-      );
+      const user = await lookUp(`proxy ${proxied}`, () => findProxyUser(proxied, exchange), stamp);
       if (user) {
         exchange.credential = { kind: 'proxy', username: proxied };
         return withAgent(user.identity, named);
@@ -127,7 +126,7 @@ export function createIdentify(services: Parts): (exchange: Exchange) => Promise
     if (known.identity.kind === 'global-key') {
       exchange.credential = credential;
       const identity = withAgent(known.identity, named);
-      recordGlobalKeyUse(services, exchange, identity);
+      incidents.globalKeyUsed(exchange, identity);
       return identity;
     }
     // A key speaks for its own agent; only one with the admin scope may act under another name.
@@ -165,67 +164,11 @@ function proxiedUserOf(services: Parts, exchange: Exchange, headerName: string):
   if (typeof header !== 'string' || header.trim() === '') return undefined;
   const { proxyAuthTrustedIps } = services.settings;
   if (proxyAuthTrustedIps.length === 0) {
-    recordProxyMisconfigured(services, exchange, headerName);
+    services.incidents.proxyMisconfigured(exchange, headerName);
     return undefined;
   }
   const peer = (exchange.req.socket.remoteAddress ?? '').replace(/^::ffff:/, '');
   if (!proxyAuthTrustedIps.includes(peer)) return undefined;
   const name = proxiedName.safeParse(Buffer.from(header, 'latin1').toString('utf8').trim());
   return name.success ? name.data : undefined;
-}
-
-/** Finds the users that a proxy names, and creates new ones if a default role is configured. */
-function createProxyUsers(services: Parts): (username: string, exchange: Exchange) => Promise<UserRow | undefined> {
-  const { commands, credentials, reads, settings, log } = services;
-  /** Creations in progress, so that concurrent requests share one. */
-  const creating = new Map<string, Promise<void>>();
-
-  async function create(username: string, role: Role, exchange: Exchange): Promise<void> {
-    const origin = { ...originOf({ ...exchange, identity: null }), actor: systemActor('proxy') };
-    try {
-      await createUser(
-        commands,
-        { origin },
-        credentials,
-        {
-          username,
-          displayName: username,
-          email: null,
-          avatarUrl: null,
-          role,
-          provider: 'local',
-          providerId: null,
-          isApproved: true,
-          tenant: DEFAULT_TENANT,
-          workspace: DEFAULT_WORKSPACE,
-          source: 'proxy',
-        },
-        null,
-      );
-      log.info({ username, role }, 'created a user named by the proxy');
-    } catch (error) {
-      // 409: another process has created the user first.
-      if (!(error instanceof AppError) || error.status !== 409) throw error;
-    }
-  }
-
-  return async (username, exchange) => {
-    const known = await findUserByName(reads, username);
-    if (known) return known.is_approved ? known : undefined;
-    const role = settings.proxyAuthDefaultRole;
-    if (!role) return undefined;
-    const fault = userNameFault(username);
-    if (fault !== undefined) {
-      log.warn({ fault }, 'the proxy sent a name that is not a valid username');
-      return undefined;
-    }
-    let one = creating.get(username);
-    if (!one) {
-      one = create(username, role, exchange).finally(() => creating.delete(username));
-      creating.set(username, one);
-    }
-    await one;
-    const row = await findUserByName(reads, username);
-    return row?.is_approved ? row : undefined;
-  };
 }

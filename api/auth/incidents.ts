@@ -10,6 +10,7 @@ import {
   accessDenied,
   apiKeyRefused,
   globalKeyUsed,
+  incidentsStream,
   proxyAuthMisconfigured,
   rateLimitHit,
   tenantAccessDenied,
@@ -27,6 +28,24 @@ const MAX_WINDOWS = 5_000;
 const MAX_IN_FLIGHT = 100;
 
 type Parts = Pick<Services, 'commands' | 'log' | 'now'>;
+
+/** One method for each kind of incident. They return at once and never throw. */
+export interface Incidents {
+  /** A known caller lacks the role for `route`. */
+  accessDenied(exchange: Exchange, route: string, needed: Role): void;
+  /** A caller from outside the default tenant asked for `route`, which concerns the whole deployment. */
+  tenantAccessDenied(exchange: Exchange, route: string): void;
+  /** A caller exceeded a rate limit. */
+  rateLimitHit(exchange: Exchange, limit: string): void;
+  /** A caller sent an invalid API key. */
+  apiKeyRefused(exchange: Exchange): void;
+  /** A request was authenticated with the global key; `identity` is the resulting caller. */
+  globalKeyUsed(exchange: Exchange, identity: Identity): void;
+  /** The proxy header was sent, but no address is trusted to send it. */
+  proxyMisconfigured(exchange: Exchange, header: string): void;
+  /** Writes the pending counts and waits for them: for shutdown and tests. */
+  drain(): Promise<void>;
+}
 
 interface Window {
   readonly endsAt: number;
@@ -53,9 +72,8 @@ function createRecorder({ commands, log, now }: Parts): Recorder {
       lost += count;
       return;
     }
-    const month = new Date(now()).toISOString().slice(0, 7);
     const one = commands
-      .record(`incidents-${month}`, { origin: context.origin }, [make(count)])
+      .record(incidentsStream(now()), { origin: context.origin }, [make(count)])
       .then(
         () => undefined,
         (error) => log.warn({ err: error }, 'could not record an incident'),
@@ -111,80 +129,54 @@ function createRecorder({ commands, log, now }: Parts): Recorder {
   };
 }
 
-const recorders = new WeakMap<Parts['commands'], Recorder>();
-
-function recorderOf(services: Parts): Recorder {
-  let recorder = recorders.get(services.commands);
-  if (!recorder) {
-    recorder = createRecorder(services);
-    recorders.set(services.commands, recorder);
-  }
-  return recorder;
-}
-
 /** Identifies a caller: by identity when known, else by network address. */
 const callerOf = ({ identity, ip }: Exchange): string => (identity ? `${identity.kind}:${identity.id}` : networkOf(ip));
 
-function note(
-  services: Parts,
-  exchange: Exchange,
-  key: string,
-  length: number,
-  make: (count: number) => EventDraft,
-): void {
-  recorderOf(services).note(key, length, () => ({ context: { origin: originOf(exchange) }, make }));
-}
-
 const at = ({ req, route }: Exchange): string => `${req.method} ${route}`;
 
-/** A known caller lacks the role for `route`. */
-export function recordDenial(services: Parts, exchange: Exchange, route: string, needed: Role): void {
-  note(services, exchange, `denied ${callerOf(exchange)} ${route}`, MINUTE_MS, (count) =>
-    accessDenied.draft({ route, needed, count }),
-  );
-}
+export function createIncidents(parts: Parts): Incidents {
+  const recorder = createRecorder(parts);
 
-/** A caller from outside the default tenant asked for `route`, which concerns the whole deployment. */
-export function recordTenantDenial(services: Parts, exchange: Exchange, route: string): void {
-  note(services, exchange, `foreign ${callerOf(exchange)} ${route}`, MINUTE_MS, (count) =>
-    tenantAccessDenied.draft({ route, count }),
-  );
-}
+  function note(exchange: Exchange, key: string, length: number, make: (count: number) => EventDraft): void {
+    recorder.note(key, length, () => ({ context: { origin: originOf(exchange) }, make }));
+  }
 
-/** A caller exceeded the rate limit of `limitClass`. */
-export function recordLimit(services: Parts, limitClass: string, exchange: Exchange): void {
-  const route = at(exchange);
-  note(services, exchange, `limited ${callerOf(exchange)} ${limitClass} ${route}`, MINUTE_MS, (count) =>
-    rateLimitHit.draft({ route, limit: limitClass, count }),
-  );
-}
-
-/** A caller sent an invalid API key. */
-export function recordWrongKey(services: Parts, exchange: Exchange): void {
-  const route = at(exchange);
-  note(services, { ...exchange, identity: null }, `wrong key ${networkOf(exchange.ip)}`, MINUTE_MS, (count) =>
-    apiKeyRefused.draft({ route, count }),
-  );
-}
-
-/** A request was authenticated with the global key; `identity` is the resulting caller. */
-export function recordGlobalKeyUse(services: Parts, exchange: Exchange, identity: Identity): void {
-  recorderOf(services).note(`key ${networkOf(exchange.ip)}`, HOUR_MS, () => {
-    const route = at(exchange);
-    return {
-      context: { origin: originOf({ ...exchange, identity }) },
-      make: (count) => globalKeyUsed.draft({ route, count }),
-    };
-  });
-}
-
-/** The proxy header was sent, but no address is trusted to send it. */
-export function recordProxyMisconfigured(services: Parts, exchange: Exchange, header: string): void {
-  // One window for all callers: the fault is in the deployment's configuration.
-  note(services, exchange, 'proxy', HOUR_MS, (count) => proxyAuthMisconfigured.draft({ header, count }));
-}
-
-/** Writes the pending counts and waits for them: for shutdown and tests. Never throws. */
-export async function drainIncidents(services: Parts): Promise<void> {
-  await recorders.get(services.commands)?.drain();
+  return {
+    accessDenied(exchange, route, needed) {
+      note(exchange, `denied ${callerOf(exchange)} ${route}`, MINUTE_MS, (count) =>
+        accessDenied.draft({ route, needed, count }),
+      );
+    },
+    tenantAccessDenied(exchange, route) {
+      note(exchange, `foreign ${callerOf(exchange)} ${route}`, MINUTE_MS, (count) =>
+        tenantAccessDenied.draft({ route, count }),
+      );
+    },
+    rateLimitHit(exchange, limit) {
+      const route = at(exchange);
+      note(exchange, `limited ${callerOf(exchange)} ${limit} ${route}`, MINUTE_MS, (count) =>
+        rateLimitHit.draft({ route, limit, count }),
+      );
+    },
+    apiKeyRefused(exchange) {
+      const route = at(exchange);
+      note({ ...exchange, identity: null }, `wrong key ${networkOf(exchange.ip)}`, MINUTE_MS, (count) =>
+        apiKeyRefused.draft({ route, count }),
+      );
+    },
+    globalKeyUsed(exchange, identity) {
+      recorder.note(`key ${networkOf(exchange.ip)}`, HOUR_MS, () => {
+        const route = at(exchange);
+        return {
+          context: { origin: originOf({ ...exchange, identity }) },
+          make: (count) => globalKeyUsed.draft({ route, count }),
+        };
+      });
+    },
+    proxyMisconfigured(exchange, header) {
+      // One window for all callers: the fault is in the deployment's configuration.
+      note(exchange, 'proxy', HOUR_MS, (count) => proxyAuthMisconfigured.draft({ header, count }));
+    },
+    drain: () => recorder.drain(),
+  };
 }

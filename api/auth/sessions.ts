@@ -1,22 +1,16 @@
 /**
- * Session tokens and their cookie. The cookie is always HttpOnly and SameSite=Strict, and Secure unless the operator
+ * The session cookie. It is always HttpOnly and SameSite=Strict, and Secure unless the operator
  * turned that off. Its name depends on the scheme: browsers accept `__Host-` only over HTTPS and with Secure.
  */
-import { createHash, randomBytes } from 'node:crypto';
-import type { UserRow } from '../../queries/auth/users.ts';
-import { DAY, seconds } from '../../shared/time.ts';
+import { SESSION_SECONDS, type SessionParts } from '../../commands/auth/sessions.ts';
+import { userDirectory } from '../../queries/auth/users.ts';
 import type { Exchange } from '../http/exchange.ts';
 import type { Services } from '../services.ts';
 
-/** Lifetime in seconds. Absolute: use does not extend a session. */
-export const SESSION_SECONDS = 7 * DAY;
 export const HOST_COOKIE = '__Host-mc-session';
 export const PLAIN_COOKIE = 'mc-session';
 
 type CookieSettings = { readonly cookieSecure: boolean };
-
-export const newToken = (): string => randomBytes(32).toString('hex');
-export const hashToken = (token: string): string => createHash('sha256').update(token).digest('hex');
 
 const cookieName = (secure: boolean, settings: CookieSettings): string =>
   secure && settings.cookieSecure ? HOST_COOKIE : PLAIN_COOKIE;
@@ -55,26 +49,18 @@ export function clearingCookies(exchange: Pick<Exchange, 'req' | 'secure'>, sett
   return [...names].map((name) => cookie(name, '', 0, 0, settings));
 }
 
-/** Starts a session for `user`. */
-export async function beginSession(
-  services: Services,
-  exchange: Exchange,
-  user: UserRow,
-): Promise<{ readonly token: string; readonly cookie: string }> {
-  const token = newToken();
-  const now = services.now();
-  await services.credentials.addSession(token, {
-    userId: user.id,
-    credential: user.session_mark,
-    ip: exchange.ip,
-    userAgent: exchange.req.headers['user-agent']?.slice(0, 512) ?? null,
-    createdAt: seconds(now),
-    expiresAt: seconds(now) + SESSION_SECONDS,
-  });
-  return { token, cookie: sessionCookie(exchange, token, now, services.settings) };
-}
+/** What commands that begin a session are given. */
+export const sessionParts = ({ commands, credentials, reads, now }: Services): SessionParts => ({
+  commands,
+  credentials,
+  users: userDirectory(reads),
+  now,
+});
 
-/** Ends the sessions whose cookies the request carries. */
-export async function endSessions(services: Services, exchange: Exchange): Promise<void> {
-  for (const token of tokensOf(exchange)) await services.credentials.removeSession(hashToken(token));
-}
+/** The header that gives a new session to the browser; none without a token. */
+export const sessionHeaders = (
+  { settings, now }: Services,
+  exchange: Exchange,
+  token: string | undefined,
+): Readonly<Record<string, string>> =>
+  token === undefined ? {} : { 'Set-Cookie': sessionCookie(exchange, token, now(), settings) };

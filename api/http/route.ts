@@ -69,6 +69,8 @@ export interface Call<P, Q, B, A extends Access = Access> {
   readonly identity: 'public' extends A ? Identity | null : Identity;
   readonly exchange: Exchange;
   readonly services: Services;
+  /** Checks a limit that applies to some calls of the route only. @throws AppError 429 */
+  readonly checkLimit: (name: LimitClass) => Promise<void>;
   /** For `commands.execute`: carries the origin of the events and the request's idempotency. */
   readonly command: CommandContext;
 }

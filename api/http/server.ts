@@ -19,13 +19,12 @@ import { DEFAULT_TENANT } from '../../shared/events/metadata.ts';
 import { type Identity, type Role, reaches } from '../../shared/identity.ts';
 import { BODY_BOUNDS, storageProblem } from '../../shared/storable.ts';
 import { createIdentify } from '../auth/identify.ts';
-import { recordDenial, recordLimit, recordTenantDenial } from '../auth/incidents.ts';
 import type { Services } from '../services.ts';
 import { bodyError, sendError, sendJson } from './errors.ts';
 import { beginExchange, type Exchange, exchangeOf, originOf } from './exchange.ts';
 import { hostAllowed, originAllowed, readTarget } from './hosts.ts';
 import { idempotencyKeyOf, runOnce } from './idempotency.ts';
-import { createLimiter, LIMITS } from './limits.ts';
+import { createLimiter, LIMITS, type LimitClass } from './limits.ts';
 import { createResponseCache } from './response-cache.ts';
 import type { Answer, Route } from './route.ts';
 
@@ -54,9 +53,9 @@ export interface ApiServer {
 }
 
 export function createApiServer(routes: readonly Route[], services: Services): ApiServer {
-  const { settings, log } = services;
+  const { settings, log, incidents } = services;
   const identify = createIdentify(services);
-  const limiter = createLimiter(services, (name, exchange) => recordLimit(services, name, exchange));
+  const limiter = createLimiter(services, (name, exchange) => incidents.rateLimitHit(exchange, name));
   const cache = createResponseCache(services.freshness);
   const parseCookies = cookieParser();
   const parseJson = express.json({ limit: BODY_LIMIT, strict: false, type: () => true });
@@ -93,11 +92,11 @@ export function createApiServer(routes: readonly Route[], services: Services): A
         );
       const needed: Role = route.access === 'any' ? 'viewer' : route.access;
       if (!reaches(identity.role, needed)) {
-        recordDenial(services, exchange, `${exchange.req.method} ${route.path}`, needed);
+        incidents.accessDenied(exchange, `${exchange.req.method} ${route.path}`, needed);
         throw forbidden(`This call requires the role ${needed}; yours is ${identity.role}.`);
       }
       if (route.scope === 'deployment' && identity.tenant !== DEFAULT_TENANT) {
-        recordTenantDenial(services, exchange, `${exchange.req.method} ${route.path}`);
+        incidents.tenantAccessDenied(exchange, `${exchange.req.method} ${route.path}`);
         throw forbidden('This call concerns the whole deployment: only callers of the default tenant may make it.');
       }
     }
@@ -116,6 +115,7 @@ export function createApiServer(routes: readonly Route[], services: Services): A
       identity: identity as Identity,
       exchange,
       services,
+      checkLimit: (name: LimitClass) => limiter.check(name, exchange),
     };
     if (exchange.req.method === 'HEAD' && route.responses[200]?.type === STREAM) {
       sendAnswer(exchange, { text: { type: STREAM, content: '' } });

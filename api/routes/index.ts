@@ -12,8 +12,9 @@ import { agentSoulRoutes } from './agents/souls.ts';
 import { agentSyncRoutes } from './agents/sync.ts';
 import { accessRequestRoutes } from './auth/access-requests.ts';
 import { globalKeyRoutes } from './auth/global-key.ts';
+import { profileRoutes } from './auth/profile.ts';
 import { setupRoutes } from './auth/setup.ts';
-import { authRoutes } from './auth/sign-in.ts';
+import { signInRoutes } from './auth/sign-in.ts';
 import { userRoutes } from './auth/users.ts';
 import { docsRoutes } from './docs.ts';
 import { activityRoutes } from './monitoring/activities.ts';
@@ -22,7 +23,8 @@ import { eventRoutes } from './monitoring/events.ts';
 import { healthRoutes } from './monitoring/health.ts';
 
 export const routes: readonly Route[] = [
-  ...authRoutes,
+  ...signInRoutes,
+  ...profileRoutes,
   ...setupRoutes,
   ...userRoutes,
   ...accessRequestRoutes,

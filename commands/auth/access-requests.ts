@@ -24,7 +24,7 @@ import { defineDecider, on } from '../decider.ts';
 import type { CommandContext, Commands } from '../handler.ts';
 import { reserveId } from '../reserve.ts';
 import { fromGoogle, type GoogleProfile } from './google.ts';
-import { type AdminsOf, changeUser, endsAdmin, needAnotherAdmin } from './last-admin.ts';
+import { type AdminsOf, changeUser, needAnotherAdmin, removesAdmin } from './last-admin.ts';
 import {
   createUser,
   differing,
@@ -43,7 +43,7 @@ export interface AccessRequestState {
   readonly displayName: string | null;
   readonly avatarUrl: string | null;
   readonly providerId: string | null;
-  /** Who came of it; the number may be taken before the user exists. */
+  /** The user that an approval named; the id is taken before the user exists. */
   readonly userId: number | null;
   /** Of the last approval. */
   readonly role: Role | null;
@@ -105,9 +105,9 @@ export function decideRequest(
 }
 
 /**
- * Notes an attempt to sign in.
+ * Records an attempt to sign in: it makes the account's request pending, or pending again.
  *
- * @param known id of the request that this account has made before, as the read model shows it
+ * @param known id of the request that this account has made before, according to the read model
  */
 export async function requestAccess(
   commands: Commands,
@@ -129,7 +129,7 @@ export async function requestAccess(
   await commands.execute(accessRequestDecider, stream, context, (state) => decideRequest(state, id, profile));
 }
 
-/** @param userId who the account's holder is, or becomes; an earlier approval has named them already */
+/** @param userId the user that the holder of the account is or becomes */
 export function decideApprove(
   state: AccessRequestState,
   requestId: number,
@@ -146,7 +146,7 @@ export function decideReject(state: AccessRequestState, requestId: number, note:
   return [accessRequestRejected.draft({ requestId, email: state.email, note })];
 }
 
-/** An approved access request of somebody who is a user already. @param callerId 0 when it is no user */
+/** The approved request of somebody who already is a user. @param callerId 0 unless the caller is a user */
 export function decideApproval(
   state: UserState,
   userId: number,
@@ -156,7 +156,7 @@ export function decideApproval(
 ): readonly EventDraft[] {
   mustExist(state, 'all');
   if (callerId === userId && role !== state.role) {
-    throw invalid('This account is your own, and nobody changes their own role; ask another admin.');
+    throw invalid('This is your own account, and you cannot change your own role; ask another admin.');
   }
   const changes = differing(state, { ...fromGoogle(profile), role, isApproved: true });
   if (Object.keys(changes).length === 0) return [];
@@ -165,7 +165,7 @@ export function decideApproval(
   ];
 }
 
-/** Refuses a request. A user that exists already stays as it is. @throws AppError 404 */
+/** Rejects a request. If the person is a user, that user stays unchanged. @throws AppError 404 */
 export async function rejectAccess(
   commands: Commands,
   context: CommandContext,
@@ -178,14 +178,14 @@ export async function rejectAccess(
 }
 
 /**
- * Lets somebody in: names the user in the request's stream first, then brings that user about. When the second step
- * was not reached, approving again does it. Of several approvals at once all name the same user, and the last one's
- * role counts.
+ * Approves a request: first its stream names the user, then that user is created or updated. When the process dies in
+ * between, approving again completes it. Concurrent approvals all name the same user, and the role of the last one
+ * counts.
  *
- * @param request.knownUserId who has the account or its e-mail address already, as the read model shows it
- * @param request.callerId user id of who approves; 0 when it is no user
+ * @param request.knownUserId the user who has the account or its e-mail address, according to the read model
+ * @param request.callerId user id of the approver; 0 unless it is a user
  * @returns the user's id
- * @throws AppError 400 for a new role of the caller's own, 404, 409 for the last admin or a person who was erased
+ * @throws AppError 400 for another role for the caller, 404, 409 for the last admin or a person who was erased
  */
 export async function approveAccess(
   commands: Commands,
@@ -206,13 +206,13 @@ export async function approveAccess(
   const profile = profileOf(state);
   const earlier = state.userId === null ? undefined : await reusable(commands, state.userId);
   const candidate = knownUserId ?? earlier ?? (await commands.counters.take('user'));
-  // What is certain to be refused is not noted as approved.
+  // An approval that is certain to fail must not be recorded.
   const { state: user } = await commands.load(userDecider, userStream(candidate));
-  if (user.exists && endsAdmin(user, decideApproval(user, candidate, profile, role, callerId))) {
+  if (user.exists && removesAdmin(user, decideApproval(user, candidate, profile, role, callerId))) {
     await needAnotherAdmin(commands, admins, user.tenant, candidate);
   }
   const executed = await commands.execute(accessRequestDecider, accessRequestStream(id), context, (current) => {
-    // Somebody else approved since the load: their user is the one.
+    // Another approval was recorded since the load: it has named the user.
     const userId = current.userId !== null && current.userId !== state.userId ? current.userId : candidate;
     return decideApprove(current, id, userId, role, note);
   });
@@ -223,7 +223,7 @@ export async function approveAccess(
   return userId;
 }
 
-/** What an approval means for a user who exists. Another one may have come after it: then the other one's role counts. */
+/** Applies an approval to an existing user. If another approval followed it, that one's role counts. */
 async function bringUpToDate(
   commands: Commands,
   context: CommandContext,
@@ -240,7 +240,7 @@ async function bringUpToDate(
   );
 }
 
-/** A number from an earlier approval, unless its user was deleted. */
+/** The user id of an earlier approval, unless that user was deleted or can no longer be created. */
 async function reusable(commands: Commands, userId: number): Promise<number | undefined> {
   const { state } = await commands.load(userDecider, userStream(userId));
   return state.deleted || state.voided ? undefined : userId;
@@ -254,10 +254,10 @@ function profileOf(state: AccessRequestState): GoogleProfile {
   return { email, sub: providerId, name: displayName, picture: avatarUrl };
 }
 
-/** Suffixes tried before giving up. */
+/** How many suffixes are tried. */
 const MAX_SUFFIX = 200;
 
-/** @returns false when another approval has created the user meanwhile. @throws AppError 409 */
+/** @returns false when another approval has created the user in the meantime. @throws AppError 409 */
 async function createWithFreeName(
   commands: Commands,
   context: CommandContext,
@@ -297,7 +297,7 @@ async function createWithFreeName(
       const code = error instanceof AppError ? error.extras.code : undefined;
       if (code === USER_EXISTS) {
         const { state } = await commands.load(userDecider, userStream(id));
-        // The other approval may have found another name free.
+        // The other approval may have settled on another name.
         if (state.username !== username)
           await releaseName(commands, context, usernames, 'all', username, userStream(id));
         return false;

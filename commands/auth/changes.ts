@@ -1,4 +1,4 @@
-/** What admins, the deployment and its operators change about users: fields, password, workspace, and that they exist. */
+/** Changes of users by admins and operators: fields, password, workspace, deletion. */
 import { invalid } from '../../shared/errors.ts';
 import {
   userDeleted,
@@ -23,7 +23,7 @@ import {
   wasRefused,
 } from './users.ts';
 
-/** What an update may set; undefined leaves a field alone. */
+/** Fields that an update may set; undefined leaves a field unchanged. */
 export interface UserChanges {
   readonly displayName?: string | undefined;
   readonly email?: string | null | undefined;
@@ -34,12 +34,12 @@ export interface UserChanges {
 
 interface UpdateRequest {
   readonly userId: number;
-  /** Of the caller; users of other workspaces do not exist for them. `all`: the deployment itself asks. */
+  /** The caller's: users of other workspaces are not found. `all`: an operator or the deployment itself. */
   readonly workspace: number | 'all';
-  /** The caller's own user id; 0 when it is no user. */
+  /** The caller's own user id; 0 unless the caller is a user. */
   readonly callerId: number;
   readonly changes: UserChanges;
-  /** Of the new password; null: the password stays. */
+  /** Of the new password; null leaves the password unchanged. */
   readonly credentialId: string | null;
   readonly by: 'admin' | 'cli';
 }
@@ -84,7 +84,7 @@ export function decideMove(
   return [userMoved.draft({ userId, username: state.username, ...place })];
 }
 
-/** Changes a user for an admin. A new password, and being disabled, end all sessions. @throws AppError 400, 404, 409 for the last admin */
+/** Updates a user. A new password ends all sessions, and so does disabling the user. @throws AppError 400, 404, 409 for the last admin */
 export async function updateUser(
   commands: Commands,
   context: CommandContext,
@@ -102,7 +102,7 @@ export async function updateUser(
   const { userId, password, changes, ...rest } = request;
   const decide = (credentialId: string | null) => (state: Parameters<typeof decideUpdate>[0]) =>
     decideUpdate(state, { ...rest, userId, changes, credentialId });
-  // Refused before the slow hash is made.
+  // Refuse before computing the slow hash.
   if (password !== null) decide(null)((await commands.load(userDecider, userStream(userId))).state);
   const credentialId = password === null ? null : await credentials.addPassword(userId, password);
   try {
@@ -115,7 +115,7 @@ export async function updateUser(
   if (credentialId !== null || changes.isApproved === false) await credentials.removeSessions(userId);
 }
 
-/** Deletes a user: sessions end, the password is removed, the name is free. @throws AppError 400, 404, 409 for the last admin */
+/** Deletes a user: ends the sessions, removes the password, frees the name. @throws AppError 400, 404, 409 for the last admin */
 export async function deleteUser(
   commands: Commands,
   context: CommandContext,
@@ -134,7 +134,7 @@ export async function deleteUser(
   await credentials.removePasswords(userId);
 }
 
-/** Moves a user to another workspace. @throws AppError 404, 409 for the last admin of a tenant that is left */
+/** Moves a user to another workspace. @throws AppError 404, 409 for the last admin of the tenant to be left */
 export async function moveUser(
   commands: Commands,
   context: CommandContext,

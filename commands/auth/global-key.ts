@@ -1,6 +1,6 @@
 /**
- * The deployment's own API key. The log names the one key in force by its number; its hash is in the credential
- * store. A hash whose number the log does not name opens nothing, so replacing the key takes effect with the log.
+ * The deployment's own API key. The log names the key in force by its id; the hash is in the credential store. Any other
+ * hash there is worthless, so a replacement takes effect with its event.
  */
 import { randomBytes } from 'node:crypto';
 import { conflict } from '../../shared/errors.ts';
@@ -33,17 +33,17 @@ export const globalKeyDecider = defineDecider<GlobalKeyState>({
   ],
 });
 
-/** First 4 and last 5 characters; nothing of a key that is too short to spare them. */
+/** First 4 and last 5 characters, or nothing of a key that is too short to reveal them. */
 export function maskKey(key: string): string {
   return key.length <= 9 ? '****' : `${key.slice(0, 4)}-****-****-${key.slice(-5)}`;
 }
 
-/** The mask of a key that people chose: nine characters of it are too much to show unless it is long. */
+/** The mask of a key that a person chose: unless it is long, nine characters would reveal too much of it. */
 export const maskChosenKey = (key: string): string => (key.length < 24 ? '****' : maskKey(key));
 
 export const newGlobalKey = (): string => `mc_${randomBytes(24).toString('hex')}`;
 
-/** A new key that looks like `masked`: for a request repeated after its first answer, and the key in it, were lost. */
+/** A new key with the mask `masked`, for a repeated request whose first answer, with the key, was lost. */
 function sameShape(masked: string): string {
   const [head = '', , , tail = ''] = masked.split('-');
   return `${head}${randomBytes(21).toString('hex')}${tail}`;
@@ -54,7 +54,7 @@ export function decideConfigure(
   key: { readonly keyId: number; readonly source: 'environment' | 'database'; readonly masked: string },
 ): readonly EventDraft[] {
   if (state.rotated || state.keyId === key.keyId) return [];
-  // A generated key is made only when there is none: others use the one that is there.
+  // Another process may have generated one in the meantime, and clients may be using it.
   if (key.source === 'database' && state.keyId !== null) return [];
   return [globalKeyConfigured.draft(key)];
 }
@@ -67,9 +67,9 @@ export function decideRotate(
 }
 
 /**
- * Puts the key of the environment in force, unless a rotated one is.
+ * Puts the key of the environment in force, unless a key has been rotated in.
  *
- * @throws AppError 409 when the key is an agent's
+ * @throws AppError 409 when the key belongs to an agent
  */
 export async function configureGlobalKey(
   commands: Commands,
@@ -82,7 +82,7 @@ export async function configureGlobalKey(
   let stored = await credentials.findKey(key);
   if (!stored) {
     await credentials.addKey(key, { kind: 'global', keyId: await commands.counters.take('global_key') });
-    // Another process may have stored it under another number at the same moment; the first one counts.
+    // Another process may have stored it under another id at the same time; the first one counts.
     stored = await credentials.findKey(key);
   }
   if (stored?.kind !== 'global') throw conflict('API_KEY is the key of an agent; choose another one.');
@@ -94,7 +94,7 @@ export async function configureGlobalKey(
   if (old !== null && old !== keyId) await credentials.removeKey({ kind: 'global', keyId: old });
 }
 
-/** Makes a key when there is none. @returns the key, to be shown once; undefined when there was one */
+/** Generates a key when there is none. @returns the key, to be shown once; undefined when there was one */
 export async function generateGlobalKey(
   commands: Commands,
   context: CommandContext,
@@ -122,7 +122,7 @@ export interface RotatedKey {
   readonly by: string;
 }
 
-/** Replaces the key; the old one stops at once. */
+/** Replaces the key; the old one stops working at once. */
 export async function rotateGlobalKey(
   commands: Commands,
   context: CommandContext,
@@ -139,7 +139,7 @@ export async function rotateGlobalKey(
   });
   const { data, meta } = executed.events[0] as EventOf<typeof globalKeyRotated>;
   if (data.keyId !== keyId) {
-    // The first run of this request has rotated already, but its key never reached the caller.
+    // An earlier run of this request rotated the key, but the new one never reached the caller.
     await credentials.removeKey({ kind: 'global', keyId });
     await credentials.removeKey({ kind: 'global', keyId: data.keyId });
     key = sameShape(data.masked);

@@ -1,12 +1,12 @@
-/** Users who sign in with Google, and those who stop doing so. */
+/** Users who sign in with Google, and their way back to a password. */
 import { forbidden, invalid } from '../../shared/errors.ts';
 import { googleDisconnected, userStream, userUpdated } from '../../shared/events/auth/users.ts';
 import type { EventDraft } from '../../shared/events/define.ts';
-import type { Credentials } from '../../shared/ports/credentials.ts';
 import type { CommandContext, Commands } from '../handler.ts';
+import { beginSession, type SessionParts } from './sessions.ts';
 import { asUser, differing, type KnownUser, mustExist, type UserState, userDecider } from './users.ts';
 
-/** What a Google account says of its holder. */
+/** What a Google account says about its holder. */
 export interface GoogleProfile {
   readonly sub: string;
   /** Lower case. */
@@ -23,7 +23,7 @@ export const fromGoogle = ({ sub, email, picture }: GoogleProfile) => ({
   ...(picture !== null && { avatarUrl: picture }),
 });
 
-/** A Google sign-in of an approved user. @throws AppError 403 when it is not (any more) one */
+/** A Google sign-in of an approved user. @throws AppError 403 for anybody else */
 export function decideGoogleSignIn(state: UserState, userId: number, profile: GoogleProfile): readonly EventDraft[] {
   if (!state.exists || !state.isApproved || state.provider !== 'google') {
     throw forbidden('This account is not approved.', { code: 'PENDING_APPROVAL' });
@@ -37,12 +37,12 @@ export function decideDisconnect(state: UserState, userId: number): readonly Eve
   mustExist(state, 'all');
   if (state.provider !== 'google') throw invalid('This account does not sign in with Google.');
   if (state.credentialId === null) {
-    throw invalid('This account has no password; have an admin set one first, or you could not sign in again.');
+    throw invalid('This account has no password; ask an admin to set one first, or you could not sign in again.');
   }
   return [googleDisconnected.draft({ userId, username: state.username })];
 }
 
-/** Brings an approved Google user up to date before the sign-in. @throws AppError 403 `PENDING_APPROVAL` */
+/** Updates an approved user from their Google account before the sign-in. @throws AppError 403 `PENDING_APPROVAL` */
 export async function refreshGoogleUser(
   commands: Commands,
   context: CommandContext,
@@ -54,13 +54,22 @@ export async function refreshGoogleUser(
   );
 }
 
-/** Goes back from Google to the password. @throws AppError 400 when there is none, or it is no Google user */
+/**
+ * Returns from Google to the password. Every session of the user ends with it.
+ *
+ * @param request.hasSession whether the caller had a session and gets a new one
+ * @returns the token of the new session
+ * @throws AppError 400 when there is no password, or the user does not sign in with Google
+ */
 export async function disconnectGoogle(
-  commands: Commands,
+  parts: SessionParts,
   context: CommandContext,
-  credentials: Credentials,
-  userId: number,
-): Promise<void> {
+  request: { readonly userId: number; readonly hasSession: boolean },
+): Promise<string | undefined> {
+  const { commands, credentials, users } = parts;
+  const { userId, hasSession } = request;
   await commands.execute(userDecider, userStream(userId), context, (state) => decideDisconnect(state, userId));
   await credentials.removeSessions(userId);
+  const user = await users.find(userId);
+  return user && hasSession ? beginSession(parts, context, user) : undefined;
 }

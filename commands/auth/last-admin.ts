@@ -1,14 +1,14 @@
 /**
- * Every tenant that has an enabled admin keeps one, whoever removes admins at the same moment, in whichever process.
+ * Every tenant that has an enabled admin keeps one, even when several processes remove admins at the same time.
  *
- * The rule spans the streams of several users, and an append changes one. So whoever is about to end an admin takes a
- * turn first, on the tenant's own stream (`adminRemovalBegun`). A turn is taken at an exact revision, after the turn
- * before has come to its end and another enabled admin has been read from the log: nobody can end that one without a
- * turn of their own. Then the user's stream is changed.
+ * The rule spans the streams of several users, but an append changes only one. So a removal (deleting, disabling,
+ * demoting or moving an admin) first takes a turn on the tenant's own stream (`adminRemovalBegun`). It takes the turn
+ * at an exact revision, after the previous turn has ended and another enabled admin has been read from the log; that
+ * admin cannot be removed without a turn either. Only then is the user's stream changed.
  *
- * A turn has ended when its user is no longer an admin. When that does not come, because the process died or the change
- * was refused, the next in line writes `adminRemovalVoided` to that user's stream: a late change conflicts with it and
- * has to take another turn. No clock decides anything; waiting only spares the slower one a repetition.
+ * A turn ends when its user is no longer an admin. If that does not happen, because the process died or the change was
+ * refused, the next removal appends `adminRemovalVoided` to that user's stream: a late change then conflicts and has to
+ * take another turn. Correctness does not depend on any clock; waiting only saves the slower process a repetition.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { conflict } from '../../shared/errors.ts';
@@ -19,12 +19,12 @@ import { defineDecider, on } from '../decider.ts';
 import type { CommandContext, Commands, Executed } from '../handler.ts';
 import { isAdminOf, type UserState, userDecider } from './users.ts';
 
-/** How long somebody else's turn is waited for, milliseconds. */
-const PATIENCE_MS = 2_000;
-/** How long all attempts at a turn may take, milliseconds. */
+/** How long to wait for another removal to finish, milliseconds. */
+const TURN_WAIT_MS = 2_000;
+/** How long all attempts to take a turn may last, milliseconds. */
 const GIVE_UP_MS = 10_000;
 
-/** Ids of the enabled admins of a tenant as the read model shows them: a hint where to look, no more. */
+/** Ids of a tenant's enabled admins according to the read model: candidates, to be checked against the log. */
 export type AdminsOf = (tenant: number) => Promise<readonly number[]>;
 
 interface TurnsState {
@@ -43,8 +43,8 @@ export const turnsDecider = defineDecider<TurnsState>({
   ],
 });
 
-/** Whether these events take the tenant of `state` an enabled admin. */
-export function endsAdmin(state: UserState, drafts: readonly EventDraft[]): boolean {
+/** Whether the tenant of `state` loses an enabled admin by these events. */
+export function removesAdmin(state: UserState, drafts: readonly EventDraft[]): boolean {
   const after = drafts.reduce((now, { type, data }) => userDecider.evolve(now, { type, data, at: 0 }), state);
   return isAdminOf(state, state.tenant) && !isAdminOf(after, state.tenant);
 }
@@ -66,13 +66,13 @@ class TurnNeeded extends Error {
 class Overtaken extends Error {}
 
 const busy = (cause: unknown) =>
-  conflict('Other admins are being changed at this moment; try again.', { code: 'BUSY', cause });
+  conflict('Other admins are being changed right now; try again.', { code: 'BUSY', cause });
 
 /**
- * Runs a decision on a user. Whatever may end an admin goes through here.
+ * Runs a decision on a user. Every change that may remove an admin must go through here.
  *
- * @throws AppError 409 `LAST_ADMIN` when it would take a tenant its last enabled admin, `BUSY` when no turn was to be had;
- *   what `decide` throws
+ * @throws AppError 409 `LAST_ADMIN` when it would remove a tenant's last enabled admin, `BUSY` when no turn came free;
+ *   whatever `decide` throws
  */
 export async function changeUser(
   commands: Commands,
@@ -85,19 +85,19 @@ export async function changeUser(
   const deadline = Date.now() + GIVE_UP_MS;
   let held: Turn | undefined;
   for (;;) {
-    // However often it is tried, it is one step of the request.
+    // All tries are one step of the request.
     context.step = step;
     try {
       return await commands.execute(userDecider, userStream(userId), context, (state) => {
         const drafts = decide(state);
         const allowed = held?.tenant === state.tenant && held.turn === state.turns;
-        if (!allowed && endsAdmin(state, drafts)) throw new TurnNeeded(state.tenant);
+        if (!allowed && removesAdmin(state, drafts)) throw new TurnNeeded(state.tenant);
         return drafts;
       });
     } catch (error) {
       if (!(error instanceof TurnNeeded)) throw error;
       if (held && Date.now() > deadline) throw busy(error);
-      // Without the request's intents: a turn is good for one change at one time, and never again.
+      // Without the request's intents: a repeated request must not reuse an old turn.
       held = await takeTurn(commands, { origin: context.origin }, admins, userId, error.tenant, deadline);
     }
   }
@@ -130,7 +130,7 @@ async function takeTurn(
   }
 }
 
-/** Resolves when a turn has ended: its user is no admin any more, or never will be ended by it. */
+/** Resolves when a turn has ended: its user is no longer an admin, or the turn has been voided. */
 async function settle(
   commands: Commands,
   context: CommandContext,
@@ -139,7 +139,7 @@ async function settle(
 ): Promise<void> {
   const stream = userStream(userId);
   const isOpen = (state: UserState) => isAdminOf(state, tenant) && state.turns === turn;
-  for (const deadline = Date.now() + PATIENCE_MS; Date.now() < deadline; await sleep(20)) {
+  for (const deadline = Date.now() + TURN_WAIT_MS; Date.now() < deadline; await sleep(20)) {
     if (!isOpen((await commands.load(userDecider, stream)).state)) return;
   }
   await commands.execute(userDecider, stream, context, (state) =>

@@ -1,15 +1,17 @@
 /** What users change about themselves. */
-import { forbidden } from '../../shared/errors.ts';
+import { forbidden, notFound } from '../../shared/errors.ts';
 import { userPasswordChanged, userStream, userUpdated } from '../../shared/events/auth/users.ts';
 import { type EventDraft, firstOf } from '../../shared/events/define.ts';
 import type { Credentials } from '../../shared/ports/credentials.ts';
-import type { CommandContext, Commands } from '../handler.ts';
+import type { FoundUser } from '../../shared/ports/users.ts';
+import type { CommandContext } from '../handler.ts';
+import { beginSession, type SessionParts } from './sessions.ts';
 import { mustExist, removeUnnamedPasswords, type UserState, userDecider, wasRefused } from './users.ts';
 
 interface ProfileRequest {
   readonly userId: number;
   readonly displayName?: string | undefined;
-  /** `verified` is the credential that the given current password was right for. */
+  /** `verified`: the credential that the current password was checked against. */
   readonly password?: { readonly verified: string; readonly credentialId: string } | undefined;
 }
 
@@ -31,20 +33,51 @@ export function decideProfile(state: UserState, request: ProfileRequest): readon
 }
 
 /**
- * Changes the caller's own profile.
+ * Changes the caller's own profile. A new password ends every session of the user; the caller gets a new one.
  *
- * @param request.password `verified`: the credential id that the current password was checked against
- * @returns true when the password was changed: every session of the user has ended
- * @throws AppError 403 when the password was changed meanwhile, 404 when the user is gone
+ * @returns the user, and the token of the new session when the password was changed
+ * @throws AppError 403 when the current password is wrong, or was changed meanwhile; 404 when the user is gone
  */
 export async function updateProfile(
-  commands: Commands,
+  parts: SessionParts,
   context: CommandContext,
-  credentials: Credentials,
   request: {
     readonly userId: number;
-    readonly displayName?: string | undefined;
-    readonly password?: { readonly verified: string; readonly next: string } | undefined;
+    readonly displayName: string | undefined;
+    readonly password: { readonly current: string; readonly next: string } | undefined;
+  },
+): Promise<{ readonly user: FoundUser; readonly token: string | undefined }> {
+  const { users } = parts;
+  const { userId, displayName, password } = request;
+  const before = await users.find(userId);
+  if (!before) throw notFound('User');
+  const verified = password && (await verify(parts.credentials, before, password.current));
+  const changed = await applyProfile(parts, context, {
+    userId,
+    displayName,
+    password: password && verified !== undefined ? { verified, next: password.next } : undefined,
+  });
+  const user = await users.find(userId);
+  if (!user) throw notFound('User');
+  return { user, token: changed ? await beginSession(parts, context, user) : undefined };
+}
+
+/** @returns the id of the credential that the password matches. @throws AppError 403 */
+async function verify(credentials: Credentials, { credentialId }: FoundUser, password: string): Promise<string> {
+  // Takes the same time for users without a password.
+  const right = await credentials.verifyPassword(credentialId, password);
+  if (!right || credentialId === null) throw forbidden('The current password is wrong.');
+  return credentialId;
+}
+
+/** @returns whether the password was changed */
+async function applyProfile(
+  { commands, credentials }: SessionParts,
+  context: CommandContext,
+  request: {
+    readonly userId: number;
+    readonly displayName: string | undefined;
+    readonly password: { readonly verified: string; readonly next: string } | undefined;
   },
 ): Promise<boolean> {
   const { userId, displayName, password } = request;

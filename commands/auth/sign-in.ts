@@ -1,4 +1,5 @@
-/** Sign-ins, sign-outs and refused sign-ins: nothing is decided, they are recorded. */
+/** Sign-in with a password or with Google, and sign-out. Successes and refused passwords are recorded. */
+import { forbidden, unauthenticated } from '../../shared/errors.ts';
 import {
   type SignInFailure,
   signInFailed,
@@ -6,35 +7,117 @@ import {
   userSignedIn,
   userSignedOut,
 } from '../../shared/events/auth/sign-in.ts';
+import type { Credentials } from '../../shared/ports/credentials.ts';
+import type { FoundUser } from '../../shared/ports/users.ts';
 import type { CommandContext, Commands } from '../handler.ts';
+import { requestAccess } from './access-requests.ts';
+import { type GoogleProfile, refreshGoogleUser } from './google.ts';
+import { beginSession, hashToken, type SessionParts, type SignedIn } from './sessions.ts';
 import { asUser, inWorkspace, type KnownUser } from './users.ts';
 
-export async function recordSignIn(
-  commands: Commands,
+/**
+ * Signs in with a password.
+ *
+ * @throws AppError 401, the same for an unknown name and a wrong password; its code is `NO_USERS` while nobody exists
+ */
+export async function signInWithPassword(
+  parts: SessionParts,
   context: CommandContext,
-  user: KnownUser,
-  method: 'password' | 'google',
-): Promise<void> {
-  const { id: userId, username } = user;
-  await commands.record(signInStream(userId), asUser(context, user), [
-    userSignedIn.draft({ userId, username, method }),
-  ]);
+  { username, password }: { readonly username: string; readonly password: string },
+): Promise<SignedIn> {
+  const { commands, credentials, users } = parts;
+  const user = await users.findByName(username);
+  const reason = await refusalOf(credentials, user, password);
+  if (user && reason === undefined) return signIn(parts, context, user, 'password');
+  await recordFailure(commands, context, { username, user, reason: reason ?? 'user_not_found' });
+  if (!user && !(await users.wasSetUp())) {
+    throw unauthenticated('Invalid credentials', {
+      code: 'NO_USERS',
+      hint: 'There are no users yet; create the first admin at /setup (POST /api/setup).',
+    });
+  }
+  throw unauthenticated('Invalid credentials');
 }
 
-export async function recordSignOut(commands: Commands, context: CommandContext, user: KnownUser): Promise<void> {
-  const { id: userId, username } = user;
-  await commands.record(signInStream(userId), asUser(context, user), [userSignedOut.draft({ userId, username })]);
+/** Why a sign-in is refused; undefined: it is not. Takes the same time whether or not the user exists. */
+async function refusalOf(
+  credentials: Credentials,
+  user: FoundUser | undefined,
+  password: string,
+): Promise<SignInFailure | undefined> {
+  const allowed = user?.provider === 'local' && user.isApproved;
+  const right = await credentials.verifyPassword(allowed ? user.credentialId : null, password);
+  if (!user) return 'user_not_found';
+  if (user.provider !== 'local') return 'wrong_provider';
+  if (!user.isApproved) return 'not_approved';
+  return right ? undefined : 'invalid_password';
 }
 
-/** @param user who has the submitted name, if anybody: the attempt is told in that user's workspace */
-export async function recordSignInFailure(
+/** @param attempt.user the user with the submitted name, if any: the attempt is recorded in their workspace */
+async function recordFailure(
   commands: Commands,
   context: CommandContext,
-  attempt: { readonly username: string; readonly user: KnownUser | undefined; readonly reason: SignInFailure },
+  attempt: { readonly username: string; readonly user: FoundUser | undefined; readonly reason: SignInFailure },
 ): Promise<void> {
   const { username, user, reason } = attempt;
   const month = new Date().toISOString().slice(0, 7);
   await commands.record(signInStream(user?.id ?? null), user ? inWorkspace(context, user) : context, [
     signInFailed.draft({ username, userId: user?.id ?? null, reason, month }),
   ]);
+}
+
+/**
+ * Signs in the holder of a Google account. For anybody who is not an approved user, the attempt is an access request.
+ *
+ * @param profile of a verified token
+ * @throws AppError 403 `PENDING_APPROVAL`
+ */
+export async function signInWithGoogle(
+  parts: SessionParts,
+  context: CommandContext,
+  profile: GoogleProfile,
+): Promise<SignedIn> {
+  const { commands, users } = parts;
+  const user = await users.findByGoogleAccount(profile.sub, profile.email);
+  if (!user?.isApproved) {
+    await requestAccess(commands, context, await users.findAccessRequest(profile.sub, profile.email), profile);
+    throw forbidden('Your access request is waiting for an admin.', { code: 'PENDING_APPROVAL' });
+  }
+  await refreshGoogleUser(commands, context, user, profile);
+  return signIn(parts, context, user, 'google');
+}
+
+/** Begins a session of `user` and records it. */
+export async function signIn(
+  parts: SessionParts,
+  context: CommandContext,
+  user: FoundUser,
+  method: 'password' | 'google',
+): Promise<SignedIn> {
+  const { commands, credentials, users } = parts;
+  const { id: userId, username } = user;
+  const token = await beginSession(parts, context, user);
+  try {
+    await commands.record(signInStream(userId), asUser(context, user), [
+      userSignedIn.draft({ userId, username, method }),
+    ]);
+  } catch (error) {
+    // No session without its entry in the audit trail.
+    await credentials.removeSession(hashToken(token));
+    throw error;
+  }
+  return { user: (await users.find(userId)) ?? user, token };
+}
+
+/** Ends the sessions of these tokens. @param user whose sign-out to record; undefined for callers without an account */
+export async function signOut(
+  { commands, credentials }: Pick<SessionParts, 'commands' | 'credentials'>,
+  context: CommandContext,
+  tokens: readonly string[],
+  user: KnownUser | undefined,
+): Promise<void> {
+  for (const token of tokens) await credentials.removeSession(hashToken(token));
+  if (!user) return;
+  const { id: userId, username } = user;
+  await commands.record(signInStream(userId), asUser(context, user), [userSignedOut.draft({ userId, username })]);
 }

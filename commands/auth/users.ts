@@ -1,9 +1,9 @@
 /**
- * Users: the state of one, their names, and what may be decided about them. `changes.ts`, `profile.ts`, `google.ts` and
- * `access-requests.ts` change users who exist.
+ * Users: their state, their unique names, and how they are created. Decisions on existing users are in `changes.ts`,
+ * `profile.ts`, `google.ts` and `access-requests.ts`.
  *
- * A new password is stored in the credential store first, under a random id; then the event names that id. What a
- * refusal leaves behind there, and what the log no longer names, is removed afterwards: it opens nothing.
+ * A new password is first stored in the credential store under a random id; then the event names that id. Passwords
+ * that the log does not name, such as those of refused changes, are worthless and removed afterwards.
  */
 import { AppError, conflict, invalid, notFound } from '../../shared/errors.ts';
 import { adminRemovalVoided } from '../../shared/events/auth/last-admin.ts';
@@ -31,7 +31,7 @@ import { reserveId } from '../reserve.ts';
 export interface UserState {
   readonly exists: boolean;
   readonly deleted: boolean;
-  /** Somebody else took a name that this user was about to have: it must not be created any more. */
+  /** The name that this user was about to get went to somebody else: the user must not be created any more. */
   readonly voided: boolean;
   readonly username: string;
   readonly displayName: string | null;
@@ -44,15 +44,15 @@ export interface UserState {
   readonly tenant: number;
   readonly workspace: number;
   readonly credentialId: string | null;
-  /** Turns at ending this user as an admin that have come to their end: it happened, or was voided (`last-admin.ts`). */
+  /** How many turns to remove this user as an admin have ended: completed or voided (`last-admin.ts`). */
   readonly turns: number;
 }
 
-/** Whether the tenant has an enabled admin in this user. */
+/** Whether this user is an enabled admin of the tenant. */
 export const isAdminOf = (state: UserState, tenant: number): boolean =>
   state.exists && state.isApproved && state.role === 'admin' && state.tenant === tenant;
 
-/** A change that took the tenant an enabled admin is the end of a turn. */
+/** A change by which the tenant lost an enabled admin ends a turn. */
 const turnsCounted = (before: UserState, after: UserState): UserState =>
   isAdminOf(before, before.tenant) && !isAdminOf(after, before.tenant) ? { ...after, turns: after.turns + 1 } : after;
 
@@ -105,8 +105,8 @@ export const usernames: NameKind<UserState> = {
 };
 
 /**
- * Who was first: the one name that the seeded admin and the first-run form both have to have, and that any other first
- * user takes away from them. It is held for good, also by a user who was deleted: a deployment is set up once.
+ * The right to be the first admin, as a unique name: the seeded admin and the first-run setup must claim it, and any
+ * other first user claims it too. It is never released, not even when the user is deleted: a deployment is set up once.
  */
 export const firstAdmin: NameKind<UserState> = {
   kind: 'first_admin',
@@ -116,9 +116,9 @@ export const firstAdmin: NameKind<UserState> = {
 };
 export const FIRST_ADMIN_NAME = 'first';
 
-/** The code of a refusal after which this user number is of no use any more. */
+/** Code of a refusal after which this user id cannot be used any more. */
 export const NAME_LOST = 'NAME_LOST';
-/** The code of a refusal because the user is there already, by an earlier approval or one at the same moment. */
+/** Code of a refusal because the user exists already, through an earlier or a concurrent approval. */
 export const USER_EXISTS = 'USER_EXISTS';
 
 export type NewUser = Omit<EventOf<typeof userCreated>['data'], 'userId' | 'credentialId'>;
@@ -130,17 +130,17 @@ export function decideCreate(
   credentialId: string | null,
 ): readonly EventDraft[] {
   if (state.exists) throw conflict(`There is a user ${userId} already.`, { code: USER_EXISTS });
-  if (state.deleted) throw conflict(`The user ${userId} was deleted; its number is not used again.`);
+  if (state.deleted) throw conflict(`The user ${userId} was deleted; its id is not used again.`);
   if (state.voided) throw conflict(usernames.taken(user.username), { code: NAME_LOST });
   return [userCreated.draft({ ...user, userId, credentialId })];
 }
 
-/** An existing user that the caller may see. @throws AppError 404 */
+/** @throws AppError 404 unless the user exists in a workspace that the caller may see */
 export function mustExist(state: UserState, workspace: number | 'all'): void {
   if (!state.exists || (workspace !== 'all' && state.workspace !== workspace)) throw notFound('User');
 }
 
-/** Only what differs. */
+/** The changes that make a difference. */
 export function differing<T extends object>(state: UserState, changes: T): Partial<T> {
   const entries = Object.entries(changes).filter(
     ([field, value]) => value !== undefined && state[field as keyof UserState] !== value,
@@ -148,7 +148,7 @@ export function differing<T extends object>(state: UserState, changes: T): Parti
   return Object.fromEntries(entries) as Partial<T>;
 }
 
-/** Somebody whose act is recorded although the request's own origin does not know them: they are signing in. */
+/** A user that a request is recorded for although it does not carry their credential yet: they are signing in. */
 export interface KnownUser {
   readonly id: number;
   readonly username: string;
@@ -168,22 +168,22 @@ const withOrigin = (context: CommandContext, origin: Partial<Origin>): CommandCo
   },
 });
 
-/** The same request, told as the act of `user`. */
+/** The same request, recorded as an act of `user`. */
 export const asUser = (context: CommandContext, { id, username, tenant, workspace }: KnownUser): CommandContext =>
   withOrigin(context, { tenant, workspace, actor: { type: 'user', id, name: username } });
 
-/** The same request, told in another workspace: where the record is that it changes. */
+/** The same request, recorded in another workspace: that of the record that it changes. */
 export const inWorkspace = (context: CommandContext, { tenant, workspace }: Pick<Origin, 'tenant' | 'workspace'>) =>
   withOrigin(context, { tenant, workspace });
 
 /**
  * Creates a user.
  *
- * @param password null: none, as for users who sign in elsewhere
- * @param options.first claims the right to be the first admin, too
- * @param options.id a number taken before; default: a new one
+ * @param password null: no password, as for users who sign in elsewhere
+ * @param options.first the user must be the first of the deployment
+ * @param options.id an id reserved before; default: a new one
  * @returns the id
- * @throws AppError 400 for a name that nobody may take, 409 when it is taken, or somebody else was first
+ * @throws AppError 400 for a name that is not allowed, 409 when it is taken or somebody else was first
  */
 export async function createUser(
   commands: Commands,
@@ -202,12 +202,12 @@ export async function createUser(
   try {
     if (options.first) await claimName(commands, there, firstAdmin, 'all', FIRST_ADMIN_NAME, stream);
     await claimName(commands, there, usernames, 'all', user.username, stream);
-    if (!options.first) await shutSetup(commands, there, stream);
+    if (!options.first) await closeSetup(commands, there, stream);
     const executed = await commands.execute(userDecider, stream, there, (state) =>
       decideCreate(state, id, user, credentialId),
     );
     const named = firstOf(executed.events, userCreated)?.data.credentialId ?? credentialId;
-    // A repeated request may find a password that an earlier run stored; the event says which one counts.
+    // An earlier run of the same request may have stored another password; the event says which one counts.
     if (credentialId !== null && context.intents) await credentials.removePasswords(id, named ?? undefined);
     return id;
   } catch (error) {
@@ -216,8 +216,8 @@ export async function createUser(
   }
 }
 
-/** Once anybody exists the first-run form is shut, whoever it was: another first user only takes the right to use it. */
-async function shutSetup(commands: Commands, context: CommandContext, stream: string): Promise<void> {
+/** Claims the right to be the first admin for good, so that the first-run setup is closed once there is any user. */
+async function closeSetup(commands: Commands, context: CommandContext, stream: string): Promise<void> {
   try {
     await claimName(commands, context, firstAdmin, 'all', FIRST_ADMIN_NAME, stream);
   } catch (error) {
@@ -225,7 +225,7 @@ async function shutSetup(commands: Commands, context: CommandContext, stream: st
   }
 }
 
-/** The outcome of a command is known and nothing was written. */
+/** Whether a command certainly wrote nothing. After any other error it may have. */
 export const wasRefused = (error: unknown): boolean => error instanceof AppError && error.status < 500;
 
 /** Removes the passwords of a user that the log does not name. */

@@ -1,8 +1,8 @@
-/** The first run. */
+/** First-run setup. */
 import { usersProjection } from '../../projections/auth/users.ts';
 import { type Reads, tables } from '../reads.ts';
 
-/** Whether there ever was a user: the first-run form is for a deployment that never had one. */
+/** Whether there ever was a user; setup is for deployments that never had one. */
 export async function wasSetUp(reads: Reads): Promise<boolean> {
   return (await tables(reads, usersProjection).selectFrom('first_user').select('one').executeTakeFirst()) !== undefined;
 }

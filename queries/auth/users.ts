@@ -3,7 +3,10 @@ import { sql } from 'kysely';
 import { usersProjection, type usersTable } from '../../projections/auth/users.ts';
 import type { Row } from '../../projections/projection.ts';
 import type { UserRecord } from '../../shared/contract/auth/users.ts';
+import type { FoundUser, UserDirectory } from '../../shared/ports/users.ts';
 import { type Reads, tables } from '../reads.ts';
+import { findAccessRequestOf } from './access-requests.ts';
+import { wasSetUp } from './setup.ts';
 
 export type UserRow = Row<typeof usersTable>;
 
@@ -54,8 +57,8 @@ export const findUserByName = (reads: Reads, username: string): Promise<UserRow 
   own(reads).selectFrom('users').selectAll().where('username', '=', username).executeTakeFirst();
 
 /**
- * The user who signs in with this Google account: by its subject, else by e-mail when the user has no account noted
- * yet. A user with another account noted is somebody else, even with the same address.
+ * The user who signs in with this Google account: by its subject, else by e-mail when the user has no subject
+ * yet. A user with another subject is somebody else, even with the same address.
  */
 export async function findGoogleUser(reads: Reads, sub: string, email: string): Promise<UserRow | undefined> {
   const google = own(reads).selectFrom('users').selectAll().where('provider', '=', 'google');
@@ -64,7 +67,7 @@ export async function findGoogleUser(reads: Reads, sub: string, email: string): 
   return google.where('email_key', '=', email).where('provider_id', 'is', null).orderBy('id').executeTakeFirst();
 }
 
-/** Whom an approved request stands for already: the holder of the account, else of its e-mail address. */
+/** The existing user that an approved request is for: the holder of the account, else of its e-mail address. */
 export async function findUserForApproval(reads: Reads, sub: string | null, email: string | null) {
   const users = own(reads).selectFrom('users').selectAll().orderBy('id');
   const bySubject =
@@ -85,3 +88,25 @@ export async function listUsers(reads: Reads, workspace: number): Promise<UserRe
     .execute();
   return rows.map(toUserRecord);
 }
+
+const toFoundUser = (row: UserRow | undefined): FoundUser | undefined =>
+  row && {
+    id: row.id,
+    username: row.username,
+    tenant: row.tenant_id,
+    workspace: row.workspace_id,
+    provider: row.provider as FoundUser['provider'],
+    isApproved: row.is_approved,
+    credentialId: row.credential_id,
+    sessionMark: row.session_mark,
+    record: toUserRecord(row),
+  };
+
+/** What commands need to look up about users. */
+export const userDirectory = (reads: Reads): UserDirectory => ({
+  find: async (id) => toFoundUser(await findUser(reads, id)),
+  findByName: async (username) => toFoundUser(await findUserByName(reads, username)),
+  findByGoogleAccount: async (sub, email) => toFoundUser(await findGoogleUser(reads, sub, email)),
+  findAccessRequest: (sub, email) => findAccessRequestOf(reads, sub, email),
+  wasSetUp: () => wasSetUp(reads),
+});

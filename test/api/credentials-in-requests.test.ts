@@ -3,7 +3,8 @@ import type { IncomingMessage } from 'node:http';
 import { expect } from 'chai';
 import { keyOf } from '../../api/auth/identify.ts';
 import { roleOf } from '../../api/auth/known.ts';
-import { clearingCookies, newToken, sessionCookie, tokensOf } from '../../api/auth/sessions.ts';
+import { clearingCookies, sessionCookie, tokensOf } from '../../api/auth/sessions.ts';
+import { newToken } from '../../commands/auth/sessions.ts';
 
 const req = (headers: Record<string, string>, cookies: Record<string, unknown> = {}) => ({
   req: { headers, cookies } as unknown as IncomingMessage,

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { expect } from 'chai';
 import { pino } from 'pino';
-import { drainIncidents, recordDenial, recordGlobalKeyUse, recordLimit } from '../../api/auth/incidents.ts';
+import { createIncidents } from '../../api/auth/incidents.ts';
 import type { Exchange } from '../../api/http/exchange.ts';
 import type { Commands } from '../../commands/handler.ts';
 import type { EventDraft } from '../../shared/events/define.ts';
@@ -42,7 +42,7 @@ function recording(record: (draft: EventDraft) => Promise<void> = () => Promise.
   } as unknown as Commands;
   return {
     events,
-    services: { commands, log: pino({ level: 'silent' }), now: () => at },
+    incidents: createIncidents({ commands, log: pino({ level: 'silent' }), now: () => at }),
     pass(ms: number) {
       at += ms;
     },
@@ -51,26 +51,26 @@ function recording(record: (draft: EventDraft) => Promise<void> = () => Promise.
 
 describe('incidents', () => {
   it('writes the first at once and counts what follows', async () => {
-    const { events, services } = recording();
-    for (let i = 0; i < 5; i++) recordDenial(services, exchange(caller(1)), 'GET /api/things', 'admin');
+    const { events, incidents } = recording();
+    for (let i = 0; i < 5; i++) incidents.accessDenied(exchange(caller(1)), 'GET /api/things', 'admin');
     await new Promise(setImmediate);
     expect(events.map(({ draft }) => draft.data)).to.deep.equal([
       { route: 'GET /api/things', needed: 'admin', count: 1 },
     ]);
     expect(events[0]?.origin).to.deep.include({ workspace: 2, actor: { type: 'user', id: 1, name: 'user1' } });
-    await drainIncidents(services);
+    await incidents.drain();
     expect(events.map(({ draft }) => (draft.data as { count: number }).count)).to.deep.equal([1, 4]);
   });
 
   it('keeps callers and routes apart, and sees anonymous ones by address', async () => {
-    const { events, services } = recording();
-    recordDenial(services, exchange(caller(1)), 'GET /a', 'admin');
-    recordDenial(services, exchange(caller(1)), 'GET /b', 'admin');
-    recordDenial(services, exchange(caller(2)), 'GET /a', 'admin');
-    recordLimit(services, 'login', exchange(null, '192.0.2.1'));
-    recordLimit(services, 'login', exchange(null, '192.0.2.2'));
-    recordLimit(services, 'login', exchange(null, '192.0.2.2'));
-    await drainIncidents(services);
+    const { events, incidents } = recording();
+    incidents.accessDenied(exchange(caller(1)), 'GET /a', 'admin');
+    incidents.accessDenied(exchange(caller(1)), 'GET /b', 'admin');
+    incidents.accessDenied(exchange(caller(2)), 'GET /a', 'admin');
+    incidents.rateLimitHit(exchange(null, '192.0.2.1'), 'login');
+    incidents.rateLimitHit(exchange(null, '192.0.2.2'), 'login');
+    incidents.rateLimitHit(exchange(null, '192.0.2.2'), 'login');
+    await incidents.drain();
     expect(events.map(({ draft }) => draft.type).sort()).to.deep.equal([
       'AccessDenied',
       'AccessDenied',
@@ -82,38 +82,38 @@ describe('incidents', () => {
   });
 
   it('records the use of the global key once per address', async () => {
-    const { events, services } = recording();
+    const { events, incidents } = recording();
     const key: Identity = { ...caller(0), kind: 'global-key', username: 'api', role: 'admin', workspace: 1 };
-    recordGlobalKeyUse(services, exchange(null, '192.0.2.1'), key);
-    recordGlobalKeyUse(services, exchange(null, '192.0.2.2'), key);
-    recordGlobalKeyUse(services, exchange(null, '192.0.2.1'), key);
+    incidents.globalKeyUsed(exchange(null, '192.0.2.1'), key);
+    incidents.globalKeyUsed(exchange(null, '192.0.2.2'), key);
+    incidents.globalKeyUsed(exchange(null, '192.0.2.1'), key);
     await new Promise(setImmediate);
     expect(events).to.have.length(2);
     expect(events[0]?.origin.actor).to.deep.equal({ type: 'api', id: 0, name: 'api' });
-    await drainIncidents(services);
+    await incidents.drain();
   });
 
   it('bounds what is remembered and what is in flight, and lets no failure out', async () => {
     let open = 0;
     let most = 0;
-    const { services } = recording(async () => {
+    const { incidents } = recording(async () => {
       most = Math.max(most, ++open);
       await new Promise(setImmediate);
       open--;
       throw new Error('the log is away');
     });
-    for (let i = 0; i < 7_000; i++) recordDenial(services, exchange(caller(i)), 'GET /a', 'admin');
-    await drainIncidents(services);
+    for (let i = 0; i < 7_000; i++) incidents.accessDenied(exchange(caller(i)), 'GET /a', 'admin');
+    await incidents.drain();
     expect(most).to.be.at.most(100);
     expect(open).to.equal(0);
   });
 
   it('a drained recorder starts afresh', async () => {
-    const { events, services } = recording();
-    recordDenial(services, exchange(caller(1)), 'GET /a', 'admin');
-    await drainIncidents(services);
-    recordDenial(services, exchange(caller(1)), 'GET /a', 'admin');
-    await drainIncidents(services);
+    const { events, incidents } = recording();
+    incidents.accessDenied(exchange(caller(1)), 'GET /a', 'admin');
+    await incidents.drain();
+    incidents.accessDenied(exchange(caller(1)), 'GET /a', 'admin');
+    await incidents.drain();
     expect(events).to.have.length(2);
   });
 });

@@ -1,14 +1,11 @@
-/** Unique names, and the users that access requests become, with several processes at work at once. */
-import { setTimeout as sleep } from 'node:timers/promises';
+/** Unique names, with several processes at work at once. */
 import { expect } from 'chai';
-import { approveAccess } from '../../commands/auth/access-requests.ts';
 import { createUser, NAME_LOST, type NewUser, userDecider, usernames } from '../../commands/auth/users.ts';
 import { ABANDONED_AFTER_MS, claimName, nameDecider, releaseName } from '../../commands/claims.ts';
 import type { Commands } from '../../commands/handler.ts';
-import { AppError } from '../../shared/errors.ts';
-import { accessRequested, accessRequestStream } from '../../shared/events/auth/access-requests.ts';
 import { userStream } from '../../shared/events/auth/users.ts';
 import type { Credentials } from '../../shared/ports/credentials.ts';
+import { outcomeOf } from '../support/kit.ts';
 import { gate, memoryWorld } from '../support/memory-world.ts';
 import { testOrigin } from '../support/world.ts';
 
@@ -27,15 +24,6 @@ const person: NewUser = {
   workspace: 1,
   source: 'admin',
 };
-const codeOf = (work: Promise<unknown>): Promise<string> =>
-  work.then(
-    () => 'done',
-    (error) => {
-      if (error instanceof AppError) return String(error.extras.code ?? error.status);
-      throw error;
-    },
-  );
-
 describe('unique names', () => {
   it('of several takers of one abandoned claim one gets the name, and the first owner never does', async () => {
     let now = Date.now() - ABANDONED_AFTER_MS - 1_000;
@@ -54,7 +42,7 @@ describe('unique names', () => {
     };
     const outcomes = await Promise.all(
       [world.process(), world.process()].map((commands) =>
-        codeOf(createUser(commands, context(), noCredentials, person, null)),
+        outcomeOf(createUser(commands, context(), noCredentials, person, null)),
       ),
     );
     expect(outcomes.sort()).to.deep.equal(['NAME_TAKEN', 'done']);
@@ -62,7 +50,7 @@ describe('unique names', () => {
     expect(users.map(({ data }) => data.username)).to.deep.equal(['ann']);
     // The first owner was merely slow.
     const late = createUser(first, context(), noCredentials, person, null, { id: firstId });
-    expect(await codeOf(late)).to.be.oneOf(['NAME_TAKEN', NAME_LOST]);
+    expect(await outcomeOf(late)).to.be.oneOf(['NAME_TAKEN', NAME_LOST]);
     expect((await first.load(userDecider, userStream(firstId))).state.exists).to.equal(false);
   });
 
@@ -70,9 +58,9 @@ describe('unique names', () => {
     const world = memoryWorld();
     const [one, two] = [world.process(), world.process()];
     await claimName(one, context(), usernames, 'all', 'ann', userStream(99));
-    expect(await codeOf(createUser(two, context(), noCredentials, person, null))).to.equal('NAME_TAKEN');
+    expect(await outcomeOf(createUser(two, context(), noCredentials, person, null))).to.equal('NAME_TAKEN');
     await createUser(one, context(), noCredentials, person, null, { id: 99 });
-    expect(await codeOf(createUser(two, context(), noCredentials, person, null))).to.equal('NAME_TAKEN');
+    expect(await outcomeOf(createUser(two, context(), noCredentials, person, null))).to.equal('NAME_TAKEN');
     expect(world.written().filter(({ type }) => type === 'NameClaimVoided')).to.deep.equal([]);
   });
 });
@@ -89,7 +77,7 @@ describe('a claim of somebody else', () => {
     ...usernames,
     holds: () => (answers.length > 1 ? answers.shift() : answers[0]) as ReturnType<typeof usernames.holds>,
   };
-  const claim = (owner: string) => codeOf(claimName(commands, context(), kind, 'all', 'ann', owner));
+  const claim = (owner: string) => outcomeOf(claimName(commands, context(), kind, 'all', 'ann', owner));
   const release = (owner: string) => releaseName(commands, context(), kind, 'all', 'ann', owner);
   const named = async () => (await world.process().load(nameDecider, 'username-all-ann')).state;
   const voided = () => world.written().filter(({ type }) => type === 'NameClaimVoided');
@@ -155,65 +143,5 @@ describe('a claim of somebody else', () => {
     await release(theirs);
     expect(await named()).to.deep.equal({ owner: undefined, claimedAt: 0 });
     expect(world.written().at(-1)?.data).to.deep.equal({ kind: 'username', name: 'ann', owner: theirs });
-  });
-});
-
-describe('approvals at once', () => {
-  let world: ReturnType<typeof memoryWorld>;
-  beforeEach(async () => {
-    world = memoryWorld();
-    await world.process().record(accessRequestStream(5), context(), [
-      accessRequested.draft({
-        requestId: 5,
-        provider: 'google',
-        email: 'ann@example.com',
-        displayName: 'Ann',
-        avatarUrl: null,
-        providerId: 'sub-ann',
-      }),
-    ]);
-  });
-  const approve = (commands: Commands, role: 'viewer' | 'admin' = 'viewer') =>
-    approveAccess(commands, context(), noCredentials, async () => [], {
-      id: 5,
-      role,
-      note: null,
-      knownUserId: undefined,
-      callerId: 0,
-    });
-  const types = (type: string) => world.written().filter((event) => event.type === type);
-
-  it('of one new request make one user, under one name, in every order', async () => {
-    const made = world.written().length;
-    for (let round = 0; round < 30; round++) {
-      world.beforeAppend = () => sleep(Math.random() * 3);
-      const [one, two, three] = await Promise.all([1, 2, 3].map(() => approve(world.process())));
-      expect([two, three], `round ${round}`).to.deep.equal([one, one]);
-      expect(types('UserCreated').map(({ data }) => data.userId)).to.deep.equal([one]);
-      expect(types('NameClaimed').filter(({ data }) => data.kind === 'username')).to.have.length(1);
-      world.forgetAfter(made);
-    }
-  });
-
-  it('the one who loses does not look for another name', async () => {
-    const [one, two] = [world.process(), world.process()];
-    const slow = gate();
-    // The loser has named the user and claimed nothing yet when the winner creates them.
-    world.beforeAppend = async (stream, [event]) => {
-      if (stream.startsWith('username-') && event?.type === 'NameClaimed') {
-        world.beforeAppend = async () => undefined;
-        await slow.wait();
-      }
-    };
-    const loser = approve(one, 'viewer');
-    await slow.reached;
-    const winner = await approve(two, 'admin');
-    const claims = types('NameClaimed').length;
-    slow.open();
-    expect(await loser).to.equal(winner);
-    expect(types('NameClaimed')).to.have.length(claims);
-    // The later approval's role counts, whoever created the user.
-    const { state } = await one.load(userDecider, userStream(winner));
-    expect(state).to.deep.include({ exists: true, role: 'admin', username: 'ann' });
   });
 });

@@ -1,7 +1,6 @@
 /** Rate limits through HTTP: what they are counted by, and the guessing of API keys. */
 import { randomBytes } from 'node:crypto';
 import { expect } from 'chai';
-import { drainIncidents } from '../../api/auth/incidents.ts';
 import { LIMITS, WRONG_KEYS } from '../../api/http/limits.ts';
 import { type AuthWorld, freshAddress, startAuthWorld } from './auth/world.ts';
 
@@ -114,7 +113,7 @@ describe('contract: rate limits', function () {
       const ip = freshAddress();
       const key = wrongKey();
       await statuses(3, () => me(key, ip));
-      await drainIncidents({ ...world.service.core, now: Date.now });
+      await world.service.incidents?.drain();
       const entries = (await world.audit('login_failed')).filter((entry) => entry.ip_address === ip);
       expect(entries.map((entry) => (entry.detail as { count: number }).count)).to.have.members([1, 2]);
       expect(entries[0]).to.deep.include({ actor: 'anonymous', actor_id: null });

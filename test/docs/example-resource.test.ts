@@ -9,7 +9,8 @@ import type { AddressInfo } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
 import { Registry } from 'prom-client';
-import { drainIncidents } from '../../api/auth/incidents.ts';
+import { createGoogleVerifier } from '../../api/auth/google.ts';
+import { createIncidents } from '../../api/auth/incidents.ts';
 import { createCredentialCheck } from '../../api/auth/recheck.ts';
 import { createApiServer } from '../../api/http/server.ts';
 import type { Services } from '../../api/services.ts';
@@ -150,6 +151,8 @@ describe('example resource: on the embedded store', function () {
       limitStore: limits.storeFor,
       ready: async () => ({ ok: true, checks: {}, details: {} }),
       now: Date.now,
+      incidents: createIncidents({ commands, log, now: Date.now }),
+      verifyGoogleToken: createGoogleVerifier(config),
       stream: createStreamHub({
         source: { ...sourceOf(store), follow: (options) => followLive(following.reader, options) },
         credentials: createCredentialCheck({ reads, credentials, freshness }),
@@ -165,7 +168,7 @@ describe('example resource: on the embedded store', function () {
       async end() {
         server.close();
         server.closeAllConnections();
-        await drainIncidents(services);
+        await services.incidents.drain();
         await services.stream.close();
         await projector.close();
         await credentials.close();

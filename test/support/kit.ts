@@ -3,6 +3,7 @@ import { expect } from 'chai';
 import type { Decider } from '../../commands/decider.ts';
 import { type AnyStoredRow, MemoryTables } from '../../projections/apply.ts';
 import type { Projection, Row, Table } from '../../projections/projection.ts';
+import { AppError } from '../../shared/errors.ts';
 import type { DomainEvent, EventDraft } from '../../shared/events/define.ts';
 
 export type Draft = EventDraft<string, object>;
@@ -57,4 +58,25 @@ export function rowsAfter<T extends AnyTable>(
   tables.apply(projection, events);
   expect(rows(), 'the same events again change nothing').to.deep.equal(once);
   return once as unknown as { [K in T as K['name']]: readonly Row<K>[] };
+}
+
+/** How a command ended: `done`, or the code of its refusal, else its status. */
+export const outcomeOf = (work: Promise<unknown>): Promise<string> =>
+  work.then(
+    () => 'done',
+    (error) => {
+      if (error instanceof AppError) return String(error.extras.code ?? error.status);
+      throw error;
+    },
+  );
+
+/** The refusal of a decision. @throws Error when it was none */
+export function refusalOf(decide: () => unknown): AppError {
+  try {
+    decide();
+  } catch (error) {
+    if (error instanceof AppError) return error;
+    throw error;
+  }
+  throw new Error('the decision was not refused');
 }

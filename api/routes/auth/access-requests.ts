@@ -1,4 +1,4 @@
-/** Access requests: Google accounts that want in. They belong to the deployment, not to a workspace. */
+/** Access requests of people who signed in with Google. They belong to the deployment, not to a workspace. */
 import { z } from 'zod';
 import { approveAccess, rejectAccess } from '../../../commands/auth/access-requests.ts';
 import { findAccessRequest, listAccessRequests } from '../../../queries/auth/access-requests.ts';
@@ -39,7 +39,7 @@ const decide = defineRoute({
   tag: 'Auth',
   summary: 'Approve or reject an access request',
   description:
-    'Approving creates the user in the default workspace, or turns the user who has the e-mail address already into one who signs in with Google.',
+    'Approving creates the user in the default workspace, or lets the user who has this e-mail address sign in with Google.',
   access: 'admin',
   scope: 'deployment',
   limit: 'access-requests',

@@ -34,7 +34,7 @@ const rotate = defineRoute({
   path,
   tag: 'Tokens',
   summary: 'Replace the API key',
-  description: 'The old key stops at once. The new one is in the answer and nowhere else.',
+  description: 'The old key stops working at once. The new one is shown in this answer only.',
   access: 'admin',
   scope: 'deployment',
   limit: 'api-key',
@@ -47,7 +47,7 @@ const rotate = defineRoute({
         masked_key: masked,
         rotated_at: at,
         rotated_by: by,
-        message: 'Store this key now: it is not shown again. The key before it has stopped working.',
+        message: 'Store this key now: it is not shown again. The previous key has stopped working.',
       },
     };
   },

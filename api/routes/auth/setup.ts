@@ -1,15 +1,9 @@
-/** The first run: whoever comes first to a deployment without users becomes its admin. */
-
-import { asUser, createUser } from '../../../commands/auth/users.ts';
-import { reserveId } from '../../../commands/reserve.ts';
+/** First-run setup: the first visitor to a deployment without users becomes its admin. */
+import { setUp } from '../../../commands/auth/setup.ts';
 import { wasSetUp } from '../../../queries/auth/setup.ts';
-import { findUser } from '../../../queries/auth/users.ts';
 import { setupBody, setupState } from '../../../shared/contract/auth/setup.ts';
 import { userAnswer } from '../../../shared/contract/auth/users.ts';
-import { forbidden, notFound } from '../../../shared/errors.ts';
-import { userStream } from '../../../shared/events/auth/users.ts';
-import { DEFAULT_TENANT, DEFAULT_WORKSPACE } from '../../../shared/events/metadata.ts';
-import { signIn } from '../../auth/sign-in.ts';
+import { sessionHeaders, sessionParts } from '../../auth/sessions.ts';
 import { defineRoute, type Route } from '../../http/route.ts';
 
 const state = defineRoute({
@@ -22,12 +16,12 @@ const state = defineRoute({
   handle: async ({ services }) => ({ body: { needsSetup: !(await wasSetUp(services.reads)) } }),
 });
 
-const setUp = defineRoute({
+const create = defineRoute({
   method: 'post',
   path: '/api/setup',
   tag: 'Auth',
   summary: 'Create the first admin',
-  description: 'Works once: when a deployment has had a user, it never works again. Signs the new admin in.',
+  description: 'Works once: never again after a deployment has had a user. Signs the new admin in.',
   access: 'public',
   limit: 'login',
   body: setupBody,
@@ -35,35 +29,11 @@ const setUp = defineRoute({
   responses: {
     200: { description: 'Created and signed in', schema: userAnswer },
   },
-  async handle({ body, services, exchange, command }) {
-    const { commands, credentials, reads } = services;
-    if (await wasSetUp(reads)) throw forbidden('This deployment is set up already; sign in instead.');
-    const { username, password } = body;
-    const place = { tenant: DEFAULT_TENANT, workspace: DEFAULT_WORKSPACE };
-    const id = await reserveId(commands, command, 'user', userStream);
-    await createUser(
-      commands,
-      asUser(command, { id, username, ...place }),
-      credentials,
-      {
-        username,
-        displayName: body.displayName?.trim() || `${username.charAt(0).toUpperCase()}${username.slice(1)}`,
-        email: null,
-        avatarUrl: null,
-        role: 'admin',
-        provider: 'local',
-        providerId: null,
-        isApproved: true,
-        source: 'setup',
-        ...place,
-      },
-      password,
-      { first: true, id },
-    );
-    const user = await findUser(reads, id);
-    if (!user) throw notFound('User');
-    return signIn(services, exchange, command, user, 'password');
+  async handle({ body: { username, password, displayName }, services, exchange, command }) {
+    const admin = { username, password, displayName: displayName?.trim() };
+    const { user, token } = await setUp(sessionParts(services), command, admin);
+    return { body: { user: user.record }, headers: sessionHeaders(services, exchange, token) };
   },
 });
 
-export const setupRoutes: readonly Route[] = [state, setUp];
+export const setupRoutes: readonly Route[] = [state, create];

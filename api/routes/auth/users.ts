@@ -16,7 +16,7 @@ import type { Identity } from '../../../shared/identity.ts';
 import { defineRoute, type Route } from '../../http/route.ts';
 import type { Services } from '../../services.ts';
 
-/** Only users have an account of their own to be protected from themselves. */
+/** Users must not lock themselves out; keys have no account of their own. */
 const ownId = (identity: Identity): number => (identity.kind === 'user' ? identity.id : 0);
 
 async function answer(services: Services, id: number, status: number) {
@@ -32,7 +32,7 @@ const list = defineRoute({
   summary: 'Users of the workspace, oldest first',
   access: 'admin',
   responses: { 200: { description: 'Users', schema: usersAnswer } },
-  // `all`: a user can come from another workspace by an event of that one.
+  // `all`: a user may be moved here from another workspace, by an event of that one.
   cache: { models: ['users'], scope: 'all' },
   handle: async ({ services, identity }) => ({
     body: { users: await listUsers(services.reads, identity.workspace) },
@@ -52,7 +52,7 @@ const create = defineRoute({
   responses: { 201: { description: 'Created', schema: userAnswer } },
   async handle({ body, services, identity, command }) {
     const { username, password, role, provider } = body;
-    // Before the slow hash is made; who is first is decided by the claim of the name.
+    // Saves the slow hash in most cases; the claim of the name decides.
     if (!command.intents && (await findUserByName(services.reads, username))) {
       throw conflict(`The username "${username}" is taken; choose another one.`);
     }

@@ -37,7 +37,7 @@ export const agentKeysAnswer = z.object({
 export const newAgentKeyBody = z.object({
   name: linesOfText(10_000)
     .default('default')
-    // Cut by characters, not by halves of them.
+    // By code points, so that no surrogate pair is split.
     .transform((value) => [...value.trim()].slice(0, 128).join(''))
     .refine((value) => value !== '', 'must not be blank')
     .superRefine(without(textFault))

@@ -1,4 +1,4 @@
-/** The first run: whether a deployment still needs its first admin, and who that is to be. */
+/** First-run setup: whether a deployment still needs its first admin, and who that will be. */
 import { z } from 'zod';
 import { userNameFault } from '../../names.ts';
 import { without } from '../common.ts';

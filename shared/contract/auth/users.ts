@@ -1,4 +1,4 @@
-/** Users: what one is made of, and what admins ask about them. */
+/** Users: their fields and rules, and how admins manage them. */
 import { z } from 'zod';
 import { PROVIDERS } from '../../events/auth/users.ts';
 import { ROLES } from '../../identity.ts';
@@ -9,7 +9,7 @@ export const MIN_PASSWORD = 12;
 const MAX_PASSWORD = 1_024;
 /** Passwords are hashed as they come; no character is refused. */
 export const password = z.string().max(MAX_PASSWORD, `must have at most ${MAX_PASSWORD} characters`);
-/** Defaults that everybody knows. */
+/** Well-known defaults. */
 const INSECURE_PASSWORDS: readonly string[] = [
   'admin',
   'password',

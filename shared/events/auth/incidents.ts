@@ -1,6 +1,6 @@
 /**
- * Incidents: refusals and notable uses that decide nothing and are only recorded. Streams: `incidents-<month>`, so that
- * none grows for ever.
+ * Incidents: refusals and notable uses that are recorded but change nothing. Streams: `incidents-<month>`, so that
+ * none grows without bound.
  */
 import { z } from 'zod';
 import { ROLES } from '../../identity.ts';

@@ -1,5 +1,5 @@
 /**
- * Turns at ending an admin: every tenant that has an enabled admin keeps one. Streams: `admins-<tenant>`, and
+ * Turns to remove an admin, so that every tenant keeps one. Streams: `admins-<tenant>`, and
  * `user-<id>` of the admin. The protocol is in `commands/auth/last-admin.ts`.
  */
 import { z } from 'zod';
@@ -14,7 +14,7 @@ export const adminRemovalBegun = defineEvent({
   schema: z.object({
     tenant: z.int().positive(),
     userId: z.int().positive(),
-    /** How many turns at this user had ended before this one. */
+    /** How many turns to remove this user had ended before this one. */
     turn: z.int().nonnegative(),
   }),
 });

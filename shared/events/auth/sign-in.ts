@@ -1,5 +1,5 @@
 /**
- * Sign-ins and sign-outs. Streams: `sign_ins-<user id>`, and `sign_ins-unknown` for attempts with names that nobody has.
+ * Sign-ins and sign-outs. Streams: `sign_ins-<user id>`, and `sign_ins-unknown` for attempts with unknown names.
  */
 import { z } from 'zod';
 import { seconds } from '../../time.ts';

@@ -4,11 +4,11 @@ import { expect } from 'chai';
 import { deleteUser, moveUser, updateUser } from '../../../commands/auth/changes.ts';
 import { createUser, type NewUser, userDecider } from '../../../commands/auth/users.ts';
 import type { Commands } from '../../../commands/handler.ts';
-import { AppError } from '../../../shared/errors.ts';
 import { adminsStream } from '../../../shared/events/auth/last-admin.ts';
 import { userCreated, userStream } from '../../../shared/events/auth/users.ts';
 import { ROLES } from '../../../shared/identity.ts';
 import type { Credentials } from '../../../shared/ports/credentials.ts';
+import { outcomeOf } from '../../support/kit.ts';
 import { gate, memoryWorld } from '../../support/memory-world.ts';
 import { testOrigin } from '../../support/world.ts';
 
@@ -19,16 +19,6 @@ const credentials = {
 } as unknown as Credentials;
 
 const context = () => ({ origin: testOrigin });
-
-/** `done`, or the code of the refusal. */
-const outcome = (work: Promise<unknown>): Promise<string> =>
-  work.then(
-    () => 'done',
-    (error) => {
-      if (error instanceof AppError) return String(error.extras.code ?? error.status);
-      throw error;
-    },
-  );
 
 describe('the last admin', function () {
   this.timeout(20_000);
@@ -69,9 +59,9 @@ describe('the last admin', function () {
       .filter(({ type }) => type === userCreated.type)
       .map(({ data }) => data.userId as number);
   const remove = (commands: Commands, userId: number) =>
-    outcome(deleteUser(commands, context(), credentials, everybody, { userId, workspace: 'all', callerId: 0 }));
+    outcomeOf(deleteUser(commands, context(), credentials, everybody, { userId, workspace: 'all', callerId: 0 }));
   const update = (commands: Commands, userId: number, changes: Parameters<typeof updateUser>[4]['changes']) =>
-    outcome(
+    outcomeOf(
       updateUser(commands, context(), credentials, everybody, {
         userId,
         workspace: 'all',
@@ -82,7 +72,7 @@ describe('the last admin', function () {
       }),
     );
   const move = (commands: Commands, userId: number, tenant: number) =>
-    outcome(moveUser(commands, context(), everybody, userId, { tenant, workspace: tenant + 10 }));
+    outcomeOf(moveUser(commands, context(), everybody, userId, { tenant, workspace: tenant + 10 }));
   async function adminsLeft(tenant = 1): Promise<number> {
     const states = await Promise.all(
       (await everybody()).map(async (id) => (await world.process().load(userDecider, userStream(id))).state),

@@ -1,7 +1,6 @@
 /** Keys of agents and of the deployment, and what is recorded of callers who go too far: through real HTTP. */
 import { request } from 'node:http';
 import { expect } from 'chai';
-import { drainIncidents } from '../../../api/auth/incidents.ts';
 import { routes } from '../../../api/routes/index.ts';
 import { agentDeleted, agentDetailsChanged } from '../../../shared/events/agents/agents.ts';
 import { TEST_ADMIN } from '../../support/service.ts';
@@ -164,7 +163,6 @@ describe('contract: API keys', function () {
   });
 
   describe('incidents', () => {
-    const services = () => ({ ...world.service.core, now: Date.now });
     const events = async (type: string) => {
       const found = [];
       for await (const batch of world.service.core.eventLog.readAll())
@@ -179,7 +177,7 @@ describe('contract: API keys', function () {
       const ip = freshAddress();
       for (let i = 0; i < 7; i++) await world.ask('POST', '/api/auth/google', { body: { credential: 'x' }, ip });
       for (let i = 0; i < 3; i++) expect((await me(undefined, { 'x-remote-user': 'admin' })).status).to.equal(401);
-      await drainIncidents(services());
+      await world.service.incidents?.drain();
       const denied = (await world.audit('access_denied')).filter((entry) => entry.actor === 'agent:nosy');
       expect(denied.map((entry) => (entry.detail as { count: number }).count).sort()).to.deep.equal([1, 3]);
       expect(denied[0]?.detail).to.deep.include({ route: 'GET /api/auth/users', needed: 'admin' });

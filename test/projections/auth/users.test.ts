@@ -1,12 +1,5 @@
 import { expect } from 'chai';
-import { MemoryTables } from '../../../projections/apply.ts';
-import { accessRequestsTable } from '../../../projections/auth/access-requests.ts';
-import { firstUserTable, usersProjection, usersTable } from '../../../projections/auth/users.ts';
-import {
-  accessRequestApproved,
-  accessRequested,
-  accessRequestRejected,
-} from '../../../shared/events/auth/access-requests.ts';
+import { usersProjection } from '../../../projections/auth/users.ts';
 import { userSignedIn } from '../../../shared/events/auth/sign-in.ts';
 import {
   googleDisconnected,
@@ -16,8 +9,7 @@ import {
   userPasswordChanged,
   userUpdated,
 } from '../../../shared/events/auth/users.ts';
-import type { EventDraft } from '../../../shared/events/define.ts';
-import { told } from '../../support/told.ts';
+import { type Draft, eventsOf, rowsAfter } from '../../support/kit.ts';
 
 const FIRST = '11111111-1111-4111-8111-111111111111';
 const SECOND = '22222222-2222-4222-8222-222222222222';
@@ -41,31 +33,21 @@ const ann = (userId = 7) =>
 const id = { userId: 7, username: 'ann7' };
 const updated = (changes: object) => userUpdated.draft({ ...id, passwordChanged: false, by: 'admin', ...changes });
 
-function rowsAfter(...drafts: readonly EventDraft<string, object>[]) {
-  const events = told(...drafts);
-  const tables = new MemoryTables();
-  tables.apply(usersProjection, events);
-  const rows = () => ({
-    users: tables.rows(usersTable),
-    requests: tables.rows(accessRequestsTable),
-    first: tables.rows(firstUserTable),
-  });
-  const once = rows();
-  tables.apply(usersProjection, events);
-  expect(rows()).to.deep.equal(once);
-  return once;
-}
+const rows = (...drafts: readonly Draft[]) => {
+  const { users, first_user: first } = rowsAfter(usersProjection, eventsOf(drafts));
+  return { users, first };
+};
 
 describe('projection users', () => {
   it('remembers for good that there was a user', () => {
-    expect(rowsAfter().first).to.deep.equal([]);
-    const { users, first } = rowsAfter(ann(), userDeleted.draft(id), ann(8), userDeleted.draft({ ...id, userId: 8 }));
+    expect(rows().first).to.deep.equal([]);
+    const { users, first } = rows(ann(), userDeleted.draft(id), ann(8), userDeleted.draft({ ...id, userId: 8 }));
     expect(users).to.deep.equal([]);
     expect(first.map(({ user_id }) => user_id)).to.deep.equal([7]);
   });
 
   it('shows a user with what later events set', () => {
-    const { users } = rowsAfter(
+    const { users } = rows(
       ann(),
       updated({ displayName: 'Ann Lee', email: 'lee@example.com', role: 'admin', avatarUrl: 'https://x/y.png' }),
       userSignedIn.draft({ ...id, method: 'password' }),
@@ -89,8 +71,7 @@ describe('projection users', () => {
   });
 
   it('has the same session mark until something ends the sessions', () => {
-    const mark = (...drafts: readonly EventDraft<string, object>[]) =>
-      rowsAfter(ann(), ...drafts).users[0]?.session_mark;
+    const mark = (...drafts: readonly Draft[]) => rows(ann(), ...drafts).users[0]?.session_mark;
     expect(mark()).to.equal(`${FIRST}.1`);
     expect(mark(updated({ role: 'admin', displayName: 'x', isApproved: true }))).to.equal(`${FIRST}.1`);
     expect(mark(userSignedIn.draft({ ...id, method: 'password' }))).to.equal(`${FIRST}.1`);
@@ -108,49 +89,12 @@ describe('projection users', () => {
   });
 
   it('forgets deleted users, and passes over what comes late', () => {
-    const { users } = rowsAfter(
-      ann(7),
-      ann(8),
-      userDeleted.draft(id),
-      userSignedIn.draft({ ...id, method: 'password' }),
-    );
+    const { users } = rows(ann(7), ann(8), userDeleted.draft(id), userSignedIn.draft({ ...id, method: 'password' }));
     expect(users.map((row) => row.id)).to.deep.equal([8]);
   });
 
   it('survives erased persons', () => {
-    const { users } = rowsAfter({ ...ann(), data: { ...ann().data, displayName: null, email: null } });
+    const { users } = rows({ ...ann(), data: { ...ann().data, displayName: null, email: null } });
     expect(users[0]).to.deep.include({ display_name: null, email: null, email_key: null });
-  });
-
-  it('counts attempts for access and keeps the first time', () => {
-    const asked = (displayName: string) =>
-      accessRequested.draft({
-        requestId: 3,
-        provider: 'google',
-        email: 'a@example.com',
-        displayName,
-        avatarUrl: null,
-        providerId: 'sub',
-      });
-    const { requests } = rowsAfter(
-      asked('A'),
-      accessRequestRejected.draft({ requestId: 3, email: 'a@example.com', note: 'who?' }),
-      asked('Ann'),
-    );
-    expect(requests[0]).to.deep.include({
-      status: 'pending',
-      pending: 1,
-      display_name: 'Ann',
-      requested_at: 1_700_000_001,
-      last_attempt_at: 1_700_000_003,
-      attempt_count: 2,
-      reviewed_by: 'admin',
-      review_note: 'who?',
-    });
-    const approved = rowsAfter(
-      asked('A'),
-      accessRequestApproved.draft({ requestId: 3, email: null, role: 'viewer', userId: 9, note: null }),
-    );
-    expect(approved.requests[0]).to.deep.include({ status: 'approved', pending: 0, approved_user_id: 9 });
   });
 });

@@ -1,0 +1,82 @@
+/** The caller's own profile. */
+import { updateProfile } from '../../../commands/auth/profile.ts';
+import { findUser, toUserRecord } from '../../../queries/auth/users.ts';
+import {
+  type CallerRecord,
+  callerAnswer,
+  MIN_OWN_PASSWORD,
+  profileAnswer,
+  profileBody,
+} from '../../../shared/contract/auth/profile.ts';
+import { forbidden, invalid, unauthenticated } from '../../../shared/errors.ts';
+import type { Identity } from '../../../shared/identity.ts';
+import { sessionHeaders, sessionParts } from '../../auth/sessions.ts';
+import { defineRoute, type Route } from '../../http/route.ts';
+
+/** What an API key is shown as its caller record. */
+function keyCaller(identity: Identity): CallerRecord {
+  const { id, username, displayName, role, workspace, tenant } = identity;
+  return {
+    id,
+    username,
+    display_name: displayName,
+    role,
+    provider: 'local',
+    email: null,
+    avatar_url: null,
+    workspace_id: workspace,
+    tenant_id: tenant,
+  };
+}
+
+const me = defineRoute({
+  method: 'get',
+  path: '/api/auth/me',
+  tag: 'Auth',
+  summary: 'The caller',
+  access: 'viewer',
+  responses: { 200: { description: 'The caller', schema: callerAnswer } },
+  async handle({ services, identity }) {
+    if (identity.kind !== 'user') return { body: { user: keyCaller(identity) } };
+    const row = await findUser(services.reads, identity.id);
+    if (!row) throw unauthenticated('This user was deleted a moment ago.');
+    return { body: { user: toUserRecord(row) } };
+  },
+});
+
+const updateMe = defineRoute({
+  method: 'patch',
+  path: '/api/auth/me',
+  tag: 'Auth',
+  summary: 'Change the caller’s password or display name',
+  description:
+    'A new password needs the current one. It ends every session of the user and begins a new one, whose cookie comes with the answer. API keys have no profile: 403.',
+  access: 'any',
+  body: profileBody,
+  refuses: [403, 404, 429],
+  responses: { 200: { description: 'Changed', schema: profileAnswer } },
+  async handle({ body, services, identity, exchange, command, checkLimit }) {
+    if (identity.kind !== 'user') throw forbidden('An API key has no profile to change; sign in as a user.');
+    const { current_password: current, new_password: next } = body;
+    if (next === undefined && body.display_name === undefined) {
+      throw invalid('Nothing to change: send new_password with current_password, or display_name.');
+    }
+    if (next !== undefined && (current === undefined || current === '')) {
+      throw invalid('current_password is needed to set a new password.');
+    }
+    if (next !== undefined && next.length < MIN_OWN_PASSWORD) {
+      throw invalid(`new_password must have at least ${MIN_OWN_PASSWORD} characters.`);
+    }
+    const displayName = body.display_name?.trim();
+    if (displayName === '') throw invalid('display_name must not be blank.');
+    if (next !== undefined) await checkLimit('password');
+    const { user, token } = await updateProfile(sessionParts(services), command, {
+      userId: identity.id,
+      displayName,
+      password: next === undefined || current === undefined ? undefined : { current, next },
+    });
+    return { body: { success: true, user: user.record }, headers: sessionHeaders(services, exchange, token) };
+  },
+});
+
+export const profileRoutes: readonly Route[] = [me, updateMe];

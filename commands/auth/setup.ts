@@ -1,0 +1,44 @@
+/** First-run setup: the first visitor to a deployment that never had a user becomes its admin. */
+import { forbidden, notFound } from '../../shared/errors.ts';
+import { userStream } from '../../shared/events/auth/users.ts';
+import { DEFAULT_TENANT, DEFAULT_WORKSPACE } from '../../shared/events/metadata.ts';
+import type { CommandContext } from '../handler.ts';
+import { reserveId } from '../reserve.ts';
+import type { SessionParts, SignedIn } from './sessions.ts';
+import { signIn } from './sign-in.ts';
+import { asUser, createUser } from './users.ts';
+
+/** Creates the first admin and signs them in. @throws AppError 403 once there has been a user, 409 when another setup was faster */
+export async function setUp(
+  parts: SessionParts,
+  context: CommandContext,
+  admin: { readonly username: string; readonly password: string; readonly displayName: string | undefined },
+): Promise<SignedIn> {
+  const { commands, credentials, users } = parts;
+  if (await users.wasSetUp()) throw forbidden('This deployment is set up already; sign in instead.');
+  const { username, password, displayName } = admin;
+  const place = { tenant: DEFAULT_TENANT, workspace: DEFAULT_WORKSPACE };
+  const id = await reserveId(commands, context, 'user', userStream);
+  await createUser(
+    commands,
+    asUser(context, { id, username, ...place }),
+    credentials,
+    {
+      username,
+      displayName: displayName || `${username.charAt(0).toUpperCase()}${username.slice(1)}`,
+      email: null,
+      avatarUrl: null,
+      role: 'admin',
+      provider: 'local',
+      providerId: null,
+      isApproved: true,
+      source: 'setup',
+      ...place,
+    },
+    password,
+    { first: true, id },
+  );
+  const user = await users.find(id);
+  if (!user) throw notFound('User');
+  return signIn(parts, context, user, 'password');
+}

@@ -1,0 +1,28 @@
+/** A user and her Google account, for the tests of decisions on users. */
+import type { GoogleProfile } from '../../../commands/auth/google.ts';
+import { type NewUser, userDecider } from '../../../commands/auth/users.ts';
+import { userCreated } from '../../../shared/events/auth/users.ts';
+import { type Draft, stateAfter } from '../../support/kit.ts';
+
+export const OLD = '11111111-1111-4111-8111-111111111111';
+export const NEW = '22222222-2222-4222-8222-222222222222';
+
+export const ann: NewUser = {
+  username: 'ann',
+  displayName: 'Ann',
+  email: 'ann@example.com',
+  avatarUrl: null,
+  role: 'operator',
+  provider: 'local',
+  providerId: null,
+  isApproved: true,
+  tenant: 1,
+  workspace: 3,
+  source: 'admin',
+};
+export const google: NewUser = { ...ann, provider: 'google', providerId: 'sub-1' };
+export const profile: GoogleProfile = { sub: 'sub-1', email: 'ann@example.com', name: 'Ann', picture: null };
+export const created = (user: NewUser = ann, credentialId: string | null = OLD) =>
+  userCreated.draft({ ...user, userId: 7, credentialId });
+
+export const given = (...drafts: readonly Draft[]) => stateAfter(userDecider, ...drafts);

@@ -1,0 +1,46 @@
+import { expect } from 'chai';
+import { usersProjection } from '../../../projections/auth/users.ts';
+import {
+  accessRequestApproved,
+  accessRequested,
+  accessRequestRejected,
+} from '../../../shared/events/auth/access-requests.ts';
+import { type Draft, eventsOf, rowsAfter } from '../../support/kit.ts';
+
+const rows = (...drafts: readonly Draft[]) => ({
+  requests: rowsAfter(usersProjection, eventsOf(drafts)).access_requests,
+});
+
+describe('projection users: access requests', () => {
+  it('counts attempts for access and keeps the first time', () => {
+    const asked = (displayName: string) =>
+      accessRequested.draft({
+        requestId: 3,
+        provider: 'google',
+        email: 'a@example.com',
+        displayName,
+        avatarUrl: null,
+        providerId: 'sub',
+      });
+    const { requests } = rows(
+      asked('A'),
+      accessRequestRejected.draft({ requestId: 3, email: 'a@example.com', note: 'who?' }),
+      asked('Ann'),
+    );
+    expect(requests[0]).to.deep.include({
+      status: 'pending',
+      pending: 1,
+      display_name: 'Ann',
+      requested_at: 1_700_000_001,
+      last_attempt_at: 1_700_000_003,
+      attempt_count: 2,
+      reviewed_by: 'admin',
+      review_note: 'who?',
+    });
+    const approved = rows(
+      asked('A'),
+      accessRequestApproved.draft({ requestId: 3, email: null, role: 'viewer', userId: 9, note: null }),
+    );
+    expect(approved.requests[0]).to.deep.include({ status: 'approved', pending: 0, approved_user_id: 9 });
+  });
+});
