@@ -2,8 +2,8 @@ import { expect } from 'chai';
 import { decideDelete, decideMove, decideUpdate } from '../../../commands/auth/changes.ts';
 import type { UserState } from '../../../commands/auth/users.ts';
 import { userDeleted, userUpdated } from '../../../shared/events/auth/users.ts';
+import { created, given, NEW } from '../../support/ann.ts';
 import { refusalOf } from '../../support/kit.ts';
-import { created, given, NEW } from './ann.ts';
 
 const update = (state: UserState, request: Partial<Parameters<typeof decideUpdate>[1]>) =>
   decideUpdate(state, {

@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import { decideApproval } from '../../../commands/auth/access-requests.ts';
 import { decideDisconnect, decideGoogleSignIn } from '../../../commands/auth/google.ts';
+import { ann, created, given, google, OLD, profile } from '../../support/ann.ts';
 import { refusalOf } from '../../support/kit.ts';
-import { ann, created, given, google, OLD, profile } from './ann.ts';
 
 describe('Google', () => {
   it('a sign-in brings what is newer, and nothing when nothing is', () => {

@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import { decideProfile } from '../../../commands/auth/profile.ts';
 import { userPasswordChanged, userUpdated } from '../../../shared/events/auth/users.ts';
+import { created, given, NEW, OLD } from '../../support/ann.ts';
 import { refusalOf } from '../../support/kit.ts';
-import { created, given, NEW, OLD } from './ann.ts';
 
 describe('own profile', () => {
   it('changes the name, the password, or both', () => {

@@ -2,8 +2,8 @@ import { expect } from 'chai';
 import { decideCreate, firstAdmin, NAME_LOST, usernames } from '../../../commands/auth/users.ts';
 import { userDeleted } from '../../../shared/events/auth/users.ts';
 import { nameClaimVoided } from '../../../shared/events/claims.ts';
+import { ann, created, given, OLD } from '../../support/ann.ts';
 import { refusalOf } from '../../support/kit.ts';
-import { ann, created, given, OLD } from './ann.ts';
 
 describe('user decisions', () => {
   describe('create', () => {

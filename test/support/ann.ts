@@ -1,8 +1,8 @@
 /** A user and her Google account, for the tests of decisions on users. */
-import type { GoogleProfile } from '../../../commands/auth/google.ts';
-import { type NewUser, userDecider } from '../../../commands/auth/users.ts';
-import { userCreated } from '../../../shared/events/auth/users.ts';
-import { type Draft, stateAfter } from '../../support/kit.ts';
+import type { GoogleProfile } from '../../commands/auth/google.ts';
+import { type NewUser, userDecider } from '../../commands/auth/users.ts';
+import { userCreated } from '../../shared/events/auth/users.ts';
+import { type Draft, stateAfter } from './kit.ts';
 
 export const OLD = '11111111-1111-4111-8111-111111111111';
 export const NEW = '22222222-2222-4222-8222-222222222222';
