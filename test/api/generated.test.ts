@@ -10,7 +10,6 @@ import { gunzipSync } from 'node:zlib';
 import { expect } from 'chai';
 import fc from 'fast-check';
 import type { OpenApiDocument } from '../../api/openapi.ts';
-import { type AuthWorld, freshAddress, startAuthWorld } from '../contract/auth/world.ts';
 import {
   CALLERS,
   type Caller,
@@ -20,6 +19,7 @@ import {
   targetsOf,
 } from '../support/generated-requests.ts';
 import { accepts, resolved } from '../support/openapi.ts';
+import { type AuthWorld, freshAddress, startAuthWorld } from '../support/worlds/auth.ts';
 
 const SEED = Number(process.env.GENERATED_SEED ?? 20_261_121);
 const RUNS = Number(process.env.GENERATED_RUNS ?? 100);

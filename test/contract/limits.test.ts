@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import { expect } from 'chai';
 import { LIMITS, WRONG_KEYS } from '../../api/http/limits.ts';
-import { type AuthWorld, freshAddress, startAuthWorld } from './auth/world.ts';
+import { type AuthWorld, freshAddress, startAuthWorld } from '../support/worlds/auth.ts';
 
 const wrongKey = () => `mc_${randomBytes(24).toString('hex')}`;
 

@@ -5,7 +5,7 @@
 import { expect } from 'chai';
 import { routes } from '../../api/routes/index.ts';
 import type { Role } from '../../shared/identity.ts';
-import { type AuthWorld, freshAddress, PASSWORD, startAuthWorld } from './auth/world.ts';
+import { type AuthWorld, freshAddress, PASSWORD, startAuthWorld } from '../support/worlds/auth.ts';
 
 /** Method, path, least role, class of limits, and `deployment` where only the default tenant may call. */
 const TABLE = `

@@ -6,7 +6,7 @@ import { agentRegistered } from '../../shared/events/agents/registration.ts';
 import { MASK } from '../../shared/secrets.ts';
 import { type OpenStream, openStream } from '../support/stream.ts';
 import { testOrigin } from '../support/world.ts';
-import { type AgentsWorld, startAgentsWorld } from './agents/world.ts';
+import { type AgentsWorld, startAgentsWorld } from '../support/worlds/agents.ts';
 
 const PRIVATE = 'very-private';
 let secrets = 0;

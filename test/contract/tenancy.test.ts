@@ -13,7 +13,7 @@ import { CLIENT_ID, type FakeGoogle, ISSUER, startFakeGoogle } from '../support/
 import { type Described, operationsOf, readsOf, type Sent, type Values, writesOf } from '../support/requests.ts';
 import type { Reply } from '../support/service.ts';
 import { openStream } from '../support/stream.ts';
-import { type AuthWorld, PASSWORD, startAuthWorld } from './auth/world.ts';
+import { type AuthWorld, PASSWORD, startAuthWorld } from '../support/worlds/auth.ts';
 
 /** A workspace, and how its records are told from those of others. */
 interface Party {

@@ -5,6 +5,10 @@ import { deviations, printed, sameWord, sources } from './map.ts';
 const files = sources();
 
 describe('the map of the source', () => {
+  it('has a place for every file, and nothing else', () => {
+    expect(deviations(files)).to.deep.equal([]);
+  });
+
   /** What a further file would be found to be. */
   const found = (...more: readonly string[]) => {
     const known = deviations(files);

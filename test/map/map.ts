@@ -64,6 +64,8 @@ export function placeOf(file: string): Place | string | undefined {
   const concerns = GROUPS[first];
   if (!concerns) return `${file}: there is no group "${first}"`;
   const word = wordOf(floor, second);
+  // It runs the tests of the files beside it on one service.
+  if (FLOORS[floor]?.wholeColumn && word === first) return undefined;
   return word in concerns ? { floor, group: first, concern: word } : `${file}: "${word}" is no concern of ${first}`;
 }
 
@@ -93,7 +95,12 @@ export function deviations(files: readonly string[]): string[] {
     else if (place) places.push(place);
   }
   const stands = (floor: string | undefined, group: string, concern?: string) =>
-    places.some((p) => (floor === undefined || p.floor === floor) && p.group === group && p.concern === concern);
+    places.some(
+      (p) =>
+        (floor === undefined ? !FLOORS[p.floor]?.mirrors : p.floor === floor) &&
+        p.group === group &&
+        p.concern === concern,
+    );
   const standing = new Set(places.map(({ floor, group }) => `${floor} ${group}`));
   for (const key of standing) {
     const [floor = '', group = ''] = key.split(' ');
@@ -117,8 +124,8 @@ export function deviations(files: readonly string[]): string[] {
     if (sameWord(one, other)) found.push(`the groups "${one}" and "${other}" are one word`);
   }
   for (const { floor, group, concern } of places) {
-    const mirrored = FLOORS[floor]?.mirrors;
-    if (mirrored && !stands(mirrored, group, concern) && !stands(mirrored, group)) {
+    const { mirrors: mirrored, wholeColumn } = FLOORS[floor] ?? {};
+    if (mirrored && !wholeColumn && !stands(mirrored, group, concern) && !stands(mirrored, group)) {
       found.push(`${floor}/${group}/${concern}: tests what does not stand in ${mirrored}`);
     }
   }

@@ -12,7 +12,7 @@ export const GROUPS: Readonly<Record<string, Readonly<Record<string, string>>>> 
     google: 'ID tokens of Google',
     sessions: 'what a sign-in leaves with the browser',
     users: 'accounts',
-    changes: 'what admins change about users',
+    changes: 'what admins and operators change about users',
     'proxy-users': 'users whom a trusted proxy names',
     'last-admin': 'a tenant keeps one admin',
     profile: 'what users change about themselves',
@@ -21,10 +21,10 @@ export const GROUPS: Readonly<Record<string, Readonly<Record<string, string>>>> 
     incidents: 'refused calls and other signs of misuse',
   },
   agents: {
-    agents: 'the record: list, create, change, delete',
+    agents: 'the record: list and create',
     changes: 'changes of the record, and its deletion',
     config: 'how much a config may hold',
-    registration: 'how agents come to be',
+    registration: 'agents that register themselves',
     names: 'unique names and session keys',
     keys: 'API keys of agents',
     heartbeat: 'signs of life, and what is waiting for the agent',
@@ -42,10 +42,13 @@ export const GROUPS: Readonly<Record<string, Readonly<Record<string, string>>>> 
     audit: 'who did or tried what',
     notifications: 'what somebody is told',
     events: 'the live stream',
+    frames: 'what an event sends down the stream',
+    subjects: 'what activities are about',
     health: 'whether the service can serve',
   },
   admin: {
-    'gateway-config': 'the gateway document',
+    'gateway-config': 'the gateway configuration: read, written, put back',
+    'gateway-document': 'its form, and changes of it',
     export: 'data taken out',
   },
   docs: {},
@@ -58,6 +61,8 @@ export interface Floor {
   readonly shared: readonly string[];
   /** For floors of tests: the floor whose concerns they test. */
   readonly mirrors?: string;
+  /** Its tests are about a concern on all floors. */
+  readonly wholeColumn?: true;
 }
 
 export const FLOORS: Readonly<Record<string, Floor>> = {
@@ -66,7 +71,7 @@ export const FLOORS: Readonly<Record<string, Floor>> = {
     column: 'events',
     shared: ['catalogue', 'claims', 'define', 'metadata', 'seal', 'upcasters'],
   },
-  commands: { column: 'commands', shared: ['claims', 'decider', 'handler', 'reserve'] },
+  commands: { column: 'commands', shared: ['claims', 'decider', 'handler', 'intents', 'reserve', 'states'] },
   'commands/policies': { column: 'policies', shared: ['index', 'policy'] },
   projections: { column: 'projections', shared: ['apply', 'index', 'projection'] },
   queries: { column: 'queries', shared: ['reads'] },
@@ -77,10 +82,12 @@ export const FLOORS: Readonly<Record<string, Floor>> = {
     mirrors: 'commands',
   },
   'test/projections': { column: 'projections', shared: [], mirrors: 'projections' },
+  'test/queries': { column: 'queries', shared: [], mirrors: 'queries' },
   'test/contract': {
     column: 'contract',
-    shared: ['limits', 'routes', 'secrets', 'tenancy'],
+    shared: ['limits', 'requests', 'routes', 'secrets', 'tenancy'],
     mirrors: 'api/routes',
+    wholeColumn: true,
   },
 };
 
@@ -93,7 +100,6 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'identity',
     'messages',
     'names',
-    'records',
     'secret-names',
     'secret-texts',
     'secrets',
@@ -101,7 +107,7 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'time',
     'waiting',
   ],
-  api: ['openapi', 'services'],
+  api: ['openapi', 'openapi-schemas', 'services'],
   infra: ['cli', 'config', 'core', 'logging', 'main', 'processes', 'readiness', 'version'],
 };
 
@@ -134,6 +140,7 @@ export const MECHANISMS: Readonly<Record<string, string>> = {
   'test/map': 'this map',
   'test/shared': 'tests of what both sides speak',
   'test/support': 'what tests share',
+  'test/support/worlds': 'what tests of one group share',
   'test/support/eventstore-stand-in': 'the protocol of EventStoreDB in memory',
 };
 

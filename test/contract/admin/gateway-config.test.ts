@@ -8,7 +8,7 @@ import { syncAnswer, syncPreviewAnswer } from '../../../shared/contract/agents/s
 import { AppError } from '../../../shared/errors.ts';
 import { type OpenStream, openStream } from '../../support/stream.ts';
 import { testOrigin } from '../../support/world.ts';
-import { type AuthWorld, startAuthWorld } from '../auth/world.ts';
+import { type AuthWorld, startAuthWorld } from '../../support/worlds/auth.ts';
 
 const SECRET = 'the-gateway-token-0815';
 const DOCUMENT = {

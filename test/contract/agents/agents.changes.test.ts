@@ -1,7 +1,7 @@
 /** Agents through HTTP: changed by id and by name, deleted; who may; workspaces apart. */
 import { expect } from 'chai';
 import { deleteAgentAnswer, updateByIdAnswer } from '../../../shared/contract/agents/agents.ts';
-import { type AgentsWorld, conforms, startAgentsWorld } from './world.ts';
+import { type AgentsWorld, conforms, startAgentsWorld } from '../../support/worlds/agents.ts';
 
 describe('Changes of agents', () => {
   let world: AgentsWorld;

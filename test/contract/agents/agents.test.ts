@@ -2,7 +2,7 @@
 import { expect } from 'chai';
 import { agentAnswer, agentsAnswer, createAgentAnswer, hideAnswer } from '../../../shared/contract/agents/agents.ts';
 import { registerAnswer } from '../../../shared/contract/agents/registration.ts';
-import { type AgentsWorld, conforms, startAgentsWorld } from './world.ts';
+import { type AgentsWorld, conforms, startAgentsWorld } from '../../support/worlds/agents.ts';
 
 const NO_TASKS = { total: 0, assigned: 0, in_progress: 0, quality_review: 0, done: 0, completed: 0 };
 

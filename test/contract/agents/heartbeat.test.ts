@@ -9,10 +9,10 @@ import { heartbeatAnswer, heartbeatPostAnswer, wakeAnswer } from '../../../share
 import { tokenUsageReported } from '../../../shared/events/agents/heartbeat.ts';
 import { agentMessageSent } from '../../../shared/events/agents/messages.ts';
 import { testOrigin } from '../../support/world.ts';
+import { type AgentsWorld, conforms, startAgentsWorld } from '../../support/worlds/agents.ts';
 import { describeLiveness } from './liveness.ts';
 import { describeMemory } from './memory.ts';
 import { describeSouls } from './souls.ts';
-import { type AgentsWorld, conforms, startAgentsWorld } from './world.ts';
 
 describe('Heartbeats, memory and souls of agents', () => {
   let world: AgentsWorld;

@@ -6,7 +6,7 @@ import { agentDeleted, agentDetailsChanged } from '../../../shared/events/agents
 import { TEST_ADMIN } from '../../support/service.ts';
 import { until } from '../../support/until.ts';
 import { testOrigin } from '../../support/world.ts';
-import { type AuthWorld, freshAddress, startAuthWorld } from '../auth/world.ts';
+import { type AuthWorld, freshAddress, startAuthWorld } from '../../support/worlds/auth.ts';
 
 describe('contract: API keys', function () {
   this.timeout(60_000);

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { sweepLiveness } from '../../../commands/policies/agents/liveness.ts';
 import { silentAgents } from '../../../queries/agents/liveness.ts';
-import type { AgentsWorld } from './world.ts';
+import type { AgentsWorld } from '../../support/worlds/agents.ts';
 
 export function describeLiveness(service: () => AgentsWorld): void {
   let world: AgentsWorld;

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { memoryAnswer, memoryDeleteAnswer, memoryPutAnswer } from '../../../shared/contract/agents/memory.ts';
-import { type AgentsWorld, conforms } from './world.ts';
+import { type AgentsWorld, conforms } from '../../support/worlds/agents.ts';
 
 export function describeMemory(service: () => AgentsWorld): void {
   let world: AgentsWorld;

@@ -2,7 +2,7 @@
 import { expect } from 'chai';
 import { commsAnswer, messageAnswer } from '../../../shared/contract/agents/messages.ts';
 import { type OpenStream, openStream } from '../../support/stream.ts';
-import { type AuthWorld, startAuthWorld } from '../auth/world.ts';
+import { type AuthWorld, startAuthWorld } from '../../support/worlds/auth.ts';
 
 describe('Messages between agents', () => {
   let world: AuthWorld;

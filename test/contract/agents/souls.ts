@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { soulAnswer, soulPutAnswer, soulTemplatesAnswer } from '../../../shared/contract/agents/souls.ts';
-import { type AgentsWorld, conforms } from './world.ts';
+import { type AgentsWorld, conforms } from '../../support/worlds/agents.ts';
 
 export function describeSouls(service: () => AgentsWorld): void {
   let world: AgentsWorld;

@@ -5,7 +5,7 @@ import { adminsIn } from '../../../queries/auth/users.ts';
 import { CLIENT_ID, type FakeGoogle, ISSUER, startFakeGoogle } from '../../support/google.ts';
 import { TEST_ADMIN } from '../../support/service.ts';
 import { testOrigin } from '../../support/world.ts';
-import { type AuthWorld, cookieOf, PASSWORD, startAuthWorld } from './world.ts';
+import { type AuthWorld, cookieOf, PASSWORD, startAuthWorld } from '../../support/worlds/auth.ts';
 
 describe('contract: Google and access requests', function () {
   this.timeout(60_000);

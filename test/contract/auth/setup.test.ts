@@ -6,7 +6,7 @@ import { createLogger } from '../../../infra/logging.ts';
 import { usersProjection } from '../../../projections/auth/users.ts';
 import { schemaOf } from '../../../projections/projection.ts';
 import { wasSetUp } from '../../../queries/auth/setup.ts';
-import { type AuthWorld, cookieOf, PASSWORD, startAuthWorld } from './world.ts';
+import { type AuthWorld, cookieOf, PASSWORD, startAuthWorld } from '../../support/worlds/auth.ts';
 
 describe('contract: first run and trusted proxies', function () {
   this.timeout(60_000);

@@ -3,8 +3,8 @@ import { expect } from 'chai';
 import { usersProjection } from '../../../projections/auth/users.ts';
 import { schemaOf } from '../../../projections/projection.ts';
 import { TEST_ADMIN } from '../../support/service.ts';
-import { expectAuditForAdminsOnly, expectStreamsToEnd } from '../monitoring/stream-endings.ts';
-import { type AuthWorld, cookieOf, freshAddress, PASSWORD, startAuthWorld } from './world.ts';
+import { type AuthWorld, cookieOf, freshAddress, PASSWORD, startAuthWorld } from '../../support/worlds/auth.ts';
+import { expectAuditForAdminsOnly, expectStreamsToEnd } from '../monitoring/events.endings.ts';
 
 describe('contract: sign-in', function () {
   this.timeout(60_000);

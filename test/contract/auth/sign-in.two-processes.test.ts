@@ -2,8 +2,8 @@
 import { expect } from 'chai';
 import { needsServer } from '../../support/needs.ts';
 import { type ServerStores, serverStores, TEST_ADMIN, TWO_API_PROCESSES } from '../../support/service.ts';
-import { expectAuditForAdminsOnly, expectEnd, expectStreamsToEnd, streamOf } from '../monitoring/stream-endings.ts';
-import { type AuthWorld, cookieOf, PASSWORD, startAuthWorld } from './world.ts';
+import { type AuthWorld, cookieOf, PASSWORD, startAuthWorld } from '../../support/worlds/auth.ts';
+import { expectAuditForAdminsOnly, expectEnd, expectStreamsToEnd, streamOf } from '../monitoring/events.endings.ts';
 
 describe('contract: credentials across processes', function () {
   this.timeout(60_000);

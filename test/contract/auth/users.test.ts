@@ -4,7 +4,7 @@ import { moveUser } from '../../../commands/auth/changes.ts';
 import { adminsIn } from '../../../queries/auth/users.ts';
 import { userCreated, userStream } from '../../../shared/events/auth/users.ts';
 import { testOrigin } from '../../support/world.ts';
-import { type AuthWorld, PASSWORD, startAuthWorld } from './world.ts';
+import { type AuthWorld, PASSWORD, startAuthWorld } from '../../support/worlds/auth.ts';
 
 describe('contract: users', function () {
   this.timeout(60_000);

@@ -4,7 +4,7 @@ import { listActivities } from '../../../queries/monitoring/activities.ts';
 import { agentMemoryCleared } from '../../../shared/events/agents/memory.ts';
 import { call, type TestService } from '../../support/service.ts';
 import { testOrigin } from '../../support/world.ts';
-import { makeAgent } from './world.ts';
+import { makeAgent } from '../../support/worlds/monitoring.ts';
 
 export function describeActivities(service: () => TestService): void {
   describe('GET /api/activities', () => {

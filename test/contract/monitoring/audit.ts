@@ -2,7 +2,7 @@
 import { expect } from 'chai';
 import { call, type TestService } from '../../support/service.ts';
 import { until } from '../../support/until.ts';
-import { makeAgent } from './world.ts';
+import { makeAgent } from '../../support/worlds/monitoring.ts';
 
 export function describeAudit(service: () => TestService): void {
   describe('GET /api/audit', () => {

@@ -4,7 +4,7 @@ import { expect } from 'chai';
 import { call, TEST_KEY, type TestService } from '../../support/service.ts';
 import { openStream } from '../../support/stream.ts';
 import { until } from '../../support/until.ts';
-import { makeAgent } from './world.ts';
+import { makeAgent } from '../../support/worlds/monitoring.ts';
 
 export function describeEvents(service: () => TestService): void {
   describe('GET /api/events', () => {

@@ -1,7 +1,7 @@
 /** Probes and metrics. */
 import { expect } from 'chai';
 import { call, type TestService } from '../../support/service.ts';
-import { makeAgent } from './world.ts';
+import { makeAgent } from '../../support/worlds/monitoring.ts';
 
 export function describeHealth(service: () => TestService): void {
   describe('probes', () => {

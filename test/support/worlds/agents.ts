@@ -1,9 +1,9 @@
 /** A service with the means that the tests of agents share: a key that may everything, a stream, short ways to ask. */
 import { expect } from 'chai';
 import type { z } from 'zod';
-import type { Reply } from '../../support/service.ts';
-import { type Frame, type OpenStream, openStream } from '../../support/stream.ts';
-import { type AuthWorld, startAuthWorld } from '../auth/world.ts';
+import type { Reply } from '../service.ts';
+import { type Frame, type OpenStream, openStream } from '../stream.ts';
+import { type AuthWorld, startAuthWorld } from './auth.ts';
 
 export interface AgentsWorld {
   readonly world: AuthWorld;

@@ -6,8 +6,8 @@ import { createUser } from '../../../commands/auth/users.ts';
 import type { CommandContext } from '../../../commands/handler.ts';
 import type { ProcessRole } from '../../../infra/config.ts';
 import { agentRegistered } from '../../../shared/events/agents/registration.ts';
-import { call, type Reply, startTestService, type TestService } from '../../support/service.ts';
-import { testOrigin } from '../../support/world.ts';
+import { call, type Reply, startTestService, type TestService } from '../service.ts';
+import { testOrigin } from '../world.ts';
 
 export const PASSWORD = 'a long enough password';
 

@@ -5,7 +5,7 @@ import { userMoved, userStream } from '../../../shared/events/auth/users.ts';
 import { TEST_ADMIN } from '../../support/service.ts';
 import { type OpenStream, openStream } from '../../support/stream.ts';
 import { testOrigin } from '../../support/world.ts';
-import { type AuthWorld, PASSWORD } from '../auth/world.ts';
+import { type AuthWorld, PASSWORD } from '../../support/worlds/auth.ts';
 
 /** A stream ends this long after its credential at most, under load, milliseconds. */
 const PATIENCE_MS = 10_000;
