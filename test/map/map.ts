@@ -65,7 +65,7 @@ export function placeOf(file: string): Place | string | undefined {
   if (!concerns) return `${file}: there is no group "${first}"`;
   const word = wordOf(floor, second);
   // It runs the tests of the files beside it on one service.
-  if (FLOORS[floor]?.wholeColumn && word === first) return undefined;
+  if (FLOORS[floor]?.wholeColumn && word === first && !(word in concerns)) return undefined;
   return word in concerns ? { floor, group: first, concern: word } : `${file}: "${word}" is no concern of ${first}`;
 }
 
@@ -165,7 +165,7 @@ export function printed(files: readonly string[]): string {
   const columns = floors.filter(([, { mirrors }]) => !mirrors);
   const places = files.map(placeOf).filter((place): place is Place => typeof place === 'object');
   const row = (name: string, cells: readonly string[], about = '') =>
-    [name.padEnd(18), ...cells.map((cell, at) => cell.padEnd((columns[at]?.[1].column.length ?? 0) + 2)), about]
+    [name.padEnd(20), ...cells.map((cell, at) => cell.padEnd((columns[at]?.[1].column.length ?? 0) + 2)), about]
       .join('')
       .trimEnd();
   const cells = (group: string, concern: string | undefined) =>
