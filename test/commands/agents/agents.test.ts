@@ -35,7 +35,7 @@ import { agentRegistered, agentReturned } from '../../../shared/events/agents/re
 import { agentSoulChanged } from '../../../shared/events/agents/souls.ts';
 import { nameClaimVoided, nameReleased } from '../../../shared/events/claims.ts';
 import type { EventDraft } from '../../../shared/events/define.ts';
-import { told } from '../../support/told.ts';
+import { eventsOf } from '../../support/kit.ts';
 
 type Draft = EventDraft<string, object>;
 
@@ -56,10 +56,10 @@ const registration: Registration = {
 const registered = agentRegistered.draft({ agentId: 7, ...registration });
 const ada = { agentId: 7, name: 'ada' };
 /** The time of the n-th told event, Unix ms. */
-const at = (n: number) => told(...Array.from({ length: n }, () => registered)).at(-1)?.meta.at as number;
+const at = (n: number) => eventsOf([...Array.from({ length: n }, () => registered)]).at(-1)?.meta.at as number;
 
 const given = (...drafts: readonly Draft[]): AgentState =>
-  told(...drafts).reduce(
+  eventsOf(drafts).reduce(
     (state, event) => agentDecider.evolve(state, { ...event, at: event.meta.at }),
     agentDecider.initial,
   );
@@ -187,7 +187,7 @@ describe('agent: state', () => {
   });
 
   it('keeps the config beside it, with the same count', () => {
-    const config = told(registered, details({ role: 'x' }), details({ config: { a: 1 } })).reduce(
+    const config = eventsOf([registered, details({ role: 'x' }), details({ config: { a: 1 } })]).reduce(
       (state, event) => agentConfigDecider.evolve(state, { ...event, at: 0 }),
       agentConfigDecider.initial,
     );

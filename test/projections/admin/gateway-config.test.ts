@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { gatewayConfigProjection, gatewayConfigTable } from '../../../projections/admin/gateway-config.ts';
 import { MemoryTables } from '../../../projections/apply.ts';
 import { gatewayConfigChanged } from '../../../shared/events/admin/gateway-config.ts';
-import { told } from '../../support/told.ts';
+import { eventsOf } from '../../support/kit.ts';
 
 const changed = (document: Record<string, unknown> | null) =>
   gatewayConfigChanged.draft({
@@ -16,7 +16,7 @@ const changed = (document: Record<string, unknown> | null) =>
 
 describe('projection gateway_config', () => {
   function rowsAfter(...documents: readonly (Record<string, unknown> | null)[]) {
-    const events = told(...documents.map(changed));
+    const events = eventsOf([...documents.map(changed)]);
     const tables = new MemoryTables();
     tables.apply(gatewayConfigProjection, events);
     const once = tables.rows(gatewayConfigTable);

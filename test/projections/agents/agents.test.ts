@@ -14,7 +14,7 @@ import { agentRegistered, agentReturned } from '../../../shared/events/agents/re
 import { agentSoulChanged } from '../../../shared/events/agents/souls.ts';
 import type { EventDraft } from '../../../shared/events/define.ts';
 import { seconds } from '../../../shared/time.ts';
-import { told } from '../../support/told.ts';
+import { eventsOf } from '../../support/kit.ts';
 
 const ada = { agentId: 7, name: 'ada' };
 const registered = (more: object = {}) =>
@@ -48,11 +48,12 @@ const status = (to: string, more: object = {}) =>
   });
 
 /** Unix seconds of the n-th told event. */
-const at = (n: number) => seconds(told(...Array.from({ length: n }, () => registered())).at(-1)?.meta.at as number);
+const at = (n: number) =>
+  seconds(eventsOf([...Array.from({ length: n }, () => registered())]).at(-1)?.meta.at as number);
 
 /** The one agent's rows after these events; the same when they are told twice. */
 function rowsAfter(...drafts: readonly EventDraft<string, object>[]) {
-  const events = told(...drafts);
+  const events = eventsOf(drafts);
   const tables = new MemoryTables();
   const rows = () => ({ agents: tables.rows(agentsTable), texts: tables.rows(agentTextsTable) });
   tables.apply(agentsProjection, events);

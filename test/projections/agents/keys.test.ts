@@ -8,7 +8,6 @@ import { agentRegistered } from '../../../shared/events/agents/registration.ts';
 import { globalKeyConfigured, globalKeyRotated } from '../../../shared/events/auth/global-key.ts';
 import type { EventDraft } from '../../../shared/events/define.ts';
 import { eventsOf, rowsAfter as rowsOfAll } from '../../support/kit.ts';
-import { told } from '../../support/told.ts';
 
 const registered = agentRegistered.draft({
   agentId: 2,
@@ -45,7 +44,7 @@ const renamed = agentDetailsChanged.draft({
 });
 
 function rowsAfter(...drafts: readonly EventDraft<string, object>[]) {
-  const events = told(...drafts);
+  const events = eventsOf(drafts);
   const tables = new MemoryTables();
   const rows = () => ({
     keys: tables.rows(agentKeysTable),

@@ -3,7 +3,7 @@ import { agentMessagesProjection, messageEdgesTable, messagesTable } from '../..
 import { MemoryTables } from '../../../projections/apply.ts';
 import { agentMessageSent } from '../../../shared/events/agents/messages.ts';
 import { seconds } from '../../../shared/time.ts';
-import { told } from '../../support/told.ts';
+import { eventsOf } from '../../support/kit.ts';
 
 const sent = (messageId: number, from: string, to: string) =>
   agentMessageSent.draft({
@@ -17,7 +17,7 @@ const sent = (messageId: number, from: string, to: string) =>
   });
 
 describe('projection agent_messages', () => {
-  const events = told(sent(1, 'ada', 'eve'), sent(2, 'eve', 'ada'), sent(3, 'ada', 'eve'), sent(4, 'ada', 'ada'));
+  const events = eventsOf([sent(1, 'ada', 'eve'), sent(2, 'eve', 'ada'), sent(3, 'ada', 'eve'), sent(4, 'ada', 'ada')]);
   const time = (n: number) => seconds(events[n - 1]?.meta.at as number);
   const tables = new MemoryTables();
   tables.apply(agentMessagesProjection, events);
