@@ -3,6 +3,7 @@
  * that names the variable, the value and what is allowed.
  */
 import { z } from 'zod';
+import '../shared/messages.ts';
 import { ROLES } from '../shared/identity.ts';
 import { LOG_LEVELS } from './logging.ts';
 

@@ -49,7 +49,9 @@ describe('docker-compose.yml', () => {
   const settings = new Map(Object.values(SETTINGS).map((setting) => [setting.env as string, setting]));
   /** What a variable of the shell stands for in these tests. */
   const filled = (text: string) =>
-    text.replace(/\$\{(\w+)(?::[?-]([^}]*))?\}/g, (_all, name) => (name === 'LOG_LEVEL' ? 'info' : 'given'));
+    text.replace(/\$\{(\w+)(?::[?-]([^}]*))?\}/g, (_all, name) =>
+      name === 'LOG_LEVEL' ? 'info' : 'given-by-the-operator',
+    );
 
   it('pins every image to a version', () => {
     for (const [name, { image }] of services) expect(image, name).to.match(/^[\w./-]+:\d+\.\d+(\.\d+)?[\w.-]*$/);

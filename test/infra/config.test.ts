@@ -41,7 +41,7 @@ const REFUSED: Readonly<Record<string, { readonly values: readonly string[]; rea
     values: ['http://redis:6379', '127.0.0.1:6379'],
     says: 'must be a URL that starts with redis:// or rediss://',
   },
-  LOG_LEVEL: { values: ['verbose', 'INFO', '30'], says: '"trace"|"debug"|"info"|"warn"|"error"|"fatal"|"silent"' },
+  LOG_LEVEL: { values: ['verbose', 'INFO', '30'], says: 'must be one of trace, debug, info, warn, error, fatal, silent' },
   DATABASE_POOL: { values: ['1', '501', ...OTHER_NUMBERS], says: WHOLE(2, 500) },
   DATABASE_TIMEOUT_MS: { values: ['99', '600001', ...OTHER_NUMBERS], says: WHOLE(100, 600_000) },
   APPEND_TIMEOUT_MS: { values: ['99', '120001', ...OTHER_NUMBERS], says: WHOLE(100, 120_000) },
@@ -54,7 +54,7 @@ const REFUSED: Readonly<Record<string, { readonly values: readonly string[]; rea
   MC_ALLOW_ANY_HOST: { values: ['2', 'maybe'], says: FLAG },
   MC_COOKIE_SECURE: { values: ['2', 'maybe'], says: FLAG },
   MC_ENABLE_HSTS: { values: ['2', 'maybe'], says: FLAG },
-  MC_PROXY_AUTH_DEFAULT_ROLE: { values: ['root', 'Admin'], says: '"viewer"|"operator"|"admin"' },
+  MC_PROXY_AUTH_DEFAULT_ROLE: { values: ['root', 'Admin'], says: 'must be one of viewer, operator, admin' },
   API_KEY: { values: ['changeme', '123456789012345', '   padded-0815   '], says: 'at least 16 characters' },
   MC_AGENT_TIMEOUT_MINUTES: { values: ['10081', ...OTHER_NUMBERS], says: WHOLE(0, 10_080) },
 };
