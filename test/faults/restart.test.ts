@@ -236,8 +236,8 @@ describe('one process on its own', function () {
     await asking;
     stream.close();
     await client.end().catch(() => undefined);
-    const told = one.lines.filter(({ level }) => level >= 60).map(({ msg }) => msg);
-    expect(told).to.deep.equal(['the store under the service is gone']);
+    const fatal = one.lines.filter(({ level }) => level >= 60).map(({ msg }) => msg);
+    expect(fatal).to.deep.equal(['a store that the service depends on is gone']);
     expect(how).to.equal(1);
   });
 
