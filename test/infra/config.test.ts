@@ -41,7 +41,10 @@ const REFUSED: Readonly<Record<string, { readonly values: readonly string[]; rea
     values: ['http://redis:6379', '127.0.0.1:6379'],
     says: 'must be a URL that starts with redis:// or rediss://',
   },
-  LOG_LEVEL: { values: ['verbose', 'INFO', '30'], says: 'must be one of trace, debug, info, warn, error, fatal, silent' },
+  LOG_LEVEL: {
+    values: ['verbose', 'INFO', '30'],
+    says: 'must be one of trace, debug, info, warn, error, fatal, silent',
+  },
   DATABASE_POOL: { values: ['1', '501', ...OTHER_NUMBERS], says: WHOLE(2, 500) },
   DATABASE_TIMEOUT_MS: { values: ['99', '600001', ...OTHER_NUMBERS], says: WHOLE(100, 600_000) },
   APPEND_TIMEOUT_MS: { values: ['99', '120001', ...OTHER_NUMBERS], says: WHOLE(100, 120_000) },
