@@ -92,13 +92,27 @@ export async function serverStores(): Promise<ServerStores> {
       ...(standIn
         ? { EVENTSTORE_URL: standIn.url }
         : { EVENTSTORE_URL: TEST_EVENTSTORE_URL as string, EVENTSTORE_STREAM_PREFIX: freshPrefix() }),
-      ...(TEST_REDIS_URL && { REDIS_URL: TEST_REDIS_URL }),
+      ...(TEST_REDIS_URL && { REDIS_URL: ownRedisDatabase(TEST_REDIS_URL) }),
     },
     async close() {
       await standIn?.stop();
       await database.drop();
     },
   };
+}
+
+let redisDatabases = 0;
+
+/**
+ * One of Redis' sixteen numbered databases: what another test process, or the service before, has counted for the rate
+ * limits must not refuse the requests of this one. A URL that names a database keeps it.
+ */
+function ownRedisDatabase(base: string): string {
+  const url = new URL(base);
+  if (url.pathname.length > 1) return base;
+  const worker = Number(process.env.MOCHA_WORKER_ID ?? 0) % 2;
+  url.pathname = `/${worker * 8 + (redisDatabases++ % 8)}`;
+  return url.href;
 }
 
 /** A prefix that no stream of a shared event store has. */

@@ -179,7 +179,7 @@ describe('contract: sign-in', function () {
       expect((await put({ is_approved: 0 })).body.user.is_approved).to.equal(0);
       expect((await me(cookie)).status).to.equal(401);
       expect((await login({ username: 'sam', password: PASSWORD })).status).to.equal(401);
-      await put({ is_approved: 1 });
+      expect((await put({ is_approved: 1 })).status).to.equal(200);
       expect((await me(cookie)).status).to.equal(401);
       cookie = await world.signIn('sam');
       expect((await put({ password: 'another long password' })).status).to.equal(200);
@@ -187,7 +187,7 @@ describe('contract: sign-in', function () {
       expect((await login({ username: 'sam', password: PASSWORD })).status).to.equal(401);
       cookie = await world.signIn('sam', 'another long password');
       // A change of role is seen at once, in the same session.
-      await put({ role: 'viewer' });
+      expect((await put({ role: 'viewer' })).status).to.equal(200);
       expect((await me(cookie)).body.user.role).to.equal('viewer');
       await world.ask('DELETE', '/api/auth/users', { as: world.adminKey, body: { id } });
       expect((await me(cookie)).status).to.equal(401);
