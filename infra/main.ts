@@ -15,7 +15,7 @@ import { schemaOf } from '../projections/projection.ts';
 import { createInboxes } from '../queries/agents/heartbeat.ts';
 import { AppError } from '../shared/errors.ts';
 import type { ReadModels } from '../shared/ports/read-models.ts';
-import { within } from '../shared/waiting.ts';
+import { pause, within } from '../shared/waiting.ts';
 import type { Config, ProcessRole } from './config.ts';
 import { type Core, openCore } from './core.ts';
 import { prepareFirstStart } from './credentials/first-start.ts';
@@ -205,7 +205,7 @@ async function caughtUp(core: Core, log: Logger, deadline: number): Promise<void
       const lag = Object.fromEntries(behind.map((one) => [one.name, head - positions.current(schemaOf(one))]));
       log.info({ lag }, 'read models are catching up');
     }
-    await new Promise((resolve) => setTimeout(resolve, 10));
+    await pause(10, undefined, { ref: true });
   }
 }
 

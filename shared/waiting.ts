@@ -105,7 +105,8 @@ interface OutageLog {
 
 /** Logs that something fails and that it works again; not each of the many failures in between. */
 export interface Outage {
-  failed(error: unknown): void;
+  /** @param about what else the warning should tell */
+  failed(error: unknown, about?: object): void;
   worked(): void;
 }
 
@@ -114,11 +115,11 @@ export function createOutage(log: OutageLog, failing: string, works: string, now
   let since: number | undefined;
   let logged = 0;
   return {
-    failed(error) {
+    failed(error, about) {
       since ??= now();
       if (now() - logged < REPEAT_MS) return;
       logged = now();
-      log.warn({ err: error, forMs: now() - since }, failing);
+      log.warn({ err: error, forMs: now() - since, ...about }, failing);
     },
     worked() {
       if (since === undefined) return;

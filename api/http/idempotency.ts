@@ -12,12 +12,15 @@ import { createCipheriv, createDecipheriv, createHash, createHmac, hkdfSync, ran
 import type { Intent, Intents } from '../../commands/handler.ts';
 import { AppError, conflict } from '../../shared/errors.ts';
 import type { IdempotencyRecord, IdempotencyStore } from '../../shared/ports/idempotency.ts';
+import { pause } from '../../shared/waiting.ts';
 import { asAppError } from './errors.ts';
 import type { Exchange } from './exchange.ts';
 import type { Answer } from './route.ts';
 
 /** How long a request waits for an earlier one with the same key, milliseconds. */
 const WAIT_MS = 10_000;
+/** Pause before looking again whether it has finished, milliseconds. */
+const LOOK_MS = 50;
 const KEY_PATTERN = /^[\x21-\x7e]{1,255}$/;
 
 interface Stored {
@@ -137,7 +140,7 @@ async function beginOrWait(
         headers: { 'Retry-After': '1' },
       });
     }
-    await new Promise((resolve) => setTimeout(resolve, 50));
+    await pause(LOOK_MS, undefined, { ref: true });
   }
 }
 

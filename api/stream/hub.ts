@@ -5,12 +5,12 @@
  * has caught up. The memory held for all clients together is bounded (`limits.ts`).
  */
 import type { ServerResponse } from 'node:http';
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { Gauge, type Registry } from 'prom-client';
 import { UnknownPositionError } from '../../shared/errors.ts';
 import type { Identity } from '../../shared/identity.ts';
 import type { LoggedEvent, Position } from '../../shared/ports/event-log.ts';
+import { createBackOff, createOutage, pause } from '../../shared/waiting.ts';
 import type { HeldCredential } from '../auth/known.ts';
 import type { CredentialCheck } from '../auth/recheck.ts';
 import { createBudget } from './budget.ts';
@@ -131,21 +131,27 @@ export function createStreamHub(parts: {
    */
   async function follow(after: Position): Promise<void> {
     tail = after;
-    for (let wait = RETRY.firstMs; !closing.signal.aborted; wait = Math.min(wait * 2, RETRY.lastMs)) {
-      const before: Position = tail;
+    const backOff = createBackOff(RETRY);
+    const outage = createOutage(
+      log,
+      'live events are held up: cannot read the next one; retrying',
+      'live events flow again',
+    );
+    while (!closing.signal.aborted) {
       try {
         for await (const { events } of source.follow({ after: tail, signal: closing.signal })) {
           for (const logged of events) {
             await deliver(logged);
             tail = logged.position;
+            backOff.reset();
+            outage.worked();
           }
         }
       } catch (error) {
         if (closing.signal.aborted) return;
         if (error instanceof UnknownPositionError) throw error;
-        log.warn({ err: error, position: tail }, 'live events are held up: cannot read the next one; retrying');
-        if (tail > before) wait = RETRY.firstMs;
-        await sleep(wait, undefined, { signal: closing.signal }).catch(() => undefined);
+        outage.failed(error, { position: tail });
+        await pause(backOff.next(), closing.signal, { ref: true });
       }
     }
   }
@@ -247,7 +253,7 @@ export function createStreamHub(parts: {
         client.live = true;
         return;
       }
-      if (client.position === before) await sleep(NOTHING_MS, undefined, { signal: connection.closed }).catch(() => {});
+      if (client.position === before) await pause(NOTHING_MS, connection.closed, { ref: true });
     }
   }
 

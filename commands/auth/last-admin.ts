@@ -10,11 +10,11 @@
  * refused, the next removal appends `adminRemovalVoided` to that user's stream: a late change then conflicts and has to
  * take another turn. Correctness does not depend on any clock; waiting only saves the slower process a repetition.
  */
-import { setTimeout as sleep } from 'node:timers/promises';
 import { conflict } from '../../shared/errors.ts';
 import { adminRemovalBegun, adminRemovalVoided, adminsStream } from '../../shared/events/auth/last-admin.ts';
 import { userStream } from '../../shared/events/auth/users.ts';
 import type { EventDraft } from '../../shared/events/define.ts';
+import { pause } from '../../shared/waiting.ts';
 import { defineDecider, on } from '../decider.ts';
 import type { CommandContext, Commands, Executed } from '../handler.ts';
 import { isAdminOf, type UserState, userDecider } from './users.ts';
@@ -23,6 +23,8 @@ import { isAdminOf, type UserState, userDecider } from './users.ts';
 const TURN_WAIT_MS = 2_000;
 /** How long all attempts to take a turn may last, milliseconds. */
 const GIVE_UP_MS = 10_000;
+/** Pause before looking again whether another removal has finished, milliseconds. */
+const LOOK_MS = 20;
 
 /** Ids of a tenant's enabled admins according to the read model: candidates, to be checked against the log. */
 export type AdminsOf = (tenant: number) => Promise<readonly number[]>;
@@ -139,7 +141,11 @@ async function settle(
 ): Promise<void> {
   const stream = userStream(userId);
   const isOpen = (state: UserState) => isAdminOf(state, tenant) && state.turns === turn;
-  for (const deadline = Date.now() + TURN_WAIT_MS; Date.now() < deadline; await sleep(20)) {
+  for (
+    const deadline = Date.now() + TURN_WAIT_MS;
+    Date.now() < deadline;
+    await pause(LOOK_MS, undefined, { ref: true })
+  ) {
     if (!isOpen((await commands.load(userDecider, stream)).state)) return;
   }
   await commands.execute(userDecider, stream, context, (state) =>

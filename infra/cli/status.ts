@@ -2,6 +2,7 @@
 import type { Command } from 'commander';
 import { projections } from '../../projections/index.ts';
 import { schemaOf } from '../../projections/projection.ts';
+import { pause } from '../../shared/waiting.ts';
 import type { Core } from '../core.ts';
 import { GONE_MS } from '../processes.ts';
 import { columns, withCore } from './with-core.ts';
@@ -36,7 +37,7 @@ async function readStatus(core: Core) {
   const read = async () =>
     (await pool.query('SELECT * FROM service.checkpoints ORDER BY schema_name')).rows as CheckpointRow[];
   const before = new Map((await read()).map((row) => [row.schema_name, row.position]));
-  await new Promise((resolve) => setTimeout(resolve, WATCHED_MS));
+  await pause(WATCHED_MS, undefined, { ref: true });
   const checkpoints = await read();
   const head = await core.eventLog.head();
   const live = new Set(projections.map(schemaOf));

@@ -9,7 +9,7 @@
  * ```
  *
  * What differs from PostgreSQL because there is one session behind all connections, and how it is dealt with, is at the
- * top of `embedded-session.ts`; what was done for durability is at the top of `embedded-worker.ts`. In short, for whoever
+ * top of `session.ts`; what was done for durability is at the top of `worker.ts`. In short, for whoever
  * writes queries: a transaction makes all others wait, so it must not wait for another connection of the same process;
  * a statement cannot be interrupted, so `statement_timeout` has no effect; LISTEN, COPY FROM STDIN and session-level
  * advisory locks are not to be used, and `SET` is everybody's.
@@ -17,8 +17,8 @@
 import { mkdir, mkdtemp, open, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join, relative, resolve } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
+import { pause, settledWithin } from '../../shared/waiting.ts';
 import {
   canConnect,
   lockDirectory,
@@ -115,7 +115,7 @@ export async function runningEmbedded(dataDir: string): Promise<{ host: string; 
     if (performance.now() > giveUp) {
       throw new Error(`process ${owner.pid} has ${dataDir} open and does not serve it; look at its log`);
     }
-    await sleep(50);
+    await pause(50, undefined, { ref: true });
   }
 }
 
@@ -158,14 +158,13 @@ async function start(
 
   async function stop(): Promise<void> {
     worker.postMessage({ kind: 'close' } satisfies ToWorker);
-    const late = setTimeout(() => {
+    if (!(await settledWithin(DRAIN_MS + STOP_MS, ended))) {
       log.warn({ dataDir }, 'embedded database did not stop in time and was cut off; the next start recovers it');
       worker.terminate().catch((error: unknown) => {
         log.error({ err: error, dataDir }, 'embedded database: its thread could not be ended');
       });
-    }, DRAIN_MS + STOP_MS);
-    await ended;
-    clearTimeout(late);
+      await ended;
+    }
     await rm(socketPath(socketDir), { force: true });
     await removeTemporary(socketDir);
     await release();

@@ -24,6 +24,7 @@
  *   caller, not the session.
  */
 import type { Socket } from 'node:net';
+import { settledWithin } from '../../shared/waiting.ts';
 
 /** The one session. Runs synchronously: when `run` returns, the messages have been executed and durably committed. */
 export interface Engine {
@@ -522,16 +523,14 @@ export function createSession(engine: Engine, options: SessionOptions): Session 
           dismiss(connection, '57P01', 'the embedded database is shutting down');
         }
       }
-      const cut = setTimeout(() => {
-        options.warn(`${connections.size} connections were cut off: they did not finish within ${ms / 1000} s`);
-        for (const connection of [...connections]) {
-          dismiss(connection, '57P01', 'the embedded database is shutting down');
-          connection.socket.destroy();
-          forget(connection);
-        }
-      }, ms);
-      if (connections.size > 0) await done;
-      clearTimeout(cut);
+      if (connections.size === 0 || (await settledWithin(ms, done))) return;
+      options.warn(`${connections.size} connections were cut off: they did not finish within ${ms / 1000} s`);
+      for (const connection of [...connections]) {
+        dismiss(connection, '57P01', 'the embedded database is shutting down');
+        connection.socket.destroy();
+        forget(connection);
+      }
+      await done;
     },
   };
 }

@@ -70,7 +70,7 @@ const VACUUM_PATIENCE_MS = 5 * 60_000;
 const LARGE_TABLE_BYTES = 8 * 1024 * 1024;
 
 const parent = parentPort;
-if (parent === null) throw new Error('embedded-worker.ts runs in a worker thread only');
+if (parent === null) throw new Error('worker.ts runs in a worker thread only');
 const options = workerData as WorkerOptions;
 const tell = (message: FromWorker): void => parent.postMessage(message);
 

@@ -8,11 +8,11 @@ import { randomUUID } from 'node:crypto';
 import { setMaxListeners } from 'node:events';
 import { ConflictError, EventTooLargeError, LogUnavailableError } from '../../shared/errors.ts';
 import type { Appended } from '../../shared/ports/event-log.ts';
-import { pause, settledWithin } from '../../shared/waiting.ts';
+import { createOutage, pause, settledWithin } from '../../shared/waiting.ts';
 import type { PreparedAppend } from '../event-log/prepared.ts';
 import type { Logger } from '../logging.ts';
 import type { AppendAnswer, BatchCall, Connection } from './client.ts';
-import { classify, pauseMs, StoreFailure } from './failure.ts';
+import { classify, createPauses, StoreFailure } from './failure.ts';
 import type { KnownIds } from './known.ts';
 import { createRepeats } from './repeat.ts';
 
@@ -69,12 +69,11 @@ export function createAppender(options: AppenderOptions): Appender {
   const queue: Place[] = [];
   let waitingBytes = 0;
   const idle = new Set<() => void>();
-  let troubled = false;
-
-  const trouble = (failure: StoreFailure) => {
-    if (!troubled) log.warn({ err: failure }, 'appends to EventStoreDB are failing; they are repeated');
-    troubled = true;
-  };
+  const outage = createOutage(
+    log,
+    'appends to EventStoreDB are failing; they are repeated',
+    'appends to EventStoreDB work again',
+  );
 
   const open = async (): Promise<OpenCall> => {
     const waiting = new Map<string, Waiting>();
@@ -150,13 +149,13 @@ export function createAppender(options: AppenderOptions): Appender {
   };
 
   const run = async (append: PreparedAppend, since: number, deadline: number): Promise<Appended> => {
+    const pauses = createPauses();
     let predecessor = 0;
     for (let tries = 1; ; tries++) {
       let failure: StoreFailure;
       try {
         const appended = await attempt(append, tries, since, deadline);
-        if (troubled) log.info('appends to EventStoreDB work again');
-        troubled = false;
+        outage.worked();
         return appended;
       } catch (error) {
         failure = classify(error);
@@ -170,14 +169,14 @@ export function createAppender(options: AppenderOptions): Appender {
         const overtaken = tries > 1 && typeof expected === 'number' && (failure.actual ?? expected) < expected;
         if (!overtaken || ++predecessor > PREDECESSOR_TRIES) throw new ConflictError(stream, expected, failure.actual);
       } else {
-        trouble(failure);
+        outage.failed(failure);
       }
       if (Date.now() >= deadline) {
         known.doubt(append, since);
         throw new LogUnavailableError(`append to ${stream}: no answer within ${timeoutMs} ms`, { cause: failure });
       }
       if (failure.kind !== 'unavailable')
-        await pause(Math.min(pauseMs(tries), deadline - Date.now()), never, { ref: true });
+        await pause(Math.min(pauses.next(), deadline - Date.now()), never, { ref: true });
     }
   };
 

@@ -6,6 +6,7 @@
  */
 import { setMaxListeners } from 'node:events';
 import { BEGINNING, type EventLog, type FollowOptions } from '../../shared/ports/event-log.ts';
+import { settledWithin } from '../../shared/waiting.ts';
 import { prepareAppend } from '../event-log/prepared.ts';
 import type { Logger } from '../logging.ts';
 import { createAppender } from './append.ts';
@@ -111,12 +112,7 @@ export async function openEventStoreLog(options: EventStoreLogOptions): Promise<
     const disconnected = connection.close().catch((error: unknown) => {
       log.debug({ err: error }, 'EventStoreDB: disconnecting');
     });
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, DISCONNECT_MS);
-    });
-    await Promise.race([disconnected, late]);
-    clearTimeout(timer);
+    await settledWithin(DISCONNECT_MS, disconnected);
   };
 
   return {

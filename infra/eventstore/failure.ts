@@ -4,7 +4,7 @@
  * Classified by the client's `type`, then by the gRPC code: messages are often empty and names always "Error".
  */
 import { LogUnavailableError } from '../../shared/errors.ts';
-import { pause, settledWithin } from '../../shared/waiting.ts';
+import { type BackOff, createBackOff, pause, settledWithin } from '../../shared/waiting.ts';
 
 /**
  * - `conflict`, `too large`, `deleted`: the server's definite answer to an append
@@ -66,14 +66,8 @@ export function classify(error: unknown): StoreFailure {
   return new StoreFailure(kind, text, { cause: error });
 }
 
-export const FIRST_PAUSE_MS = 50;
-export const LONGEST_PAUSE_MS = 1_000;
-
-/** Milliseconds to wait before attempt `attempt + 1` (counted from 1): doubling, spread so that callers do not come in step. */
-export function pauseMs(attempt: number): number {
-  const full = Math.min(FIRST_PAUSE_MS * 2 ** Math.min(attempt - 1, 10), LONGEST_PAUSE_MS);
-  return full * (0.5 + Math.random() / 2);
-}
+/** The pauses between attempts of one call, or of all calls of a connection. */
+export const createPauses = (): BackOff => createBackOff({ firstMs: 50, lastMs: 1_000, spread: true });
 
 /** Lets the calls of one connection through together, at growing intervals, while the server cannot be reached. */
 export interface Gate {
@@ -88,20 +82,19 @@ export interface Gate {
  * many in a second, and some stay open when the server returns. Callers that failed together also keep their order.
  */
 export function createGate(closing: AbortSignal): Gate {
-  let failures = 0;
+  const pauses = createPauses();
   let shut: Promise<unknown> | undefined;
   return {
     closed: () => shut,
     failed() {
       // Calls that failed together count once.
       if (shut) return;
-      failures++;
-      shut = pause(pauseMs(failures), closing, { ref: true }).finally(() => {
+      shut = pause(pauses.next(), closing, { ref: true }).finally(() => {
         shut = undefined;
       });
     },
     worked() {
-      failures = 0;
+      pauses.reset();
     },
   };
 }
@@ -131,8 +124,9 @@ export async function repeatRead<T>(
   attempt: (timeoutMs: number) => Promise<T>,
 ): Promise<T> {
   const deadline = Date.now() + timeoutMs;
+  const pauses = createPauses();
   let unknown = 0;
-  for (let tries = 1; ; tries++) {
+  for (;;) {
     // Where the connection failed, its gate makes the pause.
     const gate = closed();
     if (gate && !(await settledWithin(deadline - Date.now(), gate)))
@@ -150,7 +144,7 @@ export async function repeatRead<T>(
         throw new LogUnavailableError(`${what}: ${failure.message}`, { cause: failure });
       }
       if (failure.kind !== 'unavailable')
-        await pause(Math.min(pauseMs(tries), deadline - Date.now()), closing, { ref: true });
+        await pause(Math.min(pauses.next(), deadline - Date.now()), closing, { ref: true });
     }
   }
 }

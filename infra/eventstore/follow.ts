@@ -10,7 +10,7 @@ import type { Followed, FollowOptions, LoggedEvent, Position } from '../../share
 import { inPieces, sizeOf } from '../event-log/size.ts';
 import type { Logger } from '../logging.ts';
 import type { Connection } from './client.ts';
-import { classify, pauseMs, StoreFailure } from './failure.ts';
+import { classify, createPauses, StoreFailure } from './failure.ts';
 import type { KnownIds } from './known.ts';
 import type { OwnEvents } from './own.ts';
 
@@ -96,6 +96,7 @@ class Feed {
   #checked = false;
   /** Since the last sign of life of a subscription. */
   #failures = 0;
+  readonly #pauses = createPauses();
   /** Since when the head is known to be further on although nothing comes, Unix milliseconds. */
   #silentSince: number | undefined;
   #comparing: NodeJS.Timeout | undefined;
@@ -206,7 +207,7 @@ class Feed {
     if (failure.kind !== 'dropped') this.#checked = false;
     this.#failures++;
     // The first resumption comes at once: being dropped as too slow is part of normal life.
-    this.#leave(this.#failures === 1 ? 0 : Date.now() + pauseMs(this.#failures - 1));
+    this.#leave(this.#failures === 1 ? 0 : Date.now() + this.#pauses.next());
     if (this.#failures === TOLD_AFTER) {
       const position = this.#covered;
       this.#options.log.warn({ err: failure, position }, 'the log cannot be followed; trying again');
@@ -217,6 +218,7 @@ class Feed {
   #worked(position: Position): void {
     if (this.#failures >= TOLD_AFTER) this.#options.log.info({ position }, 'the log is followed again');
     this.#failures = 0;
+    this.#pauses.reset();
   }
 
   #moved(position: Position): void {

@@ -13,9 +13,9 @@
  *   a loop without a pause. A statement that fails for the connection's sake is answered late.
  */
 import { EventEmitter } from 'node:events';
-import { setTimeout as sleep } from 'node:timers/promises';
 import type * as BullMQ from 'bullmq';
 import pg from 'pg';
+import { pause } from '../../shared/waiting.ts';
 import { Client } from '../database/client.ts';
 import type { Database } from '../database/database.ts';
 import { isConnectionFailure } from '../database/failures.ts';
@@ -103,7 +103,7 @@ async function run(pool: pg.Pool, text: string, params?: readonly unknown[]): Pr
   try {
     return await pool.query(text, params as unknown[] | undefined);
   } catch (error) {
-    if (isConnectionFailure(error as Error)) await sleep(FAILED_PAUSE_MS, undefined, { ref: false });
+    if (isConnectionFailure(error as Error)) await pause(FAILED_PAUSE_MS);
     throw error;
   }
 }

@@ -6,7 +6,7 @@ import { type Projection, schemaOf } from '../../projections/projection.ts';
 import { unavailable } from '../../shared/errors.ts';
 import type { Position } from '../../shared/ports/event-log.ts';
 import type { ReadModels } from '../../shared/ports/read-models.ts';
-import { createOutage, pause } from '../../shared/waiting.ts';
+import { createOutage, pause, settledWithin } from '../../shared/waiting.ts';
 import type { Database } from '../database/database.ts';
 import type { Logger } from '../logging.ts';
 
@@ -100,11 +100,7 @@ export class Positions implements ReadModels {
     const schemas = new Set(eventTypes.flatMap((type) => this.schemasFor(type)));
     const behind = [...schemas].filter((schema) => this.current(schema) < position);
     if (behind.length === 0) return;
-    let timer: NodeJS.Timeout | undefined;
     const added: [string, Waiter][] = [];
-    const timeout = new Promise<'late'>((resolve) => {
-      timer = setTimeout(resolve, this.#options.visibleTimeoutMs, 'late');
-    });
     const reached = Promise.all(
       behind.map(
         (schema) =>
@@ -117,7 +113,7 @@ export class Positions implements ReadModels {
       ),
     );
     try {
-      if ((await Promise.race([reached, timeout])) === 'late') {
+      if (!(await settledWithin(this.#options.visibleTimeoutMs, reached))) {
         const late = behind.filter((schema) => this.current(schema) < position);
         throw unavailable(
           `The change is stored at position ${position}, but the read model ${late.join(', ')} has not shown it in time. Repeat the request with the same Idempotency-Key, or read again later; \`signalbox status\` tells what holds it up.`,
@@ -125,7 +121,6 @@ export class Positions implements ReadModels {
         );
       }
     } finally {
-      clearTimeout(timer);
       for (const [schema, waiter] of added) this.#waiters.get(schema)?.delete(waiter);
     }
   }

@@ -5,7 +5,7 @@ import { expect } from 'chai';
 import { Registry } from 'prom-client';
 import { createStreamHub } from '../../api/stream/hub.ts';
 import { sourceOf } from '../../api/stream/source.ts';
-import { createLogger } from '../../infra/logging.ts';
+import type { Logger } from '../../infra/logging.ts';
 import type { EventStore } from '../../shared/event-store.ts';
 import { agentDeleted } from '../../shared/events/agents/agents.ts';
 import type { DomainEvent } from '../../shared/events/define.ts';
@@ -38,10 +38,12 @@ describe('stream hub while something is away', () => {
         return event;
       },
     } as unknown as EventStore;
+    const lines: string[] = [];
+    const write = (_about: object, line: string) => lines.push(line);
     const hub = createStreamHub({
       source: sourceOf(store),
       credentials: { stamp: async () => '', lookUp: async () => [] },
-      log: createLogger('silent'),
+      log: { info: write, warn: write, error: write } as unknown as Logger,
       metrics: new Registry(),
     });
     let text = '';
@@ -67,6 +69,10 @@ describe('stream hub while something is away', () => {
     await until('the last event has come', () => text.includes('id: 3\n'));
     expect([...text.matchAll(/^id: (.*)$/gm)].map(([, id]) => id)).to.deep.equal(['1.1', '1', '2.1', '2', '3.1', '3']);
     expect(failures).to.be.greaterThan(3);
+    expect(lines, 'the outage is logged once, and its end').to.deep.equal([
+      'live events are held up: cannot read the next one; retrying',
+      'live events flow again',
+    ]);
     await hub.close();
   });
 });
