@@ -18,19 +18,19 @@ import { findUserByName, listUsers } from '../../queries/auth/users.ts';
 import { liveReads } from '../../queries/reads.ts';
 import { agentRegistered } from '../../shared/events/agents/registration.ts';
 import { catalogue } from '../../shared/events/catalogue.ts';
-import { embeddedDatabase, ensureTables, openView, testOrigin } from '../support/world.ts';
+import { ensureTables, openView, testDatabase, testOrigin } from '../support/world.ts';
 
 describe('repeated requests', function () {
   this.timeout(60_000);
   const models = [usersProjection, agentKeysProjection];
-  let place: Awaited<ReturnType<typeof embeddedDatabase>>;
+  let place: Awaited<ReturnType<typeof testDatabase>>;
   let view: Awaited<ReturnType<typeof openView>>;
   let projector: ReturnType<Awaited<ReturnType<typeof openView>>['project']>;
   let credentials: ReturnType<typeof createCredentials>;
   let reads: ReturnType<typeof liveReads>;
 
   before(async () => {
-    place = await embeddedDatabase();
+    place = await testDatabase();
     await ensureTables(place.database, models);
     view = await openView(place.database, [...catalogue.values()], models);
     projector = view.project('test');

@@ -9,7 +9,7 @@ import { AppError, conflict, LogUnavailableError } from '../../shared/errors.ts'
 import type { EventStore } from '../../shared/event-store.ts';
 import { defineEvent } from '../../shared/events/define.ts';
 import { until } from '../support/until.ts';
-import { embeddedDatabase, openView, testOrigin } from '../support/world.ts';
+import { openView, testDatabase, testOrigin } from '../support/world.ts';
 
 const added = defineEvent({ type: 'Added', version: 1, doc: 'test', schema: z.object({ amount: z.int() }) });
 
@@ -26,7 +26,7 @@ const context = () => ({ origin: testOrigin });
 
 describe('command handler', function () {
   this.timeout(60_000);
-  let place: Awaited<ReturnType<typeof embeddedDatabase>>;
+  let place: Awaited<ReturnType<typeof testDatabase>>;
   let view: Awaited<ReturnType<typeof openView>>;
   /** Events that were read from streams since the counter was set back. */
   let read = 0;
@@ -48,7 +48,7 @@ describe('command handler', function () {
     });
   };
   before(async () => {
-    place = await embeddedDatabase();
+    place = await testDatabase();
     view = await openView(place.database, [added], []);
   });
   after(async () => {

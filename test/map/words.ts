@@ -81,7 +81,7 @@ export const FLOORS: Readonly<Record<string, Floor>> = {
     shared: ['claims', 'decider', 'handler', 'screening'],
     mirrors: 'commands',
   },
-  'test/projections': { column: 'projections', shared: [], mirrors: 'projections' },
+  'test/projections': { column: 'projections', shared: ['projection'], mirrors: 'projections' },
   'test/queries': { column: 'queries', shared: [], mirrors: 'queries' },
   'test/contract': {
     column: 'contract',

@@ -1,6 +1,9 @@
 /**
  * Runs mocha inside Stryker's worker: files are loaded once, and run again for each fault that is switched on. Stryker's
  * own runner does not know mocha 12.
+ *
+ * `before` and `after` are called again for each fault, so that no fault meets what another has left behind. A suite on
+ * a store gets an empty database of PostgreSQL each time, which takes a fraction of a second.
  */
 import { readdirSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -12,11 +15,20 @@ const shared = globalThis.__stryker__;
 const { TESTS_IN = '', TESTS_LIKE = '', TESTS_NOT = '' } = process.env;
 /** What the tests of the service need once per run; a worker is one run, however many faults it looks at. */
 const FIXTURES = resolve('dist/test/support/template.js');
+/** A test that has not ended by then has noticed the fault: it waits for something that does not come. */
+const PATIENCE_MS = 15_000;
 
 /** Mocha asks for a reporter; results are taken from the run itself. */
 class Silent {}
 
 const escaped = (text) => text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
+/** Files of tests, those that need a store last: most faults have been noticed before. */
+const byCost = (one, other) => Number(one.includes('.store.')) - Number(other.includes('.store.'));
+
+function everySuite(suite, visit) {
+  visit(suite);
+  for (const inner of suite.suites) everySuite(inner, visit);
+}
 
 class MochaRunner {
   #mocha;
@@ -30,14 +42,20 @@ class MochaRunner {
     if (this.#mocha) return;
     this.#fixtures = await import(FIXTURES);
     await this.#fixtures.mochaGlobalSetup();
-    const mocha = new Mocha({ timeout: 0, reporter: Silent });
+    const mocha = new Mocha({ reporter: Silent });
     mocha.cleanReferencesAfterRun(false);
-    for (const name of readdirSync(TESTS_IN, { recursive: true })) {
-      if (name.endsWith('.test.js') && new RegExp(TESTS_LIKE).test(name)) mocha.addFile(resolve(join(TESTS_IN, name)));
-    }
+    const files = TESTS_IN.split(',').flatMap((folder) =>
+      readdirSync(folder, { recursive: true })
+        .filter((name) => name.endsWith('.test.js') && new RegExp(TESTS_LIKE).test(name))
+        .map((name) => resolve(join(folder, name))),
+    );
+    for (const file of files.sort(byCost)) mocha.addFile(file);
     await mocha.loadFilesAsync();
     mocha.suite.beforeEach(function () {
       shared.currentTestId = this.currentTest?.fullTitle();
+    });
+    everySuite(mocha.suite, ({ tests, _beforeAll, _afterAll }) => {
+      for (const one of [...tests, ..._beforeAll, ..._afterAll]) one.timeout(PATIENCE_MS);
     });
     this.#mocha = mocha;
   }
@@ -46,24 +64,29 @@ class MochaRunner {
   async #run(titles, bail) {
     await this.#load();
     const not = TESTS_NOT === '' ? '' : `(?!.*(?:${TESTS_NOT}))`;
-    this.#mocha.grep(new RegExp(`^${not}(${titles ? titles.map(escaped).join('|') : '.*'})$`, 's'));
-    this.#mocha.suite.bail(bail);
+    const wanted = new RegExp(`^${not}(?:${titles ? titles.map(escaped).join('|') : '.*'})$`, 's');
+    this.#mocha.grep(wanted);
+    everySuite(this.#mocha.suite, (suite) => suite.bail(bail));
+    const firstOf = (suite) => {
+      let first;
+      suite.eachTest((test) => {
+        if (wanted.test(test.fullTitle())) first ??= test.fullTitle();
+      });
+      return first;
+    };
     const tests = [];
     await new Promise((done) => {
       const runner = this.#mocha.run(done);
-      const took = ({ duration = 0 }) => duration;
-      runner.on('pass', (test) =>
-        tests.push({ id: test.fullTitle(), name: test.fullTitle(), status: 0, timeSpentMs: took(test) }),
-      );
-      runner.on('fail', (test, { message }) =>
-        tests.push({
-          id: test.fullTitle(),
-          name: test.fullTitle(),
-          status: 1,
-          timeSpentMs: took(test),
-          failureMessage: String(message),
-        }),
-      );
+      const result = (id, test, more) => ({ id, name: id, timeSpentMs: test.duration ?? 0, ...more });
+      // What a hook reaches is reached for the first test of its suite, and noticed by it when the hook fails.
+      runner.on('suite', (suite) => {
+        shared.currentTestId = firstOf(suite);
+      });
+      runner.on('pass', (test) => tests.push(result(test.fullTitle(), test, { status: 0 })));
+      runner.on('fail', (test, { message }) => {
+        const id = test.type === 'hook' ? (firstOf(test.parent) ?? test.fullTitle()) : test.fullTitle();
+        tests.push(result(id, test, { status: 1, failureMessage: `${test.title}: ${message}` }));
+      });
     });
     return { tests, failed: tests.filter(({ status }) => status === 1) };
   }
@@ -78,7 +101,10 @@ class MochaRunner {
     return { status: 'complete', tests, mutantCoverage: shared.mutantCoverage };
   }
 
-  async mutantRun({ activeMutant, testFilter, hitLimit }) {
+  async mutantRun({ activeMutant, mutantActivation, testFilter, hitLimit }) {
+    // A fault in what runs while modules are loaded is on from then on; any other would keep the tests from being loaded.
+    shared.activeMutant = mutantActivation === 'static' ? activeMutant.id : undefined;
+    await this.#load();
     shared.activeMutant = activeMutant.id;
     shared.hitCount = hitLimit ? 0 : undefined;
     shared.hitLimit = hitLimit;

@@ -48,6 +48,10 @@ export function rowsAfter<T extends AnyTable>(
   projection: Projection<T>,
   events: readonly DomainEvent[],
 ): { [K in T as K['name']]: readonly Row<K>[] } {
+  for (const event of events) {
+    for (const { table, key } of projection.project(event))
+      expect(Object.keys(key), `the key of a row of ${table.name}`).to.have.members(table.key);
+  }
   const tables = new MemoryTables();
   const rows = () =>
     Object.fromEntries(

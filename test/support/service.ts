@@ -3,18 +3,17 @@ import { randomUUID } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import pg from 'pg';
 import { type Config, type ProcessRole, readConfig } from '../../infra/config.ts';
 import { createLogger } from '../../infra/logging.ts';
 import { type Service, startService } from '../../infra/main.ts';
+import { freshDatabase, SERVERS } from './databases.ts';
 import { startEventStoreStandIn } from './eventstore-stand-in.ts';
 import { dataDirectory } from './template.ts';
 
+export { freshDatabase };
+
 export const TEST_KEY = 'test-key-0123456789abcdef';
 export const TEST_ADMIN = { username: 'admin', password: 'correct horse battery' };
-
-/** TEST_STACK=postgres or TEST_STACK=cluster: tests run on servers instead of the embedded database. */
-const SERVERS = process.env.TEST_STACK === 'postgres' || process.env.TEST_STACK === 'cluster';
 
 export interface TestService {
   readonly url: string;
@@ -117,26 +116,6 @@ function ownRedisDatabase(base: string): string {
 
 /** A prefix that no stream of a shared event store has. */
 export const freshPrefix = (): string => `test_${randomUUID().replaceAll('-', '')}.`;
-
-/** Makes an empty database on the server of TEST_DATABASE_URL. Gives its URL and the function that drops it. */
-export async function freshDatabase(): Promise<{ url: string; drop(): Promise<void> }> {
-  const base = process.env.TEST_DATABASE_URL;
-  if (!base) throw new Error('TEST_DATABASE_URL is not set');
-  const name = `signalbox_${process.pid}_${Math.random().toString(36).slice(2, 10)}`;
-  const admin = async (statement: string) => {
-    const client = new pg.Client({ connectionString: base });
-    await client.connect();
-    try {
-      await client.query(statement);
-    } finally {
-      await client.end();
-    }
-  };
-  await admin(`CREATE DATABASE ${name}`);
-  const url = new URL(base);
-  url.pathname = `/${name}`;
-  return { url: url.href, drop: () => admin(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`) };
-}
 
 export interface Reply {
   readonly status: number;

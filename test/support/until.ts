@@ -1,11 +1,14 @@
 /** Waits for a condition in tests, never for a fixed time. */
 import { setTimeout as sleep } from 'node:timers/promises';
 
+/** How long a test waits. Mutation testing sets it lower: there many conditions never come to hold. */
+const PATIENCE_MS = Number(process.env.TEST_PATIENCE_MS ?? 20_000);
+
 /** Gives what `holds` gives as soon as that is true or something; rejects with `what` when `patienceMs` have passed. */
 export async function until<T>(
   what: string,
   holds: () => T | Promise<T>,
-  patienceMs = 20_000,
+  patienceMs = PATIENCE_MS,
 ): Promise<Exclude<T, undefined | null | false | 0 | ''>> {
   const deadline = Date.now() + patienceMs;
   for (;;) {

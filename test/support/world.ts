@@ -16,6 +16,7 @@ import { createEventStore } from '../../shared/event-store.ts';
 import type { EventDefinition } from '../../shared/events/define.ts';
 import { DEFAULT_TENANT, DEFAULT_WORKSPACE, type Origin } from '../../shared/events/metadata.ts';
 import type { EventLog } from '../../shared/ports/event-log.ts';
+import { freshDatabase, SERVERS } from './databases.ts';
 import { dataDirectory } from './template.ts';
 
 export const testOrigin: Origin = {
@@ -86,6 +87,20 @@ export async function serverDatabase(url: string): Promise<Database> {
   const database = await openDatabase({ url, dataDir: '', poolSize: 10, statementTimeoutMs: 15_000, log });
   await migrate(database.db);
   return database;
+}
+
+/** An empty database: of PGlite, or of the server with TEST_STACK=postgres or TEST_STACK=cluster, which is quicker. */
+export async function testDatabase(): Promise<{ database: Database; close(): Promise<void> }> {
+  if (!SERVERS) return embeddedDatabase();
+  const fresh = await freshDatabase();
+  const database = await serverDatabase(fresh.url);
+  return {
+    database,
+    async close() {
+      await database.close();
+      await fresh.drop();
+    },
+  };
 }
 
 export { ensureTables };

@@ -1,8 +1,7 @@
 import { expect } from 'chai';
-import { gatewayConfigProjection, gatewayConfigTable } from '../../../projections/admin/gateway-config.ts';
-import { MemoryTables } from '../../../projections/apply.ts';
+import { gatewayConfigProjection } from '../../../projections/admin/gateway-config.ts';
 import { gatewayConfigChanged } from '../../../shared/events/admin/gateway-config.ts';
-import { eventsOf } from '../../support/kit.ts';
+import { eventsOf, rowsAfter as rowsOf } from '../../support/kit.ts';
 
 const changed = (document: Record<string, unknown> | null) =>
   gatewayConfigChanged.draft({
@@ -15,15 +14,8 @@ const changed = (document: Record<string, unknown> | null) =>
   });
 
 describe('projection gateway_config', () => {
-  function rowsAfter(...documents: readonly (Record<string, unknown> | null)[]) {
-    const events = eventsOf([...documents.map(changed)]);
-    const tables = new MemoryTables();
-    tables.apply(gatewayConfigProjection, events);
-    const once = tables.rows(gatewayConfigTable);
-    tables.apply(gatewayConfigProjection, events);
-    expect(tables.rows(gatewayConfigTable)).to.deep.equal(once);
-    return once;
-  }
+  const rowsAfter = (...documents: readonly (Record<string, unknown> | null)[]) =>
+    rowsOf(gatewayConfigProjection, eventsOf(documents.map(changed))).gateway_config;
 
   it('keeps the last document as text, its keys in their order', () => {
     const [row, ...others] = rowsAfter({ a: 1 }, { zz: 1, a: { y: 1, b: 2 } });

@@ -1,6 +1,5 @@
 import { expect } from 'chai';
-import { agentsProjection, agentsTable, agentTextsTable } from '../../../projections/agents/agents.ts';
-import { MemoryTables } from '../../../projections/apply.ts';
+import { agentsProjection } from '../../../projections/agents/agents.ts';
 import {
   agentDeleted,
   agentDetailsChanged,
@@ -9,12 +8,11 @@ import {
   agentStatusChanged,
 } from '../../../shared/events/agents/agents.ts';
 import { agentHeartbeatReceived, agentWoken } from '../../../shared/events/agents/heartbeat.ts';
-import { agentMemoryCleared, agentMemoryWritten } from '../../../shared/events/agents/memory.ts';
+import { agentMemoryCleared, agentMemoryFieldsSet, agentMemoryWritten } from '../../../shared/events/agents/memory.ts';
 import { agentRegistered, agentReturned } from '../../../shared/events/agents/registration.ts';
 import { agentSoulChanged } from '../../../shared/events/agents/souls.ts';
-import type { EventDraft } from '../../../shared/events/define.ts';
 import { seconds } from '../../../shared/time.ts';
-import { eventsOf } from '../../support/kit.ts';
+import { type Draft, eventsOf, rowsAfter as rowsOf } from '../../support/kit.ts';
 
 const ada = { agentId: 7, name: 'ada' };
 const registered = (more: object = {}) =>
@@ -51,16 +49,10 @@ const status = (to: string, more: object = {}) =>
 const at = (n: number) =>
   seconds(eventsOf([...Array.from({ length: n }, () => registered())]).at(-1)?.meta.at as number);
 
-/** The one agent's rows after these events; the same when they are told twice. */
-function rowsAfter(...drafts: readonly EventDraft<string, object>[]) {
-  const events = eventsOf(drafts);
-  const tables = new MemoryTables();
-  const rows = () => ({ agents: tables.rows(agentsTable), texts: tables.rows(agentTextsTable) });
-  tables.apply(agentsProjection, events);
-  const once = rows();
-  tables.apply(agentsProjection, events);
-  expect(rows()).to.deep.equal(once);
-  return { agent: once.agents[0], texts: once.texts[0], count: once.agents.length + once.texts.length };
+/** The one agent's rows after these events. */
+function rowsAfter(...drafts: readonly Draft[]) {
+  const { agents, agent_texts: texts } = rowsOf(agentsProjection, eventsOf(drafts));
+  return { agent: agents[0], texts: texts[0], count: agents.length + texts.length };
 }
 
 describe('projection agents', () => {
@@ -99,6 +91,13 @@ describe('projection agents', () => {
     });
   });
 
+  it('knows no time of a soul that an agent never had', () => {
+    expect(rowsAfter(registered({ soulContent: null })).texts).to.include({
+      soul_content: null,
+      soul_updated_at: null,
+    });
+  });
+
   it('has seen an agent that registers itself', () => {
     expect(rowsAfter(registered({ via: 'self', status: 'idle' })).agent).to.include({
       last_seen: at(1),
@@ -108,7 +107,7 @@ describe('projection agents', () => {
 
   it('shows signs of life', () => {
     const heartbeat = { ...ada, lastActivity: 'beat', connectionId: null, workItemsCount: 0, workItemTypes: [] };
-    const signs: [EventDraft<string, object>, object][] = [
+    const signs: [Draft, object][] = [
       [agentHeartbeatReceived.draft(heartbeat), { last_activity: 'beat' }],
       [agentWoken.draft({ ...ada, reason: 'r', lastActivity: 'woken' }), { last_activity: 'woken' }],
       [agentReturned.draft(ada), { last_activity: null }],
@@ -143,6 +142,11 @@ describe('projection agents', () => {
     });
   });
 
+  it('keeps the last activity where a status comes without one', () => {
+    const { agent } = rowsAfter(registered(), status('busy', { lastActivity: 'x' }), status('idle'));
+    expect(agent).to.include({ status: 'idle', last_activity: 'x' });
+  });
+
   it('sets the fields of an update and leaves the others', () => {
     const changes = { name: 'eve', sessionKey: null, lastActivity: 'x', config: { a: 1 } };
     const { agent, texts } = rowsAfter(registered(), details(changes));
@@ -171,6 +175,20 @@ describe('projection agents', () => {
     expect(agent).to.include({ last_seen: at(2), alive_at: at(2) });
   });
 
+  it('counts neither a status that was given by id nor an update by name without a status as a sign of life', () => {
+    for (const more of [
+      { via: 'id', status: 'offline' },
+      { via: 'name', status: null },
+    ]) {
+      const { agent } = rowsAfter(registered(), details({ role: 'lead' }, more));
+      expect(agent, JSON.stringify(more)).to.include({ last_seen: null, alive_at: at(1), updated_at: at(2) });
+    }
+  });
+
+  it('does not write the texts again for an update that is not about them', () => {
+    expect(rowsAfter(registered(), details({ role: 'lead' })).texts).to.include({ position: 1 });
+  });
+
   it('keeps soul and memory', () => {
     const write = (text: string, append: boolean, size: number) =>
       agentMemoryWritten.draft({ ...ada, text, append, size });
@@ -190,6 +208,15 @@ describe('projection agents', () => {
     expect(rowsAfter(registered(), write('one', false, 3), write('two', false, 3)).texts).to.include({
       working_memory: 'two',
     });
+  });
+
+  it('keeps what the memory has besides its text until the memory is cleared', () => {
+    const fields = { mood: 'calm' };
+    const set = agentMemoryFieldsSet.draft({ ...ada, fields, size: 0, append: false, announced: false });
+    const { texts, agent } = rowsAfter(registered(), set);
+    expect(texts).to.deep.include({ memory_fields: fields, memory_updated_at: at(2), working_memory: '' });
+    expect(agent).to.include({ updated_at: at(2) });
+    expect(rowsAfter(registered(), set, agentMemoryCleared.draft(ada)).texts).to.deep.include({ memory_fields: {} });
   });
 
   it('hides and shows', () => {

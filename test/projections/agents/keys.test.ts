@@ -1,13 +1,10 @@
 import { expect } from 'chai';
-import { agentKeysProjection, agentKeysTable, keyAgentsTable } from '../../../projections/agents/keys.ts';
-import { MemoryTables } from '../../../projections/apply.ts';
-import { globalKeyTable } from '../../../projections/auth/global-key.ts';
+import { agentKeysProjection } from '../../../projections/agents/keys.ts';
 import { agentDeleted, agentDetailsChanged } from '../../../shared/events/agents/agents.ts';
 import { agentKeyIssued, agentKeyRevoked } from '../../../shared/events/agents/keys.ts';
 import { agentRegistered } from '../../../shared/events/agents/registration.ts';
 import { globalKeyConfigured, globalKeyRotated } from '../../../shared/events/auth/global-key.ts';
-import type { EventDraft } from '../../../shared/events/define.ts';
-import { eventsOf, rowsAfter as rowsOfAll } from '../../support/kit.ts';
+import { type Draft, eventsOf, rowsAfter as rowsOfAll } from '../../support/kit.ts';
 
 const registered = agentRegistered.draft({
   agentId: 2,
@@ -34,28 +31,13 @@ const issued = agentKeyIssued.draft({
   createdBy: 'admin',
   expiresAt: 1_800_000_000,
 });
-const renamed = agentDetailsChanged.draft({
-  agentId: 2,
-  name: 'scout',
-  changes: { name: 'ranger' },
-  via: 'id',
-  writeToGateway: false,
-  status: null,
-});
+const changed = (changes: object) =>
+  agentDetailsChanged.draft({ agentId: 2, name: 'scout', changes, via: 'id', writeToGateway: false, status: null });
+const renamed = changed({ name: 'ranger' });
 
-function rowsAfter(...drafts: readonly EventDraft<string, object>[]) {
-  const events = eventsOf(drafts);
-  const tables = new MemoryTables();
-  const rows = () => ({
-    keys: tables.rows(agentKeysTable),
-    agents: tables.rows(keyAgentsTable),
-    global: tables.rows(globalKeyTable),
-  });
-  tables.apply(agentKeysProjection, events);
-  const once = rows();
-  tables.apply(agentKeysProjection, events);
-  expect(rows()).to.deep.equal(once);
-  return once;
+function rowsAfter(...drafts: readonly Draft[]) {
+  const { agent_keys: keys, key_agents: agents, global_key: global } = rowsOfAll(agentKeysProjection, eventsOf(drafts));
+  return { keys, agents, global };
 }
 
 describe('projection agent_keys', () => {
@@ -63,6 +45,12 @@ describe('projection agent_keys', () => {
     const { keys, agents } = rowsAfter(registered, issued, renamed);
     expect(keys[0]).to.deep.include({ id: 5, agent_id: 2, revoked_at: null, created_at: 1_700_000_002 });
     expect(agents[0]).to.deep.include({ id: 2, name: 'ranger' });
+  });
+  it('leaves the agent’s row alone while its name stays', () => {
+    for (const same of [changed({ role: 'lead' }), changed({ name: 'scout' })])
+      expect(rowsAfter(registered, same).agents).to.deep.equal([
+        { workspace_id: 1, id: 2, name: 'scout', position: 1 },
+      ]);
   });
   it('takes the tenant from the tenant, and the workspace from the workspace', () => {
     const events = eventsOf([registered, issued], { tenant: 4, workspace: 9 });
@@ -80,7 +68,9 @@ describe('projection agent_keys', () => {
   });
   it('knows the one global key in force, and when it was last rotated', () => {
     const configured = globalKeyConfigured.draft({ keyId: 1, source: 'environment', masked: '****' });
-    expect(rowsAfter(configured).global).to.have.length(1);
+    expect(rowsAfter(configured).global).to.deep.equal([
+      { one: 1, key_id: 1, source: 'environment', masked: '****', rotated_at: null, rotated_by: null, position: 1 },
+    ]);
     const rotated = globalKeyRotated.draft({ keyId: 2, masked: 'm', oldSource: 'environment', oldMasked: '****' });
     expect(rowsAfter(configured, rotated).global[0]).to.deep.include({
       key_id: 2,
@@ -88,5 +78,20 @@ describe('projection agent_keys', () => {
       rotated_at: 1_700_000_002,
       rotated_by: 'admin',
     });
+    const restarted = globalKeyConfigured.draft({ keyId: 3, source: 'environment', masked: '*****' });
+    expect(
+      rowsAfter(configured, rotated, restarted).global,
+      'the key of the environment after a rotation',
+    ).to.deep.equal([
+      {
+        one: 1,
+        key_id: 3,
+        source: 'environment',
+        masked: '*****',
+        rotated_at: 1_700_000_002,
+        rotated_by: 'admin',
+        position: 3,
+      },
+    ]);
   });
 });

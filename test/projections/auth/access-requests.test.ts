@@ -36,11 +36,27 @@ describe('projection users: access requests', () => {
       attempt_count: 2,
       reviewed_by: 'admin',
       review_note: 'who?',
+      reviewed_at: 1_700_000_002,
+      approved_user_id: null,
     });
+    const [rejected] = rows(
+      asked('A'),
+      accessRequestRejected.draft({ requestId: 3, email: null, note: null }),
+    ).requests;
+    expect(rejected).to.include({ status: 'rejected', pending: 0, review_note: null });
     const approved = rows(
       asked('A'),
       accessRequestApproved.draft({ requestId: 3, email: null, role: 'viewer', userId: 9, note: null }),
     );
     expect(approved.requests[0]).to.deep.include({ status: 'approved', pending: 0, approved_user_id: 9 });
+    const again = rows(
+      asked('A'),
+      accessRequestApproved.draft({ requestId: 3, email: null, role: 'viewer', userId: 9, note: null }),
+      asked('A'),
+    );
+    expect(again.requests[0], 'the user that it was approved for').to.include({
+      status: 'pending',
+      approved_user_id: 9,
+    });
   });
 });

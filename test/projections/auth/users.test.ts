@@ -70,6 +70,13 @@ describe('projection users', () => {
     });
   });
 
+  it('leaves what an update does not name as it is', () => {
+    const [before] = rows(ann(), updated({ providerId: 'sub', avatarUrl: 'https://x/y.png' })).users;
+    expect(before).to.include({ provider_id: 'sub', avatar_url: 'https://x/y.png' });
+    const [after] = rows(ann(), updated({ providerId: 'sub', avatarUrl: 'https://x/y.png' }), updated({})).users;
+    expect(after).to.deep.equal({ ...before, updated_at: 1_700_000_003, position: 3 });
+  });
+
   it('has the same session mark until something ends the sessions', () => {
     const mark = (...drafts: readonly Draft[]) => rows(ann(), ...drafts).users[0]?.session_mark;
     expect(mark()).to.equal(`${FIRST}.1`);
@@ -86,6 +93,18 @@ describe('projection users', () => {
         googleDisconnected.draft(id),
       ),
     ).to.equal(`${SECOND}.4`);
+  });
+
+  it('marks the sessions of users of Google by Google, whatever password they have besides', () => {
+    const viaGoogle = { ...ann(), data: { ...ann().data, provider: 'google' as const } };
+    const marked = (...drafts: readonly Draft[]) => rows(...drafts).users[0]?.session_mark;
+    expect(marked(viaGoogle)).to.equal('google.1');
+    expect(marked(viaGoogle, userPasswordChanged.draft({ ...id, credentialId: SECOND, by: 'admin' }))).to.equal(
+      'google.2',
+    );
+    expect(marked(viaGoogle, updated({ isApproved: false }))).to.equal('google.2');
+    expect(marked({ ...ann(), data: { ...ann().data, credentialId: null } })).to.equal('none.1');
+    expect(rows(viaGoogle, googleDisconnected.draft(id)).users[0]).to.include({ provider: 'local', provider_id: null });
   });
 
   it('forgets deleted users, and passes over what comes late', () => {

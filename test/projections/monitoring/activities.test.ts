@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import { activitiesProjection } from '../../../projections/monitoring/activities.ts';
 import { agentHidden } from '../../../shared/events/agents/agents.ts';
+import { agentMemoryFieldsSet } from '../../../shared/events/agents/memory.ts';
 import { agentMessageSent } from '../../../shared/events/agents/messages.ts';
 import { agentSoulChanged } from '../../../shared/events/agents/souls.ts';
 import { seconds } from '../../../shared/time.ts';
@@ -34,6 +35,18 @@ describe('projection activities', () => {
   });
   it('has none for the others', () => {
     expect(rows([agentHidden.draft({ agentId: 7, name: 'ada' })]).activities).to.deep.equal([]);
+    const alongside = agentMemoryFieldsSet.draft({
+      agentId: 7,
+      name: 'ada',
+      fields: {},
+      size: 0,
+      append: false,
+      announced: true,
+    });
+    expect(rows([alongside]), 'announced by another event of the same append').to.deep.equal({
+      activities: [],
+      activity_counts: [],
+    });
   });
   it('counts by type, actor and kind of entity', () => {
     const message = agentMessageSent.draft({

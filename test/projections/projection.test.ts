@@ -1,0 +1,65 @@
+/** What projections are made of: their declaration, single changes of rows, and the list of all. */
+import { expect } from 'chai';
+import { applyEvent, keyText, MemoryTables } from '../../projections/apply.ts';
+import { projections } from '../../projections/index.ts';
+import { change, defineProjection, defineTable, insert, on, schemaOf, update } from '../../projections/projection.ts';
+import { agentHidden, agentShown } from '../../shared/events/agents/agents.ts';
+
+const boxes = defineTable('boxes', { kind: 'text', id: 'bigint', content: 'bigint' }, { key: ['kind', 'id'] });
+const box = { kind: 'a', id: 1 };
+
+describe('a projection', () => {
+  it('has one handler for each type that it listens to', () => {
+    const handler = on(agentHidden, () => [insert(boxes, { ...box, content: 1 })]);
+    const define = (...handlers: (typeof handler)[]) =>
+      defineProjection({ name: 'boxes', version: 3, tables: [boxes], handlers });
+    const projection = define(
+      handler,
+      on(agentShown, () => []),
+    );
+    expect([...projection.handles]).to.deep.equal([agentHidden.type, agentShown.type]);
+    expect(schemaOf(projection)).to.equal('boxes_v3');
+    expect(() => define(handler, handler)).to.throw('boxes: two handlers for one event type');
+  });
+
+  it('says which rows are new: only those are written without a look at the table', () => {
+    expect(insert(boxes, { ...box, content: 1 })).to.deep.include({ fresh: true, key: box });
+    expect(change(boxes, box, (row) => row)).to.deep.include({ fresh: false, key: box });
+    expect(update(boxes, box, (row) => row)).to.deep.include({ fresh: false, key: box });
+  });
+
+  it('is one of a list in which each has a schema of its own', () => {
+    const schemas = projections.map(schemaOf);
+    expect(schemas).to.include.members(['users_v2', 'agents_v2', 'activities_v1']);
+    expect(new Set(schemas).size).to.equal(schemas.length);
+  });
+});
+
+describe('changes of one event', () => {
+  const put = (content: number) => change(boxes, box, () => ({ ...box, content }));
+
+  it('are counted where a row became another one', () => {
+    const rows = new MemoryTables();
+    const other = { kind: 'a', id: 2 };
+    const two = [put(1), change(boxes, other, () => ({ ...other, content: 1 }))];
+    expect(applyEvent(two, { position: 5 }, rows)).to.equal(2);
+    expect(rows.rows(boxes).map(({ id, position }) => [id, position])).to.deep.equal([
+      [1, 5],
+      [2, 5],
+    ]);
+  });
+
+  it('leave a row and its position alone that is given back as it was, or is of a later event', () => {
+    const rows = new MemoryTables();
+    applyEvent([put(1)], { position: 5 }, rows);
+    expect(applyEvent([update(boxes, box, (row) => row)], { position: 6 }, rows)).to.equal(0);
+    expect(applyEvent([put(2)], { position: 5 }, rows)).to.equal(0);
+    expect(rows.rows(boxes)).to.deep.equal([{ ...box, content: 1, position: 5 }]);
+  });
+
+  it('find a row by its whole key', () => {
+    expect(keyText(boxes, { kind: 'a', id: 11 })).to.not.equal(keyText(boxes, { kind: 'a1', id: 1 }));
+    const numbers = defineTable('numbers', { a: 'int', b: 'int' }, { key: ['a', 'b'] });
+    expect(keyText(numbers, { a: 1, b: 11 })).to.not.equal(keyText(numbers, { a: 11, b: 1 }));
+  });
+});
