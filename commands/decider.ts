@@ -17,6 +17,8 @@ export interface Decider<State> {
    * `evolve` would make another state of the same events. The state must be JSON.
    */
   readonly snapshotVersion?: number;
+  /** For kinds whose states may be large: about how many characters one has. Without it they are small. */
+  sizeOf?(state: State): number;
   evolve(state: State, event: Evolving): State;
 }
 
@@ -48,6 +50,7 @@ export function defineDecider<State>(definition: {
   readonly kind: string;
   readonly initial: State;
   readonly snapshotVersion?: number;
+  readonly sizeOf?: (state: State) => number;
   readonly folds: readonly Fold<State>[];
 }): Decider<State> {
   const { folds, ...rest } = definition;

@@ -96,7 +96,7 @@ export function createCommands(parts: {
     const expected = kept.revision < 0 ? 'none' : kept.revision;
     await context.intents?.record(step, { stream, expected, events: prepared });
     const first = kept.revision + 1;
-    states.advance(decider, kept, readable(prepared, drafts, context, { stream, first, position: 0 }));
+    states.advance(decider, stream, kept, readable(prepared, drafts, context, { stream, first, position: 0 }));
     const append = store.append(stream, prepared, expected).then(({ position }) => ({
       events: readable(prepared, drafts, context, { stream, first, position }),
       position,

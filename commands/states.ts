@@ -3,14 +3,15 @@
  * that are not answered yet, so that the next command can decide while they are on their way.
  */
 import { LRUCache } from 'lru-cache';
-import { atMost } from '../shared/bounded.ts';
 import type { EventStore } from '../shared/event-store.ts';
 import type { DomainEvent } from '../shared/events/define.ts';
 import type { Snapshots } from '../shared/ports/snapshots.ts';
 import type { Decider } from './decider.ts';
 
-/** Streams whose state is kept. States are small by rule: texts stay out of them. */
-const KEPT_STREAMS = 20_000;
+/** Characters that all kept states may have together. */
+const KEPT_CHARACTERS = 64_000_000;
+/** What a state counts as at least: with small ones about 20,000 streams are kept. */
+const SMALL = 3_200;
 /** Events of a stream between two snapshots of its state. */
 const SNAPSHOT_EVERY = 200;
 
@@ -32,6 +33,8 @@ export interface KeptState {
   position: number;
   at: number;
   types: readonly string[];
+  /** What it counts as among the kept states, characters. */
+  weight: number;
   /** Revision of the last snapshot, or of the first load. */
   savedAt: number;
   /** Appends decided on this state that are not answered yet. */
@@ -55,7 +58,7 @@ export interface States {
     trustSnapshots: boolean,
   ): Promise<KeptState>;
   /** Adds events that are about to be appended to a kept state. */
-  advance(decider: Decider<unknown>, kept: KeptState, events: readonly DomainEvent[]): void;
+  advance(decider: Decider<unknown>, stream: string, kept: KeptState, events: readonly DomainEvent[]): void;
   /** Records the outcome of such an append: when it fails, the state is forgotten. Gives what `append` gives. */
   track<T extends { readonly position: number }>(
     decider: Decider<unknown>,
@@ -67,11 +70,17 @@ export interface States {
   forget(stream: string): void;
 }
 
+const weightOf = (decider: Decider<unknown>, state: unknown): number =>
+  Math.max(SMALL, Math.ceil(decider.sizeOf?.(state) ?? 0));
+
 const snapshotKind = ({ kind, snapshotVersion }: Decider<unknown>): string | undefined =>
   snapshotVersion === undefined ? undefined : `${kind}.${snapshotVersion}`;
 
 export function createStates(store: Pick<EventStore, 'readStream'>, snapshots: Snapshots | undefined): States {
-  const states = new LRUCache<string, KeptState>(atMost(KEPT_STREAMS));
+  const states = new LRUCache<string, KeptState>({
+    maxSize: KEPT_CHARACTERS,
+    sizeCalculation: ({ weight }) => weight,
+  });
 
   async function readFrom(
     decider: Decider<unknown>,
@@ -110,14 +119,27 @@ export function createStates(store: Pick<EventStore, 'readStream'>, snapshots: S
     read: (decider, stream) => readFrom(decider, stream, undefined, true),
     async load(decider, stream, known, trustSnapshots) {
       const now = await readFrom(decider, stream, known, trustSnapshots);
-      const kept: KeptState = { ...now, savedAt: known?.savedAt ?? now.revision, appends: new Set() };
+      const kept: KeptState = {
+        ...now,
+        weight: weightOf(decider, now.state),
+        savedAt: known?.savedAt ?? now.revision,
+        appends: new Set(),
+      };
       states.set(stream, kept);
       return kept;
     },
-    advance(decider, kept, events) {
+    advance(decider, stream, kept, events) {
       kept.state = fold(decider, kept.state, events);
       kept.revision += events.length;
       kept.at = events.at(-1)?.meta.at ?? kept.at;
+      const weight = weightOf(decider, kept.state);
+      if (weight === kept.weight) return;
+      kept.weight = weight;
+      // The cache weighs what is new to it only.
+      if (states.get(stream) === kept) {
+        states.delete(stream);
+        states.set(stream, kept);
+      }
     },
     track(decider, stream, kept, types, append) {
       const tracked = append.then(

@@ -9,12 +9,16 @@ import { activitiesProjection } from './monitoring/activities.ts';
 import { auditProjection } from './monitoring/audit.ts';
 import { notificationsProjection } from './monitoring/notifications.ts';
 import type { Projection } from './projection.ts';
+import { qualityReviewsProjection } from './quality/reviews.ts';
+import { tasksProjection } from './tasks/tasks.ts';
 
 export const projections: readonly Projection[] = [
   usersProjection,
   agentsProjection,
   agentKeysProjection,
   agentMessagesProjection,
+  tasksProjection,
+  qualityReviewsProjection,
   gatewayConfigProjection,
   activitiesProjection,
   auditProjection,

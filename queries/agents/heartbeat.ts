@@ -13,7 +13,7 @@ import type { AgentMessageRecord } from '../../shared/contract/agents/messages.t
 import type { Freshness } from '../../shared/ports/freshness.ts';
 import { HOUR, seconds } from '../../shared/time.ts';
 import type { Reads } from '../reads.ts';
-import { TASK_MODELS, tasksOf } from '../tasks.ts';
+import { TASK_MODELS, tasksOf } from '../tasks/tasks.ts';
 import { MESSAGE_JSON } from './messages.ts';
 
 type Item = Readonly<Record<string, unknown>>;

@@ -20,6 +20,11 @@ import { signInEvents } from './auth/sign-in.ts';
 import { userEvents } from './auth/users.ts';
 import { nameClaimed, nameClaimVoided, nameReleased } from './claims.ts';
 import type { EventDefinition } from './define.ts';
+import { notificationEvents } from './monitoring/notifications.ts';
+import { qualityReviewEvents } from './quality/reviews.ts';
+import { taskChangeEvents } from './tasks/changes.ts';
+import { taskSubscriptionEvents } from './tasks/subscriptions.ts';
+import { taskEvents } from './tasks/tasks.ts';
 
 const definitions = [
   ...userEvents,
@@ -38,6 +43,11 @@ const definitions = [
   ...adapterEvents,
   ...agentKeyEvents,
   ...agentMessageEvents,
+  ...taskEvents,
+  ...taskChangeEvents,
+  ...taskSubscriptionEvents,
+  ...qualityReviewEvents,
+  ...notificationEvents,
   ...gatewayConfigEvents,
   ...exportEvents,
   nameClaimed,

@@ -36,7 +36,14 @@ export const GROUPS: Readonly<Record<string, Readonly<Record<string, string>>>> 
     sync: 'import from the gateway configuration',
     adapters: 'frameworks that agents run in',
   },
-  tasks: {},
+  tasks: {
+    tasks: 'the record: list, create, one, delete',
+    changes: 'changes of one task, and of the status of many',
+    subscriptions: 'who follows a task',
+  },
+  quality: {
+    reviews: 'verdicts about tasks, and the way to done',
+  },
   monitoring: {
     activities: 'what happened',
     audit: 'who did or tried what',

@@ -1,7 +1,7 @@
 /** Framework adapters: what they pass on of their agents. */
 import type { z } from 'zod';
 import { type AdapterReport, recordAdapterReport } from '../../../commands/agents/adapters.ts';
-import { assignmentsFor } from '../../../queries/tasks.ts';
+import { assignmentsFor } from '../../../queries/tasks/tasks.ts';
 import {
   ADAPTERS,
   adapterBody,

@@ -4,7 +4,7 @@ import { deleteAgent, updateById, updateByName } from '../../../commands/agents/
 import { createAgent } from '../../../commands/agents/registration.ts';
 import { hasGatewayConfig } from '../../../queries/admin/gateway-config.ts';
 import { agentRecord, findAgent, listAgents, withTaskStats } from '../../../queries/agents/agents.ts';
-import { TASK_MODELS } from '../../../queries/tasks.ts';
+import { TASK_MODELS } from '../../../queries/tasks/tasks.ts';
 import {
   type AgentRecord,
   type AgentRef,

@@ -3,7 +3,7 @@ import { agentDecider, agentStream } from '../../../commands/agents/agents.ts';
 import { decideWake, recordHeartbeat, type TokenUsage } from '../../../commands/agents/heartbeat.ts';
 import { type Inbox, inboxOf } from '../../../queries/agents/heartbeat.ts';
 import type { Reads } from '../../../queries/reads.ts';
-import { knownTask } from '../../../queries/tasks.ts';
+import { knownTask } from '../../../queries/tasks/tasks.ts';
 import { agentParams } from '../../../shared/contract/agents/agents.ts';
 import {
   heartbeatAnswer,

@@ -1,6 +1,7 @@
-/** The notification that an event sends, as its definition words it. */
+/** The notification that an event sends, as its definition words it; and one that stands for itself. */
+import { z } from 'zod';
 import { seconds } from '../../time.ts';
-import type { DomainEvent, EventDefinition } from '../define.ts';
+import { type DomainEvent, defineEvent, type EventDefinition } from '../define.ts';
 
 export interface NotificationRecord {
   /** The event's number: an event gives at most one notification, and its number never changes. */
@@ -31,3 +32,27 @@ export function notificationOf(definition: EventDefinition, event: DomainEvent):
     }
   );
 }
+
+export const notificationRaised = defineEvent({
+  type: 'NotificationRaised',
+  version: 1,
+  doc: 'Somebody is told of what the events before it say. Each recipient has one of their own, so that each notification has its own number.',
+  schema: z.object({
+    recipient: z.string(),
+    type: z.string(),
+    title: z.string(),
+    message: z.string(),
+    sourceType: z.string().nullable(),
+    sourceId: z.int().nullable(),
+  }),
+  notification: ({ data: { recipient, type, title, message, sourceType, sourceId } }) => ({
+    recipient,
+    type,
+    title,
+    message,
+    ...(sourceType !== null && { source_type: sourceType }),
+    ...(sourceId !== null && { source_id: sourceId }),
+  }),
+});
+
+export const notificationEvents = [notificationRaised];

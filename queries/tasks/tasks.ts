@@ -2,8 +2,8 @@
  * What agents have to do with tasks. This is the one place where agents look at tasks; there is no column for tasks
  * yet, so nobody has any.
  */
-import type { TaskStats } from '../shared/contract/agents/agents.ts';
-import type { Reads } from './reads.ts';
+import type { TaskStats } from '../../shared/contract/agents/agents.ts';
+import type { Reads } from '../reads.ts';
 
 export const NO_TASKS: TaskStats = { total: 0, assigned: 0, in_progress: 0, quality_review: 0, done: 0, completed: 0 };
 

@@ -1,0 +1,49 @@
+/** Quality reviews by task: as many as are ever shown. They are gone with their task. */
+import type { QualityReview } from '../../shared/contract/quality/reviews.ts';
+import { taskReviewed } from '../../shared/events/quality/reviews.ts';
+import { taskDeleted } from '../../shared/events/tasks/tasks.ts';
+import { seconds } from '../../shared/time.ts';
+import { change, defineProjection, defineTable, on, update } from '../projection.ts';
+
+/** Reviews that are kept of a task, the newest. */
+const KEPT = 10;
+
+export const qualityReviewsTable = defineTable(
+  'quality_reviews',
+  {
+    workspace_id: 'int',
+    task_id: 'bigint',
+    /** Newest first. */
+    reviews: 'jsonb',
+  },
+  { key: ['workspace_id', 'task_id'] },
+);
+
+export const qualityReviewsProjection = defineProjection({
+  name: 'quality_reviews',
+  version: 1,
+  tables: [qualityReviewsTable],
+  handlers: [
+    on(taskReviewed, ({ data, meta }) => {
+      const key = { workspace_id: meta.workspace, task_id: data.taskId };
+      const review: QualityReview = {
+        id: data.reviewId,
+        task_id: data.taskId,
+        reviewer: data.reviewer,
+        status: data.status,
+        notes: data.notes,
+        created_at: seconds(meta.at),
+        workspace_id: meta.workspace,
+      };
+      return [
+        change(qualityReviewsTable, key, (row) => ({
+          ...key,
+          reviews: [review, ...((row?.reviews ?? []) as readonly unknown[])].slice(0, KEPT),
+        })),
+      ];
+    }),
+    on(taskDeleted, ({ data, meta }) => [
+      update(qualityReviewsTable, { workspace_id: meta.workspace, task_id: data.taskId }, () => undefined),
+    ]),
+  ],
+});

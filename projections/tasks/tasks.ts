@@ -1,0 +1,195 @@
+/**
+ * Tasks as they are now, and how many there are of each kind, so that no total costs a count. Names and prefixes of
+ * projects are looked up where tasks are read: they change with the project.
+ */
+import { priorityRank } from '../../shared/contract/tasks/tasks.ts';
+import type { DomainEvent } from '../../shared/events/define.ts';
+import { taskReviewed } from '../../shared/events/quality/reviews.ts';
+import { taskStatusChanged, taskUpdated } from '../../shared/events/tasks/changes.ts';
+import {
+  placeOf,
+  type TaskData,
+  type TaskPlace,
+  taskCreated,
+  taskDeleted,
+  taskMoved,
+} from '../../shared/events/tasks/tasks.ts';
+import { seconds } from '../../shared/time.ts';
+import { type Change, change, defineProjection, defineTable, insert, on, type RowOf, update } from '../projection.ts';
+
+const NEWEST = 'created_at DESC, id DESC';
+
+export const tasksTable = defineTable(
+  'tasks',
+  {
+    workspace_id: 'int',
+    id: 'bigint',
+    title: 'text',
+    description: 'text?',
+    status: 'text',
+    priority: 'text',
+    /** `priorityRank` of the priority: 0 is the most urgent. */
+    priority_rank: 'int',
+    project_id: 'bigint',
+    project_ticket_no: 'bigint',
+    assigned_to: 'text?',
+    created_by: 'text',
+    created_at: 'bigint',
+    updated_at: 'bigint',
+    due_date: 'bigint?',
+    estimated_hours: 'double?',
+    actual_hours: 'double?',
+    outcome: 'text?',
+    error_message: 'text?',
+    resolution: 'text?',
+    feedback_rating: 'int?',
+    feedback_notes: 'text?',
+    retry_count: 'bigint',
+    completed_at: 'bigint?',
+    tags: 'jsonb',
+    metadata: 'jsonb',
+    dispatch_attempts: 'int',
+    comment_count: 'int',
+  },
+  {
+    key: ['workspace_id', 'id'],
+    indexes: [
+      `workspace_id, ${NEWEST}`,
+      `workspace_id, status, ${NEWEST}`,
+      `workspace_id, assigned_to, status, ${NEWEST}`,
+      `workspace_id, assigned_to, ${NEWEST}`,
+      `workspace_id, priority, ${NEWEST}`,
+      `workspace_id, project_id, ${NEWEST}`,
+      'workspace_id, updated_at DESC, id DESC',
+      `workspace_id, priority_rank, ${NEWEST}`,
+      'workspace_id, due_date, id DESC',
+      "(workspace_id, assigned_to, priority_rank, due_date, created_at, id) WHERE status IN ('assigned', 'inbox')",
+      "(workspace_id, assigned_to, updated_at DESC) WHERE status = 'in_progress'",
+      "(workspace_id, completed_at) WHERE status = 'done'",
+    ],
+  },
+);
+
+/** How many tasks there are in each place. Rows stay when nothing is left in theirs: they know up to where they count. */
+export const taskCountsTable = defineTable(
+  'task_counts',
+  {
+    workspace_id: 'int',
+    status: 'text',
+    priority: 'text',
+    /** Empty: nobody. */
+    assigned_to: 'text',
+    project_id: 'bigint',
+    count: 'bigint',
+  },
+  {
+    key: ['workspace_id', 'status', 'priority', 'assigned_to', 'project_id'],
+    indexes: ['workspace_id, assigned_to', 'workspace_id, project_id'],
+  },
+);
+
+type Row = RowOf<(typeof tasksTable)['columns']>;
+export type AboutTask = DomainEvent<string, { readonly taskId: number }>;
+
+const keyOf = ({ meta, data }: AboutTask) => ({ workspace_id: meta.workspace, id: data.taskId });
+
+/** Columns of a task's place. */
+const placed = ({ status, priority, assignedTo, projectId }: TaskPlace) => ({
+  status,
+  priority,
+  priority_rank: priorityRank(priority),
+  assigned_to: assignedTo,
+  project_id: projectId,
+});
+
+const columnsOf = (task: TaskData) => ({
+  ...placed(task),
+  title: task.title,
+  description: task.description,
+  project_ticket_no: task.ticketNo,
+  created_by: task.createdBy,
+  due_date: task.dueDate,
+  estimated_hours: task.estimatedHours,
+  actual_hours: task.actualHours,
+  outcome: task.outcome,
+  error_message: task.errorMessage,
+  resolution: task.resolution,
+  feedback_rating: task.feedbackRating,
+  feedback_notes: task.feedbackNotes,
+  retry_count: task.retryCount,
+  completed_at: task.completedAt,
+  tags: task.tags,
+  metadata: task.metadata,
+  dispatch_attempts: task.dispatchAttempts,
+});
+
+/** One task more, or less, in a place. */
+function counted({ meta }: AboutTask, { status, priority, assignedTo, projectId }: TaskPlace, by: 1 | -1): Change {
+  const key = {
+    workspace_id: meta.workspace,
+    status,
+    priority,
+    assigned_to: assignedTo ?? '',
+    project_id: projectId,
+  };
+  return change(taskCountsTable, key, (row) => ({ ...key, count: (row?.count ?? 0) + by }));
+}
+
+/** The counts after a task went from one place to another. */
+function moved(event: AboutTask, before: TaskPlace, after: TaskPlace): Change[] {
+  const same = JSON.stringify(placeOf(before)) === JSON.stringify(placeOf(after));
+  return same ? [] : [counted(event, before, -1), counted(event, after, 1)];
+}
+
+/** Sets columns of a task. Its `updated_at` moves with them, unless the event says nothing about the task itself. */
+export function taskRow(event: AboutTask, columns: Partial<Row>): Change {
+  return update(tasksTable, keyOf(event), (row) => ({ ...row, updated_at: seconds(event.meta.at), ...columns }));
+}
+
+/** A task that is in another place now, with its counts. */
+export const movedTask = (
+  event: DomainEvent<string, { readonly taskId: number; readonly before: TaskPlace; readonly after: TaskPlace }>,
+  columns: Partial<Row> = {},
+): Change[] => [
+  taskRow(event, { ...placed(event.data.after), ...columns }),
+  ...moved(event, event.data.before, event.data.after),
+];
+
+export const tasksProjection = defineProjection({
+  name: 'tasks',
+  version: 1,
+  tables: [tasksTable, taskCountsTable],
+  handlers: [
+    on(taskCreated, (event) => {
+      const { task } = event.data;
+      const at = seconds(event.meta.at);
+      return [
+        insert(tasksTable, {
+          ...keyOf(event),
+          ...columnsOf(task),
+          created_at: at,
+          updated_at: at,
+          comment_count: 0,
+        }),
+        counted(event, task, 1),
+      ];
+    }),
+    on(taskUpdated, (event) => {
+      const { task, before } = event.data;
+      return [taskRow(event, columnsOf(task)), ...moved(event, { ...task, ...before }, task)];
+    }),
+    on(taskStatusChanged, (event) => movedTask(event, { completed_at: event.data.completedAt })),
+    on(taskReviewed, (event) => {
+      const { completedAt, errorMessage } = event.data;
+      return movedTask(event, {
+        completed_at: completedAt,
+        ...(errorMessage !== null && { error_message: errorMessage }),
+      });
+    }),
+    on(taskMoved, (event) => movedTask(event, { project_ticket_no: event.data.ticketNo })),
+    on(taskDeleted, (event) => [
+      update(tasksTable, keyOf(event), () => undefined),
+      counted(event, event.data.before, -1),
+    ]),
+  ],
+});

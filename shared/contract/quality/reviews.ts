@@ -1,0 +1,57 @@
+/** Quality reviews: verdicts about tasks. */
+import { z } from 'zod';
+import { unixSeconds } from '../common.ts';
+import { text } from '../storable.ts';
+
+export const REVIEW_STATUSES = ['approved', 'rejected'] as const;
+
+export const qualityReviewSchema = z
+  .object({
+    id: z.int(),
+    task_id: z.int(),
+    reviewer: z.string(),
+    status: z.enum(REVIEW_STATUSES),
+    notes: z.string(),
+    created_at: unixSeconds,
+    workspace_id: z.int(),
+  })
+  .meta({ id: 'QualityReview' });
+export type QualityReview = z.infer<typeof qualityReviewSchema>;
+
+/** Reviews that one question may be about, by task. */
+const MAX_TASKS = 500;
+const ids = z.string().max(MAX_TASKS * 17);
+
+export const qualityReviewQuery = z.object({
+  taskIds: ids
+    .optional()
+    .describe(`ids of at most ${MAX_TASKS} tasks, with commas between them: the newest review of each`),
+  taskId: z.string().optional().describe('id of a task: its newest reviews, at most 10'),
+  task_id: z.string().optional().describe('the same as taskId'),
+});
+export type QualityReviewQuery = z.infer<typeof qualityReviewQuery>;
+
+export const reviewsAnswer = z.object({ reviews: z.array(qualityReviewSchema) });
+export const latestReviewsAnswer = z.object({
+  latest: z
+    .record(z.string(), qualityReviewSchema.pick({ status: true, reviewer: true, created_at: true }).nullable())
+    .describe('by id of the task; null: it has none'),
+});
+
+const taskId = z.int().positive();
+
+export const qualityReviewBody = z
+  .object({
+    taskId: taskId.optional().describe('the task; required'),
+    task_id: taskId.optional().describe('the same as taskId'),
+    reviewer: text(100).min(1).optional().describe('default aegis, whose approval opens the way to done'),
+    status: z.enum(REVIEW_STATUSES).describe('approved: the task is done; rejected: it goes back into progress'),
+    notes: text(10_000).min(1),
+  })
+  .refine((body) => body.taskId !== undefined || body.task_id !== undefined, {
+    path: ['taskId'],
+    message: 'is required: the id of a task',
+  });
+export type QualityReviewBody = z.infer<typeof qualityReviewBody>;
+
+export const reviewedAnswer = z.object({ success: z.literal(true), id: z.int() });

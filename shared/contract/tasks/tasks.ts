@@ -1,0 +1,176 @@
+/** Tasks: the record, the list, creating, changing one or many, deleting. */
+import { z } from 'zod';
+import { filterParam, jsonObject, limitParam, offsetParam, unixSeconds } from '../common.ts';
+import { isStorable, storable, text, UNSTORABLE_TEXT } from '../storable.ts';
+
+export const TASK_STATUSES = [
+  'backlog',
+  'inbox',
+  'assigned',
+  'awaiting_owner',
+  'in_progress',
+  'review',
+  'quality_review',
+  'done',
+  'failed',
+] as const;
+export type TaskStatus = (typeof TASK_STATUSES)[number];
+/** Most urgent first. */
+export const PRIORITIES = ['critical', 'high', 'medium', 'low'] as const;
+export const OUTCOMES = ['success', 'failed', 'partial', 'abandoned'] as const;
+
+/** The place of a priority in the order of urgency, from 0; what is none comes last. */
+export function priorityRank(priority: string): number {
+  const rank = (PRIORITIES as readonly string[]).indexOf(priority);
+  return rank < 0 ? PRIORITIES.length : rank;
+}
+
+// --- Record -----------------------------------------------------------------------------------------------------------
+
+export const taskSchema = z
+  .object({
+    id: z.int(),
+    title: z.string(),
+    description: z.string().nullable(),
+    status: z.string().describe(TASK_STATUSES.join(', ')),
+    priority: z.string().describe(PRIORITIES.join(', ')),
+    assigned_to: z.string().nullable().describe('name of an agent or a user'),
+    created_by: z.string(),
+    created_at: unixSeconds,
+    updated_at: unixSeconds,
+    due_date: unixSeconds.nullable(),
+    estimated_hours: z.number().nullable(),
+    actual_hours: z.number().nullable(),
+    tags: z.array(z.string()),
+    metadata: jsonObject,
+    workspace_id: z.int(),
+    project_id: z.int(),
+    project_ticket_no: z.int(),
+    outcome: z.string().nullable().describe(OUTCOMES.join(', ')),
+    error_message: z.string().nullable(),
+    resolution: z.string().nullable(),
+    feedback_rating: z.int().nullable(),
+    feedback_notes: z.string().nullable(),
+    retry_count: z.int(),
+    completed_at: unixSeconds.nullable(),
+    github_issue_number: z.int().nullable(),
+    github_repo: z.string().nullable(),
+    github_synced_at: unixSeconds.nullable(),
+    github_branch: z.string().nullable(),
+    github_pr_number: z.int().nullable(),
+    github_pr_state: z.string().nullable(),
+    dispatch_attempts: z.int().describe('how often the task was taken back from an agent that had fallen silent'),
+    project_name: z.string().nullable(),
+    project_prefix: z.string().nullable(),
+    ticket_ref: z.string().optional().describe('prefix of the project and number in it: `TASK-007`'),
+  })
+  .meta({ id: 'Task' });
+export type TaskRecord = z.infer<typeof taskSchema>;
+
+/** What people call a task by: `TASK-007`. */
+export const ticketRef = (prefix: string, ticketNo: number): string => `${prefix}-${String(ticketNo).padStart(3, '0')}`;
+
+export const listedTaskSchema = taskSchema
+  .extend({ comment_count: z.int().describe('with replies') })
+  .meta({ id: 'ListedTask' });
+
+// --- List -------------------------------------------------------------------------------------------------------------
+
+const filter = filterParam.refine(isStorable, UNSTORABLE_TEXT).describe('exact');
+
+export const TASK_SORTS = ['created_at', 'updated_at', 'priority', 'due_date'] as const;
+
+export const tasksQuery = z.object({
+  status: filter,
+  assigned_to: filter,
+  priority: filter,
+  project_id: z
+    .string()
+    .optional()
+    .transform((value) => (value !== undefined && /^\d{1,15}$/.test(value.trim()) ? Number(value) : undefined))
+    .meta({ override: { type: 'integer', minimum: 1 } })
+    .describe('what is no number is no filter'),
+  sort: z
+    .enum(TASK_SORTS)
+    .optional()
+    .describe('default created_at; priority: most urgent first; due_date: those without one last'),
+  order: z.enum(['asc', 'desc']).optional().describe('default: newest first, most urgent first, next due first'),
+  limit: limitParam(50, 200),
+  offset: offsetParam,
+});
+export type TasksQuery = z.infer<typeof tasksQuery>;
+
+export const tasksAnswer = z.object({
+  tasks: z.array(listedTaskSchema),
+  total: z.int().describe('tasks that match the filters'),
+  page: z.int().describe('from 1'),
+  limit: z.int(),
+});
+
+// --- Create and change ------------------------------------------------------------------------------------------------
+
+/** 1 January 2100, Unix seconds. */
+const LAST_MOMENT = 4_102_444_800;
+const moment = z.int().min(0).max(LAST_MOMENT).describe('Unix seconds, UTC');
+const hours = z.number().min(0).max(10_000);
+
+const metadata = z
+  .looseObject({
+    implementation_repo: text(200).min(1).optional(),
+    code_location: text(500).min(1).optional(),
+  })
+  .superRefine(storable());
+
+const taskStatus = z.enum(TASK_STATUSES);
+
+export const createTaskBody = z.object({
+  title: text(500).min(1),
+  description: text(5_000).optional().describe('`@name` mentions an agent or a user'),
+  status: taskStatus.optional().describe('default inbox, or assigned when there is an assignee'),
+  priority: z.enum(PRIORITIES).optional().describe('default medium'),
+  project_id: z.int().positive().optional().describe('an active project; default: the general one'),
+  assigned_to: text(100).optional().describe('name of an agent or a user'),
+  created_by: text(100).optional().describe('not used: the creator is the caller'),
+  due_date: moment.optional(),
+  estimated_hours: hours.optional(),
+  actual_hours: hours.optional(),
+  outcome: z.enum(OUTCOMES).optional(),
+  error_message: text(5_000).optional(),
+  resolution: text(5_000).optional(),
+  feedback_rating: z.int().min(1).max(5).optional(),
+  feedback_notes: text(5_000).optional(),
+  retry_count: z.int().min(0).optional(),
+  completed_at: moment.optional().describe('default: now, for a task that becomes done'),
+  tags: z.array(text(100).min(1)).max(50).optional(),
+  metadata: metadata.optional(),
+});
+export type CreateTask = z.infer<typeof createTaskBody>;
+
+export const updateTaskBody = createTaskBody.partial().extend({
+  project_id: z.int().positive().optional().describe('an active project; the task gets its next ticket number'),
+  status: taskStatus.optional().describe('done needs an approving quality review by aegis'),
+  assigned_to: text(100).optional().describe('name of an agent or a user; empty: nobody'),
+});
+export type UpdateTask = z.infer<typeof updateTaskBody>;
+
+export const taskAnswer = z.object({ task: taskSchema });
+export const updatedTaskAnswer = taskAnswer.extend({
+  unchanged: z.literal(true).optional().describe('nothing was sent that could be changed'),
+});
+
+/** A request may name at most this many tasks. */
+const MAX_BULK = 100;
+
+export const bulkStatusBody = z.object({
+  tasks: z
+    .array(z.object({ id: z.int().positive(), status: taskStatus }))
+    .min(1)
+    .max(MAX_BULK),
+});
+export type BulkStatus = z.infer<typeof bulkStatusBody>;
+export const bulkStatusAnswer = z.object({
+  success: z.literal(true),
+  updated: z.int().describe('tasks that exist and have the status that was asked for now'),
+});
+
+export const taskDeletedAnswer = z.object({ success: z.literal(true) });

@@ -1,0 +1,107 @@
+/** Changes of tasks by people and agents: fields of one, the status of many. */
+import { z } from 'zod';
+import { seconds } from '../../time.ts';
+import { defineEvent } from '../define.ts';
+import { aboutTask, type TaskData, taskData, taskFields, taskFrame, taskOwner, taskPlace } from './tasks.ts';
+
+/** What an activity tells of the task before a change, and what tasks are counted by. */
+const TOLD = {
+  title: true,
+  status: true,
+  priority: true,
+  assignedTo: true,
+  projectId: true,
+  projectName: true,
+  outcome: true,
+} as const;
+
+export const taskUpdated = defineEvent({
+  type: 'TaskUpdated',
+  version: 1,
+  doc: 'Fields of a task were set. `task` is the whole of it afterwards. A new assignee follows it from now on.',
+  schema: z.object({
+    taskId: z.int().positive(),
+    /** Unix seconds, for the frame. */
+    createdAt: z.int(),
+    task: taskData,
+    /** Fields that the caller sent, as the record calls them. */
+    given: z.array(z.string()),
+    /** Fields that are different now, as the record calls them. */
+    changed: z.array(z.string()),
+    /** Of what is different, as it was; and what activities and counts need of the task before. */
+    before: taskData.pick(TOLD).extend(taskData.omit(TOLD).partial().shape),
+  }),
+  secrets: { fields: ['task.metadata', 'before.metadata'], owner: taskOwner },
+  activity: ({ data: { taskId, task, before, given } }) => {
+    const changes = entriesOf(before, task);
+    if (changes.length === 0) return undefined;
+    const sent = (field: string) => given.includes(field);
+    return {
+      type: 'task_updated',
+      ...aboutTask(taskId),
+      description: `Updated task "${task.title}": ${changes.join(', ')}`,
+      data: {
+        changes,
+        oldValues: {
+          title: before.title,
+          status: before.status,
+          priority: before.priority,
+          assigned_to: before.assignedTo,
+        },
+        newValues: {
+          ...(sent('title') && { title: task.title }),
+          status: task.status,
+          ...(sent('priority') && { priority: task.priority }),
+          ...(sent('assigned_to') && { assigned_to: task.assignedTo }),
+        },
+      },
+    };
+  },
+  frames: ({ data, meta }) => [taskFrame('task.updated', data, meta)],
+});
+
+type Told = Pick<TaskData, keyof typeof TOLD>;
+
+/** One entry for each change that an activity speaks of. */
+function entriesOf(before: Told, now: Told): string[] {
+  const entries: string[] = [];
+  if (before.status !== now.status) entries.push(`status: ${before.status} → ${now.status}`);
+  if (before.assignedTo !== now.assignedTo)
+    entries.push(`assigned: ${before.assignedTo ?? 'unassigned'} → ${now.assignedTo ?? 'unassigned'}`);
+  if (before.title !== now.title) entries.push('title updated');
+  if (before.priority !== now.priority) entries.push(`priority: ${before.priority} → ${now.priority}`);
+  if (before.projectId !== now.projectId) entries.push(`project: ${before.projectName} → ${now.projectName}`);
+  if (before.outcome !== now.outcome) entries.push(`outcome: ${before.outcome ?? 'unset'} → ${now.outcome ?? 'unset'}`);
+  return entries;
+}
+
+export const taskStatusChanged = defineEvent({
+  type: 'TaskStatusChanged',
+  version: 1,
+  doc: 'A task got a status, as one of many in a request. It may have had it before.',
+  schema: z.object({
+    ...taskFields,
+    before: taskPlace,
+    after: taskPlace,
+    cause: z.enum(['bulk']),
+    /** Afterwards. */
+    completedAt: z.int().nullable(),
+  }),
+  activity: ({ data: { taskId, title, before, after } }) =>
+    before.status === after.status
+      ? undefined
+      : {
+          type: 'task_updated',
+          ...aboutTask(taskId),
+          description: `Task "${title}": ${before.status} → ${after.status}`,
+          data: { oldStatus: before.status, newStatus: after.status },
+        },
+  frames: ({ data, meta }) => [
+    {
+      type: 'task.status_changed',
+      data: { id: data.taskId, status: data.after.status, updated_at: seconds(meta.at) },
+    },
+  ],
+});
+
+export const taskChangeEvents = [taskUpdated, taskStatusChanged];

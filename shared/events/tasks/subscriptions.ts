@@ -1,0 +1,13 @@
+/** Who is told what happens to a task. */
+import { z } from 'zod';
+import { defineEvent } from '../define.ts';
+import { taskFields } from './tasks.ts';
+
+export const taskSubscribed = defineEvent({
+  type: 'TaskSubscribed',
+  version: 1,
+  doc: 'Agents or users follow a task from now on: they were mentioned, or said something. Whoever follows it already stays as they are.',
+  schema: z.object({ ...taskFields, names: z.array(z.string()) }),
+});
+
+export const taskSubscriptionEvents = [taskSubscribed];

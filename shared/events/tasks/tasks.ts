@@ -1,0 +1,196 @@
+/** Tasks: what every event about one says, and how they come, move and go. Streams: `task-<workspace>-<id>`. */
+import { z } from 'zod';
+import { type TaskRecord, ticketRef } from '../../contract/tasks/tasks.ts';
+import { seconds } from '../../time.ts';
+import { defineEvent, type FrameDraft } from '../define.ts';
+import type { Metadata } from '../metadata.ts';
+
+/** A task as it is, except for what events say elsewhere: its id, its workspace, and its times. Times in Unix seconds. */
+export const taskData = z.object({
+  title: z.string(),
+  description: z.string().nullable(),
+  status: z.string(),
+  priority: z.string(),
+  projectId: z.int().positive(),
+  /** Of the project when the event was written. */
+  projectName: z.string(),
+  projectPrefix: z.string(),
+  ticketNo: z.int().positive(),
+  assignedTo: z.string().nullable(),
+  createdBy: z.string(),
+  dueDate: z.int().nullable(),
+  estimatedHours: z.number().nullable(),
+  actualHours: z.number().nullable(),
+  outcome: z.string().nullable(),
+  errorMessage: z.string().nullable(),
+  resolution: z.string().nullable(),
+  feedbackRating: z.int().nullable(),
+  feedbackNotes: z.string().nullable(),
+  retryCount: z.int().nonnegative(),
+  completedAt: z.int().nullable(),
+  tags: z.array(z.string()),
+  metadata: z.record(z.string(), z.unknown()),
+  /** How often it was taken back from an agent that had fallen silent. */
+  dispatchAttempts: z.int().nonnegative(),
+});
+export type TaskData = z.infer<typeof taskData>;
+
+/**
+ * By what tasks are counted. Each event that may change one of it has it before and after, so that read models can keep
+ * counts without looking anything up.
+ */
+export const taskPlace = taskData.pick({ status: true, priority: true, assignedTo: true, projectId: true });
+export type TaskPlace = z.infer<typeof taskPlace>;
+
+export const placeOf = ({ status, priority, assignedTo, projectId }: TaskPlace): TaskPlace => ({
+  status,
+  priority,
+  assignedTo,
+  projectId,
+});
+
+/** Fields that every event about one task has. */
+export const taskFields = { taskId: z.int().positive(), title: z.string() };
+
+/** The task as the subject of an activity or an audit entry. */
+export const aboutTask = (id: number) => ({ entity_type: 'task', entity_id: id });
+
+/** Whose key seals the secrets in a task's metadata. */
+export const taskOwner = (data: { readonly taskId: number }): string => `task_metadata:${data.taskId}`;
+
+/** The record that callers see. `createdAt` and `updatedAt` in Unix seconds. */
+export const taskRecord = (
+  task: TaskData,
+  about: {
+    readonly id: number;
+    readonly workspace: number;
+    readonly createdAt: number;
+    readonly updatedAt: number;
+  },
+): TaskRecord => ({
+  id: about.id,
+  title: task.title,
+  description: task.description,
+  status: task.status,
+  priority: task.priority,
+  assigned_to: task.assignedTo,
+  created_by: task.createdBy,
+  created_at: about.createdAt,
+  updated_at: about.updatedAt,
+  due_date: task.dueDate,
+  estimated_hours: task.estimatedHours,
+  actual_hours: task.actualHours,
+  tags: task.tags,
+  metadata: task.metadata,
+  workspace_id: about.workspace,
+  project_id: task.projectId,
+  project_ticket_no: task.ticketNo,
+  outcome: task.outcome,
+  error_message: task.errorMessage,
+  resolution: task.resolution,
+  feedback_rating: task.feedbackRating,
+  feedback_notes: task.feedbackNotes,
+  retry_count: task.retryCount,
+  completed_at: task.completedAt,
+  github_issue_number: null,
+  github_repo: null,
+  github_synced_at: null,
+  github_branch: null,
+  github_pr_number: null,
+  github_pr_state: null,
+  dispatch_attempts: task.dispatchAttempts,
+  project_name: task.projectName,
+  project_prefix: task.projectPrefix,
+  ticket_ref: ticketRef(task.projectPrefix, task.ticketNo),
+});
+
+/** The frame that carries a whole task. */
+export const taskFrame = (
+  type: string,
+  data: { readonly taskId: number; readonly task: TaskData; readonly createdAt?: number },
+  { at, workspace }: Pick<Metadata, 'at' | 'workspace'>,
+): FrameDraft => {
+  const updatedAt = seconds(at);
+  const { createdAt = updatedAt } = data;
+  return {
+    type,
+    data: { ...taskRecord(data.task, { id: data.taskId, workspace, createdAt, updatedAt }) },
+    secrets: ['metadata'],
+  };
+};
+
+export const taskCreated = defineEvent({
+  type: 'TaskCreated',
+  version: 1,
+  doc: 'A task exists from now on. Its assignee follows it, and so does its creator, unless it was made on schedule. `parentTaskId`: the recurring task that it comes from.',
+  schema: z.object({
+    taskId: z.int().positive(),
+    task: taskData,
+    source: z.enum(['api', 'recurrence']),
+    parentTaskId: z.int().positive().optional(),
+    /** The schedule that it comes from. */
+    cron: z.string().optional(),
+  }),
+  secrets: { fields: ['task.metadata'], owner: taskOwner },
+  activity: ({ data: { taskId, task, source, parentTaskId, cron } }) => ({
+    type: 'task_created',
+    ...aboutTask(taskId),
+    actor: task.createdBy,
+    description: `Created task "${task.title}"${task.assignedTo === null ? '' : ` for ${task.assignedTo}`}`,
+    data:
+      source === 'recurrence'
+        ? { parent_task_id: parentTaskId, cron_expr: cron }
+        : {
+            title: task.title,
+            status: task.status,
+            priority: task.priority,
+            assigned_to: task.assignedTo,
+            ...(task.outcome !== null && { outcome: task.outcome }),
+          },
+  }),
+  frames: ({ data, meta }) => [taskFrame('task.created', data, meta)],
+});
+
+export const taskMoved = defineEvent({
+  type: 'TaskMoved',
+  version: 1,
+  doc: 'The project of a task was deleted for good: the task is in another one now, under a new number.',
+  schema: z.object({
+    ...taskFields,
+    before: taskPlace,
+    after: taskPlace,
+    projectName: z.string(),
+    projectPrefix: z.string(),
+    ticketNo: z.int().positive(),
+  }),
+  frames: ({ data, meta }) => [
+    {
+      type: 'task.updated',
+      data: {
+        id: data.taskId,
+        project_id: data.after.projectId,
+        project_ticket_no: data.ticketNo,
+        project_name: data.projectName,
+        project_prefix: data.projectPrefix,
+        ticket_ref: ticketRef(data.projectPrefix, data.ticketNo),
+        updated_at: seconds(meta.at),
+      },
+    },
+  ],
+});
+
+export const taskDeleted = defineEvent({
+  type: 'TaskDeleted',
+  version: 1,
+  doc: 'A task is gone, with its comments, subscriptions and reviews. What happened to it stays in the history.',
+  schema: z.object({ ...taskFields, before: taskPlace }),
+  activity: ({ data: { taskId, title, before } }) => ({
+    type: 'task_deleted',
+    ...aboutTask(taskId),
+    description: `Deleted task "${title}"`,
+    data: { title, status: before.status, assigned_to: before.assignedTo },
+  }),
+  frames: ({ data }) => [{ type: 'task.deleted', data: { id: data.taskId, title: data.title } }],
+});
+
+export const taskEvents = [taskCreated, taskMoved, taskDeleted];

@@ -1,0 +1,92 @@
+import { expect } from 'chai';
+import { tasksProjection } from '../../../projections/tasks/tasks.ts';
+import { taskMoved } from '../../../shared/events/tasks/tasks.ts';
+import { type Draft, eventsOf, rowsAfter } from '../../support/kit.ts';
+import { at, created, deleted, placed, reviewed, statusSet, TASK, updated } from '../../support/tasks.ts';
+
+const rows = (...drafts: readonly Draft[]) => {
+  const { tasks, task_counts } = rowsAfter(tasksProjection, eventsOf(drafts));
+  const counts = task_counts
+    .filter(({ count }) => count !== 0)
+    .map((row) => [row.status, row.priority, row.assigned_to, row.project_id, row.count]);
+  return { task: tasks[0], tasks, counts };
+};
+
+describe('projection tasks', () => {
+  it('has a row per task', () => {
+    const { task, counts } = rows(created({ assignedTo: 'ada', priority: 'high', tags: ['roof'], dueDate: 9 }));
+    expect(task).to.deep.equal({
+      workspace_id: 1,
+      id: 7,
+      title: 'Mend the roof',
+      description: null,
+      status: 'inbox',
+      priority: 'high',
+      priority_rank: 1,
+      project_id: 1,
+      project_ticket_no: 3,
+      assigned_to: 'ada',
+      created_by: 'Ann',
+      created_at: at(1),
+      updated_at: at(1),
+      due_date: 9,
+      estimated_hours: null,
+      actual_hours: null,
+      outcome: null,
+      error_message: null,
+      resolution: null,
+      feedback_rating: null,
+      feedback_notes: null,
+      retry_count: 0,
+      completed_at: null,
+      tags: ['roof'],
+      metadata: {},
+      dispatch_attempts: 0,
+      comment_count: 0,
+      position: 1,
+    });
+    expect(counts).to.deep.equal([['inbox', 'high', 'ada', 1, 1]]);
+  });
+
+  it('shows the task as it is after an update', () => {
+    const { task, counts } = rows(
+      created(),
+      updated({ title: 'Mend the door', priority: 'critical', projectId: 2, ticketNo: 1, metadata: { a: 1 } }),
+    );
+    expect(task).to.deep.include({
+      title: 'Mend the door',
+      priority_rank: 0,
+      project_id: 2,
+      project_ticket_no: 1,
+      metadata: { a: 1 },
+      created_at: at(1),
+      updated_at: at(2),
+    });
+    expect(counts).to.deep.equal([['inbox', 'critical', '', 2, 1]]);
+  });
+
+  it('an update that changes nothing moves its time alone', () => {
+    const { task, counts } = rows(created(), updated({}));
+    expect(task).to.deep.include({ title: TASK.title, updated_at: at(2) });
+    expect(counts).to.deep.equal([['inbox', 'medium', '', 1, 1]]);
+  });
+
+  it('follows statuses, verdicts and moves to another project', () => {
+    expect(rows(created(), statusSet('inbox', 'review')).counts).to.deep.equal([['review', 'medium', '', 1, 1]]);
+    expect(rows(created(), statusSet('inbox', 'inbox')).counts).to.deep.equal([['inbox', 'medium', '', 1, 1]]);
+    const done = rows(created({ errorMessage: 'old' }), reviewed('approved', { completedAt: 5 }));
+    expect(done.task).to.deep.include({ status: 'done', completed_at: 5, error_message: 'old', updated_at: at(2) });
+    const back = rows(created(), reviewed('rejected'));
+    expect(back.task).to.deep.include({ status: 'in_progress', completed_at: null, error_message: 'no' });
+    const move = { projectName: 'Other', projectPrefix: 'OTH', ticketNo: 8 };
+    const moved = rows(created(), taskMoved.draft({ taskId: 7, title: 'x', ...placed({}, { projectId: 2 }), ...move }));
+    expect(moved.task).to.deep.include({ project_id: 2, project_ticket_no: 8, updated_at: at(2) });
+    expect(moved.counts).to.deep.equal([['inbox', 'medium', '', 2, 1]]);
+  });
+
+  it('a deleted task has no row and is not counted', () => {
+    const { tasks, counts } = rows(created(), updated({ assignedTo: 'ada' }), deleted({ assignedTo: 'ada' }));
+    expect(tasks).to.deep.equal([]);
+    expect(counts).to.deep.equal([]);
+  });
+});

@@ -1,0 +1,79 @@
+/** Drafts of events about task 7, for pure tests. */
+import { taskReviewed } from '../../shared/events/quality/reviews.ts';
+import { taskStatusChanged, taskUpdated } from '../../shared/events/tasks/changes.ts';
+import { placeOf, type TaskData, type TaskPlace, taskCreated, taskDeleted } from '../../shared/events/tasks/tasks.ts';
+import { seconds } from '../../shared/time.ts';
+import { timeOf } from './kit.ts';
+
+export const TASK: TaskData = {
+  title: 'Mend the roof',
+  description: null,
+  status: 'inbox',
+  priority: 'medium',
+  projectId: 1,
+  projectName: 'General',
+  projectPrefix: 'TASK',
+  ticketNo: 3,
+  assignedTo: null,
+  createdBy: 'Ann',
+  dueDate: null,
+  estimatedHours: null,
+  actualHours: null,
+  outcome: null,
+  errorMessage: null,
+  resolution: null,
+  feedbackRating: null,
+  feedbackNotes: null,
+  retryCount: 0,
+  completedAt: null,
+  tags: [],
+  metadata: {},
+  dispatchAttempts: 0,
+};
+
+const about = { taskId: 7, title: TASK.title };
+
+/** Unix seconds of the n-th event, counted from 1. */
+export const at = (n: number): number => seconds(timeOf(n));
+
+export const created = (fields: Partial<TaskData> = {}, source: 'api' | 'recurrence' = 'api') =>
+  taskCreated.draft({ taskId: 7, task: { ...TASK, ...fields }, source });
+
+/** The task with these fields, after it was as `created(before)` says. */
+export const updated = (fields: Partial<TaskData>, before: Partial<TaskData> = {}) => {
+  const old = { ...TASK, ...before };
+  const { title, status, priority, assignedTo, projectId, projectName, outcome } = old;
+  return taskUpdated.draft({
+    taskId: 7,
+    createdAt: at(1),
+    task: { ...old, ...fields },
+    given: Object.keys(fields),
+    changed: Object.keys(fields),
+    before: { title, status, priority, assignedTo, projectId, projectName, outcome },
+  });
+};
+
+/** Places of a task before and after. */
+export const placed = (before: Partial<TaskPlace>, after: Partial<TaskPlace>) => ({
+  before: { ...placeOf(TASK), ...before },
+  after: { ...placeOf(TASK), ...before, ...after },
+});
+
+export const statusSet = (from: string, to: string, completedAt: number | null = null) =>
+  taskStatusChanged.draft({ ...about, ...placed({ status: from }, { status: to }), cause: 'bulk', completedAt });
+
+export const reviewed = (status: 'approved' | 'rejected', more: { reviewer?: string; completedAt?: number } = {}) =>
+  taskReviewed.draft({
+    ...about,
+    reviewId: 4,
+    reviewer: 'aegis',
+    status,
+    notes: 'as agreed',
+    ...placed({}, { status: status === 'approved' ? 'done' : 'in_progress' }),
+    completedAt: null,
+    errorMessage: status === 'approved' ? null : 'no',
+    ...more,
+  });
+
+export const deleted = (before: Partial<TaskPlace> = {}) =>
+  taskDeleted.draft({ ...about, before: { ...placeOf(TASK), ...before } });
