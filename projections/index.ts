@@ -11,6 +11,7 @@ import { notificationsProjection } from './monitoring/notifications.ts';
 import type { Projection } from './projection.ts';
 import { qualityReviewsProjection } from './quality/reviews.ts';
 import { tasksProjection } from './tasks/tasks.ts';
+import { workflowsProjection } from './workflows.ts';
 
 export const projections: readonly Projection[] = [
   usersProjection,
@@ -19,6 +20,7 @@ export const projections: readonly Projection[] = [
   agentMessagesProjection,
   tasksProjection,
   qualityReviewsProjection,
+  workflowsProjection,
   gatewayConfigProjection,
   activitiesProjection,
   auditProjection,

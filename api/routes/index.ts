@@ -21,6 +21,7 @@ import { activityRoutes } from './monitoring/activities.ts';
 import { auditRoutes } from './monitoring/audit.ts';
 import { eventRoutes } from './monitoring/events.ts';
 import { healthRoutes } from './monitoring/health.ts';
+import { workflowRoutes } from './workflows.ts';
 
 export const routes: readonly Route[] = [
   ...signInRoutes,
@@ -38,6 +39,7 @@ export const routes: readonly Route[] = [
   ...agentSyncRoutes,
   ...agentKeyRoutes,
   ...adapterRoutes,
+  ...workflowRoutes,
   ...gatewayConfigRoutes,
   ...activityRoutes,
   ...auditRoutes,

@@ -8,6 +8,8 @@
  * A and then for B from there, never `A.*B`, which starts over at every A.
  */
 
+import { AppError } from '../../shared/errors.ts';
+
 export type FindingCategory = 'prompt' | 'command' | 'exfiltration' | 'encoding';
 export type FindingSeverity = 'critical' | 'warning' | 'info';
 
@@ -439,4 +441,16 @@ export function screenText(text: string): Finding[] {
 /** The findings that make the caller refuse the text; empty when it may pass. */
 export function criticalFindings(text: string): Finding[] {
   return screenText(text).filter(({ severity }) => severity === 'critical');
+}
+
+/**
+ * @param subject the text with its article, as the start of a sentence: `The message`
+ * @throws AppError 422 `{error, injection}` when the text tries to take an agent over
+ */
+export function refuseInjection(subject: string, text: string): void {
+  const findings = criticalFindings(text);
+  if (findings.length === 0) return;
+  throw new AppError(422, `${subject} was refused: it tries to take the agent over. Reword what the findings name.`, {
+    body: { injection: findings.map(({ rule, description }) => ({ rule, description })) },
+  });
 }

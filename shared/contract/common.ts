@@ -29,6 +29,11 @@ export const idValue = z
   .union([z.int().positive(), z.string().refine(isSafe, 'must be a positive whole number').transform(Number)])
   .meta({ override: { type: 'integer', minimum: 1 } });
 
+export const idBody = z.object({ id: idValue });
+
+/** The answer of calls that have nothing else to say. */
+export const successAnswer = z.object({ success: z.literal(true) });
+
 /**
  * `limit`: what is no whole number counts as the default, the rest is clamped to 1..cap (contract decision 3).
  */

@@ -25,6 +25,7 @@ import { qualityReviewEvents } from './quality/reviews.ts';
 import { taskChangeEvents } from './tasks/changes.ts';
 import { taskSubscriptionEvents } from './tasks/subscriptions.ts';
 import { taskEvents } from './tasks/tasks.ts';
+import { workflowEvents } from './workflows.ts';
 
 const definitions = [
   ...userEvents,
@@ -48,6 +49,7 @@ const definitions = [
   ...taskSubscriptionEvents,
   ...qualityReviewEvents,
   ...notificationEvents,
+  ...workflowEvents,
   ...gatewayConfigEvents,
   ...exportEvents,
   nameClaimed,

@@ -52,6 +52,10 @@ POST    /api/agents/{id}/keys         admin     mutation
 DELETE  /api/agents/{id}/keys         admin     mutation
 GET     /api/adapters                 viewer    -
 POST    /api/adapters                 operator  agent-heartbeat
+GET     /api/workflows                viewer    -
+POST    /api/workflows                operator  mutation
+PUT     /api/workflows                operator  mutation
+DELETE  /api/workflows                operator  mutation
 GET     /api/gateway-config           admin     -
 PUT     /api/gateway-config           admin     gateway-config
 GET     /api/activities               viewer    -

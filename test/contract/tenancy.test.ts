@@ -134,6 +134,7 @@ describe('contract: tenancy', function () {
       display_name: texts,
       email: `${texts}-${round}@example.org`,
     });
+    await done('POST', '/api/workflows', { name: texts, task_prompt: texts, tags: [texts] });
     const list = [{ id: `${names}-imported`, name: `${names}-imported` }];
     await done('PUT', '/api/gateway-config', { agents: { list }, note: texts, round });
     await done('POST', '/api/adapters', { framework: 'generic', action: 'register', payload: { agentId: name, name } });

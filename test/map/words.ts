@@ -44,6 +44,7 @@ export const GROUPS: Readonly<Record<string, Readonly<Record<string, string>>>> 
   quality: {
     reviews: 'verdicts about tasks, and the way to done',
   },
+  workflows: {},
   monitoring: {
     activities: 'what happened',
     audit: 'who did or tried what',

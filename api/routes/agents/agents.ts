@@ -17,12 +17,11 @@ import {
   deleteAgentAnswer,
   deleteAgentBody,
   hideAnswer,
-  successAnswer,
   updateByIdAnswer,
   updateByIdBody,
   updateByNameBody,
 } from '../../../shared/contract/agents/agents.ts';
-import { errorSchema } from '../../../shared/contract/common.ts';
+import { errorSchema, successAnswer } from '../../../shared/contract/common.ts';
 import { forbidden, invalid, notFound } from '../../../shared/errors.ts';
 import type { Identity } from '../../../shared/identity.ts';
 import { masked } from '../../../shared/secrets.ts';

@@ -1,5 +1,6 @@
 /** Messages between agents: send one, read the feed. */
-import { screenMessage, sendMessage } from '../../../commands/agents/messages.ts';
+import { sendMessage } from '../../../commands/agents/messages.ts';
+import { refuseInjection } from '../../../commands/screening/injection.ts';
 import { listComms } from '../../../queries/agents/messages.ts';
 import { commsAnswer, commsQuery, messageAnswer, messageBody } from '../../../shared/contract/agents/messages.ts';
 import { forbidden } from '../../../shared/errors.ts';
@@ -31,7 +32,7 @@ const send = defineRoute({
     const { from, to, type } = body;
     requireSender(identity, from);
     const content = body.content ?? body.message ?? '';
-    screenMessage(content);
+    refuseInjection('The message', content);
     const recipient = await requireAgent(services, identity, { name: to });
     const id = await sendMessage(services.commands, command, {
       from,

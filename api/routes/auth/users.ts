@@ -3,14 +3,8 @@
 import { deleteUser, updateUser } from '../../../commands/auth/changes.ts';
 import { createUser } from '../../../commands/auth/users.ts';
 import { adminsIn, findUser, findUserByName, listUsers, toUserRecord } from '../../../queries/auth/users.ts';
-import {
-  idBody,
-  newUserBody,
-  successAnswer,
-  userAnswer,
-  userChangesBody,
-  usersAnswer,
-} from '../../../shared/contract/auth/users.ts';
+import { newUserBody, userAnswer, userChangesBody, usersAnswer } from '../../../shared/contract/auth/users.ts';
+import { idBody, successAnswer } from '../../../shared/contract/common.ts';
 import { conflict, invalid, notFound } from '../../../shared/errors.ts';
 import type { Identity } from '../../../shared/identity.ts';
 import { defineRoute, type Route } from '../../http/route.ts';

@@ -67,7 +67,6 @@ export const agentWithTasksSchema = agentSchema.extend({ taskStats: taskStatsSch
 export const agentHeader = agentSchema.pick({ id: true, name: true, role: true });
 
 export const agentAnswer = z.object({ agent: agentSchema });
-export const successAnswer = z.object({ success: z.literal(true) });
 
 // --- List -------------------------------------------------------------------------------------------------------------
 

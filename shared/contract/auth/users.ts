@@ -75,5 +75,3 @@ export const userChangesBody = z.object({
     .optional()
     .describe('empty: unchanged'),
 });
-export const idBody = z.object({ id: idValue });
-export const successAnswer = z.object({ success: z.literal(true) });

@@ -1,0 +1,107 @@
+/** Workflow templates. */
+import { changeWorkflow, createWorkflow, deleteWorkflow } from '../../commands/workflows.ts';
+import { listWorkflows, workflowRecord } from '../../queries/workflows.ts';
+import { idBody, successAnswer } from '../../shared/contract/common.ts';
+import {
+  newWorkflowBody,
+  workflowAnswer,
+  workflowChangesBody,
+  workflowsAnswer,
+  workflowsQuery,
+} from '../../shared/contract/workflows.ts';
+import { notFound } from '../../shared/errors.ts';
+import { defineRoute, type Route } from '../http/route.ts';
+import type { Services } from '../services.ts';
+
+/** The template as GET gives it. @throws AppError 404 when somebody else has deleted it since */
+async function answerOf(services: Services, workspace: number, id: number) {
+  const template = await workflowRecord(services.reads, workspace, id);
+  if (!template) throw notFound('Workflow template');
+  return { template };
+}
+
+const list = defineRoute({
+  method: 'get',
+  path: '/api/workflows',
+  tag: 'Workflows',
+  summary: 'Workflow templates, the most used first',
+  access: 'viewer',
+  query: workflowsQuery,
+  responses: { 200: { description: 'Templates', schema: workflowsAnswer } },
+  cache: { models: ['workflows'], scope: 'workspace' },
+  handle: async ({ query, identity, services }) => ({
+    body: { templates: await listWorkflows(services.reads, identity.workspace, query) },
+  }),
+});
+
+const create = defineRoute({
+  method: 'post',
+  path: '/api/workflows',
+  tag: 'Workflows',
+  summary: 'Create a workflow template',
+  description: 'Names need not be unique. A prompt that tries to take the agent over is refused.',
+  access: 'operator',
+  limit: 'mutation',
+  body: newWorkflowBody,
+  refuses: [422],
+  responses: { 201: { description: 'The new template', schema: workflowAnswer } },
+  async handle({ body, identity, services, command }) {
+    const { name, description, model, tags, task_prompt, timeout_seconds, agent_role } = body;
+    const id = await createWorkflow(services.commands, command, {
+      name,
+      description,
+      model,
+      tags,
+      taskPrompt: task_prompt,
+      timeoutSeconds: timeout_seconds,
+      agentRole: agent_role,
+    });
+    return { status: 201, body: await answerOf(services, identity.workspace, id) };
+  },
+});
+
+const change = defineRoute({
+  method: 'put',
+  path: '/api/workflows',
+  tag: 'Workflows',
+  summary: 'Change a workflow template, or report that it was used',
+  description:
+    'Fields that are sent are set. With nothing but `id` it is a report: `use_count` goes up by one, and `last_used_at` is now.',
+  access: 'operator',
+  limit: 'mutation',
+  body: workflowChangesBody,
+  refuses: [404, 422],
+  responses: { 200: { description: 'The template as it is now', schema: workflowAnswer } },
+  async handle({ body, identity, services, command }) {
+    const { id, name, description, model, tags, task_prompt, timeout_seconds, agent_role } = body;
+    await changeWorkflow(services.commands, command, id, {
+      name,
+      description,
+      model,
+      tags,
+      taskPrompt: task_prompt,
+      timeoutSeconds: timeout_seconds,
+      agentRole: agent_role,
+    });
+    return { body: await answerOf(services, identity.workspace, id) };
+  },
+});
+
+const remove = defineRoute({
+  method: 'delete',
+  path: '/api/workflows',
+  tag: 'Workflows',
+  summary: 'Delete a workflow template',
+  description: 'Pipelines that name it stay; their steps then show `Unknown`.',
+  access: 'operator',
+  limit: 'mutation',
+  body: idBody,
+  refuses: [404],
+  responses: { 200: { description: 'Deleted', schema: successAnswer } },
+  async handle({ body, services, command }) {
+    await deleteWorkflow(services.commands, command, body.id);
+    return { body: { success: true } };
+  },
+});
+
+export const workflowRoutes: readonly Route[] = [list, create, change, remove];

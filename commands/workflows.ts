@@ -1,0 +1,91 @@
+/** Workflow templates: created, changed, reported as used, deleted. */
+import { notFound } from '../shared/errors.ts';
+import type { EventDraft } from '../shared/events/define.ts';
+import {
+  type WorkflowFields,
+  workflowCreated,
+  workflowDeleted,
+  workflowUpdated,
+  workflowUsed,
+} from '../shared/events/workflows.ts';
+import { defineDecider, on } from './decider.ts';
+import type { CommandContext, Commands } from './handler.ts';
+import { reserveId } from './reserve.ts';
+import { refuseInjection } from './screening/injection.ts';
+
+/** What a template says is not in it: a command needs to know only whether there is one. */
+export interface WorkflowState {
+  /** 0 until created, and again once deleted. */
+  readonly id: number;
+}
+
+export const workflowStream = (workspace: number, id: number): string => `workflow-${workspace}-${id}`;
+
+export const workflowDecider = defineDecider<WorkflowState>({
+  kind: 'workflow template',
+  initial: { id: 0 },
+  snapshotVersion: 1,
+  folds: [on(workflowCreated, (_state, { data }) => ({ id: data.workflowId })), on(workflowDeleted, () => ({ id: 0 }))],
+});
+
+/** @throws AppError 404 */
+function existing(state: WorkflowState): WorkflowState {
+  if (state.id === 0) throw notFound('Workflow template');
+  return state;
+}
+
+/**
+ * No change is a report that the template was used.
+ *
+ * @throws AppError 404
+ */
+export function decideChange(state: WorkflowState, changes: Partial<WorkflowFields>): EventDraft[] {
+  const { id } = existing(state);
+  const set = Object.entries(changes).filter(([, value]) => value !== undefined);
+  if (set.length === 0) return [workflowUsed.draft({ workflowId: id })];
+  return [workflowUpdated.draft({ workflowId: id, ...Object.fromEntries(set) })];
+}
+
+/** @throws AppError 404 */
+export function decideDelete(state: WorkflowState): EventDraft[] {
+  return [workflowDeleted.draft({ workflowId: existing(state).id })];
+}
+
+/** @throws AppError 422 when the prompt tries to take an agent over */
+function screened<F extends Partial<WorkflowFields>>(fields: F): F {
+  if (fields.taskPrompt !== undefined) refuseInjection('The prompt', fields.taskPrompt);
+  return fields;
+}
+
+/** Creates a template. Gives its id. @throws AppError 422 */
+export async function createWorkflow(
+  commands: Commands,
+  context: CommandContext,
+  fields: WorkflowFields,
+): Promise<number> {
+  screened(fields);
+  const { workspace } = context.origin;
+  const workflowId = await reserveId(commands, context, 'workflow', (id) => workflowStream(workspace, id));
+  await commands.execute(workflowDecider, workflowStream(workspace, workflowId), context, () => [
+    workflowCreated.draft({ workflowId, ...fields }),
+  ]);
+  return workflowId;
+}
+
+/** Changes a template, or counts one more use of it. @throws AppError 404, 422 */
+export async function changeWorkflow(
+  commands: Commands,
+  context: CommandContext,
+  id: number,
+  changes: Partial<WorkflowFields>,
+): Promise<void> {
+  screened(changes);
+  await commands.execute(workflowDecider, workflowStream(context.origin.workspace, id), context, (state) =>
+    decideChange(state, changes),
+  );
+}
+
+/** @throws AppError 404 */
+export async function deleteWorkflow(commands: Commands, context: CommandContext, id: number): Promise<void> {
+  await commands.execute(workflowDecider, workflowStream(context.origin.workspace, id), context, decideDelete);
+}

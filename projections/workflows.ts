@@ -1,0 +1,75 @@
+/** Workflow templates, as they are now. */
+import { workflowCreated, workflowDeleted, workflowUpdated, workflowUsed } from '../shared/events/workflows.ts';
+import { seconds } from '../shared/time.ts';
+import { defineProjection, defineTable, insert, on, update } from './projection.ts';
+
+export const workflowsTable = defineTable(
+  'workflows',
+  {
+    workspace_id: 'int',
+    id: 'bigint',
+    name: 'text',
+    description: 'text?',
+    model: 'text',
+    task_prompt: 'text',
+    timeout_seconds: 'int',
+    agent_role: 'text?',
+    tags: 'jsonb',
+    created_by: 'text',
+    created_at: 'bigint',
+    updated_at: 'bigint',
+    last_used_at: 'bigint?',
+    use_count: 'int',
+  },
+  { key: ['workspace_id', 'id'], indexes: ['workspace_id, use_count DESC, updated_at DESC, id DESC'] },
+);
+
+export const workflowsProjection = defineProjection({
+  name: 'workflows',
+  version: 1,
+  tables: [workflowsTable],
+  handlers: [
+    on(workflowCreated, ({ data, meta }) => [
+      insert(workflowsTable, {
+        workspace_id: meta.workspace,
+        id: data.workflowId,
+        name: data.name,
+        description: data.description,
+        model: data.model,
+        task_prompt: data.taskPrompt,
+        timeout_seconds: data.timeoutSeconds,
+        agent_role: data.agentRole,
+        tags: data.tags,
+        created_by: meta.actor.name,
+        created_at: seconds(meta.at),
+        updated_at: seconds(meta.at),
+        last_used_at: null,
+        use_count: 0,
+      }),
+    ]),
+    on(workflowUpdated, ({ data, meta }) => [
+      update(workflowsTable, { workspace_id: meta.workspace, id: data.workflowId }, (row) => ({
+        ...row,
+        name: data.name ?? row.name,
+        description: data.description === undefined ? row.description : data.description,
+        model: data.model ?? row.model,
+        task_prompt: data.taskPrompt ?? row.task_prompt,
+        timeout_seconds: data.timeoutSeconds ?? row.timeout_seconds,
+        agent_role: data.agentRole === undefined ? row.agent_role : data.agentRole,
+        tags: data.tags ?? row.tags,
+        updated_at: seconds(meta.at),
+      })),
+    ]),
+    on(workflowUsed, ({ data, meta }) => [
+      update(workflowsTable, { workspace_id: meta.workspace, id: data.workflowId }, (row) => ({
+        ...row,
+        use_count: row.use_count + 1,
+        last_used_at: seconds(meta.at),
+        updated_at: seconds(meta.at),
+      })),
+    ]),
+    on(workflowDeleted, ({ data, meta }) => [
+      update(workflowsTable, { workspace_id: meta.workspace, id: data.workflowId }, () => undefined),
+    ]),
+  ],
+});

@@ -1,0 +1,46 @@
+/** Workflow templates: the list, and single ones. */
+import { workflowsProjection } from '../projections/workflows.ts';
+import type { WorkflowRecord, WorkflowsQuery } from '../shared/contract/workflows.ts';
+import { type Reads, tables } from './reads.ts';
+
+const COLUMNS = [
+  'id',
+  'name',
+  'description',
+  'model',
+  'task_prompt',
+  'timeout_seconds',
+  'agent_role',
+  'tags',
+  'created_by',
+  'created_at',
+  'updated_at',
+  'last_used_at',
+  'use_count',
+  'workspace_id',
+] as const;
+
+const own = (reads: Reads, workspace: number) =>
+  tables(reads, workflowsProjection).selectFrom('workflows').where('workspace_id', '=', workspace);
+
+/** The most used first, then those that were changed last. */
+export async function listWorkflows(
+  reads: Reads,
+  workspace: number,
+  { limit, offset }: WorkflowsQuery,
+): Promise<WorkflowRecord[]> {
+  const rows = await own(reads, workspace)
+    .select(COLUMNS)
+    .orderBy('use_count', 'desc')
+    .orderBy('updated_at', 'desc')
+    .orderBy('id', 'desc')
+    .limit(limit)
+    .offset(offset)
+    .execute();
+  return rows as unknown as WorkflowRecord[];
+}
+
+export async function workflowRecord(reads: Reads, workspace: number, id: number): Promise<WorkflowRecord | undefined> {
+  const row = await own(reads, workspace).select(COLUMNS).where('id', '=', id).executeTakeFirst();
+  return row as unknown as WorkflowRecord | undefined;
+}
