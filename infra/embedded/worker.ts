@@ -32,7 +32,8 @@ import { join } from 'node:path';
 import { parentPort, workerData } from 'node:worker_threads';
 import { PGlite, type PGliteOptions } from '@electric-sql/pglite';
 import { NodeFS } from '@electric-sql/pglite/nodefs';
-import { createSession, type Engine, type Session, startupMessage } from './session.ts';
+import { startupMessage } from './protocol.ts';
+import { createSession, type Engine, type Session } from './session.ts';
 
 export interface WorkerOptions {
   /** PGlite's code, a `WebAssembly.Module`. */

@@ -11,7 +11,7 @@ import { expect } from 'chai';
 import pg from 'pg';
 import { DirectoryLockedError, lockDirectory } from '../../infra/embedded/directory-lock.ts';
 import { type Embedded, openEmbedded, runningEmbedded } from '../../infra/embedded/embedded.ts';
-import { message, startupMessage } from '../../infra/embedded/session.ts';
+import { message, startupMessage } from '../../infra/embedded/protocol.ts';
 
 const warnings: string[] = [];
 const log = {
