@@ -1,9 +1,10 @@
 import { expect } from 'chai';
-import { decideDelete, decideMove, decideUpdate } from '../../../commands/auth/changes.ts';
+import { decideDelete, decideMove, decideUpdate, deleteUser, updateUser } from '../../../commands/auth/changes.ts';
 import type { UserState } from '../../../commands/auth/users.ts';
 import { userDeleted, userUpdated } from '../../../shared/events/auth/users.ts';
 import { created, given, NEW } from '../../support/ann.ts';
-import { refusalOf } from '../../support/kit.ts';
+import { authMemory } from '../../support/auth-memory.ts';
+import { outcomeOf, refusalOf } from '../../support/kit.ts';
 
 const update = (state: UserState, request: Partial<Parameters<typeof decideUpdate>[1]>) =>
   decideUpdate(state, {
@@ -64,5 +65,92 @@ describe('changes of users', () => {
     const moved = given(created(), ...events);
     expect(moved.workspace).to.equal(1);
     expect(decideMove(moved, 7, place)).to.deep.equal([]);
+  });
+});
+
+describe('changes of users and their credentials', () => {
+  const NEXT = 'the next password';
+  const open = async () => {
+    const auth = authMemory();
+    const userId = await auth.make({}, 'the first password');
+    const session = { userId, credential: 'x', ip: null, userAgent: null, createdAt: 1, expiresAt: 2 };
+    await auth.parts.credentials.addSession('old', session);
+    const change = (request: Partial<Parameters<typeof updateUser>[4]>) =>
+      updateUser(auth.commands, auth.context(), auth.credentials.store, async () => [], {
+        userId,
+        workspace: 'all',
+        callerId: 0,
+        changes: {},
+        password: null,
+        by: 'admin',
+        ...request,
+      });
+    const kept = () => [
+      [...auth.credentials.passwords().values()],
+      auth.credentials.sessions().map(({ token }) => token),
+    ];
+    return { auth, userId, change, kept };
+  };
+
+  it('a new password removes the old one and ends the sessions', async () => {
+    const { auth, userId, change, kept } = await open();
+    await change({ password: NEXT });
+    expect(kept()).to.deep.equal([[NEXT], []]);
+    expect([...auth.credentials.passwords().keys()]).to.deep.equal([(await auth.stateOf(userId)).credentialId]);
+  });
+
+  it('disabling a user ends the sessions, another change does not', async () => {
+    const { auth, userId, change, kept } = await open();
+    await change({ changes: { displayName: 'A. Lee', isApproved: true } });
+    expect(kept()).to.deep.equal([['the first password'], ['old']]);
+    await change({ changes: { isApproved: false } });
+    expect(kept()).to.deep.equal([['the first password'], []]);
+    expect(await auth.stateOf(userId)).to.include({ displayName: 'A. Lee', isApproved: false });
+  });
+
+  it('a refusal is known before the slow hash is made, and leaves nothing behind', async () => {
+    const { auth, change, kept } = await open();
+    let hashed = 0;
+    const { addPassword } = auth.credentials.store;
+    auth.credentials.store.addPassword = (...args) => {
+      hashed++;
+      return addPassword(...args);
+    };
+    expect(await outcomeOf(change({ workspace: 9, password: NEXT }))).to.equal('404');
+    expect(hashed).to.equal(0);
+    expect(kept()).to.deep.equal([['the first password'], ['old']]);
+  });
+
+  it('a password that came too late for the user is removed', async () => {
+    const { auth, userId, change, kept } = await open();
+    const { addPassword } = auth.credentials.store;
+    auth.credentials.store.addPassword = async (...args) => {
+      const id = await addPassword(...args);
+      await auth.world
+        .process()
+        .record(`user-${userId}`, auth.context(), [userDeleted.draft({ userId, username: 'ann' })]);
+      return id;
+    };
+    expect(await outcomeOf(change({ password: NEXT }))).to.equal('404');
+    expect(kept()[0], 'the one that the log names').to.deep.equal(['the first password']);
+  });
+
+  it('a password is kept when nobody knows whether the change was written', async () => {
+    const { auth, change, kept } = await open();
+    auth.world.beforeAppend = async () => {
+      throw new Error('the disk is full');
+    };
+    expect(await change({ password: NEXT }).catch((error: Error) => error.message)).to.match(/the disk is full/);
+    expect(kept()).to.deep.equal([['the first password', NEXT], ['old']]);
+  });
+
+  it('a deletion ends the sessions, removes the password and gives the name free', async () => {
+    const { auth, userId, kept } = await open();
+    const request = { userId, workspace: 'all' as const, callerId: 0 };
+    await deleteUser(auth.commands, auth.context(), auth.credentials.store, async () => [], request);
+    expect(kept()).to.deep.equal([[], []]);
+    expect(auth.events('NameReleased').map(({ data }) => [data.kind, data.name])).to.deep.equal([['username', 'ann']]);
+    const again = await auth.make();
+    expect(again).to.not.equal(userId);
   });
 });

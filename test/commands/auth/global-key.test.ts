@@ -1,13 +1,17 @@
 import { expect } from 'chai';
 import {
+  configureGlobalKey,
   decideConfigure,
   decideRotate,
+  generateGlobalKey,
   globalKeyDecider,
   maskChosenKey,
   maskKey,
   newGlobalKey,
+  rotateGlobalKey,
 } from '../../../commands/auth/global-key.ts';
-import { type Draft, stateAfter } from '../../support/kit.ts';
+import { authMemory } from '../../support/auth-memory.ts';
+import { type Draft, outcomeOf, stateAfter } from '../../support/kit.ts';
 
 describe('global key decisions', () => {
   const keys = (...drafts: readonly Draft[]) => stateAfter(globalKeyDecider, ...drafts);
@@ -34,6 +38,88 @@ describe('global key decisions', () => {
     expect(maskKey('123456789')).to.equal('****');
     expect(maskKey('1234567890')).to.equal('1234-****-****-67890');
     expect(maskChosenKey('short-secret')).to.equal('****');
+    expect(maskChosenKey('x'.repeat(23))).to.equal('****');
+    expect(maskChosenKey('abcdefghijklmnopqrstuvwx')).to.equal('abcd-****-****-tuvwx');
     expect(newGlobalKey()).to.match(/^mc_[0-9a-f]{48}$/);
+  });
+});
+
+describe('the global key in force', () => {
+  const KEY = 'a-key-that-somebody-chose';
+  let auth: ReturnType<typeof authMemory>;
+  beforeEach(() => {
+    auth = authMemory();
+  });
+  const configure = (key: string) => configureGlobalKey(auth.commands, auth.context(), auth.credentials.store, key);
+  const generate = () => generateGlobalKey(auth.commands, auth.context(), auth.credentials.store);
+  const rotate = () => rotateGlobalKey(auth.commands, auth.context(), auth.credentials.store);
+  const state = async () => (await auth.world.process().load(globalKeyDecider, 'global_key')).state;
+  const keys = () => [...auth.credentials.keys()].map(([key, record]) => [key, record.kind, record.keyId]);
+
+  it('is the one of the environment, also when the process starts again', async () => {
+    await configure(KEY);
+    await configure(KEY);
+    expect(keys()).to.deep.equal([[KEY, 'global', 1]]);
+    expect(await state()).to.deep.equal({
+      keyId: 1,
+      source: 'environment',
+      masked: 'a-ke-****-****-chose',
+      rotated: false,
+    });
+    expect(auth.events('GlobalKeyConfigured')).to.have.length(1);
+  });
+
+  it('is another one of the environment: the one before works no longer', async () => {
+    await configure(KEY);
+    await configure('another-key-that-was-chosen');
+    expect(keys()).to.deep.equal([['another-key-that-was-chosen', 'global', 2]]);
+    expect((await state()).keyId).to.equal(2);
+  });
+
+  it('cannot be the key of an agent', async () => {
+    await auth.credentials.store.addKey(KEY, { kind: 'agent', keyId: 7 });
+    expect(await outcomeOf(configure(KEY))).to.equal('409');
+    expect(auth.world.written()).to.deep.equal([]);
+  });
+
+  it('is generated once when there is none, and shown then', async () => {
+    const key = await generate();
+    expect(key).to.match(/^mc_[0-9a-f]{48}$/);
+    expect(keys()).to.deep.equal([[key, 'global', 1]]);
+    expect(await state()).to.include({ keyId: 1, source: 'database', masked: maskKey(key ?? ''), rotated: false });
+    expect(await generate()).to.equal(undefined);
+    expect(keys()).to.have.length(1);
+  });
+
+  it('is the one that another process has generated at the same time', async () => {
+    const { addKey } = auth.credentials.store;
+    let other: string | undefined;
+    auth.credentials.store.addKey = async (...args) => {
+      auth.credentials.store.addKey = addKey;
+      other = await generateGlobalKey(auth.world.process(), auth.context(), auth.credentials.store);
+      await addKey(...args);
+    };
+    expect(await generate()).to.equal(undefined);
+    expect(keys()).to.deep.equal([[other, 'global', 2]]);
+  });
+
+  it('is replaced by a rotation, which wins over the environment for good', async () => {
+    await configure(KEY);
+    const { key, masked, at, by } = await rotate();
+    expect(keys()).to.deep.equal([[key, 'global', 2]]);
+    expect(masked).to.equal(maskKey(key));
+    expect(by).to.equal('tester');
+    expect(at).to.be.closeTo(Date.now() / 1_000, 60);
+    expect(await state()).to.deep.equal({ keyId: 2, source: 'database', masked, rotated: true });
+    await configure(KEY);
+    expect(keys(), 'the key of the environment').to.have.length(1);
+    const next = await rotate();
+    expect(keys()).to.deep.equal([[next.key, 'global', 3]]);
+  });
+
+  it('is rotated where there was none', async () => {
+    const { key } = await rotate();
+    expect(keys()).to.deep.equal([[key, 'global', 1]]);
+    expect(auth.events('GlobalKeyRotated')[0]?.data).to.include({ oldSource: 'none', oldMasked: null });
   });
 });

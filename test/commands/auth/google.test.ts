@@ -1,14 +1,25 @@
 import { expect } from 'chai';
 import { decideApproval } from '../../../commands/auth/access-requests.ts';
-import { decideDisconnect, decideGoogleSignIn } from '../../../commands/auth/google.ts';
+import { decideDisconnect, decideGoogleSignIn, disconnectGoogle } from '../../../commands/auth/google.ts';
 import { ann, created, given, google, OLD, profile } from '../../support/ann.ts';
-import { refusalOf } from '../../support/kit.ts';
+import { authMemory } from '../../support/auth-memory.ts';
+import { outcomeOf, refusalOf } from '../../support/kit.ts';
 
 describe('Google', () => {
   it('a sign-in brings what is newer, and nothing when nothing is', () => {
     expect(decideGoogleSignIn(given(created(google)), 7, profile)).to.deep.equal([]);
     const [event] = decideGoogleSignIn(given(created(google)), 7, { ...profile, email: 'new@example.com' });
-    expect(event?.data).to.deep.include({ email: 'new@example.com', by: 'google' });
+    expect(event?.data).to.deep.equal({
+      userId: 7,
+      username: 'ann',
+      email: 'new@example.com',
+      passwordChanged: false,
+      by: 'google',
+    });
+    const [withPicture] = decideGoogleSignIn(given(created(google)), 7, { ...profile, picture: 'https://x/y.png' });
+    expect(withPicture?.data).to.include({ avatarUrl: 'https://x/y.png' });
+    const pictured = given(created({ ...google, avatarUrl: 'https://x/y.png' }));
+    expect(decideGoogleSignIn(pictured, 7, profile), 'an account without a picture').to.deep.equal([]);
   });
   it('refuses local users and unapproved ones', () => {
     for (const user of [ann, { ...google, isApproved: false }]) {
@@ -29,5 +40,38 @@ describe('Google', () => {
   it('does not disconnect somebody who could not sign in again', () => {
     expect(refusalOf(() => decideDisconnect(given(created(google, null)), 7)).status).to.equal(400);
     expect(refusalOf(() => decideDisconnect(given(created()), 7)).status).to.equal(400);
+  });
+});
+
+describe('leaving Google', () => {
+  const open = async (password: string | null) => {
+    const auth = authMemory();
+    const userId = await auth.make({ provider: 'google', providerId: 'sub-1' }, password);
+    const session = { userId, credential: 'x', ip: null, userAgent: null, createdAt: 1, expiresAt: 2 };
+    await auth.parts.credentials.addSession('old', session);
+    const leave = (hasSession: boolean) => disconnectGoogle(auth.parts, auth.context(), { userId, hasSession });
+    return { auth, userId, leave, sessions: () => auth.credentials.sessions().map(({ token }) => token) };
+  };
+
+  it('ends all sessions, and begins one for the caller who had one', async () => {
+    const { auth, userId, leave, sessions } = await open('a long enough password');
+    const token = await leave(true);
+    expect(token).to.match(/^[0-9a-f]{64}$/);
+    expect(sessions()).to.deep.equal([token]);
+    expect(await auth.stateOf(userId)).to.include({ provider: 'local', providerId: null });
+    expect(auth.events('GoogleDisconnected')[0]?.data).to.deep.equal({ userId, username: 'ann' });
+  });
+
+  it('begins none for a caller with a key', async () => {
+    const { leave, sessions } = await open('a long enough password');
+    expect(await leave(false)).to.equal(undefined);
+    expect(sessions()).to.deep.equal([]);
+  });
+
+  it('is refused without a password, and changes nothing', async () => {
+    const { auth, userId, leave, sessions } = await open(null);
+    expect(await outcomeOf(leave(true))).to.equal('400');
+    expect(sessions()).to.deep.equal(['old']);
+    expect((await auth.stateOf(userId)).provider).to.equal('google');
   });
 });

@@ -1,9 +1,10 @@
 import { expect } from 'chai';
-import { decideCreate, firstAdmin, NAME_LOST, usernames } from '../../../commands/auth/users.ts';
+import { createUser, decideCreate, firstAdmin, NAME_LOST, usernames } from '../../../commands/auth/users.ts';
 import { userDeleted } from '../../../shared/events/auth/users.ts';
 import { nameClaimVoided } from '../../../shared/events/claims.ts';
 import { ann, created, given, OLD } from '../../support/ann.ts';
-import { refusalOf } from '../../support/kit.ts';
+import { authMemory } from '../../support/auth-memory.ts';
+import { outcomeOf, refusalOf } from '../../support/kit.ts';
 
 describe('user decisions', () => {
   describe('create', () => {
@@ -33,10 +34,69 @@ describe('user decisions', () => {
       expect(usernames.holds(given(nameClaimVoided.draft({ kind: 'username', name: 'ann' })), 'ann')).to.equal('never');
     });
     it('the first admin is whoever exists', () => {
+      expect(firstAdmin.holds(given(), 'first')).to.equal('not yet');
+      expect(firstAdmin.holds(given(nameClaimVoided.draft({ kind: 'first_admin', name: 'first' })), 'first')).to.equal(
+        'never',
+      );
       expect(firstAdmin.holds(given(created()), 'first')).to.equal('yes');
       expect(firstAdmin.holds(given(created(), userDeleted.draft({ userId: 7, username: 'ann' })), 'first')).to.equal(
         'yes',
       );
     });
+  });
+});
+
+describe('a user who is created', () => {
+  const PASSWORD = 'a long enough password';
+
+  it('has a number and a name of their own and the password that the event names', async () => {
+    const auth = authMemory();
+    const [one, two] = [await auth.make({}, PASSWORD), await auth.make({ username: 'ben' })];
+    expect([one, two]).to.deep.equal([1, 2]);
+    expect(await auth.stateOf(one)).to.include({ username: 'ann', workspace: 3 });
+    expect([...auth.credentials.passwords().keys()]).to.deep.equal([(await auth.stateOf(one)).credentialId]);
+    expect((await auth.stateOf(two)).credentialId).to.equal(null);
+    const places = auth.world.written().map((event) => (event as { meta?: { workspace: number } }).meta?.workspace);
+    expect(new Set(places), 'all is recorded where the user belongs').to.deep.equal(new Set([3]));
+  });
+
+  it('is refused under a name that is taken or not allowed, and leaves no password', async () => {
+    const auth = authMemory();
+    await auth.make();
+    expect(await outcomeOf(auth.make({}, PASSWORD))).to.equal('NAME_TAKEN');
+    expect(await outcomeOf(auth.make({ username: 'api' }, PASSWORD))).to.equal('400');
+    expect(auth.credentials.passwords().size).to.equal(0);
+    const error = await auth.make({ username: 'api' }).catch((reason: Error) => reason.message);
+    expect(error).to.match(/^username: /);
+  });
+
+  it('keeps the password when nobody knows whether the user was written', async () => {
+    const auth = authMemory();
+    auth.world.beforeAppend = async () => {
+      throw new Error('the disk is full');
+    };
+    expect(await auth.make({}, PASSWORD).catch((error: Error) => error.message)).to.match(/the disk is full/);
+    expect([...auth.credentials.passwords().values()]).to.deep.equal([PASSWORD]);
+  });
+
+  it('must be the first where that is asked for, and otherwise may be any', async () => {
+    const auth = authMemory();
+    const first = (username: string) =>
+      createUser(auth.commands, auth.context(), auth.credentials.store, { ...ann, username }, null, { first: true });
+    await first('one');
+    await auth.make({ username: 'two' });
+    expect(await outcomeOf(first('three'))).to.equal('NAME_TAKEN');
+    expect(auth.events('UserCreated').map(({ data }) => data.username)).to.deep.equal(['one', 'two']);
+    const claimed = auth.events('NameClaimed').filter(({ data }) => data.kind === 'first_admin');
+    expect(claimed.map(({ data }) => data.owner)).to.deep.equal(['user-1']);
+  });
+
+  it('is not created when closing the setup fails for another reason than being closed', async () => {
+    const auth = authMemory();
+    auth.world.beforeAppend = async (stream) => {
+      if (stream.startsWith('first_admin')) throw new Error('the disk is full');
+    };
+    expect(await auth.make().catch((error: Error) => error.message)).to.match(/the disk is full/);
+    expect(auth.events('UserCreated')).to.deep.equal([]);
   });
 });

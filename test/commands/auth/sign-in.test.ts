@@ -1,0 +1,196 @@
+/** Sign-in and sign-out on a log in memory: who gets in, what is recorded, which session begins. */
+import { expect } from 'chai';
+import { hashToken, SESSION_SECONDS } from '../../../commands/auth/sessions.ts';
+import { signInWithGoogle, signInWithPassword, signOut } from '../../../commands/auth/sign-in.ts';
+import { AppError } from '../../../shared/errors.ts';
+import { DAY } from '../../../shared/time.ts';
+import { authMemory, SESSIONS_NOW } from '../../support/auth-memory.ts';
+import { outcomeOf } from '../../support/kit.ts';
+import { testOrigin } from '../../support/world.ts';
+
+const PASSWORD = 'a long enough password';
+const profile = { sub: 'sub-1', email: 'ann@example.com', name: 'Ann', picture: null };
+const refused = async (work: Promise<unknown>): Promise<AppError> => {
+  const error = await work.then(
+    () => undefined,
+    (reason: unknown) => reason,
+  );
+  if (error instanceof AppError) return error;
+  throw error ?? new Error('it was not refused');
+};
+
+describe('sign-in with a password', () => {
+  let auth: ReturnType<typeof authMemory>;
+  beforeEach(() => {
+    auth = authMemory();
+  });
+  const signIn = (username: string, password = PASSWORD) =>
+    signInWithPassword(auth.parts, auth.context(), { username, password });
+
+  it('begins a session of seven days, and records who signed in where they belong', async () => {
+    const id = await auth.make({ tenant: 2 }, PASSWORD);
+    const { user, token } = await signIn('ann');
+    expect(user).to.include({ id, username: 'ann' });
+    expect(token).to.match(/^[0-9a-f]{64}$/);
+    const createdAt = Math.floor(SESSIONS_NOW / 1_000);
+    expect(auth.credentials.sessions()).to.deep.equal([
+      {
+        token,
+        session: {
+          userId: id,
+          credential: user.sessionMark,
+          ip: testOrigin.ip,
+          userAgent: null,
+          createdAt,
+          expiresAt: createdAt + 7 * DAY,
+        },
+      },
+    ]);
+    expect(SESSION_SECONDS).to.equal(7 * DAY);
+    const [event] = auth.world.written().slice(-1);
+    expect(event).to.deep.include({
+      type: 'UserSignedIn',
+      stream: `sign_ins-${id}`,
+      data: { userId: id, username: 'ann', method: 'password' },
+    });
+    expect((event as { meta?: unknown }).meta).to.deep.include({
+      tenant: 2,
+      workspace: 3,
+      actor: { type: 'user', id, name: 'ann' },
+    });
+  });
+
+  it('tells the caller the same whatever the reason is, and records the reason', async () => {
+    const id = await auth.make({}, PASSWORD);
+    const other = await auth.make({ username: 'off', isApproved: false }, PASSWORD);
+    const google = await auth.make({ username: 'goo', provider: 'google', providerId: 'sub-9' }, PASSWORD);
+    const attempts = [
+      ['ann', 'wrong password', id, 'invalid_password'],
+      ['off', PASSWORD, other, 'not_approved'],
+      ['goo', PASSWORD, google, 'wrong_provider'],
+      ['nobody', PASSWORD, null, 'user_not_found'],
+    ] as const;
+    for (const [username, password, userId, reason] of attempts) {
+      const error = await refused(signIn(username, password));
+      expect([error.status, error.message, error.extras.code], reason).to.deep.equal([
+        401,
+        'Invalid credentials',
+        undefined,
+      ]);
+      const [event] = auth.world.written().slice(-1);
+      expect(event, reason).to.deep.include({ type: 'SignInFailed', stream: `sign_ins-${userId ?? 'unknown'}` });
+      expect(event?.data).to.include({ userId, reason, month: new Date().toISOString().slice(0, 7) });
+      expect((event as { meta?: { workspace: number } }).meta?.workspace).to.equal(userId === null ? 1 : 3);
+    }
+    expect(auth.credentials.sessions()).to.deep.equal([]);
+  });
+
+  it('takes as long for an unknown name: a password is verified all the same', async () => {
+    await auth.make({ username: 'off', isApproved: false }, PASSWORD);
+    const verified: (string | null)[] = [];
+    const { verifyPassword } = auth.parts.credentials;
+    auth.parts.credentials.verifyPassword = (id, password) => {
+      verified.push(id);
+      return verifyPassword(id, password);
+    };
+    await refused(signIn('nobody'));
+    await refused(signIn('off'));
+    expect(verified).to.deep.equal([null, null]);
+  });
+
+  it('says how to make the first user while there is none', async () => {
+    const { status, extras } = await refused(signIn('admin'));
+    expect([status, extras.code, extras.hint]).to.deep.equal([
+      401,
+      'NO_USERS',
+      'There are no users yet; create the first admin at /setup (POST /api/setup).',
+    ]);
+    await auth.make();
+    expect((await refused(signIn('admin'))).extras.code).to.equal(undefined);
+  });
+
+  it('leaves no session behind that is not in the audit trail', async () => {
+    await auth.make({}, PASSWORD);
+    auth.world.beforeAppend = async () => {
+      throw new Error('the disk is full');
+    };
+    const failure = await signIn('ann').catch((error: Error) => error.message);
+    expect(failure).to.match(/the disk is full/);
+    const [session] = auth.credentials.sessions();
+    expect(auth.credentials.removed()).to.deep.equal([hashToken(session?.token ?? '')]);
+    expect(hashToken('a')).to.equal('ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb');
+  });
+});
+
+describe('sign-in with Google', () => {
+  let auth: ReturnType<typeof authMemory>;
+  beforeEach(() => {
+    auth = authMemory();
+  });
+  const signIn = (more: Partial<typeof profile> = {}) =>
+    signInWithGoogle(auth.parts, auth.context(), { ...profile, ...more });
+
+  it('brings the user up to date, then begins a session', async () => {
+    const id = await auth.make({ provider: 'google', providerId: 'sub-1', email: 'old@example.com' });
+    const { user, token } = await signIn();
+    expect(user.id).to.equal(id);
+    expect(auth.credentials.sessions().map((one) => one.token)).to.deep.equal([token]);
+    expect((await auth.stateOf(id)).email).to.equal('ann@example.com');
+    const [updated, signedIn] = auth.world.written().slice(-2);
+    expect(updated).to.include({ type: 'UserUpdated', stream: `user-${id}` });
+    expect(signedIn?.data).to.deep.equal({ userId: id, username: 'ann', method: 'google' });
+  });
+
+  it('of anybody else is an access request, made once for an account', async () => {
+    await auth.make({ provider: 'google', providerId: 'sub-1', isApproved: false });
+    for (const more of [{}, { sub: 'sub-2', email: 'eve@example.com' }]) {
+      const { status, extras } = await refused(signIn(more));
+      expect([status, extras.code]).to.deep.equal([403, 'PENDING_APPROVAL']);
+    }
+    expect(auth.events('AccessRequested').map(({ stream }) => stream)).to.deep.equal([
+      'access_request-1',
+      'access_request-2',
+    ]);
+    // The read model knows it by now: the same request again.
+    auth.known.request = 2;
+    expect(await outcomeOf(signIn({ sub: 'sub-2', email: 'eve@example.com' }))).to.equal('PENDING_APPROVAL');
+    expect(auth.events('AccessRequested').at(-1)?.stream).to.equal('access_request-2');
+    expect(auth.credentials.sessions()).to.deep.equal([]);
+  });
+
+  it('of one account twice at once makes one request, whose claim does not name the account', async () => {
+    await refused(signIn());
+    await refused(signIn());
+    expect(auth.events('AccessRequested')).to.have.length(1);
+    const [claim] = auth.events('NameClaimed').filter(({ data }) => data.kind === 'google_account');
+    expect(claim?.data.name).to.match(/^[0-9a-f]{64}$/);
+    await refused(signIn({ sub: 'sub-2' }));
+    expect(auth.events('AccessRequested'), 'another account').to.have.length(2);
+  });
+
+  it('fails when the claim of the account fails for another reason than being taken', async () => {
+    auth.world.beforeAppend = async () => {
+      throw new Error('the disk is full');
+    };
+    expect(await signIn().catch((error: Error) => error.message)).to.match(/the disk is full/);
+  });
+});
+
+describe('sign-out', () => {
+  it('ends each of the sessions, and is recorded for who has an account', async () => {
+    const auth = authMemory();
+    const id = await auth.make();
+    const user = { id, username: 'ann', tenant: 1, workspace: 3 };
+    await signOut(auth.parts, auth.context(), ['t1', 't2'], user);
+    expect(auth.credentials.removed()).to.deep.equal([hashToken('t1'), hashToken('t2')]);
+    expect(auth.world.written().at(-1)).to.deep.include({
+      type: 'UserSignedOut',
+      stream: `sign_ins-${id}`,
+      data: { userId: id, username: 'ann' },
+    });
+    const before = auth.world.written().length;
+    await signOut(auth.parts, auth.context(), ['t3'], undefined);
+    expect(auth.credentials.removed()).to.have.length(3);
+    expect(auth.world.written()).to.have.length(before);
+  });
+});

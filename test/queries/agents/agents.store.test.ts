@@ -1,0 +1,239 @@
+/** What is asked about agents themselves: lists, records, texts, the silent ones, and an import's preview. */
+import { expect } from 'chai';
+import { gatewayConfigProjection } from '../../../projections/admin/gateway-config.ts';
+import { agentsProjection } from '../../../projections/agents/agents.ts';
+import { agentIds, agentRecord, findAgent, listAgents, withTaskStats } from '../../../queries/agents/agents.ts';
+import { silentAgents } from '../../../queries/agents/liveness.ts';
+import { agentMemory } from '../../../queries/agents/memory.ts';
+import { agentSoul } from '../../../queries/agents/souls.ts';
+import { previewSync } from '../../../queries/agents/sync.ts';
+import { NO_TASKS } from '../../../queries/tasks.ts';
+import { gatewayConfigChanged } from '../../../shared/events/admin/gateway-config.ts';
+import { agentHidden } from '../../../shared/events/agents/agents.ts';
+import { agentMemoryFieldsSet, agentMemoryWritten } from '../../../shared/events/agents/memory.ts';
+import { agentRegistered } from '../../../shared/events/agents/registration.ts';
+import { agentSoulChanged } from '../../../shared/events/agents/souls.ts';
+import { openReadModels, type ReadModels, secondsOf } from '../../support/rows.ts';
+
+const registered = (agentId: number, name: string, more: object = {}) =>
+  agentRegistered.draft({
+    agentId,
+    name,
+    role: 'coder',
+    status: 'idle',
+    sessionKey: null,
+    soulContent: null,
+    config: {},
+    template: null,
+    runtimeType: null,
+    source: 'manual',
+    via: 'operator',
+    framework: null,
+    capabilities: [],
+    ...more,
+  });
+const document = (agents: readonly object[]) =>
+  gatewayConfigChanged.draft({
+    document: { agents: { list: agents } },
+    cause: 'update',
+    updatedKeys: ['*'],
+    agentName: null,
+    template: null,
+    fields: [],
+  });
+const ada = { agentId: 1, name: 'ada' };
+const elsewhere = { workspace: 2, tenant: 2 };
+
+describe('queries of agents', () => {
+  let models: ReadModels;
+  before(async () => {
+    models = await openReadModels([agentsProjection, gatewayConfigProjection]);
+    await models.tell(
+      registered(1, 'ada', { sessionKey: 'key', config: { model: 'm' }, soulContent: 'calm', runtimeType: 'codex' }),
+      registered(2, 'bob', { status: 'offline' }),
+      registered(3, 'cyn', { role: 'lead', source: 'gateway' }),
+      registered(4, 'dan'),
+      agentHidden.draft({ agentId: 4, name: 'dan' }),
+      [registered(5, 'ada', { role: 'spy' }), elsewhere],
+      agentMemoryWritten.draft({ ...ada, text: 'note', append: false, size: 4 }),
+      agentMemoryFieldsSet.draft({ ...ada, fields: { mood: 'calm' }, size: 4, append: false, announced: true }),
+      agentSoulChanged.draft({ ...ada, soulContent: 'curious', template: null, previousLength: 4 }),
+    );
+  });
+  after(() => models?.close());
+
+  const record = {
+    id: 1,
+    name: 'ada',
+    role: 'coder',
+    status: 'idle',
+    session_key: 'key',
+    soul_content: 'curious',
+    working_memory: 'note',
+    config: { model: 'm' },
+    last_seen: null,
+    last_activity: null,
+    created_at: secondsOf(1),
+    updated_at: secondsOf(9),
+    source: 'manual',
+    hidden: 0,
+    runtime_type: 'codex',
+    content_hash: null,
+    workspace_path: null,
+    workspace_id: 1,
+  };
+  const list = (query: object = {}) =>
+    listAgents(models.reads, 1, { limit: 50, offset: 0, ...query } as Parameters<typeof listAgents>[2]);
+  const namesOf = async (query?: object) => (await list(query)).agents.map(({ name }) => name);
+
+  it('the list has the newest first, without the hidden ones, each as a whole record with its tasks', async () => {
+    const { agents, ...rest } = await list();
+    expect(agents.map(({ name }) => name)).to.deep.equal(['cyn', 'bob', 'ada']);
+    expect(agents[2]).to.deep.equal({ ...record, taskStats: NO_TASKS });
+    expect(rest).to.deep.equal({ total: 3, page: 1, limit: 50 });
+  });
+
+  it('the list is narrowed by status and role, widened by the hidden ones, and cut into pages', async () => {
+    expect(await namesOf({ status: 'offline' })).to.deep.equal(['bob']);
+    expect(await namesOf({ role: 'lead' })).to.deep.equal(['cyn']);
+    for (const show_hidden of ['true', '1'])
+      expect(await namesOf({ show_hidden })).to.deep.equal(['dan', 'cyn', 'bob', 'ada']);
+    expect(await namesOf({ show_hidden: 'false' })).to.deep.equal(['cyn', 'bob', 'ada']);
+    const { agents, ...rest } = await list({ limit: 2, offset: 2 });
+    expect(agents.map(({ name }) => name)).to.deep.equal(['ada']);
+    expect(rest).to.deep.equal({ total: 3, page: 2, limit: 2 });
+    expect(await list({ role: 'nobody' })).to.deep.equal({ agents: [], total: 0, page: 1, limit: 50 });
+  });
+
+  it('agents that were registered in the same second are listed by their ids, the newest first', async () => {
+    const place = { workspace: 7, at: 1_700_000_000_000 };
+    await models.tell(...[31, 33, 32].map((id) => [registered(id, `same-${id}`), place] as const));
+    const { agents } = await listAgents(models.reads, 7, { limit: 2, offset: 0 } as Parameters<typeof listAgents>[2]);
+    expect(agents.map(({ id }) => id)).to.deep.equal([33, 32]);
+  });
+
+  it('a record is found by id or by name, in its own workspace', async () => {
+    for (const ref of [{ id: 1 }, { name: 'ada' }])
+      expect(await agentRecord(models.reads, 1, ref)).to.deep.equal(record);
+    expect(await agentRecord(models.reads, 2, { id: 1 })).to.equal(undefined);
+    expect(await agentRecord(models.reads, 2, { name: 'ada' })).to.include({ id: 5, role: 'spy' });
+    expect(await withTaskStats(models.reads, 1, [record])).to.deep.equal([{ ...record, taskStats: NO_TASKS }]);
+  });
+
+  it('commands look an agent up without its texts, and many by their names', async () => {
+    const { id, name, role, status, session_key, created_at } = record;
+    const found = { id, name, role, status, session_key, created_at };
+    for (const ref of [{ id: 1 }, { name: 'ada' }]) expect(await findAgent(models.reads, 1, ref)).to.deep.equal(found);
+    expect(await findAgent(models.reads, 2, { id: 1 })).to.equal(undefined);
+    expect(await agentIds(models.reads, 1, ['ada', 'dan', 'nobody'])).to.deep.equal(
+      new Map([
+        ['ada', 1],
+        ['dan', 4],
+      ]),
+    );
+    expect(await agentIds(models.reads, 2, ['ada', 'dan'])).to.deep.equal(new Map([['ada', 5]]));
+  });
+
+  it('memory and soul come with the time of their last change, or of the registration', async () => {
+    const { id, name, role } = record;
+    expect(await agentMemory(models.reads, 1, { id: 1 })).to.deep.equal({
+      id,
+      name,
+      role,
+      working_memory: 'note',
+      memory_fields: { mood: 'calm' },
+      memory_updated_at: secondsOf(8),
+    });
+    expect(await agentSoul(models.reads, 1, { name: 'ada' })).to.deep.equal({
+      id,
+      name,
+      role,
+      soul_content: 'curious',
+      soul_updated_at: secondsOf(9),
+    });
+    expect(await agentMemory(models.reads, 1, { id: 2 })).to.include({
+      working_memory: '',
+      memory_updated_at: secondsOf(2),
+    });
+    expect(await agentSoul(models.reads, 1, { id: 2 })).to.include({
+      soul_content: null,
+      soul_updated_at: secondsOf(2),
+    });
+    expect(await agentMemory(models.reads, 2, { id: 1 })).to.equal(undefined);
+    expect(await agentSoul(models.reads, 2, { id: 1 })).to.equal(undefined);
+  });
+
+  it('silent are agents of any workspace that are not offline and were not heard of after a moment', async () => {
+    const among = async (since: number) =>
+      (await silentAgents(models.reads, since)).filter(({ workspace }) => workspace <= 2);
+    expect(await among(secondsOf(3))).to.deep.equal([
+      { workspace: 1, tenant: 1, id: 1, name: 'ada' },
+      { workspace: 1, tenant: 1, id: 3, name: 'cyn' },
+    ]);
+    expect((await among(secondsOf(6))).map(({ workspace, id }) => [workspace, id])).to.deep.equal([
+      [1, 1],
+      [1, 3],
+      [1, 4],
+      [2, 5],
+    ]);
+  });
+
+  it('an import would make the new ones, change those that differ, and leave the others', async () => {
+    const none = { inConfig: 0, newAgents: [], updatedAgents: [] };
+    expect(await previewSync(models.reads, 2)).to.deep.equal({ ...none, inMC: 1, onlyInMC: ['ada'] });
+    await models.tell(
+      document([
+        { id: 'ada', name: 'ada', identity: { theme: 'coder' }, model: 'm' },
+        { id: 'bob', name: 'bob', model: 'other', identity: { theme: 'coder' } },
+        { id: 'cyn', name: 'cyn', identity: { theme: 'coder' } },
+        { id: 'eve', name: 'eve' },
+      ]),
+    );
+    expect(await previewSync(models.reads, 1)).to.deep.equal({
+      inConfig: 4,
+      inMC: 4,
+      newAgents: ['eve'],
+      updatedAgents: ['ada', 'bob', 'cyn'],
+      onlyInMC: ['dan'],
+    });
+    await models.tell(
+      [registered(41, 'fay'), { workspace: 4 }],
+      [document([{ id: 'fay', identity: { theme: 'coder' } }]), { workspace: 4 }],
+    );
+    const same = await previewSync(models.reads, 4);
+    expect(same).to.include({ inConfig: 1, inMC: 1 });
+    await models.tell(
+      [registered(42, 'gus', { role: 'lead', config: { model: 'm', own: 1 } }), { workspace: 5 }],
+      [registered(43, 'hal', { role: 'lead', config: { model: 'm', own: 1 } }), { workspace: 5 }],
+      [registered(44, 'ivy', { role: 'lead', config: { model: 'm' } }), { workspace: 5 }],
+      [
+        document([
+          { id: 'gus', model: 'm' },
+          { id: 'hal', model: 'n' },
+          { id: 'ivy', model: 'm' },
+        ]),
+        { workspace: 5 },
+      ],
+    );
+    expect((await previewSync(models.reads, 5)).updatedAgents, 'the role of all is another').to.deep.equal([
+      'gus',
+      'hal',
+      'ivy',
+    ]);
+    await models.tell(
+      [registered(45, 'jon', { role: 'agent', config: { model: 'm', own: 1 } }), { workspace: 6 }],
+      [registered(46, 'kim', { role: 'agent', config: { model: 'm', own: 1 } }), { workspace: 6 }],
+      [
+        document([
+          { id: 'jon', model: 'm' },
+          { id: 'kim', model: 'n' },
+        ]),
+        { workspace: 6 },
+      ],
+    );
+    expect(
+      (await previewSync(models.reads, 6)).updatedAgents,
+      'what is not the gateway’s does not count',
+    ).to.deep.equal(['kim']);
+  });
+});

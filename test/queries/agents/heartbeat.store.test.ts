@@ -1,0 +1,174 @@
+/** What is waiting for an agent, and how long it is kept in memory. */
+import { expect } from 'chai';
+import { agentsProjection } from '../../../projections/agents/agents.ts';
+import { agentMessagesProjection } from '../../../projections/agents/messages.ts';
+import { activitiesProjection } from '../../../projections/monitoring/activities.ts';
+import { notificationsProjection } from '../../../projections/monitoring/notifications.ts';
+import { createInboxes, inboxOf } from '../../../queries/agents/heartbeat.ts';
+import { agentStatusChanged } from '../../../shared/events/agents/agents.ts';
+import { agentMessageSent } from '../../../shared/events/agents/messages.ts';
+import { agentRegistered } from '../../../shared/events/agents/registration.ts';
+import { HOUR } from '../../../shared/time.ts';
+import { openReadModels, type ReadModels, secondsOf } from '../../support/rows.ts';
+
+const registered = (agentId: number, name: string) =>
+  agentRegistered.draft({
+    agentId,
+    name,
+    role: 'coder',
+    status: 'idle',
+    sessionKey: null,
+    soulContent: null,
+    config: {},
+    template: null,
+    runtimeType: null,
+    source: 'manual',
+    via: 'operator',
+    framework: null,
+    capabilities: [],
+  });
+const silent = (agentId: number) =>
+  agentStatusChanged.draft({
+    agentId,
+    name: `agent ${agentId}`,
+    from: 'idle',
+    to: 'offline',
+    cause: 'sweep',
+    lastActivity: null,
+    seen: false,
+    announced: false,
+  });
+const message = (messageId: number, toAgentId: number) =>
+  agentMessageSent.draft({
+    messageId,
+    from: 'eve',
+    to: 'ada',
+    toAgentId,
+    content: 'hello',
+    messageType: 'text',
+    secrets: { count: 0, types: [] },
+  });
+/** Unix seconds. */
+const NOW = secondsOf(1_000);
+const elsewhere = { workspace: 2 };
+
+describe('queries of heartbeats', () => {
+  let models: ReadModels;
+  before(async () => {
+    models = await openReadModels([
+      agentsProjection,
+      agentMessagesProjection,
+      activitiesProjection,
+      notificationsProjection,
+    ]);
+    // Offline agents are told to the recipient "system": an agent of that name reads what a person would.
+    await models.tell(
+      registered(1, 'ada'),
+      registered(2, 'system'),
+      [registered(3, 'ada'), elsewhere],
+      message(1, 1),
+      message(2, 1),
+      [message(3, 1), elsewhere],
+      ...[11, 12, 13, 14, 15, 16].map(silent),
+      [silent(17), elsewhere],
+    );
+    const activities = [
+      [101, 1, 'task_assigned', 'ada has a task', NOW - 100],
+      [102, 1, 'task_created', 'for ada', NOW - 50],
+      [103, 1, 'task_assigned', 'for somebody else', NOW],
+      [104, 1, 'task_assigned', 'old, for ada', NOW - 4 * HOUR],
+      [105, 1, 'agent_created', 'ada is here', NOW],
+      [106, 2, 'high_priority_alert', 'ada elsewhere', NOW],
+    ];
+    for (const [id, workspace, type, description, at] of activities)
+      await models.query(
+        `INSERT INTO activities_v1.activities (workspace_id, id, type, entity_type, entity_id, actor, description, created_at, position)
+         VALUES ($2, $1, $3, 'task', 1, 'eve', $4, $5, $1)`,
+        [id, workspace, type, description, at],
+      );
+  });
+  after(() => models?.close());
+
+  it('messages to the agent that are not read, the oldest first', async () => {
+    const inbox = await inboxOf(models.reads, 1, { id: 1 }, NOW);
+    expect(inbox?.agent).to.deep.equal({ id: 1, name: 'ada' });
+    expect(inbox?.messages.map(({ id }) => id)).to.deep.equal([1, 2]);
+    expect(inbox?.pendingTasks).to.deep.equal([]);
+    expect(await inboxOf(models.reads, 1, { name: 'ada' }, NOW)).to.deep.equal(inbox);
+    expect(await inboxOf(models.reads, 3, { id: 1 }, NOW)).to.equal(undefined);
+  });
+
+  it('urgent activities that name the agent, the newest first, until the oldest of them is four hours old', async () => {
+    const inbox = await inboxOf(models.reads, 1, { id: 1 }, NOW);
+    expect(inbox?.workItems.map(({ type }) => type)).to.deep.equal(['notifications', 'urgent_activities']);
+    expect(inbox?.workItems.slice(1)).to.deep.equal([
+      {
+        type: 'urgent_activities',
+        count: 2,
+        items: [
+          { id: 102, type: 'task_created', description: 'for ada', created_at: NOW - 50 },
+          { id: 101, type: 'task_assigned', description: 'ada has a task', created_at: NOW - 100 },
+        ],
+      },
+    ]);
+    expect(inbox?.until).to.equal(NOW - 100 + 4 * HOUR);
+    expect((await inboxOf(models.reads, 1, { id: 2 }, NOW))?.until).to.equal(Number.MAX_SAFE_INTEGER);
+  });
+
+  it('unread notifications: how many, and the newest five', async () => {
+    const inbox = await inboxOf(models.reads, 1, { name: 'system' }, NOW);
+    expect(inbox?.workItems).to.have.length(1);
+    const [group] = inbox?.workItems ?? [];
+    expect(group).to.include({ type: 'notifications', count: 6 });
+    expect(group?.items.map(({ id }) => id)).to.deep.equal([12, 11, 10, 9, 8]);
+    expect(group?.items[0]).to.deep.equal({
+      id: 12,
+      type: 'heartbeat',
+      title: 'Agent offline: agent 16',
+      message: 'Agent agent 16 gave no sign of life and was set offline (it was idle).',
+      created_at: secondsOf(12),
+    });
+  });
+
+  it('at most fifty messages: the newest, the oldest of them first', async () => {
+    await models.tell([registered(4, 'busy'), { workspace: 4 }]);
+    await models.tell(...Array.from({ length: 51 }, (_, n) => [message(500 + n, 4), { workspace: 4 }] as const));
+    const inbox = await inboxOf(models.reads, 4, { id: 4 }, NOW);
+    expect(inbox?.messages.map(({ id }) => id)).to.deep.equal(Array.from({ length: 50 }, (_, n) => 501 + n));
+  });
+
+  it('is kept until something changes, until an activity is too old, or until it is forgotten', async () => {
+    let now = NOW;
+    let stamp = 'first';
+    const asked: unknown[] = [];
+    const inboxes = createInboxes({
+      reads: models.reads,
+      now: () => now * 1_000,
+      freshness: {
+        async stamp(names, workspace) {
+          asked.push([names, workspace]);
+          return stamp;
+        },
+      },
+    });
+    const kept = async (ref: { id: number } | { name: string } = { id: 1 }, workspace = 1) =>
+      (await inboxes.find(workspace, ref))?.kept;
+    expect(await kept()).to.equal(false);
+    expect(await kept()).to.equal(true);
+    expect(asked[0]).to.deep.equal([['notifications', 'agent_messages'], 1]);
+    expect(await kept({ name: 'ada' }), 'of another reference').to.equal(false);
+    expect(await kept({ name: 'ada' })).to.equal(true);
+    expect(await kept({ name: '1' }), 'a name like an id').to.equal(undefined);
+    expect(await kept({ name: 'ada' }, 2), 'of another workspace').to.equal(false);
+    stamp = 'second';
+    expect(await kept()).to.equal(false);
+    now = NOW - 100 + 4 * HOUR - 1;
+    expect(await kept()).to.equal(true);
+    now += 1;
+    expect(await kept(), 'an activity is too old').to.equal(false);
+    expect(await kept()).to.equal(true);
+    inboxes.forget(1, { id: 1 });
+    expect(await kept()).to.equal(false);
+    expect(await kept({ id: 99 })).to.equal(undefined);
+  });
+});

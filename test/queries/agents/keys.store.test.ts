@@ -1,0 +1,114 @@
+/** Keys of agents, and the deployment's own. */
+import { expect } from 'chai';
+import { agentKeysProjection } from '../../../projections/agents/keys.ts';
+import { findKeyAgent, findLiveKey, findLiveKeys, listAgentKeys } from '../../../queries/agents/keys.ts';
+import { findGlobalKey } from '../../../queries/auth/global-key.ts';
+import { agentDeleted } from '../../../shared/events/agents/agents.ts';
+import { agentKeyIssued, agentKeyRevoked } from '../../../shared/events/agents/keys.ts';
+import { agentRegistered } from '../../../shared/events/agents/registration.ts';
+import { globalKeyConfigured } from '../../../shared/events/auth/global-key.ts';
+import { openReadModels, type ReadModels, secondsOf } from '../../support/rows.ts';
+
+const registered = (agentId: number, name: string) =>
+  agentRegistered.draft({
+    agentId,
+    name,
+    role: 'coder',
+    status: 'idle',
+    sessionKey: null,
+    soulContent: null,
+    config: {},
+    template: null,
+    runtimeType: null,
+    source: 'manual',
+    via: 'operator',
+    framework: null,
+    capabilities: [],
+  });
+const issued = (keyId: number, agentId: number) =>
+  agentKeyIssued.draft({
+    keyId,
+    agentId,
+    agentName: 'ada',
+    name: `key ${keyId}`,
+    prefix: 'mca_00000000',
+    scopes: ['viewer'],
+    createdBy: 'admin',
+    expiresAt: null,
+  });
+const elsewhere = { workspace: 2, tenant: 3 };
+
+describe('queries of keys', () => {
+  let models: ReadModels;
+  before(async () => {
+    models = await openReadModels([agentKeysProjection]);
+    await models.tell(
+      registered(1, 'ada'),
+      issued(1, 1),
+      issued(2, 1),
+      agentKeyRevoked.draft({ keyId: 1, agentId: 1, agentName: 'ada' }),
+      registered(2, 'bob'),
+      issued(3, 2),
+      agentDeleted.draft({ agentId: 2, name: 'bob', role: 'coder', removeWorkspace: false }),
+      [registered(3, 'cyn'), elsewhere],
+      [issued(4, 3), elsewhere],
+      registered(4, 'dan'),
+      issued(5, 4),
+    );
+  });
+  after(() => models?.close());
+
+  it('an agent that may get a key is one of the workspace', async () => {
+    expect(await findKeyAgent(models.reads, 1, 1)).to.deep.equal({ id: 1, name: 'ada' });
+    expect(await findKeyAgent(models.reads, 2, 1)).to.equal(undefined);
+    expect(await findKeyAgent(models.reads, 1, 2), 'deleted').to.equal(undefined);
+  });
+
+  it('a key lives until it is revoked or its agent is deleted', async () => {
+    const live = await findLiveKeys(models.reads, [1, 2, 3, 4]);
+    expect(live.sort((a, b) => a.id - b.id)).to.deep.equal([
+      { id: 2, workspace_id: 1, tenant_id: 1, agent_id: 1, scopes: ['viewer'], expires_at: null, agent_name: 'ada' },
+      { id: 4, workspace_id: 2, tenant_id: 3, agent_id: 3, scopes: ['viewer'], expires_at: null, agent_name: 'cyn' },
+    ]);
+    expect(await findLiveKey(models.reads, 2)).to.include({ id: 2 });
+    expect(await findLiveKey(models.reads, 1)).to.equal(undefined);
+  });
+
+  it('the keys of an agent are listed newest first, revoked ones too, with their last use', async () => {
+    const used = secondsOf(99);
+    const asked: (readonly number[])[] = [];
+    const keys = await listAgentKeys(models.reads, 1, 1, async (ids) => {
+      asked.push(ids);
+      return new Map([[2, used]]);
+    });
+    const key = { key_prefix: 'mca_00000000', scopes: ['viewer'], created_by: 'admin', expires_at: null };
+    expect(keys).to.deep.equal([
+      {
+        ...key,
+        id: 2,
+        name: 'key 2',
+        revoked_at: null,
+        last_used_at: used,
+        created_at: secondsOf(3),
+        updated_at: used,
+      },
+      {
+        ...key,
+        id: 1,
+        name: 'key 1',
+        revoked_at: secondsOf(4),
+        last_used_at: null,
+        created_at: secondsOf(2),
+        updated_at: secondsOf(4),
+      },
+    ]);
+    expect(asked).to.deep.equal([[2, 1]]);
+    expect(await listAgentKeys(models.reads, 2, 1, async () => new Map())).to.deep.equal([]);
+  });
+
+  it('the deployment has one key in force', async () => {
+    expect(await findGlobalKey(models.reads)).to.equal(undefined);
+    await models.tell(globalKeyConfigured.draft({ keyId: 9, source: 'environment', masked: '****' }));
+    expect(await findGlobalKey(models.reads)).to.include({ key_id: 9, source: 'environment', masked: '****' });
+  });
+});

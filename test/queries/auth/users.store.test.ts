@@ -1,0 +1,248 @@
+/** Users and access requests, as sign-in, commands and lists look them up. */
+import { expect } from 'chai';
+import { usersProjection } from '../../../projections/auth/users.ts';
+import {
+  findAccessRequest,
+  findAccessRequestOf,
+  listAccessRequests,
+  toAccessRequestRecord,
+} from '../../../queries/auth/access-requests.ts';
+import { wasSetUp } from '../../../queries/auth/setup.ts';
+import {
+  adminsIn,
+  findGoogleUser,
+  findUser,
+  findUserByName,
+  findUserForApproval,
+  findUsers,
+  findUsersByName,
+  listUsers,
+  userDirectory,
+} from '../../../queries/auth/users.ts';
+import {
+  accessRequestApproved,
+  accessRequested,
+  accessRequestRejected,
+} from '../../../shared/events/auth/access-requests.ts';
+import { userCreated } from '../../../shared/events/auth/users.ts';
+import { openReadModels, type ReadModels, secondsOf } from '../../support/rows.ts';
+
+const CREDENTIAL = '11111111-1111-4111-8111-111111111111';
+const created = (userId: number, username: string, more: object = {}) =>
+  userCreated.draft({
+    userId,
+    username,
+    displayName: null,
+    email: null,
+    avatarUrl: null,
+    role: 'viewer',
+    provider: 'local',
+    providerId: null,
+    isApproved: true,
+    tenant: 1,
+    workspace: 1,
+    credentialId: null,
+    source: 'admin',
+    ...more,
+  });
+const google = (userId: number, username: string, more: object) =>
+  created(userId, username, { provider: 'google', ...more });
+const asked = (requestId: number, more: object = {}) =>
+  accessRequested.draft({
+    requestId,
+    provider: 'google',
+    email: `r${requestId}@example.com`,
+    displayName: null,
+    avatarUrl: null,
+    providerId: `sub-r${requestId}`,
+    ...more,
+  });
+
+describe('queries of users', () => {
+  let models: ReadModels;
+  before(async () => {
+    models = await openReadModels([usersProjection]);
+  });
+  after(() => models?.close());
+
+  it('a deployment was set up once there was a user', async () => {
+    expect(await wasSetUp(models.reads)).to.equal(false);
+    expect(await userDirectory(models.reads).wasSetUp()).to.equal(false);
+    await models.tell(
+      created(1, 'ann', { displayName: 'Ann', role: 'admin', email: 'Ann@Example.com', credentialId: CREDENTIAL }),
+      created(2, 'ben', { role: 'admin', isApproved: false }),
+      created(3, 'cat', { role: 'admin', tenant: 2, workspace: 2 }),
+      google(4, 'dee', { email: 'Dee@Example.com', providerId: 'sub-dee' }),
+      google(5, 'eli', { email: 'eli@example.com', providerId: null }),
+      google(6, 'eli2', { email: 'eli@example.com', providerId: 'sub-eli2' }),
+      created(7, 'fox', { email: 'fox@example.com', providerId: 'sub-fox' }),
+      created(8, 'gia', { role: 'admin' }),
+    );
+    expect(await wasSetUp(models.reads)).to.equal(true);
+    expect(await userDirectory(models.reads).wasSetUp()).to.equal(true);
+  });
+
+  const idsOf = (rows: readonly { readonly id: number }[]) => rows.map(({ id }) => id).sort();
+
+  it('enabled admins are those of one tenant, the oldest first', async () => {
+    expect(await adminsIn(models.reads)(1)).to.deep.equal([1, 8]);
+    expect(await adminsIn(models.reads)(2)).to.deep.equal([3]);
+  });
+
+  it('users are found by id and by name, one or many', async () => {
+    expect(await findUser(models.reads, 4)).to.include({ username: 'dee' });
+    expect(await findUserByName(models.reads, 'dee')).to.include({ id: 4 });
+    expect(await findUser(models.reads, 99)).to.equal(undefined);
+    expect(await findUserByName(models.reads, 'nobody')).to.equal(undefined);
+    expect(idsOf(await findUsers(models.reads, [1, 4, 99]))).to.deep.equal([1, 4]);
+    expect(idsOf(await findUsersByName(models.reads, ['cat', 'dee', 'nobody']))).to.deep.equal([3, 4]);
+  });
+
+  it('a Google account is found by its subject, else by its address while the user has no subject', async () => {
+    const found = async (sub: string, email: string) => (await findGoogleUser(models.reads, sub, email))?.id;
+    expect(await found('sub-dee', 'other@example.com')).to.equal(4);
+    expect(await found('unknown', 'eli@example.com')).to.equal(5);
+    expect(await found('unknown', 'dee@example.com'), 'has another subject').to.equal(undefined);
+    expect(await found('sub-fox', 'nobody@example.com'), 'signs in with a password').to.equal(undefined);
+    expect(await found('unknown', 'fox@example.com'), 'signs in with a password').to.equal(undefined);
+  });
+
+  it('an approved request is for the holder of the account, else of the address, whatever the way to sign in', async () => {
+    const found = async (sub: string | null, email: string | null) =>
+      (await findUserForApproval(models.reads, sub, email))?.id;
+    expect(await found('sub-dee', 'fox@example.com')).to.equal(4);
+    expect(await found('sub-fox', 'fox@example.com')).to.equal(7);
+    expect(await found('sub-fox', null), 'a subject of a user who signs in otherwise').to.equal(undefined);
+    expect(await found(null, 'eli@example.com'), 'the oldest of two').to.equal(5);
+    expect(await found(null, null)).to.equal(undefined);
+    expect(await found('unknown', 'unknown@example.com')).to.equal(undefined);
+  });
+
+  it('the users of a workspace are listed oldest first, without credentials', async () => {
+    const users = await listUsers(models.reads, 1);
+    expect(users.map(({ id }) => id)).to.deep.equal([1, 2, 4, 5, 6, 7, 8]);
+    expect(users[0]).to.deep.equal({
+      id: 1,
+      username: 'ann',
+      display_name: 'Ann',
+      role: 'admin',
+      provider: 'local',
+      email: 'Ann@Example.com',
+      avatar_url: null,
+      is_approved: 1,
+      workspace_id: 1,
+      tenant_id: 1,
+      created_at: secondsOf(1),
+      updated_at: secondsOf(1),
+      last_login_at: null,
+    });
+    expect(users[1]).to.include({ display_name: 'ben', is_approved: 0 });
+  });
+
+  it('users of the same second are listed by their ids', async () => {
+    const place = { at: 1_700_000_000_000 };
+    await models.tell(
+      [created(93, 'same-93', { workspace: 9 }), place],
+      [created(91, 'same-91', { workspace: 9 }), place],
+      [created(92, 'same-92', { workspace: 9 }), { at: 1_600_000_000_000 }],
+    );
+    expect((await listUsers(models.reads, 9)).map(({ id }) => id)).to.deep.equal([92, 91, 93]);
+  });
+
+  it('commands get what they need of a user', async () => {
+    const directory = userDirectory(models.reads);
+    const ann = await directory.find(1);
+    expect(ann).to.deep.include({
+      id: 1,
+      username: 'ann',
+      tenant: 1,
+      workspace: 1,
+      provider: 'local',
+      isApproved: true,
+      credentialId: CREDENTIAL,
+      sessionMark: `${CREDENTIAL}.1`,
+    });
+    expect(ann?.record).to.include({ id: 1, display_name: 'Ann' });
+    expect(await directory.findByName('ann')).to.deep.equal(ann);
+    expect((await directory.findByGoogleAccount('sub-dee', 'x@example.com'))?.id).to.equal(4);
+    expect(await directory.find(99)).to.equal(undefined);
+    expect(await directory.findByName('nobody')).to.equal(undefined);
+    expect(await directory.findByGoogleAccount('unknown', 'unknown@example.com')).to.equal(undefined);
+  });
+
+  describe('queries of access requests', () => {
+    before(() =>
+      models.tell(
+        asked(1, { displayName: 'Ron' }),
+        asked(2),
+        accessRequestRejected.draft({ requestId: 1, email: null, note: 'who?' }),
+        asked(3),
+        accessRequestApproved.draft({ requestId: 3, email: null, role: 'viewer', userId: 4, note: null }),
+        asked(4, { email: null, displayName: null }),
+        asked(5, { email: 'r2@example.com', providerId: 'sub-r5' }),
+        asked(6, { email: 'other@example.com', providerId: 'sub-r3' }),
+      ),
+    );
+    const list = async (status?: string, limit = 50, offset = 0) =>
+      (await listAccessRequests(models.reads, { status, limit, offset })).map(({ id }) => id);
+
+    it('are listed with the pending ones first, then by the last attempt, in pages or of one status', async () => {
+      expect(await list()).to.deep.equal([6, 5, 4, 2, 3, 1]);
+      expect(await list('pending')).to.deep.equal([6, 5, 4, 2]);
+      expect(await list('rejected')).to.deep.equal([1]);
+      expect(await list(undefined, 2, 1)).to.deep.equal([5, 4]);
+    });
+
+    it('of the same second are listed by their ids, the newest first', async () => {
+      const { reads, tell, close } = await openReadModels([usersProjection]);
+      try {
+        const place = { at: 1_700_000_000_000 };
+        await tell([asked(1), place], [asked(3), place], [asked(2), place]);
+        const found = await listAccessRequests(reads, { status: undefined, limit: 9, offset: 0 });
+        expect(found.map(({ id }) => id)).to.deep.equal([3, 2, 1]);
+      } finally {
+        await close();
+      }
+    });
+
+    it('are records named after the person, or the address', async () => {
+      const record = async (id: number) => {
+        const row = await findAccessRequest(models.reads, id);
+        return row && toAccessRequestRecord(row);
+      };
+      const [first] = await listAccessRequests(models.reads, { status: 'rejected', limit: 1, offset: 0 });
+      expect(first).to.deep.equal(await record(1));
+      expect(first).to.deep.include({
+        id: 1,
+        username: 'Ron',
+        email: 'r1@example.com',
+        reason: null,
+        status: 'rejected',
+        provider: 'google',
+        provider_user_id: 'sub-r1',
+        display_name: 'Ron',
+        avatar_url: null,
+        attempt_count: 1,
+        reviewed_by: 'admin',
+        review_note: 'who?',
+        approved_user_id: null,
+      });
+      expect(first?.created_at).to.equal(first?.requested_at);
+      expect(await record(2)).to.include({ username: 'r2', email: 'r2@example.com' });
+      expect(await record(4)).to.include({ username: '[erased]', email: '[erased]' });
+      expect(await record(3)).to.include({ status: 'approved', approved_user_id: 4 });
+      expect(await record(99)).to.equal(undefined);
+    });
+
+    it('are found by the address of an account, else by its subject, the oldest first', async () => {
+      for (const find of [
+        (sub: string, email: string) => findAccessRequestOf(models.reads, sub, email),
+        (sub: string, email: string) => userDirectory(models.reads).findAccessRequest(sub, email),
+      ]) {
+        expect(await find('sub-r3', 'r2@example.com')).to.equal(2);
+        expect(await find('sub-r3', 'unknown@example.com')).to.equal(3);
+        expect(await find('unknown', 'unknown@example.com')).to.equal(undefined);
+      }
+    });
+  });
+});

@@ -1,0 +1,235 @@
+/** Activities and the audit trail: filters, totals, pages, statistics. */
+import { expect } from 'chai';
+import { agentsProjection } from '../../../projections/agents/agents.ts';
+import { activitiesProjection } from '../../../projections/monitoring/activities.ts';
+import { auditProjection } from '../../../projections/monitoring/audit.ts';
+import { activityStats, listActivities } from '../../../queries/monitoring/activities.ts';
+import { listAudit } from '../../../queries/monitoring/audit.ts';
+import { agentMessageSent } from '../../../shared/events/agents/messages.ts';
+import { agentRegistered } from '../../../shared/events/agents/registration.ts';
+import { agentSoulChanged } from '../../../shared/events/agents/souls.ts';
+import { userSignedIn } from '../../../shared/events/auth/sign-in.ts';
+import { userDeleted } from '../../../shared/events/auth/users.ts';
+import { openReadModels, type ReadModels, secondsOf } from '../../support/rows.ts';
+
+const registered = agentRegistered.draft({
+  agentId: 7,
+  name: 'ada',
+  role: 'coder',
+  status: 'idle',
+  sessionKey: null,
+  soulContent: null,
+  config: {},
+  template: null,
+  runtimeType: null,
+  source: 'manual',
+  via: 'operator',
+  framework: null,
+  capabilities: [],
+});
+const soul = agentSoulChanged.draft({
+  agentId: 7,
+  name: 'ada',
+  soulContent: 'calm',
+  template: null,
+  previousLength: 0,
+});
+const message = agentMessageSent.draft({
+  messageId: 1,
+  from: 'eve',
+  to: 'bob',
+  toAgentId: 8,
+  content: 'hello',
+  messageType: 'text',
+  secrets: { count: 0, types: [] },
+});
+const by = (id: number, name: string) => ({ actor: { type: 'user' as const, id, name } });
+const elsewhere = { workspace: 2 };
+
+describe('queries of activities', () => {
+  let models: ReadModels;
+  before(async () => {
+    models = await openReadModels([agentsProjection, activitiesProjection]);
+    await models.tell(registered, soul, message, [soul, by(2, 'bea')], [soul, elsewhere], soul);
+  });
+  after(() => models?.close());
+
+  const list = (query: object = {}, workspace = 1) =>
+    listActivities(models.reads, workspace, { limit: 50, offset: 0, ...query } as Parameters<typeof listActivities>[2]);
+  const ids = async (query?: object) => {
+    const { activities, total } = await list(query);
+    return [activities.map(({ id }) => id), total];
+  };
+
+  it('are listed newest first, each with what it is about as that is now', async () => {
+    const { activities, total, hasMore } = await list();
+    expect(activities.map(({ id }) => id)).to.deep.equal([6, 4, 3, 2, 1]);
+    expect({ total, hasMore }).to.deep.equal({ total: 5, hasMore: false });
+    const data = { content_length: 4, previous_content_length: 0, saved_to_workspace: false };
+    expect(activities[0]).to.deep.equal({
+      id: 6,
+      type: 'agent_soul_updated',
+      entity_type: 'agent',
+      entity_id: 7,
+      actor: 'admin',
+      description: 'Updated the soul of ada',
+      metadata: data,
+      data,
+      created_at: secondsOf(6),
+      workspace_id: 1,
+      entity: { type: 'agent', id: 7, name: 'ada', role: 'coder', status: 'idle' },
+    });
+    expect(activities[2]?.entity, 'bob is gone').to.equal(null);
+    const [other] = (await list({}, 2)).activities;
+    expect([other?.id, other?.entity], 'ada is an agent of another workspace').to.deep.equal([5, null]);
+  });
+
+  it('are narrowed by types, actor, kind of entity and moment; the total is of what matches', async () => {
+    expect(await ids({ type: 'agent_message' })).to.deep.equal([[3], 1]);
+    expect(await ids({ type: ' agent_message , ,agent_soul_updated ' })).to.deep.equal([[6, 4, 3, 2], 4]);
+    expect(await ids({ type: ' , ' })).to.deep.equal([[6, 4, 3, 2, 1], 5]);
+    expect(await ids({ actor: 'bea' })).to.deep.equal([[4], 1]);
+    expect(await ids({ entity_type: 'agent', limit: 1 })).to.deep.equal([[6], 5]);
+    expect(await ids({ entity_type: 'task' })).to.deep.equal([[], 0]);
+    expect(await ids({ since: secondsOf(3) })).to.deep.equal([[6, 4], 2]);
+    const since = secondsOf(1);
+    expect(await ids({ since, type: 'agent_message' })).to.deep.equal([[3], 1]);
+    expect(await ids({ since, type: 'agent_message,agent_soul_updated' })).to.deep.equal([[6, 4, 3, 2], 4]);
+    expect(await ids({ since, actor: 'bea' })).to.deep.equal([[4], 1]);
+    expect(await ids({ since, entity_type: 'task' })).to.deep.equal([[], 0]);
+    expect(await list({ since }, 2)).to.deep.include({ total: 1 });
+  });
+
+  it('are cut into pages that say whether there is more', async () => {
+    const page = async (query: object) => {
+      const { activities, hasMore } = await list(query);
+      return [activities.map(({ id }) => id), hasMore];
+    };
+    expect(await page({ limit: 2 })).to.deep.equal([[6, 4], true]);
+    expect(await page({ limit: 2, offset: 3 })).to.deep.equal([[2, 1], false]);
+    expect(await page({ limit: 2, offset: 2 })).to.deep.equal([[3, 2], true]);
+    expect(await page({ limit: 2, offset: 9 })).to.deep.equal([[], false]);
+  });
+
+  it('are the same ones on deep pages, which are read from the nearer end', async () => {
+    const many = { workspace: 3 };
+    await models.tell(...Array.from({ length: 2_305 }, () => [soul, many] as const));
+    const whole = async (query: object) => {
+      const { activities, total, hasMore } = await list(query, 3);
+      const numbers = activities.map(({ id }) => id);
+      return { first: numbers[0], last: numbers.at(-1), count: numbers.length, total, hasMore };
+    };
+    const newest = (await whole({ limit: 1 })).first as number;
+    for (const offset of [999, 1_000, 1_001, 1_151, 1_152, 1_153, 1_500, 2_290, 2_300, 2_304]) {
+      const count = Math.min(10, 2_305 - offset);
+      expect(await whole({ limit: 10, offset }), `from ${offset}`).to.deep.equal({
+        first: newest - offset,
+        last: newest - offset - count + 1,
+        count,
+        total: 2_305,
+        hasMore: offset + count < 2_305,
+      });
+    }
+    for (const offset of [2_305, 5_000])
+      expect(await whole({ limit: 10, offset })).to.include({ count: 0, total: 2_305, hasMore: false });
+    expect((await list({ type: 'nothing', limit: 10, offset: 2_000 }, 3)).total).to.equal(0);
+  });
+
+  it('are counted by type, actor and hour of the last hours', async () => {
+    const hour = 1_700_002_800;
+    const at = (seconds: number) => ({ workspace: 4, at: seconds * 1_000 });
+    await models.tell(
+      [soul, at(hour - 10)],
+      [soul, { ...at(hour + 1), ...by(2, 'bea') }],
+      [soul, at(hour + 2)],
+      [message, at(hour + 3)],
+      [registered, { ...at(hour + 4), ...by(2, 'bea') }],
+    );
+    expect(await activityStats(models.reads, 4, 2, hour + 3_600)).to.deep.equal({
+      timeframe: '2 hours',
+      activityByType: [
+        { type: 'agent_soul_updated', count: 3 },
+        { type: 'agent_created', count: 1 },
+        { type: 'agent_message', count: 1 },
+      ],
+      topActors: [
+        { actor: 'admin', activity_count: 2 },
+        { actor: 'bea', activity_count: 2 },
+        { actor: 'eve', activity_count: 1 },
+      ],
+      timeline: [
+        { timestamp: hour - 3_600, count: 1, hour: '2023-11-14T22:00:00.000Z' },
+        { timestamp: hour, count: 4, hour: '2023-11-14T23:00:00.000Z' },
+      ],
+    });
+    const recent = await activityStats(models.reads, 4, 1, hour + 3_602);
+    expect(
+      recent.timeline.map(({ count }) => count),
+      'after the beginning of the window',
+    ).to.deep.equal([2]);
+    const actors = Array.from(
+      { length: 12 },
+      (_, n) => [soul, { ...at(hour), workspace: 5, ...by(n, `a${n}`) }] as const,
+    );
+    await models.tell(...actors);
+    expect((await activityStats(models.reads, 5, 1, hour + 5)).topActors).to.have.length(10);
+  });
+});
+
+describe('queries of the audit trail', () => {
+  const signedIn = userSignedIn.draft({ userId: 7, username: 'bob', method: 'password' });
+  const deleted = userDeleted.draft({ userId: 7, username: 'bob' });
+  let models: ReadModels;
+  before(async () => {
+    models = await openReadModels([auditProjection]);
+    await models.tell(
+      [signedIn, { ...by(7, 'bob'), ip: '192.0.2.7', userAgent: 'curl/8' }],
+      signedIn,
+      deleted,
+      [deleted, elsewhere],
+      [deleted, by(2, 'bea')],
+    );
+  });
+  after(() => models?.close());
+
+  const list = (query: object = {}, workspace = 1) =>
+    listAudit(models.reads, workspace, { limit: 100, offset: 0, ...query } as Parameters<typeof listAudit>[2]);
+  const ids = async (query?: object) => {
+    const { entries, total } = await list(query);
+    return [entries.map(({ id }) => id), total];
+  };
+
+  it('is listed newest first', async () => {
+    const { entries, ...rest } = await list();
+    expect(entries.map(({ id }) => id)).to.deep.equal([5, 3, 2, 1]);
+    expect(entries[3]).to.deep.equal({
+      id: 1,
+      action: 'login',
+      actor: 'bob',
+      actor_id: 7,
+      target_type: 'user',
+      target_id: 7,
+      detail: null,
+      ip_address: '192.0.2.7',
+      user_agent: 'curl/8',
+      created_at: secondsOf(1),
+      workspace_id: 1,
+    });
+    expect(rest).to.deep.equal({ total: 4, limit: 100, offset: 0 });
+    expect((await list({}, 2)).entries.map(({ id }) => id)).to.deep.equal([4]);
+    expect(await list({}, 9)).to.deep.equal({ entries: [], total: 0, limit: 100, offset: 0 });
+  });
+
+  it('is narrowed by action, actor and a span of time, both ends in it, and cut into pages', async () => {
+    expect(await ids({ action: 'login' })).to.deep.equal([[2, 1], 2]);
+    expect(await ids({ actor: 'bea' })).to.deep.equal([[5], 1]);
+    expect(await ids({ action: 'login', actor: 'bob' })).to.deep.equal([[1], 1]);
+    expect(await ids({ since: secondsOf(3) })).to.deep.equal([[5, 3], 2]);
+    expect(await ids({ until: secondsOf(2) })).to.deep.equal([[2, 1], 2]);
+    expect(await ids({ since: secondsOf(2), until: secondsOf(3) })).to.deep.equal([[3, 2], 2]);
+    expect(await ids({ since: secondsOf(1), action: 'user_delete' })).to.deep.equal([[5, 3], 2]);
+    expect(await ids({ since: secondsOf(1), actor: 'bea' })).to.deep.equal([[5], 1]);
+    expect(await list({ since: secondsOf(1) }, 2)).to.include({ total: 1 });
+    expect(await ids({ limit: 2, offset: 1 })).to.deep.equal([[3, 2], 4]);
+  });
+});

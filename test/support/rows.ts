@@ -1,0 +1,51 @@
+/** Read models filled by events through the real projections, for tests of queries. */
+import { applyBatch, createRowCache } from '../../infra/read-models/batch.ts';
+import { BatchWriter } from '../../infra/read-models/batch-writer.ts';
+import { type Projection, schemaOf } from '../../projections/projection.ts';
+import { liveReads, type Reads } from '../../queries/reads.ts';
+import type { DomainEvent } from '../../shared/events/define.ts';
+import { type Draft, eventsOf, timeOf } from './kit.ts';
+import { ensureTables, testDatabase } from './world.ts';
+
+/** One event and what its metadata has besides what `eventsOf` gives all. */
+export type Told = Draft | readonly [Draft, Partial<DomainEvent['meta']>];
+
+/** Unix seconds of the n-th event that is told, counted from 1. */
+export const secondsOf = (n: number): number => timeOf(n) / 1_000;
+
+export interface ReadModels {
+  readonly reads: Reads;
+  /** Adds what happened next. */
+  tell(...told: readonly Told[]): Promise<void>;
+  /** For rows that no event makes yet. */
+  query(text: string, values?: readonly unknown[]): Promise<void>;
+  close(): Promise<void>;
+}
+
+export async function openReadModels(projections: readonly Projection[]): Promise<ReadModels> {
+  const { database, close } = await testDatabase();
+  await ensureTables(database, projections);
+  const writer = new BatchWriter(database.db);
+  const earlier: Told[] = [];
+  return {
+    reads: liveReads(database.db),
+    async tell(...told) {
+      const from = earlier.length;
+      earlier.push(...told);
+      const drafts = earlier.map((one): Draft => (Array.isArray(one) ? one[0] : (one as Draft)));
+      const events = eventsOf(drafts).flatMap((event, at) => {
+        const one = earlier[at];
+        return at < from ? [] : [{ ...event, meta: { ...event.meta, ...(Array.isArray(one) && one[1]) } }];
+      });
+      for (const projection of projections) {
+        const mine = events.filter(({ type }) => projection.handles.has(type));
+        const move = { schema: schemaOf(projection), generation: 1, from, to: earlier.length, at: 1, notify: false };
+        await applyBatch(writer, projection, mine, move, createRowCache());
+      }
+    },
+    async query(text, values = []) {
+      await database.pool.query(text, [...values]);
+    },
+    close,
+  };
+}
