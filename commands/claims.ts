@@ -39,6 +39,8 @@ export interface NameKind<OwnerState> {
   holds(state: OwnerState, name: string): 'yes' | 'never' | 'not yet';
   /** The 409 message. */
   taken(name: string): string;
+  /** @throws AppError 400 for a name that nobody may take */
+  refuse?(name: string): void;
 }
 
 /** The code of a refusal because somebody else has the name. */

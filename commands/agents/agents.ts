@@ -12,12 +12,12 @@ import { agentKeyIssued, agentKeyRevoked } from '../../shared/events/agents/keys
 import { agentMemoryCleared, agentMemoryFieldsSet, agentMemoryWritten } from '../../shared/events/agents/memory.ts';
 import { agentRegistered, agentReturned } from '../../shared/events/agents/registration.ts';
 import { agentSoulChanged } from '../../shared/events/agents/souls.ts';
-import { nameClaimVoided, nameReleased } from '../../shared/events/claims.ts';
 import type { EventDraft, EventOf } from '../../shared/events/define.ts';
 import { defineDecider, on } from '../decider.ts';
+import { type Leaving, leave, nameKey, namingFolds } from '../naming.ts';
 
 /** What is kept of an agent between commands. Texts are left out: they are large, and decisions need only their lengths. */
-export interface AgentState {
+export interface AgentState extends Leaving {
   readonly registered: boolean;
   readonly deleted: boolean;
   /** 0 until registered. */
@@ -41,16 +41,6 @@ export interface AgentState {
   readonly aliveAt: number;
   /** By key id. */
   readonly keys: Readonly<Record<number, 'active' | 'revoked'>>;
-  /** By `<kind>:<name>`: the names that this agent gave up or was denied. */
-  readonly left: Readonly<Record<string, LeftName>>;
-}
-
-/** A name must not be taken back while its release may still be on its way (`names.ts`). */
-export interface LeftName {
-  /** How often it was given up or denied. */
-  readonly times: number;
-  /** Since when its release may be on its way, Unix ms; null: the release is known to be over. */
-  readonly since: number | null;
 }
 
 const initial: AgentState = {
@@ -74,9 +64,6 @@ const initial: AgentState = {
 };
 
 export const agentStream = (workspace: number, id: number): string => `agent-${workspace}-${id}`;
-
-/** One key per unique name, for `AgentState.left`. */
-export const nameKey = (kind: string, name: string): string => `${kind}:${name}`;
 
 export const agentDecider = defineDecider<AgentState>({
   kind: 'agent',
@@ -126,14 +113,7 @@ export const agentDecider = defineDecider<AgentState>({
     on(agentKeyIssued, (state, { data }) => ({ ...state, keys: { ...state.keys, [data.keyId]: 'active' } })),
     on(agentKeyRevoked, (state, { data }) => ({ ...state, keys: { ...state.keys, [data.keyId]: 'revoked' } })),
     on(agentDeleted, (state) => ({ ...state, deleted: true, left: {} })),
-    on(nameClaimVoided, (state, { data, at }) => ({
-      ...state,
-      left: leave(state.left, nameKey(data.kind, data.name), at),
-    })),
-    on(nameReleased, (state, { data }) => {
-      const key = nameKey(data.kind, data.name);
-      return { ...state, left: { ...state.left, [key]: { times: state.left[key]?.times ?? 1, since: null } } };
-    }),
+    ...namingFolds<AgentState>(),
   ],
 });
 
@@ -160,11 +140,6 @@ function withDetails(state: AgentState, data: EventOf<typeof agentDetailsChanged
     left,
   };
 }
-
-const leave = (left: AgentState['left'], key: string, at: number): AgentState['left'] => ({
-  ...left,
-  [key]: { times: (left[key]?.times ?? 0) + 1, since: at },
-});
 
 /** The config of an agent, for the few commands that merge it. `version` counts like `AgentState.configVersion`. */
 export const agentConfigDecider = defineDecider<{

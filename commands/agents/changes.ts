@@ -11,6 +11,7 @@ import {
 } from '../admin/gateway-config.ts';
 import { entryOf } from '../admin/gateway-document.ts';
 import type { CommandContext, Commands, Executed } from '../handler.ts';
+import { executeWithNames, isRefusal, releaseAll } from '../naming.ts';
 import {
   type AgentState,
   type AgentUpdate,
@@ -23,7 +24,7 @@ import {
   type UpdateMode,
 } from './agents.ts';
 import { bounded } from './config.ts';
-import { claimsFor, executeWithNames, isRefusal, releaseAll } from './names.ts';
+import { claimsFor, namedAgent } from './names.ts';
 
 type Config = Readonly<Record<string, unknown>>;
 
@@ -42,9 +43,10 @@ export async function updateAgent(
     return decideUpdate(state, update, mode);
   };
   const { workspace } = context.origin;
+  const stream = agentStream(workspace, id);
   if (update.name === undefined && update.sessionKey === undefined)
-    return commands.execute(agentDecider, agentStream(workspace, id), context, decide);
-  return executeWithNames(commands, context, id, claimsFor(workspace, update), decide);
+    return commands.execute(agentDecider, stream, context, decide);
+  return executeWithNames(commands, context, namedAgent, stream, claimsFor(workspace, update), decide);
 }
 
 /** How often an update that depends on the present config is tried before it is refused. */

@@ -6,10 +6,11 @@ import { restored } from '../../shared/secrets.ts';
 import { seconds } from '../../shared/time.ts';
 import { decideWriteAgent, writeToGateway } from '../admin/gateway-config.ts';
 import type { CommandContext, Commands, Executed } from '../handler.ts';
+import { claimAll, isRefusal, releaseAll } from '../naming.ts';
 import { hasReserved, reserveId } from '../reserve.ts';
 import { type AgentState, agentDecider, agentStream, existing } from './agents.ts';
 import { bounded } from './config.ts';
-import { agentNameKind, claimAll, claimsFor, isRefusal, releaseAll } from './names.ts';
+import { agentNameKind, claimsFor } from './names.ts';
 import { configFor } from './templates.ts';
 
 type Config = Readonly<Record<string, unknown>>;
