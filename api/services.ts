@@ -10,6 +10,8 @@ import type { Role } from '../shared/identity.ts';
 import type { Credentials } from '../shared/ports/credentials.ts';
 import type { Freshness } from '../shared/ports/freshness.ts';
 import type { IdempotencyStore } from '../shared/ports/idempotency.ts';
+import type { MentionTargets } from '../shared/ports/mentions.ts';
+import type { ProjectDirectory } from '../shared/ports/projects.ts';
 import type { ReadModels } from '../shared/ports/read-models.ts';
 
 import type { VerifyGoogleToken } from './auth/google.ts';
@@ -51,6 +53,8 @@ export interface Services {
   readonly credentials: Credentials;
   readonly freshness: Freshness;
   readonly inboxes: Inboxes;
+  readonly projects: ProjectDirectory;
+  readonly mentions: MentionTargets;
   readonly idempotency: IdempotencyStore;
   readonly metrics: Registry;
   /** The store of one limit class, shared between processes where Redis is configured. */

@@ -13,6 +13,8 @@ import { createCommands } from '../commands/handler.ts';
 import { projections } from '../projections/index.ts';
 import { schemaOf } from '../projections/projection.ts';
 import { createInboxes } from '../queries/agents/heartbeat.ts';
+import { mentionTargets } from '../queries/mentions.ts';
+import { projectDirectory } from '../queries/projects/projects.ts';
 import { AppError } from '../shared/errors.ts';
 import type { ReadModels } from '../shared/ports/read-models.ts';
 import { pause, within } from '../shared/waiting.ts';
@@ -107,6 +109,8 @@ export async function startService(
         credentials,
         freshness,
         inboxes: createInboxes({ reads, freshness, now: Date.now }),
+        projects: projectDirectory(reads),
+        mentions: mentionTargets(reads),
         idempotency: createIdempotencyStore(database.pool, core.process),
         metrics,
         limitStore: limits.storeFor,

@@ -9,6 +9,7 @@ import { activitiesProjection } from './monitoring/activities.ts';
 import { auditProjection } from './monitoring/audit.ts';
 import { notificationsProjection } from './monitoring/notifications.ts';
 import type { Projection } from './projection.ts';
+import { projectsProjection } from './projects/projects.ts';
 import { qualityReviewsProjection } from './quality/reviews.ts';
 import { tasksProjection } from './tasks/tasks.ts';
 import { workflowsProjection } from './workflows.ts';
@@ -21,6 +22,7 @@ export const projections: readonly Projection[] = [
   tasksProjection,
   qualityReviewsProjection,
   workflowsProjection,
+  projectsProjection,
   gatewayConfigProjection,
   activitiesProjection,
   auditProjection,

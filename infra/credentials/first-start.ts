@@ -1,12 +1,14 @@
 /**
- * Creates what a deployment needs before anybody can sign in: the first admin and the API key. Runs at every start of
- * every API process; unique names in the log ensure that only one process creates each.
+ * Creates what a deployment needs before anybody can work with it: the first admin, the API key, the general project.
+ * Runs at every start of every API process; unique names in the log ensure that only one process creates each.
  */
 import { randomInt, randomUUID } from 'node:crypto';
 import { configureGlobalKey, generateGlobalKey } from '../../commands/auth/global-key.ts';
 import { createUser } from '../../commands/auth/users.ts';
 import type { CommandContext, Commands } from '../../commands/handler.ts';
+import { ensureGeneral } from '../../commands/projects/changes.ts';
 import { wasSetUp } from '../../queries/auth/setup.ts';
+import { projectDirectory } from '../../queries/projects/projects.ts';
 import type { Reads } from '../../queries/reads.ts';
 import { isInsecurePassword, newUsername } from '../../shared/contract/auth/users.ts';
 import { AppError } from '../../shared/errors.ts';
@@ -47,6 +49,8 @@ const contextOf = (): CommandContext => ({
 
 /** Creates what is missing. @returns lines with the generated credentials, to be shown once */
 export async function prepareFirstStart(parts: FirstStartParts): Promise<string[]> {
+  const { commands, reads } = parts;
+  await ensureGeneral(commands, contextOf(), projectDirectory(reads));
   return [...(await seedAdmin(parts)), ...(await provideKey(parts))];
 }
 

@@ -44,6 +44,9 @@ export const agentsTable = defineTable(
       'workspace_id, created_at DESC, id DESC',
       'workspace_id, status, created_at DESC, id DESC',
       'workspace_id, role, created_at DESC, id DESC',
+      // Handles of mentions.
+      'workspace_id, lower(name)',
+      String.raw`workspace_id, lower(regexp_replace(name, '\s+', '-', 'g'))`,
     ],
   },
 );
@@ -94,7 +97,7 @@ const defined = <T extends object>(given: T): { [K in keyof T]?: Exclude<T[K], u
 
 export const agentsProjection = defineProjection({
   name: 'agents',
-  version: 2,
+  version: 3,
   tables: [agentsTable, agentTextsTable],
   handlers: [
     on(agentRegistered, (event) => {

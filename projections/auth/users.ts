@@ -40,7 +40,17 @@ export const usersTable = defineTable(
     updated_at: 'bigint',
     last_login_at: 'bigint?',
   },
-  { key: ['id'], indexes: ['username', 'workspace_id, created_at, id', 'email_key', 'provider_id'] },
+  {
+    key: ['id'],
+    indexes: [
+      'username',
+      'workspace_id, created_at, id',
+      'email_key',
+      'provider_id',
+      'workspace_id, username',
+      'workspace_id, lower(username)',
+    ],
+  },
 );
 
 /** One row once there was a user, whatever became of them: a deployment is set up once. */
@@ -67,7 +77,7 @@ function changed({ data }: EventOf<typeof userUpdated>) {
 
 export const usersProjection = defineProjection({
   name: 'users',
-  version: 2,
+  version: 3,
   tables: [usersTable, accessRequestsTable, firstUserTable],
   handlers: [
     on(userCreated, (event) => {

@@ -5,6 +5,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import { agentsProjection, agentsTable } from '../../projections/agents/agents.ts';
 import type { Columns, Projection, Table } from '../../projections/projection.ts';
+import { projectsProjection, projectsTable } from '../../projections/projects/projects.ts';
 import { workflowsProjection, workflowsTable } from '../../projections/workflows.ts';
 import type { Reads } from '../reads.ts';
 
@@ -24,6 +25,7 @@ const subject = <C extends Columns & { readonly workspace_id: 'int'; readonly id
 export const SUBJECTS: Readonly<Record<string, Subject>> = {
   agent: subject(agentsProjection, agentsTable, ['name', 'role', 'status']),
   workflow: subject(workflowsProjection, workflowsTable, ['name', 'agent_role']),
+  project: subject(projectsProjection, projectsTable, ['name', 'status']),
 };
 
 /** Read models that subjects are looked up in. */

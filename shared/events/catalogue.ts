@@ -21,6 +21,8 @@ import { userEvents } from './auth/users.ts';
 import { nameClaimed, nameClaimVoided, nameReleased } from './claims.ts';
 import type { EventDefinition } from './define.ts';
 import { notificationEvents } from './monitoring/notifications.ts';
+import { projectAssignmentEvents } from './projects/assignments.ts';
+import { projectEvents } from './projects/projects.ts';
 import { qualityReviewEvents } from './quality/reviews.ts';
 import { taskChangeEvents } from './tasks/changes.ts';
 import { taskSubscriptionEvents } from './tasks/subscriptions.ts';
@@ -50,6 +52,8 @@ const definitions = [
   ...qualityReviewEvents,
   ...notificationEvents,
   ...workflowEvents,
+  ...projectEvents,
+  ...projectAssignmentEvents,
   ...gatewayConfigEvents,
   ...exportEvents,
   nameClaimed,

@@ -27,6 +27,8 @@ import { startProjector } from '../../infra/read-models/projector.ts';
 import { createLimitStores } from '../../infra/redis/limits.ts';
 import { projections } from '../../projections/index.ts';
 import { createInboxes } from '../../queries/agents/heartbeat.ts';
+import { mentionTargets } from '../../queries/mentions.ts';
+import { projectDirectory } from '../../queries/projects/projects.ts';
 import { liveReads } from '../../queries/reads.ts';
 import { AppError } from '../../shared/errors.ts';
 import { catalogue } from '../../shared/events/catalogue.ts';
@@ -146,6 +148,8 @@ describe('example resource: on the embedded store', function () {
       credentials,
       freshness,
       inboxes: createInboxes({ reads, freshness, now: Date.now }),
+      projects: projectDirectory(reads),
+      mentions: mentionTargets(reads),
       idempotency: createIdempotencyStore(database.pool, 'example'),
       metrics,
       limitStore: limits.storeFor,

@@ -103,7 +103,7 @@ describe('command line', function () {
       expect(
         status.projections.every((one: { lag: number; stuck: null }) => one.lag === 0 && one.stuck === null),
       ).to.equal(true);
-      expect((await run(['status'], here())).out).to.match(/agents_v2 +\d+ +0/);
+      expect((await run(['status'], here())).out).to.match(/agents_v3 +\d+ +0/);
     });
 
     it('creates a user whose generated password opens a session', async () => {

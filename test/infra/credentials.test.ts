@@ -9,6 +9,7 @@ import type { Database } from '../../infra/database/database.ts';
 import { createLogger } from '../../infra/logging.ts';
 import { agentKeysProjection } from '../../projections/agents/keys.ts';
 import { usersProjection } from '../../projections/auth/users.ts';
+import { projectsProjection } from '../../projections/projects/projects.ts';
 import { findGlobalKey } from '../../queries/auth/global-key.ts';
 import { findUserByName, listUsers } from '../../queries/auth/users.ts';
 import { liveReads } from '../../queries/reads.ts';
@@ -228,7 +229,7 @@ describe('credential store', () => {
   });
 
   describe('first start', () => {
-    const models = [usersProjection, agentKeysProjection];
+    const models = [usersProjection, agentKeysProjection, projectsProjection];
     const config = { authUser: 'admin', authPass: undefined, authPassBase64: undefined, apiKey: undefined };
 
     /** Two processes on one empty database: one leads the projections, both prepare. */

@@ -277,7 +277,7 @@ function suite(name: string, open: () => Promise<Place>): void {
       await pool.query(
         "UPDATE audit_v1.audit SET actor = 'nobody' WHERE position = (SELECT min(position) FROM audit_v1.audit)",
       );
-      await pool.query('DELETE FROM agents_v2.agent_texts WHERE id = (SELECT min(id) FROM agents_v2.agent_texts)');
+      await pool.query('DELETE FROM agents_v3.agent_texts WHERE id = (SELECT min(id) FROM agents_v3.agent_texts)');
       const reports = await rebuild({ check: true });
       expect(unequal(reports)).to.have.members(['audit', 'agent_texts']);
       expect(reports.filter((report) => !report.equal).map((report) => report.projection)).to.have.members([
@@ -359,7 +359,7 @@ function suite(name: string, open: () => Promise<Place>): void {
       await history(300);
       const { pool } = place.database;
       // As if the log had been restored without its read models.
-      await pool.query('TRUNCATE agents_v2.agents, agents_v2.agent_texts');
+      await pool.query('TRUNCATE agents_v3.agents, agents_v3.agent_texts');
       await pool.query(
         "UPDATE service.checkpoints SET position = 0, generation = generation + 1 WHERE projection = 'agents'",
       );

@@ -45,6 +45,14 @@ export const GROUPS: Readonly<Record<string, Readonly<Record<string, string>>>> 
     reviews: 'verdicts about tasks, and the way to done',
   },
   workflows: {},
+  projects: {
+    projects: 'the record: list, create, delete',
+    changes: 'what is set and changed of it',
+    names: 'unique slugs and ticket prefixes',
+    assignments: 'agents of a project',
+    tickets: 'numbers of tasks within a project',
+  },
+  mentions: {},
   monitoring: {
     activities: 'what happened',
     audit: 'who did or tried what',

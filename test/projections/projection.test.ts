@@ -30,7 +30,7 @@ describe('a projection', () => {
 
   it('is one of a list in which each has a schema of its own', () => {
     const schemas = projections.map(schemaOf);
-    expect(schemas).to.include.members(['users_v2', 'agents_v2', 'activities_v1']);
+    expect(schemas).to.include.members(['users_v3', 'agents_v3', 'activities_v1']);
     expect(new Set(schemas).size).to.equal(schemas.length);
   });
 });

@@ -1,0 +1,73 @@
+/** Mentions in texts: `@handle` of a user or an agent. */
+import { AppError, invalid } from '../shared/errors.ts';
+import type { MentionTarget, MentionTargets } from '../shared/ports/mentions.ts';
+
+/** More than these in one text are refused. */
+export const MAX_MENTIONS = 200;
+
+/** Not in an e-mail address: whatever a handle may hold must not stand before the `@`. */
+const MENTION = /(?<![A-Za-z0-9._-])@([A-Za-z0-9][A-Za-z0-9._-]{0,63})/g;
+const TRAILING = /[.-]$/;
+
+export interface Mentioned {
+  /** As typed, without the `@`; each handle once, in the order of the text. */
+  readonly tokens: readonly string[];
+  /** Usernames and names of agents, each once, in the order of the text. */
+  readonly recipients: readonly string[];
+  /** Those of the recipients that are agents. */
+  readonly agents: readonly string[];
+}
+
+/** The tokens behind `@` in a text: each once whatever its case, in its first spelling. */
+export function mentionsIn(text: string): string[] {
+  const tokens = new Map<string, string>();
+  for (const [, token = ''] of text.matchAll(MENTION)) {
+    const handle = token.toLowerCase();
+    if (!tokens.has(handle)) tokens.set(handle, token);
+  }
+  return [...tokens.values()];
+}
+
+/** What a token may stand for: itself, or a handle and the punctuation behind it. The longest comes first. */
+export function readingsOf(token: string): string[] {
+  const readings = [token];
+  for (let rest = token; TRAILING.test(rest); readings.push(rest)) rest = rest.slice(0, -1);
+  return readings;
+}
+
+/** @throws AppError 400 that names the tokens nobody answers to */
+export function resolveMentions(tokens: readonly string[], targets: readonly MentionTarget[]): Mentioned {
+  const byHandle = new Map(targets.map((target) => [target.handle, target]));
+  const found = new Map<string, { readonly token: string; readonly target: MentionTarget }>();
+  const missing: string[] = [];
+  for (const token of tokens) {
+    const reading = readingsOf(token).find((one) => byHandle.has(one.toLowerCase()));
+    const target = reading && byHandle.get(reading.toLowerCase());
+    if (!target) missing.push(token);
+    else if (!found.has(target.handle)) found.set(target.handle, { token: reading, target });
+  }
+  if (missing.length > 0) throw unknownMentions(missing);
+  const all = [...found.values()];
+  return {
+    tokens: all.map(({ token }) => token),
+    recipients: [...new Set(all.map(({ target }) => target.recipient))],
+    agents: [...new Set(all.filter(({ target }) => target.type === 'agent').map(({ target }) => target.recipient))],
+  };
+}
+
+const unknownMentions = (missing: readonly string[]) =>
+  new AppError(
+    400,
+    `Unknown mentions: ${missing.map((token) => `@${token}`).join(', ')}. Mention users and agents by the handles that GET /api/mentions lists.`,
+    { body: { missing_mentions: missing } },
+  );
+
+/** Who is mentioned in a text. @throws AppError 400 when a mention means nobody, or there are too many */
+export async function mentionedIn(targets: MentionTargets, workspace: number, text: string): Promise<Mentioned> {
+  const tokens = mentionsIn(text);
+  if (tokens.length === 0) return { tokens: [], recipients: [], agents: [] };
+  if (tokens.length > MAX_MENTIONS)
+    throw invalid(`A text may mention at most ${MAX_MENTIONS} users and agents; this one mentions ${tokens.length}.`);
+  const handles = new Set(tokens.flatMap(readingsOf).map((reading) => reading.toLowerCase()));
+  return resolveMentions(tokens, await targets.find(workspace, [...handles]));
+}

@@ -1,0 +1,52 @@
+/** Agents of a project. Names are not checked against the agents that exist. */
+import { invalid } from '../../shared/errors.ts';
+import type { EventDraft } from '../../shared/events/define.ts';
+import { projectAgentsAssigned, projectAgentsUnassigned } from '../../shared/events/projects/assignments.ts';
+import type { CommandContext, Commands, Executed } from '../handler.ts';
+import { existing, type ProjectState, projectDecider, projectStream } from './projects.ts';
+
+/** Agents of one project at most. */
+export const MAX_MEMBERS = 1_000;
+
+/** Ids of assignments come from this counter. */
+export const ASSIGNMENT = 'project_agent';
+
+/** No event, and no other role, when the agent is a member already. @throws AppError 400 when there are too many, 404 */
+export function decideAssign(state: ProjectState, assignmentId: number, agentName: string, role: string): EventDraft[] {
+  const project = existing(state);
+  if (state.agents.has(agentName)) return [];
+  if (state.agents.size >= MAX_MEMBERS)
+    throw invalid(`A project has at most ${MAX_MEMBERS} agents; remove one before you add another.`);
+  return [projectAgentsAssigned.draft({ ...project, agents: [{ assignmentId, agentName, role }] })];
+}
+
+/** No event when the agent is no member. @throws AppError 404 */
+export function decideUnassign(state: ProjectState, agentName: string): EventDraft[] {
+  const project = existing(state);
+  if (!state.agents.has(agentName)) return [];
+  return [projectAgentsUnassigned.draft({ ...project, agentNames: [agentName] })];
+}
+
+/** @throws AppError 400, 404 */
+export async function assignAgent(
+  commands: Commands,
+  context: CommandContext,
+  projectId: number,
+  { agentName, role }: { readonly agentName: string; readonly role: string },
+): Promise<Executed> {
+  const id = await commands.counters.take(ASSIGNMENT);
+  return commands.execute(projectDecider, projectStream(context.origin.workspace, projectId), context, (state) =>
+    decideAssign(state, id, agentName, role),
+  );
+}
+
+/** @throws AppError 404 */
+export const unassignAgent = (
+  commands: Commands,
+  context: CommandContext,
+  projectId: number,
+  agentName: string,
+): Promise<Executed> =>
+  commands.execute(projectDecider, projectStream(context.origin.workspace, projectId), context, (state) =>
+    decideUnassign(state, agentName),
+  );

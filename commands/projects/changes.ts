@@ -1,0 +1,88 @@
+/** Commands that make a project or change it. */
+import { AppError } from '../../shared/errors.ts';
+import type { FoundProject, ProjectDirectory } from '../../shared/ports/projects.ts';
+import { pause } from '../../shared/waiting.ts';
+import { NAME_TAKEN } from '../claims.ts';
+import type { CommandContext, Commands, Executed } from '../handler.ts';
+import { claimAll, executeWithNames, isRefusal, releaseAll } from '../naming.ts';
+import { reserveId } from '../reserve.ts';
+import { ASSIGNMENT } from './assignments.ts';
+import { claimsFor, namedProject } from './names.ts';
+import {
+  decideCreate,
+  decideUpdate,
+  GENERAL,
+  type NewProject,
+  type ProjectUpdate,
+  projectDecider,
+  projectStream,
+} from './projects.ts';
+
+/** Makes a project. @throws AppError 409 when its slug or ticket prefix is taken */
+export async function createProject(
+  commands: Commands,
+  context: CommandContext,
+  project: NewProject,
+): Promise<{ readonly id: number; readonly executed: Executed }> {
+  const { workspace } = context.origin;
+  const id = await reserveId(commands, context, 'project', (one) => projectStream(workspace, one));
+  const stream = projectStream(workspace, id);
+  const claims = claimsFor(workspace, project);
+  await claimAll(commands, context, claims, stream, (claimed) => releaseAll(commands, context, claimed, stream));
+  try {
+    const executed = await commands.execute(projectDecider, stream, context, (state) =>
+      decideCreate(state, id, project),
+    );
+    return { id, executed };
+  } catch (error) {
+    if (isRefusal(error)) await releaseAll(commands, context, claims, stream);
+    throw error;
+  }
+}
+
+/** Changes a project. @throws AppError 400 when the general project is to be archived, 404, 409 when the prefix is taken */
+export async function updateProject(
+  commands: Commands,
+  context: CommandContext,
+  id: number,
+  update: ProjectUpdate,
+): Promise<Executed> {
+  const { workspace } = context.origin;
+  const count = update.assignedAgents?.length ?? 0;
+  const first = count > 0 ? await commands.counters.take(ASSIGNMENT, count) : 0;
+  const ids = Array.from({ length: count }, (_, at) => first + at);
+  const wanted = claimsFor(workspace, { ticketPrefix: update.ticketPrefix });
+  return executeWithNames(commands, context, namedProject, projectStream(workspace, id), wanted, (state) =>
+    decideUpdate(state, update, ids),
+  );
+}
+
+/** How long to wait for the general project that somebody else is just making. */
+const GENERAL_TRIES = 50;
+const GENERAL_PAUSE_MS = 20;
+
+/** The general project of the caller's workspace, made now where there is none. */
+export async function ensureGeneral(
+  commands: Commands,
+  { origin }: CommandContext,
+  directory: ProjectDirectory,
+): Promise<FoundProject> {
+  const { workspace } = origin;
+  let refusal: unknown;
+  for (let attempt = 1; attempt <= GENERAL_TRIES; attempt++) {
+    const found = await directory.general(workspace);
+    if (found) return found;
+    try {
+      // Its id is no part of the request: whether it has to be made differs from run to run.
+      const { id } = await createProject(commands, { origin }, NEW_GENERAL);
+      return { id, name: GENERAL.name, prefix: GENERAL.ticketPrefix, slug: GENERAL.slug, status: 'active' };
+    } catch (error) {
+      if (!(error instanceof AppError) || error.extras.code !== NAME_TAKEN) throw error;
+      refusal = error;
+      await pause(GENERAL_PAUSE_MS, undefined, { ref: true });
+    }
+  }
+  throw refusal;
+}
+
+const NEW_GENERAL: NewProject = { ...GENERAL, description: null, githubRepo: null, deadline: null, color: null };

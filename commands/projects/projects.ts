@@ -1,0 +1,174 @@
+/** The project: the state of its stream, and the decisions about its record. The commands that run them: `changes.ts`. */
+import { conflict, invalid, notFound } from '../../shared/errors.ts';
+import type { EventDraft, EventOf } from '../../shared/events/define.ts';
+import { projectAgentsAssigned, projectAgentsUnassigned } from '../../shared/events/projects/assignments.ts';
+import {
+  projectArchived,
+  projectCreated,
+  projectDeleted,
+  projectDeletionBegun,
+  projectRestored,
+  projectUpdated,
+} from '../../shared/events/projects/projects.ts';
+import { defineDecider, on } from '../decider.ts';
+import { type Leaving, leave, nameKey, namingFolds } from '../naming.ts';
+
+export interface ProjectState extends Leaving {
+  readonly life: 'none' | 'active' | 'archived' | 'deleting' | 'deleted';
+  /** 0 until created. */
+  readonly id: number;
+  readonly name: string;
+  readonly slug: string;
+  readonly prefix: string;
+  /** Roles by name of the agent. */
+  readonly agents: ReadonlyMap<string, string>;
+}
+
+const initial: ProjectState = {
+  life: 'none',
+  id: 0,
+  name: '',
+  slug: '',
+  prefix: '',
+  agents: new Map(),
+  left: {},
+};
+
+/** Kinds of the unique names of projects (`names.ts`). */
+export const PROJECT_SLUG = 'project_slug';
+export const TICKET_PREFIX = 'ticket_prefix';
+
+export const projectStream = (workspace: number, id: number): string => `project-${workspace}-${id}`;
+
+export const projectDecider = defineDecider<ProjectState>({
+  kind: 'project',
+  initial,
+  folds: [
+    on(projectCreated, (_, { data }) => ({
+      ...initial,
+      life: 'active',
+      id: data.projectId,
+      name: data.name,
+      slug: data.slug,
+      prefix: data.ticketPrefix,
+    })),
+    on(projectUpdated, (state, { data: { changes }, at }) => ({
+      ...state,
+      name: changes.name ?? state.name,
+      prefix: changes.ticketPrefix ?? state.prefix,
+      left:
+        changes.ticketPrefix === undefined || changes.ticketPrefix === state.prefix
+          ? state.left
+          : leave(state.left, nameKey(TICKET_PREFIX, state.prefix), at),
+    })),
+    on(projectArchived, (state) => ({ ...state, life: 'archived' })),
+    on(projectRestored, (state) => ({ ...state, life: 'active' })),
+    on(projectDeletionBegun, (state) => ({ ...state, life: 'deleting' })),
+    on(projectDeleted, (state) => ({ ...state, life: 'deleted', left: {} })),
+    on(projectAgentsAssigned, (state, { data }) => ({
+      ...state,
+      agents: new Map([...state.agents, ...data.agents.map(({ agentName, role }) => [agentName, role] as const)]),
+    })),
+    on(projectAgentsUnassigned, (state, { data }) => ({
+      ...state,
+      agents: new Map([...state.agents].filter(([name]) => !data.agentNames.includes(name))),
+    })),
+    ...namingFolds<ProjectState>(),
+  ],
+});
+
+/** The project that takes the tasks of no other one. Every workspace has it; it cannot be archived or deleted. */
+export const GENERAL = { name: 'General', slug: 'general', ticketPrefix: 'TASK' } as const;
+
+/** The project of a state. @throws AppError 404 when it does not exist (any more) */
+export function existing(state: ProjectState): { readonly projectId: number; readonly name: string } {
+  if (state.life !== 'active' && state.life !== 'archived') throw notFound('Project');
+  return { projectId: state.id, name: state.name };
+}
+
+export type NewProject = Omit<EventOf<typeof projectCreated>['data'], 'projectId'>;
+
+/** @throws AppError 409 when a claim of the stream was voided: somebody else has the name by now */
+export function decideCreate(state: ProjectState, projectId: number, project: NewProject): EventDraft[] {
+  if (state.life !== 'none' || Object.keys(state.left).length > 0)
+    throw conflict('Somebody else has taken the slug or the ticket prefix of this project meanwhile; try again.');
+  return [projectCreated.draft({ projectId, ...project })];
+}
+
+type Changes = EventOf<typeof projectUpdated>['data']['changes'];
+
+/** Fields to set; absent means unchanged. */
+export interface ProjectUpdate extends Changes {
+  readonly archived?: boolean;
+  /** Names of all agents that the project is to have. */
+  readonly assignedAgents?: readonly string[];
+}
+
+/** Role of agents for which none is given. */
+export const MEMBER = 'member';
+
+/**
+ * Sets fields. Values that the state knows to be the same already are left out.
+ *
+ * @param assignmentIds fresh ids, one for each of `assignedAgents`
+ * @throws AppError 400 when the general project is to be archived, 404
+ */
+export function decideUpdate(
+  state: ProjectState,
+  { archived, assignedAgents, ...fields }: ProjectUpdate,
+  assignmentIds: readonly number[] = [],
+): EventDraft[] {
+  const project = existing(state);
+  const known = { name: state.name, ticketPrefix: state.prefix };
+  const changes = Object.fromEntries(
+    Object.entries(fields).filter(
+      ([field, value]) => value !== undefined && !(field in known && known[field as keyof typeof known] === value),
+    ),
+  );
+  const drafts: EventDraft[] = [];
+  if (Object.keys(changes).length > 0) drafts.push(projectUpdated.draft({ ...project, changes }));
+  if (archived !== undefined) drafts.push(...decideArchive(state, archived));
+  if (assignedAgents) drafts.push(...decideMembers(state, assignedAgents, assignmentIds));
+  return drafts;
+}
+
+/** No event when it is archived, or active, already. @throws AppError 400 for the general project, 404 */
+export function decideArchive(state: ProjectState, archived: boolean): EventDraft[] {
+  const project = existing(state);
+  if (archived) refuseGeneral(state, 'archived');
+  if ((state.life === 'archived') === archived) return [];
+  return [(archived ? projectArchived : projectRestored).draft(project)];
+}
+
+function refuseGeneral({ slug }: ProjectState, done: string): void {
+  if (slug === GENERAL.slug)
+    throw invalid(`The general project cannot be ${done}: it takes the tasks that belong to no other one.`);
+}
+
+/** Replaces the members: those that stay keep their role. */
+function decideMembers(state: ProjectState, names: readonly string[], ids: readonly number[]): EventDraft[] {
+  const project = existing(state);
+  const added = names
+    .map((agentName, at) => ({ assignmentId: ids[at] ?? 0, agentName, role: MEMBER }))
+    .filter(({ agentName }) => !state.agents.has(agentName));
+  const removed = [...state.agents.keys()].filter((name) => !names.includes(name));
+  return [
+    ...(removed.length > 0 ? [projectAgentsUnassigned.draft({ ...project, agentNames: removed })] : []),
+    ...(added.length > 0 ? [projectAgentsAssigned.draft({ ...project, agents: added })] : []),
+  ];
+}
+
+/** No event when the deletion has begun already: it is gone on with. @throws AppError 400 for the general project, 404 */
+export function decideBeginDeletion(state: ProjectState): EventDraft[] {
+  if (state.life === 'deleting') return [];
+  const project = existing(state);
+  refuseGeneral(state, 'deleted');
+  return [...decideMembers(state, [], []), projectDeletionBegun.draft(project)];
+}
+
+/** No event when it has been done already. */
+export function decideEndDeletion(state: ProjectState): EventDraft[] {
+  if (state.life !== 'deleting') return [];
+  const { id, name, slug, prefix } = state;
+  return [projectDeleted.draft({ projectId: id, name, slug, ticketPrefix: prefix })];
+}

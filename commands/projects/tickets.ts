@@ -1,0 +1,39 @@
+/** Ticket numbers: each project counts its tasks from 1, and no number is given twice. */
+import type { ProjectDirectory } from '../../shared/ports/projects.ts';
+import type { CommandContext, Commands } from '../handler.ts';
+import { ensureGeneral } from './changes.ts';
+
+/** Where a task stands. */
+export interface TaskPlace {
+  readonly projectId: number;
+  readonly projectName: string;
+  readonly projectPrefix: string;
+  readonly ticketNo: number;
+}
+
+const counterOf = (workspace: number, projectId: number): string => `ticket-${workspace}-${projectId}`;
+
+/** The first of `count` numbers of a project that no other task gets. A number that is not used stays a gap. */
+export const takeTickets = async (
+  commands: Pick<Commands, 'counters'>,
+  workspace: number,
+  projectId: number,
+  count = 1,
+): Promise<number> => commands.counters.take(counterOf(workspace, projectId), count);
+
+/**
+ * A place for a new task, or for one that moves: the project that was asked for when it is active, else the general one
+ * (`ProjectDirectory.placeFor`), and a number in it.
+ */
+export async function takePlace(
+  commands: Commands,
+  context: CommandContext,
+  directory: ProjectDirectory,
+  projectId: number | undefined,
+): Promise<TaskPlace> {
+  const { workspace } = context.origin;
+  const project =
+    (await directory.placeFor(workspace, projectId)) ?? (await ensureGeneral(commands, context, directory));
+  const ticketNo = await takeTickets(commands, workspace, project.id);
+  return { projectId: project.id, projectName: project.name, projectPrefix: project.prefix, ticketNo };
+}

@@ -1,0 +1,115 @@
+/**
+ * Projects as they are now. The row of a deleted project stays, because a task may have been placed in it at the last
+ * moment and has to be found there (`status` is `deleting`, then `deleted`).
+ */
+import type { DomainEvent } from '../../shared/events/define.ts';
+import {
+  projectArchived,
+  projectCreated,
+  projectDeleted,
+  projectDeletionBegun,
+  projectRestored,
+  projectUpdated,
+} from '../../shared/events/projects/projects.ts';
+import { seconds } from '../../shared/time.ts';
+import { type Change, defineProjection, defineTable, insert, on, type RowOf, update } from '../projection.ts';
+import { assignmentHandlers, projectAgentsTable } from './assignments.ts';
+
+export const projectsTable = defineTable(
+  'projects',
+  {
+    workspace_id: 'int',
+    id: 'bigint',
+    tenant_id: 'int',
+    name: 'text',
+    slug: 'text',
+    description: 'text?',
+    ticket_prefix: 'text',
+    /** The last ticket number that was given to a task. */
+    ticket_counter: 'bigint',
+    status: 'text',
+    github_repo: 'text?',
+    deadline: 'bigint?',
+    color: 'text?',
+    github_sync_enabled: 'int',
+    github_labels_initialized: 'int',
+    github_default_branch: 'text?',
+    created_at: 'bigint',
+    updated_at: 'bigint',
+  },
+  {
+    key: ['workspace_id', 'id'],
+    indexes: [
+      'workspace_id, lower(name), id',
+      'workspace_id, slug',
+      "(workspace_id, id) WHERE status IN ('deleting', 'deleted')",
+    ],
+  },
+);
+
+type Project = RowOf<(typeof projectsTable)['columns']>;
+type ProjectEvent = DomainEvent<string, { readonly projectId: number }>;
+
+const keyOf = ({ meta, data }: ProjectEvent) => ({ workspace_id: meta.workspace, id: data.projectId });
+
+function project(event: ProjectEvent, change: Partial<Project> = {}): Change {
+  const updated_at = seconds(event.meta.at);
+  return update(projectsTable, keyOf(event), (row) => ({ ...row, ...change, updated_at }));
+}
+
+const flag = (value: boolean): number => (value ? 1 : 0);
+
+export const projectsProjection = defineProjection({
+  name: 'projects',
+  version: 1,
+  tables: [projectsTable, projectAgentsTable],
+  handlers: [
+    on(projectCreated, (event) => {
+      const { data, meta } = event;
+      const at = seconds(meta.at);
+      return [
+        insert(projectsTable, {
+          ...keyOf(event),
+          tenant_id: meta.tenant,
+          name: data.name,
+          slug: data.slug,
+          description: data.description,
+          ticket_prefix: data.ticketPrefix,
+          ticket_counter: 0,
+          status: 'active',
+          github_repo: data.githubRepo,
+          deadline: data.deadline,
+          color: data.color,
+          github_sync_enabled: 0,
+          github_labels_initialized: 0,
+          github_default_branch: 'main',
+          created_at: at,
+          updated_at: at,
+        }),
+      ];
+    }),
+    on(projectUpdated, (event) => {
+      const { changes } = event.data;
+      return [
+        project(event, {
+          ...(changes.name !== undefined && { name: changes.name }),
+          ...(changes.description !== undefined && { description: changes.description }),
+          ...(changes.ticketPrefix !== undefined && { ticket_prefix: changes.ticketPrefix }),
+          ...(changes.githubRepo !== undefined && { github_repo: changes.githubRepo }),
+          ...(changes.deadline !== undefined && { deadline: changes.deadline }),
+          ...(changes.color !== undefined && { color: changes.color }),
+          ...(changes.githubSyncEnabled !== undefined && { github_sync_enabled: flag(changes.githubSyncEnabled) }),
+          ...(changes.githubLabelsInitialized !== undefined && {
+            github_labels_initialized: flag(changes.githubLabelsInitialized),
+          }),
+          ...(changes.githubDefaultBranch !== undefined && { github_default_branch: changes.githubDefaultBranch }),
+        }),
+      ];
+    }),
+    on(projectArchived, (event) => [project(event, { status: 'archived' })]),
+    on(projectRestored, (event) => [project(event, { status: 'active' })]),
+    on(projectDeletionBegun, (event) => [project(event, { status: 'deleting' })]),
+    on(projectDeleted, (event) => [project(event, { status: 'deleted' })]),
+    ...assignmentHandlers,
+  ],
+});

@@ -1,0 +1,79 @@
+/** Life of a project. Streams: `project-<workspace>-<id>`. Changes of projects write no activity and send no frame. */
+import { z } from 'zod';
+import { defineEvent } from '../define.ts';
+
+/** Fields that every event about one project has. `name` is the name before the event. */
+export const projectFields = { projectId: z.int().positive(), name: z.string() };
+
+/** What callers may set when they make a project. */
+const details = {
+  description: z.string().nullable(),
+  /** Unique per workspace; capital letters and digits. */
+  ticketPrefix: z.string(),
+  githubRepo: z.string().nullable(),
+  /** Unix seconds. */
+  deadline: z.int().nullable(),
+  color: z.string().nullable(),
+};
+
+export const projectCreated = defineEvent({
+  type: 'ProjectCreated',
+  version: 1,
+  doc: 'A project exists from now on: tasks can be placed in it. `slug` is unique per workspace and never changes.',
+  schema: z.object({ ...projectFields, slug: z.string(), ...details }),
+});
+
+export const projectUpdated = defineEvent({
+  type: 'ProjectUpdated',
+  version: 1,
+  doc: 'Fields of a project were set. A new ticket prefix holds for all of its tasks at once.',
+  schema: z.object({
+    ...projectFields,
+    changes: z
+      .object({
+        name: z.string(),
+        ...details,
+        githubSyncEnabled: z.boolean(),
+        githubLabelsInitialized: z.boolean(),
+        githubDefaultBranch: z.string(),
+      })
+      .partial(),
+  }),
+});
+
+export const projectArchived = defineEvent({
+  type: 'ProjectArchived',
+  version: 1,
+  doc: 'A project takes no further tasks and is left out of the default list. What it has stays.',
+  schema: z.object(projectFields),
+});
+
+export const projectRestored = defineEvent({
+  type: 'ProjectRestored',
+  version: 1,
+  doc: 'An archived project is active again.',
+  schema: z.object(projectFields),
+});
+
+export const projectDeletionBegun = defineEvent({
+  type: 'ProjectDeletionBegun',
+  version: 1,
+  doc: 'A project is being deleted for good: nobody sees it any more, and its tasks move to the general project.',
+  schema: z.object(projectFields),
+});
+
+export const projectDeleted = defineEvent({
+  type: 'ProjectDeleted',
+  version: 1,
+  doc: 'The tasks of a project that was being deleted have moved. Its slug and its prefix are free again.',
+  schema: z.object({ ...projectFields, slug: z.string(), ticketPrefix: z.string() }),
+});
+
+export const projectEvents = [
+  projectCreated,
+  projectUpdated,
+  projectArchived,
+  projectRestored,
+  projectDeletionBegun,
+  projectDeleted,
+];

@@ -1,0 +1,22 @@
+/** Projects as the read models have them, for commands that know no stream yet. */
+
+/** A project that somebody can name: neither deleted nor being deleted. */
+export interface FoundProject {
+  readonly id: number;
+  readonly name: string;
+  /** First part of the ticket references of its tasks: `API` in `API-042`. */
+  readonly prefix: string;
+  readonly slug: string;
+  readonly status: 'active' | 'archived';
+}
+
+export interface ProjectDirectory {
+  find(workspace: number, id: number): Promise<FoundProject | undefined>;
+  /** The project that takes what belongs to no other. Undefined in a workspace that has none yet. */
+  general(workspace: number): Promise<FoundProject | undefined>;
+  /**
+   * The project that a task asked for with `id` goes to: that one when it is active, else the general one, else the
+   * active one with the lowest id. Undefined in a workspace without an active project.
+   */
+  placeFor(workspace: number, id: number | undefined): Promise<FoundProject | undefined>;
+}

@@ -1,0 +1,115 @@
+/** Mentions: which parts of a text are mentions, and whom they mean. */
+import { expect } from 'chai';
+import fc from 'fast-check';
+import { MAX_MENTIONS, mentionedIn, mentionsIn, readingsOf, resolveMentions } from '../../commands/mentions.ts';
+import { AppError } from '../../shared/errors.ts';
+import type { MentionTarget } from '../../shared/ports/mentions.ts';
+import { refusalOf } from '../support/kit.ts';
+
+const target = (handle: string, type: MentionTarget['type'] = 'agent', recipient = handle): MentionTarget => ({
+  handle,
+  recipient,
+  type,
+  display: recipient,
+});
+
+const LETTERS = 'ABCxyz019';
+const INSIDE = `${LETTERS}._-`;
+const textOf = (characters: string, size: { minLength: number; maxLength: number }) =>
+  fc.array(fc.constantFrom(...characters), size).map((all) => all.join(''));
+const token = fc
+  .tuple(textOf(LETTERS, { minLength: 1, maxLength: 1 }), textOf(INSIDE, { minLength: 0, maxLength: 63 }))
+  .map((parts) => parts.join(''));
+/** Text that can neither hold a mention nor be a part of one. */
+const between = textOf(' \n,;:!?()#@é"', { minLength: 1, maxLength: 5 }).map((text) => text.replace(/@(?=.)/g, ''));
+
+describe('mentions in a text', () => {
+  it('are an @ and a handle, wherever no other word ends before it', () => {
+    expect(mentionsIn('@ada, see (@b.o-b_2) and\n@Z!')).to.deep.equal(['ada', 'b.o-b_2', 'Z']);
+    expect(mentionsIn('@@ada é@bob')).to.deep.equal(['ada', 'bob']);
+  });
+  it('are not in e-mail addresses, nor an @ alone or before a mark', () => {
+    expect(mentionsIn('mail user@host, u.@host, u_@host, u-@host')).to.deep.equal([]);
+    expect(mentionsIn('@ @. @-x @_x @é')).to.deep.equal([]);
+  });
+  it('count once whatever their case, in the first spelling', () => {
+    expect(mentionsIn('@Ada @ada @ADA @bob')).to.deep.equal(['Ada', 'bob']);
+  });
+  it('have at most 64 characters', () => {
+    expect(mentionsIn(`@${'a'.repeat(70)}`)).to.deep.equal(['a'.repeat(64)]);
+  });
+  it('are found again in any text that is put together of them', () => {
+    fc.assert(
+      fc.property(fc.array(fc.tuple(between, token), { maxLength: 20 }), between, (parts, end) => {
+        const text = `${parts.map(([gap, one]) => `${gap.endsWith('@') ? `${gap} ` : gap}@${one}`).join('')}${end}`;
+        const first = new Map<string, string>();
+        for (const [, one] of parts) if (!first.has(one.toLowerCase())) first.set(one.toLowerCase(), one);
+        expect(mentionsIn(text)).to.deep.equal([...first.values()]);
+      }),
+    );
+  });
+  it('always have the form of a handle, and stand in the text', () => {
+    fc.assert(
+      fc.property(fc.oneof(fc.string(), textOf(`${INSIDE}@ é`, { minLength: 0, maxLength: 200 })), (text) => {
+        for (const one of mentionsIn(text)) {
+          expect(one).to.match(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/);
+          expect(text).to.include(`@${one}`);
+        }
+      }),
+    );
+  });
+  it('may end in punctuation: each way to read them, the longest first', () => {
+    expect(readingsOf('bob')).to.deep.equal(['bob']);
+    expect(readingsOf('bob.-.')).to.deep.equal(['bob.-.', 'bob.-', 'bob.', 'bob']);
+    expect(readingsOf('b_')).to.deep.equal(['b_']);
+  });
+});
+
+describe('mentions of somebody', () => {
+  it('give tokens as typed, recipients and agents, each once', () => {
+    const targets = [
+      target('ada', 'user', 'Ada'),
+      target('my-bot', 'agent', 'My Bot'),
+      target('my bot', 'agent', 'My Bot'),
+    ];
+    expect(resolveMentions(['ADA', 'my-bot'], targets)).to.deep.equal({
+      tokens: ['ADA', 'my-bot'],
+      recipients: ['Ada', 'My Bot'],
+      agents: ['My Bot'],
+    });
+  });
+  it('take the longest reading that somebody answers to', () => {
+    const both = [target('bob'), target('bob.')];
+    expect(resolveMentions(['bob.'], both).recipients).to.deep.equal(['bob.']);
+    expect(resolveMentions(['bob.', 'bob'], [target('bob')])).to.deep.equal({
+      tokens: ['bob'],
+      recipients: ['bob'],
+      agents: ['bob'],
+    });
+  });
+  it('are refused together when one means nobody', () => {
+    const { status, message, extras } = refusalOf(() => resolveMentions(['bob', 'Nobody', 'none.'], [target('bob')]));
+    expect(status).to.equal(400);
+    expect(message).to.match(/^Unknown mentions: @Nobody, @none\./);
+    expect(extras.body).to.deep.equal({ missing_mentions: ['Nobody', 'none.'] });
+  });
+  it('are looked up in lower case, with every reading; a text without any looks nothing up', async () => {
+    const asked: string[][] = [];
+    const targets = {
+      find: async (_: number, handles: readonly string[]) => {
+        asked.push([...handles]);
+        return [target('bob')];
+      },
+    };
+    expect((await mentionedIn(targets, 1, 'Hello @Bob.')).tokens).to.deep.equal(['Bob']);
+    expect(asked).to.deep.equal([['bob.', 'bob']]);
+    expect(await mentionedIn(targets, 1, 'nobody@home')).to.deep.equal({ tokens: [], recipients: [], agents: [] });
+    expect(asked).to.have.length(1);
+  });
+  it('are refused when there are too many, before they are looked up', async () => {
+    const targets = { find: () => Promise.reject(new Error('was asked')) };
+    const text = Array.from({ length: MAX_MENTIONS + 1 }, (_, n) => `@a${n}`).join(' ');
+    const refusal = await mentionedIn(targets, 1, text).catch((error: unknown) => error);
+    expect(refusal).to.be.instanceOf(AppError).with.property('status', 400);
+  });
+});

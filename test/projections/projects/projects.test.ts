@@ -1,0 +1,108 @@
+/** Rows of projects and of their agents. */
+import { expect } from 'chai';
+import { projectsProjection } from '../../../projections/projects/projects.ts';
+import { projectAgentsAssigned, projectAgentsUnassigned } from '../../../shared/events/projects/assignments.ts';
+import {
+  projectArchived,
+  projectCreated,
+  projectDeleted,
+  projectDeletionBegun,
+  projectRestored,
+  projectUpdated,
+} from '../../../shared/events/projects/projects.ts';
+import { seconds } from '../../../shared/time.ts';
+import { type Draft, eventsOf, rowsAfter, timeOf } from '../../support/kit.ts';
+
+const about = { projectId: 7, name: 'API' };
+const created = projectCreated.draft({
+  ...about,
+  slug: 'api',
+  description: null,
+  ticketPrefix: 'API',
+  githubRepo: null,
+  deadline: 1_800_000_000,
+  color: '#fff',
+});
+const rows = (...drafts: readonly Draft[]) =>
+  rowsAfter(projectsProjection, eventsOf(drafts, { workspace: 3, tenant: 2 }));
+const row = (...drafts: readonly Draft[]) => rows(created, ...drafts).projects[0];
+
+describe('projection projects', () => {
+  it('a new project is active and has no tickets', () => {
+    expect(rows(created).projects).to.deep.equal([
+      {
+        workspace_id: 3,
+        id: 7,
+        tenant_id: 2,
+        name: 'API',
+        slug: 'api',
+        description: null,
+        ticket_prefix: 'API',
+        ticket_counter: 0,
+        status: 'active',
+        github_repo: null,
+        deadline: 1_800_000_000,
+        color: '#fff',
+        github_sync_enabled: 0,
+        github_labels_initialized: 0,
+        github_default_branch: 'main',
+        created_at: seconds(timeOf(1)),
+        updated_at: seconds(timeOf(1)),
+        position: 1,
+      },
+    ]);
+  });
+  it('what is set is set, what is not stays', () => {
+    const changes = {
+      name: 'Web',
+      description: 'Pages',
+      ticketPrefix: 'WEB',
+      githubRepo: 'acme/web',
+      deadline: null,
+      githubSyncEnabled: true,
+      githubLabelsInitialized: true,
+      githubDefaultBranch: 'trunk',
+    };
+    expect(row(projectUpdated.draft({ ...about, changes }))).to.include({
+      name: 'Web',
+      slug: 'api',
+      description: 'Pages',
+      ticket_prefix: 'WEB',
+      github_repo: 'acme/web',
+      deadline: null,
+      color: '#fff',
+      github_sync_enabled: 1,
+      github_labels_initialized: 1,
+      github_default_branch: 'trunk',
+      updated_at: seconds(timeOf(2)),
+    });
+    expect(row(projectUpdated.draft({ ...about, changes: { color: null } }))).to.include({ name: 'API', color: null });
+    const off = { githubSyncEnabled: false, githubLabelsInitialized: false };
+    const both = [{ ...changes, ...off }].map((one) => projectUpdated.draft({ ...about, changes: one }));
+    expect(row(projectUpdated.draft({ ...about, changes }), ...both)).to.include({
+      github_sync_enabled: 0,
+      github_labels_initialized: 0,
+    });
+  });
+  it('a life has a status at every step; the row of a deleted project stays', () => {
+    const life = [
+      projectArchived.draft(about),
+      projectRestored.draft(about),
+      projectDeletionBegun.draft(about),
+      projectDeleted.draft({ ...about, slug: 'api', ticketPrefix: 'API' }),
+    ];
+    const statuses = life.map((_, n) => row(...life.slice(0, n + 1))?.status);
+    expect(statuses).to.deep.equal(['archived', 'active', 'deleting', 'deleted']);
+  });
+  it('agents come and go', () => {
+    const agents = ['ada', 'bob'].map((agentName, n) => ({ assignmentId: 5 + n, agentName, role: 'member' }));
+    const assigned = projectAgentsAssigned.draft({ ...about, agents });
+    const unassigned = projectAgentsUnassigned.draft({ ...about, agentNames: ['ada', 'nobody'] });
+    const key = { workspace_id: 3, project_id: 7, role: 'member', assigned_at: seconds(timeOf(2)), position: 2 };
+    expect(rows(created, assigned).project_agents).to.deep.equal([
+      { ...key, agent_name: 'ada', id: 5 },
+      { ...key, agent_name: 'bob', id: 6 },
+    ]);
+    expect(rows(created, assigned, unassigned).project_agents.map((one) => one.agent_name)).to.deep.equal(['bob']);
+  });
+});
