@@ -3,8 +3,8 @@ import type { ProjectDirectory } from '../../shared/ports/projects.ts';
 import type { CommandContext, Commands } from '../handler.ts';
 import { ensureGeneral } from './changes.ts';
 
-/** Where a task stands. */
-export interface TaskPlace {
+/** The project of a task, and its number there. */
+export interface Ticket {
   readonly projectId: number;
   readonly projectName: string;
   readonly projectPrefix: string;
@@ -22,15 +22,15 @@ export const takeTickets = async (
 ): Promise<number> => commands.counters.take(counterOf(workspace, projectId), count);
 
 /**
- * A place for a new task, or for one that moves: the project that was asked for when it is active, else the general one
- * (`ProjectDirectory.placeFor`), and a number in it.
+ * A ticket for a new task, or for one that moves: in the project that was asked for when it is active, else in the general
+ * one (`ProjectDirectory.placeFor`).
  */
-export async function takePlace(
+export async function takeTicket(
   commands: Commands,
   context: CommandContext,
   directory: ProjectDirectory,
   projectId: number | undefined,
-): Promise<TaskPlace> {
+): Promise<Ticket> {
   const { workspace } = context.origin;
   const project =
     (await directory.placeFor(workspace, projectId)) ?? (await ensureGeneral(commands, context, directory));

@@ -11,6 +11,8 @@ import {
   projectRestored,
   projectUpdated,
 } from '../../shared/events/projects/projects.ts';
+import { taskUpdated } from '../../shared/events/tasks/changes.ts';
+import { taskCreated, taskMoved } from '../../shared/events/tasks/tasks.ts';
 import { seconds } from '../../shared/time.ts';
 import { type Change, defineProjection, defineTable, insert, on, type RowOf, update } from '../projection.ts';
 import { assignmentHandlers, projectAgentsTable } from './assignments.ts';
@@ -56,6 +58,14 @@ function project(event: ProjectEvent, change: Partial<Project> = {}): Change {
   const updated_at = seconds(event.meta.at);
   return update(projectsTable, keyOf(event), (row) => ({ ...row, ...change, updated_at }));
 }
+
+/** A ticket of the project was given to a task. Numbers may come out of order: each is taken before its event is appended. */
+const ticket = ({ meta }: DomainEvent, projectId: number, number: number): Change =>
+  update(projectsTable, { workspace_id: meta.workspace, id: projectId }, (row) => ({
+    ...row,
+    ticket_counter: Math.max(row.ticket_counter, number),
+    updated_at: seconds(meta.at),
+  }));
 
 const flag = (value: boolean): number => (value ? 1 : 0);
 
@@ -111,5 +121,11 @@ export const projectsProjection = defineProjection({
     on(projectDeletionBegun, (event) => [project(event, { status: 'deleting' })]),
     on(projectDeleted, (event) => [project(event, { status: 'deleted' })]),
     ...assignmentHandlers,
+    on(taskCreated, (event) => [ticket(event, event.data.task.projectId, event.data.task.ticketNo)]),
+    on(taskUpdated, (event) => {
+      const { task, before } = event.data;
+      return task.projectId === before.projectId ? [] : [ticket(event, task.projectId, task.ticketNo)];
+    }),
+    on(taskMoved, (event) => [ticket(event, event.data.after.projectId, event.data.ticketNo)]),
   ],
 });
