@@ -1,0 +1,285 @@
+/**
+ * Appending to the event log on PostgreSQL.
+ *
+ * Appends of concurrent callers are grouped: while one statement is in flight, the next group gathers; nobody waits for a
+ * group to fill. The row `log.head` queues the writers of all processes: it stays locked until the commit, so positions
+ * are assigned in commit order and no reader can miss a slow writer. Usually a group is one statement: a short one when
+ * this process was the last writer and knows the streams, otherwise one that looks them up. Whatever that does not let
+ * through (a conflict, an id that is known already) goes alone, through a transaction that sees everything.
+ */
+import type pg from 'pg';
+import { ConflictError, LogUnavailableError } from '../../shared/errors.ts';
+import type { Appended, Expectation, LoggedEvent, NewEvent, Position } from '../../shared/ports/event-log.ts';
+import { createBackOff, pause } from '../../shared/waiting.ts';
+import { isConnectionFailure } from '../database/failures.ts';
+import { type PreparedEvent, prepareAppend } from '../event-log/prepared.ts';
+import { rememberSize } from '../event-log/size.ts';
+import { planGroup } from './group.ts';
+import { HeadCache } from './head-cache.ts';
+import {
+  APPEND_AT_HEAD,
+  EVENT_COLUMNS,
+  GROUP_APPEND,
+  type Prepared,
+  valuesAnywhere,
+  valuesAtHead,
+} from './statements.ts';
+import type { Tail } from './tail.ts';
+
+/** One statement carries at most this many appends, events and bytes. */
+const GROUP = { appends: 256, events: 2_000, bytes: 4_000_000 };
+/** Appends that may wait at once; more are refused, not queued without end. */
+const MAX_WAITING = { appends: 10_000, bytes: 64_000_000 };
+
+interface Pending extends Prepared {
+  readonly bytes: number;
+  readonly deadline: number;
+  resolve(result: Appended): void;
+  reject(error: Error): void;
+}
+
+export const closedError = () => new LogUnavailableError('the event log is closed');
+
+export interface AppenderOptions {
+  readonly pool: pg.Pool;
+  /** Is told of what was written, and where to look when that is not known. */
+  readonly tail: Pick<Tail, 'wrote' | 'look'>;
+  /** SQL expression that tells other processes of an append, and whose it is. Undefined on the embedded database. */
+  readonly notify: string | undefined;
+  /** How long an append is retried while the database is away, milliseconds. */
+  readonly timeoutMs: number;
+}
+
+export class Appender {
+  readonly #options: AppenderOptions;
+  readonly #headCache = new HeadCache();
+  readonly #waiting: Pending[] = [];
+  /** Of all appends that are not settled. */
+  #waitingBytes = 0;
+  #pumping: Promise<void> | undefined;
+  #closed = false;
+
+  constructor(options: AppenderOptions) {
+    this.#options = options;
+  }
+
+  /** Takes no more appends, gives up retries, and resolves when those under way are settled. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    await this.#pumping;
+  }
+
+  async append(stream: string, events: readonly NewEvent[], expected: Expectation): Promise<Appended> {
+    const { events: texts, bytes } = prepareAppend(stream, events, expected);
+    if (this.#closed) throw closedError();
+    if (this.#waiting.length >= MAX_WAITING.appends || this.#waitingBytes + bytes > MAX_WAITING.bytes) {
+      throw new LogUnavailableError('too many appends are waiting');
+    }
+    this.#waitingBytes += bytes;
+    return new Promise<Appended>((resolve, reject) => {
+      const deadline = Date.now() + this.#options.timeoutMs;
+      const prepared = texts.map(({ event }) => event);
+      this.#waiting.push({ stream, events: prepared, expected, texts, bytes, deadline, resolve, reject });
+      this.#pumping ??= this.#pump();
+    }).finally(() => {
+      this.#waitingBytes -= bytes;
+    });
+  }
+
+  async #pump(): Promise<void> {
+    while (this.#waiting.length > 0) {
+      const { members, rest } = planGroup(this.#takeGroup());
+      // What cannot share a statement with an earlier append goes first in the next one, which keeps the order per stream.
+      this.#waiting.unshift(...rest);
+      await this.#writeGroup(members);
+    }
+    // In the same turn as the check above, so that a later append starts a new pump.
+    this.#pumping = undefined;
+  }
+
+  #takeGroup(): Pending[] {
+    let count = 0;
+    let events = 0;
+    let bytes = 0;
+    for (const pending of this.#waiting) {
+      if (count > 0 && (events + pending.events.length > GROUP.events || bytes + pending.bytes > GROUP.bytes)) break;
+      count++;
+      events += pending.events.length;
+      bytes += pending.bytes;
+      if (count === GROUP.appends) break;
+    }
+    return this.#waiting.splice(0, count);
+  }
+
+  /** Writes a group in one statement; members that prevent it go alone. Settles every member; never throws. */
+  async #writeGroup(group: Pending[]): Promise<void> {
+    let members = group;
+    try {
+      while (members.length > 0) {
+        const bad = await this.#tryGroup(members);
+        if (bad === undefined) return;
+        for (const member of members.filter((one) => bad.has(one.stream))) await this.#writeAlone(member);
+        members = members.filter((one) => !bad.has(one.stream));
+      }
+    } catch {
+      // A taken revision, a known id, or the database went away: one by one shows which and why.
+      for (const member of members) await this.#writeAlone(member);
+    }
+  }
+
+  /** Undefined when written and settled; otherwise nothing was written, and these streams' expectations failed. */
+  async #tryGroup(members: readonly Pending[]): Promise<Set<string> | undefined> {
+    const known = this.#headCache.startOf(members);
+    if (known) {
+      const { values, revisions } = valuesAtHead(members, known);
+      const moved = await this.#queryKeepingClient('append_at_head', APPEND_AT_HEAD, values);
+      if (moved.rows[0].head !== null) {
+        this.#settle(members, known.head, revisions);
+        return undefined;
+      }
+      this.#headCache.missed();
+    }
+    const row = (await this.#queryKeepingClient('append_group', GROUP_APPEND, valuesAnywhere(members))).rows[0] as {
+      base: number | null;
+      bad: string[] | null;
+      revisions: number[] | null;
+    };
+    if (row.base === null) return new Set(row.bad ?? []);
+    this.#settle(members, row.base, row.revisions ?? []);
+    return undefined;
+  }
+
+  /** Members were written after `base`, their events at these revisions. */
+  #settle(members: readonly Pending[], base: Position, revisions: readonly number[]): void {
+    const logged: LoggedEvent[] = [];
+    const ends: Appended[] = [];
+    for (const { stream, events, texts } of members) {
+      for (const [index, event] of events.entries()) {
+        const revision = revisions[logged.length] ?? 0;
+        const one: LoggedEvent = { ...event, stream, revision, position: base + logged.length + 1 };
+        rememberSize(one, (texts[index] as PreparedEvent).data.length);
+        logged.push(one);
+      }
+      const { revision, position } = logged.at(-1) as LoggedEvent;
+      ends.push({ revision, position });
+    }
+    this.#headCache.wrote(base, logged);
+    this.#options.tail.wrote(logged);
+    for (const [index, member] of members.entries()) member.resolve(ends[index] as Appended);
+  }
+
+  /** `pool.query` would throw the connection away with every refused statement. */
+  async #queryKeepingClient(name: string, text: string, values: unknown[]): Promise<pg.QueryResult> {
+    const client = await this.#options.pool.connect();
+    let broken: Error | undefined;
+    try {
+      // See PREPARED in database.ts: only the embedded database prepares.
+      return await client.query(
+        this.#options.notify ? { text: `${text}, ${this.#options.notify}`, values } : { name, text, values },
+      );
+    } catch (error) {
+      if (isConnectionFailure(error as Error)) broken = error as Error;
+      throw error;
+    } finally {
+      client.release(broken);
+    }
+  }
+
+  /** One append in a transaction that sees everything before it; retried while the database is away. Never throws. */
+  async #writeAlone(member: Pending): Promise<void> {
+    const backOff = createBackOff({ firstMs: 50, lastMs: 1_000 });
+    for (;;) {
+      try {
+        member.resolve(await this.#appendInTransaction(member));
+        return;
+      } catch (error) {
+        const failure = error instanceof Error ? error : new Error(String(error));
+        if (!isConnectionFailure(failure)) {
+          member.reject(failure);
+          return;
+        }
+        // It may be written all the same, and the notification of it would be passed over as our own.
+        this.#options.tail.look();
+        const waitMs = backOff.next();
+        if (this.#closed || Date.now() + waitMs > member.deadline) {
+          member.reject(new LogUnavailableError('the event log could not be reached in time', { cause: failure }));
+          return;
+        }
+        await pause(waitMs, undefined, { ref: true });
+      }
+    }
+  }
+
+  async #appendInTransaction({ stream, events, expected, texts }: Pending): Promise<Appended> {
+    const client = await this.#options.pool.connect();
+    let broken: Error | undefined;
+    try {
+      await client.query('BEGIN');
+      // The writers' queue. Every statement after it sees all that was committed before.
+      const base = (await client.query('SELECT position FROM log.head FOR UPDATE')).rows[0].position as number;
+      const ids = events.map((event) => event.id);
+      const known = (
+        await client.query(
+          'SELECT id, revision, position FROM log.events WHERE id = ANY($1::uuid[]) AND stream = $2 ORDER BY position',
+          [ids, stream],
+        )
+      ).rows as { id: string; revision: number; position: number }[];
+      if (known.length > 0) {
+        await client.query('ROLLBACK');
+        this.#options.tail.look();
+        return answerAgain(stream, ids, expected, known);
+      }
+      const actual = (
+        await client.query('SELECT coalesce(max(revision), -1) AS revision FROM log.events WHERE stream = $1', [stream])
+      ).rows[0].revision as number;
+      if (expected !== 'any' && actual !== (expected === 'none' ? -1 : expected)) {
+        await client.query('ROLLBACK');
+        throw new ConflictError(stream, expected, actual);
+      }
+      const logged = events.map((event, index) => ({
+        ...event,
+        stream,
+        revision: actual + 1 + index,
+        position: base + 1 + index,
+      }));
+      await client.query(
+        `INSERT INTO log.events (${EVENT_COLUMNS})
+         SELECT * FROM unnest($1::bigint[], $2::uuid[], $3::text[], $4::int[], $5::text[], $6::json[], $7::json[])`,
+        [
+          logged.map((event) => event.position),
+          ids,
+          logged.map(() => stream),
+          logged.map((event) => event.revision),
+          logged.map((event) => event.type),
+          texts.map(({ data }) => data),
+          texts.map(({ meta }) => meta),
+        ],
+      );
+      await client.query('UPDATE log.head SET position = $1', [base + events.length]);
+      if (this.#options.notify) await client.query(`SELECT ${this.#options.notify}`);
+      await client.query('COMMIT');
+      this.#headCache.wrote(base, logged);
+      this.#options.tail.wrote(logged);
+      return { revision: actual + events.length, position: base + events.length };
+    } catch (error) {
+      // A client in an open transaction must not go back to the pool.
+      if (!(error instanceof ConflictError)) broken = error as Error;
+      throw error;
+    } finally {
+      client.release(broken);
+    }
+  }
+}
+
+/** Answers an append whose ids the log has already: as the first time, or with a conflict when only some match. */
+function answerAgain(
+  stream: string,
+  ids: readonly string[],
+  expected: Expectation,
+  known: readonly { id: string; revision: number; position: number }[],
+): Appended {
+  const last = known.at(-1);
+  const same = known.length === ids.length && known.every((row, index) => row.id === ids[index]);
+  if (!same || !last) throw new ConflictError(stream, expected);
+  return { revision: last.revision, position: last.position };
+}

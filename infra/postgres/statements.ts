@@ -1,0 +1,123 @@
+/** The two statements that append a group of appends, and their parameters. */
+import type { Position } from '../../shared/ports/event-log.ts';
+import type { PreparedEvent } from '../event-log/prepared.ts';
+import type { GroupMember } from './group.ts';
+import type { Start } from './head-cache.ts';
+
+export const EVENT_COLUMNS = 'position, id, stream, revision, type, data, meta';
+
+/** An append with the texts of its events. */
+export interface Prepared extends GroupMember {
+  readonly texts: readonly PreparedEvent[];
+}
+
+/** For streams whose revisions are looked up: writes the group, or tells whose expectation does not hold. */
+export const GROUP_APPEND = `
+  WITH expectation AS (SELECT * FROM unnest($1::text[], $2::int[]) AS e(stream, revision)),
+  bad AS (
+    SELECT e.stream FROM expectation e
+    WHERE e.revision <> coalesce((SELECT max(x.revision) FROM log.events x WHERE x.stream = e.stream), -1)
+  ),
+  head AS (
+    UPDATE log.head SET position = position + $3::int WHERE NOT EXISTS (SELECT FROM bad) RETURNING position - $3::int AS base
+  ),
+  input AS (
+    SELECT * FROM unnest($4::uuid[], $5::text[], $6::int[], $7::boolean[], $8::text[], $9::json[], $10::json[])
+      WITH ORDINALITY AS i(id, stream, revision, relative, type, data, meta, ord)
+  ),
+  written AS (
+    INSERT INTO log.events (position, id, stream, revision, type, data, meta)
+    SELECT head.base + i.ord, i.id, i.stream,
+      CASE WHEN i.relative
+        THEN coalesce((SELECT max(x.revision) FROM log.events x WHERE x.stream = i.stream), -1) + 1 + i.revision
+        ELSE i.revision END,
+      i.type, i.data, i.meta
+    FROM head, input i
+    RETURNING position, revision
+  )
+  SELECT (SELECT base FROM head) AS base,
+    (SELECT array_agg(stream) FROM bad) AS bad,
+    (SELECT array_agg(revision ORDER BY position) FROM written) AS revisions`;
+
+/** For streams whose revisions are known as of a head: written when the head is still that one. */
+export const APPEND_AT_HEAD = `
+  WITH head AS (UPDATE log.head SET position = $2::bigint WHERE position = $1::bigint RETURNING position),
+  written AS (
+    INSERT INTO log.events (position, id, stream, revision, type, data, meta)
+    SELECT * FROM unnest($3::bigint[], $4::uuid[], $5::text[], $6::int[], $7::text[], $8::json[], $9::json[])
+    WHERE EXISTS (SELECT FROM head)
+  )
+  SELECT (SELECT position FROM head) AS head`;
+
+/** Parameters of APPEND_AT_HEAD, and the revisions that the events get. */
+export function valuesAtHead(
+  members: readonly Prepared[],
+  { head, revisions: starts }: Start,
+): { values: unknown[]; revisions: number[] } {
+  const ends = new Map(starts);
+  const positions: Position[] = [];
+  const ids: string[] = [];
+  const streams: string[] = [];
+  const revisions: number[] = [];
+  const types: string[] = [];
+  const data: string[] = [];
+  const meta: string[] = [];
+  for (const { stream, events, texts } of members) {
+    let revision = ends.get(stream) ?? -1;
+    for (const [index, event] of events.entries()) {
+      const text = texts[index] as PreparedEvent;
+      positions.push(head + positions.length + 1);
+      ids.push(event.id);
+      streams.push(stream);
+      revisions.push(++revision);
+      types.push(event.type);
+      data.push(text.data);
+      meta.push(text.meta);
+    }
+    ends.set(stream, revision);
+  }
+  return { values: [head, head + ids.length, positions, ids, streams, revisions, types, data, meta], revisions };
+}
+
+/** Parameters of GROUP_APPEND. */
+export function valuesAnywhere(members: readonly Prepared[]): unknown[] {
+  const expectations = new Map<string, number>();
+  const lastOf = new Map<string, { readonly relative: boolean; readonly revision: number }>();
+  const ids: string[] = [];
+  const streams: string[] = [];
+  const revisions: number[] = [];
+  const relatives: boolean[] = [];
+  const types: string[] = [];
+  const data: string[] = [];
+  const meta: string[] = [];
+  for (const { stream, events, expected, texts } of members) {
+    const known = lastOf.get(stream);
+    const relative = known ? known.relative : expected === 'any';
+    let revision = known ? known.revision : expected === 'any' || expected === 'none' ? -1 : expected;
+    if (!known && !relative) expectations.set(stream, revision);
+    for (const [index, event] of events.entries()) {
+      const text = texts[index] as PreparedEvent;
+      ids.push(event.id);
+      streams.push(stream);
+      revisions.push(++revision);
+      relatives.push(relative);
+      types.push(event.type);
+      data.push(text.data);
+      meta.push(text.meta);
+    }
+    lastOf.set(stream, { relative, revision });
+  }
+  const count = ids.length;
+  return [
+    [...expectations.keys()],
+    [...expectations.values()],
+    count,
+    ids,
+    streams,
+    revisions,
+    relatives,
+    types,
+    data,
+    meta,
+  ];
+}
