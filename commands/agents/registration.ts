@@ -22,11 +22,10 @@ export function decideRegister(state: AgentState, agentId: number, registration:
   return [agentRegistered.draft({ agentId, ...registration })];
 }
 
-/** An operator's new agent. @throws AppError 400 when its config, put together, is too large */
 /** An agent that exists registers itself again. @throws AppError 404 */
 export const decideReturn = (state: AgentState): EventDraft[] => [agentReturned.draft(existing(state))];
 
-/** An operator's new agent. */
+/** An operator's new agent. @throws AppError 400 when its config, put together, is too large */
 export function operatorsRegistration(input: {
   readonly name: string;
   readonly role: string;

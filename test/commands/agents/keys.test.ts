@@ -1,6 +1,14 @@
 import { expect } from 'chai';
-import { decideIssue, decideRevoke, type NewAgentKey } from '../../../commands/agents/keys.ts';
-import { refusalOf } from '../../support/kit.ts';
+import {
+  decideIssue,
+  decideRevoke,
+  issueAgentKey,
+  type NewAgentKey,
+  revokeAgentKey,
+} from '../../../commands/agents/keys.ts';
+import { agentsMemory } from '../../support/agents-memory.ts';
+import { memoryCredentials } from '../../support/auth-memory.ts';
+import { outcomeOf, refusalOf } from '../../support/kit.ts';
 
 describe('agent key decisions', () => {
   const agent = { registered: true, deleted: false, name: 'scout', keys: { 3: 'active', 4: 'revoked' } } as const;
@@ -22,5 +30,60 @@ describe('agent key decisions', () => {
   it('are revoked once', () => {
     expect(decideRevoke(agent, 2, 3)[0]?.data).to.deep.equal({ keyId: 3, agentId: 2, agentName: 'scout' });
     for (const keyId of [4, 99]) expect(refusalOf(() => decideRevoke(agent, 2, keyId)).status).to.equal(404);
+  });
+});
+
+describe('a key of an agent', () => {
+  const NOW = 1_700_000_000_900;
+  const open = async () => {
+    const agents = agentsMemory(() => NOW);
+    const credentials = memoryCredentials();
+    const agentId = await agents.make('scout');
+    const issue = (of = agentId) =>
+      issueAgentKey(agents.commands, agents.context(), credentials.store, {
+        workspace: 1,
+        agentId: of,
+        name: 'default',
+        scopes: ['viewer'],
+        expiresAt: null,
+      });
+    const revoke = (keyId: number) =>
+      revokeAgentKey(agents.commands, agents.context(), { workspace: 1, agentId, keyId });
+    return { agents, credentials, agentId, issue, revoke };
+  };
+
+  it('is shown once; what is kept of it tells keys apart', async () => {
+    const { agents, credentials, agentId, issue } = await open();
+    const { id, apiKey, prefix, createdAt } = await issue();
+    expect(apiKey).to.match(/^mca_[0-9a-f]{48}$/);
+    expect([id, prefix, createdAt]).to.deep.equal([1, apiKey.slice(0, 12), 1_700_000_000]);
+    expect([...credentials.keys()]).to.deep.equal([[apiKey, { kind: 'agent', keyId: 1 }]]);
+    expect(agents.events('AgentKeyIssued')[0]?.data).to.deep.equal({
+      keyId: 1,
+      agentId,
+      agentName: 'scout',
+      name: 'default',
+      prefix,
+      scopes: ['viewer'],
+      createdBy: 'tester',
+      expiresAt: null,
+    });
+  });
+
+  it('is revoked once, at a time', async () => {
+    const { agents, issue, revoke } = await open();
+    const { id } = await issue();
+    expect(await revoke(id)).to.equal(1_700_000_000);
+    expect(agents.events('AgentKeyRevoked')[0]?.data).to.include({ keyId: id });
+    expect(await outcomeOf(revoke(id))).to.equal('404');
+  });
+
+  it('of nobody opens nothing; of an unknown outcome it stays', async () => {
+    const { agents, credentials, issue } = await open();
+    expect(await outcomeOf(issue(99))).to.equal('404');
+    expect(credentials.keys().size).to.equal(0);
+    agents.breakStreams('agent-');
+    expect(await issue().catch((error: Error) => error.message)).to.match(/the disk is full/);
+    expect(credentials.keys().size).to.equal(1);
   });
 });

@@ -7,16 +7,19 @@ import {
   decideApprove,
   decideReject,
   decideRequest,
+  rejectAccess,
+  requestAccess,
   usernameFrom,
   withSuffix,
 } from '../../../commands/auth/access-requests.ts';
 import { userDecider } from '../../../commands/auth/users.ts';
 import type { Commands } from '../../../commands/handler.ts';
 import { accessRequested, accessRequestStream } from '../../../shared/events/auth/access-requests.ts';
-import { userStream } from '../../../shared/events/auth/users.ts';
+import { userDeleted, userStream } from '../../../shared/events/auth/users.ts';
 import { nameClaimVoided } from '../../../shared/events/claims.ts';
 import type { Credentials } from '../../../shared/ports/credentials.ts';
-import { type Draft, refusalOf, stateAfter } from '../../support/kit.ts';
+import { authMemory } from '../../support/auth-memory.ts';
+import { type Draft, outcomeOf, refusalOf, stateAfter } from '../../support/kit.ts';
 import { gate, memoryWorld } from '../../support/memory-world.ts';
 import { testOrigin } from '../../support/world.ts';
 
@@ -61,6 +64,131 @@ describe('access request decisions', () => {
     expect(usernameFrom(`${'a'.repeat(40)}@example.com`)).to.have.length(28);
     expect(withSuffix('a'.repeat(28), 0)).to.have.length(28);
     expect(withSuffix('a'.repeat(28), 12)).to.equal(`${'a'.repeat(24)}-12`);
+  });
+});
+
+describe('an approved request', () => {
+  const profile = { sub: 'sub-ann', email: 'ann@example.com', name: null, picture: null };
+  const open = async () => {
+    const auth = authMemory();
+    await requestAccess(auth.commands, context(), undefined, profile);
+    const approve = (request: Partial<Parameters<typeof approveAccess>[4]> = {}, admins: readonly number[] = []) =>
+      approveAccess(auth.commands, context(), auth.credentials.store, async () => admins, {
+        id: 1,
+        role: 'viewer',
+        note: null,
+        knownUserId: undefined,
+        callerId: 0,
+        ...request,
+      });
+    return { auth, approve };
+  };
+
+  it('becomes a user of Google in the default workspace, named after the address', async () => {
+    const { auth, approve } = await open();
+    const id = await approve({ role: 'operator', note: 'welcome' });
+    expect(await auth.stateOf(id)).to.deep.include({
+      username: 'ann',
+      displayName: 'ann@example.com',
+      email: 'ann@example.com',
+      role: 'operator',
+      provider: 'google',
+      providerId: 'sub-ann',
+      isApproved: true,
+      tenant: 1,
+      workspace: 1,
+      credentialId: null,
+    });
+    expect(auth.events('UserCreated')[0]?.data).to.include({ source: 'access_request' });
+    expect(auth.events('AccessRequestApproved')[0]?.data).to.include({ userId: id, role: 'operator', note: 'welcome' });
+    expect(await approve({ role: 'operator' }), 'approved again: nothing is to be done').to.equal(id);
+    expect(auth.events('UserUpdated')).to.deep.equal([]);
+  });
+
+  it('takes the next name when the first is somebody else’s or is not allowed', async () => {
+    const { auth, approve } = await open();
+    await auth.make({ username: 'ann' });
+    await auth.make({ username: 'ann-1' });
+    expect((await auth.stateOf(await approve())).username).to.equal('ann-2');
+    await requestAccess(auth.commands, context(), undefined, { ...profile, sub: 'sub-api', email: 'api@example.com' });
+    const id = await approve({ id: 2 });
+    expect((await auth.stateOf(id)).username).to.equal('api-1');
+  });
+
+  it('gives up after two hundred names', async () => {
+    const { auth, approve } = await open();
+    for (let suffix = 0; suffix <= 200; suffix++) await auth.make({ username: withSuffix('ann', suffix) });
+    expect(await outcomeOf(approve())).to.equal('NAME_TAKEN');
+  });
+
+  it('of somebody who is a user already makes that user sign in with Google', async () => {
+    const { auth, approve } = await open();
+    const ann = await auth.make({ email: 'ann@example.com', isApproved: false, role: 'viewer', workspace: 3 });
+    expect(await approve({ role: 'admin', knownUserId: ann })).to.equal(ann);
+    expect(await auth.stateOf(ann)).to.include({
+      provider: 'google',
+      providerId: 'sub-ann',
+      role: 'admin',
+      isApproved: true,
+    });
+    const [updated] = auth.events('UserUpdated');
+    expect(updated?.data).to.include({ by: 'access_request', passwordChanged: false });
+    expect((updated as { meta?: { workspace: number } }).meta?.workspace, 'where the user belongs').to.equal(3);
+    expect(auth.events('UserCreated')).to.have.length(1);
+  });
+
+  it('does not take the last admin’s role, nor change the approver’s own, and is not recorded then', async () => {
+    const { auth, approve } = await open();
+    const admin = await auth.make({ role: 'admin' });
+    expect(await outcomeOf(approve({ knownUserId: admin }, [admin]))).to.equal('LAST_ADMIN');
+    expect(await outcomeOf(approve({ knownUserId: admin, callerId: admin }))).to.equal('400');
+    expect(auth.events('AccessRequestApproved')).to.deep.equal([]);
+    expect(await approve({ knownUserId: admin, callerId: admin, role: 'admin' })).to.equal(admin);
+    const other = await auth.make({ username: 'second', role: 'admin' });
+    expect(await approve({ knownUserId: admin }, [admin, other])).to.equal(admin);
+    expect((await auth.stateOf(admin)).role).to.equal('viewer');
+  });
+
+  it('makes another user when the one it made was deleted', async () => {
+    const { auth, approve } = await open();
+    const first = await approve();
+    const deleted = userDeleted.draft({ userId: first, username: 'ann' });
+    await auth.world.process().record(userStream(first), context(), [deleted]);
+    const second = await approve();
+    expect(second).to.not.equal(first);
+    expect((await auth.stateOf(second)).exists).to.equal(true);
+  });
+
+  it('was made by somebody: nobody is approved or rejected who never asked or was erased', async () => {
+    const { auth, approve } = await open();
+    expect(await outcomeOf(approve({ id: 9 }))).to.equal('404');
+    expect(await outcomeOf(rejectAccess(auth.commands, context(), { id: 9, note: null }))).to.equal('404');
+    for (const [id, erased] of [
+      [7, { email: null }],
+      [8, { providerId: null }],
+    ] as const) {
+      await auth.commands.record(accessRequestStream(id), context(), [
+        accessRequested.draft({
+          requestId: id,
+          provider: 'google',
+          email: 'ann@example.com',
+          displayName: null,
+          avatarUrl: null,
+          providerId: 'sub-ann',
+          ...erased,
+        }),
+      ]);
+      expect(await outcomeOf(approve({ id }))).to.equal('409');
+    }
+  });
+
+  it('that is rejected instead leaves the person’s user as it is', async () => {
+    const { auth } = await open();
+    await rejectAccess(auth.commands, context(), { id: 1, note: 'who?' });
+    expect(auth.events('AccessRequestRejected').map(({ data }) => [data.requestId, data.note])).to.deep.equal([
+      [1, 'who?'],
+    ]);
+    expect(auth.events('UserUpdated')).to.deep.equal([]);
   });
 });
 

@@ -1,0 +1,114 @@
+/** The working memory on a log in memory: its text, and the keys beside it. */
+import { expect } from 'chai';
+import { agentStream } from '../../../commands/agents/agents.ts';
+import { agentMemoryDecider, MAX_MEMORY, writeMemory } from '../../../commands/agents/memory.ts';
+import { agentMemoryCleared, agentMemoryFieldsSet } from '../../../shared/events/agents/memory.ts';
+import { MASK } from '../../../shared/secrets.ts';
+import { agentsMemory } from '../../support/agents-memory.ts';
+import { outcomeOf } from '../../support/kit.ts';
+
+const NOW = Date.UTC(2026, 10, 21, 20, 15);
+
+describe('writing the working memory', () => {
+  const open = async () => {
+    const agents = agentsMemory();
+    const id = await agents.make('ada');
+    const write = (request: Partial<Parameters<typeof writeMemory>[3]>, of = id) =>
+      writeMemory(
+        agents.commands,
+        agents.context(),
+        of,
+        { text: '', append: false, fields: {}, ...request },
+        () => NOW,
+      );
+    const fields = async () => (await agents.world.process().load(agentMemoryDecider, agentStream(1, id))).state.fields;
+    const types = () => agents.world.written().map(({ type }) => type);
+    return { agents, id, write, fields, types };
+  };
+
+  it('replaces text and keys; without keys those that were there go', async () => {
+    const { agents, id, write, fields } = await open();
+    await write({ text: 'one', fields: { mood: 'calm', plan: 1 } });
+    expect(await fields()).to.deep.equal({ mood: 'calm', plan: 1 });
+    expect(await agents.stateOf(id)).to.include({ memoryLength: 3, memoryFields: 24 });
+    await write({ text: 'two', fields: { plan: 2 } });
+    expect(await fields()).to.deep.equal({ plan: 2 });
+    await write({ text: 'three' });
+    expect(await fields()).to.deep.equal({});
+    expect(await agents.stateOf(id)).to.include({ memoryLength: 5, memoryFields: 0 });
+    const before = agents.world.written().length;
+    await write({ text: 'four' });
+    expect(agents.world.written(), 'no keys were there').to.have.length(before + 1);
+  });
+
+  it('adds text under a heading with the time, and merges keys', async () => {
+    const { agents, id, write, fields } = await open();
+    await write({ text: 'one', fields: { mood: 'calm', plan: 1 } });
+    await write({ text: 'two', append: true, fields: { plan: 2 } });
+    expect(await fields()).to.deep.equal({ mood: 'calm', plan: 2 });
+    const added = agents.events('AgentMemoryWritten').at(-1);
+    expect(added?.data).to.include({ text: '\n\n## 2026-11-21T20:15:00.000Z\ntwo', append: true });
+    await write({ text: 'three', append: true });
+    expect(await fields(), 'adding without keys').to.deep.equal({ mood: 'calm', plan: 2 });
+    expect((await agents.stateOf(id)).memoryFields).to.equal(24);
+    expect(agents.events('AgentMemoryFieldsSet').map(({ data }) => data.announced)).to.deep.equal([true, true]);
+    await write({ append: true, fields: { plan: 3 } });
+    expect(agents.events('AgentMemoryFieldsSet').at(-1)?.data).to.include({ announced: false, append: true });
+  });
+
+  it('takes a mask for the secret that it stands for', async () => {
+    const { write, fields } = await open();
+    await write({ fields: { token: 'secret', plan: 1 } });
+    await write({ fields: { token: MASK, plan: 2 } });
+    expect(await fields()).to.deep.equal({ token: 'secret', plan: 2 });
+    expect(await outcomeOf(write({ fields: { password: MASK } }))).to.equal('400');
+  });
+
+  it('is tried again when the keys change meanwhile, and refused in the end', async () => {
+    const { agents, id, write, fields } = await open();
+    let changes = 0;
+    const meddle = (times: number, draft: () => Parameters<typeof agents.commands.record>[2][number]) => {
+      changes = 0;
+      agents.world.beforeAppend = async (stream) => {
+        if (changes >= times) return;
+        changes++;
+        const { beforeAppend } = agents.world;
+        agents.world.beforeAppend = async () => undefined;
+        await agents.world.process().record(stream, agents.context(), [draft()]);
+        agents.world.beforeAppend = beforeAppend;
+      };
+    };
+    const set = () =>
+      agentMemoryFieldsSet.draft({
+        agentId: id,
+        name: 'ada',
+        fields: { other: changes },
+        size: 0,
+        append: false,
+        announced: true,
+      });
+    meddle(2, set);
+    await write({ append: true, fields: { plan: 1 } });
+    expect(await fields()).to.deep.equal({ other: 2, plan: 1 });
+    meddle(1, () => agentMemoryCleared.draft({ agentId: id, name: 'ada' }));
+    await write({ append: true, fields: { late: 1 } });
+    expect(await fields()).to.deep.equal({ late: 1 });
+    meddle(1_000, set);
+    expect(await outcomeOf(write({ append: true, fields: { plan: 2 } }))).to.equal('BUSY');
+    expect(changes, 'tries').to.equal(8);
+  });
+
+  it('counts the keys with the text: together they have a bound', async () => {
+    const { write, types } = await open();
+    await write({ text: 'x'.repeat(MAX_MEMORY - 20_000) });
+    const before = types().length;
+    expect(await outcomeOf(write({ append: true, fields: { notes: 'y'.repeat(20_000) } }))).to.equal('413');
+    expect(types()).to.have.length(before);
+  });
+
+  it('of nobody is not found', async () => {
+    const { write } = await open();
+    expect(await outcomeOf(write({ text: 'x' }, 99))).to.equal('404');
+    expect(await outcomeOf(write({ append: true, fields: { a: 1 } }, 99))).to.equal('404');
+  });
+});

@@ -1,0 +1,49 @@
+/** Messages between agents, and what adapters report: recorded on streams of their own. */
+import { expect } from 'chai';
+import { recordAdapterReport } from '../../../commands/agents/adapters.ts';
+import { sendMessage } from '../../../commands/agents/messages.ts';
+import { agentsMemory } from '../../support/agents-memory.ts';
+
+describe('a message', () => {
+  const message = { from: 'ada', to: 'eve', toAgentId: 8, content: 'hello', messageType: 'text' };
+
+  it('has a number, and is recorded on the stream of who gets it', async () => {
+    const { world, commands, context } = agentsMemory();
+    expect(await sendMessage(commands, context(), message)).to.equal(1);
+    expect(await sendMessage(commands, context(), message)).to.equal(2);
+    const [first] = world.written();
+    expect(first).to.deep.include({ type: 'AgentMessageSent', stream: 'agent_messages-1-8' });
+    expect(first?.data).to.deep.include({ messageId: 1, from: 'ada', secrets: { count: 0, types: [] } });
+  });
+
+  it('says how many credentials are in it, and of which kinds', async () => {
+    const { world, commands, context } = agentsMemory();
+    await sendMessage(commands, context(), { ...message, content: 'use AKIAIOSFODNN7EXAMPLE please' });
+    const secrets = world.written()[0]?.data.secrets;
+    expect(secrets).to.deep.include({ count: 1 }).and.have.property('types').with.length(1);
+  });
+
+  it('has the number of the first run when its request is repeated', async () => {
+    const { world, commands, context } = agentsMemory();
+    let recorded: unknown;
+    const record = async (_step: number, intent: unknown) => {
+      recorded = intent;
+    };
+    const first = await sendMessage(commands, { ...context(), intents: { recorded: [], record } }, message);
+    const again = { ...context(), intents: { recorded: [recorded as never], record } };
+    expect(await sendMessage(commands, again, message)).to.equal(first);
+    expect(world.written()).to.have.length(1);
+  });
+});
+
+describe('a report of an adapter', () => {
+  it('is recorded as it came, on the stream of its framework', async () => {
+    const { world, commands, context } = agentsMemory();
+    const report = { framework: 'crewai', action: 'report' as const, agentId: 'a-1', payload: { progress: 5 } };
+    const { events } = await recordAdapterReport(commands, context(), report);
+    expect(events.map(({ data }) => data)).to.deep.equal([report]);
+    expect(world.written().map(({ stream, type }) => [stream, type])).to.deep.equal([
+      ['adapter-1-crewai', 'AdapterReported'],
+    ]);
+  });
+});

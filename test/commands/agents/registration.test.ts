@@ -1,0 +1,218 @@
+/** How agents come to be: by an operator, by themselves, by an import. */
+import { expect } from 'chai';
+import { agentStream } from '../../../commands/agents/agents.ts';
+import {
+  createAgent,
+  operatorsRegistration,
+  registerSelf,
+  selfRegistration,
+} from '../../../commands/agents/registration.ts';
+import { NOTHING_STORED, syncAgents } from '../../../commands/agents/sync.ts';
+import { MASK } from '../../../shared/secrets.ts';
+import { agentsMemory } from '../../support/agents-memory.ts';
+import { outcomeOf, refusalOf } from '../../support/kit.ts';
+
+const NOW = 1_700_000_000_900;
+
+describe('an operator’s new agent', () => {
+  it('is offline and has nothing unless it is said', () => {
+    const none = { sessionKey: null, soulContent: null, config: {}, template: null, runtimeType: null };
+    const fixed = { source: 'manual', via: 'operator', framework: null, capabilities: [] };
+    expect(operatorsRegistration({ name: 'ada', role: 'coder', session_key: '' })).to.deep.equal({
+      name: 'ada',
+      role: 'coder',
+      status: 'offline',
+      ...none,
+      ...fixed,
+    });
+    const given = operatorsRegistration({
+      name: 'ada',
+      role: 'coder',
+      status: 'busy',
+      session_key: 'key-1',
+      soul_content: 'calm',
+      config: { a: 1 },
+      gateway_config: { b: 2 },
+      runtime_type: 'codex',
+    });
+    expect(given).to.deep.include({
+      status: 'busy',
+      sessionKey: 'key-1',
+      soulContent: 'calm',
+      config: { a: 1, b: 2 },
+      runtimeType: 'codex',
+    });
+  });
+
+  it('cannot have masks for secrets: they stand for nothing yet', () => {
+    for (const more of [{ config: { token: MASK } }, { gateway_config: { token: MASK } }]) {
+      const { status, message } = refusalOf(() => operatorsRegistration({ name: 'ada', role: 'coder', ...more }));
+      expect([status, message.includes(Object.keys(more)[0] as string)]).to.deep.equal([400, true]);
+    }
+  });
+
+  const create = async (document: boolean, writeToGateway: boolean) => {
+    const agents = agentsMemory();
+    if (document) await agents.store({ agents: { list: [] } });
+    const input = { name: 'ada', role: 'coder', config: { model: 'm' } };
+    const created = () => createAgent(agents.commands, agents.context(), input, { writeToGateway });
+    return { agents, created };
+  };
+
+  it('is written to the gateway’s document when that is asked for', async () => {
+    const { agents, created } = await create(true, true);
+    const { id, warning } = await created();
+    expect(warning).to.equal(undefined);
+    expect(await agents.stateOf(id)).to.include({ name: 'ada', role: 'coder' });
+    expect(await agents.entries()).to.have.length(1);
+    expect(agents.events('GatewayConfigChanged').at(-1)?.data).to.include({ cause: 'agent-created', agentName: 'ada' });
+  });
+
+  it('is not written otherwise', async () => {
+    const { agents, created } = await create(true, false);
+    expect((await created()).warning).to.equal(undefined);
+    expect(await agents.entries()).to.deep.equal([]);
+  });
+
+  it('exists also when it could not be written: that is a warning', async () => {
+    const { agents, created } = await create(false, true);
+    const { id, warning } = await created();
+    expect(warning).to.match(/^The agent was created, but not written to the gateway configuration\. No gateway/);
+    expect((await agents.stateOf(id)).registered).to.equal(true);
+  });
+
+  it('fails as the log does when nobody knows whether it was written', async () => {
+    const { agents, created } = await create(true, true);
+    agents.breakStreams('gateway_config');
+    expect(await created().catch((error: Error) => error.message)).to.match(/the disk is full/);
+  });
+
+  it('frees its names only when its registration was certainly refused', async () => {
+    const { agents, created } = await create(false, false);
+    agents.breakStreams(agentStream(1, 1));
+    expect(await created().catch((error: Error) => error.message)).to.match(/the disk is full/);
+    expect(agents.events('NameReleased')).to.deep.equal([]);
+  });
+
+  it('must have a name that agents may have', async () => {
+    const { agents } = await create(false, false);
+    const input = { name: 'a\nb', role: 'coder' };
+    const refused = createAgent(agents.commands, agents.context(), input, { writeToGateway: false });
+    expect(await refused.catch((error: Error) => error.message)).to.match(/^name: /);
+    expect(agents.world.written()).to.deep.equal([]);
+  });
+});
+
+describe('an agent that registers itself', () => {
+  it('says in its config what it can do and where it comes from', () => {
+    const bare = selfRegistration({ name: 'ada', framework: null, capabilities: [] });
+    expect(bare).to.deep.equal({
+      name: 'ada',
+      role: 'agent',
+      status: 'idle',
+      sessionKey: null,
+      soulContent: null,
+      config: {},
+      template: null,
+      runtimeType: null,
+      source: 'manual',
+      via: 'self',
+      framework: null,
+      capabilities: [],
+    });
+    const given = selfRegistration({ name: 'ada', role: 'coder', framework: 'crewai', capabilities: ['code'] });
+    expect(given).to.deep.include({
+      role: 'coder',
+      config: { capabilities: ['code'], framework: 'crewai' },
+      framework: 'crewai',
+      capabilities: ['code'],
+    });
+  });
+
+  it('is new under a new name, and returns under a known one', async () => {
+    const agents = agentsMemory(() => NOW);
+    const input = { name: 'ada', framework: null, capabilities: [] };
+    const register = (known?: Parameters<typeof registerSelf>[3]) =>
+      registerSelf(agents.commands, agents.context(), input, known, () => 0);
+    const { agent, registered } = await register();
+    expect(agent).to.deep.equal({ id: 1, name: 'ada', role: 'agent', created_at: 1_700_000_000 });
+    expect(registered).to.equal(true);
+    expect(await register(agent)).to.deep.equal({ agent, registered: false });
+    expect(agents.events('AgentRegistered')).to.have.length(1);
+    expect(agents.events('AgentReturned').map(({ stream }) => stream)).to.deep.equal([agentStream(1, 1)]);
+    expect(await outcomeOf(register()), 'the read model is behind').to.equal('NAME_TAKEN');
+  });
+
+  it('is the new one of its first run when the request is repeated, though its name is known by now', async () => {
+    const agents = agentsMemory();
+    const steps: unknown[] = [];
+    const record = async (step: number, intent: unknown) => {
+      steps[step] = intent;
+    };
+    const input = { name: 'ada', framework: null, capabilities: [] };
+    const run = (recorded: unknown[], known?: Parameters<typeof registerSelf>[3]) =>
+      registerSelf(
+        agents.commands,
+        { ...agents.context(), intents: { recorded: recorded as never[], record } },
+        input,
+        known,
+        () => 0,
+      );
+    const first = await run([]);
+    expect(await run(steps.slice(), first.agent)).to.deep.equal(first);
+    expect(agents.events('AgentReturned')).to.deep.equal([]);
+  });
+});
+
+describe('an import of agents', () => {
+  it('makes those that are missing, changes those that differ, and says what became of each', async () => {
+    const agents = agentsMemory();
+    const ids = new Map([
+      ['ada', await agents.make('ada', { role: 'coder', config: { model: 'm', own: 1 } })],
+      ['bob', await agents.make('bob', { role: 'agent', config: { model: 'm' } })],
+      ['cyn', await agents.make('cyn', { role: 'agent', config: { model: 'm' } })],
+    ]);
+    const asked: (readonly string[])[] = [];
+    const sync = () =>
+      syncAgents(agents.commands, agents.context(), async (names) => {
+        asked.push(names);
+        return ids;
+      });
+    expect(await sync()).to.deep.equal({ synced: 0, created: 0, updated: 0, agents: [], message: NOTHING_STORED });
+    await agents.store({
+      agents: {
+        list: [
+          { id: 'ada', model: 'n', identity: { theme: 'coder' } },
+          { id: 'bob', model: 'm' },
+          { id: 'cyn', model: 'm', identity: { theme: 'lead' } },
+          { id: 'e-1', name: 'eve', model: 'm' },
+        ],
+      },
+    });
+    expect(await sync()).to.deep.equal({
+      synced: 4,
+      created: 1,
+      updated: 2,
+      agents: [
+        { id: 'ada', name: 'ada', action: 'updated' },
+        { id: 'bob', name: 'bob', action: 'unchanged' },
+        { id: 'cyn', name: 'cyn', action: 'updated' },
+        { id: 'e-1', name: 'eve', action: 'created' },
+      ],
+    });
+    expect(asked).to.deep.equal([['ada', 'bob', 'cyn', 'eve']]);
+    expect(await agents.configOf(1)).to.deep.equal({ model: 'n', own: 1, identity: { theme: 'coder' } });
+    expect(await agents.stateOf(3)).to.include({ role: 'lead' });
+    const eve = agents.events('AgentRegistered').at(-1);
+    expect(eve?.data).to.deep.include({ name: 'eve', status: 'offline', source: 'gateway', via: 'sync' });
+    expect(await agents.configOf(4)).to.deep.equal({ model: 'm' });
+    const [synced] = agents.events('AgentsSynced');
+    expect(synced).to.deep.include({
+      stream: 'agent_sync-1',
+      data: { synced: 4, created: 1, updated: 2, agents: ['ada', 'cyn', 'eve'] },
+    });
+    ids.set('eve', 4);
+    expect(await sync()).to.deep.include({ created: 0, updated: 0 });
+    expect(agents.events('AgentsSynced'), 'nothing was done').to.have.length(1);
+  });
+});
