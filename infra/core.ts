@@ -24,6 +24,7 @@ import type { Logger } from './logging.ts';
 import { openPostgresLog } from './postgres/event-log.ts';
 import { Positions } from './read-models/positions.ts';
 import { ensureTables } from './read-models/projector.ts';
+import { unindexedTexts } from './read-models/tables.ts';
 
 export interface Core {
   readonly config: Config;
@@ -61,6 +62,7 @@ export async function openCore(
     await waitForStore('the database', () => database.pool.query('SELECT 1'), deadline, log);
     await migrate(database.db);
     await ensureTables(database, projections);
+    await warnOfSlowSearch(database, log);
     const eventLog = await openLog(config, database, log, deadline);
     const counters = createCounters(database.pool);
     const personKeys = createPersonKeys(database);
@@ -96,6 +98,16 @@ export async function openCore(
     await database.close();
     throw error;
   }
+}
+
+/** Without the extension pg_trgm searches give the same answers, but look at every text. */
+async function warnOfSlowSearch(database: Database, log: Logger): Promise<void> {
+  const missing = await unindexedTexts(database.db, projections);
+  if (missing.length === 0) return;
+  log.warn(
+    { missing },
+    'searches are slow: PostgreSQL lacks the extension pg_trgm. Install it (package postgresql-contrib), run CREATE EXTENSION pg_trgm in the database as an administrator, then run: signalbox rebuild search',
+  );
 }
 
 async function openLog(config: Config, database: Database, log: Logger, deadline: number): Promise<EventLog> {

@@ -8,6 +8,7 @@ import { usersProjection } from './auth/users.ts';
 import { activitiesProjection } from './monitoring/activities.ts';
 import { auditProjection } from './monitoring/audit.ts';
 import { notificationsProjection } from './monitoring/notifications.ts';
+import { searchProjection } from './monitoring/search.ts';
 import type { Projection } from './projection.ts';
 import { projectsProjection } from './projects/projects.ts';
 import { qualityReviewsProjection } from './quality/reviews.ts';
@@ -27,4 +28,5 @@ export const projections: readonly Projection[] = [
   activitiesProjection,
   auditProjection,
   notificationsProjection,
+  searchProjection,
 ];

@@ -48,6 +48,8 @@ export interface Table<C extends Columns = Columns, N extends string = string> {
   readonly key: readonly string[];
   /** Each entry is the text inside `CREATE INDEX … ON t (…)`, or that and `INCLUDE (…)` and the like behind it. */
   readonly indexes: readonly string[];
+  /** Texts that are searched for substrings (`LIKE '%…%'`): each gets an index of its trigrams. */
+  readonly searched: readonly string[];
 }
 
 /** The row type of a table, as queries read it. */
@@ -57,9 +59,13 @@ export type Row<T extends Table<any>> = T extends Table<infer C> ? StoredRow<Row
 export function defineTable<const N extends string, const C extends Columns>(
   name: N,
   columns: C,
-  options: { readonly key: readonly (keyof C & string)[]; readonly indexes?: readonly string[] },
+  options: {
+    readonly key: readonly (keyof C & string)[];
+    readonly indexes?: readonly string[];
+    readonly searched?: readonly (keyof C & string)[];
+  },
 ): Table<C, N> {
-  return { name, columns, key: options.key, indexes: options.indexes ?? [] };
+  return { name, columns, key: options.key, indexes: options.indexes ?? [], searched: options.searched ?? [] };
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: a list of changes mixes rows of different tables; `change` and `insert` keep each one typed.

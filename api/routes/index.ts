@@ -22,6 +22,7 @@ import { auditRoutes } from './monitoring/audit.ts';
 import { eventRoutes } from './monitoring/events.ts';
 import { healthRoutes } from './monitoring/health.ts';
 import { workflowRoutes } from './workflows.ts';
+import { searchRoutes } from './monitoring/search.ts';
 
 export const routes: readonly Route[] = [
   ...signInRoutes,
@@ -43,6 +44,7 @@ export const routes: readonly Route[] = [
   ...gatewayConfigRoutes,
   ...activityRoutes,
   ...auditRoutes,
+  ...searchRoutes,
   ...eventRoutes,
   ...healthRoutes,
   ...docsRoutes(() => routes),

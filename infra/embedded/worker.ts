@@ -31,6 +31,7 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { parentPort, workerData } from 'node:worker_threads';
 import { PGlite, type PGliteOptions } from '@electric-sql/pglite';
+import { pg_trgm } from '@electric-sql/pglite/contrib/pg_trgm';
 import { NodeFS } from '@electric-sql/pglite/nodefs';
 import { startupMessage } from './protocol.ts';
 import { createSession, type Engine, type Session } from './session.ts';
@@ -175,6 +176,7 @@ async function openEngine(directory: string): Promise<PGlite> {
     pgliteWasmModule: options.engine,
     fs: new DurableNodeFS(directory),
     relaxedDurability: false,
+    extensions: { pg_trgm },
     startParams: [
       ...PGlite.defaultStartParams.filter((parameter) => parameter !== '-F'),
       ...Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]),

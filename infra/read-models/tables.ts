@@ -1,7 +1,7 @@
 /** Read-model tables in SQL: making them, loading rows, writing a batch, comparing. Projections stay free of SQL. */
 import { CompiledQuery, type RawBuilder, sql } from 'kysely';
 import { type AnyStoredRow, keyText } from '../../projections/apply.ts';
-import type { Columns, Projection, Table } from '../../projections/projection.ts';
+import { type Columns, type Projection, schemaOf, type Table } from '../../projections/projection.ts';
 import { type AnyDatabase, PREPARED } from '../database/database.ts';
 import { FencedError } from '../following/checkpoints.ts';
 
@@ -55,6 +55,54 @@ export async function addIndexes(db: AnyDatabase, schema: string, table: Table):
     const text = index.startsWith('(') ? index : `(${index})`;
     await sql`CREATE INDEX IF NOT EXISTS ${name} ON ${qualified(schema, table)} ${sql.raw(text)}`.execute(db);
   }
+  const trigrams = table.searched.length > 0 ? await trigramsOf(db) : undefined;
+  for (const column of trigrams === undefined ? [] : table.searched) {
+    const name = sql.id(trigramIndex(table, column));
+    const operators = sql.id(trigrams as string, 'gin_trgm_ops');
+    await sql`CREATE INDEX IF NOT EXISTS ${name} ON ${qualified(schema, table)}
+      USING gin (${sql.id(column)} ${operators}) WITH (gin_pending_list_limit = ${sql.lit(PENDING_KB)})`.execute(db);
+  }
+}
+
+/**
+ * New entries wait in a list until there are this many kilobytes of them: whoever fills it up sorts them in. The default,
+ * 4 MB, made one write in thousands wait for half a second on PGlite.
+ */
+const PENDING_KB = 256;
+
+const trigramIndex = (table: Pick<Table, 'name'>, column: string): string => `${table.name}_${column}_trigrams`;
+
+/** The schema of the extension pg_trgm, which is made where that may be done; undefined: not to be had. */
+async function trigramsOf(db: AnyDatabase): Promise<string | undefined> {
+  // A failed CREATE EXTENSION would end the transaction that the tables are made in.
+  await sql`DO $$ BEGIN
+      IF NOT EXISTS (SELECT FROM pg_extension WHERE extname = 'pg_trgm') THEN
+        CREATE EXTENSION pg_trgm WITH SCHEMA service;
+      END IF;
+    EXCEPTION
+      WHEN insufficient_privilege OR undefined_file OR feature_not_supported OR unique_violation THEN NULL;
+    END $$`.execute(db);
+  const { rows } = await sql<{ schema: string }>`
+    SELECT n.nspname AS schema FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
+    WHERE e.extname = 'pg_trgm'`.execute(db);
+  return rows[0]?.schema;
+}
+
+/** Searched columns of these read models that have no index of their trigrams, as `schema.table.column`. */
+export async function unindexedTexts(db: AnyDatabase, projections: readonly Projection[]): Promise<string[]> {
+  const wanted = projections.flatMap((projection) =>
+    projection.tables.flatMap((table) =>
+      table.searched.map((column) => ({ schema: schemaOf(projection), table, column })),
+    ),
+  );
+  if (wanted.length === 0) return [];
+  const { rows } = await sql<{ name: string }>`
+    SELECT n.nspname || '.' || c.relname AS name FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE c.relkind = 'i' AND n.nspname = ANY(${wanted.map(({ schema }) => schema)})`.execute(db);
+  const there = new Set(rows.map(({ name }) => name));
+  return wanted
+    .filter(({ schema, table, column }) => !there.has(`${schema}.${trigramIndex(table, column)}`))
+    .map(({ schema, table, column }) => `${schema}.${table.name}.${column}`);
 }
 
 export async function dropSchema(db: AnyDatabase, schema: string): Promise<void> {

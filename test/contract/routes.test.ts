@@ -60,6 +60,7 @@ GET     /api/gateway-config           admin     -
 PUT     /api/gateway-config           admin     gateway-config
 GET     /api/activities               viewer    -
 GET     /api/audit                    admin     -
+GET     /api/search                   viewer    heavy
 GET     /api/events                   viewer    -
 GET     /health/live                  none      -
 GET     /health/ready                 none      -
@@ -79,6 +80,7 @@ GET     /                             none      -
 const LIMITS: Readonly<Record<string, number>> = {
   login: 5,
   mutation: 60,
+  heavy: 10,
   'self-register': 5,
   'agent-heartbeat': 30,
   users: 20,

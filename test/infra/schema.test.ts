@@ -85,7 +85,8 @@ async function schemaText(pool: Pool): Promise<string> {
     ...(await lines(
       `SELECT trim(E'\\n ' FROM pg_get_functiondef(p.oid)) AS line FROM pg_proc p
          JOIN pg_namespace n ON n.oid = p.pronamespace
-        WHERE ${OURS} AND p.prokind IN ('f', 'p')`,
+        WHERE ${OURS} AND p.prokind IN ('f', 'p')
+          AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.objid = p.oid AND d.deptype = 'e')`,
     )),
   ];
   return `${[...parts, ...rest].join('\n\n')}\n`;

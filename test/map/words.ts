@@ -61,6 +61,7 @@ export const GROUPS: Readonly<Record<string, Readonly<Record<string, string>>>> 
     frames: 'what an event sends down the stream',
     subjects: 'what activities are about',
     health: 'whether the service can serve',
+    search: 'texts found in records of every kind',
   },
   admin: {
     'gateway-config': 'the gateway configuration: read, written, put back',
@@ -113,6 +114,7 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'bounded',
     'errors',
     'event-store',
+    'folding',
     'identity',
     'messages',
     'names',

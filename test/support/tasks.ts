@@ -43,13 +43,14 @@ export const created = (fields: Partial<TaskData> = {}, source: 'api' | 'recurre
 export const updated = (fields: Partial<TaskData>, before: Partial<TaskData> = {}) => {
   const old = { ...TASK, ...before };
   const { title, status, priority, assignedTo, projectId, projectName, outcome } = old;
+  const was = Object.fromEntries(Object.keys(fields).map((field) => [field, old[field as keyof TaskData]]));
   return taskUpdated.draft({
     taskId: 7,
     createdAt: at(1),
     task: { ...old, ...fields },
     given: Object.keys(fields),
     changed: Object.keys(fields),
-    before: { title, status, priority, assignedTo, projectId, projectName, outcome },
+    before: { ...was, title, status, priority, assignedTo, projectId, projectName, outcome },
   });
 };
 

@@ -4,6 +4,7 @@ import { describeActivities } from './activities.ts';
 import { describeAudit } from './audit.ts';
 import { describeEvents } from './events.ts';
 import { describeHealth } from './health.ts';
+import { describeSearch } from './search.ts';
 
 describe('monitoring', () => {
   let base: TestService;
@@ -15,6 +16,7 @@ describe('monitoring', () => {
   // First, because it counts all activities of the service.
   describeActivities(() => base);
   describeAudit(() => base);
+  describeSearch(() => base);
   describeEvents(() => base);
   describeHealth(() => base);
 });

@@ -1,0 +1,22 @@
+/** Search. */
+import { searchRecords } from '../../../queries/monitoring/search.ts';
+import { searchAnswer, searchQuery } from '../../../shared/contract/monitoring/search.ts';
+import { defineRoute, type Route } from '../../http/route.ts';
+
+export const searchRoutes: readonly Route[] = [
+  defineRoute({
+    method: 'get',
+    path: '/api/search',
+    tag: 'Monitoring',
+    summary: 'Search tasks, agents, activities, messages and, for admins, the audit trail',
+    description:
+      'Finds texts that contain `q`: the newest of each type, best matches first. A text without three letters or digits in a row is looked for among the newest 10,000 of each type only.',
+    access: 'viewer',
+    limit: 'heavy',
+    query: searchQuery,
+    responses: { 200: { description: 'What was found', schema: searchAnswer } },
+    handle: async ({ query, identity, services }) => ({
+      body: await searchRecords(services.reads, identity.workspace, query, identity.role === 'admin'),
+    }),
+  }),
+];

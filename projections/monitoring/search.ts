@@ -1,0 +1,199 @@
+/**
+ * What can be searched: one document per record, with the folded text of the fields that are searched. Answers are made
+ * from the records' own read models; only what decides about a match is in here.
+ *
+ * Personal and sealed fields stay out: a document reads as if every person had been erased already.
+ */
+import { createHash } from 'node:crypto';
+import { z } from 'zod';
+import { agentDeleted, agentDetailsChanged, agentStatusChanged } from '../../shared/events/agents/agents.ts';
+import { agentHeartbeatReceived, agentWoken } from '../../shared/events/agents/heartbeat.ts';
+import { agentMessageSent } from '../../shared/events/agents/messages.ts';
+import { agentRegistered } from '../../shared/events/agents/registration.ts';
+import { catalogue } from '../../shared/events/catalogue.ts';
+import type { DomainEvent, EventDefinition } from '../../shared/events/define.ts';
+import { type ActivityRecord, activityOf } from '../../shared/events/monitoring/activities.ts';
+import { auditOf } from '../../shared/events/monitoring/audit.ts';
+import { taskUpdated } from '../../shared/events/tasks/changes.ts';
+import { type TaskPlace, taskCreated, taskDeleted, taskPlace } from '../../shared/events/tasks/tasks.ts';
+import { folded } from '../../shared/folding.ts';
+import { masked } from '../../shared/secrets.ts';
+import { seconds } from '../../shared/time.ts';
+import { type Change, change, defineProjection, defineTable, type Handler, insert, on, update } from '../projection.ts';
+
+/** Kinds of records that are searched, as answers call them. */
+export type DocumentType = 'task' | 'agent' | 'activity' | 'audit' | 'message';
+
+export const documentsTable = defineTable(
+  'documents',
+  { workspace_id: 'int', type: 'text', id: 'bigint', text: 'text', created_at: 'bigint' },
+  {
+    key: ['workspace_id', 'type', 'id'],
+    indexes: ['workspace_id, type, created_at DESC, id DESC'],
+    searched: ['text'],
+  },
+);
+
+/**
+ * Routine activities say the same again and again: each text is kept once, with a row for each time that it was said.
+ * A heartbeat then costs no more than one small row, and no work on the index of texts.
+ */
+export const phrasesTable = defineTable(
+  'phrases',
+  { workspace_id: 'int', phrase: 'bigint', text: 'text' },
+  { key: ['workspace_id', 'phrase'], searched: ['text'] },
+);
+
+export const phraseUsesTable = defineTable(
+  'phrase_uses',
+  { workspace_id: 'int', phrase: 'bigint', created_at: 'bigint', id: 'bigint' },
+  {
+    key: ['workspace_id', 'phrase', 'created_at', 'id'],
+    indexes: ['workspace_id, created_at DESC, id DESC'],
+  },
+);
+
+/** Types of activities of which there are many, in few words. */
+const ROUTINE: ReadonlySet<string> = new Set(['agent_heartbeat', 'agent_status_change', 'agent_message']);
+
+/** Between fields, so that nothing matches across them; in no field, so that they can be told apart. */
+const BETWEEN = '\u001f';
+const textOf = (fields: readonly (string | null | undefined)[]): string =>
+  fields.map((field) => folded(field ?? '').replaceAll(BETWEEN, ' ')).join(BETWEEN);
+
+const document = (
+  workspace: number,
+  type: DocumentType,
+  id: number,
+  created_at: number,
+  fields: readonly (string | null)[],
+): Change => insert(documentsTable, { workspace_id: workspace, type, id, text: textOf(fields), created_at });
+
+/** Sets fields by their index; undefined: as it is. A text that stays the same is not written. */
+function rewritten(
+  workspace: number,
+  type: DocumentType,
+  id: number,
+  fields: readonly (string | null | undefined)[],
+): Change[] {
+  if (fields.every((field) => field === undefined)) return [];
+  return [
+    update(documentsTable, { workspace_id: workspace, type, id }, (row) => {
+      const given = row.text.split(BETWEEN);
+      const text = given
+        .map((old, index) => (fields[index] === undefined ? old : textOf([fields[index]])))
+        .join(BETWEEN);
+      return text === row.text ? row : { ...row, text };
+    }),
+  ];
+}
+
+const removed = (workspace: number, type: DocumentType, id: number): Change[] => [
+  update(documentsTable, { workspace_id: workspace, type, id }, () => undefined),
+];
+
+type AgentEvent = DomainEvent<string, { readonly agentId: number }>;
+const agentFields = (
+  { data, meta }: AgentEvent,
+  name?: string,
+  role?: string,
+  lastActivity?: string | null,
+): Change[] => rewritten(meta.workspace, 'agent', data.agentId, [name, role, lastActivity]);
+
+/** 48 bits. Two texts that share a number share a row with both: a search may then show too much, never too little. */
+const phraseOf = (text: string): number => createHash('sha256').update(text).digest().readUIntBE(0, 6);
+
+function activity(record: ActivityRecord): Change[] {
+  const { workspace_id, id, type, description, actor, created_at } = record;
+  if (!ROUTINE.has(type)) return [document(workspace_id, 'activity', id, created_at, [description, actor])];
+  const text = textOf([description, actor]);
+  const phrase = phraseOf(text);
+  return [
+    change(phrasesTable, { workspace_id, phrase }, (row) => {
+      if (!row) return { workspace_id, phrase, text };
+      return row.text.includes(text) ? row : { ...row, text: `${row.text}${BETWEEN}${text}` };
+    }),
+    insert(phraseUsesTable, { workspace_id, phrase, created_at, id }),
+  ];
+}
+
+/** The event as it reads once every person in it is erased. */
+function erased({ personal }: EventDefinition, event: DomainEvent): DomainEvent {
+  const present = (personal?.fields ?? []).filter((field) => field in event.data);
+  if (present.length === 0) return event;
+  return { ...event, data: { ...event.data, ...Object.fromEntries(present.map((field) => [field, null])) } };
+}
+
+/** Activities and audit entries, of whatever they are about. */
+function told(definition: EventDefinition, event: DomainEvent): Change[] {
+  const safe = erased(definition, event);
+  const said = activityOf(definition, safe);
+  const audited = auditOf(definition, safe);
+  const { workspace_id = 0, id = 0, action = '', actor = '', detail = null, created_at = 0 } = audited ?? {};
+  return [
+    ...(said ? activity(said) : []),
+    ...(audited
+      ? [document(workspace_id, 'audit', id, created_at, [action, actor, detail && detailText(detail)])]
+      : []),
+  ];
+}
+
+/** Details of an audit entry as they are searched and quoted. */
+export const detailText = (detail: object): string => JSON.stringify(masked(detail));
+
+/** Records that have a document of their own, besides what is told of them. */
+const records: readonly Handler[] = [
+  on(agentRegistered, ({ data, meta }) => [
+    document(meta.workspace, 'agent', data.agentId, seconds(meta.at), [data.name, data.role, null]),
+  ]),
+  on(agentDetailsChanged, (event) => {
+    const { name, role, lastActivity } = event.data.changes;
+    return agentFields(event, name, role, lastActivity);
+  }),
+  on(agentStatusChanged, (event) =>
+    event.data.lastActivity === null ? [] : agentFields(event, undefined, undefined, event.data.lastActivity),
+  ),
+  on(agentHeartbeatReceived, (event) => agentFields(event, undefined, undefined, event.data.lastActivity)),
+  on(agentWoken, (event) => agentFields(event, undefined, undefined, event.data.lastActivity)),
+  on(agentDeleted, ({ data, meta }) => removed(meta.workspace, 'agent', data.agentId)),
+  on(agentMessageSent, ({ data, meta }) => [
+    document(meta.workspace, 'message', data.messageId, seconds(meta.at), [data.content, data.from]),
+  ]),
+  on(taskCreated, ({ data: { taskId, task }, meta }) => [
+    document(meta.workspace, 'task', taskId, seconds(meta.at), [task.title, task.description, task.assignedTo]),
+  ]),
+  on(taskUpdated, ({ data: { taskId, task, before }, meta }) => {
+    const same = task.title === before.title && task.assignedTo === before.assignedTo && !('description' in before);
+    return same ? [] : rewritten(meta.workspace, 'task', taskId, [task.title, task.description, task.assignedTo]);
+  }),
+  on(taskDeleted, ({ data, meta }) => removed(meta.workspace, 'task', data.taskId)),
+];
+
+/** A task that is moved from one place to another, by whatever event. */
+function reassigned({ data, meta }: DomainEvent): Change[] {
+  const { taskId, before, after } = data as { taskId: number; before: TaskPlace; after: TaskPlace };
+  if (before.assignedTo === after.assignedTo) return [];
+  return rewritten(meta.workspace, 'task', taskId, [undefined, undefined, after.assignedTo]);
+}
+
+const movesTasks = ({ schema }: EventDefinition): boolean =>
+  schema instanceof z.ZodObject && schema.shape.after === taskPlace;
+
+const handlers: readonly Handler[] = [...catalogue.values()].flatMap((definition) => {
+  const { type } = definition;
+  const ofRecord = records.find((handler) => handler.type === type)?.handle ?? (movesTasks(definition) && reassigned);
+  if (!ofRecord && !definition.activity && !definition.audit) return [];
+  return [
+    {
+      type,
+      handle: (event: DomainEvent) => [...(ofRecord ? ofRecord(event) : []), ...told(definition, event)],
+    },
+  ];
+});
+
+export const searchProjection = defineProjection({
+  name: 'search',
+  version: 1,
+  tables: [documentsTable, phrasesTable, phraseUsesTable],
+  handlers,
+});

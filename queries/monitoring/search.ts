@@ -1,0 +1,276 @@
+/**
+ * Search: which documents match, then what their records say now.
+ *
+ * Each source is asked in two steps, so that neither a common nor a rare text costs a walk through everything. First its
+ * newest rows are looked at one by one: what is common is found there. Whatever has not filled its limit there is rare,
+ * and the index of trigrams finds it. Texts without a trigram cannot be looked up; for them the first step looks at more
+ * rows, and is all there is.
+ */
+import { type RawBuilder, sql } from 'kysely';
+import { agentsProjection } from '../../projections/agents/agents.ts';
+import { agentMessagesProjection } from '../../projections/agents/messages.ts';
+import { activitiesProjection } from '../../projections/monitoring/activities.ts';
+import { auditProjection } from '../../projections/monitoring/audit.ts';
+import { type DocumentType, detailText, searchProjection } from '../../projections/monitoring/search.ts';
+import { tasksProjection } from '../../projections/tasks/tasks.ts';
+import type { ResultType, SearchQuery, SearchResult } from '../../shared/contract/monitoring/search.ts';
+import { containing, folded } from '../../shared/folding.ts';
+import { frontOf } from '../../shared/storable.ts';
+import { type Reads, tables } from '../reads.ts';
+
+/** Rows that the first step looks at, of each source. */
+const NEWEST = 1_000;
+/** The same for texts that have no trigram. */
+const NEWEST_OF_SHORT = 10_000;
+
+/** Three letters or digits in a row: less than that is in no index. */
+const TRIGRAM = /[\p{L}\p{N}]{3}/u;
+
+interface Hit {
+  readonly type: ResultType;
+  readonly id: number;
+  readonly created_at: number;
+}
+
+interface Search {
+  readonly reads: Reads;
+  readonly workspace: number;
+  /** Of LIKE, folded. */
+  readonly pattern: string;
+  readonly limit: number;
+}
+
+/** What is searched as one: a type of documents, or the routine activities. */
+type Source = DocumentType | 'routine';
+const typeOf = (source: Source): DocumentType => (source === 'routine' ? 'activity' : source);
+
+const LATEST = sql`ORDER BY created_at DESC, id DESC`;
+const place = ({ reads }: Search, table: 'documents' | 'phrases' | 'phrase_uses') =>
+  sql.table(`${reads.schema(searchProjection)}.${table}`);
+
+/** Matches among the newest rows of a source. */
+function amongNewest(search: Search, source: Source, rows: number): RawBuilder<unknown> {
+  const { workspace, pattern, limit } = search;
+  const newest =
+    source === 'routine'
+      ? sql`SELECT u.id, u.created_at, p.text
+          FROM (SELECT * FROM ${place(search, 'phrase_uses')} WHERE workspace_id = ${workspace} ${LATEST} LIMIT ${rows}) u
+          JOIN ${place(search, 'phrases')} p USING (workspace_id, phrase)`
+      : sql`SELECT id, created_at, text FROM ${place(search, 'documents')}
+          WHERE workspace_id = ${workspace} AND type = ${source} ${LATEST} LIMIT ${rows}`;
+  return sql`(SELECT ${source}::text AS source, id, created_at FROM (${newest}) newest
+    WHERE text LIKE ${pattern} ${LATEST} LIMIT ${limit})`;
+}
+
+/** Matches among all documents of some types. The inner query has no order, which would tempt the planner to walk. */
+function amongDocuments(search: Search, types: readonly Source[]): RawBuilder<unknown> {
+  const { workspace, pattern, limit } = search;
+  return sql`(SELECT source, id, created_at FROM (
+      SELECT source, id, created_at, row_number() OVER (PARTITION BY source ${LATEST}) AS place FROM (
+        SELECT type AS source, id, created_at FROM ${place(search, 'documents')}
+        WHERE text LIKE ${pattern} AND workspace_id = ${workspace} AND type = ANY(${types}) OFFSET 0
+      ) matching
+    ) placed WHERE place <= ${limit})`;
+}
+
+/** Matches among all routine activities: the texts that match, then the latest uses of each. */
+function amongRoutine(search: Search): RawBuilder<unknown> {
+  const { workspace, pattern, limit } = search;
+  return sql`(SELECT 'routine' AS source, u.id, u.created_at
+    FROM (SELECT phrase FROM ${place(search, 'phrases')}
+          WHERE text LIKE ${pattern} AND workspace_id = ${workspace} OFFSET 0) p
+    CROSS JOIN LATERAL (
+      SELECT id, created_at FROM ${place(search, 'phrase_uses')} u
+      WHERE u.workspace_id = ${workspace} AND u.phrase = p.phrase ${LATEST} LIMIT ${limit}
+    ) u ${LATEST} LIMIT ${limit})`;
+}
+
+type Found = ReadonlyMap<Source, readonly Hit[]>;
+
+async function found({ reads }: Search, queries: readonly RawBuilder<unknown>[]): Promise<Found> {
+  const hits = new Map<Source, Hit[]>();
+  if (queries.length === 0) return hits;
+  const { rows } = await sql<{ source: Source; id: number; created_at: number }>`
+    ${sql.join(queries, sql` UNION ALL `)}`.execute(reads.db);
+  for (const { source, id, created_at } of rows) {
+    const some = hits.get(source) ?? [];
+    some.push({ type: typeOf(source), id, created_at });
+    hits.set(source, some);
+  }
+  return hits;
+}
+
+const latest = (one: Hit, other: Hit): number => other.created_at - one.created_at || other.id - one.id;
+
+/** The newest matches of each type, `limit` of each at most. */
+async function hitsOf(search: Search, types: readonly DocumentType[], isIndexed: boolean): Promise<Hit[]> {
+  const sources: Source[] = types.flatMap((type): Source[] => (type === 'activity' ? [type, 'routine'] : [type]));
+  const rows = isIndexed ? NEWEST : NEWEST_OF_SHORT;
+  const near = await found(
+    search,
+    sources.map((source) => amongNewest(search, source, rows)),
+  );
+  const rare = isIndexed ? sources.filter((source) => (near.get(source)?.length ?? 0) < search.limit) : [];
+  const documents = rare.filter((source) => source !== 'routine');
+  const far = await found(search, [
+    ...(documents.length > 0 ? [amongDocuments(search, documents)] : []),
+    ...(rare.includes('routine') ? [amongRoutine(search)] : []),
+  ]);
+  const all = sources.flatMap((source) => (rare.includes(source) ? far : near).get(source) ?? []);
+  return types.flatMap((type) =>
+    all
+      .filter((hit) => hit.type === type)
+      .sort(latest)
+      .slice(0, search.limit),
+  );
+}
+
+/** What a result shows of its record; `match`: it counts for more when the title has the text. */
+interface Shown {
+  readonly id: number;
+  readonly created_at: number;
+  readonly title: string;
+  readonly subtitle?: string;
+  /** Quoted around the match; `whole`: shown as it is. */
+  readonly body?: string | null;
+  readonly whole?: true;
+  readonly titleCounts?: true;
+}
+
+type Lookup = (reads: Reads, workspace: number, ids: readonly number[]) => Promise<Shown[]>;
+
+const SHOWN: Readonly<Record<DocumentType, Lookup>> = {
+  async task(reads, workspace, ids) {
+    const rows = await tables(reads, tasksProjection)
+      .selectFrom('tasks')
+      .select(['id', 'created_at', 'title', 'status', 'assigned_to', 'description'])
+      .where('workspace_id', '=', workspace)
+      .where('id', 'in', ids)
+      .execute();
+    return rows.map(({ id, created_at, title, status, assigned_to, description }) => ({
+      id,
+      created_at,
+      title,
+      subtitle: assigned_to === null ? `${status} ` : `${status} · ${assigned_to}`,
+      body: description,
+      titleCounts: true,
+    }));
+  },
+  async agent(reads, workspace, ids) {
+    const rows = await tables(reads, agentsProjection)
+      .selectFrom('agents')
+      .select(['id', 'created_at', 'name', 'role', 'status', 'last_activity'])
+      .where('workspace_id', '=', workspace)
+      .where('id', 'in', ids)
+      .execute();
+    return rows.map(({ id, created_at, name, role, status, last_activity }) => ({
+      id,
+      created_at,
+      title: name,
+      subtitle: `${role} · ${status}`,
+      body: last_activity,
+      whole: true,
+      titleCounts: true,
+    }));
+  },
+  async activity(reads, workspace, ids) {
+    const rows = await tables(reads, activitiesProjection)
+      .selectFrom('activities')
+      .select(['id', 'created_at', 'description', 'actor'])
+      .where('workspace_id', '=', workspace)
+      .where('id', 'in', ids)
+      .execute();
+    return rows.map(({ id, created_at, description, actor }) => ({
+      id,
+      created_at,
+      title: description,
+      subtitle: `by ${actor}`,
+    }));
+  },
+  async audit(reads, workspace, ids) {
+    const rows = await tables(reads, auditProjection)
+      .selectFrom('audit')
+      .select(['id', 'created_at', 'action', 'actor', 'detail'])
+      .where('workspace_id', '=', workspace)
+      .where('id', 'in', ids)
+      .execute();
+    return rows.map(({ id, created_at, action, actor, detail }) => ({
+      id,
+      created_at,
+      title: action,
+      subtitle: `by ${actor}`,
+      body: detail && detailText(detail),
+    }));
+  },
+  async message(reads, workspace, ids) {
+    const rows = await tables(reads, agentMessagesProjection)
+      .selectFrom('messages')
+      .select(['id', 'created_at', 'from_agent', 'to_agent', 'conversation_id', 'content'])
+      .where('workspace_id', '=', workspace)
+      .where('id', 'in', ids)
+      .execute();
+    return rows.map(({ id, created_at, from_agent, to_agent, conversation_id, content }) => ({
+      id,
+      created_at,
+      title: `${from_agent} → ${to_agent || 'all'}`,
+      subtitle: conversation_id,
+      body: content,
+    }));
+  },
+};
+
+const isSearched = (type: ResultType): type is DocumentType => type in SHOWN;
+
+/** Characters of an excerpt before the match, behind it, and where there is no match. */
+const BEFORE = 40;
+const BEHIND = 80;
+const BEGINNING = 120;
+
+/** The text around the first match, with `...` where it was cut; undefined for an empty text. */
+export function excerptOf(text: string, query: string): string | undefined {
+  if (text.trim() === '') return undefined;
+  const at = folded(text).indexOf(folded(query));
+  if (at === -1) return text.length > BEGINNING ? `${frontOf(text, BEGINNING)}...` : text;
+  const from = Math.max(0, at - BEFORE);
+  const to = at + query.length + BEHIND;
+  // No half of a character on either side.
+  const start = from > 0 && /[\uDC00-\uDFFF]/.test(text.charAt(from)) ? from + 1 : from;
+  const part = frontOf(text.slice(start), to - start);
+  return `${start > 0 ? '...' : ''}${part}${start + part.length < text.length ? '...' : ''}`;
+}
+
+function resultOf(type: ResultType, shown: Shown, query: string): SearchResult {
+  const { id, created_at, title, subtitle, body, whole, titleCounts } = shown;
+  const excerpt = whole ? (body ?? undefined) : excerptOf(body ?? '', query);
+  const relevance = titleCounts && folded(title).includes(folded(query)) ? 2 : 1;
+  return {
+    type,
+    id,
+    title,
+    ...(subtitle !== undefined && { subtitle }),
+    ...(excerpt !== undefined && { excerpt, snippet: excerpt }),
+    created_at,
+    relevance,
+    score: relevance,
+  };
+}
+
+/** @param isAdmin others get no audit entries */
+export async function searchRecords(
+  reads: Reads,
+  workspace: number,
+  { q, type, limit }: SearchQuery,
+  isAdmin: boolean,
+) {
+  const types = type.filter(isSearched).filter((one) => isAdmin || one !== 'audit');
+  const search: Search = { reads, workspace, pattern: containing(folded(q)), limit };
+  const hits = await hitsOf(search, types, TRIGRAM.test(q));
+  const results: SearchResult[] = [];
+  for (const one of types) {
+    const ids = hits.filter((hit) => hit.type === one).map(({ id }) => id);
+    if (ids.length === 0) continue;
+    for (const shown of await SHOWN[one](reads, workspace, ids)) results.push(resultOf(one, shown, q));
+  }
+  results.sort((one, other) => other.relevance - one.relevance || latest(one, other));
+  return { query: q, count: results.length, total: results.length, results: results.slice(0, limit) };
+}
