@@ -21,8 +21,8 @@ import { activityRoutes } from './monitoring/activities.ts';
 import { auditRoutes } from './monitoring/audit.ts';
 import { eventRoutes } from './monitoring/events.ts';
 import { healthRoutes } from './monitoring/health.ts';
-import { workflowRoutes } from './workflows.ts';
 import { searchRoutes } from './monitoring/search.ts';
+import { workflowRoutes } from './workflows.ts';
 
 export const routes: readonly Route[] = [
   ...signInRoutes,
