@@ -2,8 +2,8 @@
  * The credential store (`shared/ports/credentials.ts`) on the `credentials.*` tables.
  *
  * Sessions and keys are stored as the SHA-256 of 32 or 24 random bytes: they cannot be guessed, so a slow hash would
- * bring nothing. Passwords get a slow one (`passwords.ts`). Every statement that adds or removes a credential also
- * raises `credentials.version`, which invalidates what other processes have cached.
+ * add nothing. Passwords get a slow one (`passwords.ts`). Every statement that adds or removes a credential also raises
+ * `credentials.version`, which invalidates what other processes have cached.
  */
 import { createHash, randomUUID } from 'node:crypto';
 import type { Credentials, KeyRecord, SessionRecord } from '../../shared/ports/credentials.ts';

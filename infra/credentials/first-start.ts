@@ -22,7 +22,7 @@ export interface FirstStartParts {
   readonly config: Pick<Config, 'authUser' | 'authPass' | 'authPassBase64' | 'apiKey'>;
   readonly commands: Commands;
   readonly credentials: Credentials;
-  /** Caught up with the log. */
+  /** Queries that see every event appended so far. */
   readonly reads: Reads;
   readonly log: Logger;
 }

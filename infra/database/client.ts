@@ -2,8 +2,8 @@
 import pg from 'pg';
 
 /**
- * A connection that breaks fails whatever uses it, and says so once more by an event, which ends the process where
- * nobody listens. Here somebody does from the very first moment on; who wants to tell of it adds a listener.
+ * A broken connection rejects whatever uses it and also emits `error`, which would end the process if there were no
+ * listener. This class adds one before that can happen; callers that want to log the error add their own.
  */
 export class Client extends pg.Client {
   constructor(config?: string | pg.ClientConfig) {

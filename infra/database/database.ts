@@ -16,37 +16,37 @@ import { inTime } from './session.ts';
 pg.types.setTypeParser(pg.types.builtins.INT8, Number);
 pg.types.setTypeParser(pg.types.builtins.NUMERIC, Number);
 
-/** Tables are addressed with an explicit schema everywhere, so the database type stays open here. */
+/** Tables are addressed with an explicit schema everywhere, so the database type is left open here. */
 // biome-ignore lint/suspicious/noExplicitAny: each query states its own tables; there is no single database type.
 export type AnyDatabase = Kysely<any>;
 
 export interface Database {
   /** `embedded`: one shared session (no LISTEN, no session locks, no second process); `server`: PostgreSQL. */
   readonly kind: 'embedded' | 'server';
-  /** The embedded database of a service that runs in another process, used through its socket. */
+  /** True when the embedded database belongs to a service in another process and is used through its socket. */
   readonly attached: boolean;
   /** For requests: reads, appends, credentials. */
   readonly pool: pg.Pool;
   readonly db: AnyDatabase;
-  /** A connection of its own, outside the pool, for LISTEN and session locks. Only on `server`. */
+  /** Opens a dedicated connection, outside the pool, for LISTEN and session locks. Only on `server`. */
   connect(name: string): Promise<pg.Client>;
   /** Notifications of the server; the embedded database has none. */
   readonly listener: Listener | undefined;
-  /** Resolves when the store under us is gone for good and the process should end. */
+  /** Resolves when the database has failed for good and the process should exit. */
   readonly failed: Promise<Error>;
   close(): Promise<void>;
 }
 
 export interface DatabaseOptions {
-  /** PostgreSQL; unset: PGlite in `dataDir`. */
+  /** URL of PostgreSQL; unset: PGlite in `dataDir`. */
   readonly url?: string | undefined;
   readonly dataDir: string;
   readonly poolSize: number;
   /** Limit for one statement, milliseconds. */
   readonly statementTimeoutMs: number;
-  /** `attach`: use the embedded database of the service that runs on `dataDir`, when one does (command line tools). */
+  /** If a service is running on `dataDir`, use its embedded database (for command-line tools). */
   readonly attach?: boolean;
-  /** Called when all that is left is to wait for another thread or a server. */
+  /** Called as soon as nothing is left to do but wait for another thread or a server. */
   readonly launched?: (() => void) | undefined;
   readonly log: Logger;
 }
@@ -55,7 +55,7 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
   return options.url ? openServer(options.url, options) : openInDirectory(options);
 }
 
-/** As the configuration says. */
+/** Opens the database that the configuration names. */
 export function openConfigured(
   config: Config,
   log: Logger,
@@ -71,18 +71,18 @@ function makePool(config: pg.PoolConfig, options: DatabaseOptions): pg.Pool {
     max: options.poolSize,
     connectionTimeoutMillis: 5_000,
     idleTimeoutMillis: 30_000,
-    // The client's own limit: a frozen server is noticed too. Slightly above the server's, which gives the better message.
+    // The client's own limit, which also catches a frozen server. Slightly above the server's, whose message is better.
     query_timeout: options.statementTimeoutMs + 1_000,
     application_name: 'signalbox',
     ...config,
   });
   // An idle connection that breaks is replaced on the next use; it must not end the process.
   pool.on('error', (error: Error & { client?: unknown }) => {
-    // The pool adds the whole connection.
+    // The pool attaches the whole connection, which would end up in the log.
     delete error.client;
     if (!pool.ending) options.log.warn({ err: error }, 'an idle database connection broke');
   });
-  // One that breaks while it is in use fails its query; the event of its own must not end the process either.
+  // A connection that breaks while in use rejects its query and also emits `error`, which must not end the process.
   pool.on('connect', (client) => {
     client.on('error', (error) => options.log.debug({ err: error }, 'a database connection broke'));
   });
@@ -90,13 +90,14 @@ function makePool(config: pg.PoolConfig, options: DatabaseOptions): pg.Pool {
 }
 
 /**
- * First words of a statement that is prepared once per connection on PGlite, where planning is a large part of the cost
- * of what runs with every write. Only for texts of which there are few, and whose plan does not depend on how full
- * the tables are: on a server, a plan made for an empty table was kept and cost 10 times the planning it saved.
+ * Marks, at its start, a statement that is prepared once per connection on PGlite, where planning is a large part of
+ * the cost of statements that run with every write. Use it only for a small, fixed set of texts whose plan does not
+ * depend on how full the tables are: on a server, a plan made for an empty table was kept and cost 10 times the
+ * planning it saved.
  */
 export const PREPARED = '/* prepared */';
 
-/** A prepared statement stays for as long as its session: later texts go unprepared. */
+/** Prepared statements live as long as their session, so texts beyond this number are not prepared. */
 const MAX_PREPARED = 500;
 const names = new Map<string, string>();
 function nameOf(text: string): string | undefined {
@@ -111,7 +112,7 @@ function nameOf(text: string): string | undefined {
 function kyselyOver(pool: pg.Pool, prepares: boolean): AnyDatabase {
   if (!prepares) return new Kysely({ dialect: new PostgresDialect({ pool }) });
   const named = new WeakSet<pg.PoolClient>();
-  // Kysely does not name statements; its connections do it here.
+  // Kysely does not name statements, so the connections that it gets do.
   async function connect(): Promise<pg.PoolClient> {
     const client = await pool.connect();
     if (named.has(client)) return client;
@@ -129,10 +130,10 @@ function kyselyOver(pool: pg.Pool, prepares: boolean): AnyDatabase {
 }
 
 /**
- * A machine that is gone closes no connection. The server keeps its session, locks included, until TCP finds out, which
- * takes two hours by default; with these, 25 s.
+ * A machine that loses power does not close its connections. The server keeps their sessions, and their locks, until
+ * TCP notices: after two hours by default, after 25 s with these settings.
  */
-const NOTICE_THE_DEAD = `SELECT set_config('tcp_keepalives_idle', '10', false),
+const DETECT_DEAD_CLIENTS = `SELECT set_config('tcp_keepalives_idle', '10', false),
   set_config('tcp_keepalives_interval', '5', false), set_config('tcp_keepalives_count', '3', false)`;
 
 function openServer(url: string, options: DatabaseOptions): Database {
@@ -149,7 +150,7 @@ function openServer(url: string, options: DatabaseOptions): Database {
     });
     await client.connect();
     try {
-      await client.query(inTime(NOTICE_THE_DEAD));
+      await client.query(inTime(DETECT_DEAD_CLIENTS));
     } catch (error) {
       client.end().catch(() => undefined);
       throw error;
@@ -184,7 +185,8 @@ async function openInDirectory(options: DatabaseOptions): Promise<Database> {
     attached: running !== undefined,
     pool,
     db: kyselyOver(pool, true),
-    connect: () => Promise.reject(new Error('the embedded database has one session: no connection of its own')),
+    connect: () =>
+      Promise.reject(new Error('the embedded database has a single session, so there are no dedicated connections')),
     listener: undefined,
     failed: embedded?.failed ?? new Promise(() => {}),
     async close() {

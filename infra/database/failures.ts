@@ -1,7 +1,7 @@
-/** Tells a database that cannot be reached from one that refuses: only the first is worth another try. */
+/** Tells an unreachable database from one that rejects the statement: only the former is worth a retry. */
 
-/** Classes and codes of https://www.postgresql.org/docs/current/errcodes-appendix.html that pass by themselves. */
-const PASSING_CODES = new Set([
+/** Transient errors, from https://www.postgresql.org/docs/current/errcodes-appendix.html. */
+const TRANSIENT_CODES = new Set([
   '57P01', // admin_shutdown
   '57P02', // crash_shutdown
   '57P03', // cannot_connect_now: starting or shutting down
@@ -20,7 +20,7 @@ const SOCKET_CODES = new Set([
   'EAI_AGAIN',
   'EHOSTUNREACH',
 ]);
-/** `pg` gives these no code. */
+/** Errors of `pg` that have no code. */
 const CODELESS = [
   /Connection terminated/,
   /timeout exceeded when trying to connect/,
@@ -31,6 +31,6 @@ const CODELESS = [
 
 export function isConnectionFailure(error: Error): boolean {
   const code = (error as { code?: unknown }).code;
-  if (typeof code === 'string') return code.startsWith('08') || PASSING_CODES.has(code) || SOCKET_CODES.has(code);
+  if (typeof code === 'string') return code.startsWith('08') || TRANSIENT_CODES.has(code) || SOCKET_CODES.has(code);
   return CODELESS.some((pattern) => pattern.test(error.message));
 }

@@ -13,7 +13,7 @@ import type { IdempotencyRecord, IdempotencyStore } from '../../shared/ports/ide
 
 /** A lease expires when it has not been renewed for this long, milliseconds. */
 const LEASE_MS = 10_000;
-/** Records are kept this long, milliseconds. */
+/** How long records are kept, milliseconds. */
 export const KEPT_MS = 24 * 3_600_000;
 /** The database's clock, Unix ms; `now()` would be the start of the transaction. */
 const NOW = '(extract(epoch FROM clock_timestamp()) * 1000)::bigint';

@@ -1,8 +1,8 @@
 /**
  * Notifications of a PostgreSQL server: one connection per process for all channels.
  *
- * They only shorten a wait: whoever listens polls in any case. So nothing here is waited for, and a server that does not
- * answer holds up nobody.
+ * Notifications only shorten waits: every listener also polls. So nobody waits for anything in here, and a server that
+ * does not answer holds nobody up.
  */
 import type pg from 'pg';
 import { createBackOff, createOutage, pause, takingTurns } from '../../shared/waiting.ts';
@@ -11,29 +11,29 @@ import { endInTime, inTime } from './session.ts';
 
 export interface Hearing {
   heard(payload: string): void;
-  /** The connection broke: what was said meanwhile is not heard. */
+  /** The connection broke: notifications sent in the meantime are lost. */
   interrupted?(): void;
 }
 
 export interface Listener {
-  /** @returns how to stop */
+  /** @returns a function that stops listening */
   listen(channel: string, hearing: Hearing): () => void;
   close(): Promise<void>;
 }
 
 const BACK_OFF = { firstMs: 250, lastMs: 5_000 };
 
-/** @param connect opens a connection of its own, within a time limit */
+/** @param connect opens a dedicated connection, within a time limit */
 export function createListener(connect: (name: string) => Promise<pg.Client>, log: Logger): Listener {
   const closing = new AbortController();
   const hearings = new Map<string, Set<Hearing>>();
   const outage = createOutage(
     log,
-    'no notifications from the database; polling instead',
-    'notifications from the database come again',
+    'the database sends no notifications; polling instead',
+    'the database sends notifications again',
   );
   let running: Promise<void> | undefined;
-  /** Listens to one more channel on the connection of the moment. */
+  /** Listens to one more channel on the current connection. */
   let add = (_channel: string): void => {};
 
   /** Listens on one connection until it ends. */

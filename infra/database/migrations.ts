@@ -1,6 +1,6 @@
 /**
- * The tables that are not read models: the log, positions, counters, credentials, idempotency. Read models are made
- * by their projections (`infra/read-models/`), each in a schema of its own.
+ * The tables that are not read models: the log, positions, counters, credentials, idempotency. Read models are created
+ * from their projections (`infra/read-models/`), each in a schema of its own.
  *
  * Kysely's migrator runs them in order, under its lock, once per database.
  */
@@ -16,13 +16,13 @@ const statements = (...texts: string[]): Migration => ({
 const migrations: Record<string, Migration> = {
   '0001_log': statements(
     'CREATE SCHEMA log',
-    // One row: its lock is the queue of writers, so positions are taken in commit order and without gaps.
+    // A single row: its lock queues the writers, so positions are assigned in commit order and without gaps.
     `CREATE TABLE log.head (
       one boolean PRIMARY KEY DEFAULT true CHECK (one),
       position bigint NOT NULL
     )`,
     'INSERT INTO log.head (position) VALUES (0)',
-    // json, not jsonb: the text stays as it was written.
+    // json rather than jsonb, which would not keep the text as it was written.
     `CREATE TABLE log.events (
       position bigint PRIMARY KEY,
       id uuid NOT NULL,
@@ -44,8 +44,9 @@ const migrations: Record<string, Migration> = {
   '0002_service': statements(
     'CREATE SCHEMA service',
     'CREATE TABLE service.counters (name text PRIMARY KEY, value bigint NOT NULL CHECK (value >= 0))',
-    // `changed` is the position of the last batch that changed a row: what was read since then still holds.
-    // `generation` changes when tables are swapped by a rebuild; a runner that still holds rows of the old ones is fenced.
+    // `changed` is the position of the last batch that changed a row: anything read since then is still current.
+    // `generation` changes when a rebuild swaps the tables; a follower that still holds rows of the old ones is then
+    // fenced.
     `CREATE TABLE service.checkpoints (
       schema_name text PRIMARY KEY,
       projection text NOT NULL,
@@ -111,14 +112,16 @@ const migrations: Record<string, Migration> = {
       last_used_at bigint
     )`,
     'CREATE INDEX keys_id ON credentials.keys (kind, key_id)',
-    // Other processes keep looked-up credentials while this number stands still.
+    // While this number does not change, other processes may use the credentials that they have cached.
     'CREATE TABLE credentials.version (one boolean PRIMARY KEY DEFAULT true CHECK (one), version bigint NOT NULL)',
     'INSERT INTO credentials.version (version) VALUES (1)',
     'CREATE TABLE credentials.secrets (name text PRIMARY KEY, value bytea NOT NULL, created_at bigint NOT NULL)',
   ),
 };
 
-/** Brings the database up to date. Several processes may call it at once. @throws the first migration's error */
+/**
+ * Brings the database up to date. Several processes may call it at once. @throws the error of the migration that failed
+ */
 export async function migrate(db: AnyDatabase): Promise<void> {
   if (await isUpToDate(db)) return;
   const migrator = new Migrator({
@@ -130,12 +133,15 @@ export async function migrate(db: AnyDatabase): Promise<void> {
   if (error) throw error;
 }
 
-/** The migrator looks at every table of the database first, which on a start with nothing to do took longest. */
+/**
+ * Kysely's migrator first inspects every table of the database, which was the slowest step of a start without
+ * migrations.
+ */
 async function isUpToDate(db: AnyDatabase): Promise<boolean> {
   try {
     const { rows } = await sql<{ name: string }>`SELECT name FROM migrations.kysely_migration`.execute(db);
     const done = new Set(rows.map(({ name }) => name));
-    // Unknown ones are the migrator's to refuse: a newer version has been here.
+    // Unknown migrations come from a newer version; the migrator then refuses to go on.
     return done.size === Object.keys(migrations).length && Object.keys(migrations).every((name) => done.has(name));
   } catch (error) {
     // No such table: nothing has been migrated yet.

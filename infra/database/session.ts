@@ -1,14 +1,14 @@
-/** Connections of one's own, which a silent server must not hold up for good. */
+/** Time limits for dedicated connections, so that a server that does not answer cannot hold their users up for ever. */
 import type pg from 'pg';
 import { settledWithin } from '../../shared/waiting.ts';
 
-/** How long a connection may take to say goodbye, milliseconds. */
+/** How long closing a connection may take, milliseconds. */
 const END_MS = 1_000;
 
-/** A short question. */
+/** A query that should be quick. */
 export const inTime = (text: string, values: unknown[] = []) => ({ text, values, query_timeout: 5_000 });
 
-/** Ends a connection, broken or not; what is wrong with it matters to nobody any more. */
+/** Closes a connection, broken or not. Errors no longer matter. */
 export async function endInTime(client: pg.Client): Promise<void> {
   await settledWithin(END_MS, client.end()).catch(() => false);
 }

@@ -3,11 +3,11 @@ import type pg from 'pg';
 import type { Snapshot, Snapshots } from '../../shared/ports/snapshots.ts';
 import type { Logger } from '../logging.ts';
 
-/** Snapshots that may wait to be written; more are passed over. */
+/** Most snapshots waiting to be written; any more are dropped. */
 const MAX_WAITING = 1_000;
 
 export interface SnapshotStore extends Snapshots {
-  /** Waits for what is being written. */
+  /** Waits for pending writes. */
   close(): Promise<void>;
 }
 

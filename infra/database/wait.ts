@@ -1,4 +1,4 @@
-/** Waiting for a store at the start, so that the order in which things are started does not matter. */
+/** Waiting for a store at startup, so that processes and stores can be started in any order. */
 import { createBackOff, pause } from '../../shared/waiting.ts';
 import type { Logger } from '../logging.ts';
 
@@ -19,7 +19,7 @@ export async function waitForStore(
         error instanceof Error ? error.message || String((error as { code?: unknown }).code) : String(error);
       const waitMs = backOff.next();
       if (Date.now() + waitMs > deadline) {
-        throw new Error(`${what} could not be reached in time: ${reason}. Check its address and that it runs.`, {
+        throw new Error(`${what} could not be reached in time: ${reason}. Check its address and that it is running.`, {
           cause: error,
         });
       }

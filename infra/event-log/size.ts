@@ -1,19 +1,19 @@
-/** How much events take in memory, for the bounds of what is kept of them. */
+/** Estimates the memory that events take, for the bounds of caches and buffers. */
 import type { LoggedEvent } from '../../shared/ports/event-log.ts';
 
-/** Of an event besides its data, bytes. */
+/** Size of an event besides its data, bytes. */
 const OVERHEAD = 600;
 
 const sizes = new WeakMap<LoggedEvent, number>();
 
-/** Rough size of an event in memory, bytes. */
+/** Approximate size of an event in memory, bytes. */
 export function sizeOf(event: LoggedEvent): number {
   const cached = sizes.get(event);
   if (cached !== undefined) return cached;
   return rememberSize(event, Buffer.byteLength(JSON.stringify(event.data)));
 }
 
-/** The events in order, in pieces of at most about `maxBytes`, or of one event that is larger. */
+/** Splits events, in order, into pieces of at most about `maxBytes`; a larger event is a piece of its own. */
 export function* inPieces(events: readonly LoggedEvent[], maxBytes: number): Generator<readonly LoggedEvent[]> {
   let start = 0;
   let bytes = 0;
@@ -27,7 +27,10 @@ export function* inPieces(events: readonly LoggedEvent[], maxBytes: number): Gen
   if (start < events.length) yield events.slice(start);
 }
 
-/** For events whose data has been serialised anyway: `length` is that of the text, in bytes or nearly so. */
+/**
+ * Records the size of an event that has been serialised anyway; `length` is that of the text, at least approximately in
+ * bytes.
+ */
 export function rememberSize(event: LoggedEvent, length: number): number {
   const size = length + OVERHEAD;
   sizes.set(event, size);

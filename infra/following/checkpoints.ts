@@ -1,18 +1,18 @@
 /**
  * How far each follower of the log has come, in `service.checkpoints`: one row per read model and policy.
  *
- * A checkpoint moves only from where its follower left it and in the generation it knows. Whoever finds it elsewhere is
- * fenced: another process leads, or a rebuild has swapped the tables.
+ * A checkpoint moves only from the position and generation at which its follower last saw it. A follower that finds it
+ * elsewhere is fenced: another process leads, or a rebuild has swapped the tables.
  */
 import type { Position } from '../../shared/ports/event-log.ts';
 import type { Database } from '../database/database.ts';
 
-/** What a follower starts from. */
+/** Where a follower starts. */
 export interface Checkpoint {
   readonly position: Position;
-  /** Changes when the tables behind the checkpoint are swapped. */
+  /** Changes when a rebuild swaps the tables. */
   readonly generation: number;
-  /** Set: the last one to lead could not go on from here. */
+  /** Set when the previous leader was stuck at this event. */
   readonly stuckAt: Position | null;
 }
 
@@ -29,10 +29,13 @@ export interface Move {
   readonly to: Position;
 }
 
-/** Somebody else moved the checkpoint, or the tables were swapped: the follower has to start from what is stored. */
+/**
+ * Another process moved the checkpoint, or a rebuild swapped the tables: the follower has to restart from the stored
+ * checkpoint.
+ */
 export class FencedError extends Error {
   constructor(name: string, options?: ErrorOptions) {
-    super(`${name} is led by somebody else`, options);
+    super(`${name} is led by another process, or its tables were swapped`, options);
     this.name = 'FencedError';
   }
 }
@@ -46,17 +49,17 @@ export function isFenced(error: unknown): boolean {
 
 const RETURNED = 'position, generation, stuck_at AS "stuckAt"';
 
-/** Takes up a checkpoint that exists. @param process shown as its leader */
+/** Takes over an existing checkpoint. @param process shown as its leader */
 export async function takeUp(database: Database, name: string, process: string): Promise<Checkpoint> {
   const { rows } = await database.pool.query(
     `UPDATE service.checkpoints SET leader = $2 WHERE schema_name = $1 RETURNING ${RETURNED}`,
     [name, process],
   );
-  if (!rows[0]) throw new Error(`no checkpoint for ${name}: its tables were not made`);
+  if (!rows[0]) throw new Error(`there is no checkpoint for ${name}: its tables have not been created`);
   return rows[0] as Checkpoint;
 }
 
-/** Takes up a checkpoint, making it at `first` when there is none. @param label shown instead of the name */
+/** Takes over a checkpoint, creating it at `first` if there is none. @param label shown instead of the name */
 export async function takeUpOrBegin(
   database: Database,
   name: string,
@@ -72,7 +75,7 @@ export async function takeUpOrBegin(
   return rows[0] as Checkpoint;
 }
 
-/** Moves checkpoints whose followers changed no rows. Gives the names of those that could be moved; the others are fenced. */
+/** Moves checkpoints whose followers changed no rows. @returns the names of those that moved; the others are fenced */
 export async function moveCheckpoints(database: Database, moves: readonly Move[]): Promise<ReadonlySet<string>> {
   const { rows } = await database.pool.query(
     `UPDATE service.checkpoints c SET position = m.target, updated_at = $5, stuck_at = NULL, stuck_reason = NULL
@@ -90,7 +93,7 @@ export async function moveCheckpoints(database: Database, moves: readonly Move[]
   return new Set((rows as { name: string }[]).map(({ name }) => name));
 }
 
-/** A rebuild may have swapped the tables meanwhile: the new ones are not stuck. */
+/** If a rebuild has swapped the tables in the meantime, the new ones are not stuck. */
 export async function storeStuck(database: Database, name: string, generation: number, stuck: Stuck): Promise<void> {
   await database.pool.query(
     `UPDATE service.checkpoints SET stuck_at = $2, stuck_reason = $3, updated_at = $4

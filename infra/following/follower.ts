@@ -1,16 +1,17 @@
 /**
- * Follows the log for one subject: a read model, a policy, whatever keeps a place in it.
+ * Follows the log for one subject: a read model, a policy, anything that keeps its place in the log.
  *
  * A follower is in one of four states.
  *
- * - behind: it reads the log for itself, from its checkpoint on. What the reader of the process hands out meanwhile waits
- *   in its inbox; when the inbox is full it is thrown away, and the follower reads on.
- * - busy: it works on what was in its inbox.
- * - resting: it has everything that concerns it, so it is where the reader is. Only its checkpoint is stored now and then.
- * - stopped: something failed. It starts again from the stored checkpoint, after a pause that grows; what it cannot get
- *   past is stored beside the checkpoint for everybody to see.
+ * - behind: it reads the log itself, starting at its checkpoint. Events that the process's reader hands out in the
+ *   meantime wait in its inbox; when the inbox is full, they are dropped and the follower keeps reading.
+ * - busy: it applies what was in its inbox.
+ * - resting: it has applied every event of its types, so its position is that of the reader. Its checkpoint is stored
+ *   from time to time.
+ * - stopped: something failed. It restarts from the stored checkpoint after a growing pause; an event that it fails
+ *   on is stored with the checkpoint, for everybody to see.
  *
- * None of it holds up another follower.
+ * No follower ever holds up another.
  */
 import { UnknownPositionError } from '../../shared/errors.ts';
 import type { LoggedEvent, Position } from '../../shared/ports/event-log.ts';
@@ -24,50 +25,53 @@ import type { LogReader, Member } from './reader.ts';
 const BACK_OFF = { firstMs: 200, lastMs: 30_000 };
 
 export interface Subject {
-  /** Of its checkpoint. */
+  /** Name of its checkpoint. */
   readonly name: string;
-  /** Undefined: all. */
+  /** Undefined: all types. */
   readonly types: ReadonlySet<string> | undefined;
-  /** Where to start. What is remembered of the time before is to be forgotten. */
+  /** Gives the checkpoint to start from and discards everything cached before. */
   begin(): Promise<Checkpoint>;
   /**
-   * Takes events and moves the checkpoint, all or nothing.
+   * Applies events and moves the checkpoint, atomically.
    *
-   * @throws FencedError when the checkpoint is not where the move begins
+   * @throws FencedError when the checkpoint is not at the start of the move
    */
   apply(events: readonly LoggedEvent[], move: Move): Promise<void>;
-  /** After a batch failed: what was prepared for it does not hold. */
+  /** Called after a batch failed: discards what was cached for it. */
   forget(): void;
-  /** True for a failure that says nothing about the events: the same will succeed when a store is back. */
-  isPassing(error: unknown): boolean;
-  /** Makes known what it cannot get past. */
+  /**
+   * True for a transient failure, which has nothing to do with the events: the same batch will succeed once a store is
+   * back.
+   */
+  isTransient(error: unknown): boolean;
+  /** Records the event that it fails on. */
   stuck(stuck: Stuck, generation: number): Promise<void>;
-  /** It is at this position, and its rows with it. */
+  /** Called when it has reached this position, rows included. */
   reached?(position: Position): void;
-  /** It rests: it is where the reader is, from `position` on; or it does not any more. */
+  /** Called when it starts resting (from now on its position is that of the reader) and when it stops. */
   rests?(resting: boolean): void;
 }
 
-/** What others see of a follower. */
+/** The state of a follower, as seen by others. */
 export interface FollowerStatus {
   readonly position: Position;
-  /** True once it has reached the end of the log since it was started. */
+  /** True once it has reached the end of the log since it started. */
   readonly caughtUp: boolean;
-  /** What it cannot get past at the moment. */
+  /** The event that it currently fails on. */
   readonly stuck: Stuck | undefined;
-  /** Events taken since `since` (Unix milliseconds). */
+  /** Events applied since `since` (Unix milliseconds). */
   readonly applied: number;
   readonly since: number;
 }
 
 export interface FollowerTools {
   readonly reader: LogReader;
-  /** Undefined for subjects whose checkpoint is only in memory. */
+  /** Undefined for subjects whose checkpoint is kept only in memory. */
   readonly idle: IdleCheckpoints | undefined;
   readonly log: Logger;
 }
 
-/** An event that cannot be taken: trying again helps only when something else has changed. */
+/** An event that cannot be applied: retrying helps only after something else has changed. */
 class StuckError extends Error {
   readonly position: Position;
   constructor(event: LoggedEvent, cause: unknown) {
@@ -89,11 +93,11 @@ export class Follower implements FollowerStatus, Member, Resting {
   readonly #inbox = new Inbox();
   #state: State = 'stopped';
   #position: Position = 0;
-  /** As it stands in the database; the position may be ahead of it by events of others. */
+  /** Position stored in the database; `#position` may be ahead of it by events of other types. */
   #stored: Position = 0;
   #generation = 0;
   #leave: (() => void) | undefined;
-  /** Set when something other than its own work failed. */
+  /** Set when something other than applying events failed. */
   #failure: { readonly reason: unknown } | undefined;
   #wake = () => {};
 
@@ -158,7 +162,7 @@ export class Follower implements FollowerStatus, Member, Resting {
         await this.#catchUp(signal);
         await this.#keepUp(signal);
       }
-      // The next start then has little to read.
+      // So that the next start has little to read.
       if (this.#isResting()) await idle?.store();
     } finally {
       signal.removeEventListener('abort', wake);
@@ -168,7 +172,7 @@ export class Follower implements FollowerStatus, Member, Resting {
     }
   }
 
-  /** Reads the log until the reader's steps can be taken up without a gap. */
+  /** Reads the log until it can continue with the reader's events without a gap. */
   async #catchUp(signal: AbortSignal): Promise<void> {
     const { reader } = this.#tools;
     this.#state = 'behind';
@@ -187,13 +191,14 @@ export class Follower implements FollowerStatus, Member, Resting {
       }
       this.#checkFailure();
       if (this.#inbox.overflowed) continue;
-      // Read to the end, so everything up to where it joined: behind the last event the store may have other things.
+      // The log was read to its end, which is at least where this follower joined; the store may hold other entries
+      // after the last event.
       this.#reached(Math.max(this.#position, joinedAt));
       return;
     }
   }
 
-  /** Takes what the reader hands out, until it cannot keep up. */
+  /** Applies what the reader hands out, until it can no longer keep up. */
   async #keepUp(signal: AbortSignal): Promise<void> {
     const { reader } = this.#tools;
     this.#state = 'busy';
@@ -213,7 +218,7 @@ export class Follower implements FollowerStatus, Member, Resting {
     }
   }
 
-  /** Resolves at the next part of a step, at a failure, or when the signal aborts. */
+  /** Resolves when events arrive, when something fails, or when the signal aborts. */
   #news(): Promise<void> {
     if (!this.#inbox.isEmpty || this.#inbox.overflowed || this.#failure) return Promise.resolve();
     return new Promise((resolve) => {
@@ -237,7 +242,7 @@ export class Follower implements FollowerStatus, Member, Resting {
     this.#subject.reached?.(this.#position);
   }
 
-  /** Of the reader: see `Member`. */
+  /** Called by the reader: see `Member`. */
   take(events: readonly LoggedEvent[]): void {
     this.#stopResting();
     this.#inbox.add(events);
@@ -248,7 +253,7 @@ export class Follower implements FollowerStatus, Member, Resting {
     this.failed(reason);
   }
 
-  /** Of the idle checkpoints: see `Resting`. */
+  /** Called by the idle checkpoints: see `Resting`. */
   idleMove(): Move | undefined {
     const to = this.position;
     if (to <= this.#stored) return undefined;
@@ -284,14 +289,14 @@ export class Follower implements FollowerStatus, Member, Resting {
     try {
       await this.#applyTogether(events, end);
     } catch (error) {
-      if (isFenced(error) || this.#subject.isPassing(error)) throw error;
-      // One by one: what stands before the culprit is applied, and the culprit is named.
+      if (isFenced(error) || this.#subject.isTransient(error)) throw error;
+      // Retry one by one: the events before the failing one are applied, and the failing one is identified.
       this.#subject.forget();
       for (const event of events) {
         try {
           await this.#applyTogether([event], event.position);
         } catch (cause) {
-          if (isFenced(cause) || this.#subject.isPassing(cause)) throw cause;
+          if (isFenced(cause) || this.#subject.isTransient(cause)) throw cause;
           throw new StuckError(event, cause);
         }
       }
@@ -300,7 +305,7 @@ export class Follower implements FollowerStatus, Member, Resting {
   }
 
   async #applyTogether(events: readonly LoggedEvent[], end: Position): Promise<void> {
-    // It may hold a move of this checkpoint.
+    // The statement in flight may move this checkpoint.
     const storing = this.#tools.idle?.settled();
     if (storing) await storing;
     this.#checkFailure();

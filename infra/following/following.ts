@@ -1,4 +1,7 @@
-/** What follows the log in one process: one reader, one connection for locks, one store of idle checkpoints. */
+/**
+ * Everything in a process that follows the log shares one reader, one connection for locks, and one writer of idle
+ * checkpoints.
+ */
 import type { EventLog } from '../../shared/ports/event-log.ts';
 import type { Database } from '../database/database.ts';
 import type { Logger } from '../logging.ts';
@@ -7,7 +10,7 @@ import { IdleCheckpoints } from './idle.ts';
 import { createLeadership, type Leadership } from './leadership.ts';
 import { LogReader } from './reader.ts';
 
-/** Something that is followed for, until it is closed. */
+/** A running follower, until it is closed. */
 export interface Followed {
   readonly status: FollowerStatus;
   close(): Promise<void>;
@@ -15,7 +18,7 @@ export interface Followed {
 
 export interface FollowOptions {
   readonly log: Logger;
-  /** `one process`: of all processes only one follows for it, and stores its checkpoint. */
+  /** `one process`: a single process follows for this subject and stores its checkpoint. */
   readonly by: 'one process' | 'each process';
 }
 
@@ -30,7 +33,7 @@ export class Following {
     this.#idle = new IdleCheckpoints(database, this.reader);
   }
 
-  /** Starts to follow, or to wait for the lead. Returns at once. */
+  /** Starts following, or waiting for leadership. Returns at once. */
   follow(subject: Subject, { log, by }: FollowOptions): Followed {
     const closing = new AbortController();
     const { signal } = closing;
@@ -48,7 +51,7 @@ export class Following {
     };
   }
 
-  /** To be called when everything that follows has been closed. */
+  /** To be called when all followers have been closed. */
   async close(): Promise<void> {
     await this.#idle.close();
     await this.#leadership.close();

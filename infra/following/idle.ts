@@ -1,22 +1,22 @@
 /**
- * Checkpoints of followers that only pass events of others: stored now and then, all of a process in one statement. A
- * restart then has little to read, and `signalbox status` shows how far they are.
+ * Checkpoints of followers that only skip events of other types: stored from time to time, all those of a process in
+ * one statement. A restart then has little to read, and `signalbox status` shows how far they are.
  */
 import type { Position } from '../../shared/ports/event-log.ts';
 import type { Database } from '../database/database.ts';
 import { FencedError, type Move, moveCheckpoints } from './checkpoints.ts';
 import type { LogReader } from './reader.ts';
 
-/** A checkpoint that only passes is stored at most this often, milliseconds. */
+/** Shortest interval at which an idle checkpoint is stored, milliseconds. */
 const STORE_MS = { server: 1_000, embedded: 10_000 };
 
 /** A follower that has nothing to do. */
 export interface Resting {
-  /** When its checkpoint was last stored, Unix milliseconds. */
+  /** When its checkpoint was last stored, Unix milliseconds; 0: not yet. */
   readonly storedAt: number;
-  /** The move that would bring its checkpoint to where it is; undefined when there is none. */
+  /** The move that would bring its checkpoint to its position; undefined if it is there already. */
   idleMove(): Move | undefined;
-  /** Its checkpoint was stored there. */
+  /** Its checkpoint has been stored at this position. */
   stored(position: Position): void;
   failed(error: unknown): void;
 }
@@ -35,18 +35,18 @@ export class IdleCheckpoints {
 
   rest(one: Resting): void {
     this.#resting.add(one);
-    // It may be due before the others.
+    // This one may be due before the others.
     if (one.storedAt === 0) clearTimeout(this.#timer);
     if (one.storedAt === 0) this.#timer = undefined;
     this.#schedule();
   }
 
-  /** A statement that has begun goes on: see `settled`. */
+  /** A statement that has been sent continues: see `settled`. */
   wake(one: Resting): void {
     this.#resting.delete(one);
   }
 
-  /** Resolves when no statement is under way: only then may a follower move its own checkpoint. */
+  /** Resolves when no statement is in flight: only then may a follower move its own checkpoint. */
   settled(): Promise<void> | undefined {
     return this.#storing;
   }
@@ -62,7 +62,7 @@ export class IdleCheckpoints {
     this.#timer = setTimeout(
       () => {
         this.#timer = undefined;
-        // It tells the followers what fails; here nothing is left to be told.
+        // `store` reports failures to the followers, so nothing is left to handle here.
         this.store().catch(() => undefined);
       },
       Math.max(due, 0),
@@ -70,7 +70,7 @@ export class IdleCheckpoints {
     this.#timer.unref();
   }
 
-  /** Stores where the resting ones are. Never throws: each is told what concerns it. */
+  /** Stores the positions of the resting followers. Never throws: each follower is told of its own failure. */
   async store(): Promise<void> {
     while (this.#storing) await this.#storing;
     this.#storing = this.#store();
@@ -93,7 +93,7 @@ export class IdleCheckpoints {
         else one.failed(new FencedError(name));
       }
     } catch (error) {
-      // No batch may come that would meet the same failure.
+      // There may be no further batch that would run into the same failure.
       for (const one of moves.keys()) one.failed(error);
     }
   }

@@ -1,16 +1,16 @@
-/** What the reader has handed to somebody who has not come to take it. */
+/** Events that the reader has handed out and that have not been taken yet. */
 import type { LoggedEvent, Position } from '../../shared/ports/event-log.ts';
 import { sizeOf } from '../event-log/size.ts';
 
-/** Events that are taken together. */
+/** Most events taken at once. */
 const BATCH = 1_000;
-/** What may wait; whoever has more coming reads the log instead. */
+/** Bounds of an inbox; a follower that exceeds them reads the log instead. */
 const MAX = { events: 10_000, bytes: 16_000_000 };
 
 export class Inbox {
   #events: LoggedEvent[] = [];
   #bytes = 0;
-  /** Something that was meant for it is not in it. */
+  /** True when events had to be dropped. */
   overflowed = false;
 
   get isEmpty(): boolean {
@@ -28,7 +28,7 @@ export class Inbox {
     this.overflowed = true;
   }
 
-  /** The next ones behind a position. */
+  /** The next events after a position. */
   take(after: Position): readonly LoggedEvent[] {
     const taken = this.#events.length <= BATCH ? this.#events : this.#events.slice(0, BATCH);
     this.#events = taken === this.#events ? [] : this.#events.slice(BATCH);

@@ -1,9 +1,9 @@
 /**
- * Who leads what, where several processes share a PostgreSQL server: session locks on one connection per process.
+ * Leadership where several processes share a PostgreSQL server: session locks on one connection per process.
  *
- * When the process dies, or the connection does, the database gives its locks to the next that asks. The fence of the
- * checkpoints covers the moment in which the old leader does not know yet. On the embedded database there is one process
- * and nothing to ask.
+ * When a process or its connection dies, the database gives its locks to the next process that asks. Until the old
+ * leader notices, the fencing of checkpoints keeps it from writing. The embedded database has only one process, which
+ * always leads.
  */
 import type pg from 'pg';
 import { createOutage, type Outage, pause, takingTurns } from '../../shared/waiting.ts';
@@ -13,11 +13,11 @@ import type { Logger } from '../logging.ts';
 
 /** First key of our advisory locks ("SBOX"); the second names what is locked. */
 export const LOCK_CLASS = 0x5342_4f58;
-/** How often a process asks for what it does not lead, milliseconds. */
+/** How often a process asks for the locks that it does not hold, milliseconds. */
 const ASK_MS = 1_000;
 
 export interface Leadership {
-  /** Runs `run` for as long as this process leads `name`, again and again until the signal aborts. */
+  /** Calls `run` whenever this process becomes the leader of `name`, until the signal aborts. */
   lead(name: string, signal: AbortSignal, run: (signal: AbortSignal) => Promise<void>): Promise<void>;
   close(): Promise<void>;
 }
@@ -32,19 +32,19 @@ export function createLeadership(database: Database, log: Logger): Leadership {
 
 interface Session {
   readonly client: pg.Client;
-  /** Aborted when the connection is gone, and the locks with it. */
+  /** Aborted when the connection, and with it the locks, is lost. */
   readonly held: AbortController;
 }
 
-/** One question for all names that are wanted; one connection that holds what was given. */
+/** Asks for all wanted names in one query, and holds the granted locks on one connection. */
 class Locks implements Leadership {
   readonly #database: Database;
   readonly #log: Logger;
   readonly #outage: Outage;
   readonly #closing = new AbortController();
-  /** Names that are wanted, and whom to tell. */
+  /** Names that are wanted, and the callbacks for when they are granted. */
   readonly #wanted = new Map<string, (held: AbortSignal) => void>();
-  /** Names that are wanted or held: a session could take a lock twice. */
+  /** Names that are wanted or held; needed because a session can take the same lock twice. */
   readonly #names = new Set<string>();
   /** A connection takes one query at a time. */
   readonly #inTurn = takingTurns();
@@ -57,8 +57,8 @@ class Locks implements Leadership {
     this.#log = log;
     this.#outage = createOutage(
       log,
-      'this process cannot ask what it may lead; trying again',
-      'this process can ask again what it may lead',
+      'leadership cannot be requested; trying again',
+      'leadership can be requested again',
     );
   }
 
@@ -78,7 +78,7 @@ class Locks implements Leadership {
     }
   }
 
-  /** Resolves when the lock is ours; undefined when the signal aborts first. */
+  /** Resolves when this process holds the lock; undefined when the signal aborts first. */
   #granted(name: string, signal: AbortSignal): Promise<AbortSignal | undefined> {
     return new Promise((resolve) => {
       const settle = (held: AbortSignal | undefined) => {
@@ -94,7 +94,7 @@ class Locks implements Leadership {
   }
 
   async #ask(): Promise<void> {
-    // Those that are wanted in the same turn are asked for together.
+    // Names wanted in the same turn of the event loop are requested together.
     await Promise.resolve();
     while (this.#wanted.size > 0 && !this.#closing.signal.aborted) {
       try {
@@ -114,13 +114,13 @@ class Locks implements Leadership {
           else await this.#giveBack(name);
         }
       } catch (error) {
-        // It may be silent for good: the next question is asked on another connection.
+        // The connection may never answer again, so the next request uses a new one.
         await this.#drop();
         if (!this.#closing.signal.aborted) this.#outage.failed(error);
       }
       if (this.#wanted.size > 0) await pause(ASK_MS, this.#closing.signal);
     }
-    // In the same turn as the check above: a name that comes later starts anew.
+    // In the same turn as the check above, so a name that is added later starts a new loop.
     this.#asking = undefined;
   }
 
@@ -128,7 +128,9 @@ class Locks implements Leadership {
     if (this.#session) return this.#session;
     const client = await this.#database.connect('leader');
     const session = { client, held: new AbortController() };
-    client.on('error', (error) => this.#log.warn({ err: error }, 'the connection that holds the locks broke'));
+    client.on('error', (error) =>
+      this.#log.warn({ err: error }, 'the connection that holds the leadership locks broke'),
+    );
     client.once('end', () => {
       if (this.#session === session) this.#session = undefined;
       session.held.abort();
@@ -137,10 +139,10 @@ class Locks implements Leadership {
     return session;
   }
 
-  /** For another process to take, while this one goes on with the rest. */
+  /** Releases one lock for another process to take, while this one keeps the rest. */
   async #giveBack(name: string): Promise<void> {
     const unlock = inTime('SELECT pg_advisory_unlock($1, hashtext($2))', [LOCK_CLASS, name]);
-    // A connection that does not answer gives back everything.
+    // If the connection does not answer, it is dropped, which releases all its locks.
     await this.#inTurn(async () => this.#session?.client.query(unlock)).catch(() => this.#drop());
   }
 

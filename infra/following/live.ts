@@ -1,13 +1,13 @@
-/** The steps of the reader for somebody who keeps no checkpoint, such as the hub of the live streams. */
+/** The reader's events for consumers without a checkpoint, such as the hub of the live streams. */
 import type { Followed, FollowOptions } from '../../shared/ports/event-log.ts';
 import { Inbox } from './inbox.ts';
 import type { LogReader, Member } from './reader.ts';
 
 /**
- * As `EventLog.follow`, without a follower of one's own in the store: what is behind the reader is read from the log, the
- * rest comes from memory. Pulling slowly is allowed.
+ * Like `EventLog.follow`, but without another subscription to the store: events before the reader's position are read
+ * from the log, later ones come from memory. The consumer may be slow.
  *
- * @throws UnknownPositionError as `EventLog.follow` does; what reading the log throws, when it is away
+ * @throws UnknownPositionError as `EventLog.follow` does; whatever reading the log throws when it is unavailable
  */
 export async function* followLive(reader: LogReader, { after, signal }: FollowOptions): AsyncGenerator<Followed> {
   const inbox = new Inbox();

@@ -1,9 +1,9 @@
 /**
- * The one reader of the log in a process. It follows the log from its end and hands each step to those followers that
- * listen to its types. Those that do not are not asked at all: they are wherever the reader is.
+ * The one reader of the log in a process. It follows the log from its end and hands each batch to those followers that
+ * listen to its event types. The others need not be called: their position is that of the reader.
  *
- * It waits for nobody. A follower takes what it is given into an inbox of its own (`follower.ts`); whoever cannot keep up
- * leaves, reads the log for itself, and joins again.
+ * It waits for nobody. Each follower has its own inbox (`follower.ts`); one that cannot keep up leaves, reads the log
+ * itself, and joins again.
  */
 import { UnknownPositionError } from '../../shared/errors.ts';
 import {
@@ -17,11 +17,14 @@ import { createBackOff, createOutage, pause } from '../../shared/waiting.ts';
 import type { Logger } from '../logging.ts';
 
 export interface Member {
-  /** Undefined: all. */
+  /** Undefined: all types. */
   readonly types: ReadonlySet<string> | undefined;
-  /** Events of its types, in order, each once. Called in the same turn for all members; must not throw. */
+  /**
+   * Receives events of its types, in order, each once. Called for all members in the same turn of the event loop; must
+   * not throw.
+   */
   take(events: readonly LoggedEvent[]): void;
-  /** The log is another one than before: the member has to look for its place in it. */
+  /** The log has been replaced by another one, so the member has to find its place anew. */
   lost(reason: unknown): void;
 }
 
@@ -48,12 +51,12 @@ export class LogReader {
     return this.#log;
   }
 
-  /** Everything up to here has been handed out; BEGINNING while it is not known. */
+  /** Position up to which everything has been handed out; BEGINNING until it is known. */
   get position(): Position {
     return this.#position ?? BEGINNING;
   }
 
-  /** Resolves when the reader follows the log, or when the signal aborts. The first call starts it. */
+  /** Resolves when the reader follows the log, or when the signal aborts. The first call starts the reader. */
   async started(signal: AbortSignal): Promise<void> {
     this.#running ??= this.#run();
     if (this.#position !== undefined || signal.aborted || this.#closing.signal.aborted) return;
@@ -67,7 +70,7 @@ export class LogReader {
     });
   }
 
-  /** From now on the member gets what stands behind `position`. @returns how to leave */
+  /** From now on the member receives the events after `position`. @returns a function that ends this */
   join(member: Member): () => void {
     this.#members.add(member);
     for (const set of this.#setsOf(member)) set.add(member);
@@ -77,7 +80,9 @@ export class LogReader {
     };
   }
 
-  /** `watcher` is called after each step, when all members have what concerns them. @returns how to end it */
+  /**
+   * Calls `watcher` after each batch, once all members have received their events. @returns a function that ends this
+   */
   watch(watcher: (position: Position) => void): () => void {
     this.#watchers.add(watcher);
     return () => this.#watchers.delete(watcher);
@@ -112,7 +117,7 @@ export class LogReader {
         if (signal.aborted) break;
         outage.failed(error);
         if (error instanceof UnknownPositionError) {
-          // The log is another one, as after a backup was restored: what was read before says nothing of it.
+          // The log has been replaced, for example by a restored backup: positions read before are meaningless in it.
           this.#position = undefined;
           for (const member of [...this.#members]) member.lost(error);
         }
@@ -135,7 +140,7 @@ export class LogReader {
       }
     }
     for (const [member, part] of parts) member.take(part);
-    // Only now: a member without a part is where the reader is, and one with a part is not.
+    // Only now, because members that received nothing take this as their position.
     this.#position = position;
     for (const watcher of this.#watchers) watcher(position);
   }

@@ -1,13 +1,13 @@
 /**
- * Jobs (`shared/ports/jobs.ts`) on BullMQ: one queue, one worker a process.
+ * Jobs (`shared/ports/jobs.ts`) on BullMQ: one queue, and one worker per process.
  *
- * Nothing here may hold up anybody else: a store that is away is waited for in the background, and BullMQ, which takes a
- * third of a second to load, is loaded by those that need it only.
+ * Jobs must not hold up anything else: an unavailable store is waited for in the background, and BullMQ, which takes a
+ * third of a second to load, is loaded only where it is needed.
  *
- * What is kept. A job that was done: for a day, since its id is what makes adding it a second time harmless. A dead one:
- * until it is retried; it is also in the process's log as an error when it dies. Redis has its data in memory, so there
- * the newest 50,000 that were done and the newest 100,000 dead ones are kept. PostgreSQL would have to count them after
- * each job; it keeps all.
+ * Retention. Completed jobs are kept for a day, because it is their id that makes adding them again harmless. Dead jobs
+ * are kept until they are retried; a job that dies is also logged as an error. Redis holds its data in memory, so it
+ * keeps only the newest 50,000 completed and the newest 100,000 dead jobs. PostgreSQL has no such limit, because it
+ * would have to count the jobs after each one.
  */
 import type * as BullMQ from 'bullmq';
 import type { Job, Queue, Worker } from 'bullmq';
@@ -22,45 +22,48 @@ import { openRedisStore } from './redis.ts';
 import { type JobStore, PREFIX, QUEUE } from './store.ts';
 
 export interface RetryTimes {
-  /** Attempts in all. */
+  /** Attempts in total. */
   readonly attempts: number;
-  /** Pause after the first failure and before the last attempt, milliseconds; those between grow by the same factor. */
+  /**
+   * Pauses after the first failure and before the last attempt, milliseconds; those in between grow by a constant
+   * factor.
+   */
   readonly firstMs: number;
   readonly lastMs: number;
 }
 
-/** 1 s, 3 s, 8 s, 24 s, 71 s, 3½ min, 10 min: a quarter of an hour in all. */
+/** 1 s, 3 s, 8 s, 24 s, 71 s, 3½ min, 10 min: a quarter of an hour in total. */
 const RETRY: RetryTimes = { attempts: 8, firstMs: 1_000, lastMs: 600_000 };
-/** Pauses are made this much longer or shorter, so that jobs that failed together do not come back together. */
+/** Pauses vary at random by this fraction, so that jobs that failed together are not retried together. */
 const JITTER = 0.2;
 /** Jobs that one process runs at the same time. */
 const CONCURRENCY = 10;
 const KEEP = { doneSeconds: DAY, inRedis: { done: 50_000, dead: 100_000 } };
-/** A job whose process died is taken by another after one to three of these, milliseconds. */
+/** After one to three times this long, milliseconds, another process takes over the jobs of one that died. */
 const LOCK_MS = 30_000;
-/** Milliseconds that a call may wait for the store. */
+/** How long a call may wait for the store, milliseconds. */
 const CALL_MS = 5_000;
 const BACK_OFF = { firstMs: 500, lastMs: 30_000 };
-/** How long BullMQ has for its own end, aborted jobs included, milliseconds. */
+/** How long BullMQ may take to close, aborted jobs included, milliseconds. */
 const END_MS = 2_000;
-/** The same complaint about the store is logged this often at most, milliseconds. */
-const COMPLAIN_MS = 30_000;
-/** Steps of `retry` for all. */
+/** Shortest interval between two logs of the same store error, milliseconds. */
+const REPEAT_LOG_MS = 30_000;
+/** How many jobs `retry` takes at a time when it retries all. */
 const RETRY_PAGE = 200;
 const ALL = 'all';
 /**
- * With an offset, however small, turns are due at fixed times of the clock. Without one they are counted from the first
- * call, and two processes that make it at the same time on PostgreSQL start with a turn each.
+ * With an offset, however small, scheduled jobs are due at fixed times of the clock. Without one, times are counted
+ * from the first call, and on PostgreSQL two processes that make it at the same time each run the first job.
  */
 const SLOT_OFFSET_MS = 1;
 const JOB_ID = /^[A-Za-z][A-Za-z0-9_.-]{0,199}$/;
 
 export interface JobsOptions {
-  /** Redis; unset: the database. */
+  /** URL of Redis; unset: jobs are kept in the database. */
   readonly redisUrl: string | undefined;
   readonly databaseUrl: string | undefined;
   readonly statementTimeoutMs: number;
-  /** Not looked at when there is a Redis. */
+  /** Not used when there is a Redis. */
   readonly database: Database | undefined;
   readonly log: Logger;
   /** How long `close` waits for running jobs, milliseconds. */
@@ -68,20 +71,20 @@ export interface JobsOptions {
   /** Name of the queue; default `jobs`. */
   readonly queue?: string;
   readonly retry?: RetryTimes;
-  /** Milliseconds, for tests of what happens when a process dies. */
+  /** Milliseconds; lets tests shorten the wait after a process has died. */
   readonly lockMs?: number;
 }
 
 type AnyQueue = Queue<unknown, void, string, unknown, void, string>;
 
-/** @param attempt the one that failed, from 1 */
+/** @param attempt number of the attempt that failed, from 1 */
 export function pauseAfter(attempt: number, times: RetryTimes, random: () => number = Math.random): number {
   const steps = Math.max(1, times.attempts - 2);
   const grown = times.firstMs * (times.lastMs / times.firstMs) ** Math.min(1, (attempt - 1) / steps);
   return Math.round(grown * (1 + JITTER * (2 * random() - 1)));
 }
 
-/** Loads BullMQ; for those who have to wait for something else in the meantime. */
+/** Loads BullMQ. A caller that has to wait for something else can do so in the meantime. */
 export const loadBullMQ = (): Promise<typeof BullMQ> => import('bullmq');
 
 /** Does not touch the store yet. */
@@ -98,7 +101,7 @@ function openStore(
   { redisUrl, databaseUrl, database, statementTimeoutMs, log }: JobsOptions,
 ): JobStore {
   if (redisUrl !== undefined) return openRedisStore(bullmq, { url: redisUrl, log, complain });
-  if (!database) throw new Error('jobs need a Redis or a database');
+  if (!database) throw new Error('jobs need Redis or a database; set REDIS_URL or DATABASE_URL');
   return openPostgresStore(bullmq, { database, databaseUrl, statementTimeoutMs, log });
 }
 
@@ -110,7 +113,7 @@ class BullJobs implements Jobs {
   readonly #retry: RetryTimes;
   readonly #name: string;
   readonly #closing = new AbortController();
-  /** Aborted when running jobs have had their time. */
+  /** Aborts the running jobs when the time for the shutdown is over. */
   readonly #aborting = new AbortController();
   readonly #schedules = new Map<string, number>();
   readonly #running = new Set<Promise<void>>();
@@ -128,7 +131,7 @@ class BullJobs implements Jobs {
     this.#options = options;
     this.#retry = options.retry ?? RETRY;
     this.#name = options.queue ?? QUEUE;
-    // Redis may have forgotten its schedules while it was away.
+    // Redis may have lost its schedules while it was away.
     store.onReturn(() => this.#schedule());
   }
 
@@ -138,10 +141,12 @@ class BullJobs implements Jobs {
     { id, delayMs = 0 }: { readonly id: string; readonly delayMs?: number },
   ): Promise<void> {
     if (!JOB_ID.test(id) || id === ALL)
-      throw new Error(`${id} is no id for a job: letters, digits, -, _ and . are, a letter first`);
+      throw new Error(`invalid job id "${id}": use letters, digits, -, _ and ., starting with a letter`);
     const data = kind.schema.parse(payload);
     if (Buffer.byteLength(JSON.stringify(data)) > MAX_PAYLOAD_BYTES)
-      throw new Error(`job ${id}: a payload has ${MAX_PAYLOAD_BYTES} bytes at most; leave the data where it is`);
+      throw new Error(
+        `job ${id}: the payload is larger than ${MAX_PAYLOAD_BYTES} bytes; pass ids and let the handler load the data`,
+      );
     const inRedis = this.#store.kind === 'redis';
     await this.#call((queue) =>
       queue.add(kind.name, data, {
@@ -162,7 +167,7 @@ class BullJobs implements Jobs {
     this.#schedule();
   }
 
-  /** Tells the store all schedules. */
+  /** Stores all schedules. */
   #schedule(): void {
     if (this.#schedules.size === 0 || this.#scheduleAsked) return;
     this.#scheduleAsked = true;
@@ -170,8 +175,8 @@ class BullJobs implements Jobs {
       this.#scheduleAsked = false;
       return this.#until('the schedules', async () => {
         for (const [name, every] of this.#schedules) {
-          // One that goes on as it should is left alone: a worker may be at its next turn at this moment, and on
-          // PostgreSQL the two would lock each other out.
+          // A schedule that has not changed is not touched: on PostgreSQL, the update would deadlock with a worker that
+          // is just starting its next job.
           const known = await this.#call((queue) => queue.getJobScheduler(name));
           if (known?.every === every && (known.next ?? 0) > Date.now() - every) continue;
           const template = { name, data: {}, opts: { attempts: 1, removeOnComplete: true, removeOnFail: true } };
@@ -183,7 +188,7 @@ class BullJobs implements Jobs {
 
   work(handlers: readonly JobHandler[]): void {
     const byKind = new Map(handlers.map((handler) => [handler.kind.name, handler]));
-    if (byKind.size !== handlers.length) throw new Error('two handlers for one kind of job');
+    if (byKind.size !== handlers.length) throw new Error('two handlers for the same kind of job');
     this.#working ??= this.#until('the worker', () => this.#startWorker(byKind));
   }
 
@@ -200,7 +205,7 @@ class BullJobs implements Jobs {
         concurrency: CONCURRENCY,
         lockDuration,
         stalledInterval: lockDuration,
-        // A process that dies again and again over one job must not take it for ever.
+        // A job that kills its process each time must not be retried for ever.
         maxStalledCount: this.#retry.attempts,
         drainDelay: 10,
         runRetryDelay: 1_000,
@@ -220,15 +225,17 @@ class BullJobs implements Jobs {
     }
   }
 
-  /** One attempt. */
+  /** Makes one attempt. */
   async #run(job: Job, handler: JobHandler | undefined): Promise<void> {
-    // A newer process may know it: worth the other attempts.
-    if (!handler) throw new Error(`this process knows no job of the kind ${job.name}`);
+    // A newer process may know this kind, so the remaining attempts are worth making.
+    if (!handler) throw new Error(`this process has no handler for jobs of the kind ${job.name}`);
     let start: ReturnType<JobHandler['accept']>;
     try {
       start = handler.accept(job.data);
     } catch (error) {
-      throw new this.#bullmq.UnrecoverableError(`its payload is none of this kind: ${(error as Error).message}`);
+      throw new this.#bullmq.UnrecoverableError(
+        `the payload does not match this kind of job: ${(error as Error).message}`,
+      );
     }
     const { timeoutMs } = handler.kind;
     const late = new AbortController();
@@ -238,7 +245,8 @@ class BullJobs implements Jobs {
       signal.addEventListener('abort', () => reject(signal.reason));
     });
     const run = { id: job.id ?? '', attempt: job.attemptsMade + 1, signal };
-    // Also one that throws instead of rejecting comes to the race, so that `aborted` has somebody who waits for it.
+    // The async function makes sure that the race is entered even if `start` throws, so that a rejection of `aborted`
+    // is always handled.
     const attempt = Promise.race([(async () => start(run))(), aborted]);
     const settled = attempt.then(
       () => undefined,
@@ -256,13 +264,13 @@ class BullJobs implements Jobs {
   #tell(job: Job | undefined, error: Error): void {
     const about = { err: error, job: job?.id, kind: job?.name, attempt: job?.attemptsMade };
     const { log } = this.#options;
-    if (job?.repeatJobKey) log.error(about, 'scheduled work failed; the next turn tries again');
+    if (job?.repeatJobKey) log.error(about, 'a scheduled job failed; the next run tries again');
     else if (job === undefined || job.finishedOn !== undefined)
       log.error(
         about,
-        'a job has failed for good and is on the dead-letter list; `signalbox jobs retry` tries it again',
+        'a job has used up its attempts and is on the dead-letter list; `signalbox jobs retry` retries it',
       );
-    else log.warn(about, 'an attempt of a job failed; it is tried again');
+    else log.warn(about, 'a job failed and will be retried');
   }
 
   async counts(): Promise<Readonly<Record<JobState, number>>> {
@@ -279,7 +287,7 @@ class BullJobs implements Jobs {
     const jobs = await this.#call((queue) =>
       queue.getJobs([STATES[state]], offset, offset + limit - 1, state === 'waiting' || state === 'delayed'),
     );
-    // Undefined: it went on between the list and the look at it.
+    // BullMQ gives undefined for a job that moved on after it was listed.
     return (jobs as (Job | undefined)[]).filter((job) => job !== undefined).map((job) => recordOf(job, state));
   }
 
@@ -295,7 +303,7 @@ class BullJobs implements Jobs {
       const retried = await Promise.all(page.map((job) => this.#retryOne(job.id)));
       const done = retried.filter(Boolean).length;
       count += done;
-      // None: others were faster, or there is nothing left.
+      // No job was retried: others were faster, or none is left.
       if (done === 0) return count;
     }
   }
@@ -307,19 +315,19 @@ class BullJobs implements Jobs {
     return true;
   }
 
-  /** A call of the queue that ends in time. @throws JobsUnavailableError */
+  /** Calls the queue, within a time limit. @throws JobsUnavailableError */
   async #call<T>(work: (queue: AnyQueue) => Promise<T>): Promise<T> {
     try {
       return await within(CALL_MS, this.#openQueue().then(work), 'it');
     } catch (error) {
-      throw new JobsUnavailableError(`the store of jobs cannot be used: ${(error as Error).message}`, { cause: error });
+      throw new JobsUnavailableError(`the job store is unavailable: ${(error as Error).message}`, { cause: error });
     }
   }
 
   #openQueue(): Promise<AnyQueue> {
-    if (this.#closing.signal.aborted) return Promise.reject(new Error('it is closed'));
+    if (this.#closing.signal.aborted) return Promise.reject(new Error('the queue is closed'));
     this.#queue ??= this.#makeQueue().catch((error) => {
-      // BullMQ remembers for ever that its first look failed: the next call makes a new one.
+      // BullMQ never forgets that its first connection check failed, so the next call creates a new queue.
       this.#queue = undefined;
       throw error;
     });
@@ -333,7 +341,7 @@ class BullJobs implements Jobs {
       {
         connection: this.#store.producer(),
         prefix: PREFIX,
-        // Nobody reads them.
+        // Nobody reads these events.
         streams: { events: { maxLen: 1_000 } },
       },
       this.#store.factory,
@@ -342,14 +350,14 @@ class BullJobs implements Jobs {
     try {
       await queue.waitUntilReady();
     } catch (error) {
-      // The connection is everybody's and stays: what this queue listens for on it must not.
+      // The connection is shared and stays open, so the listeners that this queue added to it have to be removed.
       await ended(END_MS, queue.close());
       throw error;
     }
     return queue;
   }
 
-  /** Tries until it succeeds or this is closed. */
+  /** Repeats `work` until it succeeds or the queue is closed. */
   async #until(what: string, work: () => Promise<void>): Promise<void> {
     const { signal } = this.#closing;
     const backOff = createBackOff(BACK_OFF);
@@ -358,7 +366,7 @@ class BullJobs implements Jobs {
         return await work();
       } catch (error) {
         if (signal.aborted) return;
-        this.#options.log.warn({ err: error }, `${what} of jobs could not be started; trying again`);
+        this.#options.log.warn({ err: error }, `${what} could not be started; trying again`);
         await pause(backOff.next(), signal);
       }
     }
@@ -372,23 +380,23 @@ class BullJobs implements Jobs {
   async #close(): Promise<void> {
     const { log, shutdownTimeoutMs } = this.#options;
     this.#closing.abort();
-    // Takes no more jobs, and ends when those that run have ended.
+    // Takes no more jobs, and closes when the running ones have ended.
     const worker = this.#worker?.close();
     if (worker) {
       const over = new AbortController();
       await ended(shutdownTimeoutMs, Promise.race([worker, this.#idle(over.signal)]));
       over.abort();
       if (this.#running.size > 0) {
-        log.warn({ jobs: this.#running.size }, 'jobs that took too long for the shutdown were aborted');
-        this.#aborting.abort(new Error('the process was stopped'));
+        log.warn({ jobs: this.#running.size }, 'jobs did not finish before the shutdown and were aborted');
+        this.#aborting.abort(new Error('the process is shutting down'));
       }
     }
-    // A store that is away would keep both waiting; nothing is lost by leaving them there.
+    // If the store is unavailable, both would wait for it; nothing is lost by abandoning them.
     await ended(END_MS, Promise.all([worker, this.#queue?.then((queue) => queue.close())]));
     await this.#store.close();
   }
 
-  /** Resolves when no job has run for a moment, in which the store should have been told of the last one. */
+  /** Resolves when no job has run for a moment: long enough for the store to have recorded the last one. */
   async #idle(signal: AbortSignal): Promise<void> {
     do {
       await Promise.all(this.#running);
@@ -413,18 +421,18 @@ function recordOf(job: Job, state: JobState): JobRecord {
   };
 }
 
-/** Waits until it has ended, well or not, and for this time at most. */
+/** Waits until the work has ended, in success or failure, but no longer than this. */
 const ended = (ms: number, work: Promise<unknown>): Promise<boolean> => settledWithin(ms, work).catch(() => true);
 
-/** Logs what is wrong with the store, the same thing once in a while only. */
+/** Logs errors of the store, but the same error only once in a while. */
 function complaints(log: Logger): (error: Error) => void {
   const told = new Map<string, number>();
   return (error) => {
     const what = (error as { code?: string }).code ?? error.message;
     const now = Date.now();
-    if (now - (told.get(what) ?? 0) < COMPLAIN_MS) return;
+    if (now - (told.get(what) ?? 0) < REPEAT_LOG_MS) return;
     if (told.size > 100) told.clear();
     told.set(what, now);
-    log.warn({ err: error }, 'the store of jobs has trouble: jobs wait');
+    log.warn({ err: error }, 'the job store is failing; jobs are delayed');
   };
 }

@@ -1,10 +1,10 @@
 /**
- * Runs the policies (`commands/policies/`): follows the log for each of them, and turns what it wants into jobs.
+ * Runs the policies (`commands/policies/`): follows the log for each of them and turns what it decides into jobs.
  *
- * A policy has a checkpoint of its own in `service.checkpoints`, `policy_<name>`. It moves only when the jobs of all
- * events before it are stored, so none is lost, and the jobs' ids make it harmless that some are stored twice. While jobs
- * cannot be stored, the checkpoint stays and is tried from again. A policy starts at the end of the log as it is at its
- * first start. A rebuild of read models does not come by here.
+ * A policy has its own checkpoint in `service.checkpoints`, `policy_<name>`. It moves only once the jobs of all events
+ * before it are stored, so none is lost; storing some of them twice is harmless, because their ids are derived from the
+ * events. While jobs cannot be stored, the checkpoint stays where it is and the policy retries from there. A new policy
+ * begins at the current end of the log. Rebuilding read models does not run policies.
  */
 import { jobIdOf, type Policy, type WantedJob } from '../../commands/policies/policy.ts';
 import type { EventStore } from '../../shared/event-store.ts';
@@ -17,7 +17,7 @@ import type { Subject } from '../following/follower.ts';
 import type { Following } from '../following/following.ts';
 import type { Logger } from '../logging.ts';
 
-/** Jobs that are on their way to the store at the same time; few, because the embedded database has one session. */
+/** Most jobs that are being stored at the same time; few, because the embedded database has a single session. */
 const IN_FLIGHT = 4;
 
 export interface PoliciesOptions {
@@ -32,9 +32,9 @@ export interface PoliciesOptions {
 
 export interface PolicyStatus {
   readonly policy: string;
-  /** The jobs of all events up to here are stored, as far as this process knows; 0 until it leads. */
+  /** Position up to which all jobs are stored, as far as this process knows; 0 until it leads. */
   readonly position: Position;
-  /** The event that this policy cannot get past. */
+  /** The event that this policy fails on. */
   readonly stuck: Stuck | undefined;
 }
 
@@ -46,7 +46,7 @@ export interface Policies {
 /** The name of a policy's checkpoint. */
 export const checkpointOf = (policy: Pick<Policy, 'name'>): string => `policy_${policy.name}`;
 
-/** Starts to lead. Returns at once. */
+/** Runs the policies wherever this process becomes their leader. Returns at once. */
 export function startPolicies(policies: readonly Policy[], options: PoliciesOptions): Policies {
   const { following, log } = options;
   const followed = policies.map((policy) => ({
@@ -63,7 +63,7 @@ export function startPolicies(policies: readonly Policy[], options: PoliciesOpti
   };
 }
 
-/** A policy as something that follows the log: its events become jobs, and then the checkpoint moves. */
+/** Adapts a policy to the follower: its events become jobs, and then the checkpoint moves. */
 function reacting(policy: Policy, options: PoliciesOptions): Subject {
   const { database, store, process } = options;
   const name = checkpointOf(policy);
@@ -80,8 +80,8 @@ function reacting(policy: Policy, options: PoliciesOptions): Subject {
       if (!moved.has(name)) throw new FencedError(name);
     },
     forget: () => undefined,
-    // A key that is needed to read the event may be away with the database.
-    isPassing: (error) => error instanceof JobsUnavailableError || isConnectionFailure(error as Error),
+    // Reading the event may need a person's key, which is in the database.
+    isTransient: (error) => error instanceof JobsUnavailableError || isConnectionFailure(error as Error),
     stuck: (stuck, generation) => storeStuck(database, name, generation, stuck),
   };
 }

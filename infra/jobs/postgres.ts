@@ -1,16 +1,16 @@
 /**
  * Jobs in PostgreSQL, in the schema `bullmq`: BullMQ's own Postgres backend on a server, and on the embedded database.
  *
- * BullMQ is given an object that looks like a `pg.Pool` to it, for three reasons:
+ * BullMQ is given an object that looks like a `pg.Pool`, for three reasons:
  *
- * - Its statements name no schema; they need `search_path`. A pool of our own sets it for each connection of a server.
- *   The embedded database has one session for everybody: there the schema is added behind the usual ones, which nobody
- *   notices, because everybody else names the schema.
- * - The embedded database delivers no notifications. This process is the only one that works on it, so a bell within
- *   the process takes their place, rung by the statements that notify elsewhere: idle, nothing has to be polled. A
- *   command line tool that adds a job from outside is noticed at the next look, 10 s later at most.
- * - BullMQ repeats a failed fetch at once, unless the connection was refused; while a database restarts that would be
- *   a loop without a pause. A statement that fails for the connection's sake is answered late.
+ * - Its statements name no schema, so they need `search_path`. On a server, a separate pool sets it for each
+ *   connection. The embedded database has one session for everybody; there the schema is appended to the search path,
+ *   which affects nobody else, because all other statements name their schema.
+ * - The embedded database delivers no notifications. Only this process works on it, so an event within the process
+ *   takes their place, emitted after the statements that would have notified: an idle service need not poll. A job
+ *   added by a command-line tool is found by the next poll, at most 10 s later.
+ * - BullMQ repeats a failed fetch at once unless the connection was refused, which would be a busy loop while a
+ *   database restarts. So a statement that fails because of its connection is rejected only after a pause.
  */
 import { EventEmitter } from 'node:events';
 import type * as BullMQ from 'bullmq';
@@ -22,9 +22,9 @@ import { isConnectionFailure } from '../database/failures.ts';
 import type { Logger } from '../logging.ts';
 import type { JobStore } from './store.ts';
 
-/** BullMQ's default; the only one that it can be told to use together with a pool of ours. */
+/** BullMQ's default, and the only one that works with a pool that BullMQ did not create. */
 const SCHEMA = 'bullmq';
-/** The worker's LISTEN, and statements. */
+/** One connection for the worker's LISTEN, the others for statements. */
 const POOL_SIZE = 4;
 const FAILED_PAUSE_MS = 500;
 /** The statements that end in `pg_notify('bullmq_jobs', queue)`; the queue is their first parameter. */
@@ -36,7 +36,7 @@ export interface PostgresJobsOptions {
   readonly database: Database;
   /** The server's URL; unset: the embedded database. */
   readonly databaseUrl: string | undefined;
-  /** Limit of one statement, milliseconds. */
+  /** Time limit for one statement, milliseconds. */
   readonly statementTimeoutMs: number;
   readonly log: Logger;
 }
@@ -69,7 +69,7 @@ export function openPostgresStore(bullmq: typeof BullMQ, options: PostgresJobsOp
       return prepared;
     },
     onReturn() {
-      // A database that was away comes back with the jobs it had.
+      // A database that was unavailable comes back with all its jobs.
     },
     async close() {
       await own?.end();
@@ -90,15 +90,15 @@ function makePool(url: string, { statementTimeoutMs, log }: PostgresJobsOptions)
     // oxlint-disable-next-line typescript/no-misused-promises -- the pool waits for it; only its types leave that out
     onConnect: (client) => client.query(`SET search_path TO ${SCHEMA}`).then(() => undefined),
   });
-  pool.on('error', (error) => log.warn({ err: error }, 'an idle connection for jobs broke'));
-  // One in use fails its query; the event of its own must not end the process either.
+  pool.on('error', (error) => log.warn({ err: error }, 'an idle connection of the job store broke'));
+  // A connection that breaks while in use rejects its query and also emits `error`, which must not end the process.
   pool.on('connect', (client) => {
-    client.on('error', (error) => log.debug({ err: error }, 'a connection for jobs broke'));
+    client.on('error', (error) => log.debug({ err: error }, 'a connection of the job store broke'));
   });
   return pool;
 }
 
-/** Answers late when the connection failed. */
+/** Rejects only after a pause when the connection failed. */
 async function run(pool: pg.Pool, text: string, params?: readonly unknown[]): Promise<BullMQ.PgQueryResult> {
   try {
     return await pool.query(text, params as unknown[] | undefined);
@@ -108,10 +108,10 @@ async function run(pool: pg.Pool, text: string, params?: readonly unknown[]): Pr
   }
 }
 
-/** The part of a pool that is the same in both places. `end` does nothing: the pool is not BullMQ's. */
+/** What both pools have in common. `end` does nothing, because BullMQ does not own the pool. */
 const borrowed = {
   end: () => Promise.resolve(),
-  // Errors of idle connections have their listener.
+  // Errors of idle connections are already handled.
   on() {
     return this;
   },
@@ -132,7 +132,7 @@ function embeddedPool(pool: pg.Pool): BullMQ.PgPool {
   const listeners = new Set<EventEmitter>();
   async function query(text: string, params?: readonly unknown[]): Promise<BullMQ.PgQueryResult> {
     const result = await run(pool, text, params);
-    // Of the look for stalled jobs, which runs every half minute, only one that found some gives rows.
+    // The search for stalled jobs, which runs every 30 s, returns rows only when it found some.
     if (result.rows.length > 0 && RINGS.test(text)) {
       for (const listener of listeners) listener.emit('notification', { channel: BELL, payload: params?.[0] });
     }
@@ -143,7 +143,7 @@ function embeddedPool(pool: pg.Pool): BullMQ.PgPool {
     listeners.add(bell);
     const client = Object.assign(bell, {
       query: (text: string, params?: readonly unknown[]) =>
-        // What it says about its own connection would be everybody's, or is of no use.
+        // LISTEN does nothing here, and settings would apply to every user of the session.
         /^\s*LISTEN\b|\bset_config\(/i.test(text) ? Promise.resolve({ rows: [] }) : query(text, params),
       release() {
         listeners.delete(bell);

@@ -1,15 +1,15 @@
 /**
  * Jobs in Redis, shared by all processes of a deployment.
  *
- * Redis has to keep what it was told: `appendonly yes` and `maxmemory-policy noeviction`. A Redis that forgets, forgets
- * jobs that were handed to it; nobody else has them. So it is looked at on each connection and complained about.
+ * Redis must be configured for durability: `appendonly yes` and `maxmemory-policy noeviction`. Jobs that Redis loses
+ * are gone, because nobody else has them. So its configuration is checked on each connection, and a warning is logged.
  */
 import type * as BullMQ from 'bullmq';
 import { Redis } from 'ioredis';
 import type { Logger } from '../logging.ts';
 import type { JobStore } from './store.ts';
 
-/** A command of a producer is given up after this time, milliseconds. */
+/** Time limit for a producer's command, milliseconds. */
 const COMMAND_MS = 5_000;
 const CONNECT_MS = 5_000;
 /** Pauses between attempts to connect, milliseconds. */
@@ -26,7 +26,7 @@ export function openRedisStore(
   const clients = new Set<Redis>();
   const keep = (client: Redis): Redis => {
     client.on('error', complain);
-    // BullMQ ends those of a worker that could not start; the next attempt makes new ones.
+    // BullMQ closes the connections of a worker that could not start; the next attempt opens new ones.
     client.on('end', () => clients.delete(client));
     clients.add(client);
     return client;
@@ -35,7 +35,7 @@ export function openRedisStore(
     new Redis(url, {
       ...shared,
       commandTimeout: COMMAND_MS,
-      // Whoever adds a job has to know at once that it was not added.
+      // A caller that adds a job must learn at once that it was not added.
       enableOfflineQueue: false,
       maxRetriesPerRequest: 1,
     }),
@@ -47,16 +47,16 @@ export function openRedisStore(
     factory: bullmq.createRedisBackend as BullMQ.BackendFactory<BullMQ.IQueueBackend, unknown>,
     producer: () => producer,
     consumer() {
-      // BullMQ demands that a worker's commands are never given up.
+      // BullMQ requires that a worker's commands are retried without limit.
       const client = keep(new Redis(url, { ...shared, maxRetriesPerRequest: null }));
-      // It makes a second connection for the command that blocks. Without a hold on it, a process that stops while
-      // Redis is away could not end it: BullMQ waits for a connection before it closes it.
+      // The worker duplicates this connection for its blocking command. We keep track of the duplicate, because BullMQ
+      // waits for a connection before closing it and would never finish while Redis is down.
       const duplicate = client.duplicate.bind(client);
       client.duplicate = (override) => keep(duplicate(override));
       return client;
     },
     async prepare() {
-      // The first attempt may fail; those after it are the client's own.
+      // The first attempt may fail; after that the client reconnects by itself.
       connecting ??= producer.connect();
       await connecting.catch(() => undefined);
       if (producer.status !== 'ready') throw new Error('Redis cannot be reached');
@@ -77,10 +77,10 @@ function checkMemory(redis: Redis, log: Logger): void {
       const [, appendOnly] = answer as string[];
       if (appendOnly === 'no')
         log.warn(
-          'Redis keeps no append-only file: jobs that wait in it are lost when it is killed. Set `appendonly yes`.',
+          'Redis does not keep an append-only file, so waiting jobs are lost if it is killed. Set `appendonly yes`.',
         );
     },
-    // A Redis of others may refuse CONFIG; whoever runs it knows how it keeps what it is told.
-    (error: unknown) => log.debug({ err: error }, 'Redis does not tell whether it keeps an append-only file'),
+    // A managed Redis may refuse CONFIG; its operator is responsible for durability.
+    (error: unknown) => log.debug({ err: error }, 'could not find out whether Redis keeps an append-only file'),
   );
 }

@@ -1,4 +1,4 @@
-/** Work by the clock: the liveness sweep and house-keeping. Repeatable jobs: of all processes one does each turn. */
+/** Scheduled work: the liveness sweep and housekeeping. Each scheduled job is run by one of the processes. */
 import { z } from 'zod';
 import { sweepLiveness } from '../../commands/policies/agents/liveness.ts';
 import { silentAgents } from '../../queries/agents/liveness.ts';
@@ -13,12 +13,12 @@ export interface Schedule {
   readonly handler: JobHandler;
 }
 
-/** A turn is given up before the next one is due, so that they never overlap; milliseconds. */
-const TURN_MS = 4 * MINUTE * 1_000;
+/** A job is aborted before the next one is due, so that they never overlap; milliseconds. */
+const TIMEOUT_MS = 4 * MINUTE * 1_000;
 const SWEEP_MS = 5 * MINUTE * 1_000;
 
 function schedule(name: string, everyMs: number, run: () => Promise<void>): Schedule {
-  const kind = defineJob({ name, schema: z.object({}), timeoutMs: TURN_MS });
+  const kind = defineJob({ name, schema: z.object({}), timeoutMs: TIMEOUT_MS });
   return { kind, everyMs, handler: handleJob(kind, run) };
 }
 
@@ -30,7 +30,7 @@ export function schedulesOf(
   const startedAt = now();
   return [
     schedule('liveness-sweep', SWEEP_MS, async () => {
-      // A turn that was due while the service was down comes at once, before any agent could give a sign of life.
+      // A sweep that was due while the service was down runs at once, before any agent had a chance to report.
       if (config.agentTimeoutMinutes === 0 || now() - startedAt < SWEEP_MS) return;
       await sweepLiveness({
         commands,
@@ -43,7 +43,7 @@ export function schedulesOf(
       await purgeIdempotency(database.pool);
     }),
     schedule('purge-sessions', HOUR * 1_000, async () => {
-      // Nobody accepts them any more, so nobody has to be told.
+      // Expired sessions are no longer accepted anyway, so no cache has to be invalidated.
       await database.pool.query('DELETE FROM credentials.sessions WHERE expires_at <= $1', [seconds(now())]);
     }),
   ];

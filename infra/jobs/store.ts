@@ -1,22 +1,22 @@
-/** Where jobs are kept: what BullMQ has to be given for each of the places. */
+/** Where jobs are kept, and what BullMQ needs to use each of these stores. */
 import type { BackendFactory, IQueueBackend } from 'bullmq';
 
 export interface JobStore {
   readonly kind: 'redis' | 'postgres';
   readonly factory: BackendFactory<IQueueBackend, unknown>;
-  /** `connection` of a `Queue`: a call that cannot reach the store fails soon. */
+  /** `connection` of a `Queue`: calls fail soon when the store cannot be reached. */
   producer(): unknown;
   /** `connection` of a `Worker`: waits for the store as long as it takes. */
   consumer(): unknown;
-  /** Brings the store up to date; idempotent. Rejects when it cannot be reached. */
+  /** Migrates the store; idempotent. Rejects when the store cannot be reached. */
   prepare(): Promise<void>;
-  /** Calls `listener` whenever the store was away and is back. */
+  /** Calls `listener` whenever the store has become available again. */
   onReturn(listener: () => void): void;
-  /** Ends all connections at once, whatever waits on them. */
+  /** Closes all connections at once, even if something waits on them. */
   close(): Promise<void>;
 }
 
 /** Name of the one queue; a Redis key starts with `PREFIX:QUEUE:`. */
 export const QUEUE = 'jobs';
-/** In braces, so that a Redis Cluster keeps all keys of the queue in one slot, as BullMQ's scripts need it. */
+/** The braces make a Redis Cluster keep all keys of the queue in one slot, which BullMQ's scripts require. */
 export const PREFIX = '{signalbox}';

@@ -1,4 +1,4 @@
-/** The background work of one process: takes jobs, keeps the schedules, follows the policies. */
+/** The background work of one process: runs jobs, stores the schedules, runs the policies. */
 import { policies } from '../../commands/policies/index.ts';
 import type { Jobs } from '../../shared/ports/jobs.ts';
 import type { Core } from '../core.ts';
@@ -14,7 +14,7 @@ export interface Work {
   close(): Promise<void>;
 }
 
-/** The jobs of a deployment, for whoever only adds or looks. Does not touch the store yet. */
+/** Opens the jobs of a deployment, for callers that only add or list them. Does not contact the store yet. */
 export function openCoreJobs({
   config,
   database,
@@ -30,7 +30,7 @@ export function openCoreJobs({
   });
 }
 
-/** Starts the work. Does not wait for the store of jobs: while it is away, work waits and nothing else does. */
+/** Starts the work. Does not wait for the job store: while it is unavailable, jobs wait but nothing else does. */
 export async function startWork(core: Core): Promise<Work> {
   const jobs = await openCoreJobs(core);
   const schedules = schedulesOf(core);

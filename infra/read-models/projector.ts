@@ -129,7 +129,7 @@ function projecting(
       if (changed) for (const { meta } of events) changes.record(schema, meta.workspace, to);
     },
     forget: () => cache.clear(),
-    isPassing: (error) => isConnectionFailure(error as Error),
+    isTransient: (error) => isConnectionFailure(error as Error),
     stuck: (stuck, generation) => storeStuck(database, schema, generation, stuck),
     reached: (position) => positions.advance(schema, position),
     rests: (resting) => positions.rest(schema, resting),

@@ -1,6 +1,6 @@
 /**
- * Stores of rate limits: in memory by default, in Redis where several processes share the limits. While Redis is away
- * each process counts by itself.
+ * Stores of rate limits: in memory by default, in Redis where several processes share them. While Redis is unavailable,
+ * each process counts its own requests.
  */
 import type { ClientRateLimitInfo, Options, Store } from 'express-rate-limit';
 import { Redis } from 'ioredis';
@@ -10,7 +10,7 @@ import { atMost } from '../../shared/bounded.ts';
 import { createOutage, type Outage } from '../../shared/waiting.ts';
 import type { Logger } from '../logging.ts';
 
-/** Callers remembered per class; with more, the ones longest unseen are forgotten first. */
+/** Most callers remembered per class; beyond that, the least recently seen are forgotten first. */
 const MAX_KEYS = 10_000;
 
 export interface LimitStores {
@@ -18,8 +18,8 @@ export interface LimitStores {
   close(): Promise<void>;
 }
 
-/** After Redis has failed it is left alone for this long, milliseconds: a request must not wait for it again and again. */
-const LEAVE_MS = 1_000;
+/** How long Redis is not called after a failure, milliseconds, so that requests do not keep waiting for it. */
+const SKIP_MS = 1_000;
 
 export async function createLimitStores(redisUrl: string | undefined, log: Logger): Promise<LimitStores> {
   if (!redisUrl) return { storeFor: (_name, windowMs) => new MemoryStore(windowMs), close: () => Promise.resolve() };
@@ -31,7 +31,7 @@ export async function createLimitStores(redisUrl: string | undefined, log: Logge
   });
   const outage = createOutage(
     log,
-    'Redis is away: each process counts for the rate limits by itself until it is back',
+    'Redis is unavailable; until it is back, each process counts requests for rate limits separately',
     'Redis is back: rate limits are shared again',
   );
   redis.on('error', outage.failed);
@@ -41,7 +41,7 @@ export async function createLimitStores(redisUrl: string | undefined, log: Logge
   };
   redis.on('ready', () => {
     outage.worked();
-    // A store that could not load its scripts while Redis was away does not try again by itself.
+    // A store that could not load its scripts while Redis was unavailable does not retry by itself.
     for (const { store, windowMs } of stores) load(store, windowMs);
   });
   await redis.connect().catch(outage.failed);
@@ -61,7 +61,7 @@ export async function createLimitStores(redisUrl: string | undefined, log: Logge
   };
 }
 
-/** Counts in Redis; while it is away, in memory: never without a limit. */
+/** Counts in Redis and, while that is unavailable, in memory, so that there is always a limit. */
 class SharedStore implements Store {
   readonly #redis: RedisStore;
   readonly #memory: MemoryStore;
@@ -80,7 +80,7 @@ class SharedStore implements Store {
       return await redis();
     } catch (error) {
       this.#outage.failed(error);
-      this.#leaveUntil = Date.now() + LEAVE_MS;
+      this.#leaveUntil = Date.now() + SKIP_MS;
       return memory();
     }
   }
@@ -120,7 +120,9 @@ interface Window {
   readonly resetTime: Date;
 }
 
-/** Fixed windows that start with the first request of a key. express-rate-limit's own store has no bound. */
+/**
+ * Fixed windows that start with the first request of a key. Used because express-rate-limit's own store is unbounded.
+ */
 class MemoryStore implements Store {
   readonly localKeys = true;
   readonly #windowMs: number;
@@ -130,7 +132,7 @@ class MemoryStore implements Store {
     this.#windowMs = windowMs;
   }
 
-  /** The window that is running. */
+  /** The current window. */
   #running(key: string): Window | undefined {
     const window = this.#windows.get(key);
     return window && window.resetTime.getTime() > Date.now() ? window : undefined;

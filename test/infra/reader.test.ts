@@ -83,7 +83,7 @@ function subject(name: string, types: readonly string[] | undefined, work: () =>
       state.position = to;
     },
     forget: () => undefined,
-    isPassing: () => false,
+    isTransient: () => false,
     stuck: async () => undefined,
   };
   return { one, state };
