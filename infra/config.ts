@@ -40,7 +40,10 @@ const url = (schemes: readonly string[]) =>
     `must be a URL that starts with ${schemes.map((scheme) => `${scheme}://`).join(' or ')}`,
   );
 
-/** Exactly one dot, at the end, so that no prefix starts with another. EventStoreDB's own categories end at a hyphen. */
+/**
+ * Exactly one dot, at the end, so that no prefix is the beginning of another. EventStoreDB's own categories end at a
+ * hyphen.
+ */
 export const STREAM_PREFIX = /^[A-Za-z0-9_]+\.$/;
 
 /** In characters; shorter keys could be guessed. */

@@ -1,6 +1,6 @@
 /**
- * Puts the stores behind their ports: the only place that knows which store is where. The service and every command
- * line tool start from here.
+ * Puts the stores behind their ports: the only place that knows which store implements which port. The service and
+ * every command-line tool start from here.
  */
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
@@ -45,11 +45,11 @@ export interface Core {
 }
 
 /**
- * Opens the stores, brings their tables up to date and gives the parts that work on them. Waits for stores that are
- * not there yet, `config.startTimeoutMs` at most.
+ * Opens the stores, migrates their tables and creates the parts that use them. Waits up to `config.startTimeoutMs` for
+ * stores that are not available yet.
  *
- * @param options.attach use the embedded database of a service that runs on the data directory, when one does
- * @param options.database already being opened
+ * @param options.attach use the embedded database of a running service, if one uses the data directory
+ * @param options.database a database that is already being opened
  */
 export async function openCore(
   config: Config,
@@ -113,7 +113,7 @@ async function warnOfSlowSearch(database: Database, log: Logger): Promise<void> 
 async function openLog(config: Config, database: Database, log: Logger, deadline: number): Promise<EventLog> {
   const { eventStoreUrl, eventStorePrefix, appendTimeoutMs } = config;
   if (!eventStoreUrl) return openPostgresLog({ database, log, appendTimeoutMs });
-  // Its client is large, and most deployments do without.
+  // Loaded only when needed, because its client is large.
   const { openEventStoreLog } = await import('./eventstore/event-log.ts');
   const eventLog = await openEventStoreLog({
     url: eventStoreUrl,

@@ -1,4 +1,4 @@
-/** Structured logs: one JSON object a line on stdout, by pino. */
+/** Structured logs: one JSON object per line on stdout, by pino. */
 import { type Logger, pino } from 'pino';
 
 export type { Logger };

@@ -182,7 +182,7 @@ async function caughtUp(core: Core, log: Logger, deadline: number): Promise<void
   const readHead = async () => {
     head = await core.eventLog.head();
   };
-  // Also waits for a store that goes away in the meantime.
+  // Also waits if a store becomes unavailable in the meantime.
   await waitForStore('the event log', readHead, deadline, log);
   let reportedAt = 0;
   for (;;) {
@@ -213,7 +213,9 @@ async function caughtUp(core: Core, log: Logger, deadline: number): Promise<void
   }
 }
 
-/** Keeps waiting for read models until the deadline of the start, because the projector may be started after this process. */
+/**
+ * Keeps waiting for read models until the deadline of the start, because the projector may start after this process.
+ */
 function withStartupRetries(readModels: ReadModels, log: Logger, deadline: number): ReadModels {
   return {
     async visible(eventTypes, position) {
@@ -256,7 +258,7 @@ function createMetrics(core: Core, projector: Projector | undefined): Registry {
     help: 'Position of the last event of the log',
     registers: [registry],
     async collect() {
-      // A store that is away must not block the other metrics.
+      // An unavailable store must not block the other metrics.
       const head = await within(1_000, core.eventLog.head(), 'the event log').catch(() => Number.NaN);
       this.set(head);
     },
@@ -272,7 +274,7 @@ function createMetrics(core: Core, projector: Projector | undefined): Registry {
   });
   new Gauge({
     name: 'signalbox_projection_stuck',
-    help: '1 while a read model led by this process cannot apply an event',
+    help: '1 while a read model led by this process is stuck at an event that it cannot apply',
     labelNames: ['projection'],
     registers: [registry],
     collect() {

@@ -4,10 +4,10 @@ import { createOutage } from '../shared/waiting.ts';
 import type { Core } from './core.ts';
 
 const BEAT_MS = 2_000;
-/** A process that has not been heard of for this long is gone, milliseconds. */
+/** A process that has not reported for this long counts as gone, milliseconds. */
 export const GONE_MS = 15_000;
 
-/** Makes this process known and keeps it so. Gives the function that takes it out again. */
+/** Registers this process and keeps the entry alive. @returns a function that removes it */
 export async function registerProcess(core: Core, role: string, version: string): Promise<() => Promise<void>> {
   const { pool } = core.database;
   const beat = async () => {
@@ -22,8 +22,8 @@ export async function registerProcess(core: Core, role: string, version: string)
   await beat();
   const beating = createOutage(
     core.log,
-    'the sign of life of this process was not stored',
-    'the sign of life of this process is stored again',
+    'the heartbeat of this process could not be stored',
+    'the heartbeat of this process is stored again',
   );
   let running: Promise<void> | undefined;
   const timer = setInterval(() => {
@@ -39,6 +39,6 @@ export async function registerProcess(core: Core, role: string, version: string)
     await running;
     await pool
       .query('DELETE FROM service.processes WHERE id = $1', [core.process])
-      .catch((error) => core.log.warn({ err: error }, 'this process was not taken out of the list'));
+      .catch((error) => core.log.warn({ err: error }, 'this process could not be removed from the list of processes'));
   };
 }

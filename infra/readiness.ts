@@ -7,17 +7,19 @@ import { within } from '../shared/waiting.ts';
 import type { Core } from './core.ts';
 import type { Projector } from './read-models/projector.ts';
 
-/** How long the log may take to say where it ends, milliseconds. */
+/** How long reading the head of the log may take, milliseconds. */
 const HEAD_TIMEOUT_MS = 3_000;
 
 /**
- * Tells for how long a read model has not reached what was the end of the log. Distances would not do: a position is a
- * count in one store and a place in bytes in another.
+ * Measures for how long a read model has been behind the log. Distances would not do: a position is a count in one
+ * store and a byte offset in another.
  */
 export class Lag {
   readonly #targets = new Map<string, { readonly head: Position; readonly since: number }>();
 
-  /** Milliseconds since the end of the log, as it was then, is waited for; 0 when the last one has been reached. */
+  /**
+   * How long the read model has taken to reach an end of the log seen earlier, milliseconds; 0 when it has reached it.
+   */
   behindMs(name: string, position: Position, head: Position, now: number): number {
     const target = this.#targets.get(name);
     if (target && position < target.head) return now - target.since;
@@ -27,7 +29,7 @@ export class Lag {
   }
 }
 
-/** @param projector of this process, whose read models are known without asking */
+/** @param projector of this process, whose read models are known without a query */
 export function createReadiness(core: Core, projector: Projector | undefined): () => Promise<HealthReport> {
   const lag = new Lag();
   return async () => {

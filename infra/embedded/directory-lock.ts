@@ -2,24 +2,25 @@
  * The lock on a data directory: at most one process at a time, released by the kernel when its holder dies.
  *
  * Two processes on one PGlite directory lose rows, and Node has no `flock`. What the kernel does give back at once when
- * a process dies, however it dies, is a listening Unix socket: a connection to it is refused from then on. It asks for
- * no process id, so it is also right in containers where every process is number 1, and it is answered by the kernel,
- * so a holder that is busy or stopped still counts as alive.
+ * a process dies, however it dies, is a listening Unix socket: a connection to it is refused from then on. This needs
+ * no process id, so it also works in containers, where every process is number 1; and the kernel answers, so a holder
+ * that is busy or stopped still counts as alive.
  *
- * What is left is the race of two starters that both find a dead holder. Removing the dead one's files and then taking
- * their name could remove the files of a rival who did the same a moment earlier. So nothing is taken over; locks have
- * generations:
+ * That leaves a race between two starters that both find a dead holder. Removing the dead holder's files and then
+ * reusing their name could remove the files of a rival that did the same a moment earlier. So names are never reused;
+ * locks have generations:
  *
  * - `<run>/lock.<n>/` holds `sock` and `owner.json`. The holder is the one whose generation is the highest.
- * - A starter looks at the highest lock. Alive: refused. Dead: it prepares a directory with its own listening socket and
- *   its own `owner.json`, and renames it to `lock.<n+1>`. A directory is never renamed over one that has something in it,
- *   so of all starters one succeeds, and what appears is complete from the first moment. The others look again.
- * - The winner looks once more. It holds the lock only if its generation is the highest; a starter that slept since it
- *   looked may have won a number that was used and swept long ago.
- * - Only then it sweeps lower generations and what dead starters left. The highest generation is never removed, not even
- *   on release, so the highest number never falls and no number can be held twice.
+ * - A starter checks the highest lock. If its holder is alive, the starter is refused. If it is dead, the starter
+ *   prepares a directory with its own listening socket and `owner.json`, and renames it to `lock.<n+1>`. A directory
+ *   cannot be renamed over one that is not empty, so only one starter succeeds, and what appears is complete from the
+ *   start. The others check again.
+ * - The winner checks once more. It holds the lock only if its generation is the highest; a starter that was
+ *   suspended after its check may have won a number that was used and swept long ago.
+ * - Only then does it sweep lower generations and what dead starters left behind. The highest generation is never
+ *   removed, not even on release, so the highest number never decreases and no number can be held twice.
  *
- * Not covered: two machines on one network file system, since a socket's listener is known to its own kernel only.
+ * Not covered: two machines on one network file system, because only a socket's own kernel knows its listener.
  */
 import { randomBytes } from 'node:crypto';
 import {
@@ -39,7 +40,7 @@ import { connect, createServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 
-/** What the holder says about itself; written before it holds the lock, never changed. */
+/** The holder's description of itself; written before it holds the lock, never changed. */
 export interface LockOwner {
   readonly pid: number;
   /** ISO 8601, the holder's clock. */
@@ -51,7 +52,9 @@ export interface LockOwner {
 
 export interface DirectoryLock {
   readonly owner: LockOwner;
-  /** Earlier holders that died or released, newest first: what they left outside the directory may be removed. */
+  /**
+   * Earlier holders that died or released the lock, newest first: what they left outside the directory may be removed.
+   */
   readonly predecessors: readonly LockOwner[];
   /** Idempotent. */
   release(): Promise<void>;
@@ -79,12 +82,12 @@ const SOCKET_PATH_BYTES = 103;
 /** Prefix of every directory made below the system's temporary directory. */
 export const TEMPORARY_PREFIX = 'signalbox-';
 const ABANDONED_MS = 60_000;
-/** Each round is lost to another starter that won, so more rounds than starters at once are not needed. */
+/** A round is lost only to a starter that won, so there are no more rounds than simultaneous starters. */
 const ROUNDS = 1000;
 
 export const socketPathFits = (path: string): boolean => Buffer.byteLength(path) <= SOCKET_PATH_BYTES;
 
-/** Where lock and sockets of a data directory are. */
+/** The directory with the lock and sockets of a data directory. */
 export const runDirectory = (dataDir: string): string => join(dataDir, 'run');
 
 /**
@@ -94,7 +97,7 @@ export const runDirectory = (dataDir: string): string => join(dataDir, 'run');
 export async function lockDirectory(dataDir: string, socketDir: string): Promise<DirectoryLock> {
   const run = runDirectory(dataDir);
   await mkdir(run, { recursive: true, mode: 0o700 });
-  // It may have come out of a backup with another mode, and it guards the sockets in it.
+  // A restored backup may have given it another mode, and it protects the sockets inside.
   await chmod(run, 0o700);
   const token = randomBytes(8).toString('hex');
   const owner: LockOwner = { pid: process.pid, startedAt: new Date().toISOString(), token, socketDir };
@@ -120,7 +123,9 @@ export async function lockDirectory(dataDir: string, socketDir: string): Promise
       },
     };
   }
-  throw new Error(`data directory ${dataDir}: the lock changed hands ${ROUNDS} times while waiting; start again`);
+  throw new Error(
+    `data directory ${dataDir}: the lock changed hands ${ROUNDS} times while waiting for it; start again`,
+  );
 }
 
 /** The living holder of the lock of `dataDir`, or undefined when nobody holds it. */
@@ -132,7 +137,10 @@ export async function lockHolder(dataDir: string): Promise<LockOwner | undefined
   return (await isAlive(lock)) ? readOwner(lock) : undefined;
 }
 
-/** A listener in a directory of its own, renamed to the generation's name; undefined when a rival was first. */
+/**
+ * Creates a listener in a directory of its own and renames that to the generation's name; undefined when a rival was
+ * faster.
+ */
 async function enter(run: string, owner: LockOwner, generation: number): Promise<Server | undefined> {
   const starter = join(run, `starter-${owner.token}`);
   await rm(starter, { recursive: true, force: true });
@@ -152,8 +160,9 @@ async function enter(run: string, owner: LockOwner, generation: number): Promise
 }
 
 /**
- * Whether the generation just won is the highest and complete. A rival that swept while this starter slept may have
- * taken its socket away; it has died since, or this generation would not have been free, so nobody does it from now on.
+ * Whether the generation just won is the highest and complete. A rival may have removed its socket while this starter
+ * was suspended. That rival has died since (otherwise this generation would not have been free), so it cannot happen
+ * again.
  */
 async function holds(run: string, generation: number): Promise<boolean> {
   if ((await generations(run))[0] !== generation) return false;
@@ -166,7 +175,7 @@ async function holds(run: string, generation: number): Promise<boolean> {
   }
 }
 
-/** Removes lower generations and abandoned starters; returns the owners of the former, newest first. */
+/** Removes lower generations and what abandoned starters left. @returns the owners of the former, newest first */
 async function sweep(run: string, generation: number): Promise<LockOwner[]> {
   const owners: LockOwner[] = [];
   for (const lower of await generations(run)) {
@@ -182,7 +191,7 @@ async function sweep(run: string, generation: number): Promise<LockOwner[]> {
   return owners;
 }
 
-/** A starter needs milliseconds for its directory, so one of this age belongs to nobody. */
+/** A starter needs only milliseconds to prepare its directory, so one this old belongs to nobody. */
 async function isAbandoned(starter: string): Promise<boolean> {
   try {
     return Date.now() - (await stat(starter)).mtimeMs > ABANDONED_MS;
@@ -196,12 +205,13 @@ async function remove(directory: string): Promise<void> {
   try {
     await rm(directory, { recursive: true, force: true });
   } catch (error) {
-    // A starter that slept has just taken the emptied name; it will see that it is not the highest. For the next sweep.
+    // A starter that was suspended has just taken the emptied name. It will see that it is not the highest; the next
+    // sweep removes it.
     if (!hasCode(error, 'ENOTEMPTY')) throw error;
   }
 }
 
-/** Generations present, highest first. */
+/** The existing generations, highest first. */
 async function generations(run: string): Promise<number[]> {
   let names: string[];
   try {
@@ -217,7 +227,9 @@ async function generations(run: string): Promise<number[]> {
     .sort((a, b) => b - a);
 }
 
-/** Undefined when another starter has swept the lock, or the machine lost power before the file reached the disk. */
+/**
+ * Undefined when another starter has swept the lock, or when the machine lost power before the file reached the disk.
+ */
 async function readOwner(lock: string): Promise<LockOwner | undefined> {
   try {
     return JSON.parse(await readFile(join(lock, 'owner.json'), 'utf8')) as LockOwner;
@@ -227,7 +239,7 @@ async function readOwner(lock: string): Promise<LockOwner | undefined> {
   }
 }
 
-/** Whether a process listens on the lock's socket. Refused and absent mean no; any other answer is not taken for a no. */
+/** Whether a process listens on the lock's socket. Only "refused" and "absent" mean no. */
 function isAlive(lock: string): Promise<boolean> {
   return withShortPath(lock, (path) => canConnect(join(path, 'sock')));
 }
@@ -253,14 +265,14 @@ export function canConnect(path: string): Promise<boolean> {
 }
 
 async function listen(path: string): Promise<Server> {
-  // The kernel answers for the holder; whoever got through knows all it wanted.
+  // Being able to connect is the whole answer, and the kernel gives it.
   const server = createServer((socket) => socket.destroy());
   await new Promise<void>((resolve, reject) => {
-    // Stays when it listens: that it cannot take a connection must not end the process.
+    // Kept after it listens: failing to accept a connection must not end the process.
     server.on('error', (error) =>
       reject(
         new Error(
-          `cannot make a Unix socket at ${path} (${error.message}); the data directory must be on a local file system that has them`,
+          `cannot create a Unix socket at ${path} (${error.message}); put the data directory on a local file system that supports them`,
           { cause: error },
         ),
       ),
@@ -278,8 +290,8 @@ function close(server: Server): Promise<void> {
 }
 
 /**
- * Runs `use` with a path of `directory` short enough for the name of a Unix socket: the limit is on the name that is
- * handed over, not on where it leads, so a symbolic link below the temporary directory shortens any path.
+ * Calls `use` with a path to `directory` that is short enough for a Unix socket: the limit applies to the path as
+ * given, not to what it resolves to, so a symbolic link below the temporary directory shortens any path.
  */
 async function withShortPath<T>(directory: string, use: (path: string) => Promise<T>): Promise<T> {
   if (socketPathFits(join(directory, 'sock'))) return use(directory);
@@ -288,7 +300,9 @@ async function withShortPath<T>(directory: string, use: (path: string) => Promis
     const link = join(temporary, 'd');
     await symlink(resolve(directory), link);
     if (!socketPathFits(join(link, 'sock'))) {
-      throw new Error(`the temporary directory ${tmpdir()} has too long a name for a Unix socket; set TMPDIR`);
+      throw new Error(
+        `the path of the temporary directory ${tmpdir()} is too long for a Unix socket; set TMPDIR to a shorter one`,
+      );
     }
     return await use(link);
   } finally {

@@ -1,6 +1,6 @@
 /**
- * PGlite as an embedded PostgreSQL: one data directory, one process that owns it, and a Unix socket on which that
- * process's own pools, and command line tools of the same user on the same machine, speak to it as to PostgreSQL.
+ * PGlite as an embedded PostgreSQL: one data directory, one process that owns it, and a Unix socket through which that
+ * process's own pools, and command-line tools of the same user on the same machine, use it like PostgreSQL.
  *
  * ```
  * <dataDir>/pg/                 PostgreSQL's data directory
@@ -8,11 +8,11 @@
  * <dataDir>/run/.s.PGSQL.5432   the socket; below the system's temporary directory when that path is too long for one
  * ```
  *
- * What differs from PostgreSQL because there is one session behind all connections, and how it is dealt with, is at the
- * top of `session.ts`; what was done for durability is at the top of `worker.ts`. In short, for whoever
- * writes queries: a transaction makes all others wait, so it must not wait for another connection of the same process;
- * a statement cannot be interrupted, so `statement_timeout` has no effect; LISTEN, COPY FROM STDIN and session-level
- * advisory locks are not to be used, and `SET` is everybody's.
+ * All connections share one session: `session.ts` describes how this differs from PostgreSQL and what is done about it.
+ * `worker.ts` describes what makes it durable. In short, for authors of queries: a transaction makes all others wait,
+ * so it must not wait for another connection of the same process; a statement cannot be interrupted, so
+ * `statement_timeout` has no effect; do not use LISTEN, COPY FROM STDIN or session-level advisory locks; `SET` affects
+ * everybody.
  */
 import { mkdir, mkdtemp, open, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -30,19 +30,19 @@ import {
 import type { FromWorker, ToWorker, WorkerOptions } from './worker.ts';
 
 export interface Embedded {
-  /** For `pg`: `host`. */
+  /** `host` for `pg`. */
   readonly socketDir: string;
   readonly port: number;
   /**
-   * Lets transactions under way finish, for at most 10 s, then makes a checkpoint, stops and gives the lock back.
-   * Connections that are still open are told 57P01, as PostgreSQL does: end pools first. Idempotent; never rejects.
+   * Lets open transactions finish, for at most 10 s, then makes a checkpoint, stops and releases the lock. Connections
+   * that are still open get error 57P01, as from PostgreSQL, so end pools first. Idempotent; never rejects.
    */
   close(): Promise<void>;
-  /** Resolves when the database stopped without having been asked to. Everything acknowledged is on the disk. */
+  /** Resolves when the database has stopped unexpectedly. Everything acknowledged is on disk. */
   readonly failed: Promise<Error>;
 }
 
-/** The part of a pino logger that is used. */
+/** The part of a pino logger that is used here. */
 export interface Log {
   info(fields: object, message: string): void;
   warn(fields: object, message: string): void;
@@ -50,33 +50,39 @@ export interface Log {
 }
 
 export interface EmbeddedOptions {
-  /** Made with mode 0700 when it does not exist. */
+  /** Created with mode 0700 if it does not exist. */
   readonly dataDir: string;
   readonly log: Log;
   /** A transaction idle for this long is rolled back if others wait for it, milliseconds; default 30,000. */
   readonly idleInTransactionMs?: number;
-  /** How often tables are looked through for dead rows and stale statistics, milliseconds; default 60,000. */
+  /** How often tables are checked for dead rows and stale statistics, milliseconds; default 60,000. */
   readonly vacuumLookMs?: number;
-  /** Called when all that is left is to wait for the thread that opens it. */
+  /** Called as soon as nothing is left to do but wait for the thread that opens it. */
   readonly launched?: (() => void) | undefined;
 }
 
-/** PostgreSQL derives the socket's file name from a port; which one is of no importance. */
+/** PostgreSQL derives the socket's file name from a port; any number will do. */
 const PORT = 5432;
 const MAX_CONNECTIONS = 200;
 const DRAIN_MS = 10_000;
-/** Checkpoint and shutdown after that, on a slow disk; a statement that runs longer is cut off and recovered from the log. */
+/**
+ * Time for the checkpoint and shutdown after that, on a slow disk, milliseconds; then the thread is terminated and the
+ * next start recovers from the write-ahead log.
+ */
 const STOP_MS = 20_000;
-/** PGlite's recursion is the thread's; with Node's 4 MB a deep query broke the engine before PostgreSQL's limit did. */
+/**
+ * PGlite recurses on the thread's stack; with Node's default of 4 MB, a deep query crashed the engine before it reached
+ * PostgreSQL's own limit.
+ */
 const STACK_MB = 32;
-/** A command line tool waits this long for a service that is just starting. */
+/** How long a command-line tool waits for a service that is just starting, milliseconds. */
 const STARTING_MS = 15_000;
 
 const socketPath = (socketDir: string): string => join(socketDir, `.s.PGSQL.${PORT}`);
 
 /**
- * Starts the database of `dataDir`, making it when there is none (about 3.5 s, later starts 0.5 s).
- * @throws DirectoryLockedError when a living process has it open
+ * Starts the database of `dataDir`, creating it if there is none (about 3.5 s; later starts take 0.5 s).
+ * @throws DirectoryLockedError when a running process has it open
  */
 export async function openEmbedded(options: EmbeddedOptions): Promise<Embedded> {
   const begin = performance.now();
@@ -84,7 +90,7 @@ export async function openEmbedded(options: EmbeddedOptions): Promise<Embedded> 
   await makeDirectory(dataDir);
   const socketDir = await chooseSocketDir(dataDir);
   try {
-    // Relative, so that it is right for a tool that sees the directory under another name, outside of a container.
+    // Relative, so that it is also correct for a tool outside a container, which sees the directory under another path.
     const lock = await lockDirectory(dataDir, socketDir.startsWith(dataDir) ? relative(dataDir, socketDir) : socketDir);
     try {
       for (const { socketDir: left } of lock.predecessors) await removeTemporary(left);
@@ -101,8 +107,9 @@ export async function openEmbedded(options: EmbeddedOptions): Promise<Embedded> 
 }
 
 /**
- * Settings for `pg` when a service has `dataDir` open, undefined when none has. Waits for one that is just starting.
- * @throws Error when it does not get ready within 15 s
+ * Connection settings for `pg` if a service has `dataDir` open, otherwise undefined. Waits for a service that is just
+ * starting.
+ * @throws Error when it is not ready within 15 s
  */
 export async function runningEmbedded(dataDir: string): Promise<{ host: string; port: number } | undefined> {
   const directory = resolve(dataDir);
@@ -113,7 +120,7 @@ export async function runningEmbedded(dataDir: string): Promise<{ host: string; 
     const host = resolve(directory, owner.socketDir);
     if (await canConnect(socketPath(host))) return { host, port: PORT };
     if (performance.now() > giveUp) {
-      throw new Error(`process ${owner.pid} has ${dataDir} open and does not serve it; look at its log`);
+      throw new Error(`process ${owner.pid} has ${dataDir} open but does not accept connections; see its log`);
     }
     await pause(50, undefined, { ref: true });
   }
@@ -159,9 +166,9 @@ async function start(
   async function stop(): Promise<void> {
     worker.postMessage({ kind: 'close' } satisfies ToWorker);
     if (!(await settledWithin(DRAIN_MS + STOP_MS, ended))) {
-      log.warn({ dataDir }, 'embedded database did not stop in time and was cut off; the next start recovers it');
+      log.warn({ dataDir }, 'embedded database did not stop in time and was terminated; the next start recovers it');
       worker.terminate().catch((error: unknown) => {
-        log.error({ err: error, dataDir }, 'embedded database: its thread could not be ended');
+        log.error({ err: error, dataDir }, 'embedded database: the worker thread could not be terminated');
       });
       await ended;
     }
@@ -184,14 +191,14 @@ async function start(
 
 interface Thread {
   readonly worker: Worker;
-  /** Rejects when the thread ends before. */
+  /** Rejects when the thread ends first. */
   readonly started: Promise<'created' | 'ready'>;
-  /** The reason when the thread broke. */
+  /** Resolves when the thread has ended, with the reason if it crashed. */
   readonly ended: Promise<Error | undefined>;
 }
 
 declare global {
-  /** What is used of it here: Node has it, its type definitions leave it to those of browsers. */
+  /** The part used here: Node has it, but only the browser's type definitions declare it. */
   namespace WebAssembly {
     type Module = object;
     function compile(bytes: Uint8Array): Promise<Module>;
@@ -201,8 +208,8 @@ declare global {
 let compiled: Promise<WebAssembly.Module> | undefined;
 
 /**
- * The engine's code, compiled once per process: a first start runs it in two threads one after the other, and code that
- * is shared keeps what the compiler has improved meanwhile.
+ * The engine's code, compiled once per process: a first start runs it in two threads, one after the other, and shared
+ * code keeps the optimisations made so far.
  */
 function engineCode(): Promise<WebAssembly.Module> {
   compiled ??= readFile(new URL('pglite.wasm', import.meta.resolve('@electric-sql/pglite'))).then((bytes) =>
@@ -238,7 +245,7 @@ function startThread(workerData: WorkerOptions, dataDir: string, log: Log): Thre
   return { worker, started, ended };
 }
 
-/** Like `mkdir -p`, and the new names survive a power failure. */
+/** Like `mkdir -p`, but the new directories survive a power failure. */
 async function makeDirectory(directory: string): Promise<void> {
   const first = await mkdir(directory, { recursive: true, mode: 0o700 });
   if (first === undefined) return;
@@ -258,10 +265,12 @@ async function chooseSocketDir(dataDir: string): Promise<string> {
   const outside = await mkdtemp(join(tmpdir(), TEMPORARY_PREFIX));
   if (socketPathFits(socketPath(outside))) return outside;
   await removeTemporary(outside);
-  throw new Error(`neither ${dataDir} nor ${tmpdir()} is short enough for a Unix socket; set TMPDIR to a shorter path`);
+  throw new Error(
+    `the paths ${dataDir} and ${tmpdir()} are both too long for a Unix socket; set TMPDIR to a shorter path`,
+  );
 }
 
-/** Removes a socket directory if it is one that `chooseSocketDir` made outside of the data directory. */
+/** Removes a socket directory if it is one that `chooseSocketDir` created outside the data directory. */
 async function removeTemporary(socketDir: string): Promise<void> {
   if (!basename(socketDir).startsWith(TEMPORARY_PREFIX) || dirname(socketDir) !== tmpdir()) return;
   await rm(socketDir, { recursive: true, force: true });

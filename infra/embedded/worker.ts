@@ -1,20 +1,22 @@
 /**
- * The worker thread that runs PGlite: makes it durable, serves it on a Unix socket, keeps its log and tables small, and
- * ends at once when the engine can no longer be trusted.
+ * The worker thread that runs PGlite: makes it durable, serves it on a Unix socket, keeps its write-ahead log and
+ * tables small, and exits at once when the engine can no longer be trusted.
  *
- * Durability. PGlite as shipped never asks the disk to keep anything: it starts with `-F` (no fsync), its Node file
- * system has no fsync operation, its `fdatasync`, PostgreSQL's default on Linux, does nothing, and its rename removes
- * the target before it moves the file. Here it starts without `-F`, with `wal_sync_method=fsync`, with an fsync
- * operation that reaches the disk (directories included), and with a rename that replaces. initdb runs in a directory
- * that gets its final name only after every file and directory in it was synced, so a crash in it leaves nothing behind.
+ * Durability. PGlite as shipped never flushes anything to disk: it starts with `-F` (no fsync), its Node file system
+ * has no fsync operation, its `fdatasync`, PostgreSQL's default on Linux, does nothing, and its rename removes the
+ * target before moving the file. Here it starts without `-F`, with `wal_sync_method=fsync`, with an fsync operation
+ * that reaches the disk (for directories, too), and with an atomic rename. initdb runs in a directory that gets its
+ * final name only after every file and directory in it has been synced, so a crash during initdb leaves no broken
+ * database behind.
  *
- * Trust. PGlite's JavaScript swallows every exception of the engine, even an abort after a failed write of the log, and
- * goes on with what is left in memory. Any exception but the one that PostgreSQL uses for ordinary errors, any abort
- * and any failed fsync therefore end this thread before another statement runs; the next start recovers from the log.
+ * Trust. PGlite's JavaScript swallows every exception of the engine, even an abort after a failed write to the
+ * write-ahead log, and carries on with whatever is in memory. So any exception other than the one that PostgreSQL uses
+ * for ordinary errors, any abort and any failed fsync end this thread before another statement runs; the next start
+ * recovers from the write-ahead log.
  *
- * Timers. In PGlite a PostgreSQL timer can only fire between statements, where it hits whoever is next:
- * `SET idle_in_transaction_session_timeout` by any client shut the engine down. Timers are disconnected, so
- * `statement_timeout` and its relatives have no effect.
+ * Timers. In PGlite, a PostgreSQL timer can only fire between statements, where it hits whichever client is next: a
+ * client's `SET idle_in_transaction_session_timeout` shut the engine down. So timers are disabled, and
+ * `statement_timeout` and similar settings have no effect.
  */
 import {
   closeSync,
@@ -39,36 +41,38 @@ import { createSession, type Engine, type Session } from './session.ts';
 export interface WorkerOptions {
   /** PGlite's code, a `WebAssembly.Module`. */
   readonly engine: object;
-  /** Data directory of PostgreSQL; made when it does not exist. */
+  /** Data directory of PostgreSQL; created if it does not exist. */
   readonly directory: string;
-  /** The Unix socket; nothing is there yet. */
+  /** Path for the Unix socket; no file may exist there. */
   readonly socketPath: string;
   readonly maxConnections: number;
   readonly idleInTransactionMs: number;
   readonly vacuumLookMs: number;
-  /** How long `close` lets transactions finish, milliseconds. */
+  /** How long `close` waits for transactions to finish, milliseconds. */
   readonly drainMs: number;
 }
 
 export type FromWorker =
   | { readonly kind: 'log'; readonly level: 'info' | 'warn' | 'error'; readonly message: string }
-  /** There was no database; there is one now, and this thread ends. */
+  /** There was no database; it has been created, and this thread ends. */
   | { readonly kind: 'created' }
   | { readonly kind: 'ready' }
   | { readonly kind: 'failed'; readonly message: string };
 
 export type ToWorker = { readonly kind: 'close' };
 
-/** WAL written since the last checkpoint that makes one due, bytes. More means longer pauses and a slower recovery. */
+/** How much WAL may be written before the next checkpoint, bytes. More means longer pauses and a slower recovery. */
 const CHECKPOINT_WAL_BYTES = 64 * 1024 * 1024;
-/** A checkpoint is due after this time if anything was written, milliseconds. */
+/** Longest time between checkpoints if anything was written, milliseconds. */
 const CHECKPOINT_MS = 5 * 60_000;
 const LOOK_MS = 1000;
-/** Maintenance of a table waits for a pause of this length, milliseconds … */
+/** Maintenance of a table waits until the database has been idle for this long, milliseconds … */
 const VACUUM_IDLE_MS = 200;
 /** … but not longer than this. */
-const VACUUM_PATIENCE_MS = 5 * 60_000;
-/** From here on, ANALYZE takes a smaller sample, 7,500 rows instead of 30,000: half a second is too long a pause. */
+const VACUUM_MAX_WAIT_MS = 5 * 60_000;
+/**
+ * Above this size, ANALYZE takes a sample of 7,500 rows instead of 30,000, because half a second is too long a pause.
+ */
 const LARGE_TABLE_BYTES = 8 * 1024 * 1024;
 
 const parent = parentPort;
@@ -111,12 +115,12 @@ function makeDurable(files: EmscriptenFiles): void {
   const nodefs = files.filesystems.NODEFS;
   nodefs.stream_ops.fsync = (stream) => {
     try {
-      // A directory's new entry is not data of the directory, so fdatasync may leave it out.
+      // fdatasync need not flush new entries of a directory, so directories get a full fsync.
       if ((stream.node.mode & MODE_TYPE) === MODE_DIRECTORY) fsyncSync(stream.nfd);
       else fdatasyncSync(stream.nfd);
       return 0;
     } catch (error) {
-      // What the kernel could not write is dropped and never reported again: nothing may be acknowledged after this.
+      // The kernel drops what it could not write and reports that only once, so nothing may be acknowledged after this.
       fail(`fsync failed: ${String(error)}`);
     }
   };
@@ -125,7 +129,7 @@ function makeDurable(files: EmscriptenFiles): void {
     try {
       replaced = files.lookupNode(directory, name);
     } catch {
-      // Nothing has this name, the usual case.
+      // Usually there is no such file.
       replaced = undefined;
     }
     nodefs.tryFSOperation(() => renameSync(nodefs.realPath(node), join(nodefs.realPath(directory), name)));
@@ -163,12 +167,13 @@ async function openEngine(directory: string): Promise<PGlite> {
   const settings = {
     // fdatasync, the default, does nothing in PGlite.
     wal_sync_method: 'fsync',
-    // Errors go to the client that made them; the log would only repeat their data.
+    // Errors go to the client that caused them; logging them would only copy user data.
     log_min_messages: 'log',
     log_line_prefix: '',
-    // Segments kept for reuse, at least; the rest of the default would only fill the disk.
+    // WAL segments kept for reuse; the default would only take up disk space.
     min_wal_size: '32MB',
-    // Half of the default: 70 MB less memory and a faster start; reads of a table three times as large took no longer.
+    // Half of the default, which saves 70 MB of memory and start time; reads of a table three times as large were not
+    // slower.
     shared_buffers: '64MB',
     wal_buffers: '4MB',
   };
@@ -194,7 +199,7 @@ async function openEngine(directory: string): Promise<PGlite> {
   return PGlite.create(given);
 }
 
-/** Makes every exception but PostgreSQL's own the end of the thread. */
+/** Ends the thread on any exception other than PostgreSQL's own. */
 function distrust(pglite: PGlite): void {
   const module = pglite.Module;
   for (const entry of ['_PostgresMainLoopOnce', '_PostgresMainLongJmp'] as const) {
@@ -215,7 +220,7 @@ function distrust(pglite: PGlite): void {
 function engineOf(pglite: PGlite): Engine {
   return {
     run(messages, receive) {
-      // Synchronous up to its end, since there is nothing to wait for without `syncToFs`.
+      // Completes synchronously, because without `syncToFs` there is nothing to wait for.
       pglite.execProtocolRawStream(messages, { syncToFs: false, onRawData: receive }).catch((error: unknown) => {
         fail(`the database engine broke: ${String(error)} ${lastWords}`);
       });
@@ -226,14 +231,14 @@ function engineOf(pglite: PGlite): Engine {
 
 /* ---- the files ---- */
 
-/** initdb in `<directory>.new`; only what is complete and on the disk gets the final name. */
+/** Runs initdb in `<directory>.new`, which is renamed once it is complete and on disk. */
 async function createCluster(directory: string): Promise<void> {
   const unfinished = `${directory}.new`;
   rmSync(unfinished, { recursive: true, force: true });
   mkdirSync(unfinished, { mode: 0o700 });
   const pglite = await openEngine(unfinished);
-  // Nobody can connect to the templates here, so nothing could ever freeze their rows, and the oldest database decides
-  // when transaction ids run out.
+  // Nobody can connect to the template databases here, so their rows would never be frozen, and the oldest database
+  // determines when transaction ids run out.
   await pglite.exec(`UPDATE pg_database SET datistemplate = false WHERE datname LIKE 'template_'`);
   await pglite.exec('DROP DATABASE template0');
   await pglite.exec('DROP DATABASE template1');
@@ -268,8 +273,8 @@ interface Maintenance {
 }
 
 /**
- * Nothing in PGlite does this by itself: without checkpoints the log grows for ever, without vacuum tables do, and after
- * two thousand million transactions PostgreSQL would refuse to write.
+ * PGlite does none of this by itself: without checkpoints the write-ahead log would grow for ever, without vacuum the
+ * tables would, and after two billion transactions PostgreSQL would refuse to write.
  */
 async function maintain(pglite: PGlite, session: Session): Promise<Maintenance> {
   let checkpointAt = performance.now();
@@ -301,7 +306,7 @@ async function maintain(pglite: PGlite, session: Session): Promise<Maintenance> 
       due.push(...(await session.exclusive(() => tablesDue(pglite))));
       dueSince = now;
     }
-    if (due.length > 0 && (session.idleMs() >= VACUUM_IDLE_MS || now - dueSince >= VACUUM_PATIENCE_MS)) {
+    if (due.length > 0 && (session.idleMs() >= VACUUM_IDLE_MS || now - dueSince >= VACUUM_MAX_WAIT_MS)) {
       const statement = due.shift();
       if (statement !== undefined) await session.exclusive(() => attempt(pglite, statement));
     }
@@ -314,7 +319,7 @@ async function maintain(pglite: PGlite, session: Session): Promise<Maintenance> 
     running = true;
     look()
       .catch((error: unknown) => {
-        // After the stop there is no database to look after.
+        // Errors after the stop do not matter.
         if (!stopped) tell({ kind: 'log', level: 'error', message: `maintenance failed: ${String(error)}` });
       })
       .finally(() => {
@@ -330,7 +335,7 @@ async function maintain(pglite: PGlite, session: Session): Promise<Maintenance> 
   };
 }
 
-/** The position in the log up to which statements have been written, bytes. */
+/** The current position in the write-ahead log, bytes. */
 async function walPosition(pglite: PGlite): Promise<number> {
   const [result] = await pglite.exec('SELECT pg_current_wal_insert_lsn()::text AS lsn');
   const [high, low] = String(result?.rows[0]?.lsn).split('/');
@@ -338,9 +343,10 @@ async function walPosition(pglite: PGlite): Promise<number> {
 }
 
 /**
- * Statements for the tables that need them, one per table and kind so that each pause is short, small tables first.
- * Dead rows count by autovacuum's rule, a fifth of the table, since removing them reads every index in full. Inserted
- * rows count from a fixed number on: a vacuum for them reads the new pages only, so often is as cheap as seldom.
+ * Maintenance statements for the tables that need them: one per table and kind, so that each pause is short, and small
+ * tables first. For dead rows, autovacuum's threshold of a fifth of the table applies, because removing them reads
+ * every index in full. For inserted rows, a fixed number does, because such a vacuum reads only the new pages, so
+ * running it often costs no more.
  */
 async function tablesDue(pglite: PGlite): Promise<string[]> {
   await pglite.exec('SELECT pg_stat_force_next_flush()');
@@ -374,7 +380,7 @@ async function attempt(pglite: PGlite, statement: string): Promise<void> {
   }
   const ms = Math.round(performance.now() - begin);
   if (ms > 250)
-    tell({ kind: 'log', level: 'info', message: `${statement} took ${ms} ms, during which nobody was served` });
+    tell({ kind: 'log', level: 'info', message: `${statement} took ${ms} ms, during which no other query could run` });
 }
 
 /* ---- start to end ---- */
@@ -382,12 +388,12 @@ async function attempt(pglite: PGlite, statement: string): Promise<void> {
 async function serve(): Promise<void> {
   if (!existsSync(options.directory)) {
     await createCluster(options.directory);
-    // initdb leaves some 200 MB behind, which go back to the system with its thread.
+    // Ending the thread releases some 200 MB that initdb used.
     tell({ kind: 'created' });
     process.exit(0);
   }
   if (!existsSync(join(options.directory, 'PG_VERSION'))) {
-    throw new Error(`${options.directory} exists and is not a database; move it away or choose another data directory`);
+    throw new Error(`${options.directory} exists but is not a database; move it away or choose another data directory`);
   }
   const pglite = await openEngine(options.directory);
   distrust(pglite);

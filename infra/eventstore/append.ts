@@ -1,8 +1,9 @@
 /**
- * Appending to EventStoreDB: a bounded number in flight over one call, and a definite answer or none within a time-out.
+ * Appending to EventStoreDB: a bounded number of appends in flight on one call, each with a definite answer or none
+ * within a time-out.
  *
- * A failure that is no answer (connection broken, server starting, silence) leaves the outcome open. The same append,
- * same ids and same expectation, is then repeated until the time is up.
+ * When the server gives no answer (connection broken, server starting, silence), the outcome is unknown. The same
+ * append, with the same ids and expectation, is then repeated until the time-out.
  */
 import { randomUUID } from 'node:crypto';
 import { setMaxListeners } from 'node:events';
@@ -20,25 +21,25 @@ export interface AppenderOptions {
   readonly connection: Connection;
   readonly known: KnownIds;
   readonly log: Pick<Logger, 'info' | 'warn'>;
-  /** From the call to its answer or LogUnavailableError. */
+  /** Time from the call until its answer or LogUnavailableError. */
   readonly timeoutMs: number;
-  /** Appends that are sent and not answered. */
+  /** Most appends that are sent and not yet answered. */
   readonly maxInFlight: number;
-  /** Appends that wait for one of those places. */
+  /** Most appends that wait to be sent. */
   readonly maxWaiting: number;
-  /** Bytes in flight, and as many again of appends that wait. A single append may be larger. */
+  /** Most bytes in flight, and again as many waiting. A single append may be larger. */
   readonly maxBytes: number;
 }
 
 export interface Appender {
   append(append: PreparedAppend): Promise<Appended>;
-  /** Resolves when every append under way has been answered or given up. */
+  /** Resolves when every append in progress has been answered or given up. */
   drained(): Promise<void>;
 }
 
-/** An attempt gets a third of the time-out: one lost answer does not cost the whole. */
+/** An attempt gets a third of the time-out, so that one lost answer does not use up all of it. */
 const ATTEMPTS_PER_TIMEOUT = 3;
-/** A retry that meets a revision below the expected one waits for the append before it this many times. */
+/** How many times a retry that finds a revision below the expected one waits for the append before it. */
 const PREDECESSOR_TRIES = 5;
 
 interface Waiting {
@@ -52,7 +53,7 @@ interface Place {
   enter(): void;
 }
 
-/** The one call of the moment and who waits for an answer from it. */
+/** The current call, and the appends that wait for its answers. */
 interface OpenCall {
   readonly call: BatchCall;
   readonly waiting: Map<string, Waiting>;
@@ -71,7 +72,7 @@ export function createAppender(options: AppenderOptions): Appender {
   const idle = new Set<() => void>();
   const outage = createOutage(
     log,
-    'appends to EventStoreDB are failing; they are repeated',
+    'appends to EventStoreDB are failing; retrying',
     'appends to EventStoreDB work again',
   );
 
@@ -109,7 +110,7 @@ export function createAppender(options: AppenderOptions): Appender {
     return call;
   };
 
-  /** One attempt. Rejects with a StoreFailure; the append may be written all the same. */
+  /** Makes one attempt. Rejects with a StoreFailure; the append may have been written nevertheless. */
   const send = async (append: PreparedAppend, waitMs: number): Promise<AppendAnswer> => {
     const started = Date.now();
     const target = current ?? (await opened(started + waitMs));
@@ -120,7 +121,7 @@ export function createAppender(options: AppenderOptions): Appender {
       const timer = setTimeout(() => {
         waiting.delete(correlationId);
         reject(new StoreFailure('unavailable', `no answer within ${waitMs} ms`));
-        // Silence on the whole call: what hangs in it is given up, so that it does not pile up.
+        // Nothing at all was heard on this call: cancel it, so that appends do not pile up in it.
         if (current === target && target.lastAnswer < started) call.cancel();
       }, waitMs);
       const settled =
@@ -138,7 +139,7 @@ export function createAppender(options: AppenderOptions): Appender {
   const repeats = createRepeats({ connection, known, send, waitMs });
 
   const attempt = async (append: PreparedAppend, tries: number, since: number, deadline: number): Promise<Appended> => {
-    // Where the connection failed, its gate makes the pause, and appends that failed together keep their order.
+    // When the connection failed, its gate does the waiting, and appends that failed together keep their order.
     const closed = connection.closed();
     if (closed && !(await settledWithin(deadline - Date.now(), closed)))
       throw new StoreFailure('unavailable', 'no connection');
@@ -164,8 +165,8 @@ export function createAppender(options: AppenderOptions): Appender {
       if (failure.kind === 'deleted') throw new Error(`stream ${stream} is deleted in the store`, { cause: failure });
       if (failure.kind === 'too large') throw new EventTooLargeError(failure.message, append.bytes);
       if (failure.kind === 'conflict') {
-        // After a broken connection an append can overtake the one before it in the same stream, which is being
-        // repeated as well: the stream is then short of the expected revision.
+        // After a broken connection, an append can overtake the one before it in the same stream, which is also being
+        // repeated: the stream has then not yet reached the expected revision.
         const overtaken = tries > 1 && typeof expected === 'number' && (failure.actual ?? expected) < expected;
         if (!overtaken || ++predecessor > PREDECESSOR_TRIES) throw new ConflictError(stream, expected, failure.actual);
       } else {
@@ -188,14 +189,14 @@ export function createAppender(options: AppenderOptions): Appender {
     inFlight.bytes += bytes;
   };
 
-  /** Waits for one of the places; in call order. */
+  /** Waits for permission to send, in call order. */
   const place = (bytes: number, deadline: number): Promise<void> | undefined => {
     if (queue.length === 0 && fits(bytes)) {
       take(bytes);
       return undefined;
     }
     if (queue.length >= options.maxWaiting || (queue.length > 0 && waitingBytes + bytes > options.maxBytes)) {
-      throw new LogUnavailableError(`${queue.length} appends are waiting already; try again later`);
+      throw new LogUnavailableError(`${queue.length} appends are already waiting; try again later`);
     }
     return new Promise((resolve, reject) => {
       const enter = () => {
@@ -207,7 +208,7 @@ export function createAppender(options: AppenderOptions): Appender {
       const timer = setTimeout(() => {
         queue.splice(queue.indexOf(mine), 1);
         waitingBytes -= bytes;
-        reject(new LogUnavailableError(`the append waited ${timeoutMs} ms for its turn; nothing was written`));
+        reject(new LogUnavailableError(`the append waited ${timeoutMs} ms to be sent; nothing was written`));
         // The next ones may fit where this one did not.
         admit();
       }, deadline - Date.now());

@@ -1,9 +1,10 @@
 /**
- * The one file that knows `@eventstore/db-client`: a connection, the calls the adapter needs, and their conversions.
+ * The only file that imports `@eventstore/db-client`: a connection, the calls that the adapter needs, and their
+ * conversions.
  *
- * Appends do not go through the client's `appendToStream` but through the same gRPC call on the client's connection:
- * the client keeps waiting appends in a map of the whole module, and when a connection breaks while its send queue is
- * full it leaves one unhandled rejection per queued append behind, which ends a Node process.
+ * Appends do not use the client's `appendToStream` but make the same gRPC call on the client's connection: the client
+ * keeps waiting appends in a module-wide map, and when a connection breaks while its send queue is full, every queued
+ * append leaves an unhandled rejection, which ends the Node process.
  */
 import {
   type AllStreamResolvedEvent,
@@ -31,7 +32,7 @@ type Resolved = ResolvedEvent | AllStreamResolvedEvent;
 type BatchAnswer = InstanceType<typeof streamsMessages.BatchAppendResp>;
 type BatchRequest = InstanceType<typeof streamsMessages.BatchAppendReq>;
 
-/** What the client keeps to itself and its own calls are made of. */
+/** Private members of the client, from which its own calls are built. */
 interface ClientInternals {
   GRPCStreamCreator(
     service: typeof streamsService.StreamsClient,
@@ -42,7 +43,7 @@ interface ClientInternals {
   getChannel(): Promise<{ close(): void }>;
 }
 
-/** The server's answer to an append. `position` is missing when it answers for an event that it is still indexing. */
+/** The server's answer to an append. `position` is missing for an event that the server is still indexing. */
 export interface AppendAnswer {
   readonly revision: number;
   readonly position: Position | undefined;
@@ -50,17 +51,17 @@ export interface AppendAnswer {
 
 /** The call that carries all appends of a connection. */
 export interface BatchCall {
-  /** Sends one append; its answer comes with the same correlation id. */
+  /** Sends one append; its answer carries the same correlation id. */
   send(correlationId: string, append: PreparedAppend): void;
-  /** No more appends; the call ends when everything is answered. */
+  /** Sends no more appends; the call ends when all have been answered. */
   end(): void;
-  /** Breaks the call off. Appends under way may be written all the same. */
+  /** Cancels the call. Appends in flight may be written nevertheless. */
   cancel(): void;
 }
 
 export interface BatchListener {
   answered(correlationId: string, answer: AppendAnswer | StoreFailure): void;
-  /** Once, at the end of the call, whatever the reason. */
+  /** Called once, when the call ends for whatever reason. */
   ended(failure: StoreFailure): void;
 }
 
@@ -68,36 +69,39 @@ export interface SubscriptionListener {
   /** The server has accepted the subscription. */
   confirmed(): void;
   event(event: LoggedEvent): void;
-  /** Everything up to here has been sent. In order with the events. */
+  /** Everything up to here has been sent; ordered with the events. */
   checkpoint(position: Position): void;
-  /** The end of the log has been reached. In order with the events. */
+  /** The end of the log has been reached; ordered with the events. */
   caughtUp(): void;
   fellBehind(): void;
-  /** The subscription is over; nothing follows. */
+  /** The subscription has ended. */
   failed(failure: StoreFailure): void;
 }
 
 export interface Connection {
-  /** Undefined when calls may be made; otherwise resolves when the server is worth another try. */
+  /** Undefined when calls may be made; otherwise resolves when it is time to try the server again. */
   closed(): Promise<unknown> | undefined;
   openBatch(listener: BatchListener): Promise<BatchCall>;
   readStream(stream: string, options: PageOptions): Promise<Page>;
   readAll(options: PageOptions): Promise<Page>;
-  /** Follows $all behind `after`; what is not ours is left out by the server. Returns how to end it. */
+  /**
+   * Subscribes to $all after this position; the server filters out what is not ours. @returns a function that ends it
+   */
   subscribe(after: Position, listener: SubscriptionListener): () => void;
   close(): Promise<void>;
 }
 
-/** Calls need the leader: a follower may show a stream's past. */
+/** Calls require the leader, because a follower may be behind. */
 const requiresLeader = true;
-/** The server reports the place of a filtered stretch every this many times 32 events. */
+/** The server reports its position after every 32 times this many events that it has filtered out. */
 const CHECKPOINT_INTERVAL = 4;
 
 /**
- * @param url `esdb://[user:password@]host:port[,…][?tls=false&…]`, or `kurrentdb://…`; `esdb+discover://` for clusters
- * @param prefix of the streams that are ours in the server; everybody else knows them without it
- * @param late told of errors that come when nobody waits for the call any more
- * @throws Error when the string is malformed (without repeating it: it may hold a password)
+ * @param url `esdb://[user:password@]host:port[,…][?tls=false&…]`, or `kurrentdb://…`; `esdb+discover://` for
+ *   clusters
+ * @param prefix of our streams on the server; only this file knows about it
+ * @param late receives errors that come after nobody waits for the call any more
+ * @throws Error when the string is malformed (the message does not repeat it, because it may contain a password)
  */
 export function connect(url: string, prefix: string, late: (error: unknown, what: string) => void): Connection {
   const client = clientFor(url);
@@ -136,7 +140,7 @@ export function connect(url: string, prefix: string, late: (error: unknown, what
         throw classify(error);
       });
       return {
-        // What is written is bounded by the appends in flight; waiting for 'drain' here would add nothing.
+        // The number of appends in flight already bounds what is written, so waiting for 'drain' would add nothing.
         send: (correlationId, append) => {
           call.write(requestOf(correlationId, append, prefix));
         },
@@ -144,7 +148,7 @@ export function connect(url: string, prefix: string, late: (error: unknown, what
           call.end();
         },
         cancel() {
-          end(new StoreFailure('unavailable', 'no answers came; the call was given up'));
+          end(new StoreFailure('unavailable', 'the server did not answer, so the call was cancelled'));
           call.cancel();
         },
       };
@@ -175,7 +179,7 @@ export function connect(url: string, prefix: string, late: (error: unknown, what
       const checkpoints: NonNullable<Parameters<typeof excludeSystemEvents>[0]> = {
         checkpointInterval: CHECKPOINT_INTERVAL,
         checkpointReached: (_subscription, position) => {
-          // Told past the events that still wait in the client's buffer: acted on, it would skip them at a resumption.
+          // This can overtake events that are still in the client's buffer; resuming from here would skip them.
           const at = Number(position.commit);
           if (!over && subscription.readableLength === 0 && Number.isSafeInteger(at)) listener.checkpoint(at);
         },
@@ -218,7 +222,7 @@ export function connect(url: string, prefix: string, late: (error: unknown, what
     async close() {
       closing.abort();
       await client.dispose();
-      // Disposing cancels calls but keeps the connection.
+      // Disposing cancels calls but does not close the connection.
       (await internals.getChannel()).close();
     },
   };
@@ -228,7 +232,7 @@ function clientFor(url: string): EventStoreDBClient {
   try {
     return EventStoreDBClient.connectionString(url.replace(/^kurrent(?:db)?(\+discover)?:\/\//, 'esdb$1://'));
   } catch {
-    // The client's message and error quote the string, password included.
+    // The client's own error quotes the string, password included.
     throw new Error(
       'the EventStoreDB connection string is malformed; it looks like esdb://user:password@host:2113?tls=true',
     );
@@ -239,7 +243,7 @@ function requestOf(correlationId: string, append: PreparedAppend, prefix: string
   const { BatchAppendReq } = streamsMessages;
   const options = new BatchAppendReq.Options();
   options.setStreamIdentifier(new sharedMessages.StreamIdentifier().setStreamName(Buffer.from(prefix + append.stream)));
-  // No deadline: the server would measure it with its own clock.
+  // No deadline, because the server would compare it with its own clock.
   if (append.expected === 'any') options.setAny(new sharedMessages.Empty());
   else if (append.expected === 'none') options.setNoStream(new sharedMessages.Empty());
   else options.setStreamPosition(String(append.expected));
@@ -275,7 +279,7 @@ function answerOf(answer: BatchAnswer): [correlationId: string, answer: AppendAn
   return [id, refusalOf(answer)];
 }
 
-/** The client's generated code answers structured UUIDs as two signed 64-bit halves in decimal. */
+/** The client's generated code returns structured UUIDs as two signed 64-bit halves in decimal. */
 function uuidOf(uuid: ReturnType<BatchAnswer['getCorrelationId']>): string {
   const halves = uuid?.getStructured();
   if (!halves) return uuid?.getString().toLowerCase() ?? '';
@@ -300,7 +304,7 @@ function refusalOf(answer: BatchAnswer): StoreFailure {
     case 'event_store.client.MaximumAppendSizeExceeded':
       return new StoreFailure('too large', 'over the server’s maximum append size');
     default:
-      // "Server Is Not Ready" and whatever else: the outcome is unknown.
+      // "Server Is Not Ready" or anything else: the outcome is unknown.
       return new StoreFailure('unavailable', error?.getMessage() ?? 'an answer without a result');
   }
 }
@@ -319,7 +323,7 @@ function isJsonObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Uint8Array);
 }
 
-/** The event in the port's terms; undefined for what is not ours: system events, links, other prefixes and formats. */
+/** Converts an event; undefined for what is not ours: system events, links, other prefixes and formats. */
 function loggedEvent({ event, link }: Resolved, prefix: string): LoggedEvent | undefined {
   if (!event?.position || link || event.type.startsWith('$') || event.streamId.startsWith('$')) return undefined;
   if (!event.streamId.startsWith(prefix)) return undefined;

@@ -1,8 +1,8 @@
 /**
  * The event log on EventStoreDB or KurrentDB.
  *
- * Positions are the server's commit positions: byte offsets that grow with gaps. System events, links and events of
- * other applications in the same server are left out. One connection per log; a process opens one log.
+ * Positions are the server's commit positions: byte offsets, increasing with gaps. System events, links and events of
+ * other applications on the same server are left out. There is one connection per log, and one log per process.
  */
 import { setMaxListeners } from 'node:events';
 import { BEGINNING, type EventLog, type FollowOptions } from '../../shared/ports/event-log.ts';
@@ -20,43 +20,43 @@ import { createReader } from './read.ts';
 export interface EventStoreLogOptions {
   /**
    * `esdb://[user:password@]host:port[,host:port…]?tls=true`, `esdb+discover://…` or the same with `kurrentdb`.
-   * Credentials belong in here.
+   * Includes the credentials.
    */
   readonly url: string;
-  /** Of every stream of this log in the server, which may hold others beside it; default none: all streams are ours. */
+  /** Prefix of all streams of this log on a server that also holds others; by default none: all streams are ours. */
   readonly prefix?: string | undefined;
   readonly log: Pick<Logger, 'debug' | 'info' | 'warn'>;
-  /** An append is answered or given up after this many milliseconds; default 10,000. */
+  /** Time limit for an append, milliseconds; default 10,000. */
   readonly appendTimeoutMs?: number;
-  /** So is a page of a read; default 10,000. */
+  /** Time limit for one page of a read, milliseconds; default 10,000. */
   readonly readTimeoutMs?: number;
-  /** Appends sent and not answered; default 1,000. */
+  /** Most appends that are sent and not yet answered; default 1,000. */
   readonly maxInFlight?: number;
-  /** Appends that wait for their turn; over it an append fails at once; default 10,000. */
+  /** Most appends that wait to be sent; beyond that, appends fail at once; default 10,000. */
   readonly maxWaiting?: number;
-  /** About so many bytes may be in flight, and as many wait; default 16,000,000. */
+  /** Approximate limit on the bytes in flight, and again on those waiting; default 16,000,000. */
   readonly maxAppendBytes?: number;
-  /** Events held for a slow follower; default 4,000. */
+  /** Most events buffered for a slow follower; default 4,000. */
   readonly followBuffer?: number;
-  /** About so many bytes of them; default 16,000,000. */
+  /** Approximate limit on their bytes; default 16,000,000. */
   readonly followBufferBytes?: number;
-  /** How often a quiet follower makes sure that it is not being forgotten, in milliseconds; default 10,000. */
+  /** How often a follower that receives nothing compares its position with the head, milliseconds; default 10,000. */
   readonly followCheckMs?: number;
 }
 
-/** Of appends in flight, of appends that wait, and of events held for a follower: each for itself. */
+/** Separate limit each for appends in flight, for waiting appends, and for events buffered for a follower. */
 const MAX_BYTES = 16_000_000;
-/** Event ids remembered to recognise repeated appends. */
+/** How many event ids are remembered to recognise repeated appends. */
 const KNOWN_IDS = 20_000;
-/** Closing waits this long for calls to end, after the last append is settled. */
+/** How long closing waits for calls to end, after the last append is settled, milliseconds. */
 const DISCONNECT_MS = 2_000;
 
 /**
- * Opens the log. Does not wait for the server: the first calls do, within their time-outs.
+ * Opens the log without waiting for the server; the first calls wait, within their time-outs.
  *
- * An append is recognised as a repetition by its event ids. The server's own knowledge covers `none` and exact
- * expectations for good; for `any` and for a repetition with another expectation it ends with a restart, and this
- * process' memory of the last 20,000 ids takes over. Use `none` or a revision where a repetition may come late.
+ * A repeated append is recognised by its event ids. For `none` and exact expectations, the server always recognises it;
+ * for `any`, or a repetition with a different expectation, the server forgets on a restart, and this process relies on
+ * the last 20,000 ids that it remembers. Use `none` or a revision where a repetition may come late.
  *
  * @throws Error for a malformed connection string
  */
@@ -70,7 +70,7 @@ export async function openEventStoreLog(options: EventStoreLogOptions): Promise<
   const known = createKnownIds(KNOWN_IDS);
   const own = createOwnEvents();
   const closing = new AbortController();
-  // Every read and follower listens to it.
+  // Every read and every follower adds a listener.
   setMaxListeners(0, closing.signal);
   const appender = createAppender({
     connection,
@@ -129,7 +129,7 @@ export async function openEventStoreLog(options: EventStoreLogOptions): Promise<
     readAll(readOptions = {}) {
       checkOpen();
       const { direction, limit, maxBytes } = readOptions;
-      // Only subscriptions are filtered by the server; a read would bring what all others have written.
+      // The server filters only subscriptions; a read would also return what all other applications have written.
       return options.prefix && direction !== 'backwards' && limit === undefined
         ? readByFollowing((one) => followHere(one, maxBytes), readOptions.from ?? BEGINNING, readTimeoutMs, maxBytes)
         : reader.readAll(readOptions);

@@ -1,7 +1,7 @@
 /**
- * What went wrong with an EventStoreDB, in the few kinds that make a difference, and how a call is repeated.
+ * Failures of EventStoreDB, classified into the few kinds that make a difference, and how calls are retried.
  *
- * Classified by the client's `type`, then by the gRPC code: messages are often empty and names always "Error".
+ * Classified by the client's `type`, then by the gRPC code: messages are often empty, and the name is always "Error".
  */
 import { LogUnavailableError } from '../../shared/errors.ts';
 import { type BackOff, createBackOff, pause, settledWithin } from '../../shared/waiting.ts';
@@ -9,10 +9,10 @@ import { type BackOff, createBackOff, pause, settledWithin } from '../../shared/
 /**
  * - `conflict`, `too large`, `deleted`: the server's definite answer to an append
  * - `no stream`: a read of a stream that has no events
- * - `no position`: a read of the log from where no event is, or something went wrong within the server
+ * - `no position`: a read of the log from a position without an event, or an internal error of the server
  * - `dropped`: a subscriber was too slow for the server
- * - `refused`: the call will not succeed by being repeated (access denied, invalid argument)
- * - `unavailable`: not reached, starting, broken off, no answer in time
+ * - `refused`: retrying will not help (access denied, invalid argument)
+ * - `unavailable`: unreachable, starting, connection broken, no answer in time
  * - `unknown`: anything else
  */
 export type FailureKind =
@@ -28,7 +28,7 @@ export type FailureKind =
 
 export class StoreFailure extends Error {
   readonly kind: FailureKind;
-  /** With `conflict`: the stream's revision, -1 for no stream. */
+  /** With `conflict`: the stream's revision; -1 when there is no stream. */
   readonly actual: number | undefined;
   constructor(kind: FailureKind, message: string, options: { cause?: unknown; actual?: number } = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
@@ -51,14 +51,14 @@ const KIND_OF_TYPE: Readonly<Record<string, FailureKind>> = {
   'not-leader': 'unavailable',
 };
 
-/** gRPC codes of errors that carry no `type`: a call to a server that is down. */
+/** gRPC codes of errors without a `type`: the server is down. */
 const UNAVAILABLE_CODES: ReadonlySet<unknown> = new Set([1, 4, 14]);
 
 export function classify(error: unknown): StoreFailure {
   if (error instanceof StoreFailure) return error;
   const { type, code, message } = Object(error) as { type?: unknown; code?: unknown; message?: unknown };
   const text = typeof message === 'string' && message !== '' ? message : String(type ?? code ?? error);
-  // The server has no better name for it: "Unexpected ReadAllResult: Error", in older ones "… InvalidPosition".
+  // The server names this no better than "Unexpected ReadAllResult: Error", or "… InvalidPosition" in older versions.
   if (text.includes('ReadAllResult')) return new StoreFailure('no position', text, { cause: error });
   if (typeof type === 'string') return new StoreFailure(KIND_OF_TYPE[type] ?? 'unknown', text, { cause: error });
   // No type and no code: no node of the cluster could be found.
@@ -69,17 +69,20 @@ export function classify(error: unknown): StoreFailure {
 /** The pauses between attempts of one call, or of all calls of a connection. */
 export const createPauses = (): BackOff => createBackOff({ firstMs: 50, lastMs: 1_000, spread: true });
 
-/** Lets the calls of one connection through together, at growing intervals, while the server cannot be reached. */
+/** While the server cannot be reached, lets the calls of a connection through together, at growing intervals. */
 export interface Gate {
-  /** Undefined when calls may be made; otherwise resolves when they may, for all that wait in the order they came. */
+  /**
+   * Undefined when calls may be made; otherwise resolves when they may, for all waiting callers in order of arrival.
+   */
   closed(): Promise<unknown> | undefined;
   failed(): void;
   worked(): void;
 }
 
 /**
- * The client makes a new connection after each failure. Without a gate every caller's repetition would make its own,
- * many in a second, and some stay open when the server returns. Callers that failed together also keep their order.
+ * The client opens a new connection after each failure. Without a gate, every caller's retry would open its own, many
+ * per second, and some would stay open when the server is back. With it, callers that failed together also keep their
+ * order.
  */
 export function createGate(closing: AbortSignal): Gate {
   const pauses = createPauses();
@@ -101,23 +104,23 @@ export function createGate(closing: AbortSignal): Gate {
 
 export const closedError = () => new LogUnavailableError('the event log is closed');
 
-/** Failures of an unknown kind may pass (an election) but are not worth the whole time-out. */
+/** An unknown failure may be transient (an election), but it is not worth the whole time-out. */
 const MAX_UNKNOWN = 3;
 
 interface RepeatedRead {
-  /** For the message. */
+  /** What is being read, for error messages. */
   readonly what: string;
   readonly timeoutMs: number;
   readonly closing: AbortSignal;
-  /** See Connection.closed. */
+  /** See `Connection.closed`. */
   closed(): Promise<unknown> | undefined;
 }
 
 /**
- * Repeats a read until it succeeds. `attempt` gets the milliseconds that it may take.
+ * Retries a read until it succeeds. `attempt` receives the number of milliseconds that it may take.
  *
  * @throws StoreFailure of the kinds `no stream`, `no position` and `deleted`
- * @throws LogUnavailableError when `timeoutMs` have passed, when repeating is no use, or when `closing` aborts
+ * @throws LogUnavailableError when `timeoutMs` have passed, when retrying is pointless, or when `closing` aborts
  */
 export async function repeatRead<T>(
   { what, timeoutMs, closing, closed }: RepeatedRead,
@@ -127,7 +130,7 @@ export async function repeatRead<T>(
   const pauses = createPauses();
   let unknown = 0;
   for (;;) {
-    // Where the connection failed, its gate makes the pause.
+    // When the connection failed, its gate does the waiting.
     const gate = closed();
     if (gate && !(await settledWithin(deadline - Date.now(), gate)))
       throw new LogUnavailableError(`${what}: no connection`);

@@ -1,9 +1,9 @@
 /**
  * Following an EventStoreDB: a filtered subscription to $all, emptied at once into a bounded buffer.
  *
- * The server drops a subscriber that keeps 32 events waiting, and a subscription never resumes by itself. So the
- * consumer's speed is kept away from it: when the buffer is full the subscription is ended and taken up again from the
- * last event that was buffered; so it is after every other kind of end.
+ * The server drops a subscriber that keeps 32 events waiting, and a subscription never resumes by itself. So a slow
+ * consumer must not slow down the subscription: when the buffer is full, the subscription is ended, and later resumed
+ * after the last buffered event. It is resumed in the same way whenever it ends for any other reason.
  */
 import { LogUnavailableError, UnknownPositionError } from '../../shared/errors.ts';
 import type { Followed, FollowOptions, LoggedEvent, Position } from '../../shared/ports/event-log.ts';
@@ -22,24 +22,29 @@ export interface FollowerOptions {
   head(): Promise<Position>;
   /** @throws UnknownPositionError unless the log can be read from here */
   checkPosition(position: Position): Promise<void>;
-  /** Events held for a consumer that is slower than the log, and about how many bytes of them. */
+  /** Most events buffered for a consumer that is slower than the log, and approximately how many bytes. */
   readonly bufferSize: number;
   readonly bufferBytes: number;
-  /** A subscription that the server has not confirmed after this time is given up, ms. */
+  /** How long the server may take to confirm a subscription, milliseconds. */
   readonly confirmTimeoutMs: number;
-  /** How often a quiet follower compares itself with the head; still behind the next time, it subscribes anew. */
+  /**
+   * How often a follower that receives nothing compares its position with the head; if it is still behind the next
+   * time, it resubscribes.
+   */
   readonly checkMs: number;
   /** Ends every follower. */
   readonly closing: AbortSignal;
 }
 
 const BATCH = 500;
-/** How often the head is compared while the end has not been reached: servers before 23.10 do not say that it has. */
-const LOOK_MS = 500;
-/** Failures in a row before it is logged. */
-const TOLD_AFTER = 3;
+/**
+ * How often the head is checked until the end has been reached, milliseconds: servers before 23.10 do not announce it.
+ */
+const HEAD_CHECK_MS = 500;
+/** Consecutive failures before a warning is logged. */
+const LOG_AFTER_FAILURES = 3;
 
-/** Waits for a promise, or for the signal: whatever the promise does then is of no interest. */
+/** Waits for a promise or for the signal; once the signal has aborted, the outcome of the promise is ignored. */
 async function unlessAborted(work: Promise<void>, signal: AbortSignal): Promise<void> {
   let stop = () => {};
   const aborted = new Promise<void>((resolve) => {
@@ -54,28 +59,28 @@ async function unlessAborted(work: Promise<void>, signal: AbortSignal): Promise<
   }
 }
 
-/** No subscription: the consumer empties the buffer first, and after a failure a pause passes. */
+/** There is no subscription: the consumer has to empty the buffer first, or the pause after a failure is not over. */
 interface Apart {
   readonly name: 'apart';
   /** When the next subscription may start, Unix milliseconds. */
   readonly resumeAt: number;
 }
 
-/** Asked for, and not confirmed by the server. */
+/** Requested, but not yet confirmed by the server. */
 interface Asking {
   readonly name: 'asking';
   readonly end: () => void;
-  /** After this it is given up, Unix milliseconds. */
+  /** When to give up waiting, Unix milliseconds. */
   readonly confirmBy: number;
 }
 
-/** The server sends what is stored; the end of the log has not been reached. */
+/** The server is sending stored events; the end of the log has not been reached. */
 interface CatchingUp {
   readonly name: 'catching up';
   readonly end: () => void;
 }
 
-/** The end of the log has been reached: what comes was just appended. */
+/** The end of the log has been reached: events that arrive have just been appended. */
 interface Live {
   readonly name: 'live';
   readonly end: () => void;
@@ -83,21 +88,24 @@ interface Live {
 
 type State = Apart | Asking | CatchingUp | Live;
 
-/** The subscription of one follower, whatever state it is in, and the buffer between it and its consumer. */
+/** The subscription of one follower, with its state, and the buffer between it and its consumer. */
 class Feed {
   readonly #options: FollowerOptions;
   readonly #ended: AbortSignal;
   #state: State = { name: 'apart', resumeAt: 0 };
   #buffer: LoggedEvent[] = [];
   #bytes = 0;
-  /** Everything up to here is in the buffer or was taken. */
+  /** Position up to which everything is in the buffer or has been taken. */
   #covered: Position;
-  /** The server has `covered`: one that is not asked leaves out, without a word, what is before a later end. */
+  /**
+   * True once the server is known to have the position `#covered`: without this check, a server whose log is shorter
+   * would silently skip events.
+   */
   #checked = false;
-  /** Since the last sign of life of a subscription. */
+  /** Failures since a subscription last worked. */
   #failures = 0;
   readonly #pauses = createPauses();
-  /** Since when the head is known to be further on although nothing comes, Unix milliseconds. */
+  /** Since when the head is known to be ahead although nothing arrives, Unix milliseconds. */
   #silentSince: number | undefined;
   #comparing: NodeJS.Timeout | undefined;
   #wake = () => {};
@@ -128,7 +136,7 @@ class Feed {
     return events;
   }
 
-  /** Subscribes when it is time to. @throws UnknownPositionError when the log does not have the position */
+  /** Subscribes if it is time to. @throws UnknownPositionError when the log does not have the position */
   async resume(): Promise<void> {
     if (this.#state.name !== 'apart' || !this.isEmpty || Date.now() < this.#state.resumeAt) return;
     try {
@@ -142,7 +150,7 @@ class Feed {
     if (!this.#ended.aborted) this.#subscribe();
   }
 
-  /** Resolves at the next news, at the end, or when it is time to resume. */
+  /** Resolves when something changes, when the follower ends, or when it is time to resume. */
   news(): Promise<void> {
     return new Promise((resolve) => {
       const pausedMs = this.#state.name === 'apart' ? Math.max(this.#state.resumeAt - Date.now(), 0) : undefined;
@@ -151,7 +159,7 @@ class Feed {
         clearTimeout(resume);
         this.#ended.removeEventListener('abort', wake);
         this.#wake = () => {};
-        // A turn later: what arrived together becomes one step.
+        // One turn of the event loop later, so that events that arrived together are handed on together.
         setImmediate(resolve);
       };
       this.#wake = wake;
@@ -177,7 +185,7 @@ class Feed {
         this.#buffer.push(known);
         this.#bytes += sizeOf(known);
         this.#moved(event.position);
-        // Taken up again when the consumer has emptied the buffer.
+        // Resumed once the consumer has emptied the buffer.
         if (this.#buffer.length >= this.#options.bufferSize || this.#bytes >= this.#options.bufferBytes) this.#leave(0);
         this.#wake();
       },
@@ -203,12 +211,13 @@ class Feed {
   }
 
   #broke(failure: StoreFailure): void {
-    // What comes back may be another log, restored from a backup. Being too slow for it does not change a server.
+    // After a failure, the server may come back with another log, restored from a backup; being dropped as too slow is
+    // no such failure.
     if (failure.kind !== 'dropped') this.#checked = false;
     this.#failures++;
-    // The first resumption comes at once: being dropped as too slow is part of normal life.
+    // The first retry is immediate, because being dropped as too slow is normal.
     this.#leave(this.#failures === 1 ? 0 : Date.now() + this.#pauses.next());
-    if (this.#failures === TOLD_AFTER) {
+    if (this.#failures === LOG_AFTER_FAILURES) {
       const position = this.#covered;
       this.#options.log.warn({ err: failure, position }, 'the log cannot be followed; trying again');
     }
@@ -216,7 +225,7 @@ class Feed {
   }
 
   #worked(position: Position): void {
-    if (this.#failures >= TOLD_AFTER) this.#options.log.info({ position }, 'the log is followed again');
+    if (this.#failures >= LOG_AFTER_FAILURES) this.#options.log.info({ position }, 'following the log again');
     this.#failures = 0;
     this.#pauses.reset();
   }
@@ -239,12 +248,15 @@ class Feed {
       () => {
         this.#compare(end).catch((error: unknown) => this.#broke(classify(error)));
       },
-      this.#state.name === 'live' ? checkMs : Math.min(LOOK_MS, checkMs),
+      this.#state.name === 'live' ? checkMs : Math.min(HEAD_CHECK_MS, checkMs),
     );
     this.#comparing.unref();
   }
 
-  /** Compares a quiet subscription with the head: servers forget some, and older ones do not tell the end. */
+  /**
+   * Compares a quiet subscription with the head, because servers lose some subscriptions, and older ones do not
+   * announce the end of the log.
+   */
   async #compare(end: () => void): Promise<void> {
     const isCurrent = () => this.#state.name !== 'apart' && this.#state.end === end;
     if (!isCurrent()) return;
@@ -280,21 +292,21 @@ export async function* follow(options: FollowerOptions, { after, signal }: Follo
   const feed = new Feed(options, after, ended);
   const leave = options.own.expect();
   let delivered = after;
-  let told = false;
+  let announced = false;
   try {
     while (!ended.aborted) {
       await feed.resume();
       if (ended.aborted) return;
       const atEnd = feed.endsWithNext;
-      if (feed.isEmpty && feed.covered === delivered && (!atEnd || told)) {
-        if (!atEnd) told = false;
+      if (feed.isEmpty && feed.covered === delivered && (!atEnd || announced)) {
+        if (!atEnd) announced = false;
         await feed.news();
         continue;
       }
       const events = feed.take();
       const last = events.at(-1);
       delivered = feed.isEmpty || !last ? feed.covered : last.position;
-      told = atEnd;
+      announced = atEnd;
       options.known.saw(events);
       yield { events, position: delivered, caughtUp: atEnd };
     }
@@ -305,9 +317,9 @@ export async function* follow(options: FollowerOptions, { after, signal }: Follo
 }
 
 /**
- * The events behind a position up to the end of the log, as a follower gets them.
+ * Reads the events after a position, up to the end of the log, by following it.
  *
- * @throws LogUnavailableError when nothing comes for `timeoutMs`
+ * @throws LogUnavailableError when nothing arrives for `timeoutMs`
  */
 export async function* readByFollowing(
   followFrom: (options: FollowOptions) => AsyncIterable<Followed>,
@@ -319,10 +331,10 @@ export async function* readByFollowing(
   const steps = followFrom({ after, signal: over.signal })[Symbol.asyncIterator]();
   try {
     for (;;) {
-      // Only what we wait for counts, not what is done with a page.
+      // Counts only time spent waiting, not what the caller does with a page.
       const timer = setTimeout(() => over.abort(), timeoutMs);
       const step = await steps.next().finally(() => clearTimeout(timer));
-      if (step.done) throw new LogUnavailableError(`read of the log: nothing came within ${timeoutMs} ms`);
+      if (step.done) throw new LogUnavailableError(`read of the log: nothing arrived within ${timeoutMs} ms`);
       const { events, caughtUp } = step.value;
       if (maxBytes < Number.POSITIVE_INFINITY) yield* inPieces(events, maxBytes);
       else if (events.length > 0) yield events;

@@ -1,31 +1,32 @@
 /**
- * The event ids that this process has seen lately, by stream: EventStoreDB does not keep the port's promise of ids alone.
+ * The event ids that this process has seen recently, by stream. They are needed because EventStoreDB alone does not
+ * recognise all repeated ids, as the port promises.
  *
- * With an exact expectation that holds it does not look at ids at all, and with `any` it knows an id only by a cache
- * (8 MB, empty after a restart). So what this process appended, read by stream or followed is remembered here and
- * checked first.
+ * With an exact expectation that is met, the server does not check ids at all, and with `any` it knows an id only from
+ * a cache (8 MB, empty after a restart). So the ids of events that this process appended, read from a stream or
+ * followed are remembered here and checked first.
  */
 import type { LoggedEvent, Position } from '../../shared/ports/event-log.ts';
 import type { PreparedAppend } from '../event-log/prepared.ts';
 
 export interface KnownEvent {
   readonly revision: number;
-  /** Missing for an event within an own batch: only the last one's was told. */
+  /** Missing for events inside a batch of our own, because the server reports only the position of the last one. */
   readonly position: Position | undefined;
 }
 
 export interface KnownIds {
   saw(events: readonly LoggedEvent[]): void;
   wrote(append: PreparedAppend, revision: number, position: Position): void;
-  /** What is known of each event of an append, in their order. */
+  /** What is known about each event of an append, in order. */
   of(append: PreparedAppend): (KnownEvent | undefined)[];
-  /** Remembers that an append has an unknown outcome since `since` (ms since 1970). */
+  /** Remembers that an append's outcome has been unknown since `since` (Unix milliseconds). */
   doubt(append: PreparedAppend, since: number): void;
-  /** Since when the append's outcome is unknown, or undefined. */
+  /** Since when the append's outcome has been unknown, Unix milliseconds; undefined when it is known. */
   doubtedSince(append: PreparedAppend): number | undefined;
 }
 
-/** @param limit ids to remember; the oldest are forgotten first */
+/** @param limit number of ids to remember; the oldest are forgotten first */
 export function createKnownIds(limit: number): KnownIds {
   const known = new Map<string, KnownEvent>();
   const doubted = new Map<string, number>();

@@ -1,23 +1,23 @@
 /**
- * Events that this process appended, until it follows them: what comes back over the wire is given out as the very objects
- * that were handed in. Whoever decodes them then need not open and check again what was sealed and checked here.
+ * Keeps the events that this process appended until they arrive again through its subscription, so that the
+ * subscription can hand out the original objects. Decoding these need not repeat the validation and decryption.
  *
- * Only their place in the order has to come from the server: positions are places in a file, and nobody but the server
- * knows what other processes have written in between.
+ * Only their positions have to come from the server: positions are byte offsets, and only the server knows what other
+ * processes have written in between.
  */
 import type { LoggedEvent, NewEvent } from '../../shared/ports/event-log.ts';
 import type { PreparedAppend } from '../event-log/prepared.ts';
 import { rememberSize } from '../event-log/size.ts';
 
-/** What is remembered at most; bytes of JSON. */
+/** Bounds of what is remembered; bytes of JSON. */
 const MAX = { events: 10_000, bytes: 16_000_000 };
 
 export interface OwnEvents {
-  /** An append is about to be sent. */
+  /** Called when an append is about to be sent. */
   sends(append: PreparedAppend): void;
-  /** An event of the log; with the data and metadata that were handed in, when it was appended here. Once each. */
+  /** Gives the event, with its original data and metadata if this process appended it. Works once per event. */
   instead(event: LoggedEvent): LoggedEvent;
-  /** Somebody follows: events are remembered until what this returns is called. */
+  /** Called when somebody starts to follow. Events are remembered until the returned function is called. */
   expect(): () => void;
 }
 

@@ -1,4 +1,4 @@
-/** A page of a read: what one call to the server gave, gathered whole or failed within a time. */
+/** A page of a read: the complete result of one call to the server, or a failure within a time limit. */
 import type { LoggedEvent, Position } from '../../shared/ports/event-log.ts';
 import { sizeOf } from '../event-log/size.ts';
 import { classify, type Gate, StoreFailure } from './failure.ts';
@@ -6,38 +6,41 @@ import { classify, type Gate, StoreFailure } from './failure.ts';
 export interface Place {
   readonly revision: number;
   readonly position: Position;
-  /** By the server's clock. */
+  /** Time of the append by the server's clock. */
   readonly created: Date;
 }
 
 export interface Page {
-  /** Without system events, links and events of other applications (data or metadata that is no JSON object). */
+  /** Without system events, links and events of other applications (data or metadata that is not a JSON object). */
   readonly events: readonly LoggedEvent[];
-  /** Events that the server sent, left-out ones included. */
+  /** Number of events that the server sent, including those left out. */
   readonly received: number;
-  /** Places of the first and the last event that the server sent. */
+  /** Where the first and the last event that the server sent are. */
   readonly first: Place | undefined;
   readonly last: Place | undefined;
-  /** More would have come: the page ended at its bound in bytes. */
+  /** True when the page was cut short by `maxBytes`. */
   readonly cut: boolean;
 }
 
 export interface PageOptions {
-  /** An end, or a number: inclusive in streams; in $all inclusive forwards and exclusive backwards. */
+  /**
+   * The start, the end, or a number, which is inclusive in streams; in $all it is inclusive forwards and exclusive
+   * backwards.
+   */
   readonly from: number | 'start' | 'end';
   readonly backwards: boolean;
-  /** Events to ask for, at least 1. */
+  /** Number of events to ask for, at least 1. */
   readonly count: number;
-  /** About so many bytes at most, but at least one event; default: no bound. */
+  /** Approximate limit in bytes, but at least one event is read; default: no limit. */
   readonly maxBytes?: number | undefined;
-  /** An event at this position is left out, and does not count in bytes. */
+  /** The event at this position is left out and does not count towards `maxBytes`. */
   readonly skip?: Position | undefined;
-  /** Without any event for this long the read has failed, in milliseconds. */
+  /** The read fails when no event arrives for this long, milliseconds. */
   readonly timeoutMs: number;
   readonly closing: AbortSignal;
 }
 
-/** The client's stream of a read. */
+/** The client's stream for a read. */
 interface Source<T> {
   on(event: 'data', listener: (item: T) => void): unknown;
   on(event: 'error', listener: (error: Error) => void): unknown;
@@ -46,7 +49,7 @@ interface Source<T> {
 }
 
 interface Conversion<T> {
-  /** The event in the port's terms, undefined for what is left out. */
+  /** Converts an item; undefined when it is to be left out. */
   event(item: T): LoggedEvent | undefined;
   place(item: T): Place | undefined;
 }
@@ -104,7 +107,7 @@ export function gatherPage<T>(
         settle(() => reject(error));
       }
     });
-    // Stays for good: an error that comes after the end would otherwise be thrown into the process.
+    // Never removed, because an error that comes after the end would otherwise be uncaught.
     source.on('error', (error) => {
       const failure = classify(error);
       if (settled) late(error, 'a read that was over');

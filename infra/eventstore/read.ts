@@ -1,6 +1,6 @@
 /**
- * Reading an EventStoreDB in pages: each page is one call that ends by itself, is repeated when it fails, and starts
- * where the one before it ended.
+ * Reading from EventStoreDB in pages: each page is one finite call, which is retried when it fails and starts where the
+ * page before it ended.
  */
 import { LogUnavailableError, UnknownPositionError } from '../../shared/errors.ts';
 import type { LoggedEvent, Position, ReadAllOptions, ReadStreamOptions } from '../../shared/ports/event-log.ts';
@@ -13,7 +13,7 @@ import type { Page, PageOptions } from './page.ts';
 export interface ReaderOptions {
   readonly connection: Connection;
   readonly known: KnownIds;
-  /** For one page, attempts and pauses included. */
+  /** Time limit for one page, including retries and pauses, milliseconds. */
   readonly timeoutMs: number;
   readonly closing: AbortSignal;
 }
@@ -27,24 +27,24 @@ export interface Reader {
 }
 
 const PAGE = 500;
-/** The head is mostly among the last few events; system events behind it make the look longer. */
+/** The head is usually among the last few events; system events after it may require more pages. */
 const HEAD_PAGE = 16;
 
 function checkLimit(limit: number | undefined): number {
   if (limit === undefined) return Number.POSITIVE_INFINITY;
-  if (!Number.isSafeInteger(limit) || limit < 0) throw new Error(`${limit} is no limit: a whole number from 0`);
+  if (!Number.isSafeInteger(limit) || limit < 0) throw new Error(`invalid limit ${limit}: use a whole number from 0`);
   return limit;
 }
 
 function checkFrom(from: number | undefined): void {
   if (from !== undefined && !(Number.isSafeInteger(from) && from >= 0)) {
-    throw new Error(`${from} is no place to read from: a whole number from 0`);
+    throw new Error(`invalid place to read from ${from}: use a whole number from 0`);
   }
 }
 
 export function createReader({ connection, known: knownIds, timeoutMs, closing }: ReaderOptions): Reader {
   const closed = () => connection.closed();
-  /** The last event of ours up to `seen`: when the head is sought, nothing below has to be looked at again. */
+  /** `head` is our last event up to `seen`, so that the next search for the head can stop there. */
   let known: { readonly head: Position; readonly seen: Position } = { head: BEGINNING, seen: BEGINNING };
 
   const streamPage = async (stream: string, from: number | 'start' | 'end', backwards: boolean, count: number) => {
@@ -76,7 +76,10 @@ export function createReader({ connection, known: knownIds, timeoutMs, closing }
     }
   };
 
-  /** Forwards the server gives the event at the position too; behind its last event it gives nothing and says nothing. */
+  /**
+   * Reading forwards, the server also returns the event at the position; after its last event it returns nothing and
+   * reports no error.
+   */
   const pageBehind = async (position: Position, count: number, maxBytes?: number): Promise<Page> => {
     const page = await allPage(position, false, count + 1, { maxBytes, skip: position });
     if (page.received === 0) throw new UnknownPositionError(position);

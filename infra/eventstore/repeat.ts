@@ -1,9 +1,10 @@
 /**
- * Repeating an append whose outcome is unknown, and answering one whose events are known.
+ * Retrying an append whose outcome is unknown, and answering one whose events are known.
  *
- * For `none` and exact expectations the server compares ids with the events at those places: sent again, such an
- * append is safe. For `any` it has only a cache that a restart empties. There the stream is looked through for the ids
- * first, and the append is pinned to the revision seen: if the earlier attempt is written after all, this one fails.
+ * For `none` and exact expectations, the server compares the ids with the events at those revisions, so such an append
+ * can safely be sent again. For `any`, it only has a cache that is lost on a restart. So the stream is first searched
+ * for the ids, and the append then expects the revision seen: if the earlier attempt is written after all, this one
+ * fails.
  */
 import { setMaxListeners } from 'node:events';
 import type { Appended, Position } from '../../shared/ports/event-log.ts';
@@ -14,33 +15,39 @@ import { classify, StoreFailure } from './failure.ts';
 import type { KnownIds } from './known.ts';
 import type { Page } from './page.ts';
 
-/** Clocks of server and client may differ by this much when events since a moment are looked for. */
+/** How far the clocks of server and client may differ when searching for events since a given time, milliseconds. */
 const CLOCK_SKEW_MS = 300_000;
 const TAIL_PAGE = 500;
 
 export interface RepeatOptions {
   readonly connection: Connection;
   readonly known: KnownIds;
-  /** One attempt at an append; rejects with a StoreFailure. */
+  /** Makes one attempt at an append; rejects with a StoreFailure. */
   send(append: PreparedAppend, waitMs: number): Promise<AppendAnswer>;
-  /** Milliseconds that one call may take before the deadline. */
+  /** How long one call may take, given the deadline, milliseconds. */
   waitMs(deadline: number): number;
 }
 
 export interface Repeats {
-  /** The answer that the ids alone give: the earlier one when all are known, undefined when none is; rejects with a conflict when some are. */
+  /**
+   * The answer according to the known ids: the earlier answer when all are known, undefined when none is; rejects with
+   * a conflict when only some are.
+   */
   fromKnown(append: PreparedAppend, deadline: number): Promise<Appended | undefined>;
-  /** The server's answer in the port's terms, remembered. */
+  /** Converts the server's answer and remembers it. */
   done(append: PreparedAppend, answer: AppendAnswer, deadline: number): Promise<Appended>;
-  /** An append with `any` that may have been written since `since` (ms since 1970). */
+  /** Repeats an append with `any` that may have been written since `since` (Unix milliseconds). */
   sendPinned(append: PreparedAppend, since: number, deadline: number): Promise<Appended>;
 }
 
-/** What repetitions in one stream share: they take turns, or each would spoil the revision of the others. */
+/**
+ * Shared by all retries in a stream: they take turns, because each would invalidate the revision that the others
+ * expect.
+ */
 interface Chain {
   turn: Promise<void>;
   users: number;
-  /** The stream's end as last seen; everything since `since` has been looked through. */
+  /** The stream's end as last seen; everything since `since` has been searched. */
   tail: { revision: number; readonly since: number } | undefined;
 }
 
@@ -58,7 +65,7 @@ export function createRepeats({ connection, known, send, waitMs }: RepeatOptions
     return last.position;
   };
 
-  /** Remembers the stream's events since a moment and gives its last revision, -1 for none. */
+  /** Remembers the ids of the stream's events since a given time. @returns its last revision, -1 for none */
   const lookThrough = async (stream: string, since: number, deadline: number): Promise<number> => {
     let head: number | undefined;
     for (let from: number | 'end' = 'end'; ; ) {
@@ -81,7 +88,8 @@ export function createRepeats({ connection, known, send, waitMs }: RepeatOptions
     const found = known.of(append);
     if (found.every((event) => event === undefined)) return undefined;
     const last = found.at(-1);
-    if (!last || found.includes(undefined)) throw new StoreFailure('conflict', 'some of the events are in the stream');
+    if (!last || found.includes(undefined))
+      throw new StoreFailure('conflict', 'some of the events are already in the stream');
     const position = last.position ?? (await positionAt(append.stream, last.revision, deadline));
     return { revision: last.revision, position };
   };
@@ -106,7 +114,7 @@ export function createRepeats({ connection, known, send, waitMs }: RepeatOptions
         return await done(append, answer, deadline);
       } catch (error) {
         chain.tail = undefined;
-        // Another process was faster, or the earlier attempt has just been written: look again.
+        // Another process was faster, or the earlier attempt has just been written: search again.
         if (classify(error).kind !== 'conflict') throw error;
         if (Date.now() >= deadline) throw new StoreFailure('unavailable', 'other writers were faster every time');
       }

@@ -8,16 +8,16 @@ export interface GroupMember {
 }
 
 /**
- * Splits appends, in order, into those that can go together and the rest. Two appends to one stream go together
- * when the second builds on the first: it expects any revision, or exactly the one the first will leave. Once an
- * append of a stream has to wait, all later ones of that stream wait behind it.
+ * Splits appends, in order, into those that can go together and the rest. Two appends to one stream go together when
+ * the second builds on the first: it expects any revision, or exactly the one that the first will produce. Once an
+ * append to a stream has to wait, all later ones to that stream wait, too.
  */
 export function planGroup<Member extends GroupMember>(
   waiting: readonly Member[],
 ): { members: Member[]; rest: Member[] } {
   const members: Member[] = [];
   const rest: Member[] = [];
-  /** Revision that the group leaves a stream at; undefined when it started from `any`. */
+  /** Revision of each stream after the group; undefined when its first append expects `any`. */
   const revisions = new Map<string, number | undefined>();
   const held = new Set<string>();
   for (const append of waiting) {

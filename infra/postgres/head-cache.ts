@@ -1,6 +1,6 @@
 /**
- * Caches the end of the log: the position of the last event and the last revisions of streams this process wrote to
- * recently. Valid as long as nobody else writes, which the append statement itself checks.
+ * Caches the end of the log: the position of the last event, and the last revisions of the streams that this process
+ * wrote to recently. The cache is valid as long as nobody else writes, which the append statement itself checks.
  */
 import { LRUCache } from 'lru-cache';
 import { atMost } from '../../shared/bounded.ts';
@@ -8,12 +8,12 @@ import type { LoggedEvent, Position } from '../../shared/ports/event-log.ts';
 import type { GroupMember } from './group.ts';
 
 const MAX_STREAMS = 50_000;
-/** After another process wrote, this many groups are appended without the cache. */
+/** How many groups are appended without the cache after another process has written. */
 const SKIPPED_AFTER_MISS = 32;
 
 export interface Start {
   readonly head: Position;
-  /** Last revision of each stream of the group; -1: it must be empty. */
+  /** Last revision of each stream in the group; -1: the stream must be empty. */
   readonly revisions: ReadonlyMap<string, number>;
 }
 
@@ -22,7 +22,7 @@ export class HeadCache {
   #skip = 0;
   readonly #revisions = new LRUCache<string, number>(atMost(MAX_STREAMS));
 
-  /** Where these appends start, when all of it is known and all expect just that. */
+  /** Where these appends start; undefined unless all of it is known and matches what they expect. */
   startOf(members: readonly GroupMember[]): Start | undefined {
     if (this.#head === undefined) return undefined;
     if (this.#skip > 0) {
@@ -34,7 +34,7 @@ export class HeadCache {
       // Later appends to a stream build on the first (`planGroup`).
       if (revisions.has(stream)) continue;
       const known = this.#revisions.get(stream);
-      // Of an unknown stream that is said to be empty, the table's key (stream, revision) proves the contrary.
+      // If a stream that is expected to be empty is not, the table's unique key (stream, revision) rejects the append.
       const fits =
         expected === 'none' ? known === undefined : known !== undefined && (expected === 'any' || expected === known);
       if (!fits) return undefined;
@@ -43,9 +43,9 @@ export class HeadCache {
     return { head: this.#head, revisions };
   }
 
-  /** These events were written, the first of them at `base + 1`. */
+  /** To be called when these events have been written, the first of them at `base + 1`. */
   wrote(base: Position, events: readonly LoggedEvent[]): void {
-    // Somebody wrote in between, perhaps to streams that are in here.
+    // Another process wrote in between, perhaps to cached streams.
     if (base !== this.#head) this.#revisions.clear();
     for (const { stream, revision, position } of events) {
       this.#revisions.set(stream, revision);
@@ -53,7 +53,7 @@ export class HeadCache {
     }
   }
 
-  /** The head had moved. */
+  /** To be called when the head turned out to have moved. */
   missed(): void {
     this.#head = undefined;
     this.#revisions.clear();

@@ -1,8 +1,8 @@
 /**
  * The end of a PostgreSQL log, kept in memory: one reader per process, any number of followers.
  *
- * Appends of this process arrive by `wrote` and are handed on without being read back. Events of other processes are
- * read when a notification or the poll says that there are any. The window is bounded; a follower that falls behind
+ * Appends of this process arrive through `wrote` and are passed on without being read back. Events of other processes
+ * are read when a notification or a poll shows that there are any. The window is bounded; a follower that falls behind
  * it reads the table until it has caught up.
  */
 import { UnknownPositionError } from '../../shared/errors.ts';
@@ -19,9 +19,9 @@ const BATCH = 500;
 interface TailOptions {
   read(after: Position, limit: number): Promise<LoggedEvent[]>;
   head(): Promise<Position>;
-  /** Undefined where the store cannot notify. */
+  /** Undefined when the store cannot notify. */
   listener: Listener | undefined;
-  /** Begins notifications of this process' own appends, which need not be read. */
+  /** Prefix of the notifications of this process's own appends, which need not be read. */
   writer: string;
   pollMs: number;
   log: Logger;
@@ -53,10 +53,10 @@ export class Tail {
     return (this.#start ?? 0) + this.#window.length;
   }
 
-  /** Events that this process has just appended, in order. */
+  /** To be called with the events that this process has just appended, in order. */
   wrote(events: readonly LoggedEvent[]): void {
     if (this.#start === undefined) return;
-    // Positions have no gaps: anything but the very next one means that another process wrote in between.
+    // Positions have no gaps, so anything but the next one means that another process wrote in between.
     if (events[0]?.position === this.#end + 1) this.#push(events);
     else if ((events.at(-1)?.position ?? 0) > this.#end) this.#fill();
   }
@@ -76,7 +76,7 @@ export class Tail {
       dropped += sizeOf(this.#window[index] as LoggedEvent);
       drop = index + 1;
     }
-    // Dropped in larger pieces, so that the array is not moved for every event.
+    // Removed in larger pieces, so that the array is not shifted for every event.
     if (drop >= WINDOW.events / 8 || (drop > 0 && this.#bytes > WINDOW.bytes)) {
       this.#window = this.#window.slice(drop);
       this.#start = (this.#start ?? 0) + drop;
@@ -91,12 +91,12 @@ export class Tail {
     for (const wake of wakers) wake();
   }
 
-  /** An append may have been written without an answer. */
+  /** To be called when an append may have been written although it was not acknowledged. */
   look(): void {
     if (this.#start !== undefined) this.#fill();
   }
 
-  /** Reads what other processes appended. One read at a time; a call meanwhile means one more round. */
+  /** Reads what other processes appended. One read at a time; a call during a read causes one more round. */
   #fill(): void {
     this.#fillAgain = true;
     this.#filling ??= this.#fillLoop();
@@ -108,7 +108,7 @@ export class Tail {
       try {
         for (;;) {
           const events = await this.#options.read(this.#end, BATCH);
-          // Own appends may have arrived by `wrote` while the read was in flight.
+          // Own appends may have arrived through `wrote` while the read was in flight.
           const fresh = events.filter((event) => event.position > this.#end);
           if (fresh.length > 0) this.#push(fresh);
           if (events.length < BATCH) break;
@@ -118,7 +118,7 @@ export class Tail {
         this.#outage.failed(error);
       }
     }
-    // In the same turn as the check above: a call that comes later starts a new round.
+    // In the same turn as the check above, so a later call starts a new round.
     this.#filling = undefined;
   }
 
@@ -130,7 +130,7 @@ export class Tail {
     this.#running ??= this.#watch();
   }
 
-  /** Polls, notified or not: a notification that is lost costs a delay, never an event. */
+  /** Polls regardless of notifications, so a lost notification costs a delay, never an event. */
   async #watch(): Promise<void> {
     const { signal } = this.#closing;
     const stopListening = this.#options.listener?.listen('signalbox_log', {
@@ -149,21 +149,21 @@ export class Tail {
   async *follow({ after, signal }: FollowOptions): AsyncGenerator<Followed> {
     const ended = AbortSignal.any([signal, this.#closing.signal]);
     let position = after;
-    let told = false;
+    let caughtUp = false;
     let known = false;
     const backOff = createBackOff({ firstMs: 50, lastMs: 5_000 });
     while (!ended.aborted) {
       try {
         await this.#begin();
-        // Another process may have written what this one has not read yet.
+        // Another process may have written events that this one has not read yet.
         known ||= after <= this.#end || after <= (await this.#options.head());
         if (!known) throw new UnknownPositionError(after);
         const events = await this.#next(position);
         backOff.reset();
-        if (events.length > 0 || !told) {
+        if (events.length > 0 || !caughtUp) {
           position = events.at(-1)?.position ?? position;
-          told = position >= this.#end;
-          yield { events, position, caughtUp: told };
+          caughtUp = position >= this.#end;
+          yield { events, position, caughtUp: caughtUp };
         } else {
           await this.#changed(position, ended);
         }
@@ -177,7 +177,7 @@ export class Tail {
     }
   }
 
-  /** Up to BATCH events behind `after`; from memory when the window reaches back that far. */
+  /** Up to BATCH events after a position; from memory if the window reaches back that far. */
   async #next(after: Position): Promise<readonly LoggedEvent[]> {
     const start = this.#start ?? 0;
     if (after >= start) return this.#window.slice(after - start, after - start + BATCH);

@@ -1,12 +1,12 @@
 /**
- * Writes of all runners of a process. Batches that are ready at the same time go in one statement: one event usually
- * concerns several read models, and their runners hear of it in the same turn. While a statement is in flight the next
- * batches gather; nothing lingers.
+ * Writes the batches of all projections of a process. Batches that are ready at the same time share a statement: an
+ * event usually concerns several read models, whose followers receive it in the same turn of the event loop. While a
+ * statement is in flight, the next batches gather; none waits for more to come.
  */
 import type { AnyDatabase } from '../database/database.ts';
 import { type BatchWrite, writeBatches } from './tables.ts';
 
-/** Batches with more rows go on their own: nobody waits for another's bulk. */
+/** Batches with more rows are written on their own, so that small ones need not wait for them. */
 const SMALL_ROWS = 500;
 
 interface Waiting {
@@ -17,7 +17,7 @@ interface Waiting {
 
 export class BatchWriter {
   readonly db: AnyDatabase;
-  /** At most one per runner: each waits for its last batch. */
+  /** At most one per follower, because each waits for its last batch. */
   #waiting: Waiting[] = [];
   #pumping = false;
 
@@ -26,9 +26,9 @@ export class BatchWriter {
   }
 
   /**
-   * Rows and checkpoint of one projection, all or nothing.
+   * Writes rows and checkpoint of one projection, atomically.
    *
-   * @throws FencedError or a constraint error (`isFenced`) when another runner leads
+   * @throws FencedError or a constraint error (`isFenced`) when another process leads
    */
   async write(batch: BatchWrite): Promise<void> {
     if (rowsOf(batch) > SMALL_ROWS) return writeBatches(this.db, [batch]);
@@ -36,7 +36,7 @@ export class BatchWriter {
       this.#waiting.push({ batch, resolve, reject });
       if (this.#pumping) return;
       this.#pumping = true;
-      // The other runners that hear of the same events still have to say what they write.
+      // Lets the other followers that received the same events add their batches first.
       setImmediate(() => {
         this.#pump().catch(reject);
       });
@@ -62,7 +62,7 @@ export class BatchWriter {
       for (const { resolve } of group) resolve();
     } catch (error) {
       if (group.length === 1) group[0]?.reject(error);
-      // Whose fault it is shows alone; the others go on.
+      // Written one by one, only the failing batch fails.
       else for (const one of group) await this.#writeGroup([one]);
     }
   }

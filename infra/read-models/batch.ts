@@ -1,4 +1,7 @@
-/** One batch of events into one schema: load what it touches, apply in memory, write in one statement. */
+/**
+ * Applies one batch of events to one schema: loads the affected rows, changes them in memory, and writes them in one
+ * statement.
+ */
 import { LRUCache } from 'lru-cache';
 import { type AnyStoredRow, keyText } from '../../projections/apply.ts';
 import type { Change, Projection, Table } from '../../projections/projection.ts';
@@ -6,9 +9,12 @@ import type { DomainEvent } from '../../shared/events/define.ts';
 import type { BatchWriter } from './batch-writer.ts';
 import { type CheckpointMove, loadRows, type TableWrite } from './tables.ts';
 
-/** Rows that a runner keeps, so that hot records are not read back: it is the only writer of its tables. */
+/**
+ * Size of the row cache, characters. Rows can be cached, so that hot ones are not read back, because each table has
+ * only one writer.
+ */
 const CACHE_CHARACTERS = 16_000_000;
-/** What an entry costs besides. */
+/** Overhead of a cache entry, characters. */
 const ENTRY_CHARACTERS = 200;
 
 /** Marks a key that is known to have no row. */
@@ -16,9 +22,9 @@ const ABSENT = Symbol('absent');
 type Cached = AnyStoredRow | typeof ABSENT;
 const NOTHING = { row: undefined };
 
-/** What the only writer of a projection's tables knows of their rows. */
+/** Caches rows of a projection's tables, for their only writer. */
 export class RowCache {
-  /** Tables of which every row is in here: a key that is not has no row, and is not looked for. */
+  /** Tables that are cached completely: a key that is not in the cache has no row, and need not be looked up. */
   readonly #complete: Set<string>;
   readonly #rows: LRUCache<string, Cached>;
 
@@ -34,7 +40,7 @@ export class RowCache {
     });
   }
 
-  /** Undefined: nothing is known of this key. */
+  /** Undefined: nothing is known about this key. */
   find(table: string, key: string): { readonly row: AnyStoredRow | undefined } | undefined {
     const known = this.#rows.get(`${table}:${key}`);
     if (known !== undefined) return { row: known === ABSENT ? undefined : known };
@@ -44,7 +50,7 @@ export class RowCache {
   remember(table: string, key: string, row: AnyStoredRow | undefined): void {
     const name = `${table}:${key}`;
     this.#rows.set(name, row ?? ABSENT);
-    // Too large to be kept.
+    // The row is too large for the cache.
     if (row && !this.#rows.has(name)) this.lacks(table);
   }
 
@@ -53,7 +59,7 @@ export class RowCache {
     this.lacks(table);
   }
 
-  /** The table has rows that are not in here. */
+  /** To be called when the table has rows that are not cached. */
   lacks(table: string): void {
     this.#complete.delete(table);
   }
@@ -64,7 +70,7 @@ export class RowCache {
   }
 }
 
-/** About as many characters as the row has in JSON. */
+/** Approximate length of the row in JSON, characters. */
 function charactersOf(row: AnyStoredRow): number {
   let characters = 0;
   for (const value of Object.values(row)) {
@@ -77,42 +83,42 @@ function charactersOf(row: AnyStoredRow): number {
 
 export const createRowCache = (): RowCache => new RowCache();
 
-/** One row that a batch touches. */
+/** A row that a batch changes. */
 interface Slot {
   readonly key: Readonly<Record<string, unknown>>;
-  /** As the table has it; undefined: not there. */
+  /** The row in the table; undefined: there is none. */
   before: AnyStoredRow | undefined;
-  /** As it shall be, `position` apart; undefined: not there. */
+  /** The row to be written, without `position`; undefined: it is to be deleted. */
   row: Readonly<Record<string, unknown>> | undefined;
-  /** Of the event that last changed it; -1: none did. */
+  /** Position of the event that last changed it; -1: none did. */
   position: number;
-  /** Born in this batch by a change that needs no look at the table. */
+  /** Inserted in this batch by a change that does not need the row in the table. */
   readonly fresh: boolean;
-  /** Changes that wait until the row is loaded. */
+  /** Changes to be applied once the row is loaded. */
   waiting: { readonly apply: Change['apply']; readonly position: number }[] | undefined;
 }
 
 export interface BatchOptions {
   readonly projection: Projection;
   readonly cache: RowCache;
-  /** Gives those rows of a table that exist, by `keyText`. */
+  /** Loads the existing rows of a table, by `keyText`. */
   readonly load: (
     table: Table,
     keys: readonly Readonly<Record<string, unknown>>[],
   ) => Promise<ReadonlyMap<string, AnyStoredRow>>;
   /**
-   * Takes new rows of tables to which rows are only added: the batch then forgets them. It may not be given rows of
-   * which the projection thinks better later.
+   * Receives the new rows of tables to which rows are only added; the batch then forgets them. It must not be given
+   * rows that the projection changes later.
    */
   readonly append?: {
     takes(table: Table): boolean;
     take(table: Table, row: Readonly<Record<string, unknown>>, position: number): void;
-    /** A change of a row of a table that `takes` said yes to. */
+    /** Reports a change to an existing row of a table that `takes` accepted. */
     refuses(table: Table): boolean;
   };
 }
 
-/** What the only writer of a projection's tables is about to write. */
+/** What is about to be written to a projection's tables. */
 export class Batch {
   readonly #options: BatchOptions;
   readonly #places: ReadonlyMap<string, Map<string, Slot>>;
@@ -123,10 +129,10 @@ export class Batch {
   }
 
   /**
-   * Applies events in memory: in order, all behind those before.
+   * Applies events in memory; in order, and all after those applied before.
    *
-   * @returns how many were taken; fewer than there are when `append` refused one
-   * @throws whatever the projection throws; the batch is then good for nothing
+   * @returns how many were applied; fewer than given when `append` refused one
+   * @throws whatever the projection throws; the batch must then be discarded
    */
   async add(events: readonly DomainEvent[]): Promise<number> {
     const { projection, append } = this.#options;
@@ -180,7 +186,7 @@ export class Batch {
     else applyTo(slot, apply, position);
   }
 
-  /** What is to be written, without what `append` took. */
+  /** What is to be written, except for what `append` received. */
   writes(): TableWrite[] {
     const writes: TableWrite[] = [];
     for (const table of this.#options.projection.tables) {
@@ -198,12 +204,12 @@ export class Batch {
     return writes;
   }
 
-  /** The cache then knows of it. To be called when it has been committed, or before whatever reads the cache next. */
+  /** Updates the cache. To be called after the commit, and before the cache is read again. */
   written(): void {
     const { cache } = this.#options;
     for (const [name, slots] of this.#places) {
       for (const [text, slot] of slots) {
-        // Rows that are born and never changed again (activities) would only push the hot ones out.
+        // Rows that are inserted and never changed again (activities) would only evict the hot ones.
         if (slot.fresh) cache.forget(name, text);
         else cache.remember(name, text, storedRow(slot));
       }
@@ -211,7 +217,7 @@ export class Batch {
   }
 }
 
-/** As `applyEvent` does it, without writing out the key again, and giving the row its position only at the end. */
+/** Like `applyEvent`, but does not build the key text again, and sets the row's position only at the end. */
 function applyTo(slot: Slot, apply: Change['apply'], position: number): void {
   if (slot.row && slot.position >= position) return;
   const next = apply(slot.row);
@@ -220,24 +226,24 @@ function applyTo(slot: Slot, apply: Change['apply'], position: number): void {
   slot.position = position;
 }
 
-/** The row with its position. The slot keeps it: it is asked for twice. */
+/** The row with its position, kept in the slot because it is needed twice. */
 function storedRow(slot: Slot): AnyStoredRow | undefined {
   const { row, position } = slot;
   if (row && row.position !== position) slot.row = { ...row, position };
   return slot.row as AnyStoredRow | undefined;
 }
 
-/** Whether one of these changes is not for `append`. */
+/** Whether `append` cannot take one of these changes. */
 function refused(append: NonNullable<BatchOptions['append']>, changes: readonly Change[]): boolean {
   for (const { table, fresh } of changes) if (!fresh && append.takes(table) && append.refuses(table)) return true;
   return false;
 }
 
 /**
- * Applies `events` (in order, all behind the checkpoint) and moves the checkpoint.
+ * Applies `events` (in order, all after the checkpoint) and moves the checkpoint.
  *
  * @returns whether a row changed
- * @throws FencedError or a constraint error (`isFenced`) when another runner leads; whatever the projection throws
+ * @throws FencedError or a constraint error (`isFenced`) when another process leads; whatever the projection throws
  */
 export async function applyBatch(
   writer: BatchWriter,

@@ -1,18 +1,18 @@
-/** Tracks which workspaces a read model last changed for, by the runners of this process. Bounded. */
+/** Tracks when this process last changed each read model for each workspace. Bounded. */
 
-/** Workspaces remembered per read model. A forgotten one counts as changed when it was forgotten. */
+/** Most workspaces remembered per read model. A forgotten one counts as changed when it was forgotten. */
 const REMEMBERED = 10_000;
 
 interface Changes {
   any: number;
-  /** Everything not in `workspaces` counts as changed here. */
+  /** Position at which all workspaces that are not in `workspaces` count as changed. */
   floor: number;
   readonly workspaces: Map<number, number>;
 }
 
 export interface ChangeTracker {
   record(schema: string, workspace: number, position: number): void;
-  /** The tables were swapped or reloaded: everything counts as changed. */
+  /** To be called when the tables were swapped or reloaded: everything counts as changed. */
   reset(schema: string): void;
   last(schema: string, workspace: number | 'all'): string;
 }

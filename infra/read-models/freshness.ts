@@ -1,9 +1,10 @@
 /**
  * Freshness of read models and credentials (`shared/ports/freshness.ts`).
  *
- * Embedded: this process is the only one, so the runners' own positions and a counter of credential changes say it
- * all, per workspace. On a server: checkpoints and the credentials' version are read from the database, one query at a
- * time; a request that comes while one is in flight waits for the next, because that one began too early for it.
+ * On the embedded database this process is the only one, so its own followers and a counter of credential changes know
+ * everything, per workspace. On a server, checkpoints and the version of the credentials are read from the database,
+ * one query at a time; a request that arrives while a query is in flight waits for the next one, because the current
+ * one may have started too early.
  */
 import { type Projection, schemaOf } from '../../projections/projection.ts';
 import type { Freshness } from '../../shared/ports/freshness.ts';
@@ -19,7 +20,7 @@ export function createFreshness(parts: {
   database: Database;
   projections: readonly Projection[];
   changes: ChangeTracker;
-  /** Changes of credentials that this process made. */
+  /** Number of changes to credentials that this process has made. */
   credentialChanges: () => number;
 }): Freshness {
   const { database, projections, changes, credentialChanges } = parts;
@@ -41,7 +42,7 @@ export function createFreshness(parts: {
     };
   }
 
-  /** `begun`: its query is on its way; whoever comes now needs a later one. */
+  /** `begun`: the query has been sent, so requests that arrive now need another one. */
   let current: { readonly promise: Promise<Snapshot>; begun: boolean } | undefined;
   let next: Promise<Snapshot> | undefined;
   async function read(): Promise<Snapshot> {
@@ -52,7 +53,7 @@ export function createFreshness(parts: {
     const all = new Map((rows as { schema_name: string; stamp: string }[]).map((row) => [row.schema_name, row.stamp]));
     return { positions: all, credentials: all.get('') ?? '' };
   }
-  /** A snapshot that is begun after this call. Calls of the same moment share one. */
+  /** A snapshot taken after this call. Calls in the same turn of the event loop share one. */
   function snapshot(): Promise<Snapshot> {
     if (!current) {
       const mine = {

@@ -1,6 +1,6 @@
 /**
- * How far the read models are, as this process knows it: from its own followers at once, from other processes by
- * notification and poll. Commands wait here until what they appended can be read.
+ * The positions of the read models, as known to this process: those of its own followers at once, those of other
+ * processes by notification and polling. Commands wait here until what they appended is visible.
  */
 import { type Projection, schemaOf } from '../../projections/projection.ts';
 import { unavailable } from '../../shared/errors.ts';
@@ -27,9 +27,9 @@ export class Positions implements ReadModels {
   readonly #options: PositionsOptions;
   readonly #closing = new AbortController();
   readonly #current = new Map<string, Position>();
-  /** Read models that have all that concerns them: they are where the reader of this process is. */
+  /** Read models whose followers rest: their position is that of the reader of this process. */
   readonly #resting = new Set<string>();
-  /** Where that reader is. */
+  /** Position of that reader. */
   #level: Position = 0;
   readonly #waiters = new Map<string, Set<Waiter>>();
   /** Schemas of the projections that listen to an event type. */
@@ -40,26 +40,31 @@ export class Positions implements ReadModels {
     this.#options = options;
   }
 
-  /** Position of a projection's live tables as last heard of. */
+  /** Last known position of a projection's live tables. */
   current(schema: string): Position {
     const position = this.#current.get(schema) ?? 0;
     return this.#resting.has(schema) ? Math.max(position, this.#level) : position;
   }
 
-  /** A read model has reached `position`. Goes back only when the database may have. */
+  /**
+   * Records that a read model has reached a position. Positions never decrease, except after the database may have lost
+   * some.
+   */
   advance(schema: string, position: Position): void {
     if (position <= (this.#current.get(schema) ?? 0)) return;
     this.#current.set(schema, position);
     this.#tell(schema);
   }
 
-  /** A read model led here has all that concerns it, and is where the reader of this process is; or is not any more. */
+  /**
+   * Records that a read model led by this process starts or stops resting (its position is then that of the reader).
+   */
   rest(schema: string, resting: boolean): void {
     if (!resting) this.#resting.delete(schema);
     else if (this.#resting.add(schema)) this.#tell(schema);
   }
 
-  /** The reader of this process has handed out everything up to here. */
+  /** Records that the reader of this process has handed out everything up to here. */
   raise(position: Position): void {
     this.#level = position;
     for (const [schema, waiters] of this.#waiters)
@@ -79,8 +84,8 @@ export class Positions implements ReadModels {
   }
 
   /**
-   * A server that crashed may have lost the last rows together with their checkpoint, and its leader makes them again:
-   * what was heard before does not hold until it is read anew.
+   * A server that crashed may have lost the last rows together with their checkpoint, which the leader then writes
+   * again. So what was known before is invalid until it has been read again.
    */
   #forget(): void {
     this.#current.clear();
@@ -116,7 +121,7 @@ export class Positions implements ReadModels {
       if (!(await settledWithin(this.#options.visibleTimeoutMs, reached))) {
         const late = behind.filter((schema) => this.current(schema) < position);
         throw unavailable(
-          `The change is stored at position ${position}, but the read model ${late.join(', ')} has not shown it in time. Repeat the request with the same Idempotency-Key, or read again later; \`signalbox status\` tells what holds it up.`,
+          `The change is stored at position ${position}, but the read model ${late.join(', ')} did not show it in time. Repeat the request with the same Idempotency-Key, or read again later; \`signalbox status\` shows what holds it up.`,
           { code: 'READ_MODEL_BEHIND', body: { position } },
         );
       }
@@ -125,7 +130,7 @@ export class Positions implements ReadModels {
     }
   }
 
-  /** Starts to hear of other processes. */
+  /** Starts tracking the positions of other processes. */
   watch(): void {
     this.#watching ??= this.#watch();
   }
@@ -135,8 +140,8 @@ export class Positions implements ReadModels {
     const { signal } = this.#closing;
     const reading = createOutage(
       log,
-      'positions of read models could not be read; trying again',
-      'positions of read models can be read again',
+      'the positions of read models could not be read; trying again',
+      'the positions of read models can be read again',
     );
     const stopListening = database.listener?.listen('signalbox_positions', {
       heard: (payload) => {

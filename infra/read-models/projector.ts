@@ -1,6 +1,6 @@
 /**
- * All projections of a process: makes their tables, follows the log for those that no other process leads, reports on
- * each.
+ * The projections of a process: creates their tables, follows the log for those that no other process leads, and
+ * reports the status of each.
  */
 import { sql } from 'kysely';
 import { type Projection, schemaOf } from '../../projections/projection.ts';
@@ -20,10 +20,10 @@ import type { ChangeTracker } from './change-tracker.ts';
 import type { Positions } from './positions.ts';
 import { createTables } from './tables.ts';
 
-/** How often an embedded service looks whether a command has rebuilt a read model. */
+/** How often an embedded service checks whether a command-line tool has rebuilt a read model, milliseconds. */
 const GENERATIONS_MS = 2_000;
 
-/** Makes the tables of every projection version that has none. Several processes may call it at once. */
+/** Creates the tables of every projection version that has none. Several processes may call it at once. */
 export async function ensureTables(database: Database, projections: readonly Projection[]): Promise<void> {
   const { rows: known } = await database.pool.query('SELECT schema_name FROM service.checkpoints');
   const there = new Set((known as { schema_name: string }[]).map((row) => row.schema_name));
@@ -31,7 +31,7 @@ export async function ensureTables(database: Database, projections: readonly Pro
     const schema = schemaOf(projection);
     if (there.has(schema)) continue;
     await database.db.transaction().execute(async (trx) => {
-      // Another key than a leader's, which is held for as long as it leads.
+      // Not the leader's key, which is held for as long as the process leads.
       await sql`SELECT pg_advisory_xact_lock(${LOCK_CLASS}, hashtext(${`tables of ${schema}`}))`.execute(trx);
       const { rows } = await sql`SELECT 1 FROM service.checkpoints WHERE schema_name = ${schema}`.execute(trx);
       if (rows.length > 0) return;
@@ -59,12 +59,12 @@ export interface ProjectionStatus extends FollowerStatus {
 }
 
 export interface Projector {
-  /** One entry per projection that this process leads or tries to lead. */
+  /** One entry for each projection that this process leads or tries to lead. */
   readonly statuses: readonly ProjectionStatus[];
   close(): Promise<void>;
 }
 
-/** Starts to lead. Returns at once. */
+/** Runs the projections wherever this process becomes their leader. Returns at once. */
 export function startProjector(projections: readonly Projection[], options: ProjectorOptions): Projector {
   const { database, following, positions } = options;
   const closing = new AbortController();
@@ -77,7 +77,8 @@ export function startProjector(projections: readonly Projection[], options: Proj
       log: options.log.child({ projection: projection.name }),
     }),
   }));
-  // On a server every reader sees the checkpoint's generation; here a rebuild by the command line has to be noticed.
+  // On a server, every reader sees the checkpoint's generation; on the embedded database, a rebuild by a command-line
+  // tool has to be detected.
   const watching = database.kind === 'embedded' ? watchGenerations(options, closing.signal) : undefined;
   return {
     get statuses() {
@@ -100,7 +101,7 @@ export function startProjector(projections: readonly Projection[], options: Proj
   };
 }
 
-/** A projection as something that follows the log: its batches become rows, checkpoint included, in one statement. */
+/** Adapts a projection to the follower: batches become rows, written in one statement with the checkpoint. */
 function projecting(
   projection: Projection,
   writer: BatchWriter,
@@ -136,7 +137,7 @@ function projecting(
   };
 }
 
-/** Notices that tables were swapped, so that nothing that was read from the old ones is given out any more. */
+/** Detects swapped tables, so that nothing cached from the old ones is used any more. */
 async function watchGenerations({ database, changes, log }: ProjectorOptions, signal: AbortSignal): Promise<void> {
   const known = new Map<string, number>();
   while (!signal.aborted) {
@@ -147,7 +148,7 @@ async function watchGenerations({ database, changes, log }: ProjectorOptions, si
         known.set(schema, generation);
       }
     } catch (error) {
-      if (!signal.aborted) log.warn({ err: error }, 'generations of read models could not be read');
+      if (!signal.aborted) log.warn({ err: error }, 'the generations of read models could not be read');
     }
     await pause(GENERATIONS_MS, signal);
   }

@@ -1,4 +1,4 @@
-/** Read-model tables in SQL: making them, loading rows, writing a batch, comparing. Projections stay free of SQL. */
+/** Read-model tables in SQL: creating them, loading rows, writing batches, comparing. Projections stay free of SQL. */
 import { CompiledQuery, type RawBuilder, sql } from 'kysely';
 import { type AnyStoredRow, keyText } from '../../projections/apply.ts';
 import { type Columns, type Projection, schemaOf, type Table } from '../../projections/projection.ts';
@@ -22,7 +22,7 @@ function columnSql([name, type]: [string, string]): string {
 export const qualified = (schema: string, table: Pick<Table, 'name'>): RawBuilder<unknown> =>
   sql.table(`${schema}.${table.name}`);
 
-/** Makes a projection's tables in `schema`, which must not exist yet. */
+/** Creates a projection's tables in `schema`, which must not exist yet. */
 export async function createTables(db: AnyDatabase, projection: Projection, schema: string): Promise<void> {
   await createBareTables(db, projection, schema);
   for (const table of projection.tables) {
@@ -31,7 +31,7 @@ export async function createTables(db: AnyDatabase, projection: Projection, sche
   }
 }
 
-/** The same without keys and indexes: filling the tables first and adding them afterwards is faster. */
+/** The same without keys and indexes: filling the tables first and adding these afterwards is faster. */
 export async function createBareTables(db: AnyDatabase, projection: Projection, schema: string): Promise<void> {
   await sql`CREATE SCHEMA ${sql.id(schema)}`.execute(db);
   for (const table of projection.tables) {
@@ -48,7 +48,7 @@ export async function addKey(db: AnyDatabase, schema: string, table: Table): Pro
   );
 }
 
-/** Adds a table's other indexes where they are missing. */
+/** Adds those of a table's other indexes that are missing. */
 export async function addIndexes(db: AnyDatabase, schema: string, table: Table): Promise<void> {
   for (const [number, index] of table.indexes.entries()) {
     const name = sql.id(`${table.name}_${number + 1}`);
@@ -129,11 +129,11 @@ export async function loadRows(
 
 export interface TableWrite {
   readonly table: Table;
-  /** Rows that the table does not have, as far as the writer knows. */
+  /** Rows that are not in the table, as far as the writer knows. */
   readonly inserts: readonly AnyStoredRow[];
-  /** Rows that it has. */
+  /** Rows that may be in the table. */
   readonly upserts: readonly AnyStoredRow[];
-  /** Keys of rows to remove. */
+  /** Keys of rows to delete. */
   readonly deletes: readonly Readonly<Record<string, unknown>>[];
 }
 
@@ -144,21 +144,21 @@ export interface CheckpointMove {
   readonly to: number;
   /** Unix milliseconds. */
   readonly at: number;
-  /** Tells waiting processes; PostgreSQL servers only. */
+  /** Whether to notify waiting processes; PostgreSQL servers only. */
   readonly notify: boolean;
 }
 
-/** One projection's part of a statement: its rows, and how far they bring it. */
+/** One projection's part of a statement: its rows and the move of its checkpoint. */
 export interface BatchWrite {
   readonly writes: readonly TableWrite[];
   readonly move: CheckpointMove;
 }
 
 /**
- * Writes batches of one or several projections: one statement, all tables and checkpoints in it.
+ * Writes batches of one or several projections in one statement, with all tables and checkpoints.
  *
- * A checkpoint moves only from where its runner left it and in the generation it knows; otherwise its CHECK constraint
- * refuses the whole statement (see `isFenced`). Durability is left to the log: a crash loses rows together with their
+ * A checkpoint moves only from the position and generation that its follower expects; otherwise its CHECK constraint
+ * rejects the whole statement (see `isFenced`). Durability is left to the log: a crash loses rows together with their
  * checkpoint, so `synchronous_commit` is off for this statement alone.
  */
 export async function writeBatches(db: AnyDatabase, batches: readonly BatchWrite[]): Promise<void> {
@@ -166,7 +166,7 @@ export async function writeBatches(db: AnyDatabase, batches: readonly BatchWrite
   const param = (value: unknown, type: string): string => `$${values.push(value)}::${type}`;
   const parts: string[] = [];
   const moved: string[] = [];
-  const told: string[] = [];
+  const notifications: string[] = [];
   for (const { writes, move } of batches) {
     for (const { table, inserts, upserts: known, deletes } of writes) {
       const upserts = inserts.length > 0 ? [...inserts, ...known] : known;
@@ -183,12 +183,12 @@ export async function writeBatches(db: AnyDatabase, batches: readonly BatchWrite
         changed = ${writes.length > 0 ? target : 'changed'}, updated_at = ${param(at, 'bigint')}, stuck_at = NULL, stuck_reason = NULL
       WHERE schema_name = ${param(schema, 'text')}
       RETURNING 1)`);
-    if (notify) told.push(`, pg_notify('signalbox_positions', ${param(`${schema}:${to}`, 'text')})`);
+    if (notify) notifications.push(`, pg_notify('signalbox_positions', ${param(`${schema}:${to}`, 'text')})`);
   }
   const counts = moved.map((_, index) => `(SELECT count(*) FROM m${index})`);
   const text = `${PREPARED}
     WITH ${[...parts, ...moved].join(',')}
-    SELECT (${counts.join(' + ')})::int AS moved, set_config('synchronous_commit', 'off', true)${told.join('')}`;
+    SELECT (${counts.join(' + ')})::int AS moved, set_config('synchronous_commit', 'off', true)${notifications.join('')}`;
   const { rows } = await db.executeQuery<{ moved: number }>(CompiledQuery.raw(text, values));
   if (rows[0]?.moved !== batches.length) throw new FencedError(batches.map(({ move }) => move.schema).join(', '));
 }
@@ -229,11 +229,12 @@ export interface Fingerprint {
 
 /**
  * Order-independent hash and row count of a table's contents; `position` is left out, so that copies of a log compare
- * equal. It is the sum of two 64-bit hashes of each row: it finds every accident, and is no proof against somebody who
- * computes collisions.
+ * equal. It is the sum of two 64-bit hashes of each row: this detects accidental differences, but is not secure against
+ * deliberate collisions.
  *
- * @param options.upTo only rows last changed up to this position
- * @param options.blocks blocks of 8 kB per statement, for a database that serves nobody else meanwhile
+ * @param options.upTo include only rows last changed up to this position
+ * @param options.blocks number of 8 kB blocks per statement, for a database that serves nobody else during a
+ *   statement
  */
 export async function hashTable(
   db: AnyDatabase,
@@ -259,7 +260,7 @@ export async function hashTable(
   }
 }
 
-/** The number of all rows, and the hash of those that were last changed behind `after`. */
+/** The number of all rows, and the hash of those last changed after `after`. */
 export async function hashChanges(db: AnyDatabase, schema: string, table: Table, after: number): Promise<Fingerprint> {
   const { rows, first, second } = await hashRows(db, schema, table, [], sql`position > ${after}`);
   return { rows, hash: hex(first) + hex(second) };

@@ -1,10 +1,10 @@
 /**
- * Copies an event log from one store to another, event by event in total order, with ids, streams and revisions; then
- * what belongs to it and is not in it: counters, keys of persons, credentials, checkpoints of policies.
+ * Copies an event log from one store to another, event by event in log order, with ids, streams and revisions; then
+ * what belongs to the log but is not in it: counters, persons' keys, credentials, checkpoints of policies.
  *
- * It can be cut off at any point and called again: it goes on behind the target's last event, after having looked that
- * what the target holds is the beginning of the source. At the end both sides are read and compared from the first
- * event to the last. Read models are not copied: the service builds them.
+ * It can be interrupted at any point and run again: after checking that the target holds the beginning of the source,
+ * it continues after the target's last event. At the end, both sides are read and compared from the first event to the
+ * last. Read models are not copied, because the service builds them.
  */
 import { createHash } from 'node:crypto';
 import { sql } from 'kysely';
@@ -25,19 +25,19 @@ export interface CopySide {
   /** For messages, without passwords. */
   readonly name: string;
   readonly log: EventLog;
-  /** Where counters and credentials are; without one only the log is copied. */
+  /** The database with counters and credentials; without it, only the log is copied. */
   readonly database: Database | undefined;
 }
 
 export interface CopyOptions {
-  /** Called now and then; `phase` changes once. `events` of this run. */
+  /** Called from time to time; `phase` changes once. `events` counts those of this run. */
   readonly onProgress?: (progress: {
     readonly phase: 'copying' | 'comparing';
     readonly events: number;
     readonly position: Position;
     readonly head: Position;
   }) => void;
-  /** Aborting leaves a target that can be gone on with. */
+  /** After an abort, the copy can be continued. */
   readonly signal?: AbortSignal;
 }
 
@@ -52,41 +52,41 @@ export interface CopyReport {
   readonly rows: Readonly<Record<string, number>> | undefined;
 }
 
-/** The copy cannot be made, or is not what it should be; the message says why and what to do. */
+/** The copy cannot be made, or differs from the source; the message says why and what to do. */
 export class CopyError extends Error {}
 
-/** Appends under way, and bytes of them. Below what adapters let wait; enough to fill their groups. */
+/** Most appends in flight, and their bytes: fewer than the adapters accept, but enough to fill their groups. */
 const IN_FLIGHT = { appends: 1_000, bytes: 8_000_000 };
-/** Events at the end of the target that are compared before it is gone on with. */
+/** How many events at the end of the target are compared with the source before the copy is continued. */
 const OVERLAP = 2_000;
-const TOLD_EVERY = 500;
+const PROGRESS_EVERY = 500;
 
 export async function copyLog(source: CopySide, target: CopySide, options: CopyOptions = {}): Promise<CopyReport> {
   const databases = source.database && target.database ? { from: source.database, to: target.database } : undefined;
   const after = await findStart(source, target);
   if (databases) {
     if (after === BEGINNING) await refuseForeignCredentials(target, databases.from.db, databases.to.db);
-    // Also before the events: a target that is not complete must not lack the keys to read what it has.
-    await copyBesides(databases.from.db, databases.to.db);
+    // Before the events as well, so that an incomplete target has the keys for the events that it holds.
+    await copyRelated(databases.from.db, databases.to.db);
   }
   const copied = await copyEvents(source, target, after, options);
   const policies = databases ? await policyCheckpoints(databases.from.db) : [];
   const compared = await compare(source, target, policies, options);
   const rows = databases && {
-    ...(await copyBesides(databases.from.db, databases.to.db)),
+    ...(await copyRelated(databases.from.db, databases.to.db)),
     'service.checkpoints': await storePolicies(databases.to.db, policies, compared.positions),
   };
   return { copied, events: compared.events, sha256: compared.sha256, rows };
 }
 
-/** Position in the source behind which the target goes on. @throws CopyError when the target holds anything else */
+/** Position in the source after which to continue. @throws CopyError when the target holds anything else */
 async function findStart(source: CopySide, target: CopySide): Promise<Position> {
   const last = (await gather(target.log.readAll({ direction: 'backwards', limit: OVERLAP }))).reverse();
   const end = last.at(-1);
   if (!end) return BEGINNING;
   const foreign = (event: LoggedEvent) =>
     new CopyError(
-      `${target.name} holds events that ${source.name} does not have, or has in another place (${event.stream}, revision ${event.revision}). Copy into an empty target.`,
+      `${target.name} holds events that ${source.name} does not have, or has at another position (${event.stream}, revision ${event.revision}). Copy into an empty target.`,
     );
   const [same] = await gather(source.log.readStream(end.stream, { from: end.revision, limit: 1 }));
   if (same?.id !== end.id) throw foreign(end);
@@ -112,8 +112,8 @@ async function copyEvents(
   let bytesInFlight = 0;
   let last: Position = BEGINNING;
   let copied = 0;
-  let told = 0;
-  /** Waits for the oldest append. The target's order has to be the order of the calls. */
+  let reported = 0;
+  /** Waits for the oldest append. The target must have the events in the order of the calls. */
   const settle = async () => {
     const { append, bytes } = inFlight[0] as (typeof inFlight)[0];
     const { position } = await append;
@@ -121,7 +121,7 @@ async function copyEvents(
     bytesInFlight -= bytes;
     if (position <= last) {
       throw new CopyError(
-        `${target.name} has written events in another order than they were sent, as it may after a broken connection. Start again with an empty target.`,
+        `${target.name} has written events in another order than they were sent, which can happen after a broken connection. Start again with an empty target.`,
       );
     }
     last = position;
@@ -141,14 +141,14 @@ async function copyEvents(
         bytesInFlight += bytes;
         copied += run.length;
       }
-      if (copied - told >= TOLD_EVERY) {
-        told = copied;
+      if (copied - reported >= PROGRESS_EVERY) {
+        reported = copied;
         onProgress?.({ phase: 'copying', events: copied, position: page.at(-1)?.position ?? after, head });
       }
     }
     while (inFlight.length > 0) await settle();
   } catch (error) {
-    // What is under way ends first: the next run must find the target standing still.
+    // Wait for appends in flight, so that the next run finds a target that no longer changes.
     await Promise.allSettled(inFlight.map(({ append }) => append));
     if (!(error instanceof ConflictError)) throw error;
     throw new CopyError(
@@ -161,7 +161,7 @@ async function copyEvents(
   return copied;
 }
 
-/** Neighbours of one stream, as far as they fit into one append. */
+/** Groups consecutive events of one stream, as far as they fit into one append. */
 function* runsOf(page: readonly LoggedEvent[]): Generator<readonly LoggedEvent[]> {
   let run: LoggedEvent[] = [];
   let bytes = 0;
@@ -192,9 +192,10 @@ interface PolicyCheckpoint {
 }
 
 /**
- * Reads both sides from the beginning to the target's end.
+ * Compares both sides from the beginning to the target's end.
  *
- * @returns hash and number of the events, and the target's position for each of the policies' positions in the source
+ * @returns hash and number of the events, and for each policy's position in the source the corresponding one in the
+ *   target
  * @throws CopyError at the first difference
  */
 async function compare(
@@ -234,13 +235,13 @@ async function compare(
   return { events, sha256: hash.digest('hex'), positions };
 }
 
-/** Whether two events are the same event, so that their `canonical` is the same. */
+/** Whether two events are equal, so that their `canonical` texts would be equal. */
 function equal(one: LoggedEvent, other: LoggedEvent): boolean {
   return (
     one.stream === other.stream &&
     one.revision === other.revision &&
     one.type === other.type &&
-    // Most stores keep the order of keys, and this is the fast way to find that out.
+    // Most stores keep the order of keys, so this comparison usually suffices and is fast.
     ((one.id === other.id &&
       JSON.stringify(one.data) === JSON.stringify(other.data) &&
       JSON.stringify(one.meta) === JSON.stringify(other.meta)) ||
@@ -253,12 +254,12 @@ async function* eventsOf(log: EventLog): AsyncGenerator<LoggedEvent, undefined> 
   return undefined;
 }
 
-/** One line per event, the same for the same event in every store. */
+/** One line per event, which is the same in every store. */
 export function canonical({ stream, revision, id, type, data, meta }: LoggedEvent): string {
   return `${[stream, revision, id.toLowerCase(), type, data, meta].map(canonicalJson).join(' ')}\n`;
 }
 
-/** JSON with the keys of objects in one order. */
+/** JSON with the keys of objects sorted. */
 function canonicalJson(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`;
   if (typeof value !== 'object' || value === null) return JSON.stringify(value);
@@ -272,11 +273,17 @@ async function gather(pages: AsyncIterable<readonly LoggedEvent[]>): Promise<Log
   return events;
 }
 
-/** Replaced by what the source has. The log names credentials and persons by ids; this is what is behind the ids. */
+/**
+ * Tables that are replaced by the source's. The log refers to credentials and persons by id; these tables hold what the
+ * ids stand for.
+ */
 const REPLACED = ['person_keys', 'passwords', 'sessions', 'keys', 'secrets'].map((table) => `credentials.${table}`);
 const PAGE = 2_000;
 
-/** What makes a row the same in both databases. Sessions come and go, and belong to users that are looked at. */
+/**
+ * The columns that identify a row in both databases. Sessions are left out: they come and go, and belong to users that
+ * are checked anyway.
+ */
 const IDENTITY: Readonly<Record<string, readonly string[]>> = {
   'credentials.person_keys': ['person', 'key'],
   'credentials.passwords': ['id'],
@@ -285,8 +292,8 @@ const IDENTITY: Readonly<Record<string, readonly string[]>> = {
 };
 
 /**
- * An empty log over a database that is in use would lose its credentials. What is in the source too was copied by a run
- * that was cut off before its first event.
+ * Refuses a target whose log is empty but whose database is in use, because its credentials would be lost. Rows that
+ * the source has, too, were copied by a run that was interrupted before its first event.
  */
 async function refuseForeignCredentials(target: CopySide, from: AnyDatabase, to: AnyDatabase): Promise<void> {
   for (const [table, columns] of Object.entries(IDENTITY)) {
@@ -299,14 +306,14 @@ async function refuseForeignCredentials(target: CopySide, from: AnyDatabase, to:
       WHERE NOT EXISTS (SELECT FROM ${name} other WHERE ${sql.join(same, sql` AND `)}) LIMIT 1`.execute(from);
     if (foreign.length > 0) {
       throw new CopyError(
-        `The database of ${target.name} has rows in ${table}, but its log is empty: it belongs to another deployment. Copy into an empty database.`,
+        `The log of ${target.name} is empty, but its database has rows in ${table}, so it belongs to another deployment. Copy into an empty database.`,
       );
     }
   }
 }
 
-/** In one transaction. Gives the number of rows by table. */
-async function copyBesides(from: AnyDatabase, to: AnyDatabase): Promise<Record<string, number>> {
+/** Copies these tables in one transaction. @returns the number of rows by table */
+async function copyRelated(from: AnyDatabase, to: AnyDatabase): Promise<Record<string, number>> {
   const counts: Record<string, number> = {};
   const pages = new Map<string, string[]>();
   for (const table of REPLACED) {
@@ -350,7 +357,7 @@ async function policyCheckpoints(from: AnyDatabase): Promise<PolicyCheckpoint[]>
   return rows;
 }
 
-/** A policy goes on in the target where it is in the source: nothing is done twice, nothing is left out. */
+/** Policies continue in the target where they are in the source, so nothing is done twice or left out. */
 async function storePolicies(
   to: AnyDatabase,
   policies: readonly PolicyCheckpoint[],

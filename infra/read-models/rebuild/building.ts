@@ -1,5 +1,6 @@
 /**
- * Filling `<schema>_rebuild`: rows from the log, then keys and indexes. An interrupted rebuild is taken up where it stopped.
+ * Fills `<schema>_rebuild`: rows from the log, then keys and indexes. An interrupted rebuild is resumed where it
+ * stopped.
  */
 import { sql } from 'kysely';
 import { type Projection, schemaOf, type Table } from '../../../projections/projection.ts';
@@ -24,19 +25,22 @@ import {
 import { type BulkSession, encodeRow } from './bulk.ts';
 import type { Build, Fed } from './plan.ts';
 
-/** A checkpoint is stored at least this often, milliseconds, so that a later run need not read far back. */
+/** How often a checkpoint is stored at least, milliseconds, so that a resumed run has little to repeat. */
 const STORE_MS = 2_000;
-/** Events read ahead of the lock; more means another round without it. */
+/** Most events read before taking the lock; if there are more, there is another round without it. */
 const AHEAD = 20_000;
-/** A batch is written when it has this many characters for COPY. */
+/** A batch is written when its COPY text has this many characters. */
 const MAX_CHARACTERS = 8_000_000;
 /**
- * A longer log on the embedded database is indexed while it is filled: that takes twice as long, but one statement
- * that indexes millions of rows would keep everybody waiting for longer than they do.
+ * On the embedded database, the tables of a log with more events than this are indexed while they are filled: that
+ * takes twice as long, but a single statement that indexes millions of rows would make everybody wait for longer than
+ * their time limits.
  */
 const INDEX_AFTERWARDS = 2_000_000;
 
-/** Rows in COPY's format. Bytes outside of the heap: strings in thousands of pieces would be copied by each collection. */
+/**
+ * Rows in COPY's format, as bytes outside the heap: thousands of strings would be copied by each garbage collection.
+ */
 class CopyText {
   text: string;
   readonly #pieces: Buffer[] = [];
@@ -53,7 +57,7 @@ class CopyText {
 
 export class Building implements Fed {
   readonly projection: Projection;
-  /** Everything up to here was taken. */
+  /** Position up to which everything was applied. */
   position: Position = 0;
   /** Where reading stops. */
   target: Position = 0;
@@ -66,22 +70,22 @@ export class Building implements Fed {
   readonly #keyed = new Set<string>();
   #cache = new RowCache();
   #generation = 0;
-  /** As it stands in the database. */
+  /** The position stored in the database. */
   stored: Position = 0;
   #storedAt = performance.now();
   #batch: Batch;
-  /** Rows of the batch for tables to which rows have only been added so far, in COPY's format. */
+  /** Rows of the batch in COPY's format, for tables to which rows have only been added so far. */
   #copies = new Map<Table, CopyText>();
-  /** Tables whose rows change: theirs go through the batch. */
+  /** Tables whose rows change; these are written through the batch. */
   readonly #mixed = new Set<string>();
-  /** Events that the batch holds, and characters of `#copies`. */
+  /** Number of events in the batch, and of characters in `#copies`. */
   #size = { events: 0, characters: 0 };
   #writing: Promise<void> = Promise.resolve();
   #failure: Error | undefined;
   events = 0;
-  /** Goes to the end of the log instead of where the live tables are. */
+  /** Builds up to the end of the log instead of the position of the live tables. */
   toHead = false;
-  /** The log does not have the position that the live tables are at: they are from another one. */
+  /** True when the log does not have the position of the live tables, so they were built from another log. */
   foreign = false;
 
   private constructor(build: Build, projection: Projection) {
@@ -94,19 +98,19 @@ export class Building implements Fed {
   }
 
   static async open(build: Build, projection: Projection): Promise<Building> {
-    const lane = new Building(build, projection);
-    await lane.#begin();
-    return lane;
+    const building = new Building(build, projection);
+    await building.#begin();
+    return building;
   }
 
-  /** Takes up what an interrupted rebuild has built, or begins with empty tables. */
+  /** Resumes an interrupted rebuild, or starts with empty tables. */
   async #begin(): Promise<void> {
     const { sessions, code, check, head, stores } = this.build;
     const fingerprint = `rebuild by ${code}`;
     await sessions.use(({ db }) =>
       db.transaction().execute(async (trx) => {
         await sql`SELECT pg_advisory_xact_lock(${LOCK_CLASS}, hashtext(${this.schema}))`.execute(trx);
-        // Fences whoever builds these tables at the moment.
+        // Fences any other process that is building these tables.
         const { rows } = await sql<{ position: number; generation: number; leader: string }>`
           UPDATE service.checkpoints SET generation = generation + 1 WHERE schema_name = ${this.schema}
           RETURNING position, generation, leader`.execute(trx);
@@ -135,7 +139,10 @@ export class Building implements Fed {
     if (stores.database.kind === 'embedded' && head > INDEX_AFTERWARDS) await this.index();
   }
 
-  /** By more than `farBehind` events, and a twentieth of the log: of two positions only the share tells something. */
+  /**
+   * More than `farBehind` events and a twentieth of the log; the distance of two positions says something only in
+   * relation to the log.
+   */
   async #isFarBehind(position: Position): Promise<boolean> {
     const { farBehind, head, stores } = this.build;
     const limit = head - position > head / 20 ? farBehind + 1 : 1;
@@ -162,11 +169,11 @@ export class Building implements Fed {
   async aim(): Promise<void> {
     const { position } = await this.liveCheckpoint();
     const head = this.toHead ? await this.build.stores.store.log.head() : 0;
-    // A live checkpoint can stand behind the last event, where the store has something else.
+    // A live checkpoint can be after the last event, where the store has other entries.
     this.target = Math.max(this.target, head, this.foreign ? 0 : position);
   }
 
-  /** Takes events up to `end`: those of other types, behind the target or known already are passed over. */
+  /** Applies events up to `end`; those of other types, after the target, or already applied are skipped. */
   async take(events: readonly DomainEvent[], end: Position): Promise<void> {
     const { handles } = this.projection;
     let mine = events.filter(
@@ -177,7 +184,7 @@ export class Building implements Fed {
       this.#size.events += taken;
       if (taken > 0) this.position = (mine[taken - 1] as DomainEvent).position;
       if (taken === mine.length) break;
-      // A row that was only just added is changed: it has to be in the table to be found.
+      // A row that has just been added is changed, so it has to be written before it can be found.
       await this.#store();
       mine = mine.slice(taken);
     }
@@ -215,7 +222,7 @@ export class Building implements Fed {
     });
   }
 
-  /** Writes the batch while the next one is filled; one write at a time. */
+  /** Writes the batch while the next one is being filled; one write at a time. */
   async #store(): Promise<void> {
     await this.#written();
     const end = this.position;
@@ -242,11 +249,11 @@ export class Building implements Fed {
     if (this.#failure) throw this.#failure;
   }
 
-  /** Resolves when everything that was taken is written. */
+  /** Resolves when everything applied has been written. */
   async flush(): Promise<void> {
     await this.#store();
     await this.#written();
-    // All that there is up to the target has been read.
+    // The log has been read up to the target.
     this.position = Math.max(this.position, this.target);
   }
 
@@ -260,7 +267,8 @@ export class Building implements Fed {
         await this.#copyAndMove(session, writes, copies, move);
       } catch (error) {
         if (!isDuplicate(error)) throw this.explained(error);
-        // A row that was said to be new is not: without the key both get in, and the older one is removed.
+        // A row that was expected to be new exists already: without the primary key both are inserted, and the older
+        // one is removed.
         await this.#copyAndMove(session, writes, copies, move, true);
       }
     });
@@ -309,7 +317,7 @@ export class Building implements Fed {
     return new Error(`another rebuild of ${this.projection.name} has taken over`, { cause: error });
   }
 
-  /** Gives a table its key when rows are first looked for: filling a table without one is faster. */
+  /** Adds a table's primary key when rows are first looked up, because filling a table without one is faster. */
   async #ensureKey(db: AnyDatabase, table: Table): Promise<void> {
     if (this.#keyed.has(table.name)) return;
     try {
@@ -321,7 +329,10 @@ export class Building implements Fed {
     }
   }
 
-  /** Removes rows that share a key, then adds it. Of two by one event the first counts, of others the later: as live. */
+  /**
+   * Removes rows with duplicate keys, then adds the primary key. As in the live tables, the first of two rows by the
+   * same event wins, otherwise the later one.
+   */
   async #addKeyToOne(trx: AnyDatabase, table: Table): Promise<void> {
     const target = qualified(this.schema, table);
     const same = sql.join(
@@ -345,7 +356,7 @@ export class Building implements Fed {
       await this.build.sessions.use(async ({ db }) => {
         await this.#ensureKey(db, table);
         if (!this.build.check) await addIndexes(db, this.schema, table);
-        // The planner knows nothing of new tables.
+        // The planner has no statistics for new tables.
         await sql`ANALYZE ${qualified(this.schema, table)}`.execute(db);
       });
     }
@@ -361,7 +372,10 @@ export class Building implements Fed {
     await this.build.feed([this]);
   }
 
-  /** Events between here and the end of the log: under the lock the log is not read, on PGlite it could not be. */
+  /**
+   * Reads the events from here to the end of the log, because the log is not read under the lock (on PGlite it could
+   * not be).
+   */
   async readAhead(): Promise<{ events: DomainEvent[]; end: Position }> {
     const { store } = this.build.stores;
     const events: DomainEvent[] = [];
@@ -379,7 +393,7 @@ export class Building implements Fed {
 
   async catchUpLocked(trx: AnyDatabase, ahead: readonly DomainEvent[], to: Position): Promise<void> {
     const events = ahead.filter(({ position }) => position > this.position && position <= to);
-    // What it would remember is forgotten if the transaction is rolled back, and not needed if it is not.
+    // No cache: it would be wrong if the transaction is rolled back, and is not needed if it is not.
     const batch = new Batch({
       projection: this.projection,
       cache: this.#cache,

@@ -1,9 +1,10 @@
 /**
- * Comparing a rebuilt read model with the live one, where both show the same position.
+ * Compares a rebuilt read model with the live one at the same position.
  *
- * On a server the live tables are looked at in a snapshot, which holds nothing up. PGlite has one session and no such
- * snapshot: rows that the live read model changes meanwhile make a table differ, and a table that differs is compared once
- * more under the lock. What changed since the comparison is compared under the lock of the live checkpoint in both cases.
+ * On a server, the live tables are read in a snapshot, which holds nothing up. PGlite has a single session and no such
+ * snapshot, so rows that the live read model changes in the meantime make a table differ; a table that differs is
+ * compared again under the lock. In both cases, what has changed since the comparison is compared under the lock of the
+ * live checkpoint.
  */
 import { sql } from 'kysely';
 import type { Table } from '../../../projections/projection.ts';
@@ -13,23 +14,23 @@ import { type Fingerprint, hashChanges, hashTable } from '../tables.ts';
 import type { Building } from './building.ts';
 import { openBulkSession } from './bulk.ts';
 
-/** Blocks of 8 kB hashed per statement on the embedded database: about a tenth of a second. */
+/** Number of 8 kB blocks hashed per statement on the embedded database, which takes about a tenth of a second. */
 const HASH_BLOCKS = 1_000;
 
-/** How a table compares where both show the same position. */
+/** The contents of a table in both read models, at the same position. */
 interface Compared {
   at: Position;
   /** Undefined: it could not be read. */
   live: Fingerprint | undefined;
   rebuilt: Fingerprint;
-  /** False: the live rows may have changed while they were looked at. */
+  /** False: the live rows may have changed while they were being read. */
   certain: boolean;
 }
 
 /** By table. */
 export type Comparison = Map<string, Compared>;
 
-/** Undefined when the live tables are behind the rebuilt ones, so that there is no common position. */
+/** Undefined when the live tables are behind the rebuilt ones, because there is then no common position. */
 export async function compare(built: Building): Promise<Comparison | undefined> {
   const { stores, sessions } = built.build;
   const tables: Comparison = new Map();
@@ -77,7 +78,7 @@ async function compareInSnapshot(built: Building, trx: AnyDatabase, table: Table
   return { at: built.position, live, rebuilt, certain: true };
 }
 
-/** Both show the same position now, and the live tables stand still. */
+/** To be called when both are at the same position and the live tables are locked. */
 export async function compareLocked(built: Building, trx: AnyDatabase, comparison: Comparison): Promise<void> {
   for (const table of built.projection.tables) {
     const compared = comparison.get(table.name);
@@ -93,7 +94,10 @@ export async function compareLocked(built: Building, trx: AnyDatabase, compariso
   }
 }
 
-/** Undefined when the table or a column is not there, or of another type: what is to be repaired may be broken. */
+/**
+ * Undefined when the table or a column is missing or has another type, because the rebuild may be meant to repair just
+ * that.
+ */
 async function readable<T>(work: () => Promise<T>): Promise<T | undefined> {
   try {
     return await work();

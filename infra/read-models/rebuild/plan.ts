@@ -1,4 +1,4 @@
-/** What the parts of a rebuild share: what is asked for, what is reported, and the connections. */
+/** What the parts of a rebuild share: options, reports and connections. */
 import type { Projection } from '../../../projections/projection.ts';
 import type { EventStore } from '../../../shared/event-store.ts';
 import type { DomainEvent } from '../../../shared/events/define.ts';
@@ -8,7 +8,7 @@ import type { Logger } from '../../logging.ts';
 import type { Fingerprint } from '../tables.ts';
 import { type BulkSession, openBulkSession } from './bulk.ts';
 
-/** What a rebuild needs of a `Core`. */
+/** The parts of a `Core` that a rebuild needs. */
 export interface RebuildStores {
   readonly database: Database;
   readonly store: Pick<EventStore, 'log' | 'decode'>;
@@ -19,21 +19,23 @@ export interface RebuildStores {
 export interface RebuildOptions {
   /** Called at most ten times a second. */
   readonly onProgress?: (progress: RebuildProgress) => void;
-  /** Aborting leaves what has been built for the next rebuild to go on with. */
+  /** After an abort, the next rebuild continues with what has been built. */
   readonly signal?: AbortSignal;
-  /** Only compares: the live tables stay. */
+  /** Only compares; the live tables stay as they are. */
   readonly check?: boolean;
-  /** Forgets what an interrupted rebuild has built. */
+  /** Discards what an interrupted rebuild has built. */
   readonly fresh?: boolean;
   /** Events per transaction; default 5,000. */
   readonly batchSize?: number;
-  /** Live tables that lack more events than this (and a twentieth of the log) are not compared with; default 10,000. */
+  /**
+   * Live tables that are behind by more events than this (and a twentieth of the log) are not compared; default 10,000.
+   */
   readonly farBehind?: number;
 }
 
 export interface RebuildProgress {
   readonly phase: 'reading the log' | 'indexing' | 'comparing' | 'switching';
-  /** Set when the phase is about one read model. */
+  /** Set when the phase concerns a single read model. */
   readonly projection?: string;
   readonly position: Position;
   readonly target: Position;
@@ -52,25 +54,27 @@ export interface TableReport {
 export interface RebuildReport {
   readonly projection: string;
   readonly schema: string;
-  /** What the rebuilt tables show. */
+  /** Position of the rebuilt tables. */
   readonly position: Position;
-  /** Of this read model, by this run. */
+  /** Events read for this read model in this run. */
   readonly events: number;
   /** Empty when `compared` is false. */
   readonly tables: readonly TableReport[];
-  /** False when the live tables were far behind the log, or from another one: there was nothing to compare with. */
+  /**
+   * False when there was nothing to compare with: the live tables were far behind the log, or built from another log.
+   */
   readonly compared: boolean;
-  /** True when every table was equal, or nothing was compared. */
+  /** True when all tables were equal, or nothing was compared. */
   readonly equal: boolean;
   readonly switched: boolean;
-  /** Milliseconds of this run until the rows, and until keys and indexes were there, and from first to last. */
+  /** Milliseconds of this run until all rows were written, for adding keys and indexes, and in total. */
   readonly ms: { readonly rows: number; readonly indexes: number; readonly total: number };
 }
 
-/** A read model that is being filled, as the reading of the log sees it. */
+/** A read model that is being built, from the point of view of the log reader. */
 export interface Fed {
   readonly projection: Projection;
-  /** Everything up to here was taken. */
+  /** Position up to which everything was applied. */
   readonly position: Position;
   /** Where reading stops. */
   readonly target: Position;
@@ -78,7 +82,7 @@ export interface Fed {
   flush(): Promise<void>;
 }
 
-/** What the lanes of one rebuild share. */
+/** What all read models of one rebuild share. */
 export interface Build {
   readonly stores: RebuildStores;
   readonly sessions: Sessions;
@@ -90,14 +94,14 @@ export interface Build {
   readonly batchSize: number;
   readonly farBehind: number;
   readonly signal: AbortSignal;
-  /** Of the log, at the beginning. */
+  /** Head of the log at the beginning. */
   readonly head: Position;
   readonly tell: (progress: Omit<RebuildProgress, 'events'>, events?: number) => void;
-  /** Reads the log from where the lanes are to where they want to be. */
-  readonly feed: (lanes: readonly Fed[]) => Promise<void>;
+  /** Reads the log from the positions of the read models to their targets. */
+  readonly feed: (buildings: readonly Fed[]) => Promise<void>;
 }
 
-/** Connections that take turns. */
+/** A pool of connections for bulk work. */
 export interface Sessions {
   use<T>(work: (session: BulkSession) => Promise<T>): Promise<T>;
   close(): Promise<void>;

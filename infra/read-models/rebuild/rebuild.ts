@@ -1,9 +1,9 @@
 /**
- * Builds read models anew from the whole log, beside the live ones, and puts them in their place.
+ * Rebuilds read models from the whole log beside the live ones, then replaces these.
  *
  * Several are built from one read of the log: reading, decoding and writing go on at the same time, and each event is
- * decoded once. The live tables are read and written all the while; what each read model goes through is in
- * `building.ts`, `comparing.ts` and `switching.ts`. A rebuild that was cut off goes on where it stopped, if the code is still the same.
+ * decoded once. The live tables stay in use all the while; the steps for each read model are in `building.ts`,
+ * `comparing.ts` and `switching.ts`. An interrupted rebuild continues where it stopped if the code has not changed.
  */
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -27,13 +27,13 @@ import { dropBuilt, dropOld, settle } from './switching.ts';
 
 const BATCH = 5_000;
 const FAR_BEHIND = 10_000;
-/** Pages of the log read ahead. More would only outlive the young generation of the heap. */
+/** Pages of the log read ahead. More would only be promoted to the old generation of the heap. */
 const READ_AHEAD = 3;
-/** Events decoded before others get their turn. */
+/** Events decoded before yielding to the event loop. */
 const TURN = 100;
-/** Connections that write, on a server. */
+/** Number of connections that write, on a server. */
 const WRITERS = 4;
-/** A last round this short means that the read models have been reached. */
+/** A round this short means that the rebuilt read models have caught up with the live ones. */
 const SHORT_ROUND_MS = 300;
 
 export async function rebuildProjection(
@@ -45,7 +45,7 @@ export async function rebuildProjection(
   return report as RebuildReport;
 }
 
-/** @throws what the projection or the log throws; the signal's reason. The live tables are then as they were. */
+/** @throws what the projection or the log throws; the signal's reason. The live tables are then unchanged. */
 export async function rebuildProjections(
   stores: RebuildStores,
   projections: readonly Projection[],
@@ -76,13 +76,14 @@ export async function rebuildProjections(
       await dropOld(building);
       buildings.push(building);
     }
-    // The read models move on while the log is read: round after round, until there is little left.
+    // The live read models move on while the log is read, so there are several rounds, until little is left.
     for (let last = Number.POSITIVE_INFINITY; ; ) {
       const begun = performance.now();
       for (const building of buildings) await building.aim();
       await build.feed(buildings);
       const took = performance.now() - begun;
-      // Short, or no shorter than the one before: the rest is caught up with by each for itself.
+      // The round was short, or not much shorter than the one before: each read model catches up with the rest by
+      // itself.
       if (took < SHORT_ROUND_MS || took > last / 2) break;
       last = took;
     }
@@ -113,14 +114,14 @@ async function feed(build: Build, buildings: readonly Fed[]): Promise<void> {
         const events = await decodePage(build, page, types, target);
         for (const building of behind) {
           await building.take(events, end);
-          await othersTurn();
+          await yieldToOthers();
         }
         build.tell({ phase: 'reading the log', position: end, target }, page.length);
         if (end >= target) break;
       }
     }
   } catch (error) {
-    // What was taken is kept for the next run.
+    // Keep what has been applied for the next run.
     await Promise.allSettled(behind.map((building) => building.flush()));
     throw error;
   }
@@ -138,15 +139,15 @@ async function decodePage(
     if (event.position > target || !types.has(event.type)) continue;
     const decoded = build.stores.store.decode(event);
     events.push(decoded instanceof Promise ? await decoded : decoded);
-    if (events.length % TURN === 0) await othersTurn();
+    if (events.length % TURN === 0) await yieldToOthers();
   }
   return events;
 }
 
-/** Lets sockets be served: the database shall never wait for us while we compute. */
-const othersTurn = () => new Promise((resolve) => setImmediate(resolve));
+/** Yields to the event loop, so that the database does not have to wait while we compute. */
+const yieldToOthers = () => new Promise((resolve) => setImmediate(resolve));
 
-/** The same pages, the next ones asked for before they are needed. */
+/** The same pages, but the next ones are requested before they are needed. */
 async function* readAhead<T>(source: AsyncIterable<T>): AsyncGenerator<T> {
   const iterator = source[Symbol.asyncIterator]();
   const coming: Promise<IteratorResult<T>>[] = [];
@@ -170,18 +171,18 @@ async function* readAhead<T>(source: AsyncIterable<T>): AsyncGenerator<T> {
 
 function progressTeller(onProgress: RebuildOptions['onProgress']): Build['tell'] {
   let events = 0;
-  let told = 0;
+  let reportedAt = 0;
   let phase = '';
   return (progress, more = 0) => {
     events += more;
-    if (!onProgress || (performance.now() - told < 100 && progress.phase === phase)) return;
-    told = performance.now();
+    if (!onProgress || (performance.now() - reportedAt < 100 && progress.phase === phase)) return;
+    reportedAt = performance.now();
     phase = progress.phase;
     onProgress({ ...progress, events });
   };
 }
 
-/** Names the code that turns events into rows: what other code began must not be finished by this one. */
+/** Identifies the code that turns events into rows: a rebuild must not be continued by different code. */
 function codeFingerprint(): string {
   const hash = createHash('sha256');
   for (const room of ['projections', 'shared']) {

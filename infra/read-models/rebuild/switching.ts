@@ -1,8 +1,8 @@
 /**
- * Putting a rebuilt read model in the place of the live one, or away.
+ * Replaces the live read model with the rebuilt one, or discards the latter.
  *
- * The switch renames two schemas. The old one is dropped afterwards, not with it: a batch of the live read model may hold
- * its tables while it waits for the checkpoint that we hold.
+ * The switch renames two schemas. The old one is dropped afterwards, not in the same transaction: a batch of the live
+ * read model may have locked its tables while it waits for the checkpoint that we have locked.
  */
 import { sql } from 'kysely';
 import type { Position } from '../../../shared/ports/event-log.ts';
@@ -11,11 +11,11 @@ import { dropSchema } from '../tables.ts';
 import type { Building } from './building.ts';
 import { type Comparison, compareLocked } from './comparing.ts';
 
-/** How long a statement waits for a lock before it lets others pass and tries again, milliseconds. */
+/** How long a statement waits for a lock before it lets others go first and retries, milliseconds. */
 const LOCK_MS = 5_000;
 const TRIES = 10;
 
-/** Catches up, compares what is left to be compared, and switches unless this is only a check. */
+/** Catches up, compares what remains, and switches unless this is only a check. */
 export async function settle(built: Building, comparison: Comparison | undefined): Promise<void> {
   const { sessions, check, signal } = built.build;
   for (let attempt = 1; ; attempt++) {
@@ -73,7 +73,7 @@ export async function dropBuilt(built: Building): Promise<void> {
   );
 }
 
-/** Readers of the old tables finish first; each try lets new ones pass. */
+/** Readers of the old tables finish first; between attempts, new ones get through. */
 export async function dropOld(built: Building): Promise<void> {
   for (let attempt = 1; ; attempt++) {
     try {
