@@ -1,5 +1,5 @@
 /**
- * Options of an LRU cache that holds at most `count` entries. With `max` the library sets aside room for all of them at
- * once, which for ten thousands of entries is most of what a start costs; counted as sizes they are only bounded.
+ * Options of an LRU cache that holds at most `count` entries. With `max`, the library allocates room for all of them up
+ * front, which for tens of thousands of entries dominates the start time; with `maxSize` it does not.
  */
 export const atMost = (count: number) => ({ maxSize: count, sizeCalculation: () => 1 });

@@ -1,7 +1,7 @@
 /**
  * Errors as values with a code and a sentence that tells the reader what to do.
  *
- * `AppError` and its children become HTTP answers (`api/http/errors.ts`); the log's errors are the port's promises.
+ * `AppError` and its subclasses become HTTP answers (`api/http/errors.ts`); the errors of the log are part of its port.
  */
 
 export type ErrorStatus = 400 | 401 | 403 | 404 | 405 | 409 | 413 | 415 | 422 | 429 | 500 | 502 | 503 | 504;
@@ -11,7 +11,7 @@ export interface ErrorExtras {
   readonly details?: readonly string[];
   readonly code?: string;
   readonly hint?: string;
-  /** Further keys of the error body. */
+  /** Additional keys of the error body. */
   readonly body?: Readonly<Record<string, unknown>>;
   readonly headers?: Readonly<Record<string, string>>;
   readonly cause?: unknown;
@@ -37,7 +37,10 @@ export const notFound = (what: string) => new AppError(404, `${what} not found`)
 export const conflict = (message: string, extras?: ErrorExtras) => new AppError(409, message, extras);
 export const unavailable = (message: string, extras?: ErrorExtras) => new AppError(503, message, extras);
 
-/** The log's expectation did not hold; nothing was written. `actual` is the stream's revision, -1 for no stream, undefined when the store does not say. */
+/**
+ * The expectation of an append was not met; nothing was written. `actual` is the stream's revision: -1 for no stream,
+ * undefined when the store does not report it.
+ */
 export class ConflictError extends Error {
   readonly stream: string;
   readonly expected: 'any' | 'none' | number;
@@ -61,17 +64,26 @@ export class EventTooLargeError extends Error {
   }
 }
 
-/** A position that the log does not have: it is from another log, or from a time that this one was set back behind. */
+/**
+ * A position that the log does not have: it is from another log, or from before this log was restored to an earlier
+ * state.
+ */
 export class UnknownPositionError extends Error {
   readonly position: number;
   constructor(position: number, options?: ErrorOptions) {
-    super(`the log has no position ${position}; it is from another log, or from before this one was restored`, options);
+    super(
+      `the log has no position ${position}; that position is from another log, or from before this one was restored`,
+      options,
+    );
     this.name = 'UnknownPositionError';
     this.position = position;
   }
 }
 
-/** The log could not be reached, or is closed. After an append the outcome is unknown: the same call again tells. */
+/**
+ * The log could not be reached, or is closed. The outcome of an append is then unknown; repeating the same call is safe
+ * and resolves it.
+ */
 export class LogUnavailableError extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options);

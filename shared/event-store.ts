@@ -1,8 +1,7 @@
 /**
  * The event store: typed, validated, sealed events on top of the event log's port.
  *
- * In:  validate → number → seal → append.   Out: upcast → unseal → validate.
- * Adapters of the log stay ignorant of all of it.
+ * In:  validate → number → seal → append.   Out: upcast → unseal → validate. Adapters of the log know nothing of this.
  */
 import { randomUUID } from 'node:crypto';
 import './messages.ts';
@@ -26,24 +25,24 @@ import { EVENT_BOUNDS, storageProblem } from './storable.ts';
 export interface EventStore {
   readonly log: EventLog;
   /**
-   * Validates, numbers and seals drafts. What comes back may be appended again and again: its ids make that safe.
+   * Validates, numbers and seals drafts. The result may be appended repeatedly, because its ids make that safe.
    *
-   * @throws AppError 400 for data that no read model could write; 413 for more than fits into one append
+   * @throws AppError 400 for data that read models could not store; 413 for more than fits into one append
    */
   prepare(drafts: readonly EventDraft[], origin: Origin): Promise<readonly NewEvent[]>;
   /** @throws what `EventLog.append` throws. */
   append(stream: string, events: readonly NewEvent[], expected: Expectation): Promise<Appended>;
-  /** Events of a stream, oldest first; from a revision on (inclusive), all by default. */
+  /** Events of a stream, oldest first, starting at a revision (inclusive); by default all. */
   readStream(stream: string, from?: number): Promise<readonly DomainEvent[]>;
   /**
-   * One object per logged event, however often it is asked for.
+   * Decodes a logged event; repeated calls give the same object.
    *
-   * @throws EventUnreadableError, or what `PersonKeys.find` throws when it cannot be asked
+   * @throws EventUnreadableError, or what `PersonKeys.find` throws when the keys are unavailable
    */
   decode(event: LoggedEvent): DomainEvent | Promise<DomainEvent>;
 }
 
-/** An event of the log that this version of Signalbox cannot read: unknown type, newer version, broken data. */
+/** An event that this version of Signalbox cannot read: unknown type, newer version, invalid data. */
 export class EventUnreadableError extends Error {
   constructor(event: LoggedEvent, reason: string, options?: ErrorOptions) {
     super(`event ${event.type} at position ${event.position} cannot be read: ${reason}`, options);
@@ -51,10 +50,10 @@ export class EventUnreadableError extends Error {
   }
 }
 
-/** A person's key could not be asked for: that says nothing about the event. */
-class KeyAwayError extends Error {}
+/** A person's key could not be loaded, which says nothing about the event. */
+class KeyUnavailableError extends Error {}
 
-/** The person whose key seals the client address of an event. Anonymous callers share one key a month. */
+/** The person whose key seals the client address of an event. Anonymous callers share one key per month. */
 export function personOfActor(origin: Pick<Origin, 'actor'>, at: number): string {
   const { type, id } = origin.actor;
   return type === 'anonymous' ? `anonymous:${new Date(at).toISOString().slice(0, 7)}` : `${type}:${id}`;
@@ -67,7 +66,10 @@ interface Opened {
   readonly meta: Metadata;
 }
 
-/** @throws AppError 400 for data that is too deep, too large, or holds text that cannot be stored; 413 for its size */
+/**
+ * @throws AppError 400 for data that is nested too deeply or contains text that cannot be stored; 413 for data that
+ *   is too large
+ */
 function checkStorable(value: unknown): void {
   const problem = storageProblem(value, EVENT_BOUNDS);
   if (!problem) return;
@@ -75,9 +77,12 @@ function checkStorable(value: unknown): void {
   throw new AppError(problem.kind === 'size' ? 413 : 400, `${where} ${problem.reason}.`);
 }
 
-/** An append of fewer characters fits whatever is in it: UTF-8, sealing, and marks for sealed secrets make less of it than ten times as many bytes. */
+/**
+ * An append with fewer characters always fits: UTF-8, sealing, and the placeholders for sealed secrets need less than
+ * ten bytes per character.
+ */
 const SURELY_FITS = MAX_APPEND_BYTES / 10;
-/** More than the metadata of an event ever has. */
+/** Upper bound for the metadata of an event, characters. */
 const META_CHARACTERS = 4_000;
 
 const bytesOf = (value: unknown): number => Buffer.byteLength(JSON.stringify(value));
@@ -88,11 +93,11 @@ function checkSize(events: readonly NewEvent[]): void {
   if (bytes <= MAX_APPEND_BYTES) return;
   throw new AppError(
     413,
-    `The change is too large: it has ${bytes} bytes, and at most ${MAX_APPEND_BYTES} fit; send less.`,
+    `The change is too large: it has ${bytes} bytes, and the limit is ${MAX_APPEND_BYTES}; send less.`,
   );
 }
 
-/** A copy in which the value at a path is changed; the same object when there is none. */
+/** A copy in which the value at a path is changed; the same object if there is no such value. */
 async function changeAt(
   data: Record<string, unknown>,
   [head = '', ...rest]: readonly string[],
@@ -110,7 +115,7 @@ export function createEventStore(parts: {
   counters: Counters;
   keys: PersonKeys;
   now?: () => number;
-  /** By default those of every event that was ever written. */
+  /** Default: those for every event that was ever written. */
   upcasters?: Upcasters;
 }): EventStore {
   const { log, catalogue, counters, keys, now = Date.now, upcasters: steps = upcasters } = parts;
@@ -118,12 +123,12 @@ export function createEventStore(parts: {
     ...keys,
     find: (person) =>
       keys.find(person).catch((error: unknown) => {
-        throw new KeyAwayError('a key could not be asked for', { cause: error });
+        throw new KeyUnavailableError('the key of a person could not be loaded', { cause: error });
       }),
   };
-  // Followers of one process share the logged objects, so an event is decoded once for all of them.
+  // All followers of a process share the logged objects, so an event is decoded only once.
   const decoded = new WeakMap<object, DomainEvent | Promise<DomainEvent>>();
-  // What this process has just written need not be unsealed again for its own followers, who get the same objects.
+  // Events that this process has just written need not be unsealed for its own followers, because they get the same objects.
   const opened = new WeakMap<NewEvent['meta'], Opened>();
 
   function definitionOf(type: string): EventDefinition {
@@ -132,7 +137,7 @@ export function createEventStore(parts: {
     return definition;
   }
 
-  /** @param text the data as JSON. Through it once: what is projected from memory is exactly what a reader of the log will see. */
+  /** @param text the data as JSON. Parsing it ensures that what is projected from memory is exactly what a reader of the log will see. */
   async function prepareOne(type: string, text: string, origin: Origin, number: number, at: number): Promise<NewEvent> {
     const definition = definitionOf(type);
     const id = randomUUID();
@@ -160,7 +165,7 @@ export function createEventStore(parts: {
     return event;
   }
 
-  /** An event that is decoded for the first time. */
+  /** Decodes an event for the first time. */
   function decodeFresh(event: LoggedEvent): DomainEvent | Promise<DomainEvent> {
     const { id, type, stream, revision, position } = event;
     const known = opened.get(event.meta);
@@ -184,7 +189,7 @@ export function createEventStore(parts: {
         ip: isSealed(event.meta.ip) ? await unseal(asked, `${event.id}/ip`, event.meta.ip) : event.meta.ip,
       });
       let open: Record<string, unknown> = { ...event.data };
-      // Nothing else is opened: what a client sent may look sealed. In a field with secrets that is told apart below.
+      // Only these fields are unsealed, because data sent by a client may look like a sealed value. For fields with secrets, `unsealSecrets` tells them apart.
       for (const field of definition.personal?.fields ?? []) {
         const value = open[field];
         if (isSealed(value)) open[field] = await unseal(asked, `${event.id}/${field}`, value);
@@ -198,7 +203,7 @@ export function createEventStore(parts: {
       const { id, type, stream, revision, position } = event;
       return { id, type, data, meta, stream, revision, position };
     } catch (error) {
-      if (error instanceof KeyAwayError) throw error.cause;
+      if (error instanceof KeyUnavailableError) throw error.cause;
       throw new EventUnreadableError(event, error instanceof Error ? error.message : String(error), { cause: error });
     }
   }
@@ -236,7 +241,7 @@ export function createEventStore(parts: {
           return one;
         },
         (error) => {
-          // What could not be read now may be readable later: the key may be back.
+          // An event that cannot be read now may be readable later, when the key is available.
           decoded.delete(event);
           throw error;
         },

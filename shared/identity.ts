@@ -16,9 +16,9 @@ export interface Identity {
   readonly role: Role;
   readonly tenant: number;
   readonly workspace: number;
-  /** The agent a caller speaks for: of its key, or as the header `x-agent-name` says. */
+  /** The agent that a caller speaks for: the agent of its key, or the one named in the header `x-agent-name`. */
   readonly agentName: string | null;
-  /** Only of agent keys. */
+  /** Set only for agent keys. */
   readonly agentId: number | null;
   /** Sessions only: SHA-256 of the session token, hex. */
   readonly session: string | null;
@@ -32,6 +32,6 @@ export function actorOf(identity: Identity): Actor {
 
 export const ANONYMOUS: Actor = { type: 'anonymous', id: 0, name: 'anonymous' };
 
-/** The parts of the service that act on their own. Nobody else may be called so. */
+/** The parts of the service that act by themselves. Nobody else may have these names. */
 export const SYSTEM_ACTORS = ['cli', 'first start', 'proxy', 'scheduler'] as const;
 export const systemActor = (name: (typeof SYSTEM_ACTORS)[number]): Actor => ({ type: 'system', id: 0, name });

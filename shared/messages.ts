@@ -1,6 +1,6 @@
 /**
- * What schemas say about input that they refuse: the rest of a sentence that begins with the field's name. Schemas with
- * a message of their own keep it.
+ * Messages for refused input: the rest of a sentence that begins with the field's name. Schemas with a message of their
+ * own keep it.
  */
 import { z } from 'zod';
 
@@ -15,7 +15,7 @@ const KINDS: Readonly<Record<string, string>> = {
   null: 'null',
 };
 
-/** Values that a message lists; a longer list is cut off. */
+/** Most values that a message lists; a longer list is cut off. */
 const LISTED = 12;
 
 function listOf(values: readonly unknown[]): string {
@@ -23,14 +23,14 @@ function listOf(values: readonly unknown[]): string {
   return [...shown, ...(values.length > LISTED ? ['…'] : [])].join(', ');
 }
 
-/** @param limit `at most 5`; of what depends on what is measured */
+/** @param limit such as `at most 5`; the unit depends on `origin` */
 function sizeText(origin: string, limit: string): string {
   if (origin === 'string') return `must have ${limit} characters`;
   if (origin === 'array' || origin === 'set') return `must have ${limit} entries`;
   return origin === 'object' || origin === 'map' ? `must have ${limit} fields` : `must be ${limit}`;
 }
 
-/** The finding of the form that was meant: one that came further than its type. Without one, all that would do. */
+/** The problem with the alternative that was meant: the one whose type matched. If none did, lists all alternatives. */
 function unionText(branches: readonly (readonly { readonly code: string; readonly message: string }[])[]): string {
   const firsts = branches.flatMap(([first]) => (first ? [first] : []));
   const meant = firsts.find(({ code }) => code !== 'invalid_type' && code !== 'invalid_value');

@@ -1,28 +1,31 @@
 /**
- * What a name may look like under which somebody acts. Names stand in the audit trail and in every list as who did it,
- * so no two may look the same, none may look like a name of the service itself, and none may upset the text around it.
+ * Rules for the names of users and agents. The audit trail and every list show these names, so no two may look the
+ * same, none may look like a name of the service itself, and none may disturb the text around it.
  *
- * Names are checked when they are taken. Those that older versions let in stay what they are, and stay good for signing
- * in. Names are case-sensitive.
+ * Names are checked when they are chosen. Names that older versions accepted stay valid, also for signing in. Names are
+ * case-sensitive.
  */
 import { SYSTEM_ACTORS } from './identity.ts';
 
-/** Control and format characters, marks of text direction, private use, what shows nothing. */
+/** Control and format characters, text direction marks, private-use and invisible characters. */
 const HIDDEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800]/u;
 const ODD_BLANK = /(?! )\p{Zs}| {2}|^ | $/u;
 
-/** What joins the parts of one emoji: it is seen, though it shows nothing by itself. */
+/** Joiners inside an emoji: invisible by themselves, but they change what is shown. */
 const EMOJI_JOINERS = /(?<=\p{Extended_Pictographic}|\p{Emoji_Modifier}|\ufe0f)(?:\u200d|\ufe0f)/gu;
 /** Joiners between letters of scripts that need them, such as Arabic and Devanagari. */
 const LETTER_JOINERS =
   /(?<=\p{L}|\p{M})(?<!\p{Script=Latin}|\p{Script=Greek}|\p{Script=Cyrillic})(?:\u200c|\u200d)(?=\p{L})(?!\p{Script=Latin}|\p{Script=Greek}|\p{Script=Cyrillic})/gu;
 
-const HIDDEN_FAULT = 'must not hold control characters, invisible characters or marks of text direction';
+const HIDDEN_FAULT = 'must not contain control characters, invisible characters or text direction marks';
 
-/** Compatibility forms: full-width letters, ligatures, raised digits. Thai and Lao AM has one and is written in no other way. */
+/**
+ * Replaces compatibility forms: full-width letters, ligatures, superscript digits. Thai and Lao AM is excepted, because
+ * there is no other way to write it.
+ */
 const plain = (name: string): string => name.replace(/[^\u0e33\u0eb3]+/gu, (part) => part.normalize('NFKC'));
 
-/** The same for everything that is read as the same name. */
+/** Maps all names that look alike to the same text. */
 const skeleton = (name: string): string =>
   name
     .normalize('NFKC')
@@ -37,11 +40,11 @@ const AGENT = /^agent ?:/u;
 
 const RESERVED_FAULT = 'is a name that the service itself uses; choose another one';
 
-/** What is wrong with text that is shown next to others' names, such as the name of a key. Undefined: nothing. */
+/** What is wrong with a text that is shown next to names, such as the label of a key; undefined: nothing. */
 export const textFault = (text: string): string | undefined =>
   HIDDEN.test(text.replace(EMOJI_JOINERS, '').replace(LETTER_JOINERS, '')) ? HIDDEN_FAULT : undefined;
 
-/** What is wrong with a display name. Empty is for the caller to judge. */
+/** What is wrong with a display name; undefined: nothing. An empty name is left to the caller. */
 export function displayNameFault(name: string): string | undefined {
   const key = skeleton(name);
   return textFault(name) ?? (EVERYBODYS.has(key) || AGENT.test(key) ? RESERVED_FAULT : undefined);
@@ -50,13 +53,13 @@ export function displayNameFault(name: string): string | undefined {
 /** What is wrong with the name of a new agent. */
 export function agentNameFault(name: string): string | undefined {
   if (HIDDEN.test(name)) return HIDDEN_FAULT;
-  if (ODD_BLANK.test(name)) return 'must have single, plain spaces only, and none at its ends';
+  if (ODD_BLANK.test(name)) return 'must use only single, plain spaces, and none at the start or end';
   if (name !== name.normalize('NFC')) return 'must be in Unicode normalization form C (NFC)';
   const key = skeleton(name);
   return EVERYBODYS.has(key) || AGENT.test(key) ? RESERVED_FAULT : undefined;
 }
 
-/** What is wrong with the name of a new user. It is expected in NFC. */
+/** What is wrong with the name of a new user. The name must already be in NFC. */
 export function userNameFault(name: string): string | undefined {
   const fault = agentNameFault(name);
   if (fault !== undefined) return fault;
@@ -64,7 +67,7 @@ export function userNameFault(name: string): string | undefined {
   return SYSTEMS.has(skeleton(name)) ? RESERVED_FAULT : undefined;
 }
 
-/** A display name from elsewhere, made fit to be shown; null when nothing is left of it. */
+/** Cleans up a display name from elsewhere; null when nothing is left of it. */
 export function cleanDisplayName(name: string): string | null {
   const hidden = new RegExp(HIDDEN.source, 'gu');
   const clean = textFault(name) === undefined ? name : name.replace(hidden, '');

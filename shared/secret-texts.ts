@@ -1,34 +1,34 @@
 /**
- * Credentials in texts: tokens that are known by their shape, passwords in URLs, assignments of what
- * `secret-names.ts` calls a secret. Pure.
+ * Finds credentials in texts: tokens with a known format, passwords in URLs, assignments to names that
+ * `secret-names.ts` lists. Pure.
  *
- * The text is hostile, so every pattern is linear: it begins with a literal, and a run that ends in something else
- * can only begin where a token begins.
+ * The text may be hostile, so every pattern takes linear time: it begins with a literal, and a match attempt can only
+ * start where a token starts.
  */
 import { STRONG_PARTS, WEAK_WORDS } from './secret-names.ts';
 
-/** What stands for a secret where it is not shown. */
+/** Shown in place of a secret. */
 export const MASK = '--------';
 
 interface Detector {
   readonly type: string;
-  /** With a capture: that is the credential. Without: all of it. */
+  /** With a capture group, that is the credential; otherwise the whole match is. */
   readonly pattern: RegExp;
   /** For patterns with a capture: whether the captured value is a credential and not a placeholder or code. */
   readonly accepts?: (value: string) => boolean;
 }
 
-/** A variable, a mask, a type or a call stands where the credential would. */
+/** A variable, a mask, a type or a call in place of the credential. */
 const NOT_A_VALUE =
   /^(?:[<${[*%\u2022]|x{4}|\.{3}|-{8}|(?:process|import|os|env|config|options|req|request|this|self)\.|(?:undefined|required|optional|redacted|unchanged)\b)|^[\w$.]+\(/i;
 const isValue = (value: string): boolean => !NOT_A_VALUE.test(value);
-/** After a word that mostly means something else: no path, and nothing that could be a word or a number. */
+/** Used after words that usually mean something else: accepts no paths, words or numbers. */
 const looksRandom = (value: string): boolean =>
   isValue(value) && !/^[/~.]/.test(value) && /\d/.test(value) && /[a-z]/i.test(value);
 
 const ASSIGNED = `["']?\\s*(?:=|:=?)\\s*["'\`]?`;
 
-/** Specific before general: what a detector finds is blanked, so the later ones do not count it again. */
+/** Specific before general: what a detector finds is blanked out, so that later ones do not count it again. */
 const DETECTORS: readonly Detector[] = [
   { type: 'agent_api_key', pattern: /(?<!\w)mca_[0-9a-f]{48}(?!\w)/g },
   { type: 'global_api_key', pattern: /(?<!\w)mc_[0-9a-f]{48}(?!\w)/g },
@@ -37,7 +37,7 @@ const DETECTORS: readonly Detector[] = [
   { type: 'gitlab_token', pattern: /(?<!\w)glpat-[\w-]{20,}/g },
   { type: 'slack_token', pattern: /(?<!\w)xox[abeoprs]-(?=[A-Za-z0-9-]{0,16}\d)[A-Za-z0-9-]{10,}/g },
   { type: 'anthropic_key', pattern: /(?<!\w)sk-ant-[\w-]{20,}/g },
-  // The digit, here and in Slack's, tells keys from names such as sk-loading-spinner-container.
+  // The digit, here and for Slack, distinguishes keys from names such as sk-loading-spinner-container.
   { type: 'openai_key', pattern: /(?<![\w-])sk-(?=[\w-]{0,64}\d)[\w-]{20,}/g },
   { type: 'google_api_key', pattern: /(?<!\w)AIza[\w-]{35}/g },
   { type: 'stripe_key', pattern: /(?<!\w)[sr]k_live_[A-Za-z0-9]{16,}/g },
@@ -78,7 +78,7 @@ const DETECTORS: readonly Detector[] = [
 /** Types that `eachSecret` can report, in the order of the table. */
 export const SECRET_TYPES: readonly string[] = [...new Set(DETECTORS.map(({ type }) => type))];
 
-/** `text` with `replace` of every credential in it in its place. */
+/** `text` with every credential replaced by the result of `replace`. */
 function replaceSecrets(text: string, replace: (secret: string, type: string) => string): string {
   let rest = text;
   for (const { type, pattern, accepts } of DETECTORS) {
@@ -100,7 +100,7 @@ export function eachSecret(text: string, found: (type: string) => void): void {
   });
 }
 
-/** Shorter texts hold none of the above. */
+/** Shorter texts cannot contain any of the above. */
 const SHORTEST = 8;
 
 /** `text` with the mask in place of every credential in it. */
@@ -111,5 +111,5 @@ const MASKED = new RegExp(
   'i',
 );
 
-/** Whether the mask stands in `text` where a credential would. */
+/** Whether `text` has a mask in place of a credential. */
 export const holdsMask = (text: string): boolean => text.includes(MASK) && MASKED.test(text);

@@ -1,6 +1,6 @@
 /**
- * Secrets in JSON values of clients: found by their names (`secret-names.ts`) and in texts (`secret-texts.ts`), masked
- * where they are shown, and put back when somebody sends back what was shown. Pure.
+ * Secrets in JSON values from clients: found by name (`secret-names.ts`) and in texts (`secret-texts.ts`), masked for
+ * display, and restored when a client sends back what it was shown. Pure.
  */
 import { isDeepStrictEqual } from 'node:util';
 import { invalid } from './errors.ts';
@@ -12,19 +12,22 @@ export { MASK } from './secret-texts.ts';
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** A non-empty text under the name of a secret, or a number under one that leaves no doubt. */
+/** A non-empty text under a secret's name, or a number under a strong one. */
 const isSecret = (value: unknown, name: SecretName | undefined): boolean =>
   (typeof value === 'string' && value !== '' && name !== undefined) || (typeof value === 'number' && name === 'strong');
 
-/** Logs from before there were bounds hold values that are nested thousands of levels deep. What is below this is replaced as a whole. */
+/**
+ * Logs from before there were bounds contain values that are nested thousands of levels deep. Everything below this
+ * level is replaced as a whole.
+ */
 const MAX_LEVELS = 150;
 
 /**
- * A copy with every secret replaced. `whole`: the value itself is the secret; otherwise it is a text with a credential
- * somewhere in it.
+ * A copy with every secret replaced. `whole`: the value itself is the secret; otherwise it is a text that contains a
+ * credential.
  *
- * @param name what is known of the value's own name
- * @param also values that are replaced besides
+ * @param name what is known about the value's own name
+ * @param also further values to replace
  */
 export function mapSecrets(
   value: unknown,
@@ -45,16 +48,16 @@ export function mapSecrets(
   );
 }
 
-/** A copy that may be shown to those who must not see secrets. `name`: what is known of the value's own name. */
+/** A copy for callers who may not see secrets. `name`: what is known about the value's own name. */
 export const masked = (value: unknown, name?: SecretName): unknown =>
   mapSecrets(value, (secret, whole) => (whole ? MASK : maskedText(secret as string)), name);
 
 /**
- * `next` with what is masked in it put back from `stored`: somebody reads a value, edits it and sends it back. A mask is
- * never stored in place of a secret.
+ * `next` with its masks replaced by the secrets in `stored`, because clients read a value, edit it and send it back. A
+ * mask is never stored in place of a secret.
  *
- * @param path of the value in the request, for the message
- * @throws AppError 400 when a mask stands where nothing is hidden
+ * @param path of the value in the request, for error messages
+ * @throws AppError 400 when a mask has no hidden value to stand for
  */
 export function restored(next: unknown, stored: unknown, path: string, name?: SecretName): unknown {
   if (typeof next === 'string') return restoredText(next, stored, path, name);
@@ -85,14 +88,12 @@ function restoredText(next: string, stored: unknown, path: string, name: SecretN
   if (next === shown) return stored;
   const hides = shown !== stored && typeof shown === 'string' && shown !== MASK;
   if (name !== undefined ? next !== MASK : !hides && !holdsMask(next)) return next;
-  throw invalid(
-    `${path}: ${MASK} stands for a hidden value, and there is none that it could stand for here; send the value itself.`,
-  );
+  throw invalid(`${path}: ${MASK} stands for a hidden value, but none is stored here; send the value itself.`);
 }
 
 /**
- * The entry of a stored list that belongs to an entry of the new one: by id or name where it has one, else by place.
- * In a list that has become shorter the places have moved: there it is the one that looks the same, if only one does.
+ * The entry of a stored list that corresponds to an entry of the new one: by id or name if it has one, otherwise by
+ * index. If the list has become shorter, indexes have shifted, so it is the one that looks the same, if only one does.
  */
 function counterpart(
   one: unknown,

@@ -1,46 +1,46 @@
 /**
- * What may be stored: depth, size and characters of every JSON value, in one place. The contract's schemas ask here, so
- * that a caller is told which field to change, and the event store asks here for every event, so that none reaches the
- * log that a read model could not write or a reader could not walk through.
+ * What may be stored: the limits on depth, size and characters of every JSON value. The contract's schemas use them, so
+ * that a caller learns which field to change, and the event store checks every event, so that the log never holds one
+ * that a read model could not store or a reader could not traverse.
  */
 
 export interface Bounds {
-  /** Levels of objects and lists inside each other; a flat object has one. */
+  /** Nesting levels of objects and lists; a flat object has one. */
   readonly depth: number;
-  /** Characters as JSON, with numbers written out: 1e300 counts as 301, which is what PostgreSQL makes of it. */
+  /** Characters as JSON, with numbers written out: 1e300 counts as 301, because that is how PostgreSQL stores it. */
   readonly characters: number;
-  /** Texts are not looked at: passwords may have any character, they are hashed. */
+  /** Texts are not checked: passwords may contain any character, because they are hashed. */
   readonly anyText?: true;
 }
 
-/** A value of a client, such as an agent's config. */
+/** A value from a client, such as an agent's config. */
 export const VALUE_BOUNDS: Bounds = { depth: 64, characters: 200_000 };
 
-/** The whole body of a request: values, and what is around them. Its size is bounded in bytes, where it is received. */
+/** The whole body of a request: values and what contains them. Its size in bytes is limited where it is received. */
 export const BODY_BOUNDS: Bounds = { depth: 100, characters: Number.POSITIVE_INFINITY, anyText: true };
 
-/** The data of an event. An append has a bound in bytes besides (`MAX_APPEND_BYTES`). */
+/** The data of an event. Appends are also limited in bytes (`MAX_APPEND_BYTES`). */
 export const EVENT_BOUNDS: Bounds = { depth: VALUE_BOUNDS.depth + 8, characters: 2_000_000 };
 
 /**
- * PostgreSQL cannot hold the character U+0000 nor half of a surrogate pair. JSON can say both, the log would keep them,
- * and every read model would stop at the event.
+ * PostgreSQL can store neither the character U+0000 nor lone surrogates. JSON can contain both, so the log would accept
+ * them, and every read model would get stuck at the event.
  */
 const UNSTORABLE = /[\0\p{Surrogate}]/u;
 
-export const UNSTORABLE_TEXT = 'must not contain the character U+0000 or half of a surrogate pair';
+export const UNSTORABLE_TEXT = 'must not contain the character U+0000 or a lone surrogate';
 
 export const isStorableText = (text: string): boolean => !UNSTORABLE.test(text);
 
 export interface StorageProblem {
   readonly kind: 'depth' | 'size' | 'characters';
-  /** Where it is, cut off where it gets long; empty: the value as a whole. */
+  /** Path to the problem, shortened if it is long; empty: the value as a whole. */
   readonly path: readonly string[];
-  /** What is wrong, as the rest of a sentence about the place. */
+  /** What is wrong, as the rest of a sentence about that place. */
   readonly reason: string;
 }
 
-/** An object or a list that is being walked through. */
+/** An object or a list that is being traversed. */
 interface Open {
   readonly keys: readonly string[] | undefined;
   readonly values: readonly unknown[];
@@ -54,8 +54,8 @@ const open = (value: object): Open => ({
 });
 
 /**
- * The first thing that keeps a JSON value from being stored; undefined when nothing does. Walks without recursion, so
- * no depth is too much for it, and stops at the first finding.
+ * The first reason why a JSON value cannot be stored; undefined when it can. Does not recurse, so it can handle any
+ * depth, and stops at the first problem.
  */
 export function storageProblem(value: unknown, { depth, characters, anyText }: Bounds): StorageProblem | undefined {
   const above: Open[] = [];
@@ -101,14 +101,14 @@ export function storageProblem(value: unknown, { depth, characters, anyText }: B
 /** Quotes and escapes included. */
 const lengthOf = (text: string): number => JSON.stringify(text).length;
 
-/** Characters of a number without an exponent. */
+/** Length of a number written without an exponent, characters. */
 function digitsOf(number: number): number {
   const text = String(number);
   const [digits = '', exponent] = text.split('e');
   return exponent === undefined ? text.length : digits.length + Math.abs(Number(exponent));
 }
 
-/** Shown of a path: the front of it, and of each key. */
+/** How much of a path is shown: its first keys, and the beginning of each. */
 const SHOWN_KEYS = 6;
 const SHOWN_CHARACTERS = 60;
 
@@ -120,6 +120,6 @@ function pathOf(above: readonly Open[]): string[] {
   return above.length > SHOWN_KEYS ? [...shown, '…'] : shown;
 }
 
-/** The front of a text that may be long, without half of a surrogate pair at its end. */
+/** The beginning of a text, without splitting a surrogate pair. */
 export const frontOf = (text: string, characters: number): string =>
   text.slice(0, characters).replace(/\p{Surrogate}$/u, '');

@@ -1,9 +1,9 @@
-/** Ways to wait: for a time, for an answer that may not come, for one's turn, for a store that is away. */
+/** Ways to wait: for a time, for an answer that may not come, for one's turn, for a store that is unavailable. */
 
 /**
  * Resolves after `ms`, or when the signal aborts.
  *
- * @param options.ref keeps the process alive meanwhile: somebody waits for what comes after the pause
+ * @param options.ref keeps the process alive during the pause
  */
 export function pause(ms: number, signal?: AbortSignal, { ref = false }: { ref?: boolean } = {}): Promise<void> {
   if (signal?.aborted) return Promise.resolve();
@@ -38,7 +38,7 @@ export async function within<T>(ms: number, work: Promise<T>, what: string): Pro
   return work;
 }
 
-/** Gives a function that runs one piece of work at a time, in the order of the calls, whether or not they succeed. */
+/** Creates a function that runs one piece of work at a time, in the order of the calls, whether or not they succeed. */
 export function takingTurns(): <T>(work: () => Promise<T>) => Promise<T> {
   let last: Promise<unknown> = Promise.resolve();
   return (work) => {
@@ -49,13 +49,13 @@ export function takingTurns(): <T>(work: () => Promise<T>) => Promise<T> {
 }
 
 /**
- * Like `takingTurns`, with a queue of its own for each key. Whoever waits for work that fails with what `failsAll` is
- * true for, such as a store that is away, fails with it: all of them wait for one time-out, not for one each.
+ * Like `takingTurns`, with a separate queue for each key. When work fails with an error for which `failsAll` is true,
+ * such as an unavailable store, everything that waits behind it fails as well, after one time-out rather than one each.
  */
 export function takingTurnsByKey(
   failsAll: (error: unknown) => boolean,
 ): <T>(key: string, work: () => Promise<T>) => Promise<T> {
-  /** The last in line of each key. */
+  /** The last piece of work in the queue of each key. */
   const queues = new Map<string, Promise<{ readonly failure: unknown } | undefined>>();
   return (key, work) => {
     const mine = queues.get(key)?.then((before) => (before ? Promise.reject(before.failure) : work())) ?? work();
@@ -73,13 +73,13 @@ export function takingTurnsByKey(
 }
 
 export interface BackOff {
-  /** Milliseconds to wait after one more failure: doubling from the first to the longest. */
+  /** Milliseconds to wait after another failure: doubling from `firstMs` up to `lastMs`. */
   next(): number;
-  /** It worked: the next failure waits as briefly as the first. */
+  /** To be called after a success: the next failure starts again with the shortest wait. */
   reset(): void;
 }
 
-/** @param options.spread takes up to half of each pause away at random, so that callers do not come in step */
+/** @param options.spread shortens each pause at random by up to half, so that callers do not retry in step */
 export function createBackOff(options: { firstMs: number; lastMs: number; spread?: boolean }): BackOff {
   const { firstMs, lastMs, spread = false } = options;
   let wait = firstMs;
@@ -95,7 +95,7 @@ export function createBackOff(options: { firstMs: number; lastMs: number; spread
   };
 }
 
-/** While a store stays away, that is logged again this often, milliseconds. */
+/** How often an ongoing outage is logged again, milliseconds. */
 const REPEAT_MS = 30_000;
 
 interface OutageLog {
@@ -103,14 +103,14 @@ interface OutageLog {
   info(about: object, message: string): void;
 }
 
-/** Logs that something fails and that it works again; not each of the many failures in between. */
+/** Logs when something starts to fail and when it works again, but not every failure in between. */
 export interface Outage {
   /** @param about what else the warning should tell */
   failed(error: unknown, about?: object): void;
   worked(): void;
 }
 
-/** @param failing the warning @param works the line that ends it */
+/** @param failing text of the warning @param works text of the message when it works again */
 export function createOutage(log: OutageLog, failing: string, works: string, now: () => number = Date.now): Outage {
   let since: number | undefined;
   let logged = 0;

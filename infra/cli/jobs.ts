@@ -75,7 +75,7 @@ function cellsOf({ id, kind, attempts, addedAt, dueAt, failedAt, reason, payload
 
 const iso = (ms: number | undefined): string => (ms === undefined ? '' : new Date(ms).toISOString());
 
-/** Opens the store of jobs: Redis if configured, else the database, also that of a running embedded service. */
+/** Opens the job store: Redis if configured, otherwise the database, including that of a running embedded service. */
 async function withJobs<T>(work: (jobs: Jobs) => Promise<T>): Promise<T> {
   const config = readConfig(process.env);
   const log = createLogger('warn', 'stderr');

@@ -163,7 +163,7 @@ export class Tail {
         if (events.length > 0 || !caughtUp) {
           position = events.at(-1)?.position ?? position;
           caughtUp = position >= this.#end;
-          yield { events, position, caughtUp: caughtUp };
+          yield { events, position, caughtUp };
         } else {
           await this.#changed(position, ended);
         }

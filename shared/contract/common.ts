@@ -6,7 +6,7 @@ export const errorSchema = z
   .object({
     error: z.string().describe('what went wrong and what to change'),
     details: z.array(z.string()).optional().describe('`<dotted.path>: <reason>` per finding'),
-    code: z.string().optional().describe('for programs, where one is documented'),
+    code: z.string().optional().describe('for programs; only where documented'),
     hint: z.string().optional(),
   })
   .meta({ id: 'Error' });
@@ -24,7 +24,7 @@ export const idText = z
   .meta({ override: { type: 'integer', minimum: 1 } });
 export const idParams = z.object({ id: idText });
 
-/** An id in a body: a number, or the same as text, as some clients send it. */
+/** An id in a body: a number, or a numeric string, as some clients send it. */
 export const idValue = z
   .union([z.int().positive(), z.string().refine(isSafe, 'must be a positive whole number').transform(Number)])
   .meta({ override: { type: 'integer', minimum: 1 } });
@@ -34,9 +34,7 @@ export const idBody = z.object({ id: idValue });
 /** The answer of calls that have nothing else to say. */
 export const successAnswer = z.object({ success: z.literal(true) });
 
-/**
- * `limit`: what is no whole number counts as the default, the rest is clamped to 1..cap (contract decision 3).
- */
+/** `limit`: anything but a whole number counts as the default; whole numbers are clamped to 1..cap. */
 export const limitParam = (fallback: number, cap = 200) =>
   z
     .string()
@@ -46,7 +44,7 @@ export const limitParam = (fallback: number, cap = 200) =>
     )
     .meta({ override: { type: 'integer', minimum: 1, maximum: cap, default: fallback } });
 
-/** `offset`: what is no whole number counts as 0; never negative, never above a safe integer. */
+/** `offset`: anything but a whole number counts as 0; whole numbers are clamped to 0 and the largest safe integer. */
 export const offsetParam = z
   .string()
   .optional()
@@ -55,7 +53,7 @@ export const offsetParam = z
   )
   .meta({ override: { type: 'integer', minimum: 0, default: 0 } });
 
-/** An optional moment in a query, Unix seconds; anything else is refused. */
+/** An optional time in a query, Unix seconds; anything else is refused. */
 export const secondsParam = z
   .string()
   .refine((value) => /^\d{1,12}$/.test(value), 'must be Unix seconds')
@@ -63,7 +61,7 @@ export const secondsParam = z
   .optional()
   .meta({ override: { type: 'integer', minimum: 0, maximum: 999_999_999_999 } });
 
-/** A filter text; empty means no filter. */
+/** A filter; empty means no filter. */
 export const filterParam = z
   .string()
   .max(500)
@@ -71,7 +69,7 @@ export const filterParam = z
   .transform((value) => (value === undefined || value.trim() === '' ? undefined : value))
   .meta({ override: { type: 'string', maxLength: 500 } });
 
-// Text that PostgreSQL cannot store (NUL, half of a surrogate pair) or that would deceive a reader of the audit trail.
+// Characters that PostgreSQL cannot store (NUL, lone surrogates) or that would mislead readers of the audit trail.
 const UNPRINTABLE = /[\p{Cc}\p{Surrogate}\u2028\u2029]/u;
 /** One line of printable text. */
 export const lineOfText = (min: number, max: number) =>
@@ -79,16 +77,16 @@ export const lineOfText = (min: number, max: number) =>
     .string()
     .min(min, min === 1 ? 'must not be empty' : `must have at least ${min} characters`)
     .max(max, `must have at most ${max} characters`)
-    .refine((value) => !UNPRINTABLE.test(value), 'must not hold control characters or broken Unicode');
+    .refine((value) => !UNPRINTABLE.test(value), 'must not contain control characters or invalid Unicode');
 
-/** Several lines: notes. */
+/** Text of several lines, such as notes. */
 export const linesOfText = (max: number) =>
   z
     .string()
     .max(max, `must have at most ${max} characters`)
-    .refine((value) => !/[\0\p{Surrogate}]/u.test(value), 'must not hold NUL or broken Unicode');
+    .refine((value) => !/[\0\p{Surrogate}]/u.test(value), 'must not contain U+0000 or invalid Unicode');
 
-/** Refuses what `fault` finds a reason against. */
+/** A check for schemas: refuses a value for the reason that `fault` gives, if any. */
 export const without =
   (fault: (value: string) => string | undefined) =>
   (value: string, context: z.RefinementCtx): void => {
@@ -96,7 +94,7 @@ export const without =
     if (message !== undefined) context.addIssue({ code: 'custom', message });
   };
 
-/** Free JSON object of a client. */
+/** An arbitrary JSON object from a client. */
 export const jsonObject = z.record(z.string(), z.unknown());
 
 /** The error answers that nearly every route has. */
@@ -107,9 +105,9 @@ export const ERRORS = {
   404: { description: 'Record not found', schema: errorSchema },
   409: { description: 'Conflict', schema: errorSchema },
   413: { description: 'Too large', schema: errorSchema },
-  415: { description: 'The charset or the encoding of the body is not known here', schema: errorSchema },
-  422: { description: 'Refused by the text screening', schema: errorSchema },
+  415: { description: 'The charset or the encoding of the body is not supported', schema: errorSchema },
+  422: { description: 'Refused by text screening', schema: errorSchema },
   429: { description: 'Rate limited', schema: errorSchema },
   500: { description: 'Internal server error', schema: errorSchema },
-  503: { description: 'A store is away or a read model is behind', schema: errorSchema },
+  503: { description: 'A store is unavailable or a read model is behind', schema: errorSchema },
 } as const;

@@ -7,7 +7,9 @@ import type { z } from 'zod';
 import type { Role } from '../identity.ts';
 import type { Metadata } from './metadata.ts';
 
-/** An event as the rest of the code sees it: validated, brought to the newest version, personal fields readable. */
+/**
+ * An event as the rest of the code sees it: validated, upcast to the newest version, with personal fields decrypted.
+ */
 export interface DomainEvent<Type extends string = string, Data = Readonly<Record<string, unknown>>> {
   readonly id: string;
   readonly type: Type;
@@ -27,7 +29,7 @@ export interface EventDraft<Type extends string = string, Data = Readonly<Record
 export interface ActivityDraft {
   readonly type: string;
   readonly entity_type: string;
-  /** 0 when the activity is about no single entity. */
+  /** 0 when the activity does not concern a single entity. */
   readonly entity_id: number;
   /** Default: the name of the event's actor. */
   readonly actor?: string;
@@ -58,26 +60,29 @@ export interface NotificationDraft {
 export interface FrameDraft {
   readonly type: string;
   readonly data: Readonly<Record<string, unknown>>;
-  /** Keys of `data` that hold JSON of a client: the secrets in them are masked for all but admins. */
+  /** Keys of `data` that hold JSON from clients: the secrets in them are masked for everybody but admins. */
   readonly secrets?: readonly string[];
-  /** Callers below it do not get the frame; default: viewer. What another call keeps for admins is kept for them here too. */
+  /**
+   * The lowest role that gets the frame; default: viewer. Data that other calls show only to admins must be limited to
+   * admins here, too.
+   */
   readonly role?: Role;
 }
 
 export interface EventDefinition<Type extends string = string, Data = Readonly<Record<string, unknown>>> {
   readonly type: Type;
-  /** Version of `schema`. Older versions are brought up in `upcasters.ts`. */
+  /** Version of `schema`. Older versions are upcast in `upcasters.ts`. */
   readonly version: number;
   readonly doc: string;
   readonly schema: z.ZodType<Data>;
   /**
-   * Top-level keys of `data` that hold personal data; they are sealed with the person's key before they reach the
-   * log. Their schema must allow null: that is what they read as once the person is erased.
+   * Top-level keys of `data` that hold personal data; they are sealed with the person's key before they reach the log.
+   * Their schema must allow null, which is their value once the person has been erased.
    */
   readonly personal?: { readonly fields: readonly (keyof Data & string)[]; readonly person: (data: Data) => string };
   /**
-   * Fields that hold JSON of a client, as dotted paths into `data`. The secrets in them, known by their names or their
-   * form, are sealed with the owner's key before they reach the log; they read as null once that key is gone.
+   * Fields that hold JSON from clients, as dotted paths into `data`. The secrets in them, recognised by name or format,
+   * are sealed with the owner's key before they reach the log; they read as null once that key has been deleted.
    */
   readonly secrets?: {
     readonly fields: readonly string[];
@@ -89,12 +94,12 @@ export interface EventDefinition<Type extends string = string, Data = Readonly<R
   readonly frames?: (event: DomainEvent<Type, Data>) => readonly FrameDraft[];
 }
 
-/** A definition that can also make drafts: `agentRegistered.draft({...})`. */
+/** A definition that can also create drafts: `agentRegistered.draft({...})`. */
 export interface DefinedEvent<Type extends string, Data> extends EventDefinition<Type, Data> {
   draft(data: Data): EventDraft<Type, Data>;
 }
 
-/** Declares an event. The type is a past participle and never changes its meaning once it has been written. */
+/** Declares an event. The type ends in a past participle and must never change its meaning once it has been written. */
 export function defineEvent<const Type extends string, Data extends object>(
   definition: EventDefinition<Type, Data>,
 ): DefinedEvent<Type, Data> {
@@ -104,7 +109,7 @@ export function defineEvent<const Type extends string, Data extends object>(
 /** The event type behind one or several definitions: `EventOf<typeof agentRegistered>`. */
 export type EventOf<D> = D extends EventDefinition<infer Type, infer Data> ? DomainEvent<Type, Data> : never;
 
-/** The first of these events that has this definition. */
+/** The first of these events with this definition. */
 export const firstOf = <Type extends string, Data>(
   events: readonly DomainEvent[],
   { type }: EventDefinition<Type, Data>,

@@ -1,6 +1,4 @@
-/**
- * What every event says besides its data: who, for whom, from where, why, when, and its schema version.
- */
+/** What every event records besides its data: who, for whom, from where, why, when, and its schema version. */
 import { z } from 'zod';
 
 export const ACTOR_TYPES = ['user', 'agent', 'api', 'system', 'anonymous'] as const;
@@ -10,7 +8,7 @@ export const actorSchema = z.object({
   type: z.enum(ACTOR_TYPES),
   /** User id or agent id; 0 for the others. */
   id: z.int(),
-  /** Username, agent name or the system part's name, as it was when the event happened. */
+  /** Name of the user, agent or part of the system at the time of the event. */
   name: z.string().max(300),
 });
 export type Actor = z.infer<typeof actorSchema>;
@@ -18,7 +16,10 @@ export type Actor = z.infer<typeof actorSchema>;
 export const metadataSchema = z.object({
   /** Version of the event's data schema when it was written. */
   version: z.int().positive(),
-  /** Deployment-wide number of the event from a counter outside the log; ids of derived records (activities, audit entries) are this number. */
+  /**
+   * Deployment-wide number of the event, from a counter outside the log; also the id of derived records (activities,
+   * audit entries).
+   */
   number: z.int().positive(),
   /** Unix milliseconds. */
   at: z.int().nonnegative(),
@@ -30,14 +31,14 @@ export const metadataSchema = z.object({
   userAgent: z.string().max(512).nullable(),
   /** The HTTP request that caused it. */
   requestId: z.string().nullable(),
-  /** One id for everything that a first cause set off. */
+  /** Shared by everything that goes back to the same first cause. */
   correlationId: z.string(),
-  /** The event or request that caused this event directly. */
+  /** The event or request that directly caused this event. */
   causationId: z.string().nullable(),
 });
 export type Metadata = z.infer<typeof metadataSchema>;
 
-/** What the caller of a command knows for the metadata; the event store adds version, number and time. */
+/** The metadata that the caller of a command provides; the event store adds version, number and time. */
 export interface Origin {
   readonly tenant: number;
   readonly workspace: number;
@@ -49,6 +50,6 @@ export interface Origin {
   readonly causationId: string | null;
 }
 
-/** The default tenant and workspace, made by the first start and never removed. */
+/** The default tenant and workspace, created by the first start and never removed. */
 export const DEFAULT_TENANT = 1;
 export const DEFAULT_WORKSPACE = 1;

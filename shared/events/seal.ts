@@ -6,7 +6,7 @@ import { createCipheriv, createDecipheriv, randomFillSync } from 'node:crypto';
 import type { PersonKeys } from '../ports/person-keys.ts';
 import { mapSecrets } from '../secrets.ts';
 
-/** A sealed value as it stands in the log. */
+/** A sealed value, as stored in the log. */
 export interface Sealed {
   readonly sealed: 1;
   readonly person: string;
@@ -19,11 +19,11 @@ export function isSealed(value: unknown): value is Sealed {
 }
 
 const IV_BYTES = 12;
-/** Random bytes are asked for in larger pieces: a call to the system for each value cost more than the cipher. */
+/** Random bytes are drawn in larger pieces, because a system call per value cost more than the encryption. */
 const pool = Buffer.alloc(IV_BYTES * 256);
 let used = pool.length;
 
-/** Each is given out once. */
+/** No IV is ever used twice. */
 function nextIv(): Buffer {
   if (used === pool.length) {
     randomFillSync(pool);
@@ -43,7 +43,7 @@ export async function seal(keys: PersonKeys, person: string, place: string, valu
   return { sealed: 1, person, box: box.toString('base64url') };
 }
 
-/** Opens a sealed value; null once the person's key is gone. Throws when the box was altered or moved. */
+/** Opens a sealed value; null once the person's key is gone. Throws when it was altered or moved. */
 export async function unseal(keys: PersonKeys, place: string, value: Sealed): Promise<unknown> {
   const key = await keys.find(value.person);
   if (!key) return null;
@@ -57,11 +57,11 @@ export async function unseal(keys: PersonKeys, place: string, value: Sealed): Pr
 
 // --- Secrets inside a value -------------------------------------------------------------------------------------------
 
-/** A JSON value whose secrets are sealed, as it stands in the log. */
+/** A JSON value whose secrets are sealed, as stored in the log. */
 export interface SecretsSealed {
   readonly sealed: 'secrets';
   readonly person: string;
-  /** The value; `{"sealed": n}` in the place of secret n. */
+  /** The value, with `{"sealed": n}` in place of the secret number n. */
   readonly shown: unknown;
   /** As in `Sealed`: the list of the secrets. */
   readonly box: string;
@@ -73,12 +73,14 @@ export const holdsSealedSecrets = (value: unknown): value is SecretsSealed =>
 const isPlace = (value: unknown): value is { readonly sealed: number } =>
   typeof value === 'object' && value !== null && typeof (value as { sealed?: unknown }).sealed === 'number';
 
-/** What a client sends may look like something sealed; put into the box with the secrets, it comes out as it was. */
+/**
+ * Data from a client may look like something sealed. It is sealed together with the secrets, so it comes out unchanged.
+ */
 const looksSealed = (value: unknown): boolean => isPlace(value) || holdsSealedSecrets(value);
 
 /**
- * Seals the secrets in a JSON value: those that their names or their form give away. A value without any is given back
- * as it is. `place` as in `seal`.
+ * Seals the secrets in a JSON value, recognised by name or format. A value without secrets is returned unchanged.
+ * `place` as in `seal`.
  */
 export async function sealSecrets(keys: PersonKeys, person: string, place: string, value: unknown): Promise<unknown> {
   const secrets: unknown[] = [];
@@ -88,7 +90,7 @@ export async function sealSecrets(keys: PersonKeys, person: string, place: strin
   return { sealed: 'secrets', person, shown, box } satisfies SecretsSealed;
 }
 
-/** Opens what `sealSecrets` made; secrets read as null once the key is gone. Throws when the box was altered or moved. */
+/** Opens what `sealSecrets` made; secrets read as null once the key is gone. Throws when it was altered or moved. */
 export async function unsealSecrets(keys: PersonKeys, place: string, value: SecretsSealed): Promise<unknown> {
   const { person, box, shown } = value;
   const secrets = (await unseal(keys, place, { sealed: 1, person, box })) as readonly unknown[] | null;

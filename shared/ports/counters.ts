@@ -1,9 +1,9 @@
 /**
- * Numbers from outside the log: record ids and event numbers. A number is taken before the append and recorded in
- * the event. A gap is harmless, a double is not.
+ * Numbers from outside the log: record ids and event numbers. A number is taken before the append and recorded in the
+ * event. A gap is harmless, a duplicate is not.
  */
 export interface Counters {
-  /** The first of `count` numbers that nobody else gets. Numbers start at 1. */
+  /** Reserves `count` numbers and gives the first. Numbers start at 1. */
   take(name: CounterName, count?: number): number | Promise<number>;
   /** Raises a counter so that its next number is above `value`; never lowers it. */
   raise(name: CounterName, value: number): Promise<void>;

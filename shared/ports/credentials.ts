@@ -1,6 +1,6 @@
 /**
- * The credential store: hashes of passwords, sessions and keys. Never in the log; the log names a credential by a
- * random id, and only that id makes a stored hash valid.
+ * The credential store: hashes of passwords, sessions and keys. None of these are ever in the log, which refers to a
+ * credential by a random id; a stored hash is valid only while the log refers to it.
  */
 
 export interface SessionRecord {
@@ -17,9 +17,12 @@ export interface KeyRecord {
 }
 
 export interface Credentials {
-  /** Stores an argon2id hash of `password` and gives its new id (UUID). */
+  /** Stores an argon2id hash of `password`. @returns its new id (UUID) */
   addPassword(userId: number, password: string): Promise<string>;
-  /** Verifies; an unknown id (or null) costs the same time and is false. Never on the event loop. */
+  /**
+   * Verifies a password; with an unknown id (or null) it takes the same time and gives false. Never blocks the event
+   * loop.
+   */
   verifyPassword(id: string | null, password: string): Promise<boolean>;
   removePasswords(userId: number, except?: string): Promise<void>;
 
@@ -29,7 +32,7 @@ export interface Credentials {
     session: SessionRecord & { ip: string | null; userAgent: string | null; createdAt: number },
   ): Promise<void>;
   findSession(tokenHash: string): Promise<SessionRecord | undefined>;
-  /** Those that there are, by their hashes. */
+  /** The sessions found, by their hashes. */
   findSessions(tokenHashes: readonly string[]): Promise<ReadonlyMap<string, SessionRecord>>;
   removeSession(tokenHash: string): Promise<void>;
   removeSessions(userId: number): Promise<void>;
@@ -37,10 +40,10 @@ export interface Credentials {
   /** Stores the SHA-256 of a key. */
   addKey(key: string, record: KeyRecord): Promise<void>;
   findKey(key: string): Promise<KeyRecord | undefined>;
-  /** Those that there are, by the SHA-256 of the keys, hex. */
+  /** The keys found, by their SHA-256, hex. */
   findKeys(hashes: readonly string[]): Promise<ReadonlyMap<string, KeyRecord>>;
   removeKey(record: KeyRecord): Promise<void>;
-  /** Notes a use; written in the background, at most about once a second per key. */
+  /** Records a use; written in the background, at most about once a second per key. */
   keyUsed(record: KeyRecord): void;
   /** Unix seconds of the last use, by key id. */
   keysLastUsed(kind: 'agent' | 'global', ids: readonly number[]): Promise<ReadonlyMap<number, number>>;

@@ -1,15 +1,14 @@
 /**
- * The port of the event log: the one thing every store behind Signalbox has to be able to do.
+ * The port of the event log, which every event store behind Signalbox implements.
  *
- * A log is a set of streams inside one total order. Adapters know nothing of event types: they store
- * envelopes and give them back. One conformance suite (`test/infra/event-log.conformance.ts`) runs
- * against every adapter.
+ * A log is a set of streams in one total order. Adapters know nothing of event types: they store and return envelopes.
+ * One conformance suite (`test/infra/event-log.conformance.ts`) runs against every adapter.
  */
 
 /**
- * A place in the log's total order: a non-negative safe integer that only grows. 0 is "before the first
- * event". Positions are compared, stored and handed out as cursors; nothing may be computed from the
- * distance of two (in PostgreSQL it is gapless, in EventStoreDB it is a byte offset).
+ * A place in the log's total order: an increasing, non-negative safe integer; 0 is before the first event. Positions
+ * may be compared, stored and handed out as cursors, but the difference of two has no meaning: in PostgreSQL they are
+ * consecutive, in EventStoreDB they are byte offsets.
  */
 export type Position = number;
 
@@ -22,16 +21,19 @@ export const BEGINNING: Position = 0;
  */
 export type Expectation = 'any' | 'none' | number;
 
-/** An event on its way into the log. `data` and `meta` are plain JSON objects: no undefined, bigint, Date or cycle. */
+/** An event to be appended. `data` and `meta` are plain JSON objects: no undefined, bigint, Date or cycle. */
 export interface NewEvent {
-  /** UUID. The log never holds two events with one id in one stream: an append with known ids is answered as before. */
+  /**
+   * UUID. A stream never holds two events with the same id: repeating an append with known ids gives the same answer as
+   * before.
+   */
   readonly id: string;
   readonly type: string;
   readonly data: Readonly<Record<string, unknown>>;
   readonly meta: Readonly<Record<string, unknown>>;
 }
 
-/** An event as the log gives it back. */
+/** An event as read from the log. */
 export interface LoggedEvent extends NewEvent {
   readonly stream: string;
   readonly revision: number;
@@ -47,17 +49,17 @@ export interface Appended {
 
 /** A step of a follower. */
 export interface Followed {
-  /** In log order, without gap or double from the position the follower started after. May be empty. */
+  /** In log order, without gaps or duplicates since the position that the follower started after. May be empty. */
   readonly events: readonly LoggedEvent[];
-  /** Everything up to here has been delivered, filtered stretches included: a safe checkpoint. */
+  /** Everything up to here has been delivered or filtered out, so this is a safe checkpoint. */
   readonly position: Position;
-  /** True when the follower had reached the end of the log at the moment of this step. */
+  /** True when the follower had reached the end of the log at the time of this step. */
   readonly caughtUp: boolean;
 }
 
 export interface ReadStreamOptions {
   readonly direction?: 'forwards' | 'backwards';
-  /** First revision to give (inclusive); default: the beginning forwards, the end backwards. */
+  /** First revision to read (inclusive); default: the beginning forwards, the end backwards. */
   readonly from?: number;
   /** At most this many events; default: all. */
   readonly limit?: number;
@@ -67,55 +69,55 @@ export interface ReadAllOptions {
   readonly direction?: 'forwards' | 'backwards';
   /** Exclusive cursor. Forwards: events after it (default BEGINNING). Backwards: events before it (default: the end). */
   readonly from?: Position;
-  /** At most this many events; default: all. With 0 only `from` is looked at. */
+  /** At most this many events; default: all. With 0, only `from` is checked. */
   readonly limit?: number;
   /**
-   * A batch holds at most about this many bytes of JSON, or one event that is larger; default: batches are bounded by
-   * their number of events alone. For readers of which there are many at once.
+   * Approximate limit for a batch, bytes of JSON; a larger event is a batch of its own. Default: batches are bounded
+   * only by their number of events. For readers of which there are many at once.
    */
   readonly maxBytes?: number;
 }
 
 export interface FollowOptions {
-  /** Exclusive: the first event delivered is the one behind it. */
+  /** Exclusive: the first event delivered is the one after it. */
   readonly after: Position;
   /** Aborting ends the iteration cleanly (it returns, it does not throw). */
   readonly signal: AbortSignal;
 }
 
-/** An append may carry at most this many bytes of JSON (data and meta of all its events): EventStoreDB's limit is 1 MiB a call. */
+/** Most bytes of JSON in an append (data and meta of all its events); EventStoreDB's limit is 1 MiB per call. */
 export const MAX_APPEND_BYTES = 1_000_000;
-/** ... and at most this many events. */
+/** Most events in an append. */
 export const MAX_APPEND_EVENTS = 1_000;
 
 export interface EventLog {
   /**
-   * Appends one or more events to one stream, all or nothing. Resolves when they are durable and visible
-   * to every reader.
+   * Appends one or more events to one stream, atomically. Resolves when they are durable and visible to every reader.
    *
-   * @throws ConflictError when the expectation does not hold: nothing was written.
+   * @throws ConflictError when the expectation is not met; nothing was written.
    * @throws EventTooLargeError over MAX_APPEND_BYTES or MAX_APPEND_EVENTS: nothing was written.
-   * @throws LogUnavailableError when the store could not be reached within the adapter's time-out. The
-   *   outcome is then unknown; the same call again (same ids, same expectation) is safe and tells.
+   * @throws LogUnavailableError when the store could not be reached within the adapter's time-out. The outcome is
+   *   then unknown; repeating the call (same ids, same expectation) is safe and resolves it.
    */
   append(stream: string, events: readonly NewEvent[], expected: Expectation): Promise<Appended>;
 
-  /** Gives a stream's events in batches. A stream without events gives nothing. */
+  /** Reads a stream's events in batches; none if the stream does not exist. */
   readStream(stream: string, options?: ReadStreamOptions): AsyncIterable<readonly LoggedEvent[]>;
 
   /**
-   * Gives all events in log order in batches, up to the end as it is when the read reaches it.
+   * Reads all events in log order, in batches, up to the end of the log at the time when it is reached.
    *
-   * @throws UnknownPositionError when `from` lies behind the end of the log, or the store can tell that no event is there
+   * @throws UnknownPositionError when `from` is after the end of the log, or when the store detects that there is no
+   *   event at `from`
    */
   readAll(options?: ReadAllOptions): AsyncIterable<readonly LoggedEvent[]>;
 
   /**
-   * Follows the log: everything behind `after`, then what is appended from then on, by any process.
-   * Pulling slowly is allowed: the adapter's buffer is bounded and it goes back to reading. It survives the
-   * store going away (resumes with back-off); it ends only by its signal or `close`.
+   * Follows the log: everything after `after`, then whatever any process appends. The consumer may be slow: the
+   * adapter's buffer is bounded, and it goes back to reading when that is full. It survives outages of the store (it
+   * resumes with back-off) and ends only by its signal or `close`.
    *
-   * @throws UnknownPositionError as `readAll` does: trying again is no use
+   * @throws UnknownPositionError as `readAll` does; retrying is pointless
    */
   follow(options: FollowOptions): AsyncIterable<Followed>;
 

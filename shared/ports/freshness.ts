@@ -1,18 +1,18 @@
 /**
- * Tells whether something that was read before still holds, without reading it again.
+ * Tells whether something read earlier is still current, without reading it again.
  *
- * In one process the answer is in memory; where several processes share a database it is one small query, shared by
- * all requests that wait for it at the same moment.
+ * With a single process, the answer is in memory; when several processes share a database, it takes one small query,
+ * shared by all requests that wait for it at the same time.
  */
 export interface Freshness {
   /**
-   * A value that is different whenever rows of these projections changed; `workspace` narrows it where the store can.
-   * Take it before reading; what was read holds while the value stands.
+   * A value that changes whenever rows of these projections change; `workspace` narrows it down where the store
+   * supports that. Get it before reading: what was read is current for as long as the value stays the same.
    */
   stamp(projections: readonly string[], workspace: number | 'all'): Promise<string>;
-  /** The same at once where it is in memory; undefined where the store has to be asked, which this does not do. */
+  /** The same, synchronously; undefined when it would take a query. */
   stampNow(projections: readonly string[], workspace: number | 'all'): string | undefined;
-  /** A value that is different whenever a credential (session, key, password) was added or removed. */
+  /** A value that changes whenever a credential (session, key, password) is added or removed. */
   credentials(): Promise<string>;
   credentialsNow(): string | undefined;
 }

@@ -1,22 +1,23 @@
 /**
- * The port of jobs: work that is done later, at least once, by one of the processes that take jobs.
+ * The port for jobs: work that is done later, at least once, by one of the worker processes.
  *
- * A job that fails is tried again with growing delays; one that has failed for good waits in the dead-letter list until
- * somebody retries it. Whoever makes a job names it: two jobs with one id are one job. While the store of jobs is away
- * nothing can be added, so whoever must not lose a job keeps where it was and comes again (`infra/jobs/policies.ts`).
+ * A failed job is retried with growing delays; one that has used up its attempts stays on the dead-letter list until
+ * somebody retries it. Callers choose the ids of jobs: two jobs with the same id are one job. While the job store is
+ * unavailable, nothing can be added, so a caller that must not lose a job remembers where it was and tries again
+ * (`infra/jobs/policies.ts`).
  */
 import type { z } from 'zod';
 
-/** One kind of job. */
+/** A kind of job. */
 export interface JobKind<Payload extends object = object> {
-  /** Lower case words with `-`. It stands in stored jobs: it never changes its meaning. */
+  /** Lower-case words joined by `-`. Stored with each job, so it must never change its meaning. */
   readonly name: string;
   readonly schema: z.ZodType<Payload>;
-  /** How long one attempt may take, milliseconds. Then its signal aborts and the attempt has failed. */
+  /** How long one attempt may take, milliseconds. After that its signal aborts and the attempt counts as failed. */
   readonly timeoutMs: number;
 }
 
-/** An attempt that says nothing else may take this long, milliseconds. */
+/** Default time limit for an attempt, milliseconds. */
 const TIMEOUT_MS = 60_000;
 const KIND_NAME = /^[a-z][a-z0-9]*(-[a-z0-9]+)*$/;
 
@@ -27,31 +28,31 @@ export function defineJob<Payload extends object>(definition: {
   readonly timeoutMs?: number;
 }): JobKind<Payload> {
   const { name, schema, timeoutMs = TIMEOUT_MS } = definition;
-  if (!KIND_NAME.test(name)) throw new Error(`${name} is no name for a kind of job: lower case words with - are`);
+  if (!KIND_NAME.test(name)) throw new Error(`invalid kind of job "${name}": use lower-case words joined by -`);
   return { name, schema, timeoutMs };
 }
 
-/** What a running job is told. */
+/** Passed to a running job. */
 export interface JobRun {
-  /** The same in each attempt: hand it to whoever must not do a thing twice. */
+  /** The same in each attempt; pass it to any service that must not do the work twice. */
   readonly id: string;
-  /** From 1. */
+  /** Counted from 1. */
   readonly attempt: number;
-  /** Aborts when the attempt has taken too long and when the process stops; what is done after that may be done again. */
+  /** Aborts when the attempt takes too long or the process stops; work done after that may be repeated. */
   readonly signal: AbortSignal;
 }
 
-/** Does the jobs of one kind. */
+/** Handles the jobs of one kind. */
 export interface JobHandler {
   readonly kind: Pick<JobKind, 'name' | 'timeoutMs'>;
   /**
-   * Takes a payload as it was stored.
-   * @throws when it is none of this kind: the job goes to the dead-letter list at once
+   * Checks a stored payload.
+   * @throws when it does not match this kind: the job goes straight to the dead-letter list
    */
   accept(payload: unknown): (run: JobRun) => Promise<void>;
 }
 
-/** @param run resolves when the work is done; whatever it throws makes the attempt a failed one */
+/** @param run resolves when the work is done; if it throws, the attempt has failed */
 export function handleJob<Payload extends object>(
   kind: JobKind<Payload>,
   run: (payload: Payload, job: JobRun) => Promise<void>,
@@ -66,10 +67,10 @@ export function handleJob<Payload extends object>(
 }
 
 export const JOB_STATES = ['waiting', 'running', 'delayed', 'dead'] as const;
-/** `delayed`: for a later time, or between two attempts. */
+/** `delayed`: due later, or between two attempts. */
 export type JobState = (typeof JOB_STATES)[number];
 
-/** A job as it is shown. Times in Unix milliseconds. */
+/** A job as shown to operators. Times in Unix milliseconds. */
 export interface JobRecord {
   readonly id: string;
   readonly kind: string;
@@ -78,9 +79,9 @@ export interface JobRecord {
   /** Attempts that have ended. */
   readonly attempts: number;
   readonly addedAt: number;
-  /** When it is tried, for delayed ones. */
+  /** When it will be tried, for delayed jobs. */
   readonly dueAt: number | undefined;
-  /** When the last attempt ended, for dead ones. */
+  /** When the last attempt ended, for dead jobs. */
   readonly failedAt: number | undefined;
   /** Why the last attempt failed. */
   readonly reason: string | undefined;
@@ -93,10 +94,10 @@ export interface Page {
   readonly offset?: number;
 }
 
-/** Jobs of at most this size: a payload says what to do and where the data is, it does not carry the data. */
+/** Size limit for a payload, bytes. A payload says what to do and where the data is; it does not contain the data. */
 export const MAX_PAYLOAD_BYTES = 16_384;
 
-/** The store of jobs could not be reached in time. Whether a job was added is not known; adding it again is safe. */
+/** The job store could not be reached in time. Whether a job was added is unknown; adding it again is safe. */
 export class JobsUnavailableError extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options);
@@ -106,14 +107,14 @@ export class JobsUnavailableError extends Error {
 
 export interface Jobs {
   /**
-   * Adds a job. Resolves when it is stored. A second one with the same id changes nothing while the first waits, runs
-   * or is dead, and for a day after it was done.
+   * Adds a job. Resolves when it is stored. Adding another with the same id has no effect while the first waits, runs
+   * or is dead, nor within a day of its completion.
    *
-   * @param options.id letters, digits, `-`, `_` and `.`, starting with a letter; for work that follows from an event,
-   *   made of that event's id
-   * @param options.delayMs not before this time has passed; default 0
-   * @throws JobsUnavailableError when the store cannot be reached; the same call again is safe
-   * @throws Error when the id or the payload is not acceptable
+   * @param options.id letters, digits, `-`, `_` and `.`, starting with a letter; for work caused by an event, derived
+   *   from that event's id
+   * @param options.delayMs shortest time before it runs; default 0
+   * @throws JobsUnavailableError when the store cannot be reached; repeating the call is safe
+   * @throws Error when the id or the payload is invalid
    */
   enqueue<Payload extends object>(
     kind: JobKind<Payload>,
@@ -121,27 +122,35 @@ export interface Jobs {
     options: { readonly id: string; readonly delayMs?: number },
   ): Promise<void>;
   /**
-   * Sees to it that a job of this kind, with an empty payload, is run every so often, by one of all processes: at the
-   * multiples of the interval since 1970, and at once when a turn was missed. It is not tried again: its next turn is
-   * near.
+   * Schedules a job of this kind, with an empty payload, to be run by one of the processes at every multiple of the
+   * interval since 1970, and at once if a run was missed. A failed run is not retried, because the next one is soon.
    */
   every(kind: JobKind, intervalMs: number): void;
-  /** Starts to take jobs in this process. Returns at once; a store that is away is waited for. Once per process. */
+  /**
+   * Starts running jobs in this process. Returns at once; waits for an unavailable store in the background. To be
+   * called once per process.
+   */
   work(handlers: readonly JobHandler[]): void;
   /** How many jobs there are. @throws JobsUnavailableError */
   counts(): Promise<Readonly<Record<JobState, number>>>;
-  /** Jobs of one state. Waiting and delayed ones in the order they are taken, the others newest first. @throws JobsUnavailableError */
+  /**
+   * Jobs of one state. Waiting and delayed jobs in the order in which they will run, the others newest first. @throws
+   * JobsUnavailableError
+   */
   list(state: JobState, page?: Page): Promise<readonly JobRecord[]>;
   /** The dead-letter list, newest first. @throws JobsUnavailableError */
   dead(page?: Page): Promise<readonly JobRecord[]>;
   /**
-   * Gives dead jobs all their attempts again.
+   * Retries dead jobs, with all their attempts.
    *
    * @param id of one job, or `all`
    * @returns how many: 0 when there is no dead job with this id
    * @throws JobsUnavailableError
    */
   retry(id: string): Promise<number>;
-  /** Takes no more jobs and waits for those that run, then aborts them; they are done again elsewhere or later. Idempotent. */
+  /**
+   * Takes no more jobs, waits for the running ones, then aborts them; aborted jobs are run again, elsewhere or later.
+   * Idempotent.
+   */
   close(): Promise<void>;
 }

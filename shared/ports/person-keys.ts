@@ -5,6 +5,6 @@
 export interface PersonKeys {
   /** 32 bytes; undefined when the person never had a key or was erased. */
   find(person: string): Promise<Buffer | undefined>;
-  /** 32 bytes; makes the key when there is none. Every process gets the same one. */
+  /** 32 bytes; creates the key when there is none. Every process gets the same one. */
   findOrCreate(person: string): Promise<Buffer>;
 }

@@ -1,12 +1,12 @@
-/** What commands and the API need to know of read models: how far they are. */
+/** What commands and the API need to know about read models: how far they have got. */
 import type { Position } from './event-log.ts';
 
 export interface ReadModels {
   /**
    * Resolves when every read model that listens to one of these event types has reached `position`.
    *
-   * @throws AppError 503 `READ_MODEL_BEHIND` when that takes longer than the configured time-out. The event is in
-   *   the log all the same.
+   * @throws AppError 503 `READ_MODEL_BEHIND` when that takes longer than the configured time-out. The event is in the
+   *   log nevertheless.
    */
   visible(eventTypes: readonly string[], position: Position): Promise<void>;
 }

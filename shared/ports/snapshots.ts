@@ -1,6 +1,8 @@
-/** Kept states of long streams, so that a command does not have to read a stream from its beginning. Never the truth. */
+/**
+ * Saved states of long streams, so that a command need not read a stream from its beginning. Never the source of truth.
+ */
 export interface Snapshot {
-  /** Revision, position and time (Unix ms) of the last event that the state knows of. */
+  /** Revision, position and time (Unix ms) of the last event that the state includes. */
   readonly revision: number;
   readonly position: number;
   readonly at: number;
@@ -9,8 +11,8 @@ export interface Snapshot {
 }
 
 export interface Snapshots {
-  /** Only one that was saved under the same kind. */
+  /** Finds only a snapshot that was saved under the same kind. */
   find(stream: string, kind: string): Promise<Snapshot | undefined>;
-  /** In the background; one that is not saved costs a longer read. */
+  /** Saves in the background; if that fails, the next read is just longer. */
   save(stream: string, kind: string, snapshot: Snapshot): void;
 }

@@ -1,4 +1,4 @@
-/** Users and their access requests as the read models have them, for commands that know no stream yet. */
+/** Users and access requests according to the read models, for commands that do not know the stream yet. */
 import type { UserRecord } from '../contract/auth/users.ts';
 import type { Provider } from '../events/auth/users.ts';
 
@@ -10,19 +10,19 @@ export interface FoundUser {
   readonly provider: Provider;
   readonly isApproved: boolean;
   readonly credentialId: string | null;
-  /** A session is good while it carries the mark that its user has; see `projections/auth/users.ts`. */
+  /** A session is valid while its mark is that of its user; see `projections/auth/users.ts`. */
   readonly sessionMark: string;
-  /** The user as callers see them. */
+  /** The user's public record. */
   readonly record: UserRecord;
 }
 
 export interface UserDirectory {
   find(id: number): Promise<FoundUser | undefined>;
   findByName(username: string): Promise<FoundUser | undefined>;
-  /** Who signs in with this Google account: by its subject, else by the e-mail address. */
+  /** The user of this Google account, found by its subject or else by its e-mail address. */
   findByGoogleAccount(sub: string, email: string): Promise<FoundUser | undefined>;
-  /** Id of the access request that this account, or its address, has made before. */
+  /** Id of an earlier access request of this account or e-mail address. */
   findAccessRequest(sub: string, email: string): Promise<number | undefined>;
-  /** Whether the deployment ever had a user. */
+  /** Whether the deployment has ever had a user. */
   wasSetUp(): Promise<boolean>;
 }

@@ -206,7 +206,7 @@ describe('event store', () => {
     const { store } = open({});
     const today = await first(store, { id: 3, email: null });
     const old = logged({ ...today, meta: { ...today.meta, version: 1 } });
-    expect(await messageOf(() => store.decode(old))).to.match(/no upcaster brings Joined from version 1 to 2/);
+    expect(await messageOf(() => store.decode(old))).to.match(/there is no upcaster for Joined from version 1 to 2/);
   });
 
   it('brings old versions up step by step, and says which step is missing', () => {

@@ -11,16 +11,17 @@ export const gatewayConfigPutQuery = z.object({ action: z.enum(['apply', 'update
 
 export const gatewayConfigAnswer = z.object({
   path: z.string().describe('where the document is kept'),
-  config: jsonObject.describe('secrets in it are shown as 8 dashes; empty when none is stored'),
-  raw_size: z.int().describe('bytes of the stored text'),
+  config: jsonObject.describe('secrets are shown as 8 dashes; empty if no document is stored'),
+  raw_size: z.int().describe('size of the stored text, bytes'),
   hash: z.string().describe('SHA-256 of the stored text, hex'),
 });
 
 export const gatewayConfigBody = jsonObject
-  // The body is the document, or holds it, or changes it: the bounds are those of what will be stored, once it is known.
+  // The body is the document, contains it, or changes it; the bounds on size are checked once it is known what will be
+  // stored.
   .superRefine(storable({ depth: BODY_BOUNDS.depth, characters: BODY_BOUNDS.characters }))
   .describe(
-    '`{updates: {dotted.path: value}, hash?}` changes places in the document; any other object replaces the document (also as `config` beside the `hash` of GET). Hidden secrets sent back as 8 dashes stay as they are.',
+    '`{updates: {dotted.path: value}, hash?}` changes parts of the document; any other object replaces it (optionally as `config`, with the `hash` from GET beside it). Hidden secrets that are sent back as 8 dashes stay unchanged.',
   );
 
 export const updatesForm = z.strictObject({
@@ -28,7 +29,7 @@ export const updatesForm = z.strictObject({
     const paths = Object.keys(updates);
     if (paths.length < 1 || paths.length > 100) context.addIssue('must have 1 to 100 paths');
     for (const path of paths) {
-      const problem = path.length > 500 ? 'has more than 500 characters' : pathProblem(path);
+      const problem = path.length > 500 ? 'must have at most 500 characters' : pathProblem(path);
       if (problem) context.addIssue({ code: 'custom', path: [path.slice(0, 100)], message: problem });
     }
   }),

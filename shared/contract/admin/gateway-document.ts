@@ -1,6 +1,6 @@
 /**
- * The form of the gateway's configuration document, as the gateway writes it and our API takes it: its text and hash,
- * its dotted paths, its agents. How it is changed stands in the command room.
+ * The format of the gateway's configuration document, as written by the gateway and accepted by our API: its text and
+ * hash, its dotted paths, its agents. How it is changed is in `commands/`.
  */
 import { createHash } from 'node:crypto';
 import { AppError } from '../../errors.ts';
@@ -11,7 +11,10 @@ export type GatewayDocument = Readonly<Record<string, unknown>>;
 export const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** The document as text: what `hash` and `raw_size` are of. Without indentation, which would grow with every level. */
+/**
+ * The document as text, from which `hash` and `raw_size` are computed. Without indentation, which would grow with every
+ * level.
+ */
 export const documentText = (document: GatewayDocument | null): string =>
   document === null ? '' : JSON.stringify(document);
 
@@ -28,7 +31,7 @@ export function pathProblem(path: string): string | undefined {
   return undefined;
 }
 
-/** Keys of an entry that make up an agent's config. */
+/** Keys of an entry that belong in an agent's config. */
 export const ENTRY_KEYS = [
   'model',
   'identity',
@@ -68,10 +71,10 @@ export function entriesOf(document: GatewayDocument): Entry[] {
 
 const identityOf = ({ identity }: Entry): Entry => (isObject(identity) ? identity : {});
 
-/** The name that an entry gives its agent; undefined when it gives none. */
+/** The agent's name according to its entry; undefined if there is none. */
 export const nameOf = (entry: Entry): string | undefined => text(identityOf(entry).name) ?? text(entry.name);
 
-/** The agents of a document; entries without any name are left out, and so is a second one of the same name. */
+/** The agents of a document; entries without a name are left out, as are later ones with the same name. */
 export function agentsOf(document: GatewayDocument): GatewayAgent[] {
   const found = new Map<string, GatewayAgent>();
   for (const entry of entriesOf(document)) {
@@ -80,14 +83,14 @@ export function agentsOf(document: GatewayDocument): GatewayAgent[] {
     const config = Object.fromEntries(
       ENTRY_KEYS.filter((key) => entry[key] !== undefined).map((key) => [key, entry[key]]),
     );
-    // `default` is what gateways write; the record says `isDefault`.
+    // Gateways write `default`; our records say `isDefault`.
     if (entry.default === true && config.isDefault === undefined) config.isDefault = true;
     found.set(name, { id: text(entry.id) ?? slug(name), name, role: text(identityOf(entry).theme) ?? 'agent', config });
   }
   return [...found.values()];
 }
 
-/** The agents of a document. @throws AppError 422 when they are not in a list or an object */
+/** The agents of a document. @throws AppError 422 unless they are in a list or an object */
 export function readableAgents(document: GatewayDocument): GatewayAgent[] {
   const { agents } = document;
   const list = isObject(agents) && 'list' in agents ? agents.list : agents;
@@ -95,12 +98,12 @@ export function readableAgents(document: GatewayDocument): GatewayAgent[] {
   const fails = (reason: string) => new AppError(422, `The gateway configuration cannot be imported: ${reason}.`);
   if (Array.isArray(list)) {
     const at = list.findIndex((entry) => !isObject(entry));
-    if (at >= 0) throw fails(`${place}.${at} is not an object with the settings of an agent`);
-  } else if (list !== undefined && !isObject(list)) throw fails(`${place} is neither a list nor an object`);
+    if (at >= 0) throw fails(`${place}.${at} must be an object with the settings of an agent`);
+  } else if (list !== undefined && !isObject(list)) throw fails(`${place} must be a list or an object`);
   return agentsOf(document);
 }
 
-/** `config` with the gateway's keys as the document has them; keys that are not the gateway's stay. */
+/** `config` with the gateway's keys taken from the document; its other keys stay. */
 export function withGatewayKeys(config: GatewayDocument, fromGateway: GatewayDocument): Record<string, unknown> {
   const own = Object.entries(config).filter(([key]) => !(ENTRY_KEYS as readonly string[]).includes(key));
   return { ...Object.fromEntries(own), ...fromGateway };

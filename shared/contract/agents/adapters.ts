@@ -1,4 +1,4 @@
-/** Reports of framework adapters about their agents. */
+/** Reports from framework adapters about their agents. */
 import { z } from 'zod';
 import { jsonObject } from '../common.ts';
 import { filledText, storableObject, storableValue } from '../storable.ts';
@@ -7,10 +7,10 @@ export const ADAPTERS = ['generic', 'crewai', 'langgraph', 'autogen', 'claude-sd
 export const ADAPTER_ACTIONS = ['register', 'heartbeat', 'report', 'assignments', 'disconnect'] as const;
 
 const adapterId = z
-  .union([filledText(200), z.int().transform(String)], { error: 'must be a text or a whole number' })
+  .union([filledText(200), z.int().transform(String)], { error: 'must be a string or a whole number' })
   .meta({ override: { type: ['string', 'integer'] } });
 
-/** What each action of an adapter takes. */
+/** The payload of each action. */
 export const adapterPayloads = {
   register: z.object({ agentId: adapterId, name: filledText(200), metadata: storableObject.optional() }),
   heartbeat: z.object({

@@ -6,7 +6,7 @@ import { filledText, isStorable, storableObject, text, UNSTORABLE_TEXT } from '.
 export const AGENT_STATUSES = ['online', 'offline', 'busy', 'idle', 'error'] as const;
 export const RUNTIME_TYPES = ['hermes', 'claude', 'codex', 'custom'] as const;
 
-/** How a path names an agent: by its id, or by its name. */
+/** How a path refers to an agent: by id or by name. */
 export type AgentRef = { readonly id: number } | { readonly name: string };
 
 const NUMBER = /^-?\d+$/;
@@ -32,7 +32,7 @@ export const taskStatsSchema = z
     in_progress: z.int(),
     quality_review: z.int(),
     done: z.int(),
-    completed: z.int().describe('the same as done'),
+    completed: z.int().describe('same as `done`'),
   })
   .meta({ id: 'TaskStats' });
 export type TaskStats = z.infer<typeof taskStatsSchema>;
@@ -42,7 +42,7 @@ export const agentSchema = z
     id: z.int(),
     name: z.string(),
     role: z.string(),
-    status: z.string().describe('online, offline, busy, idle or error; an update by id may set any text'),
+    status: z.string().describe('online, offline, busy, idle or error, or any text set by an update by id'),
     session_key: z.string().nullable(),
     soul_content: z.string().nullable(),
     working_memory: z.string(),
@@ -52,7 +52,7 @@ export const agentSchema = z
     created_at: unixSeconds,
     updated_at: unixSeconds,
     source: z.string().describe('manual, local or gateway'),
-    hidden: z.int().describe('1: not in the default list'),
+    hidden: z.int().describe('1: hidden from the default list'),
     runtime_type: z.string().nullable(),
     content_hash: z.null(),
     workspace_path: z.null(),
@@ -63,7 +63,7 @@ export type AgentRecord = z.infer<typeof agentSchema>;
 
 export const agentWithTasksSchema = agentSchema.extend({ taskStats: taskStatsSchema }).meta({ id: 'AgentWithTasks' });
 
-/** Which agent an answer about one of its concerns is of. */
+/** Identifies the agent in answers about its heartbeats, memory, soul and so on. */
 export const agentHeader = agentSchema.pick({ id: true, name: true, role: true });
 
 export const agentAnswer = z.object({ agent: agentSchema });
@@ -73,7 +73,7 @@ export const agentAnswer = z.object({ agent: agentSchema });
 export const agentsQuery = z.object({
   status: filterParam.refine(isStorable, UNSTORABLE_TEXT).describe('exact'),
   role: filterParam.refine(isStorable, UNSTORABLE_TEXT).describe('exact'),
-  show_hidden: z.string().optional().describe('`true`: hidden agents too'),
+  show_hidden: z.string().optional().describe('`true`: include hidden agents'),
   limit: limitParam(50, 200),
   offset: offsetParam,
 });
@@ -81,7 +81,7 @@ export type AgentsQuery = z.infer<typeof agentsQuery>;
 
 export const agentsAnswer = z.object({
   agents: z.array(agentWithTasksSchema),
-  total: z.int().describe('agents that match the filters'),
+  total: z.int().describe('number of agents that match the filters'),
   page: z.int().describe('from 1'),
   limit: z.int(),
 });
@@ -94,7 +94,7 @@ const runtimeType = z.enum(RUNTIME_TYPES);
 export const createAgentBody = z.object({
   name: filledText(100).describe('unique in the workspace'),
   role: filledText(100),
-  session_key: text(200).nullish().describe('unique over the deployment'),
+  session_key: text(200).nullish().describe('unique in the deployment'),
   soul_content: text(50_000).nullish(),
   status: status.optional().describe('default offline'),
   config: storableObject.optional(),
@@ -103,8 +103,8 @@ export const createAgentBody = z.object({
     .describe('orchestrator, developer, specialist-dev, reviewer, researcher, content-creator, security-auditor'),
   gateway_config: storableObject
     .optional()
-    .describe('wins over config; with a template it overrides a few of its values'),
-  write_to_gateway: z.boolean().optional().describe('write the agent to the stored gateway configuration too'),
+    .describe('takes precedence over config; with a template, overrides some of its values'),
+  write_to_gateway: z.boolean().optional().describe('also write the agent to the stored gateway configuration'),
   runtime_type: runtimeType.nullish(),
 });
 export type CreateAgent = z.infer<typeof createAgentBody>;
@@ -116,7 +116,7 @@ export const createAgentAnswer = z.object({
 
 export const updateByNameBody = z.object({
   name: filledText(100).describe('selects the agent'),
-  status: status.optional().describe('also a sign of life: moves last_seen'),
+  status: status.optional().describe('also counts as a sign of life: updates last_seen'),
   last_activity: text(10_000).optional(),
   config: storableObject.optional().describe('replaces the whole config'),
   session_key: text(200).nullish(),
@@ -144,7 +144,7 @@ export const updateByIdBody = z.object({
   write_to_gateway: z
     .boolean()
     .optional()
-    .describe('default: true when gateway_config is given and a gateway configuration is stored'),
+    .describe('default: true if gateway_config is given and a gateway configuration is stored'),
 });
 export type UpdateById = z.infer<typeof updateByIdBody>;
 

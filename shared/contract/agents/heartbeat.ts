@@ -18,19 +18,16 @@ export const heartbeatAnswer = z.object({
   work_items: z.array(workItemsSchema).optional().describe('only with WORK_ITEMS_FOUND; empty groups are left out'),
   total_items: z.int().optional().describe('only with WORK_ITEMS_FOUND'),
   pending_tasks: z.array(jsonObject),
-  messages: z.array(messageSchema).describe('unread messages to the agent, oldest first, the newest 50'),
+  messages: z.array(messageSchema).describe('the newest 50 unread messages to the agent, oldest first'),
 });
 export const heartbeatPostAnswer = heartbeatAnswer.extend({
   success: z.literal(true),
-  token_recorded: z.boolean().describe('whether token_usage was complete and is recorded'),
+  token_recorded: z.boolean().describe('true: token_usage was complete and has been recorded'),
 });
 
 export const heartbeatBody = z.object({
   connection_id: text(200).nullish(),
-  token_usage: z
-    .unknown()
-    .optional()
-    .describe('{model, inputTokens, outputTokens, taskId?}; ignored when it is incomplete'),
+  token_usage: z.unknown().optional().describe('{model, inputTokens, outputTokens, taskId?}; ignored if incomplete'),
 });
 
 export const tokenUsage = z.object({

@@ -52,10 +52,10 @@ export const newAgentKeyBody = z.object({
     }),
   expires_at: z
     .int('must be Unix seconds')
-    .positive('must be above 0')
+    .positive('must be greater than 0')
     .optional()
-    .describe('Unix seconds; wins over expires_in_days'),
-  expires_in_days: z.number().positive('must be above 0').max(3_650, 'must be at most 3650').optional(),
+    .describe('Unix seconds; takes precedence over expires_in_days'),
+  expires_in_days: z.number().positive('must be greater than 0').max(3_650, 'must be at most 3650').optional(),
 });
 export const newAgentKeyAnswer = z.object({
   key: agentKeySchema.pick({

@@ -1,10 +1,10 @@
-/** Requests and answers of the working memory of an agent: a text, and any other keys. */
+/** Requests and answers of an agent's working memory: a text, and any other keys. */
 import { z } from 'zod';
 import { unixSeconds } from '../common.ts';
 import { storable } from '../storable.ts';
 import { agentHeader } from './agents.ts';
 
-/** What GET answers besides the keys that the owner chose. */
+/** The answer of GET, apart from the keys that the owner chose. */
 export const memoryAnswer = z.looseObject({
   agent: agentHeader,
   working_memory: z.string(),
@@ -14,22 +14,20 @@ export const memoryAnswer = z.looseObject({
 });
 export const memoryBody = z
   .looseObject({
-    working_memory: z.string().nullish().describe('missing: empty'),
+    working_memory: z.string().nullish().describe('default: empty'),
     append: z
       .boolean()
       .nullish()
-      .describe(
-        'true: the text is added at the end under a heading with the time, other keys are merged; default false',
-      ),
+      .describe('true: append the text under a heading with the time, and merge the other keys; default false'),
   })
-  // How much it may be is counted with what is there already.
+  // The size limit applies to the result, together with what is already stored.
   .superRefine(storable({ characters: Number.POSITIVE_INFINITY }));
 export type MemoryBody = z.infer<typeof memoryBody>;
 
-/** Of an answer: these keys of a body say nothing new. */
+/** Keys of an answer; in a body they are ignored. */
 const ANSWERED = ['working_memory', 'append', ...Object.keys(memoryAnswer.shape)];
 
-/** The keys that the owner of a memory keeps besides the text. */
+/** The keys that the owner of a memory stores besides the text. */
 export const memoryFields = (body: MemoryBody): Record<string, unknown> =>
   Object.fromEntries(Object.entries(body).filter(([key]) => !ANSWERED.includes(key)));
 

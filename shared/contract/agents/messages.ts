@@ -11,7 +11,7 @@ export const messageSchema = z
     content: z.string(),
     type: z.string(),
     created_at: unixSeconds,
-    message_type: z.string().describe('the same as type'),
+    message_type: z.string().describe('same as `type`'),
     conversation_id: z.string(),
     metadata: jsonObject.nullable(),
     read_at: unixSeconds.nullable(),
@@ -20,7 +20,7 @@ export const messageSchema = z
   .meta({ id: 'AgentMessage' });
 export type AgentMessageRecord = z.infer<typeof messageSchema>;
 
-/** Characters: what is not screened is not taken. */
+/** Characters; the limit ensures that every message is screened in full. */
 export const MAX_MESSAGE = 50_000;
 
 export const messageBody = z
@@ -39,14 +39,14 @@ export const messageAnswer = z.object({ success: z.literal(true), id: z.int() })
 
 export const commsQuery = z.object({
   agent: filterParam.refine(isStorable, UNSTORABLE_TEXT).describe('sender or recipient'),
-  since: secondsParam.describe('only messages after this moment, Unix seconds'),
+  since: secondsParam.describe('only messages after this time, Unix seconds'),
   limit: limitParam(50, 200),
   offset: offsetParam,
 });
 export type CommsQuery = z.infer<typeof commsQuery>;
 
 export const commsAnswer = z.object({
-  messages: z.array(messageSchema).describe('the latest, oldest first'),
+  messages: z.array(messageSchema).describe('the latest messages, oldest first'),
   total: z.int(),
   graph: z.object({
     edges: z.array(

@@ -19,12 +19,12 @@ export const registerBody = z.object({
     .trim()
     .regex(
       /^[a-zA-Z0-9][a-zA-Z0-9._-]{0,62}$/,
-      'must begin with a letter or digit and have at most 63 letters, digits, dots, hyphens and underscores',
+      'must start with a letter or digit and consist of at most 63 letters, digits, dots, hyphens and underscores',
     ),
   role: z
     .enum(SELF_REGISTER_ROLES, { error: `must be one of ${SELF_REGISTER_ROLES.join(', ')}` })
     .optional()
-    .describe('default agent; an agent that exists keeps its role'),
+    .describe('default agent; an existing agent keeps its role'),
   capabilities: z
     .array(z.unknown())
     .max(200)
@@ -34,7 +34,7 @@ export const registerBody = z.object({
         list?.filter((one): one is string => typeof one === 'string' && one.length <= 200 && isStorable(one)) ?? [],
     )
     .meta({ override: { type: 'array', items: { type: 'string' } } })
-    .describe('what is no text is dropped'),
+    .describe('entries that are not strings are ignored'),
   framework: z
     .string()
     .trim()
@@ -54,6 +54,6 @@ export const registerAnswer = z.object({
     status: z.literal('idle'),
     created_at: unixSeconds,
   }),
-  registered: z.boolean().describe('false: the agent existed'),
+  registered: z.boolean().describe('false: the agent already existed'),
   message: z.string(),
 });

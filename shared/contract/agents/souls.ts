@@ -1,4 +1,4 @@
-/** Requests and answers of the soul of an agent: its persona text, and the templates for it. */
+/** Requests and answers of an agent's soul: its persona text, and the templates for it. */
 import { z } from 'zod';
 import { unixSeconds } from '../common.ts';
 import { text } from '../storable.ts';
@@ -19,7 +19,7 @@ const templateName = z
 export const soulBody = z
   .object({
     soul_content: text(200_000).optional().describe('required unless template_name is given'),
-    template_name: templateName.nullish().describe('load this template instead; placeholders are filled in'),
+    template_name: templateName.nullish().describe('use this template instead; its placeholders are filled in'),
   })
   .refine((body) => body.soul_content !== undefined || body.template_name, {
     path: ['soul_content'],

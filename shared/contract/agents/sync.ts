@@ -1,4 +1,4 @@
-/** Answers of the import of agents from the gateway configuration. */
+/** Answer to the import of agents from the gateway configuration. */
 import { z } from 'zod';
 
 export const syncAnswer = z.object({

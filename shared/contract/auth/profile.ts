@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { displayName, password, userSchema } from './users.ts';
 
-/** The caller. API keys are callers without an account: they lack what only accounts have. */
+/** The caller. API keys are callers without an account, so they lack the fields that only accounts have. */
 export const callerSchema = userSchema
   .partial({ is_approved: true, created_at: true, updated_at: true, last_login_at: true })
   .meta({ id: 'Caller', description: 'id 0: the deployment key; below 0: an agent key' });
@@ -12,7 +12,7 @@ export const callerAnswer = z.object({ user: callerSchema });
 export const MIN_OWN_PASSWORD = 8;
 export const profileBody = z.object({
   current_password: password.optional(),
-  // The length is checked after the caller's kind, so that an API key is told that it has no profile.
+  // The length is checked after the kind of caller, so that an API key gets the answer that it has no profile.
   new_password: password.optional().meta({ minLength: MIN_OWN_PASSWORD }),
   display_name: displayName.optional(),
 });

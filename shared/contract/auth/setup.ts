@@ -1,4 +1,4 @@
-/** First-run setup: whether a deployment still needs its first admin, and who that will be. */
+/** First-run setup: whether a deployment still needs its first admin, and creating that admin. */
 import { z } from 'zod';
 import { userNameFault } from '../../names.ts';
 import { without } from '../common.ts';
@@ -12,7 +12,7 @@ export const setupBody = z.object({
     .toLowerCase()
     .min(2, 'must have at least 2 characters')
     .max(64, 'must have at most 64 characters')
-    .regex(/^[a-z0-9_.-]*$/, 'may hold letters, digits, _ . and - only')
+    .regex(/^[a-z0-9_.-]*$/, 'must contain only letters, digits, _ . and -')
     .superRefine(without(userNameFault)),
   password: newPassword,
   displayName: displayName.optional(),

@@ -7,7 +7,7 @@ import { idValue, lineOfText, unixSeconds, without } from '../common.ts';
 
 export const MIN_PASSWORD = 12;
 const MAX_PASSWORD = 1_024;
-/** Passwords are hashed as they come; no character is refused. */
+/** Passwords are hashed as sent; any character is allowed. */
 export const password = z.string().max(MAX_PASSWORD, `must have at most ${MAX_PASSWORD} characters`);
 /** Well-known defaults. */
 const INSECURE_PASSWORDS: readonly string[] = [
@@ -20,9 +20,9 @@ const INSECURE_PASSWORDS: readonly string[] = [
 export const isInsecurePassword = (value: string): boolean => INSECURE_PASSWORDS.includes(value);
 export const newPassword = password
   .min(MIN_PASSWORD, `must have at least ${MIN_PASSWORD} characters`)
-  .refine((value) => !isInsecurePassword(value), 'is a default that everybody knows');
+  .refine((value) => !isInsecurePassword(value), 'is a well-known default; choose another one');
 
-/** Case-sensitive, unique over the whole deployment. */
+/** Case-sensitive and unique in the deployment. */
 export const newUsername = lineOfText(1, 128).normalize('NFC').superRefine(without(userNameFault));
 const email = lineOfText(0, 320).superRefine(without(textFault)).nullable();
 const url = lineOfText(0, 2_048).nullable();
@@ -73,5 +73,5 @@ export const userChangesBody = z.object({
   password: z
     .union([z.literal(''), newPassword])
     .optional()
-    .describe('empty: unchanged'),
+    .describe('empty or absent: unchanged'),
 });

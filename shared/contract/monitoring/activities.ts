@@ -7,14 +7,14 @@ export const activitySchema = z
     id: z.int(),
     type: z.string(),
     entity_type: z.string(),
-    entity_id: z.int().describe('0 when the activity is about no single entity'),
+    entity_id: z.int().describe('0 if the activity does not concern a single entity'),
     actor: z.string(),
     description: z.string(),
     metadata: jsonObject.nullable(),
-    data: jsonObject.nullable().describe('the same as metadata'),
+    data: jsonObject.nullable().describe('same as `metadata`'),
     created_at: unixSeconds,
     workspace_id: z.int(),
-    entity: jsonObject.nullable().describe('the entity as it is now; null when it is gone'),
+    entity: jsonObject.nullable().describe('the entity as it is now; null if it no longer exists'),
   })
   .meta({ id: 'Activity' });
 export type Activity = z.infer<typeof activitySchema>;
@@ -23,10 +23,10 @@ export const activitiesQuery = z.object({
   type: filterParam.describe('one type, or several separated by commas'),
   actor: filterParam,
   entity_type: filterParam,
-  since: secondsParam.describe('only activities after this moment, Unix seconds'),
+  since: secondsParam.describe('only activities after this time, Unix seconds'),
   limit: limitParam(50, 500),
   offset: offsetParam,
-  stats: z.string().optional().describe('its presence asks for statistics instead of a list'),
+  stats: z.string().optional().describe('if present, the answer holds statistics instead of a list'),
   hours: z
     .string()
     .regex(/^\d{1,5}$/, 'must be a whole number of hours')
@@ -34,7 +34,7 @@ export const activitiesQuery = z.object({
     .refine((hours) => hours >= 1 && hours <= 87_600, 'must be from 1 to 87600')
     .optional()
     .meta({ override: { type: 'integer', minimum: 1, maximum: 87_600, default: 24 } })
-    .describe('window of the statistics, default 24'),
+    .describe('time window of the statistics; default 24'),
 });
 export type ActivitiesQuery = z.infer<typeof activitiesQuery>;
 

@@ -22,8 +22,8 @@ export type AuditEntry = z.infer<typeof auditEntrySchema>;
 export const auditQuery = z.object({
   action: filterParam,
   actor: filterParam,
-  since: secondsParam.describe('from this moment, Unix seconds'),
-  until: secondsParam.describe('to this moment, Unix seconds'),
+  since: secondsParam.describe('from this time on, Unix seconds'),
+  until: secondsParam.describe('up to this time, Unix seconds'),
   limit: limitParam(100, 10_000),
   offset: offsetParam,
 });

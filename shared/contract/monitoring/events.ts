@@ -7,7 +7,7 @@ export const eventsQuery = z.object({
     .string()
     .regex(/^\d{1,16}(\.\d{1,4})?$/, 'must be the id of an earlier frame')
     .optional()
-    .describe('resume after the frame with this id; the header Last-Event-ID does the same and wins'),
+    .describe('resume after the frame with this id; the header Last-Event-ID does the same and takes precedence'),
   kind: filterParam.describe('only frames of these types, separated by commas'),
 });
 

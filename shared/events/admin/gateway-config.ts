@@ -5,11 +5,11 @@ import { defineEvent } from '../define.ts';
 export const gatewayConfigChanged = defineEvent({
   type: 'GatewayConfigChanged',
   version: 1,
-  doc: 'The gateway configuration was replaced or changed. The event holds the whole document, sealed, because tokens and passwords stand in it.',
+  doc: 'The gateway configuration was replaced or changed. The event holds the whole document, sealed, because it contains tokens and passwords.',
   schema: z.object({
-    /** null once the key that seals it is deleted. */
+    /** Null once the key that seals it has been deleted. */
     document: z.record(z.string(), z.unknown()).nullable(),
-    /** `update`: PUT /api/gateway-config; the others: an agent was written to it or taken out of it. */
+    /** `update`: PUT /api/gateway-config; the others: an agent was written to the document or removed from it. */
     cause: z.enum(['update', 'agent-created', 'agent-updated', 'agent-deleted']),
     /** Dotted paths that were set; `*` for the whole document. */
     updatedKeys: z.array(z.string()),

@@ -5,7 +5,7 @@ import { defineEvent } from '../define.ts';
 export const adapterReported = defineEvent({
   type: 'AdapterReported',
   version: 1,
-  doc: 'A framework adapter (crewai, langgraph, …) passed on what one of its agents did. It changes no record of ours.',
+  doc: 'A framework adapter (crewai, langgraph, …) reported what one of its agents did. No record changes.',
   schema: z.object({
     framework: z.string(),
     action: z.enum(['register', 'heartbeat', 'report', 'disconnect']),

@@ -1,9 +1,9 @@
-/** Changes of the records of agents: status, other fields, visibility, deletion. Streams: `agent-<workspace>-<id>`. */
+/** Changes to the records of agents: status, other fields, visibility, deletion. Streams: `agent-<workspace>-<id>`. */
 import { z } from 'zod';
 import { seconds } from '../../time.ts';
 import { defineEvent } from '../define.ts';
 
-/** Fields that every event about one agent has. */
+/** Fields of every event about a single agent. */
 export const agentFields = { agentId: z.int().positive(), name: z.string() };
 
 export const config = z.record(z.string(), z.unknown());
@@ -11,24 +11,24 @@ export const config = z.record(z.string(), z.unknown());
 /** The agent as the subject of an activity or an audit entry. */
 export const aboutAgent = (id: number) => ({ entity_type: 'agent', entity_id: id });
 
-/** Whose key seals the secrets in an agent's config and memory. */
+/** The owner of the key that seals the secrets in an agent's config and memory. */
 export const configOwner = (data: { readonly agentId: number }): string => `agent_config:${data.agentId}`;
 
 export const agentStatusChanged = defineEvent({
   type: 'AgentStatusChanged',
   version: 1,
-  doc: 'An agent changed its status. `cause`: an update, a heartbeat, a wake-up, a tool that connected or left, or the sweep that found no sign of life.',
+  doc: 'The status of an agent changed. `cause`: an update, a heartbeat, a wake-up, a tool that connected or disconnected, or the liveness sweep.',
   schema: z.object({
     ...agentFields,
     from: z.string(),
     to: z.string(),
     cause: z.enum(['update', 'heartbeat', 'wake', 'connect', 'disconnect', 'sweep']),
     lastActivity: z.string().nullable(),
-    /** The event is a sign of life: `last_seen` moves. */
+    /** The event counts as a sign of life: it updates `last_seen`. */
     seen: z.boolean(),
-    /** Another event of the same append carries the frame of this change. */
+    /** Another event of the same append sends the frame for this change. */
     announced: z.boolean(),
-    /** The config as it is, for the frame of an update by id. */
+    /** The current config, for the frame of an update by id. */
     config: z.record(z.string(), z.unknown()).optional(),
   }),
   secrets: { fields: ['config'], owner: configOwner },
@@ -95,7 +95,7 @@ const changes = z.object({
 export const agentDetailsChanged = defineEvent({
   type: 'AgentDetailsChanged',
   version: 1,
-  doc: 'Fields of an agent were set. `name` is the name before; a new one is in `changes`.',
+  doc: 'Fields of an agent were set. `name` is the old name; a new one is in `changes`.',
   schema: z.object({
     ...agentFields,
     changes,
@@ -104,7 +104,7 @@ export const agentDetailsChanged = defineEvent({
     writeToGateway: z.boolean(),
     /** Status set by the same call, for the frame. */
     status: z.string().nullable(),
-    /** The config as it is, for the frame of an update by id that did not set it. */
+    /** The current config, for the frame of an update by id that did not set it. */
     config: config.optional(),
   }),
   secrets: { fields: ['changes.config', 'config'], owner: configOwner },
@@ -117,7 +117,7 @@ export const agentDetailsChanged = defineEvent({
           data: { fields: fieldNames(data.changes), write_to_gateway: data.writeToGateway },
         }
       : undefined,
-  // Without a change it is only a sign of life: agents report a status that they have already.
+  // Without a change it is only a sign of life, because agents also report the status that they already have.
   audit: ({ data }) =>
     Object.keys(data.changes).length === 0
       ? undefined
@@ -161,21 +161,21 @@ const fieldNames = (changed: object): string[] => Object.keys(changed).map((fiel
 export const agentHidden = defineEvent({
   type: 'AgentHidden',
   version: 1,
-  doc: 'An agent no longer stands in the default list.',
+  doc: 'An agent was hidden from the default list.',
   schema: z.object(agentFields),
 });
 
 export const agentShown = defineEvent({
   type: 'AgentShown',
   version: 1,
-  doc: 'A hidden agent stands in the default list again.',
+  doc: 'A hidden agent was shown in the default list again.',
   schema: z.object(agentFields),
 });
 
 export const agentDeleted = defineEvent({
   type: 'AgentDeleted',
   version: 1,
-  doc: 'An agent is gone; its keys stop working. What it did stays in the history.',
+  doc: 'An agent was deleted; its keys stop working. Its past actions stay in the history.',
   schema: z.object({ ...agentFields, role: z.string(), removeWorkspace: z.boolean() }),
   activity: ({ data }) => ({
     type: 'agent_deleted',

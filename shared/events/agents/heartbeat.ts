@@ -20,7 +20,7 @@ const idleFrame = (data: { agentId: number; name: string; lastActivity: string }
 export const agentHeartbeatReceived = defineEvent({
   type: 'AgentHeartbeatReceived',
   version: 1,
-  doc: 'An agent reported that it is alive. It is idle from now on.',
+  doc: 'An agent reported that it is alive. It is now idle.',
   schema: z.object({
     ...agentFields,
     lastActivity: z.string(),
@@ -44,7 +44,7 @@ export const agentHeartbeatReceived = defineEvent({
 export const agentWoken = defineEvent({
   type: 'AgentWoken',
   version: 1,
-  doc: 'Somebody asked an agent to look at its tasks and notifications. It is idle from now on.',
+  doc: 'Somebody asked an agent to check its tasks and notifications. It is now idle.',
   schema: z.object({ ...agentFields, reason: z.string().nullable(), lastActivity: z.string() }),
   activity: ({ data }) => ({
     type: 'agent_status_change',
@@ -59,7 +59,7 @@ export const agentWoken = defineEvent({
 export const tokenUsageReported = defineEvent({
   type: 'TokenUsageReported',
   version: 1,
-  doc: 'Tokens that an agent used, as it reported them.',
+  doc: 'Tokens that an agent used, as reported by it.',
   schema: z.object({
     agentId: z.int().positive(),
     agentName: z.string(),

@@ -5,7 +5,7 @@ import { defineEvent } from '../define.ts';
 export const agentKeyIssued = defineEvent({
   type: 'AgentKeyIssued',
   version: 1,
-  doc: 'An API key of an agent. The key itself is nowhere but with its owner; its hash is in the credential store.',
+  doc: 'An API key for an agent was created. Only its owner has the key itself; its hash is in the credential store.',
   schema: z.object({
     keyId: z.int().positive(),
     agentId: z.int().positive(),
@@ -35,7 +35,7 @@ export const agentKeyIssued = defineEvent({
 export const agentKeyRevoked = defineEvent({
   type: 'AgentKeyRevoked',
   version: 1,
-  doc: 'An API key of an agent works no longer, for good.',
+  doc: 'An API key of an agent was revoked for good.',
   schema: z.object({ keyId: z.int().positive(), agentId: z.int().positive(), agentName: z.string() }),
   audit: ({ data }) => ({
     action: 'agent_key_revoked',

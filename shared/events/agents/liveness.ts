@@ -1,11 +1,11 @@
-/** The sweep for agents that have fallen silent. Streams: `liveness-<workspace>`. */
+/** The liveness sweep, which finds agents that no longer report. Streams: `liveness-<workspace>`. */
 import { z } from 'zod';
 import { defineEvent } from '../define.ts';
 
 export const livenessChecked = defineEvent({
   type: 'LivenessChecked',
   version: 1,
-  doc: 'The sweep set agents without a sign of life offline.',
+  doc: 'The liveness sweep set agents offline that had not reported.',
   schema: z.object({ markedOffline: z.array(z.string()), count: z.int() }),
   audit: ({ data }) => ({
     action: 'heartbeat_check',

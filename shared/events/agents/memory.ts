@@ -7,13 +7,13 @@ import { aboutAgent, agentFields, configOwner } from './agents.ts';
 export const agentMemoryWritten = defineEvent({
   type: 'AgentMemoryWritten',
   version: 1,
-  doc: "An agent's working memory was replaced, or text was added to its end.",
+  doc: "An agent's working memory was replaced, or text was appended to it.",
   schema: z.object({
     ...agentFields,
-    /** The whole memory, or what is added to it (separator and heading included). */
+    /** The whole memory, or the text appended to it (including separator and heading). */
     text: z.string(),
     append: z.boolean(),
-    /** Characters of the whole memory afterwards. */
+    /** Length of the whole memory afterwards, characters. */
     size: z.int().nonnegative(),
   }),
   activity: ({ data, meta }) => ({
@@ -33,14 +33,14 @@ export const agentMemoryWritten = defineEvent({
 export const agentMemoryFieldsSet = defineEvent({
   type: 'AgentMemoryFieldsSet',
   version: 1,
-  doc: "The keys that an agent's memory has besides its text were set; all others of them are gone.",
+  doc: "The keys of an agent's memory besides its text were replaced.",
   schema: z.object({
     ...agentFields,
     fields: z.record(z.string(), z.unknown()),
-    /** Characters of the text. */
+    /** Length of the text, characters. */
     size: z.int().nonnegative(),
     append: z.boolean(),
-    /** Another event of the same append carries the activity. */
+    /** Another event of the same append records the activity. */
     announced: z.boolean(),
   }),
   secrets: { fields: ['fields'], owner: configOwner },

@@ -8,7 +8,7 @@ import { aboutAgent } from './agents.ts';
 export const agentMessageSent = defineEvent({
   type: 'AgentMessageSent',
   version: 1,
-  doc: 'A message from one agent (or person) to an agent.',
+  doc: 'An agent or a person sent a message to an agent.',
   schema: z.object({
     messageId: z.int().positive(),
     from: z.string(),
@@ -16,7 +16,7 @@ export const agentMessageSent = defineEvent({
     toAgentId: z.int().positive(),
     content: z.string(),
     messageType: z.string(),
-    /** Kinds of credentials that the text seems to hold; never the text found. */
+    /** Kinds of credentials that the text seems to contain; never the credentials themselves. */
     secrets: z.object({ count: z.int().nonnegative(), types: z.array(z.string()) }),
   }),
   activity: ({ data }) => ({
@@ -82,7 +82,7 @@ export const agentMessageSent = defineEvent({
       : undefined,
 });
 
-/** Text key of the conversation between two agents; the same both ways. */
+/** Key of the conversation between two agents; the same in both directions. */
 export const conversationOf = (data: { readonly from: string; readonly to: string }): string =>
   `a2a:${[data.from, data.to].sort().join(':')}`;
 

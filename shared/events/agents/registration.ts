@@ -1,16 +1,19 @@
-/** How agents come to be: created by an operator, registered by themselves, or imported. Streams: `agent-<workspace>-<id>`. */
+/**
+ * How agents come into being: created by an operator, registered by themselves, or imported. Streams:
+ * `agent-<workspace>-<id>`.
+ */
 import { z } from 'zod';
 import { seconds } from '../../time.ts';
 import { defineEvent } from '../define.ts';
 import { aboutAgent, agentFields, config, configOwner } from './agents.ts';
 
-/** What a new agent's own record looks like in the stream and the POST answer, before any task exists. */
+/** Task counts of a new agent in its frame and in the answer of POST. */
 const NO_TASKS = { total: 0, assigned: 0, in_progress: 0, quality_review: 0, done: 0, completed: 0 };
 
 export const agentRegistered = defineEvent({
   type: 'AgentRegistered',
   version: 1,
-  doc: 'An agent exists from now on. `via` says how it came: by an operator, by itself, from the gateway configuration.',
+  doc: 'An agent was created. `via`: by an operator, by itself, or from the gateway configuration.',
   schema: z.object({
     ...agentFields,
     role: z.string(),
@@ -108,7 +111,7 @@ export const agentRegistered = defineEvent({
 export const agentReturned = defineEvent({
   type: 'AgentReturned',
   version: 1,
-  doc: 'An agent that exists registered itself again: it is idle and has been seen.',
+  doc: 'An existing agent registered again: it is idle and has been seen.',
   schema: z.object(agentFields),
 });
 

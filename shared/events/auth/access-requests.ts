@@ -1,4 +1,4 @@
-/** Access requests: somebody who is not an approved user signed in with Google. Streams: `access_request-<id>`. */
+/** Access requests by people who signed in with Google and are not approved users. Streams: `access_request-<id>`. */
 import { z } from 'zod';
 import { ROLES } from '../../identity.ts';
 import { defineEvent } from '../define.ts';
@@ -13,7 +13,7 @@ const personalText = z.string().nullable();
 export const accessRequested = defineEvent({
   type: 'AccessRequested',
   version: 1,
-  doc: 'Somebody without an approved user signed in with Google. Each attempt is one event and makes the request pending again.',
+  doc: 'Somebody who is not an approved user signed in with Google. Each attempt is recorded and makes the request pending again.',
   schema: z.object({
     ...request,
     provider: z.enum(['google']),
@@ -37,12 +37,12 @@ export const accessRequested = defineEvent({
 export const accessRequestApproved = defineEvent({
   type: 'AccessRequestApproved',
   version: 1,
-  doc: 'An admin let somebody in. The user is created, or brought up to date, right after this event.',
+  doc: 'An admin approved an access request. The user is created or updated right after this event.',
   schema: z.object({
     ...request,
     email: personalText,
     role: z.enum(ROLES),
-    /** The user who exists already, or the number that the new one gets. */
+    /** The existing user, or the id that the new one will get. */
     userId: z.int().positive(),
     note: z.string().nullable(),
   }),
@@ -64,7 +64,7 @@ export const accessRequestApproved = defineEvent({
 export const accessRequestRejected = defineEvent({
   type: 'AccessRequestRejected',
   version: 1,
-  doc: 'An admin did not let somebody in. A user that exists already stays as it is.',
+  doc: 'An admin rejected an access request. An existing user stays unchanged.',
   schema: z.object({ ...request, email: personalText, note: z.string().nullable() }),
   personal: { fields: ['email'], person },
   audit: ({ data }) => ({

@@ -10,7 +10,7 @@ export type KeySource = (typeof KEY_SOURCES)[number];
 export const globalKeyConfigured = defineEvent({
   type: 'GlobalKeyConfigured',
   version: 1,
-  doc: 'The deployment has a key from now on: from its environment, or generated because there was none. The key named here is the only one in force.',
+  doc: 'The deployment has a new API key, from its environment or generated because there was none. It is the only valid one.',
   schema: z.object({
     keyId: z.int().positive(),
     source: z.enum(['environment', 'database']),
@@ -22,7 +22,7 @@ export const globalKeyConfigured = defineEvent({
 export const globalKeyRotated = defineEvent({
   type: 'GlobalKeyRotated',
   version: 1,
-  doc: 'An admin replaced the key of the deployment. It wins over the environment for good; the old one stops at once.',
+  doc: 'An admin replaced the API key of the deployment. The new key takes precedence over the environment for good; the old one stops working at once.',
   schema: z.object({
     keyId: z.int().positive(),
     masked: z.string(),

@@ -1,6 +1,6 @@
 /**
- * Incidents: refusals and notable uses that are recorded but change nothing. Streams: `incidents-<month>`, so that
- * none grows without bound.
+ * Incidents: refusals and notable uses that are recorded but change nothing. Streams: `incidents-<month>`, so that no
+ * stream grows without bound.
  */
 import { z } from 'zod';
 import { ROLES } from '../../identity.ts';
@@ -10,7 +10,7 @@ import { type DomainEvent, defineEvent, type FrameDraft } from '../define.ts';
 /** @param at Unix milliseconds */
 export const incidentsStream = (at: number): string => `incidents-${new Date(at).toISOString().slice(0, 7)}`;
 
-/** `count`: how often it happened since the last such event of the same caller; see `api/auth/incidents.ts`. */
+/** `count`: how often it has happened since the last such event of the same caller; see `api/auth/incidents.ts`. */
 const counted = { count: z.int().positive() };
 
 function securityFrame(
@@ -43,7 +43,7 @@ function securityFrame(
 export const accessDenied = defineEvent({
   type: 'AccessDenied',
   version: 1,
-  doc: 'A known caller asked for something that needs a higher role.',
+  doc: 'An authenticated caller requested something that needs a higher role.',
   schema: z.object({ route: z.string(), needed: z.enum(ROLES), ...counted }),
   audit: ({ data }) => ({
     action: 'access_denied',
@@ -54,7 +54,7 @@ export const accessDenied = defineEvent({
 export const tenantAccessDenied = defineEvent({
   type: 'TenantAccessDenied',
   version: 1,
-  doc: 'A known caller asked for something beyond its tenant.',
+  doc: 'An authenticated caller requested something outside its tenant.',
   schema: z.object({ route: z.string(), ...counted }),
   audit: ({ data, meta }) => ({
     action: 'tenant_access_denied',
@@ -67,7 +67,7 @@ export const tenantAccessDenied = defineEvent({
 export const rateLimitHit = defineEvent({
   type: 'RateLimitHit',
   version: 1,
-  doc: 'A caller was over a rate limit.',
+  doc: 'A caller exceeded a rate limit.',
   schema: z.object({ route: z.string(), limit: z.string(), ...counted }),
   frames: (event) => securityFrame(event, 'rate_limit_hit', 'warning', event.data.route, event.data),
 });
@@ -75,7 +75,7 @@ export const rateLimitHit = defineEvent({
 export const apiKeyRefused = defineEvent({
   type: 'ApiKeyRefused',
   version: 1,
-  doc: 'Somebody sent an API key that opens nothing. Recorded once per address and minute; the key itself is nowhere.',
+  doc: 'Somebody sent an invalid API key. Recorded once per address and minute; the key itself is not stored.',
   schema: z.object({ route: z.string(), ...counted }),
   audit: ({ data }) => ({
     action: 'login_failed',
@@ -101,7 +101,7 @@ export const apiKeyRefused = defineEvent({
 export const globalKeyUsed = defineEvent({
   type: 'GlobalKeyUsed',
   version: 1,
-  doc: 'The key of the deployment was used. Recorded once per address and hour.',
+  doc: 'The API key of the deployment was used. Recorded once per address and hour.',
   schema: z.object({ route: z.string(), ...counted }),
   frames: (event) => securityFrame(event, 'global_api_key_used', 'info', event.data.route, event.data),
 });
@@ -109,7 +109,7 @@ export const globalKeyUsed = defineEvent({
 export const proxyAuthMisconfigured = defineEvent({
   type: 'ProxyAuthMisconfigured',
   version: 1,
-  doc: 'A request named a user in the proxy header, but no address is trusted to do so: the header is ignored.',
+  doc: 'A request named a user in the proxy header, but no address is trusted to do so, so the header was ignored.',
   schema: z.object({ header: z.string(), ...counted }),
   frames: (event) => securityFrame(event, 'proxy_auth_misconfigured', 'critical', 'proxy_auth', event.data),
 });

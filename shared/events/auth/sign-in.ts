@@ -7,7 +7,7 @@ import { defineEvent } from '../define.ts';
 
 export const signInStream = (id: number | null): string => `sign_ins-${id ?? 'unknown'}`;
 
-/** Stands for a personal value of somebody who was erased. */
+/** Replaces a personal value of an erased person. */
 const ERASED = '[erased]';
 
 const user = { userId: z.int().positive(), username: z.string() };
@@ -16,7 +16,7 @@ const target = (data: { readonly userId: number }) => ({ target_type: 'user', ta
 export const userSignedIn = defineEvent({
   type: 'UserSignedIn',
   version: 1,
-  doc: 'A session of a user began.',
+  doc: 'A user signed in; a session began.',
   schema: z.object({ ...user, method: z.enum(['password', 'google']) }),
   audit: ({ data }) => ({ action: data.method === 'google' ? 'login_google' : 'login', ...target(data) }),
 });
@@ -24,7 +24,7 @@ export const userSignedIn = defineEvent({
 export const userSignedOut = defineEvent({
   type: 'UserSignedOut',
   version: 1,
-  doc: 'A user ended a session.',
+  doc: 'A user signed out; the session ended.',
   schema: z.object(user),
   audit: ({ data }) => ({ action: 'logout', ...target(data) }),
 });
@@ -35,11 +35,11 @@ export type SignInFailure = (typeof SIGN_IN_FAILURES)[number];
 export const signInFailed = defineEvent({
   type: 'SignInFailed',
   version: 1,
-  doc: 'A sign-in with a password was refused. The caller is told the same whatever the reason is.',
+  doc: 'A sign-in with a password was refused. The caller gets the same answer whatever the reason.',
   schema: z.object({
-    /** As it was typed; people type e-mail addresses and passwords here. Null once the person is erased. */
+    /** As it was typed; people also type e-mail addresses and passwords here. Null once the person is erased. */
     username: z.string().nullable(),
-    /** The user who has this name; null when nobody does. */
+    /** The user with this name; null when there is none. */
     userId: z.int().positive().nullable(),
     reason: z.enum(SIGN_IN_FAILURES),
     /** `2026-03`: names the key that seals attempts with unknown names. */

@@ -1,8 +1,8 @@
 /**
  * What happens to users. Streams: `user-<id>`.
  *
- * No event holds a password: events name its hash in the credential store by `credentialId`, a random UUID. Only the
- * id that the newest event names counts, so a change of password takes effect with the log.
+ * No event holds a password: events name its hash in the credential store by `credentialId`, a random UUID. Only the id
+ * in the newest event is valid, so a change of password takes effect with its event.
  */
 import { z } from 'zod';
 import { ROLES } from '../../identity.ts';
@@ -23,7 +23,7 @@ const personalText = z.string().nullable();
 export const userCreated = defineEvent({
   type: 'UserCreated',
   version: 1,
-  doc: 'A user exists from now on. `source` says how: by the first-run form, an admin, the first start, an approved access request, a trusted proxy, or the command line.',
+  doc: 'A user was created. `source`: the first-run form, an admin, the first start, an approved access request, a trusted proxy, or the command line.',
   schema: z.object({
     ...user,
     displayName: personalText,
@@ -43,7 +43,7 @@ export const userCreated = defineEvent({
   personal: { fields: ['displayName', 'email', 'avatarUrl', 'providerId'], person },
   audit: ({ data }) => {
     const { username, role, provider, email, source } = data;
-    // The approval of the access request is the audited act.
+    // The approval of the access request is audited instead.
     if (source === 'access_request') return undefined;
     if (source === 'setup') return { action: 'setup_admin_created', ...target(data), detail: { username } };
     return {
@@ -68,7 +68,7 @@ const updatable = {
 export const userUpdated = defineEvent({
   type: 'UserUpdated',
   version: 1,
-  doc: 'Fields of a user were set: by an admin, by the user, by a Google sign-in that brought newer ones, or by an approved access request.',
+  doc: 'Fields of a user were set: by an admin, by the user, by a Google sign-in with newer values, or by an approved access request.',
   schema: z.object({
     ...user,
     ...updatable,
@@ -99,7 +99,7 @@ export const userUpdated = defineEvent({
 export const userPasswordChanged = defineEvent({
   type: 'UserPasswordChanged',
   version: 1,
-  doc: 'A user has another password. Every session of the user ends with it. Set by an admin, the UserUpdated of the same append carries the audit entry.',
+  doc: 'A user has a new password, which ends all sessions of the user. If an admin set it, the UserUpdated event of the same append records the audit entry.',
   schema: z.object({ ...user, credentialId: z.uuid(), by: z.enum(['self', 'admin', 'cli']) }),
   audit: ({ data }) => (data.by === 'self' ? { action: 'password_change', ...target(data) } : undefined),
   frames: ({ data, meta }) =>
@@ -122,14 +122,14 @@ export const userPasswordChanged = defineEvent({
 export const userMoved = defineEvent({
   type: 'UserMoved',
   version: 1,
-  doc: 'A user belongs to another workspace, because the old one was removed.',
+  doc: 'A user was moved to another workspace, because the old one was removed.',
   schema: z.object({ ...user, tenant: z.int().positive(), workspace: z.int().positive() }),
 });
 
 export const userDeleted = defineEvent({
   type: 'UserDeleted',
   version: 1,
-  doc: 'A user is gone: sessions and password no longer open anything, the name is free. What the user did stays in the history.',
+  doc: 'A user was deleted: sessions and password stop working, and the name is free again. Past actions of the user stay in the history.',
   schema: z.object(user),
   audit: ({ data }) => ({ action: 'user_delete', ...target(data), detail: { username: data.username } }),
 });
@@ -137,7 +137,7 @@ export const userDeleted = defineEvent({
 export const googleDisconnected = defineEvent({
   type: 'GoogleDisconnected',
   version: 1,
-  doc: 'A user signs in with a password again instead of Google. Every session of the user ends with it.',
+  doc: 'A user was switched from Google sign-in back to a password. All sessions of the user end.',
   schema: z.object(user),
   audit: ({ data }) => ({ action: 'google_disconnect', ...target(data) }),
 });

@@ -1,9 +1,9 @@
-/** The activity that an event stands for, as its definition words it. */
+/** The activity that an event produces, according to its definition. */
 import { seconds } from '../../time.ts';
 import type { DomainEvent, EventDefinition } from '../define.ts';
 
 export interface ActivityRecord {
-  /** The event's number: an event gives at most one activity, and its number never changes. */
+  /** The event's number: an event produces at most one activity, and its number never changes. */
   readonly id: number;
   readonly type: string;
   readonly entity_type: string;

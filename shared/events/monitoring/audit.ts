@@ -1,9 +1,9 @@
-/** The audit entry that an event leaves, as its definition words it. */
+/** The audit entry that an event produces, according to its definition. */
 import { seconds } from '../../time.ts';
 import type { DomainEvent, EventDefinition } from '../define.ts';
 
 export interface AuditRecord {
-  /** The event's number: an event gives at most one entry, and its number never changes. */
+  /** The event's number: an event produces at most one entry, and its number never changes. */
   readonly id: number;
   readonly action: string;
   readonly actor: string;

@@ -1,4 +1,4 @@
-/** The frames that an event sends down the live stream: its own, its notification, its activity. */
+/** The frames that an event produces in the live stream: its own, its notification's, its activity's. */
 import { masked } from '../../secrets.ts';
 import type { DomainEvent, EventDefinition, FrameDraft } from '../define.ts';
 import { activityOf } from './activities.ts';
@@ -14,7 +14,7 @@ export function framesOf(definition: EventDefinition, event: DomainEvent): reado
   return frames.map((frame) => ({ ...frame, data: { ...frame.data, workspace_id: event.meta.workspace } }));
 }
 
-/** The data of a frame for those who must not see secrets. */
+/** The data of a frame, for callers who may not see secrets. */
 export function maskedFrame({ data, secrets = [] }: FrameDraft): FrameDraft['data'] {
   const given = Object.fromEntries(secrets.filter((key) => key in data).map((key) => [key, data[key]]));
   return { ...data, ...(masked(given) as typeof given) };

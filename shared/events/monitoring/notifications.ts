@@ -4,7 +4,7 @@ import { seconds } from '../../time.ts';
 import { type DomainEvent, defineEvent, type EventDefinition } from '../define.ts';
 
 export interface NotificationRecord {
-  /** The event's number: an event gives at most one notification, and its number never changes. */
+  /** The event's number: an event produces at most one notification, and its number never changes. */
   readonly id: number;
   readonly recipient: string;
   readonly type: string;

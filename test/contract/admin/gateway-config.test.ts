@@ -348,9 +348,9 @@ describe('Gateway configuration', () => {
   it('says why agents cannot be imported from it', async () => {
     const before = await config();
     for (const [agents, says] of [
-      ['none', /agents is neither a list nor an object/],
-      [{ list: 5 }, /agents\.list is neither/],
-      [{ list: [{ id: 'a' }, 'b'] }, /agents\.list\.1 is not an object/],
+      ['none', /agents must be a list or an object/],
+      [{ list: 5 }, /agents\.list must be a list/],
+      [{ list: [{ id: 'a' }, 'b'] }, /agents\.list\.1 must be an object/],
     ] as const) {
       expect(await store({ ...before.config, agents })).to.equal(true);
       for (const method of ['GET', 'POST']) {
