@@ -1,22 +1,22 @@
 /**
- * JSON Schemas (draft 2020-12) of zod schemas, as the description of the API needs them: named parts on their own, and
- * two forms of a part that a request and an answer see differently. `openapi.ts` puts them together.
+ * Converts zod schemas to JSON Schemas (draft 2020-12) for the description of the API: named parts become components,
+ * in two versions where requests and answers differ. `openapi.ts` puts them together.
  */
 import { z } from 'zod';
 
 /** A JSON Schema (draft 2020-12). */
 export type Schema = { [keyword: string]: unknown };
 
-/** The direction: what a request may hold, or what an answer holds. */
+/** The direction: what a request may contain, or what an answer contains. */
 export type Io = 'input' | 'output';
 /** Named schemas found so far. */
 export type Found = Readonly<Record<Io, Map<string, Schema>>>;
 
-/** Marks what JSON Schema cannot say, until it is known whether an `override` has replaced it. */
+/** Marks what JSON Schema cannot express, until it is known whether an `override` replaces it. */
 const UNREPRESENTABLE = 'x-unrepresentable';
 const KEPT_BY_OVERRIDE = ['title', 'description', 'deprecated', 'examples'];
 
-/** The schema, its named parts kept in `found`. @throws Error when it has no truthful form */
+/** Converts a schema and adds its named parts to `found`. @throws Error when it cannot be described accurately */
 export function toSchema(schema: z.ZodType, io: Io, where: string, found: Found): Schema {
   const { json, defs } = convert(schema, io, where);
   keep(defs, io, where, found);
@@ -38,7 +38,7 @@ export function toProperties(
   return { properties: properties as Record<string, Schema>, required: Array.isArray(required) ? required : [] };
 }
 
-/** JSON Schema of a zod schema, with its named parts apart. References say for which direction they are. */
+/** Converts a zod schema, with its named parts kept separate. References include their direction. */
 function convert(schema: z.ZodType, io: Io, where: string): { json: Schema; defs: Record<string, Schema> } {
   const { $schema, $defs, ...own } = z.toJSONSchema(schema, {
     io,
@@ -58,7 +58,7 @@ function convert(schema: z.ZodType, io: Io, where: string): { json: Schema; defs
   return { json: parts.own, defs: parts.$defs ?? {} };
 }
 
-/** Called for each part of a schema after zod has written its JSON form. */
+/** Called for each part of a schema after zod has converted it. */
 function adjust(schema: z.core.$ZodType, json: Schema, io: Io): void {
   const override = z.globalRegistry.get(schema)?.override;
   if (typeof override === 'object' && override !== null) {
@@ -66,25 +66,27 @@ function adjust(schema: z.core.$ZodType, json: Schema, io: Io): void {
     Object.assign(json, override);
   }
   delete json.override;
-  // JSON has no other kind of key.
+  // All JSON keys are strings, so this says nothing.
   if (JSON.stringify(json.propertyNames) === '{"type":"string"}') delete json.propertyNames;
   if (io === 'output') {
-    // Answers may gain fields; who checks them against this description must not break on that.
+    // Answers may gain fields, which must not break clients that validate against this description.
     const def: { type: string; catchall?: unknown } = schema._zod.def;
     if (def.type === 'object' && !def.catchall) delete json.additionalProperties;
-    // Every integer that leaves is within these; readers need not be told.
+    // Every integer in an answer is within these bounds, so the description leaves them out.
     if (json.minimum === Number.MIN_SAFE_INTEGER) delete json.minimum;
     if (json.maximum === Number.MAX_SAFE_INTEGER) delete json.maximum;
   }
 }
 
-/** `anyOf: [{ type: 'string', maxLength: 9 }, { type: 'null' }]` says the same in one piece, and reads better. */
+/**
+ * Turns `anyOf: [{ type: 'string', maxLength: 9 }, { type: 'null' }]` into a single schema, which is easier to read.
+ */
 function joinNull(value: unknown): unknown {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
   const { anyOf, ...outer } = value as Schema;
   if (!Array.isArray(anyOf) || anyOf.length !== 2 || JSON.stringify(anyOf[1]) !== '{"type":"null"}') return value;
   const inner = anyOf[0] as Schema;
-  // Keywords that hold for one type pass null by themselves; these do not.
+  // Keywords for a specific type ignore null; these do not.
   const holdForAll = ['$ref', 'const', 'anyOf', 'oneOf', 'allOf', 'not'];
   if (typeof inner.type !== 'string' || holdForAll.some((keyword) => keyword in inner)) return value;
   const values = Array.isArray(inner.enum) ? { enum: [...inner.enum, null] } : {};
@@ -96,7 +98,7 @@ function keep(defs: Readonly<Record<string, Schema>>, io: Io, where: string, fou
   for (const [id, schema] of Object.entries(defs)) {
     const earlier = found[io].get(id);
     if (earlier && JSON.stringify(earlier) !== JSON.stringify(schema)) {
-      throw new Error(`${where}: another schema has the name ${id} already; give one of them another .meta({ id })`);
+      throw new Error(`${where}: another schema already has the name ${id}; give one of them another .meta({ id })`);
     }
     found[io].set(id, schema);
   }
@@ -106,8 +108,8 @@ const REFERENCE = /^#\/components\/schemas\/(input|output):(.+)$/;
 const idIn = (ref: string) => REFERENCE.exec(ref)?.[2];
 
 /**
- * One name for a schema that is the same both ways; `<name>Input` for the request side of one that is not (a default
- * makes a field optional in a request and certain in an answer).
+ * Names the schemas: one name if both directions are the same, otherwise `<name>Input` for requests (a default makes a
+ * field optional in a request but always present in an answer).
  */
 export function settleSchemas(found: Found): {
   schemas: Record<string, Schema>;
@@ -116,7 +118,7 @@ export function settleSchemas(found: Found): {
   const apart = new Set<string>();
   const nameIn = (io: Io, id: string) => (io === 'input' && apart.has(id) ? `${id}Input` : id);
   const textOf = (schema: Schema) => JSON.stringify(relink(schema, nameIn));
-  // Setting one apart changes the references of others, which may set those apart too.
+  // Splitting one schema changes references in others, which may then have to be split as well.
   for (let before = -1; before !== apart.size; ) {
     before = apart.size;
     for (const [id, schema] of found.input) {
@@ -128,7 +130,7 @@ export function settleSchemas(found: Found): {
   for (const [id, schema] of found.input) {
     const name = nameIn('input', id);
     if (name !== id && (found.input.has(name) || found.output.has(name))) {
-      throw new Error(`The name ${name} is needed for the request side of ${id}; call the other schema something else`);
+      throw new Error(`the name ${name} is needed for ${id} in requests; rename the other schema`);
     }
     schemas.set(name, schema);
   }

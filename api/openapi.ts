@@ -1,6 +1,6 @@
 /**
- * The description of the API (OpenAPI 3.1), made from the routes and from the very schemas that check their requests.
- * Nothing is written twice: what a route does not say, such as the answers of the gate in front of it, is added here.
+ * The description of the API (OpenAPI 3.1), generated from the routes and from the same schemas that validate their
+ * requests. What a route does not state itself, such as the answers of the authorization in front of it, is added here.
  */
 import type { z } from 'zod';
 import { ERRORS, errorSchema } from '../shared/contract/common.ts';
@@ -8,7 +8,7 @@ import { LIMITS, type LimitClass, WRONG_KEYS } from './http/limits.ts';
 import { errorsOf, type Method, type ResponseSpec, type Route, type Scope, TAGS } from './http/route.ts';
 import { type Found, relink, type Schema, settleSchemas, toProperties, toSchema } from './openapi-schemas.ts';
 
-/** Version of the interface, not of this program. */
+/** Version of the API, not of this program. */
 const INTERFACE_VERSION = '1.3.0';
 
 export interface Ref {
@@ -107,8 +107,8 @@ const TAG_DESCRIPTIONS: Readonly<Record<(typeof TAGS)[number], string>> = {
   Docs: 'This description',
 };
 
-/** For answers that may be kept. */
-export const UNCHANGED: ResponseSpec = { description: 'Unchanged since the answer with the ETag of If-None-Match' };
+/** For answers that clients may cache. */
+export const UNCHANGED: ResponseSpec = { description: 'Not modified since the answer with the ETag in If-None-Match' };
 
 /** Names of the error answers in the description. */
 const ERROR_NAMES: Readonly<Record<keyof typeof ERRORS, string>> = {
@@ -133,30 +133,30 @@ const HEADER_PARAMETERS = {
     in: 'header',
     required: false,
     description:
-      'Makes a repetition safe: the same key and body within 24 hours give the first answer again (with the header `Idempotency-Replayed: true`); another body gives 409.',
+      'Makes retries safe: within 24 hours, the same key and body get the first answer again (with the header `Idempotency-Replayed: true`); a different body gets 409.',
     schema: { type: 'string', pattern: '^[!-~]{1,255}$', minLength: 1, maxLength: 255 },
   },
   AgentName: {
     name: 'x-agent-name',
     in: 'header',
     required: false,
-    description: 'The agent that the caller speaks for. An agent’s own key speaks for that agent without it.',
+    description: 'The agent that the caller speaks for. An agent’s own key speaks for that agent without this header.',
     schema: { type: 'string' },
   },
   LastEventId: {
     name: 'Last-Event-ID',
     in: 'header',
     required: false,
-    description: 'Id of the last frame received; the stream goes on behind it.',
+    description: 'Id of the last frame received; the stream resumes after it.',
     schema: { type: 'string' },
   },
 } as const satisfies Record<string, Parameter>;
 
 /**
- * Describes the routes, hidden ones excepted.
+ * Describes all routes that are not hidden.
  *
- * @throws Error when a route cannot be described truthfully: a schema without a JSON form, path parameters that the
- * path does not have, two schemas under one name
+ * @throws Error when a route cannot be described accurately: a schema without a JSON form, path parameters that are
+ *   not in the path, two schemas with the same name
  */
 export function describeApi(routes: readonly Route[]): OpenApiDocument {
   const shown = routes.filter((route) => !route.hidden);
@@ -168,7 +168,7 @@ export function describeApi(routes: readonly Route[]): OpenApiDocument {
     const operation = describeOperation(route, found);
     const path = paths[route.path] ?? {};
     const twin = path[route.method] ? where : ids.get(operation.operationId);
-    if (twin) throw new Error(`${where} and ${twin} would be one operation; change the path of one`);
+    if (twin) throw new Error(`${where} and ${twin} would be the same operation; change the path of one of them`);
     ids.set(operation.operationId, where);
     path[route.method] = operation;
     paths[route.path] = path;
@@ -181,7 +181,7 @@ export function describeApi(routes: readonly Route[]): OpenApiDocument {
     info: {
       title: 'Signalbox',
       version: INTERFACE_VERSION,
-      summary: 'Event-sourced backend that directs AI agents',
+      summary: 'Event-sourced backend that orchestrates AI agents',
       description: DESCRIPTION,
       license: { name: 'MIT', identifier: 'MIT' },
     },
@@ -195,14 +195,14 @@ export function describeApi(routes: readonly Route[]): OpenApiDocument {
           type: 'apiKey',
           in: 'header',
           name: 'x-api-key',
-          description: 'The key of the service or of an agent. `Authorization: Bearer <key>` does the same.',
+          description: 'The API key of the deployment or of an agent. `Authorization: Bearer <key>` works as well.',
         },
         sessionCookie: {
           type: 'apiKey',
           in: 'cookie',
           name: '__Host-mc-session',
           description:
-            'Set by `POST /api/auth/login`; over plain HTTP its name is `mc-session`. A browser sends it by itself once it has signed in: nothing needs to be entered here.',
+            'Set by `POST /api/auth/login`; over plain HTTP its name is `mc-session`. After signing in, a browser sends it automatically, so nothing needs to be entered here.',
         },
       },
       parameters: HEADER_PARAMETERS,
@@ -245,7 +245,7 @@ function describeOperation(route: Route, found: Found): Operation {
   };
 }
 
-/** `GET /api/agents/{id}/soul` is `getAgentsByIdSoul`: it follows from method and path alone, so it stays. */
+/** `GET /api/agents/{id}/soul` is `getAgentsByIdSoul`: derived from method and path alone, so it is stable. */
 function operationIdOf({ method, path }: Route): string {
   const capital = (word: string) => word.charAt(0).toUpperCase() + word.slice(1);
   const words = path
@@ -260,18 +260,18 @@ function accessText({ access, scope }: Pick<Route, 'access' | 'scope'>): string 
   const callers =
     access === 'any' ? 'any caller with a credential' : `role ${access}${access === 'admin' ? '' : ' or higher'}`;
   if (scope !== 'deployment') return `**Access:** ${callers}.`;
-  return `**Access:** ${callers}, in the default tenant: the call is about the whole deployment.`;
+  return `**Access:** ${callers}, in the default tenant, because the call concerns the whole deployment.`;
 }
 
 function limitText(limit: LimitClass | undefined): string | undefined {
   if (!limit) return undefined;
-  return `**Rate limit:** ${LIMITS[limit].limit} requests a minute ${limitKeyText(limit)}, counted together for all calls of the class \`${limit}\`.`;
+  return `**Rate limit:** ${LIMITS[limit].limit} requests per minute ${limitKeyText(limit)}, counted together for all calls of the class \`${limit}\`.`;
 }
 
-/** What a class counts by, told from the function that makes its keys. */
+/** What a class counts by, according to the function that makes its keys. */
 function limitKeyText(limit: LimitClass): string {
   const { key } = LIMITS[limit];
-  if (key === LIMITS['agent-poll'].key) return 'per agent (`x-agent-name`, else the address)';
+  if (key === LIMITS['agent-poll'].key) return 'per agent (`x-agent-name`, otherwise the address)';
   return key === LIMITS.users.key ? 'per caller' : 'per address';
 }
 
@@ -283,7 +283,7 @@ function pathParameters(route: Route, found: Found): Parameter[] {
   if (stray) throw new Error(`${where} has no {${stray.name}}, but its schema has`);
   return names.map((name) => {
     const parameter = described.find((one) => one.name === name);
-    // Without a schema the handler gets the text of the segment as it is.
+    // Without a schema, the handler gets the text of the segment unchanged.
     return { ...(parameter ?? { name, in: 'path' as const, schema: { type: 'string' } }), required: true };
   });
 }
@@ -291,7 +291,7 @@ function pathParameters(route: Route, found: Found): Parameter[] {
 function headerParameters(route: Route): Ref[] {
   const names: (keyof typeof HEADER_PARAMETERS)[] = [];
   if (route.method === 'post') names.push('IdempotencyKey');
-  // Limits that count by agent, and the rules by which an agent may look at itself only, read this header.
+  // This header is read by limits that count per agent, and by calls that an agent may make only for itself.
   const countsByAgent = route.limit !== undefined && LIMITS[route.limit].key === LIMITS['agent-poll'].key;
   if (countsByAgent || route.path.startsWith('/api/agents/{id}/')) names.push('AgentName');
   if (Object.values(route.responses).some(({ type }) => type === 'text/event-stream')) names.push('LastEventId');
@@ -325,7 +325,7 @@ function describeResponses(route: Route, found: Found): Record<string, ResponseO
   for (const status of errorsOf(route)) specs[status] ??= ERRORS[status];
   if (route.cache) specs[304] ??= UNCHANGED;
   const answers: Record<string, ResponseObject | Ref> = {};
-  // Number-like keys come in ascending order.
+  // JavaScript iterates over number-like keys in ascending order.
   for (const [status, spec] of Object.entries(specs)) {
     const shared = Number(status) as keyof typeof ERRORS;
     answers[status] =
@@ -350,7 +350,7 @@ function describeResponse(spec: ResponseSpec, status: number, where: string, fou
   };
 }
 
-/** The error answers that operations refer to. */
+/** The error answers, to which operations refer. */
 function describeErrors(found: Found): Record<string, ResponseObject> {
   const schema = toSchema(errorSchema, 'output', 'the error answer', found);
   const content = { 'application/json': { schema } };
@@ -364,8 +364,8 @@ function describeErrors(found: Found): Record<string, ResponseObject> {
 }
 
 const LIMIT_HEADERS: NonNullable<ResponseObject['headers']> = {
-  'Retry-After': { description: 'Seconds until the limit starts anew', schema: { type: 'integer', minimum: 1 } },
-  'X-RateLimit-Limit': { description: 'Requests a minute', schema: { type: 'integer' } },
-  'X-RateLimit-Remaining': { description: 'Always 0 here', schema: { type: 'integer' } },
-  'X-RateLimit-Reset': { description: 'When the limit starts anew, Unix seconds', schema: { type: 'integer' } },
+  'Retry-After': { description: 'Seconds until the limit resets', schema: { type: 'integer', minimum: 1 } },
+  'X-RateLimit-Limit': { description: 'Requests per minute', schema: { type: 'integer' } },
+  'X-RateLimit-Remaining': { description: 'Requests left; always 0 here', schema: { type: 'integer' } },
+  'X-RateLimit-Reset': { description: 'When the limit resets, Unix seconds', schema: { type: 'integer' } },
 };

@@ -2,9 +2,9 @@
  * Unique names under concurrent writers of several processes.
  *
  * A name is a stream of its own; whoever appends its claim to it first has the name. The owner's stream changes after
- * that, in an append of its own, because no append spans two streams. A claim is void when its owner does not hold
- * the name: at once when the owner never can (it was deleted), and after `ABANDONED_AFTER_MS` when the owner may have died
- * between the two appends. Before such a claim is taken over, `nameClaimVoided` is appended to the old owner's
+ * that, in an append of its own, because no append spans two streams. A claim is void when its owner does not hold the
+ * name: at once if the owner never can (because it was deleted), and after `ABANDONED_AFTER_MS` if the process may have
+ * died between the two appends. Before such a claim is taken over, `nameClaimVoided` is appended to the old owner's
  * stream: if the old owner is merely slow, its second append conflicts with that and starts over.
  */
 import { conflict } from '../shared/errors.ts';
@@ -43,7 +43,7 @@ export interface NameKind<OwnerState> {
   refuse?(name: string): void;
 }
 
-/** The code of a refusal because somebody else has the name. */
+/** Code of a refusal because somebody else has the name. */
 export const NAME_TAKEN = 'NAME_TAKEN';
 const taken = <OwnerState>(kind: NameKind<OwnerState>, name: string) =>
   conflict(kind.taken(name), { code: NAME_TAKEN });
@@ -51,7 +51,7 @@ const taken = <OwnerState>(kind: NameKind<OwnerState>, name: string) =>
 const streamOf = (kind: string, scope: string | number, name: string) => `${kind}-${scope}-${encodeURIComponent(name)}`;
 
 /**
- * Claims `name` for the owner of stream `owner`. Claiming what one has already is fine.
+ * Claims `name` for the owner of stream `owner`. Claiming a name that the owner already has is fine.
  *
  * @param scope within which the name is unique: a workspace id, or `all`
  * @throws AppError 409 when somebody else has it
@@ -78,7 +78,7 @@ export async function claimName<OwnerState>(
   });
 }
 
-/** Makes sure that `owner` will not come to hold `name`. @throws AppError 409 when it does, or still may */
+/** Makes sure that `owner` can no longer get `name`. @throws AppError 409 when it has it or still may get it */
 async function voidClaim<OwnerState>(
   commands: Commands,
   context: CommandContext,
@@ -97,7 +97,9 @@ async function voidClaim<OwnerState>(
   });
 }
 
-/** Frees a name that the owner of stream `owner` no longer has. A name that is somebody else's by now stays theirs. */
+/**
+ * Frees a name that the owner of stream `owner` no longer has. A name that now belongs to somebody else stays theirs.
+ */
 export async function releaseName(
   commands: Commands,
   context: CommandContext,

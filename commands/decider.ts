@@ -1,20 +1,20 @@
 /**
- * The state of one kind of stream, folded from its events. Decisions are pure functions of that state and stand
- * beside it; `handler.ts` runs them.
+ * The state of one kind of stream, folded from its events. Decisions are pure functions of that state, kept next to it;
+ * `handler.ts` runs them.
  */
 import type { DomainEvent, EventDefinition, EventOf } from '../shared/events/define.ts';
 
-/** What a fold may look at. */
+/** The part of an event that a fold may use. */
 export type Evolving = Pick<DomainEvent, 'type' | 'data'> & { readonly at: number };
 
-/** The state of one kind of stream. `evolve` is pure and total: it passes over event types it does not know. */
+/** The state of one kind of stream. `evolve` is pure and total: it ignores event types that it does not know. */
 export interface Decider<State> {
   /** Name of the kind, for messages: `agent`. */
   readonly kind: string;
   readonly initial: State;
   /**
-   * For kinds whose streams grow without end: states are kept as snapshots under this version. Raise it whenever
-   * `evolve` would make another state of the same events. The state must be JSON.
+   * For streams that grow without bound: states are saved as snapshots under this version. Raise it whenever `evolve`
+   * would produce a different state from the same events. The state must be JSON.
    */
   readonly snapshotVersion?: number;
   /** For kinds whose states may be large: about how many characters one has. Without it they are small. */
@@ -22,7 +22,7 @@ export interface Decider<State> {
   evolve(state: State, event: Evolving): State;
 }
 
-/** What events of some types do to a state. Made by `on`. */
+/** How events of some types change a state. Created by `on`. */
 export interface Fold<State> {
   readonly types: readonly string[];
   // biome-ignore lint/suspicious/noExplicitAny: `on` ties the function to the data of its definitions.
@@ -32,7 +32,7 @@ export interface Fold<State> {
 // biome-ignore lint/suspicious/noExplicitAny: any definition; the data of its events is inferred.
 type AnyDefinition = EventDefinition<any, any>;
 
-/** The state after an event of one definition, or of any of several. `at` is the time of the event, Unix ms. */
+/** Gives the state after an event of one or several definitions. `at` is the time of the event, Unix ms. */
 export function on<State, const D extends AnyDefinition>(
   definitions: D | readonly D[],
   fold: (state: State, event: { readonly data: EventOf<D>['data']; readonly at: number }) => NoInfer<State>,
@@ -42,9 +42,9 @@ export function on<State, const D extends AnyDefinition>(
 }
 
 /**
- * Declares a decider. Types without a fold leave the state as it is.
+ * Declares a decider. Event types without a fold leave the state unchanged.
  *
- * @throws Error when two folds name one event type
+ * @throws Error when two folds have the same event type
  */
 export function defineDecider<State>(definition: {
   readonly kind: string;

@@ -2,9 +2,9 @@
  * The one way a command is run: load the stream (or take the state kept in memory), decide, append with the exact
  * revision, wait until the read models show it. A conflict is retried from a fresh load.
  *
- * Commands on one stream of this process queue only for the decision, not for the append: the next one decides on
- * the state that the one before will leave, and its append expects that revision. When an append fails, everything
- * decided on top of it conflicts, forgets the state and starts over.
+ * Commands on the same stream in this process queue only for the decision, not for the append: each decides on the
+ * state that the one before will produce, and its append expects that revision. When an append fails, everything
+ * decided on top of it conflicts, discards the state and starts over.
  */
 import { AppError, ConflictError, conflict, LogUnavailableError, unavailable } from '../shared/errors.ts';
 import type { EventStore } from '../shared/event-store.ts';
@@ -23,7 +23,7 @@ export type { CommandContext, Intent, Intents } from './intents.ts';
 export interface Executed {
   /** The appended events, personal fields readable; empty when there was nothing to change. */
   readonly events: readonly DomainEvent[];
-  /** Position of the stream's last event: what a reader has to have seen. */
+  /** Position of the stream's last event, which read models have to reach. */
   readonly position: number;
 }
 
@@ -33,7 +33,8 @@ export interface Commands {
    * Runs one command against one stream.
    *
    * @param decide pure: state in, events out; throws AppError to refuse. It may be called several times.
-   * @throws AppError what `decide` throws; 409 after repeated conflicts; 503 when the log is away or a read model is behind
+   * @throws AppError what `decide` throws; 409 after repeated conflicts; 503 when the log is unavailable or a read
+   *   model is behind
    */
   execute<State>(
     decider: Decider<State>,
@@ -43,13 +44,13 @@ export interface Commands {
   ): Promise<Executed>;
   /** Appends without a decision: for streams that only record (sign-ins, denials). */
   record(stream: string, context: CommandContext, drafts: readonly EventDraft[]): Promise<Executed>;
-  /** The state of a stream as the log has it now, and the time of its last event (ms, 0 without events). */
+  /** The current state of a stream according to the log, and the time of its last event (Unix ms; 0 without events). */
   load<State>(decider: Decider<State>, stream: string): Promise<{ readonly state: State; readonly lastAt: number }>;
 }
 
-/** Fresh loads after conflicts before the caller is told. */
+/** Most attempts after conflicts before the command fails. */
 const MAX_TRIES = 12;
-/** The pause after the first conflict is up to this long, milliseconds; it grows with each. */
+/** Longest pause after the first conflict, milliseconds; it grows with each further one. */
 const RETRY_MS = 5;
 
 type Decide = (state: unknown) => readonly EventDraft[];
@@ -62,12 +63,15 @@ export function createCommands(parts: {
 }): Commands {
   const { store, counters, readModels, snapshots } = parts;
   const states = createStates(store, snapshots);
-  /** One decision at a time on each stream. Whoever waits while the log is away fails with the first in line. */
+  /**
+   * One decision at a time on each stream. While the log is unavailable, all that wait fail with the first in the
+   * queue.
+   */
   const inTurn = takingTurnsByKey((error) => error instanceof LogUnavailableError);
 
   /**
-   * Decides on the kept state, or on a fresh one. A refusal or "nothing to do" leads to no append, which would tell
-   * whether the kept state was right, so it is decided again on what the log says now.
+   * Decides on the cached state, or on a fresh one. After a refusal or "nothing to do" there is no append that would
+   * show whether the cached state was current, so the decision is repeated on the current state of the log.
    */
   async function decideOn(decider: Decider<unknown>, stream: string, decide: Decide, attempt: number) {
     const kept = states.kept(stream);
@@ -76,14 +80,14 @@ export function createCommands(parts: {
       if (drafts && drafts.length > 0) return { kept, drafts };
       await Promise.allSettled(kept.appends);
     }
-    // An append that failed took the state away: what was decided on top of it never happened.
+    // If an append failed, the state was discarded: what was decided on top of it never happened.
     const known = states.kept(stream) === kept ? kept : undefined;
-    // After a conflict the log alone is believed.
+    // After a conflict, only the log is trusted.
     const current = await states.load(decider, stream, known, attempt === 1);
     return { kept: current, drafts: decide(current.state) };
   }
 
-  /** Starts the append of what was decided; it is awaited outside the turn. */
+  /** Starts appending what was decided; the append is awaited outside the queue. */
   async function start(
     decider: Decider<unknown>,
     stream: string,
@@ -105,16 +109,16 @@ export function createCommands(parts: {
     return { kept, append: states.track(decider, stream, kept, types, append) };
   }
 
-  /** Appends again what an earlier run of the request was about to append; undefined when it has to be decided. */
+  /** Repeats what an earlier run of the request was about to append; undefined when a decision is needed. */
   async function repeat(context: CommandContext, step: number, stream: string): Promise<Executed | undefined> {
     const intent = context.intents?.recorded[step];
-    // A run that takes another path than the earlier one has other steps.
+    // A run that takes a different path than the earlier one has different steps.
     if (intent?.stream !== stream || intent.events.length === 0) return undefined;
     const repeated = repeatIntent(store, intent).finally(() => states.forget(stream));
     return repeated.catch(answerWith);
   }
 
-  /** Gives what was executed once the read models show it. */
+  /** Resolves once the read models show what was executed. */
   async function visible(executed: Executed): Promise<Executed> {
     await readModels.visible(
       executed.events.map((event) => event.type),
@@ -123,7 +127,9 @@ export function createCommands(parts: {
     return executed;
   }
 
-  /** Nothing to change. What that was decided on has to hold, and to be readable like any other success. */
+  /**
+   * Nothing to change. The state on which that was decided must be confirmed, and visible, as for any other success.
+   */
   async function unchanged(kept: KeptState): Promise<Executed | undefined> {
     const settled = await Promise.allSettled(kept.appends);
     if (settled.some((one) => one.status === 'rejected')) return undefined;
@@ -175,7 +181,7 @@ export function createCommands(parts: {
   };
 }
 
-/** What `decide` gives; undefined when it refuses. */
+/** The result of `decide`; undefined when it refuses. */
 function unlessRefused<T>(decide: () => T): T | undefined {
   try {
     return decide();
@@ -184,7 +190,7 @@ function unlessRefused<T>(decide: () => T): T | undefined {
   }
 }
 
-/** Events as they were prepared for the log, with the data and the address as they were before they were sealed. */
+/** The events that were prepared for the log, with data and address as they were before sealing. */
 function readable(
   prepared: readonly NewEvent[],
   drafts: readonly EventDraft[],
@@ -209,12 +215,12 @@ function answerWith(error: unknown): never {
   throw asAnswer(error);
 }
 
-/** The log's failures as answers to a caller. */
+/** Translates failures of the log into answers to the caller. */
 function asAnswer(error: unknown): unknown {
   if (!(error instanceof Error)) return error;
   if (error.name === 'LogUnavailableError') {
     return unavailable(
-      'The event log cannot be reached. It is not known whether the change was stored: repeat the request with the same Idempotency-Key to find out.',
+      'The event log cannot be reached, so it is unknown whether the change was stored. Repeat the request with the same Idempotency-Key to find out.',
       { code: 'LOG_UNAVAILABLE', cause: error },
     );
   }

@@ -1,6 +1,6 @@
 /**
- * Idempotent requests. Each step of a request is kept before it is appended, so that the same request, sent again after
- * a crash or a lost answer, appends the same events: the log answers as it did the first time.
+ * Idempotent requests. Each step of a request is stored before it is appended, so that the same request, sent again
+ * after a crash or a lost answer, appends the same events, and the log answers as it did the first time.
  */
 import { ConflictError } from '../shared/errors.ts';
 import type { EventStore } from '../shared/event-store.ts';
@@ -19,7 +19,7 @@ export interface Intent {
   readonly events: readonly NewEvent[];
 }
 
-/** Who asks, and how the request can be found again. One per request or job. */
+/** The origin of a command, and how its request can be resumed. One per request or job. */
 export interface CommandContext {
   readonly origin: Origin;
   readonly intents?: Intents;
@@ -27,7 +27,7 @@ export interface CommandContext {
   step?: number;
 }
 
-/** Counts one more step of a request. Gives its number, from 0, which is the same in every run of the request. */
+/** Counts one more step of a request. @returns its number, from 0, which is the same in every run of the request */
 export function nextStep(context: CommandContext): number {
   const step = context.step ?? 0;
   context.step = step + 1;
@@ -35,9 +35,9 @@ export function nextStep(context: CommandContext): number {
 }
 
 /**
- * Appends what an earlier run was about to append; undefined when that was never written and never will be.
+ * Appends what an earlier run was about to append; undefined when that was not written and can no longer be.
  *
- * @throws what the log throws, a conflict excepted
+ * @throws what the log throws, except for conflicts
  */
 export async function repeatIntent(
   store: EventStore,

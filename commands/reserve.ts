@@ -1,13 +1,13 @@
 /**
- * Ids of new records under `Idempotency-Key`: a request that is repeated after a crash must not take a second id,
+ * Ids of new records under an `Idempotency-Key`: a request that is repeated after a crash must not take a second id,
  * because names may have been claimed for the first one.
  */
 import type { Commands } from './handler.ts';
 import { type CommandContext, nextStep } from './intents.ts';
 
 /**
- * Takes the next id of `counter`. It is remembered with the request as an intent without events, so the same request
- * gets the same id again.
+ * Takes the next id of `counter`. It is stored with the request as an intent without events, so a repeated request gets
+ * the same id.
  *
  * @param streamOf the new record's stream; it must end in `-<id>`
  */
@@ -25,6 +25,6 @@ export async function reserveId(
   return id;
 }
 
-/** Whether an earlier run of this request reserved an id as its next step: it was about to make a record. */
+/** Whether an earlier run of this request reserved an id as its next step, so it was about to create a record. */
 export const hasReserved = ({ intents, step = 0 }: CommandContext): boolean =>
   intents?.recorded[step]?.events.length === 0;

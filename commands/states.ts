@@ -1,6 +1,6 @@
 /**
- * States of streams, kept in memory between commands. A kept state runs ahead of the log: it has the events of appends
- * that are not answered yet, so that the next command can decide while they are on their way.
+ * Caches states of streams between commands. A cached state may be ahead of the log: it includes the events of appends
+ * in flight, so that the next command need not wait for them.
  */
 import { LRUCache } from 'lru-cache';
 import type { EventStore } from '../shared/event-store.ts';
@@ -12,10 +12,10 @@ import type { Decider } from './decider.ts';
 const KEPT_CHARACTERS = 64_000_000;
 /** What a state counts as at least: with small ones about 20,000 streams are kept. */
 const SMALL = 3_200;
-/** Events of a stream between two snapshots of its state. */
+/** Number of events between two snapshots of a stream. */
 const SNAPSHOT_EVERY = 200;
 
-/** A stream as the log has it. */
+/** A stream according to the log. */
 export interface StreamState {
   readonly state: unknown;
   /** -1: no events. */
@@ -23,7 +23,7 @@ export interface StreamState {
   readonly position: number;
   /** Unix ms of the last event; 0 without events. */
   readonly at: number;
-  /** Types of the last events, for waiting on the read models that show them. */
+  /** Types of the last events, to wait for the read models that show them. */
   readonly types: readonly string[];
 }
 
@@ -37,19 +37,19 @@ export interface KeptState {
   weight: number;
   /** Revision of the last snapshot, or of the first load. */
   savedAt: number;
-  /** Appends decided on this state that are not answered yet. */
+  /** Appends in flight that were decided on this state. */
   readonly appends: Set<Promise<unknown>>;
 }
 
 export interface States {
-  /** Undefined when nothing is kept of the stream. */
+  /** The cached state; undefined when there is none. */
   kept(stream: string): KeptState | undefined;
-  /** The stream as the log has it now; nothing is kept. */
+  /** Reads the stream from the log without caching it. */
   read(decider: Decider<unknown>, stream: string): Promise<StreamState>;
   /**
-   * Reads what the log has beyond `known`, or the whole stream, and keeps the state.
+   * Reads the events after `known`, or the whole stream, and caches the state.
    *
-   * @param trustSnapshots false: the stream is read from its first event on
+   * @param trustSnapshots false: reads the stream from its first event
    */
   load(
     decider: Decider<unknown>,
@@ -57,9 +57,9 @@ export interface States {
     known: KeptState | undefined,
     trustSnapshots: boolean,
   ): Promise<KeptState>;
-  /** Adds events that are about to be appended to a kept state. */
+  /** Applies events that are about to be appended to a cached state. */
   advance(decider: Decider<unknown>, stream: string, kept: KeptState, events: readonly DomainEvent[]): void;
-  /** Records the outcome of such an append: when it fails, the state is forgotten. Gives what `append` gives. */
+  /** Tracks such an append: if it fails, the state is discarded. @returns the result of `append` */
   track<T extends { readonly position: number }>(
     decider: Decider<unknown>,
     stream: string,
@@ -104,7 +104,7 @@ export function createStates(store: Pick<EventStore, 'readStream'>, snapshots: S
     return now;
   }
 
-  /** Only a state of which every event is in the log is saved. */
+  /** Saves a state only when all its events are in the log. */
   function saveSnapshot(decider: Decider<unknown>, stream: string, kept: KeptState): void {
     const kind = snapshotKind(decider);
     if (!kind || kept.appends.size > 0 || kept.revision - kept.savedAt < SNAPSHOT_EVERY) return;

@@ -1,24 +1,22 @@
-/**
- * Applies changes to rows in memory. Pure: the runner uses it between loading and writing, the tests use it alone.
- */
+/** Applies changes to rows in memory. Pure: used between loading and writing rows, and by tests on its own. */
 import type { DomainEvent } from '../shared/events/define.ts';
 import type { Change, Projection, Table } from './projection.ts';
 
 export type AnyStoredRow = Readonly<Record<string, unknown>> & { readonly position: number };
 
-/** One text per row of one table: the key's values. */
+/** A text that identifies a row of a table: the values of its key. */
 export function keyText(table: Table, key: Readonly<Record<string, unknown>>): string {
   return table.key.map((column) => JSON.stringify(key[column])).join(',');
 }
 
-/** Rows of one batch: what was loaded, and what became of it. */
+/** The rows of a batch: loaded, then changed. */
 export interface RowSet {
-  /** undefined: known to be absent. */
+  /** Undefined: known to be absent. */
   get(table: Table, key: string): AnyStoredRow | undefined;
   set(table: Table, key: string, row: AnyStoredRow | undefined): void;
 }
 
-/** Applies one event's changes. Gives the number of rows that changed. */
+/** Applies the changes of one event. @returns the number of rows that changed */
 export function applyEvent(changes: readonly Change[], event: Pick<DomainEvent, 'position'>, rows: RowSet): number {
   let changed = 0;
   for (const { table, key, apply } of changes) {
@@ -33,7 +31,7 @@ export function applyEvent(changes: readonly Change[], event: Pick<DomainEvent, 
   return changed;
 }
 
-/** A projection's tables in memory, for tests and for answering "what would be" without a database. */
+/** A projection's tables in memory, for tests and for "what if" answers without a database. */
 export class MemoryTables implements RowSet {
   readonly #tables = new Map<string, Map<string, AnyStoredRow>>();
 

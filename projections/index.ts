@@ -1,4 +1,4 @@
-/** Every projection of the service, in the order in which they are listed. */
+/** Every projection of the service, in display order. */
 
 import { gatewayConfigProjection } from './admin/gateway-config.ts';
 import { agentsProjection } from './agents/agents.ts';

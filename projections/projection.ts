@@ -1,10 +1,10 @@
 /**
- * What a projection is: tables, the events it listens to, and a pure function from one event to changes of single
- * rows. The projector (`infra/read-models`) gathers the changes of a whole batch, loads the rows they touch, applies them
- * in order and writes each table with one set-based statement, checkpoint included.
+ * A projection consists of tables, the events that it listens to, and a pure function from an event to changes of
+ * single rows. The projector (`infra/read-models`) collects the changes of a batch, loads the affected rows, applies
+ * the changes in order and writes everything, including the checkpoint, with one set-based statement.
  *
- * Every row carries `position`, the position of the event that last changed it. It makes a change idempotent: an
- * event that is not newer than the row is passed over.
+ * Every row has `position`, the position of the event that last changed it. It makes changes idempotent: an event that
+ * is not newer than the row is skipped.
  */
 import type { DomainEvent, EventDefinition } from '../shared/events/define.ts';
 
@@ -37,16 +37,16 @@ type ValueOf<T extends ColumnType> = T extends 'int' | 'bigint' | 'double'
             : Readonly<Record<string, unknown>> | readonly unknown[] | null;
 
 export type Columns = Readonly<Record<string, ColumnType>>;
-/** A row as projections write it; `position` is added by the runner. */
+/** A row as written by projections; the projector adds `position`. */
 export type RowOf<C extends Columns> = { readonly [K in keyof C]: ValueOf<C[K]> };
 export type StoredRow<Row> = Row & { readonly position: number };
 
 export interface Table<C extends Columns = Columns, N extends string = string> {
   readonly name: N;
   readonly columns: C;
-  /** Primary key; the workspace comes first in it where the table is scoped by workspace. */
+  /** Primary key; if the table is scoped by workspace, the workspace comes first. */
   readonly key: readonly string[];
-  /** Each entry is the text inside `CREATE INDEX … ON t (…)`, or that and `INCLUDE (…)` and the like behind it. */
+  /** Each entry is what goes inside `CREATE INDEX … ON t (…)`, optionally followed by clauses such as `INCLUDE (…)`. */
   readonly indexes: readonly string[];
   /** Texts that are searched for substrings (`LIKE '%…%'`): each gets an index of its trigrams. */
   readonly searched: readonly string[];
@@ -71,19 +71,19 @@ export function defineTable<const N extends string, const C extends Columns>(
 // biome-ignore lint/suspicious/noExplicitAny: a list of changes mixes rows of different tables; `change` and `insert` keep each one typed.
 type AnyRow = any;
 
-/** One change of one row. */
+/** A change of a single row. */
 export interface Change {
   readonly table: Table;
   readonly key: Readonly<Record<string, string | number>>;
-  /** True for rows that cannot exist yet: they are not loaded first. */
+  /** True for rows that cannot exist yet, so they need not be loaded. */
   readonly fresh: boolean;
-  /** The row as it shall be; undefined removes it. Gets undefined when there is no row. */
+  /** Gives the new row, or undefined to delete it. Gets undefined if there is no row. */
   readonly apply: (row: AnyRow) => AnyRow;
 }
 
 type KeyOf<C extends Columns> = { readonly [K in keyof RowOf<C>]?: RowOf<C>[K] };
 
-/** Changes, makes or removes the row with this key. A row that is to stay as it is is given back unchanged. */
+/** Changes, creates or deletes the row with this key. Returning the same row leaves it unchanged. */
 export function change<C extends Columns>(
   table: Table<C>,
   key: KeyOf<C>,
@@ -92,7 +92,7 @@ export function change<C extends Columns>(
   return { table: table as unknown as Table, key: key as Change['key'], fresh: false, apply };
 }
 
-/** Changes the row with this key when it exists. */
+/** Changes the row with this key if it exists. */
 export function update<C extends Columns>(
   table: Table<C>,
   key: KeyOf<C>,
@@ -110,11 +110,13 @@ export function insert<C extends Columns>(table: Table<C>, row: RowOf<C>): Chang
 // biome-ignore lint/suspicious/noExplicitAny: any table; its columns are inferred where it is used.
 type AnyTable = Table<any>;
 
-/** `T`: the tables, by which queries know their columns. */
+/** `T`: the tables, from which queries derive their column types. */
 export interface Projection<T extends AnyTable = Table> {
-  /** Lower case words with `_`; the schema of its tables is `<name>_v<version>`. */
+  /** Lower-case words joined by `_`; the schema of its tables is `<name>_v<version>`. */
   readonly name: string;
-  /** Raised whenever the same events would give other rows; the new tables are then built beside the old ones. */
+  /**
+   * To be raised whenever the same events would give different rows; the new tables are then built beside the old ones.
+   */
   readonly version: number;
   readonly tables: readonly T[];
   readonly handles: ReadonlySet<string>;

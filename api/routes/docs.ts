@@ -1,8 +1,8 @@
 /**
- * The description of the API: as JSON at /api/docs, as a page to read and try at /docs.
+ * The description of the API: as JSON at /api/docs, and as a page for reading it and trying it out at /docs.
  *
- * The page is Swagger UI from its npm package and three small files of our own. Everything comes from this server, and
- * no script is inline: the page works without a network and under the Content-Security-Policy of the server.
+ * The page is Swagger UI from its npm package, plus three small files of our own. Everything comes from this server,
+ * and no script is inline, so the page works offline and under the server's Content-Security-Policy.
  */
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
@@ -89,7 +89,7 @@ const ICON = `\
 
 type Source = { readonly text: string } | { readonly swaggerFile: string };
 
-/** All there is below /docs/. */
+/** All files below /docs/. */
 const ASSETS: Readonly<Record<string, { readonly type: string; readonly source: Source }>> = {
   'swagger-ui.css': { type: 'text/css; charset=utf-8', source: { swaggerFile: 'swagger-ui.css' } },
   'swagger-ui-bundle.js': { type: 'text/javascript; charset=utf-8', source: { swaggerFile: 'swagger-ui-bundle.js' } },
@@ -98,7 +98,7 @@ const ASSETS: Readonly<Record<string, { readonly type: string; readonly source: 
   'icon.svg': { type: 'image/svg+xml', source: { text: ICON } },
 };
 
-/** `address` gives the URL of an asset, with a mark of its content: a new version is never mistaken for a kept one. */
+/** `address` gives the URL of an asset, including a hash of its content, so that a cached old version is never used. */
 const pageOf = (address: (asset: string) => string) => `\
 <!doctype html>
 <html lang="en">
@@ -121,7 +121,7 @@ const pageOf = (address: (asset: string) => string) => `\
 </html>
 `;
 
-/** Something to serve, kept in memory in both forms. */
+/** A file to serve, kept in memory both plain and compressed. */
 interface Served {
   readonly type: string;
   readonly plain: Buffer;
@@ -142,7 +142,7 @@ async function prepareAsset(name: string): Promise<Served> {
   return prepare(type, await readFile(file));
 }
 
-/** Calls `make` at the first use only; again only after it has failed. */
+/** Calls `make` at the first use; again only if that failed. */
 function once<T>(make: () => Promise<T>): () => Promise<T> {
   let made: Promise<T> | undefined;
   return () => {
@@ -154,7 +154,9 @@ function once<T>(make: () => Promise<T>): () => Promise<T> {
   };
 }
 
-/** The answer for this request: packed where the client takes it, without a body where the client has it already. */
+/**
+ * The answer for this request: compressed if the client accepts that, and without a body if the client already has it.
+ */
 function serve({ type, plain, packed, hash }: Served, cacheControl: string, { req }: Exchange): Answer<never> {
   const takesGzip = /\bgzip\b(?!\s*;\s*q=0(\.0*)?\s*(,|$))/.test(String(req.headers['accept-encoding'] ?? ''));
   const etag = `"${hash}${takesGzip ? '-gzip' : ''}"`;
@@ -169,7 +171,7 @@ function serve({ type, plain, packed, hash }: Served, cacheControl: string, { re
   };
 }
 
-/** @param routes all routes of the API, these included; asked for at the first request */
+/** @param routes all routes of the API, including these; called at the first request */
 export function docsRoutes(routes: () => readonly Route[]): readonly Route[] {
   const description = once(async () => prepare('application/json', JSON.stringify(describeApi(routes()))));
   const assets = new Map(Object.keys(ASSETS).map((name) => [name, once(() => prepareAsset(name))]));
@@ -185,8 +187,8 @@ export function docsRoutes(routes: () => readonly Route[]): readonly Route[] {
       method: 'get',
       path: '/api/docs',
       tag: 'Docs',
-      summary: 'This description (OpenAPI 3.1)',
-      description: 'Made from the schemas that check the requests. `/docs` shows it as a page.',
+      summary: 'Get this description (OpenAPI 3.1)',
+      description: 'Generated from the schemas that validate the requests. `/docs` shows it as a page.',
       access: 'public',
       responses: {
         200: { description: 'An OpenAPI 3.1 document', schema: z.record(z.string(), z.unknown()) },
@@ -199,7 +201,7 @@ export function docsRoutes(routes: () => readonly Route[]): readonly Route[] {
       path: '/docs',
       summary: 'The description as a page',
       responses: { 200: { description: 'A page', type: 'text/html' } },
-      // The page names its assets by content, so it has to be asked for again; that costs a 304.
+      // The page refers to its assets by content, so browsers must revalidate it, which costs only a 304.
       handle: async ({ exchange }) => serve(await page(), 'no-cache', exchange),
     }),
     ...[...assets].map(([name, asset]) =>

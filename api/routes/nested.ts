@@ -1,4 +1,4 @@
-/** Validation of a part of a body that depends on another part: findings keep the path that the caller sees. */
+/** Validation of a part of a body that depends on another part: problems keep the path in the whole body. */
 import { ZodError } from 'zod';
 
 /** Runs `parse`. @throws ZodError whose paths begin with `key` */

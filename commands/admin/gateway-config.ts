@@ -37,7 +37,7 @@ export const gatewayConfigDecider: Decider<GatewayConfigState> = {
 
 export const gatewayConfigStream = (workspace: number): string => `gateway_config-${workspace}`;
 
-/** @throws AppError 400 or 413 for a document that would be too deep or too large: a change can make it so as well */
+/** @throws AppError 400 or 413 if the changed document would be too deep or too large */
 function changed(
   document: GatewayDocument,
   more: Partial<Omit<EventOf<typeof gatewayConfigChanged>['data'], 'document'>>,
@@ -75,10 +75,10 @@ const protectedPath = (path: string) =>
   forbidden(`${path} is protected: the gateway's own credentials are not changed through this service.`);
 
 /**
- * Replaces the document. Secrets that were shown hidden and come back hidden stay. Protected places keep what they
- * have; the first document may bring them along.
+ * Replaces the document. Secrets that are sent back hidden stay unchanged. Protected places keep their values; only the
+ * first document may set them.
  *
- * @throws AppError 403 for another value in a protected place; 409 for an old hash
+ * @throws AppError 403 for a different value in a protected place; 409 for an outdated hash
  */
 export function decideReplace(state: GatewayConfigState, next: GatewayDocument, hash?: string): EventDraft[] {
   checkHash(state, hash);
@@ -99,7 +99,7 @@ export function decideReplace(state: GatewayConfigState, next: GatewayDocument, 
  * Sets values at dotted paths.
  *
  * @throws AppError 400 when the first segment of a path is not in the document; 403 for protected paths; 404 when no
- *   document is stored; 409 for an old hash
+ *   document is stored; 409 for an outdated hash
  */
 export function decideUpdates(
   state: GatewayConfigState,
@@ -115,7 +115,7 @@ export function decideUpdates(
   for (const [path, value] of Object.entries(updates)) {
     const [root = ''] = path.split('.');
     if (!Object.hasOwn(document, root)) {
-      throw invalid(`"${root}" is no key of the gateway configuration; PUT the whole document to add one.`);
+      throw invalid(`"${root}" is not a key of the gateway configuration; to add it, PUT the whole document.`);
     }
     const name = path.split('.').reduce<SecretName | undefined>(secretNameInside, undefined);
     document = withValue(document, path, restored(value, valueAt(document, path), `updates.${path}`, name));
@@ -123,7 +123,7 @@ export function decideUpdates(
   return changed(document, { updatedKeys: Object.keys(updates) });
 }
 
-/** What the caller of a change gets to see. */
+/** Runs a change. @returns what its caller gets to see */
 export async function changeGatewayConfig(
   commands: Commands,
   context: CommandContext,
@@ -148,9 +148,13 @@ export async function gatewayDocument(commands: Commands, workspace: number): Pr
     return (await commands.load(gatewayConfigDecider, gatewayConfigStream(workspace))).state.document;
   } catch (error) {
     if (!(error instanceof EventUnreadableError)) throw error;
-    throw new AppError(422, `The stored gateway configuration cannot be read: ${error.message}. PUT it again.`, {
-      cause: error,
-    });
+    throw new AppError(
+      422,
+      `The stored gateway configuration cannot be read: ${error.message}. Store it again with PUT.`,
+      {
+        cause: error,
+      },
+    );
   }
 }
 
@@ -161,7 +165,7 @@ export const noGatewayConfig = () =>
 
 export interface AgentEntry {
   readonly name: string;
-  /** Name so far, when it changes. */
+  /** Its current name, when that changes. */
   readonly before?: string;
   readonly config: Readonly<Record<string, unknown>>;
   readonly template?: string | null;
@@ -179,7 +183,7 @@ export function decideWriteAgent(
   return changed(withAgent(state.document, agent), { cause, agentName: name, template, fields: [...fields] });
 }
 
-/** Puts an agent's entry back to what it was; undefined: there was none. */
+/** Restores an agent's previous entry; undefined: there was none. */
 export function decidePutBack(
   state: GatewayConfigState,
   name: string,
@@ -189,14 +193,14 @@ export function decidePutBack(
   return changed(withEntry(state.document, name, entry), { cause: 'agent-updated', agentName: name });
 }
 
-/** Takes an agent out of the document; nothing when it is not in it. */
+/** Removes an agent from the document; no event when it is not in it. */
 export function decideRemoveAgent(state: GatewayConfigState, name: string): EventDraft[] {
   if (state.document === null) return [];
   const next = withoutAgent(state.document, name);
   return next === state.document ? [] : changed(next, { cause: 'agent-deleted', agentName: name });
 }
 
-/** Runs one of the two above. */
+/** Runs one of these decisions. */
 export function writeToGateway(
   commands: Commands,
   context: CommandContext,

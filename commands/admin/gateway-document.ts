@@ -1,4 +1,4 @@
-/** Changes of the gateway's configuration document: which are allowed, and the copy that each one gives. Pure. */
+/** Changes to the gateway's configuration document: which are allowed, and the changed copies. Pure. */
 import {
   type Entry,
   entriesOf,
@@ -9,10 +9,10 @@ import {
 } from '../../shared/contract/admin/gateway-document.ts';
 import { type Bounds, VALUE_BOUNDS } from '../../shared/storable.ts';
 
-/** Sealed, a document of this size fits into one event. */
+/** A sealed document of this size fits into one event. */
 export const DOCUMENT_BOUNDS: Bounds = { depth: VALUE_BOUNDS.depth, characters: 700_000 };
 
-/** May not be changed through the API: whoever could would take the gateway over. */
+/** Must not be changed through the API, because that would allow taking over the gateway. */
 export const PROTECTED_PATHS = ['gateway.auth.password', 'gateway.auth.secret', 'gateway.auth.token'] as const;
 
 /** True when setting `path` to `value` would change something protected. */
@@ -20,7 +20,7 @@ export function touchesProtected(path: string, value: unknown): boolean {
   return PROTECTED_PATHS.some((guarded) => {
     if (path === guarded || path.startsWith(`${guarded}.`)) return true;
     if (!guarded.startsWith(`${path}.`)) return false;
-    // An object above a protected place is fine as long as it says nothing about that place.
+    // An object that contains a protected place is allowed as long as it does not set that place.
     return !isObject(value) || valueAt(value, guarded.slice(path.length + 1)) !== undefined;
   });
 }
@@ -35,7 +35,7 @@ export function valueAt(document: unknown, path: string): unknown {
   return current;
 }
 
-/** A copy with `value` at a dotted path; objects on the way are made. */
+/** A copy with `value` at a dotted path; missing objects on the way are created. */
 export function withValue(document: GatewayDocument, path: string, value: unknown): GatewayDocument {
   const [head = '', ...rest] = path.split('.');
   if (rest.length === 0) return { ...document, [head]: value };
@@ -45,14 +45,14 @@ export function withValue(document: GatewayDocument, path: string, value: unknow
 
 const WRITTEN_KEYS = ['model', 'identity', 'sandbox', 'tools', 'subagents', 'memorySearch'] as const;
 
-/** Whether an entry is the agent's: by its name, or by its id when it says no name. */
+/** Whether an entry is the agent's: by its name, or by its id if it has no name. */
 function isEntryOf(entry: unknown, name: string): boolean {
   if (!isObject(entry)) return false;
   const said = nameOf(entry);
   return said === undefined ? entry.id === name || entry.id === slug(name) : said === name;
 }
 
-/** A slug of `name` that no entry has as its id. */
+/** A slug of `name` that no entry uses as its id. */
 function freeId(entries: readonly Entry[], name: string): string {
   const taken = new Set(entries.map((entry) => entry.id));
   const wanted = slug(name);
@@ -61,7 +61,10 @@ function freeId(entries: readonly Entry[], name: string): string {
   return id;
 }
 
-/** A copy in which the agent's entry is changed by `edit`; undefined from `edit` removes it, undefined to it means new. */
+/**
+ * A copy in which the agent's entry is changed by `edit`, which gets undefined for a new entry and returns undefined to
+ * remove it.
+ */
 function editEntry(
   document: GatewayDocument,
   name: string,
@@ -90,7 +93,7 @@ function editEntry(
   return put(edited === undefined ? others : { ...byId, [id]: edited });
 }
 
-/** A copy in which the agent has an entry with what its config says of the gateway. `before`: its name so far. */
+/** A copy in which the agent's entry has the gateway's part of its config. `before`: its current name. */
 export function withAgent(
   document: GatewayDocument,
   agent: { readonly name: string; readonly config: GatewayDocument; readonly before?: string },
@@ -117,11 +120,11 @@ export function entryOf(document: GatewayDocument, name: string): GatewayDocumen
   return found;
 }
 
-/** A copy in which the agent's entry is another one, or gone. */
+/** A copy in which the agent's entry is replaced or removed. */
 export const withEntry = (document: GatewayDocument, name: string, entry: GatewayDocument | undefined) =>
   editEntry(document, name, () => entry);
 
-/** A copy without the agent's entry; the same object when it has none. */
+/** A copy without the agent's entry; the same object if there is none. */
 export function withoutAgent(document: GatewayDocument, name: string): GatewayDocument {
   if (!entriesOf(document).some((entry) => isEntryOf(entry, name))) return document;
   return editEntry(document, name, () => undefined);

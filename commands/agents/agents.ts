@@ -1,4 +1,7 @@
-/** The agent: the state of its stream, and the decisions about its record. The commands that run them: `changes.ts`. */
+/**
+ * The agent: the state of its stream, and the decisions about its record. The commands that run these are in
+ * `changes.ts`.
+ */
 import { notFound } from '../../shared/errors.ts';
 import {
   agentDeleted,
@@ -16,7 +19,10 @@ import type { EventDraft, EventOf } from '../../shared/events/define.ts';
 import { defineDecider, on } from '../decider.ts';
 import { type Leaving, leave, nameKey, namingFolds } from '../naming.ts';
 
-/** What is kept of an agent between commands. Texts are left out: they are large, and decisions need only their lengths. */
+/**
+ * The state of an agent that is cached between commands. It has no texts, because they are large and decisions need
+ * only their lengths.
+ */
 export interface AgentState extends Leaving {
   readonly registered: boolean;
   readonly deleted: boolean;
@@ -28,14 +34,14 @@ export interface AgentState extends Leaving {
   readonly sessionKey: string | null;
   readonly hidden: boolean;
   readonly runtimeType: string | null;
-  /** How often the config was set. The config itself is only loaded where it is merged (`agentConfigDecider`). */
+  /** How often the config has been set. The config itself is loaded only to merge it (`agentConfigDecider`). */
   readonly configVersion: number;
   /** Characters. */
   readonly soulLength: number;
   readonly memoryLength: number;
-  /** Characters of the other keys of the memory as JSON; 0 without any. */
+  /** Length of the other keys of the memory as JSON, characters; 0 without any. */
   readonly memoryFields: number;
-  /** How often those keys were set or cleared. They are only loaded where they are merged (`memory.ts`). */
+  /** How often those keys have been set or cleared. They are loaded only to merge them (`memory.ts`). */
   readonly memoryVersion: number;
   /** Last sign of life, Unix ms: seen, set to a status by somebody, or registered. */
   readonly aliveAt: number;
@@ -60,15 +66,16 @@ const initial: AgentState = {
   memoryVersion: 0,
   aliveAt: 0,
   keys: {},
-  left: {},
+  givenUpNames: {},
 };
 
 export const agentStream = (workspace: number, id: number): string => `agent-${workspace}-${id}`;
 
 export const agentDecider = defineDecider<AgentState>({
   kind: 'agent',
-  // Heartbeats make these streams long.
-  snapshotVersion: 2,
+  // Heartbeats make these streams long. Version 3: `givenUpNames` was called `left`. In version 2, `givenUpNames` was
+  // called `left`.
+  snapshotVersion: 3,
   initial,
   folds: [
     on(agentRegistered, (_, { data, at }) => ({
@@ -117,17 +124,17 @@ export const agentDecider = defineDecider<AgentState>({
   ],
 });
 
-/** Characters of the other keys of a memory as JSON; 0 without any. */
+/** Length of the other keys of a memory as JSON, characters; 0 without any. */
 export const sizeOfFields = (fields: Readonly<Record<string, unknown>>): number =>
   Object.keys(fields).length === 0 ? 0 : JSON.stringify(fields).length;
 
 function withDetails(state: AgentState, data: EventOf<typeof agentDetailsChanged>['data'], at: number): AgentState {
   const { changes, via, status } = data;
-  let { left } = state;
+  let { givenUpNames } = state;
   if (changes.name !== undefined && changes.name !== state.name)
-    left = leave(left, nameKey(AGENT_NAME, state.name), at);
+    givenUpNames = giveUp(givenUpNames, nameKey(AGENT_NAME, state.name), at);
   if (changes.sessionKey !== undefined && state.sessionKey !== null && changes.sessionKey !== state.sessionKey)
-    left = leave(left, nameKey(SESSION_KEY, state.sessionKey), at);
+    givenUpNames = giveUp(givenUpNames, nameKey(SESSION_KEY, state.sessionKey), at);
   return {
     ...state,
     name: changes.name ?? state.name,
@@ -137,11 +144,11 @@ function withDetails(state: AgentState, data: EventOf<typeof agentDetailsChanged
     configVersion: state.configVersion + (changes.config === undefined ? 0 : 1),
     soulLength: changes.soulContent === undefined ? state.soulLength : (changes.soulContent?.length ?? 0),
     aliveAt: via === 'name' && status !== null ? at : state.aliveAt,
-    left,
+    givenUpNames,
   };
 }
 
-/** The config of an agent, for the few commands that merge it. `version` counts like `AgentState.configVersion`. */
+/** The config of an agent, for the few commands that merge it. `version` is the `AgentState.configVersion`. */
 export const agentConfigDecider = defineDecider<{
   readonly version: number;
   readonly config: Readonly<Record<string, unknown>>;
@@ -161,13 +168,13 @@ export const agentConfigDecider = defineDecider<{
 export const AGENT_NAME = 'agent_name';
 export const SESSION_KEY = 'session_key';
 
-/** The agent of a state. @throws AppError 404 when it does not exist (any more) */
+/** The agent of a state. @throws AppError 404 when it does not exist, or no longer does */
 export function existing(state: AgentState): { readonly agentId: number; readonly name: string } {
   if (!state.registered || state.deleted) throw notFound('Agent');
   return { agentId: state.id, name: state.name };
 }
 
-/** No event when the agent is hidden, or shown, already. @throws AppError 404 */
+/** No event when the agent is already hidden or shown. @throws AppError 404 */
 export function decideVisibility(state: AgentState, hidden: boolean): EventDraft[] {
   const agent = existing(state);
   if (state.hidden === hidden) return [];
@@ -185,16 +192,15 @@ export interface UpdateMode {
   /** `name`: the agent speaks for itself, a status is a sign of life; `id`: an operator; `sync`: the gateway's configuration. */
   readonly via: 'name' | 'id' | 'sync';
   readonly writeToGateway?: boolean;
-  /** By id: the config that the update rests on, which the frame shows when the update sets none. */
+  /** With `id`: the config on which the update is based, which the frame shows if the update sets none. */
   readonly config?: Readonly<Record<string, unknown>>;
 }
 
-/** Fields of which the state knows the value. */
+/** Fields whose values are in the state. */
 const KNOWN = { name: true, role: true, sessionKey: true, runtimeType: true } as const;
 
 /**
- * Sets fields. Values that the state knows to be the same already are left out. A change of the status has an event of
- * its own.
+ * Sets fields. Values that are known not to change are left out. A change of the status is a separate event.
  *
  * @throws AppError 404
  */
@@ -210,7 +216,7 @@ export function decideUpdate(state: AgentState, update: AgentUpdate, mode: Updat
   const changed = status !== undefined && status !== state.status;
   const repeated = status !== undefined && !changed;
   const others = Object.keys(changes).filter((field) => field !== 'lastActivity').length > 0;
-  // The event of the status carries the activity too, when there is nothing else to say.
+  // If nothing else changes, the event about the status also records the activity.
   const details = others || (changes.lastActivity !== undefined && !changed) || (repeated && via === 'name');
   const drafts: EventDraft[] = [];
   if (changed) {

@@ -35,7 +35,7 @@ export async function updateAgent(
   id: number,
   update: AgentUpdate,
   mode: UpdateMode,
-  /** Throws when the update must not be decided on this state. */
+  /** Throws if the update must not be applied to this state. */
   check: (state: AgentState) => void = () => undefined,
 ): Promise<Executed> {
   const decide = (state: AgentState) => {
@@ -49,14 +49,14 @@ export async function updateAgent(
   return executeWithNames(commands, context, namedAgent, stream, claimsFor(workspace, update), decide);
 }
 
-/** How often an update that depends on the present config is tried before it is refused. */
+/** How often an update that depends on the current config is tried before it is refused. */
 const MAX_TRIES = 8;
 
 /**
- * Runs an update whose new config is made from the present one.
+ * Runs an update whose new config is derived from the current one.
  *
- * @param merge the update for the present config
- * @throws AppError 404; 409 when a name is taken, or the config keeps changing
+ * @param merge gives the update for the current config
+ * @throws AppError 404; 409 when a name is taken or the config keeps changing
  */
 export async function updateFromConfig(
   commands: Commands,
@@ -91,7 +91,7 @@ export function updateByName(
   update: AgentUpdate,
 ): Promise<Executed> {
   const mode = { via: 'name' } as const;
-  // The name selected the agent: one that has been renamed since is not the one that was meant.
+  // The name selected the agent, so one that has since been renamed is not the one that was meant.
   const check = (state: AgentState) => {
     if (state.registered && state.name !== name) throw notFound('Agent');
   };
@@ -111,13 +111,13 @@ export interface OperatorsUpdate {
   readonly gatewayConfig?: Config | undefined;
   /** Names of the fields that were sent. */
   readonly fields: readonly string[];
-  /** Undefined: when `gatewayConfig` is given and a gateway configuration is stored. */
+  /** Undefined: true if `gatewayConfig` is given and a gateway configuration is stored. */
   readonly writeToGateway: boolean | undefined;
 }
 
 /**
- * Runs an operator's update. The gateway's document is written first: when that is refused, nothing was changed; when
- * the agent's own change is refused afterwards, its entry is put back.
+ * Runs an operator's update. The gateway's document is written first: when that is refused, nothing was changed; if the
+ * agent's own change is refused afterwards, its previous entry is restored.
  *
  * @param isStored whether a gateway configuration is stored
  * @throws AppError 400, 404, 409; 502 when the gateway's document cannot be written
@@ -167,14 +167,14 @@ export async function updateById(
   }
 }
 
-/** An agent's entry as it was before it was written; undefined: there was none. */
+/** An agent's entry before it was written; undefined: there was none. */
 interface GatewayEntry {
-  /** Name under which it stands now. */
+  /** The name it has now. */
   readonly name: string;
   readonly before: GatewayDocument | undefined;
 }
 
-/** Writes an agent to the gateway's document. Gives its entry before. @throws AppError 502 when that is refused */
+/** Writes an agent to the gateway's document. @returns its previous entry @throws AppError 502 when that is refused */
 async function writeEntry(
   commands: Commands,
   context: CommandContext,
@@ -194,8 +194,8 @@ async function writeEntry(
 }
 
 /**
- * Deletes an agent, frees its names and removes it from the gateway configuration. A failure of the last is a warning:
- * the agent is gone by then.
+ * Deletes an agent, frees its names and removes it from the gateway configuration. A failure of the last step is only a
+ * warning, because the agent has already been deleted.
  *
  * @throws AppError 404
  */
@@ -221,7 +221,7 @@ export async function deleteAgent(
     if (!(error instanceof AppError)) throw error;
     return {
       name,
-      warning: `The agent was deleted, but it still stands in the gateway configuration. ${error.message}`,
+      warning: `The agent was deleted, but it is still in the gateway configuration. ${error.message}`,
     };
   }
 }

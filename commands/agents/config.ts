@@ -1,10 +1,10 @@
-/** The bound of an agent's config: what it is merged with counts too. */
+/** The limits for an agent's config, which apply to the merged result. */
 import { invalid } from '../../shared/errors.ts';
 import { storageProblem, VALUE_BOUNDS } from '../../shared/storable.ts';
 
 type Config = Readonly<Record<string, unknown>>;
 
-/** Why a config cannot be stored, as the rest of a sentence about it; undefined when it can. */
+/** Why a config cannot be stored, as the rest of a sentence about it; undefined if it can. */
 export function configProblem(config: Config): string | undefined {
   const problem = storageProblem(config, VALUE_BOUNDS);
   if (!problem) return undefined;
@@ -12,7 +12,7 @@ export function configProblem(config: Config): string | undefined {
 }
 
 /**
- * A config that was merged from several parts. Each part was within the bounds when it came in; together they may not be.
+ * Checks a config that was merged from several parts. Each part was within the limits, but together they may not be.
  *
  * @throws AppError 400
  */

@@ -11,7 +11,7 @@ export interface TokenUsage {
   readonly model: string;
   readonly inputTokens: number;
   readonly outputTokens: number;
-  /** null: none given, or no such task. */
+  /** Null: none given, or there is no such task. */
   readonly taskId: number | null;
 }
 
@@ -22,7 +22,7 @@ export interface Heartbeat {
   readonly tokenUsage: TokenUsage | null;
 }
 
-/** A sign of life; the agent is idle from then on. @throws AppError 404 */
+/** A sign of life, after which the agent is idle. @throws AppError 404 */
 export function decideHeartbeat(state: AgentState, heartbeat: Heartbeat): EventDraft[] {
   const agent = existing(state);
   const { connectionId, workItemsCount, workItemTypes, tokenUsage } = heartbeat;
@@ -68,16 +68,16 @@ export const decideWake = (state: AgentState, reason: string | null): EventDraft
   agentWoken.draft({ ...existing(state), reason, lastActivity: 'Woken by hand' }),
 ];
 
-/** What a heartbeat has to know of what is waiting for its agent. */
+/** What a heartbeat needs to know about the work waiting for its agent. */
 export interface Waiting {
   readonly agent: { readonly id: number; readonly name: string };
   readonly workItems: readonly { readonly type: string; readonly count: number }[];
 }
 
-/** Where a heartbeat reads what is waiting for its agent. */
+/** Reads what is waiting for an agent. */
 export interface Inboxes<Inbox extends Waiting> {
   /**
-   * Undefined when there is no such agent. `kept`: it was read earlier. What is waiting is still right then, but the
+   * Undefined when there is no such agent. `kept`: it was read earlier. Its content is then still current, but the
    * agent itself may have been renamed, replaced or deleted since.
    */
   find(workspace: number, ref: AgentRef): Promise<{ readonly inbox: Inbox; readonly kept: boolean } | undefined>;
@@ -85,10 +85,10 @@ export interface Inboxes<Inbox extends Waiting> {
 }
 
 /**
- * Records a heartbeat. Gives what was waiting for the agent before it: the event says how much, and a heartbeat adds
- * nothing to that.
+ * Records a heartbeat. @returns what was waiting for the agent before it: the event records how much that was, and a
+ * heartbeat does not change it
  *
- * @param mayBeat throws when the caller must not speak for this agent
+ * @param mayBeat throws when the caller may not speak for this agent
  * @throws AppError 404, and what `mayBeat` throws
  */
 export async function recordHeartbeat<Inbox extends Waiting>(
@@ -107,7 +107,7 @@ export async function recordHeartbeat<Inbox extends Waiting>(
     const { id, name } = inbox.agent;
     try {
       mayBeat(inbox.agent);
-      // A copy: the second attempt is the same step of the request.
+      // A copy, because the second attempt is the same step of the request.
       await commands.execute(agentDecider, agentStream(workspace, id), { ...context }, (state) => {
         const expected = kept || 'name' in ref ? name : state.name;
         if (state.registered && state.name !== expected) throw notFound('Agent');
@@ -119,7 +119,7 @@ export async function recordHeartbeat<Inbox extends Waiting>(
       });
       return inbox;
     } catch (error) {
-      // The agent may have been renamed or replaced since its inbox was kept: try once more with a fresh one.
+      // The agent may have been renamed or replaced since its inbox was cached: retry once with a fresh one.
       if (!kept || !(error instanceof AppError) || ![403, 404].includes(error.status)) throw error;
       inboxes.forget(workspace, ref);
     }

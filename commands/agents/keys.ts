@@ -1,6 +1,6 @@
 /**
- * API keys of agents. A key is issued and revoked on its agent's own stream, so it cannot outlive the agent; its
- * hash is in the credential store and opens nothing unless the log names its number.
+ * API keys of agents. A key is issued and revoked on its agent's own stream, so it cannot outlive the agent; its hash
+ * is in the credential store and is valid only if the log refers to its id.
  */
 import { randomBytes } from 'node:crypto';
 import { notFound } from '../../shared/errors.ts';
@@ -11,7 +11,7 @@ import { seconds } from '../../shared/time.ts';
 import type { CommandContext, Commands } from '../handler.ts';
 import { type AgentState, agentDecider, agentStream } from './agents.ts';
 
-/** Characters of a key that are kept readable, to tell keys apart. */
+/** How many characters of a key stay readable, to tell keys apart. */
 const PREFIX_LENGTH = 12;
 
 const newAgentKey = (): string => `mca_${randomBytes(24).toString('hex')}`;
@@ -69,14 +69,14 @@ export async function issueAgentKey(
       decideIssue(state, { keyId, agentId, name, prefix, scopes: [...scopes], createdBy, expiresAt }),
     )
     .catch(async (error) => {
-      // Without its event the hash opens nothing; with an unknown outcome it has to stay.
+      // Without its event, the hash is worthless; but if the outcome is unknown, it has to stay.
       if ((error as { status?: number }).status === 404) await credentials.removeKey({ kind: 'agent', keyId });
       throw error;
     });
   const { data, meta } = events[0] as EventOf<typeof agentKeyIssued>;
   if (data.keyId !== keyId) {
-    // The first run of this request has issued the key already, but it never reached the caller: another one with the
-    // same beginning takes its place.
+    // The first run of this request issued the key, but it never reached the caller: it is replaced by another one with
+    // the same prefix.
     await credentials.removeKey({ kind: 'agent', keyId });
     await credentials.removeKey({ kind: 'agent', keyId: data.keyId });
     apiKey = data.prefix + randomBytes(20).toString('hex');
@@ -86,7 +86,7 @@ export async function issueAgentKey(
 }
 
 /**
- * Revokes a key for good. Its hash stays with the time of its last use; the log says that it opens nothing.
+ * Revokes a key for good. Its hash stays, with the time of its last use, but the log makes it invalid.
  *
  * @returns the time, Unix seconds. @throws AppError 404
  */

@@ -1,4 +1,4 @@
-/** The working memory of an agent: a text, and any other keys that the agent keeps with it. */
+/** The working memory of an agent: a text, and any other keys that the agent stores with it. */
 import { AppError, conflict } from '../../shared/errors.ts';
 import { agentMemoryCleared, agentMemoryFieldsSet, agentMemoryWritten } from '../../shared/events/agents/memory.ts';
 import type { EventDraft } from '../../shared/events/define.ts';
@@ -9,10 +9,10 @@ import { type AgentState, agentDecider, agentStream, existing, sizeOfFields } fr
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** Characters of the text, and of the other keys as JSON, together. */
+/** Limit for the text and the other keys as JSON together, characters. */
 export const MAX_MEMORY = 524_288;
 
-/** The keys beside the text, for what rests on them. `version` counts like `AgentState.memoryVersion`. */
+/** The keys beside the text, for decisions that depend on them. `version` is the `AgentState.memoryVersion`. */
 export const agentMemoryDecider = defineDecider<{ readonly version: number; readonly fields: Fields }>({
   kind: 'agent memory',
   snapshotVersion: 1,
@@ -24,9 +24,9 @@ export const agentMemoryDecider = defineDecider<{ readonly version: number; read
 });
 
 /**
- * Replaces the memory, or adds to it: the text at the end under a heading with the time. Adding nothing changes nothing.
+ * Replaces the memory, or appends to it, with a heading that shows the time. Appending nothing changes nothing.
  *
- * @param fields the keys beside the text as they are to be; undefined: unchanged
+ * @param fields the new keys beside the text; undefined: unchanged
  * @param now Unix ms
  * @throws AppError 404; 413 over MAX_MEMORY characters
  */
@@ -46,7 +46,7 @@ export function decideMemory(
   if (total > MAX_MEMORY) {
     throw new AppError(
       413,
-      `The working memory would have ${total} characters; at most ${MAX_MEMORY} are kept. Send less, or replace it.`,
+      `The working memory would have ${total} characters; the limit is ${MAX_MEMORY}. Send less, or replace it.`,
     );
   }
   const drafts: EventDraft[] = [];
@@ -60,13 +60,13 @@ export function decideMemory(
 /** Empties it. @throws AppError 404 */
 export const decideClearMemory = (state: AgentState): EventDraft[] => [agentMemoryCleared.draft(existing(state))];
 
-/** How often a write that depends on the present keys is tried before it is refused. */
+/** How often a write that depends on the current keys is tried before it is refused. */
 const MAX_TRIES = 8;
 
 /**
- * Writes the memory. A replacement replaces the other keys too; with `append` they are merged into those that are there.
+ * Writes the memory. A replacement also replaces the other keys; with `append`, they are merged into the existing ones.
  *
- * @throws AppError 400 for a mask that stands for nothing; 404; 409 when the memory keeps changing; 413
+ * @throws AppError 400 for a mask without a hidden value; 404; 409 when the memory keeps changing; 413
  */
 export async function writeMemory(
   commands: Commands,

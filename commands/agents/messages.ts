@@ -12,13 +12,13 @@ export interface Message {
   readonly messageType: string;
 }
 
-/** Sends a message that has been screened. Credentials in it are counted, not blocked. Gives the message's id. */
+/** Sends a screened message. Credentials in it are counted but not blocked. @returns the message's id */
 export async function sendMessage(commands: Commands, context: CommandContext, message: Message): Promise<number> {
   const messageId = await commands.counters.take('message');
   const { count, types } = findSecrets(message.content);
   const { events } = await commands.record(`agent_messages-${context.origin.workspace}-${message.toAgentId}`, context, [
     agentMessageSent.draft({ messageId, ...message, secrets: { count, types } }),
   ]);
-  // A repeated request has the id of the first run.
+  // In a repeated request, this is the id of the first run.
   return (events[0] as EventOf<typeof agentMessageSent>).data.messageId;
 }

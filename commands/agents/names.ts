@@ -10,8 +10,8 @@ const holding =
   (state, name) => {
     if (state.deleted) return 'never';
     if (state.registered) return held(state, name) ? 'yes' : 'not yet';
-    // A stream whose first claim was voided never becomes an agent (`decideRegister`).
-    return Object.keys(state.left).length > 0 ? 'never' : 'not yet';
+    // A stream whose first claim was voided can never become an agent (`decideRegister`).
+    return Object.keys(state.givenUpNames).length > 0 ? 'never' : 'not yet';
   };
 
 /** Names of agents, unique per workspace: scope is the workspace id. */
@@ -26,7 +26,7 @@ export const agentNameKind: NameKind<AgentState> = {
   },
 };
 
-/** Session keys, unique over the deployment: scope is `all`. */
+/** Session keys, unique in the deployment: scope is `all`. */
 export const sessionKeyKind: NameKind<AgentState> = {
   kind: SESSION_KEY,
   owner: agentDecider,
@@ -34,7 +34,7 @@ export const sessionKeyKind: NameKind<AgentState> = {
   taken: () => 'Another agent has this session_key; choose another one.',
 };
 
-/** The names an agent with these fields needs. */
+/** The names that an agent with these fields needs. */
 export function claimsFor(
   workspace: number,
   agent: { readonly name?: string; readonly sessionKey?: string | null },

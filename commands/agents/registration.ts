@@ -1,4 +1,7 @@
-/** How agents come to be: created by an operator, registered by themselves, or imported from the gateway configuration. */
+/**
+ * How agents come into being: created by an operator, registered by themselves, or imported from the gateway
+ * configuration.
+ */
 import { AppError, conflict } from '../../shared/errors.ts';
 import { agentRegistered, agentReturned } from '../../shared/events/agents/registration.ts';
 import type { EventDraft, EventOf } from '../../shared/events/define.ts';
@@ -16,13 +19,14 @@ import { configFor } from './templates.ts';
 type Config = Readonly<Record<string, unknown>>;
 export type Registration = Omit<EventOf<typeof agentRegistered>['data'], 'agentId'>;
 
-/** @throws AppError 409 when the stream's claim was voided: somebody else has the name by now */
+/** @throws AppError 409 when the stream's claim was voided, because the name may now belong to another agent */
 export function decideRegister(state: AgentState, agentId: number, registration: Registration): EventDraft[] {
-  if (state.registered || Object.keys(state.left).length > 0) throw conflict(agentNameKind.taken(registration.name));
+  if (state.registered || Object.keys(state.givenUpNames).length > 0)
+    throw conflict(agentNameKind.taken(registration.name));
   return [agentRegistered.draft({ agentId, ...registration })];
 }
 
-/** An agent that exists registers itself again. @throws AppError 404 */
+/** An existing agent registers again. @throws AppError 404 */
 export const decideReturn = (state: AgentState): EventDraft[] => [agentReturned.draft(existing(state))];
 
 /** An operator's new agent. @throws AppError 400 when its config, put together, is too large */
@@ -39,7 +43,7 @@ export function operatorsRegistration(input: {
 }): Registration {
   const { config, template } = configFor({
     ...input,
-    // A mask in them cannot stand for anything yet.
+    // There are no hidden values yet that a mask could stand for.
     config: restored(input.config ?? {}, undefined, 'config') as Config,
     gateway_config: restored(input.gateway_config ?? {}, undefined, 'gateway_config') as Config,
   });
@@ -59,7 +63,7 @@ export function operatorsRegistration(input: {
   };
 }
 
-/** An agent that registers itself is idle at once. */
+/** An agent that registers itself starts as idle. */
 export function selfRegistration(input: {
   readonly name: string;
   readonly role?: string;
@@ -107,8 +111,8 @@ export async function registerAgent(
 }
 
 /**
- * Creates an operator's agent. It exists whether or not it could be written to the gateway configuration: a failure
- * there is a warning.
+ * Creates an operator's agent. If writing it to the gateway configuration fails, that is only a warning: the agent
+ * exists.
  *
  * @throws AppError 400, 409, 413
  */
@@ -130,7 +134,7 @@ export async function createAgent(
   }
 }
 
-/** An agent's record, as far as its registration answers with it. */
+/** The part of an agent's record that the answer to a registration contains. */
 export interface RegisteredAgent {
   readonly id: number;
   readonly name: string;
@@ -140,11 +144,11 @@ export interface RegisteredAgent {
 }
 
 /**
- * An agent registers itself: a name that is known returns, any other becomes a new agent.
+ * An agent registers itself: an existing agent registers again, any other name creates a new agent.
  *
  * @param known the agent that has this name, if any
  * @param now Unix ms
- * @throws AppError 404 when the agent was deleted at the same moment; 409 when its name was taken at the same moment
+ * @throws AppError 404 when the agent was deleted at the same time; 409 when its name was taken at the same time
  */
 export async function registerSelf(
   commands: Commands,

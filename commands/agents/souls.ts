@@ -89,7 +89,7 @@ export const SOUL_TEMPLATES: readonly { readonly name: string; readonly descript
     size: content.length,
   }));
 
-/** The text of a template with its placeholders; undefined for an unknown one. */
+/** The text of a template, including placeholders; undefined if unknown. */
 export const soulTemplate = (name: string): string | undefined =>
   Object.hasOwn(SOUL_TEXTS, name) ? SOUL_TEXTS[name] : undefined;
 

@@ -43,19 +43,20 @@ const registrationOf = ({ name, role, config }: GatewayAgent): Registration => (
 });
 
 /**
- * Creates the agents of the stored document that do not exist, and brings role and config of the others to what the
- * document says. What it does can be done again without harm, so a run that fails half-way is simply repeated.
+ * Creates the agents of the stored document that do not exist, and updates role and config of the others from it. Every
+ * step is idempotent, so an import that fails halfway can simply be repeated.
  *
  * @param idsOf ids of the agents with these names, by name
- * @throws AppError 409 when a name is being taken at the same moment; 422 when the document cannot be read, or the
- *   config of one of its agents would be too large: then nothing is changed
+ * @throws AppError 409 when a name is being taken at the same time; 422 when the document cannot be read, or the
+ *   config of one of its agents would be too large; nothing is changed in these cases
  */
 export async function syncAgents(
   commands: Commands,
   { origin }: CommandContext,
   idsOf: (names: readonly string[]) => Promise<ReadonlyMap<string, number>>,
 ): Promise<SyncResult> {
-  // Without the request's intents: a repeated run takes other steps than the first, because part of the work is done.
+  // Without the request's intents, because a repeated run takes different steps: part of the work has already been
+  // done.
   const context: CommandContext = { origin };
   const document = await gatewayDocument(commands, origin.workspace);
   if (document === null) return { synced: 0, created: 0, updated: 0, agents: [], message: NOTHING_STORED };
@@ -88,7 +89,7 @@ export async function syncAgents(
   return result;
 }
 
-/** Before the first change, so that an import is not left half done. @throws AppError 422 */
+/** Called before the first change, so that an import is not left half done. @throws AppError 422 */
 async function checkConfigs(
   commands: Commands,
   workspace: number,

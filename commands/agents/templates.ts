@@ -1,4 +1,4 @@
-/** Templates of agents: what their config starts from, and how it is merged with what the caller gives. */
+/** Agent templates: the initial config, and how it is merged with the caller's input. */
 import { isObject } from '../../shared/contract/admin/gateway-document.ts';
 import { valueAt, withValue } from '../admin/gateway-document.ts';
 
@@ -78,14 +78,14 @@ export function templateConfig(id: string, name: string): Config | undefined {
     model: { ...model, fallbacks: [...model.fallbacks] },
     identity: { name, theme, emoji },
     sandbox: { ...sandbox, scope: 'agent' },
-    // Which tools there are, only the gateway knows: operators fill these.
+    // Only the gateway knows which tools exist, so operators fill these in.
     tools: { allow: [], deny: [] },
     ...(subagents && { subagents: { allowAgents: [...subagents.allowAgents] } }),
     memorySearch: { sources: [...memory] },
   };
 }
 
-/** What of a gateway_config overrides a template. */
+/** The keys of a gateway_config that override a template. */
 const PICKED = [
   'model.primary',
   'identity.emoji',
@@ -97,9 +97,9 @@ const PICKED = [
 ];
 
 /**
- * The config of a new agent. With a known template: the template, a few values of `gateway_config` over it, then the
- * keys of `config`. Without one: `config`, then the keys of `gateway_config`. An unknown template is ignored, and
- * `gateway_config` with it.
+ * The config of a new agent. With a known template: the template, overridden by some values of `gateway_config`, then
+ * by the keys of `config`. Without a template: `config`, overridden by the keys of `gateway_config`. An unknown
+ * template is ignored, and so is `gateway_config` in that case.
  */
 export function configFor(input: {
   readonly name: string;

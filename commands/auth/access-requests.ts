@@ -1,8 +1,8 @@
 /**
- * Access requests: what happens when somebody without an approved user signs in with Google.
+ * Access requests: what happens when somebody who is not an approved user signs in with Google.
  *
- * One request per Google account. The account's subject is claimed as a name, hashed, so that two sign-ins at once
- * make one request and the log does not name the account.
+ * One request per Google account. The account's subject is claimed as a name, hashed, so that two simultaneous sign-ins
+ * create a single request and the log does not name the account.
  */
 import { createHash } from 'node:crypto';
 import { AppError, invalid, notFound } from '../../shared/errors.ts';
@@ -43,9 +43,9 @@ export interface AccessRequestState {
   readonly displayName: string | null;
   readonly avatarUrl: string | null;
   readonly providerId: string | null;
-  /** The user that an approval named; the id is taken before the user exists. */
+  /** The user that an approval named; the id is reserved before the user exists. */
   readonly userId: number | null;
-  /** Of the last approval. */
+  /** The role in the last approval. */
   readonly role: Role | null;
 }
 
@@ -107,7 +107,7 @@ export function decideRequest(
 /**
  * Records an attempt to sign in: it makes the account's request pending, or pending again.
  *
- * @param known id of the request that this account has made before, according to the read model
+ * @param known id of the account's earlier request, according to the read model
  */
 export async function requestAccess(
   commands: Commands,
@@ -121,7 +121,7 @@ export async function requestAccess(
     try {
       await claimName(commands, context, googleAccounts, 'all', accountName(profile.sub), stream);
     } catch (error) {
-      // The same account is asking twice at this moment; the other attempt stands for both.
+      // The same account is asking twice at the same time; the other attempt counts for both.
       if (error instanceof AppError && error.status === 409) return;
       throw error;
     }
@@ -129,7 +129,7 @@ export async function requestAccess(
   await commands.execute(accessRequestDecider, stream, context, (state) => decideRequest(state, id, profile));
 }
 
-/** @param userId the user that the holder of the account is or becomes */
+/** @param userId the user that the account holder is or will become */
 export function decideApprove(
   state: AccessRequestState,
   requestId: number,
@@ -178,14 +178,14 @@ export async function rejectAccess(
 }
 
 /**
- * Approves a request: first its stream names the user, then that user is created or updated. When the process dies in
- * between, approving again completes it. Concurrent approvals all name the same user, and the role of the last one
+ * Approves a request: first its stream names the user, then that user is created or updated. If the process dies in
+ * between, approving again completes it. Concurrent approvals all name the same user, and the role in the last one
  * counts.
  *
  * @param request.knownUserId the user who has the account or its e-mail address, according to the read model
  * @param request.callerId user id of the approver; 0 unless it is a user
  * @returns the user's id
- * @throws AppError 400 for another role for the caller, 404, 409 for the last admin or a person who was erased
+ * @throws AppError 400 if it would change the caller's own role, 404, 409 for the last admin or an erased person
  */
 export async function approveAccess(
   commands: Commands,
@@ -212,7 +212,7 @@ export async function approveAccess(
     await needAnotherAdmin(commands, admins, user.tenant, candidate);
   }
   const executed = await commands.execute(accessRequestDecider, accessRequestStream(id), context, (current) => {
-    // Another approval was recorded since the load: it has named the user.
+    // Another approval has been recorded since the load, and it has named the user.
     const userId = current.userId !== null && current.userId !== state.userId ? current.userId : candidate;
     return decideApprove(current, id, userId, role, note);
   });
@@ -223,7 +223,7 @@ export async function approveAccess(
   return userId;
 }
 
-/** Applies an approval to an existing user. If another approval followed it, that one's role counts. */
+/** Applies an approval to an existing user. If another approval followed, the role in that one counts. */
 async function bringUpToDate(
   commands: Commands,
   context: CommandContext,

@@ -1,4 +1,4 @@
-/** Changes of users by admins and operators: fields, password, workspace, deletion. */
+/** Changes to users by admins and operators: fields, password, workspace, deletion. */
 import { invalid } from '../../shared/errors.ts';
 import {
   userDeleted,
@@ -34,12 +34,14 @@ export interface UserChanges {
 
 interface UpdateRequest {
   readonly userId: number;
-  /** The caller's: users of other workspaces are not found. `all`: an operator or the deployment itself. */
+  /**
+   * The caller's workspace; users of other workspaces are not found. `all`: for operators and the deployment itself.
+   */
   readonly workspace: number | 'all';
   /** The caller's own user id; 0 unless the caller is a user. */
   readonly callerId: number;
   readonly changes: UserChanges;
-  /** Of the new password; null leaves the password unchanged. */
+  /** Credential id of the new password; null leaves the password unchanged. */
   readonly credentialId: string | null;
   readonly by: 'admin' | 'cli';
 }
@@ -102,7 +104,7 @@ export async function updateUser(
   const { userId, password, changes, ...rest } = request;
   const decide = (credentialId: string | null) => (state: Parameters<typeof decideUpdate>[0]) =>
     decideUpdate(state, { ...rest, userId, changes, credentialId });
-  // Refuse before computing the slow hash.
+  // Decide first, to refuse before computing the slow hash.
   if (password !== null) decide(null)((await commands.load(userDecider, userStream(userId))).state);
   const credentialId = password === null ? null : await credentials.addPassword(userId, password);
   try {
@@ -134,7 +136,7 @@ export async function deleteUser(
   await credentials.removePasswords(userId);
 }
 
-/** Moves a user to another workspace. @throws AppError 404, 409 for the last admin of the tenant to be left */
+/** Moves a user to another workspace. @throws AppError 404, 409 for the last admin of the user's current tenant */
 export async function moveUser(
   commands: Commands,
   context: CommandContext,

@@ -20,7 +20,7 @@ export interface GlobalKeyState {
   readonly keyId: number | null;
   readonly source: KeySource;
   readonly masked: string | null;
-  /** A rotated key wins over the environment for good. */
+  /** A rotated key takes precedence over the environment for good. */
   readonly rotated: boolean;
 }
 
@@ -33,12 +33,12 @@ export const globalKeyDecider = defineDecider<GlobalKeyState>({
   ],
 });
 
-/** First 4 and last 5 characters, or nothing of a key that is too short to reveal them. */
+/** First 4 and last 5 characters; nothing of a key that is too short to reveal them. */
 export function maskKey(key: string): string {
   return key.length <= 9 ? '****' : `${key.slice(0, 4)}-****-****-${key.slice(-5)}`;
 }
 
-/** The mask of a key that a person chose: unless it is long, nine characters would reveal too much of it. */
+/** The mask of a key that a person chose: unless the key is long, nine characters would reveal too much of it. */
 export const maskChosenKey = (key: string): string => (key.length < 24 ? '****' : maskKey(key));
 
 export const newGlobalKey = (): string => `mc_${randomBytes(24).toString('hex')}`;
@@ -67,7 +67,7 @@ export function decideRotate(
 }
 
 /**
- * Puts the key of the environment in force, unless a key has been rotated in.
+ * Makes the key from the environment the current one, unless the key has been rotated.
  *
  * @throws AppError 409 when the key belongs to an agent
  */

@@ -1,4 +1,4 @@
-/** Users who sign in with Google, and their way back to a password. */
+/** Users who sign in with Google, and switching back to a password. */
 import { forbidden, invalid } from '../../shared/errors.ts';
 import { googleDisconnected, userStream, userUpdated } from '../../shared/events/auth/users.ts';
 import type { EventDraft } from '../../shared/events/define.ts';
@@ -55,7 +55,7 @@ export async function refreshGoogleUser(
 }
 
 /**
- * Returns from Google to the password. Every session of the user ends with it.
+ * Switches from Google sign-in back to the password, which ends all sessions of the user.
  *
  * @param request.hasSession whether the caller had a session and gets a new one
  * @returns the token of the new session

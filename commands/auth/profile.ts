@@ -33,10 +33,11 @@ export function decideProfile(state: UserState, request: ProfileRequest): readon
 }
 
 /**
- * Changes the caller's own profile. A new password ends every session of the user; the caller gets a new one.
+ * Changes the caller's own profile. A new password ends all sessions of the user; the caller gets a new one.
  *
  * @returns the user, and the token of the new session when the password was changed
- * @throws AppError 403 when the current password is wrong, or was changed meanwhile; 404 when the user is gone
+ * @throws AppError 403 when the current password is wrong or was changed in the meantime; 404 when the user was
+ *   deleted
  */
 export async function updateProfile(
   parts: SessionParts,

@@ -1,4 +1,4 @@
-/** Users whom a trusted proxy names for the first time: they are created with the role that the operator chose. */
+/** Users named by a trusted proxy for the first time: they are created with the role that the operator configured. */
 import type { Logger } from 'pino';
 import { AppError } from '../../shared/errors.ts';
 import { DEFAULT_TENANT, DEFAULT_WORKSPACE, type Origin } from '../../shared/events/metadata.ts';

@@ -23,7 +23,7 @@ export interface SessionParts {
   readonly now: () => number;
 }
 
-/** A user with a new session. The token goes to the browser and is stored nowhere. */
+/** A user with a new session. The token is sent to the browser and not stored. */
 export interface SignedIn {
   readonly user: FoundUser;
   readonly token: string;

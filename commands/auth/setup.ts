@@ -15,7 +15,7 @@ export async function setUp(
   admin: { readonly username: string; readonly password: string; readonly displayName: string | undefined },
 ): Promise<SignedIn> {
   const { commands, credentials, users } = parts;
-  if (await users.wasSetUp()) throw forbidden('This deployment is set up already; sign in instead.');
+  if (await users.wasSetUp()) throw forbidden('This deployment is already set up; sign in instead.');
   const { username, password, displayName } = admin;
   const place = { tenant: DEFAULT_TENANT, workspace: DEFAULT_WORKSPACE };
   const id = await reserveId(commands, context, 'user', userStream);

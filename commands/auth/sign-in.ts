@@ -18,7 +18,8 @@ import { asUser, inWorkspace, type KnownUser } from './users.ts';
 /**
  * Signs in with a password.
  *
- * @throws AppError 401, the same for an unknown name and a wrong password; its code is `NO_USERS` while nobody exists
+ * @throws AppError 401, the same for an unknown name and a wrong password; its code is `NO_USERS` if there are no
+ *   users
  */
 export async function signInWithPassword(
   parts: SessionParts,
@@ -67,7 +68,8 @@ async function recordFailure(
 }
 
 /**
- * Signs in the holder of a Google account. For anybody who is not an approved user, the attempt is an access request.
+ * Signs in the holder of a Google account. For anybody who is not an approved user, the attempt creates an access
+ * request.
  *
  * @param profile of a verified token
  * @throws AppError 403 `PENDING_APPROVAL`

@@ -31,7 +31,7 @@ import { reserveId } from '../reserve.ts';
 export interface UserState {
   readonly exists: boolean;
   readonly deleted: boolean;
-  /** The name that this user was about to get went to somebody else: the user must not be created any more. */
+  /** The name that this user was about to get went to somebody else, so the user must no longer be created. */
   readonly voided: boolean;
   readonly username: string;
   readonly displayName: string | null;
@@ -52,7 +52,7 @@ export interface UserState {
 export const isAdminOf = (state: UserState, tenant: number): boolean =>
   state.exists && state.isApproved && state.role === 'admin' && state.tenant === tenant;
 
-/** A change by which the tenant lost an enabled admin ends a turn. */
+/** A change through which the tenant loses an enabled admin ends a turn. */
 const turnsCounted = (before: UserState, after: UserState): UserState =>
   isAdminOf(before, before.tenant) && !isAdminOf(after, before.tenant) ? { ...after, turns: after.turns + 1 } : after;
 
@@ -96,7 +96,7 @@ const ownership =
     return state.deleted || state.voided ? 'never' : 'not yet';
   };
 
-/** User names: case-sensitive, unique over the whole deployment. They never change. */
+/** User names: case-sensitive and unique in the whole deployment. They never change. */
 export const usernames: NameKind<UserState> = {
   kind: 'username',
   owner: userDecider,
@@ -129,8 +129,8 @@ export function decideCreate(
   user: NewUser,
   credentialId: string | null,
 ): readonly EventDraft[] {
-  if (state.exists) throw conflict(`There is a user ${userId} already.`, { code: USER_EXISTS });
-  if (state.deleted) throw conflict(`The user ${userId} was deleted; its id is not used again.`);
+  if (state.exists) throw conflict(`There is already a user ${userId}.`, { code: USER_EXISTS });
+  if (state.deleted) throw conflict(`The user ${userId} was deleted; its id is never reused.`);
   if (state.voided) throw conflict(usernames.taken(user.username), { code: NAME_LOST });
   return [userCreated.draft({ ...user, userId, credentialId })];
 }
@@ -148,7 +148,10 @@ export function differing<T extends object>(state: UserState, changes: T): Parti
   return Object.fromEntries(entries) as Partial<T>;
 }
 
-/** A user that a request is recorded for although it does not carry their credential yet: they are signing in. */
+/**
+ * A user on whose behalf a request is recorded although it does not carry their credential yet, because they are
+ * signing in.
+ */
 export interface KnownUser {
   readonly id: number;
   readonly username: string;
@@ -156,7 +159,9 @@ export interface KnownUser {
   readonly workspace: number;
 }
 
-/** The same request with another origin. Steps are counted together, so that a repeated request finds its own. */
+/**
+ * The same request with another origin. Both share one step counter, so that a repeated request finds its own steps.
+ */
 const withOrigin = (context: CommandContext, origin: Partial<Origin>): CommandContext => ({
   origin: { ...context.origin, ...origin },
   ...(context.intents && { intents: context.intents }),

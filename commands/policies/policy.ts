@@ -1,22 +1,26 @@
 /**
  * Policies: "whenever this event, then that job".
  *
- * A policy is a pure function of one event, so that asking it twice gives the same jobs. It does nothing itself: what it
- * asks for becomes a job whose id is made of the policy's name and the event's id, and the job's handler has the effect.
- * `infra/jobs/policies.ts` asks each policy once for each event from its first start on; a rebuild of read models asks none.
+ * A policy is a pure function of one event, so calling it twice gives the same jobs. It has no effects itself: what it
+ * returns becomes a job whose id is derived from the policy's name and the event's id, and the job's handler has the
+ * effect. `infra/jobs/policies.ts` calls each policy for every event since its first start; rebuilding read models does
+ * not call policies.
  */
 import type { DomainEvent, EventDefinition } from '../../shared/events/define.ts';
 import type { JobKind } from '../../shared/ports/jobs.ts';
 
-/** A job that a policy asks for. */
+/** A job that a policy wants. */
 export interface WantedJob {
   readonly kind: JobKind;
   readonly payload: object;
-  /** Tells the jobs of one event apart where there are several; the same each time. Letters, digits, `-`, `_`, `.`. */
+  /**
+   * Distinguishes the jobs of one event if there are several; must be the same each time. Letters, digits, `-`, `_`,
+   * `.`.
+   */
   readonly key: string | undefined;
 }
 
-/** @param payload says what to do and where the data is; it does not carry the data */
+/** @param payload says what to do and where the data is; it does not contain the data */
 export function wantJob<Payload extends object>(kind: JobKind<Payload>, payload: Payload, key?: string): WantedJob {
   return { kind, payload, key };
 }
@@ -36,7 +40,9 @@ export function whenever<Type extends string, Data>(
 }
 
 export interface Policy {
-  /** Lower case words with `-`. It stands in job ids and in the checkpoint: a new name is a new policy. */
+  /**
+   * Lower-case words joined by `-`. Part of job ids and of the checkpoint's name, so a renamed policy is a new policy.
+   */
   readonly name: string;
   readonly listensTo: ReadonlySet<string>;
   react(event: DomainEvent): readonly WantedJob[];
@@ -45,7 +51,7 @@ export interface Policy {
 const POLICY_NAME = /^[a-z][a-z0-9]*(-[a-z0-9]+)*$/;
 
 export function definePolicy(name: string, reactions: readonly Reaction[]): Policy {
-  if (!POLICY_NAME.test(name)) throw new Error(`${name} is no name for a policy: lower case words with - are`);
+  if (!POLICY_NAME.test(name)) throw new Error(`invalid name of a policy "${name}": use lower-case words joined by -`);
   const byType = new Map(reactions.map((reaction) => [reaction.type, reaction.then]));
   if (byType.size !== reactions.length) throw new Error(`${name}: two reactions to one event type`);
   return {

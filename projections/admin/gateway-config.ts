@@ -1,4 +1,4 @@
-/** The gateway's configuration document of a workspace, as it is now. */
+/** The current gateway configuration document of each workspace. */
 
 import { documentText } from '../../shared/contract/admin/gateway-document.ts';
 import { gatewayConfigChanged } from '../../shared/events/admin/gateway-config.ts';
@@ -7,7 +7,7 @@ import { change, defineProjection, defineTable, on } from '../projection.ts';
 
 export const gatewayConfigTable = defineTable(
   'gateway_config',
-  /** The document as JSON text: its hash is of this text, and jsonb would sort the keys. */
+  /** The document as JSON text: the hash is computed from this text, and jsonb would sort the keys. */
   { workspace_id: 'int', document: 'text', updated_at: 'bigint' },
   { key: ['workspace_id'] },
 );
@@ -20,7 +20,7 @@ export const gatewayConfigProjection = defineProjection({
   handlers: [
     on(gatewayConfigChanged, ({ data, meta }) => [
       change(gatewayConfigTable, { workspace_id: meta.workspace }, () =>
-        // A document whose key is deleted is gone: the workspace has none.
+        // A document whose key has been deleted can no longer be read, so the workspace has none.
         data.document === null
           ? undefined
           : { workspace_id: meta.workspace, document: documentText(data.document), updated_at: seconds(meta.at) },

@@ -1,6 +1,6 @@
 /**
- * Agents as they are now. Texts and the config have a table of their own, so that a heartbeat, which only moves a few
- * times and a status, does not write them again.
+ * The current agents. Texts and the config are in a separate table, so that a heartbeat, which changes only some times
+ * and the status, does not rewrite them.
  */
 import {
   agentDeleted,
@@ -59,7 +59,7 @@ export const agentTextsTable = defineTable(
     config: 'jsonb',
     soul_content: 'text?',
     working_memory: 'text',
-    /** What the memory has besides its text. */
+    /** The keys of the memory besides its text. */
     memory_fields: 'jsonb',
     soul_updated_at: 'bigint?',
     memory_updated_at: 'bigint?',
@@ -89,7 +89,7 @@ function texts(
 
 const seenAt = (at: number) => ({ last_seen: seconds(at), alive_at: seconds(at) });
 
-/** `given` without the fields that were not given. */
+/** `given` without its undefined fields. */
 const defined = <T extends object>(given: T): { [K in keyof T]?: Exclude<T[K], undefined> } =>
   Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)) as {
     [K in keyof T]?: Exclude<T[K], undefined>;

@@ -1,6 +1,6 @@
 /**
- * The keys that open the API: those of agents, and the one of the deployment. Agents stand here with what their keys
- * need: whether they exist, and their name.
+ * The API keys: those of agents, and that of the deployment. Of the agents, this has what their keys need: whether they
+ * exist, and their names.
  */
 
 import { agentDeleted, agentDetailsChanged } from '../../shared/events/agents/agents.ts';
@@ -29,7 +29,7 @@ export const agentKeysTable = defineTable(
   { key: ['id'], indexes: ['workspace_id, agent_id, id DESC'] },
 );
 
-/** Agents that exist. */
+/** Existing agents. */
 export const keyAgentsTable = defineTable(
   'key_agents',
   { workspace_id: 'int', id: 'bigint', name: 'text' },
@@ -54,7 +54,7 @@ export const agentKeysProjection = defineProjection({
         ),
       ];
     }),
-    // The rows of its keys stay; without the agent they are not found.
+    // The rows of its keys stay, but without the agent they are not found.
     on(agentDeleted, ({ data, meta }) => [
       update(keyAgentsTable, { workspace_id: meta.workspace, id: data.agentId }, () => undefined),
     ]),

@@ -1,4 +1,4 @@
-/** Messages between agents, and how many there are per pair, so that the graph of who talks to whom costs no count. */
+/** Messages between agents, and their number per pair, so that the graph of who talks to whom needs no counting. */
 import { agentMessageSent, conversationOf } from '../../shared/events/agents/messages.ts';
 import { seconds } from '../../shared/time.ts';
 import { change, defineProjection, defineTable, insert, on } from '../projection.ts';

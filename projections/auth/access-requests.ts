@@ -1,4 +1,4 @@
-/** Access requests, as they are now. Their table is one of the projection `users`. */
+/** The current access requests. Their table belongs to the projection `users`. */
 import {
   accessRequestApproved,
   accessRequested,
@@ -17,7 +17,7 @@ export const accessRequestsTable = defineTable(
     display_name: 'text?',
     avatar_url: 'text?',
     status: 'text',
-    /** 1 while pending: the list begins with these. */
+    /** 1 while pending; these come first in the list. */
     pending: 'int',
     requested_at: 'bigint',
     last_attempt_at: 'bigint',

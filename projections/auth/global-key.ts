@@ -1,9 +1,9 @@
-/** The deployment's own API key in force. Its table is one of the projection `agent_keys`. */
+/** The deployment's current API key. Its table belongs to the projection `agent_keys`. */
 import { globalKeyConfigured, globalKeyRotated } from '../../shared/events/auth/global-key.ts';
 import { seconds } from '../../shared/time.ts';
 import { change, defineTable, type Handler, on } from '../projection.ts';
 
-/** One row: the key in force. */
+/** A single row: the current key. */
 export const globalKeyTable = defineTable(
   'global_key',
   {

@@ -1,8 +1,8 @@
 /**
- * Users and access requests, as they are now.
+ * The current users and access requests.
  *
- * `session_mark` changes with every event that ends a user's sessions (another password, disabled, another way to
- * sign in). A session carries the mark of its sign-in and is good only while it equals the user's.
+ * `session_mark` changes with every event that ends a user's sessions (new password, disabled, another way to sign in).
+ * A session has the mark of its sign-in and is valid only while that equals the user's.
  */
 import { userSignedIn } from '../../shared/events/auth/sign-in.ts';
 import {
@@ -25,7 +25,7 @@ export const usersTable = defineTable(
     username: 'text',
     display_name: 'text?',
     email: 'text?',
-    /** Lower case, to be found by. */
+    /** Lower case, for lookups. */
     email_key: 'text?',
     avatar_url: 'text?',
     role: 'text',
@@ -53,7 +53,7 @@ export const usersTable = defineTable(
   },
 );
 
-/** One row once there was a user, whatever became of them: a deployment is set up once. */
+/** Has one row once there has been a user, even if deleted since, because a deployment is set up only once. */
 export const firstUserTable = defineTable('first_user', { one: 'int', user_id: 'bigint' }, { key: ['one'] });
 
 const markOf = (credential: string | null, event: { readonly meta: { readonly number: number } }): string =>

@@ -1,4 +1,4 @@
-/** Activities of every resource, and how many there are of each kind, so that a filtered total costs no count. */
+/** Activities of all resources, and their number per kind, so that a filtered total needs no counting. */
 import { catalogue } from '../../shared/events/catalogue.ts';
 import { activityOf } from '../../shared/events/monitoring/activities.ts';
 import { change, defineProjection, defineTable, type Handler, insert } from '../projection.ts';
@@ -18,7 +18,7 @@ export const activitiesTable = defineTable(
   },
   {
     key: ['workspace_id', 'id'],
-    // Newest first is by position: the log's order is the only one that is the same for every reader.
+    // "Newest first" is by position, because the order of the log is the same for every reader.
     indexes: [
       'workspace_id, position DESC',
       'workspace_id, type, position DESC',

@@ -1,4 +1,4 @@
-/** Notifications of every resource, by recipient. */
+/** Notifications of all resources, by recipient. */
 import { catalogue } from '../../shared/events/catalogue.ts';
 import { notificationOf } from '../../shared/events/monitoring/notifications.ts';
 import { defineProjection, defineTable, type Handler, insert } from '../projection.ts';

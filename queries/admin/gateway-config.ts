@@ -1,10 +1,10 @@
-/** The gateway's configuration document, as it may be shown. */
+/** The gateway's configuration document, with its secrets hidden. */
 import { gatewayConfigProjection } from '../../projections/admin/gateway-config.ts';
 import { type GatewayDocument, hashOf } from '../../shared/contract/admin/gateway-document.ts';
 import { masked } from '../../shared/secrets.ts';
 import { type Reads, tables } from '../reads.ts';
 
-/** The stored text; undefined when there is none. */
+/** The stored text; undefined if there is none. */
 export async function storedText(reads: Reads, workspace: number): Promise<string | undefined> {
   const row = await tables(reads, gatewayConfigProjection)
     .selectFrom('gateway_config')
@@ -18,7 +18,7 @@ export async function storedText(reads: Reads, workspace: number): Promise<strin
 export const hasGatewayConfig = async (reads: Reads, workspace: number): Promise<boolean> =>
   (await storedText(reads, workspace)) !== undefined;
 
-/** The document with its secrets hidden; an empty one when none is stored. */
+/** The document with its secrets hidden; an empty one if none is stored. */
 export async function gatewayConfig(reads: Reads, workspace: number) {
   const text = (await storedText(reads, workspace)) ?? '';
   return {

@@ -65,7 +65,7 @@ export async function withTaskStats<const T extends readonly AgentRecord[]>(
 export const isRef = (ref: AgentRef) =>
   'id' in ref ? sql<boolean>`a.id = ${ref.id}` : sql<boolean>`a.name = ${ref.name}`;
 
-/** One agent with its texts; undefined when the workspace has none such. */
+/** One agent with its texts; undefined when the workspace has no such agent. */
 export async function agentRecord(reads: Reads, workspace: number, ref: AgentRef): Promise<AgentRecord | undefined> {
   const row = await withTexts(reads, workspace).where(isRef(ref)).select(RECORD.as('agent')).executeTakeFirst();
   return row?.agent;

@@ -1,6 +1,6 @@
 /**
- * What is waiting for an agent: the answer to a heartbeat. Heartbeats are the most frequent calls, so it is read in one
- * statement, and kept until something changes: most of the time nothing is new between two heartbeats.
+ * What is waiting for an agent: the answer to a heartbeat. Heartbeats are the most frequent calls, and usually nothing
+ * is new between two of them, so this is read in one statement and cached until something changes.
  */
 import { sql } from 'kysely';
 import { LRUCache } from 'lru-cache';
@@ -28,16 +28,16 @@ export interface Inbox {
   readonly agent: { readonly id: number; readonly name: string };
   readonly workItems: readonly WorkItems[];
   readonly pendingTasks: readonly Item[];
-  /** Unread, oldest first, the newest 50. */
+  /** The newest 50 unread messages, oldest first. */
   readonly messages: readonly AgentMessageRecord[];
-  /** Unix seconds: from then on one of the urgent activities is too old to be in it. */
+  /** Unix seconds; from then on, one of the urgent activities is too old to be included. */
   readonly until: number;
 }
 
-/** Read models that an inbox is made from, except for the agent's own record. */
+/** Read models from which an inbox is made, except for the agent's own record. */
 const INBOX_MODELS = [notificationsProjection.name, agentMessagesProjection.name, ...TASK_MODELS];
 
-/** Activities that an agent is shown when they name it. All of them are about tasks. */
+/** Activities that an agent is shown if they mention it. All of them are about tasks. */
 const URGENT = ['task_created', 'task_assigned', 'high_priority_alert'];
 const URGENT_FOR = 4 * HOUR;
 
@@ -102,10 +102,10 @@ export async function inboxOf(reads: Reads, workspace: number, ref: AgentRef, no
   };
 }
 
-/** Characters that the inboxes kept by one process may have together. */
+/** Limit for all inboxes cached by a process together, characters. */
 const KEPT_CHARACTERS = 16_000_000;
 
-/** Inboxes of agents, kept between heartbeats. One for each process. */
+/** Inboxes of agents, cached between heartbeats. One cache per process. */
 export type Inboxes = ReturnType<typeof createInboxes>;
 
 /** @param parts.now Unix ms */
@@ -122,12 +122,12 @@ export function createInboxes(parts: {
   const keyOf = (workspace: number, ref: AgentRef) => `${workspace} ${'id' in ref ? ref.id : `=${ref.name}`}`;
   return {
     /**
-     * Undefined when there is no such agent. `kept`: it was read earlier. What is waiting is still right then, but the
-     * agent itself may have been renamed, replaced or deleted since, which the caller's append finds out.
+     * Undefined when there is no such agent. `kept`: it was read earlier. Its content is then still current, but the
+     * agent itself may have been renamed, replaced or deleted since, which the caller's append will detect.
      */
     async find(workspace: number, ref: AgentRef) {
       const key = keyOf(workspace, ref);
-      // Taken before the read: whatever comes in between makes the next heartbeat read again, so nothing is missed.
+      // Taken before the read, so a change in between makes the next heartbeat read again.
       const stamp = await freshness.stamp(INBOX_MODELS, workspace);
       const now = seconds(parts.now());
       const earlier = cache.get(key);

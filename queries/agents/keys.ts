@@ -14,7 +14,9 @@ export const findKeyAgent = (reads: Reads, workspace: number, agentId: number) =
     .where('id', '=', agentId)
     .executeTakeFirst();
 
-/** Those of these keys that are not revoked and whose agent exists. Whether one has expired is for the caller to see. */
+/**
+ * Those of these keys that are not revoked and whose agent exists. The caller has to check whether they have expired.
+ */
 export const findLiveKeys = (reads: Reads, keyIds: readonly number[]) =>
   own(reads)
     .selectFrom('agent_keys')
@@ -43,7 +45,7 @@ export const findLiveKey = async (reads: Reads, keyId: number): Promise<LiveKeyR
 /**
  * Keys of an agent, newest first.
  *
- * @param lastUsed Unix seconds by key id, from the credential store: a use is no event
+ * @param lastUsed Unix seconds by key id, from the credential store, because uses are not events
  */
 export async function listAgentKeys(
   reads: Reads,

@@ -1,4 +1,4 @@
-/** Agents that have fallen silent. */
+/** Agents that have stopped reporting. */
 import type { Reads } from '../reads.ts';
 import { agentTables } from './agents.ts';
 

@@ -3,7 +3,10 @@ import type { AgentRef } from '../../shared/contract/agents/agents.ts';
 import type { Reads } from '../reads.ts';
 import { isRef, withTexts } from './agents.ts';
 
-/** The memory of an agent, text and other keys; undefined when the workspace has no such agent. Times in Unix seconds: of the last change, or of the registration. */
+/**
+ * The memory of an agent, text and other keys; undefined when the workspace has no such agent. Its time is that of the
+ * last change or else of the registration, Unix seconds.
+ */
 export async function agentMemory(reads: Reads, workspace: number, ref: AgentRef) {
   return withTexts(reads, workspace)
     .where(isRef(ref))

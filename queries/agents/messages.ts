@@ -12,7 +12,7 @@ export const MESSAGE_JSON = sql<AgentMessageRecord>`json_build_object(
   'created_at', m.created_at, 'message_type', m.message_type, 'conversation_id', m.conversation_id,
   'metadata', NULL, 'read_at', m.read_at, 'workspace_id', m.workspace_id)`;
 
-/** Names that stand for people and the service, not for agents: the graph leaves them out. */
+/** Names of people and of the service rather than agents; the graph leaves them out. */
 const NO_AGENTS = ['human', 'system', 'operator'];
 
 const amongAgents = sql<boolean>`lower(from_agent) <> ALL(${NO_AGENTS}) AND lower(to_agent) <> ALL(${NO_AGENTS})`;
@@ -23,12 +23,12 @@ function pageOf(reads: Reads, workspace: number, { agent, since, limit, offset }
   if (since !== undefined) all = all.where('created_at', '>', since);
   const latest = (query: typeof all, count: number) => query.orderBy('position', 'desc').limit(count);
   if (agent === undefined) return latest(all, limit).offset(offset);
-  // Sender or recipient: the newest of both, each by its own index.
+  // The newest messages as sender and as recipient, each found by its own index.
   const of = (column: 'from_agent' | 'to_agent') => latest(all.where(column, '=', agent), limit + offset);
   return sql`(${of('from_agent')}) UNION (${of('to_agent')}) ORDER BY position DESC LIMIT ${limit} OFFSET ${offset}`;
 }
 
-/** Edges that match; counted from the messages themselves only where a moment limits them. */
+/** Edges that match; counted from the messages themselves only if there is a time filter. */
 function edgesOf(reads: Reads, workspace: number, { agent, since }: CommsQuery) {
   const touching = sql<boolean>`(from_agent = ${agent ?? ''} OR to_agent = ${agent ?? ''})`;
   if (since === undefined) {
@@ -59,7 +59,7 @@ interface Edge {
   readonly last_message_at: number;
 }
 
-/** The feed of messages with its graph: one statement, so that all of it is of one moment. */
+/** The feed of messages with its graph, in one statement, so that all of it shows the same moment. */
 export async function listComms(reads: Reads, workspace: number, query: CommsQuery) {
   const all = own(reads).selectFrom('message_edges').where('workspace_id', '=', workspace).where(amongAgents);
   const { rows } = await sql<{

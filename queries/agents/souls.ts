@@ -3,7 +3,10 @@ import type { AgentRef } from '../../shared/contract/agents/agents.ts';
 import type { Reads } from '../reads.ts';
 import { isRef, withTexts } from './agents.ts';
 
-/** The soul of an agent; undefined when the workspace has no such agent. Times in Unix seconds: of the last change, or of the registration. */
+/**
+ * The soul of an agent; undefined when the workspace has no such agent. Its time is that of the last change or else of
+ * the registration, Unix seconds.
+ */
 export async function agentSoul(reads: Reads, workspace: number, ref: AgentRef) {
   return withTexts(reads, workspace)
     .where(isRef(ref))

@@ -5,12 +5,12 @@ import { storedText } from '../admin/gateway-config.ts';
 import type { Reads } from '../reads.ts';
 import { withTexts } from './agents.ts';
 
-/** Role and config of every agent of a workspace, for the comparison with the gateway's document. */
+/** Role and config of every agent of a workspace, to compare with the gateway's document. */
 async function agentConfigs(reads: Reads, workspace: number) {
   return withTexts(reads, workspace).select(['a.name', 'a.role', 't.config']).orderBy('a.name').execute();
 }
 
-/** What an import would do, by name. @throws AppError 422 when the document cannot be read */
+/** What an import would do with each name. @throws AppError 422 when the document cannot be read */
 export async function previewSync(reads: Reads, workspace: number) {
   const text = await storedText(reads, workspace);
   const wanted = text === undefined ? [] : readableAgents(JSON.parse(text) as GatewayDocument);

@@ -1,4 +1,4 @@
-/** Access requests, and the one that a Google account has made. */
+/** Access requests, and finding the one of a Google account. */
 import type { accessRequestsTable } from '../../projections/auth/access-requests.ts';
 import { usersProjection } from '../../projections/auth/users.ts';
 import type { Row } from '../../projections/projection.ts';
@@ -52,7 +52,7 @@ export async function listAccessRequests(
 export const findAccessRequest = (reads: Reads, id: number): Promise<AccessRequestRow | undefined> =>
   own(reads).selectFrom('access_requests').selectAll().where('id', '=', id).executeTakeFirst();
 
-/** The request that this account, or its address, has made before. */
+/** The earlier request of this account or its e-mail address. */
 export async function findAccessRequestOf(reads: Reads, sub: string, email: string): Promise<number | undefined> {
   const requests = own(reads).selectFrom('access_requests').select('id').orderBy('id');
   const found =

@@ -6,6 +6,6 @@ import { type Reads, tables } from '../reads.ts';
 
 export type GlobalKeyRow = Row<typeof globalKeyTable>;
 
-/** The deployment's key in force. */
+/** The deployment's current key. */
 export const findGlobalKey = (reads: Reads): Promise<GlobalKeyRow | undefined> =>
   tables(reads, agentKeysProjection).selectFrom('global_key').selectAll().executeTakeFirst();

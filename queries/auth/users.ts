@@ -1,4 +1,4 @@
-/** Users. Records hold no credential; rows do, for sign-in and sessions. */
+/** Users. Records have no credential ids; rows do, for sign-in and sessions. */
 import { sql } from 'kysely';
 import { usersProjection, type usersTable } from '../../projections/auth/users.ts';
 import type { Row } from '../../projections/projection.ts';
@@ -67,7 +67,7 @@ export async function findGoogleUser(reads: Reads, sub: string, email: string): 
   return google.where('email_key', '=', email).where('provider_id', 'is', null).orderBy('id').executeTakeFirst();
 }
 
-/** The existing user that an approved request is for: the holder of the account, else of its e-mail address. */
+/** The existing user for an approved request: the holder of the account, or else of its e-mail address. */
 export async function findUserForApproval(reads: Reads, sub: string | null, email: string | null) {
   const users = own(reads).selectFrom('users').selectAll().orderBy('id');
   const bySubject =
@@ -102,7 +102,7 @@ const toFoundUser = (row: UserRow | undefined): FoundUser | undefined =>
     record: toUserRecord(row),
   };
 
-/** What commands need to look up about users. */
+/** The look-ups that commands need. */
 export const userDirectory = (reads: Reads): UserDirectory => ({
   find: async (id) => toFoundUser(await findUser(reads, id)),
   findByName: async (username) => toFoundUser(await findUserByName(reads, username)),

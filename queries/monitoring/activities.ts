@@ -1,4 +1,4 @@
-/** Activities: the list with its filters, and statistics of the last hours. */
+/** Activities: the list with its filters, and statistics for the last hours. */
 import { sql } from 'kysely';
 import { activitiesProjection } from '../../projections/monitoring/activities.ts';
 import type { ActivitiesQuery, Activity } from '../../shared/contract/monitoring/activities.ts';
@@ -6,21 +6,21 @@ import { HOUR } from '../../shared/time.ts';
 import { type Reads, tables } from '../reads.ts';
 import { SUBJECT_MODELS, subjectsOf } from './subjects.ts';
 
-/** Read models that the list is made from. */
+/** Read models from which the list is made. */
 export const ACTIVITY_MODELS = [activitiesProjection.name, ...SUBJECT_MODELS];
 
 const own = (reads: Reads) => tables(reads, activitiesProjection);
 
 type Filters = Pick<ActivitiesQuery, 'type' | 'actor' | 'entity_type' | 'since'>;
 
-/** A comma list, trimmed, without empty parts. */
+/** Splits a comma-separated list, without empty parts. */
 const typesOf = (type: string | undefined): string[] =>
   (type ?? '')
     .split(',')
     .map((one) => one.trim())
     .filter((one) => one !== '');
 
-/** Total of a filter: from the kept counts, or counted by index where a moment limits it. */
+/** Total for a filter: from the stored counts, or counted by index if there is a time filter. */
 function totalOf(reads: Reads, workspace: number, { type, actor, entity_type, since }: Filters) {
   const types = typesOf(type);
   if (since === undefined) {
@@ -44,7 +44,7 @@ function totalOf(reads: Reads, workspace: number, { type, actor, entity_type, si
   return counted;
 }
 
-/** From this offset on the total is read first, so that the page can be read from the nearer end. */
+/** From this offset on, the total is read first, so that the page can be read from the nearer end. */
 const DEEP = 1_000;
 
 /** A page of activities, newest first. */
@@ -65,7 +65,7 @@ export async function listActivities(reads: Reads, workspace: number, query: Act
     .orderBy('position', oldEnd === undefined ? 'desc' : 'asc')
     .limit(size)
     .offset(oldEnd ?? offset);
-  // List and total in one statement: they tell of the same moment.
+  // List and total in one statement, so that both show the same moment.
   const { rows } = await sql<{ activities: Activity[] | null; total: number }>`
     WITH page AS (${page}), subjects AS (${subjectsOf(reads, workspace, 'page')})
     SELECT json_agg(json_build_object(

@@ -6,7 +6,7 @@ import { type Reads, tables } from '../reads.ts';
 
 const own = (reads: Reads) => tables(reads, auditProjection);
 
-/** A page of audit entries, newest first; list and total in one statement, so that they tell of the same moment. */
+/** A page of audit entries, newest first; list and total in one statement, so that both show the same moment. */
 export async function listAudit(reads: Reads, workspace: number, query: AuditQuery) {
   const { action, actor, since, until, limit, offset } = query;
   let page = own(reads).selectFrom('audit').selectAll().where('workspace_id', '=', workspace);

@@ -1,6 +1,6 @@
 /**
- * What an activity can be about. Each kind of subject is one line here: `entity_type` of its activities, the read model
- * that it is looked up in, and what the answer shows of it.
+ * What an activity can be about. Each kind of subject is one line here: the `entity_type` of its activities, the read
+ * model in which it is looked up, and the columns that the answer shows.
  */
 import { type RawBuilder, sql } from 'kysely';
 import { agentsProjection, agentsTable } from '../../projections/agents/agents.ts';
@@ -28,14 +28,14 @@ export const SUBJECTS: Readonly<Record<string, Subject>> = {
   project: subject(projectsProjection, projectsTable, ['name', 'status']),
 };
 
-/** Read models that subjects are looked up in. */
+/** Read models in which subjects are looked up. */
 export const SUBJECT_MODELS: readonly string[] = [
   ...new Set(Object.values(SUBJECTS).map(({ projection }) => projection.name)),
 ];
 
 /**
- * The subjects of a page of activities as they are now, as a query with the columns `entity_type`, `entity_id` and
- * `entity`. Subjects that are gone, or of kinds that cannot be looked up, have no row.
+ * The current subjects of a page of activities, as a query with the columns `entity_type`, `entity_id` and `entity`.
+ * Subjects that no longer exist, or whose kind cannot be looked up, have no row.
  *
  * @param page name of a table or common table expression with the columns `entity_type` and `entity_id`
  */

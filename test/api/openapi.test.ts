@@ -263,7 +263,7 @@ describe('API description', () => {
         expect('401' in operation.responses || isPublic, `${nameOf(one)} without 401`).to.equal(true);
         // Wrong API keys are counted on every call that needs a credential, whether it has a limit of its own or not.
         expect('429' in operation.responses, `429 of ${nameOf(one)}`).to.equal(!isPublic || one.limit !== undefined);
-        if (one.limit) expect(operation.description).to.include(`${LIMITS[one.limit].limit} requests a minute`);
+        if (one.limit) expect(operation.description).to.include(`${LIMITS[one.limit].limit} requests per minute`);
         expect(Boolean(operation.requestBody), nameOf(one)).to.equal(Boolean(one.body));
         const keyed = parameters.some((parameter) => parameter.name === 'Idempotency-Key');
         expect(keyed, nameOf(one)).to.equal(one.method === 'post');
@@ -424,9 +424,9 @@ describe('API description', () => {
 
     it('tells rate limits with what they count by', () => {
       const textOf = (limit: Route['limit']) => operation({ limit }).operation.description;
-      expect(textOf('mutation')).to.include('60 requests a minute per address').and.include('class `mutation`');
-      expect(textOf('agent-heartbeat')).to.include('30 requests a minute per agent');
-      expect(textOf('users')).to.include('20 requests a minute per caller');
+      expect(textOf('mutation')).to.include('60 requests per minute per address').and.include('class `mutation`');
+      expect(textOf('agent-heartbeat')).to.include('30 requests per minute per agent');
+      expect(textOf('users')).to.include('20 requests per minute per caller');
     });
 
     it('leaves hidden routes out, and tags that only they have', () => {

@@ -1,4 +1,4 @@
-/** The stored gateway configuration. What only a running gateway could answer is 502: none is connected. */
+/** The stored gateway configuration. Calls that need a running gateway answer 502, because none is connected. */
 import { changeGatewayConfig, decideReplace, decideUpdates } from '../../../commands/admin/gateway-config.ts';
 import { gatewayConfig } from '../../../queries/admin/gateway-config.ts';
 import {
@@ -21,14 +21,14 @@ const NO_GATEWAY = {
 const noGateway = (action: string) =>
   new AppError(
     502,
-    `No gateway is connected, so action=${action} cannot be done. The stored document works without it.`,
+    `action=${action} needs a gateway, and none is connected. To read the stored document, leave action out.`,
   );
 
 const read = defineRoute({
   method: 'get',
   path: '/api/gateway-config',
   tag: 'Admin',
-  summary: 'The stored gateway configuration, secrets hidden',
+  summary: 'Get the stored gateway configuration, with its secrets hidden',
   access: 'admin',
   query: gatewayConfigQuery,
   responses: {
@@ -42,14 +42,14 @@ const read = defineRoute({
   },
 });
 
-/** Keys of what GET answers: sent back with an edited `config`, it replaces the document. */
+/** Keys in the answer of GET, which a client may edit and send back to replace the document. */
 const ANSWER_KEYS = ['path', 'config', 'raw_size', 'hash'];
 
-/** A whole document in a body, with the hash it must still have. */
+/** The whole document in a body, and the hash that the stored one must still have. */
 function documentOf(body: GatewayDocument): { readonly document: GatewayDocument; readonly hash?: string } {
   const { config, hash } = body;
   if (!isObject(config) || !Object.keys(body).every((key) => ANSWER_KEYS.includes(key))) return { document: body };
-  if (hash !== undefined && typeof hash !== 'string') throw invalid('hash: must be a text, as GET answers it');
+  if (hash !== undefined && typeof hash !== 'string') throw invalid('hash: must be a string, as in the answer of GET');
   return { document: config, ...(hash !== undefined && { hash }) };
 }
 
@@ -79,7 +79,7 @@ const write = defineRoute({
       const updated = Object.keys(updates);
       return { body: { success: true, updated, count: updated.length, hash } };
     }
-    if (Object.keys(body).length === 0) throw invalid('There is nothing to store: send the document, or updates.');
+    if (Object.keys(body).length === 0) throw invalid('There is nothing to store: send the document or updates.');
     const { document, hash: expected } = documentOf(body);
     const { hash } = await changeGatewayConfig(services.commands, command, (state) =>
       decideReplace(state, document, expected),

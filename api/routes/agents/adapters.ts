@@ -1,4 +1,4 @@
-/** Framework adapters: what they pass on of their agents. */
+/** Framework adapters, which report what their agents do. */
 import type { z } from 'zod';
 import { type AdapterReport, recordAdapterReport } from '../../../commands/agents/adapters.ts';
 import { assignmentsFor } from '../../../queries/tasks/tasks.ts';
@@ -16,10 +16,10 @@ const list = defineRoute({
   method: 'get',
   path: '/api/adapters',
   tag: 'Agents',
-  summary: 'Frameworks that can report through an adapter',
+  summary: 'List the frameworks that have an adapter',
   access: 'viewer',
   refuses: [403],
-  responses: { 200: { description: 'Their names', schema: adaptersAnswer } },
+  responses: { 200: { description: 'Names of the frameworks', schema: adaptersAnswer } },
   handle: () => ({ body: { adapters: ADAPTERS } }),
 });
 
@@ -27,13 +27,13 @@ const report = defineRoute({
   method: 'post',
   path: '/api/adapters',
   tag: 'Agents',
-  summary: 'Pass on what an agent of a framework did, or ask for its assignments',
-  description: 'Reports are recorded and shown on the stream; they change no agent and no task.',
+  summary: 'Report what an agent of a framework did, or get its assignments',
+  description: 'Reports are recorded and sent to the stream; they change no agents or tasks.',
   access: 'operator',
   limit: 'agent-heartbeat',
   body: adapterBody,
   responses: {
-    200: { description: 'Recorded, or the assignments', schema: adapterPostAnswer },
+    200: { description: 'The report was recorded, or the assignments', schema: adapterPostAnswer },
   },
   async handle({ body, identity, services, command }) {
     const { framework, action, payload = {} } = body;
@@ -42,8 +42,8 @@ const report = defineRoute({
       return { body: { assignments: await assignmentsFor(services.reads, identity.workspace, agentId), framework } };
     }
     const parsed = parsePayload(action, payload);
-    const told: AdapterReport = { framework, action, agentId: parsed.agentId, payload: parsed };
-    await recordAdapterReport(services.commands, command, told);
+    const report: AdapterReport = { framework, action, agentId: parsed.agentId, payload: parsed };
+    await recordAdapterReport(services.commands, command, report);
     return { body: { ok: true, action, framework } };
   },
 });

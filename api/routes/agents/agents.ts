@@ -1,4 +1,4 @@
-/** Agents: list, create, change, delete, hide; and which agent a path means, and what a caller may see of it. */
+/** Agents: list, create, change, delete, hide; also which agent a path refers to, and what a caller may see of it. */
 import { type AgentUpdate, agentDecider, agentStream, decideVisibility } from '../../../commands/agents/agents.ts';
 import { deleteAgent, updateById, updateByName } from '../../../commands/agents/changes.ts';
 import { createAgent } from '../../../commands/agents/registration.ts';
@@ -36,18 +36,18 @@ export async function requireAgent(services: Services, identity: Identity, ref: 
 }
 
 /**
- * Heartbeat and memory belong to the agent: a caller with an agent's identity may only touch that agent, unless it is
- * an admin. An agent's key counts by the agent's id; a session that says `x-agent-name` counts by that name, also where
- * the path has a number.
+ * Heartbeats and memory belong to the agent: a caller that speaks for an agent may use them only for that agent, unless
+ * it is an admin. For an agent's key, the agent's id decides; for a session with `x-agent-name`, that name does, even
+ * if the path has an id.
  *
  * @throws AppError 403
  */
 export function requireSelf(identity: Identity, agent: { readonly id: number; readonly name: string }): void {
   if (!speaksFor(identity, agent))
-    throw forbidden(`You speak for the agent ${identity.agentName}; this call is for ${agent.name} itself.`);
+    throw forbidden(`You speak for the agent ${identity.agentName}; only ${agent.name} itself may make this call.`);
 }
 
-/** Whether what belongs to the agent itself may be read and changed by this caller. */
+/** Whether this caller may read and change what belongs to the agent itself. */
 function speaksFor(identity: Identity, agent: { readonly id: number; readonly name: string }): boolean {
   if (identity.role === 'admin') return true;
   return identity.kind === 'agent-key'
@@ -55,7 +55,7 @@ function speaksFor(identity: Identity, agent: { readonly id: number; readonly na
     : identity.agentName === null || identity.agentName === agent.name;
 }
 
-/** An agent's record as this caller may see it. */
+/** An agent's record, limited to what this caller may see. */
 export function shownTo<A extends AgentRecord>(identity: Identity, agent: A): A {
   if (identity.role === 'admin') return agent;
   return {
@@ -73,13 +73,13 @@ export function viewOf({ role, kind, agentId, agentName }: Identity): string {
 }
 
 const SHOWN =
-  'Secrets in `config` are shown as 8 dashes, except to admins. A caller that speaks for an agent sees the `working_memory` of that agent only; that of others is empty.';
+  'Secrets in `config` are shown as 8 dashes, except to admins. A caller that speaks for an agent sees only that agent’s `working_memory`; that of other agents is empty.';
 
 const list = defineRoute({
   method: 'get',
   path: '/api/agents',
   tag: 'Agents',
-  summary: 'Agents, newest first',
+  summary: 'List agents, newest first',
   description: SHOWN,
   access: 'viewer',
   query: agentsQuery,
@@ -91,10 +91,10 @@ const list = defineRoute({
   },
 });
 
-/** The record as GET gives it. The read models have caught up with the command, so it is there. */
+/** The record as in the answer of GET. The read models have caught up with the command, so it exists. */
 async function recordOf(services: Services, identity: Identity, id: number) {
   const agent = await agentRecord(services.reads, identity.workspace, { id });
-  // Deleted by somebody else since.
+  // Somebody else has deleted it in the meantime.
   if (!agent) throw notFound('Agent');
   return shownTo(identity, agent);
 }
@@ -119,7 +119,7 @@ const create = defineRoute({
   },
 });
 
-/** `undefined` stays what it is: unchanged. An empty text clears, like null. */
+/** An empty text clears the field, like null; `undefined` leaves it unchanged. */
 const orNull = (value: string | null | undefined) => (value === '' ? null : value);
 
 const putByName = defineRoute({
@@ -127,7 +127,7 @@ const putByName = defineRoute({
   path: '/api/agents',
   tag: 'Agents',
   summary: 'Change an agent by its name',
-  description: 'How agents report on themselves: a status counts as a sign of life.',
+  description: 'For agents that update themselves: a status counts as a sign of life.',
   access: 'operator',
   limit: 'mutation',
   body: updateByNameBody,
@@ -162,7 +162,7 @@ const one = defineRoute({
   method: 'get',
   path: '/api/agents/{id}',
   tag: 'Agents',
-  summary: 'One agent',
+  summary: 'Get one agent',
   description: SHOWN,
   access: 'viewer',
   params: agentParams,
@@ -220,7 +220,7 @@ const remove = defineRoute({
   path: '/api/agents/{id}',
   tag: 'Agents',
   summary: 'Delete an agent',
-  description: 'Its keys stop working and its connections end. Its tasks, messages and activities stay.',
+  description: 'Its keys stop working and its connections are closed. Its tasks, messages and activities are kept.',
   access: 'admin',
   limit: 'mutation',
   params: agentParams,

@@ -1,4 +1,4 @@
-/** Heartbeats, with what is waiting for the agent, and wake-ups. */
+/** Heartbeats, with the work items waiting for the agent, and wake-ups. */
 import { agentDecider, agentStream } from '../../../commands/agents/agents.ts';
 import { decideWake, recordHeartbeat, type TokenUsage } from '../../../commands/agents/heartbeat.ts';
 import { type Inbox, inboxOf } from '../../../queries/agents/heartbeat.ts';
@@ -31,12 +31,12 @@ const look = defineRoute({
   method: 'get',
   path: '/api/agents/{id}/heartbeat',
   tag: 'Agents',
-  summary: 'What waits for an agent',
-  description: 'Reads only. A caller that speaks for an agent may only ask for that agent.',
+  summary: 'Get what is waiting for an agent',
+  description: 'Changes nothing. A caller that speaks for an agent may ask only for that agent.',
   access: 'viewer',
   params: agentParams,
   refuses: [403, 404],
-  responses: { 200: { description: 'What waits', schema: heartbeatAnswer } },
+  responses: { 200: { description: 'What is waiting for the agent', schema: heartbeatAnswer } },
   async handle({ params, identity, services }) {
     const now = seconds(services.now());
     const inbox = await inboxOf(services.reads, identity.workspace, params.id, now);
@@ -50,7 +50,7 @@ const beat = defineRoute({
   method: 'post',
   path: '/api/agents/{id}/heartbeat',
   tag: 'Agents',
-  summary: 'Report that an agent is alive, and get what waits for it',
+  summary: 'Report that an agent is alive, and get what is waiting for it',
   description: 'The agent is idle afterwards. A complete `token_usage` is recorded with it.',
   access: 'operator',
   limit: 'agent-heartbeat',
@@ -71,7 +71,7 @@ const beat = defineRoute({
   },
 });
 
-/** A complete report of token usage; null for an incomplete one, which is no reason to refuse the heartbeat. */
+/** A complete report of token usage; null for an incomplete one, which does not make the heartbeat fail. */
 async function usageOf(reads: Reads, workspace: number, given: unknown): Promise<TokenUsage | null> {
   if (given === undefined || given === null) return null;
   const parsed = tokenUsage.safeParse(given);
@@ -84,8 +84,8 @@ const wake = defineRoute({
   method: 'post',
   path: '/api/agents/{id}/wake',
   tag: 'Agents',
-  summary: 'Ask an agent to look at its tasks and notifications',
-  description: 'The agent is idle afterwards. It learns of the call from the stream or its next heartbeat.',
+  summary: 'Ask an agent to check its tasks and notifications',
+  description: 'The agent is idle afterwards. It learns about the call from the stream or its next heartbeat.',
   access: 'operator',
   limit: 'mutation',
   params: agentParams,

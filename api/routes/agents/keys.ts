@@ -20,12 +20,12 @@ const list = defineRoute({
   method: 'get',
   path,
   tag: 'Agents',
-  summary: 'Keys of an agent, newest first',
+  summary: 'List the keys of an agent, newest first',
   access: 'admin',
   params: idParams,
   refuses: [404],
   responses: {
-    200: { description: 'Keys; never the keys themselves', schema: agentKeysAnswer },
+    200: { description: 'Descriptions of the keys, without the keys themselves', schema: agentKeysAnswer },
   },
   async handle({ params, services, identity }) {
     const { reads, credentials } = services;
@@ -44,7 +44,7 @@ const issue = defineRoute({
   tag: 'Agents',
   summary: 'Issue a key',
   description:
-    'The key is in the answer and nowhere else. Its role follows from its scopes: admin, else operator, else viewer. Without an expiry it is good until it is revoked or the agent is deleted.',
+    'The key is shown only in this answer. Its role follows from its scopes: the highest of admin, operator and viewer. Without an expiry, it is valid until it is revoked or the agent is deleted.',
   access: 'admin',
   limit: 'mutation',
   params: idParams,

@@ -36,9 +36,9 @@ const readMemory = defineRoute({
   method: 'get',
   path: '/api/agents/{id}/memory',
   tag: 'Agents',
-  summary: 'Working memory of an agent',
+  summary: 'Get the working memory of an agent',
   description:
-    'The text, and the keys that were put besides it. A caller that speaks for an agent may only read that agent’s memory. Secrets in the other keys are shown as 8 dashes, except to admins and to the agent’s own key.',
+    'The text, and any other keys stored with it. A caller that speaks for an agent may read only that agent’s memory. Secrets in the other keys are shown as 8 dashes, except to admins and to the agent’s own key.',
   access: 'viewer',
   params: agentParams,
   refuses: [403, 404],
@@ -65,9 +65,9 @@ const writeMemory = defineRoute({
   method: 'put',
   path: '/api/agents/{id}/memory',
   tag: 'Agents',
-  summary: 'Replace the working memory of an agent, or add to it',
+  summary: 'Replace the working memory of an agent, or append to it',
   description:
-    'Every other key of the body is kept too. At most 524,288 characters with the other keys as JSON, and 1 MB as JSON.',
+    'All other keys of the body are stored as well. The text and the other keys as JSON may have at most 524,288 characters together, and 1 MB.',
   access: 'operator',
   limit: 'mutation',
   params: agentParams,

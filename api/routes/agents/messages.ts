@@ -8,7 +8,7 @@ import type { Identity } from '../../../shared/identity.ts';
 import { defineRoute, type Route } from '../../http/route.ts';
 import { requireAgent } from './agents.ts';
 
-/** An agent's key speaks for that agent alone. @throws AppError 403 */
+/** An agent's key may send only as that agent. @throws AppError 403 */
 function requireSender(identity: Identity, from: string): void {
   if (identity.kind !== 'agent-key' || identity.role === 'admin' || identity.agentName === from) return;
   throw forbidden(`This key belongs to the agent ${identity.agentName}; \`from\` must be that name.`);
@@ -20,7 +20,7 @@ const send = defineRoute({
   tag: 'Agents',
   summary: 'Send a message to an agent',
   description:
-    'The recipient gets a notification. Texts that try to take an agent over are refused; credentials in a text are reported.',
+    'The recipient gets a notification. Prompt injection attempts are refused; credentials in the text are reported.',
   access: 'operator',
   limit: 'mutation',
   body: messageBody,
@@ -49,7 +49,7 @@ const comms = defineRoute({
   method: 'get',
   path: '/api/agents/comms',
   tag: 'Agents',
-  summary: 'Messages between agents, and who talks to whom',
+  summary: 'List messages between agents, and who talks to whom',
   access: 'viewer',
   query: commsQuery,
   responses: { 200: { description: 'The latest messages, oldest first', schema: commsAnswer } },

@@ -16,11 +16,11 @@ const list = defineRoute({
   method: 'get',
   path: '/api/auth/access-requests',
   tag: 'Auth',
-  summary: 'Access requests, pending ones first',
+  summary: 'List access requests, pending ones first',
   access: 'admin',
   scope: 'deployment',
   query: z.object({
-    status: filterParam.describe('pending, approved or rejected; `all` or nothing for every one'),
+    status: filterParam.describe('pending, approved or rejected; default: all'),
     limit: limitParam(200),
     offset: offsetParam,
   }),
@@ -39,7 +39,7 @@ const decide = defineRoute({
   tag: 'Auth',
   summary: 'Approve or reject an access request',
   description:
-    'Approving creates the user in the default workspace, or lets the user who has this e-mail address sign in with Google.',
+    'Approving creates the user in the default workspace, or lets an existing user with this e-mail address sign in with Google.',
   access: 'admin',
   scope: 'deployment',
   limit: 'access-requests',

@@ -10,10 +10,10 @@ const state = defineRoute({
   method: 'get',
   path,
   tag: 'Tokens',
-  summary: 'Where the API key comes from and when it was replaced',
+  summary: 'Get the origin of the API key, and when it was replaced',
   access: 'admin',
   scope: 'deployment',
-  responses: { 200: { description: 'The key in force, masked', schema: globalKeyState } },
+  responses: { 200: { description: 'The current key, masked', schema: globalKeyState } },
   cache: { models: ['agent_keys'], scope: 'all' },
   async handle({ services }) {
     const row = await findGlobalKey(services.reads);
@@ -34,7 +34,7 @@ const rotate = defineRoute({
   path,
   tag: 'Tokens',
   summary: 'Replace the API key',
-  description: 'The old key stops working at once. The new one is shown in this answer only.',
+  description: 'The old key stops working at once. The new one is shown only in this answer.',
   access: 'admin',
   scope: 'deployment',
   limit: 'api-key',
@@ -47,7 +47,7 @@ const rotate = defineRoute({
         masked_key: masked,
         rotated_at: at,
         rotated_by: by,
-        message: 'Store this key now: it is not shown again. The previous key has stopped working.',
+        message: 'Store this key now; it will not be shown again. The previous key has stopped working.',
       },
     };
   },

@@ -13,7 +13,7 @@ import type { Identity } from '../../../shared/identity.ts';
 import { sessionHeaders, sessionParts } from '../../auth/sessions.ts';
 import { defineRoute, type Route } from '../../http/route.ts';
 
-/** What an API key is shown as its caller record. */
+/** The caller record of an API key. */
 function keyCaller(identity: Identity): CallerRecord {
   const { id, username, displayName, role, workspace, tenant } = identity;
   return {

@@ -13,7 +13,7 @@ const login = defineRoute({
   tag: 'Auth',
   summary: 'Sign in with a password',
   description:
-    'Sets the session cookie. The answer to a refused sign-in does not tell whether the name or the password was wrong; `code` is NO_USERS while nobody exists yet.',
+    'Sets the session cookie. A refused sign-in does not reveal whether the name or the password was wrong; `code` is NO_USERS if there are no users yet.',
   access: 'public',
   limit: 'login',
   body: loginBody,
@@ -31,7 +31,7 @@ const google = defineRoute({
   tag: 'Auth',
   summary: 'Sign in with Google',
   description:
-    'Takes a Google ID token. Somebody who is not an approved user becomes an access request, and gets 403 with the code PENDING_APPROVAL.',
+    'Takes a Google ID token. For anybody who is not an approved user, it creates an access request and answers 403 with the code PENDING_APPROVAL.',
   access: 'public',
   limit: 'login',
   body: googleBody,
@@ -48,7 +48,7 @@ const disconnect = defineRoute({
   method: 'post',
   path: '/api/auth/google/disconnect',
   tag: 'Auth',
-  summary: 'Go back from Google to a password',
+  summary: 'Switch from Google sign-in back to a password',
   access: 'any',
   refuses: [400],
   responses: { 200: { description: 'Disconnected', schema: signedOutAnswer } },
@@ -67,7 +67,7 @@ const logout = defineRoute({
   path: '/api/auth/logout',
   tag: 'Auth',
   summary: 'Sign out',
-  description: 'Ends the session of the cookie and clears the cookie.',
+  description: 'Ends the session and clears its cookie.',
   access: 'any',
   responses: { 200: { description: 'Signed out', schema: signedOutAnswer } },
   async handle({ services, identity, exchange, command }) {

@@ -23,7 +23,7 @@ const list = defineRoute({
   method: 'get',
   path: '/api/auth/users',
   tag: 'Auth',
-  summary: 'Users of the workspace, oldest first',
+  summary: 'List the users of the workspace, oldest first',
   access: 'admin',
   responses: { 200: { description: 'Users', schema: usersAnswer } },
   // `all`: a user may be moved here from another workspace, by an event of that one.
@@ -38,7 +38,7 @@ const create = defineRoute({
   path: '/api/auth/users',
   tag: 'Auth',
   summary: 'Create a user',
-  description: 'The user belongs to the workspace of the caller. Usernames are unique over the whole deployment.',
+  description: 'The user belongs to the workspace of the caller. Usernames are unique in the whole deployment.',
   access: 'admin',
   limit: 'users',
   body: newUserBody,
@@ -79,7 +79,7 @@ const update = defineRoute({
   tag: 'Auth',
   summary: 'Change a user',
   description:
-    'A new password and `is_approved: 0` end the sessions of the user. Nobody changes their own role, and the last enabled admin of a tenant is neither demoted nor disabled.',
+    'A new password and `is_approved: 0` end the sessions of the user. Callers cannot change their own role, and the last enabled admin of a tenant cannot be demoted or disabled.',
   access: 'admin',
   limit: 'users',
   body: userChangesBody,
@@ -113,7 +113,7 @@ const remove = defineRoute({
   tag: 'Auth',
   summary: 'Delete a user',
   description:
-    'Ends the sessions of the user and frees the username. Nobody deletes their own account, and the last enabled admin of a tenant stays.',
+    'Ends the sessions of the user and frees the username. Callers cannot delete their own account, and the last enabled admin of a tenant cannot be deleted.',
   access: 'admin',
   limit: 'users',
   body: idBody,

@@ -14,8 +14,8 @@ export const activityRoutes: readonly Route[] = [
     method: 'get',
     path: '/api/activities',
     tag: 'Monitoring',
-    summary: 'What happened, newest first',
-    description: 'With `stats` in the query: counts by type, actor and hour of the last `hours` instead.',
+    summary: 'List activities, newest first',
+    description: 'With `stats` in the query, counts by type, actor and hour for the last `hours` instead.',
     access: 'viewer',
     query: activitiesQuery,
     responses: {

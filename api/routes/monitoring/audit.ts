@@ -8,7 +8,7 @@ export const auditRoutes: readonly Route[] = [
     method: 'get',
     path: '/api/audit',
     tag: 'Monitoring',
-    summary: 'The audit trail, newest first',
+    summary: 'List the audit trail, newest first',
     access: 'admin',
     query: auditQuery,
     responses: { 200: { description: 'Audit entries', schema: auditAnswer } },

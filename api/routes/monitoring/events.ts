@@ -9,9 +9,9 @@ export const eventRoutes: readonly Route[] = [
     method: 'get',
     path: '/api/events',
     tag: 'Monitoring',
-    summary: 'Live events (Server-Sent Events)',
+    summary: 'Stream live events (Server-Sent Events)',
     description:
-      'Frames of the caller’s workspace as they happen. Every frame has an id; `Last-Event-ID` or `since` resumes after it without a gap or a duplicate, across restarts and processes. A comment line every 30 s keeps the connection alive. `audit.security` and `security.event` are for admins. The stream ends within seconds when its credential does.',
+      'Sends the frames of the caller’s workspace as events happen. Every frame has an id; `Last-Event-ID` or `since` resumes after it without a gap or a duplicate, across restarts and processes. A comment line every 30 s keeps the connection alive. `audit.security` and `security.event` are for admins. When the caller’s credential becomes invalid, the stream ends within seconds.',
     access: 'viewer',
     query: eventsQuery,
     refuses: [429],
@@ -24,7 +24,7 @@ export const eventRoutes: readonly Route[] = [
       const after = asked === undefined ? undefined : parseCursor(asked);
       if (asked !== undefined && !after) throw invalid('Last-Event-ID must be the id of an earlier frame.');
       const { credential } = exchange;
-      if (!credential) throw new Error('a stream was asked for without a credential');
+      if (!credential) throw new Error('a stream was requested without a credential');
       const kinds = query.kind?.split(',').map((kind) => kind.trim());
       try {
         await services.stream.serve(exchange.res, {
@@ -38,7 +38,7 @@ export const eventRoutes: readonly Route[] = [
         if (!(error instanceof UnknownPositionError)) throw error;
         throw new AppError(
           400,
-          `There is no frame ${asked} in this log, which was moved or restored since. Load the lists again and connect without an id.`,
+          `There is no frame ${asked} in this log, which has been moved or restored since. Load the lists again and connect without an id.`,
           { code: 'UNKNOWN_EVENT_ID', cause: error },
         );
       }

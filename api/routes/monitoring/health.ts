@@ -9,7 +9,7 @@ export const healthRoutes: readonly Route[] = [
     path: '/health/live',
     tag: 'Monitoring',
     hidden: true,
-    summary: 'The process answers',
+    summary: 'Check that the process is running',
     access: 'public',
     responses: { 200: { description: 'Alive', schema: livenessAnswer } },
     handle: () => ({ body: { status: 'ok' } }),
@@ -19,16 +19,16 @@ export const healthRoutes: readonly Route[] = [
     path: '/health/ready',
     tag: 'Monitoring',
     hidden: true,
-    summary: 'Stores are reachable and read models are up to date',
+    summary: 'Check that stores are reachable and read models are up to date',
     access: 'public',
     responses: {
       200: { description: 'Ready', schema: readinessAnswer },
-      503: { description: 'Not ready; `checks` says what is not', schema: readinessAnswer },
+      503: { description: 'Not ready; `checks` names the problems', schema: readinessAnswer },
     },
     async handle({ services, exchange }) {
       const { ok, checks, details } = await services.ready();
       const { identity } = exchange;
-      // Positions and reasons tell of every workspace and of what runs underneath.
+      // Positions and reasons reveal details about all workspaces and the infrastructure.
       const mayKnow = identity?.role === 'admin' && identity.tenant === DEFAULT_TENANT;
       return {
         status: ok ? 200 : 503,

@@ -1,8 +1,8 @@
 /**
- * Whenever an agent has given no sign of life for too long, it is set offline.
+ * Sets agents offline that have not reported for too long.
  *
- * The read model names the candidates; the decision is made on the agent's own stream, so that one that has just
- * reported stays as it is.
+ * The read model names the candidates; the decision is based on each agent's own stream, so that an agent that has just
+ * reported is left alone.
  */
 import { randomUUID } from 'node:crypto';
 import { AppError } from '../../../shared/errors.ts';
@@ -14,7 +14,7 @@ import { MINUTE, seconds } from '../../../shared/time.ts';
 import { type AgentState, agentDecider, agentStream, existing } from '../../agents/agents.ts';
 import type { CommandContext, Commands } from '../../handler.ts';
 
-/** @param since Unix ms: an agent whose last sign of life is older is set offline */
+/** @param since Unix ms; agents whose last sign of life is older are set offline */
 export function decideSilence(state: AgentState, since: number): EventDraft[] {
   if (!state.registered || state.deleted || state.status === 'offline' || state.aliveAt >= since) return [];
   return [
@@ -30,7 +30,7 @@ export function decideSilence(state: AgentState, since: number): EventDraft[] {
   ];
 }
 
-/** An agent that is not offline, as the read model shows it. */
+/** An agent that is not offline, according to the read model. */
 export interface SilentAgent {
   readonly tenant: number;
   readonly workspace: number;
@@ -39,9 +39,9 @@ export interface SilentAgent {
 }
 
 /**
- * Sweeps all workspaces once. Gives the names of the agents that were set offline.
+ * Sweeps all workspaces once. @returns the names of the agents that were set offline
  *
- * @param parts.silentAgents the agents that are not offline and gave no sign of life after `since`, Unix seconds
+ * @param parts.silentAgents finds the agents that are not offline and have not reported after `since`, Unix seconds
  * @param parts.timeoutMinutes how long an agent may be silent
  * @param parts.now Unix ms
  */
@@ -62,7 +62,7 @@ export async function sweepLiveness(parts: {
         decideSilence(state, since),
       )
       .catch((error) => {
-        // An agent that keeps the handler busy with its own changes is alive.
+        // The agent keeps changing, so it is alive.
         if (error instanceof AppError && error.status === 409) return { events: [] };
         throw error;
       });

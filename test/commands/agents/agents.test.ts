@@ -20,6 +20,7 @@ import {
 } from '../../../commands/agents/registration.ts';
 import { decideSoul } from '../../../commands/agents/souls.ts';
 import { decideSilence } from '../../../commands/policies/agents/liveness.ts';
+import { createStates } from '../../../commands/states.ts';
 import { AppError } from '../../../shared/errors.ts';
 import {
   agentDeleted,
@@ -215,16 +216,30 @@ describe('agent: unique names', () => {
     refused(() => decideRegister(given(voided), 7, registration), 409);
   });
 
-  it('are being left from the change until the release is known', () => {
+  it('are being given up from the change until the release is known', () => {
     const renamed = given(registered, details({ name: 'eve', sessionKey: 'key-2' }));
     const once = { times: 1, since: at(2) };
-    expect(renamed.left).to.deep.equal({ 'agent_name:ada': once, 'session_key:key-1': once });
-    expect(given(registered, details({ name: 'ada' })).left).to.deep.equal({});
+    expect(renamed.givenUpNames).to.deep.equal({ 'agent_name:ada': once, 'session_key:key-1': once });
+    expect(given(registered, details({ name: 'ada' })).givenUpNames).to.deep.equal({});
     const released = nameReleased.draft({ kind: 'agent_name', name: 'ada', owner: 'agent-1-7' });
     const over = [registered, details({ name: 'eve' }), released];
-    expect(given(...over).left).to.deep.equal({ 'agent_name:ada': { times: 1, since: null } });
+    expect(given(...over).givenUpNames).to.deep.equal({ 'agent_name:ada': { times: 1, since: null } });
     // The count stays: a request that rests on an earlier claim sees that it was given up in between.
-    expect(given(...over, voided).left).to.deep.equal({ 'agent_name:ada': { times: 2, since: at(4) } });
+    expect(given(...over, voided).givenUpNames).to.deep.equal({ 'agent_name:ada': { times: 2, since: at(4) } });
+  });
+});
+
+describe('agent: snapshots', () => {
+  it('of an older version are ignored', async () => {
+    const events = eventsOf([registered, details({ name: 'eve' })]);
+    const { givenUpNames: left, ...rest } = given(registered);
+    const old = { revision: 0, position: 1, at: at(1), state: { ...rest, left } };
+    const states = createStates(
+      { readStream: async (_, from = 0) => events.slice(from) },
+      { find: async (_, kind) => (['agent.1', 'agent.2'].includes(kind) ? old : undefined), save: () => undefined },
+    );
+    const { state } = await states.read(agentDecider, 'agent-1-7');
+    expect(state).to.deep.equal(given(registered, details({ name: 'eve' })));
   });
 });
 
