@@ -625,7 +625,7 @@ describe('API description', () => {
       ],
       ['path parameters that are not in the path', () => describeApi([route({ params: idParams })]), /no \{id\}/],
       ['a query that is no object', () => describeApi([route({ query: z.string() })]), /must be one object/],
-      ['a route twice', () => describeApi([route({}), route({})]), /one operation/],
+      ['a route twice', () => describeApi([route({}), route({})]), /the same operation/],
       [
         'two schemas under one name',
         () =>

@@ -21,7 +21,7 @@ const NO_GATEWAY = {
 const noGateway = (action: string) =>
   new AppError(
     502,
-    `action=${action} needs a gateway, and none is connected. To read the stored document, leave action out.`,
+    `No gateway is connected, so action=${action} is not available; leave it out to use the stored document.`,
   );
 
 const read = defineRoute({
