@@ -1,11 +1,12 @@
 /**
- * The unique names of a record around the one append that changes them: claim first, then the record's own event, then
- * let the old name go.
+ * Changes the unique names of a record: first claims the new name, then appends the record's own event, then releases
+ * the old name.
  *
- * Several requests may rename one record at once, and all of them claim for the same owner, so a claim alone does not
- * say whose it is. Two rules keep a name that is held from being released by a request that is late. Whoever releases a
- * name has first written to the owner's stream that it is being left, which makes everybody else's append conflict. And
- * a name that is being left is not taken back before its release is known to be over (`Leaving.left`).
+ * Several requests may rename a record at the same time, all claiming for the same owner, so a claim alone does not
+ * show which request it belongs to. Two rules prevent a late request from releasing a name that is in use. A request
+ * that releases a name first records in the owner's stream that the name is being given up, which makes the appends of
+ * all others conflict. And a name that is being given up cannot be taken back until its release is known to have ended
+ * (`NameOwnerState.givenUpNames`).
  */
 import { AppError, conflict } from '../shared/errors.ts';
 import { nameClaimVoided, nameReleased } from '../shared/events/claims.ts';
@@ -14,67 +15,75 @@ import { ABANDONED_AFTER_MS, claimName, type NameKind, releaseName } from './cla
 import { type Decider, type Fold, on } from './decider.ts';
 import type { CommandContext, Commands, Executed } from './handler.ts';
 
-/** A name must not be taken back while its release may still be on its way. */
-export interface LeftName {
-  /** How often it was given up or denied. */
+/** A name must not be taken back while its release may still be in progress. */
+export interface GivenUpName {
+  /** How often it has been given up or denied. */
   readonly times: number;
-  /** Since when its release may be on its way, Unix ms; null: the release is known to be over. */
+  /** Since when its release may be in progress, Unix ms; null: the release is known to have ended. */
   readonly since: number | null;
 }
 
-/** The part of an owner's state that is about names. */
-export interface Leaving {
+/** The part of an owner's state that concerns names. */
+export interface NameOwnerState {
   /** By `<kind>:<name>`: the names that this owner gave up or was denied. */
-  readonly left: Readonly<Record<string, LeftName>>;
+  readonly givenUpNames: Readonly<Record<string, GivenUpName>>;
 }
 
-/** One key per unique name, for `Leaving.left`. */
+/** One key per unique name, for `NameOwnerState.givenUpNames`. */
 export const nameKey = (kind: string, name: string): string => `${kind}:${name}`;
 
-/** `left` with a name more that was given up or denied. */
-export const leave = (left: Leaving['left'], key: string, at: number): Leaving['left'] => ({
-  ...left,
-  [key]: { times: (left[key]?.times ?? 0) + 1, since: at },
+/** Adds a name that was given up or denied. */
+export const giveUpName = (
+  names: NameOwnerState['givenUpNames'],
+  key: string,
+  at: number,
+): NameOwnerState['givenUpNames'] => ({
+  ...names,
+  [key]: { times: (names[key]?.times ?? 0) + 1, since: at },
 });
 
-/** What the events of claims do to the state of an owner. */
-export const namingFolds = <State extends Leaving>(): readonly Fold<State>[] => [
+/** How the events of claims change the state of an owner. */
+export const namingFolds = <State extends NameOwnerState>(): readonly Fold<State>[] => [
   on(nameClaimVoided, (state: State, { data, at }) => ({
     ...state,
-    left: leave(state.left, nameKey(data.kind, data.name), at),
+    givenUpNames: giveUpName(state.givenUpNames, nameKey(data.kind, data.name), at),
   })),
   on(nameReleased, (state: State, { data }) => {
     const key = nameKey(data.kind, data.name);
-    return { ...state, left: { ...state.left, [key]: { times: state.left[key]?.times ?? 1, since: null } } };
+    const times = state.givenUpNames[key]?.times ?? 1;
+    return { ...state, givenUpNames: { ...state.givenUpNames, [key]: { times, since: null } } };
   }),
 ];
 
-/** A name that is wanted or held. */
+/** A name that is to be claimed, or is held. */
 export interface Claim<State> {
   readonly kind: NameKind<State>;
-  /** Within which the name is unique: a workspace id, or `all`. */
+  /** Where the name is unique: a workspace id, or `all`. */
   readonly scope: string | number;
   readonly name: string;
 }
 
 /** A kind of record that has unique names. */
-export interface Named<State extends Leaving> {
+export interface Named<State extends NameOwnerState> {
   readonly decider: Decider<State>;
-  /** @throws AppError 404 when the record does not exist (any more) */
+  /** @throws AppError 404 when the record does not exist, or no longer does */
   existing(state: State): unknown;
   /** The names that a record in this state holds. */
   held(workspace: number, state: State): readonly Claim<State>[];
 }
 
-/** A refusal happened before anything was written; after any other failure the outcome is unknown. */
+/** After a refusal, nothing was written; after any other failure, the outcome is unknown. */
 export const isRefusal = (error: unknown): boolean => error instanceof AppError && error.status < 500;
 
 const keyOf = <State>(claim: Claim<State>): string => nameKey(claim.kind.kind, claim.name);
 const holds = <State>(state: State, claim: Claim<State>): boolean => claim.kind.holds(state, claim.name) === 'yes';
-// Claims and releases are safe to repeat, so they need no intents; and a repeated request has to look at them anew.
+// Claims and releases are safe to repeat, so they need no intents; a repeated request has to check them again.
 const bare = ({ origin }: CommandContext): CommandContext => ({ origin });
 
-/** Claims all of them for `owner`, or none. @throws AppError 400 for a name that nobody may take, 409 when one is taken */
+/**
+ * Claims all of them for `owner`, or none. @throws AppError 400 for a name that is not allowed, 409 for one that is
+ * taken
+ */
 export async function claimAll<State>(
   commands: Commands,
   context: CommandContext,
@@ -96,8 +105,8 @@ export async function claimAll<State>(
 }
 
 /**
- * Releases names of an owner that can never hold them: it is deleted, or was never made. Best effort: a claim that
- * stays behind is taken over by whoever wants the name.
+ * Releases names of an owner that can never hold them, because it was deleted or never created. Best effort: a claim
+ * that is left behind is taken over by the next request for the name.
  */
 export async function releaseAll<State>(
   commands: Commands,
@@ -114,10 +123,10 @@ export async function releaseAll<State>(
  * Runs a decision that may change the names of a record.
  *
  * @param stream of the record
- * @param wanted the names that the record is to have afterwards
+ * @param wanted the names that the record will have afterwards
  * @throws AppError 404, 409 when a name is taken, and what `decide` throws
  */
-export async function executeWithNames<State extends Leaving>(
+export async function executeWithNames<State extends NameOwnerState>(
   commands: Commands,
   context: CommandContext,
   named: Named<State>,
@@ -131,7 +140,7 @@ export async function executeWithNames<State extends Leaving>(
   const missing = wanted.filter((claim) => !holds(before, claim));
   const giveUp = (claims: readonly Claim<State>[]) =>
     settled(() => voidAndRelease(commands, context, named, stream, claims));
-  for (const claim of missing) refuseWhileLeaving(named, before, claim);
+  for (const claim of missing) refuseWhileReleasing(named, before, claim);
   await claimAll(commands, context, missing, stream, giveUp);
 
   let decidedOn = before;
@@ -151,25 +160,29 @@ export async function executeWithNames<State extends Leaving>(
     (state, event) => decider.evolve(state, { ...event, at: event.meta.at }),
     decidedOn,
   );
-  const left = named.held(context.origin.workspace, decidedOn).filter((claim) => !holds(after, claim));
-  if (left.length > 0) await settled(() => release(commands, context, named, stream, left));
+  const givenUp = named.held(context.origin.workspace, decidedOn).filter((claim) => !holds(after, claim));
+  if (givenUp.length > 0) await settled(() => release(commands, context, named, stream, givenUp));
   return executed;
 }
 
-/** Does not fail the request: a name that stays claimed without being held is taken over by whoever wants it later. */
+/** Ignores failures: a claim that is left behind is taken over by the next request for the name. */
 async function settled(work: () => Promise<unknown>): Promise<void> {
   await Promise.allSettled([work()]);
 }
 
-function refuseWhileLeaving<State extends Leaving>({ decider }: Named<State>, state: State, claim: Claim<State>): void {
-  const since = state.left[keyOf(claim)]?.since ?? null;
+function refuseWhileReleasing<State extends NameOwnerState>(
+  { decider }: Named<State>,
+  state: State,
+  claim: Claim<State>,
+): void {
+  const since = state.givenUpNames[keyOf(claim)]?.since ?? null;
   if (since !== null && Date.now() - since < ABANDONED_AFTER_MS) {
-    throw conflict(`This ${decider.kind} is just giving that name up; try again in a moment.`, { code: 'BUSY' });
+    throw conflict(`This ${decider.kind} is giving up that name at this moment; try again shortly.`, { code: 'BUSY' });
   }
 }
 
-/** @throws AppError 409 when a claim that the decision rests on does not hold any more */
-function checkClaim<State extends Leaving>(
+/** @throws AppError 409 when a claim on which the decision is based is no longer valid */
+function checkClaim<State extends NameOwnerState>(
   { decider }: Named<State>,
   before: State,
   now: State,
@@ -177,13 +190,16 @@ function checkClaim<State extends Leaving>(
   claimed: boolean,
 ): void {
   const key = keyOf(claim);
-  if (claimed ? before.left[key]?.times !== now.left[key]?.times : !holds(now, claim)) {
+  if (claimed ? before.givenUpNames[key]?.times !== now.givenUpNames[key]?.times : !holds(now, claim)) {
     throw conflict(`The names of this ${decider.kind} were changed at the same time; try again.`, { code: 'BUSY' });
   }
 }
 
-/** Gives up claims after a refusal: first in the owner's stream, so that no append of another request rests on them. */
-async function voidAndRelease<State extends Leaving>(
+/**
+ * Gives up claims after a refusal: first in the owner's stream, so that no other request can append on the basis of
+ * them.
+ */
+async function voidAndRelease<State extends NameOwnerState>(
   commands: Commands,
   context: CommandContext,
   named: Named<State>,
@@ -199,8 +215,8 @@ async function voidAndRelease<State extends Leaving>(
   await release(commands, context, named, stream, voided);
 }
 
-/** Releases names that the stream says are being left, and then says there that it is done. */
-async function release<State extends Leaving>(
+/** Releases names that the stream says are being given up, then records there that this is done. */
+async function release<State extends NameOwnerState>(
   commands: Commands,
   context: CommandContext,
   { decider }: Named<State>,
@@ -210,7 +226,7 @@ async function release<State extends Leaving>(
   for (const { kind, scope, name } of claims) await releaseName(commands, bare(context), kind, scope, name, stream);
   await commands.execute(decider, stream, bare(context), (state) =>
     claims
-      .filter((claim) => typeof state.left[keyOf(claim)]?.since === 'number')
+      .filter((claim) => typeof state.givenUpNames[keyOf(claim)]?.since === 'number')
       .map(({ kind, name }) => nameReleased.draft({ kind: kind.kind, name, owner: stream })),
   );
 }

@@ -17,13 +17,13 @@ import { agentRegistered, agentReturned } from '../../shared/events/agents/regis
 import { agentSoulChanged } from '../../shared/events/agents/souls.ts';
 import type { EventDraft, EventOf } from '../../shared/events/define.ts';
 import { defineDecider, on } from '../decider.ts';
-import { type Leaving, leave, nameKey, namingFolds } from '../naming.ts';
+import { giveUpName, type NameOwnerState, nameKey, namingFolds } from '../naming.ts';
 
 /**
  * The state of an agent that is cached between commands. It has no texts, because they are large and decisions need
  * only their lengths.
  */
-export interface AgentState extends Leaving {
+export interface AgentState extends NameOwnerState {
   readonly registered: boolean;
   readonly deleted: boolean;
   /** 0 until registered. */
@@ -73,8 +73,7 @@ export const agentStream = (workspace: number, id: number): string => `agent-${w
 
 export const agentDecider = defineDecider<AgentState>({
   kind: 'agent',
-  // Heartbeats make these streams long. Version 3: `givenUpNames` was called `left`. In version 2, `givenUpNames` was
-  // called `left`.
+  // Heartbeats make these streams long. In version 2, `givenUpNames` was called `left`.
   snapshotVersion: 3,
   initial,
   folds: [
@@ -119,7 +118,7 @@ export const agentDecider = defineDecider<AgentState>({
     on(agentShown, (state) => ({ ...state, hidden: false })),
     on(agentKeyIssued, (state, { data }) => ({ ...state, keys: { ...state.keys, [data.keyId]: 'active' } })),
     on(agentKeyRevoked, (state, { data }) => ({ ...state, keys: { ...state.keys, [data.keyId]: 'revoked' } })),
-    on(agentDeleted, (state) => ({ ...state, deleted: true, left: {} })),
+    on(agentDeleted, (state) => ({ ...state, deleted: true, givenUpNames: {} })),
     ...namingFolds<AgentState>(),
   ],
 });
@@ -132,9 +131,9 @@ function withDetails(state: AgentState, data: EventOf<typeof agentDetailsChanged
   const { changes, via, status } = data;
   let { givenUpNames } = state;
   if (changes.name !== undefined && changes.name !== state.name)
-    givenUpNames = giveUp(givenUpNames, nameKey(AGENT_NAME, state.name), at);
+    givenUpNames = giveUpName(givenUpNames, nameKey(AGENT_NAME, state.name), at);
   if (changes.sessionKey !== undefined && state.sessionKey !== null && changes.sessionKey !== state.sessionKey)
-    givenUpNames = giveUp(givenUpNames, nameKey(SESSION_KEY, state.sessionKey), at);
+    givenUpNames = giveUpName(givenUpNames, nameKey(SESSION_KEY, state.sessionKey), at);
   return {
     ...state,
     name: changes.name ?? state.name,

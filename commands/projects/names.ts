@@ -9,7 +9,7 @@ const holding =
     if (state.life === 'deleted') return 'never';
     if (state.life !== 'none') return held(state, name) ? 'yes' : 'not yet';
     // A stream whose first claim was voided never becomes a project (`decideCreate`).
-    return Object.keys(state.left).length > 0 ? 'never' : 'not yet';
+    return Object.keys(state.givenUpNames).length > 0 ? 'never' : 'not yet';
   };
 
 /** Slugs, unique per workspace: scope is the workspace id. */

@@ -11,9 +11,9 @@ import {
   projectUpdated,
 } from '../../shared/events/projects/projects.ts';
 import { defineDecider, on } from '../decider.ts';
-import { type Leaving, leave, nameKey, namingFolds } from '../naming.ts';
+import { giveUpName, type NameOwnerState, nameKey, namingFolds } from '../naming.ts';
 
-export interface ProjectState extends Leaving {
+export interface ProjectState extends NameOwnerState {
   readonly life: 'none' | 'active' | 'archived' | 'deleting' | 'deleted';
   /** 0 until created. */
   readonly id: number;
@@ -31,7 +31,7 @@ const initial: ProjectState = {
   slug: '',
   prefix: '',
   agents: new Map(),
-  left: {},
+  givenUpNames: {},
 };
 
 /** Kinds of the unique names of projects (`names.ts`). */
@@ -56,15 +56,15 @@ export const projectDecider = defineDecider<ProjectState>({
       ...state,
       name: changes.name ?? state.name,
       prefix: changes.ticketPrefix ?? state.prefix,
-      left:
+      givenUpNames:
         changes.ticketPrefix === undefined || changes.ticketPrefix === state.prefix
-          ? state.left
-          : leave(state.left, nameKey(TICKET_PREFIX, state.prefix), at),
+          ? state.givenUpNames
+          : giveUpName(state.givenUpNames, nameKey(TICKET_PREFIX, state.prefix), at),
     })),
     on(projectArchived, (state) => ({ ...state, life: 'archived' })),
     on(projectRestored, (state) => ({ ...state, life: 'active' })),
     on(projectDeletionBegun, (state) => ({ ...state, life: 'deleting' })),
-    on(projectDeleted, (state) => ({ ...state, life: 'deleted', left: {} })),
+    on(projectDeleted, (state) => ({ ...state, life: 'deleted', givenUpNames: {} })),
     on(projectAgentsAssigned, (state, { data }) => ({
       ...state,
       agents: new Map([...state.agents, ...data.agents.map(({ agentName, role }) => [agentName, role] as const)]),
@@ -90,7 +90,7 @@ export type NewProject = Omit<EventOf<typeof projectCreated>['data'], 'projectId
 
 /** @throws AppError 409 when a claim of the stream was voided: somebody else has the name by now */
 export function decideCreate(state: ProjectState, projectId: number, project: NewProject): EventDraft[] {
-  if (state.life !== 'none' || Object.keys(state.left).length > 0)
+  if (state.life !== 'none' || Object.keys(state.givenUpNames).length > 0)
     throw conflict('Somebody else has taken the slug or the ticket prefix of this project meanwhile; try again.');
   return [projectCreated.draft({ projectId, ...project })];
 }
