@@ -33,6 +33,7 @@ export interface ApiSettings {
   readonly googleKeysUrl: string;
   readonly googleIssuers: readonly string[];
   readonly agentTimeoutMinutes: number;
+  readonly runnerUrl: string | undefined;
 }
 
 export interface HealthReport {

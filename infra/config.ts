@@ -216,6 +216,33 @@ export const SETTINGS = {
     10,
     'an agent that has not been seen for this long is set offline; 0: never',
   ),
+  runnerUrl: setting<string | undefined>(
+    'RUNNER_URL',
+    url(['https', 'http']).refine(
+      (value) => !/^[a-z]+:\/\/[^/]*@/i.test(value),
+      'must not hold a name; use RUNNER_TOKEN',
+    ),
+    undefined,
+    'URL of the agent runner, to which the steps of pipelines are sent; unset: steps are advanced by hand',
+  ),
+  runnerToken: setting<string | undefined>(
+    'RUNNER_TOKEN',
+    text.regex(/^[\x21-\x7e]+$/, 'must be printable ASCII without blanks'),
+    undefined,
+    'bearer token for the agent runner',
+  ),
+  runnerTimeoutMs: setting(
+    'RUNNER_TIMEOUT_MS',
+    integer(100, 600_000),
+    15_000,
+    'how long the agent runner may take to answer, milliseconds',
+  ),
+  jobLockMs: setting(
+    'JOB_LOCK_MS',
+    integer(1_000, 600_000),
+    30_000,
+    'a job of a process that died is taken by another after one to three of these, milliseconds',
+  ),
 } as const;
 
 type ValueOf<S> = S extends Setting<infer T> ? T : never;
@@ -237,7 +264,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
     const result = one.parse.safeParse(raw);
     if (result.success) config[name] = result.data;
     else {
-      const shown = /PASS|KEY|URL/.test(one.env) ? 'its value' : `"${raw}"`;
+      const shown = /PASS|KEY|URL|TOKEN/.test(one.env) ? 'its value' : `"${raw}"`;
       problems.push(
         `${one.env}: ${shown} is invalid: ${result.error.issues.map((issue) => issue.message).join(', ')} (${one.doc})`,
       );

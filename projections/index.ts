@@ -9,6 +9,7 @@ import { activitiesProjection } from './monitoring/activities.ts';
 import { auditProjection } from './monitoring/audit.ts';
 import { notificationsProjection } from './monitoring/notifications.ts';
 import { searchProjection } from './monitoring/search.ts';
+import { pipelinesProjection } from './pipelines/pipelines.ts';
 import type { Projection } from './projection.ts';
 import { projectsProjection } from './projects/projects.ts';
 import { qualityReviewsProjection } from './quality/reviews.ts';
@@ -24,6 +25,7 @@ export const projections: readonly Projection[] = [
   qualityReviewsProjection,
   workflowsProjection,
   projectsProjection,
+  pipelinesProjection,
   gatewayConfigProjection,
   activitiesProjection,
   auditProjection,

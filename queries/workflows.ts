@@ -1,4 +1,5 @@
 /** Workflow templates: the list, and single ones. */
+import { sql } from 'kysely';
 import { workflowsProjection } from '../projections/workflows.ts';
 import type { WorkflowRecord, WorkflowsQuery } from '../shared/contract/workflows.ts';
 import { type Reads, tables } from './reads.ts';
@@ -44,3 +45,13 @@ export async function workflowRecord(reads: Reads, workspace: number, id: number
   const row = await own(reads, workspace).select(COLUMNS).where('id', '=', id).executeTakeFirst();
   return row as unknown as WorkflowRecord | undefined;
 }
+
+type Column = Exclude<(typeof COLUMNS)[number], 'tags'>;
+
+/** Some columns of the templates among these that exist. */
+export const workflowRows = <const C extends Column>(
+  reads: Reads,
+  workspace: number,
+  ids: readonly number[],
+  columns: readonly C[],
+) => own(reads, workspace).select(columns).where(sql<boolean>`id = ANY(${ids})`).execute();

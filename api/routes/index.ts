@@ -22,6 +22,8 @@ import { auditRoutes } from './monitoring/audit.ts';
 import { eventRoutes } from './monitoring/events.ts';
 import { healthRoutes } from './monitoring/health.ts';
 import { searchRoutes } from './monitoring/search.ts';
+import { pipelineRoutes } from './pipelines/pipelines.ts';
+import { pipelineRunRoutes } from './pipelines/runs.ts';
 import { workflowRoutes } from './workflows.ts';
 
 export const routes: readonly Route[] = [
@@ -41,6 +43,8 @@ export const routes: readonly Route[] = [
   ...agentKeyRoutes,
   ...adapterRoutes,
   ...workflowRoutes,
+  ...pipelineRoutes,
+  ...pipelineRunRoutes,
   ...gatewayConfigRoutes,
   ...activityRoutes,
   ...auditRoutes,

@@ -1,4 +1,5 @@
 /** The policies that follow the log. Schedules, such as the liveness sweep, are in `infra/jobs/schedules.ts`. */
+import { pipelinePolicies } from './pipelines/runs.ts';
 import type { Policy } from './policy.ts';
 
-export const policies: readonly Policy[] = [];
+export const policies: readonly Policy[] = [...pipelinePolicies];

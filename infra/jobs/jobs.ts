@@ -244,7 +244,8 @@ class BullJobs implements Jobs {
     const aborted = new Promise<never>((_resolve, reject) => {
       signal.addEventListener('abort', () => reject(signal.reason));
     });
-    const run = { id: job.id ?? '', attempt: job.attemptsMade + 1, signal };
+    const attemptNumber = job.attemptsMade + 1;
+    const run = { id: job.id ?? '', attempt: attemptNumber, last: attemptNumber >= (job.opts.attempts ?? 1), signal };
     // The async function makes sure that the race is entered even if `start` throws, so that a rejection of `aborted`
     // is always handled.
     const attempt = Promise.race([(async () => start(run))(), aborted]);

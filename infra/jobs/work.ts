@@ -1,8 +1,11 @@
 /** The background work of one process: runs jobs, stores the schedules, runs the policies. */
 import { policies } from '../../commands/policies/index.ts';
-import type { Jobs } from '../../shared/ports/jobs.ts';
+import { pipelineJobs } from '../../commands/policies/pipelines/runs.ts';
+import { runsOfPipeline } from '../../queries/pipelines/runs.ts';
+import type { JobHandler, Jobs } from '../../shared/ports/jobs.ts';
 import type { Core } from '../core.ts';
 import type { Database } from '../database/database.ts';
+import { createRunner } from '../runner.ts';
 import { openJobs } from './jobs.ts';
 import { type Policies, startPolicies } from './policies.ts';
 import { schedulesOf } from './schedules.ts';
@@ -25,8 +28,21 @@ export function openCoreJobs({
     databaseUrl: config.databaseUrl,
     statementTimeoutMs: config.statementTimeoutMs,
     shutdownTimeoutMs: config.shutdownTimeoutMs,
+    lockMs: config.jobLockMs,
     database,
     log,
+  });
+}
+
+/** Handlers of the jobs that policies ask for. */
+function policyJobs({ commands, store, positions, reads, config }: Core): readonly JobHandler[] {
+  return pipelineJobs({
+    commands,
+    store,
+    readModels: positions,
+    runner: createRunner(config),
+    runsOf: (workspace, pipeline, after) => runsOfPipeline(reads, workspace, pipeline, after),
+    now: Date.now,
   });
 }
 
@@ -34,7 +50,7 @@ export function openCoreJobs({
 export async function startWork(core: Core): Promise<Work> {
   const jobs = await openCoreJobs(core);
   const schedules = schedulesOf(core);
-  jobs.work(schedules.map(({ handler }) => handler));
+  jobs.work([...schedules.map(({ handler }) => handler), ...policyJobs(core)]);
   for (const { kind, everyMs } of schedules) jobs.every(kind, everyMs);
   const { database, store, following, log, process } = core;
   const running = startPolicies(policies, { database, store, following, jobs, log, process });

@@ -4,6 +4,8 @@
  */
 import { type RawBuilder, sql } from 'kysely';
 import { agentsProjection, agentsTable } from '../../projections/agents/agents.ts';
+import { pipelinesProjection } from '../../projections/pipelines/pipelines.ts';
+import { pipelinesTable } from '../../projections/pipelines/runs.ts';
 import type { Columns, Projection, Table } from '../../projections/projection.ts';
 import { projectsProjection, projectsTable } from '../../projections/projects/projects.ts';
 import { workflowsProjection, workflowsTable } from '../../projections/workflows.ts';
@@ -24,6 +26,7 @@ const subject = <C extends Columns & { readonly workspace_id: 'int'; readonly id
 
 export const SUBJECTS: Readonly<Record<string, Subject>> = {
   agent: subject(agentsProjection, agentsTable, ['name', 'role', 'status']),
+  pipeline: subject(pipelinesProjection, pipelinesTable, ['name']),
   workflow: subject(workflowsProjection, workflowsTable, ['name', 'agent_role']),
   project: subject(projectsProjection, projectsTable, ['name', 'status']),
 };

@@ -23,6 +23,8 @@ import type { EventDefinition } from './define.ts';
 import { notificationEvents } from './monitoring/notifications.ts';
 import { projectAssignmentEvents } from './projects/assignments.ts';
 import { projectEvents } from './projects/projects.ts';
+import { pipelineEvents } from './pipelines/pipelines.ts';
+import { pipelineRunEvents } from './pipelines/runs.ts';
 import { qualityReviewEvents } from './quality/reviews.ts';
 import { taskChangeEvents } from './tasks/changes.ts';
 import { taskSubscriptionEvents } from './tasks/subscriptions.ts';
@@ -54,6 +56,8 @@ const definitions = [
   ...workflowEvents,
   ...projectEvents,
   ...projectAssignmentEvents,
+  ...pipelineEvents,
+  ...pipelineRunEvents,
   ...gatewayConfigEvents,
   ...exportEvents,
   nameClaimed,

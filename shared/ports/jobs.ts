@@ -38,6 +38,8 @@ export interface JobRun {
   readonly id: string;
   /** Counted from 1. */
   readonly attempt: number;
+  /** Whether there is no further attempt if this one fails. */
+  readonly last: boolean;
   /** Aborts when the attempt takes too long or the process stops; work done after that may be repeated. */
   readonly signal: AbortSignal;
 }

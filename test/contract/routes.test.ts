@@ -56,6 +56,12 @@ GET     /api/workflows                viewer    -
 POST    /api/workflows                operator  mutation
 PUT     /api/workflows                operator  mutation
 DELETE  /api/workflows                operator  mutation
+GET     /api/pipelines                viewer    -
+POST    /api/pipelines                operator  mutation
+PUT     /api/pipelines                operator  -
+DELETE  /api/pipelines                operator  -
+GET     /api/pipelines/run            viewer    -
+POST    /api/pipelines/run            operator  -
 GET     /api/gateway-config           admin     -
 PUT     /api/gateway-config           admin     gateway-config
 GET     /api/activities               viewer    -

@@ -134,7 +134,10 @@ describe('contract: tenancy', function () {
       display_name: texts,
       email: `${texts}-${round}@example.org`,
     });
-    await done('POST', '/api/workflows', { name: texts, task_prompt: texts, tags: [texts] });
+    const { template } = await done('POST', '/api/workflows', { name: texts, task_prompt: texts, tags: [texts] });
+    const steps = [{ template_id: template.id }, { template_id: template.id }];
+    const { pipeline } = await done('POST', '/api/pipelines', { name: texts, steps });
+    await done('POST', '/api/pipelines/run', { action: 'start', pipeline_id: pipeline.id });
     const list = [{ id: `${names}-imported`, name: `${names}-imported` }];
     await done('PUT', '/api/gateway-config', { agents: { list }, note: texts, round });
     await done('POST', '/api/adapters', { framework: 'generic', action: 'register', payload: { agentId: name, name } });

@@ -486,7 +486,7 @@ describe('schedules', () => {
     const schedule = schedules.find(({ kind }) => kind.name === name);
     if (!schedule) throw new Error(`no schedule ${name}`);
     shift = minutes * 60_000;
-    await schedule.handler.accept({})({ id: 'turn', attempt: 1, signal: new AbortController().signal });
+    await schedule.handler.accept({})({ id: 'turn', attempt: 1, last: false, signal: new AbortController().signal });
   }
 
   it('sets silent agents offline, but not before they could give a sign of life to this process', async () => {

@@ -60,7 +60,6 @@ describe('the map of the source', () => {
   it('prints on a page', () => {
     const lines = printed(files).split('\n');
     expect(lines.filter((line) => line.length > 140)).to.deep.equal([]);
-    // One line per concern: with every group of the interface there are more of them than when this was half the size.
     expect(lines.length).to.be.lessThan(150);
   });
 });

@@ -53,6 +53,10 @@ export const GROUPS: Readonly<Record<string, Readonly<Record<string, string>>>> 
     tickets: 'numbers of tasks within a project',
   },
   mentions: {},
+  pipelines: {
+    pipelines: 'templates in a row',
+    runs: 'one pass through a pipeline, step by step',
+  },
   monitoring: {
     activities: 'what happened',
     audit: 'who did or tried what',
@@ -126,7 +130,7 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'waiting',
   ],
   api: ['openapi', 'openapi-schemas', 'services'],
-  infra: ['cli', 'config', 'core', 'logging', 'main', 'processes', 'readiness', 'version'],
+  infra: ['cli', 'config', 'core', 'logging', 'main', 'processes', 'readiness', 'runner', 'version'],
 };
 
 /** Folders of mechanisms: nothing in them belongs to one group. */

@@ -31,8 +31,8 @@ export function conforms(schema: z.ZodType, reply: Reply, status = 200): void {
   expect(schema.parse(reply.body)).to.deep.equal(reply.body);
 }
 
-export async function startAgentsWorld(): Promise<AgentsWorld> {
-  const world = await startAuthWorld();
+export async function startAgentsWorld(env: Record<string, string> = {}): Promise<AgentsWorld> {
+  const world = await startAuthWorld(env);
   const stream = await openStream(`${world.url}/api/events`, { 'x-api-key': world.adminKey });
   let names = 0;
   const fresh = (prefix = 'agent') => `${prefix}-${++names}`;

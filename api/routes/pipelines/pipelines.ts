@@ -1,0 +1,105 @@
+/** Pipelines. */
+import { changePipeline, createPipeline, deletePipeline } from '../../../commands/pipelines/pipelines.ts';
+import { listPipelines, missingTemplates, pipelineRecord } from '../../../queries/pipelines/pipelines.ts';
+import { idBody, successAnswer } from '../../../shared/contract/common.ts';
+import {
+  newPipelineBody,
+  type PipelineRecord,
+  pipelineAnswer,
+  pipelineChangesBody,
+  pipelinesAnswer,
+  pipelinesQuery,
+} from '../../../shared/contract/pipelines/pipelines.ts';
+import { invalid, notFound } from '../../../shared/errors.ts';
+import { defineRoute, type Route } from '../../http/route.ts';
+import type { Services } from '../../services.ts';
+
+/** The pipeline as it is now. @throws AppError 404 when somebody else has deleted it since */
+async function answerOf(services: Services, workspace: number, id: number) {
+  const pipeline = await pipelineRecord(services.reads, workspace, id);
+  if (!pipeline) throw notFound('Pipeline');
+  return { pipeline };
+}
+
+/** @throws AppError 400 that names the templates that do not exist */
+async function toSteps(services: Services, workspace: number, steps: PipelineRecord['steps']) {
+  const ids = [...new Set(steps.map((step) => step.template_id))];
+  const missing = await missingTemplates(services.reads, workspace, ids);
+  if (missing.length > 0) {
+    const details = steps.flatMap(({ template_id }, index) =>
+      missing.includes(template_id) ? [`steps.${index}.template_id: there is no template ${template_id}`] : [],
+    );
+    throw invalid(details[0] as string, details);
+  }
+  return steps.map(({ template_id, on_failure }) => ({ templateId: template_id, onFailure: on_failure }));
+}
+
+const list = defineRoute({
+  method: 'get',
+  path: '/api/pipelines',
+  tag: 'Pipelines',
+  summary: 'Pipelines with the counts of their runs, the most used first',
+  access: 'viewer',
+  query: pipelinesQuery,
+  responses: { 200: { description: 'Pipelines', schema: pipelinesAnswer } },
+  cache: { models: ['pipelines', 'workflows'], scope: 'workspace' },
+  handle: async ({ query, identity, services }) => ({
+    body: { pipelines: await listPipelines(services.reads, identity.workspace, query) },
+  }),
+});
+
+const create = defineRoute({
+  method: 'post',
+  path: '/api/pipelines',
+  tag: 'Pipelines',
+  summary: 'Create a pipeline',
+  description: 'A template may be used in several steps.',
+  access: 'operator',
+  limit: 'mutation',
+  body: newPipelineBody,
+  responses: { 201: { description: 'The new pipeline', schema: pipelineAnswer } },
+  async handle({ body, identity, services, command }) {
+    const { workspace } = identity;
+    const { name, description } = body;
+    const steps = await toSteps(services, workspace, body.steps);
+    const id = await createPipeline(services.commands, command, { name, description, steps });
+    return { status: 201, body: await answerOf(services, workspace, id) };
+  },
+});
+
+const change = defineRoute({
+  method: 'put',
+  path: '/api/pipelines',
+  tag: 'Pipelines',
+  summary: 'Change a pipeline, or report that it was used',
+  description:
+    'Fields that are sent are set; runs that have started go on as they were. With nothing but `id` it is a report: `use_count` goes up by one, and `last_used_at` is now.',
+  access: 'operator',
+  body: pipelineChangesBody,
+  refuses: [404],
+  responses: { 200: { description: 'The pipeline as it is now', schema: pipelineAnswer } },
+  async handle({ body, identity, services, command }) {
+    const { workspace } = identity;
+    const { id, name, description } = body;
+    const steps = body.steps && (await toSteps(services, workspace, body.steps));
+    await changePipeline(services.commands, command, id, { name, description, steps });
+    return { body: await answerOf(services, workspace, id) };
+  },
+});
+
+const remove = defineRoute({
+  method: 'delete',
+  path: '/api/pipelines',
+  tag: 'Pipelines',
+  summary: 'Delete a pipeline and its runs',
+  description: 'A run that is under way is cancelled. Deleting what does not exist is a success.',
+  access: 'operator',
+  body: idBody,
+  responses: { 200: { description: 'Deleted', schema: successAnswer } },
+  async handle({ body, services, command }) {
+    await deletePipeline(services.commands, command, body.id);
+    return { body: { success: true } };
+  },
+});
+
+export const pipelineRoutes: readonly Route[] = [list, create, change, remove];

@@ -1,0 +1,124 @@
+/** Runs of pipelines: start, advance, cancel, look. */
+import { advanceRun, cancelRun, startRun } from '../../../commands/pipelines/runs.ts';
+import { pipelineToRun } from '../../../queries/pipelines/pipelines.ts';
+import { listRuns, runRecord } from '../../../queries/pipelines/runs.ts';
+import {
+  type RunRecord,
+  runAnswer,
+  runBody,
+  runsAnswer,
+  runsQuery,
+  type Spawn,
+  type StepState,
+} from '../../../shared/contract/pipelines/runs.ts';
+import { notFound } from '../../../shared/errors.ts';
+import { HAND_OVER_FAULTS, type HandOver } from '../../../shared/events/pipelines/runs.ts';
+import { createBackOff, pause } from '../../../shared/waiting.ts';
+import { defineRoute, type Route } from '../../http/route.ts';
+import type { Services } from '../../services.ts';
+
+/** How long a call waits for the runner to take a step, milliseconds. */
+const SPAWN_WAIT_MS = 2_000;
+const LOOK = { firstMs: 10, lastMs: 200 };
+
+/** @throws AppError 404 when the pipeline was deleted since */
+async function recordOf({ reads }: Services, workspace: number, id: number): Promise<RunRecord> {
+  const run = await runRecord(reads, workspace, id);
+  if (!run) throw notFound('Pipeline run');
+  return run;
+}
+
+/** A step that was started, and to whom it is handed. */
+interface Started {
+  readonly step: number;
+  readonly handOver: HandOver;
+}
+
+const isTold = (step: StepState): boolean => step.attempts > 0 || step.status !== 'running';
+
+/** The run once it is known what the runner says of the step, or as it is when that takes too long. */
+async function afterHandOver(services: Services, workspace: number, id: number, { step, handOver }: Started) {
+  const backOff = createBackOff(LOOK);
+  const until = services.now() + SPAWN_WAIT_MS;
+  for (;;) {
+    const run = await recordOf(services, workspace, id);
+    const state = run.steps_snapshot[step] as StepState;
+    if (handOver !== 'runner' || isTold(state) || services.now() >= until) {
+      return { run, spawn: spawnOf(state, handOver) };
+    }
+    await pause(backOff.next(), undefined, { ref: true });
+  }
+}
+
+function spawnOf({ spawn_id, output, last_error, retrying }: StepState, handOver: HandOver): Spawn | null {
+  if (handOver === 'no_template') return null;
+  if (spawn_id !== null) return { success: true, stdout: output ?? '' };
+  const error = handOver === 'runner' ? last_error : HAND_OVER_FAULTS[handOver];
+  if (error !== null) return { success: false, error, ...(retrying && { pending: true }) };
+  return { success: false, error: 'The agent runner has not answered yet; look at the run later.', pending: true };
+}
+
+const answerOf = ({ id, status, steps_snapshot }: RunRecord, more: object = {}) => ({
+  run: { id, status, steps_snapshot, ...more },
+  run_id: id,
+  status,
+});
+
+const list = defineRoute({
+  method: 'get',
+  path: '/api/pipelines/run',
+  tag: 'Pipelines',
+  summary: 'Runs of pipelines, the latest first; or one of them',
+  access: 'viewer',
+  query: runsQuery,
+  refuses: [404],
+  responses: { 200: { description: '`runs`; with `id`: `run`', schema: runsAnswer } },
+  cache: { models: ['pipelines'], scope: 'workspace' },
+  async handle({ query, identity, services }) {
+    const { id, ...filter } = query;
+    if (id !== undefined) return { body: { run: await recordOf(services, identity.workspace, id) } };
+    return { body: { runs: await listRuns(services.reads, identity.workspace, filter) } };
+  },
+});
+
+const act = defineRoute({
+  method: 'post',
+  path: '/api/pipelines/run',
+  tag: 'Pipelines',
+  summary: 'Start, advance or cancel a run',
+  description:
+    '`start` begins a run at its first step. `advance` ends the step that the run is at: with `success` the next one begins, without it the run fails or goes on, as the step says. `cancel` ends the run. A step that begins is handed to the agent runner; `spawn` is what is known of that within two seconds.',
+  access: 'operator',
+  body: runBody,
+  refuses: [404],
+  responses: {
+    200: { description: 'Advanced or cancelled', schema: runAnswer },
+    201: { description: 'Started', schema: runAnswer },
+  },
+  async handle({ body, identity, services, command }) {
+    const { commands, settings } = services;
+    const { workspace } = identity;
+    const hasRunner = settings.runnerUrl !== undefined;
+    if (body.action === 'cancel') {
+      const id = body.run_id as number;
+      await cancelRun(commands, command, id);
+      return { status: 200, body: answerOf(await recordOf(services, workspace, id)) };
+    }
+    if (body.action === 'advance') {
+      const id = body.run_id as number;
+      const end = { step: body.step_index, success: body.success ?? true, error: body.error || null };
+      const { started } = await advanceRun(commands, command, id, end, hasRunner);
+      if (!started) return { status: 200, body: answerOf(await recordOf(services, workspace, id)) };
+      const { run, spawn } = await afterHandOver(services, workspace, id, started);
+      return { status: 200, body: answerOf(run, { current_step: run.current_step, spawn }) };
+    }
+    const pipeline = await pipelineToRun(services.reads, workspace, body.pipeline_id as number);
+    if (!pipeline) throw notFound('Pipeline');
+    const { id, handOver } = await startRun(commands, command, pipeline, hasRunner);
+    const { run, spawn } = await afterHandOver(services, workspace, id, { step: 0, handOver });
+    const { pipeline_id, current_step } = run;
+    return { status: 201, body: answerOf(run, { pipeline_id, current_step, spawn }) };
+  },
+});
+
+export const pipelineRunRoutes: readonly Route[] = [list, act];

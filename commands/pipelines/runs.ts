@@ -1,0 +1,244 @@
+/**
+ * Runs of pipelines. The stream of a run is the state of its process: which step it is at, whether the agent runner has
+ * taken that step, and how the steps before it ended. `commands/policies/pipelines/runs.ts` hands the steps over.
+ */
+import { invalid, notFound } from '../../shared/errors.ts';
+import type { EventDraft, EventOf } from '../../shared/events/define.ts';
+import {
+  type HandOver,
+  pipelineRunCancelled,
+  pipelineRunCompleted,
+  pipelineRunFailed,
+  pipelineRunRemoved,
+  pipelineRunStarted,
+  pipelineStepAttemptFailed,
+  pipelineStepCompleted,
+  pipelineStepFailed,
+  pipelineStepSpawned,
+  pipelineStepStarted,
+} from '../../shared/events/pipelines/runs.ts';
+import type { RunnerAnswer } from '../../shared/ports/runner.ts';
+import { defineDecider, on } from '../decider.ts';
+import type { CommandContext, Commands } from '../handler.ts';
+import { reserveId } from '../reserve.ts';
+import { workflowDecider, workflowStream } from '../workflows.ts';
+import { pipelineExists } from './pipelines.ts';
+
+type StartedRun = EventOf<typeof pipelineRunStarted>['data'];
+
+/** Prompts, outputs and errors are not in it: they stay in the events. */
+export interface RunState {
+  /** `none` until it is started, and again once it is removed. */
+  readonly status: 'none' | 'running' | 'completed' | 'failed' | 'cancelled';
+  readonly id: number;
+  readonly pipelineId: number;
+  readonly pipelineName: string;
+  readonly steps: readonly { readonly templateId: number; readonly stops: boolean }[];
+  /** The step that it is at, from 0. */
+  readonly current: number;
+  /** Whether the runner has taken that step. */
+  readonly spawned: boolean;
+  /** Attempts to hand it over that failed. */
+  readonly attempts: number;
+}
+
+const NONE: RunState = {
+  status: 'none',
+  id: 0,
+  pipelineId: 0,
+  pipelineName: '',
+  steps: [],
+  current: 0,
+  spawned: false,
+  attempts: 0,
+};
+
+export const runStream = (workspace: number, id: number): string => `pipeline_run-${workspace}-${id}`;
+
+export const runDecider = defineDecider<RunState>({
+  kind: 'pipeline run',
+  initial: NONE,
+  folds: [
+    on(pipelineRunStarted, (_state, { data: { runId, pipelineId, pipelineName, steps } }) => ({
+      ...NONE,
+      status: 'running',
+      id: runId,
+      pipelineId,
+      pipelineName,
+      steps: steps.map(({ templateId, onFailure }) => ({ templateId, stops: onFailure === 'stop' })),
+    })),
+    on(pipelineStepStarted, (state, { data }) => ({ ...state, current: data.step, spawned: false, attempts: 0 })),
+    on(pipelineStepSpawned, (state) => ({ ...state, spawned: true })),
+    on(pipelineStepAttemptFailed, (state, { data }) => ({ ...state, attempts: data.attempt })),
+    on(pipelineRunCompleted, (state) => ({ ...state, status: 'completed' })),
+    on(pipelineRunFailed, (state) => ({ ...state, status: 'failed' })),
+    on(pipelineRunCancelled, (state) => ({ ...state, status: 'cancelled' })),
+    on(pipelineRunRemoved, () => NONE),
+  ],
+});
+
+const ofRun = ({ id, pipelineId }: RunState) => ({ runId: id, pipelineId });
+
+/** @throws AppError 404, 400 with the status when it is not running */
+function running(state: RunState): RunState {
+  if (state.status === 'none') throw notFound('Pipeline run');
+  if (state.status !== 'running')
+    throw invalid(`This run is ${state.status}; only one that is running can be changed.`);
+  return state;
+}
+
+/** How a step ended. */
+export interface StepEnd {
+  readonly step: number;
+  readonly success: boolean;
+  readonly error: string | null;
+}
+
+/**
+ * Ends the step that the run is at, and begins the next one or ends the run.
+ *
+ * @param next who the next step would be handed to
+ * @throws AppError 404; 400 when the run is not running, or at another step
+ */
+export function decideAdvance(state: RunState, { step, success, error }: StepEnd, next: HandOver): EventDraft[] {
+  const { steps, current, pipelineName } = running(state);
+  if (step !== current) throw invalid(`This run is at step ${current} by now, not at step ${step}.`);
+  const run = ofRun(state);
+  const end = (success ? pipelineStepCompleted : pipelineStepFailed).draft({ ...run, step, error });
+  if (!success && steps[step]?.stops) return [end, pipelineRunFailed.draft(run)];
+  if (step + 1 === steps.length) return [end, pipelineRunCompleted.draft({ ...run, pipelineName })];
+  return [end, pipelineStepStarted.draft({ ...run, step: step + 1, handOver: next })];
+}
+
+/** @throws AppError 404; 400 when it is over */
+export function decideCancel(state: RunState): EventDraft[] {
+  return [pipelineRunCancelled.draft({ ...ofRun(running(state)), reason: 'asked' })];
+}
+
+/** The pipeline of the run is gone: so is the run. */
+export function decideRemove(state: RunState): EventDraft[] {
+  if (state.status === 'none') return [];
+  const run = ofRun(state);
+  const cancelled = pipelineRunCancelled.draft({ ...run, reason: 'pipeline_deleted' });
+  return [...(state.status === 'running' ? [cancelled] : []), pipelineRunRemoved.draft(run)];
+}
+
+/** Whether this step still has to be handed over. */
+export const isWaiting = (state: RunState, step: number): boolean =>
+  state.status === 'running' && state.current === step && !state.spawned;
+
+/**
+ * The runner has taken a step, and may have ended it. A run that was cancelled meanwhile only records that.
+ *
+ * @param spawnId of this attempt
+ * @param next who the next step would be handed to
+ */
+export function decideSpawned(
+  state: RunState,
+  { step, spawnId, answer }: { readonly step: number; readonly spawnId: string; readonly answer: RunnerAnswer },
+  next: HandOver,
+): EventDraft[] {
+  if (state.status === 'none' || state.current !== step || state.spawned) return [];
+  const { status, output, error } = answer;
+  const attempt = state.attempts + 1;
+  const spawned = pipelineStepSpawned.draft({ ...ofRun(state), step, attempt, spawnId, output });
+  if (state.status !== 'running' || status === 'accepted') return [spawned];
+  return [spawned, ...decideAdvance(state, { step, success: status === 'completed', error }, next)];
+}
+
+export function decideAttemptFailed(
+  state: RunState,
+  step: number,
+  failure: { readonly reason: string; readonly willRetry: boolean },
+): EventDraft[] {
+  if (!isWaiting(state, step)) return [];
+  return [pipelineStepAttemptFailed.draft({ ...ofRun(state), step, attempt: state.attempts + 1, ...failure })];
+}
+
+/** Starts a run. Gives its id, and to whom its first step is handed. @throws AppError 400 for a pipeline without steps */
+export async function startRun(
+  commands: Commands,
+  context: CommandContext,
+  pipeline: Omit<StartedRun, 'runId'>,
+  hasRunner: boolean,
+): Promise<{ readonly id: number; readonly handOver: HandOver }> {
+  const { pipelineId, steps, templates } = pipeline;
+  const [first] = steps;
+  if (!first) throw invalid('This pipeline has no steps; add some first.');
+  const { workspace } = context.origin;
+  const handOver = handOverOf(
+    templates.some(({ templateId }) => templateId === first.templateId),
+    hasRunner,
+  );
+  const id = await reserveId(commands, context, 'pipeline_run', (one) => runStream(workspace, one));
+  await commands.execute(runDecider, runStream(workspace, id), context, () => [
+    pipelineRunStarted.draft({ runId: id, ...pipeline }),
+    pipelineStepStarted.draft({ runId: id, pipelineId, step: 0, handOver }),
+  ]);
+  return { id, handOver };
+}
+
+const handOverOf = (hasTemplate: boolean, hasRunner: boolean): HandOver =>
+  hasTemplate ? (hasRunner ? 'runner' : 'no_runner') : 'no_template';
+
+/** Who the step after this one would be handed to. */
+export async function nextHandOver(
+  commands: Commands,
+  workspace: number,
+  { steps }: RunState,
+  step: number,
+  hasRunner: boolean,
+): Promise<HandOver> {
+  const next = steps[step + 1];
+  // There is no such step, and nobody will be asked to do it.
+  if (!next) return 'no_template';
+  const { state } = await commands.load(workflowDecider, workflowStream(workspace, next.templateId));
+  return handOverOf(state.id !== 0, hasRunner);
+}
+
+/** A run whose pipeline still exists. @throws AppError 404 */
+async function loadRun(commands: Commands, workspace: number, id: number): Promise<RunState> {
+  const { state } = await commands.load(runDecider, runStream(workspace, id));
+  if (state.status === 'none' || !(await pipelineExists(commands, workspace, state.pipelineId)))
+    throw notFound('Pipeline run');
+  return state;
+}
+
+/** Where an advance has led to. */
+export interface Advanced {
+  /** The step that was started; undefined when the run is over. */
+  readonly started: { readonly step: number; readonly handOver: HandOver } | undefined;
+}
+
+/**
+ * Ends the step that a run is at. Two callers who end the same step at once end it once: the other is refused.
+ *
+ * @param end.step the step that is meant; undefined: the one that the run is at
+ * @throws AppError 404; 400 when the run is not running, or at another step
+ */
+export async function advanceRun(
+  commands: Commands,
+  context: CommandContext,
+  id: number,
+  end: Omit<StepEnd, 'step'> & { readonly step: number | undefined },
+  hasRunner: boolean,
+): Promise<Advanced> {
+  const { workspace } = context.origin;
+  const state = running(await loadRun(commands, workspace, id));
+  const step = end.step ?? state.current;
+  const next = await nextHandOver(commands, workspace, state, step, hasRunner);
+  const { events } = await commands.execute(runDecider, runStream(workspace, id), context, (now) =>
+    decideAdvance(now, { ...end, step }, next),
+  );
+  const started = events.find(({ type }) => type === pipelineStepStarted.type) as
+    | EventOf<typeof pipelineStepStarted>
+    | undefined;
+  return { started: started?.data };
+}
+
+/** @throws AppError 404; 400 when it is over */
+export async function cancelRun(commands: Commands, context: CommandContext, id: number): Promise<void> {
+  const { workspace } = context.origin;
+  await loadRun(commands, workspace, id);
+  await commands.execute(runDecider, runStream(workspace, id), context, decideCancel);
+}

@@ -1,0 +1,203 @@
+/**
+ * Whenever a step of a pipeline run begins, it is handed to the agent runner; whenever a pipeline is deleted, its runs
+ * are cancelled and removed.
+ *
+ * A step is handed over at least once and taken at most once: a job tries until the run's stream says that the runner
+ * has taken the step, or that the run has moved on, and each attempt carries the same `Idempotency-Key`. A process that
+ * dies between the runner's answer and the event that records it asks again, and the runner answers as it did.
+ */
+import { z } from 'zod';
+import type { EventStore } from '../../../shared/event-store.ts';
+import type { DomainEvent, EventOf } from '../../../shared/events/define.ts';
+import { pipelineDeleted } from '../../../shared/events/pipelines/pipelines.ts';
+import {
+  HAND_OVER_FAULTS,
+  HAND_OVERS,
+  pipelineRunStarted,
+  pipelineStepStarted,
+} from '../../../shared/events/pipelines/runs.ts';
+import { systemActor } from '../../../shared/identity.ts';
+import { defineJob, handleJob, type JobHandler, type JobRun } from '../../../shared/ports/jobs.ts';
+import type { ReadModels } from '../../../shared/ports/read-models.ts';
+import { type Runner, type RunnerAnswer, RunnerError, type StepRequest } from '../../../shared/ports/runner.ts';
+import type { CommandContext, Commands } from '../../handler.ts';
+import { pipelineExists } from '../../pipelines/pipelines.ts';
+import {
+  decideAttemptFailed,
+  decideRemove,
+  decideSpawned,
+  isWaiting,
+  nextHandOver,
+  runDecider,
+  runStream,
+} from '../../pipelines/runs.ts';
+import { definePolicy, type Policy, wantJob, whenever } from '../policy.ts';
+
+/** The event behind a job. */
+const cause = z.object({ tenant: z.int(), workspace: z.int(), event: z.string(), correlation: z.string() });
+
+/** Longer than the runner may be waited for at most (`RUNNER_TIMEOUT_MS`), milliseconds. */
+const STEP_MS = 660_000;
+
+export const stepJob = defineJob({
+  name: 'pipeline-step',
+  schema: cause.extend({ run: z.int(), step: z.int(), handOver: z.enum(HAND_OVERS) }),
+  timeoutMs: STEP_MS,
+});
+type StepPayload = z.infer<typeof stepJob.schema>;
+
+/** @property position of the event: runs that started before it are in the read model once that has come so far */
+export const removalJob = defineJob({
+  name: 'pipeline-runs-removal',
+  schema: cause.extend({ pipeline: z.int(), position: z.int() }),
+  timeoutMs: 240_000,
+});
+
+const causeOf = ({ id, meta }: DomainEvent) => ({
+  tenant: meta.tenant,
+  workspace: meta.workspace,
+  event: id,
+  correlation: meta.correlationId,
+});
+
+export const pipelinePolicies: readonly Policy[] = [
+  definePolicy('pipeline-steps', [
+    whenever(pipelineStepStarted, (event) => [
+      wantJob(stepJob, {
+        ...causeOf(event as unknown as DomainEvent),
+        run: event.data.runId,
+        step: event.data.step,
+        handOver: event.data.handOver,
+      }),
+    ]),
+  ]),
+  definePolicy('deleted-pipelines', [
+    whenever(pipelineDeleted, (event) => [
+      wantJob(removalJob, {
+        ...causeOf(event as unknown as DomainEvent),
+        pipeline: event.data.pipelineId,
+        position: event.position,
+      }),
+    ]),
+  ]),
+];
+
+export interface PipelineWork {
+  readonly commands: Commands;
+  readonly store: Pick<EventStore, 'log' | 'decode'>;
+  readonly readModels: ReadModels;
+  /** Undefined: none is configured. */
+  readonly runner: Runner | undefined;
+  /** Ids of runs of a pipeline in the read model, ascending, from behind one on; a page. */
+  readonly runsOf: (workspace: number, pipeline: number, after: number) => Promise<readonly number[]>;
+  /** Unix ms */
+  readonly now: () => number;
+}
+
+export const pipelineJobs = (parts: PipelineWork): readonly JobHandler[] => [
+  handleJob(stepJob, (payload, job) => handOver(parts, payload, job)),
+  handleJob(removalJob, (payload, { signal }) => removeRuns(parts, payload, signal)),
+];
+
+/** Hands a step to the runner, unless that is done or no longer wanted. @throws RunnerError when it is to be tried again */
+async function handOver(parts: PipelineWork, payload: StepPayload, job: JobRun): Promise<void> {
+  const { commands, runner, now } = parts;
+  const { workspace, run, step } = payload;
+  const stream = runStream(workspace, run);
+  const context = contextOf(payload);
+  const { state } = await commands.load(runDecider, stream);
+  if (!isWaiting(state, step)) return;
+  if (!(await pipelineExists(commands, workspace, state.pipelineId))) {
+    await commands.execute(runDecider, stream, context, decideRemove);
+    return;
+  }
+  if (payload.handOver !== 'runner') return;
+  const failed = (reason: string, willRetry: boolean) =>
+    commands.execute(runDecider, stream, context, (current) =>
+      decideAttemptFailed(current, step, { reason, willRetry }),
+    );
+  if (!runner) {
+    // The process that started the step has one, and this one has none.
+    await failed(HAND_OVER_FAULTS.no_runner ?? '', false);
+    return;
+  }
+  let answer: RunnerAnswer;
+  try {
+    answer = await runner.run(await requestOf(parts.store, payload), job.signal);
+  } catch (error) {
+    // A process that stops says nothing of the runner.
+    if (!(error instanceof RunnerError) || job.signal.aborted) throw error;
+    await failed(error.message, error.retry && !job.last);
+    if (error.retry) throw error;
+    return;
+  }
+  const spawnId = `pipeline-${run}-step-${step}-${now()}`;
+  const next = await nextHandOver(commands, workspace, state, step, true);
+  await commands.execute(runDecider, stream, context, (current) =>
+    decideSpawned(current, { step, spawnId, answer }, next),
+  );
+}
+
+/** What the runner is told, from the run's first event. */
+async function requestOf(store: PipelineWork['store'], payload: StepPayload): Promise<StepRequest> {
+  const { workspace, run, step, event } = payload;
+  const stream = runStream(workspace, run);
+  for await (const [first] of store.log.readStream(stream, { limit: 1 })) {
+    if (!first) break;
+    const started = (await store.decode(first)) as unknown as EventOf<typeof pipelineRunStarted>;
+    const { pipelineId, pipelineName, steps, templates } = started.data;
+    const { templateId = 0, templateName = '' } = steps[step] ?? {};
+    const template = templates.find((one) => one.templateId === templateId);
+    if (started.type !== pipelineRunStarted.type || !template) break;
+    return {
+      workspaceId: workspace,
+      runId: run,
+      pipelineId,
+      pipelineName,
+      step,
+      steps: steps.length,
+      templateId,
+      templateName,
+      prompt: `[Pipeline: ${pipelineName} | Step ${step + 1}]\n\n${template.taskPrompt}`,
+      model: template.model,
+      timeoutSeconds: template.timeoutSeconds,
+      // The event makes it another one than that of a run with the same number in another deployment, or in one that
+      // was restored from a backup.
+      idempotencyKey: `pipeline-run-${run}-step-${step}-${event}`,
+    };
+  }
+  throw new Error(`${stream} does not begin with a run that has a step ${step} and its template`);
+}
+
+async function removeRuns(
+  { commands, readModels, runsOf }: PipelineWork,
+  payload: z.infer<typeof removalJob.schema>,
+  signal: AbortSignal,
+): Promise<void> {
+  const { workspace, pipeline, position } = payload;
+  await readModels.visible([pipelineDeleted.type], position);
+  const context = contextOf(payload);
+  for (let after = 0; ; ) {
+    const ids = await runsOf(workspace, pipeline, after);
+    for (const id of ids) {
+      signal.throwIfAborted();
+      await commands.execute(runDecider, runStream(workspace, id), context, decideRemove);
+    }
+    const last = ids.at(-1);
+    if (last === undefined) return;
+    after = last;
+  }
+}
+
+const contextOf = (payload: z.infer<typeof cause>): CommandContext => ({
+  origin: {
+    tenant: payload.tenant,
+    workspace: payload.workspace,
+    actor: systemActor('scheduler'),
+    ip: null,
+    userAgent: null,
+    requestId: null,
+    correlationId: payload.correlation,
+    causationId: payload.event,
+  },
+});

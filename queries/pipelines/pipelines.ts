@@ -1,0 +1,88 @@
+/** Pipelines: the list, single ones, and what a run begins with. */
+import { pipelinesProjection } from '../../projections/pipelines/pipelines.ts';
+import type { ListedPipeline, PipelineRecord, PipelinesQuery } from '../../shared/contract/pipelines/pipelines.ts';
+import { UNKNOWN_TEMPLATE } from '../../shared/events/pipelines/runs.ts';
+import { type Reads, tables } from '../reads.ts';
+import { workflowRows } from '../workflows.ts';
+
+const COLUMNS = [
+  'id',
+  'name',
+  'description',
+  'steps',
+  'created_by',
+  'created_at',
+  'updated_at',
+  'use_count',
+  'last_used_at',
+  'workspace_id',
+] as const;
+
+const own = (reads: Reads, workspace: number) =>
+  tables(reads, pipelinesProjection).selectFrom('pipelines').where('workspace_id', '=', workspace);
+
+const distinct = (records: readonly Pick<PipelineRecord, 'steps'>[]): number[] => [
+  ...new Set(records.flatMap(({ steps }) => steps.map((step) => step.template_id))),
+];
+
+/** The most used first, then those that were changed last. */
+export async function listPipelines(
+  reads: Reads,
+  workspace: number,
+  { limit, offset }: PipelinesQuery,
+): Promise<ListedPipeline[]> {
+  const rows = await own(reads, workspace)
+    .select([...COLUMNS, 'runs_total', 'runs_completed', 'runs_failed', 'runs_running'])
+    .orderBy('use_count', 'desc')
+    .orderBy('updated_at', 'desc')
+    .orderBy('id', 'desc')
+    .limit(limit)
+    .offset(offset)
+    .execute();
+  const records = rows as unknown as (PipelineRecord &
+    Pick<(typeof rows)[number], `runs_${string}` & keyof (typeof rows)[number]>)[];
+  const templates = await workflowRows(reads, workspace, distinct(records), ['id', 'name']);
+  const names = new Map(templates.map(({ id, name }) => [id, name]));
+  return records.map(
+    ({ runs_total: total, runs_completed: completed, runs_failed: failed, runs_running: running, ...record }) => ({
+      ...record,
+      steps: record.steps.map((step) => ({ ...step, template_name: names.get(step.template_id) ?? UNKNOWN_TEMPLATE })),
+      runs: { total, completed, failed, running, ...(total > 0 && { pipeline_id: record.id }) },
+    }),
+  );
+}
+
+export async function pipelineRecord(reads: Reads, workspace: number, id: number): Promise<PipelineRecord | undefined> {
+  const row = await own(reads, workspace).select(COLUMNS).where('id', '=', id).executeTakeFirst();
+  return row as unknown as PipelineRecord | undefined;
+}
+
+/** The templates among these that the workspace does not have. */
+export async function missingTemplates(reads: Reads, workspace: number, ids: readonly number[]): Promise<number[]> {
+  const found = new Set((await workflowRows(reads, workspace, ids, ['id'])).map(({ id }) => id));
+  return ids.filter((id) => !found.has(id));
+}
+
+/** A pipeline with its templates, as a run of it keeps them. */
+export async function pipelineToRun(reads: Reads, workspace: number, id: number) {
+  const pipeline = await pipelineRecord(reads, workspace, id);
+  if (!pipeline) return undefined;
+  const columns = ['id', 'name', 'task_prompt', 'model', 'timeout_seconds'] as const;
+  const rows = await workflowRows(reads, workspace, distinct([pipeline]), columns);
+  const names = new Map(rows.map((row) => [row.id, row.name]));
+  return {
+    pipelineId: id,
+    pipelineName: pipeline.name,
+    steps: pipeline.steps.map(({ template_id, on_failure }) => ({
+      templateId: template_id,
+      templateName: names.get(template_id) ?? UNKNOWN_TEMPLATE,
+      onFailure: on_failure,
+    })),
+    templates: rows.map((row) => ({
+      templateId: row.id,
+      taskPrompt: row.task_prompt,
+      model: row.model,
+      timeoutSeconds: row.timeout_seconds,
+    })),
+  };
+}

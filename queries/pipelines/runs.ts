@@ -1,0 +1,71 @@
+/**
+ * Runs of pipelines. Those of a pipeline that is gone are no longer shown, from the moment on in which it is gone; their
+ * rows go one by one.
+ */
+import { pipelinesProjection } from '../../projections/pipelines/pipelines.ts';
+import type { ListedRun, RunRecord } from '../../shared/contract/pipelines/runs.ts';
+import { type Reads, tables } from '../reads.ts';
+
+const COLUMNS = [
+  'r.id',
+  'r.pipeline_id',
+  'r.status',
+  'r.current_step',
+  'r.steps as steps_snapshot',
+  'r.started_at',
+  'r.completed_at',
+  'r.triggered_by',
+  'r.created_at',
+  'r.workspace_id',
+] as const;
+
+const own = (reads: Reads, workspace: number) =>
+  tables(reads, pipelinesProjection)
+    .selectFrom('pipeline_runs as r')
+    .innerJoin('pipelines as p', (join) =>
+      join.onRef('p.workspace_id', '=', 'r.workspace_id').onRef('p.id', '=', 'r.pipeline_id'),
+    )
+    .where('r.workspace_id', '=', workspace);
+
+/** The latest first. */
+export async function listRuns(
+  reads: Reads,
+  workspace: number,
+  { pipeline_id, limit }: { readonly pipeline_id?: number | undefined; readonly limit: number },
+): Promise<ListedRun[]> {
+  let runs = own(reads, workspace);
+  if (pipeline_id !== undefined) runs = runs.where('r.pipeline_id', '=', pipeline_id);
+  const rows = await runs
+    .select([...COLUMNS, 'p.name as pipeline_name'])
+    .orderBy('r.created_at', 'desc')
+    .orderBy('r.id', 'desc')
+    .limit(limit)
+    .execute();
+  return rows as unknown as ListedRun[];
+}
+
+export async function runRecord(reads: Reads, workspace: number, id: number): Promise<RunRecord | undefined> {
+  const row = await own(reads, workspace).select(COLUMNS).where('r.id', '=', id).executeTakeFirst();
+  return row as unknown as RunRecord | undefined;
+}
+
+const PAGE = 200;
+
+/** Ids of runs of a pipeline, also of one that is gone: ascending, from behind `after` on, a page. */
+export async function runsOfPipeline(
+  reads: Reads,
+  workspace: number,
+  pipeline: number,
+  after: number,
+): Promise<readonly number[]> {
+  const rows = await tables(reads, pipelinesProjection)
+    .selectFrom('pipeline_runs')
+    .select('id')
+    .where('workspace_id', '=', workspace)
+    .where('pipeline_id', '=', pipeline)
+    .where('id', '>', after)
+    .orderBy('id')
+    .limit(PAGE)
+    .execute();
+  return rows.map(({ id }) => id);
+}

@@ -1,0 +1,62 @@
+/** Pipelines: requests and answers. */
+import { z } from 'zod';
+import { ON_FAILURE } from '../../events/pipelines/pipelines.ts';
+import { idValue, limitParam, offsetParam, unixSeconds } from '../common.ts';
+import { text } from '../storable.ts';
+
+const onFailure = z.enum(ON_FAILURE);
+
+export const pipelineSchema = z
+  .object({
+    id: z.int(),
+    name: z.string(),
+    description: z.string().nullable(),
+    steps: z.array(z.object({ template_id: z.int(), on_failure: onFailure })),
+    created_by: z.string(),
+    created_at: unixSeconds,
+    updated_at: unixSeconds,
+    use_count: z.int(),
+    last_used_at: unixSeconds.nullable(),
+    workspace_id: z.int(),
+  })
+  .meta({ id: 'Pipeline' });
+export type PipelineRecord = z.infer<typeof pipelineSchema>;
+
+export const listedPipelineSchema = pipelineSchema
+  .extend({
+    steps: z.array(
+      z.object({
+        template_id: z.int(),
+        on_failure: onFailure,
+        template_name: z.string().describe('`Unknown` when the template is gone'),
+      }),
+    ),
+    runs: z.object({
+      total: z.int(),
+      completed: z.int(),
+      failed: z.int(),
+      running: z.int(),
+      pipeline_id: z.int().optional().describe('when there is a run'),
+    }),
+  })
+  .meta({ id: 'ListedPipeline' });
+export type ListedPipeline = z.infer<typeof listedPipelineSchema>;
+
+const name = text(200).min(1);
+const description = text(5_000);
+const steps = z
+  .array(z.object({ template_id: z.int().positive(), on_failure: onFailure.default('stop') }))
+  .min(2)
+  .max(50);
+
+export const newPipelineBody = z.object({ name, steps, description: description.nullable().default(null) });
+export const pipelineChangesBody = z
+  .object({ name, steps, description: description.nullable() })
+  .partial()
+  .extend({ id: idValue });
+
+export const pipelinesQuery = z.object({ limit: limitParam(1_000, 1_000), offset: offsetParam });
+export type PipelinesQuery = z.infer<typeof pipelinesQuery>;
+
+export const pipelinesAnswer = z.object({ pipelines: z.array(listedPipelineSchema) });
+export const pipelineAnswer = z.object({ pipeline: pipelineSchema });

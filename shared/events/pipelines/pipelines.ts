@@ -1,0 +1,52 @@
+/** Pipelines: workflow templates in a row. Streams: `pipeline-<workspace>-<id>`. */
+import { z } from 'zod';
+import { defineEvent } from '../define.ts';
+
+export const pipelineId = z.int().positive();
+
+/** What becomes of a run when one of its steps fails. */
+export const ON_FAILURE = ['stop', 'continue'] as const;
+
+const pipelineFields = z.object({
+  name: z.string(),
+  description: z.string().nullable(),
+  steps: z.array(z.object({ templateId: z.int().positive(), onFailure: z.enum(ON_FAILURE) })),
+});
+export type PipelineFields = z.infer<typeof pipelineFields>;
+
+export const aboutPipeline = (id: number) => ({ entity_type: 'pipeline', entity_id: id });
+
+export const pipelineCreated = defineEvent({
+  type: 'PipelineCreated',
+  version: 1,
+  doc: 'A pipeline exists from now on.',
+  schema: pipelineFields.extend({ pipelineId }),
+  activity: ({ data }) => ({
+    type: 'pipeline_created',
+    ...aboutPipeline(data.pipelineId),
+    description: `Pipeline created: ${data.name}`,
+  }),
+});
+
+export const pipelineUpdated = defineEvent({
+  type: 'PipelineUpdated',
+  version: 1,
+  doc: 'Fields of a pipeline were set. Those that are missing stayed as they were; runs that had started stay as they are.',
+  schema: pipelineFields.partial().extend({ pipelineId }),
+});
+
+export const pipelineUsed = defineEvent({
+  type: 'PipelineUsed',
+  version: 1,
+  doc: 'Somebody reported to have used a pipeline. Runs are counted without it.',
+  schema: z.object({ pipelineId }),
+});
+
+export const pipelineDeleted = defineEvent({
+  type: 'PipelineDeleted',
+  version: 1,
+  doc: 'A pipeline is gone. Its runs are cancelled and removed after it.',
+  schema: z.object({ pipelineId }),
+});
+
+export const pipelineEvents = [pipelineCreated, pipelineUpdated, pipelineUsed, pipelineDeleted];

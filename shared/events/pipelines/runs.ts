@@ -1,0 +1,155 @@
+/** Runs of pipelines, step by step. Streams: `pipeline_run-<workspace>-<id>`. Steps are counted from 0. */
+import { z } from 'zod';
+import { defineEvent, type FrameDraft } from '../define.ts';
+import { aboutPipeline, ON_FAILURE, pipelineId } from './pipelines.ts';
+
+const runId = z.int().positive();
+const step = z.int().nonnegative();
+const ofRun = z.object({ runId, pipelineId });
+const ofStep = ofRun.extend({ step });
+
+/** Who a step is handed to, and why to nobody. */
+export const HAND_OVERS = ['runner', 'no_runner', 'no_template'] as const;
+export type HandOver = (typeof HAND_OVERS)[number];
+
+/** What a step says that nobody was told of. */
+export const HAND_OVER_FAULTS: Readonly<Record<HandOver, string | null>> = {
+  runner: null,
+  no_runner: 'No agent runner is configured (RUNNER_URL); advance the run when the step is done.',
+  no_template: 'The template of this step no longer exists; advance the run when the step is done.',
+};
+
+/** The name of a template that does not exist. */
+export const UNKNOWN_TEMPLATE = 'Unknown';
+
+/** An activity on the live stream that the list of activities does not hold. */
+const frame = (data: FrameDraft['data']): FrameDraft[] => [{ type: 'activity.created', data }];
+
+export const pipelineRunStarted = defineEvent({
+  type: 'PipelineRunStarted',
+  version: 1,
+  doc: 'A run of a pipeline began. It keeps steps and templates as they were at that time.',
+  schema: ofRun.extend({
+    pipelineName: z.string(),
+    steps: z.array(
+      z.object({ templateId: z.int().positive(), templateName: z.string(), onFailure: z.enum(ON_FAILURE) }),
+    ),
+    /** Each template of the steps once; those that did not exist are missing. */
+    templates: z.array(
+      z.object({
+        templateId: z.int().positive(),
+        taskPrompt: z.string(),
+        model: z.string(),
+        timeoutSeconds: z.int(),
+      }),
+    ),
+  }),
+  activity: ({ data }) => ({
+    type: 'pipeline_started',
+    ...aboutPipeline(data.pipelineId),
+    description: `Pipeline started: ${data.pipelineName}`,
+    data: { run_id: data.runId },
+  }),
+  frames: ({ data }) =>
+    frame({
+      type: 'pipeline_started',
+      ...aboutPipeline(data.pipelineId),
+      description: `Pipeline started: ${data.pipelineName}`,
+      data: { run_id: data.runId },
+    }),
+});
+
+export const pipelineStepStarted = defineEvent({
+  type: 'PipelineStepStarted',
+  version: 1,
+  doc: 'It is the turn of a step.',
+  schema: ofStep.extend({ handOver: z.enum(HAND_OVERS) }),
+});
+
+export const pipelineStepSpawned = defineEvent({
+  type: 'PipelineStepSpawned',
+  version: 1,
+  doc: 'The agent runner took a step. It is not handed over again.',
+  schema: ofStep.extend({
+    /** From 1. */
+    attempt: z.int().positive(),
+    spawnId: z.string(),
+    /** What the runner said. */
+    output: z.string().nullable(),
+  }),
+});
+
+export const pipelineStepAttemptFailed = defineEvent({
+  type: 'PipelineStepAttemptFailed',
+  version: 1,
+  doc: 'An attempt to hand a step to the agent runner failed.',
+  schema: ofStep.extend({
+    /** From 1. */
+    attempt: z.int().positive(),
+    reason: z.string(),
+    willRetry: z.boolean(),
+  }),
+});
+
+const ended = ofStep.extend({ error: z.string().nullable() });
+
+export const pipelineStepCompleted = defineEvent({
+  type: 'PipelineStepCompleted',
+  version: 1,
+  doc: 'A step was done.',
+  schema: ended,
+});
+
+export const pipelineStepFailed = defineEvent({
+  type: 'PipelineStepFailed',
+  version: 1,
+  doc: 'A step failed. Whether the run goes on is what the step says of failures.',
+  schema: ended,
+});
+
+export const pipelineRunCompleted = defineEvent({
+  type: 'PipelineRunCompleted',
+  version: 1,
+  doc: 'A run came to its end. Some of its steps may have failed.',
+  schema: ofRun.extend({ pipelineName: z.string() }),
+  frames: ({ data }) =>
+    frame({
+      type: 'pipeline_completed',
+      ...aboutPipeline(data.pipelineId),
+      description: `Pipeline completed: ${data.pipelineName}`,
+    }),
+});
+
+export const pipelineRunFailed = defineEvent({
+  type: 'PipelineRunFailed',
+  version: 1,
+  doc: 'A run ended at a step that failed. The steps after it were skipped.',
+  schema: ofRun,
+});
+
+export const pipelineRunCancelled = defineEvent({
+  type: 'PipelineRunCancelled',
+  version: 1,
+  doc: 'A run was ended before it was through. The steps that were not done were skipped.',
+  schema: ofRun.extend({ reason: z.enum(['asked', 'pipeline_deleted']) }),
+});
+
+export const pipelineRunRemoved = defineEvent({
+  type: 'PipelineRunRemoved',
+  version: 1,
+  doc: 'A run is gone from the lists, because its pipeline is.',
+  schema: ofRun,
+});
+
+export const pipelineRunEvents = [
+  pipelineRunStarted,
+  pipelineStepStarted,
+  pipelineStepSpawned,
+  pipelineStepAttemptFailed,
+  pipelineStepCompleted,
+  pipelineStepFailed,
+  pipelineRunCompleted,
+  pipelineRunFailed,
+  pipelineRunCancelled,
+  pipelineRunRemoved,
+];

@@ -1,0 +1,137 @@
+/** Pipelines and their runs through HTTP, on one service with an agent runner beside it. */
+import { expect } from 'chai';
+import { successAnswer } from '../../../shared/contract/common.ts';
+import { pipelineAnswer, pipelinesAnswer } from '../../../shared/contract/pipelines/pipelines.ts';
+import { startRunner, type TestRunner } from '../../support/runner.ts';
+import { conforms } from '../../support/worlds/agents.ts';
+import { type PipelinesWorld, startPipelinesWorld } from '../../support/worlds/pipelines.ts';
+import { describeRuns } from './runs.ts';
+
+const PATH = '/api/pipelines';
+
+describe('pipelines', () => {
+  let world: PipelinesWorld;
+  let runner: TestRunner;
+  before(async () => {
+    runner = await startRunner();
+    world = await startPipelinesWorld({
+      RUNNER_URL: runner.url,
+      RUNNER_TOKEN: 'runner-token',
+      RUNNER_TIMEOUT_MS: '300',
+    });
+  });
+  after(async () => {
+    await world?.close();
+    await runner?.close();
+  });
+
+  describe('the record', () => {
+    it('is made with its steps, shown in the list with names and counts', async () => {
+      const one = await world.template('Look around.', { name: 'Scout' });
+      const two = await world.template('Write it down.', { name: 'Write' });
+      const steps = [{ template_id: one }, { template_id: two, on_failure: 'continue' }, { template_id: one }];
+      const reply = await world.ask('POST', PATH, { name: 'Survey', description: 'all of it', steps });
+      conforms(pipelineAnswer, reply, 201);
+      const { pipeline } = reply.body;
+      const { id, created_at } = pipeline;
+      const stored = [
+        { template_id: one, on_failure: 'stop' },
+        { template_id: two, on_failure: 'continue' },
+        { template_id: one, on_failure: 'stop' },
+      ];
+      expect(pipeline).to.deep.equal({
+        id,
+        name: 'Survey',
+        description: 'all of it',
+        steps: stored,
+        created_by: 'api',
+        created_at,
+        updated_at: created_at,
+        use_count: 0,
+        last_used_at: null,
+        workspace_id: 1,
+      });
+      const listed = await world.ask('GET', PATH);
+      conforms(pipelinesAnswer, listed);
+      const names = ['Scout', 'Write', 'Scout'];
+      expect(await world.listed(id)).to.deep.equal({
+        ...pipeline,
+        steps: stored.map((step, index) => ({ ...step, template_name: names[index] })),
+        runs: { total: 0, completed: 0, failed: 0, running: 0 },
+      });
+      const [activity] = await world.activities('pipeline_created', id);
+      expect(activity).to.deep.include({ actor: 'api', entity_type: 'pipeline', metadata: null });
+      expect(activity.entity).to.deep.equal({ type: 'pipeline', id, name: 'Survey' });
+    });
+
+    it('shows the names of its templates as they are now, and Unknown for one that is gone', async () => {
+      const [kept, gone] = [await world.template(), await world.template()];
+      const { id } = await world.pipeline([kept, gone]);
+      await world.ask('PUT', '/api/workflows', { id: kept, name: 'Renamed' });
+      await world.ask('DELETE', '/api/workflows', { id: gone });
+      const { steps } = await world.listed(id);
+      expect(steps.map((step: { template_name: string }) => step.template_name)).to.deep.equal(['Renamed', 'Unknown']);
+    });
+
+    it('is refused without a name, without two steps, and with templates that do not exist', async () => {
+      const template = await world.template();
+      const two = [{ template_id: template }, { template_id: template }];
+      for (const [fields, field] of [
+        [{ name: '' }, 'name'],
+        [{ name: 'x'.repeat(201) }, 'name'],
+        [{ description: 'x'.repeat(5_001) }, 'description'],
+        [{ steps: undefined }, 'steps'],
+        [{ steps: [{ template_id: template }] }, 'steps'],
+        [{ steps: Array.from({ length: 51 }, () => ({ template_id: template })) }, 'steps'],
+        [{ steps: [{ template_id: template }, { template_id: 0 }] }, 'steps.1.template_id'],
+        [{ steps: [{ template_id: template }, { template_id: 999_999 }] }, 'steps.1.template_id'],
+        [{ steps: [{ template_id: template, on_failure: 'retry' }, two[0]] }, 'steps.0.on_failure'],
+      ] as const) {
+        const reply = await world.refused('POST', PATH, { name: 'p', steps: two, ...fields }, 400);
+        expect(reply.body.details[0]).to.match(new RegExp(`^${field}: `));
+      }
+      await world.refused('POST', PATH, undefined, 400, /body required/);
+    });
+
+    it('PUT sets what is sent, checked like a new one; with the id alone it counts a use', async () => {
+      const pipeline = await world.pipeline([await world.template(), await world.template()]);
+      const other = await world.template();
+      const steps = [
+        { template_id: other, on_failure: 'continue' },
+        { template_id: other, on_failure: 'stop' },
+      ];
+      const reply = await world.ask('PUT', PATH, { id: `${pipeline.id}`, name: 'New', steps });
+      conforms(pipelineAnswer, reply);
+      const { updated_at } = reply.body.pipeline;
+      expect(reply.body.pipeline).to.deep.equal({ ...pipeline, name: 'New', steps, updated_at });
+      const used = await world.ask('PUT', PATH, { id: pipeline.id });
+      conforms(pipelineAnswer, used);
+      expect(used.body.pipeline).to.deep.include({ use_count: 1, last_used_at: used.body.pipeline.updated_at });
+      for (const wrong of [
+        { name: '' },
+        { steps: [] },
+        { steps: [{ template_id: 999_999 }, { template_id: other }] },
+      ]) {
+        await world.refused('PUT', PATH, { id: pipeline.id, ...wrong }, 400);
+      }
+      await world.refused('PUT', PATH, { name: 'x' }, 400);
+      await world.refused('PUT', PATH, { id: 999_999, name: 'x' }, 404);
+      await world.refused('PUT', PATH, { id: 999_999 }, 404);
+    });
+
+    it('DELETE is a success also for what does not exist; the id is in the body', async () => {
+      const { id } = await world.pipeline();
+      await world.refused('DELETE', `${PATH}?id=${id}`, undefined, 400, /body required/);
+      await world.refused('DELETE', PATH, {}, 400);
+      for (const one of [`${id}`, id, 999_999]) {
+        conforms(successAnswer, await world.ask('DELETE', PATH, { id: one }));
+        expect(await world.listed(id)).to.equal(undefined);
+      }
+    });
+  });
+
+  describeRuns(
+    () => world,
+    () => runner,
+  );
+});

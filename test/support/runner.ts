@@ -1,0 +1,85 @@
+/** An agent runner that keeps the rule of docs/agent-runner.md: a key that it has seen is answered as it was then. */
+import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+/** What was sent with one key. */
+export interface Handed {
+  readonly key: string;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: Readonly<Record<string, unknown>> & { readonly run_id: number; readonly step_index: number };
+}
+
+export interface Reaction {
+  readonly status?: number;
+  /** JSON, or text as it is; nothing: an empty body. */
+  readonly body?: unknown;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** False: the step was not taken, and the same key may be answered otherwise next time. */
+  readonly taken?: boolean;
+}
+
+export interface TestRunner {
+  readonly url: string;
+  /** Every request, in the order in which they came. */
+  readonly requests: readonly Handed[];
+  /** How often a step was really taken, by key. */
+  readonly taken: ReadonlyMap<string, number>;
+  /** Says what is answered from now on; `undefined` for no answer until the caller gives up. */
+  react(how: (handed: Handed) => Reaction | undefined | Promise<Reaction | undefined>): void;
+  close(): Promise<void>;
+}
+
+export async function startRunner(): Promise<TestRunner> {
+  const requests: Handed[] = [];
+  const taken = new Map<string, number>();
+  const answers = new Map<string, Reaction>();
+  const open = new Set<ServerResponse>();
+  let react: Parameters<TestRunner['react']>[0] = () => ({ body: { status: 'accepted' } });
+
+  async function answer(handed: Handed): Promise<Reaction | undefined> {
+    const known = answers.get(handed.key);
+    if (known) return known;
+    const reaction = await react(handed);
+    const isTaken = reaction?.taken ?? (reaction !== undefined && (reaction.status ?? 200) < 300);
+    // Somebody may have asked with the same key meanwhile.
+    if (reaction && isTaken && !answers.has(handed.key)) {
+      taken.set(handed.key, (taken.get(handed.key) ?? 0) + 1);
+      answers.set(handed.key, reaction);
+    }
+    return reaction;
+  }
+
+  const server = createServer((req, res) => {
+    open.add(res);
+    res.on('close', () => open.delete(res));
+    const chunks: Buffer[] = [];
+    req.on('data', (chunk: Buffer) => chunks.push(chunk));
+    req.on('end', () => {
+      const body = JSON.parse(Buffer.concat(chunks).toString('utf8')) as Handed['body'];
+      const handed = { key: String(req.headers['idempotency-key']), headers: req.headers, body };
+      requests.push(handed);
+      answer(handed).then(
+        (reaction) => {
+          if (!reaction) return;
+          const { status = 200, body: said, headers = {} } = reaction;
+          res.writeHead(status, { 'content-type': 'application/json', ...headers });
+          res.end(said === undefined ? '' : typeof said === 'string' ? said : JSON.stringify(said));
+        },
+        (error: unknown) => res.destroy(error as Error),
+      );
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/steps`,
+    requests,
+    taken,
+    react(how) {
+      react = how;
+    },
+    async close() {
+      for (const res of open) res.destroy();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
