@@ -220,7 +220,7 @@ export const SETTINGS = {
     'RUNNER_URL',
     url(['https', 'http']).refine(
       (value) => !/^[a-z]+:\/\/[^/]*@/i.test(value),
-      'must not hold a name; use RUNNER_TOKEN',
+      'must not hold a name or a password; use RUNNER_TOKEN',
     ),
     undefined,
     'URL of the agent runner, to which the steps of pipelines are sent; unset: steps are advanced by hand',

@@ -44,6 +44,9 @@ const BODIES: Readonly<Record<string, (ref: { readonly number: number; readonly 
     { framework: 'generic', action: 'register', payload: { agentId: name, name } },
     { framework: 'generic', action: 'assignments', payload: { agentId: name } },
   ],
+  'POST /api/pipelines': ({ number, name }) => [
+    { name, steps: [{ template_id: number }, { template_id: number, on_failure: 'continue' }] },
+  ],
 };
 
 /** Writes that nobody of a running deployment gets done with a guessed body: what they answer instead. */

@@ -60,6 +60,13 @@ const REFUSED: Readonly<Record<string, { readonly values: readonly string[]; rea
   MC_PROXY_AUTH_DEFAULT_ROLE: { values: ['root', 'Admin'], says: 'must be one of viewer, operator, admin' },
   API_KEY: { values: ['changeme', '123456789012345', '   padded-0815   '], says: 'at least 16 characters' },
   MC_AGENT_TIMEOUT_MINUTES: { values: ['10081', ...OTHER_NUMBERS], says: WHOLE(0, 10_080) },
+  RUNNER_URL: {
+    values: ['ftp://runner', 'runner:8080', 'https://user:pass@runner/steps'],
+    says: 'must ',
+  },
+  RUNNER_TOKEN: { values: ['two words', 'naïve', 'line\nbreak'], says: 'must be printable ASCII without blanks' },
+  RUNNER_TIMEOUT_MS: { values: ['99', '600001', ...OTHER_NUMBERS], says: WHOLE(100, 600_000) },
+  JOB_LOCK_MS: { values: ['999', '600001', ...OTHER_NUMBERS], says: WHOLE(1_000, 600_000) },
 };
 
 /** Settings that take any text. */
