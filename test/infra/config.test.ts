@@ -135,7 +135,7 @@ describe('configuration', () => {
         expect(message.split('\n'), value).to.have.length(1);
         expect(message).to.match(new RegExp(`^${env}: `));
         expect(message).to.include(says).and.include(`(${doc})`);
-        if (/_URL$|KEY/.test(env)) expect(message, 'may hold a password').not.to.include(value);
+        if (/_URL$|KEY|TOKEN/.test(env)) expect(message, 'may hold a password').not.to.include(value);
         else expect(message).to.include(`"${value}"`);
       }
     });

@@ -45,6 +45,10 @@ export const GROUPS: Readonly<Record<string, Readonly<Record<string, string>>>> 
     reviews: 'verdicts about tasks, and the way to done',
   },
   workflows: {},
+  pipelines: {
+    pipelines: 'templates in a row',
+    runs: 'one pass through a pipeline, step by step',
+  },
   projects: {
     projects: 'the record: list, create, delete',
     changes: 'what is set and changed of it',
@@ -53,10 +57,6 @@ export const GROUPS: Readonly<Record<string, Readonly<Record<string, string>>>> 
     tickets: 'numbers of tasks within a project',
   },
   mentions: {},
-  pipelines: {
-    pipelines: 'templates in a row',
-    runs: 'one pass through a pipeline, step by step',
-  },
   monitoring: {
     activities: 'what happened',
     audit: 'who did or tried what',
