@@ -11,6 +11,32 @@ import { SYSTEM_ACTORS } from './identity.ts';
 const HIDDEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800]/u;
 const ODD_BLANK = /(?! )\p{Zs}| {2}|^ | $/u;
 
+/**
+ * Sets of scripts that a name may be written in: those that Unicode recommends for names (UAX 31, table 5), and what
+ * Chinese, Korean and Japanese mix, with Latin letters. No letter of one of these sets passes for another letter of it.
+ * This is the "highly restrictive" level of UTS 39: a Cyrillic or Greek look-alike in a Latin name fits none of them.
+ */
+const RECOMMENDED = (
+  'Arabic Armenian Bengali Bopomofo Cyrillic Devanagari Ethiopic Georgian Greek Gujarati Gurmukhi Hangul Han Hebrew ' +
+  'Hiragana Kannada Katakana Khmer Lao Latin Malayalam Myanmar Oriya Sinhala Tamil Telugu Thaana Thai Tibetan'
+).split(' ');
+const MIXED = [
+  ['Latin', 'Han', 'Hiragana', 'Katakana'],
+  ['Latin', 'Han', 'Bopomofo'],
+  ['Latin', 'Han', 'Hangul'],
+];
+/** Digits, punctuation, emoji and accents belong to all scripts. */
+const lettersOf = (scripts: readonly string[]) =>
+  ['Common', 'Inherited', ...scripts].map((script) => `\\p{Script_Extensions=${script}}`).join('');
+const ONE_SCRIPT = [
+  ...[...RECOMMENDED.map((script) => [script]), ...MIXED].map(
+    (scripts) => new RegExp(`^[${lettersOf(scripts)}]*$`, 'u'),
+  ),
+  // All other scripts, such as Cherokee, count as one: they do not mix with the recommended ones.
+  new RegExp(`^(?:[${lettersOf([])}]|[^${lettersOf(RECOMMENDED)}])*$`, 'u'),
+];
+const mixesScripts = (name: string): boolean => !ONE_SCRIPT.some((script) => script.test(name));
+
 /** Joiners inside an emoji: invisible by themselves, but they change what is shown. */
 const EMOJI_JOINERS = /(?<=\p{Extended_Pictographic}|\p{Emoji_Modifier}|\ufe0f)(?:\u200d|\ufe0f)/gu;
 /** Joiners between letters of scripts that need them, such as Arabic and Devanagari. */
@@ -55,6 +81,7 @@ export function agentNameFault(name: string): string | undefined {
   if (HIDDEN.test(name)) return HIDDEN_FAULT;
   if (ODD_BLANK.test(name)) return 'must use only single, plain spaces, and none at the start or end';
   if (name !== name.normalize('NFC')) return 'must be in Unicode normalization form C (NFC)';
+  if (mixesScripts(name)) return 'must not mix scripts, such as Latin and Cyrillic letters: write it in one of them';
   const key = skeleton(name);
   return EVERYBODYS.has(key) || AGENT.test(key) ? RESERVED_FAULT : undefined;
 }

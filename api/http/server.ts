@@ -20,6 +20,7 @@ import { type Identity, type Role, reaches } from '../../shared/identity.ts';
 import { BODY_BOUNDS, storageProblem } from '../../shared/storable.ts';
 import { createIdentify } from '../auth/identify.ts';
 import type { Services } from '../services.ts';
+import { answerClientErrors } from './client-errors.ts';
 import { bodyError, sendError, sendJson } from './errors.ts';
 import { beginExchange, type Exchange, exchangeOf, originOf } from './exchange.ts';
 import { hostAllowed, originAllowed, readTarget } from './hosts.ts';
@@ -217,6 +218,7 @@ export function createApiServer(routes: readonly Route[], services: Services): A
   });
 
   function front(req: IncomingMessage, res: ServerResponse): void {
+    clientErrors.begun(res);
     const exchange = beginExchange(req, res, settings);
     res.setHeader('X-Request-Id', exchange.id);
     res.setHeader('Permissions-Policy', 'camera=(), microphone=(), geolocation=()');
@@ -228,6 +230,10 @@ export function createApiServer(routes: readonly Route[], services: Services): A
     res.on('error', (error) => log.debug({ err: error, requestId: exchange.id }, 'could not write a response'));
     if (!readTarget(req)) {
       sendJson(res, 400, { error: 'The request target is invalid: send a path, such as /api/docs.' });
+      return;
+    }
+    if (req.headers.host === undefined && req.httpVersion === '1.1') {
+      sendJson(res, 400, { error: 'The Host header is missing; HTTP/1.1 requires it.' });
       return;
     }
     if (!hostAllowed(req.headers, settings)) {
@@ -272,7 +278,12 @@ export function createApiServer(routes: readonly Route[], services: Services): A
     );
   }
 
-  const server = createHttpServer({ requestTimeout: 60_000, headersTimeout: 20_000, keepAliveTimeout: 65_000 }, front);
+  // `front` answers requests without a Host header itself.
+  const server = createHttpServer(
+    { requestTimeout: 60_000, headersTimeout: 20_000, keepAliveTimeout: 65_000, requireHostHeader: false },
+    front,
+  );
+  const clientErrors = answerClientErrors(server, log);
   server.maxRequestsPerSocket = 0;
   return { server, app };
 }

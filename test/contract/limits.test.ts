@@ -2,6 +2,8 @@
 import { randomBytes } from 'node:crypto';
 import { expect } from 'chai';
 import { LIMITS, WRONG_KEYS } from '../../api/http/limits.ts';
+import { STREAM_LIMITS } from '../../api/stream/limits.ts';
+import { openStream } from '../support/stream.ts';
 import { type AuthWorld, freshAddress, startAuthWorld } from '../support/worlds/auth.ts';
 
 const wrongKey = () => `mc_${randomBytes(24).toString('hex')}`;
@@ -80,6 +82,27 @@ describe('contract: rate limits', function () {
     }
     const sync = await world.ask('POST', '/api/agents/sync', { as, ip });
     expect(sync.status).to.equal(429);
+  });
+
+  it('one event stream too many is refused, and recorded like every other limit', async () => {
+    const ip = freshAddress();
+    const { key } = await agentsKey('listener');
+    const open = () => openStream(`${world.url}/api/events`, { 'x-api-key': key, 'x-forwarded-for': ip });
+    const streams = await Promise.all(Array.from({ length: STREAM_LIMITS.perCaller }, open));
+    try {
+      const refused = await world.ask('GET', '/api/events', { as: key, ip });
+      expect([refused.status, refused.body.code]).to.deep.equal([429, 'TOO_MANY_STREAMS']);
+      await world.service.incidents?.drain();
+      const hits: object[] = [];
+      for await (const events of world.service.core.eventLog.readAll()) {
+        hits.push(...events.filter(({ type, data }) => type === 'RateLimitHit' && Object(data).limit === 'streams'));
+      }
+      expect(hits.map((event) => (event as { data: object }).data)).to.deep.equal([
+        { route: 'GET /api/events', limit: 'streams', count: 1 },
+      ]);
+    } finally {
+      for (const stream of streams) stream.close();
+    }
   });
 
   describe('wrong API keys', () => {

@@ -195,15 +195,53 @@ describe('contract: requests', () => {
       }
     });
 
+    /** Sends these bytes and gives the first answer. */
+    const answerToRaw = async (request: string) => {
+      const socket = connect(Number(new URL(base.url).port), '127.0.0.1');
+      socket.end(request);
+      const text = (await socket.toArray()).join('');
+      const [head = '', body = ''] = text.split('\r\n\r\n');
+      return { status: Number(head.split(' ')[1]), json: /content-type: application\/json/i.test(head), body };
+    };
+
+    it('what is not HTTP, each with a body that says so', async () => {
+      const get = (...headers: string[]) => ['GET /health/live HTTP/1.1', ...headers, '', ''].join('\r\n');
+      const cases: [status: number, request: string][] = [
+        [400, get('Host: localhost', 'no colon here')],
+        [400, get('Host: localhost', 'X-A: a\u0001b')],
+        [400, get('Host: localhost', 'Content-Length: many')],
+        [400, get('Host: localhost', 'Content-Length: 2', 'Transfer-Encoding: chunked')],
+        [400, 'GET /a b HTTP/1.1\r\nHost: localhost\r\n\r\n'],
+        [400, 'GET relative HTTP/1.1\r\nHost: localhost\r\n\r\n'],
+        [400, '\u0016\u0003\u0001 no TLS here\r\n\r\n'],
+        [400, get('Connection: close')],
+        [400, 'POST /api/auth/login HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nno length\r\n'],
+        [417, get('Host: localhost', 'Expect: a miracle')],
+        [431, get('Host: localhost', `X-Long: ${'a'.repeat(20_000)}`)],
+      ];
+      for (const [status, request] of cases) {
+        const answer = await answerToRaw(request);
+        const what = JSON.stringify(request.slice(0, 80));
+        expect([answer.status, answer.json], what).to.deep.equal([status, true]);
+        expect(JSON.parse(answer.body).error, what).to.match(/^[A-Z].*\.$/);
+      }
+    });
+
+    it('does not answer into a response that has begun, and lives on', async () => {
+      const socket = connect(Number(new URL(base.url).port), '127.0.0.1');
+      socket.write(`GET /api/events HTTP/1.1\r\nHost: localhost\r\nx-api-key: ${TEST_KEY}\r\n\r\n`);
+      let text = '';
+      for await (const chunk of socket.setEncoding('utf8')) {
+        text += chunk;
+        if (text.includes('"connected"')) socket.write('this is no request\r\n\r\n');
+      }
+      expect(text.match(/HTTP\/1\.1/g)).to.have.length(1);
+      expect((await fetch(`${base.url}/health/live`)).status).to.equal(200);
+    });
+
     it('request targets that cannot be read', async () => {
-      const { port } = new URL(base.url);
-      const answerTo = async (target: string, method = 'GET') => {
-        const socket = connect(Number(port), '127.0.0.1');
-        socket.end(`${method} ${target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n`);
-        const text = (await socket.toArray()).join('');
-        const [head = '', body = ''] = text.split('\r\n\r\n');
-        return { status: Number(head.split(' ')[1]), json: /content-type: application\/json/i.test(head), body };
-      };
+      const answerTo = (target: string, method = 'GET') =>
+        answerToRaw(`${method} ${target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n`);
       for (const target of ['http://[bad/x', 'http://', 'ftp://localhost/x', '*', 'http://a:b/']) {
         const { status, json, body } = await answerTo(target);
         expect([status, json], target).to.deep.equal([400, true]);

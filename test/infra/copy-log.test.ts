@@ -92,7 +92,8 @@ function start(...args: string[]): { child: ChildProcess; ended: Promise<{ code:
 }
 
 describe('copy of a log', function () {
-  this.timeout(60_000);
+  // Each case starts several processes, which takes its time on a loaded machine.
+  this.timeout(180_000);
   const undo: (() => Promise<unknown>)[] = [];
   let origin: string;
   let credentialId: string;

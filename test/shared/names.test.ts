@@ -67,6 +67,32 @@ describe('names', () => {
     }
   });
 
+  it('are written in one script, or in those that Chinese, Japanese and Korean mix', () => {
+    const whole = ['аре', 'αβγ', 'Ελένη 2', 'דוד', 'ᎣᏏᏲ', 'ქეთი', 'สมชาย', 'علي', 'मीरा', 'Zoë', '7-1', 'Анна_2'];
+    const mixed = ['田中さくら', '田中サクラ', '翻訳bot', '김金', '李ㄅ', 'GPT助手', 'さくら-サーバー'];
+    for (const name of [...whole, ...mixed]) {
+      expect([name, userNameFault(name), agentNameFault(name)]).to.deep.equal([name, undefined, undefined]);
+    }
+    const lookAlikes = [
+      'аdmin',
+      'аnn',
+      'scοut',
+      'Αnn',
+      'ann Ноа',
+      'дavid',
+      'α-bot',
+      'Ꭺnn',
+      'ᎣβᏏ',
+      'さくдら',
+      '김さ',
+      'ㄅ김',
+    ];
+    for (const name of lookAlikes) {
+      expect(userNameFault(name), name).to.include('mix scripts');
+      expect(agentNameFault(name), name).to.include('mix scripts');
+    }
+  });
+
   it('have one spelling', () => {
     for (const name of ['a  b', ' a', 'a ', 'a\u00a0b', 'a\u3000b']) {
       expect(userNameFault(name), name).to.include('spaces');

@@ -35,6 +35,7 @@ export const eventRoutes: readonly Route[] = [
           after,
         });
       } catch (error) {
+        if (error instanceof AppError && error.status === 429) services.incidents.rateLimitHit(exchange, 'streams');
         if (!(error instanceof UnknownPositionError)) throw error;
         throw new AppError(
           400,
