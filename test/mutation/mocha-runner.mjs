@@ -12,9 +12,9 @@ import Mocha from 'mocha';
 /** Where instrumented code looks for the fault that is switched on, and leaves which faults a test has reached. */
 globalThis.__stryker__ ??= {};
 const shared = globalThis.__stryker__;
-const { TESTS_IN = '', TESTS_LIKE = '', TESTS_NOT = '' } = process.env;
+const { TESTS_IN = '', TESTS_LIKE = '', TESTS_LAST = '', TESTS_NOT = '' } = process.env;
 /** What the tests of the service need once per run; a worker is one run, however many faults it looks at. */
-const FIXTURES = resolve('dist/test/support/template.js');
+const FIXTURES = 'dist/test/support/template.js';
 /** A test that has not ended by then has noticed the fault: it waits for something that does not come. */
 const PATIENCE_MS = 15_000;
 
@@ -23,7 +23,8 @@ class Silent {}
 
 const escaped = (text) => text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
 /** Files of tests, those that need a store last: most faults have been noticed before. */
-const byCost = (one, other) => Number(one.includes('.store.')) - Number(other.includes('.store.'));
+const costly = (file) => Number(new RegExp(TESTS_LAST).test(file));
+const byCost = (one, other) => costly(one) - costly(other);
 
 function everySuite(suite, visit) {
   visit(suite);
@@ -40,7 +41,7 @@ class MochaRunner {
 
   async #load() {
     if (this.#mocha) return;
-    this.#fixtures = await import(FIXTURES);
+    this.#fixtures = await import(resolve(FIXTURES));
     await this.#fixtures.mochaGlobalSetup();
     const mocha = new Mocha({ reporter: Silent });
     mocha.cleanReferencesAfterRun(false);

@@ -27,6 +27,7 @@ if (ROOM !== 'projections' && !process.env.TEST_DATABASE_URL)
 // Workers take it from the environment: the runner is no part of Stryker, and has no options in its schema.
 process.env.TESTS_IN = room.tests;
 process.env.TESTS_LIKE = TESTS ?? room.like ?? '';
+process.env.TESTS_LAST = '[.]store[.]|/(projector|rebuild)[.]';
 process.env.TESTS_NOT = `${TIMING}|${OTHER_STORES}`;
 process.env.TEST_STACK = 'postgres';
 process.env.TEST_PATIENCE_MS = '5000';
