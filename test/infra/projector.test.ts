@@ -7,9 +7,8 @@ import { writeBatches } from '../../infra/read-models/tables.ts';
 import { change, defineProjection, defineTable, insert, on, schemaOf, update } from '../../projections/projection.ts';
 import { defineEvent } from '../../shared/events/define.ts';
 import { needsServer } from '../support/needs.ts';
-import { freshDatabase } from '../support/service.ts';
 import { until } from '../support/until.ts';
-import { embeddedDatabase, ensureTables, openView, serverDatabase, testOrigin } from '../support/world.ts';
+import { databaseOnServer, embeddedDatabase, ensureTables, openView, testOrigin } from '../support/world.ts';
 
 const opened = defineEvent({ type: 'BoxOpened', version: 1, doc: 'test', schema: z.object({ box: z.int() }) });
 const filled = defineEvent({
@@ -317,19 +316,5 @@ describe('projections on a server', () => {
   before(function () {
     needsServer('TEST_DATABASE_URL', this);
   });
-  suite(
-    'PostgreSQL',
-    async () => {
-      const fresh = await freshDatabase();
-      const database = await serverDatabase(fresh.url);
-      return {
-        database,
-        async close() {
-          await database.close();
-          await fresh.drop();
-        },
-      };
-    },
-    true,
-  );
+  suite('PostgreSQL', databaseOnServer, true);
 });

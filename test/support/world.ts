@@ -90,8 +90,11 @@ export async function serverDatabase(url: string): Promise<Database> {
 }
 
 /** An empty database: of PGlite, or of the server with TEST_STACK=postgres or TEST_STACK=cluster, which is quicker. */
-export async function testDatabase(): Promise<{ database: Database; close(): Promise<void> }> {
-  if (!SERVERS) return embeddedDatabase();
+export const testDatabase = (): Promise<{ database: Database; close(): Promise<void> }> =>
+  SERVERS ? databaseOnServer() : embeddedDatabase();
+
+/** An empty database on the server of TEST_DATABASE_URL. */
+export async function databaseOnServer(): Promise<{ database: Database; close(): Promise<void> }> {
   const fresh = await freshDatabase();
   const database = await serverDatabase(fresh.url);
   return {
