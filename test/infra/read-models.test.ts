@@ -316,7 +316,7 @@ describe('positions of read models', () => {
     expect(positions.schemasFor('NobodyListens')).to.deep.equal([]);
   });
 
-  it('a write that is not shown in time is stored all the same, and the answer says so', async () => {
+  it('a write that is not shown soon enough is stored all the same, and the answer says so', async () => {
     const positions = open(20);
     positions.advance('boxes_v1', 3);
     const error = await positions.visible([put.type], 7).catch((reason: unknown) => reason);

@@ -99,7 +99,7 @@ export const FLOORS: Readonly<Record<string, Floor>> = {
   'api/routes': { column: 'routes', shared: ['index', 'nested'] },
   'test/commands': {
     column: 'commands',
-    shared: ['claims', 'decider', 'handler', 'screening'],
+    shared: ['claims', 'decider', 'handler', 'policies', 'screening'],
     mirrors: 'commands',
   },
   'test/projections': { column: 'projections', shared: ['projection'], mirrors: 'projections' },

@@ -24,7 +24,7 @@ describe('users named by a proxy', () => {
     expect((await auth.stateOf(1)).displayName).to.equal('ann');
   });
 
-  it('are created once by requests that name them at the same time, and when another process was faster', async () => {
+  it('are created once by requests that name them at the same time, and when another process was first', async () => {
     const { auth, create } = open();
     await Promise.all([create('ann', testOrigin), create('ann', testOrigin), create('bob', testOrigin)]);
     expect(auth.events('UserCreated').map(({ data }) => data.username)).to.have.members(['ann', 'bob']);
