@@ -11,7 +11,7 @@ import type { Credentials } from '../shared/ports/credentials.ts';
 import type { Freshness } from '../shared/ports/freshness.ts';
 import type { IdempotencyStore } from '../shared/ports/idempotency.ts';
 import type { MentionTargets } from '../shared/ports/mentions.ts';
-import type { ProjectDirectory } from '../shared/ports/projects.ts';
+import type { ProjectDirectory, ProjectTasks } from '../shared/ports/projects.ts';
 import type { ReadModels } from '../shared/ports/read-models.ts';
 
 import type { VerifyGoogleToken } from './auth/google.ts';
@@ -55,6 +55,7 @@ export interface Services {
   readonly freshness: Freshness;
   readonly inboxes: Inboxes;
   readonly projects: ProjectDirectory;
+  readonly projectTasks: ProjectTasks;
   readonly mentions: MentionTargets;
   readonly idempotency: IdempotencyStore;
   readonly metrics: Registry;

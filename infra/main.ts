@@ -14,7 +14,7 @@ import { projections } from '../projections/index.ts';
 import { schemaOf } from '../projections/projection.ts';
 import { createInboxes } from '../queries/agents/heartbeat.ts';
 import { mentionTargets } from '../queries/mentions.ts';
-import { projectDirectory } from '../queries/projects/projects.ts';
+import { projectDirectory, projectTasks } from '../queries/projects/projects.ts';
 import { AppError } from '../shared/errors.ts';
 import type { ReadModels } from '../shared/ports/read-models.ts';
 import { pause, within } from '../shared/waiting.ts';
@@ -110,6 +110,7 @@ export async function startService(
         freshness,
         inboxes: createInboxes({ reads, freshness, now: Date.now }),
         projects: projectDirectory(reads),
+        projectTasks: projectTasks(reads),
         mentions: mentionTargets(reads),
         idempotency: createIdempotencyStore(database.pool, core.process),
         metrics,

@@ -1,9 +1,13 @@
 /** Who can be mentioned: users by their names, agents by theirs. A handle belongs to its first owner, users first. */
-import { sql } from 'kysely';
+import { type RawBuilder, sql } from 'kysely';
 import { agentsProjection } from '../projections/agents/agents.ts';
 import { usersProjection } from '../projections/auth/users.ts';
+import type { MentionsQuery } from '../shared/contract/mentions.ts';
 import type { MentionTarget, MentionTargets } from '../shared/ports/mentions.ts';
 import type { Reads } from './reads.ts';
+
+/** Read models that mentions are looked up in. */
+export const MENTION_MODELS: readonly string[] = [usersProjection.name, agentsProjection.name];
 
 /** The handles of an agent, in SQL: the name with hyphens for blanks, and the name. Indexes are over the same terms. */
 const DASHED = sql.raw(String.raw`lower(regexp_replace(name, '\s+', '-', 'g'))`);
@@ -37,11 +41,15 @@ function firstOwners(targets: readonly MentionTarget[]): MentionTarget[] {
   return [...first.values()];
 }
 
+const placesOf = (reads: Reads) => ({
+  users: sql.table(`${reads.schema(usersProjection)}.users`),
+  agents: sql.table(`${reads.schema(agentsProjection)}.agents`),
+});
+
 /** What commands need to look up about mentions. */
 export const mentionTargets = (reads: Reads): MentionTargets => ({
   async find(workspace, handles) {
-    const users = sql.table(`${reads.schema(usersProjection)}.users`);
-    const agents = sql.table(`${reads.schema(agentsProjection)}.agents`);
+    const { users, agents } = placesOf(reads);
     const { rows } = await sql<Owner>`
       SELECT 'user' AS type, username AS name, display_name AS display, NULL AS role, 1 AS rank FROM ${users}
       WHERE workspace_id = ${workspace} AND lower(username) = ANY(${handles})
@@ -56,3 +64,70 @@ export const mentionTargets = (reads: Reads): MentionTargets => ({
     return firstOwners(rows.flatMap(targetsOf)).filter(({ handle }) => wanted.has(handle));
   },
 });
+
+/** Where a page of owners ends. */
+interface Cursor {
+  readonly type: Owner['type'];
+  readonly name: string;
+}
+
+/** Users by name, then agents by name: those behind `after` that a text may mean, `limit` of them. */
+async function ownersBehind(
+  reads: Reads,
+  workspace: number,
+  { q, type, limit }: MentionsQuery,
+  after: Cursor | undefined,
+): Promise<Owner[]> {
+  const { users, agents } = placesOf(reads);
+  const holds = (term: RawBuilder<unknown>) => sql`strpos(${term}, ${q}) > 0`;
+  const behind = (of: Owner['type'], column: RawBuilder<unknown>) =>
+    after?.type === of ? sql`AND ${column} > ${after.name}` : sql``;
+  const branches = [
+    sql`(SELECT 'user' AS type, username AS name, display_name AS display, NULL AS role, 1 AS rank FROM ${users}
+      WHERE workspace_id = ${workspace} AND (${holds(sql`lower(username)`)} OR ${holds(sql`lower(display_name)`)})
+        ${behind('user', sql`username`)}
+      ORDER BY username LIMIT ${limit})`,
+    sql`(SELECT 'agent' AS type, name, name AS display, role, 2 AS rank FROM ${agents}
+      WHERE workspace_id = ${workspace} AND (${holds(PLAIN)} OR ${holds(DASHED)})
+        ${behind('agent', sql`name`)}
+      ORDER BY name LIMIT ${limit})`,
+  ];
+  const wanted = branches.filter(
+    (_, at) => !(at === 0 ? type === 'agent' || after?.type === 'agent' : type === 'user'),
+  );
+  if (wanted.length === 0) return [];
+  const { rows } = await sql<Owner>`
+    SELECT type, name, display, role FROM (${sql.join(wanted, sql` UNION ALL `)}) owners
+    ORDER BY rank, name LIMIT ${limit}`.execute(reads.db);
+  return rows;
+}
+
+/** What an editor offers for the beginning of a mention. */
+export async function listMentions(
+  reads: Reads,
+  workspace: number,
+  query: MentionsQuery,
+): Promise<readonly MentionTarget[]> {
+  const { q, limit } = query;
+  const { find } = mentionTargets(reads);
+  const matches = ({ handle, recipient, display }: MentionTarget) =>
+    [handle, recipient, display].some((text) => text.toLowerCase().includes(q));
+  const found: MentionTarget[] = [];
+  let after: Cursor | undefined;
+  for (;;) {
+    const owners = await ownersBehind(reads, workspace, query, after);
+    const candidates = owners.flatMap(targetsOf).filter(matches);
+    // A handle of another one that comes first is theirs.
+    const first = new Map(
+      (await find(workspace, [...new Set(candidates.map(({ handle }) => handle))])).map((one) => [one.handle, one]),
+    );
+    for (const candidate of candidates) {
+      const owner = first.get(candidate.handle);
+      if (owner?.type === candidate.type && owner.recipient === candidate.recipient) found.push(candidate);
+      if (found.length === limit) return found;
+    }
+    const last = owners.at(-1);
+    if (owners.length < limit || !last) return found;
+    after = { type: last.type, name: last.name };
+  }
+}

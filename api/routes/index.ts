@@ -17,6 +17,7 @@ import { setupRoutes } from './auth/setup.ts';
 import { signInRoutes } from './auth/sign-in.ts';
 import { userRoutes } from './auth/users.ts';
 import { docsRoutes } from './docs.ts';
+import { mentionRoutes } from './mentions.ts';
 import { activityRoutes } from './monitoring/activities.ts';
 import { auditRoutes } from './monitoring/audit.ts';
 import { eventRoutes } from './monitoring/events.ts';
@@ -24,6 +25,8 @@ import { healthRoutes } from './monitoring/health.ts';
 import { searchRoutes } from './monitoring/search.ts';
 import { pipelineRoutes } from './pipelines/pipelines.ts';
 import { pipelineRunRoutes } from './pipelines/runs.ts';
+import { projectAssignmentRoutes } from './projects/assignments.ts';
+import { projectRoutes } from './projects/projects.ts';
 import { workflowRoutes } from './workflows.ts';
 
 export const routes: readonly Route[] = [
@@ -42,6 +45,9 @@ export const routes: readonly Route[] = [
   ...agentSyncRoutes,
   ...agentKeyRoutes,
   ...adapterRoutes,
+  ...projectRoutes,
+  ...projectAssignmentRoutes,
+  ...mentionRoutes,
   ...workflowRoutes,
   ...pipelineRoutes,
   ...pipelineRunRoutes,

@@ -7,7 +7,9 @@
  * not call policies.
  */
 import type { DomainEvent, EventDefinition } from '../../shared/events/define.ts';
+import { systemActor } from '../../shared/identity.ts';
 import type { JobKind } from '../../shared/ports/jobs.ts';
+import type { CommandContext } from '../handler.ts';
 
 /** A job that a policy wants. */
 export interface WantedJob {
@@ -70,3 +72,17 @@ export function definePolicy(name: string, reactions: readonly Reaction[]): Poli
 export function jobIdOf(policy: Pick<Policy, 'name'>, event: Pick<DomainEvent, 'id'>, key: string | undefined): string {
   return key === undefined ? `${policy.name}-${event.id}` : `${policy.name}-${event.id}-${key}`;
 }
+
+/** For commands of a schedule. `run`: one id for everything that is done in one turn. */
+export const scheduledContext = (run: string, tenant: number, workspace: number): CommandContext => ({
+  origin: {
+    tenant,
+    workspace,
+    actor: systemActor('scheduler'),
+    ip: null,
+    userAgent: null,
+    requestId: null,
+    correlationId: run,
+    causationId: null,
+  },
+});

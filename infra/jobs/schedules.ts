@@ -1,7 +1,9 @@
-/** Scheduled work: the liveness sweep and housekeeping. Each scheduled job is run by one of the processes. */
+/** Scheduled work: the liveness sweep, deletions of projects, and housekeeping. Each scheduled job is run by one of the processes. */
 import { z } from 'zod';
 import { sweepLiveness } from '../../commands/policies/agents/liveness.ts';
+import { finishDeletions } from '../../commands/policies/projects/deletion.ts';
 import { silentAgents } from '../../queries/agents/liveness.ts';
+import { projectDirectory, projectTasks } from '../../queries/projects/projects.ts';
 import { defineJob, handleJob, type JobHandler, type JobKind } from '../../shared/ports/jobs.ts';
 import { HOUR, MINUTE, seconds } from '../../shared/time.ts';
 import type { Core } from '../core.ts';
@@ -16,15 +18,23 @@ export interface Schedule {
 /** A job is aborted before the next one is due, so that they never overlap; milliseconds. */
 const TIMEOUT_MS = 4 * MINUTE * 1_000;
 const SWEEP_MS = 5 * MINUTE * 1_000;
+/** Deletions of projects are gone on with for as long in one turn, milliseconds. */
+const DELETIONS_MS = 40_000;
 
 function schedule(name: string, everyMs: number, run: () => Promise<void>): Schedule {
-  const kind = defineJob({ name, schema: z.object({}), timeoutMs: TIMEOUT_MS });
+  const kind = defineJob({ name, schema: z.object({}), timeoutMs: Math.min(TIMEOUT_MS, everyMs - 5_000) });
   return { kind, everyMs, handler: handleJob(kind, run) };
 }
 
 /** @param now Unix ms */
 export function schedulesOf(
-  { commands, reads, config, database }: Pick<Core, 'commands' | 'reads' | 'config' | 'database'>,
+  {
+    commands,
+    reads,
+    config,
+    database,
+    positions,
+  }: Pick<Core, 'commands' | 'reads' | 'config' | 'database' | 'positions'>,
   now: () => number = Date.now,
 ): readonly Schedule[] {
   const startedAt = now();
@@ -39,6 +49,12 @@ export function schedulesOf(
         now,
       });
     }),
+    schedule('project-deletions', MINUTE * 1_000, () =>
+      finishDeletions(
+        { commands, readModels: positions, projects: projectDirectory(reads), projectTasks: projectTasks(reads) },
+        Date.now() + DELETIONS_MS,
+      ),
+    ),
     schedule('purge-idempotency-keys', 10 * MINUTE * 1_000, async () => {
       await purgeIdempotency(database.pool);
     }),

@@ -1,6 +1,9 @@
-/** Projects: lookups for commands. */
+/** Projects: the list, one record, and lookups for commands. */
+import { sql } from 'kysely';
 import { projectsProjection } from '../../projections/projects/projects.ts';
-import type { FoundProject, ProjectDirectory } from '../../shared/ports/projects.ts';
+import { tasksProjection } from '../../projections/tasks/tasks.ts';
+import type { ListedProject, ProjectRecord, ProjectsQuery } from '../../shared/contract/projects/projects.ts';
+import type { FoundProject, ProjectDirectory, ProjectTasks } from '../../shared/ports/projects.ts';
 import { type Reads, tables } from '../reads.ts';
 
 export const projectTables = (reads: Reads) => tables(reads, projectsProjection);
@@ -9,24 +12,125 @@ export const projectTables = (reads: Reads) => tables(reads, projectsProjection)
 const SEEN = ['active', 'archived'] as const;
 const GENERAL_SLUG = 'general';
 
+/** Read models that a project with its tasks and agents is shown from. */
+export const PROJECT_MODELS: readonly string[] = [projectsProjection.name, tasksProjection.name];
+
+const COLUMNS = [
+  'id',
+  'workspace_id',
+  'name',
+  'slug',
+  'description',
+  'ticket_prefix',
+  'ticket_counter',
+  'status',
+  'github_repo',
+  'deadline',
+  'color',
+  'github_sync_enabled',
+  'github_labels_initialized',
+  'github_default_branch',
+  'created_at',
+  'updated_at',
+] as const;
+
+const seen = (reads: Reads, workspace: number, statuses: readonly string[] = SEEN) =>
+  projectTables(reads).selectFrom('projects').where('workspace_id', '=', workspace).where('status', 'in', statuses);
+
+/** What lists tell of a project besides its own columns, for row `projects`. */
+const assignedAgents = (reads: Reads) =>
+  sql<string[]>`(
+  SELECT coalesce(json_agg(a.agent_name ORDER BY a.assigned_at, a.id), '[]')
+  FROM ${sql.table(`${reads.schema(projectsProjection)}.project_agents`)} a
+  WHERE a.workspace_id = projects.workspace_id AND a.project_id = projects.id)`.as('assigned_agents');
+const taskCount = (reads: Reads) =>
+  sql<number>`(
+  SELECT coalesce(sum(c.count), 0)::bigint FROM ${sql.table(`${reads.schema(tasksProjection)}.task_counts`)} c
+  WHERE c.workspace_id = projects.workspace_id AND c.project_id = projects.id)`.as('task_count');
+
+/** By name. */
+export async function listProjects(reads: Reads, workspace: number, query: ProjectsQuery): Promise<ListedProject[]> {
+  return seen(reads, workspace, query.includeArchived === '1' ? SEEN : ['active'])
+    .select(COLUMNS)
+    .select([assignedAgents(reads), taskCount(reads)])
+    .orderBy(sql`lower(name)`)
+    .orderBy('id')
+    .limit(query.limit)
+    .offset(query.offset)
+    .execute();
+}
+
+/** One project; undefined when the workspace has none such. */
+export const listedProject = (reads: Reads, workspace: number, id: number): Promise<ListedProject | undefined> =>
+  seen(reads, workspace)
+    .select(COLUMNS)
+    .select([assignedAgents(reads), taskCount(reads)])
+    .where('id', '=', id)
+    .executeTakeFirst();
+
+/** The same without its tasks. */
+export const projectWithAgents = (reads: Reads, workspace: number, id: number) =>
+  seen(reads, workspace).select(COLUMNS).select(assignedAgents(reads)).where('id', '=', id).executeTakeFirst();
+
+/** The same with its own columns alone. */
+export const projectRecord = (reads: Reads, workspace: number, id: number): Promise<ProjectRecord | undefined> =>
+  seen(reads, workspace).select(COLUMNS).where('id', '=', id).executeTakeFirst();
+
+/** The tenant that a workspace belongs to, by its general project; undefined while it has none. */
+export async function tenantOf(reads: Reads, workspace: number): Promise<number | undefined> {
+  const row = await seen(reads, workspace).select('tenant_id').where('slug', '=', GENERAL_SLUG).executeTakeFirst();
+  return row?.tenant_id;
+}
+
 /** What commands need to look up about projects. */
 export function projectDirectory(reads: Reads): ProjectDirectory {
-  const seen = (workspace: number, statuses: readonly string[]) =>
-    projectTables(reads)
-      .selectFrom('projects')
-      .select(['id', 'name', 'ticket_prefix as prefix', 'slug', 'status'])
-      .where('workspace_id', '=', workspace)
-      .where('status', 'in', statuses);
-  const one = (found: { status: string } | undefined) => found as FoundProject | undefined;
+  const found = (workspace: number, statuses: readonly string[] = SEEN) =>
+    seen(reads, workspace, statuses).select(['id', 'name', 'ticket_prefix as prefix', 'slug', 'status']);
+  const one = (row: { status: string } | undefined) => row as FoundProject | undefined;
   const general = async (workspace: number) =>
-    one(await seen(workspace, SEEN).where('slug', '=', GENERAL_SLUG).executeTakeFirst());
+    one(await found(workspace).where('slug', '=', GENERAL_SLUG).executeTakeFirst());
   return {
-    find: async (workspace, id) => one(await seen(workspace, SEEN).where('id', '=', id).executeTakeFirst()),
+    find: async (workspace, id) => one(await found(workspace).where('id', '=', id).executeTakeFirst()),
     general,
     async placeFor(workspace, id) {
-      const active = seen(workspace, ['active']);
+      const active = found(workspace, ['active']);
       const asked = id === undefined ? undefined : await active.where('id', '=', id).executeTakeFirst();
       return one(asked ?? (await general(workspace)) ?? (await active.orderBy('id').executeTakeFirst()));
     },
   };
 }
+
+/** Projects that a schedule looks at in one turn. */
+const IN_ONE_TURN = 100;
+
+/** What the deletion of projects needs to look up. */
+export const projectTasks = (reads: Reads): ProjectTasks => ({
+  async idsIn(workspace, project, limit) {
+    const rows = await tables(reads, tasksProjection)
+      .selectFrom('tasks')
+      .select('id')
+      .where('workspace_id', '=', workspace)
+      .where('project_id', '=', project)
+      .orderBy('created_at')
+      .orderBy('id')
+      .limit(limit)
+      .execute();
+    return rows.map(({ id }) => id);
+  },
+  async inDeletion() {
+    const counts = sql.table(`${reads.schema(tasksProjection)}.task_counts`);
+    return projectTables(reads)
+      .selectFrom('projects')
+      .select(['tenant_id as tenant', 'workspace_id as workspace', 'id'])
+      .where('status', 'in', ['deleting', 'deleted'])
+      .where(
+        sql<boolean>`(status = 'deleting' OR EXISTS (
+          SELECT 1 FROM ${counts} c
+          WHERE c.workspace_id = projects.workspace_id AND c.project_id = projects.id AND c.count > 0))`,
+      )
+      .orderBy('workspace_id')
+      .orderBy('id')
+      .limit(IN_ONE_TURN)
+      .execute();
+  },
+});

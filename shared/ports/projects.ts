@@ -20,3 +20,18 @@ export interface ProjectDirectory {
    */
   placeFor(workspace: number, id: number | undefined): Promise<FoundProject | undefined>;
 }
+
+/** A project of which a deletion has begun. */
+export interface ProjectInDeletion {
+  readonly tenant: number;
+  readonly workspace: number;
+  readonly id: number;
+}
+
+/** Tasks by project, for moving them out of one that is deleted. */
+export interface ProjectTasks {
+  /** Ids of tasks of a project, at most `limit`, the oldest first. */
+  idsIn(workspace: number, project: number, limit: number): Promise<readonly number[]>;
+  /** Projects that are being deleted, and deleted ones in which a task was placed at the last moment; some of them. */
+  inDeletion(): Promise<readonly ProjectInDeletion[]>;
+}

@@ -62,6 +62,15 @@ PUT     /api/pipelines                operator  -
 DELETE  /api/pipelines                operator  -
 GET     /api/pipelines/run            viewer    -
 POST    /api/pipelines/run            operator  -
+GET     /api/projects                 viewer    -
+POST    /api/projects                 operator  mutation
+GET     /api/projects/{id}            viewer    -
+PATCH   /api/projects/{id}            operator  mutation
+DELETE  /api/projects/{id}            admin     mutation
+GET     /api/projects/{id}/agents     viewer    -
+POST    /api/projects/{id}/agents     operator  mutation
+DELETE  /api/projects/{id}/agents     operator  mutation
+GET     /api/mentions                 viewer    -
 GET     /api/gateway-config           admin     -
 PUT     /api/gateway-config           admin     gateway-config
 GET     /api/activities               viewer    -

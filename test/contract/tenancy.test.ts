@@ -141,6 +141,12 @@ describe('contract: tenancy', function () {
     const steps = [{ template_id: template.id }, { template_id: template.id }];
     const { pipeline } = await done('POST', '/api/pipelines', { name: texts, steps });
     await done('POST', '/api/pipelines/run', { action: 'start', pipeline_id: pipeline.id });
+    const { project } = await done('POST', '/api/projects', {
+      name: `${names}-project-${round}`,
+      ticket_prefix: `${names}${round}`,
+      description: texts,
+    });
+    await done('POST', `/api/projects/${project.id}/agents`, { agent_name: name, role: texts });
     const list = [{ id: `${names}-imported`, name: `${names}-imported` }];
     await done('PUT', '/api/gateway-config', { agents: { list }, note: texts, round });
     await done('POST', '/api/adapters', { framework: 'generic', action: 'register', payload: { agentId: name, name } });

@@ -28,7 +28,7 @@ import { createLimitStores } from '../../infra/redis/limits.ts';
 import { projections } from '../../projections/index.ts';
 import { createInboxes } from '../../queries/agents/heartbeat.ts';
 import { mentionTargets } from '../../queries/mentions.ts';
-import { projectDirectory } from '../../queries/projects/projects.ts';
+import { projectDirectory, projectTasks } from '../../queries/projects/projects.ts';
 import { liveReads } from '../../queries/reads.ts';
 import { AppError } from '../../shared/errors.ts';
 import { catalogue } from '../../shared/events/catalogue.ts';
@@ -149,6 +149,7 @@ describe('example resource: on the embedded store', function () {
       freshness,
       inboxes: createInboxes({ reads, freshness, now: Date.now }),
       projects: projectDirectory(reads),
+      projectTasks: projectTasks(reads),
       mentions: mentionTargets(reads),
       idempotency: createIdempotencyStore(database.pool, 'example'),
       metrics,

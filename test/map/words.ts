@@ -50,10 +50,11 @@ export const GROUPS: Readonly<Record<string, Readonly<Record<string, string>>>> 
     runs: 'one pass through a pipeline, step by step',
   },
   projects: {
-    projects: 'the record: list, create, delete',
-    changes: 'what is set and changed of it',
+    projects: 'the record: list, one, what it decides',
+    changes: 'created and changed',
     names: 'unique slugs and ticket prefixes',
     assignments: 'agents of a project',
+    deletion: 'archived or gone, and where its tasks go',
     tickets: 'numbers of tasks within a project',
   },
   mentions: {},

@@ -9,10 +9,10 @@ import { AppError } from '../../../shared/errors.ts';
 import { agentStatusChanged } from '../../../shared/events/agents/agents.ts';
 import { livenessChecked } from '../../../shared/events/agents/liveness.ts';
 import type { EventDraft } from '../../../shared/events/define.ts';
-import { systemActor } from '../../../shared/identity.ts';
 import { MINUTE, seconds } from '../../../shared/time.ts';
 import { type AgentState, agentDecider, agentStream, existing } from '../../agents/agents.ts';
-import type { CommandContext, Commands } from '../../handler.ts';
+import type { Commands } from '../../handler.ts';
+import { scheduledContext } from '../policy.ts';
 
 /** @param since Unix ms; agents whose last sign of life is older are set offline */
 export function decideSilence(state: AgentState, since: number): EventDraft[] {
@@ -58,7 +58,7 @@ export async function sweepLiveness(parts: {
   const marked = new Map<number, { tenant: number; names: string[] }>();
   for (const { workspace, tenant, id, name } of silent) {
     const { events } = await commands
-      .execute(agentDecider, agentStream(workspace, id), contextOf(run, tenant, workspace), (state) =>
+      .execute(agentDecider, agentStream(workspace, id), scheduledContext(run, tenant, workspace), (state) =>
         decideSilence(state, since),
       )
       .catch((error) => {
@@ -72,22 +72,9 @@ export async function sweepLiveness(parts: {
     marked.set(workspace, place);
   }
   for (const [workspace, { tenant, names }] of marked) {
-    await commands.record(`liveness-${workspace}`, contextOf(run, tenant, workspace), [
+    await commands.record(`liveness-${workspace}`, scheduledContext(run, tenant, workspace), [
       livenessChecked.draft({ markedOffline: names, count: names.length }),
     ]);
   }
   return [...marked.values()].flatMap(({ names }) => names);
 }
-
-const contextOf = (run: string, tenant: number, workspace: number): CommandContext => ({
-  origin: {
-    tenant,
-    workspace,
-    actor: systemActor('scheduler'),
-    ip: null,
-    userAgent: null,
-    requestId: null,
-    correlationId: run,
-    causationId: null,
-  },
-});

@@ -1,0 +1,23 @@
+/** Mentions: what an editor offers behind an `@`. */
+import { listMentions, MENTION_MODELS } from '../../queries/mentions.ts';
+import { mentionsAnswer, mentionsQuery } from '../../shared/contract/mentions.ts';
+import { defineRoute, type Route } from '../http/route.ts';
+
+const list = defineRoute({
+  method: 'get',
+  path: '/api/mentions',
+  tag: 'Mentions',
+  summary: 'Who can be mentioned: users by username, then agents by name',
+  description:
+    'An agent answers to its name in lower case, and to the same with a hyphen for each blank. A handle that several could have belongs to the first of them.',
+  access: 'viewer',
+  query: mentionsQuery,
+  responses: { 200: { description: 'Handles that match', schema: mentionsAnswer } },
+  cache: { models: MENTION_MODELS, scope: 'workspace' },
+  async handle({ query, identity, services }) {
+    const mentions = await listMentions(services.reads, identity.workspace, query);
+    return { body: { mentions, total: mentions.length, q: query.q } };
+  },
+});
+
+export const mentionRoutes: readonly Route[] = [list];

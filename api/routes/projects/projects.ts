@@ -1,0 +1,215 @@
+/** Projects: list, create, one, change, archive or delete, and the tasks of one. */
+import { createProject, ensureGeneral, updateProject } from '../../../commands/projects/changes.ts';
+import { archiveProject, deleteProject } from '../../../commands/projects/deletion.ts';
+import type { ProjectUpdate } from '../../../commands/projects/projects.ts';
+import { agentIds } from '../../../queries/agents/agents.ts';
+import {
+  listedProject,
+  listProjects,
+  PROJECT_MODELS,
+  projectRecord,
+  projectWithAgents,
+  tenantOf,
+} from '../../../queries/projects/projects.ts';
+import { idParams } from '../../../shared/contract/common.ts';
+import {
+  createdProjectAnswer,
+  createProjectBody,
+  deletedProjectAnswer,
+  deleteProjectQuery,
+  type ProjectRecord,
+  projectAnswer,
+  projectsAnswer,
+  projectsQuery,
+  type UpdateProject,
+  updatedProjectAnswer,
+  updateProjectBody,
+} from '../../../shared/contract/projects/projects.ts';
+import { forbidden, invalid, notFound } from '../../../shared/errors.ts';
+import type { Identity } from '../../../shared/identity.ts';
+import { seconds } from '../../../shared/time.ts';
+import type { Exchange } from '../../http/exchange.ts';
+import { defineRoute, type Route } from '../../http/route.ts';
+import type { Services } from '../../services.ts';
+
+/**
+ * The caller's workspace has to belong to the caller's tenant; anything else is refused, and stands in the audit trail.
+ *
+ * @throws AppError 403
+ */
+export async function requireOwnTenant(call: {
+  readonly services: Services;
+  readonly identity: Identity;
+  readonly exchange: Exchange;
+}): Promise<void> {
+  const { services, identity, exchange } = call;
+  const tenant = await tenantOf(services.reads, identity.workspace);
+  if (tenant === undefined || tenant === identity.tenant) return;
+  services.incidents.tenantAccessDenied(exchange, `${exchange.req.method} ${exchange.route}`);
+  throw forbidden('Your workspace belongs to another tenant than you do; ask an admin to move you.');
+}
+
+/** @throws AppError 404 when the caller's workspace has no such project */
+export async function requireProject(services: Services, identity: Identity, id: number): Promise<ProjectRecord> {
+  const project = await projectRecord(services.reads, identity.workspace, id);
+  if (!project) throw notFound('Project');
+  return project;
+}
+
+const perTenant = ({ tenant }: Identity): string => String(tenant);
+
+const list = defineRoute({
+  method: 'get',
+  path: '/api/projects',
+  tag: 'Projects',
+  summary: 'Projects, by name',
+  access: 'viewer',
+  query: projectsQuery,
+  refuses: [403],
+  responses: { 200: { description: 'Projects', schema: projectsAnswer } },
+  cache: { models: PROJECT_MODELS, scope: 'workspace', per: perTenant },
+  async handle(call) {
+    const { query, identity, services } = call;
+    await requireOwnTenant(call);
+    return { body: { projects: await listProjects(services.reads, identity.workspace, query) } };
+  },
+});
+
+const create = defineRoute({
+  method: 'post',
+  path: '/api/projects',
+  tag: 'Projects',
+  summary: 'Create a project',
+  description:
+    'Its slug and its ticket prefix are unique in the workspace, archived projects included. Where they are not sent, they are made of the name.',
+  access: 'operator',
+  limit: 'mutation',
+  body: createProjectBody,
+  responses: { 201: { description: 'The new project', schema: createdProjectAnswer } },
+  async handle(call) {
+    const { body, identity, services, command } = call;
+    await requireOwnTenant(call);
+    // Before any other project can take its slug or its prefix.
+    await ensureGeneral(services.commands, command, services.projects);
+    const { id, executed } = await createProject(services.commands, command, body);
+    const at = seconds(executed.events[0]?.meta.at ?? services.now());
+    return {
+      status: 201,
+      body: {
+        project: {
+          id,
+          workspace_id: identity.workspace,
+          name: body.name,
+          slug: body.slug,
+          description: body.description,
+          ticket_prefix: body.ticketPrefix,
+          ticket_counter: 0,
+          status: 'active',
+          github_repo: body.githubRepo,
+          deadline: body.deadline,
+          color: body.color,
+          github_sync_enabled: 0,
+          github_labels_initialized: 0,
+          github_default_branch: 'main',
+          created_at: at,
+          updated_at: at,
+        },
+      },
+    };
+  },
+});
+
+const one = defineRoute({
+  method: 'get',
+  path: '/api/projects/{id}',
+  tag: 'Projects',
+  summary: 'One project',
+  access: 'viewer',
+  params: idParams,
+  refuses: [403, 404],
+  responses: { 200: { description: 'The project', schema: projectAnswer } },
+  cache: { models: PROJECT_MODELS, scope: 'workspace', per: perTenant },
+  async handle(call) {
+    const { params, identity, services } = call;
+    await requireOwnTenant(call);
+    const project = await listedProject(services.reads, identity.workspace, params.id);
+    if (!project) throw notFound('Project');
+    return { body: { project } };
+  },
+});
+
+const defined = <T extends object>(given: T): T =>
+  Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)) as T;
+
+const updateOf = (body: UpdateProject): ProjectUpdate =>
+  defined({
+    name: body.name,
+    description: body.description,
+    ticketPrefix: body.ticket_prefix ?? body.ticketPrefix,
+    githubRepo: body.github_repo,
+    deadline: body.deadline,
+    color: body.color,
+    githubSyncEnabled: body.github_sync_enabled,
+    githubLabelsInitialized: body.github_labels_initialized,
+    githubDefaultBranch: body.github_default_branch,
+    archived: body.status === undefined ? undefined : body.status === 'archived',
+    assignedAgents: body.assigned_agents,
+  } as ProjectUpdate);
+
+const change = defineRoute({
+  method: 'patch',
+  path: '/api/projects/{id}',
+  tag: 'Projects',
+  summary: 'Change a project',
+  description:
+    'All of it happens, or nothing. A new ticket prefix holds for all tasks of the project at once. The general project cannot be archived.',
+  access: 'operator',
+  limit: 'mutation',
+  params: idParams,
+  body: updateProjectBody,
+  refuses: [404, 409],
+  responses: { 200: { description: 'The project as it is now', schema: updatedProjectAnswer } },
+  async handle(call) {
+    const { params, body, identity, services, command } = call;
+    await requireOwnTenant(call);
+    await requireProject(services, identity, params.id);
+    if (body.assigned_agents) await requireAgents(services, identity, body.assigned_agents);
+    await updateProject(services.commands, command, params.id, updateOf(body));
+    const project = await projectWithAgents(services.reads, identity.workspace, params.id);
+    // Deleted by somebody else since.
+    if (!project) throw notFound('Project');
+    return { body: { project } };
+  },
+});
+
+/** @throws AppError 400 that names those that the workspace does not have */
+async function requireAgents(services: Services, identity: Identity, names: readonly string[]): Promise<void> {
+  const known = await agentIds(services.reads, identity.workspace, names);
+  const unknown = names.filter((name) => !known.has(name));
+  if (unknown.length > 0)
+    throw invalid(`assigned_agents: the workspace has no agent named ${unknown.join(', ')}; create it first.`, unknown);
+}
+
+const remove = defineRoute({
+  method: 'delete',
+  path: '/api/projects/{id}',
+  tag: 'Projects',
+  summary: 'Archive a project, or delete it for good',
+  description:
+    'With `mode=delete` the project is gone at once. Its tasks move to the general project, each under a new ticket number; where there are very many, the last of them move in the background.',
+  access: 'admin',
+  limit: 'mutation',
+  params: idParams,
+  query: deleteProjectQuery,
+  refuses: [400, 404],
+  responses: { 200: { description: 'Done', schema: deletedProjectAnswer } },
+  async handle(call) {
+    const { params, query, services, command } = call;
+    await requireOwnTenant(call);
+    if (query.mode === 'archive') await archiveProject(services.commands, command, params.id);
+    else await deleteProject(services, command, params.id);
+    return { body: { success: true, mode: query.mode } };
+  },
+});
+
+export const projectRoutes: readonly Route[] = [list, create, one, change, remove];

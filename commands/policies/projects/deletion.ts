@@ -1,0 +1,16 @@
+/**
+ * Whenever the deletion of a project was interrupted, or a task was placed in a deleted project at the last moment, the
+ * tasks move on.
+ */
+import { randomUUID } from 'node:crypto';
+import { type DeletionParts, goOnDeleting } from '../../projects/deletion.ts';
+import { scheduledContext } from '../policy.ts';
+
+/** Looks at all workspaces once. @param deadline Unix ms: what is not done by then is for the next turn */
+export async function finishDeletions(parts: DeletionParts, deadline: number): Promise<void> {
+  const run = randomUUID();
+  for (const { tenant, workspace, id } of await parts.projectTasks.inDeletion()) {
+    if (Date.now() >= deadline) return;
+    await goOnDeleting(parts, scheduledContext(run, tenant, workspace), id, deadline);
+  }
+}

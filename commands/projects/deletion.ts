@@ -1,0 +1,133 @@
+/**
+ * Archiving a project, and deleting it for good.
+ *
+ * A deletion spans many streams: that of the project, and one for each of its tasks. From the first event on nobody sees
+ * the project any more. Then each task moves on its own stream to the general project, then the last event frees the
+ * project's names. Every step may be repeated, so whoever finds a deletion half done goes on with it: the same request,
+ * sent again, or the schedule. The schedule also finds tasks that were placed in the project at the last moment, by a
+ * request that had looked it up before.
+ */
+import { AppError } from '../../shared/errors.ts';
+import type { EventDraft } from '../../shared/events/define.ts';
+import { placeOf, taskMoved } from '../../shared/events/tasks/tasks.ts';
+import type { FoundProject, ProjectDirectory, ProjectTasks } from '../../shared/ports/projects.ts';
+import type { ReadModels } from '../../shared/ports/read-models.ts';
+import type { CommandContext, Commands, Executed } from '../handler.ts';
+import { releaseAll } from '../naming.ts';
+import { type TaskState, taskDecider, taskStream } from '../tasks/tasks.ts';
+import { ensureGeneral } from './changes.ts';
+import { namedProject } from './names.ts';
+import { decideArchive, decideBeginDeletion, decideEndDeletion, projectDecider, projectStream } from './projects.ts';
+import { takeTickets } from './tickets.ts';
+
+export interface DeletionParts {
+  readonly commands: Commands;
+  readonly readModels: ReadModels;
+  readonly projects: ProjectDirectory;
+  readonly projectTasks: ProjectTasks;
+}
+
+/** @throws AppError 400 for the general project, 404 */
+export const archiveProject = (commands: Commands, context: CommandContext, id: number): Promise<Executed> =>
+  commands.execute(projectDecider, projectStream(context.origin.workspace, id), context, (state) =>
+    decideArchive(state, true),
+  );
+
+/** No event for a task that has left the project meanwhile, or is gone. */
+export function decideMove(
+  { id, task }: TaskState,
+  from: number,
+  to: Pick<FoundProject, 'id' | 'name' | 'prefix'>,
+  ticketNo: number,
+): EventDraft[] {
+  if (id === 0 || task.projectId !== from) return [];
+  return [
+    taskMoved.draft({
+      taskId: id,
+      title: task.title,
+      before: placeOf(task),
+      after: { ...placeOf(task), projectId: to.id },
+      projectName: to.name,
+      projectPrefix: to.prefix,
+      ticketNo,
+    }),
+  ];
+}
+
+/** Tasks that are moved at the same time. */
+const AT_ONCE = 16;
+/** Tasks that are looked up at once. */
+const PAGE = 400;
+/** A request goes on moving tasks for as long; what is left is for the schedule. Milliseconds. */
+const REQUEST_MS = 15_000;
+
+/**
+ * Deletes a project for good. Its tasks move to the general project, under new ticket numbers. Those of a very large
+ * project may still be moving when this resolves.
+ *
+ * @throws AppError 400 for the general project, 404
+ */
+export async function deleteProject(parts: DeletionParts, context: CommandContext, id: number): Promise<void> {
+  const { commands, readModels } = parts;
+  const { workspace } = context.origin;
+  const deadline = Date.now() + REQUEST_MS;
+  const begun = await commands.execute(projectDecider, projectStream(workspace, id), context, decideBeginDeletion);
+  // What was placed in it before has to be found now.
+  await readModels.visible([taskMoved.type], begun.position);
+  await goOnDeleting(parts, { origin: context.origin }, id, deadline);
+}
+
+/**
+ * Goes on with a deletion that has begun: moves the tasks that are left, and ends it when there is none any more.
+ *
+ * @param deadline Unix ms
+ */
+export async function goOnDeleting(
+  parts: DeletionParts,
+  context: CommandContext,
+  id: number,
+  deadline: number,
+): Promise<void> {
+  const { commands, projects } = parts;
+  const { workspace } = context.origin;
+  const general = await ensureGeneral(commands, context, projects);
+  if (!(await moveTasks(parts, context, id, general, deadline))) return;
+  const stream = projectStream(workspace, id);
+  await commands.execute(projectDecider, stream, context, decideEndDeletion);
+  const { state } = await commands.load(projectDecider, stream);
+  await releaseAll(commands, context, namedProject.held(workspace, state), stream);
+}
+
+/** Gives whether no task is left. */
+async function moveTasks(
+  { commands, projectTasks }: DeletionParts,
+  context: CommandContext,
+  from: number,
+  to: FoundProject,
+  deadline: number,
+): Promise<boolean> {
+  const { workspace } = context.origin;
+  for (;;) {
+    const ids = await projectTasks.idsIn(workspace, from, PAGE);
+    if (ids.length === 0) return true;
+    const first = await takeTickets(commands, workspace, to.id, ids.length);
+    let next = 0;
+    let moved = 0;
+    const worker = async () => {
+      for (let at = next++; at < ids.length && Date.now() < deadline; at = next++) {
+        const stream = taskStream(workspace, ids[at] as number);
+        const move = (state: TaskState) => decideMove(state, from, to, first + at);
+        // A task that others keep changing is looked at again.
+        moved += await commands.execute(taskDecider, stream, { origin: context.origin }, move).then(
+          () => 1,
+          (error) => {
+            if (error instanceof AppError && error.status === 409) return 0;
+            throw error;
+          },
+        );
+      }
+    };
+    await Promise.all(Array.from({ length: AT_ONCE }, worker));
+    if (moved === 0) return false;
+  }
+}

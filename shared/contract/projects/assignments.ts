@@ -1,0 +1,28 @@
+/** Agents of a project. */
+import { z } from 'zod';
+import { unixSeconds } from '../common.ts';
+import { filledText, text } from '../storable.ts';
+
+export const assignmentSchema = z
+  .object({
+    id: z.int(),
+    project_id: z.int(),
+    agent_name: z.string(),
+    role: z.string(),
+    assigned_at: unixSeconds,
+  })
+  .meta({ id: 'ProjectAssignment' });
+
+export const assignmentsAnswer = z.object({
+  assignments: z.array(assignmentSchema).describe('in the order in which they were made'),
+});
+
+export const assignBody = z.object({
+  agent_name: filledText(100),
+  role: text(100)
+    .optional()
+    .transform((role) => role?.trim() || undefined)
+    .describe('default: member'),
+});
+export const unassignQuery = z.object({ agent_name: filledText(100) });
+export const assignedAnswer = z.object({ success: z.literal(true) });

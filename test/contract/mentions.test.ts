@@ -1,0 +1,123 @@
+/** Mentions through HTTP: what an editor is offered, and that commands find the same. */
+import { expect } from 'chai';
+import { mentionedIn } from '../../commands/mentions.ts';
+import { listMentions, mentionTargets } from '../../queries/mentions.ts';
+import { mentionsAnswer } from '../../shared/contract/mentions.ts';
+import { conforms } from '../support/worlds/agents.ts';
+import { type AuthWorld, startAuthWorld } from '../support/worlds/auth.ts';
+
+describe('contract: mentions', function () {
+  this.timeout(120_000);
+  let world: AuthWorld;
+  before(async () => {
+    world = await startAuthWorld();
+    await world.makeUser({ username: 'Bob', displayName: 'Robert Émile' });
+    await world.makeUser({ username: 'build-bot', displayName: 'Builder' });
+    await world.makeUser({ username: 'foreign', tenant: 2, workspace: 2 });
+    for (const name of ['zed', 'Build Bot', 'Écho', 'Code Review Bot', 'code-review bot']) await world.makeAgent(name);
+    await world.makeAgent('foreigner', 2);
+  });
+  after(() => world?.close());
+
+  const ask = (query: string) => world.ask('GET', `/api/mentions${query}`, { as: world.adminKey });
+  const handles = async (query: string): Promise<string[]> =>
+    (await ask(query)).body.mentions.map(({ handle }: { handle: string }) => handle);
+
+  it('are users by username, then agents by name; a handle belongs to its first owner', async () => {
+    const reply = await ask('');
+    conforms(mentionsAnswer, reply);
+    const { mentions, total, q } = reply.body;
+    expect({ total, q }).to.deep.equal({ total: mentions.length, q: '' });
+    const users = mentions.filter(({ type }: { type: string }) => type === 'user');
+    expect(mentions.slice(0, users.length)).to.deep.equal(users);
+    expect(users).to.deep.include.members([
+      { handle: 'bob', recipient: 'Bob', type: 'user', display: 'Robert Émile' },
+      { handle: 'build-bot', recipient: 'build-bot', type: 'user', display: 'Builder' },
+    ]);
+    const agent = (handle: string, name: string) => ({
+      handle,
+      recipient: name,
+      type: 'agent',
+      display: name,
+      role: 'tester',
+    });
+    expect(mentions.slice(users.length)).to.have.deep.members([
+      // `build-bot` is the user.
+      agent('build bot', 'Build Bot'),
+      agent('code-review-bot', 'Code Review Bot'),
+      agent('code review bot', 'Code Review Bot'),
+      // `code-review-bot` is the agent before.
+      agent('code-review bot', 'code-review bot'),
+      agent('zed', 'zed'),
+      agent('écho', 'Écho'),
+    ]);
+  });
+
+  it('are found by any part of handle, name or display name, whatever its case', async () => {
+    expect(await handles('?q=%20OBER%20')).to.deep.equal(['bob']);
+    expect(await handles(`?q=${encodeURIComponent('ÉMI')}`)).to.deep.equal(['bob']);
+    expect(await handles('?q=review-b')).to.deep.equal(['code-review-bot']);
+    expect(await handles('?q=review%20b')).to.have.members(['code-review-bot', 'code review bot', 'code-review bot']);
+    expect((await ask('?q=%20ZED%20')).body).to.include({ q: 'zed', total: 1 });
+    expect(await handles('?q=%25')).to.deep.equal([]);
+  });
+
+  it('are of one type when asked; another type is none', async () => {
+    expect(await handles('?type=user&q=bot')).to.deep.equal(['build-bot']);
+    expect(await handles('?type=agent&q=build')).to.deep.equal(['build bot']);
+    expect(await handles('?type=robot')).to.deep.equal(await handles(''));
+  });
+
+  it('are at most so many, exactly so many where there are', async () => {
+    const all = await handles('?limit=200');
+    for (const limit of [1, 2, 3, 4, all.length, all.length + 1]) {
+      expect(await handles(`?limit=${limit}`), `${limit}`).to.deep.equal(all.slice(0, limit));
+    }
+    expect(await handles('?limit=x')).to.deep.equal(all.slice(0, 25));
+    expect(await handles('?limit=0')).to.deep.equal(all.slice(0, 1));
+  });
+
+  it('mean in a text whom the list says', async () => {
+    const { reads } = world.service.core;
+    const targets = mentionTargets(reads);
+    const listed = await listMentions(reads, 1, { q: '', type: undefined, limit: 200 });
+    for (const { handle, recipient, type } of listed.filter((one) => /^[a-z0-9._-]+$/.test(one.handle))) {
+      const { recipients, agents } = await mentionedIn(targets, 1, `ask @${handle.toUpperCase()}.`);
+      expect({ recipients, agents }, handle).to.deep.equal({
+        recipients: [recipient],
+        agents: type === 'agent' ? [recipient] : [],
+      });
+    }
+    const refused = await mentionedIn(targets, 1, '@foreign and @foreigner').catch((error) => error);
+    expect(refused.extras.body).to.deep.equal({ missing_mentions: ['foreign', 'foreigner'] });
+  });
+
+  it('are there as soon as a user or an agent is, and no longer', async () => {
+    const agent = { name: 'Fleeting One', role: 'coder' };
+    const made = await world.ask('POST', '/api/agents', { as: world.adminKey, body: agent });
+    expect(await handles('?q=fleet')).to.deep.equal(['fleeting-one', 'fleeting one']);
+    await world.ask('DELETE', `/api/agents/${made.body.agent.id}`, { as: world.adminKey });
+    expect(await handles('?q=fleet')).to.deep.equal([]);
+  });
+
+  it('are looked up by indexes', async () => {
+    const client = await world.service.core.database.pool.connect();
+    const planOf = async (text: string) =>
+      (await client.query(`EXPLAIN ${text}`)).rows.map((row) => row['QUERY PLAN']).join('\n');
+    try {
+      await client.query('BEGIN');
+      // There are few rows: otherwise the plan would be to read the whole table.
+      await client.query('SET LOCAL enable_seqscan = off');
+      expect(
+        await planOf(`SELECT 1 FROM users_v3.users WHERE workspace_id = 1 AND lower(username) = ANY('{a,b}')`),
+      ).to.match(/users_6/);
+      expect(
+        await planOf(`SELECT 1 FROM agents_v3.agents WHERE workspace_id = 1
+          AND lower(regexp_replace(name, '\\s+', '-', 'g')) = ANY('{a,b}')`),
+      ).to.match(/agents_6/);
+    } finally {
+      await client.query('ROLLBACK');
+      client.release();
+    }
+  });
+});

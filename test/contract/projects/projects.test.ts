@@ -1,0 +1,315 @@
+/** Projects through HTTP: the record, its names, changes, archiving. Agents of projects run on the same service. */
+import { expect } from 'chai';
+import {
+  createdProjectAnswer,
+  deletedProjectAnswer,
+  projectAnswer,
+  projectsAnswer,
+  updatedProjectAnswer,
+} from '../../../shared/contract/projects/projects.ts';
+import { type AgentsWorld, conforms, startAgentsWorld } from '../../support/worlds/agents.ts';
+import { describeAssignments } from './assignments.ts';
+import { describeDeletion } from './deletion.ts';
+
+describe('contract: projects', function () {
+  this.timeout(120_000);
+  let world: AgentsWorld;
+  before(async () => {
+    world = await startAgentsWorld();
+  });
+  after(() => world?.close());
+
+  /** Creates a project with a name and a prefix that no other one has. */
+  let projects = 0;
+  const create = async (fields: object = {}) => {
+    const n = ++projects;
+    const reply = await world.ask('POST', '/api/projects', { name: `Project ${n}`, ticket_prefix: `P${n}`, ...fields });
+    expect(reply.status, JSON.stringify(reply.body)).to.equal(201);
+    return reply.body.project;
+  };
+  const get = async (id: number) => (await world.ask('GET', `/api/projects/${id}`)).body.project;
+  const patch = (id: number, body: unknown) => world.ask('PATCH', `/api/projects/${id}`, body);
+
+  describe('the general project', () => {
+    const find = async () => {
+      const { projects } = (await world.ask('GET', '/api/projects')).body;
+      return projects.find(({ slug }: { slug: string }) => slug === 'general');
+    };
+    it('is there from the first start on', async () => {
+      expect(await find()).to.deep.include({
+        id: 1,
+        name: 'General',
+        ticket_prefix: 'TASK',
+        ticket_counter: 0,
+        status: 'active',
+        task_count: 0,
+        assigned_agents: [],
+        workspace_id: 1,
+      });
+    });
+    it('cannot be archived or deleted, and changes otherwise', async () => {
+      await world.refused('PATCH', '/api/projects/1', { status: 'archived' }, 400, /general/);
+      await world.refused('DELETE', '/api/projects/1', undefined, 400, /general/);
+      await world.refused('DELETE', '/api/projects/1?mode=delete', undefined, 400, /general/);
+      expect((await patch(1, { description: 'Whatever comes', status: 'active' })).body.project).to.include({
+        description: 'Whatever comes',
+        status: 'active',
+      });
+    });
+    it('comes to a workspace that has none with its first project, and keeps its names', async () => {
+      await world.world.makeUser({ username: 'elsewhere', role: 'operator', tenant: 7, workspace: 7 });
+      const as = await world.world.signIn('elsewhere');
+      expect((await world.ask('GET', '/api/projects', undefined, as)).body).to.deep.equal({ projects: [] });
+      const taken = await world.ask('POST', '/api/projects', { name: 'General' }, as);
+      expect(taken.status).to.equal(409);
+      expect((await world.ask('POST', '/api/projects', { name: 'x', ticket_prefix: 'task' }, as)).status).to.equal(409);
+      const { projects } = (await world.ask('GET', '/api/projects', undefined, as)).body;
+      expect(projects).to.have.length(1);
+      expect(projects[0]).to.include({ slug: 'general', ticket_prefix: 'TASK', workspace_id: 7 });
+    });
+  });
+
+  describe('POST', () => {
+    it('makes slug and prefix of the name', async () => {
+      const reply = await world.ask('POST', '/api/projects', { name: '  Über Café No. 1! ' });
+      conforms(createdProjectAnswer, reply, 201);
+      const { project } = reply.body;
+      expect(project).to.include({
+        name: 'Über Café No. 1!',
+        slug: 'ber-caf-no-1',
+        ticket_prefix: 'BER',
+        description: null,
+        github_repo: null,
+        deadline: null,
+        color: null,
+        ticket_counter: 0,
+        status: 'active',
+        github_sync_enabled: 0,
+        github_labels_initialized: 0,
+        github_default_branch: 'main',
+      });
+      expect(await get(project.id)).to.deep.equal({ ...project, task_count: 0, assigned_agents: [] });
+    });
+    it('takes what is sent, trimmed; what it does not know is ignored', async () => {
+      const project = await create({
+        name: 42,
+        slug: ' My Slug ',
+        ticketPrefix: 'ignored: the other one counts',
+        description: '  ',
+        github_repo: ' acme/site ',
+        color: ' #fff ',
+        deadline: 1_800_000_000,
+        status: 'archived',
+        no_such_field: 1,
+      });
+      expect(project).to.include({
+        name: '42',
+        slug: 'my-slug',
+        description: null,
+        github_repo: 'acme/site',
+        color: '#fff',
+        deadline: 1_800_000_000,
+        status: 'active',
+      });
+      expect(await create({ ticket_prefix: undefined, ticketPrefix: 'cam-el 1' })).to.include({
+        ticket_prefix: 'CAMEL1',
+      });
+      expect(await create({ ticket_prefix: 'abcdefghijklmnop' })).to.include({ ticket_prefix: 'ABCDEFGHIJKL' });
+    });
+    it('refuses what leaves no name, no slug or no prefix', async () => {
+      await world.refused('POST', '/api/projects', {}, 400, /name/);
+      await world.refused('POST', '/api/projects', { name: '  ' }, 400, /name/);
+      await world.refused('POST', '/api/projects', { name: 'Работа', ticket_prefix: 'RAB' }, 400, /slug/);
+      await world.refused('POST', '/api/projects', { name: 'Работа', slug: 'rabota' }, 400, /ticket_prefix/);
+      await world.refused('POST', '/api/projects', { name: 'x', ticket_prefix: '-' }, 400, /ticket_prefix/);
+    });
+    it('refuses values of another kind, and texts that are too long, and says which', async () => {
+      for (const [field, value] of [
+        ['name', { a: 1 }],
+        ['name', 'n'.repeat(201)],
+        ['description', 5],
+        ['description', 'd'.repeat(5_001)],
+        ['slug', 5],
+        ['deadline', 'tomorrow'],
+        ['deadline', 4_102_444_801],
+        ['github_repo', ['a']],
+        ['color', 'c'.repeat(33)],
+      ] as const) {
+        await world.refused('POST', '/api/projects', { name: 'Odd', [field]: value }, 400, new RegExp(`${field}: `));
+      }
+    });
+    it('refuses a slug or a prefix that another project has, archived or not', async () => {
+      const { id, slug, ticket_prefix } = await create();
+      const body = { name: 'Another', ticket_prefix: 'ANOTH' };
+      await world.refused('POST', '/api/projects', { ...body, slug }, 409, /slug/);
+      await world.refused('POST', '/api/projects', { ...body, ticket_prefix }, 409, /ticket_prefix/);
+      await world.ask('DELETE', `/api/projects/${id}`);
+      await world.refused('POST', '/api/projects', { ...body, slug }, 409, /archived/);
+      // What was refused has taken nothing.
+      expect((await world.ask('POST', '/api/projects', body)).status).to.equal(201);
+    });
+    it('gives one name to one of many who ask at once', async () => {
+      const ask = (n: number) =>
+        world.ask('POST', '/api/projects', { name: 'Wanted', slug: 'wanted', ticket_prefix: `W${n}` });
+      const statuses = (await Promise.all(Array.from({ length: 20 }, (_, n) => ask(n)))).map(({ status }) => status);
+      expect(statuses.filter((status) => status === 201)).to.have.length(1);
+      expect(statuses.filter((status) => status === 409)).to.have.length(19);
+    });
+  });
+
+  describe('GET', () => {
+    it('lists active projects by name, whatever its case; archived ones when asked', async () => {
+      const [b, a] = [await create({ name: 'zz beta' }), await create({ name: 'ZZ Alpha' })];
+      await world.ask('DELETE', `/api/projects/${b.id}`);
+      const active = await world.ask('GET', '/api/projects');
+      conforms(projectsAnswer, active);
+      const ids = (reply: typeof active) => reply.body.projects.map(({ id }: { id: number }) => id);
+      expect(ids(active)).to.include(a.id).and.not.include(b.id);
+      const all = ids(await world.ask('GET', '/api/projects?includeArchived=1'));
+      expect(all.indexOf(b.id)).to.equal(all.indexOf(a.id) + 1);
+      expect(ids(await world.ask('GET', '/api/projects?includeArchived=yes'))).not.to.include(b.id);
+    });
+    it('gives one, an archived one too; 404 and 400 for others', async () => {
+      const { id } = await create();
+      await world.ask('DELETE', `/api/projects/${id}`);
+      const reply = await world.ask('GET', `/api/projects/${id}`);
+      conforms(projectAnswer, reply);
+      expect(reply.body.project.status).to.equal('archived');
+      await world.refused('GET', '/api/projects/999999', undefined, 404);
+      await world.refused('GET', '/api/projects/x', undefined, 400);
+    });
+  });
+
+  describe('PATCH', () => {
+    it('sets what is sent; the answer has agents and no task count', async () => {
+      const { id, slug } = await create({ description: 'old' });
+      const body = {
+        name: ' New name ',
+        description: ' ',
+        ticket_prefix: 'new-1',
+        github_repo: 'acme/new',
+        deadline: 5,
+        color: 'red',
+        github_sync_enabled: true,
+        github_labels_initialized: 1,
+        github_default_branch: 'trunk',
+      };
+      const reply = await patch(id, body);
+      conforms(updatedProjectAnswer, reply);
+      expect(reply.body.project).to.deep.include({
+        ...body,
+        id,
+        slug,
+        name: 'New name',
+        description: null,
+        ticket_prefix: 'NEW1',
+        github_sync_enabled: 1,
+        assigned_agents: [],
+      });
+      const cleared = { github_repo: null, deadline: null, color: '', github_sync_enabled: false };
+      expect((await patch(id, cleared)).body.project).to.include({
+        name: 'New name',
+        github_repo: null,
+        deadline: null,
+        color: null,
+        github_sync_enabled: 0,
+        github_labels_initialized: 1,
+      });
+    });
+    it('archives and restores', async () => {
+      const { id } = await create();
+      expect((await patch(id, { status: 'archived' })).body.project.status).to.equal('archived');
+      expect((await patch(id, { name: 'Still here' })).body.project).to.include({ status: 'archived' });
+      expect((await patch(id, { status: 'active' })).body.project.status).to.equal('active');
+    });
+    it('refuses keys it does not know, nothing, two prefixes, and values out of bounds', async () => {
+      const { id } = await create();
+      const path = `/api/projects/${id}`;
+      const before = await get(id);
+      for (const [body, says] of [
+        [{}, /at least one/],
+        [{ name: 'x', slug: 'y' }, /slug/],
+        [{ name: ' ' }, /name: /],
+        [{ ticket_prefix: 'A', ticketPrefix: 'B' }, /ticketPrefix/],
+        [{ ticketPrefix: '--' }, /ticketPrefix/],
+        [{ status: 'paused' }, /status/],
+        [{ description: 5 }, /description/],
+        [{ deadline: 1.5 }, /deadline/],
+        [{ github_sync_enabled: 2 }, /github_sync_enabled/],
+        [{ github_default_branch: '' }, /github_default_branch/],
+        [{ assigned_agents: ['a', ' a'] }, /assigned_agents/],
+        [{ assigned_agents: Array.from({ length: 101 }, (_, n) => `a${n}`) }, /assigned_agents/],
+      ] as const) {
+        await world.refused('PATCH', path, body, 400, says);
+      }
+      await world.refused('PATCH', '/api/projects/999999', { name: 'x' }, 404);
+      expect(await get(id)).to.deep.equal(before);
+    });
+    it('a prefix goes from one project to another, and never to two', async () => {
+      const [one, two] = [await create({ ticket_prefix: 'FIRST' }), await create({ ticket_prefix: 'SECOND' })];
+      await world.refused('PATCH', `/api/projects/${two.id}`, { ticket_prefix: 'first' }, 409, /FIRST/);
+      expect((await patch(one.id, { ticketPrefix: 'third' })).body.project.ticket_prefix).to.equal('THIRD');
+      expect((await patch(two.id, { ticket_prefix: 'first' })).body.project.ticket_prefix).to.equal('FIRST');
+      expect((await patch(one.id, { ticket_prefix: 'second' })).body.project.ticket_prefix).to.equal('SECOND');
+      // Its own is no change.
+      expect((await patch(one.id, { ticket_prefix: 'second' })).status).to.equal(200);
+    });
+  });
+
+  describe('DELETE', () => {
+    it('archives unless told otherwise', async () => {
+      for (const query of ['', '?mode=archive', '?mode=purge']) {
+        const { id } = await create();
+        const reply = await world.ask('DELETE', `/api/projects/${id}${query}`);
+        conforms(deletedProjectAnswer, reply);
+        expect(reply.body).to.deep.equal({ success: true, mode: 'archive' });
+        expect((await get(id)).status).to.equal('archived');
+      }
+      await world.refused('DELETE', '/api/projects/999999', undefined, 404);
+    });
+  });
+
+  it('a caller whose workspace belongs to another tenant is refused, and stands in the audit trail', async () => {
+    await world.world.makeUser({ username: 'astray', role: 'admin', tenant: 9, workspace: 1 });
+    const as = await world.world.signIn('astray');
+    const { id } = await create();
+    for (const [method, path, body] of [
+      ['GET', '/api/projects', undefined],
+      ['POST', '/api/projects', { name: 'Mine' }],
+      ['GET', `/api/projects/${id}`, undefined],
+      ['PATCH', `/api/projects/${id}`, { name: 'Mine' }],
+      ['DELETE', `/api/projects/${id}`, undefined],
+      ['GET', `/api/projects/${id}/agents`, undefined],
+      ['POST', `/api/projects/${id}/agents`, { agent_name: 'x' }],
+      ['DELETE', `/api/projects/${id}/agents?agent_name=x`, undefined],
+    ] as const) {
+      expect((await world.ask(method, path, body, as)).status, `${method} ${path}`).to.equal(403);
+    }
+    await world.world.service.incidents?.drain();
+    const denied = await world.world.audit('tenant_access_denied');
+    expect(
+      denied.map(({ actor, target_type, target_id, detail }) => ({ actor, target_type, target_id, detail })),
+    ).to.deep.include({
+      actor: 'astray',
+      target_type: 'workspace',
+      target_id: 1,
+      detail: { tenant_id: 9, route: 'GET /api/projects/{id}', count: 1 },
+    });
+    expect((await get(id)).name).to.match(/^Project/);
+  });
+
+  it('changes write no activity, no audit entry and no frame', async () => {
+    const { id } = await create();
+    await patch(id, { name: 'Quiet' });
+    await world.ask('DELETE', `/api/projects/${id}`);
+    const marker = await world.create();
+    await world.stream.until(() => world.framesOf('agent.created', marker.id).length > 0);
+    expect(world.stream.frames.filter(({ type }) => type.startsWith('project'))).to.deep.equal([]);
+    expect((await world.ask('GET', '/api/activities?entity_type=project')).body.total).to.equal(0);
+    const { entries } = (await world.ask('GET', '/api/audit?limit=200')).body;
+    expect(entries.filter(({ action }: { action: string }) => action.startsWith('project'))).to.deep.equal([]);
+  });
+
+  describeAssignments(() => ({ world, create }));
+  describeDeletion(() => ({ world, create }));
+});
