@@ -78,7 +78,7 @@ const AWAY = [
   '08006',
 ];
 
-/** The database, or the event log, became unreachable. */
+/** Whether the database or the event log is unreachable. */
 function isStoreAway(error: Error): boolean {
   const { code } = error as { code?: unknown };
   if (error.name === 'LogUnavailableError') return true;

@@ -19,7 +19,7 @@ import type { Answer } from './route.ts';
 
 /** How long a request waits for an earlier one with the same key, milliseconds. */
 const WAIT_MS = 10_000;
-/** Pause before looking again whether it has finished, milliseconds. */
+/** Pause between checks whether it has finished, milliseconds. */
 const LOOK_MS = 50;
 const KEY_PATTERN = /^[\x21-\x7e]{1,255}$/;
 

@@ -125,7 +125,7 @@ export function createStreamHub(parts: {
 
   /**
    * Follows the log until the hub is closed. Retries events that cannot be read now, for example while the store of the
-   * keys is away.
+   * keys is unavailable.
    *
    * @throws UnknownPositionError when the log is not the one followed before
    */
@@ -219,7 +219,7 @@ export function createStreamHub(parts: {
         }
       }
       if (!slowest) return;
-      log.warn({ held: liveBytes }, 'cut off a stream to make room: its client reads the slowest');
+      log.warn({ held: liveBytes }, 'closed the stream of the slowest reader to make room');
       slowest.connection.drop();
     }
   }
@@ -295,7 +295,7 @@ export function createStreamHub(parts: {
     async serve(res, { identity, credential, ip, kinds, after }) {
       const leave = turnstile.enter(ownerOf(identity, ip, limits));
       const connection = openConnection(res, limits.stallMs, () =>
-        log.info({ caller: identity.username, ip }, 'cut off a stream: its client has stopped reading'),
+        log.info({ caller: identity.username, ip }, 'closed a stream because its client has stopped reading'),
       );
       connection.closed.addEventListener('abort', leave, { once: true });
       let position: Position;

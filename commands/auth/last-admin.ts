@@ -23,7 +23,7 @@ import { isAdminOf, type UserState, userDecider } from './users.ts';
 const TURN_WAIT_MS = 2_000;
 /** How long all attempts to take a turn may last, milliseconds. */
 const GIVE_UP_MS = 10_000;
-/** Pause before looking again whether another removal has finished, milliseconds. */
+/** Pause between checks whether another removal has finished, milliseconds. */
 const LOOK_MS = 20;
 
 /** Ids of a tenant's enabled admins according to the read model: candidates, to be checked against the log. */

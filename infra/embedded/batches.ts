@@ -28,13 +28,13 @@ import {
   text,
 } from './protocol.ts';
 
-/** What has to be known of a batch before it runs. */
+/** What has to be known about a batch before it runs. */
 interface Findings {
   /** Uses a named statement, so names must be translated. */
   named: boolean;
   /** Parses the unnamed statement. */
   parses: boolean;
-  /** Uses the unnamed statement of an earlier batch, which may be another connection's by now. */
+  /** Uses the unnamed statement of an earlier batch, which may now be another connection's. */
   reuses: boolean;
   /** May be COPY FROM STDIN. */
   copies: boolean;
@@ -42,7 +42,7 @@ interface Findings {
 
 export interface Batch extends Readonly<Findings> {
   readonly bytes: Buffer;
-  /** `flush`: the extended query goes on, so the session stays with this connection. */
+  /** `flush`: the extended query continues, so this connection keeps the session. */
   readonly ends: 'sync' | 'flush';
 }
 
@@ -57,7 +57,7 @@ export interface Connection {
   /** The client has ended it, or it was dismissed. */
   ended: boolean;
   readonly batches: Batch[];
-  /** What is known of the batch in `[0..scanned)`. */
+  /** What is known about the batch in `[0..scanned)`. */
   pending: Findings;
   /** A statement that may be COPY FROM STDIN was parsed; any later batch can execute it. */
   parsedCopy: boolean;
@@ -66,7 +66,7 @@ export interface Connection {
   statementsMade: number;
 }
 
-/** Why a client is sent away. */
+/** Why a client is disconnected. */
 export interface Refusal {
   /** SQLSTATE. */
   readonly code: string;
@@ -97,7 +97,7 @@ export const openConnection = (id: number, socket: Socket): Connection => ({
 /**
  * Takes what a client has sent: answers its startup message with the greeting, then adds to its batches.
  *
- * @returns why the client has to be sent away
+ * @returns why the client has to be disconnected
  */
 export function receive(connection: Connection, chunk: Buffer, greeting: Buffer): Refusal | undefined {
   append(connection, chunk);
@@ -126,7 +126,8 @@ function readStartup(connection: Connection, greeting: Buffer): Step {
     connection.socket.end();
     return 'enough';
   }
-  if (code >>> 16 !== PROTOCOL_3) return { code: '0A000', reason: 'unsupported frontend protocol; 3.0 is spoken here' };
+  if (code >>> 16 !== PROTOCOL_3)
+    return { code: '0A000', reason: 'unsupported frontend protocol; this server supports 3.0' };
   if ((code & 0xffff) !== 0) {
     connection.socket.write(NEGOTIATE_MESSAGE);
   }
@@ -264,7 +265,7 @@ function noteUse(pending: Connection['pending'], name: string | undefined): void
   else if (name !== undefined) pending.named = true;
 }
 
-/** Errs on the side of yes: a yes costs one more message, a wrong no would shut the engine down. */
+/** Errs on the side of yes: a wrong yes costs one more message, but a wrong no would shut the engine down. */
 function mayCopy(body: Buffer): boolean {
   const words = body.toString('latin1');
   return /copy/i.test(words) && /stdin/i.test(words);

@@ -6,7 +6,7 @@ export const GSS_REQUEST = 80_877_104;
 export const CANCEL_REQUEST = 80_877_102;
 /** PostgreSQL's own limits: the engine takes a longer message for a broken connection and shuts down. */
 export const SMALL_MESSAGE_BYTES = 10_000;
-/** Far above any statement of ours; PostgreSQL's own limit of 1 GB would not fit into PGlite's memory. */
+/** Far more than any statement of ours needs; PostgreSQL's own limit of 1 GB would exceed PGlite's memory. */
 const LARGE_MESSAGE_BYTES = 128 * 1024 * 1024;
 
 const type = (letter: string): number => letter.charCodeAt(0);
@@ -26,7 +26,7 @@ const READY = type('Z');
 /** In Describe and Close: what follows is the name of a statement, not of a portal. */
 export const STATEMENT = type('S');
 
-/** Length that each message of a client may have, bytes. */
+/** Maximum length of each type of message from a client, bytes. */
 export const LIMITS = new Map<number, number>([
   ...[PARSE, BIND, QUERY, COPY_DATA].map((kind) => [kind, LARGE_MESSAGE_BYTES] as const),
   ...[DESCRIBE, EXECUTE, CLOSE, FLUSH, SYNC, TERMINATE, COPY_DONE, COPY_FAIL].map(
@@ -34,7 +34,7 @@ export const LIMITS = new Map<number, number>([
   ),
 ]);
 
-/** A string as the protocol has it. */
+/** A string in the protocol's encoding. */
 export const text = (value: string): Buffer => Buffer.from(`${value}\0`, 'utf8');
 
 /** One message of the protocol: type, length, body. */
@@ -57,7 +57,7 @@ export function startupMessage(parameters: Readonly<Record<string, string>>): Bu
   return Buffer.concat([head, body, Buffer.alloc(1)]);
 }
 
-/** What a client is told before its connection is closed; `code` is an SQLSTATE. */
+/** The error that a client gets before its connection is closed; `code` is an SQLSTATE. */
 export const fatal = (code: string, reason: string): Buffer =>
   message('E', text('SFATAL'), text('VFATAL'), text(`C${code}`), text(`M${reason}`), Buffer.alloc(1));
 
@@ -65,7 +65,7 @@ export const fatal = (code: string, reason: string): Buffer =>
 export const NEGOTIATE_MESSAGE = message('v', Buffer.from([0, PROTOCOL_3, 0, 0]), Buffer.alloc(4));
 export const SYNC_MESSAGE = message('S');
 export const ROLLBACK_MESSAGE = message('Q', text('ROLLBACK'));
-/** Fails to parse, which aborts whatever is under way; the Sync then closes it without a commit. */
+/** Fails to parse, which aborts the open transaction; the Sync then ends it without a commit. */
 export const ABORT_MESSAGE = Buffer.concat([
   message('P', text(''), text('a connection ended in here'), Buffer.alloc(2)),
   SYNC_MESSAGE,
@@ -76,7 +76,7 @@ export const COPY_FAIL_MESSAGE = message(
   text('COPY FROM STDIN is not available on the embedded database; use INSERT'),
 );
 
-/** The zero-terminated string at `start`, and where the next field begins; no value when the terminator is missing. */
+/** The zero-terminated string at `start`, and where the next field begins; no value if the terminator is missing. */
 export function cutString(bytes: Buffer, start: number): { value: string | undefined; end: number } {
   const zero = bytes.indexOf(0, start);
   if (zero < 0) return { value: undefined, end: bytes.length };

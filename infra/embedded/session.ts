@@ -42,7 +42,7 @@ export interface Engine {
 }
 
 export interface SessionOptions {
-  /** What a client is told after its startup message: authentication, parameters, ready. */
+  /** Sent to a client after its startup message: authentication, parameters, ready. */
   readonly greeting: Buffer;
   /** Connections above this number are refused with SQLSTATE 53300. */
   readonly maxConnections: number;
@@ -60,19 +60,19 @@ export interface Session {
   /** Milliseconds since the last batch ended. */
   idleMs(): number;
   /**
-   * Serves what is under way, refuses the rest, and resolves when no connection is left. After `ms` milliseconds the
-   * rest is cut off and open transactions are rolled back.
+   * Lets open transactions finish, refuses everything else, and resolves when no connection is left. After `ms`
+   * milliseconds, remaining connections are closed and open transactions rolled back.
    */
   drain(ms: number): Promise<void>;
 }
 
 const STOPPING: Refusal = { code: '57P01', reason: 'the embedded database is shutting down' };
-/** Longest run of batches before sockets and timers get their turn, milliseconds. */
+/** Longest time that batches run before sockets and timers get their turn, milliseconds. */
 const TURN_MS = 5;
 
 export function createSession(engine: Engine, options: SessionOptions): Session {
   const connections = new Set<Connection>();
-  /** Connections with a batch to run, in the order of their turn. */
+  /** Connections with a batch to run, in order. */
   const waiting = new Set<Connection>();
   const jobs: (() => Promise<void>)[] = [];
   /** The connection whose transaction or extended query is open. */
@@ -165,7 +165,7 @@ export function createSession(engine: Engine, options: SessionOptions): Session 
         jobRuns = false;
         pump();
       })
-      // The engine broke. As when it breaks under a statement, that is the end of this thread.
+      // The engine broke, which ends this thread, just as during a statement.
       .catch((error: unknown) => {
         setImmediate(() => {
           throw error;
@@ -202,7 +202,7 @@ export function createSession(engine: Engine, options: SessionOptions): Session 
     socket.uncork();
   }
 
-  /** A connection has ended, in good order or not: whatever it left open is undone. */
+  /** Cleans up after a connection, however it ended: undoes whatever it left open. */
   function forget(connection: Connection): void {
     if (!connections.delete(connection)) return;
     waiting.delete(connection);
@@ -228,7 +228,7 @@ export function createSession(engine: Engine, options: SessionOptions): Session 
     if (engine.inTransaction()) engine.run(ROLLBACK_MESSAGE, discard);
   }
 
-  /** Looks after a connection that keeps the session and says nothing while others wait. */
+  /** Watches for a connection that keeps the session but is idle while others wait. */
   function watch(): void {
     if (owner === undefined || owner.batches.length > 0 || (waiting.size === 0 && jobs.length === 0)) return;
     const idle = performance.now() - ownerSince;
@@ -272,7 +272,7 @@ export function createSession(engine: Engine, options: SessionOptions): Session 
         }
       }
       if (connections.size === 0 || (await settledWithin(ms, done))) return;
-      options.warn(`${connections.size} connections were cut off: they did not finish within ${ms / 1000} s`);
+      options.warn(`${connections.size} connections were closed because they did not finish within ${ms / 1000} s`);
       for (const connection of [...connections]) {
         dismiss(connection, STOPPING);
         connection.socket.destroy();
@@ -284,5 +284,5 @@ export function createSession(engine: Engine, options: SessionOptions): Session 
 }
 
 const discard = (): void => {
-  // Nobody is there to read the answer.
+  // There is nobody to read the answer.
 };

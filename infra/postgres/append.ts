@@ -1,11 +1,11 @@
 /**
  * Appending to the event log on PostgreSQL.
  *
- * Appends of concurrent callers are grouped: while one statement is in flight, the next group gathers; nobody waits for a
- * group to fill. The row `log.head` queues the writers of all processes: it stays locked until the commit, so positions
- * are assigned in commit order and no reader can miss a slow writer. Usually a group is one statement: a short one when
- * this process was the last writer and knows the streams, otherwise one that looks them up. Whatever that does not let
- * through (a conflict, an id that is known already) goes alone, through a transaction that sees everything.
+ * Appends of concurrent callers are grouped: while one statement is in flight, the next group gathers; nobody waits for
+ * a group to fill. The row `log.head` queues the writers of all processes: it stays locked until the commit, so
+ * positions are assigned in commit order and no reader can miss a slow writer. Usually a group is one statement: a
+ * short one if this process was the last writer and knows the streams, otherwise one that looks them up. Appends that
+ * this does not accept (a conflict, a known id) are retried alone, in a transaction that sees everything.
  */
 import type pg from 'pg';
 import { ConflictError, LogUnavailableError } from '../../shared/errors.ts';
@@ -26,9 +26,9 @@ import {
 } from './statements.ts';
 import type { Tail } from './tail.ts';
 
-/** One statement carries at most this many appends, events and bytes. */
+/** Most appends, events and bytes in one statement. */
 const GROUP = { appends: 256, events: 2_000, bytes: 4_000_000 };
-/** Appends that may wait at once; more are refused, not queued without end. */
+/** Most appends that may wait; any more are refused. */
 const MAX_WAITING = { appends: 10_000, bytes: 64_000_000 };
 
 interface Pending extends Prepared {
@@ -42,11 +42,11 @@ export const closedError = () => new LogUnavailableError('the event log is close
 
 export interface AppenderOptions {
   readonly pool: pg.Pool;
-  /** Is told of what was written, and where to look when that is not known. */
+  /** Notified of what was written, or that it has to look when that is unknown. */
   readonly tail: Pick<Tail, 'wrote' | 'look'>;
-  /** SQL expression that tells other processes of an append, and whose it is. Undefined on the embedded database. */
+  /** SQL expression that notifies other processes of an append and its writer. Undefined on the embedded database. */
   readonly notify: string | undefined;
-  /** How long an append is retried while the database is away, milliseconds. */
+  /** How long an append is retried while the database is unavailable, milliseconds. */
   readonly timeoutMs: number;
 }
 
@@ -54,7 +54,7 @@ export class Appender {
   readonly #options: AppenderOptions;
   readonly #headCache = new HeadCache();
   readonly #waiting: Pending[] = [];
-  /** Of all appends that are not settled. */
+  /** Size of all appends that are not settled. */
   #waitingBytes = 0;
   #pumping: Promise<void> | undefined;
   #closed = false;
@@ -63,7 +63,7 @@ export class Appender {
     this.#options = options;
   }
 
-  /** Takes no more appends, gives up retries, and resolves when those under way are settled. */
+  /** Takes no more appends, stops retrying, and resolves when those in progress are settled. */
   async close(): Promise<void> {
     this.#closed = true;
     await this.#pumping;
@@ -111,7 +111,9 @@ export class Appender {
     return this.#waiting.splice(0, count);
   }
 
-  /** Writes a group in one statement; members that prevent it go alone. Settles every member; never throws. */
+  /**
+   * Writes a group in one statement; members that prevent this are written alone. Settles every member; never throws.
+   */
   async #writeGroup(group: Pending[]): Promise<void> {
     let members = group;
     try {
@@ -122,7 +124,7 @@ export class Appender {
         members = members.filter((one) => !bad.has(one.stream));
       }
     } catch {
-      // A taken revision, a known id, or the database went away: one by one shows which and why.
+      // A taken revision, a known id, or the database became unavailable: writing one by one shows which.
       for (const member of members) await this.#writeAlone(member);
     }
   }
@@ -168,7 +170,7 @@ export class Appender {
     for (const [index, member] of members.entries()) member.resolve(ends[index] as Appended);
   }
 
-  /** `pool.query` would throw the connection away with every refused statement. */
+  /** `pool.query` would close the connection after every rejected statement. */
   async #queryKeepingClient(name: string, text: string, values: unknown[]): Promise<pg.QueryResult> {
     const client = await this.#options.pool.connect();
     let broken: Error | undefined;
@@ -185,7 +187,10 @@ export class Appender {
     }
   }
 
-  /** One append in a transaction that sees everything before it; retried while the database is away. Never throws. */
+  /**
+   * Writes one append in a transaction that sees everything before it; retried while the database is unavailable. Never
+   * throws.
+   */
   async #writeAlone(member: Pending): Promise<void> {
     const backOff = createBackOff({ firstMs: 50, lastMs: 1_000 });
     for (;;) {
@@ -198,7 +203,7 @@ export class Appender {
           member.reject(failure);
           return;
         }
-        // It may be written all the same, and the notification of it would be passed over as our own.
+        // It may have been written nevertheless, and its notification would be ignored as our own.
         this.#options.tail.look();
         const waitMs = backOff.next();
         if (this.#closed || Date.now() + waitMs > member.deadline) {
@@ -215,7 +220,7 @@ export class Appender {
     let broken: Error | undefined;
     try {
       await client.query('BEGIN');
-      // The writers' queue. Every statement after it sees all that was committed before.
+      // Queues with the other writers. Every later statement sees all that was committed before.
       const base = (await client.query('SELECT position FROM log.head FOR UPDATE')).rows[0].position as number;
       const ids = events.map((event) => event.id);
       const known = (
@@ -262,7 +267,7 @@ export class Appender {
       this.#options.tail.wrote(logged);
       return { revision: actual + events.length, position: base + events.length };
     } catch (error) {
-      // A client in an open transaction must not go back to the pool.
+      // A client with an open transaction must not be returned to the pool.
       if (!(error instanceof ConflictError)) broken = error as Error;
       throw error;
     } finally {
@@ -271,7 +276,7 @@ export class Appender {
   }
 }
 
-/** Answers an append whose ids the log has already: as the first time, or with a conflict when only some match. */
+/** Answers an append whose ids are already in the log: as the first time, or with a conflict if only some match. */
 function answerAgain(
   stream: string,
   ids: readonly string[],

@@ -29,8 +29,8 @@ import { Tail } from './tail.ts';
 const READ_BATCH = 1_000;
 
 /**
- * Up to $2 events behind the position $1, together of at most $3 bytes, but at least one. Goes row by row, because
- * measuring events that are then left out would cost the most where they are large.
+ * Up to $2 events after the position $1, with at most $3 bytes in total, but at least one. Works row by row, because
+ * measuring events that are then left out would be most expensive for large ones.
  */
 const boundedPage = (forwards: boolean) => {
   const next = (position: string) =>
@@ -53,9 +53,9 @@ const PAGE_BACKWARDS = boundedPage(false);
 export interface PostgresLogOptions {
   readonly database: Database;
   readonly log: Logger;
-  /** How long an append is retried while the database is away, milliseconds. */
+  /** How long an append is retried while the database is unavailable, milliseconds. */
   readonly appendTimeoutMs?: number;
-  /** How often a follower looks for events of other processes when nothing wakes it, milliseconds. */
+  /** How often a follower polls for events of other processes when nothing wakes it, milliseconds. */
   readonly pollMs?: number;
 }
 
@@ -128,7 +128,7 @@ class PostgresLog implements EventLog {
                 [from, size],
               );
       if (batch.length > 0) yield batch;
-      // Bounded in bytes, only an empty batch says that nothing follows.
+      // When batches are limited in bytes, only an empty one means that nothing follows.
       if (maxBytes === undefined ? batch.length < size : batch.length === 0) return;
       left -= batch.length;
       from = (batch.at(-1) as LoggedEvent).position;

@@ -11,7 +11,7 @@ export interface Prepared extends GroupMember {
   readonly texts: readonly PreparedEvent[];
 }
 
-/** For streams whose revisions are looked up: writes the group, or tells whose expectation does not hold. */
+/** For streams whose revisions are looked up: writes the group, or returns the streams whose expectation is not met. */
 export const GROUP_APPEND = `
   WITH expectation AS (SELECT * FROM unnest($1::text[], $2::int[]) AS e(stream, revision)),
   bad AS (
@@ -39,7 +39,7 @@ export const GROUP_APPEND = `
     (SELECT array_agg(stream) FROM bad) AS bad,
     (SELECT array_agg(revision ORDER BY position) FROM written) AS revisions`;
 
-/** For streams whose revisions are known as of a head: written when the head is still that one. */
+/** For streams whose revisions are known as of a certain head: writes only if the head has not moved. */
 export const APPEND_AT_HEAD = `
   WITH head AS (UPDATE log.head SET position = $2::bigint WHERE position = $1::bigint RETURNING position),
   written AS (

@@ -11,11 +11,11 @@ const req = (headers: Record<string, string>, cookies: Record<string, unknown> =
 });
 
 describe('keys in requests', () => {
-  it('x-api-key wins over Authorization', () => {
+  it('x-api-key takes precedence over Authorization', () => {
     expect(keyOf(req({ 'x-api-key': ' a ', authorization: 'Bearer b' }))).to.equal('a');
     expect(keyOf(req({ 'x-api-key': '', authorization: 'Bearer b' }))).to.equal('b');
   });
-  it('three schemes, any case', () => {
+  it('three schemes are accepted, in any case', () => {
     for (const scheme of ['Bearer', 'ApiKey', 'Token', 'bearer', 'APIKEY', 'tOkEn']) {
       expect(keyOf(req({ authorization: `${scheme} k1` }))).to.equal('k1');
     }
@@ -23,7 +23,7 @@ describe('keys in requests', () => {
       expect(keyOf(req({ authorization: other })), other).to.equal(undefined);
     }
   });
-  it('nothing that cannot be a key', () => {
+  it('what cannot be a key is ignored', () => {
     expect(keyOf(req({}))).to.equal(undefined);
     expect(keyOf(req({ 'x-api-key': 'x'.repeat(2_000) }))).to.equal(undefined);
   });
@@ -53,7 +53,7 @@ describe('session cookies', () => {
     expect(line).not.to.include('Secure');
     expect(line).to.include('HttpOnly').and.include('SameSite=Strict');
   });
-  it('are cleared under every name that was brought', () => {
+  it('are cleared under every name that the request sent', () => {
     const none = { ...req({}), secure: false };
     expect(clearingCookies(none, secure)).to.have.length(1);
     expect(clearingCookies(none, secure)[0]).to.match(/^mc-session=; Path=\/; Max-Age=0;/);
@@ -63,7 +63,7 @@ describe('session cookies', () => {
       '__Host-mc-session',
     ]);
   });
-  it('both names are read; what is no token hides nothing', () => {
+  it('both names are read; an invalid token does not hide a valid one', () => {
     const other = newToken();
     expect(tokensOf(req({}, { '__Host-mc-session': token, 'mc-session': other }))).to.deep.equal([token, other]);
     expect(tokensOf(req({}, { '__Host-mc-session': '', 'mc-session': other }))).to.deep.equal([other]);

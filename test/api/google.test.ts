@@ -28,7 +28,7 @@ describe('Google ID tokens', () => {
     throw new Error('was accepted');
   };
 
-  it('gives the account of a good one, the address in lower case', async () => {
+  it('a valid token gives the account, with the address in lower case', async () => {
     expect(await verify(await google.token())).to.deep.equal({
       sub: 'sub-1',
       email: 'ann@example.com',
@@ -60,7 +60,7 @@ describe('Google ID tokens', () => {
     });
   }
 
-  it('refuses: signed by somebody else, signed with a secret, not signed, no token at all', async () => {
+  it('refuses tokens signed by somebody else, signed with a secret or not signed, and what is not a token', async () => {
     expect((await refused(await google.token({}, { foreignKey: true }))).status).to.equal(400);
     const hmac = await new SignJWT({ email: 'a@b.c', email_verified: true, sub: 's' })
       .setProtectedHeader({ alg: 'HS256', kid: 'k1' })
@@ -73,7 +73,7 @@ describe('Google ID tokens', () => {
     for (const token of [hmac, none, 'rubbish', 'a.b.c']) expect((await refused(token)).status, token).to.equal(400);
   });
 
-  it('does not fetch the keys for every unknown key id', async () => {
+  it('does not fetch the keys again for every unknown key id', async () => {
     await verify(await google.token());
     const before = google.fetches();
     const strange = (await google.token()).split('.');
@@ -82,7 +82,7 @@ describe('Google ID tokens', () => {
     expect(google.fetches() - before).to.be.at.most(1);
   });
 
-  it('says so when it is off, and when the keys cannot be had', async () => {
+  it('says so when it is off, and when the keys cannot be fetched', async () => {
     const off = await refused(await google.token(), { googleClientId: undefined });
     expect(off.message).to.include('GOOGLE_CLIENT_ID');
     const gone = await startFakeGoogle();

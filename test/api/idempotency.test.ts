@@ -59,7 +59,7 @@ describe('Idempotency-Key', function () {
     return error as AppError;
   };
 
-  it('is the caller’s own: the same key and body of another caller, workspace or address is another request', async () => {
+  it('belongs to the caller: the same key and body from another caller, workspace or address is a different request', async () => {
     const key = newKey();
     const callers: [Exchange, string][] = [
       [exchangeOf({ workspace: 1, id: 7 }), 'the first'],
@@ -79,7 +79,7 @@ describe('Idempotency-Key', function () {
     expect((await ask(key, other, {}, { other: 'body' })).ran).to.equal(true);
   });
 
-  it('leaves nothing behind that a guessed body or the caller’s key alone would open', async () => {
+  it('stores nothing that a guessed body or the caller’s key alone could decrypt', async () => {
     const key = newKey();
     await ask(key, exchangeOf({ workspace: 1, id: 7 }), { api_key: 'mca_secret' });
     const row = await rowOf('1:7', key);
@@ -130,7 +130,7 @@ describe('Idempotency-Key', function () {
     }
     const me = exchangeOf({ workspace: 1, id: 7 });
 
-    it('answers stored before are still given, and their keys still refuse another body', async () => {
+    it('stored answers are still returned, and their keys still refuse a different body', async () => {
       const key = newKey();
       await former(key, 'done', { intents: [], answer: { status: 201, body: { before: true } } });
       expect(await ask(key, me)).to.deep.equal({ ran: false, body: { before: true }, replayed: true });
@@ -138,7 +138,7 @@ describe('Idempotency-Key', function () {
       expect(refusal.extras.code).to.equal('IDEMPOTENCY_KEY_REUSED');
     });
 
-    it('a request that was interrupted before goes on with what it was about to append', async () => {
+    it('an interrupted request continues with what it was about to append', async () => {
       const key = newKey();
       const intent = { stream: 'user-1', expected: 'none', events: [{ id: 'e', type: 'T', data: {}, meta: {} }] };
       await former(key, 'running', { intents: [intent] });
@@ -150,7 +150,7 @@ describe('Idempotency-Key', function () {
       expect(await ask(key, me)).to.deep.equal({ ran: false, body: { after: true }, replayed: true });
     });
 
-    it('what nobody can read any more is not done again, and blocks nobody for good', async () => {
+    it('a request whose record can no longer be read is not repeated, and blocks nobody for good', async () => {
       for (const state of ['done', 'running'] as const) {
         const key = newKey();
         await former(key, state, { intents: [], answer: { status: 201, body: {} } });

@@ -50,7 +50,7 @@ function recording(record: (draft: EventDraft) => Promise<void> = () => Promise.
 }
 
 describe('incidents', () => {
-  it('writes the first at once and counts what follows', async () => {
+  it('writes the first at once and counts the following ones', async () => {
     const { events, incidents } = recording();
     for (let i = 0; i < 5; i++) incidents.accessDenied(exchange(caller(1)), 'GET /api/things', 'admin');
     await new Promise(setImmediate);
@@ -93,7 +93,7 @@ describe('incidents', () => {
     await incidents.drain();
   });
 
-  it('bounds what is remembered and what is in flight, and lets no failure out', async () => {
+  it('bounds what is remembered and in flight, and never throws', async () => {
     let open = 0;
     let most = 0;
     const { incidents } = recording(async () => {

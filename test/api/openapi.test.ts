@@ -238,7 +238,7 @@ describe('API description', () => {
       expect(tags).to.deep.equal(TAGS.filter((tag) => tags.includes(tag)));
     });
 
-    it('describes every route, and nothing that is no route', () => {
+    it('describes every route, and nothing else', () => {
       const described = operations.map((one) => one.name);
       expect(described).to.have.members(shown(routes).map(nameOf));
       expect(new Set(described).size).to.equal(described.length);
@@ -250,7 +250,7 @@ describe('API description', () => {
       }
     });
 
-    it('says of each route who may call it, how often, and what it takes', () => {
+    it('says for each route who may call it, how often, and what it accepts', () => {
       for (const one of shown(routes)) {
         const { operation, parameters } = operations.find(({ name }) => name === nameOf(one)) as Described;
         const isPublic = one.access === 'public';
@@ -283,7 +283,7 @@ describe('API description', () => {
       }
     });
 
-    it('refuses no body that the route takes', () => {
+    it('accepts every body that the route accepts', () => {
       // Refinements may make the route refuse more than a schema can say; the other way round only ids as text, which
       // are taken but not advertised.
       const samples: unknown[] = [
@@ -366,7 +366,7 @@ describe('API description', () => {
       expect(headersOf({ responses: stream })).to.deep.equal(['Last-Event-ID']);
     });
 
-    it('adds what the gate in front of the route answers', () => {
+    it('adds the answers of the authorization in front of the route', () => {
       const statuses = (changes: Partial<Route>) => Object.keys(operation(changes).operation.responses);
       expect(statuses({ access: 'public' })).to.deep.equal(['200', 'default']);
       expect(statuses({ access: 'public', limit: 'login' })).to.deep.equal(['200', '429', 'default']);
@@ -403,14 +403,14 @@ describe('API description', () => {
       ]);
     });
 
-    it('keeps what the route itself says of an error', () => {
+    it('keeps the route’s own description of an error', () => {
       const mine = { description: 'No such thing here', schema: errorSchema };
       const { responses } = operation({ responses: { ...ok, 404: mine }, refuses: [409] }).operation;
       expect(responses[404]).to.have.property('description', 'No such thing here');
       expect(responses[409]).to.deep.equal({ $ref: '#/components/responses/Conflict' });
     });
 
-    it('knows optional bodies, answers without a body and other media types', () => {
+    it('supports optional bodies, answers without a body and other media types', () => {
       const { requestBody, responses } = operation({
         method: 'delete',
         body: z.object({}),
@@ -422,14 +422,14 @@ describe('API description', () => {
       expect(responses[200]).to.have.deep.property('content', { 'text/csv': { schema: { type: 'string' } } });
     });
 
-    it('tells rate limits with what they count by', () => {
+    it('states rate limits and what they are counted by', () => {
       const textOf = (limit: Route['limit']) => operation({ limit }).operation.description;
       expect(textOf('mutation')).to.include('60 requests per minute per address').and.include('class `mutation`');
       expect(textOf('agent-heartbeat')).to.include('30 requests per minute per agent');
       expect(textOf('users')).to.include('20 requests per minute per caller');
     });
 
-    it('leaves hidden routes out, and tags that only they have', () => {
+    it('leaves out hidden routes, and tags that only they have', () => {
       const document = describeApi([route({}), route({ path: '/page', tag: 'Docs', hidden: true })]);
       expect(Object.keys(document.paths)).to.deep.equal(['/api/things']);
       expect(document.tags.map((tag) => tag.name)).to.deep.equal(['Agents']);
@@ -511,7 +511,7 @@ describe('API description', () => {
       },
     ];
     for (const { what, schema, takes, refuses } of CASES) {
-      it(`take and refuse as zod does: ${what}`, () => {
+      it(`accept and refuse the same as zod: ${what}`, () => {
         const { document, schema: written } = described(schema, 'input');
         expect(problemsOf(document)).to.deep.equal([]);
         for (const one of takes) {
@@ -525,7 +525,7 @@ describe('API description', () => {
       });
     }
 
-    it('take and refuse as zod does: parameters, which arrive as text', () => {
+    it('accept and refuse the same as zod: parameters, which arrive as text', () => {
       const paramsOf = (changes: Partial<Route>) => {
         const document = describeApi([route(changes)]);
         const { parameters } = operationsOf(document)[0] as Described;
@@ -546,7 +546,7 @@ describe('API description', () => {
       }
     });
 
-    it('are replaced where the contract overrides them, and keep what is said about them', () => {
+    it('are replaced where the contract overrides them, but keep their descriptions', () => {
       const moment = z
         .string()
         .transform((text) => new Date(text))
@@ -569,14 +569,14 @@ describe('API description', () => {
       }
     });
 
-    it('leave answers open to new fields, except where the contract closes them', () => {
+    it('allow new fields in answers, except where the contract forbids them', () => {
       const { schema } = described(z.object({ open: z.object({}), closed: z.strictObject({}) }), 'output');
       expect(schema).not.to.have.property('additionalProperties');
       expect(schema).to.have.nested.property('properties.closed.additionalProperties', false);
       expect(schema).not.to.have.nested.property('properties.open.additionalProperties');
     });
 
-    it('stand once under their name where both directions are the same', () => {
+    it('appear once under their name if both directions are the same', () => {
       const Thing = z.object({ a: z.string() }).meta({ id: 'Thing' });
       const document = describeApi([
         route({ method: 'put', body: Thing, responses: { 200: { description: 'Well', schema: Thing } } }),
@@ -584,7 +584,7 @@ describe('API description', () => {
       expect(Object.keys(document.components.schemas)).to.deep.equal(['Error', 'Thing']);
     });
 
-    it('stand twice where they differ, with all that refers to them', () => {
+    it('appear twice if they differ, as do all schemas that refer to them', () => {
       const Leaf = z.object({ a: z.string().default('x') }).meta({ id: 'Leaf' });
       const Tree = z.object({ leaf: Leaf }).meta({ id: 'Tree' });
       const document = describeApi([
@@ -601,7 +601,7 @@ describe('API description', () => {
       expect(problemsOf(document)).to.deep.equal([]);
     });
 
-    it('may contain themselves when they have a name', () => {
+    it('may be recursive if they have a name', () => {
       const Node = z
         .object({
           get next() {
@@ -616,7 +616,7 @@ describe('API description', () => {
     });
   });
 
-  describe('refuses to be untrue', () => {
+  describe('refuses to describe anything inaccurately', () => {
     const failing: [string, () => unknown, RegExp][] = [
       [
         'a schema that JSON cannot say',
@@ -653,7 +653,7 @@ describe('API description', () => {
     }
   });
 
-  it('is checked by rules that find what is wrong', () => {
+  it('is checked by rules that detect errors', () => {
     const sound = describeApi([route({ query: z.object({ limit: limitParam(5) }) })]);
     expect(problemsOf(sound)).to.deep.equal([]);
     const get = '#/paths/~1api~1things/get';

@@ -48,7 +48,7 @@ describe('stream credentials', () => {
     });
   }
 
-  it('another name is no reason', async () => {
+  it('a changed name does not end a stream', async () => {
     const stream = await open('1');
     base.credentials.changed.set('1', { username: 'renamed', displayName: 'Renamed' });
     await looked();
@@ -75,7 +75,7 @@ describe('stream credentials', () => {
     for (const stream of streams) stream.close();
   });
 
-  it('a credential that ended while its stream was being opened', async () => {
+  it('a credential that ends while its stream is being opened', async () => {
     const first = await open('1');
     await looked();
     base.credentials.changed.set('2', undefined);
@@ -86,7 +86,7 @@ describe('stream credentials', () => {
     late.close();
   });
 
-  it('a credential whose time is over', async () => {
+  it('a credential that expires', async () => {
     base.credentials.expiresAt.set('1', now / 1_000 + 9);
     const streams = [await open('1'), await open('2')];
     await looked();
@@ -100,7 +100,7 @@ describe('stream credentials', () => {
     for (const stream of streams) stream.close();
   });
 
-  it('credentials that cannot be looked at: streams go on for a while, not for ever', async () => {
+  it('while credentials cannot be looked up, streams continue for a while, but not for ever', async () => {
     const stream = await open('1');
     await looked();
     base.credentials.broken = new Error('connect ECONNREFUSED');

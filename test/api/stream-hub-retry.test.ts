@@ -13,8 +13,8 @@ import { eventsOf } from '../support/kit.ts';
 import { identityOf } from '../support/stream-hub.ts';
 import { until } from '../support/until.ts';
 
-describe('stream hub while something is away', () => {
-  it('waits with an event that cannot be read now, and brings it and those behind it once', async () => {
+describe('stream hub while something is unavailable', () => {
+  it('waits for an event that cannot be read yet, then sends it and those after it once', async () => {
     const events = eventsOf(
       [1, 2, 3].map((agentId) => agentDeleted.draft({ agentId, name: `agent ${agentId}`, hadSession: false } as never)),
     );

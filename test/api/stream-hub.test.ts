@@ -49,7 +49,7 @@ describe('stream hub', () => {
     ['3', ['4.1', '4', '5.1', '5']],
     ['2.1', ['2', '3.1', '3', '4.1', '4', '5.1', '5']],
   ] as const) {
-    it(`a client that comes with ${id} from a process that was further on gets nothing twice`, async () => {
+    it(`a client that comes with ${id} from a process that was ahead gets nothing twice`, async () => {
       const { log, hub } = base;
       const stream = await openStream(base.url, { 'last-event-id': id });
       await until('it is served', () => hub.clients === 1);
@@ -64,13 +64,13 @@ describe('stream hub', () => {
     });
   }
 
-  it('an id that the log does not have is an error before anything is written', async () => {
+  it('an id that is not in the log is an error before anything is written', async () => {
     const response = await fetch(base.url, { headers: { 'last-event-id': '77' } });
     expect([response.status, await response.text()]).to.deep.equal([400, 'UnknownPositionError']);
     expect(base.hub.clients).to.equal(0);
   });
 
-  it('a client that goes while its id is looked up is not kept', async () => {
+  it('a client that leaves while its id is looked up is forgotten', async () => {
     let release = () => {};
     const held = new Promise<void>((resolve) => {
       release = resolve;
@@ -91,7 +91,7 @@ describe('stream hub', () => {
     expect(base.hub.clients).to.equal(0);
   });
 
-  it('when the log cannot be followed any more, streams end, and the next client has it followed anew', async () => {
+  it('when the log can no longer be followed, streams end, and the next client makes the hub follow it again', async () => {
     const { log, hub } = base;
     const first = await openStream(base.url, {});
     await until('it is served', () => hub.clients === 1);
@@ -143,7 +143,7 @@ describe('stream hub', () => {
     }
   });
 
-  it('frames with a role reach those who have it, live and catching up, and the ids stay', async () => {
+  it('frames for a role reach only callers with that role, live and catching up, with the same ids', async () => {
     const { log } = base;
     const failed = (position: number) =>
       logged(

@@ -37,7 +37,7 @@ describe('stream limits', () => {
     await base.close();
   });
 
-  it('25 clients that ask for everything and read nothing: bounded together, cut off, and given back', async () => {
+  it('25 clients that request everything and read nothing are bounded together and closed, and their memory is released', async () => {
     base = await startHub({ limits: { catchUpBytes: 5 * MB, stallMs: 400 } });
     base.log.events = Array.from({ length: 60 }, (_, n) => large(n + 1));
     base.log.followed = 60;
@@ -64,7 +64,7 @@ describe('stream limits', () => {
     expect([base.hub.held, inResponses(), base.log.out.now]).to.deep.equal([0, 0, 0]);
   });
 
-  it('live: clients that stop reading are bounded together, and nobody else is slowed down', async () => {
+  it('live clients that stop reading are bounded together, and nobody else is slowed down', async () => {
     base = await startHub({ limits: { liveBytes: 5 * MB, catchUpBytes: 5 * MB, stallMs: 60_000 } });
     deaf(25);
     const healthy = await openStream(base.url, { 'x-user': '99' });
@@ -82,7 +82,7 @@ describe('stream limits', () => {
     expect(base.hub.held).to.equal(0);
   });
 
-  it('a client that stops reading is cut off, one that reads slowly is not', async function () {
+  it('a client that stops reading is disconnected, but one that reads slowly is not', async function () {
     this.timeout(60_000);
     base = await startHub({ limits: { stallMs: 500 } });
     base.log.events = Array.from({ length: 30 }, (_, n) => large(n + 1));
@@ -105,7 +105,7 @@ describe('stream limits', () => {
     slow.destroy();
   });
 
-  it('a caller may have so many, a process so many: 429 and 503, until one is closed', async () => {
+  it('streams are limited per caller (429) and per process (503), until one is closed', async () => {
     base = await startHub({ limits: { perCaller: 2, perAddress: 3, clients: 6 } });
     const open = (headers: Record<string, string>) => openStream(base.url, headers);
     const refused = async (headers: Record<string, string>) => {
@@ -127,7 +127,7 @@ describe('stream limits', () => {
     await until('all are gone', () => base.hub.clients === 0);
   });
 
-  it('a refused id, and a client that leaves before it is served, take no place', async () => {
+  it('a refused id, or a client that leaves before it is served, does not count', async () => {
     base = await startHub({ limits: { perCaller: 1 } });
     expect((await fetch(base.url, { headers: { 'last-event-id': '77' } })).status).to.equal(400);
     base.log.events = [large(1)];
@@ -149,7 +149,7 @@ describe('stream limits', () => {
     stream.close();
   });
 
-  it('streams asked for one behind another on one connection are gone with it', async () => {
+  it('pipelined streams on one connection end with it', async () => {
     base = await startHub();
     const socket = deafClient(base.port);
     sockets.push(socket);
@@ -164,7 +164,7 @@ describe('stream limits', () => {
 describe('stream budget', () => {
   const never = new AbortController().signal;
 
-  it('a read waits for room and for its turn, in order of arrival; who leaves is passed over', async () => {
+  it('reads wait for room and for their turn, in order of arrival; those that give up are skipped', async () => {
     const budget = createBudget({ bytes: 1_000, pageBytes: 300, readers: 2 });
     const admitted: string[] = [];
     const enter = (name: string, signal = never) =>
@@ -192,7 +192,7 @@ describe('stream budget', () => {
     expect([budget.held, admitted]).to.deep.equal([0, ['a', 'b', 'c', 'e']]);
   });
 
-  it('nobody enters before what waits in connections has left', async () => {
+  it('no read starts until the bytes waiting in connections have been sent', async () => {
     const budget = createBudget({ bytes: 1_000, pageBytes: 300, readers: 2 });
     budget.hold(701);
     let inside = false;

@@ -25,7 +25,7 @@ const person: NewUser = {
   source: 'admin',
 };
 describe('unique names', () => {
-  it('of several takers of one abandoned claim one gets the name, and the first owner never does', async () => {
+  it('when several requests take over an abandoned claim, one gets the name, and the first owner never does', async () => {
     let now = Date.now() - ABANDONED_AFTER_MS - 1_000;
     const world = memoryWorld(() => now);
     const first = world.process();
@@ -102,7 +102,7 @@ describe('a claim of somebody else', () => {
     expect(voided()).to.deep.equal([]);
   });
 
-  it('is void when they had their time and do not have it, not a moment sooner, and then they are told', async () => {
+  it('is voided in its owner’s stream once its time is over, and not sooner, if the owner does not have the name', async () => {
     answers = ['not yet'];
     now += ABANDONED_AFTER_MS - 1;
     expect(await claim(mine)).to.equal('NAME_TAKEN');
@@ -114,7 +114,7 @@ describe('a claim of somebody else', () => {
     ]);
   });
 
-  it('stays when they have the name, however old it is, and when they come to have it at the last moment', async () => {
+  it('stays valid if the owner has the name, however old the claim is, even if it gets the name at the last moment', async () => {
     now += ABANDONED_AFTER_MS * 2;
     for (const told of [['yes'], ['not yet', 'yes']] as const) {
       answers = [...told];
@@ -124,7 +124,7 @@ describe('a claim of somebody else', () => {
     expect(voided()).to.deep.equal([]);
   });
 
-  it('is no hindrance when they give the name up meanwhile', async () => {
+  it('does not matter if the owner gives up the name in the meantime', async () => {
     answers = ['not yet'];
     now += ABANDONED_AFTER_MS;
     world.beforeAppend = async (_stream, [event]) => {
@@ -136,7 +136,7 @@ describe('a claim of somebody else', () => {
     expect((await named()).owner).to.equal(mine);
   });
 
-  it('ends when its owner releases the name, and nobody else can', async () => {
+  it('ends when its owner releases the name, which nobody else can do', async () => {
     await release(mine);
     expect((await named()).owner).to.equal(theirs);
     expect(world.written()).to.have.length(1);

@@ -15,7 +15,7 @@ describe('deciders', () => {
     const hidden = visibility.evolve(visibility.initial, { type: agentHidden.type, data, at: 1 });
     expect(visibility.evolve(hidden, { type: agentShown.type, data, at: 2 })).to.deep.equal(['ada at 1', 'ada at 2']);
   });
-  it('leave the state as it is for every other type', () => {
+  it('leave the state unchanged for all other types', () => {
     const state = ['as it was'];
     expect(visibility.evolve(state, { type: agentRegistered.type, data: {}, at: 1 })).to.equal(state);
   });

@@ -96,7 +96,7 @@ describe('repeated requests', function () {
     expect(new Set(names).size).to.equal(names.length);
   });
 
-  it('a rotation whose key was lost gives another key for the same rotation', async () => {
+  it('repeating a rotation whose key was lost gives a new key for the same rotation', async () => {
     const [first, second] = await twice((context) => rotateGlobalKey(view.commands, context, credentials));
     expect(second.key)
       .to.match(/^mc_[0-9a-f]{48}$/)
@@ -108,7 +108,7 @@ describe('repeated requests', function () {
     expect(await credentials.findKey(first?.key ?? '')).to.equal(undefined);
   });
 
-  it('an agent key that was lost is replaced by one with the same number and beginning', async () => {
+  it('a lost agent key is replaced by one with the same id and prefix', async () => {
     await view.commands.record(agentStream(1, 9), { origin: testOrigin }, [
       agentRegistered.draft({
         agentId: 9,

@@ -57,7 +57,7 @@ describe('command handler', function () {
   });
   const sumOf = async (stream: string) => (await process().load({ ...summing, snapshotVersion: 99 }, stream)).state.sum;
 
-  it('those who wait for each other while the log is away get one time-out, not one after the other', async () => {
+  it('commands that queue while the log is unavailable fail after one time-out, not one each', async () => {
     let reads = 0;
     const away: EventStore = {
       ...view.store,
@@ -80,7 +80,7 @@ describe('command handler', function () {
     expect(reads, 'whoever comes later asks again').to.equal(2);
   });
 
-  it('a step that is repeated while the log is away is not decided anew: its events are there once afterwards', async () => {
+  it('a step that is repeated while the log is unavailable is not decided again: its events are written once', async () => {
     const recorded: Intent[] = [];
     const intents = (of: readonly Intent[]) => ({
       recorded: of,
@@ -117,7 +117,7 @@ describe('command handler', function () {
     expect([decided, await sumOf('repeated')]).to.deep.equal([0, 7]);
   });
 
-  it('"nothing to do" is said only when the read models show what it was decided on', async () => {
+  it('"nothing to do" is answered only when the read models show the state it was decided on', async () => {
     await process().execute(summing, 'waits', context(), () => [added.draft({ amount: 1 })]);
     const asked: { readonly types: readonly string[]; readonly position: number }[] = [];
     let show = () => {};
@@ -147,7 +147,7 @@ describe('command handler', function () {
     expect(position).to.be.greaterThan(0);
   });
 
-  it('every one of many concurrent decisions sees the one before, in one process and in two', async () => {
+  it('each of many concurrent decisions sees the previous one, in one process and in two', async () => {
     const [one, two] = [process(), process()];
     const results = await Promise.allSettled(
       Array.from({ length: 60 }, (_, n) =>
@@ -161,7 +161,7 @@ describe('command handler', function () {
     expect(await sumOf('sum-race')).to.equal(40);
   });
 
-  it('a refusal or a "nothing to do" is decided on what the log says now', async () => {
+  it('a refusal or "nothing to do" is decided on the current state of the log', async () => {
     const [one, two] = [process(), process()];
     await one.execute(summing, 'sum-stale', context(), () => [added.draft({ amount: 5 })]);
     await two.execute(summing, 'sum-stale', context(), () => [added.draft({ amount: -5 })]);
@@ -190,7 +190,7 @@ describe('command handler', function () {
     }
   });
 
-  it('long streams are read from their last snapshot on, with the same state', async () => {
+  it('long streams are read from their last snapshot, with the same resulting state', async () => {
     const writer = process();
     for (let n = 0; n < 450; n++)
       await writer.execute(summing, 'sum-long', context(), () => [added.draft({ amount: n })]);
@@ -212,7 +212,7 @@ describe('command handler', function () {
     expect(read, 'another version of the state reads everything').to.equal(451);
   });
 
-  it('a snapshot that the log does not bear out is not believed twice', async () => {
+  it('a snapshot that contradicts the log is not trusted twice', async () => {
     await process().execute(summing, 'sum-wrong', context(), () => [added.draft({ amount: 1 })]);
     await place.database.pool.query(
       `INSERT INTO service.snapshots (stream, kind, revision, position, at, state) VALUES ('sum-wrong', 'sum.1', 7, 1, 1, '{"sum":100}')`,

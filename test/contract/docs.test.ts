@@ -13,7 +13,7 @@ describe('Docs', () => {
   const get = (path: string, headers: Record<string, string> = {}) =>
     call(service, 'GET', path, undefined, { ...anonymous, ...headers });
 
-  it('gives the description to everybody', async () => {
+  it('serves the description to everybody', async () => {
     const { status, headers, body } = await get('/api/docs');
     expect(status).to.equal(200);
     expect(headers.get('content-type')).to.equal('application/json');
@@ -31,7 +31,7 @@ describe('Docs', () => {
     );
   });
 
-  it('offers only what it describes: each described path is there', async () => {
+  it('describes only existing paths', async () => {
     const { body } = await get('/api/docs');
     for (const path of Object.keys(body.paths as object)) {
       // No route has this method: 405 shows that the path is known, without doing anything.
@@ -41,7 +41,7 @@ describe('Docs', () => {
   });
 
   for (const path of ['/docs', '/docs/']) {
-    it(`shows the page at ${path}, with all that it names`, async () => {
+    it(`serves the page at ${path}, and everything it refers to`, async () => {
       const { status, headers, body: html } = await get(path);
       expect(status).to.equal(200);
       expect(headers.get('content-type')).to.equal('text/html; charset=utf-8');
@@ -67,7 +67,7 @@ describe('Docs', () => {
     expect(html).not.to.match(/\son\w+=/);
   });
 
-  it('names the kind of each file', async () => {
+  it('serves each file with its media type', async () => {
     const kinds = {
       'init.js': 'text/javascript; charset=utf-8',
       'swagger-ui-bundle.js': 'text/javascript; charset=utf-8',
@@ -95,7 +95,7 @@ describe('Docs', () => {
     }
   });
 
-  it('sends nothing again that the browser has', async () => {
+  it('does not resend what the browser has cached', async () => {
     for (const path of ['/api/docs', '/docs', '/docs/init.js']) {
       const first = await get(path);
       const etag = first.headers.get('etag') as string;
@@ -106,7 +106,7 @@ describe('Docs', () => {
     }
   });
 
-  it('packs what it sends, for those who take it packed', async () => {
+  it('compresses responses for clients that accept it', async () => {
     const packed = await get('/docs/swagger-ui-bundle.js', { 'accept-encoding': 'gzip' });
     const plain = await get('/docs/swagger-ui-bundle.js', { 'accept-encoding': 'identity' });
     const refused = await get('/docs/swagger-ui-bundle.js', { 'accept-encoding': 'gzip;q=0' });
@@ -118,7 +118,7 @@ describe('Docs', () => {
     expect(packed.body).to.equal(plain.body);
   });
 
-  it('leads from the root to the page', async () => {
+  it('redirects from the root to the page', async () => {
     const { status, headers } = await get('/');
     expect([status, headers.get('location')]).to.deep.equal([302, '/docs']);
   });

@@ -38,7 +38,7 @@ describe('contract: rate limits', function () {
     expect((await beat(await agentsKey('other', 2))).status).to.equal(200);
   });
 
-  it('tenants behind one address do not share what is counted by address', async () => {
+  it('tenants behind one address do not share limits counted by address', async () => {
     const ip = freshAddress();
     const [mine, theirs] = [await agentsKey('a1', 1), await agentsKey('a2', 2)];
     const change = ({ id, key }: typeof mine) =>
@@ -48,7 +48,7 @@ describe('contract: rate limits', function () {
     expect((await change(mine)).status).to.equal(200);
   });
 
-  it('an IPv6 address is its /64', async () => {
+  it('IPv6 addresses are counted by their /64 network', async () => {
     let host = 0;
     const signIn = (network: string) =>
       world.ask('POST', '/api/auth/login', {
@@ -108,7 +108,7 @@ describe('contract: rate limits', function () {
   describe('wrong API keys', () => {
     const me = (as: string, ip: string) => world.ask('GET', '/api/auth/me', { as, ip });
 
-    it('are limited like wrong passwords, for keys that were not seen before', async () => {
+    it('are limited like wrong passwords, if not seen before', async () => {
       const ip = freshAddress();
       const { key } = await agentsKey('known');
       expect((await me(key, ip)).status).to.equal(200);
@@ -125,7 +125,7 @@ describe('contract: rate limits', function () {
       expect((await world.ask('GET', '/api/health', { as: wrongKey(), ip })).status, 'public').to.equal(200);
     });
 
-    it('that are sent again and again are no guesses, and stay 401', async () => {
+    it('that are sent repeatedly are not guesses, and still get 401', async () => {
       const ip = freshAddress();
       const key = wrongKey();
       expect(new Set(await statuses(WRONG_KEYS * 2, () => me(key, ip)))).to.deep.equal(new Set([401]));

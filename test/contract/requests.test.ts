@@ -20,7 +20,7 @@ describe('contract: requests', () => {
     const post = (key: string, body: unknown, path = '/api/agents') =>
       call(base, 'POST', path, body, { 'idempotency-key': key });
 
-    it('gives the stored answer for the same key and body, 409 for another body', async () => {
+    it('returns the stored answer for the same key and body, 409 for a different body', async () => {
       const body = { name: 'idem', role: 'coder' };
       const first = await post('key-1', body);
       expect(first.status).to.equal(201);
@@ -38,7 +38,7 @@ describe('contract: requests', () => {
       ).to.have.length(1);
     });
 
-    it('twenty at once run once', async () => {
+    it('twenty simultaneous requests run once', async () => {
       const answers = await Promise.all(
         Array.from({ length: 20 }, () => post('key-2', { name: 'idem-2', role: 'coder' })),
       );
@@ -46,13 +46,13 @@ describe('contract: requests', () => {
       expect(answers.every((answer) => answer.status === 201)).to.equal(true);
     });
 
-    it('a refusal leaves the key free, a bad key is refused', async () => {
+    it('a refusal frees the key, and an invalid key is refused', async () => {
       expect((await post('key-3', { name: 'idem', role: 'coder' })).status).to.equal(409);
       expect((await post('key-3', { name: 'idem-3', role: 'coder' })).status).to.equal(201);
       expect((await post('key with spaces', { name: 'x', role: 'y' })).status).to.equal(400);
     });
 
-    it('a key issued with it is given again, and stands nowhere in the database', async () => {
+    it('a key issued with it is returned again, but is nowhere in the database', async () => {
       const { id } = await agent('idem-keys');
       const first = await post('key-4', { name: 'k' }, `/api/agents/${id}/keys`);
       const again = await post('key-4', { name: 'k' }, `/api/agents/${id}/keys`);
@@ -79,7 +79,7 @@ describe('contract: requests', () => {
       return { status: response.status, body: (await response.json()) as { error: string } };
     }
 
-    it('malformed JSON, wrong types, huge bodies, absurd ids: 4xx with a sentence that helps', async () => {
+    it('malformed JSON, wrong types, huge bodies, absurd ids: 4xx with a helpful message', async () => {
       const cases: [string, string, unknown, number, RegExp][] = [
         ['POST', '/api/agents', '{"name":', 400, /not valid JSON/],
         ['POST', '/api/agents', '', 400, /JSON body required/],
@@ -123,7 +123,7 @@ describe('contract: requests', () => {
       }
     });
 
-    it('bodies that are not what their headers say, nested thousands of levels, packed bombs', async () => {
+    it('bodies that contradict their headers, thousands of nesting levels, compression bombs', async () => {
       const login = '{"username":"a","password":"b"}';
       const bomb = gzipSync(Buffer.alloc(200_000_000, ' '));
       const deep = `${'['.repeat(400_000)}${']'.repeat(400_000)}`;
@@ -239,7 +239,7 @@ describe('contract: requests', () => {
       expect((await fetch(`${base.url}/health/live`)).status).to.equal(200);
     });
 
-    it('request targets that cannot be read', async () => {
+    it('malformed request targets', async () => {
       const answerTo = (target: string, method = 'GET') =>
         answerToRaw(`${method} ${target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n`);
       for (const target of ['http://[bad/x', 'http://', 'ftp://localhost/x', '*', 'http://a:b/']) {
@@ -252,7 +252,7 @@ describe('contract: requests', () => {
         expect((await answerTo(target)).status, target).to.be.oneOf([400, 401, 404]);
     });
 
-    it('HEAD is answered as GET without a body, the stream too', async () => {
+    it('HEAD is answered like GET without a body, even for the stream', async () => {
       for (const path of ['/api/events', '/api/agents', '/health/live', '/api/docs', '/docs']) {
         const head = await call(base, 'HEAD', path);
         expect([head.status, head.body], path).to.deep.equal([200, '']);
@@ -262,7 +262,7 @@ describe('contract: requests', () => {
       expect((await call(base, 'HEAD', '/api/events?since=x')).status).to.equal(400);
     });
 
-    it('answers may be kept only where they say so', async () => {
+    it('answers may be cached only if they say so', async () => {
       const kept = async (method: string, path: string, body?: unknown) =>
         (await call(base, method, path, body)).headers.get('cache-control');
       expect(await kept('POST', '/api/auth/login', TEST_ADMIN)).to.equal('no-store');
@@ -286,7 +286,7 @@ describe('contract: requests', () => {
       }
     });
 
-    it('an Origin of another host is refused on writes, also on public ones', async () => {
+    it('an Origin of another host is refused on writes, even public ones', async () => {
       const reply = await call(
         base,
         'POST',
@@ -308,7 +308,7 @@ describe('contract: requests', () => {
     });
   });
 
-  it('refuses hosts that are not allowed in plain text, before anything else', async () => {
+  it('refuses disallowed hosts, in plain text, before anything else', async () => {
     const status = (host: string) =>
       new Promise<string>((resolve, reject) => {
         const asked = request(`${base.url}/health/live`, { headers: { host } }, (response) => {

@@ -179,7 +179,7 @@ describe('contract: routes', function () {
     return { cookie };
   }
 
-  it('nobody gets in without a credential, but where none is asked for', async () => {
+  it('nothing but public routes can be called without a credential', async () => {
     for (const row of rows) {
       const { status } = await statusOf(row, {});
       // A sign-in is refused for what it lacks, which is no credential of a caller.
@@ -188,7 +188,7 @@ describe('contract: routes', function () {
     }
   });
 
-  it('the role is the least that gets in: by a session and by a key', async () => {
+  it('exactly the documented role is required, with a session and with a key', async () => {
     for (const row of rows) {
       if (row.role === 'none') continue;
       const below = BELOW[row.role];
@@ -201,7 +201,7 @@ describe('contract: routes', function () {
     }
   });
 
-  it('what is about the deployment is closed to the admins of other tenants', async () => {
+  it('calls that concern the deployment are closed to admins of other tenants', async () => {
     await world.makeUser({ username: 'stranger', role: 'admin', tenant: 2, workspace: 2 });
     const cookie = await world.signIn('stranger');
     for (const row of rows.filter(({ deployment }) => deployment)) {
@@ -230,7 +230,7 @@ describe('contract: routes', function () {
     });
   }
 
-  it('a password is guessed five times a minute, by whoever is signed in', async () => {
+  it('a signed-in caller can try a password only five times per minute', async () => {
     await world.makeUser({ username: 'guesser' });
     const as = await world.signIn('guesser');
     const guess = async () => {

@@ -40,7 +40,7 @@ describe('Secrets of agents', () => {
     return reply.body.agent;
   };
 
-  it('in a config are shown to admins only, in every answer', async () => {
+  it('in a config are shown only to admins, in every answer', async () => {
     const config = {
       model: { primary: 'm', apiKey: secret() },
       auth: { mode: 'basic', pwd: secret() },
@@ -80,7 +80,7 @@ describe('Secrets of agents', () => {
     }
   });
 
-  it('that come back masked stay as they are', async () => {
+  it('that are sent back masked stay unchanged', async () => {
     const kept = secret();
     const { id, name } = await made({ apiKey: kept, url: `https://a:${kept}@b`, other: 1 });
     const shown = await configOf(id, operator);
@@ -96,7 +96,7 @@ describe('Secrets of agents', () => {
     expect(await configOf(id)).to.deep.equal({ apiKey: renewed });
   });
 
-  it('a mask that stands for nothing is refused, and nothing changes', async () => {
+  it('a mask without a hidden value is refused, and nothing changes', async () => {
     const { id, name } = await made({ model: 'm' });
     for (const [method, path, body] of [
       ['POST', '/api/agents', { name: world.fresh(), role: 'x', config: { apiKey: MASK } }],
@@ -122,7 +122,7 @@ describe('Secrets of agents', () => {
     expect(await configOf(id, viewer)).to.deep.equal({ model: { apiKey: MASK } });
   });
 
-  it('in a memory are shown to admins and to the agent itself, and stay when they come back masked', async () => {
+  it('in a memory are shown to admins and the agent itself, and stay unchanged when sent back masked', async () => {
     const { id } = await made({});
     const path = `/api/agents/${id}/memory`;
     const own = await world.world.makeKey(id, ['operator']);
@@ -160,7 +160,7 @@ describe('Secrets of agents', () => {
     expect(created(world.stream)).to.include({ token: values[0], shown: 'shown' });
   });
 
-  it('a config that looks like something sealed is kept as it is, also by a process that starts later', async () => {
+  it('a config that looks like a sealed value is kept unchanged, even by a process that starts later', async () => {
     for (const config of [
       { sealed: 1, person: 'user:1', box: 'AAAA' },
       { sealed: 'secrets', person: 'user:1', box: 'AAAA', shown: { sealed: 0 } },
@@ -177,7 +177,7 @@ describe('Secrets of agents', () => {
     }
   });
 
-  it('of a log that was written before they were sealed are read, and masked', async () => {
+  it('in a log from before they were sealed are read and masked', async () => {
     const { commands, eventLog, store } = world.world.service.core;
     const agentId = await commands.counters.take('agent');
     const clear = { apiKey: 'old-and-clear', model: 'm' };
@@ -195,7 +195,7 @@ describe('Secrets of agents', () => {
     expect(await configOf(agentId, viewer)).to.deep.equal({ apiKey: MASK, model: 'm' });
   });
 
-  it('are nowhere in the raw log, and nowhere in what a viewer sees', async () => {
+  it('are neither in the raw log nor in anything that a viewer sees', async () => {
     expect(secrets).to.be.above(10);
     expect(await world.world.rawLog()).not.to.include(PRIVATE);
     for (const path of ['/api/agents?limit=200', '/api/activities?limit=200'])

@@ -262,7 +262,7 @@ describe('contract: tenancy', function () {
     expect(empty, 'tables that `fill` leaves empty').to.deep.equal([]);
   });
 
-  it('what one reads, by a session or a key, holds nothing of the others', async () => {
+  it('nothing that one workspace reads, by session or key, contains anything of the others', async () => {
     for (const party of PARTIES) {
       const theirs = await valuesOf(othersThan(party));
       const { agent } = (await ask(party, { method: 'GET', path: `/api/agents/${TWIN}` })).body;
@@ -277,7 +277,7 @@ describe('contract: tenancy', function () {
     }
   });
 
-  it('what one reads stands still while only the others write: counts and totals too', async () => {
+  it('what one workspace reads does not change while only the others write, including counts and totals', async () => {
     const own = await valuesOf([BIRCH]);
     const values = { numbers: own.numbers.slice(0, 3), names: [TWIN, ...own.names.slice(0, 1)] };
     const requests: Sent[] = [];
@@ -324,7 +324,7 @@ describe('contract: tenancy', function () {
     expect(moved.slice(0, 10)).to.deep.equal([]);
   });
 
-  it('streams, live and catching up, bring nothing of the others', async () => {
+  it('streams, live and catching up, contain nothing of the others', async () => {
     const streams = operations.filter((operation) => operation.isStream);
     expect(streams.map(({ name }) => name)).to.include('GET /api/events');
     for (const { path } of streams) {
@@ -359,7 +359,7 @@ describe('contract: tenancy', function () {
     }
   });
 
-  it('the Idempotency-Key of another is a new one', async () => {
+  it('the Idempotency-Key of another workspace is a different one', async () => {
     const values = await valuesOf([AMBER]);
     let answered = 0;
     for (const operation of writes().filter(({ method }) => method === 'POST')) {
@@ -388,7 +388,7 @@ describe('contract: tenancy', function () {
     expect(answered, 'routes that answered with a key').to.be.above(5);
   });
 
-  it('writes with the ids and names of others change nothing of theirs, and say nothing of it', async () => {
+  it('writes with the ids and names of others change nothing of theirs, and reveal nothing', async () => {
     const theirs = await valuesOf([HOUSE, AMBER]);
     const before = { house: await hashesOf(HOUSE), amber: await hashesOf(AMBER) };
     let fresh = 0;
@@ -405,7 +405,7 @@ describe('contract: tenancy', function () {
   });
 
   // What was refused above for its form would prove nothing: the same requests, made by who may, are accepted.
-  it('all of these requests get something done in the workspace that they are meant for', async () => {
+  it('all of these requests work in their own workspace', async () => {
     const reached = new Map<string, Set<number>>();
     const run = async (operation: Described, requests: Iterable<Sent>) => {
       const statuses = new Set<number>();

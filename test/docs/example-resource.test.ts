@@ -56,7 +56,7 @@ describe('example resource: decisions', () => {
   it('a new text is an event', () => {
     expect(decideRevise(given(written), 'Tests are green')).to.deep.equal([revised]);
   });
-  it('the same text is none', () => {
+  it('the same text is not', () => {
     expect(decideRevise(given(written, revised), 'Tests are green')).to.deep.equal([]);
   });
   it('what was never written, or was discarded, is not found', () => {
@@ -86,7 +86,7 @@ describe('example resource: meaning and rows', () => {
   it('a discarded note has no row', () => {
     expect(rowsAfter(notesProjection, eventsOf([written, revised, discarded]))).to.deep.equal({ notes: [] });
   });
-  it('the stream and the audit trail are told', () => {
+  it('frames and audit entries are produced', () => {
     const [first, last] = eventsOf([written, discarded]);
     const asDefinition = (definition: unknown) => definition as EventDefinition;
     expect(framesOf(asDefinition(noteWritten), first as never).map(({ type }) => type)).to.deep.equal([
@@ -198,7 +198,7 @@ describe('example resource: on the embedded store', function () {
     });
   });
 
-  it('so can one that came through HTTP', async () => {
+  it('so can one sent through HTTP', async () => {
     const { status, body } = await call(base, 'POST', '/api/notes', { text: ' Deploy on Friday ' });
     expect(status).to.equal(201);
     expect(body.note).to.include({ text: 'Deploy on Friday', author: 'api' });
@@ -212,7 +212,7 @@ describe('example resource: on the embedded store', function () {
     expect((await call(base, 'PUT', `/api/notes/${id}`, { text: 'Too late' })).status).to.equal(404);
   });
 
-  it('the schema of the contract refuses what is not a note, and the gate who has no key', async () => {
+  it('the contract’s schema refuses what is not a note, and authorization refuses callers without a key', async () => {
     const { status, body } = await call(base, 'POST', '/api/notes', { text: '' });
     expect({ status, details: body.details }).to.deep.equal({ status: 400, details: ['text: must not be empty'] });
     expect((await call(base, 'POST', '/api/notes', { text: 'x' }, { 'x-api-key': '' })).status).to.equal(401);

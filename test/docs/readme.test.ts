@@ -135,7 +135,7 @@ describe('documents', () => {
     await play(steps, values());
   });
 
-  it('operations.md: its metrics are those that there are', async () => {
+  it('operations.md: lists exactly the existing metrics', async () => {
     const response = await fetch(`${service.url}/metrics`, { headers: { 'x-api-key': values().KEY } });
     const namesIn = (text: string, names: RegExp) => [...text.matchAll(names)].map(([, name]) => name);
     expect(namesIn(read('docs/operations.md'), /^\| `(signalbox_\w+)` \|/gm)).to.have.members(
@@ -166,7 +166,7 @@ describe('README, command line', () => {
 describe('links of the documents', () => {
   const documents = ['README.md', 'CHANGELOG.md', ...readdirSync(new URL('docs/', top)).map((name) => `docs/${name}`)];
   for (const document of documents.filter((name) => name.endsWith('.md'))) {
-    it(`${document}: lead to files that are there`, () => {
+    it(`${document}: all lead to existing files`, () => {
       const targets = [...read(document).matchAll(/\]\(([^)\s]+)\)/g)].map(([, target = '']) => target);
       for (const target of targets.filter((one) => !/^(https?:|#)/.test(one))) {
         const file = new URL(target.split('#')[0] as string, new URL(document, top));

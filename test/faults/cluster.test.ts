@@ -197,7 +197,7 @@ describe(`the layout of docker-compose.yml (FAULT_SEED=${seed})`, function () {
     return Math.round(performance.now() - begun);
   }
 
-  it('starts in any order, with stores that are not there yet', async () => {
+  it('starts in any order, even before the stores', async () => {
     const { postgres, events, redis } = stores;
     await Promise.all([postgres.proxy.stop(), events.proxy.stop(), redis.proxy.stop()]);
     // Those that need others first.
@@ -238,7 +238,7 @@ describe(`the layout of docker-compose.yml (FAULT_SEED=${seed})`, function () {
     }
   });
 
-  it('a write through one API process is read through the other at once, and streamed by both', async () => {
+  it('a write through one API process is visible through the other at once, and streamed by both', async () => {
     const streams = await Promise.all(apiUrls().map((url) => openStream(`${url}/api/events`, headers)));
     for (let n = 0; n < 20; n++) {
       const [writer, reader] = n % 2 ? ['api-1', 'api-2'] : ['api-2', 'api-1'];
@@ -255,7 +255,7 @@ describe(`the layout of docker-compose.yml (FAULT_SEED=${seed})`, function () {
     }
   });
 
-  it('goes on by itself when PostgreSQL crashes and comes back', async () => {
+  it('recovers by itself when PostgreSQL crashes and comes back', async () => {
     await underLoad(LONGEST_MS.database + LONGEST_MS.visible, async (load) => {
       for (let crash = 0; crash < 2; crash++) {
         await stores.postgres.crash();
@@ -264,7 +264,7 @@ describe(`the layout of docker-compose.yml (FAULT_SEED=${seed})`, function () {
     });
   });
 
-  it('answers 503 in time while PostgreSQL is away or silent', async () => {
+  it('answers 503 in time while PostgreSQL is down or does not respond', async () => {
     const { proxy } = stores.postgres;
     await underLoad(LONGEST_MS.database + LONGEST_MS.visible, async (load) => {
       for (const [fail, repair] of [
@@ -280,7 +280,7 @@ describe(`the layout of docker-compose.yml (FAULT_SEED=${seed})`, function () {
     });
   });
 
-  it('writes and reads go on while Redis is away', async () => {
+  it('writes and reads continue while Redis is down', async () => {
     const { proxy } = stores.redis;
     const report = await underLoad(0, async (load) => {
       await proxy.stop();
@@ -295,7 +295,7 @@ describe(`the layout of docker-compose.yml (FAULT_SEED=${seed})`, function () {
     expect(report.broken).to.equal(0);
   });
 
-  it('a projector that is killed is followed by the next within seconds', async () => {
+  it('a killed projector is replaced by the next within seconds', async () => {
     const times: number[] = [];
     await underLoad(LONGEST_MS.visible, async (load) => {
       for (let kill = 0; kill < 2; kill++) {
@@ -311,7 +311,7 @@ describe(`the layout of docker-compose.yml (FAULT_SEED=${seed})`, function () {
     expect(Math.max(...times)).to.be.lessThan(4_000);
   });
 
-  it('an API process that is killed takes nothing acknowledged with it', async () => {
+  it('killing an API process loses nothing acknowledged', async () => {
     const report = await underLoad(LONGEST_MS.visible, async (load) => {
       const one = ofRole('api')[between(0, 1)] as Node;
       one.kill('SIGKILL');
@@ -322,7 +322,7 @@ describe(`the layout of docker-compose.yml (FAULT_SEED=${seed})`, function () {
     expect(report.refused).to.deep.equal([]);
   });
 
-  it('goes on when connections to the event store break', async () => {
+  it('recovers when connections to the event store break', async () => {
     const report = await underLoad(LONGEST_MS.log + LONGEST_MS.visible, async (load) => {
       for (let cut = 0; cut < 4; cut++) {
         stores.events.proxy.cut();
@@ -332,7 +332,7 @@ describe(`the layout of docker-compose.yml (FAULT_SEED=${seed})`, function () {
     expect(report.refused).to.deep.equal([]);
   });
 
-  it('answers 503 in time while the event store is away, and reads go on', async () => {
+  it('answers 503 to writes in time while the event store is down, and reads continue', async () => {
     const { proxy } = stores.events;
     const { body } = await api('api-1', 'POST', '/api/agents', { name: 'popular', role: 'coder' });
     const path = `/api/agents/${body.agent.id}`;

@@ -72,7 +72,7 @@ describe('docker-compose.yml', () => {
     expect(roles.sort()).to.deep.equal(['api', 'api', 'projector', 'worker']);
   });
 
-  it('sets nothing but settings, to values that are accepted', () => {
+  it('sets only existing settings, to accepted values', () => {
     for (const [name, { environment = {} }] of own) {
       for (const variable of Object.keys(environment))
         expect(settings.has(variable), `${name}: ${variable}`).to.equal(true);
@@ -84,7 +84,7 @@ describe('docker-compose.yml', () => {
     }
   });
 
-  it('demands secrets, and has none', () => {
+  it('requires secrets, and contains none', () => {
     const secret = /PASS|KEY/;
     for (const [name, { environment = {} }] of services) {
       for (const [variable, value] of Object.entries(environment)) {
@@ -93,7 +93,7 @@ describe('docker-compose.yml', () => {
     }
   });
 
-  it('reaches stores by the name, the port and the credentials that they have', () => {
+  it('reaches stores by their actual names, ports and credentials', () => {
     const ports: Readonly<Record<string, string>> = { postgres: '5432', eventstore: '2113', redis: '6379' };
     for (const [name, { environment = {} }] of own) {
       for (const variable of ['DATABASE_URL', 'EVENTSTORE_URL', 'REDIS_URL']) {
@@ -109,7 +109,7 @@ describe('docker-compose.yml', () => {
     }
   });
 
-  it('waits for stores that say that they are healthy', () => {
+  it('waits until stores report that they are healthy', () => {
     for (const [name, { depends_on = {} }] of own) {
       expect(Object.keys(depends_on).sort(), name).to.deep.equal(stores.map(([store]) => store).sort());
       for (const { condition } of Object.values(depends_on)) expect(condition, name).to.equal('service_healthy');
@@ -117,7 +117,7 @@ describe('docker-compose.yml', () => {
     for (const [name, { healthcheck: check }] of stores) expect(check, name).to.have.property('test');
   });
 
-  it('probes processes that answer HTTP and no others, and restarts all', () => {
+  it('probes exactly the processes that serve HTTP, and restarts all', () => {
     for (const [name, { command = [], healthcheck: check, ports }] of own) {
       const api = command[2] === 'api';
       // Of an image with HEALTHCHECK.
@@ -127,7 +127,7 @@ describe('docker-compose.yml', () => {
     for (const [name, { restart }] of services) expect(restart, name).to.equal('unless-stopped');
   });
 
-  it('gives processes the time that a graceful stop may take', () => {
+  it('allows enough time for a graceful stop', () => {
     const limit = SETTINGS.shutdownTimeoutMs.fallback;
     for (const [name, { stop_grace_period = '10s' }] of own) {
       expect(Number.parseInt(stop_grace_period, 10) * 1_000, name).to.be.greaterThan(limit + 5_000);
@@ -141,7 +141,7 @@ describe('docker-compose.yml', () => {
     for (const [name, { ports }] of stores) expect(ports, `${name} is reached from inside only`).to.equal(undefined);
   });
 
-  it('keeps what stores hold in volumes that are declared', () => {
+  it('keeps the data of stores in declared volumes', () => {
     const used = stores.map(([name, { volumes = [] }]) => {
       expect(volumes, name).to.have.length(1);
       return volumes[0]?.split(':')[0];
@@ -175,7 +175,7 @@ describe('Dockerfile', () => {
     expect(inLast('COPY').every((copy) => copy.startsWith('--from=build '))).to.equal(true);
   });
 
-  it('copies what is there, and all that the build needs', () => {
+  it('copies only existing files, and all that the build needs', () => {
     const copied = of('COPY')
       .filter((copy) => !copy.startsWith('--from'))
       .flatMap((copy) => copy.split(' ').slice(0, -1));
@@ -184,14 +184,14 @@ describe('Dockerfile', () => {
     expect(copied).to.include.members([...needed, 'queries', 'api', 'infra']);
   });
 
-  it('runs as nobody special, with a Node that package.json accepts', () => {
+  it('runs as an unprivileged user, with a Node version that package.json accepts', () => {
     expect(inLast('USER')).to.deep.equal(['node']);
     const { engines } = JSON.parse(read('package.json')) as { engines: { node: string } };
     const [wanted, given] = [engines.node, of('FROM')[0] ?? ''].map((text) => Number(/\d+/.exec(text)?.[0]));
     expect(given).to.be.at.least(wanted as number);
   });
 
-  it('sets nothing but settings, and starts the command line', () => {
+  it('sets only existing settings, and starts the command line', () => {
     const known = new Set([...Object.values(SETTINGS).map((setting) => setting.env as string), 'NODE_ENV']);
     const set = inLast('ENV').flatMap((env) => env.split(' ').map((one) => one.split('=')[0] as string));
     for (const name of set) expect(known.has(name), name).to.equal(true);

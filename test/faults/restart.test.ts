@@ -63,7 +63,7 @@ function startReaders(urls: readonly string[], count: number) {
   };
 }
 
-describe(`a PostgreSQL that goes away and comes back (FAULT_SEED=${seed})`, function () {
+describe(`a PostgreSQL that goes down and comes back (FAULT_SEED=${seed})`, function () {
   this.timeout(180_000);
   let own: OwnPostgres | undefined;
   let fresh: Awaited<ReturnType<typeof freshDatabase>> | undefined;
@@ -164,7 +164,7 @@ describe(`a PostgreSQL that goes away and comes back (FAULT_SEED=${seed})`, func
     expect(rebuilt.code, `rebuild --check: ${rebuilt.stdout}${rebuilt.stderr}`).to.equal(0);
   }
 
-  it(`restarts ${RESTARTS} times, by turns in order and by a crash`, async function () {
+  it(`restarts ${RESTARTS} times, alternately gracefully and by a crash`, async function () {
     const server = own;
     needs('the programs of a PostgreSQL server', server, this);
     await survives(RESTARTS, (round) => (round % 2 ? server.crash() : server.restart()));
@@ -188,7 +188,7 @@ describe(`a PostgreSQL that goes away and comes back (FAULT_SEED=${seed})`, func
   });
 });
 
-describe('one process on its own', function () {
+describe('a single process', function () {
   this.timeout(120_000);
   let directory: string;
   let node: Node | undefined;
@@ -206,7 +206,7 @@ describe('one process on its own', function () {
     await rm(directory, { recursive: true, force: true });
   });
 
-  it('whose embedded engine breaks says so and stops in order, under reads and writes', async () => {
+  it('whose embedded engine breaks reports it and shuts down cleanly, under reads and writes', async () => {
     const one = await startNode({ env: { DATA_DIR: directory } }, 'embedded', 'all');
     node = one;
     await one.ready;
@@ -241,7 +241,7 @@ describe('one process on its own', function () {
     expect(how).to.equal(1);
   });
 
-  it('whose Redis crashes again and again, and stays away, answers all the same, limits included', async function () {
+  it('whose Redis crashes repeatedly, and stays down, keeps answering, with limits', async function () {
     redis = await ownRedis();
     needs('redis-server', redis, this);
     const one = await startNode({ env: { DATA_DIR: directory, REDIS_URL: redis.url.href } }, 'redis', 'all', {

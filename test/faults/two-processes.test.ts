@@ -55,7 +55,7 @@ describe('two processes', function () {
     await stores?.close();
   });
 
-  it('read what the other wrote, two thousand times', async () => {
+  it('see each other’s writes, two thousand times', async () => {
     const { body } = await send(A(), 'POST', '/api/agents', { name: 'shared', role: 'coder' });
     const { id } = body.agent;
     await Promise.all(
@@ -86,7 +86,7 @@ describe('two processes', function () {
     expect(results.filter((result) => result.status === 409)).to.have.length(49);
   });
 
-  it('two admins who delete each other at once, fifty times: one is always left', async () => {
+  it('two admins delete each other at once, fifty times: one always remains', async () => {
     const users = '/api/auth/users';
     type User = { readonly id: number; readonly username: string; readonly role: string };
     const admins = async (): Promise<User[]> =>
@@ -140,7 +140,7 @@ describe('two processes', function () {
     }
   });
 
-  it('connections cut under load: both processes live on, and every acknowledged write is there', async () => {
+  it('connections are cut under load: both processes survive, and every acknowledged write is there', async () => {
     const client = new pg.Client({ connectionString: stores?.env.DATABASE_URL });
     await client.connect();
     const acknowledged: string[] = [];
@@ -168,7 +168,7 @@ describe('two processes', function () {
     for (const name of acknowledged) expect((await send(A(), 'GET', `/api/agents/${name}`)).status).to.equal(200);
   });
 
-  it('a stream goes on from its last id through the other process, without gap or double', async () => {
+  it('a stream resumes through the other process, without gaps or duplicates', async () => {
     const stream = await openStream(`${A().url}/api/events`, headers);
     const expected: string[] = [];
     for (let n = 0; n < 20; n++) {

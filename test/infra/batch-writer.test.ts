@@ -4,7 +4,7 @@ import type { CompiledQuery } from 'kysely';
 import type { AnyDatabase } from '../../infra/database/database.ts';
 import { BatchWriter } from '../../infra/read-models/batch-writer.ts';
 
-describe('writes of several runners', () => {
+describe('writes of several followers', () => {
   const batch = (schema: string) => ({
     writes: [],
     move: { schema, generation: 1, from: 0, to: 5, at: 1, notify: false },
@@ -23,13 +23,13 @@ describe('writes of several runners', () => {
     return { statements, writer: new BatchWriter({ executeQuery } as unknown as AnyDatabase) };
   }
 
-  it('that are ready in the same turn go in one statement', async () => {
+  it('that are ready in the same turn share a statement', async () => {
     const { statements, writer } = open();
     await Promise.all(['a_v1', 'b_v1', 'c_v1'].map((schema) => writer.write(batch(schema))));
     expect(statements).to.deep.equal([['a_v1', 'b_v1', 'c_v1']]);
   });
 
-  it('one that is refused takes no other with it', async () => {
+  it('one that is refused does not make the others fail', async () => {
     const { statements, writer } = open('b_v1');
     const outcomes = await Promise.allSettled(['a_v1', 'b_v1', 'c_v1'].map((schema) => writer.write(batch(schema))));
     expect(outcomes.map(({ status }) => status)).to.deep.equal(['fulfilled', 'rejected', 'fulfilled']);

@@ -38,7 +38,7 @@ describe('command line', function () {
   after(() => directory.remove());
   const here = () => ({ DATA_DIR: directory.path });
 
-  it('explains itself', async () => {
+  it('describes its commands', async () => {
     const { code, out } = await run(['--help']);
     expect(code).to.equal(0);
     for (const command of ['start', 'status', 'rebuild', 'create-user', 'export-events', 'copy-log', 'jobs'])
@@ -46,7 +46,7 @@ describe('command line', function () {
     expect((await run(['--version'])).out).to.match(/^\d+\.\d+\.\d+\n$/);
   });
 
-  it('names every bad setting, what was found and what is allowed, and ends with 2', async () => {
+  it('names every invalid setting, its value and what is allowed, and exits with 2', async () => {
     const { code, err } = await run(['start'], {
       PORT: 'abc',
       LOG_LEVEL: 'loud',
@@ -58,7 +58,7 @@ describe('command line', function () {
     expect(err).to.match(/EVENTSTORE_URL needs DATABASE_URL/);
   });
 
-  it('says at once when the database cannot be reached in time', async () => {
+  it('reports that the database cannot be reached in time', async () => {
     const { code, err } = await run(['status'], {
       DATABASE_URL: 'postgres://127.0.0.1:1/none',
       START_TIMEOUT_MS: '1000',
@@ -126,7 +126,7 @@ describe('command line', function () {
       expect((await run(['rebuild', 'nonsense'], here())).err).to.match(/Unknown projection: nonsense/);
     });
 
-    it('exports the log with a hash that matches, sealed unless revealed, and the audit shows it', async () => {
+    it('exports the log with a matching hash, sealed unless revealed, and the audit trail shows it', async () => {
       const file = join(directory.path, 'events.jsonl');
       const { err } = await run(['export-events', '--output', file], here());
       const text = await readFile(file);

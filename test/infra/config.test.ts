@@ -85,7 +85,7 @@ const ANYTHING = [
 ];
 
 describe('configuration', () => {
-  it('every setting is looked at here', () => {
+  it('every setting is tested here', () => {
     expect(settings.map(({ env }) => env)).to.have.members([...Object.keys(REFUSED), ...ANYTHING]);
   });
 
@@ -94,7 +94,7 @@ describe('configuration', () => {
     for (const [name, { fallback }] of Object.entries(SETTINGS)) expect(config[name], name).to.equal(fallback);
   });
 
-  it('takes an empty variable for an unset one', () => {
+  it('treats an empty variable as unset', () => {
     expect(readConfig(Object.fromEntries(settings.map(({ env }) => [env, ''])))).to.deep.equal(readConfig({}));
   });
 
@@ -126,7 +126,7 @@ describe('configuration', () => {
   });
 
   for (const [env, { values, says }] of Object.entries(REFUSED)) {
-    it(`${env}: names a bad value and what is allowed`, () => {
+    it(`${env}: names an invalid value and what is allowed`, () => {
       const { doc } = settings.find((one) => one.env === env) as (typeof settings)[number];
       // Alone, an event store is refused for another reason too.
       const others: Record<string, string> = env === 'EVENTSTORE_URL' ? { DATABASE_URL: 'postgres://db/x' } : {};
@@ -141,7 +141,7 @@ describe('configuration', () => {
     });
   }
 
-  it('names every bad value at once', () => {
+  it('names all invalid values at once', () => {
     const message = refusal({ PORT: 'http', LOG_LEVEL: 'loud', DATABASE_URL: 'sqlite:x', HOST: '0.0.0.0' });
     expect(message.split('\n').map((line) => line.split(':')[0])).to.deep.equal(['PORT', 'DATABASE_URL', 'LOG_LEVEL']);
   });

@@ -199,7 +199,7 @@ describe('copy of a log', function () {
     }
   }
 
-  it('goes from directory to directory through kills, complete', async () => {
+  it('copies from directory to directory completely, despite being killed', async () => {
     const directory = await newDirectory('copy');
     // The copying process has the directory open: look through its socket.
     let looker: pg.Client | undefined;
@@ -224,7 +224,7 @@ describe('copy of a log', function () {
     await expectComplete(copy);
   });
 
-  it('goes to PostgreSQL through kills, and back, with equal hashes', async function () {
+  it('copies to PostgreSQL and back, despite being killed, with equal hashes', async function () {
     needsServer('TEST_DATABASE_URL', this);
     const fresh = await freshDatabase();
     undo.push(fresh.drop);
@@ -238,7 +238,7 @@ describe('copy of a log', function () {
     expect(said).to.contain(sha256);
   });
 
-  it('goes to an event store that others use too through kills, and back, with equal hashes', async function () {
+  it('copies to a shared event store and back, despite being killed, with equal hashes', async function () {
     needsServer('TEST_DATABASE_URL', this);
     const standIn = process.env.TEST_EVENTSTORE_URL ? undefined : await startEventStoreStandIn();
     const url = standIn?.url ?? (process.env.TEST_EVENTSTORE_URL as string);
@@ -272,7 +272,7 @@ describe('copy of a log', function () {
     expect(same.said).to.match(/Source and target use the same database/);
   });
 
-  it('goes on after a run that was cut off before its first event', async () => {
+  it('continues after a run that was interrupted before its first event', async () => {
     const source = await open({ dataDir: origin });
     const target = await open({ dataDir: await newDirectory('cut-off') });
     undo.push(() => target.close());
@@ -286,7 +286,7 @@ describe('copy of a log', function () {
     }
   });
 
-  it('copies large events in parts that the target takes', async () => {
+  it('copies large events in parts that the target accepts', async () => {
     const standIn = await startEventStoreStandIn();
     undo.push(() => standIn.stop());
     const events = await openEventStoreLog({ url: standIn.url, log });
@@ -300,7 +300,7 @@ describe('copy of a log', function () {
     expect(report).to.include({ copied: 60, events: 60 });
   });
 
-  it('goes to an event store server and back, and on from there', async () => {
+  it('copies to an event store server and back, and continues from there', async () => {
     const standIn = await startEventStoreStandIn();
     undo.push(() => standIn.stop());
     const events = await openEventStoreLog({ url: standIn.url, log });
@@ -324,7 +324,7 @@ describe('copy of a log', function () {
     expect((await copyLog(server, { ...copy, database: undefined })).copied).to.equal(0);
   });
 
-  it('stops where it is told to, and goes on', async () => {
+  it('stops when aborted, and continues', async () => {
     const source = await open({ dataDir: await newDirectory('copy-2') });
     const target = await open({ dataDir: await newDirectory('copy-3') });
     undo.push(() => source.close());
@@ -347,7 +347,7 @@ describe('copy of a log', function () {
     expect(await errorOf(copyLog(source, target))).to.match(/Copy into an empty target/);
   });
 
-  it('refuses a database that is in use, and places that are none', async () => {
+  it('refuses a database that is in use, and invalid locations', async () => {
     const target = await open({ dataDir: await newDirectory('in-use') });
     await createCredentials(target.database, log).addKey('other', { kind: 'global', keyId: 1 });
     const source = await open({ dataDir: await newDirectory('copy-4') });

@@ -24,7 +24,7 @@ const sha256 = (text: string) => createHash('sha256').update(text).digest();
 const now = () => Math.floor(Date.now() / 1_000);
 
 describe('AUTH_PASS_B64', () => {
-  it('wins when it is canonical base64 of a text, and is ignored otherwise', () => {
+  it('takes precedence if it is canonical base64 of a text, and is ignored otherwise', () => {
     const authPass = 'plain';
     const b64 = (text: string) => Buffer.from(text).toString('base64');
     expect(givenPassword({ authPass, authPassBase64: b64('with $ and "') })).to.equal('with $ and "');
@@ -68,7 +68,7 @@ describe('credential store', () => {
     return (await version()) > before && store.changes() > changes;
   };
 
-  it('knows passwords by argon2id hashes only', async () => {
+  it('stores passwords only as argon2id hashes', async () => {
     const id = await store.addPassword(7, 'correct horse');
     const { rows } = await database.pool.query('SELECT hash FROM credentials.passwords WHERE id = $1', [id]);
     expect(rows[0].hash).to.match(/^\$argon2id\$v=19\$m=19456,(t=2,p=1|p=1,t=2)\$/);
@@ -113,7 +113,7 @@ describe('credential store', () => {
     expect(await store.verifyPassword(id, 'old one')).to.equal(true);
   });
 
-  it('removes the passwords of a user but one', async () => {
+  it('removes all passwords of a user but one', async () => {
     const [a, b] = [await store.addPassword(9, 'a'), await store.addPassword(9, 'b')];
     await store.removePasswords(9, b);
     expect([await store.verifyPassword(a, 'a'), await store.verifyPassword(b, 'b')]).to.deep.equal([false, true]);
@@ -266,7 +266,7 @@ describe('credential store', () => {
       }
     }
 
-    it('several at once make one admin and one key, and show each once', () =>
+    it('several at once create one admin and one key, and show each once', () =>
       twoProcesses(async ([one, two], at) => {
         const shown = (await Promise.all([one?.start({}), two?.start({}), one?.start({}), two?.start({})])).flat();
         const passwords = shown.filter((line) => line?.startsWith('Admin password:'));
@@ -308,7 +308,7 @@ describe('credential store', () => {
         expect(rows[0].n).to.equal(1);
       }));
 
-    it('well-known passwords make no admin', () =>
+    it('with a well-known password, no admin is created', () =>
       twoProcesses(async ([one], at) => {
         for (const authPass of ['admin', 'password', 'change-me-on-first-login', 'changeme', 'testpass123']) {
           await one?.start({ authPass, apiKey: 'k' });

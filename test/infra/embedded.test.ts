@@ -124,7 +124,7 @@ describe('embedded database', function () {
   const answer = async (process: ChildProcess): Promise<unknown> => (await once(process, 'message'))[0];
 
   describe('a data directory', () => {
-    it('is for its owner only, written through to the disk, and has no template whose transaction ids would run out', async () => {
+    it('is accessible only to its owner, flushed to disk, and has no template whose transaction ids could run out', async () => {
       for (const name of ['.', 'pg', 'run'])
         expect((await stat(join(template, name))).mode & 0o777, name).to.equal(0o700);
       expect(await readdir(template)).to.have.members(['pg', 'run']);
@@ -145,7 +145,7 @@ describe('embedded database', function () {
       expect(told).to.include(sharedDir).and.to.include(`process ${process.pid}.`).and.to.include('Stop that process');
     });
 
-    it('tells how to connect while it is open', async () => {
+    it('says how to connect while it is open', async () => {
       const running = await runningEmbedded(sharedDir);
       const client = await clientOf({ socketDir: running?.host ?? '', port: running?.port ?? 0 });
       expect(await numbers(client)).to.deep.equal([]);
@@ -242,7 +242,7 @@ describe('embedded database', function () {
       await reopened.close();
     });
 
-    it('that can no longer be written is reported at once, and opens with every acknowledged row', async () => {
+    it('that becomes unwritable is reported at once, and opens again with every acknowledged row', async () => {
       const dataDir = await freshDirectory();
       const embedded = await openEmbedded({ dataDir, log });
       const client = await clientOf(embedded);
@@ -367,7 +367,7 @@ describe('embedded database', function () {
       await last.end();
     });
 
-    it('may number 150, and the one too many is told so', async () => {
+    it('are limited to 150, and one more is refused with a reason', async () => {
       const pool = new pg.Pool({ host: shared.socketDir, port: shared.port, user: 'postgres', max: 150 });
       const each = Array.from({ length: 150 }, (_, index) => index);
       const results = await Promise.all(each.map((index) => pool.query('SELECT $1::int AS i', [index])));
@@ -379,7 +379,7 @@ describe('embedded database', function () {
       await pool.end();
     });
 
-    it('cannot break the engine by COPY, a timeout setting, endless recursion or a wrong message', async () => {
+    it('cannot break the engine with COPY, a timeout setting, endless recursion or an invalid message', async () => {
       const client = await clientOf(shared);
       const outcome = (query: string | pg.QueryConfig): Promise<string> =>
         client.query(query).then(() => 'done', String);

@@ -98,7 +98,7 @@ describe('event log: EventStoreDB, the adapter', () => {
     });
   });
 
-  it('events keep the bytes of the call, whatever becomes of the object', async () => {
+  it('events are written as they were at the call, even if the object changes later', async () => {
     await start();
     const stream = newStream();
     const data = { value: 'before' };
@@ -117,7 +117,7 @@ describe('event log: EventStoreDB, the adapter', () => {
     }
   });
 
-  it('system events, and events whose data or metadata is no JSON object, are left out everywhere', async () => {
+  it('system events, and events whose data or metadata is not a JSON object, are left out everywhere', async () => {
     await start();
     const stream = newStream();
     foreign(stream, 'application/octet-stream', 'bytes');
@@ -159,7 +159,7 @@ describe('event log: EventStoreDB, the adapter', () => {
     await globex.close();
   });
 
-  it('a follower moves its position over what others write', async () => {
+  it('a follower’s position moves past what others write', async () => {
     await start({ prefix: 'acme.' });
     const { position } = await log.append('one', [newEvent()], 'none');
     for (let n = 0; n < 1_000; n++) foreign('theirs', 'application/json', '{}');
@@ -167,7 +167,7 @@ describe('event log: EventStoreDB, the adapter', () => {
     expect(eventsOf(steps)).to.deep.equal([]);
   });
 
-  it('the head is found behind thousands of system events, and is BEGINNING in a log that has only those', async () => {
+  it('the head is found before thousands of system events, and is BEGINNING in a log that has nothing else', async () => {
     await start();
     standIn.memory.writeSystemEvents(2_000);
     expect(await log.head()).to.equal(0);
@@ -176,7 +176,7 @@ describe('event log: EventStoreDB, the adapter', () => {
     expect(await log.head()).to.equal(position);
   });
 
-  it('a follower moves its position over stretches of system events', async () => {
+  it('a follower’s position moves past runs of system events', async () => {
     await start();
     const { position } = await log.append(newStream(), [newEvent()], 'none');
     standIn.memory.writeSystemEvents(1_000);
@@ -213,7 +213,7 @@ describe('event log: EventStoreDB, the adapter', () => {
     );
   });
 
-  it('a server that never says that a follower has caught up: the head is compared', async () => {
+  it('with a server that never announces that a follower has caught up, the head is compared', async () => {
     await start({}, { saysCaughtUp: false });
     const stream = newStream();
     await log.append(stream, newEvents(10), 'none');
@@ -247,7 +247,7 @@ describe('event log: EventStoreDB, the adapter', () => {
     expect(eventsOf(steps).map(({ data }) => data.n)).to.deep.equal(Array.from({ length: 100 }, (_, n) => n));
   });
 
-  it('a follower whose server comes back without what it has read ends with an error', async () => {
+  it('a follower ends with an error if its server comes back without what it has read', async () => {
     await start();
     const stream = newStream();
     await log.append(stream, newEvents(10), 'none');
@@ -263,7 +263,7 @@ describe('event log: EventStoreDB, the adapter', () => {
     expect(await errorOf(following)).to.be.instanceOf(UnknownPositionError);
   });
 
-  it('a subscription that falls silent without an error is noticed and taken up again', async () => {
+  it('a subscription that goes silent without an error is detected and resumed', async () => {
     await start({ followCheckMs: 100 });
     const stream = newStream();
     let sent = false;
@@ -283,7 +283,7 @@ describe('event log: EventStoreDB, the adapter', () => {
     await until('all are ended', () => standIn.subscriptions() === before);
   });
 
-  it('appends over the bound wait in call order; over the queue they fail at once', async () => {
+  it('appends above the limit wait in call order; when the queue is full, they fail at once', async () => {
     await start({ maxInFlight: 2, maxWaiting: 5 });
     await log.append(newStream(), [newEvent()], 'none');
     standIn.delayAppends(100);
@@ -296,7 +296,7 @@ describe('event log: EventStoreDB, the adapter', () => {
     expect(answers.map(({ revision }) => revision)).to.deep.equal([0, 1, 2, 3, 4, 5, 6]);
   });
 
-  it('appends over the bound of bytes wait in call order, and over as many again they fail at once', async () => {
+  it('appends above the limit in bytes wait in call order; above twice the limit, they fail at once', async () => {
     await start({ maxAppendBytes: 1_000_000 });
     await log.append(newStream(), [newEvent()], 'none');
     standIn.delayAppends(200);
@@ -330,7 +330,7 @@ describe('event log: EventStoreDB, the adapter', () => {
     }
   });
 
-  it('a read goes on behind the last event it gave when the server refuses for a while', async () => {
+  it('a read continues after the last event it gave when the server refuses for a while', async () => {
     await start();
     const stream = newStream();
     await log.append(stream, newEvents(1_000), 'none');

@@ -107,7 +107,7 @@ describe('event log: EventStoreDB when things go wrong', () => {
   };
 
   for (const expected of ['any', 'none', 4] satisfies Expectation[]) {
-    it(`the answer is lost with the connection, expecting ${expected}: repeated, answered, not doubled`, async () => {
+    it(`the answer is lost with the connection, expecting ${expected}: repeated, answered, no duplicates`, async () => {
       await start();
       const stream = newStream();
       if (typeof expected === 'number') await log.append(stream, newEvents(5), 'none');
@@ -119,7 +119,7 @@ describe('event log: EventStoreDB when things go wrong', () => {
     });
   }
 
-  it("the answer to 'any' is lost and the server restarts, forgetting its ids: not doubled", async () => {
+  it("the answer to 'any' is lost and the server restarts, forgetting its ids: no duplicates", async () => {
     await start();
     const stream = newStream();
     await log.append(stream, newEvents(700), 'any');
@@ -137,7 +137,7 @@ describe('event log: EventStoreDB when things go wrong', () => {
     expect(await streamIds(stream)).to.have.length(703);
   });
 
-  it('one answer is lost in silence while others come: it is asked for again', async () => {
+  it('one answer is silently lost while others come: the append is repeated', async () => {
     await start({ appendTimeoutMs: 1_500 });
     const stream = newStream();
     standIn.loseAnswers(1, 'silence');
@@ -146,13 +146,13 @@ describe('event log: EventStoreDB when things go wrong', () => {
     expect(await streamIds(stream)).to.have.members(idsOf(events));
   });
 
-  it('connections drop five times under 200 appends: none missing, none doubled', async () => {
+  it('connections drop five times under 200 appends: none lost, no duplicates', async () => {
     await start();
     const { streams, events } = await appendThrough(200, () => standIn.dropConnections(), 5);
     expect(idsOf(await readAfter(log, 0, streams)).sort()).to.deep.equal(idsOf(events).sort());
   });
 
-  it('the server restarts under 200 appends: none missing, none doubled', async () => {
+  it('the server restarts under 200 appends: none lost, no duplicates', async () => {
     await start();
     const restarts: Promise<void>[] = [];
     const restart = () => {
@@ -164,7 +164,7 @@ describe('event log: EventStoreDB when things go wrong', () => {
     expect(idsOf(await readAfter(log, 0, streams)).sort()).to.deep.equal(idsOf(events).sort());
   });
 
-  it('appends in a row with exact revisions go through a dropped connection in their order', async () => {
+  it('consecutive appends with exact revisions stay in order through a dropped connection', async () => {
     await start();
     const stream = newStream();
     await log.append(stream, [newEvent()], 'none');
@@ -258,7 +258,7 @@ describe('event log: EventStoreDB when things go wrong', () => {
     };
     const short = { appendTimeoutMs: TIMEOUT_MS, readTimeoutMs: TIMEOUT_MS };
 
-    it('a frozen server: appends and reads give LogUnavailableError; the same append tells later', async () => {
+    it('a frozen server: appends and reads throw LogUnavailableError; repeating the append later gives its outcome', async () => {
       await start(short);
       const stream = newStream();
       await log.append(stream, [newEvent()], 'none');

@@ -19,7 +19,7 @@ describe('idempotency leases', function () {
   });
   after(() => place.close());
 
-  it('a request that runs for longer than its lease stays with its process', async () => {
+  it('a request that takes longer than its lease stays with its process', async () => {
     const hash = key();
     const [one, two] = [process('one'), process('two')];
     expect((await one.begin('s', hash, request)).taken).to.equal(true);
@@ -32,7 +32,7 @@ describe('idempotency leases', function () {
     expect((await two.begin('s', hash, request)).record).to.include({ state: 'done' });
   });
 
-  it('one of a process that is gone is taken over with what it had stored', async () => {
+  it('a request of a dead process is taken over with what it had stored', async () => {
     const hash = key();
     let gone = false;
     const pool = {
@@ -59,7 +59,7 @@ describe('idempotency leases', function () {
     await two.finish('s', hash, Buffer.from('answer'));
   });
 
-  it('a statement that comes late does not touch what a later run of the same process has stored', async () => {
+  it('a late statement does not affect what a later run of the same process has stored', async () => {
     const hash = key();
     let late: (() => Promise<unknown>) | undefined;
     let silent = false;
@@ -104,7 +104,7 @@ describe('idempotency leases', function () {
     expect([record?.state, record?.sealed?.toString()]).to.deep.equal(['done', 'of the other']);
   });
 
-  it("leases and ages go by the database's clock, whatever the hosts think", async () => {
+  it("leases and ages use the database's clock, whatever the clocks of the hosts say", async () => {
     const real = Date.now;
     const hash = key();
     try {

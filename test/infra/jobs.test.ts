@@ -124,7 +124,7 @@ function suite(name: string, open: () => Promise<Place>): void {
       expect(seen).to.deep.equal(['one 1 1', 'two 2 1', 'three 3 1']);
     });
 
-    it('tries again with growing pauses', async () => {
+    it('retries with growing pauses', async () => {
       const at: number[] = [];
       const jobs = await start([
         handleJob(work, async (_payload, { attempt }) => {
@@ -175,7 +175,7 @@ function suite(name: string, open: () => Promise<Place>): void {
       expect(await jobs.dead()).to.deep.equal([]);
     });
 
-    it('gives a retried job all its attempts again', async () => {
+    it('a retried job gets all its attempts again', async () => {
       let attempts = 0;
       const jobs = await start([
         handleJob(work, async () => {
@@ -191,7 +191,7 @@ function suite(name: string, open: () => Promise<Place>): void {
       expect((await jobs.counts()).dead).to.equal(0);
     });
 
-    it('ends an attempt that takes too long, and tells it so', async () => {
+    it('aborts an attempt that takes too long, through its signal', async () => {
       const slow = defineJob({ name: 'slow', schema: z.object({}), timeoutMs: 60 });
       let aborted = 0;
       const jobs = await start(
@@ -209,7 +209,7 @@ function suite(name: string, open: () => Promise<Place>): void {
       expect(aborted).to.equal(2);
     });
 
-    it('refuses what cannot be a job, and does not try again what is none of its kind', async () => {
+    it('refuses invalid jobs, and does not retry a payload that does not match its kind', async () => {
       const other = defineJob({ name: 'work', schema: z.object({ text: z.string() }) });
       const jobs = await start([handleJob(work, () => Promise.resolve())]);
       const failures = await Promise.allSettled([
@@ -226,7 +226,7 @@ function suite(name: string, open: () => Promise<Place>): void {
       expect((await jobs.dead())[0]?.attempts).to.equal(1);
     });
 
-    it('shares jobs between two processes, each job for one of them', async () => {
+    it('shares jobs between two processes, each job running in one of them', async () => {
       const seen: string[] = [];
       const who = new Set<string>();
       const both = gate();
@@ -246,7 +246,7 @@ function suite(name: string, open: () => Promise<Place>): void {
       expect(seen.toSorted()).to.deep.equal(ids.toSorted());
     });
 
-    it('runs each turn of a schedule in one of two processes', async () => {
+    it('runs each scheduled job in one of two processes', async () => {
       const tick = defineJob({ name: 'tick', schema: z.object({}) });
       const turns: string[] = [];
       const handler = handleJob(tick, async (_payload, { id }) => {
@@ -289,7 +289,7 @@ function suite(name: string, open: () => Promise<Place>): void {
       expect(await next.counts()).to.deep.equal({ waiting: 0, running: 0, delayed: 0, dead: 0 });
     });
 
-    it('aborts a job that takes longer than the shutdown may, and does it again later', async () => {
+    it('aborts a job that takes longer than the shutdown allows, and runs it again later', async () => {
       const running = gate();
       const jobs = await start(
         [
@@ -314,7 +314,7 @@ function suite(name: string, open: () => Promise<Place>): void {
       expect(attempts).to.deep.equal([2]);
     });
 
-    it('does the job of a process that died', async () => {
+    it('takes over the job of a process that died', async () => {
       const jobs = await start();
       await jobs.enqueue(work, { n: 1 }, { id: 'orphan' });
       // What a process that was killed leaves: a job that it had taken, and whose lock nobody renews.
@@ -392,7 +392,7 @@ describe('jobs on Redis', () => {
   });
 });
 
-describe('jobs while the store is away', () => {
+describe('jobs while the store is unavailable', () => {
   it('says so in time, and closes in time', async () => {
     const jobs = await openJobs({
       database: undefined,
@@ -441,7 +441,7 @@ describe('a Redis that jobs cannot use', () => {
     old.close();
   });
 
-  it('is left with as many listeners and connections as before, however often it is tried', async () => {
+  it('has as many listeners and connections as before, however often it is tried', async () => {
     const { port } = old.address() as AddressInfo;
     const redisUrl = `redis://127.0.0.1:${port}`;
     const options = {
@@ -489,7 +489,7 @@ describe('schedules', () => {
     await schedule.handler.accept({})({ id: 'turn', attempt: 1, last: false, signal: new AbortController().signal });
   }
 
-  it('sets silent agents offline, but not before they could give a sign of life to this process', async () => {
+  it('sets silent agents offline, but not before they had a chance to report to this process', async () => {
     const made = await call(service, 'POST', '/api/agents', { name: 'quiet', role: 'coder', status: 'idle' });
     const path = `/api/agents/${made.body.agent.id}`;
     const status = async () => (await call(service, 'GET', path)).body.agent.status;
@@ -500,7 +500,7 @@ describe('schedules', () => {
     expect(await status()).to.equal('offline');
   });
 
-  it('forgets sessions that have expired and old idempotency keys', async () => {
+  it('removes expired sessions and old idempotency keys', async () => {
     const { pool } = service.service.core.database;
     const now = Math.floor(Date.now() / 1000);
     for (const [token, expiresAt] of [
@@ -526,7 +526,7 @@ describe('schedules', () => {
     expect(await rows('service.idempotency')).to.have.length(0);
   });
 
-  it('are in the store of jobs as soon as the service runs', async () => {
+  it('are in the job store as soon as the service runs', async () => {
     const jobs = await openCoreJobs(service.service.core);
     await until('all are due', async () => (await jobs.list('delayed')).length === 3);
     expect((await jobs.list('delayed')).map(({ kind }) => kind)).to.have.members([

@@ -148,7 +148,7 @@ function suite(
       expect(world.calls).to.deep.equal([{ id: ids[0], bell: 'a1' }]);
     });
 
-    it('fires once per event over restarts, for those in between too', async () => {
+    it('fires once per event across restarts, including events in between', async () => {
       const wanted: string[] = [];
       for (let round = 0; round < 3; round++) {
         const policies = start([echo], jobs, `round ${round}`);
@@ -163,7 +163,7 @@ function suite(
       expect(world.of('b').toSorted()).to.deep.equal(wanted.toSorted());
     });
 
-    it('fires once per event though it is killed after the jobs were stored and before the checkpoint was', async () => {
+    it('fires once per event even if it is killed between storing the jobs and storing the checkpoint', async () => {
       let killed = 0;
       const dying = {
         enqueue: (async (kind, payload, options) => {
@@ -190,7 +190,7 @@ function suite(
       expect(world.of('c').toSorted()).to.deep.equal(ids.toSorted());
     });
 
-    it('one that is stopped while the jobs are on their way to the store leaves its position before them', async () => {
+    it('one that is stopped while jobs are being stored keeps its position before them', async () => {
       let asked = 0;
       let lose = (_reason: Error): void => {};
       const lost = new Promise<never>((_, reject) => {
@@ -235,7 +235,7 @@ function suite(
       await projector.close();
     });
 
-    it('tells several jobs of one event apart', async () => {
+    it('distinguishes several jobs of one event', async () => {
       const twice = definePolicy('twice', [
         whenever(rang, ({ data: { bell } }) => [
           wantJob(notify, { bell: `${bell}-left` }, 'left'),
@@ -249,7 +249,7 @@ function suite(
       expect(world.of('e-left')).to.deep.equal([id?.replace('echo', 'twice').concat('-left')]);
     });
 
-    it('one that is stuck holds up no other, says where, and goes on when it can', async () => {
+    it('a stuck policy does not hold up others, reports where it is stuck, and continues when it can', async () => {
       let broken = true;
       const picky = definePolicy('picky', [
         whenever(cracked, ({ data }) => {
@@ -329,7 +329,7 @@ function suite(
         await directory?.remove();
       });
 
-      it('goes on without it, and does everything when it is back', async () => {
+      it('continues without it, and does everything when it is back', async () => {
         const inRedis = await openJobs({
           redisUrl: `redis://127.0.0.1:${port}`,
           databaseUrl: place.url,

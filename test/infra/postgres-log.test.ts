@@ -76,7 +76,7 @@ describe('event log on PostgreSQL', () => {
     };
   });
 
-  it('what a process appends comes to its followers from memory; what another appends is read', async () => {
+  it('followers get their own process’s events from memory, and read those of others', async () => {
     let reads = 0;
     let rows = 0;
     const counted = Object.assign(Object.create(database.pool) as typeof database.pool, {
@@ -126,7 +126,7 @@ describe('event log on PostgreSQL', () => {
     await theirs.close();
   });
 
-  it('numbers without gaps while two processes race', async () => {
+  it('assigns positions without gaps while two processes race', async () => {
     const logs = [openPostgresLog({ database, log }), openPostgresLog({ database: other, log })];
     const start = await (logs[0] as (typeof logs)[0]).head();
     const one = () => ({ id: crypto.randomUUID(), type: 'Raced', data: {}, meta: {} });
@@ -146,7 +146,7 @@ describe('event log on PostgreSQL', () => {
 });
 
 describe('appends that wait', () => {
-  it('are bounded in bytes: more are refused, until some are settled', async () => {
+  it('are bounded in bytes: further ones are refused until some are settled', async () => {
     let broken = (_reason: Error): void => {};
     const gate = new Promise<never>((_, reject) => {
       broken = reject;
@@ -171,7 +171,7 @@ describe('appends that wait', () => {
 });
 
 describe('appends that do not fit the group', () => {
-  it('stay at the front of those that wait', async () => {
+  it('stay at the front of the queue', async () => {
     /** Streams of each statement, in order. */
     const statements: string[][] = [];
     const revisions = new Map<string, number>();
@@ -215,11 +215,11 @@ describe('grouping of appends', () => {
     expected,
     events: Array.from({ length: count }, () => ({ id: crypto.randomUUID(), type: 'A', data: {}, meta: {} })),
   });
-  it('takes appends that build on each other together', () => {
+  it('groups appends that build on each other', () => {
     const waiting = [append('a', 'none', 2), append('b', 4), append('a', 1), append('a', 'any')];
     expect(planGroup(waiting)).to.deep.equal({ members: waiting, rest: [] });
   });
-  it('holds back what cannot be known, and everything of its stream behind it', () => {
+  it('holds back an append whose revision is unknown, and all later ones to its stream', () => {
     const waiting = [append('a', 'any'), append('a', 7), append('a', 'any'), append('b', 'none')];
     const { members, rest } = planGroup(waiting);
     expect(members).to.deep.equal([waiting[0], waiting[3]]);

@@ -84,7 +84,7 @@ function suite(name: string, open: () => Promise<{ database: Database; close(): 
       await place?.close();
     });
 
-    it('projects, changes, removes; rows carry their position; types nobody listens to pass by', async () => {
+    it('inserts, changes and deletes rows; rows have their position; types that nobody listens to are skipped', async () => {
       const projector = view.project('one');
       await add(view, 'box-1', opened.draft({ box: 1 }), filled.draft({ box: 1, by: 5 }), unseen.draft({}));
       const { position } = await add(
@@ -105,7 +105,7 @@ function suite(name: string, open: () => Promise<{ database: Database; close(): 
       await projector.close();
     });
 
-    it('a checkpoint that moved under a read model with nothing to do is taken up again', async () => {
+    it('a checkpoint that was moved under an idle read model is picked up again', async () => {
       const projector = view.project('one');
       const at = async () =>
         (
@@ -125,7 +125,7 @@ function suite(name: string, open: () => Promise<{ database: Database; close(): 
       await projector.close();
     });
 
-    it('a write that is answered can be read, a thousand times', async () => {
+    it('an acknowledged write can be read, a thousand times', async () => {
       const projector = view.project('one');
       await add(view, 'box-3', opened.draft({ box: 3 }));
       let sum = 0;
@@ -139,7 +139,7 @@ function suite(name: string, open: () => Promise<{ database: Database; close(): 
       await projector.close();
     });
 
-    it('an event that cannot be applied stops its projection visibly, and no other', async () => {
+    it('an event that cannot be applied visibly stops its projection, but no other', async () => {
       poison = true;
       const projector = view.project('one');
       const { position } = await add(view, 'poison', poisoned.draft({}));
@@ -162,7 +162,7 @@ function suite(name: string, open: () => Promise<{ database: Database; close(): 
       await projector.close();
     });
 
-    it('good, poison, good in one append: nothing is passed over when the poison can be applied', async () => {
+    it('good, poison, good in one append: nothing is skipped once the poison can be applied', async () => {
       poison = true;
       const projector = view.project('one');
       const before = (await rows(place.database, 'history_v1.history')).length;
@@ -185,7 +185,7 @@ function suite(name: string, open: () => Promise<{ database: Database; close(): 
       await projector.close();
     });
 
-    it('a batch is refused whose checkpoint is not where it was left, or of other tables', async () => {
+    it('a batch is refused if its checkpoint was moved or its tables were swapped', async () => {
       const schema = schemaOf(boxesProjection);
       const read = async () =>
         (await place.database.pool.query('SELECT * FROM service.checkpoints WHERE schema_name = $1', [schema])).rows[0];
@@ -213,7 +213,7 @@ function suite(name: string, open: () => Promise<{ database: Database; close(): 
       [5, 'whose tables were swapped', 'generation = generation + 1'],
       [7, 'whose checkpoint somebody else has moved', 'position = position - 1'],
     ] as const) {
-      it(`a runner ${what} is fenced and goes on from the stored checkpoint`, async () => {
+      it(`a follower ${what} is fenced and continues from the stored checkpoint`, async () => {
         const projector = view.project('one');
         const stream = `box-${n}`;
         const first = await add(view, stream, opened.draft({ box: n }), filled.draft({ box: n, by: 1 }));
@@ -230,7 +230,7 @@ function suite(name: string, open: () => Promise<{ database: Database; close(): 
       });
     }
 
-    it('positions that a crash of the server took back are believed no longer', async function () {
+    it('positions that a crash of the server rolled back are no longer trusted', async function () {
       if (!two) this.skip();
       const other = await openView(place.database, definitions, projections);
       const schema = schemaOf(boxesProjection);
@@ -247,7 +247,7 @@ function suite(name: string, open: () => Promise<{ database: Database; close(): 
       await other.close();
     });
 
-    it('a machine that is gone does not keep its locks for hours', async function () {
+    it('a dead machine does not keep its locks for hours', async function () {
       if (!two) this.skip();
       const client = await place.database.connect('test');
       const { rows: shown } = await client.query('SHOW tcp_keepalives_idle');
@@ -255,7 +255,7 @@ function suite(name: string, open: () => Promise<{ database: Database; close(): 
       await client.end();
     });
 
-    it('while one leads, another that asks again and again does not', async function () {
+    it('while one process leads, another that keeps asking does not', async function () {
       if (!two) this.skip();
       const leader = view.project('one');
       const leaders = async () =>
@@ -287,7 +287,7 @@ function suite(name: string, open: () => Promise<{ database: Database; close(): 
       await other.close();
     });
 
-    it('a second process takes over, and hears of positions meanwhile', async function () {
+    it('a second process takes over, and learns positions in the meantime', async function () {
       if (!two) this.skip();
       const other = await openView(place.database, definitions, projections);
       other.positions.watch();

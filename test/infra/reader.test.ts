@@ -109,7 +109,7 @@ describe('the reader of the log', () => {
     return followed.status;
   };
 
-  it('reads the log once for forty followers, and asks those only that listen', async () => {
+  it('reads the log once for forty followers, and calls only those that listen', async () => {
     memory.append('A', 10);
     const subjects = Array.from({ length: 40 }, (_, n) => subject(`s${n}`, [n === 0 ? 'A' : 'B']));
     const statuses = subjects.map(({ one }) => follow(one));
@@ -122,7 +122,7 @@ describe('the reader of the log', () => {
     expect(subjects.slice(1).map(({ state }) => state.batches)).to.deep.equal(Array(39).fill(0));
   });
 
-  it('one that is held up holds up no other, gets everything once, and batches grow meanwhile', async () => {
+  it('a slow follower does not hold up others, gets everything once, and its batches grow', async () => {
     let release = () => {};
     const gate = new Promise<void>((resolve) => {
       release = resolve;
@@ -145,7 +145,7 @@ describe('the reader of the log', () => {
     expect(slow.state.batches).to.be.below(5);
   });
 
-  it('one for whom too much waits reads the log for itself, and joins again without a gap or a double', async () => {
+  it('a follower whose inbox overflows reads the log itself, and joins again without gaps or duplicates', async () => {
     let release = () => {};
     const gate = new Promise<void>((resolve) => {
       release = resolve;
@@ -169,7 +169,7 @@ describe('the reader of the log', () => {
     expect(slow.state.taken).to.deep.equal(wanted);
   });
 
-  it('is shared by those without a checkpoint: from any position, in pieces, aborted or far behind', async () => {
+  it('is shared by consumers without a checkpoint: from any position, in pieces, aborted or far behind', async () => {
     memory.append('A', 250);
     const stop = new AbortController();
     const seen = [0, 100, 250].map((after) => ({ after, positions: [] as Position[] }));
@@ -197,7 +197,7 @@ describe('the reader of the log', () => {
     await Promise.all(running);
   });
 
-  it('one that joins while the log is written to misses nothing and gets nothing twice', async () => {
+  it('a follower that joins while the log is written to misses nothing and gets nothing twice', async () => {
     memory.append('A', 1_000);
     let writing = true;
     const writer = (async () => {
@@ -223,7 +223,7 @@ describe('the reader of the log', () => {
 });
 
 describe('own events on EventStoreDB', () => {
-  it('come back as what was appended, so that nothing is opened or checked again', async () => {
+  it('come back as the original objects, so that nothing is decrypted or validated again', async () => {
     const standIn = await startEventStoreStandIn();
     const eventLog = await openEventStoreLog({ url: standIn.url, log: logger });
     try {

@@ -3,20 +3,20 @@ import { expect } from 'chai';
 import { Lag } from '../../infra/readiness.ts';
 
 describe('lag of a read model', () => {
-  it('is none at the end of the log', () => {
+  it('is zero at the end of the log', () => {
     const lag = new Lag();
     expect(lag.behindMs('agents', 40, 40, 1_000)).to.equal(0);
     expect(lag.behindMs('agents', 40, 40, 90_000)).to.equal(0);
   });
 
-  it('counts from when an end was first seen that has not been reached', () => {
+  it('counts from when the end that it has not reached was first seen', () => {
     const lag = new Lag();
     expect(lag.behindMs('agents', 40, 50, 1_000)).to.equal(0);
     expect(lag.behindMs('agents', 45, 60, 4_000)).to.equal(3_000);
     expect(lag.behindMs('agents', 49, 90, 9_000)).to.equal(8_000);
   });
 
-  it('starts anew when that end is reached, however far the log has come meanwhile', () => {
+  it('starts over when that end is reached, however far the log has moved on', () => {
     const lag = new Lag();
     lag.behindMs('agents', 40, 50, 1_000);
     expect(lag.behindMs('agents', 50, 1_000_000, 9_000)).to.equal(0);

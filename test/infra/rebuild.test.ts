@@ -147,7 +147,7 @@ function suite(name: string, open: () => Promise<Place>): void {
     const unequal = (reports: readonly RebuildReport[]) =>
       reports.flatMap((report) => report.tables.filter((table) => !table.equal).map((table) => table.table));
 
-    it('gives the rows that live has, for any history and any size of batches', async () => {
+    it('gives the same rows as live, for any history and batch size', async () => {
       await fc.assert(
         fc.asyncProperty(
           fc.record({ events: fc.integer({ min: 20, max: 400 }), batchSize: fc.integer({ min: 1, max: 300 }) }),
@@ -164,7 +164,7 @@ function suite(name: string, open: () => Promise<Place>): void {
       expect(await schemas()).to.deep.equal([]);
     });
 
-    it('gives the rows that the projections give in memory', async () => {
+    it('gives the same rows as the projections in memory', async () => {
       await history(300);
       await live();
       await rebuild();
@@ -222,7 +222,7 @@ function suite(name: string, open: () => Promise<Place>): void {
       expect(report.tables[0]?.rebuilt.rows).to.equal(id - 1_000);
     });
 
-    it('takes the later row where a projection says "new" of a key that is there, as live does', async () => {
+    it('keeps the later row if a projection inserts an existing key, as live does', async () => {
       const note = (id: number, text: string, flag = false) => noted.draft({ id, text, json: null, number: 1, flag });
       await add('notes', note(1, 'first'), note(2, 'kept'), note(1, 'second'), note(3, 'goes', true));
       await add('notes', note(1, 'third'), crossed.draft({ id: 3 }), note(4, 'last'));
@@ -233,7 +233,7 @@ function suite(name: string, open: () => Promise<Place>): void {
       }
     });
 
-    it('goes on where it was interrupted, unless told otherwise or the code is another', async () => {
+    it('continues where it was interrupted, unless `fresh` is set or the code has changed', async () => {
       await history(1_000);
       await live();
       const rebuildSome = (options: RebuildOptions) => rebuildProjections(stores(), some, options);
@@ -270,7 +270,7 @@ function suite(name: string, open: () => Promise<Place>): void {
       expect(await schemas()).to.deep.equal([]);
     });
 
-    it('finds what was changed behind its back, says where, and repairs it', async () => {
+    it('finds manipulated rows, says where, and repairs them', async () => {
       await history(200);
       await live();
       const { pool } = place.database;
@@ -297,7 +297,7 @@ function suite(name: string, open: () => Promise<Place>): void {
       expect(unequal(await rebuild({ check: true }))).to.deep.equal([]);
     });
 
-    it('leaves the live tables alone when an event cannot be applied', async () => {
+    it('leaves the live tables unchanged when an event cannot be applied', async () => {
       breaks = false;
       await add('notes', broken.draft({}), noted.draft({ id: 50, text: 'x', json: null, number: 1, flag: false }));
       await live();
@@ -354,7 +354,7 @@ function suite(name: string, open: () => Promise<Place>): void {
       expect(await schemas()).to.deep.equal([]);
     });
 
-    it('goes past live tables that are far behind', async () => {
+    it('does not wait for live tables that are far behind', async () => {
       await projector?.close();
       await history(300);
       const { pool } = place.database;
@@ -372,7 +372,7 @@ function suite(name: string, open: () => Promise<Place>): void {
       expect(unequal(await rebuild({ check: true }))).to.deep.equal([]);
     });
 
-    it('compares with live tables that are some events behind, however far apart positions are', async () => {
+    it('compares with live tables that are a few events behind, however far apart the positions are', async () => {
       await projector?.close();
       await history(300);
       const reports = await rebuild();
@@ -383,7 +383,7 @@ function suite(name: string, open: () => Promise<Place>): void {
       expect(unequal(await rebuild({ check: true }))).to.deep.equal([]);
     });
 
-    it('live tables of another log are named as stuck, and replaced', async () => {
+    it('live tables of another log are reported as stuck, and replaced', async () => {
       await projector?.close();
       const { pool } = place.database;
       // As if the log had been restored from an older backup than its read models.

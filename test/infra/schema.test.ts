@@ -101,7 +101,7 @@ describe('schema of a migrated database', function () {
   });
   after(() => place.close());
 
-  it('is the one in test/golden/schema.txt', async () => {
+  it('matches test/golden/schema.txt', async () => {
     const now = await schemaText(place.database.pool);
     if (process.env.UPDATE_GOLDEN === '1') writeFileSync(file, now);
     expect(existsSync(file), `${file} is missing: write it with UPDATE_GOLDEN=1`).to.equal(true);

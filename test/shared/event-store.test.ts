@@ -63,7 +63,7 @@ const messageOf = async (work: () => unknown): Promise<string> => {
 };
 
 describe('event store', () => {
-  it('keys that cannot be asked for are no fault of the event', async () => {
+  it('an unavailable key is not treated as an error of the event', async () => {
     const { store, keys } = open();
     const event = logged(await first(store, { id: 3, email: 'ada@example.org' }));
     const away = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' });
@@ -89,7 +89,7 @@ describe('event store', () => {
     expect(read.meta).to.include({ version: 2, number: 1, at: 1_700_000_000_000, tenant: 1, workspace: 1 });
   });
 
-  it('gives its own followers, who get the written objects, what every reader gets', async () => {
+  it('gives its own followers, who get the original objects, the same as every reader', async () => {
     const { store, keys } = open();
     const event = await first(store, { id: 3, email: 'ada@example.org' });
     const asRead = await store.decode(logged(event));
@@ -115,7 +115,7 @@ describe('event store', () => {
     expect(await messageOf(() => store.decode(forged))).to.match(/cannot be read/);
   });
 
-  it('refuses data that is not of its schema, before anything is written', async () => {
+  it('refuses data that does not match its schema, before anything is written', async () => {
     const { store } = open();
     expect(await messageOf(() => first(store, { id: 'three', email: null }))).to.match(/must be a number/);
     expect(await messageOf(() => store.prepare([{ type: 'Unheard', data: {} }], testOrigin))).to.match(
@@ -123,7 +123,7 @@ describe('event store', () => {
     );
   });
 
-  it('refuses text that no read model could hold, and takes what only looks like it', async () => {
+  it('refuses text that no read model could store, and accepts what only looks like it', async () => {
     const { store } = open();
     for (const city of ['nul \u0000', 'half \ud800', 'half \udfff']) {
       expect(await messageOf(() => first(store, { id: 3, email: null, city }))).to.match(/must not contain/);
@@ -191,7 +191,7 @@ describe('event store', () => {
     expect(await store.decode(event)).to.equal(await store.decode(event));
   });
 
-  it('decodes an event of an old version as one of today, its sealed fields included', async () => {
+  it('decodes an event of an old version as a current one, including its sealed fields', async () => {
     const { store } = open({
       Joined: { 1: ({ town, ...data }) => ({ ...data, city: `${town} (${data.email})` }) },
     });
@@ -202,14 +202,14 @@ describe('event store', () => {
     expect(read.meta.version, 'as it was written').to.equal(1);
   });
 
-  it('names an event of an old version that nothing brings up', async () => {
+  it('names an event of an old version that has no upcaster', async () => {
     const { store } = open({});
     const today = await first(store, { id: 3, email: null });
     const old = logged({ ...today, meta: { ...today.meta, version: 1 } });
     expect(await messageOf(() => store.decode(old))).to.match(/there is no upcaster for Joined from version 1 to 2/);
   });
 
-  it('brings old versions up step by step, and says which step is missing', () => {
+  it('upcasts old versions step by step, and says which step is missing', () => {
     const steps = {
       Joined: { 1: (data: object) => ({ ...data, email: null }), 2: (data: object) => ({ ...data, city: 'Paris' }) },
     };

@@ -108,7 +108,7 @@ describe('golden events', () => {
   }
 
   for (const file of existsSync(folder) ? readdirSync(folder) : []) {
-    it(`${file}: is read, and means what it meant`, () => {
+    it(`${file}: can be read, and has the same meaning`, () => {
       const golden = JSON.parse(readFileSync(folder + file, 'utf8'));
       const definition = catalogue.get(golden.type);
       if (!definition) throw new Error(`${golden.type} has left the catalogue; events of it may be in a log`);
@@ -118,7 +118,7 @@ describe('golden events', () => {
     });
   }
 
-  it('what the audit trail keeps for admins is shown to nobody else: no address, no name as it was typed', () => {
+  it('what the audit trail shows only to admins is shown to nobody else: no addresses, no names as typed', () => {
     for (const file of readdirSync(folder)) {
       const { type, means } = JSON.parse(readFileSync(folder + file, 'utf8'));
       const open = means.frames.filter((frame: { role?: string }) => frame.role !== 'admin');

@@ -25,7 +25,7 @@ const HIDDEN = [
 const GOOD = ['ann', 'Ann Lee', 'ann.lee@example.com', 'José', '李雷', 'Ноа', 'จำ', 'o’neil', 'scout-7_b', 'ka:1', 'α'];
 
 describe('names', () => {
-  it('of people and agents all over the world are good', () => {
+  it('of people and agents from all over the world are allowed', () => {
     for (const name of GOOD) {
       expect([name, userNameFault(name)]).to.deep.equal([name, undefined]);
       expect([name, agentNameFault(name)]).to.deep.equal([name, undefined]);
@@ -36,7 +36,7 @@ describe('names', () => {
   });
 
   for (const [what, character] of HIDDEN) {
-    it(`hold no ${what}, at no place`, () => {
+    it(`must not contain ${what} anywhere`, () => {
       for (const name of [`${character}ann`, `an${character}n`, `ann${character}`]) {
         for (const fault of [userNameFault, agentNameFault, displayNameFault, textFault]) {
           expect(fault(name), JSON.stringify(name)).to.include('invisible');
@@ -46,7 +46,7 @@ describe('names', () => {
     });
   }
 
-  it('of the service itself are nobody else’s, however they are written', () => {
+  it('of the service itself are reserved, however they are written', () => {
     const spellings = (name: string) => [
       name,
       name.toUpperCase(),
@@ -113,7 +113,7 @@ describe('names', () => {
     }
   });
 
-  it('from elsewhere are made fit to be shown', () => {
+  it('from elsewhere are cleaned up', () => {
     expect(cleanDisplayName('  Ann\u202e \u200b Lee\n')).to.equal('Ann Lee');
     expect(cleanDisplayName('Jose\u0301')).to.equal('José');
     for (const name of ['', ' \u200b ', 'api', 'agent:ka']) expect(cleanDisplayName(name), name).to.equal(null);
@@ -125,7 +125,7 @@ describe('names', () => {
     );
   });
 
-  it('that are good look different when they are different, but for their case', () => {
+  it('that are allowed and different also look different, except for their case', () => {
     const piece = fc.constantFrom(
       'a',
       'A',

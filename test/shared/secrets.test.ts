@@ -103,7 +103,7 @@ describe('secrets: names', () => {
 });
 
 describe('secrets: masks', () => {
-  it('hide texts under such names, in lists and objects below them too, and numbers where there is no doubt', () => {
+  it('hide texts under such names, including nested ones, and numbers under unambiguous names', () => {
     expect(
       masked({
         pwd: 'a',
@@ -141,7 +141,7 @@ describe('secrets: masks', () => {
       expect(masked(text), text).to.equal(text === 'auth: required1' ? `auth: ${MASK}` : text);
   });
 
-  it('of a masked value change nothing more', () => {
+  it('of a masked value change nothing further', () => {
     const once = masked({ a: URL_WITH_PASSWORD, apiKey: 'x', b: `api_key=${'abcd1234'}` });
     expect(masked(once)).to.deep.equal(once);
   });
@@ -176,7 +176,7 @@ describe('secrets: sent back', () => {
     });
   });
 
-  it('are refused where nothing is hidden, with the place', () => {
+  it('are refused with their path if nothing is hidden there', () => {
     expect(refusal(() => restored({ other: { apiKey: MASK } }, stored, 'config'))).to.match(/^config\.other\.apiKey: /);
     expect(refusal(() => restored({ apiKey: MASK }, undefined, 'config'))).to.match(/^config\.apiKey: /);
     // Its host is another one: the password must not go there.
@@ -190,7 +190,7 @@ describe('secrets: sent back', () => {
     );
   });
 
-  it('never come out under a name that is shown', () => {
+  it('never reappear under a name that is shown', () => {
     expect(restored({ note: MASK, apiKey2: 'x' }, { note: 'n', ...stored }, 'config')).to.deep.equal({
       note: MASK,
       apiKey2: 'x',
@@ -227,7 +227,7 @@ describe('secrets: sealed', () => {
     maxDepth: 4,
   });
 
-  it('come out as they went in, whatever they look like', async () => {
+  it('are unsealed unchanged, whatever they look like', async () => {
     await fc.assert(
       fc.asyncProperty(json, async (given) => {
         const value = JSON.parse(JSON.stringify(given)) as unknown;
@@ -238,7 +238,7 @@ describe('secrets: sealed', () => {
     );
   });
 
-  it('are not in what is written; without the key the rest is left', async () => {
+  it('are not in what is written; without the key, the rest remains', async () => {
     const value = { model: 'm', apiKey: 'very-private', nested: [{ url: URL_WITH_PASSWORD }] };
     const sealed = (await sealSecrets(keys, 'p', 'e/config', { inner: value, token: 't' })) as SecretsSealed;
     expect(JSON.stringify(sealed))

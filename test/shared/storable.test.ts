@@ -31,7 +31,7 @@ describe('what may be stored', () => {
     );
   });
 
-  it('has numbers that PostgreSQL writes out', () => {
+  it('counts numbers as PostgreSQL writes them', () => {
     for (const [number, characters] of [
       [1e300, 301],
       [-1.5e-300, 304],
@@ -45,7 +45,7 @@ describe('what may be stored', () => {
     }
   });
 
-  it('is so deep and no deeper, at any depth', () => {
+  it('has a limited depth', () => {
     const { depth } = VALUE_BOUNDS;
     expect(storageProblem(nested(depth), VALUE_BOUNDS)).to.equal(undefined);
     for (const levels of [depth + 1, 5_000, 200_000]) {
@@ -57,7 +57,7 @@ describe('what may be stored', () => {
     }
   });
 
-  it('has only texts and keys that PostgreSQL holds', () => {
+  it('has only texts and keys that PostgreSQL can store', () => {
     for (const bad of ['\0', 'x\ud83d', '\ude00x']) {
       const problem = { kind: 'characters', path: ['list', '1'] };
       expect(storageProblem({ list: ['', bad] }, VALUE_BOUNDS)).to.deep.include(problem);
@@ -67,12 +67,12 @@ describe('what may be stored', () => {
     expect(storageProblem({ '😀': '😀' }, VALUE_BOUNDS)).to.equal(undefined);
   });
 
-  it('is named by a path that stays readable', () => {
+  it('is named by a readable path', () => {
     const problem = storageProblem({ ['😀'.repeat(1_000)]: '\0' }, VALUE_BOUNDS);
     expect(problem?.path[0]).to.match(/^(😀){30}…$/u);
   });
 
-  it('is not made unstorable by being cut', () => {
+  it('stays storable when shortened', () => {
     expect(frontOf('ab😀', 3)).to.equal('ab');
     expect(frontOf('ab😀', 4)).to.equal('ab😀');
     expect(frontOf('ab', 3)).to.equal('ab');
@@ -101,7 +101,7 @@ describe('what an event means', () => {
   }
 
   for (const file of readdirSync(folder)) {
-    it(`${file}: can be written whatever its texts are`, () => {
+    it(`${file}: can be stored whatever its texts are`, () => {
       const golden = JSON.parse(readFileSync(folder + file, 'utf8'));
       const definition = catalogue.get(golden.type) as EventDefinition;
       const data = upcast(golden.type, golden.data, golden.version, definition.version);

@@ -51,7 +51,7 @@ describe('turns by key', () => {
     expect(order).to.deep.equal(['other', 'first', 'second']);
   });
 
-  it('whoever waits for what fails all fails with it and is not run; whoever comes later is', async () => {
+  it('work that waits behind a failure for all fails with it and is not run; later work is run', async () => {
     const inTurn = takingTurnsByKey((error) => error === away);
     const { open, opened } = gate();
     let runs = 0;

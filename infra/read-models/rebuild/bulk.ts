@@ -101,7 +101,7 @@ export function encodeRow(table: Table, row: Readonly<Record<string, unknown>>, 
 const columnList = (table: Table): string =>
   [...Object.keys(table.columns), 'position'].map((name) => `"${name}"`).join(', ');
 
-/** Sends the rows at the pace of the server. @throws what the database refuses, with its SQLSTATE as `code` */
+/** Sends the rows at the pace of the server. @throws the error of the database, with its SQLSTATE as `code` */
 function copyIn(client: pg.Client, schema: string, table: Table, rows: readonly Buffer[]): Promise<void> {
   const statement = `COPY "${schema}"."${table.name}" (${columnList(table)}) FROM STDIN`;
   return pipeline(Readable.from(rows), client.query(copyFrom(statement)));

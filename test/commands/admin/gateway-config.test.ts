@@ -68,7 +68,7 @@ const documents = fc.dictionary(
 );
 
 describe('gateway document: secrets', () => {
-  it('are hidden wherever their key stands, whatever its case', () => {
+  it('are hidden wherever their key occurs, in any case', () => {
     expect(masked(secretDocument)).to.deep.equal({
       gateway: { port: 1, auth: { token: MASK, mode: 'token' } },
       channels: [
@@ -103,7 +103,7 @@ describe('gateway document: secrets', () => {
     );
   });
 
-  it('may be replaced, and eight dashes elsewhere are just a text', () => {
+  it('may be replaced, and eight dashes elsewhere are just text', () => {
     expect(restored({ token: 'new' }, { token: 'old' }, 'config')).to.deep.equal({ token: 'new' });
     expect(restored({ note: MASK }, { note: 'n' }, 'config')).to.deep.equal({ note: MASK });
     const { message } = refused(() => restored({ note: MASK, token: MASK }, { note: 'n' }, 'config'), 400);
@@ -137,11 +137,11 @@ describe('gateway document: paths', () => {
 describe('gateway document: changes', () => {
   const stored = { document: secretDocument };
 
-  it('the first document is taken as it is', () => {
+  it('the first document is stored unchanged', () => {
     expect(documentAfter(decideReplace({ document: null }, secretDocument))).to.deep.equal(secretDocument);
   });
 
-  it('a later one keeps hidden secrets and the gateway’s credentials', () => {
+  it('later documents keep hidden secrets and the gateway’s credentials', () => {
     const shown = masked(secretDocument) as GatewayDocument;
     expect(documentAfter(decideReplace(stored, { ...shown, extra: 1 }))).to.deep.equal({ ...secretDocument, extra: 1 });
     expect(documentAfter(decideReplace(stored, { extra: 1 }))).to.deep.equal({
@@ -152,7 +152,7 @@ describe('gateway document: changes', () => {
     refused(() => decideReplace(stored, { gateway: { auth: { password: 'mine' } } }), 403);
   });
 
-  it('an old hash is a conflict', () => {
+  it('an outdated hash is a conflict', () => {
     const hash = hashOf(documentText(secretDocument));
     expect(decideReplace(stored, secretDocument, hash)).to.have.length(1);
     expect(refused(() => decideReplace(stored, secretDocument, 'old'), 409).extras.code).to.equal('CONFLICT');
@@ -182,7 +182,7 @@ describe('gateway document: changes', () => {
     expect(agentsOf(document)).to.have.length(6);
   });
 
-  it('updates set values at paths under keys that are there', () => {
+  it('updates set values at paths under existing keys', () => {
     const drafts = decideUpdates(stored, { 'gateway.port': 2, 'models.extra.deep': true, 'models.apiKey': MASK });
     expect(documentAfter(drafts)).to.deep.include({ gateway: { port: 2, auth: { token: 't0', mode: 'token' } } });
     expect(documentAfter(drafts)?.models).to.deep.include({ apiKey: 'k', extra: { deep: true } });
@@ -222,12 +222,12 @@ describe('gateway document: agents', () => {
     expect(agentsOf({ agents: { list: byId } })).to.deep.equal(wanted);
   });
 
-  it('are none in documents without a list', () => {
+  it('do not exist in documents without a list', () => {
     for (const document of [{}, { agents: 5 }, { agents: { list: 'x' } }, { agents: null }])
       expect(agentsOf(document)).to.deep.equal([]);
   });
 
-  it('written can be read back, renamed and removed, in every form of the list', () => {
+  it('can be written, read back, renamed and removed, in every form of the list', () => {
     const config = { model: { primary: 'm' }, identity: { name: 'New One', theme: 't' }, workspace: 'left out' };
     for (const before of [
       {},
@@ -246,7 +246,7 @@ describe('gateway document: agents', () => {
     }
   });
 
-  it('whose names give the same slug stay apart', () => {
+  it('stay separate if their names have the same slug', () => {
     const both = withAgent(withAgent({}, { name: 'a b', config: {} }), { name: 'a-b', config: {} });
     expect(agentsOf(both).map(({ id, name }) => ({ id, name }))).to.deep.equal([
       { id: 'a-b', name: 'a b' },

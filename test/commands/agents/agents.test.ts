@@ -56,7 +56,7 @@ const registration: Registration = {
 };
 const registered = agentRegistered.draft({ agentId: 7, ...registration });
 const ada = { agentId: 7, name: 'ada' };
-/** The time of the n-th told event, Unix ms. */
+/** The time of the n-th event, Unix ms. */
 const at = (n: number) => eventsOf([...Array.from({ length: n }, () => registered)]).at(-1)?.meta.at as number;
 
 const given = (...drafts: readonly Draft[]): AgentState =>
@@ -142,7 +142,7 @@ describe('agent: state', () => {
     expect(state).to.deep.include({ soulLength: 0, configVersion: 2 });
   });
 
-  it('knows lengths of texts, keys and visibility', () => {
+  it('includes lengths of texts, keys and visibility', () => {
     const key = { keyId: 3, agentId: 7, agentName: 'ada' };
     const issued = agentKeyIssued.draft({
       ...key,
@@ -173,7 +173,7 @@ describe('agent: state', () => {
     expect(after).to.deep.include({ keys: { 3: 'revoked' }, hidden: false, memoryLength: 0 });
   });
 
-  it('stays small: no text is kept in it', () => {
+  it('stays small, because it contains no texts', () => {
     const long = 'x'.repeat(50_000);
     const state = given(
       agentRegistered.draft({ agentId: 7, ...registration, soulContent: long, config: { long } }),
@@ -183,7 +183,7 @@ describe('agent: state', () => {
     expect(JSON.stringify(state).length).to.be.below(1_000);
   });
 
-  it('passes over events it does not know', () => {
+  it('ignores unknown events', () => {
     expect(given(registered, { type: 'SomethingElse', data: {} })).to.deep.equal(given(registered));
   });
 
@@ -249,14 +249,14 @@ describe('agent: registration', () => {
     refused(() => decideRegister(given(registered), 7, registration), 409);
   });
 
-  it('of an agent by itself puts what it can do into its config', () => {
+  it('by the agent itself puts its capabilities into its config', () => {
     const self = selfRegistration({ name: 'bot', framework: 'crewai', capabilities: ['a', 'b'] });
     expect(self).to.deep.include({ status: 'idle', role: 'agent', via: 'self' });
     expect(self.config).to.deep.equal({ capabilities: ['a', 'b'], framework: 'crewai' });
     expect(selfRegistration({ name: 'bot', framework: null, capabilities: [] }).config).to.deep.equal({});
   });
 
-  it('again is a return', () => {
+  it('again is recorded as a return', () => {
     expect(decideReturn(given(registered))).to.deep.equal([agentReturned.draft(ada)]);
   });
 });
@@ -274,7 +274,7 @@ describe('agent: every decision', () => {
     deletion: (state) => decideDelete(state, false),
   };
   for (const [name, decide] of Object.entries(decisions)) {
-    it(`${name}: 404 for an agent that never was or is gone`, () => {
+    it(`${name}: 404 for an agent that never existed or was deleted`, () => {
       refused(() => decide(given()), 404);
       const deleted = agentDeleted.draft({ ...ada, role: 'coder', removeWorkspace: false });
       refused(() => decide(given(registered, deleted)), 404);
@@ -289,7 +289,7 @@ describe('agent: heartbeat', () => {
     ]);
   });
 
-  it('says before it when the status changes, and leaves the frame to the heartbeat', () => {
+  it('records a change of the status first, and leaves the frame to the heartbeat', () => {
     const [first, second] = decideHeartbeat(given(registered), heartbeat);
     expect(first?.data).to.deep.include({
       from: 'offline',
@@ -313,7 +313,7 @@ describe('agent: update', () => {
   const update = (fields: object, via: 'name' | 'id' = 'id', state = given(registered)) =>
     decideUpdate(state, fields, { via });
 
-  it('leaves out what is so already', () => {
+  it('leaves out fields that do not change', () => {
     expect(
       update({ name: 'ada', role: 'coder', sessionKey: 'key-1', status: 'offline', runtimeType: null }),
     ).to.deep.equal([]);
@@ -328,7 +328,7 @@ describe('agent: update', () => {
     expect(update({ status: 'wild' })[0]?.data).to.deep.include({ announced: false });
   });
 
-  it('by name counts a status as a sign of life, also one that is so already', () => {
+  it('by name counts a status as a sign of life, even an unchanged one', () => {
     expect(update({ status: 'busy', lastActivity: 'a' }, 'name').map((draft) => draft.data)).to.deep.equal([
       { ...ada, from: 'offline', to: 'busy', cause: 'update', lastActivity: 'a', seen: true, announced: false },
     ]);
@@ -376,7 +376,7 @@ describe('agent: memory', () => {
     refused(() => decideMemory(given(registered, written), 'x', true, 0), 413);
   });
 
-  it('always has the size that the texts add up to', () => {
+  it('always has the total size of its texts', () => {
     const steps = fc.array(fc.record({ text: fc.string(), append: fc.boolean() }), { maxLength: 12 });
     fc.assert(
       fc.property(steps, (writes) => {
@@ -398,7 +398,7 @@ describe('agent: memory', () => {
 });
 
 describe('agent: soul, visibility, wake-up, deletion', () => {
-  it('says how long the soul was', () => {
+  it('records how long the soul was', () => {
     expect(decideSoul(given(registered), 'new', 'developer')[0]?.data).to.deep.equal({
       ...ada,
       soulContent: 'new',
@@ -419,7 +419,7 @@ describe('agent: soul, visibility, wake-up, deletion', () => {
     expect(decideWake(given(registered), null)[0]?.data).to.deep.include({ reason: null });
   });
 
-  it('deletes with what the record was', () => {
+  it('records what was deleted', () => {
     expect(decideDelete(given(registered, details({ name: 'eve', role: 'lead' })), true)[0]?.data).to.deep.equal({
       agentId: 7,
       name: 'eve',
@@ -441,7 +441,7 @@ describe('agent: liveness', () => {
     });
   });
 
-  it('leaves alone who has just reported, is offline, gone or never was', () => {
+  it('ignores agents that have just reported, are offline, were deleted or never existed', () => {
     const deleted = agentDeleted.draft({ ...ada, role: 'coder', removeWorkspace: false });
     expect(decideSilence(given(registered, status('busy')), at(2))).to.deep.equal([]);
     expect(decideSilence(given(registered), late)).to.deep.equal([]);

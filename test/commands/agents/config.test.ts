@@ -64,7 +64,7 @@ describe("agents' configs", () => {
   }
   const tooLarge = /must have at most 200000 characters as JSON.*nothing was changed/;
 
-  it('cannot grow past it by gateway_config, with the gateway written or not', async () => {
+  it('cannot exceed the limit through gateway_config, whether or not the gateway is written', async () => {
     await refused(400, tooLarge, () => change({ more: HALF }, false));
     await store({ agents: { list: [] } });
     await refused(400, tooLarge, () => change({ more: HALF }, true));
@@ -72,7 +72,7 @@ describe("agents' configs", () => {
     expect(await configOf(ada())).to.deep.equal({ own: 1, more: HALF });
   });
 
-  it('cannot grow past it by masks that stand for long secrets', async () => {
+  it('cannot exceed the limit through masks that stand for long secrets', async () => {
     await make('bob', { token: HALF });
     const update = { config: { token: MASK, more: HALF } };
     const id = ids.get('bob') as number;
@@ -81,7 +81,7 @@ describe("agents' configs", () => {
     expect(await configOf(id)).to.deep.equal({ token: HALF, more: 1 });
   });
 
-  it('cannot be made past it, with a template or without', () => {
+  it('cannot exceed the limit when created, with or without a template', () => {
     const parts = { name: 'new', role: 'x', config: { own: HALF } };
     for (const more of [{ gateway_config: { more: HALF } }, { template: 'developer', config: { a: HALF, b: HALF } }])
       expect(() => operatorsRegistration({ ...parts, ...more })).to.throw(AppError, tooLarge);
@@ -91,7 +91,7 @@ describe("agents' configs", () => {
     });
   });
 
-  it('cannot grow past it by an import, of which then nothing happens', async () => {
+  it('cannot exceed the limit through an import, which then changes nothing', async () => {
     expect((await sync()).message).to.equal(NOTHING_STORED);
     const list = (...entries: GatewayDocument[]) => ({ agents: { list: entries } });
     await store(list({ id: 'first' }, { id: 'ada', model: HALF }));

@@ -56,7 +56,7 @@ describe('agent names', () => {
     two = world.process();
   });
 
-  it('are given once, however many ask in however many processes', async () => {
+  it('are given to one agent, however many requests in however many processes ask for them', async () => {
     const asked = await Promise.all(Array.from({ length: 50 }, (_, n) => statusOf(register(n % 2 ? one : two, 'ada'))));
     expect(asked.filter((status) => status === 200)).to.have.length(1);
     expect(asked.filter((status) => status === 409)).to.have.length(49);
@@ -89,7 +89,7 @@ describe('agent names', () => {
     }
   });
 
-  it('go to one of many agents that want the same', async () => {
+  it('go to only one of many agents that want the same one', async () => {
     const ids: number[] = [];
     for (let n = 0; n < 10; n++) ids.push(await register(one, `agent-${n}`));
     const asked = await Promise.all(ids.map((id, n) => statusOf(rename(n % 2 ? one : two, id, 'wanted'))));
@@ -102,7 +102,7 @@ describe('agent names', () => {
     }
   });
 
-  it('stay one agent’s when it is renamed to and fro by many at once', async () => {
+  it('stay with an agent that many requests rename back and forth at once', async () => {
     const id = await register(one, 'ada');
     for (let round = 0; round < 5; round++) {
       await Promise.all(
@@ -114,7 +114,7 @@ describe('agent names', () => {
     }
   });
 
-  it('are not released by a request that is late: the agent has taken its old name back meanwhile', async () => {
+  it('are not released by a late request after the agent has taken its old name back', async () => {
     const id = await register(one, 'ada');
     const held = gate();
     let holding = true;
@@ -132,7 +132,7 @@ describe('agent names', () => {
     expect(await ownerOf(world, 'ada')).to.equal(agentStream(1, id));
   });
 
-  it('that are given up after a refusal take the ground from under others that rest on the same claim', async () => {
+  it('that are given up after a refusal make other requests fail that depend on the same claim', async () => {
     const id = await register(one, 'ada');
     await register(one, 'other', 'taken');
     const held = gate();
@@ -181,7 +181,7 @@ describe('agent names', () => {
     expect(await statusOf(register(two, 'ada'))).to.equal(409);
   });
 
-  it('are the same agent’s when a request is repeated after it died between claim and registration', async () => {
+  it('stay with the same agent when a request is repeated that died between claim and registration', async () => {
     const recorded: Intent[] = [];
     const repeatable = (): CommandContext => ({
       origin: testOrigin,
@@ -207,7 +207,7 @@ describe('agent names', () => {
     expect(await ownerOf(world, 'key', 'session_key-all')).to.equal(agentStream(1, again.id));
   });
 
-  it('of sessions are unique over all workspaces, names only within one', async () => {
+  it('of sessions are unique across workspaces, names of agents only within one', async () => {
     await register(one, 'ada', 'key');
     const elsewhere: CommandContext = { origin: { ...testOrigin, workspace: 2 } };
     expect(await statusOf(registerAgent(one, { ...elsewhere }, bot('ada', 'key')))).to.equal(409);
@@ -216,7 +216,7 @@ describe('agent names', () => {
 });
 
 describe('agent config', () => {
-  it('is merged from what it is, also when others change it at once', async () => {
+  it('is merged with its current value, even when others change it at the same time', async () => {
     const world = memoryWorld();
     const commands = world.process();
     const other = world.process();

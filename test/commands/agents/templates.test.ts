@@ -27,12 +27,12 @@ describe('agent templates', () => {
     expect(templateConfig('reviewer', 'ada')).to.have.nested.property('sandbox.workspaceAccess', 'ro');
   });
 
-  it('are not found under names that every object has', () => {
+  it('are not found under names of inherited properties', () => {
     for (const name of ['toString', '__proto__', 'constructor', ''])
       expect(templateConfig(name, 'ada'), name).to.equal(undefined);
   });
 
-  it('are each a fresh object', () => {
+  it('are a new object each time', () => {
     expect(templateConfig('developer', 'a')).not.to.equal(templateConfig('developer', 'a'));
   });
 });

@@ -44,7 +44,7 @@ describe('Gateway configuration', () => {
     return reply.body;
   };
 
-  it('is empty at first, and what needs one says so', async () => {
+  it('is empty at first, and calls that need one say so', async () => {
     expect(await config()).to.deep.include({ config: {}, raw_size: 0 });
     const nothing = await ask('POST', '/api/agents/sync');
     expect(nothing.status).to.equal(200);
@@ -64,7 +64,7 @@ describe('Gateway configuration', () => {
     expect(body.agent.name).to.equal('warned');
   });
 
-  it('keeps a document, its secrets out of the answer and out of the log', async () => {
+  it('stores a document, with its secrets kept out of the answer and the log', async () => {
     const reply = await put(DOCUMENT);
     expect(reply.status, JSON.stringify(reply.body)).to.equal(200);
     expect(gatewayConfigPutAnswer.parse(reply.body)).to.deep.equal(reply.body);
@@ -77,7 +77,7 @@ describe('Gateway configuration', () => {
     expect(entry).to.deep.include({ actor: 'api', detail: { updated_keys: ['*'] } });
   });
 
-  it('takes back what GET gave, and keeps the hidden secret', async () => {
+  it('accepts what GET returned, and keeps the hidden secret', async () => {
     const before = await config();
     expect((await put({ ...before, config: { ...before.config, added: true } })).status).to.equal(200);
     expect((await put({ ...before, config: {} })).status, 'an old hash').to.equal(409);
@@ -139,7 +139,7 @@ describe('Gateway configuration', () => {
     expect((await config()).config.gateway.port).to.equal(1);
   });
 
-  it('says that no gateway is connected where one would be needed', async () => {
+  it('says that no gateway is connected when one is needed', async () => {
     for (const [method, action] of [
       ['GET', 'schema'],
       ['PUT', 'apply'],
@@ -216,7 +216,7 @@ describe('Gateway configuration', () => {
     await put({ ...before.config });
   });
 
-  it('takes agents in, keeps them up to date and drops them', async () => {
+  it('adds agents, keeps them up to date and removes them', async () => {
     const created = await ask('POST', '/api/agents', {
       name: 'Written One',
       role: 'x',
@@ -286,7 +286,7 @@ describe('Gateway configuration', () => {
     await put({ ...before.config, agents: before.config.agents });
   });
 
-  it('is for admins, each workspace its own', async () => {
+  it('is for admins only, and separate for each workspace', async () => {
     const { id } = (await ask('GET', '/api/agents/warned')).body.agent;
     const operator = await world.makeKey(id, ['operator']);
     for (const [method, path] of [
@@ -316,7 +316,7 @@ describe('Gateway configuration', () => {
       },
     );
 
-  it('that cannot take an agent leaves the agent as it was', async () => {
+  it('leaves an agent unchanged if it cannot be written', async () => {
     const before = await config();
     const { id } = (await ask('POST', '/api/agents', { name: 'refused', role: 'x', config: { model: 'm' } })).body
       .agent;

@@ -17,7 +17,7 @@ describe('Changes of agents', () => {
   const fresh: AgentsWorld['fresh'] = (prefix) => world.fresh(prefix);
 
   describe('/api/agents/{id}', () => {
-    it('answers 404 for what is not there and 400 for what is no id', async () => {
+    it('answers 404 for an unknown agent and 400 for an invalid id', async () => {
       for (const path of ['999999', 'nobody', '%2e%2e', 'x'.repeat(300)]) {
         await refused('GET', `/api/agents/${path}`, undefined, 404);
         await refused('PUT', `/api/agents/${path}`, { role: 'x' }, 404);
@@ -27,7 +27,7 @@ describe('Changes of agents', () => {
         await refused('GET', `/api/agents/${path}`, undefined, 400);
     });
 
-    it('PUT changes what is given and nothing else', async () => {
+    it('PUT changes the given fields and nothing else', async () => {
       const agent = await create({ session_key: fresh('key'), config: { a: 1, b: 1 }, soul_content: 'soul' });
       const name = fresh();
       const reply = await ask('PUT', `/api/agents/${agent.id}`, {
@@ -80,7 +80,7 @@ describe('Changes of agents', () => {
       expect(await create({ session_key: agent.session_key })).to.include({ session_key: agent.session_key });
     });
 
-    it('PUT refuses names and keys of others, and what is no field', async () => {
+    it('PUT refuses names and keys of other agents, and unknown fields', async () => {
       const [one, other] = [await create({ session_key: fresh('key') }), await create()];
       await refused('PUT', `/api/agents/${other.id}`, { name: one.name }, 409);
       await refused('PUT', `/api/agents/${other.id}`, { name: fresh(), session_key: one.session_key }, 409);
@@ -154,7 +154,7 @@ describe('Changes of agents', () => {
       });
     });
 
-    it('refuses what is no report', async () => {
+    it('refuses invalid reports', async () => {
       const { name } = await create();
       for (const body of [
         {},

@@ -56,7 +56,7 @@ function races(services: () => readonly TestService[]): void {
     expect((await ask('GET', '/api/agents?role=x')).body.total).to.equal(1);
   });
 
-  it('50 registrations of one name by themselves: one agent', async () => {
+  it('50 self-registrations of one name: one agent', async () => {
     const replies = await times(50, () => ask('POST', '/api/agents/register', { name: 'self' }));
     expect(counted(replies)[201]).to.equal(1);
     for (const { status, body } of replies) {
@@ -66,7 +66,7 @@ function races(services: () => readonly TestService[]): void {
     expect((await ask('GET', '/api/agents?role=agent')).body.total).to.equal(1);
   });
 
-  it('20 agents with one session key: one of them, and the names of the others stay free', async () => {
+  it('20 agents with one session key: one is created, and the names of the others stay free', async () => {
     const body = (n: number) => ({ name: `key-${n}`, role: 'keyed', session_key: 'the-key' });
     const replies = await times(20, (n) => ask('POST', '/api/agents', body(n)));
     expect(counted(replies)).to.deep.equal({ 201: 1, 409: 19 });
@@ -74,7 +74,7 @@ function races(services: () => readonly TestService[]): void {
     expect(counted(again)).to.deep.equal({ 201: 19, 409: 1 });
   });
 
-  it('20 agents renamed to one name: one of them, the others keep theirs', async () => {
+  it('20 agents renamed to one name: one gets it, the others keep theirs', async () => {
     const ids = await times(20, async (n) => (await create(`rename-${n}`)).id);
     const replies = await Promise.all(ids.map((id) => ask('PUT', `/api/agents/${id}`, { name: 'the-name' })));
     expect(counted(replies)).to.deep.equal({ 200: 1, 409: 19 });
@@ -84,7 +84,7 @@ function races(services: () => readonly TestService[]): void {
     expect(counted(again)).to.deep.equal({ 201: 1, 409: 19 });
   });
 
-  it('one agent renamed to and fro: it ends with one name, and the other one is free', async () => {
+  it('one agent renamed back and forth: it ends up with one name, and the other one is free', async () => {
     const { id } = await create('to');
     for (let round = 0; round < 4; round++) {
       const replies = await times(10, (n) => ask('PUT', `/api/agents/${id}`, { name: n % 2 ? 'to' : 'fro' }));

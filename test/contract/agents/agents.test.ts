@@ -1,4 +1,7 @@
-/** Agents through HTTP: create, list, register oneself, hide; what is refused; what is told of it. */
+/**
+ * Agents through HTTP: create, list, register oneself, hide; what is refused; which activities, audit entries and
+ * frames follow.
+ */
 import { expect } from 'chai';
 import { agentAnswer, agentsAnswer, createAgentAnswer, hideAnswer } from '../../../shared/contract/agents/agents.ts';
 import { registerAnswer } from '../../../shared/contract/agents/registration.ts';
@@ -20,7 +23,7 @@ describe('Agents', () => {
   const fresh: AgentsWorld['fresh'] = (prefix) => world.fresh(prefix);
 
   describe('POST /api/agents', () => {
-    it('gives the whole record, as GET gives it at once', async () => {
+    it('returns the whole record, which GET returns at once', async () => {
       const name = fresh();
       const reply = await ask('POST', '/api/agents', {
         name,
@@ -56,7 +59,7 @@ describe('Agents', () => {
       expect((await ask('GET', `/api/agents/${name}`)).body.agent).to.deep.equal(agent);
     });
 
-    it('fills in what is not given', async () => {
+    it('fills in defaults', async () => {
       expect(await create({ session_key: '', template: null, runtime_type: null })).to.deep.include({
         status: 'offline',
         session_key: null,
@@ -83,7 +86,7 @@ describe('Agents', () => {
       });
     });
 
-    it('is told as activity, audit entry and frame', async () => {
+    it('produces an activity, an audit entry and a frame', async () => {
       const agent = await create({ session_key: fresh('key'), template: 'developer' });
       const [activity, ...more] = await world.activities('agent_created', agent.id);
       expect(more).to.have.length(0);
@@ -109,7 +112,7 @@ describe('Agents', () => {
       });
     });
 
-    it('keeps texts as they are: any language, any size that is allowed', async () => {
+    it('keeps texts unchanged: any language, any allowed size', async () => {
       const soul_content = `${'𝕊øul 日本 "quoted" \\ \n'.repeat(2_000)}`.slice(0, 49_999);
       const name = 'Zoë / 50% ?x=1 #2';
       const agent = await create({ name, soul_content: `${soul_content.slice(0, 49_000)}e` });
@@ -165,7 +168,7 @@ describe('Agents', () => {
       await refused('POST', '/api/agents', { name: 'x', role: 'x', soul_content: 'x'.repeat(3_000_000) }, 413);
     });
 
-    it('with an Idempotency-Key makes one agent and gives the same answer', async () => {
+    it('with an Idempotency-Key creates one agent and gives the same answer', async () => {
       const name = fresh();
       const again = () =>
         ask('POST', '/api/agents', { name, role: 'x', session_key: `${name}-key` }, undefined, {
@@ -230,21 +233,21 @@ describe('Agents', () => {
       ['offset=99999999999999999999', 50, 20_000_001],
       ['limit=10&limit=20', 50, 1],
     ] as const) {
-      it(`makes the best of ?${query}`, async () => {
+      it(`tolerates ?${query}`, async () => {
         const { status, body } = await ask('GET', `/api/agents?${query}`);
         if (query === 'limit=10&limit=20') expect(status).to.be.oneOf([200, 400]);
         else expect({ status, limit: body.limit, page: body.page }).to.deep.equal({ status: 200, limit, page });
       });
     }
 
-    it('refuses filters that no store can hold', async () => {
+    it('refuses filters with characters that cannot be stored', async () => {
       await refused('GET', '/api/agents?status=%00', undefined, 400);
       await refused('GET', `/api/agents?role=${'x'.repeat(501)}`, undefined, 400);
     });
   });
 
   describe('POST /api/agents/register', () => {
-    it('makes an agent that is idle and seen, and greets it the next time', async () => {
+    it('creates an idle agent, and recognises it the next time', async () => {
       const name = fresh('self');
       const body = { name: ` ${name} `, role: 'tester', framework: ' crewai ', capabilities: ['a', 5, null, 'b'] };
       const first = await ask('POST', '/api/agents/register', body);
@@ -307,7 +310,7 @@ describe('Agents', () => {
   });
 
   describe('hide', () => {
-    it('takes an agent out of the default list and back', async () => {
+    it('removes an agent from the default list and puts it back', async () => {
       const role = fresh('role');
       const agent = await create({ role });
       const counts = async () => [

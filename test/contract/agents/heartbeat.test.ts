@@ -30,7 +30,7 @@ describe('Heartbeats, memory and souls of agents', () => {
     (await core().store.readStream(`agent-1-${id}`)).filter((event) => event.type === type);
 
   describe('POST heartbeat', () => {
-    it('of a client that leaves before its body is read is not taken for one without a body', async () => {
+    it('whose client disconnects before its body is read is not mistaken for one without a body', async () => {
       const { id } = await create();
       const body = JSON.stringify({ connection_id: 'here' });
       const { hostname, port } = new URL(world.world.url);
@@ -55,7 +55,7 @@ describe('Heartbeats, memory and souls of agents', () => {
       for (const { data } of seen) expect(data).to.include({ connectionId: 'here' });
     });
 
-    it('makes the agent idle and seen, and tells what waits', async () => {
+    it('makes the agent idle, counts as a sign of life, and returns what is waiting', async () => {
       const { id, name } = await create({ status: 'error' });
       const reply = await ask('POST', `/api/agents/${id}/heartbeat`, {});
       conforms(heartbeatPostAnswer, reply);
@@ -82,7 +82,7 @@ describe('Heartbeats, memory and souls of agents', () => {
       expect(frames[0]?.data).to.include({ name, status: 'idle', last_seen: after.last_seen });
     });
 
-    it('takes nothing at all, by id and by name', async () => {
+    it('needs no body, by id and by name', async () => {
       const { id, name } = await create();
       expect((await ask('POST', `/api/agents/${id}/heartbeat`)).status).to.equal(200);
       expect((await ask('POST', `/api/agents/${name}/heartbeat`)).status).to.equal(200);
@@ -132,7 +132,7 @@ describe('Heartbeats, memory and souls of agents', () => {
       expect(await events(id, tokenUsageReported.type)).to.have.length(1);
     });
 
-    it('refuses unknown agents and bodies that are none', async () => {
+    it('refuses unknown agents and invalid bodies', async () => {
       const { id } = await create();
       for (const path of ['999999', 'nobody']) {
         expect((await ask('POST', `/api/agents/${path}/heartbeat`, {})).status).to.equal(404);
@@ -158,7 +158,7 @@ describe('Heartbeats, memory and souls of agents', () => {
       expect((await beat(`${name}-renamed`)).status).to.equal(404);
     });
 
-    it('shows messages and notifications at once, unread ones', async () => {
+    it('shows unread messages and notifications at once', async () => {
       const { id, name } = await create();
       await ask('POST', `/api/agents/${id}/heartbeat`, {});
       for (let n = 1; n <= 7; n++)
@@ -182,7 +182,7 @@ describe('Heartbeats, memory and souls of agents', () => {
     });
   });
 
-  it('shows the newest 50 of more unread messages, oldest of them first', async () => {
+  it('shows the newest 50 unread messages, oldest first', async () => {
     const { id, name } = await create();
     const drafts = Array.from({ length: 51 }, (_, n) =>
       agentMessageSent.draft({
@@ -239,7 +239,7 @@ describe('Heartbeats, memory and souls of agents', () => {
       ['DELETE', 'memory', undefined],
     ];
 
-    it('with its own key: by id and by name, not another; an admin key may', async () => {
+    it('with its own key: by id and by name, but not another agent; an admin key may', async () => {
       const [me, other] = [await create(), await create()];
       const key = await world.world.makeKey(me.id, ['operator']);
       const admin = await world.world.makeKey(me.id, ['admin']);

@@ -105,7 +105,7 @@ describe('contract: API keys', function () {
       expect((await me(await world.makeKey(elsewhere, ['viewer'], 2))).body.user.workspace_id).to.equal(2);
     });
 
-    it('expiry is looked at on every use', async () => {
+    it('expiry is checked on every use', async () => {
       const agent = await world.makeAgent('mayfly');
       const dead = await keys('POST', agent, { expires_at: 1_000_000, expires_in_days: 10 });
       expect([dead.status, dead.body.key.expires_at]).to.deep.equal([201, 1_000_000]);
@@ -123,7 +123,7 @@ describe('contract: API keys', function () {
       expect(Date.now() / 1_000).to.be.at.least(soon);
     });
 
-    it('x-agent-name: another name needs the scope admin; sessions and the global key may say any', async () => {
+    it('x-agent-name: another name needs the scope admin; sessions and the global key may use any name', async () => {
       const agent = await world.makeAgent('ranger');
       const viewer = await world.makeKey(agent, ['viewer', 'agent:self']);
       const boss = await world.makeKey(agent, ['admin']);
@@ -170,7 +170,7 @@ describe('contract: API keys', function () {
       return found;
     };
 
-    it('denials, limits, uses of the global key and a header that nobody may send are recorded', async () => {
+    it('denials, limits, uses of the global key and untrusted proxy headers are recorded', async () => {
       const agent = await world.makeAgent('nosy');
       const key = await world.makeKey(agent, ['viewer']);
       for (let i = 0; i < 4; i++) expect((await world.ask('GET', '/api/auth/users', { as: key })).status).to.equal(403);
@@ -208,7 +208,7 @@ describe('contract: API keys', function () {
       });
     });
 
-    it('the new key works at once, the old one no more; again and again', async () => {
+    it('the new key works at once and the old one no longer does, repeatedly', async () => {
       const reply = await rotate('POST', admin);
       expect(reply.status).to.equal(200);
       const { key } = reply.body;
@@ -246,14 +246,14 @@ describe('contract: API keys', function () {
       expect((await me(first.body.key)).status).to.equal(200);
     });
 
-    it('of several at once exactly one key is in force', async () => {
+    it('after several at once, exactly one key is valid', async () => {
       const replies = await Promise.all(Array.from({ length: 4 }, () => rotate('POST', admin)));
       const statuses = await Promise.all(replies.map(async (reply) => (await me(reply.body.key)).status));
       expect(statuses.filter((status) => status === 200)).to.have.length(1);
     });
   });
 
-  it('two cookies of one name, duplicate headers and rubbish end in 401, never in 500', async () => {
+  it('duplicate cookies, duplicate headers and garbage get 401, never 500', async () => {
     const { port } = new URL(world.url);
     const status = await new Promise((resolve, reject) => {
       const req = request({ port, path: '/api/auth/me', headers: { cookie: ['mc-session=x', 'mc-session=%E0%A4%A'] } });

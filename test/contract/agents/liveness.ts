@@ -23,7 +23,7 @@ export function describeLiveness(service: () => AgentsWorld): void {
         now: () => Date.now() + minutesFromNow * 60_000,
       });
 
-    it('sets silent agents offline, once, and tells about it', async () => {
+    it('sets silent agents offline, once, and notifies about it', async () => {
       const [silent, offline] = [await create({ status: 'busy' }), await create()];
       expect(await sweep(5)).to.deep.equal([]);
       expect(await get(silent.id)).to.include({ status: 'busy' });
@@ -50,7 +50,7 @@ export function describeLiveness(service: () => AgentsWorld): void {
       expect(await get(silent.id)).to.include({ status: 'idle' });
     });
 
-    it('decides on the log, not on what the read model said a moment ago', async () => {
+    it('decides by the log, not by an outdated read model', async () => {
       const { id, name } = await create({ status: 'busy' });
       const { commands } = core();
       const stale = [{ tenant: 1, workspace: 1, id, name }];

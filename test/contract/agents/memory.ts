@@ -13,7 +13,7 @@ export function describeMemory(service: () => AgentsWorld): void {
   const activities: AgentsWorld['activities'] = (type, id) => world.activities(type, id);
 
   describe('memory', () => {
-    it('is written, added to, read and emptied', async () => {
+    it('is written, appended to, read and cleared', async () => {
       const { id, name, created_at } = await create();
       const path = `/api/agents/${id}/memory`;
       const agent = { id, name, role: 'coder' };
@@ -41,7 +41,7 @@ export function describeMemory(service: () => AgentsWorld): void {
       expect(await activities('agent_memory_cleared', id)).to.have.length(1);
     });
 
-    it('takes any object; without working_memory it is empty', async () => {
+    it('accepts any object; without working_memory, the text is empty', async () => {
       const { id } = await create();
       const path = `/api/agents/${id}/memory`;
       for (const body of [{}, { anything: [1] }, { working_memory: null }, { append: true }]) {
@@ -51,7 +51,7 @@ export function describeMemory(service: () => AgentsWorld): void {
       }
     });
 
-    it('keeps every other key: a replacement replaces them, an addition merges them, DELETE clears all', async () => {
+    it('keeps all other keys: replacing replaces them, appending merges them, DELETE clears all', async () => {
       const { id } = await create();
       const path = `/api/agents/${id}/memory`;
       const kept = async () => {
@@ -89,7 +89,7 @@ export function describeMemory(service: () => AgentsWorld): void {
       expect(await activities('agent_memory_updated', id)).to.have.length(6);
     });
 
-    it('counts the other keys into the limit, and refuses what cannot be stored', async () => {
+    it('includes the other keys in the limit, and refuses what cannot be stored', async () => {
       const { id } = await create();
       const path = `/api/agents/${id}/memory`;
       const half = 'x'.repeat(262_144);
@@ -101,7 +101,7 @@ export function describeMemory(service: () => AgentsWorld): void {
       expect((await ask('GET', path)).body).to.include({ working_memory: half, other: half.slice(20) });
     });
 
-    it('merges of many at once lose nothing', async () => {
+    it('concurrent merges lose nothing', async () => {
       const { id } = await create();
       const path = `/api/agents/${id}/memory`;
       const keys = Array.from({ length: 6 }, (_, n) => `key${n}`);
@@ -132,7 +132,7 @@ export function describeMemory(service: () => AgentsWorld): void {
       expect(changed.body.agent.working_memory).to.equal('');
     });
 
-    it('refuses what is no memory, and too much of it', async () => {
+    it('refuses invalid or too large memories', async () => {
       const { id } = await create();
       const path = `/api/agents/${id}/memory`;
       for (const body of [undefined, '{', [], 'x', 5, { working_memory: 5 }, { working_memory: {} }, { append: 'yes' }])

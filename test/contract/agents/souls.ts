@@ -60,7 +60,7 @@ export function describeSouls(service: () => AgentsWorld): void {
       expect((await ask('PATCH', '/api/agents/nobody/soul')).status).to.equal(404);
     });
 
-    it('refuses what is no soul', async () => {
+    it('refuses invalid souls', async () => {
       const { id } = await create();
       const path = `/api/agents/${id}/soul`;
       for (const body of [

@@ -32,7 +32,7 @@ describe('contract: Google and access requests', function () {
     const decide = (body: unknown, as = admin) => world.ask('POST', '/api/auth/access-requests', { as, body });
     const account = (name: string) => ({ sub: `sub-${name}`, email: `${name}@Example.com`, name });
 
-    it('400 for tokens that are not good', async () => {
+    it('400 for invalid tokens', async () => {
       for (const body of [{}, { credential: '' }, { credential: 5 }, { credential: 'rubbish' }]) {
         expect((await world.ask('POST', '/api/auth/google', { body })).status).to.equal(400);
       }
@@ -41,7 +41,7 @@ describe('contract: Google and access requests', function () {
       expect(await requests()).to.deep.equal([]);
     });
 
-    it('somebody new waits; every attempt is counted; two at once are one request', async () => {
+    it('somebody new has to wait; every attempt is counted; two at once make one request', async () => {
       const replies = await Promise.all([signIn(account('ann')), signIn(account('ann'))]);
       for (const reply of replies) {
         expect([reply.status, reply.body.code]).to.deep.equal([403, 'PENDING_APPROVAL']);
@@ -133,7 +133,7 @@ describe('contract: Google and access requests', function () {
       expect((await signIn(account('ann'))).status).to.equal(200);
     });
 
-    it('reject keeps out, until the next decision', async () => {
+    it('reject refuses access, until the next decision', async () => {
       await signIn(account('bob'));
       const [{ id }] = await requests('?status=pending');
       expect((await decide({ id, action: 'reject', note: 'who?' })).body).to.deep.equal({ success: true, ok: true });
@@ -151,7 +151,7 @@ describe('contract: Google and access requests', function () {
       expect((await requests())[0]).to.deep.include({ id, status: 'pending', attempt_count: 2 });
     });
 
-    it('usernames that are taken get a number; a deleted user can be approved anew', async () => {
+    it('usernames that are taken get a number; a deleted user can be approved again', async () => {
       await world.makeUser({ username: 'cid' });
       await signIn(account('cid'));
       const [{ id }] = await requests('?status=pending');
@@ -165,7 +165,7 @@ describe('contract: Google and access requests', function () {
       expect([anew.username, anew.id === user.id]).to.deep.equal(['cid-1', false]);
     });
 
-    it('an address that would make a name of the service gets a number; the display name is made fit to be shown', async () => {
+    it('an address that would give a reserved name gets a number; the display name is cleaned up', async () => {
       await signIn({ ...account('api'), name: 'Api\u202e\u200b Person' });
       const [{ id, display_name }] = await requests('?status=pending');
       expect(display_name).to.equal('Api Person');
@@ -173,7 +173,7 @@ describe('contract: Google and access requests', function () {
       expect([user.username, user.display_name]).to.deep.equal(['api-1', 'Api Person']);
     });
 
-    it('a Google account does not take over a local user by its address; an admin can say so', async () => {
+    it('a Google account does not take over a local user with its address, unless an admin approves', async () => {
       await world.makeUser({ username: 'dan', email: 'Dan@Example.com' });
       expect((await signIn(account('dan'))).status).to.equal(403);
       const cookie = await world.signIn('dan');
@@ -209,7 +209,7 @@ describe('contract: Google and access requests', function () {
       );
     });
 
-    it('nothing of an account stands readable in the log', async () => {
+    it('nothing about an account is readable in the log', async () => {
       const raw = await world.rawLog();
       for (const secret of ['sub-ann', 'ann@example.com', 'Ann Lee', 'example.com/new.png', 'eva@']) {
         expect(raw.includes(secret), secret).to.equal(false);

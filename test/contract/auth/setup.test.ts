@@ -47,7 +47,7 @@ describe('contract: first run and trusted proxies', function () {
     expect((await world.ask('GET', '/api/setup')).body).to.deep.equal({ needsSetup: true });
   });
 
-  it('of several at once one becomes the admin and is signed in; then the door is shut', async () => {
+  it('of several at once, one becomes the admin and is signed in; after that, setup is closed', async () => {
     const replies = await Promise.all(
       Array.from({ length: 5 }, (_, i) => setup({ username: ` Root${i} `, password: PASSWORD })),
     );
@@ -92,7 +92,7 @@ describe('contract: first run and trusted proxies', function () {
       });
     });
 
-    it('comes before other credentials, and does not hide them when it names nobody good', async () => {
+    it('takes precedence over other credentials, but does not hide them if it names no valid user', async () => {
       await world.makeUser({ username: 'disabled', isApproved: false });
       expect((await named('known', '/api/auth/me', world.adminKey)).body.user.username).to.equal('known');
       expect((await named('disabled', '/api/auth/me', world.adminKey)).body.user.username).to.equal('api');
@@ -100,7 +100,7 @@ describe('contract: first run and trusted proxies', function () {
       expect((await named('   ')).status).to.equal(401);
     });
 
-    it('a user disabled or deleted is out at once', async () => {
+    it('a disabled or deleted user loses access at once', async () => {
       const id = (await named('newcomer')).body.user.id;
       await world.ask('PUT', '/api/auth/users', { as: world.adminKey, body: { id, is_approved: 0 } });
       expect((await named('newcomer')).status).to.equal(401);
@@ -116,7 +116,7 @@ describe('contract: the first run is one', function () {
   });
   after(() => world?.close());
 
-  it('a deployment that has had a user is not set up again, not even when nobody is left', async () => {
+  it('a deployment that has had a user cannot be set up again, even if no user is left', async () => {
     const users = (method: string, body: unknown) => world.ask(method, '/api/auth/users', { as: world.adminKey, body });
     const { id } = (await users('POST', { username: 'only', password: PASSWORD, role: 'viewer' })).body.user;
     expect((await users('DELETE', { id })).status).to.equal(200);

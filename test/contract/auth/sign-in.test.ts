@@ -21,7 +21,7 @@ describe('contract: sign-in', function () {
   const me = (as?: string) => world.ask('GET', '/api/auth/me', { as });
 
   describe('POST /api/auth/login', () => {
-    it('gives the user and the cookie', async () => {
+    it('returns the user and the cookie', async () => {
       const reply = await login({ username: 'admin', password: TEST_ADMIN.password });
       expect(reply.status).to.equal(200);
       expect(reply.body.user).to.deep.include({
@@ -104,7 +104,7 @@ describe('contract: sign-in', function () {
       ]);
     });
 
-    it('audit entries name who and from where', async () => {
+    it('audit entries say who signed in and from where', async () => {
       const ip = freshAddress();
       await login({ username: 'admin', password: TEST_ADMIN.password }, ip, { 'user-agent': 'probe/1' });
       await login({ username: 'admin', password: 'wrong' }, ip, { 'user-agent': 'probe/1' });
@@ -114,7 +114,7 @@ describe('contract: sign-in', function () {
       expect(bad).to.deep.include({ actor: 'admin', ip_address: ip, user_agent: 'probe/1' });
     });
 
-    it('429 with the sixth of a minute from one address, right or wrong, whatever MC_DISABLE_RATE_LIMIT says', async () => {
+    it('429 for the sixth attempt per minute from one address, right or wrong, even with MC_DISABLE_RATE_LIMIT', async () => {
       const ip = freshAddress();
       for (let i = 0; i < 5; i++) expect((await login({ username: 'x', password: 'y' }, ip)).status).to.equal(401);
       const reply = await login({ username: 'admin', password: TEST_ADMIN.password }, ip);
@@ -158,7 +158,7 @@ describe('contract: sign-in', function () {
       expect((await world.audit('logout'))[0]).to.deep.include({ actor: 'admin', actor_id: 1 });
     });
 
-    it('expire on the second, however often they were used', async () => {
+    it('expire exactly on time, however often they were used', async () => {
       const cookie = await world.signIn('admin', TEST_ADMIN.password);
       expect((await me(cookie)).status).to.equal(200);
       const { pool } = world.service.core.database;
@@ -171,7 +171,7 @@ describe('contract: sign-in', function () {
       while ((await me(cookie)).status !== 401) expect(Date.now()).to.be.lessThan(end);
     });
 
-    it('end when the user is disabled, gets another password, or is deleted, and stay ended', async () => {
+    it('end for good when the user is disabled, gets a new password, or is deleted', async () => {
       const id = await world.makeUser({ username: 'sam', role: 'operator' });
       const put = (body: object) => world.ask('PUT', '/api/auth/users', { as: world.adminKey, body: { id, ...body } });
       let cookie = await world.signIn('sam');
@@ -265,7 +265,7 @@ describe('contract: sign-in', function () {
       expect((await patch(key, { display_name: 'x' })).status).to.equal(403);
     });
 
-    it('429 with the sixth password of a minute; names are not counted', async () => {
+    it('429 for the sixth password per minute; changes of the name are not counted', async () => {
       await world.makeUser({ username: 'gus' });
       const cookie = await world.signIn('gus');
       for (let i = 0; i < 8; i++) expect((await patch(cookie, { display_name: `Gus ${i}` })).status).to.equal(200);
@@ -275,7 +275,7 @@ describe('contract: sign-in', function () {
       expect((await patch(cookie, { display_name: 'Gus' })).status).to.equal(200);
     });
 
-    it('of two password changes at once one wins, and only its password works', async () => {
+    it('of two simultaneous password changes, one wins, and only its password works', async () => {
       await world.makeUser({ username: 'hal' });
       const cookie = await world.signIn('hal');
       const next = ['first new one', 'second new one'];
@@ -293,10 +293,10 @@ describe('contract: sign-in', function () {
 
   describe('GET /api/events', () => {
     it('ends with the credential that opened it', () => expectStreamsToEnd(world, world));
-    it('keeps for admins what the audit trail keeps for them', () => expectAuditForAdminsOnly(world));
+    it('shows only admins what the audit trail shows only to them', () => expectAuditForAdminsOnly(world));
   });
 
-  it('no password, token, address or e-mail stands readable in the log', async () => {
+  it('no password, token, address or e-mail is readable in the log', async () => {
     const ip = '203.0.113.77';
     const body = {
       username: 'zoe',

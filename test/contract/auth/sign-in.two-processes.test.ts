@@ -27,7 +27,7 @@ describe('contract: credentials across processes', function () {
   const both = () => worlds.slice(0, 2) as [AuthWorld, AuthWorld];
   const me = (world: AuthWorld, as: string) => world.ask('GET', '/api/auth/me', { as });
 
-  it('one admin, one key, good at both', async () => {
+  it('one admin and one key, valid in both', async () => {
     for (const world of both()) {
       expect((await me(world, world.adminKey)).status).to.equal(200);
       expect((await world.ask('GET', '/api/auth/users', { as: world.adminKey })).body.users).to.have.length(1);
@@ -61,7 +61,7 @@ describe('contract: credentials across processes', function () {
     expect((await me(two, cookieOf(changed))).status).to.equal(200);
   });
 
-  it('streams end at one when their credential ends at the other', async () => {
+  it('streams in one process end when their credential ends in the other', async () => {
     const [one, two] = both();
     await expectStreamsToEnd(one, two);
     await expectAuditForAdminsOnly(two);
@@ -85,7 +85,7 @@ describe('contract: credentials across processes', function () {
     expect([(await me(two, key)).status, (await me(two, two.adminKey)).status]).to.deep.equal([200, 401]);
   });
 
-  it('one name, asked for at both, is given once', async () => {
+  it('a name requested in both is given only once', async () => {
     const [one, two] = both();
     const as = await one.signIn(TEST_ADMIN.username, TEST_ADMIN.password);
     const body = { username: 'bob', password: PASSWORD, role: 'viewer' };

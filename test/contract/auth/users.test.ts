@@ -30,7 +30,7 @@ describe('contract: users', function () {
       boss = await world.signIn(username);
     });
 
-    it('401 for nobody, 403 for the others, and the refusal is audited', async () => {
+    it('401 without a credential, 403 for other roles, and the refusal is audited', async () => {
       await world.makeUser({ username: `op-${bossId}`, role: 'operator' });
       const operator = await world.signIn(`op-${bossId}`);
       for (const method of ['GET', 'POST', 'PUT', 'DELETE']) {
@@ -154,7 +154,7 @@ describe('contract: users', function () {
       expect((await users('PUT', { id: 4_000_000, role: 'viewer' }, boss)).status).to.equal(404);
     });
 
-    it('409: a username is one over all workspaces, and one of many at once gets it', async () => {
+    it('409: a username is unique across workspaces, and only one of many simultaneous requests gets it', async () => {
       await world.makeUser({ username: 'lea', workspace: 2 });
       const body = { username: 'lea', password: PASSWORD, role: 'viewer' };
       expect((await users('POST', body, boss)).status).to.equal(409);
@@ -196,7 +196,7 @@ describe('contract: users', function () {
       expect((await agents('PUT', path, { name: agent.name, role: 'tester' })).status).to.equal(200);
     });
 
-    it('names from before the rule stay good: for signing in, for changes, for agents', async () => {
+    it('names from before the rules stay valid: for signing in, for changes, for agents', async () => {
       const { commands, credentials } = world.service.core;
       const username = `old\u200b-${bossId}`;
       const id = await commands.counters.take('user');
@@ -227,7 +227,7 @@ describe('contract: users', function () {
       expect((await users('DELETE', { id }, boss)).status).to.equal(200);
     });
 
-    it('a name is one in every normal form, and two in another case', async () => {
+    it('a name is the same in every normalization form, but different in another case', async () => {
       const make = (username: string) => users('POST', { username, password: PASSWORD, role: 'viewer' }, boss);
       expect((await make(`Jose\u0301-${bossId}`)).body.user.username).to.equal(`José-${bossId}`);
       expect((await make(`José-${bossId}`)).status).to.equal(409);
@@ -239,7 +239,7 @@ describe('contract: users', function () {
       expect((await make(lower.username)).status).to.equal(201);
     });
 
-    it('sees its own workspace only; a moved user changes sides', async () => {
+    it('shows only the caller’s workspace; a moved user appears in the other one', async () => {
       const id = await world.makeUser({ username: `w2-${bossId}`, role: 'admin', workspace: 2 });
       const there = await world.signIn(`w2-${bossId}`);
       const names = async (as: string) =>
@@ -269,7 +269,7 @@ describe('contract: users', function () {
       expect(second.body).to.deep.equal(first.body);
     });
 
-    it('429 with the 21st change of a minute', async () => {
+    it('429 for the 21st change per minute', async () => {
       for (let i = 0; i < 20; i++) expect((await users('PUT', { id: bossId }, boss)).status).to.equal(200);
       expect((await users('PUT', { id: bossId }, boss)).status).to.equal(429);
       expect((await users('GET', undefined, boss)).status).to.equal(200);

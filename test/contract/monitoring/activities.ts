@@ -95,7 +95,7 @@ export function describeActivities(service: () => TestService): void {
       }
     });
 
-    it('clamps absurd paging and refuses what cannot be meant', async () => {
+    it('clamps absurd paging and refuses invalid filters', async () => {
       const page = async (query: string) => {
         const { status, body } = await call(base, 'GET', `/api/activities?${query}`);
         expect(status, query).to.equal(200);
@@ -155,7 +155,7 @@ export function describeActivities(service: () => TestService): void {
       expect(body.timeline[0].hour).to.match(/^\d{4}-\d\d-\d\dT\d\d:00:00.000Z$/);
     });
 
-    it('is answered from memory until something changes, with an ETag', async () => {
+    it('is served from memory until something changes, with an ETag', async () => {
       const first = await call(base, 'GET', '/api/activities?limit=3');
       const etag = first.headers.get('etag') as string;
       const again = await call(base, 'GET', '/api/activities?limit=3', undefined, { 'if-none-match': etag });

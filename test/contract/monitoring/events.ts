@@ -32,7 +32,7 @@ export function describeEvents(service: () => TestService): void {
       stream.close();
     });
 
-    it('resumes behind any id, between the frames of one event too, without gap or double', async () => {
+    it('resumes after any id, even between the frames of one event, without gaps or duplicates', async () => {
       const stream = await openStream(`${base.url}/api/events`, headers);
       for (let n = 0; n < 6; n++) await agent(`resume-${n}`);
       await stream.until(() => stream.frames.length >= 12);
@@ -50,7 +50,7 @@ export function describeEvents(service: () => TestService): void {
       since.close();
     });
 
-    it('from the very beginning: everything that was ever streamed, then live', async () => {
+    it('from the beginning: everything that was ever streamed, then live events', async () => {
       const stream = await openStream(`${base.url}/api/events?since=0&kind=agent.created`, headers);
       await stream.until(() => names(stream).includes('resume-5'));
       const created = (await call(base, 'GET', '/api/activities?type=agent_created&limit=500')).body.activities;
@@ -97,12 +97,12 @@ export function describeEvents(service: () => TestService): void {
       slow.destroy();
     });
 
-    it('refuses a cursor that is none of ours', async () => {
+    it('refuses an invalid cursor', async () => {
       expect((await call(base, 'GET', '/api/events?since=abc')).status).to.equal(400);
       expect((await call(base, 'GET', '/api/events', undefined, { 'last-event-id': '-3' })).status).to.equal(400);
     });
 
-    it('refuses a cursor of another log, with a sentence that helps', async () => {
+    it('refuses a cursor of another log, with a helpful message', async () => {
       const { eventLog } = base.service.core;
       const positions = new Set<number>();
       for await (const events of eventLog.readAll()) for (const event of events) positions.add(event.position);

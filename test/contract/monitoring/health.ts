@@ -10,7 +10,7 @@ export function describeHealth(service: () => TestService): void {
       base = service();
     });
     const agent = (name: string) => makeAgent(base, name);
-    it('are public and say what they looked at', async () => {
+    it('are public and say what they checked', async () => {
       const none = { 'x-api-key': '' };
       expect((await call(base, 'GET', '/health/live', undefined, none)).body).to.deep.equal({ status: 'ok' });
       const ready = await call(base, 'GET', '/health/ready', undefined, none);
@@ -19,7 +19,7 @@ export function describeHealth(service: () => TestService): void {
       expect((await call(base, 'GET', '/api/health', undefined, none)).body).to.include({ status: 'ok', db: 'ok' });
     });
 
-    it('tell positions and reasons to admins of the default tenant only', async () => {
+    it('show positions and reasons only to admins of the default tenant', async () => {
       const anonymous = await call(base, 'GET', '/health/ready', undefined, { 'x-api-key': '' });
       expect(Object.values(anonymous.body.checks)).to.include('ok').and.not.include.members(['behind', 'stuck']);
       expect(JSON.stringify(anonymous.body)).not.to.match(/position/);
@@ -32,7 +32,7 @@ export function describeHealth(service: () => TestService): void {
       expect(asAdmin.body.details.event_log).to.match(/^position \d+$/);
     });
 
-    it('metrics speak Prometheus and need a credential', async () => {
+    it('metrics are in the Prometheus format and need a credential', async () => {
       expect((await call(base, 'GET', '/metrics', undefined, { 'x-api-key': '' })).status).to.equal(401);
       await call(base, 'GET', '/api/activities');
       const { body } = await call(base, 'GET', '/metrics');

@@ -19,7 +19,7 @@ const RACERS = 50;
 
 export function appendConformance(subject: Subject): void {
   describe('append', () => {
-    it('gives back what was appended: unicode, big integers as strings, nested data, metadata', async () => {
+    it('returns what was appended: Unicode, big integers as strings, nested data, metadata', async () => {
       const stream = newStream();
       const events: NewEvent[] = [
         newEvent(0, {
@@ -46,7 +46,7 @@ export function appendConformance(subject: Subject): void {
       expect(read.map((event) => event.stream)).to.deep.equal([stream, stream]);
     });
 
-    it('a NUL character and half a surrogate pair inside a string survive', async () => {
+    it('a NUL character and a lone surrogate inside a string survive', async () => {
       const stream = newStream();
       const data = { nul: 'before\u0000after', half: 'x\ud83d', otherHalf: '\ude00y' };
       await subject.log.append(stream, [newEvent(0, { data, meta: data })], 'any');
@@ -65,7 +65,7 @@ export function appendConformance(subject: Subject): void {
       expect(second).to.deep.equal({ revision: 4, position: read[4]?.position });
     });
 
-    it('an append that is answered is visible at once to every reader', async () => {
+    it('an acknowledged append is visible at once to every reader', async () => {
       const stream = newStream();
       for (let revision = 0; revision < 30; revision++) {
         const { position } = await subject.log.append(stream, [newEvent(revision)], 'any');
@@ -75,14 +75,14 @@ export function appendConformance(subject: Subject): void {
       }
     });
 
-    it("'none' holds for a stream without events only", async () => {
+    it("'none' is met only by a stream without events", async () => {
       const stream = newStream();
       expect((await subject.log.append(stream, [newEvent()], 'none')).revision).to.equal(0);
       await expectConflict(subject.log.append(stream, [newEvent()], 'none'), 0);
       expect(await gather(subject.log.readStream(stream))).to.have.length(1);
     });
 
-    it('an exact revision holds for the last event only', async () => {
+    it('an exact revision is met only by that of the last event', async () => {
       const stream = newStream();
       await expectConflict(subject.log.append(stream, [newEvent()], 0), -1);
       await subject.log.append(stream, newEvents(3), 'none');
@@ -103,7 +103,7 @@ export function appendConformance(subject: Subject): void {
       expect(idsOf(await readAfter(subject.log, start, [stream]))).to.deep.equal(idsOf(batch));
     });
 
-    it('over the limit of bytes: EventTooLargeError and nothing written; at the limit: written', async () => {
+    it('above the size limit: EventTooLargeError, and nothing is written; at the limit: written', async () => {
       const stream = newStream();
       const sized = (bytes: number) => {
         const overhead = JSON.stringify({ text: '' }).length + JSON.stringify({}).length;
@@ -124,7 +124,7 @@ export function appendConformance(subject: Subject): void {
       expect((await subject.log.append(stream, [sized(half), sized(half)], 0)).revision).to.equal(2);
     });
 
-    it('over the limit of events: EventTooLargeError and nothing written; at the limit: written', async () => {
+    it('above the limit on events: EventTooLargeError, and nothing is written; at the limit: written', async () => {
       const stream = newStream();
       expect(await errorOf(subject.log.append(stream, newEvents(MAX_APPEND_EVENTS + 1), 'any'))).to.be.instanceOf(
         EventTooLargeError,
@@ -134,7 +134,7 @@ export function appendConformance(subject: Subject): void {
       expect(written.revision).to.equal(MAX_APPEND_EVENTS - 1);
     });
 
-    it('what is no JSON is refused, writes nothing, and does no harm to other appends', async () => {
+    it('what is not JSON is refused, writes nothing, and does not affect other appends', async () => {
       const stream = newStream();
       const cycle: Record<string, unknown> = {};
       cycle.itself = cycle;
@@ -160,7 +160,7 @@ export function appendConformance(subject: Subject): void {
       expect(await gather(subject.log.readStream(stream))).to.have.length(1);
     });
 
-    it('a name, an id or an expectation that is none is refused before anything is written', async () => {
+    it('an invalid name, id or expectation is refused before anything is written', async () => {
       const stream = newStream();
       const before = await subject.log.head();
       const twice = newEvent();
@@ -187,7 +187,7 @@ export function appendConformance(subject: Subject): void {
       expect(await readAfter(subject.log, before, [stream, `${stream}\0`])).to.deep.equal([]);
     });
 
-    it('an id in capitals is the same id: it comes back in lower case, and again it is answered as before', async () => {
+    it('an id in upper case is the same id: it is returned in lower case, and a repetition gets the same answer', async () => {
       const stream = newStream();
       const event = newEvent();
       const shouted = { ...event, id: event.id.toUpperCase() };
@@ -210,7 +210,7 @@ export function appendConformance(subject: Subject): void {
       expect(idsOf(await gather(subject.log.readStream(stream)))).to.deep.equal(idsOf(winners));
     });
 
-    it(`${RACERS} racers on exact revisions, each until it succeeds: ${RACERS} events without a hole`, async () => {
+    it(`${RACERS} racers on exact revisions, each until it succeeds: ${RACERS} events without gaps`, async () => {
       const stream = newStream();
       const race = async (n: number): Promise<void> => {
         const log = n % 2 ? subject.log : subject.other;

@@ -37,7 +37,7 @@ export function followConformance(subject: Subject): void {
       expect(followed.filter(inStreams(stream))).to.deep.equal(read.filter(inStreams(stream)));
     });
 
-    it('at the head it says at once that it has caught up, and its position is no step back', async () => {
+    it('at the head it reports at once that it has caught up, and its position does not go back', async () => {
       const { position } = await subject.log.append(newStream(), newEvents(3), 'none');
       const head = await subject.log.head();
       const steps = await followUntil(subject.log, head, isCaughtUp);
@@ -45,7 +45,7 @@ export function followConformance(subject: Subject): void {
       expect(head).to.be.at.least(position);
     });
 
-    it('started behind the last event, with one appended at once: it is delivered', async () => {
+    it('started after the last event: one appended right then is delivered', async () => {
       for (let round = 0; round < 10; round++) {
         const stream = newStream();
         const after = await subject.log.head();
@@ -56,7 +56,7 @@ export function followConformance(subject: Subject): void {
       }
     });
 
-    it('live: an event arrives after it was appended, from any process, and the follower is caught up again', async () => {
+    it('live: an event appended by any process arrives, and the follower has then caught up again', async () => {
       const stream = newStream();
       const after = await subject.log.head();
       let appended = 0;
@@ -92,7 +92,7 @@ export function followConformance(subject: Subject): void {
       }
     });
 
-    it('positions of steps only grow, cover their events, and leave none behind', async () => {
+    it('positions of steps only increase, cover their events, and skip none', async () => {
       const stream = newStream();
       const start = await subject.log.head();
       const following = followUntil(subject.log, start, sawEvents(300, stream));
@@ -138,7 +138,7 @@ export function followConformance(subject: Subject): void {
       expect(fastEvents).to.deep.equal(await readAfter(subject.log, start, [stream]));
     });
 
-    it('from a position that the log does not have: UnknownPositionError, and no waiting for it', async () => {
+    it('from a position that the log does not have: UnknownPositionError at once', async () => {
       const { position } = await subject.log.append(newStream(), newEvents(3), 'none');
       for (const after of [position + 1_000_000_000, Number.MAX_SAFE_INTEGER]) {
         const error = await errorOf(followUntil(subject.log, after, () => true));

@@ -61,7 +61,7 @@ export function orderConformance(subject: Subject): void {
       expect(back.reverse()).to.deep.equal(idsOf(one));
     });
 
-    it('a batch stands together in its stream', async () => {
+    it('a batch is contiguous in its stream', async () => {
       const stream = newStream();
       const batches = Array.from({ length: 30 }, () => newEvents(4));
       const start = await subject.log.head();
@@ -74,7 +74,7 @@ export function orderConformance(subject: Subject): void {
       }
     });
 
-    it('a slow writer overtaken by others: a follower meanwhile sees every event once, in the order of readAll', async () => {
+    it('when others overtake a slow writer, a follower sees every event once, in the order of readAll', async () => {
       const streams = Array.from({ length: 8 }, newStream);
       const start = await subject.log.head();
       const count = WRITERS * APPENDS + WRITERS * Math.ceil(APPENDS / 3) * 4;

@@ -46,7 +46,7 @@ export function readConformance(subject: Subject): void {
       expect(await read({ limit: 0 })).to.deep.equal([]);
     });
 
-    it('a stream of more events than one batch comes whole', async () => {
+    it('a stream with more events than one batch is read completely', async () => {
       const stream = newStream();
       const events = newEvents(2_100);
       for (let from = 0; from < events.length; from += 700) {
@@ -61,7 +61,7 @@ export function readConformance(subject: Subject): void {
   });
 
   describe('readAll', () => {
-    it('the cursor is exclusive both ways, in the middle of a batch too', async () => {
+    it('the cursor is exclusive in both directions, even in the middle of a batch', async () => {
       const stream = newStream();
       const start = await subject.log.head();
       await subject.log.append(stream, newEvents(6), 'none');
@@ -93,7 +93,7 @@ export function readConformance(subject: Subject): void {
       );
     });
 
-    it('in batches of bounded bytes, either way, whatever the size of the events', async () => {
+    it('in batches bounded in bytes, in both directions, whatever the size of the events', async () => {
       const maxBytes = 50_000;
       const stream = newStream();
       const start = await subject.log.head();
@@ -148,7 +148,7 @@ export function readConformance(subject: Subject): void {
       }
     });
 
-    it('a reader that stops in the middle does no harm', async () => {
+    it('a reader may stop in the middle', async () => {
       await subject.log.append(newStream(), newEvents(1_000), 'none');
       for await (const batch of subject.log.readAll()) {
         expect(batch).to.not.have.length(0);

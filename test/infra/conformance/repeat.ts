@@ -1,4 +1,4 @@
-/** Conformance: the same append again, and what is only partly the same. */
+/** Conformance: repeating an append, and what is only partly the same. */
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { ConflictError } from '../../../shared/errors.ts';
@@ -8,7 +8,7 @@ import { expectConflict, gather, idsOf, newEvent, newEvents, newStream, readAfte
 export function repeatConformance(subject: Subject): void {
   describe('the same append again', () => {
     for (const expected of ['any', 'none', 1] as const) {
-      it(`after a lost answer, expecting ${expected}: the same answer, nothing doubled`, async () => {
+      it(`after a lost answer, expecting ${expected}: the same answer, and no duplicates`, async () => {
         const stream = newStream();
         if (typeof expected === 'number') await subject.log.append(stream, newEvents(expected + 1), 'none');
         const start = await subject.log.head();
@@ -32,7 +32,7 @@ export function repeatConformance(subject: Subject): void {
       expect(await gather(subject.log.readStream(stream))).to.have.length(2);
     });
 
-    it('with another expectation is answered as before, also where the expectation would hold', async () => {
+    it('with another expectation gets the same answer, even if that expectation would be met', async () => {
       const stream = newStream();
       const event = newEvent();
       const answer = await subject.log.append(stream, [event], 'none');
@@ -54,7 +54,7 @@ export function repeatConformance(subject: Subject): void {
       expect(await gather(subject.log.readStream(stream))).to.have.length(1);
     });
 
-    it('a batch of which half is known: ConflictError, nothing written', async () => {
+    it('with only half of a batch known: ConflictError, and nothing is written', async () => {
       const stream = newStream();
       const known = newEvent(0);
       await subject.log.append(stream, [known], 'none');
@@ -73,7 +73,7 @@ export function repeatConformance(subject: Subject): void {
       expect(idsOf(await gather(subject.log.readStream(two)))).to.deep.equal(idsOf(batch));
     });
 
-    it('any sequence of appends and repetitions does what a model does', async () => {
+    it('any sequence of appends and repetitions behaves like the model', async () => {
       const step = fc.record({
         stream: fc.integer({ min: 0, max: 2 }),
         size: fc.integer({ min: 1, max: 4 }),
