@@ -177,12 +177,18 @@ export async function rejectAccess(
   );
 }
 
+/** What an approval reads. */
+export interface ApprovalReads {
+  readonly admins: AdminsOf;
+  /** Id of the user who has this Google account, or this e-mail address, according to the read model. */
+  readonly userIdOf: (sub: string, email: string) => Promise<number | undefined>;
+}
+
 /**
  * Approves a request: first its stream names the user, then that user is created or updated. If the process dies in
  * between, approving again completes it. Concurrent approvals all name the same user, and the role in the last one
  * counts.
  *
- * @param request.knownUserId the user who has the account or its e-mail address, according to the read model
  * @param request.callerId user id of the approver; 0 unless it is a user
  * @returns the user's id
  * @throws AppError 400 if it would change the caller's own role, 404, 409 for the last admin or an erased person
@@ -191,21 +197,21 @@ export async function approveAccess(
   commands: Commands,
   context: CommandContext,
   credentials: Credentials,
-  admins: AdminsOf,
+  { admins, userIdOf }: ApprovalReads,
   request: {
     readonly id: number;
     readonly role: Role;
     readonly note: string | null;
-    readonly knownUserId: number | undefined;
     readonly callerId: number;
   },
 ): Promise<number> {
-  const { id, role, note, knownUserId, callerId } = request;
+  const { id, role, note, callerId } = request;
   const { state } = await commands.load(accessRequestDecider, accessRequestStream(id));
   if (state.status === 'none') throw notFound('Access request');
   const profile = profileOf(state);
   const earlier = state.userId === null ? undefined : await reusable(commands, state.userId);
-  const candidate = knownUserId ?? earlier ?? (await commands.counters.take('user'));
+  const known = await userIdOf(profile.sub, profile.email);
+  const candidate = known ?? earlier ?? (await commands.counters.take('user'));
   // An approval that is certain to fail must not be recorded.
   const { state: user } = await commands.load(userDecider, userStream(candidate));
   if (user.exists && removesAdmin(user, decideApproval(user, candidate, profile, role, callerId))) {

@@ -187,6 +187,7 @@ export const inWorkspace = (context: CommandContext, { tenant, workspace }: Pick
  * @param password null: no password, as for users who sign in elsewhere
  * @param options.first the user must be the first of the deployment
  * @param options.id an id reserved before; default: a new one
+ * @param options.isTaken whether the read model has a user of this name: that saves the slow hash, the claim decides
  * @returns the id
  * @throws AppError 400 for a name that is not allowed, 409 when it is taken or somebody else was first
  */
@@ -196,10 +197,16 @@ export async function createUser(
   credentials: Credentials,
   user: NewUser,
   password: string | null,
-  options: { readonly first?: boolean; readonly id?: number } = {},
+  options: {
+    readonly first?: boolean;
+    readonly id?: number;
+    readonly isTaken?: (username: string) => Promise<boolean>;
+  } = {},
 ): Promise<number> {
   const fault = userNameFault(user.username);
   if (fault !== undefined) throw invalid(`username: ${fault}`, [`username: ${fault}`]);
+  // A repeated request may meet the user that it has created itself.
+  if (!context.intents && (await options.isTaken?.(user.username))) throw conflict(usernames.taken(user.username));
   const id = options.id ?? (await reserveId(commands, context, 'user', userStream));
   const stream = userStream(id);
   const credentialId = password === null ? null : await credentials.addPassword(id, password);

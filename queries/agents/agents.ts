@@ -71,6 +71,10 @@ export async function agentRecord(reads: Reads, workspace: number, ref: AgentRef
   return row?.agent;
 }
 
+/** One agent with its texts: id, name and role, to which more may be selected. */
+export const oneWithTexts = (reads: Reads, workspace: number, ref: AgentRef) =>
+  withTexts(reads, workspace).where(isRef(ref)).select(['a.id', 'a.name', 'a.role']);
+
 /** An agent without its texts, for commands and checks. */
 export async function findAgent(reads: Reads, workspace: number, ref: AgentRef) {
   return agentTables(reads)

@@ -1,19 +1,15 @@
 /** Soul of one agent. */
 import type { AgentRef } from '../../shared/contract/agents/agents.ts';
 import type { Reads } from '../reads.ts';
-import { isRef, withTexts } from './agents.ts';
+import { oneWithTexts } from './agents.ts';
 
 /**
  * The soul of an agent; undefined when the workspace has no such agent. Its time is that of the last change or else of
  * the registration, Unix seconds.
  */
 export async function agentSoul(reads: Reads, workspace: number, ref: AgentRef) {
-  return withTexts(reads, workspace)
-    .where(isRef(ref))
+  return oneWithTexts(reads, workspace, ref)
     .select(({ fn, ref: column }) => [
-      'a.id',
-      'a.name',
-      'a.role',
       't.soul_content',
       fn.coalesce('t.soul_updated_at', column('a.created_at')).as('soul_updated_at'),
     ])

@@ -9,7 +9,7 @@ export type AccessRequestRow = Row<typeof accessRequestsTable>;
 
 const own = (reads: Reads) => tables(reads, usersProjection);
 
-export const toAccessRequestRecord = (row: AccessRequestRow): AccessRequestRecord => {
+const toAccessRequestRecord = (row: AccessRequestRow): AccessRequestRecord => {
   const email = row.email ?? '[erased]';
   return {
     id: row.id,
@@ -48,9 +48,6 @@ export async function listAccessRequests(
     .execute();
   return rows.map(toAccessRequestRecord);
 }
-
-export const findAccessRequest = (reads: Reads, id: number): Promise<AccessRequestRow | undefined> =>
-  own(reads).selectFrom('access_requests').selectAll().where('id', '=', id).executeTakeFirst();
 
 /** The earlier request of this account or its e-mail address. */
 export async function findAccessRequestOf(reads: Reads, sub: string, email: string): Promise<number | undefined> {

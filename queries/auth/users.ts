@@ -77,6 +77,12 @@ export async function findUserForApproval(reads: Reads, sub: string | null, emai
   return bySubject ?? (email === null ? undefined : users.where('email_key', '=', email).executeTakeFirst());
 }
 
+/** What the approval of an access request reads. */
+export const approvalReads = (reads: Reads) => ({
+  admins: adminsIn(reads),
+  userIdOf: async (sub: string, email: string) => (await findUserForApproval(reads, sub, email))?.id,
+});
+
 /** Oldest first. */
 export async function listUsers(reads: Reads, workspace: number): Promise<UserRecord[]> {
   const rows = await own(reads)

@@ -1,8 +1,8 @@
 /** The hub on a log by hand: what a client gets whose process is behind another one, or whose log is gone. */
 import { expect } from 'chai';
 import { UnknownPositionError } from '../../shared/errors.ts';
-import { agentRegistered } from '../../shared/events/agents/registration.ts';
 import { signInFailed } from '../../shared/events/auth/sign-in.ts';
+import { registeredAgent } from '../support/kit.ts';
 import { openStream } from '../support/stream.ts';
 import { type HubServer, logged, startHub } from '../support/stream-hub.ts';
 import { until } from '../support/until.ts';
@@ -11,20 +11,9 @@ import { until } from '../support/until.ts';
 const registered = (position: number, workspace = 1) =>
   logged(
     position,
-    agentRegistered.draft({
+    registeredAgent({
       agentId: position,
       name: `agent-${position}`,
-      role: 'tester',
-      status: 'offline',
-      sessionKey: null,
-      soulContent: null,
-      config: {},
-      template: null,
-      runtimeType: null,
-      source: 'manual',
-      via: 'operator',
-      framework: null,
-      capabilities: [],
     }),
     workspace,
   );

@@ -16,8 +16,8 @@ import { listAgentKeys } from '../../queries/agents/keys.ts';
 import { findGlobalKey } from '../../queries/auth/global-key.ts';
 import { findUserByName, listUsers } from '../../queries/auth/users.ts';
 import { liveReads } from '../../queries/reads.ts';
-import { agentRegistered } from '../../shared/events/agents/registration.ts';
 import { catalogue } from '../../shared/events/catalogue.ts';
+import { registeredAgent } from '../support/kit.ts';
 import { ensureTables, openView, testDatabase, testOrigin } from '../support/world.ts';
 
 describe('repeated requests', function () {
@@ -110,20 +110,9 @@ describe('repeated requests', function () {
 
   it('a lost agent key is replaced by one with the same id and prefix', async () => {
     await view.commands.record(agentStream(1, 9), { origin: testOrigin }, [
-      agentRegistered.draft({
+      registeredAgent({
         agentId: 9,
         name: 'scout',
-        role: 'tester',
-        status: 'offline',
-        sessionKey: null,
-        soulContent: null,
-        config: {},
-        template: null,
-        runtimeType: null,
-        source: 'manual',
-        via: 'operator',
-        framework: null,
-        capabilities: [],
       }),
     ]);
     const request = { workspace: 1, agentId: 9, name: 'default', scopes: ['viewer'], expiresAt: null };

@@ -4,9 +4,29 @@ import type { Decider } from '../../commands/decider.ts';
 import { type AnyStoredRow, MemoryTables } from '../../projections/apply.ts';
 import type { Projection, Row, Table } from '../../projections/projection.ts';
 import { AppError } from '../../shared/errors.ts';
+import { agentRegistered } from '../../shared/events/agents/registration.ts';
 import type { DomainEvent, EventDraft } from '../../shared/events/define.ts';
 
 export type Draft = EventDraft<string, object>;
+
+type Registered = Parameters<typeof agentRegistered.draft>[0];
+
+/** An agent like any other, made by an operator. */
+export const registeredAgent = (data: Pick<Registered, 'agentId' | 'name'> & Partial<Registered>) =>
+  agentRegistered.draft({
+    role: 'tester',
+    status: 'offline',
+    sessionKey: null,
+    soulContent: null,
+    config: {},
+    template: null,
+    runtimeType: null,
+    source: 'manual',
+    via: 'operator',
+    framework: null,
+    capabilities: [],
+    ...data,
+  });
 
 /** Unix milliseconds of the n-th event, counted from 1: a second passes with each. */
 export const timeOf = (n: number): number => 1_700_000_000_000 + n * 1_000;

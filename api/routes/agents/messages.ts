@@ -1,12 +1,11 @@
 /** Messages between agents: send one, read the feed. */
 import { sendMessage } from '../../../commands/agents/messages.ts';
-import { refuseInjection } from '../../../commands/screening/injection.ts';
+import { findAgent } from '../../../queries/agents/agents.ts';
 import { listComms } from '../../../queries/agents/messages.ts';
 import { commsAnswer, commsQuery, messageAnswer, messageBody } from '../../../shared/contract/agents/messages.ts';
 import { forbidden } from '../../../shared/errors.ts';
 import type { Identity } from '../../../shared/identity.ts';
 import { defineRoute, type Route } from '../../http/route.ts';
-import { requireAgent } from './agents.ts';
 
 /** An agent's key may send only as that agent. @throws AppError 403 */
 function requireSender(identity: Identity, from: string): void {
@@ -29,17 +28,14 @@ const send = defineRoute({
     200: { description: 'Sent', schema: messageAnswer },
   },
   async handle({ body, identity, services, command }) {
-    const { from, to, type } = body;
+    const { from, to } = body;
     requireSender(identity, from);
-    const content = body.content ?? body.message ?? '';
-    refuseInjection('The message', content);
-    const recipient = await requireAgent(services, identity, { name: to });
-    const id = await sendMessage(services.commands, command, {
+    const agentIdOf = async (name: string) => (await findAgent(services.reads, identity.workspace, { name }))?.id;
+    const id = await sendMessage(services.commands, command, agentIdOf, {
       from,
       to,
-      toAgentId: recipient.id,
-      content,
-      messageType: type ?? 'text',
+      content: body.content ?? body.message ?? '',
+      messageType: body.type ?? 'text',
     });
     return { body: { success: true, id } };
   },

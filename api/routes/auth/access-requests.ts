@@ -1,15 +1,14 @@
 /** Access requests of people who signed in with Google. They belong to the deployment, not to a workspace. */
 import { z } from 'zod';
 import { approveAccess, rejectAccess } from '../../../commands/auth/access-requests.ts';
-import { findAccessRequest, listAccessRequests } from '../../../queries/auth/access-requests.ts';
-import { adminsIn, findUser, findUserForApproval, toUserRecord } from '../../../queries/auth/users.ts';
+import { listAccessRequests } from '../../../queries/auth/access-requests.ts';
+import { approvalReads, findUser, toUserRecord } from '../../../queries/auth/users.ts';
 import {
   accessDecisionAnswer,
   accessDecisionBody,
   accessRequestsAnswer,
 } from '../../../shared/contract/auth/access-requests.ts';
 import { filterParam, limitParam, offsetParam } from '../../../shared/contract/common.ts';
-import { notFound } from '../../../shared/errors.ts';
 import { defineRoute, type Route } from '../../http/route.ts';
 
 const list = defineRoute({
@@ -50,18 +49,14 @@ const decide = defineRoute({
     const { commands, credentials, reads } = services;
     const id = (body.id ?? body.request_id) as number;
     const note = body.note ?? null;
-    const row = await findAccessRequest(reads, id);
-    if (!row) throw notFound('Access request');
     if (body.action === 'reject') {
       await rejectAccess(commands, command, { id, note });
       return { body: { success: true, ok: true } };
     }
-    const known = await findUserForApproval(reads, row.provider_id, row.email);
-    const userId = await approveAccess(commands, command, credentials, adminsIn(reads), {
+    const userId = await approveAccess(commands, command, credentials, approvalReads(reads), {
       id,
       role: body.role,
       note,
-      knownUserId: known?.id,
       callerId: identity.kind === 'user' ? identity.id : 0,
     });
     const user = await findUser(reads, userId);

@@ -5,7 +5,7 @@ import { createUser } from '../../../commands/auth/users.ts';
 import { adminsIn, findUser, findUserByName, listUsers, toUserRecord } from '../../../queries/auth/users.ts';
 import { newUserBody, userAnswer, userChangesBody, usersAnswer } from '../../../shared/contract/auth/users.ts';
 import { idBody, successAnswer } from '../../../shared/contract/common.ts';
-import { conflict, invalid, notFound } from '../../../shared/errors.ts';
+import { invalid, notFound } from '../../../shared/errors.ts';
 import type { Identity } from '../../../shared/identity.ts';
 import { defineRoute, type Route } from '../../http/route.ts';
 import type { Services } from '../../services.ts';
@@ -46,10 +46,6 @@ const create = defineRoute({
   responses: { 201: { description: 'Created', schema: userAnswer } },
   async handle({ body, services, identity, command }) {
     const { username, password, role, provider } = body;
-    // Saves the slow hash in most cases; the claim of the name decides.
-    if (!command.intents && (await findUserByName(services.reads, username))) {
-      throw conflict(`The username "${username}" is taken; choose another one.`);
-    }
     const id = await createUser(
       services.commands,
       command,
@@ -68,6 +64,7 @@ const create = defineRoute({
         source: 'admin',
       },
       password,
+      { isTaken: async (name) => (await findUserByName(services.reads, name)) !== undefined },
     );
     return answer(services, id, 201);
   },

@@ -72,16 +72,25 @@ describe('an approved request', () => {
   const open = async () => {
     const auth = authMemory();
     await requestAccess(auth.commands, context(), undefined, profile);
-    const approve = (request: Partial<Parameters<typeof approveAccess>[4]> = {}, admins: readonly number[] = []) =>
-      approveAccess(auth.commands, context(), auth.credentials.store, async () => admins, {
+    const asked: unknown[] = [];
+    const approve = (
+      { known, ...request }: Partial<Parameters<typeof approveAccess>[4]> & { known?: number } = {},
+      admins: readonly number[] = [],
+    ) => {
+      const userIdOf = async (...account: [sub: string, email: string]) => {
+        asked.push(account);
+        return known;
+      };
+      const reads = { admins: async () => admins, userIdOf };
+      return approveAccess(auth.commands, context(), auth.credentials.store, reads, {
         id: 1,
         role: 'viewer',
         note: null,
-        knownUserId: undefined,
         callerId: 0,
         ...request,
       });
-    return { auth, approve };
+    };
+    return { auth, approve, asked };
   };
 
   it('becomes a user of Google in the default workspace, named after the address', async () => {
@@ -122,9 +131,10 @@ describe('an approved request', () => {
   });
 
   it('of somebody who is a user already makes that user sign in with Google', async () => {
-    const { auth, approve } = await open();
+    const { auth, approve, asked } = await open();
     const ann = await auth.make({ email: 'ann@example.com', isApproved: false, role: 'viewer', workspace: 3 });
-    expect(await approve({ role: 'admin', knownUserId: ann })).to.equal(ann);
+    expect(await approve({ role: 'admin', known: ann })).to.equal(ann);
+    expect(asked.at(-1), 'looked for by account and address').to.deep.equal([profile.sub, profile.email]);
     expect(await auth.stateOf(ann)).to.include({
       provider: 'google',
       providerId: 'sub-ann',
@@ -140,12 +150,12 @@ describe('an approved request', () => {
   it('does not take the last admin’s role, nor change the approver’s own, and is not recorded then', async () => {
     const { auth, approve } = await open();
     const admin = await auth.make({ role: 'admin' });
-    expect(await outcomeOf(approve({ knownUserId: admin }, [admin]))).to.equal('LAST_ADMIN');
-    expect(await outcomeOf(approve({ knownUserId: admin, callerId: admin }))).to.equal('400');
+    expect(await outcomeOf(approve({ known: admin }, [admin]))).to.equal('LAST_ADMIN');
+    expect(await outcomeOf(approve({ known: admin, callerId: admin }))).to.equal('400');
     expect(auth.events('AccessRequestApproved')).to.deep.equal([]);
-    expect(await approve({ knownUserId: admin, callerId: admin, role: 'admin' })).to.equal(admin);
+    expect(await approve({ known: admin, callerId: admin, role: 'admin' })).to.equal(admin);
     const other = await auth.make({ username: 'second', role: 'admin' });
-    expect(await approve({ knownUserId: admin }, [admin, other])).to.equal(admin);
+    expect(await approve({ known: admin }, [admin, other])).to.equal(admin);
     expect((await auth.stateOf(admin)).role).to.equal('viewer');
   });
 
@@ -208,13 +218,18 @@ describe('approvals at once', () => {
     ]);
   });
   const approve = (commands: Commands, role: 'viewer' | 'admin' = 'viewer') =>
-    approveAccess(commands, context(), noCredentials, async () => [], {
-      id: 5,
-      role,
-      note: null,
-      knownUserId: undefined,
-      callerId: 0,
-    });
+    approveAccess(
+      commands,
+      context(),
+      noCredentials,
+      { admins: async () => [], userIdOf: async () => undefined },
+      {
+        id: 5,
+        role,
+        note: null,
+        callerId: 0,
+      },
+    );
   const types = (type: string) => world.written().filter((event) => event.type === type);
 
   it('of one new request make one user, under one name, in every order', async () => {

@@ -1,16 +1,9 @@
 import { expect } from 'chai';
 import { memoryAnswer, memoryDeleteAnswer, memoryPutAnswer } from '../../../shared/contract/agents/memory.ts';
-import { type AgentsWorld, conforms } from '../../support/worlds/agents.ts';
+import { type AgentsWorld, callsOf, conforms } from '../../support/worlds/agents.ts';
 
 export function describeMemory(service: () => AgentsWorld): void {
-  let world: AgentsWorld;
-  before(() => {
-    world = service();
-  });
-  const ask: AgentsWorld['ask'] = (...asked) => world.ask(...asked);
-  const create: AgentsWorld['create'] = (fields) => world.create(fields);
-  const get: AgentsWorld['get'] = (id) => world.get(id);
-  const activities: AgentsWorld['activities'] = (type, id) => world.activities(type, id);
+  const { ask, create, get, activities } = callsOf(service);
 
   describe('memory', () => {
     it('is written, appended to, read and cleared', async () => {
@@ -115,8 +108,8 @@ export function describeMemory(service: () => AgentsWorld): void {
     it('in the records of others is hidden from a caller that speaks for an agent', async () => {
       const [me, other] = [await create(), await create()];
       for (const { id } of [me, other]) await ask('PUT', `/api/agents/${id}/memory`, { working_memory: `of ${id}` });
-      const key = await world.world.makeKey(me.id, ['operator']);
-      const admins = await world.world.makeKey(me.id, ['admin']);
+      const key = await service().world.makeKey(me.id, ['operator']);
+      const admins = await service().world.makeKey(me.id, ['admin']);
       const memoryOf = async (id: number, as?: string, headers?: Record<string, string>) =>
         (await ask('GET', `/api/agents/${id}`, undefined, as, headers)).body.agent.working_memory;
       for (let turn = 0; turn < 2; turn++) {

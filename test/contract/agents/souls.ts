@@ -1,16 +1,9 @@
 import { expect } from 'chai';
 import { soulAnswer, soulPutAnswer, soulTemplatesAnswer } from '../../../shared/contract/agents/souls.ts';
-import { type AgentsWorld, conforms } from '../../support/worlds/agents.ts';
+import { type AgentsWorld, callsOf, conforms } from '../../support/worlds/agents.ts';
 
 export function describeSouls(service: () => AgentsWorld): void {
-  let world: AgentsWorld;
-  before(() => {
-    world = service();
-  });
-  const ask: AgentsWorld['ask'] = (...asked) => world.ask(...asked);
-  const create: AgentsWorld['create'] = (fields) => world.create(fields);
-  const get: AgentsWorld['get'] = (id) => world.get(id);
-  const activities: AgentsWorld['activities'] = (type, id) => world.activities(type, id);
+  const { ask, create, get, activities } = callsOf(service);
 
   describe('soul', () => {
     it('is written and read', async () => {

@@ -9,26 +9,20 @@ import {
 } from '../../../shared/events/agents/agents.ts';
 import { agentHeartbeatReceived, agentWoken } from '../../../shared/events/agents/heartbeat.ts';
 import { agentMemoryCleared, agentMemoryFieldsSet, agentMemoryWritten } from '../../../shared/events/agents/memory.ts';
-import { agentRegistered, agentReturned } from '../../../shared/events/agents/registration.ts';
+import { agentReturned } from '../../../shared/events/agents/registration.ts';
 import { agentSoulChanged } from '../../../shared/events/agents/souls.ts';
 import { seconds } from '../../../shared/time.ts';
-import { type Draft, eventsOf, rowsAfter as rowsOf } from '../../support/kit.ts';
+import { type Draft, eventsOf, registeredAgent, rowsAfter as rowsOf } from '../../support/kit.ts';
 
 const ada = { agentId: 7, name: 'ada' };
 const registered = (more: object = {}) =>
-  agentRegistered.draft({
+  registeredAgent({
     ...ada,
     role: 'coder',
-    status: 'offline',
     sessionKey: 'key-1',
     soulContent: 'soul',
     config: { model: 'm' },
-    template: null,
     runtimeType: 'codex',
-    source: 'manual',
-    via: 'operator',
-    framework: null,
-    capabilities: [],
     ...more,
   });
 const details = (changes: object, more: object = {}) =>

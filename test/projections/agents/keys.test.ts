@@ -2,24 +2,13 @@ import { expect } from 'chai';
 import { agentKeysProjection } from '../../../projections/agents/keys.ts';
 import { agentDeleted, agentDetailsChanged } from '../../../shared/events/agents/agents.ts';
 import { agentKeyIssued, agentKeyRevoked } from '../../../shared/events/agents/keys.ts';
-import { agentRegistered } from '../../../shared/events/agents/registration.ts';
 import { globalKeyConfigured, globalKeyRotated } from '../../../shared/events/auth/global-key.ts';
-import { type Draft, eventsOf, rowsAfter as rowsOfAll } from '../../support/kit.ts';
+import { type Draft, eventsOf, registeredAgent, rowsAfter as rowsOfAll } from '../../support/kit.ts';
 
-const registered = agentRegistered.draft({
+const registered = registeredAgent({
   agentId: 2,
   name: 'scout',
   role: 'researcher',
-  status: 'offline',
-  sessionKey: null,
-  soulContent: null,
-  config: {},
-  template: null,
-  runtimeType: null,
-  source: 'manual',
-  via: 'operator',
-  framework: null,
-  capabilities: [],
 });
 const issued = agentKeyIssued.draft({
   keyId: 5,

@@ -3,10 +3,9 @@ import { searchProjection } from '../../../projections/monitoring/search.ts';
 import { agentDeleted, agentDetailsChanged } from '../../../shared/events/agents/agents.ts';
 import { agentHeartbeatReceived } from '../../../shared/events/agents/heartbeat.ts';
 import { agentMessageSent } from '../../../shared/events/agents/messages.ts';
-import { agentRegistered } from '../../../shared/events/agents/registration.ts';
 import { signInFailed } from '../../../shared/events/auth/sign-in.ts';
 import { userCreated } from '../../../shared/events/auth/users.ts';
-import { type Draft, eventsOf, rowsAfter } from '../../support/kit.ts';
+import { type Draft, eventsOf, registeredAgent, rowsAfter } from '../../support/kit.ts';
 import { at, created, deleted, placed, reviewed, TASK, updated } from '../../support/tasks.ts';
 
 const BETWEEN = '\u001f';
@@ -18,19 +17,11 @@ const texts = (type: string, ...drafts: readonly Draft[]) =>
     .map(({ text }) => text.replaceAll(BETWEEN, '|'));
 
 const about = { agentId: 7, name: 'Scout' };
-const registered = agentRegistered.draft({
+const registered = registeredAgent({
   ...about,
   role: 'Coder',
-  status: 'offline',
-  sessionKey: null,
   soulContent: 'soul',
   config: { api_key: 'sk-secret' },
-  template: null,
-  runtimeType: null,
-  source: 'manual',
-  via: 'operator',
-  framework: null,
-  capabilities: [],
 });
 const beat = agentHeartbeatReceived.draft({
   ...about,

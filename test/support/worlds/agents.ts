@@ -31,6 +31,14 @@ export function conforms(schema: z.ZodType, reply: Reply, status = 200): void {
   expect(schema.parse(reply.body)).to.deep.equal(reply.body);
 }
 
+/** The calls of a world that is started later, in a hook. */
+export const callsOf = (world: () => AgentsWorld): Pick<AgentsWorld, 'ask' | 'create' | 'get' | 'activities'> => ({
+  ask: (...asked) => world().ask(...asked),
+  create: (...fields) => world().create(...fields),
+  get: (...id) => world().get(...id),
+  activities: (...about) => world().activities(...about),
+});
+
 export async function startAgentsWorld(env: Record<string, string> = {}): Promise<AgentsWorld> {
   const world = await startAuthWorld(env);
   const stream = await openStream(`${world.url}/api/events`, { 'x-api-key': world.adminKey });

@@ -5,7 +5,7 @@ import type { NewUser } from '../../../commands/auth/users.ts';
 import { createUser } from '../../../commands/auth/users.ts';
 import type { CommandContext } from '../../../commands/handler.ts';
 import type { ProcessRole } from '../../../infra/config.ts';
-import { agentRegistered } from '../../../shared/events/agents/registration.ts';
+import { registeredAgent } from '../kit.ts';
 import { call, type Reply, startTestService, type TestService } from '../service.ts';
 import { testOrigin } from '../world.ts';
 
@@ -93,20 +93,9 @@ export async function startAuthWorld(overrides: Record<string, string> = {}, rol
     async makeAgent(name, workspace = 1) {
       const agentId = await commands.counters.take('agent');
       await commands.record(agentStream(workspace, agentId), context(workspace), [
-        agentRegistered.draft({
+        registeredAgent({
           agentId,
           name,
-          role: 'tester',
-          status: 'offline',
-          sessionKey: null,
-          soulContent: null,
-          config: {},
-          template: null,
-          runtimeType: null,
-          source: 'manual',
-          via: 'operator',
-          framework: null,
-          capabilities: [],
         }),
       ]);
       return agentId;
