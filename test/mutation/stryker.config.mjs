@@ -36,7 +36,8 @@ export default {
   testRunner: 'mocha-here',
   plugins: ['./test/mutation/mocha-runner.mjs'],
   buildCommand: 'npx tsc -p tsconfig.json',
-  mutate: FILES?.split(',') ?? [room.mutate],
+  // Not at commas inside braces.
+  mutate: FILES?.split(/,(?![^{]*\})/) ?? [room.mutate],
   ignorePatterns: ['dist', 'data', 'docs'],
   // Stryker would read it by the API of TypeScript, which TypeScript 7 does not have.
   tsconfigFile: 'none.json',

@@ -2,11 +2,13 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import {
+  decidePutBack,
   decideRemoveAgent,
   decideReplace,
   decideUpdates,
   decideWriteAgent,
   gatewayConfigDecider,
+  gatewayDocument,
 } from '../../../commands/admin/gateway-config.ts';
 import {
   DOCUMENT_BOUNDS,
@@ -15,6 +17,7 @@ import {
   withoutAgent,
   withValue,
 } from '../../../commands/admin/gateway-document.ts';
+import type { Commands } from '../../../commands/handler.ts';
 import {
   agentsOf,
   documentText,
@@ -25,8 +28,11 @@ import {
   withGatewayKeys,
 } from '../../../shared/contract/admin/gateway-document.ts';
 import { AppError } from '../../../shared/errors.ts';
+import { EventUnreadableError } from '../../../shared/event-store.ts';
 import type { EventDraft } from '../../../shared/events/define.ts';
+import type { LoggedEvent } from '../../../shared/ports/event-log.ts';
 import { MASK, masked, restored } from '../../../shared/secrets.ts';
+import { agentsMemory } from '../../support/agents-memory.ts';
 
 function refused(act: () => unknown, status: number): AppError {
   try {
@@ -269,5 +275,54 @@ describe('gateway document: agents', () => {
     expect(decideRemoveAgent({ document: null }, 'ada')).to.deep.equal([]);
     expect(decideRemoveAgent({ document: {} }, 'ada')).to.deep.equal([]);
     expect(decideRemoveAgent({ document: { agents: [{ name: 'ada' }] } }, 'ada')).to.have.length(1);
+  });
+});
+
+describe('gateway document: on the log', () => {
+  it('a change gives the hash of what is stored then, and says which keys it set', async () => {
+    const agents = agentsMemory();
+    const { hash } = await agents.store({ a: 1 });
+    expect(hash).to.equal(hashOf('{"a":1}'));
+    await agents.store({ a: 2 });
+    const changed = agents.events('GatewayConfigChanged');
+    expect(changed.map(({ stream, data }) => [stream, data.cause, data.updatedKeys, data.fields])).to.deep.equal([
+      ['gateway_config-1', 'update', ['*'], []],
+      ['gateway_config-1', 'update', ['*'], []],
+    ]);
+    expect(await gatewayDocument(agents.world.process(), 1)).to.deep.equal({ a: 2 });
+    expect(await gatewayDocument(agents.world.process(), 2)).to.equal(null);
+  });
+
+  it('that cannot be read is refused with a way out, and any other failure is passed on', async () => {
+    const failing = (error: Error) => ({ load: () => Promise.reject(error) }) as unknown as Commands;
+    const unreadable = new EventUnreadableError(
+      { type: 'GatewayConfigChanged', position: 7 } as LoggedEvent,
+      'it is of a newer version',
+    );
+    const refusal = await gatewayDocument(failing(unreadable), 1).catch((error: unknown) => error);
+    if (!(refusal instanceof AppError)) throw refusal;
+    expect([refusal.status, refusal.cause]).to.deep.equal([422, unreadable]);
+    expect(refusal.message).to.match(/^The stored gateway configuration cannot be read: .*newer version/);
+    const other = await gatewayDocument(failing(new Error('the disk is full')), 1).catch(
+      (error: Error) => error.message,
+    );
+    expect(other).to.equal('the disk is full');
+  });
+
+  it('an agent cannot be written where none is stored, and nothing is to be put back or removed there', () => {
+    const none = { document: null };
+    const entry = { name: 'ada', config: {} };
+    expect(refused(() => decideWriteAgent(none, 'agent-created', entry), 409).extras.code).to.equal(
+      'GATEWAY_NOT_CONFIGURED',
+    );
+    expect(decidePutBack(none, 'ada', undefined)).to.deep.equal([]);
+    expect(decideRemoveAgent(none, 'ada')).to.deep.equal([]);
+    const [back] = decidePutBack({ document: { agents: { list: [{ id: 'ada' }] } } }, 'ada', { id: 'ada', model: 'm' });
+    expect(back?.data).to.deep.include({
+      document: { agents: { list: [{ id: 'ada', model: 'm' }] } },
+      cause: 'agent-updated',
+      agentName: 'ada',
+      fields: [],
+    });
   });
 });

@@ -130,7 +130,8 @@ describe('agent: state', () => {
     expect(given(registered, status('offline', { cause: 'sweep' })).aliveAt).to.equal(at(1));
     const repeated = details({}, { via: 'name', status: 'offline' });
     expect(given(registered, repeated).aliveAt).to.equal(at(2));
-    expect(given(registered, details({ role: 'x' })).aliveAt).to.equal(at(1));
+    for (const more of [{}, { via: 'name' }, { status: 'offline' }])
+      expect(given(registered, details({ role: 'x' }, more)).aliveAt, JSON.stringify(more)).to.equal(at(1));
   });
 
   it('follows changed fields', () => {
@@ -140,6 +141,8 @@ describe('agent: state', () => {
     );
     expect(state).to.deep.include({ name: 'eve', role: 'lead', sessionKey: null, runtimeType: 'codex' });
     expect(state).to.deep.include({ soulLength: 0, configVersion: 2 });
+    const others = given(registered, details({ runtimeType: 'codex' }), details({ config: {} }));
+    expect(others).to.include({ sessionKey: 'key-1', runtimeType: 'codex', soulLength: 4, configVersion: 2 });
   });
 
   it('includes lengths of texts, keys and visibility', () => {

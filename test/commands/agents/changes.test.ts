@@ -102,9 +102,25 @@ describe('an operator’s update', () => {
       false,
       false,
     ]);
-    expect(agents.events('AgentDetailsChanged')[0]?.data, 'the config as it is, for the frame').to.have.property(
-      'config',
-    );
+  });
+
+  it('shows the config in its one frame: the present one where it sets none', async () => {
+    const { agents, update } = await open(false);
+    await update({ update: { role: 'lead' } });
+    await update({ update: { config: { own: 1 } } });
+    await update({ update: { status: 'busy' } });
+    await update({ update: { status: 'idle', role: 'coder' } });
+    const shown = agents.world
+      .written()
+      .slice(-5)
+      .map(({ type, data }) => [type, 'config' in data]);
+    expect(shown).to.deep.equal([
+      ['AgentDetailsChanged', true],
+      ['AgentDetailsChanged', false],
+      ['AgentStatusChanged', true],
+      ['AgentStatusChanged', false],
+      ['AgentDetailsChanged', true],
+    ]);
   });
 
   it('writes the gateway’s document when gateway_config is given and a document is stored, or when it is asked for', async () => {
