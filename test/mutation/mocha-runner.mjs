@@ -55,8 +55,8 @@ class MochaRunner {
     mocha.suite.beforeEach(function () {
       shared.currentTestId = this.currentTest?.fullTitle();
     });
-    everySuite(mocha.suite, ({ tests, _beforeAll, _afterAll }) => {
-      for (const one of [...tests, ..._beforeAll, ..._afterAll]) one.timeout(PATIENCE_MS);
+    everySuite(mocha.suite, ({ tests, _beforeAll, _beforeEach, _afterEach, _afterAll }) => {
+      for (const one of [tests, _beforeAll, _beforeEach, _afterEach, _afterAll].flat()) one.timeout(PATIENCE_MS);
     });
     this.#mocha = mocha;
   }

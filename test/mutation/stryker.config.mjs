@@ -15,7 +15,7 @@ const ROOMS = {
   },
 };
 /** Tests that measure time fail for other reasons than a fault when several run at once. */
-const TIMING = 'milliseconds|seconds|in time|faster|latency|without delay';
+const TIMING = 'milliseconds|seconds|in time|times as long|faster|latency|without delay';
 /** One store is enough: PostgreSQL, because a database of it is made in a fraction of a second. */
 const OTHER_STORES = 'on PGlite|on an event store';
 
