@@ -1,0 +1,105 @@
+/** Unique slugs and ticket prefixes, asked for by many in several processes at once, on a log in memory. */
+import { expect } from 'chai';
+import type { CommandContext, Commands } from '../../../commands/handler.ts';
+import { createProject, ensureGeneral, updateProject } from '../../../commands/projects/changes.ts';
+import { GENERAL, type NewProject, projectDecider, projectStream } from '../../../commands/projects/projects.ts';
+import { projectCreated } from '../../../shared/events/projects/projects.ts';
+import type { FoundProject, ProjectDirectory } from '../../../shared/ports/projects.ts';
+import { outcomeOf } from '../../support/kit.ts';
+import { type MemoryWorld, memoryWorld } from '../../support/memory-world.ts';
+import { testOrigin } from '../../support/world.ts';
+
+const context = (): CommandContext => ({ origin: testOrigin });
+const project = (slug: string, ticketPrefix: string): NewProject => ({
+  name: slug,
+  slug,
+  ticketPrefix,
+  description: null,
+  githubRepo: null,
+  deadline: null,
+  color: null,
+});
+
+describe('names of projects', () => {
+  let world: MemoryWorld;
+  let one: Commands;
+  let two: Commands;
+  beforeEach(() => {
+    world = memoryWorld();
+    one = world.process();
+    two = world.process();
+  });
+  const prefixOf = async (id: number) =>
+    (await world.process().load(projectDecider, projectStream(1, id))).state.prefix;
+  const create = async (slug: string, prefix: string) =>
+    (await createProject(one, context(), project(slug, prefix))).id;
+
+  it('a slug is given once, however many ask in however many processes; their prefixes stay free', async () => {
+    const asked = await Promise.all(
+      Array.from({ length: 50 }, (_, n) =>
+        outcomeOf(createProject(n % 2 ? one : two, context(), project('site', `P${n}`))),
+      ),
+    );
+    expect(asked.filter((outcome) => outcome === 'done')).to.have.length(1);
+    expect(asked.filter((outcome) => outcome === 'NAME_TAKEN')).to.have.length(49);
+    const others = await Promise.all(
+      asked.map((outcome, n) =>
+        outcome === 'done' ? outcome : outcomeOf(createProject(one, context(), project(`site-${n}`, `P${n}`))),
+      ),
+    );
+    expect(new Set(others)).to.deep.equal(new Set(['done']));
+  });
+
+  it('a prefix is given once to many who change to it at once, and can be left again', async () => {
+    const ids = await Promise.all(Array.from({ length: 12 }, (_, n) => create(`site-${n}`, `P${n}`)));
+    const asked = await Promise.all(
+      ids.map((id, n) => outcomeOf(updateProject(n % 2 ? one : two, context(), id, { ticketPrefix: 'API' }))),
+    );
+    expect(asked.filter((outcome) => outcome === 'done')).to.have.length(1);
+    const prefixes = await Promise.all(ids.map(prefixOf));
+    expect(prefixes.filter((prefix) => prefix === 'API')).to.have.length(1);
+    expect(new Set(prefixes).size).to.equal(ids.length);
+    const winner = ids[asked.indexOf('done')] as number;
+    await updateProject(one, context(), winner, { ticketPrefix: 'WEB' });
+    expect(await outcomeOf(createProject(two, context(), project('api', 'API')))).to.equal('done');
+  });
+
+  it('prefixes that are swapped and changed by many at once never belong to two', async () => {
+    const ids = [await create('a', 'AA'), await create('b', 'BB'), await create('c', 'CC')];
+    const wanted = ['AA', 'BB', 'CC', 'DD'];
+    for (let round = 0; round < 10; round++) {
+      await Promise.all(
+        ids.map((id, n) =>
+          outcomeOf(
+            updateProject(n % 2 ? one : two, context(), id, {
+              ticketPrefix: wanted[(n + round) % wanted.length] as string,
+            }),
+          ),
+        ),
+      );
+      const prefixes = await Promise.all(ids.map(prefixOf));
+      expect(new Set(prefixes).size, prefixes.join(' ')).to.equal(ids.length);
+    }
+  });
+
+  it('the general project is made once, by whoever needs it first', async () => {
+    const directory = (commands: Commands): ProjectDirectory => {
+      const general = async (): Promise<FoundProject | undefined> => {
+        const made = world.written().find(({ type }) => type === projectCreated.type);
+        if (!made) return undefined;
+        const { id, prefix, slug, name } = (await commands.load(projectDecider, made.stream)).state;
+        return { id, prefix, slug, name, status: 'active' };
+      };
+      return { find: async () => undefined, general, placeFor: general };
+    };
+    const found = await Promise.all(
+      Array.from({ length: 20 }, (_, n) => {
+        const commands = n % 2 ? one : two;
+        return ensureGeneral(commands, context(), directory(commands));
+      }),
+    );
+    expect(new Set(found.map(({ id }) => id)).size).to.equal(1);
+    expect(found[0]).to.deep.include({ slug: GENERAL.slug, prefix: GENERAL.ticketPrefix });
+    expect(world.written().filter(({ type }) => type === projectCreated.type)).to.have.length(1);
+  });
+});
