@@ -67,6 +67,7 @@ POST    /api/projects                 operator  mutation
 GET     /api/projects/{id}            viewer    -
 PATCH   /api/projects/{id}            operator  mutation
 DELETE  /api/projects/{id}            admin     mutation
+GET     /api/projects/{id}/tasks      viewer    -
 GET     /api/projects/{id}/agents     viewer    -
 POST    /api/projects/{id}/agents     operator  mutation
 DELETE  /api/projects/{id}/agents     operator  mutation

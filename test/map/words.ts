@@ -54,6 +54,7 @@ export const GROUPS: Readonly<Record<string, Readonly<Record<string, string>>>> 
     changes: 'created and changed',
     names: 'unique slugs and ticket prefixes',
     assignments: 'agents of a project',
+    tasks: 'tasks of a project',
     deletion: 'archived or gone, and where its tasks go',
     tickets: 'numbers of tasks within a project',
   },

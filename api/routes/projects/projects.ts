@@ -11,6 +11,7 @@ import {
   projectWithAgents,
   tenantOf,
 } from '../../../queries/projects/projects.ts';
+import { listProjectTasks } from '../../../queries/projects/tasks.ts';
 import { idParams } from '../../../shared/contract/common.ts';
 import {
   createdProjectAnswer,
@@ -19,14 +20,19 @@ import {
   deleteProjectQuery,
   type ProjectRecord,
   projectAnswer,
+  projectHeader,
   projectsAnswer,
   projectsQuery,
+  projectTasksAnswer,
+  projectTasksQuery,
   type UpdateProject,
   updatedProjectAnswer,
   updateProjectBody,
 } from '../../../shared/contract/projects/projects.ts';
+import type { TaskRecord } from '../../../shared/contract/tasks/tasks.ts';
 import { forbidden, invalid, notFound } from '../../../shared/errors.ts';
 import type { Identity } from '../../../shared/identity.ts';
+import { masked } from '../../../shared/secrets.ts';
 import { seconds } from '../../../shared/time.ts';
 import type { Exchange } from '../../http/exchange.ts';
 import { defineRoute, type Route } from '../../http/route.ts';
@@ -212,4 +218,31 @@ const remove = defineRoute({
   },
 });
 
-export const projectRoutes: readonly Route[] = [list, create, one, change, remove];
+const tasks = defineRoute({
+  method: 'get',
+  path: '/api/projects/{id}/tasks',
+  tag: 'Projects',
+  summary: 'Tasks of a project, newest first',
+  description: 'Secrets in `metadata` are shown as 8 dashes, except to admins.',
+  access: 'viewer',
+  params: idParams,
+  query: projectTasksQuery,
+  refuses: [403, 404],
+  responses: { 200: { description: 'The project and its tasks', schema: projectTasksAnswer } },
+  cache: {
+    models: PROJECT_MODELS,
+    scope: 'workspace',
+    per: ({ tenant, role }) => `${tenant} ${role === 'admin' ? 'admin' : 'others'}`,
+  },
+  async handle(call) {
+    const { params, query, identity, services } = call;
+    await requireOwnTenant(call);
+    const project = await requireProject(services, identity, params.id);
+    const found = await listProjectTasks(services.reads, project, query);
+    const shown = (task: TaskRecord) =>
+      identity.role === 'admin' ? task : { ...task, metadata: masked(task.metadata) as TaskRecord['metadata'] };
+    return { body: { project: projectHeader.parse(project), tasks: found.map(shown) } };
+  },
+});
+
+export const projectRoutes: readonly Route[] = [list, create, one, change, remove, tasks];

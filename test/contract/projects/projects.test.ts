@@ -279,6 +279,7 @@ describe('contract: projects', function () {
       ['GET', `/api/projects/${id}`, undefined],
       ['PATCH', `/api/projects/${id}`, { name: 'Mine' }],
       ['DELETE', `/api/projects/${id}`, undefined],
+      ['GET', `/api/projects/${id}/tasks`, undefined],
       ['GET', `/api/projects/${id}/agents`, undefined],
       ['POST', `/api/projects/${id}/agents`, { agent_name: 'x' }],
       ['DELETE', `/api/projects/${id}/agents?agent_name=x`, undefined],

@@ -1,0 +1,42 @@
+/** Tasks of one project. */
+import { tasksProjection, tasksTable } from '../../projections/tasks/tasks.ts';
+import type { ProjectRecord } from '../../shared/contract/projects/projects.ts';
+import { type TaskRecord, taskSchema, ticketRef } from '../../shared/contract/tasks/tasks.ts';
+import { type Reads, tables } from '../reads.ts';
+
+type Column = keyof (typeof tasksTable)['columns'] & keyof TaskRecord;
+const COLUMNS = Object.keys(taskSchema.shape).filter((field): field is Column => field in tasksTable.columns);
+
+const NOT_ON_GITHUB = {
+  github_issue_number: null,
+  github_repo: null,
+  github_synced_at: null,
+  github_branch: null,
+  github_pr_number: null,
+  github_pr_state: null,
+};
+
+/** Newest first. */
+export async function listProjectTasks(
+  reads: Reads,
+  project: Pick<ProjectRecord, 'id' | 'workspace_id' | 'name' | 'ticket_prefix'>,
+  { limit, offset }: { readonly limit: number; readonly offset: number },
+): Promise<TaskRecord[]> {
+  const rows = await tables(reads, tasksProjection)
+    .selectFrom('tasks')
+    .select(COLUMNS)
+    .where('workspace_id', '=', project.workspace_id)
+    .where('project_id', '=', project.id)
+    .orderBy('created_at', 'desc')
+    .orderBy('id', 'desc')
+    .limit(limit)
+    .offset(offset)
+    .execute();
+  return rows.map((row) => ({
+    ...NOT_ON_GITHUB,
+    ...(row as Pick<TaskRecord, Column>),
+    project_name: project.name,
+    project_prefix: project.ticket_prefix,
+    ticket_ref: ticketRef(project.ticket_prefix, row.project_ticket_no),
+  }));
+}
