@@ -427,13 +427,13 @@ const ended = (ms: number, work: Promise<unknown>): Promise<boolean> => settledW
 
 /** Logs errors of the store, but the same error only once in a while. */
 function complaints(log: Logger): (error: Error) => void {
-  const told = new Map<string, number>();
+  const loggedAt = new Map<string, number>();
   return (error) => {
     const what = (error as { code?: string }).code ?? error.message;
     const now = Date.now();
-    if (now - (told.get(what) ?? 0) < REPEAT_LOG_MS) return;
-    if (told.size > 100) told.clear();
-    told.set(what, now);
+    if (now - (loggedAt.get(what) ?? 0) < REPEAT_LOG_MS) return;
+    if (loggedAt.size > 100) loggedAt.clear();
+    loggedAt.set(what, now);
     log.warn({ err: error }, 'the job store is failing; jobs are delayed');
   };
 }

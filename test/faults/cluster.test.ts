@@ -1,7 +1,7 @@
 /**
  * The layout of `docker-compose.yml` in real processes, and what goes wrong in it under a load of writes. After each
- * fault: what was acknowledged is in the log once, what got 503 got it in time and came to one answer when it was
- * repeated, read models are as a rebuild makes them, and clients of the stream that resumed have each frame once.
+ * fault: what was acknowledged is in the log once, what got 503 got it in time and got one answer when repeated, read
+ * models match a rebuild, and clients of the stream that resumed have each frame once.
  *
  * FAULT_SEED repeats the random choices of a run.
  */
@@ -41,7 +41,7 @@ const random = randomFrom(seed);
 const between = (min: number, max: number): number => min + Math.floor(random() * (max - min + 1));
 
 const headers = { 'x-api-key': KEY };
-/** What the machine may be slower than a time-out; shared machines are. */
+/** How much later than a time-out an answer may come, because machines may be shared. */
 const SLACK_MS = 2_500;
 
 interface Status {
@@ -118,7 +118,7 @@ describe(`the layout of docker-compose.yml (FAULT_SEED=${seed})`, function () {
     }
   });
 
-  /** Ids of all frames, as a client is told that asks for everything now. */
+  /** Ids of all frames, as a client gets them that requests everything now. */
   async function framesOfLog(): Promise<string[]> {
     const ids: string[] = [];
     const { body } = await api('api-1', 'POST', '/api/agents', { name: `mark-${Math.random()}`, role: 'mark' });
@@ -131,7 +131,7 @@ describe(`the layout of docker-compose.yml (FAULT_SEED=${seed})`, function () {
     return ids;
   }
 
-  /** What has to hold whenever a fault is over. */
+  /** What must be true after each fault. */
   async function settled(report: LoadReport): Promise<void> {
     for (const one of nodes.values()) expect(one.running, `${one.name} runs`).to.equal(true);
     for (const one of ofRole('api')) {
@@ -158,7 +158,7 @@ describe(`the layout of docker-compose.yml (FAULT_SEED=${seed})`, function () {
     }
   }
 
-  /** Runs `fault` under a load, lets the load go on behind it, and checks what has to hold. */
+  /** Runs `fault` under a load, lets the load continue afterwards, and checks what must be true. */
   async function underLoad(longestMs: number, fault: (load: Load) => Promise<void>): Promise<LoadReport> {
     const load = startLoad(apiUrls, random);
     await load.more(between(20, 60));
@@ -211,7 +211,7 @@ describe(`the layout of docker-compose.yml (FAULT_SEED=${seed})`, function () {
     await postgres.proxy.start();
     await until('somebody has reached the database', () => postgres.proxy.connections() > 0);
     await events.proxy.start();
-    // The first admin is made and nobody shows it, because there is no projector.
+    // The first admin is created but not visible, because there is no projector.
     await until('an API process waits for a projector', () =>
       ofRole('api').some((one) => !one.running || one.lines.some((line) => line.msg.includes('projector'))),
     );
@@ -378,7 +378,7 @@ describe(`the layout of docker-compose.yml (FAULT_SEED=${seed})`, function () {
     const lines = (await readFile(file, 'utf8')).split('\n').filter(Boolean);
     // Behind them stands the event of the export itself.
     expect(lines.map((line) => JSON.parse(line).id)).to.deep.equal(ids.slice(0, lines.length));
-    // Silent stores hold nobody up for good.
+    // Stores that do not answer hold nobody up for ever.
     const silent = node('worker-1');
     for (const { proxy } of [stores.postgres, stores.events, stores.redis]) proxy.freeze();
     await silent.stop();

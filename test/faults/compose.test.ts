@@ -1,4 +1,4 @@
-/** What can be known of `docker-compose.yml` and the `Dockerfile` without running them. */
+/** What can be checked about `docker-compose.yml` and the `Dockerfile` without running them. */
 import { existsSync, readFileSync } from 'node:fs';
 import { expect } from 'chai';
 import { parse } from 'yaml';
@@ -20,7 +20,7 @@ const healthcheck = z.union([
     start_period: duration.optional(),
   }),
 ]);
-/** The part of the Compose specification that the file uses; anything else is a slip of the pen. */
+/** The part of the Compose specification that the file uses; anything else is a typo. */
 const service = z.strictObject({
   image: z.string(),
   build: z.string().optional(),

@@ -15,7 +15,7 @@ async function json(url: string): Promise<Record<string, never>> {
   return (await response.json()) as Record<string, never>;
 }
 
-/** Writes with `writers` at once until the service is gone; gives what was acknowledged. */
+/** Writes with `writers` at once until the service has died. @returns what was acknowledged */
 async function writeUntilGone(url: string, round: number, writers: number, enough: (acknowledged: number) => void) {
   const agents: string[] = [];
   const messages: number[] = [];

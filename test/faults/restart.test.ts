@@ -1,6 +1,6 @@
 /**
- * PostgreSQL restarts, and every connection to it is cut twice in a row, under reads, writes and open streams: no process
- * ends, what was acknowledged is there once, streams resume without a gap or a double.
+ * PostgreSQL restarts, and every connection to it is cut twice in a row, under reads, writes and open streams: no
+ * process ends, what was acknowledged is there once, streams resume without gaps or duplicates.
  *
  * Below: a process whose embedded engine breaks, and one whose Redis does.
  *
@@ -48,7 +48,7 @@ function startReaders(urls: readonly string[], count: number) {
           await sleep(50);
           unexpected.push(`${url}: ${String(error)} ${String((error as Error).cause ?? '')}`);
         }
-        // Only what is refused is asked for more slowly.
+        // Slow down only when requests are refused.
         if (statuses.has(503)) await sleep(2);
       }
     }),
@@ -98,7 +98,7 @@ describe(`a PostgreSQL that goes down and comes back (FAULT_SEED=${seed})`, func
     }
   });
 
-  /** Runs `fault` so many times, each under load, and checks what has to hold afterwards. */
+  /** Runs `fault` several times under load, and checks what must be true afterwards. */
   async function survives(times: number, fault: (round: number) => Promise<void>): Promise<void> {
     const load = startLoad(urls, random, 4);
     const readers = startReaders(urls(), 8);

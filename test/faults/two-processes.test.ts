@@ -8,7 +8,7 @@ import { openStream } from '../support/stream.ts';
 import { until } from '../support/until.ts';
 
 const headers = { 'x-api-key': KEY, 'content-type': 'application/json' };
-/** Whoever is named in the header `x-remote-user` is an admin. */
+/** The user named in the header `x-remote-user` is an admin. */
 const PROXY = {
   MC_PROXY_AUTH_HEADER: 'x-remote-user',
   MC_PROXY_AUTH_TRUSTED_IPS: '127.0.0.1',
@@ -96,7 +96,7 @@ describe('two processes', function () {
     await makeAdmin('first');
     expect((await send(A(), 'PUT', users, { id: seeded?.id, role: 'viewer' })).status).to.equal(200);
     for (let round = 0; round < 50; round++) {
-      // Nobody is to win so often that the rate limit decides.
+      // Nobody must win so often that the rate limit decides.
       if (round % 15 === 14) {
         const fresh = (await makeAdmin(`fresh-${round}`)) as User;
         for (const { id } of await admins()) {

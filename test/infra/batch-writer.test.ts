@@ -1,4 +1,6 @@
-/** Batches of several projections that share a statement: who is written, who is refused, who waits for whom. */
+/**
+ * Batches of several projections that share a statement: which are written, which are refused, and what waits for what.
+ */
 import { expect } from 'chai';
 import type { CompiledQuery } from 'kysely';
 import type { AnyDatabase } from '../../infra/database/database.ts';

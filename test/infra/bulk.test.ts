@@ -57,7 +57,7 @@ describe('bulk session', () => {
 
   it('rejects with what the database refuses, and can be used afterwards', async () => {
     expect(await refusal(copy('s', notes, [rowsOf(1)])), 'a key that is there').to.equal('23505');
-    // More than the connection takes at once, refused at its first row.
+    // More than the connection accepts at once, refused at its first row.
     const many = Array.from({ length: 200 }, (_, n) =>
       rowsOf(...Array.from({ length: 500 }, (_row, i) => n * 500 + i)),
     );
@@ -74,7 +74,7 @@ describe('bulk session', () => {
     const pieces = Array.from({ length: 200 }, (_, n) =>
       rowsOf(...Array.from({ length: 500 }, (_row, i) => 1_000_000 + n * 500 + i)),
     );
-    // The table is held, so the COPY waits when it is cut.
+    // The table is locked, so the COPY is waiting when the connection is cut.
     const holder = await database.pool.connect();
     await holder.query('BEGIN; LOCK TABLE s.notes IN ACCESS EXCLUSIVE MODE');
     const copying = refusal(other.copy?.('s', notes, pieces));

@@ -1,4 +1,4 @@
-/** The command line as its user meets it: real processes on a data directory, with and without a running service. */
+/** The command line as users see it: real processes on a data directory, with and without a running service. */
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { readFile, rm } from 'node:fs/promises';

@@ -164,7 +164,7 @@ describe('copy of a log', function () {
     expect(hash).to.equal(sha256);
   }
 
-  /** Everything that a service needs is in the copy. */
+  /** Expects everything that a service needs to be in the copy. */
   async function expectComplete(copy: Opened, samePositions = true): Promise<void> {
     const source = await open({ dataDir: origin });
     try {
@@ -201,7 +201,7 @@ describe('copy of a log', function () {
 
   it('copies from directory to directory completely, despite being killed', async () => {
     const directory = await newDirectory('copy');
-    // The copying process has the directory open: look through its socket.
+    // The copying process has the directory open, so use its socket.
     let looker: pg.Client | undefined;
     await copyThroughKills(`embedded:${origin}`, directory, 1, async () => {
       try {
@@ -214,7 +214,7 @@ describe('copy of a log', function () {
         }
         return (await looker.query('SELECT position FROM log.head')).rows[0].position as number;
       } catch {
-        // Not there yet, or gone with the process.
+        // The socket does not exist yet, or ended with the process.
         looker = undefined;
         return undefined;
       }

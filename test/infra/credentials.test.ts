@@ -82,7 +82,7 @@ describe('credential store', () => {
     const id = await store.addPassword(7, 'correct horse');
     await store.verifyPassword(null, 'x');
     const times: Record<'known' | 'unknown', number[]> = { known: [], unknown: [] };
-    // In turns, so that whatever else the machine does weighs on both.
+    // In alternation, so that other load on the machine affects both.
     for (let i = 0; i < 11; i++) {
       for (const who of ['known', 'unknown'] as const) {
         const begun = performance.now();
@@ -285,7 +285,7 @@ describe('credential store', () => {
         expect((await credentials.findKey(key))?.keyId).to.equal((await findGlobalKey(reads))?.key_id);
         const { rows } = await at.pool.query("SELECT count(*)::int AS n FROM credentials.keys WHERE kind = 'global'");
         expect(rows[0].n).to.equal(1);
-        // The next start has nothing to make and nothing to show.
+        // The next start has nothing to create and nothing to show.
         expect(await one?.start({})).to.deep.equal([]);
       }));
 
@@ -301,7 +301,7 @@ describe('credential store', () => {
         expect(await inForce('first-key')).to.equal(true);
         await two?.start({ apiKey: 'second-key' });
         expect([await inForce('first-key'), await inForce('second-key')]).to.deep.equal([false, true]);
-        // A process without the variable leaves the key that the others use as it is.
+        // A process without the variable leaves the others' key unchanged.
         expect(await one?.start({})).to.deep.equal([]);
         expect(await inForce('second-key')).to.equal(true);
         const { rows } = await at.pool.query("SELECT count(*)::int AS n FROM credentials.keys WHERE kind = 'global'");

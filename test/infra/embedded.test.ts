@@ -38,13 +38,13 @@ async function until(condition: () => Promise<boolean> | boolean, everyMs = 5): 
 async function clientOf({ socketDir, port }: Pick<Embedded, 'socketDir' | 'port'>): Promise<pg.Client> {
   const client = new pg.Client({ host: socketDir, port, user: 'postgres', database: 'postgres' });
   client.on('error', () => {
-    // Tests end connections on purpose; what a query is told is checked where it is awaited.
+    // Tests end connections on purpose; errors of queries are checked where these are awaited.
   });
   await client.connect();
   return client;
 }
 
-/** Speaks the protocol by hand; `heard` is all that was answered. */
+/** Speaks the protocol by hand; `heard` is everything received. */
 async function rawClient(embedded: Embedded): Promise<{ socket: Socket; heard: () => string }> {
   const socket = connect(socketFile(embedded));
   let heard = '';

@@ -1,8 +1,8 @@
 /**
  * The conformance suite of the event log's port: what `shared/ports/event-log.ts` promises, for every adapter.
  *
- * The store may hold other data and may be written by others meanwhile: each test uses stream names of its own, starts
- * from the head as it finds it, and looks at its own events only.
+ * The store may hold other data, and others may write to it at the same time: each test uses its own stream names,
+ * starts from the current head, and looks only at its own events.
  */
 import { appendConformance } from './conformance/append.ts';
 import { followConformance } from './conformance/follow.ts';

@@ -1,4 +1,4 @@
-/** The EventStoreDB adapter's own promises, beyond the port's: what it refuses, leaves out, bounds and works around. */
+/** What the EventStoreDB adapter guarantees beyond the port: what it refuses, leaves out, bounds and works around. */
 import { expect } from 'chai';
 import { type EventStoreLogOptions, openEventStoreLog } from '../../infra/eventstore/event-log.ts';
 import { createLogger } from '../../infra/logging.ts';
@@ -32,7 +32,7 @@ describe('event log: EventStoreDB, the adapter', () => {
     await standIn.stop();
   });
 
-  /** Writes past the adapter, as another application would. */
+  /** Writes without the adapter, as another application would. */
   const foreign = (stream: string, contentType: string, data: string, type = 'Foreign', meta = '') =>
     standIn.memory.append(
       stream,
@@ -240,7 +240,7 @@ describe('event log: EventStoreDB, the adapter', () => {
     }
     let held = 0;
     const steps = await followUntil(log, 0, sawEvents(100, stream), async () => {
-      // A consumer that takes its time: the subscription is ended before everything is here.
+      // A slow consumer: the subscription is ended before everything has arrived.
       if (held++ < 2) await until('the subscription ended', () => standIn.subscriptions() === 0);
     });
     expect(Math.max(...steps.map(({ events }) => events.length))).to.be.at.most(12);
@@ -309,7 +309,7 @@ describe('event log: EventStoreDB, the adapter', () => {
     const last = log.append(stream, [newEvent()], 'any');
     expect((await Promise.all(appends)).map(({ revision }) => revision)).to.deep.equal([0, 1, 2, 3, 4, 5]);
     expect((await last).revision).to.equal(6);
-    // One that is larger than the bound goes alone.
+    // An append that is larger than the limit is sent alone.
     await log.close();
     log = await openEventStoreLog({ url: standIn.url, log: silent, maxAppendBytes: 100_000 });
     expect((await log.append(newStream(), [large()], 'none')).revision).to.equal(0);

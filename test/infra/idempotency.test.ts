@@ -36,7 +36,7 @@ describe('idempotency leases', function () {
     const hash = key();
     let gone = false;
     const pool = {
-      // Its renewals do not come any more.
+      // Its renewals no longer arrive.
       query: (...args: [string, unknown[]]) =>
         gone ? Promise.reject(new Error('gone')) : place.database.pool.query(...args),
     } as unknown as typeof place.database.pool;
@@ -50,7 +50,7 @@ describe('idempotency leases', function () {
     });
     expect(taken?.record?.sealed?.toString()).to.equal('intents');
 
-    // It was only slow: what it is about to append must not be appended beside what the other appends.
+    // It was only slow: what it is about to append must not be appended in addition to what the other appends.
     gone = false;
     const refused = await one.save('s', hash, Buffer.from('others')).catch((error: unknown) => error);
     expect(refused).to.be.instanceOf(AppError).and.include({ status: 409 });

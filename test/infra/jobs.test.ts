@@ -1,4 +1,4 @@
-/** Jobs on each place they can be kept in: once per id, retries, dead letters, sharing, schedules, shutdown. */
+/** Jobs on each kind of store: once per id, retries, dead letters, sharing, schedules, shutdown. */
 import { type AddressInfo, createServer, type Server } from 'node:net';
 import * as bullmq from 'bullmq';
 import { expect } from 'chai';
@@ -235,7 +235,7 @@ function suite(name: string, open: () => Promise<Place>): void {
           seen.push(id);
           who.add(process);
           if (who.size === 2) both.resolve();
-          // A process runs ten at once: with the first ones waiting, the other has to take some.
+          // A process runs ten at once: while the first ones wait, the other process has to take some.
           await both.promise;
         });
       const [one] = await Promise.all([start([as('one')]), start([as('two')])]);
@@ -259,7 +259,7 @@ function suite(name: string, open: () => Promise<Place>): void {
       }
       await until('six turns', () => turns.length >= 6);
       expect(new Set(turns).size, 'no turn twice').to.equal(turns.length);
-      // The id of a turn ends in the time it was due.
+      // The id of a scheduled job ends with the time when it was due.
       const due = turns.map((id) => Number(id.split(':').at(-1))).sort((a, b) => a - b);
       for (const [index, time] of due.slice(1).entries()) expect(time - (due[index] ?? 0)).to.be.at.least(200);
     });
@@ -479,7 +479,7 @@ describe('schedules', () => {
   });
   after(() => service?.close());
 
-  /** Runs one turn of a schedule `minutes` after the start of the process. */
+  /** Runs a scheduled job as of `minutes` after the start of the process. */
   async function turn(name: string, minutes: number): Promise<void> {
     let shift = 0;
     const schedules = schedulesOf(service.service.core, () => Date.now() + shift);

@@ -1,4 +1,4 @@
-/** Rate limits in Redis: counted in memory while it is away, in Redis again when it is back. */
+/** Rate limits in Redis: counted in memory while it is unavailable, and in Redis again when it is back. */
 import { expect } from 'chai';
 import { createLogger } from '../../infra/logging.ts';
 import { createLimitStores } from '../../infra/redis/limits.ts';

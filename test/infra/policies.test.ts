@@ -1,4 +1,4 @@
-/** Policies: one job per event through restarts, crashes and a Redis that is away; none for history or a rebuild. */
+/** Policies: one job per event despite restarts, crashes and Redis outages; none for history or a rebuild. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
@@ -40,7 +40,7 @@ const bellsProjection = defineProjection({
 const notify = defineJob({ name: 'notify', schema: z.object({ bell: z.string() }) });
 const echo = definePolicy('echo', [whenever(rang, ({ data }) => [wantJob(notify, { bell: data.bell })])]);
 
-/** The outside world: counts what it is told, by id. */
+/** The outside world: counts the calls that it receives, by id. */
 async function receiver() {
   const calls: { readonly id: string; readonly bell: string }[] = [];
   const server: Server = createServer((request, response) => {
@@ -53,7 +53,7 @@ async function receiver() {
   const { port } = server.address() as AddressInfo;
   return {
     calls,
-    /** Calls that tell of this bell. */
+    /** Calls about this bell. */
     of: (bell: string) => calls.filter((one) => one.bell === bell).map(({ id }) => id),
     handler: handleJob(notify, async ({ bell }, { id, signal }) => {
       await fetch(`http://127.0.0.1:${port}/?id=${id}&bell=${bell}`, { signal });

@@ -89,7 +89,7 @@ describe('event log on PostgreSQL', () => {
         return result;
       },
     });
-    // Nothing but notifications makes it read: the poll is far away.
+    // Only notifications make it read: the next poll is far off.
     const mine = openPostgresLog({ database: { ...database, pool: counted }, log, pollMs: 600_000 });
     const theirs = openPostgresLog({ database: other, log });
     const stop = new AbortController();
@@ -103,7 +103,7 @@ describe('event log on PostgreSQL', () => {
     const first = one();
     await mine.append(`own-${after}`, [first], 'any');
     await until('it follows', () => seen.includes(first.id));
-    // It hears: what another process appends is there at once.
+    // It is notified: what another process appends is there at once.
     const far = one();
     await theirs.append(`other-${after}`, [far], 'any');
     await until('it hears of others', () => seen.includes(far.id));

@@ -114,7 +114,7 @@ function suite(name: string, open: () => Promise<{ database: Database; close(): 
           ])
         ).rows[0].position as number;
       await until('it leads', () => projector.statuses[0]?.caughtUp);
-      // As a statement leaves it whose answer was lost: done, and not known to be.
+      // Like a statement whose answer was lost: executed without anybody knowing.
       const head = await view.eventLog.head();
       await until('it has stored where it is', async () => (await at()) === head);
       await place.database.pool.query('UPDATE service.checkpoints SET position = position - 1 WHERE schema_name = $1', [

@@ -1,4 +1,7 @@
-/** The one reader of the log: who is asked, who goes his own way, who holds up whom; and the memory of own events. */
+/**
+ * The one reader of the log: which followers are called, which read the log themselves, that none holds up another; and
+ * the memory of own events.
+ */
 import { expect } from 'chai';
 import { z } from 'zod';
 import type { Database } from '../../infra/database/database.ts';

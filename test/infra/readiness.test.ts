@@ -1,4 +1,4 @@
-/** How far read models may be behind while the service calls itself ready. */
+/** How far read models may be behind while the service reports that it is ready. */
 import { expect } from 'chai';
 import { Lag } from '../../infra/readiness.ts';
 

@@ -1,4 +1,4 @@
-/** Rebuilding read models: the same rows as live, beside the live ones, through interruptions and live traffic. */
+/** Rebuilding read models: the same rows as live, beside the live ones, despite interruptions and live traffic. */
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -61,7 +61,7 @@ const oddProjection = defineProjection({
   tables: [notes, counts],
   handlers: [
     on(noted, ({ data }) => [
-      // Said to be new, and is not when an id comes twice.
+      // Inserted as new, although an id can come twice.
       insert(notes, {
         id: data.id,
         kind: `a\tb\\${data.id % 3}`,

@@ -18,9 +18,9 @@ import { startProxy, type TcpProxy } from './proxy.ts';
 import { freshDatabase } from './service.ts';
 import { CLI, freePort, KEY } from './service-process.ts';
 
-/** Short, so that what has to end in time ends within the patience of a test; milliseconds. */
+/** Short, so that time-outs pass within the time limit of a test; milliseconds. */
 export const LIMITS = { append: 3_000, visible: 3_000, statement: 2_000, shutdown: 2_000 };
-/** A connection to PostgreSQL that does not come is given up after this (`infra/database/database.ts`), milliseconds. */
+/** How long a connection to PostgreSQL may take (`infra/database/database.ts`), milliseconds. */
 const CONNECT_MS = 5_000;
 
 export interface Store {
@@ -38,9 +38,9 @@ export interface Stores {
   readonly described: string;
   /** The environment of a process on these stores. */
   readonly env: Readonly<Record<string, string>>;
-  /** The database itself, past the proxy. */
+  /** The database itself, without the proxy. */
   readonly databaseUrl: string;
-  /** Everything in the log, asked for past the proxy. */
+  /** Everything in the log, read without the proxy. */
   readLog(): Promise<LoggedEvent[]>;
   close(): Promise<void>;
 }
@@ -55,7 +55,7 @@ export interface LogLine {
 export interface Node {
   readonly name: string;
   readonly role: ProcessRole;
-  /** Of the API; nobody listens there in other roles. */
+  /** Address of the API; other roles do not listen there. */
   readonly url: string;
   readonly pid: number;
   /** Resolves with its first `ready`. */
@@ -93,7 +93,7 @@ async function standIn(): Promise<Server> {
   };
 }
 
-/** The server of TEST_EVENTSTORE_URL when it holds no events: the processes of a test would be told all that it holds. */
+/** The server of TEST_EVENTSTORE_URL if it has no events; otherwise the processes of a test would read all of them. */
 async function emptyEventStore(): Promise<Server | undefined> {
   const server = given('TEST_EVENTSTORE_URL');
   if (!server) return undefined;
@@ -126,7 +126,7 @@ async function behindProxy(server: Server): Promise<{ store: Store; url: string 
   };
 }
 
-/** What the tests of the layout lack here; undefined when they can run. */
+/** The stores that are missing for these tests; undefined when they can run. */
 export function missingStores(): string | undefined {
   if (!process.env.TEST_DATABASE_URL) return 'TEST_DATABASE_URL';
   if (!process.env.TEST_REDIS_URL && !found('redis-server')) return 'redis-server or TEST_REDIS_URL';
@@ -199,7 +199,7 @@ export async function startNode(
   const lines: LogLine[] = [];
   const keep = (line: string) => {
     const entry: LogLine = line.startsWith('{') ? JSON.parse(line) : { level: 40, msg: line };
-    // A line for each request would only fill the memory.
+    // Lines for requests would only fill the memory.
     if (entry.msg !== 'request') lines.push(entry);
     return entry;
   };
@@ -222,7 +222,7 @@ export async function startNode(
       reject,
     );
   });
-  // Whoever does not wait for it learns of its end elsewhere.
+  // Tests that do not wait for it notice its end elsewhere.
   ready.catch(() => undefined);
   return {
     name,
@@ -270,9 +270,9 @@ export async function runCli(stores: Pick<Stores, 'env'>, ...args: string[]): Pr
   return { code, stdout, stderr };
 }
 
-/** The longest that a request may take until its 503: each thing that it waits for has a limit of its own. */
+/** How long a request may take until its 503: everything that it waits for has its own limit. */
 export const LONGEST_MS = {
-  /** The log is away: what the stream says is read, then it is appended. */
+  /** The log is unavailable: the stream is read, then there is an append. */
   log: 2 * LIMITS.append,
   /** PostgreSQL does not answer: a connection, a statement and the client's own second. */
   database: CONNECT_MS + LIMITS.statement + 1_000,

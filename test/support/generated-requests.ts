@@ -1,4 +1,4 @@
-/** Requests made from the description of the API: such as it asks for, and such as it does not. */
+/** Requests generated from the description of the API, valid and invalid ones. */
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import type { OpenApiDocument, Operation, Parameter } from '../../api/openapi.ts';
@@ -72,7 +72,7 @@ const oddNumber = fc.oneof(
   fc.constantFrom(0, -0, -1, 1.5, 2 ** 31, 2 ** 53, 2 ** 63, 1e21, 1e300, 5e-324, Number.MAX_VALUE),
 );
 
-/** What nobody asked for. */
+/** Values that no schema describes. */
 const odd: fc.Arbitrary<unknown> = fc.oneof(
   { weight: 3, arbitrary: oddText },
   { weight: 2, arbitrary: oddNumber },
@@ -100,7 +100,7 @@ function textOf(rules: Rules, known: readonly string[]): fc.Arbitrary<unknown> {
   return fc.oneof(...choices);
 }
 
-/** Values that a schema asks for. Refinements that it cannot say may refuse them all the same. */
+/** Values that match a schema. Refinements that a schema cannot express may still refuse them. */
 function asked(document: unknown, schema: unknown, known: readonly string[], level = 0): fc.Arbitrary<unknown> {
   if (typeof schema !== 'object' || schema === null || level > 6) return anyJson;
   const rules = schema as Rules;
@@ -141,7 +141,7 @@ function asked(document: unknown, schema: unknown, known: readonly string[], lev
   }
 }
 
-/** What a schema asks for, mostly; or with one thing in it that it does not ask for; or something else altogether. */
+/** Mostly values that match a schema; sometimes with one deviation, or something else altogether. */
 function nearly(wanted: fc.Arbitrary<unknown>): fc.Arbitrary<unknown> {
   const spoiled = fc.tuple(wanted, fc.nat(), odd).map(([value, index, instead]) => {
     if (typeof value !== 'object' || value === null) return instead;
@@ -172,7 +172,7 @@ const PACKERS: Readonly<Record<string, (plain: Buffer) => Buffer>> = {
 
 const BOMB = gzipSync(Buffer.alloc(40_000_000, ' '));
 
-/** The bytes of a body with headers that tell the truth of them, or do not. */
+/** The bytes of a body, with headers that describe them correctly or not. */
 function sentAs(text: fc.Arbitrary<string>): fc.Arbitrary<Sent> {
   const json = { 'content-type': 'application/json' };
   const plain = text.map((one): Sent => ({ body: Buffer.from(one), headers: json }));

@@ -62,7 +62,7 @@ const IN_FLIGHT = 500;
 const SHARED = /^(incidents|liveness|sign_ins-unknown)/;
 const WORDS = 'review the open task then report what blocks it and who should look next before the release'.split(' ');
 
-/** Writes the history behind what the log holds. Gives the number of events. */
+/** Appends the history to the log. @returns the number of events */
 export async function writeHistory(store: EventStore, options: HistoryOptions): Promise<number> {
   const random = mulberry32(options.seed ?? 1);
   const below = (n: number) => Math.floor(random() * n);
@@ -398,7 +398,7 @@ export async function writeHistory(store: EventStore, options: HistoryOptions): 
 
   const total = acts.reduce((sum, [weight]) => sum + weight, 0);
   const wanted = options.agents ?? Math.max(2, Math.min(100, Math.floor(options.events / 1_000)));
-  // Ids of several histories in one log must not meet.
+  // Ids of several histories in one log must not collide.
   ids = (options.seed ?? 1) * 10_000_000;
   for (let n = 0; n < Math.max(2, wanted / 5); n++) await addUser();
   for (let n = 0; n < wanted; n++) await register();

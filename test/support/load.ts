@@ -1,9 +1,9 @@
 /**
- * A load of writes and stream clients for fault tests, and the check of what came of it.
+ * A load of writes and stream clients for fault tests, and the check of its results.
  *
- * Every write is told apart by a text of its own, so that the log says how often it was done. A write without a final
- * answer (503, a broken connection, an earlier request that still runs) is repeated, a POST with the same
- * Idempotency-Key, through whichever API process comes next, until it has one.
+ * Every write has a unique text, so that the log shows how often it was done. A write without a final answer (503, a
+ * broken connection, an earlier request that still runs) is repeated, a POST with the same Idempotency-Key, through
+ * whichever API process comes next, until it has one.
  */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -28,7 +28,7 @@ export function randomFrom(seed: number): () => number {
   };
 }
 
-/** A write that was acknowledged, and what of it stands in the log. */
+/** An acknowledged write, and what must be in the log. */
 interface Acknowledged {
   readonly type: 'AgentRegistered' | 'AgentDetailsChanged' | 'AgentHeartbeatReceived';
   readonly mark: string;
@@ -49,7 +49,7 @@ export interface LoadReport {
   readonly refused: readonly Failure[];
   /** Connections that broke before an answer. */
   readonly broken: number;
-  /** Times that a repetition was told that the request before it still runs. */
+  /** How often a repetition was answered that the earlier request is still running. */
   readonly stillRunning: number;
   /** The longest time in which no write was acknowledged, milliseconds. */
   readonly longestPauseMs: number;
@@ -61,9 +61,9 @@ export interface Load {
   readonly refusedCount: number;
   /** Waits until so many more writes are acknowledged. */
   more(count: number): Promise<void>;
-  /** Ends it where no write comes to an answer any more. */
+  /** Ends the load when writes no longer get answers. */
   abandon(): void;
-  /** Lets every write come to its final answer. */
+  /** Lets every write get its final answer. */
   stop(): Promise<LoadReport>;
 }
 
@@ -131,7 +131,7 @@ export function startLoad(urls: () => readonly string[], random: () => number, w
         lastAt = performance.now();
         return answer;
       }
-      // Clients that repeat at once would only keep the processors from the recovery that they wait for.
+      // Clients that retry at once would only take CPU time from the recovery that they wait for.
       await sleep(20 + 30 * random());
     }
   }
@@ -222,14 +222,14 @@ const roleIn = (data: Readonly<Record<string, unknown>>): unknown =>
 export interface StreamClient {
   /** Ids of all frames, in the order in which they came. */
   readonly ids: readonly string[];
-  /** Times that it resumed. */
+  /** How often it resumed. */
   readonly resumed: number;
   /** Breaks its connection. */
   cut(): void;
   close(): Promise<void>;
 }
 
-/** Follows from the beginning of the log on. */
+/** Follows from the beginning of the log. */
 export function startStreamClient(urls: () => readonly string[], random: () => number): StreamClient {
   const ids: string[] = [];
   let resumed = -1;

@@ -9,11 +9,11 @@ import { catalogue } from '../../shared/events/catalogue.ts';
 import type { EventLog, LoggedEvent, NewEvent } from '../../shared/ports/event-log.ts';
 
 export interface MemoryWorld {
-  /** A process of its own: nothing is kept from the others. */
+  /** A separate process, which shares nothing with the others. */
   process(): Commands;
   /** Streams and types of everything written, in order. */
   written(): readonly { readonly stream: string; readonly type: string; readonly data: LoggedEvent['data'] }[];
-  /** Takes away everything but the first `count` events: for processes made after it. */
+  /** Removes everything but the first `count` events, for processes created afterwards. */
   forgetAfter(count: number): void;
   /** Awaited before each append is made; a test sets it. */
   beforeAppend: (stream: string, events: readonly NewEvent[]) => Promise<void>;
@@ -82,7 +82,7 @@ export function memoryWorld(now: () => number = Date.now): MemoryWorld {
   return world;
 }
 
-/** A gate that holds whoever waits at it until it is opened. */
+/** A gate that blocks callers until it is opened. */
 export function gate(): { readonly reached: Promise<void>; wait(): Promise<void>; open(): void } {
   let arrive: () => void;
   let open: () => void = () => undefined;

@@ -1,4 +1,4 @@
-/** Suites and tests that need a server or a program skip themselves where it is missing, and all say so alike. */
+/** Suites and tests that need a server or a program are skipped if it is missing, all with the same notice. */
 
 /** Skips the suite (called from a hook) or the test that calls it, with a notice, unless `there`. */
 export function needs(what: string, there: unknown, context: Mocha.Context): asserts there {

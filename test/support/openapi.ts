@@ -1,4 +1,4 @@
-/** Reading a description of the API, written apart from what made it. */
+/** Reads a description of the API, independently of the code that generated it. */
 
 /** What a reference inside the document points to. */
 export function follow(document: unknown, ref: string): unknown {
@@ -49,7 +49,7 @@ interface Rules {
   readonly additionalProperties?: unknown;
 }
 
-/** JSON Schema as far as the description uses it, written apart from what made the schemas. */
+/** Validates against the part of JSON Schema that the description uses, independently of the code that generated it. */
 export function accepts(document: unknown, schema: unknown, value: unknown): boolean {
   if (typeof schema === 'boolean') return schema;
   const rules = schema as Rules;

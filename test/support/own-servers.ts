@@ -1,4 +1,7 @@
-/** PostgreSQL and Redis as servers of a test's own, where their programs are found: they can really crash. */
+/**
+ * Servers of PostgreSQL and Redis that a test starts itself, if their programs are found, so that they can really
+ * crash.
+ */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { existsSync, readdirSync } from 'node:fs';
 import { chmod, mkdir, mkdtemp, rm } from 'node:fs/promises';
@@ -10,14 +13,14 @@ import { until } from './until.ts';
 
 export interface Server {
   readonly url: URL;
-  /** Ends it as a crash does, and starts it again. */
+  /** Crashes it and starts it again. */
   crash: (() => Promise<void>) | undefined;
   close(): Promise<void>;
 }
 
 export interface OwnPostgres extends Server {
   crash: () => Promise<void>;
-  /** As an operator does it: sessions are told, a checkpoint is made. */
+  /** Restarts it as an operator would: sessions are ended, and a checkpoint is made. */
   restart(): Promise<void>;
 }
 
@@ -54,7 +57,7 @@ export async function ownPostgres(): Promise<OwnPostgres | undefined> {
   if (made.status !== 0) throw new Error(`initdb: ${made.stderr}`);
   const port = await freePort();
   const url = new URL(`postgres://signalbox@127.0.0.1:${port}/postgres`);
-  // A crash of the process loses nothing of what the kernel has been told: fsync would only cost.
+  // A crash of the process loses nothing that was handed to the kernel, so fsync would only cost time.
   const settings = ['fsync=off', 'max_connections=200', 'unix_socket_directories=', 'listen_addresses=127.0.0.1'];
   let server: ChildProcess | undefined;
   const start = async () => {

@@ -1,4 +1,4 @@
-/** A TCP proxy in front of a store, for tests: what goes wrong between a process and a store goes wrong here. */
+/** A TCP proxy in front of a store, for tests: it simulates network failures between a process and a store. */
 import net from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 
@@ -8,13 +8,13 @@ export interface TcpProxy {
   connections(): number;
   /** Breaks every connection; new ones are taken at once. */
   cut(): void;
-  /** Breaks every connection and refuses new ones, as a host does on which the store does not run. */
+  /** Breaks every connection and refuses new ones, like a host on which the store is not running. */
   stop(): Promise<void>;
   /** Takes connections again. */
   start(): Promise<void>;
-  /** Keeps connections, takes new ones, and moves no byte, as a network does that swallows packets. */
+  /** Keeps connections and accepts new ones, but transfers nothing, like a network that drops packets. */
   freeze(): void;
-  /** Moves what was held back, and the rest again. */
+  /** Transfers what was held back, and everything from then on. */
   thaw(): void;
   /** Holds every piece back for this many milliseconds, in both directions; 0 for none. */
   delay(ms: number): void;

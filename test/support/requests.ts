@@ -5,7 +5,7 @@
 import type { OpenApiDocument, Operation, Parameter, ResponseObject } from '../../api/openapi.ts';
 import type { Schema } from '../../api/openapi-schemas.ts';
 
-/** What goes into a request where an id or a name is asked for. */
+/** The ids and names to put into requests. */
 export interface Values {
   readonly numbers: readonly number[];
   readonly names: readonly string[];
@@ -22,7 +22,7 @@ export interface Described {
   readonly name: string;
   readonly method: string;
   readonly path: string;
-  /** Nobody is asked who they are. */
+  /** Needs no credential. */
   readonly isPublic: boolean;
   readonly isStream: boolean;
   readonly query: readonly Parameter[];
@@ -92,7 +92,7 @@ function queriesOf({ query }: Described, values: Values): string[] {
 
 type Ref = { readonly number: number; readonly name: string };
 
-/** A value that the schema takes, as far as it can be told from the schema. */
+/** A value that the schema accepts, as far as the schema shows. */
 function example(schema: Schema, ref: Ref): unknown {
   if ('const' in schema) return schema.const;
   if (Array.isArray(schema.enum)) return schema.enum[0];
@@ -161,7 +161,7 @@ export function* readsOf(operation: Described, values: Values): Generator<Sent> 
 
 /**
  * Requests that may write: each path with every body that differs in shape, and with each id and each name. Where a
- * body has ids of its own, each of them with each path. `extra` gives bodies that the schema does not tell of.
+ * body has ids of its own, each of them with each path. `extra` gives bodies that cannot be derived from the schema.
  */
 export function* writesOf(
   operation: Described,

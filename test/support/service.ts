@@ -48,7 +48,7 @@ export async function startTestService(
 ): Promise<TestService> {
   const stores = overrides.DATABASE_URL === undefined && SERVERS ? await serverStores() : undefined;
   const env = { ...stores?.env, ...overrides };
-  // Beside a server the directory holds nothing.
+  // With a server, the directory stays empty.
   const dataDir = env.DATABASE_URL === undefined ? await dataDirectory() : await mkdtemp(join(tmpdir(), 'sbx-'));
   const config = testConfig(dataDir, env);
   const service = await startService(config, createLogger(config.logLevel), role);

@@ -1,4 +1,4 @@
-/** A hub behind a real HTTP server, on a log by hand: requests say with headers who listens. */
+/** A hub behind a real HTTP server, on a log that tests control: headers of requests say who listens. */
 import { randomUUID } from 'node:crypto';
 import { createServer, type ServerResponse } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
@@ -30,15 +30,15 @@ export const logged = (
   meta: { ...testOrigin, workspace, at: 1_750_000_000_000, number: position, version: 1 },
 });
 
-/** A log by hand. What is behind `followed` has been written, but this process has not followed it yet. */
+/** A log that tests control. What is after `followed` has been written, but this process has not followed it yet. */
 export class HandLog {
   events: LoggedEvent[] = [];
   followed = 0;
-  /** Thrown by whoever follows. */
+  /** Thrown by followers. */
   broken: Error | undefined;
   /** Awaited by every read. */
   reading: () => Promise<void> = async () => {};
-  /** Bytes of JSON in pages that were given to a reader who has not come back for the next one. */
+  /** Bytes of JSON in pages whose readers have not requested the next one yet. */
   readonly out = { now: 0, most: 0, readers: 0, mostReaders: 0 };
   #moved = () => {};
 
@@ -47,7 +47,7 @@ export class HandLog {
     this.#moved();
   }
 
-  /** Wakes whoever follows, for `broken` and for the end. */
+  /** Wakes followers, for `broken` and for the end. */
   wake(): void {
     this.#moved();
   }
@@ -125,10 +125,10 @@ export const identityOf = (headers: Readonly<Record<string, unknown>>): Identity
   };
 };
 
-/** Credentials by hand: each request is let in by one whose hash is its `x-user`. */
+/** Credentials that tests control: each request is authorized by one whose hash is its `x-user`. */
 export class HandCredentials {
   stamp = 1;
-  /** What has changed about whom; undefined: the credential has ended. */
+  /** What has changed, by credential; undefined: the credential has ended. */
   readonly changed = new Map<string, Partial<Identity> | undefined>();
   readonly expiresAt = new Map<string, number>();
   readonly asked: number[] = [];
@@ -225,7 +225,7 @@ export async function startHub(
   };
 }
 
-/** Asks for the stream and never reads what comes. */
+/** Requests the stream and never reads it. */
 export function deafClient(port: number, headers: Readonly<Record<string, string>> = {}): Socket {
   const socket = connect(port, '127.0.0.1');
   socket.on('error', () => undefined);

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 /** How long a test waits. Mutation testing sets it lower: there many conditions never come to hold. */
 const PATIENCE_MS = Number(process.env.TEST_PATIENCE_MS ?? 20_000);
 
-/** Gives what `holds` gives as soon as that is true or something; rejects with `what` when `patienceMs` have passed. */
+/** Resolves with the result of `holds` as soon as that is truthy; rejects with `what` after `patienceMs`. */
 export async function until<T>(
   what: string,
   holds: () => T | Promise<T>,

@@ -1,6 +1,6 @@
 /**
- * Heartbeats and wake-ups, through HTTP, and that an agent only touches itself. Memory, souls and liveness are tried on
- * the same service: starting one for each would take longer than the tests.
+ * Heartbeats and wake-ups, through HTTP, and that an agent affects only itself. Memory, souls and liveness are tested
+ * on the same service, because starting one for each would take longer than the tests.
  */
 import { once } from 'node:events';
 import { connect } from 'node:net';

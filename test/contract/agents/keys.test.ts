@@ -1,4 +1,4 @@
-/** Keys of agents and of the deployment, and what is recorded of callers who go too far: through real HTTP. */
+/** Keys of agents and of the deployment, and what is recorded about refused callers: through real HTTP. */
 import { request } from 'node:http';
 import { expect } from 'chai';
 import { routes } from '../../../api/routes/index.ts';

@@ -1,4 +1,4 @@
-/** Sign-in with Google and access requests, with a local server that plays Google: through real HTTP. */
+/** Sign-in with Google and access requests, with a local server in place of Google: through real HTTP. */
 import { expect } from 'chai';
 import { deleteUser } from '../../../commands/auth/changes.ts';
 import { adminsIn } from '../../../queries/auth/users.ts';

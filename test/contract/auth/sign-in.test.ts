@@ -165,7 +165,7 @@ describe('contract: sign-in', function () {
       await pool.query(
         'UPDATE credentials.sessions SET expires_at = extract(epoch from now())::bigint + 1 WHERE created_at = (SELECT max(created_at) FROM credentials.sessions)',
       );
-      // A session more: what was looked up before is looked up again.
+      // Another session invalidates earlier look-ups.
       admin = await world.signIn('admin', TEST_ADMIN.password);
       const end = Date.now() + 10_000;
       while ((await me(cookie)).status !== 401) expect(Date.now()).to.be.lessThan(end);
@@ -257,7 +257,7 @@ describe('contract: sign-in', function () {
         expect((await patch(cookie, body)).status, JSON.stringify(body)).to.equal(status);
       }
       expect((await patch(undefined, { display_name: 'x' })).status).to.equal(401);
-      // A key is told that it has no profile before anything else is looked at.
+      // A key gets the answer that it has no profile before anything else is checked.
       for (const body of [{ display_name: 'x' }, { current_password: 'a', new_password: 'b' }, {}]) {
         expect((await patch(world.adminKey, body)).status).to.equal(403);
       }
@@ -284,7 +284,7 @@ describe('contract: sign-in', function () {
       );
       const winner = replies.findIndex((reply) => reply.status === 200);
       expect(replies.filter((reply) => reply.status === 200)).to.have.length(1);
-      // Wrong by now, or its session had ended before it was looked at.
+      // The password was wrong by then, or the session had ended.
       expect(replies[1 - winner]?.status).to.be.oneOf([401, 403]);
       expect((await login({ username: 'hal', password: next[winner] })).status).to.equal(200);
       expect((await login({ username: 'hal', password: next[1 - winner] })).status).to.equal(401);

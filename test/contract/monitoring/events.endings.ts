@@ -7,7 +7,7 @@ import { type OpenStream, openStream } from '../../support/stream.ts';
 import { testOrigin } from '../../support/world.ts';
 import { type AuthWorld, PASSWORD } from '../../support/worlds/auth.ts';
 
-/** A stream ends this long after its credential at most, under load, milliseconds. */
+/** How long a stream may outlast its credential, under load, milliseconds. */
 const PATIENCE_MS = 10_000;
 
 export const streamOf = (world: AuthWorld, as: string, query = ''): Promise<OpenStream> =>

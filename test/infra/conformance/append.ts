@@ -116,7 +116,7 @@ export function appendConformance(subject: Subject): void {
       expect(await errorOf(subject.log.append(stream, [sized(half), sized(half + 1)], 'any'))).to.be.instanceOf(
         EventTooLargeError,
       );
-      // Three bytes a character: it is bytes that count.
+      // Three bytes per character, because the limit is in bytes.
       const wide = newEvent(0, { data: { text: '日'.repeat(MAX_APPEND_BYTES / 3 + 1) } });
       expect(await errorOf(subject.log.append(stream, [wide], 'any'))).to.be.instanceOf(EventTooLargeError);
       expect(await gather(subject.log.readStream(stream))).to.have.length(0);

@@ -66,7 +66,7 @@ export function followConformance(subject: Subject): void {
         after,
         (all) => seen(all) && isCaughtUp(all),
         async (all) => {
-          // The next one only when the one before it was delivered and the end was reached.
+          // Append the next one only when the one before it was delivered and the end was reached.
           if (!isCaughtUp(all) || eventsOf(all).filter(inStreams(stream)).length < appended || appended === 10) return;
           await (appended++ % 2 ? subject.log : subject.other).append(stream, [newEvent(appended)], 'any');
         },
@@ -144,7 +144,7 @@ export function followConformance(subject: Subject): void {
         const error = await errorOf(followUntil(subject.log, after, () => true));
         expect(error).to.be.instanceOf(UnknownPositionError).and.to.have.property('position', after);
       }
-      // Where positions are places in a file there is something between two events.
+      // If positions are byte offsets, there are other positions between two events.
       const all = positionsOf(await gather(subject.log.readAll()));
       const between = [position - 1, Math.floor(position / 2)].filter((one) => one > 0 && !all.includes(one));
       for (const after of between) {

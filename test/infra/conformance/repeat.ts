@@ -1,4 +1,4 @@
-/** Conformance: repeating an append, and what is only partly the same. */
+/** Conformance: repeating an append, entirely or in part. */
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { ConflictError } from '../../../shared/errors.ts';

@@ -44,7 +44,7 @@ export function inStreams(...streams: readonly string[]): (event: LoggedEvent) =
   return (event) => names.has(event.stream);
 }
 
-/** The events of these streams behind `after`, by `readAll`. */
+/** The events of these streams after `after`, by `readAll`. */
 export async function readAfter(log: EventLog, after: Position, streams: readonly string[]): Promise<LoggedEvent[]> {
   return (await gather(log.readAll({ from: after }))).filter(inStreams(...streams));
 }

@@ -1,4 +1,4 @@
-/** A service with the means that the tests of agents share: a key that may everything, a stream, short ways to ask. */
+/** A service with what the tests of agents share: a key with all rights, a stream, and shortcuts for requests. */
 import { expect } from 'chai';
 import type { z } from 'zod';
 import type { Reply } from '../service.ts';
@@ -25,7 +25,7 @@ export interface AgentsWorld {
   close(): Promise<void>;
 }
 
-/** The whole answer is what is described, with nothing besides. */
+/** The whole answer matches the description, without anything else. */
 export function conforms(schema: z.ZodType, reply: Reply, status = 200): void {
   expect(reply.status, JSON.stringify(reply.body)).to.equal(status);
   expect(schema.parse(reply.body)).to.deep.equal(reply.body);

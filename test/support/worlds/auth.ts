@@ -1,4 +1,4 @@
-/** A service with the means that the auth tests share. */
+/** A service with what the auth tests share. */
 import { agentStream } from '../../../commands/agents/agents.ts';
 import { issueAgentKey } from '../../../commands/agents/keys.ts';
 import type { NewUser } from '../../../commands/auth/users.ts';
@@ -36,7 +36,7 @@ export interface AuthWorld extends TestService {
   rawLog(): Promise<string>;
 }
 
-/** Another address each time, so that limits per address do not meet. */
+/** A different address each time, so that limits per address do not interfere. */
 let addresses = 0;
 export const freshAddress = (): string => {
   addresses++;
