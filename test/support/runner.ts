@@ -14,6 +14,8 @@ export interface Reaction {
   /** JSON, or text as it is; nothing: an empty body. */
   readonly body?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
+  /** Called once the answer is on its way. */
+  readonly sent?: (() => void) | undefined;
   /** False: the step was not taken, and the same key may be answered otherwise next time. */
   readonly taken?: boolean;
 }
@@ -41,10 +43,9 @@ export async function startRunner(): Promise<TestRunner> {
     if (known) return known;
     const reaction = await react(handed);
     const isTaken = reaction?.taken ?? (reaction !== undefined && (reaction.status ?? 200) < 300);
-    // Somebody may have asked with the same key meanwhile.
-    if (reaction && isTaken && !answers.has(handed.key)) {
+    if (reaction && isTaken) {
       taken.set(handed.key, (taken.get(handed.key) ?? 0) + 1);
-      answers.set(handed.key, reaction);
+      answers.set(handed.key, { ...reaction, sent: undefined });
     }
     return reaction;
   }
@@ -62,6 +63,7 @@ export async function startRunner(): Promise<TestRunner> {
         (reaction) => {
           if (!reaction) return;
           const { status = 200, body: said, headers = {} } = reaction;
+          res.on('finish', () => reaction.sent?.());
           res.writeHead(status, { 'content-type': 'application/json', ...headers });
           res.end(said === undefined ? '' : typeof said === 'string' ? said : JSON.stringify(said));
         },

@@ -135,3 +135,25 @@ describe('pipelines', () => {
     () => runner,
   );
 });
+
+describe('pipelines without an agent runner', () => {
+  let world: PipelinesWorld;
+  before(async () => {
+    world = await startPipelinesWorld();
+  });
+  after(() => world?.close());
+
+  it('runs are advanced by hand: each step says that nobody was told of it', async () => {
+    const { id: pipeline } = await world.pipeline();
+    const { run } = (await world.start(pipeline)).body;
+    expect(run).to.deep.include({ status: 'running', current_step: 0 });
+    expect(run.spawn).to.have.all.keys('success', 'error');
+    expect(run.spawn.success).to.equal(false);
+    expect(run.spawn.error).to.include('RUNNER_URL');
+    expect(run.steps_snapshot[0]).to.deep.include({ status: 'running', spawn_id: null, error: run.spawn.error });
+    const next = (await world.advance(run.id)).body.run;
+    expect(next).to.deep.include({ status: 'running', current_step: 1, spawn: run.spawn });
+    expect((await world.advance(run.id)).body.run.status).to.equal('completed');
+    expect((await world.listed(pipeline)).runs).to.deep.include({ total: 1, completed: 1 });
+  });
+});

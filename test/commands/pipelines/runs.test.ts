@@ -1,0 +1,207 @@
+/** The life of a run, decision by decision. */
+import { expect } from 'chai';
+import fc from 'fast-check';
+import {
+  decideAdvance,
+  decideAttemptFailed,
+  decideCancel,
+  decideRemove,
+  decideSpawned,
+  isWaiting,
+  type RunState,
+  runDecider,
+} from '../../../commands/pipelines/runs.ts';
+import type { EventDraft } from '../../../shared/events/define.ts';
+import {
+  pipelineRunCancelled,
+  pipelineRunCompleted,
+  pipelineRunFailed,
+  pipelineRunRemoved,
+  pipelineRunStarted,
+  pipelineStepAttemptFailed,
+  pipelineStepCompleted,
+  pipelineStepFailed,
+  pipelineStepSpawned,
+  pipelineStepStarted,
+} from '../../../shared/events/pipelines/runs.ts';
+import type { RunnerAnswer } from '../../../shared/ports/runner.ts';
+import { eventsOf, refusalOf, stateAfter } from '../../support/kit.ts';
+
+const run = { runId: 9, pipelineId: 3 };
+const startedWith = (...onFailure: ('stop' | 'continue')[]) => [
+  pipelineRunStarted.draft({
+    ...run,
+    pipelineName: 'Survey',
+    steps: onFailure.map((one, index) => ({ templateId: index + 1, templateName: `t${index}`, onFailure: one })),
+    templates: [],
+  }),
+  pipelineStepStarted.draft({ ...run, step: 0, handOver: 'runner' }),
+];
+const started = startedWith('stop', 'continue', 'stop');
+const begun = stateAfter(runDecider, ...started);
+const end = (step: number, success = true, error: string | null = null) => ({ step, success, error });
+const then = (state: RunState, drafts: readonly EventDraft[]): RunState =>
+  eventsOf(drafts).reduce((now, event) => runDecider.evolve(now, { ...event, at: 0 }), state);
+const answer = (status: RunnerAnswer['status'], more: Partial<RunnerAnswer> = {}): RunnerAnswer => ({
+  status,
+  output: null,
+  error: null,
+  ...more,
+});
+const spawn = (state: RunState, step: number, said: RunnerAnswer) =>
+  decideSpawned(state, { step, spawnId: 's', answer: said }, 'runner');
+const spawned = (step: number, attempt = 1, output: string | null = null) =>
+  pipelineStepSpawned.draft({ ...run, step, attempt, spawnId: 's', output });
+
+describe('commands: pipeline runs', () => {
+  it('a step that is done gives the turn to the next one, and the last one ends the run', () => {
+    expect(decideAdvance(begun, end(0), 'no_runner')).to.deep.equal([
+      pipelineStepCompleted.draft({ ...run, step: 0, error: null }),
+      pipelineStepStarted.draft({ ...run, step: 1, handOver: 'no_runner' }),
+    ]);
+    const last = then(then(begun, decideAdvance(begun, end(0), 'runner')), [
+      pipelineStepStarted.draft({ ...run, step: 2, handOver: 'runner' }),
+    ]);
+    expect(decideAdvance(last, end(2, true, 'note'), 'runner')).to.deep.equal([
+      pipelineStepCompleted.draft({ ...run, step: 2, error: 'note' }),
+      pipelineRunCompleted.draft({ ...run, pipelineName: 'Survey' }),
+    ]);
+  });
+
+  it('a step that fails ends the run or not, as it says itself', () => {
+    expect(decideAdvance(begun, end(0, false, 'lost'), 'runner')).to.deep.equal([
+      pipelineStepFailed.draft({ ...run, step: 0, error: 'lost' }),
+      pipelineRunFailed.draft(run),
+    ]);
+    const second = then(begun, decideAdvance(begun, end(0), 'runner'));
+    expect(decideAdvance(second, end(1, false), 'runner')).to.deep.equal([
+      pipelineStepFailed.draft({ ...run, step: 1, error: null }),
+      pipelineStepStarted.draft({ ...run, step: 2, handOver: 'runner' }),
+    ]);
+    const only = stateAfter(runDecider, ...startedWith('continue'));
+    expect(decideAdvance(only, end(0, false), 'runner').map(({ type }) => type)).to.deep.equal([
+      'PipelineStepFailed',
+      'PipelineRunCompleted',
+    ]);
+  });
+
+  it('refuses what comes for another step, too late, or for nothing', () => {
+    const second = then(begun, decideAdvance(begun, end(0), 'runner'));
+    const late = refusalOf(() => decideAdvance(second, end(0), 'runner'));
+    expect([late.status, late.message]).to.deep.equal([400, 'This run is at step 1 by now, not at step 0.']);
+    for (const [event, status] of [
+      [pipelineRunCompleted.draft({ ...run, pipelineName: 'Survey' }), 'completed'],
+      [pipelineRunFailed.draft(run), 'failed'],
+      [pipelineRunCancelled.draft({ ...run, reason: 'asked' }), 'cancelled'],
+    ] as const) {
+      const over = then(begun, [event]);
+      for (const decide of [() => decideAdvance(over, end(0), 'runner'), () => decideCancel(over)]) {
+        const refusal = refusalOf(decide);
+        expect(refusal.status).to.equal(400);
+        expect(refusal.message).to.include(status);
+      }
+    }
+    for (const decide of [
+      () => decideAdvance(runDecider.initial, end(0), 'runner'),
+      () => decideCancel(runDecider.initial),
+    ])
+      expect(refusalOf(decide).status).to.equal(404);
+  });
+
+  it('what the runner says of a step is recorded once', () => {
+    expect(spawn(begun, 0, answer('accepted', { output: 'on it' }))).to.deep.equal([spawned(0, 1, 'on it')]);
+    const taken = then(begun, [spawned(0)]);
+    expect(isWaiting(begun, 0)).to.equal(true);
+    expect(isWaiting(taken, 0)).to.equal(false);
+    for (const status of ['accepted', 'completed', 'failed'] as const)
+      expect(spawn(taken, 0, answer(status)), status).to.deep.equal([]);
+    expect(decideAttemptFailed(taken, 0, { reason: 'r', willRetry: true })).to.deep.equal([]);
+  });
+
+  it('a runner that has ended the step advances the run', () => {
+    expect(spawn(begun, 0, answer('completed'))).to.deep.equal([spawned(0), ...decideAdvance(begun, end(0), 'runner')]);
+    expect(spawn(begun, 0, answer('failed', { error: 'no' }))).to.deep.equal([
+      spawned(0),
+      ...decideAdvance(begun, end(0, false, 'no'), 'runner'),
+    ]);
+  });
+
+  it('what comes for a step that the run has left is nothing; for a run that was cancelled it is recorded alone', () => {
+    const second = then(begun, decideAdvance(begun, end(0), 'runner'));
+    expect(isWaiting(second, 0)).to.equal(false);
+    expect(spawn(second, 0, answer('completed'))).to.deep.equal([]);
+    expect(decideAttemptFailed(second, 0, { reason: 'r', willRetry: true })).to.deep.equal([]);
+    const cancelled = then(begun, decideCancel(begun));
+    expect(isWaiting(cancelled, 0)).to.equal(false);
+    expect(spawn(cancelled, 0, answer('completed'))).to.deep.equal([spawned(0)]);
+    expect(spawn(then(begun, decideRemove(begun)), 0, answer('completed'))).to.deep.equal([]);
+  });
+
+  it('attempts are counted, by step', () => {
+    const failure = { reason: 'away', willRetry: true };
+    expect(decideAttemptFailed(begun, 0, failure)).to.deep.equal([
+      pipelineStepAttemptFailed.draft({ ...run, step: 0, attempt: 1, ...failure }),
+    ]);
+    const twice = then(then(begun, decideAttemptFailed(begun, 0, failure)), [
+      pipelineStepAttemptFailed.draft({ ...run, step: 0, attempt: 2, ...failure }),
+    ]);
+    expect(isWaiting(twice, 0)).to.equal(true);
+    expect(spawn(twice, 0, answer('accepted'))).to.deep.equal([spawned(0, 3)]);
+    expect(then(twice, decideAdvance(twice, end(0), 'runner')).attempts).to.equal(0);
+  });
+
+  it('goes with its pipeline, cancelled first where it ran', () => {
+    const cancelled = pipelineRunCancelled.draft({ ...run, reason: 'pipeline_deleted' });
+    expect(decideRemove(begun)).to.deep.equal([cancelled, pipelineRunRemoved.draft(run)]);
+    const over = then(begun, decideCancel(begun));
+    expect(decideRemove(over)).to.deep.equal([pipelineRunRemoved.draft(run)]);
+    expect(decideRemove(then(over, decideRemove(over)))).to.deep.equal([]);
+  });
+
+  it('whatever is asked in whatever order: steps go up one by one, each ends once, a run ends once', () => {
+    const act = fc.oneof(
+      fc.record({ kind: fc.constant('advance' as const), step: fc.nat(4), success: fc.boolean() }),
+      fc.record({
+        kind: fc.constant('spawn' as const),
+        step: fc.nat(4),
+        status: fc.constantFrom('accepted', 'completed', 'failed'),
+      }),
+      fc.record({ kind: fc.constant('fail' as const), step: fc.nat(4) }),
+      fc.record({ kind: fc.constant('cancel' as const) }),
+    );
+    fc.assert(
+      fc.property(
+        fc.array(fc.constantFrom('stop' as const, 'continue' as const), { minLength: 1, maxLength: 4 }),
+        fc.array(act),
+        (steps, acts) => {
+          const events: EventDraft[] = [...startedWith(...steps)];
+          for (const one of acts) {
+            const state = stateAfter(runDecider, ...events);
+            try {
+              if (one.kind === 'advance') events.push(...decideAdvance(state, end(one.step, one.success), 'runner'));
+              else if (one.kind === 'spawn')
+                events.push(...spawn(state, one.step, answer(one.status as RunnerAnswer['status'])));
+              else if (one.kind === 'fail')
+                events.push(...decideAttemptFailed(state, one.step, { reason: 'r', willRetry: true }));
+              else events.push(...decideCancel(state));
+            } catch (error) {
+              expect((error as { status?: number }).status).to.equal(400);
+            }
+          }
+          const stepsOf = (...types: string[]) =>
+            events.filter(({ type }) => types.includes(type)).map(({ data }) => (data as { step: number }).step);
+          const upwards = (count: number) => Array.from({ length: count }, (_, index) => index);
+          const begunSteps = stepsOf('PipelineStepStarted');
+          const endedSteps = stepsOf('PipelineStepCompleted', 'PipelineStepFailed');
+          const taken = stepsOf('PipelineStepSpawned');
+          expect(begunSteps).to.deep.equal(upwards(begunSteps.length));
+          expect(endedSteps).to.deep.equal(upwards(endedSteps.length));
+          expect(new Set(taken).size, 'a step is taken once').to.equal(taken.length);
+          const ends = events.filter(({ type }) => /^PipelineRun(Completed|Failed|Cancelled)$/.test(type));
+          expect(ends.length).to.be.at.most(1);
+          expect(ends.length === 0).to.equal(stateAfter(runDecider, ...events).status === 'running');
+        },
+      ),
+    );
+  });
+});

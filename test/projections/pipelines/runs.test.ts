@@ -1,0 +1,166 @@
+import { expect } from 'chai';
+import { pipelinesProjection } from '../../../projections/pipelines/pipelines.ts';
+import type { StepState } from '../../../shared/contract/pipelines/runs.ts';
+import { pipelineCreated, pipelineDeleted } from '../../../shared/events/pipelines/pipelines.ts';
+import {
+  pipelineRunCancelled,
+  pipelineRunCompleted,
+  pipelineRunFailed,
+  pipelineRunRemoved,
+  pipelineRunStarted,
+  pipelineStepAttemptFailed,
+  pipelineStepCompleted,
+  pipelineStepFailed,
+  pipelineStepSpawned,
+  pipelineStepStarted,
+} from '../../../shared/events/pipelines/runs.ts';
+import { seconds } from '../../../shared/time.ts';
+import { type Draft, eventsOf, rowsAfter, timeOf } from '../../support/kit.ts';
+
+const run = { runId: 9, pipelineId: 3 };
+const before: Draft[] = [
+  pipelineCreated.draft({
+    pipelineId: 3,
+    name: 'Survey',
+    description: null,
+    steps: [
+      { templateId: 1, onFailure: 'stop' },
+      { templateId: 2, onFailure: 'continue' },
+    ],
+  }),
+  pipelineRunStarted.draft({
+    ...run,
+    pipelineName: 'Survey',
+    steps: [
+      { templateId: 1, templateName: 'one', onFailure: 'stop' },
+      { templateId: 2, templateName: 'two', onFailure: 'continue' },
+    ],
+    templates: [],
+  }),
+  pipelineStepStarted.draft({ ...run, step: 0, handOver: 'runner' }),
+];
+const rows = (...drafts: Draft[]) => rowsAfter(pipelinesProjection, eventsOf([...before, ...drafts]));
+const runAfter = (...drafts: Draft[]) => rows(...drafts).pipeline_runs[0];
+const stepsAfter = (...drafts: Draft[]) => runAfter(...drafts)?.steps as unknown as StepState[];
+const countsAfter = (...drafts: Draft[]) => {
+  const row = rows(...drafts).pipelines[0];
+  return [row?.runs_total, row?.runs_running, row?.runs_completed, row?.runs_failed];
+};
+const at = (n: number) => seconds(timeOf(n));
+
+describe('projection: pipeline runs', () => {
+  it('a run that began is at its first step, and counts as a use of its pipeline', () => {
+    expect(runAfter()).to.deep.include({
+      id: 9,
+      pipeline_id: 3,
+      status: 'running',
+      current_step: 0,
+      started_at: at(2),
+      completed_at: null,
+      triggered_by: 'admin',
+    });
+    expect(stepsAfter()).to.deep.equal([
+      {
+        step_index: 0,
+        template_id: 1,
+        template_name: 'one',
+        on_failure: 'stop',
+        status: 'running',
+        spawn_id: null,
+        started_at: at(3),
+        completed_at: null,
+        error: null,
+        attempts: 0,
+        retrying: false,
+        last_error: null,
+        output: null,
+      },
+      {
+        step_index: 1,
+        template_id: 2,
+        template_name: 'two',
+        on_failure: 'continue',
+        status: 'pending',
+        spawn_id: null,
+        started_at: null,
+        completed_at: null,
+        error: null,
+        attempts: 0,
+        retrying: false,
+        last_error: null,
+        output: null,
+      },
+    ]);
+    expect(countsAfter()).to.deep.equal([1, 1, 0, 0]);
+    expect(rows().pipelines[0]).to.deep.include({ use_count: 1, last_used_at: at(2), updated_at: at(2) });
+  });
+
+  it('a failed attempt says why, and a later one that succeeds keeps that in last_error', () => {
+    const failed = pipelineStepAttemptFailed.draft({ ...run, step: 0, attempt: 1, reason: 'away', willRetry: true });
+    expect(stepsAfter(failed)[0]).to.deep.include({ attempts: 1, error: 'away', last_error: 'away', retrying: true });
+    const last = pipelineStepAttemptFailed.draft({ ...run, step: 0, attempt: 2, reason: 'gone', willRetry: false });
+    expect(stepsAfter(failed, last)[0]).to.deep.include({ attempts: 2, error: 'gone', retrying: false });
+    const spawned = pipelineStepSpawned.draft({ ...run, step: 0, attempt: 2, spawnId: 's', output: 'on it' });
+    expect(stepsAfter(failed, spawned)[0]).to.deep.include({
+      attempts: 2,
+      error: null,
+      last_error: 'away',
+      retrying: false,
+      spawn_id: 's',
+      output: 'on it',
+    });
+  });
+
+  it('a step that is handed to nobody says why', () => {
+    const next = pipelineStepStarted.draft({ ...run, step: 1, handOver: 'no_template' });
+    expect(runAfter(next)).to.deep.include({ current_step: 1 });
+    expect(stepsAfter(next)[1]).to.deep.include({ status: 'running', started_at: at(4) });
+    expect(stepsAfter(next)[1]?.error).to.include('no longer exists');
+  });
+
+  it('an end keeps what went wrong before, unless it brings an error of its own', () => {
+    const failed = pipelineStepAttemptFailed.draft({ ...run, step: 0, attempt: 1, reason: 'away', willRetry: true });
+    const done = (error: string | null) => pipelineStepCompleted.draft({ ...run, step: 0, error });
+    expect(stepsAfter(failed, done(null))[0]).to.deep.include({
+      status: 'completed',
+      completed_at: at(5),
+      error: 'away',
+      retrying: false,
+    });
+    expect(stepsAfter(failed, done('mine'))[0]?.error).to.equal('mine');
+  });
+
+  it('a completed run is counted', () => {
+    const done = [0, 1].map((step) => pipelineStepCompleted.draft({ ...run, step, error: null }));
+    const over = [...done, pipelineRunCompleted.draft({ ...run, pipelineName: 'Survey' })];
+    expect(runAfter(...over)).to.deep.include({ status: 'completed', completed_at: at(6) });
+    expect(countsAfter(...over)).to.deep.equal([1, 0, 1, 0]);
+  });
+
+  it('a failed run skips the steps after it', () => {
+    const over = [pipelineStepFailed.draft({ ...run, step: 0, error: 'lost' }), pipelineRunFailed.draft(run)];
+    expect(runAfter(...over)).to.deep.include({ status: 'failed', completed_at: at(5) });
+    expect(stepsAfter(...over).map(({ status, completed_at }) => [status, completed_at])).to.deep.equal([
+      ['failed', at(4)],
+      ['skipped', null],
+    ]);
+    expect(countsAfter(...over)).to.deep.equal([1, 0, 0, 1]);
+  });
+
+  it('a cancelled run skips what was not done, at that time', () => {
+    const over = pipelineRunCancelled.draft({ ...run, reason: 'asked' });
+    expect(stepsAfter(over).map(({ status, completed_at }) => [status, completed_at])).to.deep.equal([
+      ['skipped', at(4)],
+      ['skipped', at(4)],
+    ]);
+    expect(countsAfter(over)).to.deep.equal([1, 0, 0, 0]);
+  });
+
+  it('a run outlives its pipeline by a moment', () => {
+    const gone = pipelineDeleted.draft({ pipelineId: 3 });
+    expect(rows(gone).pipelines).to.deep.equal([]);
+    expect(runAfter(gone)?.id).to.equal(9);
+    const cancelled = pipelineRunCancelled.draft({ ...run, reason: 'pipeline_deleted' });
+    expect(rows(gone, cancelled, pipelineRunRemoved.draft(run))).to.deep.equal({ pipelines: [], pipeline_runs: [] });
+  });
+});
