@@ -47,18 +47,25 @@ export interface Policy {
    */
   readonly name: string;
   readonly listensTo: ReadonlySet<string>;
+  /**
+   * Where it begins when it runs for the first time. `beginning`: no event is missed, not even one that was appended
+   * before any process ran the policy; its jobs must do nothing where the work is done already.
+   */
+  readonly begins: 'beginning' | 'end';
   react(event: DomainEvent): readonly WantedJob[];
 }
 
 const POLICY_NAME = /^[a-z][a-z0-9]*(-[a-z0-9]+)*$/;
 
-export function definePolicy(name: string, reactions: readonly Reaction[]): Policy {
+/** @param begins default: `end` */
+export function definePolicy(name: string, reactions: readonly Reaction[], begins: Policy['begins'] = 'end'): Policy {
   if (!POLICY_NAME.test(name)) throw new Error(`invalid name of a policy "${name}": use lower-case words joined by -`);
   const byType = new Map(reactions.map((reaction) => [reaction.type, reaction.then]));
   if (byType.size !== reactions.length) throw new Error(`${name}: two reactions to one event type`);
   return {
     name,
     listensTo: new Set(byType.keys()),
+    begins,
     react(event) {
       const wanted = byType.get(event.type)?.(event) ?? [];
       if (new Set(wanted.map((job) => job.key)).size !== wanted.length)

@@ -4,11 +4,11 @@
  * A policy has its own checkpoint in `service.checkpoints`, `policy_<name>`. It moves only once the jobs of all events
  * before it are stored, so none is lost; storing some of them twice is harmless, because their ids are derived from the
  * events. While jobs cannot be stored, the checkpoint stays where it is and the policy retries from there. A new policy
- * begins at the current end of the log. Rebuilding read models does not run policies.
+ * begins at the current end of the log, unless it says otherwise. Rebuilding read models does not run policies.
  */
 import { jobIdOf, type Policy, type WantedJob } from '../../commands/policies/policy.ts';
 import type { EventStore } from '../../shared/event-store.ts';
-import type { LoggedEvent, Position } from '../../shared/ports/event-log.ts';
+import { BEGINNING, type LoggedEvent, type Position } from '../../shared/ports/event-log.ts';
 import { type Jobs, JobsUnavailableError } from '../../shared/ports/jobs.ts';
 import type { Database } from '../database/database.ts';
 import { isConnectionFailure } from '../database/failures.ts';
@@ -71,7 +71,7 @@ function reacting(policy: Policy, options: PoliciesOptions): Subject {
     name,
     types: policy.listensTo,
     async begin() {
-      const first = await store.log.head();
+      const first = policy.begins === 'end' ? await store.log.head() : BEGINNING;
       return takeUpOrBegin(database, name, process, { label: `policy ${policy.name}`, first });
     },
     async apply(events, move) {

@@ -148,6 +148,18 @@ function suite(
       expect(world.calls).to.deep.equal([{ id: ids[0], bell: 'a1' }]);
     });
 
+    it('fires for every event where it begins at the beginning', async () => {
+      const ids = await append(view, rang.draft({ bell: 'i' }), rang.draft({ bell: 'i' }));
+      const reactions = [
+        whenever(rang, ({ data: { bell } }) => (bell === 'i' ? [wantJob(notify, { bell })] : [])),
+      ] as const;
+      const all = definePolicy('echo-of-all', reactions, 'beginning');
+      start([all]);
+      await until('the receiver was told', () => world.of('i').length >= ids.length);
+      await passed(all);
+      expect(world.of('i')).to.have.members(ids.map((id) => id.replace('echo-', 'echo-of-all-')));
+    });
+
     it('fires once per event across restarts, including events in between', async () => {
       const wanted: string[] = [];
       for (let round = 0; round < 3; round++) {

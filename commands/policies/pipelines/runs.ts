@@ -16,7 +16,6 @@ import {
   pipelineRunStarted,
   pipelineStepStarted,
 } from '../../../shared/events/pipelines/runs.ts';
-import { systemActor } from '../../../shared/identity.ts';
 import { defineJob, handleJob, type JobHandler, type JobRun } from '../../../shared/ports/jobs.ts';
 import type { ReadModels } from '../../../shared/ports/read-models.ts';
 import { type Runner, type RunnerAnswer, RunnerError, type StepRequest } from '../../../shared/ports/runner.ts';
@@ -31,7 +30,7 @@ import {
   runDecider,
   runStream,
 } from '../../pipelines/runs.ts';
-import { definePolicy, type Policy, wantJob, whenever } from '../policy.ts';
+import { definePolicy, type Policy, scheduledContext, wantJob, whenever } from '../policy.ts';
 
 /** The event behind a job. */
 const cause = z.object({ tenant: z.int(), workspace: z.int(), event: z.string(), correlation: z.string() });
@@ -53,33 +52,38 @@ export const removalJob = defineJob({
   timeoutMs: 240_000,
 });
 
-const causeOf = ({ id, meta }: DomainEvent) => ({
+const causeOf = ({ id, meta }: Pick<DomainEvent, 'id' | 'meta'>) => ({
   tenant: meta.tenant,
   workspace: meta.workspace,
   event: id,
   correlation: meta.correlationId,
 });
 
+/** A run may be started before any process has run the policies; its steps must not be missed. */
 export const pipelinePolicies: readonly Policy[] = [
-  definePolicy('pipeline-steps', [
-    whenever(pipelineStepStarted, (event) => [
-      wantJob(stepJob, {
-        ...causeOf(event as unknown as DomainEvent),
-        run: event.data.runId,
-        step: event.data.step,
-        handOver: event.data.handOver,
-      }),
-    ]),
-  ]),
-  definePolicy('deleted-pipelines', [
-    whenever(pipelineDeleted, (event) => [
-      wantJob(removalJob, {
-        ...causeOf(event as unknown as DomainEvent),
-        pipeline: event.data.pipelineId,
-        position: event.position,
-      }),
-    ]),
-  ]),
+  definePolicy(
+    'pipeline-steps',
+    [
+      whenever(pipelineStepStarted, (event) => [
+        wantJob(stepJob, {
+          ...causeOf(event),
+          run: event.data.runId,
+          step: event.data.step,
+          handOver: event.data.handOver,
+        }),
+      ]),
+    ],
+    'beginning',
+  ),
+  definePolicy(
+    'deleted-pipelines',
+    [
+      whenever(pipelineDeleted, (event) => [
+        wantJob(removalJob, { ...causeOf(event), pipeline: event.data.pipelineId, position: event.position }),
+      ]),
+    ],
+    'beginning',
+  ),
 ];
 
 export interface PipelineWork {
@@ -189,15 +193,6 @@ async function removeRuns(
   }
 }
 
-const contextOf = (payload: z.infer<typeof cause>): CommandContext => ({
-  origin: {
-    tenant: payload.tenant,
-    workspace: payload.workspace,
-    actor: systemActor('scheduler'),
-    ip: null,
-    userAgent: null,
-    requestId: null,
-    correlationId: payload.correlation,
-    causationId: payload.event,
-  },
+const contextOf = ({ correlation, tenant, workspace, event }: z.infer<typeof cause>): CommandContext => ({
+  origin: { ...scheduledContext(correlation, tenant, workspace).origin, causationId: event },
 });
