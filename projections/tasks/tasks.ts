@@ -66,6 +66,7 @@ export const tasksTable = defineTable(
       "(workspace_id, assigned_to, priority_rank, due_date, created_at, id) WHERE status IN ('assigned', 'inbox')",
       "(workspace_id, assigned_to, updated_at DESC) WHERE status = 'in_progress'",
       "(workspace_id, completed_at) WHERE status = 'done'",
+      "(workspace_id, due_date, id) WHERE status <> 'done'",
     ],
   },
 );

@@ -149,6 +149,7 @@ describe('contract: tenancy', function () {
     await done('POST', `/api/projects/${project.id}/agents`, { agent_name: name, role: texts });
     const list = [{ id: `${names}-imported`, name: `${names}-imported` }];
     await done('PUT', '/api/gateway-config', { agents: { list }, note: texts, round });
+    await done('POST', '/api/standup', { agents: [name] });
     await done('POST', '/api/adapters', { framework: 'generic', action: 'register', payload: { agentId: name, name } });
   }
 

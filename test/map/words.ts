@@ -40,6 +40,8 @@ export const GROUPS: Readonly<Record<string, Readonly<Record<string, string>>>> 
     tasks: 'the record: list, create, one, delete',
     changes: 'changes of one task, and of the status of many',
     subscriptions: 'who follows a task',
+    outcomes: 'how tasks came out',
+    regression: 'whether tasks take longer, or need more help, since a moment',
   },
   quality: {
     reviews: 'verdicts about tasks, and the way to done',
@@ -68,6 +70,8 @@ export const GROUPS: Readonly<Record<string, Readonly<Record<string, string>>>> 
     subjects: 'what activities are about',
     health: 'whether the service can serve',
     search: 'texts found in records of every kind',
+    workload: 'how much there is to do, and whether more should be submitted',
+    standups: 'reports of a day',
   },
   admin: {
     'gateway-config': 'the gateway configuration: read, written, put back',
