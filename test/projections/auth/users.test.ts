@@ -73,6 +73,7 @@ describe('projection users', () => {
   it('leaves what an update does not name as it is', () => {
     const [before] = rows(ann(), updated({ providerId: 'sub', avatarUrl: 'https://x/y.png' })).users;
     expect(before).to.include({ provider_id: 'sub', avatar_url: 'https://x/y.png' });
+    expect(before).to.include({ display_name: 'Ann', email: 'Ann@Example.com', role: 'viewer', is_approved: true });
     const [after] = rows(ann(), updated({ providerId: 'sub', avatarUrl: 'https://x/y.png' }), updated({})).users;
     expect(after).to.deep.equal({ ...before, updated_at: 1_700_000_003, position: 3 });
   });

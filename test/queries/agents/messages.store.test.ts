@@ -92,6 +92,8 @@ describe('queries of messages', () => {
       { from_agent: 'ada', to_agent: 'eve', message_count: 1, last_message_at: secondsOf(3) },
       { from_agent: 'eve', to_agent: 'kim', message_count: 1, last_message_at: secondsOf(4) },
     ]);
+    const [first] = (await list({ since: secondsOf(0) })).graph.edges;
+    expect(first).to.include({ from_agent: 'ada', message_count: 2, last_message_at: secondsOf(3) });
     const ofEve = await list({ since: secondsOf(1), agent: 'kim' });
     expect([ofEve.total, ofEve.messages.map(({ id }) => id)]).to.deep.equal([1, [4]]);
   });
