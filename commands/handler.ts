@@ -2,9 +2,10 @@
  * The one way a command is run: load the stream (or take the state kept in memory), decide, append with the exact
  * revision, wait until the read models show it. A conflict is retried from a fresh load.
  *
- * Commands on the same stream in this process queue only for the decision, not for the append: each decides on the
- * state that the one before will produce, and its append expects that revision. When an append fails, everything
- * decided on top of it conflicts, discards the state and starts over.
+ * Commands on the same stream in this process take turns: each decides on a state of which every event is in the log.
+ * Deciding ahead, on events that are still on their way, is not safe, even though each append expects its revision: when
+ * the first of them conflicts because others have written as many events, a later one fits behind those, though it was
+ * decided on events that never came to be.
  */
 import { AppError, ConflictError, conflict, LogUnavailableError, unavailable } from '../shared/errors.ts';
 import type { EventStore } from '../shared/event-store.ts';
@@ -74,14 +75,15 @@ export function createCommands(parts: {
    * show whether the cached state was current, so the decision is repeated on the current state of the log.
    */
   async function decideOn(decider: Decider<unknown>, stream: string, decide: Decide, attempt: number) {
+    const before = states.kept(stream);
+    if (before) await answered(before);
+    // If an append failed, the state was discarded.
     const kept = states.kept(stream);
-    if (kept) {
-      const drafts = unlessRefused(() => decide(kept.state));
-      if (drafts && drafts.length > 0) return { kept, drafts };
-      await Promise.allSettled(kept.appends);
+    const known = kept === before ? kept : undefined;
+    if (known) {
+      const drafts = unlessRefused(() => decide(known.state));
+      if (drafts && drafts.length > 0) return { kept: known, drafts };
     }
-    // If an append failed, the state was discarded: what was decided on top of it never happened.
-    const known = states.kept(stream) === kept ? kept : undefined;
     // After a conflict, only the log is trusted.
     const current = await states.load(decider, stream, known, attempt === 1);
     return { kept: current, drafts: decide(current.state) };
@@ -179,6 +181,13 @@ export function createCommands(parts: {
       return { state: state as State, lastAt: at };
     },
   };
+}
+
+/** Waits for the appends of a state. @throws LogUnavailableError of one that the log did not answer: it would not answer the next */
+async function answered({ appends }: KeptState): Promise<void> {
+  for (const one of await Promise.allSettled(appends)) {
+    if (one.status === 'rejected' && one.reason instanceof LogUnavailableError) throw one.reason;
+  }
 }
 
 /** The result of `decide`; undefined when it refuses. */

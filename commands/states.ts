@@ -1,6 +1,6 @@
 /**
- * Caches states of streams between commands. A cached state may be ahead of the log: it includes the events of appends
- * in flight, so that the next command need not wait for them.
+ * Caches states of streams between commands. A cached state may be ahead of the log: it includes the events of the append
+ * in flight, which the next command waits for.
  */
 import { LRUCache } from 'lru-cache';
 import type { EventStore } from '../shared/event-store.ts';
