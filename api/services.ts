@@ -11,7 +11,7 @@ import type { Credentials } from '../shared/ports/credentials.ts';
 import type { Freshness } from '../shared/ports/freshness.ts';
 import type { IdempotencyStore } from '../shared/ports/idempotency.ts';
 import type { MentionTargets } from '../shared/ports/mentions.ts';
-import type { ProjectDirectory, ProjectTasks } from '../shared/ports/projects.ts';
+import type { KnownProjects, ProjectDirectory, ProjectTasks } from '../shared/ports/projects.ts';
 import type { ReadModels } from '../shared/ports/read-models.ts';
 
 import type { VerifyGoogleToken } from './auth/google.ts';
@@ -34,14 +34,6 @@ export interface ApiSettings {
   readonly googleIssuers: readonly string[];
   readonly agentTimeoutMinutes: number;
   readonly runnerUrl: string | undefined;
-  readonly workloadQueueDepthNormal: number;
-  readonly workloadQueueDepthThrottle: number;
-  readonly workloadQueueDepthShed: number;
-  readonly workloadBusyRatioThrottle: number;
-  readonly workloadBusyRatioShed: number;
-  readonly workloadErrorRateThrottle: number;
-  readonly workloadErrorRateShed: number;
-  readonly workloadRecentWindowSeconds: number;
 }
 
 export interface HealthReport {
@@ -64,6 +56,7 @@ export interface Services {
   readonly inboxes: Inboxes;
   readonly projects: ProjectDirectory;
   readonly projectTasks: ProjectTasks;
+  readonly knownProjects: KnownProjects;
   readonly mentions: MentionTargets;
   readonly idempotency: IdempotencyStore;
   readonly metrics: Registry;

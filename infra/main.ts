@@ -15,6 +15,7 @@ import { schemaOf } from '../projections/projection.ts';
 import { createInboxes } from '../queries/agents/heartbeat.ts';
 import { mentionTargets } from '../queries/mentions.ts';
 import { projectDirectory, projectTasks } from '../queries/projects/projects.ts';
+import { createKnownProjects } from '../queries/projects/tickets.ts';
 import { AppError } from '../shared/errors.ts';
 import type { ReadModels } from '../shared/ports/read-models.ts';
 import { pause, within } from '../shared/waiting.ts';
@@ -99,6 +100,7 @@ export async function startService(
       const freshness = createFreshness({ database, projections, changes, credentialChanges });
       const recorded = createIncidents({ commands, log, now: Date.now });
       incidents = recorded;
+      const projects = projectDirectory(reads);
       const services: Services = {
         settings: config,
         log,
@@ -109,8 +111,9 @@ export async function startService(
         credentials,
         freshness,
         inboxes: createInboxes({ reads, freshness, now: Date.now }),
-        projects: projectDirectory(reads),
+        projects,
         projectTasks: projectTasks(reads),
+        knownProjects: createKnownProjects({ directory: projects, freshness }),
         mentions: mentionTargets(reads),
         idempotency: createIdempotencyStore(database.pool, core.process),
         metrics,

@@ -23,14 +23,14 @@ import { auditRoutes } from './monitoring/audit.ts';
 import { eventRoutes } from './monitoring/events.ts';
 import { healthRoutes } from './monitoring/health.ts';
 import { searchRoutes } from './monitoring/search.ts';
-import { standupRoutes } from './monitoring/standups.ts';
-import { workloadRoutes } from './monitoring/workload.ts';
 import { pipelineRoutes } from './pipelines/pipelines.ts';
 import { pipelineRunRoutes } from './pipelines/runs.ts';
 import { projectAssignmentRoutes } from './projects/assignments.ts';
 import { projectRoutes } from './projects/projects.ts';
-import { taskOutcomeRoutes } from './tasks/outcomes.ts';
-import { taskRegressionRoutes } from './tasks/regression.ts';
+import { qualityReviewRoutes } from './quality/reviews.ts';
+import { taskBranchRoutes } from './tasks/branches.ts';
+import { taskChangeRoutes } from './tasks/changes.ts';
+import { taskRoutes } from './tasks/tasks.ts';
 import { workflowRoutes } from './workflows.ts';
 
 export const routes: readonly Route[] = [
@@ -52,17 +52,17 @@ export const routes: readonly Route[] = [
   ...projectRoutes,
   ...projectAssignmentRoutes,
   ...mentionRoutes,
-  ...taskOutcomeRoutes,
-  ...taskRegressionRoutes,
   ...workflowRoutes,
   ...pipelineRoutes,
   ...pipelineRunRoutes,
+  ...taskRoutes,
+  ...taskChangeRoutes,
+  ...taskBranchRoutes,
+  ...qualityReviewRoutes,
   ...gatewayConfigRoutes,
   ...activityRoutes,
   ...auditRoutes,
   ...searchRoutes,
-  ...standupRoutes,
-  ...workloadRoutes,
   ...eventRoutes,
   ...healthRoutes,
   ...docsRoutes(() => routes),

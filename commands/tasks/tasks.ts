@@ -1,6 +1,7 @@
 /** The task: the state of its stream, what every decision about it asks, and how it comes and goes. */
+import type { CreateTask, TaskRecord, UpdateTask } from '../../shared/contract/tasks/tasks.ts';
 import { AppError, notFound } from '../../shared/errors.ts';
-import type { EventDraft } from '../../shared/events/define.ts';
+import { type EventDraft, type EventOf, firstOf } from '../../shared/events/define.ts';
 import { notificationRaised } from '../../shared/events/monitoring/notifications.ts';
 import { taskReviewed } from '../../shared/events/quality/reviews.ts';
 import { taskStatusChanged, taskUpdated } from '../../shared/events/tasks/changes.ts';
@@ -14,8 +15,15 @@ import {
   taskMoved,
   taskRecord,
 } from '../../shared/events/tasks/tasks.ts';
+import type { MentionTargets } from '../../shared/ports/mentions.ts';
+import type { KnownProjects, ProjectDirectory } from '../../shared/ports/projects.ts';
+import { restored } from '../../shared/secrets.ts';
 import { seconds } from '../../shared/time.ts';
 import { defineDecider, on } from '../decider.ts';
+import type { CommandContext, Commands } from '../handler.ts';
+import { mentionedIn } from '../mentions.ts';
+import { type Ticket, takeTicket } from '../projects/tickets.ts';
+import { reserveId } from '../reserve.ts';
 
 /** What is kept of a task between commands: all of it, because an event of a change carries the whole task. */
 export interface TaskState {
@@ -187,6 +195,130 @@ export const notice = (
   taskId: number,
   told: { readonly recipient: string; readonly type: string; readonly title: string; readonly message: string },
 ): EventDraft => notificationRaised.draft({ ...told, sourceType: 'task', sourceId: taskId });
+
+/** Who a task that is assigned to this text belongs to; null: nobody. */
+export const assigneeOf = (text: string | undefined): string | null => text?.trim() || null;
+
+const assignmentNotice = (taskId: number, title: string, recipient: string): EventDraft =>
+  notice(taskId, {
+    recipient,
+    type: 'assignment',
+    title: 'Task assigned',
+    message: `You have been assigned the task "${title}".`,
+  });
+
+const mentionNotice = (taskId: number, title: string, recipient: string, by: string): EventDraft =>
+  notice(taskId, {
+    recipient,
+    type: 'mention',
+    title: 'You were mentioned',
+    message: `${by} mentioned you in the task "${title}".`,
+  });
+
+/** Those who are mentioned follow the task, and all but the one who wrote it are told. */
+export function tellMentioned(
+  { id, task, subscribers }: Pick<TaskState, 'id' | 'task' | 'subscribers'>,
+  mentioned: readonly string[],
+  by: string,
+): EventDraft[] {
+  const names = mentioned.filter((name) => !subscribers.includes(name));
+  const room = MAX_SUBSCRIBERS - subscribers.length;
+  const told = mentioned.filter((name) => name !== by);
+  return [
+    ...(names.length > 0 && room > 0
+      ? [taskSubscribed.draft({ taskId: id, title: task.title, names: names.slice(0, room) })]
+      : []),
+    ...told.map((recipient) => mentionNotice(id, task.title, recipient, by)),
+  ];
+}
+
+/** The assignee is told, also where it assigned itself. */
+export const tellAssignee = (taskId: number, { title, assignedTo }: TaskData): EventDraft[] =>
+  assignedTo === null ? [] : [assignmentNotice(taskId, title, assignedTo)];
+
+export interface NewTask {
+  readonly fields: CreateTask;
+  /** Display name of the caller. */
+  readonly createdBy: string;
+  readonly ticket: Ticket;
+  /** Whom the description mentions. */
+  readonly mentioned: readonly string[];
+}
+
+/** Status of a new task. */
+const firstStatus = (asked: string | undefined, assignedTo: string | null): string =>
+  asked === undefined || asked === 'inbox' ? (assignedTo === null ? 'inbox' : 'assigned') : asked;
+
+/** @throws AppError 400 for hidden values that stand for nothing, 403 for a task that would be done at once */
+export function decideCreate(taskId: number, { fields, createdBy, ticket, mentioned }: NewTask): EventDraft[] {
+  const assignedTo = assigneeOf(fields.assigned_to);
+  const task: TaskData = {
+    ...NOTHING,
+    ...ticket,
+    ...fieldsOf(fields),
+    assignedTo,
+    createdBy,
+    status: firstStatus(fields.status, assignedTo),
+    metadata: restored(fields.metadata ?? {}, {}, 'metadata') as TaskData['metadata'],
+  };
+  if (task.status === 'done') requireApproval({ id: taskId, approved: false });
+  const created = taskCreated.draft({ taskId, task, source: 'api' });
+  const state = taskDecider.evolve(initial, { ...created, at: 0 });
+  return [created, ...tellMentioned(state, mentioned, createdBy), ...tellAssignee(taskId, task)];
+}
+
+/** What a caller sent of a task, except for what depends on how the task is. */
+export function fieldsOf(fields: UpdateTask): Partial<TaskData> {
+  const sent: { readonly [K in keyof TaskData]?: TaskData[K] | undefined } = {
+    title: fields.title,
+    description: fields.description,
+    priority: fields.priority,
+    dueDate: fields.due_date,
+    estimatedHours: fields.estimated_hours,
+    actualHours: fields.actual_hours,
+    outcome: fields.outcome,
+    errorMessage: fields.error_message,
+    resolution: fields.resolution,
+    feedbackRating: fields.feedback_rating,
+    feedbackNotes: fields.feedback_notes,
+    retryCount: fields.retry_count,
+    completedAt: fields.completed_at,
+    tags: fields.tags,
+  };
+  return Object.fromEntries(Object.entries(sent).filter(([, value]) => value !== undefined)) as Partial<TaskData>;
+}
+
+/** What commands about tasks look up. */
+export interface TaskLookups {
+  readonly projects: ProjectDirectory;
+  readonly knownProjects: KnownProjects;
+  readonly mentions: MentionTargets;
+}
+
+/** Creates a task. Gives its record. @throws AppError 400 for unknown mentions, 403 for one that would be done at once */
+export async function createTask(
+  commands: Commands,
+  context: CommandContext,
+  { projects, mentions }: Omit<TaskLookups, 'knownProjects'>,
+  fields: CreateTask,
+  createdBy: string,
+): Promise<TaskRecord> {
+  const { workspace } = context.origin;
+  // Before anything is taken: a refused task leaves no gap in the numbers of its project.
+  if (fields.status === 'done') requireApproval({ id: 0, approved: false });
+  const { recipients } = await mentionedIn(mentions, workspace, fields.description ?? '');
+  const [id, ticket] = await Promise.all([
+    reserveId(commands, context, 'task', (one) => taskStream(workspace, one)),
+    takeTicket(commands, context, projects, fields.project_id),
+  ]);
+  const stream = taskStream(workspace, id);
+  const executed = await commands.execute(taskDecider, stream, context, () =>
+    decideCreate(id, { fields, createdBy, ticket, mentioned: recipients }),
+  );
+  const { data, meta } = firstOf(executed.events, taskCreated) as EventOf<typeof taskCreated>;
+  const createdAt = seconds(meta.at);
+  return taskRecord(data.task, { id, workspace, createdAt, updatedAt: createdAt });
+}
 
 /** @throws AppError 404 */
 export function decideDelete(state: TaskState): EventDraft[] {

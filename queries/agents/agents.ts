@@ -3,7 +3,7 @@ import { type RawBuilder, sql } from 'kysely';
 import { agentsProjection } from '../../projections/agents/agents.ts';
 import type { AgentRecord, AgentRef, AgentsQuery, TaskStats } from '../../shared/contract/agents/agents.ts';
 import { type Reads, tables } from '../reads.ts';
-import { NO_TASKS, taskStatsOf } from '../tasks/tasks.ts';
+import { NO_TASKS, taskStatsOf } from '../tasks/assignments.ts';
 
 export const agentTables = (reads: Reads) => tables(reads, agentsProjection);
 

@@ -10,10 +10,12 @@ import { activitiesProjection } from '../../projections/monitoring/activities.ts
 import { notificationsProjection } from '../../projections/monitoring/notifications.ts';
 import type { AgentRef } from '../../shared/contract/agents/agents.ts';
 import type { AgentMessageRecord } from '../../shared/contract/agents/messages.ts';
+import type { TaskRecord } from '../../shared/contract/tasks/tasks.ts';
 import type { Freshness } from '../../shared/ports/freshness.ts';
 import { HOUR, seconds } from '../../shared/time.ts';
 import type { Reads } from '../reads.ts';
-import { TASK_MODELS, tasksOf } from '../tasks/tasks.ts';
+import { tasksOf, workItemOf } from '../tasks/assignments.ts';
+import { TASK_MODELS } from '../tasks/tasks.ts';
 import { MESSAGE_JSON } from './messages.ts';
 
 type Item = Readonly<Record<string, unknown>>;
@@ -27,7 +29,8 @@ export interface WorkItems {
 export interface Inbox {
   readonly agent: { readonly id: number; readonly name: string };
   readonly workItems: readonly WorkItems[];
-  readonly pendingTasks: readonly Item[];
+  /** Assigned or in progress, most urgent and oldest first, at most 10. */
+  readonly pendingTasks: readonly TaskRecord[];
   /** The newest 50 unread messages, oldest first. */
   readonly messages: readonly AgentMessageRecord[];
   /** Unix seconds; from then on, one of the urgent activities is too old to be included. */
@@ -52,8 +55,9 @@ export async function inboxOf(reads: Reads, workspace: number, ref: AgentRef, no
     notifications: Item[] | null;
     urgent: (Item & { readonly created_at: number })[] | null;
     messages: AgentMessageRecord[] | null;
+    tasks: TaskRecord[] | null;
   }>`
-    SELECT a.id, a.name, n.unread, n.notifications, u.urgent, m.messages
+    SELECT a.id, a.name, n.unread, n.notifications, u.urgent, m.messages, w.tasks
     FROM ${table(agentsProjection, 'agents')} a,
     LATERAL (
       SELECT count(*) AS unread, json_agg(json_build_object('id', x.id, 'type', x.type, 'title', x.title,
@@ -81,22 +85,23 @@ export async function inboxOf(reads: Reads, workspace: number, ref: AgentRef, no
         WHERE workspace_id = a.workspace_id AND to_agent_id = a.id AND read_at IS NULL
         ORDER BY position DESC LIMIT 50
       ) m
-    ) m
+    ) m,
+    LATERAL (${tasksOf(reads, 'a')}) w
     WHERE a.workspace_id = ${workspace} AND ${'id' in ref ? sql`a.id = ${ref.id}` : sql`a.name = ${ref.name}`}`.execute(
     reads.db,
   );
   const row = rows[0];
   if (!row) return undefined;
-  const tasks = await tasksOf(reads, workspace, row.name);
+  const tasks = row.tasks ?? [];
   const groups: WorkItems[] = [
-    { type: 'assigned_tasks', count: tasks.length, items: tasks.map((task) => task.item) },
+    { type: 'assigned_tasks', count: tasks.length, items: tasks.map(workItemOf) },
     { type: 'notifications', count: Number(row.unread), items: row.notifications ?? [] },
     { type: 'urgent_activities', count: row.urgent?.length ?? 0, items: row.urgent ?? [] },
   ];
   return {
     agent: { id: Number(row.id), name: row.name },
     workItems: groups.filter((group) => group.count > 0),
-    pendingTasks: tasks.map((task) => task.record),
+    pendingTasks: tasks,
     messages: row.messages ?? [],
     until: Math.min(...(row.urgent ?? []).map((activity) => activity.created_at + URGENT_FOR), Number.MAX_SAFE_INTEGER),
   };

@@ -1,52 +1,167 @@
+/** Tasks: the list, one record, and lookups. */
+import { type RawBuilder, sql } from 'kysely';
+import { projectsProjection } from '../../projections/projects/projects.ts';
+import { tasksProjection } from '../../projections/tasks/tasks.ts';
+import type { ListedTask, TaskRecord, TasksQuery } from '../../shared/contract/tasks/tasks.ts';
+import { type Reads, tables } from '../reads.ts';
+
+export const taskTables = (reads: Reads) => tables(reads, tasksProjection);
+
+/** Read models that a task is shown from. */
+export const TASK_MODELS: readonly string[] = [tasksProjection.name, projectsProjection.name];
+
 /**
- * What agents have to do with tasks. This is the one place where agents look at tasks; there is no column for tasks
- * yet, so nobody has any.
+ * Fields of a task record as arguments of `json_build_object`, from row `t` of tasks and row `p` of projects. A function
+ * takes 100 arguments at most, so there are two objects.
  */
-import type { TaskStats } from '../../shared/contract/agents/agents.ts';
-import type { Reads } from '../reads.ts';
+const FIELDS = sql`
+  'id', t.id, 'title', t.title, 'description', t.description, 'status', t.status, 'priority', t.priority,
+  'assigned_to', t.assigned_to, 'created_by', t.created_by, 'created_at', t.created_at, 'updated_at', t.updated_at,
+  'due_date', t.due_date, 'estimated_hours', t.estimated_hours, 'actual_hours', t.actual_hours, 'tags', t.tags,
+  'metadata', t.metadata, 'workspace_id', t.workspace_id, 'project_id', t.project_id,
+  'project_ticket_no', t.project_ticket_no, 'outcome', t.outcome, 'error_message', t.error_message,
+  'resolution', t.resolution, 'feedback_rating', t.feedback_rating, 'feedback_notes', t.feedback_notes,
+  'retry_count', t.retry_count, 'completed_at', t.completed_at, 'github_issue_number', NULL, 'github_repo', NULL,
+  'github_synced_at', NULL, 'github_branch', NULL, 'github_pr_number', NULL, 'github_pr_state', NULL,
+  'dispatch_attempts', t.dispatch_attempts, 'project_name', p.name, 'project_prefix', p.ticket_prefix,
+  'ticket_ref', p.ticket_prefix || '-' || CASE WHEN t.project_ticket_no < 1000
+    THEN lpad(t.project_ticket_no::text, 3, '0') ELSE t.project_ticket_no::text END`;
 
-export const NO_TASKS: TaskStats = { total: 0, assigned: 0, in_progress: 0, quality_review: 0, done: 0, completed: 0 };
+/** A task record as JSON. */
+export const TASK_JSON: RawBuilder<TaskRecord> = sql`json_build_object(${FIELDS})`;
+/** The same with what only lists have. */
+export const LISTED_TASK_JSON: RawBuilder<ListedTask> = sql`json_build_object(${FIELDS}, 'comment_count', t.comment_count)`;
 
-/** Read models that change whenever a task does, or an activity about one. */
-export const TASK_MODELS: readonly string[] = [];
+/** Joins row `p`, the project of row `t`. */
+export const joinProject = (reads: Reads): RawBuilder<unknown> =>
+  sql`LEFT JOIN ${sql.table(`${reads.schema(projectsProjection)}.projects`)} p
+    ON p.workspace_id = t.workspace_id AND p.id = t.project_id`;
 
-/** A task as the work item `assigned_tasks` shows it; the full record is in `record`. */
-export interface AssignedTask {
-  readonly item: Readonly<Record<string, unknown>>;
-  readonly record: Readonly<Record<string, unknown>>;
+type Filters = Pick<TasksQuery, 'status' | 'assigned_to' | 'priority' | 'project_id'>;
+
+/** How many tasks a filter finds, from the kept counts. */
+function totalOf(reads: Reads, workspace: number, filters: Filters) {
+  let counts = taskTables(reads)
+    .selectFrom('task_counts')
+    .select(({ fn }) => fn.coalesce(fn.sum<number>('count'), sql<number>`0`).as('total'))
+    .where('workspace_id', '=', workspace);
+  for (const column of FILTERS) {
+    const value = filters[column];
+    if (value !== undefined) counts = counts.where(column, '=', value as never);
+  }
+  return counts;
 }
 
-/** A task that an adapter offers to an agent of its framework. */
-export interface Assignment {
-  readonly taskId: string;
-  readonly description: string;
-  readonly priority: number;
+const FILTERS = ['status', 'assigned_to', 'priority', 'project_id'] as const;
+
+type Direction = 'asc' | 'desc';
+
+/** The columns of each order, as its index has them. `first`: the direction in which the index is read by default. */
+const ORDERS: Readonly<
+  Record<
+    NonNullable<TasksQuery['sort']>,
+    { readonly columns: readonly (readonly [string, Direction])[]; readonly first: Direction }
+  >
+> = {
+  created_at: {
+    columns: [
+      ['created_at', 'desc'],
+      ['id', 'desc'],
+    ],
+    first: 'desc',
+  },
+  updated_at: {
+    columns: [
+      ['updated_at', 'desc'],
+      ['position', 'desc'],
+    ],
+    first: 'desc',
+  },
+  priority: {
+    columns: [
+      ['priority_rank', 'asc'],
+      ['created_at', 'desc'],
+      ['id', 'desc'],
+    ],
+    first: 'desc',
+  },
+  due_date: {
+    columns: [
+      ['due_date', 'asc'],
+      ['id', 'desc'],
+    ],
+    first: 'asc',
+  },
+};
+
+const turned = (direction: Direction): Direction => (direction === 'asc' ? 'desc' : 'asc');
+
+/** The text of an ORDER BY over columns of `table`. `backwards`: from the other end of the index. */
+const orderText = (columns: readonly (readonly [string, Direction])[], backwards: boolean, table = '') =>
+  sql.raw(
+    columns.map(([column, direction]) => `${table}${column} ${backwards ? turned(direction) : direction}`).join(', '),
+  );
+
+/** From this offset on the total is read first, so that the page can be read from the nearer end. */
+const DEEP = 1_000;
+
+/** A page of tasks. */
+export async function listTasks(reads: Reads, workspace: number, query: TasksQuery) {
+  const { limit, offset, sort = 'created_at', order } = query;
+  const { columns, first } = ORDERS[sort];
+  const backwards = order !== undefined && order !== first;
+  const total = totalOf(reads, workspace, query);
+  const known = offset < DEEP ? undefined : Number((await total.executeTakeFirst())?.total ?? 0);
+  const size = known === undefined ? limit : Math.min(limit, Math.max(0, known - offset));
+  const farEnd = known !== undefined && offset > known / 2 ? Math.max(0, known - offset - size) : undefined;
+  let page = taskTables(reads).selectFrom('tasks').selectAll().where('workspace_id', '=', workspace);
+  for (const column of FILTERS) {
+    const value = query[column];
+    if (value !== undefined) page = page.where(column, '=', value as never);
+  }
+  page = page
+    .orderBy(orderText(columns, farEnd === undefined ? backwards : !backwards))
+    .limit(size)
+    .offset(farEnd ?? offset);
+  // List and total in one statement: they tell of the same moment.
+  const { rows } = await sql<{ tasks: ListedTask[] | null; total: number }>`
+    WITH page AS (${page})
+    SELECT json_agg(${LISTED_TASK_JSON} ORDER BY ${orderText(columns, backwards, 't.')}) AS tasks,
+      ${known === undefined ? sql`(${total})` : sql`${known}::bigint`} AS total
+    FROM page t ${joinProject(reads)}`.execute(reads.db);
+  const [row] = rows;
+  return {
+    tasks: row?.tasks ?? [],
+    total: Number(row?.total ?? 0),
+    page: Math.floor(offset / limit) + 1,
+    limit,
+  };
 }
 
-/** Tasks by status of the agents with these names. Who is missing from the answer has none. */
-export async function taskStatsOf(
-  _reads: Reads,
-  _workspace: number,
-  _names: readonly string[],
-): Promise<ReadonlyMap<string, TaskStats>> {
-  return new Map();
+/** One task; undefined when the workspace has none such. */
+export async function taskById(reads: Reads, workspace: number, id: number): Promise<TaskRecord | undefined> {
+  const { rows } = await sql<{ task: TaskRecord }>`
+    SELECT ${TASK_JSON} AS task FROM ${sql.table(`${reads.schema(tasksProjection)}.tasks`)} t ${joinProject(reads)}
+    WHERE t.workspace_id = ${workspace} AND t.id = ${id}`.execute(reads.db);
+  return rows[0]?.task;
 }
 
-/** Tasks assigned to an agent that are assigned or in progress: at most 10, most urgent and oldest first. */
-export async function tasksOf(_reads: Reads, _workspace: number, _name: string): Promise<readonly AssignedTask[]> {
-  return [];
-}
-
-/** Tasks that wait for an agent, or for anybody: at most 5, most urgent first. */
-export async function assignmentsFor(
-  _reads: Reads,
-  _workspace: number,
-  _agentId: string,
-): Promise<readonly Assignment[]> {
-  return [];
+/** The repository of a task's project, null where it has none; undefined when the workspace has no such task. */
+export async function repositoryOf(reads: Reads, workspace: number, id: number): Promise<string | null | undefined> {
+  const { rows } = await sql<{ repo: string | null }>`
+    SELECT p.github_repo AS repo FROM ${sql.table(`${reads.schema(tasksProjection)}.tasks`)} t ${joinProject(reads)}
+    WHERE t.workspace_id = ${workspace} AND t.id = ${id}`.execute(reads.db);
+  return rows[0]?.repo;
 }
 
 /** The id when there is such a task, else null. */
-export async function knownTask(_reads: Reads, _workspace: number, _taskId: number | null): Promise<number | null> {
-  return null;
+export async function knownTask(reads: Reads, workspace: number, taskId: number | null): Promise<number | null> {
+  if (taskId === null) return null;
+  const row = await taskTables(reads)
+    .selectFrom('tasks')
+    .select('id')
+    .where('workspace_id', '=', workspace)
+    .where('id', '=', taskId)
+    .executeTakeFirst();
+  return row?.id ?? null;
 }

@@ -21,7 +21,6 @@ import { userEvents } from './auth/users.ts';
 import { nameClaimed, nameClaimVoided, nameReleased } from './claims.ts';
 import type { EventDefinition } from './define.ts';
 import { notificationEvents } from './monitoring/notifications.ts';
-import { standupEvents } from './monitoring/standups.ts';
 import { pipelineEvents } from './pipelines/pipelines.ts';
 import { pipelineRunEvents } from './pipelines/runs.ts';
 import { projectAssignmentEvents } from './projects/assignments.ts';
@@ -54,7 +53,6 @@ const definitions = [
   ...taskSubscriptionEvents,
   ...qualityReviewEvents,
   ...notificationEvents,
-  ...standupEvents,
   ...workflowEvents,
   ...projectEvents,
   ...projectAssignmentEvents,

@@ -35,3 +35,14 @@ export interface ProjectTasks {
   /** Projects that are being deleted, and deleted ones in which a task was placed at the last moment; some of them. */
   inDeletion(): Promise<readonly ProjectInDeletion[]>;
 }
+
+/** Names and prefixes of projects, kept in memory while they hold: every change of a task is told with them. */
+export interface KnownProjects {
+  /**
+   * What is known now. The function answers at once: undefined for a project that has not been looked up, null for one
+   * that callers cannot see any more.
+   */
+  current(workspace: number): Promise<(id: number) => FoundProject | null | undefined>;
+  /** Looks a project up, so that it is known from now on. */
+  learn(workspace: number, id: number): Promise<FoundProject | null>;
+}

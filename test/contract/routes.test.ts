@@ -72,16 +72,21 @@ GET     /api/projects/{id}/agents     viewer    -
 POST    /api/projects/{id}/agents     operator  mutation
 DELETE  /api/projects/{id}/agents     operator  mutation
 GET     /api/mentions                 viewer    -
+GET     /api/tasks                    viewer    -
+POST    /api/tasks                    operator  mutation
+PUT     /api/tasks                    operator  mutation
+GET     /api/tasks/{id}               viewer    -
+PUT     /api/tasks/{id}               operator  mutation
+DELETE  /api/tasks/{id}               operator  mutation
+GET     /api/tasks/{id}/branch        viewer    -
+POST    /api/tasks/{id}/branch        operator  mutation
+GET     /api/quality-review           viewer    -
+POST    /api/quality-review           operator  mutation
 GET     /api/gateway-config           admin     -
 PUT     /api/gateway-config           admin     gateway-config
 GET     /api/activities               viewer    -
 GET     /api/audit                    admin     -
 GET     /api/search                   viewer    heavy
-GET     /api/workload                 viewer    -
-GET     /api/standup                  viewer    -
-POST    /api/standup                  operator  -
-GET     /api/tasks/outcomes           viewer    -
-GET     /api/tasks/regression         viewer    read
 GET     /api/events                   viewer    -
 GET     /health/live                  none      -
 GET     /health/ready                 none      -
@@ -102,7 +107,6 @@ const LIMITS: Readonly<Record<string, number>> = {
   login: 5,
   mutation: 60,
   heavy: 10,
-  read: 120,
   'self-register': 5,
   'agent-heartbeat': 30,
   users: 20,

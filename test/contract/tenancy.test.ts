@@ -55,6 +55,7 @@ const REFUSED: Readonly<Record<string, number>> = {
   'POST /api/auth/google': 400, // of no token that is guessed
   'POST /api/auth/google/disconnect': 400, // of a user with a password
   'POST /api/setup': 403, // of a deployment that has users
+  'POST /api/tasks/{id}/branch': 400, // of a project without a repository
 };
 
 const all = projections.flatMap((projection) =>
@@ -147,9 +148,12 @@ describe('contract: tenancy', function () {
       description: texts,
     });
     await done('POST', `/api/projects/${project.id}/agents`, { agent_name: name, role: texts });
+    const content = { title: `${texts}-task`, description: texts, tags: [texts], metadata: { note: texts } };
+    const { task } = await done('POST', '/api/tasks', { ...content, assigned_to: name });
+    await done('POST', '/api/quality-review', { taskId: task.id, status: 'rejected', reviewer: names, notes: texts });
+    await done('PUT', `/api/tasks/${task.id}`, { resolution: `${texts} ${round}` });
     const list = [{ id: `${names}-imported`, name: `${names}-imported` }];
     await done('PUT', '/api/gateway-config', { agents: { list }, note: texts, round });
-    await done('POST', '/api/standup', { agents: [name] });
     await done('POST', '/api/adapters', { framework: 'generic', action: 'register', payload: { agentId: name, name } });
   }
 

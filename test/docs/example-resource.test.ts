@@ -29,6 +29,7 @@ import { projections } from '../../projections/index.ts';
 import { createInboxes } from '../../queries/agents/heartbeat.ts';
 import { mentionTargets } from '../../queries/mentions.ts';
 import { projectDirectory, projectTasks } from '../../queries/projects/projects.ts';
+import { createKnownProjects } from '../../queries/projects/tickets.ts';
 import { liveReads } from '../../queries/reads.ts';
 import { AppError } from '../../shared/errors.ts';
 import { catalogue } from '../../shared/events/catalogue.ts';
@@ -150,6 +151,7 @@ describe('example resource: on the embedded store', function () {
       inboxes: createInboxes({ reads, freshness, now: Date.now }),
       projects: projectDirectory(reads),
       projectTasks: projectTasks(reads),
+      knownProjects: createKnownProjects({ directory: projectDirectory(reads), freshness }),
       mentions: mentionTargets(reads),
       idempotency: createIdempotencyStore(database.pool, 'example'),
       metrics,

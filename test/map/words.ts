@@ -40,8 +40,9 @@ export const GROUPS: Readonly<Record<string, Readonly<Record<string, string>>>> 
     tasks: 'the record: list, create, one, delete',
     changes: 'changes of one task, and of the status of many',
     subscriptions: 'who follows a task',
-    outcomes: 'how tasks came out',
-    regression: 'whether tasks take longer, or need more help, since a moment',
+    assignments: 'how many an agent has, which wait for it',
+    history: 'who did what to a task, when and why',
+    branches: 'branches and pull requests of tasks',
   },
   quality: {
     reviews: 'verdicts about tasks, and the way to done',
@@ -70,8 +71,6 @@ export const GROUPS: Readonly<Record<string, Readonly<Record<string, string>>>> 
     subjects: 'what activities are about',
     health: 'whether the service can serve',
     search: 'texts found in records of every kind',
-    workload: 'how much there is to do, and whether more should be submitted',
-    standups: 'reports of a day',
   },
   admin: {
     'gateway-config': 'the gateway configuration: read, written, put back',

@@ -1,7 +1,7 @@
 /** Framework adapters, which report what their agents do. */
 import type { z } from 'zod';
 import { type AdapterReport, recordAdapterReport } from '../../../commands/agents/adapters.ts';
-import { assignmentsFor } from '../../../queries/tasks/tasks.ts';
+import { assignmentsFor } from '../../../queries/tasks/assignments.ts';
 import {
   ADAPTERS,
   adapterBody,

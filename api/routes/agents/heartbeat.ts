@@ -14,17 +14,20 @@ import {
   wakeBody,
 } from '../../../shared/contract/agents/heartbeat.ts';
 import { notFound } from '../../../shared/errors.ts';
+import type { Identity } from '../../../shared/identity.ts';
 import { seconds } from '../../../shared/time.ts';
 import { defineRoute, type Route } from '../../http/route.ts';
+import { taskShownTo } from '../tasks/tasks.ts';
 import { requireAgent, requireSelf } from './agents.ts';
 
-function answerOf({ agent, workItems, pendingTasks, messages }: Inbox, checked_at: number) {
+function answerOf(identity: Identity, { agent, workItems, pendingTasks, messages }: Inbox, checked_at: number) {
+  const pending_tasks = pendingTasks.map((task) => taskShownTo(identity, task));
   const total = workItems.reduce((sum, group) => sum + group.count, 0);
   const found =
     total === 0
       ? { status: 'HEARTBEAT_OK', message: `Nothing is waiting for ${agent.name}.` }
       : { status: 'WORK_ITEMS_FOUND', work_items: workItems, total_items: total };
-  return { ...found, agent: agent.name, checked_at, pending_tasks: pendingTasks, messages };
+  return { ...found, agent: agent.name, checked_at, pending_tasks, messages };
 }
 
 const look = defineRoute({
@@ -42,7 +45,7 @@ const look = defineRoute({
     const inbox = await inboxOf(services.reads, identity.workspace, params.id, now);
     if (!inbox) throw notFound('Agent');
     requireSelf(identity, inbox.agent);
-    return { body: answerOf(inbox, now) };
+    return { body: answerOf(identity, inbox, now) };
   },
 });
 
@@ -67,7 +70,9 @@ const beat = defineRoute({
     const inbox = await recordHeartbeat(services.commands, command, services.inboxes, params.id, heartbeat, (agent) =>
       requireSelf(identity, agent),
     );
-    return { body: { success: true, ...answerOf(inbox, seconds(services.now())), token_recorded: usage !== null } };
+    return {
+      body: { success: true, ...answerOf(identity, inbox, seconds(services.now())), token_recorded: usage !== null },
+    };
   },
 });
 

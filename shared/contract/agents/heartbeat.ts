@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { jsonObject, unixSeconds } from '../common.ts';
 import { filledText, text } from '../storable.ts';
+import { taskSchema } from '../tasks/tasks.ts';
 import { messageSchema } from './messages.ts';
 
 export const workItemsSchema = z.object({
@@ -17,7 +18,9 @@ export const heartbeatAnswer = z.object({
   message: z.string().optional().describe('only with HEARTBEAT_OK'),
   work_items: z.array(workItemsSchema).optional().describe('only with WORK_ITEMS_FOUND; empty groups are left out'),
   total_items: z.int().optional().describe('only with WORK_ITEMS_FOUND'),
-  pending_tasks: z.array(jsonObject),
+  pending_tasks: z
+    .array(taskSchema)
+    .describe('tasks of the agent that are assigned or in progress, most urgent and oldest first, at most 10'),
   messages: z.array(messageSchema).describe('the newest 50 unread messages to the agent, oldest first'),
 });
 export const heartbeatPostAnswer = heartbeatAnswer.extend({

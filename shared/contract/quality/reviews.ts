@@ -19,13 +19,13 @@ export const qualityReviewSchema = z
 export type QualityReview = z.infer<typeof qualityReviewSchema>;
 
 /** Reviews that one question may be about, by task. */
-const MAX_TASKS = 500;
-const ids = z.string().max(MAX_TASKS * 17);
+export const MAX_REVIEWED_TASKS = 500;
+const ids = z.string().max(MAX_REVIEWED_TASKS * 17);
 
 export const qualityReviewQuery = z.object({
   taskIds: ids
     .optional()
-    .describe(`ids of at most ${MAX_TASKS} tasks, with commas between them: the newest review of each`),
+    .describe(`ids of at most ${MAX_REVIEWED_TASKS} tasks, with commas between them: the newest review of each`),
   taskId: z.string().optional().describe('id of a task: its newest reviews, at most 10'),
   task_id: z.string().optional().describe('the same as taskId'),
 });

@@ -73,6 +73,7 @@ export const ticketRef = (prefix: string, ticketNo: number): string => `${prefix
 export const listedTaskSchema = taskSchema
   .extend({ comment_count: z.int().describe('with replies') })
   .meta({ id: 'ListedTask' });
+export type ListedTask = z.infer<typeof listedTaskSchema>;
 
 // --- List -------------------------------------------------------------------------------------------------------------
 

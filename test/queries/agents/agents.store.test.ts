@@ -7,7 +7,7 @@ import { silentAgents } from '../../../queries/agents/liveness.ts';
 import { agentMemory } from '../../../queries/agents/memory.ts';
 import { agentSoul } from '../../../queries/agents/souls.ts';
 import { previewSync } from '../../../queries/agents/sync.ts';
-import { NO_TASKS } from '../../../queries/tasks/tasks.ts';
+import { NO_TASKS } from '../../../queries/tasks/assignments.ts';
 import { gatewayConfigChanged } from '../../../shared/events/admin/gateway-config.ts';
 import { agentHidden } from '../../../shared/events/agents/agents.ts';
 import { agentMemoryFieldsSet, agentMemoryWritten } from '../../../shared/events/agents/memory.ts';

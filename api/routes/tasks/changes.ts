@@ -1,0 +1,59 @@
+/** Changes of tasks: one, and the status of many. */
+import { setStatuses, updateTask } from '../../../commands/tasks/changes.ts';
+import { idParams } from '../../../shared/contract/common.ts';
+import {
+  bulkStatusAnswer,
+  bulkStatusBody,
+  updatedTaskAnswer,
+  updateTaskBody,
+} from '../../../shared/contract/tasks/tasks.ts';
+import { seconds } from '../../../shared/time.ts';
+import { defineRoute, type Route } from '../../http/route.ts';
+import { BOUND, taskAccess, taskShownTo } from './tasks.ts';
+
+const GATE = 'A task is done only when the newest quality review by `aegis` is an approval.';
+
+const putMany = defineRoute({
+  method: 'put',
+  path: '/api/tasks',
+  tag: 'Tasks',
+  summary: 'Set the status of many tasks',
+  description: `All or none: approvals are checked before the first task changes. Each task is changed by itself, so an approval that is withdrawn in that very moment may refuse one of them after others have changed; the error says how many have. Tasks that do not exist are passed over. ${GATE}`,
+  access: 'operator',
+  limit: 'mutation',
+  body: bulkStatusBody,
+  responses: { 200: { description: 'Changed', schema: bulkStatusAnswer } },
+  async handle({ body, services, command }) {
+    const updated = await setStatuses(services.commands, command, body.tasks, seconds(services.now()));
+    return { body: { success: true, updated } };
+  },
+});
+
+const putOne = defineRoute({
+  method: 'put',
+  path: '/api/tasks/{id}',
+  tag: 'Tasks',
+  summary: 'Change a task',
+  description: `Fields that are not sent stay as they are. ${GATE} ${BOUND}`,
+  access: 'operator',
+  limit: 'mutation',
+  params: idParams,
+  body: updateTaskBody,
+  refuses: [404, 409],
+  responses: { 200: { description: 'The task as it is now', schema: updatedTaskAnswer } },
+  async handle({ params, body, identity, services, command }) {
+    const { created_by: _, ...fields } = body;
+    const change = { fields, by: identity.username, now: seconds(services.now()) };
+    const { task, unchanged } = await updateTask(
+      services.commands,
+      command,
+      services,
+      params.id,
+      change,
+      taskAccess(identity),
+    );
+    return { body: { task: taskShownTo(identity, task), ...(unchanged && { unchanged }) } };
+  },
+});
+
+export const taskChangeRoutes: readonly Route[] = [putMany, putOne];

@@ -1,0 +1,52 @@
+/** Quality reviews: an approval makes a task done, a rejection sends it back to work. */
+import type { QualityReviewBody } from '../../shared/contract/quality/reviews.ts';
+import { type EventDraft, type EventOf, firstOf } from '../../shared/events/define.ts';
+import { taskReviewed } from '../../shared/events/quality/reviews.ts';
+import { placeOf } from '../../shared/events/tasks/tasks.ts';
+import type { CommandContext, Commands } from '../handler.ts';
+import { completedAtOf, existing, placedAt, type TaskState, taskDecider, taskStream } from '../tasks/tasks.ts';
+
+export interface Review extends Pick<QualityReviewBody, 'status' | 'notes'> {
+  readonly reviewer: string;
+}
+
+/** @param now Unix seconds @throws AppError 404 */
+export function decideReview(
+  state: TaskState,
+  reviewId: number,
+  { reviewer, status, notes }: Review,
+  now: number,
+): EventDraft[] {
+  const { id, task } = existing(state);
+  const next = status === 'approved' ? 'done' : 'in_progress';
+  return [
+    taskReviewed.draft({
+      taskId: id,
+      title: task.title,
+      reviewId,
+      reviewer,
+      status,
+      notes,
+      before: placeOf(task),
+      after: placedAt(task, { status: next }),
+      completedAt: completedAtOf(task, next, now),
+      errorMessage: status === 'approved' ? null : `Quality review rejected by ${reviewer}: ${notes}`,
+    }),
+  ];
+}
+
+/** Records a review. Gives its id. @throws AppError 404 */
+export async function reviewTask(
+  commands: Commands,
+  context: CommandContext,
+  taskId: number,
+  review: Review,
+  now: number,
+): Promise<number> {
+  const reviewId = await commands.counters.take('quality_review');
+  const stream = taskStream(context.origin.workspace, taskId);
+  const { events } = await commands.execute(taskDecider, stream, context, (state) =>
+    decideReview(state, reviewId, review, now),
+  );
+  return (firstOf(events, taskReviewed) as EventOf<typeof taskReviewed>).data.reviewId;
+}

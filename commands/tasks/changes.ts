@@ -1,0 +1,305 @@
+/** Changes of tasks: fields of one, and the status of many. */
+import type { BulkStatus, UpdateTask } from '../../shared/contract/tasks/tasks.ts';
+import { AppError, conflict, invalid } from '../../shared/errors.ts';
+import { type EventDraft, type EventOf, firstOf } from '../../shared/events/define.ts';
+import { taskStatusChanged, taskUpdated } from '../../shared/events/tasks/changes.ts';
+import { placeOf, type TaskData, taskRecord } from '../../shared/events/tasks/tasks.ts';
+import type { FoundProject } from '../../shared/ports/projects.ts';
+import { restored } from '../../shared/secrets.ts';
+import { seconds } from '../../shared/time.ts';
+import type { CommandContext, Commands } from '../handler.ts';
+import { mentionedIn, mentionsIn, readingsOf } from '../mentions.ts';
+import { type Ticket, takeTickets } from '../projects/tickets.ts';
+import {
+  assigneeOf,
+  completedAtOf,
+  existing,
+  fieldsOf,
+  notice,
+  placedAt,
+  recordOf,
+  requireApproval,
+  type TaskLookups,
+  type TaskState,
+  taskDecider,
+  taskStream,
+  tellAssignee,
+  tellMentioned,
+} from './tasks.ts';
+
+/** Fields of a request that change a task. */
+export type TaskFields = Omit<UpdateTask, 'created_by'>;
+
+export interface TaskChange {
+  readonly fields: TaskFields;
+  /** Username of the caller. */
+  readonly by: string;
+  /** Whom the new description mentions. */
+  readonly mentioned: readonly string[];
+  /** In the project that it moves to. */
+  readonly ticket: Ticket | undefined;
+  /** Of the project that it stays in; undefined when that is not known yet, null when it cannot be seen any more. */
+  readonly project: (id: number) => Pick<FoundProject, 'name' | 'prefix'> | null | undefined;
+  /** Unix seconds. */
+  readonly now: number;
+}
+
+/** By camel-case name: what the record calls it. */
+const RECORD_NAMES: Partial<Record<keyof TaskData, string>> = {
+  projectId: 'project_id',
+  projectName: 'project_name',
+  projectPrefix: 'project_prefix',
+  ticketNo: 'project_ticket_no',
+};
+
+const recordName = (field: string): string =>
+  RECORD_NAMES[field as keyof TaskData] ?? field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+
+/** Thrown by a decision on a task that is to move to another project and has no ticket there yet. */
+class TicketNeeded extends Error {}
+
+/** Thrown by a decision on a task whose project is not known yet. */
+class ProjectNeeded extends Error {
+  readonly id: number;
+  constructor(id: number) {
+    super(`project ${id} is not known yet`);
+    this.id = id;
+  }
+}
+
+/** Names of the fields that were sent. */
+const sentIn = (fields: TaskFields): string[] =>
+  Object.entries(fields).flatMap(([field, value]) => (value === undefined ? [] : [field]));
+
+/** Status of a task that is changed: what was asked for; else an assignee takes it out of the inbox, or leaves it there. */
+function nextStatus({ status }: TaskData, fields: TaskFields, assignedTo: string | null): string {
+  if (fields.status !== undefined) return fields.status;
+  if (fields.assigned_to === undefined) return status;
+  if (assignedTo !== null && status === 'inbox') return 'assigned';
+  return assignedTo === null && status === 'assigned' ? 'inbox' : status;
+}
+
+/** No event when no field was sent. @throws AppError 400, 403, 404; TicketNeeded; ProjectNeeded */
+export function decideUpdate(state: TaskState, change: TaskChange): EventDraft[] {
+  const { fields, by, mentioned, ticket, now } = change;
+  const { id } = existing(state);
+  if (sentIn(fields).length === 0) return [];
+  if (fields.status === 'done') requireApproval(state);
+  const moves = fields.project_id !== undefined && fields.project_id !== state.task.projectId;
+  if (moves && ticket?.projectId !== fields.project_id) throw new TicketNeeded();
+  const task = underItsProject(state.task, change);
+  const next = changed(task, fields, moves ? ticket : undefined, now);
+  const updated = updatedFrom(state, task, next, fields);
+  const after = taskDecider.evolve(state, { ...updated, at: now * 1000 });
+  return [
+    updated,
+    ...tellMentioned(after, newlyMentioned(mentioned, task.description), by),
+    ...(next.status !== task.status && task.assignedTo !== null
+      ? [statusNotice(id, task.assignedTo, task, next.status)]
+      : []),
+    ...(next.assignedTo !== task.assignedTo ? tellAssignee(id, next) : []),
+  ];
+}
+
+/** The task as it is after a change. */
+function changed(task: TaskData, fields: TaskFields, ticket: Ticket | undefined, now: number): TaskData {
+  const assignedTo = fields.assigned_to === undefined ? task.assignedTo : assigneeOf(fields.assigned_to);
+  const status = nextStatus(task, fields, assignedTo);
+  return {
+    ...task,
+    completedAt: completedAtOf(task, status, now),
+    ...fieldsOf(fields),
+    assignedTo,
+    status,
+    ...ticket,
+    ...(fields.metadata && { metadata: restored(fields.metadata, task.metadata, 'metadata') as TaskData['metadata'] }),
+  };
+}
+
+/** The event that says what is different. */
+function updatedFrom({ id, createdAt }: TaskState, task: TaskData, next: TaskData, fields: TaskFields) {
+  const different = (Object.keys(next) as (keyof TaskData)[]).filter(
+    (field) => JSON.stringify(next[field]) !== JSON.stringify(task[field]),
+  );
+  const { title, status, priority, assignedTo, projectId, projectName, outcome } = task;
+  return taskUpdated.draft({
+    taskId: id,
+    createdAt,
+    task: next,
+    given: sentIn(fields),
+    changed: different.map(recordName),
+    before: {
+      ...Object.fromEntries(different.map((field) => [field, task[field]])),
+      title,
+      status,
+      priority,
+      assignedTo,
+      projectId,
+      projectName,
+      outcome,
+    },
+  });
+}
+
+/** The task with the name and prefix that its project has now. @throws ProjectNeeded */
+function underItsProject(task: TaskData, { project: known }: Pick<TaskChange, 'project'>): TaskData {
+  const project = known(task.projectId);
+  if (project === undefined) throw new ProjectNeeded(task.projectId);
+  return project === null ? task : { ...task, projectName: project.name, projectPrefix: project.prefix };
+}
+
+const statusNotice = (id: number, recipient: string, task: TaskData, status: string): EventDraft =>
+  notice(id, {
+    recipient,
+    type: 'status_change',
+    title: 'Task status changed',
+    message: `The task "${task.title}" went from ${task.status} to ${status}.`,
+  });
+
+/** Names that the text before did not mention. A name is mentioned by itself, with hyphens for blanks. */
+function newlyMentioned(names: readonly string[], before: string | null): readonly string[] {
+  const old = new Set(
+    mentionsIn(before ?? '')
+      .flatMap(readingsOf)
+      .map((one) => one.toLowerCase()),
+  );
+  if (old.size === 0) return names;
+  return names.filter((name) => {
+    const handle = name.toLowerCase();
+    return !old.has(handle) && !old.has(handle.replace(/\s+/g, '-'));
+  });
+}
+
+/** Throws when the caller must not touch the task. */
+export type TaskAccess = (state: TaskState) => void;
+
+/** How often a task is tried whose project others change meanwhile. */
+const MAX_TRIES = 8;
+
+/**
+ * Changes a task. Gives its record, and whether there was nothing to change.
+ *
+ * @throws AppError 400 for unknown mentions or a project that takes no tasks, 403 without approval, 404
+ */
+export async function updateTask(
+  commands: Commands,
+  context: CommandContext,
+  { projects, knownProjects, mentions }: TaskLookups,
+  id: number,
+  change: Pick<TaskChange, 'fields' | 'by' | 'now'>,
+  mayTouch: TaskAccess,
+) {
+  const { workspace } = context.origin;
+  const stream = taskStream(workspace, id);
+  const { fields } = change;
+  let mentioned: readonly string[] = [];
+  if (fields.description !== undefined && mentionsIn(fields.description).length > 0) {
+    // Whether there is a task is said before what is wrong with its text.
+    mayTouch(existing((await commands.load(taskDecider, stream)).state));
+    mentioned = (await mentionedIn(mentions, workspace, fields.description)).recipients;
+  }
+  let ticket: Ticket | undefined;
+  let learnt: { readonly id: number; readonly project: FoundProject | null } | undefined;
+  for (let attempt = 1; ; attempt++) {
+    let last: TaskState | undefined;
+    try {
+      const known = await knownProjects.current(workspace);
+      const project = (one: number) => (one === learnt?.id ? learnt.project : known(one));
+      // A copy: every attempt is the same step of the request.
+      const executed = await commands.execute(taskDecider, stream, { ...context }, (state) => {
+        last = existing(state);
+        mayTouch(state);
+        return decideUpdate(state, { ...change, mentioned, ticket, project });
+      });
+      const updated = firstOf(executed.events, taskUpdated) as EventOf<typeof taskUpdated> | undefined;
+      if (!updated) {
+        const state = last as TaskState;
+        const task = recordOf({ ...state, task: underItsProject(state.task, { project }) }, workspace);
+        return { task, unchanged: true };
+      }
+      const { data, meta } = updated;
+      const about = { id, workspace, createdAt: data.createdAt, updatedAt: seconds(meta.at) };
+      return { task: taskRecord(data.task, about), unchanged: false };
+    } catch (error) {
+      if (!(error instanceof TicketNeeded || error instanceof ProjectNeeded)) throw error;
+      if (attempt >= MAX_TRIES)
+        throw conflict('Others are changing the project of this task; try again.', { code: 'BUSY', cause: error });
+      if (error instanceof ProjectNeeded)
+        learnt = { id: error.id, project: await knownProjects.learn(workspace, error.id) };
+      else ticket = await ticketIn(commands, workspace, projects, fields.project_id as number);
+    }
+  }
+}
+
+/** A ticket in a project. @throws AppError 400 when the project takes no tasks */
+async function ticketIn(
+  commands: Commands,
+  workspace: number,
+  projects: TaskLookups['projects'],
+  projectId: number,
+): Promise<Ticket> {
+  const project = await projects.find(workspace, projectId);
+  if (project?.status !== 'active')
+    throw invalid(`There is no active project ${projectId}; send the id of one that GET /api/projects lists.`, [
+      'project_id: is not the id of an active project',
+    ]);
+  const ticketNo = await takeTickets(commands, workspace, project.id);
+  return { projectId: project.id, projectName: project.name, projectPrefix: project.prefix, ticketNo };
+}
+
+/** @throws AppError 403 without approval, 404 */
+export function decideStatus(state: TaskState, status: string, now: number): EventDraft[] {
+  const { id, task } = existing(state);
+  if (status === 'done') requireApproval(state, true);
+  return [
+    taskStatusChanged.draft({
+      taskId: id,
+      title: task.title,
+      before: placeOf(task),
+      after: placedAt(task, { status }),
+      cause: 'bulk',
+      completedAt: completedAtOf(task, status, now),
+    }),
+  ];
+}
+
+const isMissing = (error: unknown): boolean => error instanceof AppError && error.status === 404;
+
+/**
+ * Gives tasks a status each, all or none: approvals are checked before the first one changes. Tasks that do not exist
+ * are passed over. Each task is a stream of its own, so an approval that is withdrawn in the very moment can still
+ * refuse one of them when others have changed; the refusal says so.
+ *
+ * @param now Unix seconds
+ * @returns how many tasks changed
+ * @throws AppError 403 that names the task
+ */
+export async function setStatuses(
+  commands: Commands,
+  context: CommandContext,
+  items: BulkStatus['tasks'],
+  now: number,
+): Promise<number> {
+  const { workspace } = context.origin;
+  const toBeDone = new Set(items.filter(({ status }) => status === 'done').map(({ id }) => id));
+  await Promise.all(
+    [...toBeDone].map(async (id) => {
+      const { state } = await commands.load(taskDecider, taskStream(workspace, id));
+      if (state.id !== 0) requireApproval(state, true);
+    }),
+  );
+  // The last word on a task counts.
+  const wanted = new Map(items.map(({ id, status }) => [id, status]));
+  const settled = await Promise.allSettled(
+    [...wanted].map(([id, status]) =>
+      commands.execute(taskDecider, taskStream(workspace, id), context, (state) => decideStatus(state, status, now)),
+    ),
+  );
+  const failures = settled.flatMap((one) => (one.status === 'rejected' && !isMissing(one.reason) ? [one.reason] : []));
+  const updated = settled.filter(({ status }) => status === 'fulfilled').length;
+  const [failure] = failures;
+  if (failure === undefined) return updated;
+  if (!(failure instanceof AppError) || updated === 0) throw failure;
+  const others = `${updated} of the other tasks ${updated === 1 ? 'has' : 'have'} changed already; send the rest again.`;
+  throw new AppError(failure.status, `${failure.message} ${others}`, { ...failure.extras, cause: failure });
+}

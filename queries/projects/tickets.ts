@@ -1,0 +1,35 @@
+/** Projects as the tickets of their tasks name them, kept in memory while the read model stands still. */
+import { LRUCache } from 'lru-cache';
+import { projectsProjection } from '../../projections/projects/projects.ts';
+import { atMost } from '../../shared/bounded.ts';
+import type { Freshness } from '../../shared/ports/freshness.ts';
+import type { FoundProject, KnownProjects, ProjectDirectory } from '../../shared/ports/projects.ts';
+
+/** Projects of all workspaces together that one process keeps. */
+const KEPT = 10_000;
+
+export function createKnownProjects(parts: {
+  readonly directory: Pick<ProjectDirectory, 'find'>;
+  readonly freshness: Pick<Freshness, 'stamp'>;
+}): KnownProjects {
+  const { directory, freshness } = parts;
+  const kept = new LRUCache<string, { readonly stamp: string; readonly project: FoundProject | null }>(atMost(KEPT));
+  const stampOf = (workspace: number) => freshness.stamp([projectsProjection.name], workspace);
+  const keyOf = (workspace: number, id: number) => `${workspace} ${id}`;
+  return {
+    async current(workspace) {
+      const stamp = await stampOf(workspace);
+      return (id) => {
+        const found = kept.get(keyOf(workspace, id));
+        return found?.stamp === stamp ? found.project : undefined;
+      };
+    },
+    async learn(workspace, id) {
+      // Taken before the read: what changes in between is looked up again.
+      const stamp = await stampOf(workspace);
+      const project = (await directory.find(workspace, id)) ?? null;
+      kept.set(keyOf(workspace, id), { stamp, project });
+      return project;
+    },
+  };
+}

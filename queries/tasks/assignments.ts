@@ -1,0 +1,98 @@
+/** What tasks mean to agents: how many each has, which wait for it. */
+import { type RawBuilder, sql } from 'kysely';
+import { tasksProjection } from '../../projections/tasks/tasks.ts';
+import type { TaskStats } from '../../shared/contract/agents/agents.ts';
+import type { TaskRecord } from '../../shared/contract/tasks/tasks.ts';
+import type { Reads } from '../reads.ts';
+import { joinProject, TASK_JSON, taskTables } from './tasks.ts';
+
+export const NO_TASKS: TaskStats = { total: 0, assigned: 0, in_progress: 0, quality_review: 0, done: 0, completed: 0 };
+
+/** Tasks by status of the agents with these names. Who is missing from the answer has none. */
+export async function taskStatsOf(
+  reads: Reads,
+  workspace: number,
+  names: readonly string[],
+): Promise<ReadonlyMap<string, TaskStats>> {
+  const rows = await taskTables(reads)
+    .selectFrom('task_counts')
+    .select(({ fn }) => ['assigned_to', 'status', fn.sum<number>('count').as('count')])
+    .where('workspace_id', '=', workspace)
+    .where(sql<boolean>`assigned_to = ANY(${names})`)
+    .where('count', '>', 0)
+    .groupBy(['assigned_to', 'status'])
+    .execute();
+  const stats = new Map<string, TaskStats>();
+  for (const { assigned_to, status, count } of rows) {
+    const known = stats.get(assigned_to) ?? NO_TASKS;
+    const more = { ...known, total: known.total + Number(count) };
+    if (status === 'done') Object.assign(more, { done: Number(count), completed: Number(count) });
+    else if (status in NO_TASKS) Object.assign(more, { [status]: Number(count) });
+    stats.set(assigned_to, more);
+  }
+  return stats;
+}
+
+const tasksTable = (reads: Reads) => sql.table(`${reads.schema(tasksProjection)}.tasks`);
+
+/** At most as many tasks are shown in a heartbeat. */
+const SHOWN_TASKS = 10;
+
+/**
+ * Tasks assigned to an agent that are assigned or in progress, most urgent and oldest first, as a subquery with the
+ * column `tasks`: a list of records, or null.
+ *
+ * @param agent columns `workspace_id` and `name` of the row that it is joined to
+ */
+export const tasksOf = (reads: Reads, agent: string): RawBuilder<unknown> => sql`
+  SELECT json_agg(${TASK_JSON} ORDER BY t.priority_rank, t.created_at, t.id) AS tasks
+  FROM (
+    SELECT * FROM ${tasksTable(reads)} x
+    WHERE x.workspace_id = ${sql.ref(`${agent}.workspace_id`)} AND x.assigned_to = ${sql.ref(`${agent}.name`)}
+      AND x.status IN ('assigned', 'in_progress')
+    ORDER BY x.priority_rank, x.created_at, x.id LIMIT ${sql.lit(SHOWN_TASKS)}
+  ) t ${joinProject(reads)}`;
+
+/** A task as a work item shows it. */
+export function workItemOf({ id, title, status, priority, due_date, metadata }: TaskRecord) {
+  const { implementation_repo, code_location } = metadata;
+  return {
+    id,
+    title,
+    status,
+    priority,
+    ...(due_date !== null && { due_date }),
+    ...(typeof implementation_repo === 'string' && { implementation_repo }),
+    ...(typeof code_location === 'string' && { code_location }),
+  };
+}
+
+/** A task that an adapter offers to an agent of its framework. */
+export interface Assignment {
+  readonly taskId: string;
+  readonly description: string;
+  /** 0 critical, 1 high, 2 medium, 3 others. */
+  readonly priority: number;
+}
+
+/** At most as many tasks are offered to an adapter. */
+const OFFERED_TASKS = 5;
+
+/** Tasks that wait for an agent, or for anybody, most urgent first, then by due date and age. */
+export async function assignmentsFor(reads: Reads, workspace: number, agentId: string): Promise<readonly Assignment[]> {
+  const order = sql.raw('priority_rank, due_date, created_at, id');
+  // Sorted by the assignee too, though it is always the same one: that of nobody's tasks is found in their index only so.
+  const some = (whose: RawBuilder<unknown>) => sql`(
+    SELECT * FROM ${tasksTable(reads)}
+    WHERE workspace_id = ${workspace} AND status IN ('assigned', 'inbox') AND assigned_to ${whose}
+    ORDER BY assigned_to, ${order} LIMIT ${sql.lit(OFFERED_TASKS)})`;
+  const { rows } = await sql<{ id: number; title: string; description: string | null; rank: number }>`
+    SELECT id, title, description, priority_rank AS rank
+    FROM (${some(sql`= ${agentId}`)} UNION ALL ${some(sql`IS NULL`)}) waiting
+    ORDER BY ${order} LIMIT ${sql.lit(OFFERED_TASKS)}`.execute(reads.db);
+  return rows.map(({ id, title, description, rank }) => ({
+    taskId: String(id),
+    description: description ? `${title}\n${description}` : title,
+    priority: Math.min(rank, 3),
+  }));
+}

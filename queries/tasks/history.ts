@@ -1,0 +1,73 @@
+/** The history of one task, from its own stream: who did what, when and why. */
+
+import type { HistoryEntry } from '../../shared/contract/tasks/history.ts';
+import type { EventStore } from '../../shared/event-store.ts';
+import { catalogue } from '../../shared/events/catalogue.ts';
+import type { DomainEvent } from '../../shared/events/define.ts';
+import { activityOf } from '../../shared/events/monitoring/activities.ts';
+import { notificationOf } from '../../shared/events/monitoring/notifications.ts';
+import { seconds } from '../../shared/time.ts';
+
+type Fields = Readonly<Record<string, unknown>>;
+
+const snakeCase = (field: string): string => field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+const NAMES: Readonly<Record<string, string>> = { ticketNo: 'project_ticket_no' };
+
+const isFields = (value: unknown): value is Fields =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/** What is different, by the names of the record. */
+function changesOf({ data }: DomainEvent): HistoryEntry['changes'] {
+  const before = data.before;
+  const after = data.after ?? data.task;
+  if (!isFields(before) || !isFields(after)) return {};
+  return Object.fromEntries(
+    Object.keys(before)
+      .filter((field) => JSON.stringify(before[field]) !== JSON.stringify(after[field]))
+      .map((field) => [NAMES[field] ?? snakeCase(field), { from: before[field], to: after[field] }]),
+  );
+}
+
+const textOf = (value: unknown): string | null => (typeof value === 'string' && value !== '' ? value : null);
+
+function entryOf(event: DomainEvent): HistoryEntry {
+  const { data, meta, type, position, revision } = event;
+  const definition = catalogue.get(type);
+  const activity = definition && activityOf(definition, event);
+  const notification = definition && notificationOf(definition, event);
+  const told = notification && `Told ${notification.recipient}: ${notification.title}`;
+  return {
+    position,
+    revision,
+    at: seconds(meta.at),
+    type,
+    actor: activity?.actor ?? meta.actor.name,
+    actor_type: meta.actor.type,
+    description: activity?.description ?? told ?? definition?.doc ?? type,
+    changes: changesOf(event),
+    cause: textOf(data.cause) ?? textOf(data.trigger) ?? textOf(data.source),
+    reason: textOf(data.reason) ?? textOf(data.notes) ?? textOf(data.errorMessage),
+    request_id: meta.requestId,
+    correlation_id: meta.correlationId,
+  };
+}
+
+/**
+ * A page of a stream's history, newest first.
+ *
+ * @param before revision: only what is older than it
+ */
+export async function historyOf(
+  store: EventStore,
+  stream: string,
+  { limit, before }: { readonly limit: number; readonly before: number | undefined },
+): Promise<{ readonly history: readonly HistoryEntry[]; readonly history_before: number | null }> {
+  if (before === 0) return { history: [], history_before: null };
+  const history: HistoryEntry[] = [];
+  const from = before === undefined ? {} : { from: before - 1 };
+  for await (const batch of store.log.readStream(stream, { direction: 'backwards', limit, ...from })) {
+    for (const event of batch) history.push(entryOf(await store.decode(event)));
+  }
+  const oldest = history.at(-1)?.revision ?? 0;
+  return { history, history_before: oldest > 0 ? oldest : null };
+}

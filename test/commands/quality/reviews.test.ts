@@ -1,0 +1,38 @@
+import { expect } from 'chai';
+import { decideReview } from '../../../commands/quality/reviews.ts';
+import { taskDecider } from '../../../commands/tasks/tasks.ts';
+import { type Draft, refusalOf, stateAfter } from '../../support/kit.ts';
+import { created, deleted, placed, TASK } from '../../support/tasks.ts';
+
+const NOW = 1_800_000_000;
+const review = (drafts: readonly Draft[], status: 'approved' | 'rejected', reviewer = 'aegis') =>
+  decideReview(stateAfter(taskDecider, ...drafts), 4, { reviewer, status, notes: 'so' }, NOW).map(({ data }) => data);
+
+describe('quality review', () => {
+  const common = { taskId: 7, title: TASK.title, reviewId: 4, notes: 'so' };
+
+  it('that approves makes a task done, from any status and by anybody', () => {
+    expect(review([created({ status: 'backlog' })], 'approved', 'eve')).to.deep.equal([
+      {
+        ...common,
+        reviewer: 'eve',
+        status: 'approved',
+        ...placed({ status: 'backlog' }, { status: 'done' }),
+        completedAt: NOW,
+        errorMessage: null,
+      },
+    ]);
+    expect(review([created({ status: 'done', completedAt: 3 })], 'approved')[0]).to.include({ completedAt: 3 });
+  });
+
+  it('that rejects sends it back to work and says why', () => {
+    const [data] = review([created({ status: 'done', completedAt: 3 })], 'rejected');
+    expect(data).to.deep.include({ ...placed({ status: 'done' }, { status: 'in_progress' }), completedAt: 3 });
+    expect(data?.errorMessage).to.match(/aegis.*so/);
+  });
+
+  it('is about a task that exists', () => {
+    expect(refusalOf(() => review([], 'approved')).status).to.equal(404);
+    expect(refusalOf(() => review([created(), deleted()], 'rejected')).status).to.equal(404);
+  });
+});

@@ -1,0 +1,224 @@
+/** Creating and changing tasks, given events, when a command is decided, then events: pure. */
+import { expect } from 'chai';
+import fc from 'fast-check';
+import { decideStatus, decideUpdate, type TaskChange, type TaskFields } from '../../../commands/tasks/changes.ts';
+import { decideCreate, existing, type TaskState, taskDecider } from '../../../commands/tasks/tasks.ts';
+import { tasksProjection } from '../../../projections/tasks/tasks.ts';
+import { PRIORITIES, TASK_STATUSES } from '../../../shared/contract/tasks/tasks.ts';
+import type { EventOf } from '../../../shared/events/define.ts';
+import type { taskUpdated } from '../../../shared/events/tasks/changes.ts';
+import type { TaskData } from '../../../shared/events/tasks/tasks.ts';
+import { MASK } from '../../../shared/secrets.ts';
+import { type Draft, eventsOf, refusalOf, rowsAfter, stateAfter } from '../../support/kit.ts';
+import { created, deleted, reviewed, TASK } from '../../support/tasks.ts';
+
+const given = (...drafts: readonly Draft[]): TaskState => stateAfter(taskDecider, ...drafts);
+const NOW = 1_800_000_000;
+const change = (fields: TaskFields, more: Partial<TaskChange> = {}): TaskChange => ({
+  fields,
+  by: 'ann',
+  mentioned: [],
+  ticket: undefined,
+  project: () => ({ name: 'General', prefix: 'TASK' }),
+  now: NOW,
+  ...more,
+});
+const told = (drafts: readonly Draft[]) =>
+  drafts.map(({ type, data }) => ('recipient' in data && 'type' in data ? `${data.type} ${data.recipient}` : type));
+const updateOf = (drafts: readonly Draft[]) => drafts[0]?.data as EventOf<typeof taskUpdated>['data'];
+const nextOf = (state: TaskState, fields: TaskFields, more: Partial<TaskChange> = {}): TaskData =>
+  updateOf(decideUpdate(state, change(fields, more))).task;
+
+const ticket = { projectId: 1, projectName: 'General', projectPrefix: 'TASK', ticketNo: 3 };
+const create = (fields: object, mentioned: readonly string[] = []) =>
+  decideCreate(7, { fields: { title: TASK.title, ...fields }, createdBy: 'Ann', ticket, mentioned });
+
+describe('task: creation', () => {
+  it('of a bare title is a task in the inbox', () => {
+    expect(create({})).to.deep.equal([created()]);
+  });
+
+  it('is refused for a task that is done, assigned or not', () => {
+    expect(refusalOf(() => create({ status: 'done' })).status).to.equal(403);
+    expect(refusalOf(() => create({ status: 'done', assigned_to: 'ada' })).message).to.include('Aegis');
+  });
+
+  it('tells those who are mentioned, except the creator, then the assignee', () => {
+    const drafts = create({ assigned_to: 'ada' }, ['ada', 'Ann', 'eve']);
+    expect(told(drafts)).to.deep.equal([
+      'TaskCreated',
+      'TaskSubscribed',
+      'mention ada',
+      'mention eve',
+      'assignment ada',
+    ]);
+    expect(drafts[1]?.data).to.deep.include({ names: ['eve'] });
+  });
+
+  it('does not store a mask in place of a secret', () => {
+    expect(refusalOf(() => create({ metadata: { api_key: MASK } })).status).to.equal(400);
+  });
+});
+
+describe('task: change', () => {
+  it('sets what was sent, and says what is different and what was before', () => {
+    const drafts = decideUpdate(given(created()), change({ title: 'New', tags: ['a'], retry_count: 0 }));
+    expect(drafts).to.have.length(1);
+    expect(updateOf(drafts)).to.deep.include({
+      task: { ...TASK, title: 'New', tags: ['a'] },
+      given: ['title', 'tags', 'retry_count'],
+      changed: ['title', 'tags'],
+    });
+    expect(updateOf(drafts).before).to.deep.include({ title: TASK.title, tags: [], status: 'inbox' });
+  });
+
+  it('without a field is none; with the same value it is one', () => {
+    expect(decideUpdate(given(created()), change({}))).to.deep.equal([]);
+    expect(updateOf(decideUpdate(given(created()), change({ title: TASK.title }))).changed).to.deep.equal([]);
+    expect(refusalOf(() => decideUpdate(given(), change({}))).status).to.equal(404);
+    expect(refusalOf(() => decideUpdate(given(created(), deleted()), change({ title: 'x' }))).status).to.equal(404);
+  });
+
+  it('of the assignee moves a task out of the inbox and back', () => {
+    const inbox = given(created());
+    const assigned = given(created({ status: 'assigned', assignedTo: 'ada' }));
+    expect(nextOf(inbox, { assigned_to: ' ada ' })).to.include({ status: 'assigned', assignedTo: 'ada' });
+    expect(nextOf(inbox, { assigned_to: '' })).to.include({ status: 'inbox', assignedTo: null });
+    expect(nextOf(assigned, { assigned_to: '' })).to.include({ status: 'inbox', assignedTo: null });
+    expect(nextOf(assigned, { assigned_to: 'eve' })).to.include({ status: 'assigned', assignedTo: 'eve' });
+    expect(nextOf(given(created({ status: 'review' })), { assigned_to: 'ada' })).to.include({ status: 'review' });
+    expect(nextOf(assigned, { assigned_to: '', status: 'assigned' })).to.include({ status: 'assigned' });
+  });
+
+  it('to done asks for approval, and says when it was', () => {
+    expect(refusalOf(() => decideUpdate(given(created()), change({ status: 'done' }))).message).to.include('Aegis');
+    const approved = given(
+      created(),
+      reviewed('approved', { completedAt: 5 }),
+      reviewed('rejected', { reviewer: 'eve' }),
+    );
+    expect(nextOf(given(created(), reviewed('approved')), { status: 'done' }).completedAt).to.equal(NOW);
+    expect(nextOf(approved, { status: 'done', completed_at: 9 }).completedAt).to.equal(9);
+    const before = given(created({ completedAt: 4 }), reviewed('approved', { completedAt: 4 }));
+    expect(nextOf(before, { status: 'done' }).completedAt).to.equal(4);
+    expect(nextOf(before, { status: 'review' }).completedAt).to.equal(4);
+  });
+
+  it('tells the one it was taken from, the new one, and who is newly mentioned', () => {
+    const state = given(created({ assignedTo: 'ada', status: 'assigned', description: 'hello @eve. @bob-brown' }));
+    const drafts = decideUpdate(
+      state,
+      change(
+        { assigned_to: 'cyn', status: 'review', description: 'x' },
+        { mentioned: ['eve', 'Bob Brown', 'ann', 'dan'] },
+      ),
+    );
+    expect(told(drafts)).to.deep.equal([
+      'TaskUpdated',
+      'TaskSubscribed',
+      'mention dan',
+      'status_change ada',
+      'assignment cyn',
+    ]);
+    expect(drafts[1]?.data).to.deep.include({ names: ['ann', 'dan'] });
+    expect(told(decideUpdate(state, change({ title: 'x', assigned_to: 'ada' })))).to.deep.equal(['TaskUpdated']);
+  });
+
+  it('to another project needs a ticket there, unless it is in it already', () => {
+    const other = { projectId: 2, projectName: 'Other', projectPrefix: 'OTH', ticketNo: 1 };
+    const state = given(created());
+    expect(() => decideUpdate(state, change({ project_id: 2 })))
+      .to.throw()
+      .that.is.not.instanceOf(TypeError);
+    expect(nextOf(state, { project_id: 2 }, { ticket: other })).to.deep.include(other);
+    expect(nextOf(state, { project_id: 1 }, { ticket: { ...other, projectId: 1 } })).to.include({ ticketNo: 3 });
+  });
+
+  it('tells the project as it is called now', () => {
+    const renamed = change({ title: 'x' }, { project: () => ({ name: 'New', prefix: 'NEW' }) });
+    const { task, changed } = updateOf(decideUpdate(given(created()), renamed));
+    expect(task).to.include({ projectName: 'New', projectPrefix: 'NEW' });
+    expect(changed).to.deep.equal(['title']);
+    expect(nextOf(given(created()), { title: 'x' }, { project: () => null })).to.include({ projectName: 'General' });
+    expect(() => decideUpdate(given(created()), change({ title: 'x' }, { project: () => undefined }))).to.throw();
+  });
+
+  it('puts back what was masked', () => {
+    const state = given(created({ metadata: { api_key: 'secret', note: 'a' } }));
+    expect(nextOf(state, { metadata: { api_key: MASK, note: 'b' } }).metadata).to.deep.equal({
+      api_key: 'secret',
+      note: 'b',
+    });
+  });
+});
+
+describe('task: status of many', () => {
+  it('is an event also when it was so before', () => {
+    expect(decideStatus(given(created()), 'inbox', NOW)[0]?.data).to.deep.include({ cause: 'bulk', completedAt: null });
+    expect(refusalOf(() => decideStatus(given(created()), 'done', NOW)).message).to.match(/^Task 7 .*Aegis/);
+    expect(decideStatus(given(created(), reviewed('approved')), 'done', NOW)[0]?.data).to.include({ completedAt: NOW });
+    expect(refusalOf(() => decideStatus(given(), 'inbox', NOW)).status).to.equal(404);
+  });
+});
+
+describe('task: any changes', () => {
+  const fields = fc.record(
+    {
+      status: fc.constantFrom(...TASK_STATUSES),
+      priority: fc.constantFrom(...PRIORITIES),
+      assigned_to: fc.constantFrom('', 'ada', 'eve'),
+      title: fc.constantFrom('a', 'b'),
+    },
+    { requiredKeys: [] },
+  );
+  const step = fc.oneof(fields, fc.constantFrom('approved' as const, 'rejected' as const));
+
+  it('rows, counts and state say the same, and no task is done without approval', () => {
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 12 }), (steps) => {
+        const drafts: Draft[] = [created()];
+        for (const one of steps) {
+          const state = given(...drafts);
+          if (typeof one === 'string') {
+            drafts.push(reviewedFrom(state, one));
+            continue;
+          }
+          try {
+            drafts.push(...decideUpdate(state, change(one)));
+          } catch {
+            expect(one.status).to.equal('done');
+            expect(state.approved).to.equal(false);
+          }
+        }
+        const { task } = existing(given(...drafts));
+        const { tasks, task_counts } = rowsAfter(tasksProjection, eventsOf(drafts));
+        expect(tasks[0]).to.deep.include({ status: task.status, assigned_to: task.assignedTo, title: task.title });
+        const counted = task_counts.filter(({ count }) => count !== 0);
+        expect(counted).to.have.length(1);
+        expect(counted[0]).to.deep.include({
+          count: 1,
+          status: task.status,
+          priority: task.priority,
+          assigned_to: task.assignedTo ?? '',
+        });
+        if (task.status === 'done') expect(task.completedAt).to.be.a('number');
+      }),
+      { numRuns: 60 },
+    );
+  });
+});
+
+/** A verdict about the task as it is. */
+function reviewedFrom(state: TaskState, status: 'approved' | 'rejected') {
+  const { priority, assignedTo } = state.task;
+  const places = { priority, assignedTo };
+  const draft = reviewed(status, { completedAt: 5 });
+  return {
+    ...draft,
+    data: {
+      ...draft.data,
+      before: { ...draft.data.before, ...places, status: state.task.status },
+      after: { ...draft.data.after, ...places },
+    },
+  };
+}

@@ -1,0 +1,153 @@
+/** Lists of tasks stay on their indexes: plans and rows read with 100,000 tasks. */
+import { expect } from 'chai';
+import { CompiledQuery, type KyselyPlugin, type QueryId, type RootOperationNode } from 'kysely';
+import { schemaOf } from '../../../projections/projection.ts';
+import { projectsProjection } from '../../../projections/projects/projects.ts';
+import { tasksProjection } from '../../../projections/tasks/tasks.ts';
+import type { Reads } from '../../../queries/reads.ts';
+import { assignmentsFor, taskStatsOf } from '../../../queries/tasks/assignments.ts';
+import { knownTask, listTasks, taskById } from '../../../queries/tasks/tasks.ts';
+import { PRIORITIES, TASK_SORTS, TASK_STATUSES, type TasksQuery } from '../../../shared/contract/tasks/tasks.ts';
+import { openReadModels, type ReadModels } from '../../support/rows.ts';
+
+const TASKS = 100_000;
+const PART = 5_000;
+const AGENTS = 1_000;
+const PROJECTS = 500;
+
+interface Plan {
+  readonly 'Node Type': string;
+  readonly 'Relation Name'?: string;
+  readonly 'Actual Rows': number;
+  readonly 'Actual Loops': number;
+  readonly 'Rows Removed by Filter'?: number;
+  readonly Plans?: readonly Plan[];
+}
+
+const nodesOf = (plan: Plan): Plan[] => [plan, ...(plan.Plans ?? []).flatMap(nodesOf)];
+
+describe('queries of tasks, with 100,000 of them', function () {
+  this.timeout(180_000);
+  let models: ReadModels;
+  let asked: { readonly node: RootOperationNode; readonly queryId: QueryId }[] = [];
+  let watched: Reads;
+  before(async () => {
+    models = await openReadModels([tasksProjection, projectsProjection]);
+    const list = (texts: readonly string[]) => `(ARRAY[${texts.map((text) => `'${text}'`).join()}])`;
+    const schema = schemaOf(tasksProjection);
+    // In parts: each statement has a time limit.
+    for (let done = 0; done < TASKS; done += PART)
+      await models.query(`
+      INSERT INTO ${schema}.tasks (workspace_id, id, title, status, priority, priority_rank, project_id,
+        project_ticket_no, assigned_to, created_by, created_at, updated_at, due_date, retry_count, completed_at, tags,
+        metadata, dispatch_attempts, comment_count, position)
+      SELECT 1, n, 'task', ${list(TASK_STATUSES)}[n % ${TASK_STATUSES.length} + 1],
+        ${list(PRIORITIES)}[n % 4 + 1], n % 4, n % ${PROJECTS} + 1, n,
+        CASE WHEN n % 3 > 0 THEN 'agent-' || n % ${AGENTS} END, 'x', 1700000000 + n, 1700000000 + n * 7 % 50000,
+        CASE WHEN n % 2 = 0 THEN 1800000000 + n % 1000 END, 0, NULL, '[]', '{}', 0, 0, n
+      FROM generate_series(${done} + 1, ${done} + ${PART}) n`);
+    await models.query(`
+      INSERT INTO ${schema}.task_counts (workspace_id, status, priority, assigned_to, project_id, count, position)
+      SELECT workspace_id, status, priority, coalesce(assigned_to, ''), project_id, count(*), 1
+      FROM ${schema}.tasks GROUP BY 1, 2, 3, 4, 5`);
+    await models.query('ANALYZE');
+    const watcher: KyselyPlugin = {
+      transformQuery({ node, queryId }) {
+        asked.push({ node, queryId });
+        return node;
+      },
+      transformResult: async ({ result }) => result,
+    };
+    watched = { ...models.reads, db: models.reads.db.withPlugin(watcher) };
+  });
+  after(() => models?.close());
+
+  /** Rows of `tasks` that the statements of a question touch, and how they get at them. */
+  async function read(question: (reads: Reads) => Promise<unknown>) {
+    asked = [];
+    await question(watched);
+    const plans: Plan[] = [];
+    for (const { node, queryId } of asked) {
+      const { sql, parameters } = models.reads.db.getExecutor().compileQuery(node, queryId);
+      const explain = CompiledQuery.raw(`EXPLAIN (ANALYZE, FORMAT JSON) ${sql}`, [...parameters]);
+      const { rows } = await models.reads.db.executeQuery<{ 'QUERY PLAN': readonly { Plan: Plan }[] }>(explain);
+      plans.push(...(rows[0]?.['QUERY PLAN'] ?? []).flatMap((one) => nodesOf(one.Plan)));
+    }
+    const of = (table: string) => plans.filter((one) => one['Relation Name'] === table);
+    const rowsOf = (nodes: readonly Plan[]) =>
+      nodes.reduce((sum, n) => sum + (n['Actual Rows'] + (n['Rows Removed by Filter'] ?? 0)) * n['Actual Loops'], 0);
+    return {
+      scans: of('tasks').map((one) => one['Node Type']),
+      rows: rowsOf(of('tasks')),
+      counts: rowsOf(of('task_counts')),
+    };
+  }
+
+  const query = (more: Partial<TasksQuery> = {}): TasksQuery => ({
+    status: undefined,
+    assigned_to: undefined,
+    priority: undefined,
+    project_id: undefined,
+    limit: 50,
+    offset: 0,
+    ...more,
+  });
+
+  const filtered: Partial<TasksQuery>[] = [
+    {},
+    { status: 'review' },
+    { assigned_to: 'agent-7' },
+    { priority: 'low' },
+    { project_id: 7 },
+    { status: 'assigned', assigned_to: 'agent-7' },
+    { status: 'no such' },
+    { assigned_to: 'nobody at all' },
+  ];
+  for (const filters of filtered) {
+    it(`the list by ${Object.keys(filters).join(' and ') || 'nothing'} reads little more than its page`, async () => {
+      const { scans, rows } = await read((reads) => listTasks(reads, 1, query(filters)));
+      expect(scans, JSON.stringify(scans)).not.to.include('Seq Scan').and.not.to.be.empty;
+      expect(rows).to.be.below(500);
+    });
+  }
+
+  for (const sort of TASK_SORTS) {
+    it(`so does the list by ${sort}, both ways`, async () => {
+      for (const order of ['asc', 'desc'] as const) {
+        const { scans, rows } = await read((reads) => listTasks(reads, 1, query({ sort, order })));
+        expect(scans).not.to.include('Seq Scan').and.not.to.include('Sort');
+        expect(rows).to.be.below(500);
+      }
+    });
+  }
+
+  it('a page far in is read from the nearer end, and is the right one', async () => {
+    const pages = [0, 30, TASKS - 1_010, TASKS - 10].map((offset) => query({ offset, limit: 20 }));
+    for (const page of pages) {
+      const { tasks, total } = await listTasks(models.reads, 1, page);
+      const expected = Array.from({ length: 20 }, (_, n) => TASKS - page.offset - n).filter((id) => id > 0);
+      expect(tasks.map(({ id }) => id)).to.deep.equal(expected);
+      expect(total).to.equal(TASKS);
+    }
+    const { scans, rows } = await read((reads) => listTasks(reads, 1, query({ offset: TASKS - 1_000 })));
+    expect(scans).not.to.include('Seq Scan');
+    expect(rows).to.be.below(2_500);
+  });
+
+  it('what agents ask reads little', async () => {
+    const questions: ((reads: Reads) => Promise<unknown>)[] = [
+      (reads) => assignmentsFor(reads, 1, 'agent-7'),
+      (reads) => taskById(reads, 1, 70_000),
+      (reads) => knownTask(reads, 1, 70_000),
+    ];
+    for (const question of questions) {
+      const { scans, rows } = await read(question);
+      expect(scans).not.to.include('Seq Scan').and.not.to.be.empty;
+      expect(rows).to.be.below(500);
+    }
+    const names = Array.from({ length: 50 }, (_, n) => `agent-${n}`);
+    const stats = await read((reads) => taskStatsOf(reads, 1, names));
+    expect(stats.scans).to.deep.equal([]);
+    expect(stats.counts).to.be.below(10_000);
+  });
+});
