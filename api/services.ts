@@ -3,6 +3,7 @@ import type { Store as RateLimitStore } from 'express-rate-limit';
 import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
 import type { Commands } from '../commands/handler.ts';
+import type { TaskQueue } from '../commands/tasks/queue.ts';
 import type { Inboxes } from '../queries/agents/heartbeat.ts';
 import type { Reads } from '../queries/reads.ts';
 import type { EventStore } from '../shared/event-store.ts';
@@ -54,6 +55,7 @@ export interface Services {
   readonly credentials: Credentials;
   readonly freshness: Freshness;
   readonly inboxes: Inboxes;
+  readonly queue: TaskQueue;
   readonly projects: ProjectDirectory;
   readonly projectTasks: ProjectTasks;
   readonly knownProjects: KnownProjects;

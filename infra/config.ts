@@ -49,6 +49,15 @@ export const STREAM_PREFIX = /^[A-Za-z0-9_]+\.$/;
 /** In characters; shorter keys could be guessed. */
 const MIN_API_KEY = 16;
 
+function isTimeZone(name: string): boolean {
+  try {
+    new Intl.DateTimeFormat('en-US', { timeZone: name });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 interface Setting<T> {
   readonly env: string;
   readonly parse: z.ZodType<T, string>;
@@ -242,6 +251,18 @@ export const SETTINGS = {
     integer(1_000, 600_000),
     30_000,
     'a job of a process that died is taken by another after one to three of these, milliseconds',
+  ),
+  staleTaskMinutes: setting(
+    'MC_STALE_TASK_MINUTES',
+    integer(0, 10_080),
+    10,
+    'a task in progress that was not changed for this long returns to the queue when its agent is offline or unknown; 0: never',
+  ),
+  timeZone: setting(
+    'TZ',
+    z.string().refine(isTimeZone, 'must be an IANA time zone, such as Europe/Berlin'),
+    'UTC',
+    'time zone of the schedules of recurring tasks, such as Europe/Berlin',
   ),
 } as const;
 

@@ -10,12 +10,14 @@ import type { Services } from '../api/services.ts';
 import { createStreamHub } from '../api/stream/hub.ts';
 import { sourceOf } from '../api/stream/source.ts';
 import { createCommands } from '../commands/handler.ts';
+import { createTaskQueue } from '../commands/tasks/queue.ts';
 import { projections } from '../projections/index.ts';
 import { schemaOf } from '../projections/projection.ts';
 import { createInboxes } from '../queries/agents/heartbeat.ts';
 import { mentionTargets } from '../queries/mentions.ts';
 import { projectDirectory, projectTasks } from '../queries/projects/projects.ts';
 import { createKnownProjects } from '../queries/projects/tickets.ts';
+import { taskQueueReads } from '../queries/tasks/queue.ts';
 import { AppError } from '../shared/errors.ts';
 import type { ReadModels } from '../shared/ports/read-models.ts';
 import { pause, within } from '../shared/waiting.ts';
@@ -114,6 +116,7 @@ export async function startService(
         projects,
         projectTasks: projectTasks(reads),
         knownProjects: createKnownProjects({ directory: projects, freshness }),
+        queue: createTaskQueue({ commands, reads: taskQueueReads(reads) }),
         mentions: mentionTargets(reads),
         idempotency: createIdempotencyStore(database.pool, core.process),
         metrics,

@@ -60,6 +60,16 @@ export function readTarget(req: IncomingMessage): boolean {
   return true;
 }
 
+/**
+ * The same check for a GET that changes something. Browsers send no Origin with a plain GET, but Sec-Fetch-Site. The
+ * session cookie is never sent from other sites (SameSite=Strict), but it is from other origins of the same site.
+ */
+export function fromOwnOrigin(headers: IncomingHttpHeaders): boolean {
+  const site = headers['sec-fetch-site'];
+  if (site !== undefined && site !== 'same-origin' && site !== 'none') return false;
+  return originAllowed('POST', headers);
+}
+
 const SAFE_METHODS = ['GET', 'HEAD', 'OPTIONS', 'TRACE'];
 
 /** Protects against cross-site request forgery: the Origin must be one of the request's own hosts. A missing or opaque Origin passes. */

@@ -120,6 +120,8 @@ export interface Route<
   /** Default: `workspace`. */
   readonly scope?: Scope;
   readonly limit?: LimitClass;
+  /** Set for a GET that changes something: pages of other origins cannot make it, and HEAD is refused. */
+  readonly writes?: true;
   readonly params?: z.ZodType<P>;
   readonly query?: z.ZodType<Q>;
   readonly body?: z.ZodType<B>;
@@ -159,13 +161,14 @@ export function defineRoute<
 
 /** Every error status of a route: its own, and those implied by its access, limit and input. */
 export function errorsOf(route: Route): ReadonlySet<ErrorStatus> {
-  const { method, access, scope, limit, params, query, body, refuses = [] } = route;
+  const { method, access, scope, limit, writes, params, query, body, refuses = [] } = route;
   const statuses = new Set<ErrorStatus>(refuses);
   if (params || query || body || method === 'post') statuses.add(400);
   // Too many wrong API keys from one address are refused wherever a credential is needed.
   if (access !== 'public') statuses.add(401).add(429).add(503);
   // Insufficient role, or an Origin header that names another host.
-  if (access === 'operator' || access === 'admin' || scope === 'deployment' || method !== 'get') statuses.add(403);
+  if (access === 'operator' || access === 'admin' || scope === 'deployment' || method !== 'get' || writes)
+    statuses.add(403);
   // A different body under the same Idempotency-Key, or the first request is still running.
   if (method === 'post') statuses.add(409);
   if (body) statuses.add(413).add(415);

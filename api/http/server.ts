@@ -23,7 +23,7 @@ import type { Services } from '../services.ts';
 import { answerClientErrors } from './client-errors.ts';
 import { bodyError, sendError, sendJson } from './errors.ts';
 import { beginExchange, type Exchange, exchangeOf, originOf } from './exchange.ts';
-import { hostAllowed, originAllowed, readTarget } from './hosts.ts';
+import { fromOwnOrigin, hostAllowed, originAllowed, readTarget } from './hosts.ts';
 import { idempotencyKeyOf, runOnce } from './idempotency.ts';
 import { createLimiter, LIMITS, type LimitClass } from './limits.ts';
 import { createResponseCache } from './response-cache.ts';
@@ -106,6 +106,7 @@ export function createApiServer(routes: readonly Route[], services: Services): A
   }
 
   async function answerRoute(route: Route, exchange: Exchange, req: express.Request): Promise<void> {
+    if (route.writes) refuseUnlessMeant(exchange);
     const identity = await authorize(route, exchange);
     const body = await readBody(route, exchange, req);
     const call = {
@@ -295,6 +296,16 @@ export function createApiServer(routes: readonly Route[], services: Services): A
 function shapeOf(path: string): string {
   const segments = path.split('/').filter((segment) => segment !== '');
   return `/${segments.slice(0, segments[0] === 'api' ? 2 : 1).join('/')} ${segments.length}`;
+}
+
+/** A GET that changes something. @throws AppError 403 from another origin, 405 for HEAD */
+function refuseUnlessMeant({ req, res }: Exchange): void {
+  if (req.method === 'HEAD') {
+    res.setHeader('Allow', 'GET');
+    throw new AppError(405, 'HEAD is not supported here, because the call changes something; use GET.');
+  }
+  if (!fromOwnOrigin(req.headers))
+    throw forbidden('CSRF check failed: the request comes from a page of another origin.');
 }
 
 function announcesBody(headers: IncomingHttpHeaders): boolean {

@@ -30,6 +30,7 @@ import { projectRoutes } from './projects/projects.ts';
 import { qualityReviewRoutes } from './quality/reviews.ts';
 import { taskBranchRoutes } from './tasks/branches.ts';
 import { taskChangeRoutes } from './tasks/changes.ts';
+import { taskQueueRoutes } from './tasks/queue.ts';
 import { taskRoutes } from './tasks/tasks.ts';
 import { workflowRoutes } from './workflows.ts';
 
@@ -58,6 +59,7 @@ export const routes: readonly Route[] = [
   ...taskRoutes,
   ...taskChangeRoutes,
   ...taskBranchRoutes,
+  ...taskQueueRoutes,
   ...qualityReviewRoutes,
   ...gatewayConfigRoutes,
   ...activityRoutes,

@@ -1,10 +1,13 @@
 /** The task: the state of its stream, what every decision about it asks, and how it comes and goes. */
+import { spawnedMetadata } from '../../shared/contract/tasks/recurrence.ts';
 import type { CreateTask, TaskRecord, UpdateTask } from '../../shared/contract/tasks/tasks.ts';
 import { AppError, notFound } from '../../shared/errors.ts';
 import { type EventDraft, type EventOf, firstOf } from '../../shared/events/define.ts';
 import { notificationRaised } from '../../shared/events/monitoring/notifications.ts';
 import { taskReviewed } from '../../shared/events/quality/reviews.ts';
 import { taskStatusChanged, taskUpdated } from '../../shared/events/tasks/changes.ts';
+import { taskClaimed, taskReleased, taskRequeued } from '../../shared/events/tasks/queue.ts';
+import { taskRecurred } from '../../shared/events/tasks/recurrence.ts';
 import { taskSubscribed } from '../../shared/events/tasks/subscriptions.ts';
 import {
   placeOf,
@@ -37,6 +40,8 @@ export interface TaskState {
   readonly subscribers: readonly string[];
   /** The newest review by the one reviewer that counts was an approval. */
   readonly approved: boolean;
+  /** Of a recurring task: the minute that was due last, Unix seconds, and the task that is made for it. */
+  readonly recurred: { readonly dueAt: number; readonly childId: number } | null;
   /** Characters of its texts and its metadata, about. */
   readonly size: number;
 }
@@ -74,6 +79,7 @@ const initial: TaskState = {
   updatedAt: 0,
   subscribers: [],
   approved: false,
+  recurred: null,
   size: 0,
 };
 
@@ -148,6 +154,20 @@ export const taskDecider = defineDecider<TaskState>({
     on(taskMoved, (state, { data: { after, projectName, projectPrefix, ticketNo }, at }) =>
       withTask(state, { ...atPlace(after), projectName, projectPrefix, ticketNo }, at),
     ),
+    on(taskClaimed, (state, { data: { agent, after }, at }) => ({
+      ...withTask(state, atPlace(after), at),
+      subscribers: followedBy(state, [agent]),
+    })),
+    on(taskRequeued, (state, { data: { after, dispatchAttempts, errorMessage }, at }) => {
+      const changes = { ...atPlace(after), dispatchAttempts, ...(errorMessage !== null && { errorMessage }) };
+      const requeued = withTask(state, changes, at);
+      return { ...requeued, size: sizeOf(requeued.task) };
+    }),
+    on(taskRecurred, (state, { data: { dueAt, childId, spawnCount }, at }) => ({
+      ...withTask(state, { metadata: spawnedMetadata(state.task.metadata, seconds(at), spawnCount) }, at),
+      recurred: { dueAt, childId },
+    })),
+    on(taskReleased, (state, { data: { after }, at }) => withTask(state, atPlace(after), at)),
     on(taskDeleted, () => initial),
   ],
 });

@@ -1,9 +1,16 @@
-/** Scheduled work: the liveness sweep, deletions of projects, and housekeeping. Each scheduled job is run by one of the processes. */
+/**
+ * Scheduled work: the liveness sweep, stale and recurring tasks, deletions of projects, and housekeeping. Each scheduled
+ * job is run by one of the processes.
+ */
 import { z } from 'zod';
 import { sweepLiveness } from '../../commands/policies/agents/liveness.ts';
 import { finishDeletions } from '../../commands/policies/projects/deletion.ts';
+import { requeueStaleTasks } from '../../commands/policies/tasks/queue.ts';
+import { spawnRecurring } from '../../commands/policies/tasks/recurrence.ts';
 import { silentAgents } from '../../queries/agents/liveness.ts';
 import { projectDirectory, projectTasks } from '../../queries/projects/projects.ts';
+import { staleTaskReads } from '../../queries/tasks/queue.ts';
+import { recurrenceReads } from '../../queries/tasks/recurrence.ts';
 import { defineJob, handleJob, type JobHandler, type JobKind } from '../../shared/ports/jobs.ts';
 import { HOUR, MINUTE, seconds } from '../../shared/time.ts';
 import type { Core } from '../core.ts';
@@ -17,6 +24,7 @@ export interface Schedule {
 
 /** A job is aborted before the next one is due, so that they never overlap; milliseconds. */
 const TIMEOUT_MS = 4 * MINUTE * 1_000;
+const EVERY_MINUTE_MS = MINUTE * 1_000;
 const SWEEP_MS = 5 * MINUTE * 1_000;
 /** Deletions of projects are gone on with for as long in one turn, milliseconds. */
 const DELETIONS_MS = 40_000;
@@ -49,12 +57,20 @@ export function schedulesOf(
         now,
       });
     }),
-    schedule('project-deletions', MINUTE * 1_000, () =>
+    schedule('project-deletions', EVERY_MINUTE_MS, () =>
       finishDeletions(
         { commands, readModels: positions, projects: projectDirectory(reads), projectTasks: projectTasks(reads) },
         Date.now() + DELETIONS_MS,
       ),
     ),
+    schedule('stale-tasks', EVERY_MINUTE_MS, async () => {
+      if (config.staleTaskMinutes === 0) return;
+      await requeueStaleTasks({ commands, reads: staleTaskReads(reads), staleMinutes: config.staleTaskMinutes, now });
+    }),
+    schedule('recurring-tasks', EVERY_MINUTE_MS, async () => {
+      const zone = config.timeZone;
+      await spawnRecurring({ commands, reads: recurrenceReads(reads), projects: projectDirectory(reads), zone, now });
+    }),
     schedule('purge-idempotency-keys', 10 * MINUTE * 1_000, async () => {
       await purgeIdempotency(database.pool);
     }),

@@ -2,10 +2,13 @@
  * Tasks as they are now, and how many there are of each kind, so that no total costs a count. Names and prefixes of
  * projects are looked up where tasks are read: they change with the project.
  */
+import { activeCron, spawnedMetadata } from '../../shared/contract/tasks/recurrence.ts';
 import { priorityRank } from '../../shared/contract/tasks/tasks.ts';
 import type { DomainEvent } from '../../shared/events/define.ts';
 import { taskReviewed } from '../../shared/events/quality/reviews.ts';
 import { taskStatusChanged, taskUpdated } from '../../shared/events/tasks/changes.ts';
+import { taskClaimed, taskReleased, taskRequeued } from '../../shared/events/tasks/queue.ts';
+import { taskRecurred } from '../../shared/events/tasks/recurrence.ts';
 import {
   placeOf,
   type TaskData,
@@ -49,6 +52,14 @@ export const tasksTable = defineTable(
     tags: 'jsonb',
     metadata: 'jsonb',
     dispatch_attempts: 'int',
+    /** Where in the log it was claimed from the queue, the last time. */
+    claim_position: 'bigint?',
+    /** Schedule of a recurring task, and since when it has this one. */
+    cron: 'text?',
+    cron_since: 'bigint?',
+    /** Of a recurring task: the minute that was due last, Unix seconds, and the task that is made for it. */
+    recurred_at: 'bigint?',
+    recurred_child: 'bigint?',
     comment_count: 'int',
   },
   {
@@ -67,6 +78,9 @@ export const tasksTable = defineTable(
       "(workspace_id, assigned_to, updated_at DESC) WHERE status = 'in_progress'",
       "(workspace_id, assigned_to, priority_rank, created_at, id) WHERE status IN ('assigned', 'in_progress')",
       "(workspace_id, completed_at) WHERE status = 'done'",
+      "(updated_at, workspace_id, id) WHERE status = 'in_progress'",
+      '(workspace_id, id) WHERE cron IS NOT NULL',
+      'workspace_id, project_id, md5(title)',
     ],
   },
 );
@@ -122,6 +136,7 @@ const columnsOf = (task: TaskData) => ({
   tags: task.tags,
   metadata: task.metadata,
   dispatch_attempts: task.dispatchAttempts,
+  cron: activeCron(task.metadata),
 });
 
 /** One task more, or less, in a place. */
@@ -170,6 +185,10 @@ export const tasksProjection = defineProjection({
           ...columnsOf(task),
           created_at: at,
           updated_at: at,
+          claim_position: null,
+          cron_since: at,
+          recurred_at: null,
+          recurred_child: null,
           comment_count: 0,
         }),
         counted(event, task, 1),
@@ -177,7 +196,12 @@ export const tasksProjection = defineProjection({
     }),
     on(taskUpdated, (event) => {
       const { task, before } = event.data;
-      return [taskRow(event, columnsOf(task)), ...moved(event, { ...task, ...before }, task)];
+      const columns = columnsOf(task);
+      const rescheduled = columns.cron !== activeCron(before.metadata ?? task.metadata);
+      return [
+        taskRow(event, { ...columns, ...(rescheduled && { cron_since: seconds(event.meta.at) }) }),
+        ...moved(event, { ...task, ...before }, task),
+      ];
     }),
     on(taskStatusChanged, (event) => movedTask(event, { completed_at: event.data.completedAt })),
     on(taskReviewed, (event) => {
@@ -188,6 +212,28 @@ export const tasksProjection = defineProjection({
       });
     }),
     on(taskMoved, (event) => movedTask(event, { project_ticket_no: event.data.ticketNo })),
+    on(taskClaimed, (event) => movedTask(event, { claim_position: event.position })),
+    on(taskReleased, (event) => movedTask(event)),
+    on(taskRequeued, (event) => {
+      const { dispatchAttempts, errorMessage } = event.data;
+      return movedTask(event, {
+        dispatch_attempts: dispatchAttempts,
+        ...(errorMessage !== null && { error_message: errorMessage }),
+      });
+    }),
+    on(taskRecurred, (event) => {
+      const { dueAt, childId, spawnCount } = event.data;
+      const at = seconds(event.meta.at);
+      return [
+        update(tasksTable, keyOf(event), (row) => ({
+          ...row,
+          metadata: spawnedMetadata(row.metadata as Row['metadata'] & Record<string, unknown>, at, spawnCount),
+          recurred_at: dueAt,
+          recurred_child: childId,
+          updated_at: at,
+        })),
+      ];
+    }),
     on(taskDeleted, (event) => [
       update(tasksTable, keyOf(event), () => undefined),
       counted(event, event.data.before, -1),

@@ -27,6 +27,8 @@ import { projectAssignmentEvents } from './projects/assignments.ts';
 import { projectEvents } from './projects/projects.ts';
 import { qualityReviewEvents } from './quality/reviews.ts';
 import { taskChangeEvents } from './tasks/changes.ts';
+import { taskQueueEvents } from './tasks/queue.ts';
+import { taskRecurrenceEvents } from './tasks/recurrence.ts';
 import { taskSubscriptionEvents } from './tasks/subscriptions.ts';
 import { taskEvents } from './tasks/tasks.ts';
 import { workflowEvents } from './workflows.ts';
@@ -50,6 +52,8 @@ const definitions = [
   ...agentMessageEvents,
   ...taskEvents,
   ...taskChangeEvents,
+  ...taskQueueEvents,
+  ...taskRecurrenceEvents,
   ...taskSubscriptionEvents,
   ...qualityReviewEvents,
   ...notificationEvents,

@@ -14,6 +14,10 @@ interface Case {
   readonly method: 'GET' | 'POST' | 'PUT';
   readonly path: string | ((n: number) => string);
   readonly body?: (n: number) => unknown;
+  /** Done before each run. */
+  readonly prepare?: (url: string) => Promise<void>;
+  /** Ends a run after so many requests, where each uses something up. */
+  readonly amount?: number;
   /** Heartbeats per second that go on meanwhile. */
   readonly writes?: number;
 }
@@ -45,6 +49,17 @@ async function seed(url: string): Promise<number[]> {
   return ids;
 }
 
+/** Tasks that wait in the queue, and how many of them a run claims. */
+const QUEUE = { waiting: 2_000, claimed: 1_500 };
+
+async function fillQueue(url: string): Promise<void> {
+  for (let made = 0; made < QUEUE.waiting; made += 50) {
+    await Promise.all(
+      Array.from({ length: 50 }, (_, one) => post(url, '/api/tasks', { title: `waiting ${made + one}` })),
+    );
+  }
+}
+
 /** Counts over all cases, so that names are new each time. */
 let n = 0;
 
@@ -54,7 +69,7 @@ function run(service: Deployment, one: Case): Promise<autocannon.Result> {
       {
         url: service.url,
         connections: one.connections,
-        duration: SECONDS,
+        ...(one.amount === undefined ? { duration: SECONDS } : { amount: one.amount }),
         headers,
         requests: [
           {
@@ -165,10 +180,27 @@ export async function benchHttp({ name, start }: Combination): Promise<void> {
         path: '/api/agents',
         body: (n) => ({ name: `single-${process.pid}-${n}`, role: 'coder' }),
       },
+      {
+        name: 'GET tasks/queue, each claims a task',
+        connections: 32,
+        method: 'GET',
+        path: (n) => `/api/tasks/queue?agent=poller-${n}`,
+        prepare: fillQueue,
+        amount: QUEUE.claimed,
+      },
+      {
+        name: 'GET tasks/queue, goes on with its task',
+        connections: 32,
+        method: 'GET',
+        // Whoever polls first claims a task of those that are left; there are more than agents.
+        path: (n) => `/api/tasks/queue?agent=agent-${n % AGENTS}`,
+      },
     ];
     const rows: string[][] = [];
     for (const one of cases) {
+      await one.prepare?.(service.url);
       await run(service, one);
+      await one.prepare?.(service.url);
       const stop = one.writes ? writeSteadily(service, ids, one.writes) : undefined;
       const before = service.cpuMs();
       const result = await run(service, one);

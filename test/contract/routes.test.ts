@@ -80,6 +80,7 @@ PUT     /api/tasks/{id}               operator  mutation
 DELETE  /api/tasks/{id}               operator  mutation
 GET     /api/tasks/{id}/branch        viewer    -
 POST    /api/tasks/{id}/branch        operator  mutation
+GET     /api/tasks/queue              operator  agent-poll
 GET     /api/quality-review           viewer    -
 POST    /api/quality-review           operator  mutation
 GET     /api/gateway-config           admin     -
@@ -109,6 +110,7 @@ const LIMITS: Readonly<Record<string, number>> = {
   heavy: 10,
   'self-register': 5,
   'agent-heartbeat': 30,
+  'agent-poll': 20,
   users: 20,
   'access-requests': 20,
   'api-key': 20,

@@ -16,6 +16,7 @@ import { createApiServer } from '../../api/http/server.ts';
 import type { Services } from '../../api/services.ts';
 import { createStreamHub } from '../../api/stream/hub.ts';
 import { sourceOf } from '../../api/stream/source.ts';
+import { createTaskQueue } from '../../commands/tasks/queue.ts';
 import { createCredentials } from '../../infra/credentials/credentials.ts';
 import { prepareFirstStart } from '../../infra/credentials/first-start.ts';
 import { createIdempotencyStore } from '../../infra/database/idempotency.ts';
@@ -31,6 +32,7 @@ import { mentionTargets } from '../../queries/mentions.ts';
 import { projectDirectory, projectTasks } from '../../queries/projects/projects.ts';
 import { createKnownProjects } from '../../queries/projects/tickets.ts';
 import { liveReads } from '../../queries/reads.ts';
+import { taskQueueReads } from '../../queries/tasks/queue.ts';
 import { AppError } from '../../shared/errors.ts';
 import { catalogue } from '../../shared/events/catalogue.ts';
 import type { EventDefinition } from '../../shared/events/define.ts';
@@ -149,6 +151,7 @@ describe('example resource: on the embedded store', function () {
       credentials,
       freshness,
       inboxes: createInboxes({ reads, freshness, now: Date.now }),
+      queue: createTaskQueue({ commands, reads: taskQueueReads(reads) }),
       projects: projectDirectory(reads),
       projectTasks: projectTasks(reads),
       knownProjects: createKnownProjects({ directory: projectDirectory(reads), freshness }),

@@ -66,6 +66,8 @@ const REFUSED: Readonly<Record<string, { readonly values: readonly string[]; rea
   },
   RUNNER_TOKEN: { values: ['two words', 'naïve', 'line\nbreak'], says: 'must be printable ASCII without blanks' },
   RUNNER_TIMEOUT_MS: { values: ['99', '600001', ...OTHER_NUMBERS], says: WHOLE(100, 600_000) },
+  MC_STALE_TASK_MINUTES: { values: ['10081', ...OTHER_NUMBERS], says: WHOLE(0, 10_080) },
+  TZ: { values: ['Mars/Olympus', 'Berlin', '+25:00'], says: 'must be an IANA time zone, such as Europe/Berlin' },
   JOB_LOCK_MS: { values: ['999', '600001', ...OTHER_NUMBERS], says: WHOLE(1_000, 600_000) },
 };
 

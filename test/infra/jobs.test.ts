@@ -500,6 +500,20 @@ describe('schedules', () => {
     expect(await status()).to.equal('offline');
   });
 
+  it('takes tasks back from agents that are away, and makes those that are due', async () => {
+    const made = async (fields: object) =>
+      (await call(service, 'POST', '/api/tasks', { title: 'scheduled', ...fields })).body.task as { id: number };
+    const stale = await made({ status: 'in_progress', assigned_to: 'ghost' });
+    await made({ metadata: { recurrence: { cron_expr: '* * * * *', enabled: true } } });
+    const tasks = async () => (await call(service, 'GET', '/api/tasks')).body.tasks as Record<string, unknown>[];
+    await turn('stale-tasks', 9);
+    expect((await tasks()).find(({ id }) => id === stale.id)).to.include({ status: 'in_progress' });
+    await turn('stale-tasks', 11);
+    expect((await tasks()).find(({ id }) => id === stale.id)).to.include({ status: 'assigned', assigned_to: null });
+    await turn('recurring-tasks', 1);
+    expect((await tasks()).filter(({ created_by }) => created_by === 'scheduler')).to.have.length(1);
+  });
+
   it('removes expired sessions and old idempotency keys', async () => {
     const { pool } = service.service.core.database;
     const now = Math.floor(Date.now() / 1000);
@@ -528,11 +542,17 @@ describe('schedules', () => {
 
   it('are in the job store as soon as the service runs', async () => {
     const jobs = await openCoreJobs(service.service.core);
-    await until('all are due', async () => (await jobs.list('delayed')).length === 3);
-    expect((await jobs.list('delayed')).map(({ kind }) => kind)).to.have.members([
+    const due = await until('all are due', async () => {
+      const delayed = await jobs.list('delayed');
+      return delayed.length >= schedulesOf(service.service.core).length && delayed;
+    });
+    expect(due.map(({ kind }) => kind)).to.have.members([
       'liveness-sweep',
+      'project-deletions',
       'purge-idempotency-keys',
       'purge-sessions',
+      'recurring-tasks',
+      'stale-tasks',
     ]);
     await jobs.close();
   });

@@ -43,6 +43,8 @@ export const GROUPS: Readonly<Record<string, Readonly<Record<string, string>>>> 
     assignments: 'how many an agent has, which wait for it',
     history: 'who did what to a task, when and why',
     branches: 'branches and pull requests of tasks',
+    recurrence: 'tasks that come again, on a schedule',
+    queue: 'tasks that agents claim, and how they come back',
   },
   quality: {
     reviews: 'verdicts about tasks, and the way to done',
@@ -121,6 +123,7 @@ export const FLOORS: Readonly<Record<string, Floor>> = {
 export const ROOMS: Readonly<Record<string, readonly string[]>> = {
   shared: [
     'bounded',
+    'cron',
     'errors',
     'event-store',
     'folding',

@@ -1,6 +1,7 @@
 /** Drafts of events about task 7, for pure tests. */
 import { taskReviewed } from '../../shared/events/quality/reviews.ts';
 import { taskStatusChanged, taskUpdated } from '../../shared/events/tasks/changes.ts';
+import { taskClaimed, taskRequeued } from '../../shared/events/tasks/queue.ts';
 import { placeOf, type TaskData, type TaskPlace, taskCreated, taskDeleted } from '../../shared/events/tasks/tasks.ts';
 import { seconds } from '../../shared/time.ts';
 import { timeOf } from './kit.ts';
@@ -75,6 +76,25 @@ export const reviewed = (status: 'approved' | 'rejected', more: { reviewer?: str
     errorMessage: status === 'approved' ? null : 'no',
     ...more,
   });
+
+export const claimed = (agent = 'ada') =>
+  taskClaimed.draft({ ...about, agent, ...placed({}, { status: 'in_progress', assignedTo: agent }) });
+
+/** `ada`, who had claimed it, has fallen silent. */
+export const requeued = (attempts = 1, more: { known?: boolean } = {}) => {
+  const failed = attempts >= 5;
+  const { known = true } = more;
+  const silence = known ? 'The agent ada went offline' : 'There is no agent ada any more';
+  const to = failed ? { status: 'failed' } : { status: 'assigned', ...(!known && { assignedTo: null }) };
+  return taskRequeued.draft({
+    ...about,
+    agent: 'ada',
+    ...placed({ status: 'in_progress', assignedTo: 'ada' }, to),
+    dispatchAttempts: attempts,
+    errorMessage: failed ? `${silence} while it worked on the task; that was attempt ${attempts}.` : null,
+    reason: failed ? 'stale_task_max_retries' : 'stale_task_requeue',
+  });
+};
 
 export const deleted = (before: Partial<TaskPlace> = {}) =>
   taskDeleted.draft({ ...about, before: { ...placeOf(TASK), ...before } });

@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { filterParam, jsonObject, limitParam, offsetParam, unixSeconds } from '../common.ts';
 import { isStorable, storable, text, UNSTORABLE_TEXT } from '../storable.ts';
+import { recurrenceSchema } from './recurrence.ts';
 
 export const TASK_STATUSES = [
   'backlog',
@@ -119,6 +120,7 @@ const metadata = z
   .looseObject({
     implementation_repo: text(200).min(1).optional(),
     code_location: text(500).min(1).optional(),
+    recurrence: recurrenceSchema.nullable().optional().describe('makes other tasks like this one, on a schedule'),
   })
   .superRefine(storable());
 

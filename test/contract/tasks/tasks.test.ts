@@ -8,6 +8,7 @@ import { describeAssignments } from './assignments.ts';
 import { describeBranches } from './branches.ts';
 import { describeChanges } from './changes.ts';
 import { describeHistory } from './history.ts';
+import { describeQueue } from './queue.ts';
 
 describe('Tasks', () => {
   let world: TasksWorld;
@@ -316,6 +317,7 @@ describe('Tasks', () => {
 
   describeChanges(given);
   describeHistory(given);
+  describeQueue(given);
   describeAssignments(given);
   describeBranches(given);
 });

@@ -1,8 +1,21 @@
 import { expect } from 'chai';
 import { tasksProjection } from '../../../projections/tasks/tasks.ts';
-import { taskMoved } from '../../../shared/events/tasks/tasks.ts';
+import { taskReleased } from '../../../shared/events/tasks/queue.ts';
+import { taskRecurred } from '../../../shared/events/tasks/recurrence.ts';
+import { type TaskData, taskMoved } from '../../../shared/events/tasks/tasks.ts';
 import { type Draft, eventsOf, rowsAfter } from '../../support/kit.ts';
-import { at, created, deleted, placed, reviewed, statusSet, TASK, updated } from '../../support/tasks.ts';
+import {
+  at,
+  claimed,
+  created,
+  deleted,
+  placed,
+  requeued,
+  reviewed,
+  statusSet,
+  TASK,
+  updated,
+} from '../../support/tasks.ts';
 
 const rows = (...drafts: readonly Draft[]) => {
   const { tasks, task_counts } = rowsAfter(tasksProjection, eventsOf(drafts));
@@ -42,6 +55,11 @@ describe('projection tasks', () => {
       tags: ['roof'],
       metadata: {},
       dispatch_attempts: 0,
+      claim_position: null,
+      cron: null,
+      cron_since: at(1),
+      recurred_at: null,
+      recurred_child: null,
       comment_count: 0,
       position: 1,
     });
@@ -82,6 +100,44 @@ describe('projection tasks', () => {
     const moved = rows(created(), taskMoved.draft({ taskId: 7, title: 'x', ...placed({}, { projectId: 2 }), ...move }));
     expect(moved.task).to.deep.include({ project_id: 2, project_ticket_no: 8, updated_at: at(2) });
     expect(moved.counts).to.deep.equal([['inbox', 'medium', '', 2, 1]]);
+  });
+
+  it('follows claims, and what comes back to the queue', () => {
+    const { task, counts } = rows(created(), claimed());
+    expect(task).to.deep.include({ status: 'in_progress', assigned_to: 'ada', claim_position: 2, updated_at: at(2) });
+    expect(counts).to.deep.equal([['in_progress', 'medium', 'ada', 1, 1]]);
+    const back = placed({ status: 'in_progress', assignedTo: 'ada' }, { status: 'inbox', assignedTo: null });
+    const released = rows(created(), claimed(), taskReleased.draft({ taskId: 7, title: 'x', agent: 'ada', ...back }));
+    expect(released.task).to.deep.include({ status: 'inbox', assigned_to: null, updated_at: at(3) });
+    expect(released.counts).to.deep.equal([['inbox', 'medium', '', 1, 1]]);
+    const waits = rows(created({ errorMessage: 'old' }), claimed(), requeued(2));
+    expect(waits.task).to.deep.include({ status: 'assigned', dispatch_attempts: 2, error_message: 'old' });
+    const failed = rows(created(), claimed(), requeued(5));
+    expect(failed.task).to.deep.include({ status: 'failed', dispatch_attempts: 5 });
+    expect(failed.task?.error_message).to.match(/attempt 5/);
+    expect(failed.counts).to.deep.equal([['failed', 'medium', 'ada', 1, 1]]);
+  });
+
+  it('knows schedules, since when, and what was made from them', () => {
+    const metadata = (cron: string) => ({ note: 'n', recurrence: { cron_expr: cron, enabled: true } });
+    const daily = created({ metadata: metadata('0 9 * * *') });
+    expect(rows(daily).task).to.deep.include({ cron: '0 9 * * *', cron_since: at(1) });
+    const same = rows(daily, updated({ title: 'x' }, { metadata: metadata('0 9 * * *') }));
+    expect(same.task).to.deep.include({ cron: '0 9 * * *', cron_since: at(1) });
+    const change = (before: TaskData['metadata'], after: TaskData['metadata']) => {
+      const draft = updated({ metadata: after }, { metadata: before });
+      return { ...draft, data: { ...draft.data, before: { ...draft.data.before, metadata: before } } };
+    };
+    const other = rows(daily, change(metadata('0 9 * * *'), metadata('0 8 * * *')));
+    expect(other.task).to.deep.include({ cron: '0 8 * * *', cron_since: at(2) });
+    expect(rows(daily, change(metadata('0 9 * * *'), {})).task).to.deep.include({ cron: null });
+    const recurred = taskRecurred.draft({ taskId: 7, title: 'x', childId: 9, dueAt: 600, spawnCount: 4 });
+    const { task } = rows(daily, recurred);
+    expect(task).to.deep.include({ recurred_at: 600, recurred_child: 9, updated_at: at(2) });
+    expect(task?.metadata).to.deep.equal({
+      note: 'n',
+      recurrence: { cron_expr: '0 9 * * *', enabled: true, last_spawned_at: at(2), spawn_count: 4 },
+    });
   });
 
   it('a deleted task has no row and is not counted', () => {

@@ -1,0 +1,54 @@
+/**
+ * Whenever an agent has fallen silent over a task, the task returns to the queue.
+ *
+ * The read model names the candidates; the decision is made on the task's own stream, so that one that somebody has just
+ * changed stays as it is.
+ */
+import { randomUUID } from 'node:crypto';
+import { AppError } from '../../../shared/errors.ts';
+import type { StaleTask, StaleTaskReads } from '../../../shared/ports/queue.ts';
+import { MINUTE, seconds } from '../../../shared/time.ts';
+import type { Commands } from '../../handler.ts';
+import { decideRequeue } from '../../tasks/queue.ts';
+import { taskDecider, taskStream } from '../../tasks/tasks.ts';
+import { scheduledContext } from '../policy.ts';
+
+/** Candidates that are read at a time. */
+const PAGE = 200;
+
+/**
+ * Looks at all workspaces once. Gives the ids of the tasks that were taken back.
+ *
+ * @param parts.staleMinutes how long a task may stand still while its agent is away
+ * @param parts.now Unix ms
+ */
+export async function requeueStaleTasks(parts: {
+  readonly commands: Commands;
+  readonly reads: StaleTaskReads;
+  readonly staleMinutes: number;
+  readonly now: () => number;
+}): Promise<readonly number[]> {
+  const { commands, reads } = parts;
+  const since = seconds(parts.now()) - parts.staleMinutes * MINUTE;
+  const run = randomUUID();
+  const requeued: number[] = [];
+  let last: StaleTask | undefined;
+  for (;;) {
+    const page = await reads.stale(since, last, PAGE);
+    for (const task of page) {
+      const { tenant, workspace, id } = task;
+      const { events } = await commands
+        .execute(taskDecider, taskStream(workspace, id), scheduledContext(run, tenant, workspace), (state) =>
+          decideRequeue(state, { ...task, since }),
+        )
+        .catch((error) => {
+          // A task that keeps the handler busy with its own changes is worked on.
+          if (error instanceof AppError && error.status === 409) return { events: [] };
+          throw error;
+        });
+      if (events.length > 0) requeued.push(id);
+    }
+    last = page.at(-1);
+    if (!last || page.length < PAGE) return requeued;
+  }
+}

@@ -1,0 +1,91 @@
+/**
+ * Whenever the schedule of a recurring task is due, a task is made from it.
+ *
+ * The read model names the candidates. The decision is made on the recurring task's own stream: the event there reserves
+ * the id of the new task, and only one process can append it. The new task is a stream that must not exist yet. If a
+ * process is killed between the two, the next run finds an id without a task, and makes that task.
+ */
+import { randomUUID } from 'node:crypto';
+import { cronProblem, dueMinutes, minuteOf } from '../../../shared/cron.ts';
+import type { ProjectDirectory } from '../../../shared/ports/projects.ts';
+import type { RecurrenceReads, RecurringTask } from '../../../shared/ports/recurrence.ts';
+import { MINUTE, seconds } from '../../../shared/time.ts';
+import type { CommandContext, Commands } from '../../handler.ts';
+import { takeTicket } from '../../projects/tickets.ts';
+import { decideRecurrence, decideSpawn, titleFor } from '../../tasks/recurrence.ts';
+import { taskDecider, taskStream } from '../../tasks/tasks.ts';
+import { scheduledContext } from '../policy.ts';
+
+/** How far back minutes are made up for that were due while no process was running; seconds. */
+const LOOK_BACK = 15 * MINUTE;
+
+export interface Recurrence {
+  readonly commands: Commands;
+  readonly reads: RecurrenceReads;
+  readonly projects: ProjectDirectory;
+  /** IANA name of the time zone of schedules and titles. */
+  readonly zone: string;
+  /** Unix ms. */
+  readonly now: () => number;
+}
+
+/** Candidates that are read at a time. */
+const PAGE = 200;
+
+/** Looks at all recurring tasks once. Gives the ids of the tasks that were made. */
+export async function spawnRecurring(parts: Recurrence): Promise<readonly number[]> {
+  const made: number[] = [];
+  const run = randomUUID();
+  const until = minuteOf(seconds(parts.now()));
+  let after = { workspace: 0, id: 0 };
+  for (;;) {
+    const page = await parts.reads.recurring(after, PAGE);
+    for (const template of page) {
+      const context = scheduledContext(run, template.tenant, template.workspace);
+      if (template.missingChild !== null)
+        made.push(...(await makeChild(parts, context, template, template.missingChild)));
+      if (cronProblem(template.cron) !== undefined) continue;
+      const from = Math.max(template.recurredAt ?? 0, template.cronSince, until - LOOK_BACK);
+      for (const dueAt of dueMinutes(template.cron, parts.zone, from, until))
+        made.push(...(await recur(parts, context, template, dueAt)));
+    }
+    const last = page.at(-1);
+    if (!last || page.length < PAGE) return made;
+    after = { workspace: last.workspace, id: last.id };
+  }
+}
+
+/** Makes the task for a minute, unless another process does. */
+async function recur(parts: Recurrence, context: CommandContext, template: RecurringTask, dueAt: number) {
+  const { commands, reads, zone } = parts;
+  const { workspace, id, cron } = template;
+  const { state } = await commands.load(taskDecider, taskStream(workspace, id));
+  const { title, projectId } = state.task;
+  if (await reads.titleTaken(workspace, projectId, titleFor(title, cron, dueAt, zone))) return [];
+  const childId = await commands.counters.take('task');
+  const { events } = await commands.execute(taskDecider, taskStream(workspace, id), context, (now) =>
+    decideRecurrence(now, cron, dueAt, childId),
+  );
+  return events.length === 0 ? [] : makeChild(parts, context, template, childId);
+}
+
+/** Makes the task whose id was reserved, unless that has been done; it may even have been deleted since. */
+async function makeChild(parts: Recurrence, context: CommandContext, template: RecurringTask, childId: number) {
+  const { commands, projects, zone } = parts;
+  const { workspace, id } = template;
+  const stream = taskStream(workspace, childId);
+  const [{ state }, child] = await Promise.all([
+    commands.load(taskDecider, taskStream(workspace, id)),
+    commands.load(taskDecider, stream),
+  ]);
+  if (state.id === 0 || state.recurred?.childId !== childId || child.lastAt > 0) return [];
+  const { cron } = template;
+  const spawned = {
+    id: childId,
+    cron,
+    title: titleFor(state.task.title, cron, state.recurred.dueAt, zone),
+    ...(await takeTicket(commands, context, projects, state.task.projectId)),
+  };
+  const { events } = await commands.execute(taskDecider, stream, context, (now) => decideSpawn(now, state, spawned));
+  return events.length === 0 ? [] : [childId];
+}

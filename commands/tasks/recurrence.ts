@@ -1,0 +1,54 @@
+/** Recurring tasks: when a task is made from one, and which. `commands/policies/tasks/recurrence.ts` looks at the clock. */
+import { activeCron, recurrenceOf } from '../../shared/contract/tasks/recurrence.ts';
+import { isFrequent } from '../../shared/cron.ts';
+import type { EventDraft } from '../../shared/events/define.ts';
+import { taskRecurred } from '../../shared/events/tasks/recurrence.ts';
+import { type TaskData, taskCreated } from '../../shared/events/tasks/tasks.ts';
+import { frontOf } from '../../shared/storable.ts';
+import type { Ticket } from '../projects/tickets.ts';
+import { type TaskState, taskDecider } from './tasks.ts';
+
+/** Characters of a title. */
+const MAX_TITLE = 500;
+
+/** No event when the schedule is another one by now, or the minute has had its task. */
+export function decideRecurrence(state: TaskState, cron: string, dueAt: number, childId: number): EventDraft[] {
+  const { id, task, recurred } = state;
+  if (id === 0 || activeCron(task.metadata) !== cron || (recurred?.dueAt ?? 0) >= dueAt) return [];
+  const { spawn_count: count } = recurrenceOf(task.metadata);
+  const spawnCount = (Number.isSafeInteger(count) && Number(count) >= 0 ? Number(count) : 0) + 1;
+  return [taskRecurred.draft({ taskId: id, title: task.title, childId, dueAt, spawnCount })];
+}
+
+/** The title of a task that is made for a minute: with the day, and the time where there may be several on a day. */
+export function titleFor(title: string, cron: string, dueAt: number, zone: string): string {
+  const at = new Date(dueAt * 1_000);
+  const part = (options: Intl.DateTimeFormatOptions) =>
+    new Intl.DateTimeFormat('en-US', { timeZone: zone, ...options }).format(at);
+  const time = isFrequent(cron) ? `, ${part({ hour: '2-digit', minute: '2-digit', hourCycle: 'h23' })}` : '';
+  const suffix = ` - ${part({ month: 'short', day: '2-digit' })}${time}`;
+  return frontOf(title, MAX_TITLE - suffix.length) + suffix;
+}
+
+/** No event when there is such a task. */
+export function decideSpawn(
+  child: TaskState,
+  template: TaskState,
+  spawned: Ticket & { readonly id: number; readonly title: string; readonly cron: string },
+): EventDraft[] {
+  if (child.id !== 0) return [];
+  const { id, cron, ...own } = spawned;
+  const { description, priority, assignedTo, tags } = template.task;
+  const task: TaskData = {
+    ...taskDecider.initial.task,
+    description,
+    priority,
+    assignedTo,
+    tags,
+    ...own,
+    status: assignedTo === null ? 'inbox' : 'assigned',
+    createdBy: 'scheduler',
+    metadata: { recurrence: { parent_task_id: template.id, spawned_from_cron: cron } },
+  };
+  return [taskCreated.draft({ taskId: id, task, source: 'recurrence', parentTaskId: template.id, cron })];
+}

@@ -1,0 +1,35 @@
+/** Recurring tasks, for their schedule. */
+import { sql } from 'kysely';
+import { projectsProjection } from '../../projections/projects/projects.ts';
+import { tasksProjection } from '../../projections/tasks/tasks.ts';
+import type { RecurrenceReads, RecurringTask } from '../../shared/ports/recurrence.ts';
+import type { Reads } from '../reads.ts';
+import { taskTables } from './tasks.ts';
+
+export const recurrenceReads = (reads: Reads): RecurrenceReads => ({
+  async recurring({ workspace, id }, limit) {
+    const tasks = sql.table(`${reads.schema(tasksProjection)}.tasks`);
+    const { rows } = await sql<RecurringTask>`
+      SELECT p.tenant_id AS tenant, t.workspace_id AS workspace, t.id, t.cron, t.cron_since AS "cronSince",
+        t.recurred_at AS "recurredAt", CASE WHEN child.id IS NULL THEN t.recurred_child END AS "missingChild"
+      FROM ${tasks} t
+      JOIN ${sql.table(`${reads.schema(projectsProjection)}.projects`)} p
+        ON p.workspace_id = t.workspace_id AND p.id = t.project_id
+      LEFT JOIN ${tasks} child ON child.workspace_id = t.workspace_id AND child.id = t.recurred_child
+      WHERE t.cron IS NOT NULL AND (t.workspace_id, t.id) > (${workspace}, ${id})
+      ORDER BY t.workspace_id, t.id LIMIT ${sql.lit(limit)}`.execute(reads.db);
+    return rows;
+  },
+  async titleTaken(workspace, project, title) {
+    const row = await taskTables(reads)
+      .selectFrom('tasks')
+      .select('id')
+      .where('workspace_id', '=', workspace)
+      .where('project_id', '=', project)
+      .where(sql<boolean>`md5(title) = md5(${title})`)
+      .where('title', '=', title)
+      .limit(1)
+      .executeTakeFirst();
+    return row !== undefined;
+  },
+});

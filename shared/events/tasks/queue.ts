@@ -1,0 +1,93 @@
+/** Tasks that agents take from the queue, and how they come back to it. */
+import { z } from 'zod';
+import { frontOf } from '../../storable.ts';
+import { seconds } from '../../time.ts';
+import { type DomainEvent, defineEvent, type FrameDraft } from '../define.ts';
+import { aboutTask, type TaskPlace, taskFields, taskPlace } from './tasks.ts';
+
+const moveFields = { ...taskFields, before: taskPlace, after: taskPlace };
+
+type Moved = DomainEvent<string, { readonly taskId: number; readonly before: TaskPlace; readonly after: TaskPlace }>;
+
+/** The frame of a task that came into or out of the hands of an agent. */
+const moveFrame = ({ data: { taskId, before, after }, meta }: Moved, reason: string): FrameDraft => ({
+  type: 'task.status_changed',
+  data: {
+    id: taskId,
+    status: after.status,
+    previous_status: before.status,
+    assigned_to: after.assignedTo,
+    updated_at: seconds(meta.at),
+    reason,
+  },
+});
+
+export const taskClaimed = defineEvent({
+  type: 'TaskClaimed',
+  version: 1,
+  doc: 'An agent took a task from the queue: it is the assignee now, works on the task, and follows it.',
+  schema: z.object({ ...moveFields, agent: z.string() }),
+  activity: ({ data: { taskId, title, agent, before, after } }) => ({
+    type: 'task_claimed',
+    ...aboutTask(taskId),
+    description: `${agent} claimed task "${title}"`,
+    data: { agent, oldStatus: before.status, newStatus: after.status, previous_assignee: before.assignedTo },
+  }),
+  frames: (event) => [moveFrame(event, 'claimed')],
+});
+
+export const taskReleased = defineEvent({
+  type: 'TaskReleased',
+  version: 1,
+  doc: 'A task that an agent had just claimed is back where it was. Polls of the agent through several processes had claimed more than it has capacity for, and this was the latest claim.',
+  schema: z.object({ ...moveFields, agent: z.string() }),
+  activity: ({ data: { taskId, title, agent, before, after } }) => ({
+    type: 'task_released',
+    ...aboutTask(taskId),
+    description: `Task "${title}" returned to the queue: ${agent} has no capacity left`,
+    data: { agent, oldStatus: before.status, newStatus: after.status },
+  }),
+  frames: (event) => [moveFrame(event, 'over_capacity')],
+});
+
+/** Characters of an error message that a frame carries. */
+const SHOWN_MESSAGE = 500;
+
+export const taskRequeued = defineEvent({
+  type: 'TaskRequeued',
+  version: 1,
+  doc: 'A task was taken back from an agent that had fallen silent over it: it waits again, or has failed for good after too many attempts.',
+  schema: z.object({
+    ...moveFields,
+    agent: z.string(),
+    /** With this one. */
+    dispatchAttempts: z.int().positive(),
+    /** Why it failed; null: it waits again. */
+    errorMessage: z.string().nullable(),
+    reason: z.enum(['stale_task_requeue', 'stale_task_max_retries']),
+  }),
+  activity: ({ data: { taskId, title, agent, before, after, dispatchAttempts, reason } }) => ({
+    type: 'task_requeued',
+    ...aboutTask(taskId),
+    description:
+      after.status === 'failed'
+        ? `Task "${title}" failed: ${agent} has fallen silent over it for the ${dispatchAttempts}th time`
+        : `Task "${title}" returned to the queue: ${agent} has fallen silent`,
+    data: { agent, oldStatus: before.status, newStatus: after.status, dispatch_attempts: dispatchAttempts, reason },
+  }),
+  frames: (event) => {
+    const { taskId, title, dispatchAttempts, errorMessage, reason } = event.data;
+    const moved = moveFrame(event, reason);
+    if (errorMessage === null) return [moved];
+    const error_message = frontOf(errorMessage, SHOWN_MESSAGE);
+    return [
+      { ...moved, data: { ...moved.data, error_message } },
+      {
+        type: 'task.escalated',
+        data: { id: taskId, title, reason, dispatch_attempts: dispatchAttempts, error_message },
+      },
+    ];
+  },
+});
+
+export const taskQueueEvents = [taskClaimed, taskReleased, taskRequeued];

@@ -1,0 +1,20 @@
+/** Tasks that come again. */
+import { z } from 'zod';
+import { defineEvent } from '../define.ts';
+import { taskFields } from './tasks.ts';
+
+export const taskRecurred = defineEvent({
+  type: 'TaskRecurred',
+  version: 1,
+  doc: 'The schedule of a recurring task was due: a task with this id is made from it, once. A minute that has passed is never due again.',
+  schema: z.object({
+    ...taskFields,
+    childId: z.int().positive(),
+    /** The minute in which it was due, Unix seconds. */
+    dueAt: z.int(),
+    /** How many tasks were made from it, with this one. */
+    spawnCount: z.int().nonnegative(),
+  }),
+});
+
+export const taskRecurrenceEvents = [taskRecurred];

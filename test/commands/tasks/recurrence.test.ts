@@ -1,0 +1,232 @@
+/** Recurring tasks: decided purely, then turns of several processes on one log in memory. */
+import { expect } from 'chai';
+import { spawnRecurring } from '../../../commands/policies/tasks/recurrence.ts';
+import { decideRecurrence, decideSpawn, titleFor } from '../../../commands/tasks/recurrence.ts';
+import { taskDecider, taskStream } from '../../../commands/tasks/tasks.ts';
+import { activeCron, recurrenceSchema } from '../../../shared/contract/tasks/recurrence.ts';
+import { taskRecurred } from '../../../shared/events/tasks/recurrence.ts';
+import { type TaskData, taskCreated, taskDeleted } from '../../../shared/events/tasks/tasks.ts';
+import type { FoundProject } from '../../../shared/ports/projects.ts';
+import type { RecurringTask } from '../../../shared/ports/recurrence.ts';
+import { type Draft, stateAfter } from '../../support/kit.ts';
+import { type MemoryWorld, memoryWorld } from '../../support/memory-world.ts';
+import { at, created, deleted, TASK, updated } from '../../support/tasks.ts';
+import { testOrigin } from '../../support/world.ts';
+
+const given = (...drafts: readonly Draft[]) => stateAfter(taskDecider, ...drafts);
+const every = (cron: string, more: object = {}) => ({ recurrence: { cron_expr: cron, enabled: true, ...more } });
+const recurred = (dueAt: number, childId = 9, spawnCount = 1) =>
+  taskRecurred.draft({ taskId: 7, title: TASK.title, childId, dueAt, spawnCount });
+const NINE = Date.parse('2026-01-05T09:00:00Z') / 1_000;
+
+describe('recurring tasks: decisions', () => {
+  const daily = created({ metadata: every('0 9 * * *', { natural_text: 'daily at nine' }) });
+
+  it('a minute is due once', () => {
+    const decide = (dueAt: number, ...drafts: readonly Draft[]) =>
+      decideRecurrence(given(daily, ...drafts), '0 9 * * *', dueAt, 9);
+    expect(decide(NINE)).to.deep.equal([recurred(NINE)]);
+    expect(decide(NINE, recurred(NINE))).to.deep.equal([]);
+    expect(decide(NINE - 60, recurred(NINE)), 'an earlier one').to.deep.equal([]);
+    expect(decide(NINE + 60, recurred(NINE))).to.deep.equal([recurred(NINE + 60, 9, 2)]);
+  });
+
+  it('the schedule may have changed or gone meanwhile', () => {
+    const decide = (metadata: TaskData['metadata']) =>
+      decideRecurrence(given(daily, updated({ metadata })), '0 9 * * *', NINE, 9);
+    expect(decide(every('0 9 * * *'))).to.have.length(1);
+    expect(decide(every('0 8 * * *'))).to.deep.equal([]);
+    expect(decide(every('0 9 * * *', { enabled: false }))).to.deep.equal([]);
+    expect(decide(every('0 9 * * *', { parent_task_id: 3 }))).to.deep.equal([]);
+    expect(decide({})).to.deep.equal([]);
+    expect(decideRecurrence(given(daily, deleted()), '0 9 * * *', NINE, 9)).to.deep.equal([]);
+  });
+
+  it('the recurring task says how often and when, and keeps the rest', () => {
+    const { task, updatedAt } = given(daily, recurred(NINE));
+    expect(task.metadata).to.deep.equal(
+      every('0 9 * * *', { natural_text: 'daily at nine', last_spawned_at: at(2), spawn_count: 1 }),
+    );
+    expect(updatedAt).to.equal(at(2));
+    const counting = given(created({ metadata: every('0 9 * * *', { spawn_count: 41 }) }));
+    expect(decideRecurrence(counting, '0 9 * * *', NINE, 9)[0]?.data).to.deep.include({ spawnCount: 42 });
+  });
+
+  it('the new task has what its template has, and a life of its own', () => {
+    const own = { id: 9, cron: '0 9 * * *', title: 'Mend the roof - Jan 05' };
+    const ticket = { projectId: 4, projectName: 'Roofs', projectPrefix: 'ROOF', ticketNo: 8 };
+    const template = given(
+      created({
+        ...{ description: 'All of it', priority: 'high', assignedTo: 'ada', tags: ['roof'], status: 'failed' },
+        ...{ outcome: 'failed', errorMessage: 'rain', dueDate: 5, retryCount: 3, dispatchAttempts: 2 },
+        metadata: every('0 9 * * *', { secret: 'x' }),
+      }),
+    );
+    const [draft] = decideSpawn(given(), template, { ...own, ...ticket });
+    expect(draft).to.deep.equal(
+      taskCreated.draft({
+        taskId: 9,
+        source: 'recurrence',
+        parentTaskId: 7,
+        cron: '0 9 * * *',
+        task: {
+          ...TASK,
+          ...ticket,
+          title: 'Mend the roof - Jan 05',
+          description: 'All of it',
+          priority: 'high',
+          status: 'assigned',
+          assignedTo: 'ada',
+          tags: ['roof'],
+          createdBy: 'scheduler',
+          metadata: { recurrence: { parent_task_id: 7, spawned_from_cron: '0 9 * * *' } },
+        },
+      }),
+    );
+    const [free] = decideSpawn(given(), given(daily), { ...own, ...ticket });
+    expect((free as { data: { task: TaskData } } | undefined)?.data.task).to.deep.include({
+      status: 'inbox',
+      assignedTo: null,
+    });
+    expect(decideSpawn(given(created()), template, { ...own, ...ticket }), 'there is one').to.deep.equal([]);
+  });
+
+  it('titles tell the day, and the time of frequent ones, in the zone', () => {
+    expect(titleFor('Roof', '0 9 * * *', NINE, 'UTC')).to.equal('Roof - Jan 05');
+    expect(titleFor('Roof', '0 * * * *', NINE, 'UTC')).to.equal('Roof - Jan 05, 09:00');
+    expect(titleFor('Roof', '0 * * * *', NINE - 9 * 3_600, 'UTC')).to.equal('Roof - Jan 05, 00:00');
+    expect(titleFor('Roof', '0 * * * *', NINE, 'Pacific/Auckland')).to.equal('Roof - Jan 05, 22:00');
+    expect(titleFor('x'.repeat(500), '0 9 * * *', NINE, 'UTC')).to.equal(`${'x'.repeat(491)} - Jan 05`);
+  });
+
+  it('a recurrence needs a schedule that can be read', () => {
+    const problem = (recurrence: unknown) =>
+      recurrenceSchema.safeParse(recurrence).error?.issues.map(({ path, message }) => `${path.join('.')}: ${message}`);
+    expect(problem({ cron_expr: '0 9 * * 1-5', enabled: true, more: 1 })).to.equal(undefined);
+    expect(problem({ parent_task_id: 3, spawned_from_cron: '0 9 * * *' })).to.equal(undefined);
+    expect(problem({ cron_expr: 'daily' })?.[0]).to.match(/^cron_expr: must have 5 fields/);
+    expect(problem({ cron_expr: '0 25 * * *', enabled: false })?.[0]).to.match(/^cron_expr: is no schedule/);
+    expect(problem({ enabled: true })?.[0]).to.match(/^cron_expr: is missing/);
+    expect(
+      [
+        {},
+        { recurrence: 'x' },
+        { recurrence: [] },
+        { recurrence: null },
+        { recurrence: { cron_expr: '* * * * *' } },
+      ].map(activeCron),
+    ).to.deep.equal([null, null, null, null, null]);
+  });
+});
+
+describe('recurring tasks: turns', () => {
+  const GENERAL: FoundProject = { id: 1, name: 'General', prefix: 'GEN', slug: 'general', status: 'active' };
+  const projects = { find: async () => GENERAL, general: async () => GENERAL, placeFor: async () => GENERAL };
+  let world: MemoryWorld;
+  let clock: number;
+  beforeEach(() => {
+    clock = (NINE - 3_600) * 1_000;
+    world = memoryWorld(() => clock);
+  });
+
+  const states = () => {
+    const found = new Map<string, ReturnType<typeof given>>();
+    for (const { stream, type, data } of world.written())
+      found.set(stream, taskDecider.evolve(found.get(stream) ?? taskDecider.initial, { type, data, at: clock }));
+    return [...found.values()].filter(({ id }) => id > 0);
+  };
+  const children = () => states().filter(({ task }) => task.createdBy === 'scheduler');
+  const titles = () => children().map(({ task }) => task.title);
+
+  /** A turn of one process. What the read model says is as of its beginning. */
+  function turn(at: number, zone = 'UTC') {
+    clock = at * 1_000;
+    const seen = states();
+    const found = seen.flatMap((state): RecurringTask[] => {
+      const cron = activeCron(state.task.metadata);
+      if (cron === null) return [];
+      const childId = state.recurred?.childId ?? null;
+      const missingChild = seen.some(({ id }) => id === childId) ? null : childId;
+      const recurredAt = state.recurred?.dueAt ?? null;
+      return [{ tenant: 1, workspace: 1, id: state.id, cron, cronSince: NINE - 3_600, recurredAt, missingChild }];
+    });
+    return spawnRecurring({
+      commands: world.process(),
+      reads: {
+        recurring: async (after, limit) => found.filter(({ id }) => id > after.id).slice(0, limit),
+        titleTaken: async (_workspace, _project, title) => states().some(({ task }) => task.title === title),
+      },
+      projects,
+      zone,
+      now: () => clock,
+    });
+  }
+
+  async function recurring(cron: string, taskId = 500): Promise<void> {
+    const draft = taskCreated.draft({ taskId, task: { ...TASK, metadata: every(cron) }, source: 'api' });
+    await world.process().record(taskStream(1, taskId), { origin: testOrigin }, [draft]);
+  }
+
+  it('a due minute gives one task, in however many turns and processes', async () => {
+    await recurring('0 9 * * *');
+    expect(await turn(NINE - 1)).to.deep.equal([]);
+    const turns = await Promise.all(Array.from({ length: 4 }, () => turn(NINE + 5)));
+    expect(turns.flat()).to.have.length(1);
+    expect(await turn(NINE + 65)).to.deep.equal([]);
+    expect(titles()).to.deep.equal(['Mend the roof - Jan 05']);
+    const [child] = children();
+    expect(child?.task).to.deep.include({ projectPrefix: 'GEN', ticketNo: 1, createdBy: 'scheduler' });
+    const last = world.written().at(-1);
+    expect(last?.type).to.equal('TaskCreated');
+    expect(await turn(NINE + 86_400)).to.have.length(1);
+    expect(titles()).to.deep.equal(['Mend the roof - Jan 05', 'Mend the roof - Jan 06']);
+  });
+
+  it('minutes that nobody saw are made up for, a quarter of an hour back', async () => {
+    await recurring('*/5 * * * *');
+    await turn(NINE + 20 * 60);
+    expect(titles().map((title) => title.slice(-5))).to.deep.equal(['09:10', '09:15', '09:20']);
+  });
+
+  it('goes by the time zone', async () => {
+    await recurring('0 10 * * *');
+    await turn(NINE, 'UTC');
+    expect(titles()).to.deep.equal([]);
+    await turn(NINE, 'Europe/Berlin');
+    expect(titles()).to.deep.equal(['Mend the roof - Jan 05']);
+  });
+
+  it('a process that is killed before any of its appends loses nothing and makes nothing twice', async () => {
+    await recurring('0 9 * * *');
+    const before = world.written().length;
+    for (const allowed of [0, 1, 2]) {
+      world.forgetAfter(before);
+      let appends = 0;
+      world.beforeAppend = async () => {
+        if (appends++ >= allowed) throw new Error('killed');
+      };
+      await turn(NINE + 5).catch(() => undefined);
+      world.beforeAppend = async () => undefined;
+      await turn(NINE + 65);
+      await turn(NINE + 125);
+      expect(titles(), `killed after ${allowed} appends`).to.deep.equal(['Mend the roof - Jan 05']);
+      expect(world.written().filter(({ type }) => type === 'TaskRecurred')).to.have.length(1);
+    }
+  });
+
+  it('a title that is there is not made again, a task that was deleted neither', async () => {
+    await recurring('0 9 * * *');
+    await recurring('0 9 * * *', 501);
+    await turn(NINE);
+    expect(titles(), 'of two alike').to.have.length(1);
+    const [child] = children();
+    const gone = taskDeleted.draft({ taskId: child?.id as number, title: '', before: { ...TASK } });
+    await world.process().record(taskStream(1, child?.id as number), { origin: testOrigin }, [gone]);
+    // The other one finds its title free now; its own minute was never taken.
+    await turn(NINE + 60);
+    expect(titles()).to.have.length(1);
+    expect(children()[0]?.id).not.to.equal(child?.id);
+    await turn(NINE + 120);
+    expect(children()).to.have.length(1);
+  });
+});

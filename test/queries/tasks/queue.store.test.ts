@@ -1,0 +1,188 @@
+/** What polls of the queue read: the right tasks in the right order, and of a large backlog only its front. */
+import { expect } from 'chai';
+import { sql } from 'kysely';
+import { addIndexes } from '../../../infra/read-models/tables.ts';
+import { agentsProjection } from '../../../projections/agents/agents.ts';
+import { usersProjection } from '../../../projections/auth/users.ts';
+import { schemaOf, type Table } from '../../../projections/projection.ts';
+import { projectsProjection } from '../../../projections/projects/projects.ts';
+import { tasksProjection, tasksTable } from '../../../projections/tasks/tasks.ts';
+import { staleTaskReads, taskQueueReads, waitingTasks } from '../../../queries/tasks/queue.ts';
+import { recurrenceReads } from '../../../queries/tasks/recurrence.ts';
+import { agentRegistered } from '../../../shared/events/agents/registration.ts';
+import { userCreated } from '../../../shared/events/auth/users.ts';
+import { projectCreated } from '../../../shared/events/projects/projects.ts';
+import { taskRecurred } from '../../../shared/events/tasks/recurrence.ts';
+import { type TaskData, taskCreated } from '../../../shared/events/tasks/tasks.ts';
+import { openReadModels, type ReadModels, secondsOf } from '../../support/rows.ts';
+import { TASK } from '../../support/tasks.ts';
+
+const BACKLOG = 20_000;
+
+interface Plan {
+  readonly 'Node Type': string;
+  readonly 'Index Name'?: string;
+  readonly 'Actual Rows': number;
+  readonly 'Rows Removed by Filter'?: number;
+  readonly Plans?: readonly Plan[];
+}
+
+const nodesOf = (plan: Plan): readonly Plan[] => [plan, ...(plan.Plans ?? []).flatMap(nodesOf)];
+
+describe('queries of the queue', function () {
+  this.timeout(120_000);
+  let models: ReadModels;
+  const made = (taskId: number, fields: Partial<TaskData>) =>
+    taskCreated.draft({ taskId, task: { ...TASK, ...fields }, source: 'api' });
+  before(async () => {
+    models = await openReadModels([tasksProjection, projectsProjection, agentsProjection, usersProjection]);
+    await models.tell(
+      made(1, { priority: 'low' }),
+      made(2, { dueDate: 20 }),
+      made(3, { dueDate: 10, assignedTo: 'ada', status: 'assigned' }),
+      made(4, { assignedTo: 'ada', status: 'in_progress' }),
+      made(5, { assignedTo: 'bob', status: 'assigned', priority: 'critical' }),
+      made(6, {}),
+      made(7, { priority: 'critical', assignedTo: 'ada', status: 'assigned' }),
+      [made(8, { priority: 'critical' }), { workspace: 2 }],
+      made(9, { status: 'backlog' }),
+      made(10, { priority: 'urgent', assignedTo: 'ada', status: 'inbox' }),
+      made(11, { assignedTo: 'ada', status: 'in_progress' }),
+    );
+  });
+  after(() => models?.close());
+
+  it('what waits for an agent or anybody: urgent, then due, then old ones first', async () => {
+    const { waiting } = taskQueueReads(models.reads);
+    expect(await waiting(1, 'ada', [], 20)).to.deep.equal([7, 3, 2, 6, 1, 10]);
+    expect(await waiting(1, 'ada', [7, 2], 3)).to.deep.equal([3, 6, 1]);
+    expect(await waiting(1, 'nobody', [], 20)).to.deep.equal([2, 6, 1]);
+    expect(await waiting(2, 'ada', [], 20)).to.deep.equal([8]);
+  });
+
+  it('what an agent works on, last changed first', async () => {
+    const { inProgress } = taskQueueReads(models.reads);
+    const found = await inProgress(1, 'ada', 20);
+    expect(found.map(({ id }) => id)).to.deep.equal([11, 4]);
+    expect(await inProgress(1, 'ada', 1)).to.deep.equal(found.slice(0, 1));
+    expect(found[0]).not.to.have.any.keys('project_name', 'project_prefix', 'ticket_ref');
+    expect(await inProgress(2, 'ada', 20)).to.deep.equal([]);
+  });
+
+  it('tasks that stand still while their agent is offline or unknown, page by page', async () => {
+    const { stale } = staleTaskReads(models.reads);
+    const registered = (agentId: number, name: string, status: string) =>
+      agentRegistered.draft({
+        ...{ agentId, name, role: 'coder', status, sessionKey: null, soulContent: null, config: {}, template: null },
+        ...{ runtimeType: null, source: 'manual', via: 'operator', framework: null, capabilities: [] },
+      });
+    const user = userCreated.draft({
+      ...{ userId: 1, username: 'ann', displayName: 'Ann A', email: null, avatarUrl: null, role: 'operator' },
+      ...{ provider: 'local', providerId: null, isApproved: true, tenant: 9, workspace: 5, source: 'admin' },
+      credentialId: 'c',
+    });
+    const project = projectCreated.draft({
+      ...{ projectId: 1, name: 'General', slug: 'general', description: null, ticketPrefix: 'GEN', githubRepo: null },
+      ...{ deadline: null, color: null },
+    });
+    const working = (taskId: number, assignedTo: string | null) => made(taskId, { status: 'in_progress', assignedTo });
+    const here = { workspace: 5, tenant: 9 };
+    const first = secondsOf(12);
+    await models.tell(
+      ...[
+        project,
+        registered(1, 'off', 'offline'),
+        registered(2, 'on', 'busy'),
+        user,
+        working(50, 'off'),
+        working(51, 'on'),
+        working(52, 'ghost'),
+        working(53, 'ann'),
+        working(54, 'Ann A'),
+        working(55, null),
+        made(56, { status: 'assigned', assignedTo: 'off' }),
+        working(57, 'off'),
+      ].map((draft) => [draft, here] as const),
+    );
+    const all = await stale(first + 100, undefined, 10);
+    expect(all).to.deep.equal([
+      { tenant: 9, workspace: 5, id: 50, agent: 'off', known: true, updatedAt: first + 4 },
+      { tenant: 9, workspace: 5, id: 52, agent: 'ghost', known: false, updatedAt: first + 6 },
+      { tenant: 9, workspace: 5, id: 57, agent: 'off', known: true, updatedAt: first + 11 },
+    ]);
+    expect(await stale(first + 6, undefined, 10), 'not changed later').to.deep.equal(all.slice(0, 2));
+    expect(await stale(first + 100, undefined, 1)).to.deep.equal(all.slice(0, 1));
+    expect(await stale(first + 100, all[0], 1)).to.deep.equal(all.slice(1, 2));
+    expect(await stale(first + 100, all[2], 1)).to.deep.equal([]);
+  });
+
+  it('recurring tasks, since when, and whether their last task is there', async () => {
+    const { recurring, titleTaken } = recurrenceReads(models.reads);
+    const metadata = { recurrence: { cron_expr: '0 9 * * *', enabled: true } };
+    const recurred = (taskId: number, childId: number) =>
+      taskRecurred.draft({ taskId, title: 'x', childId, dueAt: 600, spawnCount: 1 });
+    const here = { workspace: 5, tenant: 9 };
+    const first = secondsOf(24);
+    await models.tell(
+      ...[
+        made(60, { metadata, title: 'Water the plants' }),
+        made(61, { metadata }),
+        recurred(61, 70),
+        made(62, { metadata }),
+        recurred(62, 71),
+        made(71, {}),
+        made(63, { metadata: { recurrence: { ...metadata.recurrence, enabled: false } } }),
+      ].map((draft) => [draft, here] as const),
+    );
+    const at = { tenant: 9, workspace: 5, cron: '0 9 * * *' };
+    const all = await recurring({ workspace: 0, id: 0 }, 10);
+    expect(all).to.deep.equal([
+      { ...at, id: 60, cronSince: first, recurredAt: null, missingChild: null },
+      { ...at, id: 61, cronSince: first + 1, recurredAt: 600, missingChild: 70 },
+      { ...at, id: 62, cronSince: first + 3, recurredAt: 600, missingChild: null },
+    ]);
+    expect(await recurring({ workspace: 5, id: 60 }, 1)).to.deep.equal(all.slice(1, 2));
+    expect(await recurring({ workspace: 6, id: 0 }, 10)).to.deep.equal([]);
+    const taken = (workspace: number, project: number, title: string) => titleTaken(workspace, project, title);
+    expect(await taken(5, 1, 'Water the plants')).to.equal(true);
+    expect(await taken(5, 2, 'Water the plants')).to.equal(false);
+    expect(await taken(4, 1, 'Water the plants')).to.equal(false);
+    expect(await taken(5, 1, 'Water the plant')).to.equal(false);
+  });
+
+  it(`of ${BACKLOG} tasks that wait, a poll reads one page of each half`, async () => {
+    const schema = schemaOf(tasksProjection);
+    const table = `${schema}.tasks`;
+    const replaced: Readonly<Record<string, string>> = {
+      workspace_id: '3',
+      id: '1000 + n',
+      priority_rank: 'n % 4',
+      due_date: 'CASE WHEN n % 3 = 0 THEN n END',
+      created_at: 'n',
+      assigned_to: "CASE n % 4 WHEN 0 THEN 'ada' WHEN 1 THEN 'agent-' || n % 50 END",
+    };
+    const columns = Object.keys(tasksTable.columns);
+    const values = columns.map((column) => replaced[column] ?? `t.${column}`).join(', ');
+    // Indexes are quicker made than kept up row by row.
+    for (const n of tasksTable.indexes.keys()) await models.query(`DROP INDEX ${schema}.tasks_${n + 1}`);
+    await models.query(`INSERT INTO ${table} (${columns.join(', ')}, position)
+      SELECT ${values}, 99 FROM ${table} t, generate_series(1, ${BACKLOG}) n WHERE t.workspace_id = 1 AND t.id = 6`);
+    await addIndexes(models.reads.db, schema, tasksTable as unknown as Table);
+    await models.query(`ANALYZE ${table}`);
+    const limit = 16;
+    const { rows } = await sql<{ 'QUERY PLAN': readonly { readonly Plan: Plan }[] }>`
+      EXPLAIN (ANALYZE, FORMAT JSON) SELECT * FROM ${waitingTasks(models.reads, 3, 'ada', limit, [1_001, 1_004])} x`.execute(
+      models.reads.db,
+    );
+    const nodes = nodesOf(rows[0]?.['QUERY PLAN'][0]?.Plan as Plan);
+    const scans = nodes.filter((node) => node['Node Type'].includes('Scan') && node['Index Name'] !== undefined);
+    expect(scans, JSON.stringify(nodes)).to.have.length(2);
+    for (const scan of scans) {
+      expect(scan['Node Type']).to.equal('Index Scan');
+      expect(scan['Actual Rows'] + (scan['Rows Removed by Filter'] ?? 0)).to.be.at.most(limit + 2);
+    }
+    expect(nodes.map((node) => node['Node Type'])).not.to.include('Seq Scan');
+    const most = Math.max(...nodes.map((node) => node['Actual Rows']));
+    expect(most, 'rows of the widest step').to.be.at.most(2 * limit);
+  });
+});
