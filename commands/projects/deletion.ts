@@ -117,17 +117,18 @@ async function moveTasks(
       for (let at = next++; at < ids.length && Date.now() < deadline; at = next++) {
         const stream = taskStream(workspace, ids[at] as number);
         const move = (state: TaskState) => decideMove(state, from, to, first + at);
-        // A task that others keep changing is looked at again.
-        moved += await commands.execute(taskDecider, stream, { origin: context.origin }, move).then(
-          () => 1,
-          (error) => {
-            if (error instanceof AppError && error.status === 409) return 0;
-            throw error;
-          },
-        );
+        try {
+          await commands.execute(taskDecider, stream, { origin: context.origin }, move);
+          moved++;
+        } catch (error) {
+          // A task that others keep changing is looked at again.
+          if (!(error instanceof AppError && error.status === 409)) throw error;
+        }
       }
     };
-    await Promise.all(Array.from({ length: AT_ONCE }, worker));
+    const workers = await Promise.allSettled(Array.from({ length: AT_ONCE }, worker));
+    const failed = workers.find(({ status }) => status === 'rejected');
+    if (failed?.status === 'rejected') throw failed.reason;
     if (moved === 0) return false;
   }
 }

@@ -175,8 +175,11 @@ export function* writesOf(
     number: numbers[index % numbers.length] ?? 1,
     name: names[index % names.length] ?? 'nobody',
   }));
-  const [query = ''] = queriesOf(operation, values);
-  const paths = pathsOf(operation, values).map((path) => path + query);
+  const queries = queriesOf(operation, values);
+  // Where there is no body, the query says what is to be done.
+  const paths = pathsOf(operation, values).flatMap((path) =>
+    (body ? queries.slice(0, 1) : queries).map((query) => path + query),
+  );
   if (!body) yield* paths.map((path) => ({ method, path }));
   for (const [index, path] of body ? paths.entries() : []) {
     const some = hasIds(body) || paths.length === 1 ? refs : [refs[index % size] as Ref];

@@ -6,11 +6,20 @@ import { randomUUID } from 'node:crypto';
 import { type DeletionParts, goOnDeleting } from '../../projects/deletion.ts';
 import { scheduledContext } from '../policy.ts';
 
-/** Looks at all workspaces once. @param deadline Unix ms: what is not done by then is for the next turn */
+/**
+ * Looks at all workspaces once. A project that fails does not keep the others from being finished.
+ *
+ * @param deadline Unix ms: what is not done by then is for the next turn
+ * @throws the first failure, at the end
+ */
 export async function finishDeletions(parts: DeletionParts, deadline: number): Promise<void> {
   const run = randomUUID();
+  const failures: unknown[] = [];
   for (const { tenant, workspace, id } of await parts.projectTasks.inDeletion()) {
-    if (Date.now() >= deadline) return;
-    await goOnDeleting(parts, scheduledContext(run, tenant, workspace), id, deadline);
+    if (Date.now() >= deadline) break;
+    await goOnDeleting(parts, scheduledContext(run, tenant, workspace), id, deadline).catch((error) => {
+      failures.push(error);
+    });
   }
+  if (failures.length > 0) throw failures[0];
 }

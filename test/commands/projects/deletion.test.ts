@@ -4,7 +4,7 @@ import type { CommandContext, Commands } from '../../../commands/handler.ts';
 import { finishDeletions } from '../../../commands/policies/projects/deletion.ts';
 import { createProject } from '../../../commands/projects/changes.ts';
 import { type DeletionParts, decideMove, deleteProject } from '../../../commands/projects/deletion.ts';
-import { GENERAL, type NewProject } from '../../../commands/projects/projects.ts';
+import { GENERAL, type NewProject, projectStream } from '../../../commands/projects/projects.ts';
 import { takeTickets } from '../../../commands/projects/tickets.ts';
 import { taskDecider, taskStream } from '../../../commands/tasks/tasks.ts';
 import { projectDeleted, projectDeletionBegun } from '../../../shared/events/projects/projects.ts';
@@ -176,11 +176,29 @@ describe('deletion of a project', () => {
 
   it('leaves what its time does not suffice for to the next turn', async () => {
     const { world, parts } = await filledWorld();
-    await parts.commands.record('project-1-2', context(), [projectDeletionBegun.draft({ projectId: 2, name: 'Site' })]);
+    await parts.commands.record(projectStream(1, 2), context(), [
+      projectDeletionBegun.draft({ projectId: 2, name: 'Site' }),
+    ]);
     await finishDeletions(partsOf(world), Date.now() - 1);
     expect(placesOf(world).get(11)?.project).to.equal(2);
     await finishDeletions(partsOf(world), Date.now() + 10_000);
     await expectDeleted(world, [10, 11, 12, 13]);
+  });
+
+  it('that fails does not keep others from being finished', async () => {
+    const { world, parts } = await filledWorld();
+    await createProject(parts.commands, context(), project('Shop'));
+    await makeTask(parts.commands, 16, 3);
+    for (const id of [2, 3]) {
+      const begun = projectDeletionBegun.draft({ projectId: id, name: 'x' });
+      await parts.commands.record(projectStream(1, id), context(), [begun]);
+    }
+    world.beforeAppend = async (stream) => {
+      if (stream === taskStream(1, 12)) throw new Error('cannot be written');
+    };
+    const failure = await finishDeletions(parts, Date.now() + 10_000).catch((error: Error) => error.message);
+    expect(failure).to.equal('cannot be written');
+    expect([...placesOf(world)].filter(([, place]) => place.project !== 1).map(([id]) => id)).to.deep.equal([12]);
   });
 
   it('passes over a task that has left the project meanwhile, or is gone', () => {
