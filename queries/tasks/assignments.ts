@@ -4,6 +4,7 @@ import { tasksProjection } from '../../projections/tasks/tasks.ts';
 import type { TaskStats } from '../../shared/contract/agents/agents.ts';
 import type { TaskRecord } from '../../shared/contract/tasks/tasks.ts';
 import type { Reads } from '../reads.ts';
+import { URGENT_FIRST, waitingTasks } from './queue.ts';
 import { joinProject, TASK_JSON, taskTables } from './tasks.ts';
 
 export const NO_TASKS: TaskStats = { total: 0, assigned: 0, in_progress: 0, quality_review: 0, done: 0, completed: 0 };
@@ -80,16 +81,9 @@ const OFFERED_TASKS = 5;
 
 /** Tasks that wait for an agent, or for anybody, most urgent first, then by due date and age. */
 export async function assignmentsFor(reads: Reads, workspace: number, agentId: string): Promise<readonly Assignment[]> {
-  const order = sql.raw('priority_rank, due_date, created_at, id');
-  // Sorted by the assignee too, though it is always the same one: that of nobody's tasks is found in their index only so.
-  const some = (whose: RawBuilder<unknown>) => sql`(
-    SELECT * FROM ${tasksTable(reads)}
-    WHERE workspace_id = ${workspace} AND status IN ('assigned', 'inbox') AND assigned_to ${whose}
-    ORDER BY assigned_to, ${order} LIMIT ${sql.lit(OFFERED_TASKS)})`;
   const { rows } = await sql<{ id: number; title: string; description: string | null; rank: number }>`
     SELECT id, title, description, priority_rank AS rank
-    FROM (${some(sql`= ${agentId}`)} UNION ALL ${some(sql`IS NULL`)}) waiting
-    ORDER BY ${order} LIMIT ${sql.lit(OFFERED_TASKS)}`.execute(reads.db);
+    FROM ${waitingTasks(reads, workspace, agentId, OFFERED_TASKS)} waiting ORDER BY ${URGENT_FIRST}`.execute(reads.db);
   return rows.map(({ id, title, description, rank }) => ({
     taskId: String(id),
     description: description ? `${title}\n${description}` : title,

@@ -10,7 +10,8 @@ import { joinProject, TASK_JSON } from './tasks.ts';
 
 const tasksTable = (reads: Reads) => sql.table(`${reads.schema(tasksProjection)}.tasks`);
 
-const URGENT_FIRST = sql.raw('priority_rank, due_date, created_at, id');
+/** The order of the queue. */
+export const URGENT_FIRST = sql.raw('priority_rank, due_date, created_at, id');
 
 /**
  * Tasks that wait for an agent or for anybody, in the order in which they are claimed, as a subquery with the columns of

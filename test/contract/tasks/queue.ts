@@ -18,11 +18,13 @@ export function describeQueue(given: () => TasksWorld): void {
       await world.world.makeUser({ username: 'polls', displayName: 'Paul Polls', role: 'operator' });
       operator = await world.world.signIn('polls');
       // Whatever others have left in the queue goes to nobody of these tests.
-      for (let left = 1; left > 0; ) {
-        const { tasks } = (await world.ask('GET', '/api/tasks?limit=100&status=inbox')).body;
-        left = tasks.length;
-        const parked = tasks.map(({ id }: { id: number }) => ({ id, status: 'backlog' }));
-        if (left > 0) await world.ask('PUT', '/api/tasks', { tasks: parked });
+      for (const status of ['inbox', 'assigned']) {
+        for (let left = 1; left > 0; ) {
+          const { tasks } = (await world.ask('GET', `/api/tasks?limit=100&status=${status}`)).body;
+          left = tasks.length;
+          const parked = tasks.map(({ id }: { id: number }) => ({ id, status: 'backlog' }));
+          if (left > 0) await world.ask('PUT', '/api/tasks', { tasks: parked });
+        }
       }
     });
     const ask: TasksWorld['ask'] = (...asked) => world.ask(...asked);
