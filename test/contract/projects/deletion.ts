@@ -1,9 +1,12 @@
 /** Tasks of projects, and where they go when a project is deleted for good; on the service of `projects.test.ts`. */
 import { expect } from 'chai';
+import { projectStream } from '../../../commands/projects/projects.ts';
 import { takeTickets } from '../../../commands/projects/tickets.ts';
 import { taskStream } from '../../../commands/tasks/tasks.ts';
+import { schedulesOf } from '../../../infra/jobs/schedules.ts';
 import { deletedProjectAnswer, projectTasksAnswer } from '../../../shared/contract/projects/projects.ts';
 import type { TaskRecord } from '../../../shared/contract/tasks/tasks.ts';
+import { projectDeletionBegun } from '../../../shared/events/projects/projects.ts';
 import { type TaskData, taskCreated } from '../../../shared/events/tasks/tasks.ts';
 import { TASK } from '../../support/tasks.ts';
 import { testOrigin } from '../../support/world.ts';
@@ -98,6 +101,31 @@ export function describeDeletion(shared: () => ProjectsWorld): void {
       expect(again).to.include({ slug, ticket_counter: 0 });
       expect(again.id).to.be.above(id);
       expect((await projectOf(again.id)).assigned_agents).to.deep.equal([]);
+    });
+
+    it('that was interrupted is finished by the schedule, and so is a task that came after it', async () => {
+      const { world, create } = shared();
+      const { core } = world.world.service;
+      const { id } = await create();
+      const early = await makeTask(id);
+      // A process that was killed behind its first append.
+      await core.commands.record(projectStream(1, id), { origin: testOrigin }, [
+        projectDeletionBegun.draft({ projectId: id, name: 'Interrupted' }),
+      ]);
+      await world.refused('GET', `/api/projects/${id}`, undefined, 404);
+      const turn = async () => {
+        const schedule = schedulesOf(core).find(({ kind }) => kind.name === 'project-deletions');
+        const run = { id: 'turn', attempt: 1, last: false, signal: new AbortController().signal };
+        await schedule?.handler.accept({})(run);
+      };
+      const placeOf = async (task: number) =>
+        (await tasksOf(1, '?limit=1000')).find((one) => one.id === task)?.project_id;
+      await turn();
+      expect(await placeOf(early)).to.equal(1);
+      const late = await makeTask(id);
+      expect(await placeOf(late)).to.equal(undefined);
+      await turn();
+      expect(await placeOf(late)).to.equal(1);
     });
   });
 }
