@@ -6,6 +6,7 @@ import { table } from './report.ts';
 
 const AGENTS = 100;
 const ACTIVITIES = 2_600;
+const TASKS = 2_000;
 const SECONDS = Number(process.env.BENCH_SECONDS ?? 8);
 
 interface Case {
@@ -20,6 +21,8 @@ interface Case {
   readonly amount?: number;
   /** Heartbeats per second that go on meanwhile. */
   readonly writes?: number;
+  /** Of the reference deployment, on two cores at 32 connections: requests per second. */
+  readonly reference?: number;
 }
 
 const headers = { 'x-api-key': KEY, 'content-type': 'application/json' };
@@ -58,6 +61,26 @@ async function fillQueue(url: string): Promise<void> {
       Array.from({ length: 50 }, (_, one) => post(url, '/api/tasks', { title: `waiting ${made + one}` })),
     );
   }
+}
+
+/** Tasks of the agents. Gives their ids. */
+async function seedTasks(url: string): Promise<number[]> {
+  const ids: number[] = [];
+  for (let done = 0; done < TASKS; done += 20) {
+    const made = await Promise.all(
+      Array.from({ length: 20 }, (_, n) =>
+        post(url, '/api/tasks', {
+          title: `Task ${done + n}`,
+          description: 'Look at it, and say what you see. '.repeat(5),
+          priority: ['critical', 'high', 'medium', 'low'][n % 4],
+          tags: ['bench'],
+          ...(n % 3 > 0 && { assigned_to: `agent-${(done + n) % AGENTS}` }),
+        }),
+      ),
+    );
+    ids.push(...made.map((one) => (one as unknown as { task: { id: number } }).task.id));
+  }
+  return ids;
 }
 
 /** Counts over all cases, so that names are new each time. */
@@ -116,9 +139,27 @@ export async function benchHttp({ name, start }: Combination): Promise<void> {
   try {
     const idle = service.memoryMb();
     const ids = await seed(service.url);
+    const tasks = await seedTasks(service.url);
     const id = (n: number) => ids[n % ids.length];
     const cases: Case[] = [
-      { name: 'GET agents?limit=50', connections: 32, method: 'GET', path: '/api/agents?limit=50' },
+      { name: 'GET tasks?limit=50', connections: 32, method: 'GET', path: '/api/tasks?limit=50', reference: 363 },
+      {
+        name: 'PUT tasks/{id}',
+        connections: 32,
+        method: 'PUT',
+        path: (n) => `/api/tasks/${tasks[n % tasks.length]}`,
+        body: (n) => ({ status: n % 2 ? 'review' : 'in_progress', priority: n % 3 ? 'high' : 'low' }),
+        reference: 546,
+      },
+      {
+        name: 'POST tasks',
+        connections: 32,
+        method: 'POST',
+        path: '/api/tasks',
+        body: (n) => ({ title: `New task ${n}`, priority: 'high', assigned_to: `agent-${n % AGENTS}` }),
+        reference: 464,
+      },
+      { name: 'GET agents?limit=50', connections: 32, method: 'GET', path: '/api/agents?limit=50', reference: 408 },
       { name: 'GET activities?limit=50', connections: 32, method: 'GET', path: '/api/activities?limit=50' },
       { name: 'GET audit?limit=100', connections: 32, method: 'GET', path: '/api/audit?limit=100' },
       { name: 'GET agents/{id}, any of 100', connections: 32, method: 'GET', path: (n) => `/api/agents/${id(n)}` },
@@ -211,6 +252,7 @@ export async function benchHttp({ name, start }: Combination): Promise<void> {
         one.name,
         String(one.connections),
         result.requests.average.toFixed(0),
+        one.reference ? `${one.reference} (× ${(result.requests.average / one.reference).toFixed(1)})` : '',
         result.latency.p50.toFixed(0),
         result.latency.p99.toFixed(0),
         (cpu / total).toFixed(2),
@@ -219,7 +261,9 @@ export async function benchHttp({ name, start }: Combination): Promise<void> {
       ]);
     }
     console.log(`\n### HTTP, ${name}\n`);
-    console.log(table(['Case', 'connections', 'req/s', 'p50 ms', 'p99 ms', 'CPU ms/req', 'non-2xx', 'bytes'], rows));
+    console.log(
+      table(['Case', 'connections', 'req/s', 'reference', 'p50 ms', 'p99 ms', 'CPU ms/req', 'non-2xx', 'bytes'], rows),
+    );
     console.log(
       `\nStart to ready ${service.startedMs.toFixed(0)} ms; memory ${idle.toFixed(0)} MB idle, ${service.memoryMb().toFixed(0)} MB after the load.`,
     );
