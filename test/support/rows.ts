@@ -3,12 +3,32 @@ import { applyBatch, createRowCache } from '../../infra/read-models/batch.ts';
 import { BatchWriter } from '../../infra/read-models/batch-writer.ts';
 import { type Projection, schemaOf } from '../../projections/projection.ts';
 import { liveReads, type Reads } from '../../queries/reads.ts';
+import { agentRegistered } from '../../shared/events/agents/registration.ts';
 import type { DomainEvent } from '../../shared/events/define.ts';
 import { type Draft, eventsOf, timeOf } from './kit.ts';
 import { ensureTables, testDatabase } from './world.ts';
 
 /** One event and what its metadata has besides what `eventsOf` gives all. */
 export type Told = Draft | readonly [Draft, Partial<DomainEvent['meta']>];
+
+/** An agent comes to be: one that is idle and has nothing, unless `more` says otherwise. */
+export const agentRegisteredAs = (agentId: number, name: string, more: object = {}) =>
+  agentRegistered.draft({
+    agentId,
+    name,
+    role: 'coder',
+    status: 'idle',
+    sessionKey: null,
+    soulContent: null,
+    config: {},
+    template: null,
+    runtimeType: null,
+    source: 'manual',
+    via: 'operator',
+    framework: null,
+    capabilities: [],
+    ...more,
+  });
 
 /** Unix seconds of the n-th event that is told, counted from 1. */
 export const secondsOf = (n: number): number => timeOf(n) / 1_000;

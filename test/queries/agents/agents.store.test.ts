@@ -11,27 +11,9 @@ import { NO_TASKS } from '../../../queries/tasks/assignments.ts';
 import { gatewayConfigChanged } from '../../../shared/events/admin/gateway-config.ts';
 import { agentHidden } from '../../../shared/events/agents/agents.ts';
 import { agentMemoryFieldsSet, agentMemoryWritten } from '../../../shared/events/agents/memory.ts';
-import { agentRegistered } from '../../../shared/events/agents/registration.ts';
 import { agentSoulChanged } from '../../../shared/events/agents/souls.ts';
-import { openReadModels, type ReadModels, secondsOf } from '../../support/rows.ts';
+import { agentRegisteredAs, openReadModels, type ReadModels, secondsOf } from '../../support/rows.ts';
 
-const registered = (agentId: number, name: string, more: object = {}) =>
-  agentRegistered.draft({
-    agentId,
-    name,
-    role: 'coder',
-    status: 'idle',
-    sessionKey: null,
-    soulContent: null,
-    config: {},
-    template: null,
-    runtimeType: null,
-    source: 'manual',
-    via: 'operator',
-    framework: null,
-    capabilities: [],
-    ...more,
-  });
 const document = (agents: readonly object[]) =>
   gatewayConfigChanged.draft({
     document: { agents: { list: agents } },
@@ -49,12 +31,17 @@ describe('queries of agents', () => {
   before(async () => {
     models = await openReadModels([agentsProjection, gatewayConfigProjection]);
     await models.tell(
-      registered(1, 'ada', { sessionKey: 'key', config: { model: 'm' }, soulContent: 'calm', runtimeType: 'codex' }),
-      registered(2, 'bob', { status: 'offline' }),
-      registered(3, 'cyn', { role: 'lead', source: 'gateway' }),
-      registered(4, 'dan'),
+      agentRegisteredAs(1, 'ada', {
+        sessionKey: 'key',
+        config: { model: 'm' },
+        soulContent: 'calm',
+        runtimeType: 'codex',
+      }),
+      agentRegisteredAs(2, 'bob', { status: 'offline' }),
+      agentRegisteredAs(3, 'cyn', { role: 'lead', source: 'gateway' }),
+      agentRegisteredAs(4, 'dan'),
       agentHidden.draft({ agentId: 4, name: 'dan' }),
-      [registered(5, 'ada', { role: 'spy' }), elsewhere],
+      [agentRegisteredAs(5, 'ada', { role: 'spy' }), elsewhere],
       agentMemoryWritten.draft({ ...ada, text: 'note', append: false, size: 4 }),
       agentMemoryFieldsSet.draft({ ...ada, fields: { mood: 'calm' }, size: 4, append: false, announced: true }),
       agentSoulChanged.draft({ ...ada, soulContent: 'curious', template: null, previousLength: 4 }),
@@ -107,7 +94,7 @@ describe('queries of agents', () => {
 
   it('agents that were registered in the same second are listed by their ids, the newest first', async () => {
     const place = { workspace: 7, at: 1_700_000_000_000 };
-    await models.tell(...[31, 33, 32].map((id) => [registered(id, `same-${id}`), place] as const));
+    await models.tell(...[31, 33, 32].map((id) => [agentRegisteredAs(id, `same-${id}`), place] as const));
     const { agents } = await listAgents(models.reads, 7, { limit: 2, offset: 0 } as Parameters<typeof listAgents>[2]);
     expect(agents.map(({ id }) => id)).to.deep.equal([33, 32]);
   });
@@ -197,15 +184,15 @@ describe('queries of agents', () => {
       onlyInMC: ['dan'],
     });
     await models.tell(
-      [registered(41, 'fay'), { workspace: 4 }],
+      [agentRegisteredAs(41, 'fay'), { workspace: 4 }],
       [document([{ id: 'fay', identity: { theme: 'coder' } }]), { workspace: 4 }],
     );
     const same = await previewSync(models.reads, 4);
     expect(same).to.include({ inConfig: 1, inMC: 1 });
     await models.tell(
-      [registered(42, 'gus', { role: 'lead', config: { model: 'm', own: 1 } }), { workspace: 5 }],
-      [registered(43, 'hal', { role: 'lead', config: { model: 'm', own: 1 } }), { workspace: 5 }],
-      [registered(44, 'ivy', { role: 'lead', config: { model: 'm' } }), { workspace: 5 }],
+      [agentRegisteredAs(42, 'gus', { role: 'lead', config: { model: 'm', own: 1 } }), { workspace: 5 }],
+      [agentRegisteredAs(43, 'hal', { role: 'lead', config: { model: 'm', own: 1 } }), { workspace: 5 }],
+      [agentRegisteredAs(44, 'ivy', { role: 'lead', config: { model: 'm' } }), { workspace: 5 }],
       [
         document([
           { id: 'gus', model: 'm' },
@@ -221,8 +208,8 @@ describe('queries of agents', () => {
       'ivy',
     ]);
     await models.tell(
-      [registered(45, 'jon', { role: 'agent', config: { model: 'm', own: 1 } }), { workspace: 6 }],
-      [registered(46, 'kim', { role: 'agent', config: { model: 'm', own: 1 } }), { workspace: 6 }],
+      [agentRegisteredAs(45, 'jon', { role: 'agent', config: { model: 'm', own: 1 } }), { workspace: 6 }],
+      [agentRegisteredAs(46, 'kim', { role: 'agent', config: { model: 'm', own: 1 } }), { workspace: 6 }],
       [
         document([
           { id: 'jon', model: 'm' },

@@ -7,26 +7,9 @@ import { notificationsProjection } from '../../../projections/monitoring/notific
 import { createInboxes, inboxOf } from '../../../queries/agents/heartbeat.ts';
 import { agentStatusChanged } from '../../../shared/events/agents/agents.ts';
 import { agentMessageSent } from '../../../shared/events/agents/messages.ts';
-import { agentRegistered } from '../../../shared/events/agents/registration.ts';
 import { HOUR } from '../../../shared/time.ts';
-import { openReadModels, type ReadModels, secondsOf } from '../../support/rows.ts';
+import { agentRegisteredAs, openReadModels, type ReadModels, secondsOf } from '../../support/rows.ts';
 
-const registered = (agentId: number, name: string) =>
-  agentRegistered.draft({
-    agentId,
-    name,
-    role: 'coder',
-    status: 'idle',
-    sessionKey: null,
-    soulContent: null,
-    config: {},
-    template: null,
-    runtimeType: null,
-    source: 'manual',
-    via: 'operator',
-    framework: null,
-    capabilities: [],
-  });
 const silent = (agentId: number) =>
   agentStatusChanged.draft({
     agentId,
@@ -63,9 +46,9 @@ describe('queries of heartbeats', () => {
     ]);
     // Offline agents are told to the recipient "system": an agent of that name reads what a person would.
     await models.tell(
-      registered(1, 'ada'),
-      registered(2, 'system'),
-      [registered(3, 'ada'), elsewhere],
+      agentRegisteredAs(1, 'ada'),
+      agentRegisteredAs(2, 'system'),
+      [agentRegisteredAs(3, 'ada'), elsewhere],
       message(1, 1),
       message(2, 1),
       [message(3, 1), elsewhere],
@@ -131,7 +114,7 @@ describe('queries of heartbeats', () => {
   });
 
   it('at most fifty messages: the newest, the oldest of them first', async () => {
-    await models.tell([registered(4, 'busy'), { workspace: 4 }]);
+    await models.tell([agentRegisteredAs(4, 'busy'), { workspace: 4 }]);
     await models.tell(...Array.from({ length: 51 }, (_, n) => [message(500 + n, 4), { workspace: 4 }] as const));
     const inbox = await inboxOf(models.reads, 4, { id: 4 }, NOW);
     expect(inbox?.messages.map(({ id }) => id)).to.deep.equal(Array.from({ length: 50 }, (_, n) => 501 + n));

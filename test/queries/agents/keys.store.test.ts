@@ -5,26 +5,9 @@ import { findKeyAgent, findLiveKey, findLiveKeys, listAgentKeys } from '../../..
 import { findGlobalKey } from '../../../queries/auth/global-key.ts';
 import { agentDeleted } from '../../../shared/events/agents/agents.ts';
 import { agentKeyIssued, agentKeyRevoked } from '../../../shared/events/agents/keys.ts';
-import { agentRegistered } from '../../../shared/events/agents/registration.ts';
 import { globalKeyConfigured } from '../../../shared/events/auth/global-key.ts';
-import { openReadModels, type ReadModels, secondsOf } from '../../support/rows.ts';
+import { agentRegisteredAs, openReadModels, type ReadModels, secondsOf } from '../../support/rows.ts';
 
-const registered = (agentId: number, name: string) =>
-  agentRegistered.draft({
-    agentId,
-    name,
-    role: 'coder',
-    status: 'idle',
-    sessionKey: null,
-    soulContent: null,
-    config: {},
-    template: null,
-    runtimeType: null,
-    source: 'manual',
-    via: 'operator',
-    framework: null,
-    capabilities: [],
-  });
 const issued = (keyId: number, agentId: number) =>
   agentKeyIssued.draft({
     keyId,
@@ -43,16 +26,16 @@ describe('queries of keys', () => {
   before(async () => {
     models = await openReadModels([agentKeysProjection]);
     await models.tell(
-      registered(1, 'ada'),
+      agentRegisteredAs(1, 'ada'),
       issued(1, 1),
       issued(2, 1),
       agentKeyRevoked.draft({ keyId: 1, agentId: 1, agentName: 'ada' }),
-      registered(2, 'bob'),
+      agentRegisteredAs(2, 'bob'),
       issued(3, 2),
       agentDeleted.draft({ agentId: 2, name: 'bob', role: 'coder', removeWorkspace: false }),
-      [registered(3, 'cyn'), elsewhere],
+      [agentRegisteredAs(3, 'cyn'), elsewhere],
       [issued(4, 3), elsewhere],
-      registered(4, 'dan'),
+      agentRegisteredAs(4, 'dan'),
       issued(5, 4),
     );
   });

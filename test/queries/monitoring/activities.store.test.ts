@@ -1,32 +1,16 @@
 /** Activities and the audit trail: filters, totals, pages, statistics. */
 import { expect } from 'chai';
-import { agentsProjection } from '../../../projections/agents/agents.ts';
-import { activitiesProjection } from '../../../projections/monitoring/activities.ts';
+import { projections } from '../../../projections/index.ts';
 import { auditProjection } from '../../../projections/monitoring/audit.ts';
-import { activityStats, listActivities } from '../../../queries/monitoring/activities.ts';
+import { ACTIVITY_MODELS, activityStats, listActivities } from '../../../queries/monitoring/activities.ts';
 import { listAudit } from '../../../queries/monitoring/audit.ts';
 import { agentMessageSent } from '../../../shared/events/agents/messages.ts';
-import { agentRegistered } from '../../../shared/events/agents/registration.ts';
 import { agentSoulChanged } from '../../../shared/events/agents/souls.ts';
 import { userSignedIn } from '../../../shared/events/auth/sign-in.ts';
 import { userDeleted } from '../../../shared/events/auth/users.ts';
-import { openReadModels, type ReadModels, secondsOf } from '../../support/rows.ts';
+import { agentRegisteredAs, openReadModels, type ReadModels, secondsOf } from '../../support/rows.ts';
 
-const registered = agentRegistered.draft({
-  agentId: 7,
-  name: 'ada',
-  role: 'coder',
-  status: 'idle',
-  sessionKey: null,
-  soulContent: null,
-  config: {},
-  template: null,
-  runtimeType: null,
-  source: 'manual',
-  via: 'operator',
-  framework: null,
-  capabilities: [],
-});
+const registered = agentRegisteredAs(7, 'ada');
 const soul = agentSoulChanged.draft({
   agentId: 7,
   name: 'ada',
@@ -49,7 +33,7 @@ const elsewhere = { workspace: 2 };
 describe('queries of activities', () => {
   let models: ReadModels;
   before(async () => {
-    models = await openReadModels([agentsProjection, activitiesProjection]);
+    models = await openReadModels(projections.filter(({ name }) => ACTIVITY_MODELS.includes(name)));
     await models.tell(registered, soul, message, [soul, by(2, 'bea')], [soul, elsewhere], soul);
   });
   after(() => models?.close());
