@@ -1,7 +1,6 @@
 /** What is asked about agents themselves: lists, records, texts, the silent ones, and an import's preview. */
 import { expect } from 'chai';
-import { gatewayConfigProjection } from '../../../projections/admin/gateway-config.ts';
-import { agentsProjection } from '../../../projections/agents/agents.ts';
+import { projections } from '../../../projections/index.ts';
 import { agentIds, agentRecord, findAgent, listAgents, withTaskStats } from '../../../queries/agents/agents.ts';
 import { silentAgents } from '../../../queries/agents/liveness.ts';
 import { agentMemory } from '../../../queries/agents/memory.ts';
@@ -29,7 +28,7 @@ const elsewhere = { workspace: 2, tenant: 2 };
 describe('queries of agents', () => {
   let models: ReadModels;
   before(async () => {
-    models = await openReadModels([agentsProjection, gatewayConfigProjection]);
+    models = await openReadModels(projections);
     await models.tell(
       agentRegisteredAs(1, 'ada', {
         sessionKey: 'key',

@@ -1,9 +1,6 @@
 /** What is waiting for an agent, and how long it is kept in memory. */
 import { expect } from 'chai';
-import { agentsProjection } from '../../../projections/agents/agents.ts';
-import { agentMessagesProjection } from '../../../projections/agents/messages.ts';
-import { activitiesProjection } from '../../../projections/monitoring/activities.ts';
-import { notificationsProjection } from '../../../projections/monitoring/notifications.ts';
+import { projections } from '../../../projections/index.ts';
 import { createInboxes, inboxOf } from '../../../queries/agents/heartbeat.ts';
 import { agentStatusChanged } from '../../../shared/events/agents/agents.ts';
 import { agentMessageSent } from '../../../shared/events/agents/messages.ts';
@@ -38,12 +35,7 @@ const elsewhere = { workspace: 2 };
 describe('queries of heartbeats', () => {
   let models: ReadModels;
   before(async () => {
-    models = await openReadModels([
-      agentsProjection,
-      agentMessagesProjection,
-      activitiesProjection,
-      notificationsProjection,
-    ]);
+    models = await openReadModels(projections);
     // Offline agents are told to the recipient "system": an agent of that name reads what a person would.
     await models.tell(
       agentRegisteredAs(1, 'ada'),
@@ -138,7 +130,9 @@ describe('queries of heartbeats', () => {
       (await inboxes.find(workspace, ref))?.kept;
     expect(await kept()).to.equal(false);
     expect(await kept()).to.equal(true);
-    expect(asked[0]).to.deep.equal([['notifications', 'agent_messages'], 1]);
+    const [read, of] = asked[0] as [string[], number];
+    expect(read).to.include.members(['notifications', 'agent_messages']);
+    expect(of).to.equal(1);
     expect(await kept({ name: 'ada' }), 'of another reference').to.equal(false);
     expect(await kept({ name: 'ada' })).to.equal(true);
     expect(await kept({ name: '1' }), 'a name like an id').to.equal(undefined);
