@@ -32,27 +32,43 @@ export interface Recurrence {
 /** Candidates that are read at a time. */
 const PAGE = 200;
 
-/** Looks at all recurring tasks once. Gives the ids of the tasks that were made. */
+/**
+ * Looks at all recurring tasks once. One that fails does not keep the others from being made. Gives the ids of the tasks
+ * that were made.
+ *
+ * @throws the first failure, at the end
+ */
 export async function spawnRecurring(parts: Recurrence): Promise<readonly number[]> {
   const made: number[] = [];
+  const failures: unknown[] = [];
   const run = randomUUID();
   const until = minuteOf(seconds(parts.now()));
   let after = { workspace: 0, id: 0 };
   for (;;) {
     const page = await parts.reads.recurring(after, PAGE);
     for (const template of page) {
-      const context = scheduledContext(run, template.tenant, template.workspace);
-      if (template.missingChild !== null)
-        made.push(...(await makeChild(parts, context, template, template.missingChild)));
-      if (cronProblem(template.cron) !== undefined) continue;
-      const from = Math.max(template.recurredAt ?? 0, template.cronSince, until - LOOK_BACK);
-      for (const dueAt of dueMinutes(template.cron, parts.zone, from, until))
-        made.push(...(await recur(parts, context, template, dueAt)));
+      try {
+        for await (const id of spawnDue(parts, run, template, until)) made.push(id);
+      } catch (error) {
+        failures.push(error);
+      }
     }
     const last = page.at(-1);
-    if (!last || page.length < PAGE) return made;
+    if (!last || page.length < PAGE) break;
     after = { workspace: last.workspace, id: last.id };
   }
+  if (failures.length > 0) throw failures[0];
+  return made;
+}
+
+/** Makes what is missing and what is due of one recurring task. `until`: Unix seconds. */
+async function* spawnDue(parts: Recurrence, run: string, template: RecurringTask, until: number) {
+  const { tenant, workspace, cron, cronSince, recurredAt, missingChild } = template;
+  const context = scheduledContext(run, tenant, workspace);
+  if (missingChild !== null) yield* await makeChild(parts, context, template, missingChild);
+  if (cronProblem(cron) !== undefined) return;
+  const from = Math.max(recurredAt ?? 0, cronSince, until - LOOK_BACK);
+  for (const dueAt of dueMinutes(cron, parts.zone, from, until)) yield* await recur(parts, context, template, dueAt);
 }
 
 /** Makes the task for a minute, unless another process does. */

@@ -214,6 +214,28 @@ describe('recurring tasks: turns', () => {
     }
   });
 
+  it('one that fails does not hold up the others, and is made up for', async () => {
+    await recurring('0 9 * * *');
+    const other = taskCreated.draft({
+      taskId: 501,
+      task: { ...TASK, title: 'Water the plants', metadata: every('0 9 * * *') },
+      source: 'api',
+    });
+    await world.process().record(taskStream(1, 501), { origin: testOrigin }, [other]);
+    world.beforeAppend = async (stream) => {
+      if (stream === taskStream(1, 500)) throw new Error('no luck');
+    };
+    const failure = await turn(NINE).then(
+      () => undefined,
+      (error: Error) => error.message,
+    );
+    expect(failure).to.equal('no luck');
+    expect(titles()).to.deep.equal(['Water the plants - Jan 05']);
+    world.beforeAppend = async () => undefined;
+    await turn(NINE + 60);
+    expect(titles()).to.have.members(['Water the plants - Jan 05', 'Mend the roof - Jan 05']);
+  });
+
   it('a title that is there is not made again, a task that was deleted neither', async () => {
     await recurring('0 9 * * *');
     await recurring('0 9 * * *', 501);
