@@ -8,6 +8,8 @@ import type { Inboxes } from '../queries/agents/heartbeat.ts';
 import type { Reads } from '../queries/reads.ts';
 import type { EventStore } from '../shared/event-store.ts';
 import type { Role } from '../shared/identity.ts';
+import type { AgentDirectory } from '../shared/ports/agents.ts';
+import type { CommentDirectory } from '../shared/ports/comments.ts';
 import type { Credentials } from '../shared/ports/credentials.ts';
 import type { Freshness } from '../shared/ports/freshness.ts';
 import type { IdempotencyStore } from '../shared/ports/idempotency.ts';
@@ -56,6 +58,8 @@ export interface Services {
   readonly freshness: Freshness;
   readonly inboxes: Inboxes;
   readonly queue: TaskQueue;
+  readonly agents: AgentDirectory;
+  readonly comments: CommentDirectory;
   readonly projects: ProjectDirectory;
   readonly projectTasks: ProjectTasks;
   readonly knownProjects: KnownProjects;

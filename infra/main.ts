@@ -13,10 +13,12 @@ import { createCommands } from '../commands/handler.ts';
 import { createTaskQueue } from '../commands/tasks/queue.ts';
 import { projections } from '../projections/index.ts';
 import { schemaOf } from '../projections/projection.ts';
+import { agentDirectory } from '../queries/agents/agents.ts';
 import { createInboxes } from '../queries/agents/heartbeat.ts';
 import { mentionTargets } from '../queries/mentions.ts';
 import { projectDirectory, projectTasks } from '../queries/projects/projects.ts';
 import { createKnownProjects } from '../queries/projects/tickets.ts';
+import { commentDirectory } from '../queries/tasks/comments.ts';
 import { taskQueueReads } from '../queries/tasks/queue.ts';
 import { AppError } from '../shared/errors.ts';
 import type { ReadModels } from '../shared/ports/read-models.ts';
@@ -117,6 +119,8 @@ export async function startService(
         projectTasks: projectTasks(reads),
         knownProjects: createKnownProjects({ directory: projects, freshness }),
         queue: createTaskQueue({ commands, reads: taskQueueReads(reads) }),
+        agents: agentDirectory(reads),
+        comments: commentDirectory(reads),
         mentions: mentionTargets(reads),
         idempotency: createIdempotencyStore(database.pool, core.process),
         metrics,

@@ -13,6 +13,7 @@ import { pipelinesProjection } from './pipelines/pipelines.ts';
 import type { Projection } from './projection.ts';
 import { projectsProjection } from './projects/projects.ts';
 import { qualityReviewsProjection } from './quality/reviews.ts';
+import { taskCommentsProjection } from './tasks/comments.ts';
 import { tasksProjection } from './tasks/tasks.ts';
 import { workflowsProjection } from './workflows.ts';
 
@@ -22,6 +23,7 @@ export const projections: readonly Projection[] = [
   agentKeysProjection,
   agentMessagesProjection,
   tasksProjection,
+  taskCommentsProjection,
   qualityReviewsProjection,
   workflowsProjection,
   projectsProjection,

@@ -29,7 +29,9 @@ import { projectAssignmentRoutes } from './projects/assignments.ts';
 import { projectRoutes } from './projects/projects.ts';
 import { qualityReviewRoutes } from './quality/reviews.ts';
 import { taskBranchRoutes } from './tasks/branches.ts';
+import { taskBroadcastRoutes } from './tasks/broadcasts.ts';
 import { taskChangeRoutes } from './tasks/changes.ts';
+import { taskCommentRoutes } from './tasks/comments.ts';
 import { taskQueueRoutes } from './tasks/queue.ts';
 import { taskRoutes } from './tasks/tasks.ts';
 import { workflowRoutes } from './workflows.ts';
@@ -58,6 +60,8 @@ export const routes: readonly Route[] = [
   ...pipelineRunRoutes,
   ...taskRoutes,
   ...taskChangeRoutes,
+  ...taskCommentRoutes,
+  ...taskBroadcastRoutes,
   ...taskBranchRoutes,
   ...taskQueueRoutes,
   ...qualityReviewRoutes,

@@ -6,6 +6,7 @@ import { type EventDraft, type EventOf, firstOf } from '../../shared/events/defi
 import { notificationRaised } from '../../shared/events/monitoring/notifications.ts';
 import { taskReviewed } from '../../shared/events/quality/reviews.ts';
 import { taskStatusChanged, taskUpdated } from '../../shared/events/tasks/changes.ts';
+import { taskAssigned, taskCommented } from '../../shared/events/tasks/comments.ts';
 import { taskClaimed, taskReleased, taskRequeued } from '../../shared/events/tasks/queue.ts';
 import { taskRecurred } from '../../shared/events/tasks/recurrence.ts';
 import { taskSubscribed } from '../../shared/events/tasks/subscriptions.ts';
@@ -38,6 +39,7 @@ export interface TaskState {
   readonly updatedAt: number;
   /** Who follows it, in the order in which they came. */
   readonly subscribers: readonly string[];
+  readonly comments: { readonly count: number; readonly characters: number };
   /** The newest review by the one reviewer that counts was an approval. */
   readonly approved: boolean;
   /** Of a recurring task: the minute that was due last, Unix seconds, and the task that is made for it. */
@@ -78,6 +80,7 @@ const initial: TaskState = {
   createdAt: 0,
   updatedAt: 0,
   subscribers: [],
+  comments: { count: 0, characters: 0 },
   approved: false,
   recurred: null,
   size: 0,
@@ -151,6 +154,11 @@ export const taskDecider = defineDecider<TaskState>({
       return { ...reviewed, approved, size: sizeOf(reviewed.task) };
     }),
     on(taskSubscribed, (state, { data }) => ({ ...state, subscribers: followedBy(state, data.names) })),
+    on(taskCommented, (state, { data: { content } }) => {
+      const { count, characters } = state.comments;
+      return { ...state, comments: { count: count + 1, characters: characters + content.length } };
+    }),
+    on(taskAssigned, (state, { data: { after }, at }) => withTask(state, atPlace(after), at)),
     on(taskMoved, (state, { data: { after, projectName, projectPrefix, ticketNo }, at }) =>
       withTask(state, { ...atPlace(after), projectName, projectPrefix, ticketNo }, at),
     ),

@@ -7,6 +7,7 @@ import { priorityRank } from '../../shared/contract/tasks/tasks.ts';
 import type { DomainEvent } from '../../shared/events/define.ts';
 import { taskReviewed } from '../../shared/events/quality/reviews.ts';
 import { taskStatusChanged, taskUpdated } from '../../shared/events/tasks/changes.ts';
+import { taskAssigned, taskCommented } from '../../shared/events/tasks/comments.ts';
 import { taskClaimed, taskReleased, taskRequeued } from '../../shared/events/tasks/queue.ts';
 import { taskRecurred } from '../../shared/events/tasks/recurrence.ts';
 import {
@@ -211,6 +212,10 @@ export const tasksProjection = defineProjection({
         ...(errorMessage !== null && { error_message: errorMessage }),
       });
     }),
+    on(taskCommented, (event) => [
+      update(tasksTable, keyOf(event), (row) => ({ ...row, comment_count: row.comment_count + 1 })),
+    ]),
+    on(taskAssigned, (event) => movedTask(event)),
     on(taskMoved, (event) => movedTask(event, { project_ticket_no: event.data.ticketNo })),
     on(taskClaimed, (event) => movedTask(event, { claim_position: event.position })),
     on(taskReleased, (event) => movedTask(event)),

@@ -2,6 +2,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import { agentsProjection } from '../../projections/agents/agents.ts';
 import type { AgentRecord, AgentRef, AgentsQuery, TaskStats } from '../../shared/contract/agents/agents.ts';
+import type { AgentDirectory } from '../../shared/ports/agents.ts';
 import { type Reads, tables } from '../reads.ts';
 import { NO_TASKS, taskStatsOf } from '../tasks/assignments.ts';
 
@@ -99,3 +100,17 @@ export async function agentIds(
     .execute();
   return new Map(rows.map((row) => [row.name, row.id]));
 }
+
+/** What commands need to look up about agents. */
+export const agentDirectory = (reads: Reads): AgentDirectory => ({
+  async named(workspace, names) {
+    const rows = await agentTables(reads)
+      .selectFrom('agents')
+      .where('workspace_id', '=', workspace)
+      .where(sql<boolean>`name = ANY(${names})`)
+      .select(['name', 'session_key'])
+      .execute();
+    const found = new Map(rows.map((row) => [row.name, { name: row.name, hasSession: row.session_key !== null }]));
+    return names.flatMap((name) => found.get(name) ?? []);
+  },
+});

@@ -26,7 +26,9 @@ import { pipelineRunEvents } from './pipelines/runs.ts';
 import { projectAssignmentEvents } from './projects/assignments.ts';
 import { projectEvents } from './projects/projects.ts';
 import { qualityReviewEvents } from './quality/reviews.ts';
+import { taskBroadcastEvents } from './tasks/broadcasts.ts';
 import { taskChangeEvents } from './tasks/changes.ts';
+import { taskCommentEvents } from './tasks/comments.ts';
 import { taskQueueEvents } from './tasks/queue.ts';
 import { taskRecurrenceEvents } from './tasks/recurrence.ts';
 import { taskSubscriptionEvents } from './tasks/subscriptions.ts';
@@ -54,7 +56,9 @@ const definitions = [
   ...taskChangeEvents,
   ...taskQueueEvents,
   ...taskRecurrenceEvents,
+  ...taskCommentEvents,
   ...taskSubscriptionEvents,
+  ...taskBroadcastEvents,
   ...qualityReviewEvents,
   ...notificationEvents,
   ...workflowEvents,

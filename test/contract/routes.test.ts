@@ -78,6 +78,9 @@ PUT     /api/tasks                    operator  mutation
 GET     /api/tasks/{id}               viewer    -
 PUT     /api/tasks/{id}               operator  mutation
 DELETE  /api/tasks/{id}               operator  mutation
+GET     /api/tasks/{id}/comments      viewer    -
+POST    /api/tasks/{id}/comments      operator  mutation
+POST    /api/tasks/{id}/broadcast     operator  -
 GET     /api/tasks/{id}/branch        viewer    -
 POST    /api/tasks/{id}/branch        operator  mutation
 GET     /api/tasks/queue              operator  agent-poll

@@ -151,6 +151,8 @@ describe('contract: tenancy', function () {
     const content = { title: `${texts}-task`, description: texts, tags: [texts], metadata: { note: texts } };
     const { task } = await done('POST', '/api/tasks', { ...content, assigned_to: name });
     await done('POST', '/api/quality-review', { taskId: task.id, status: 'rejected', reviewer: names, notes: texts });
+    await done('POST', `/api/tasks/${task.id}/comments`, { content: texts });
+    await done('POST', `/api/tasks/${task.id}/broadcast`, { message: texts });
     await done('PUT', `/api/tasks/${task.id}`, { resolution: `${texts} ${round}` });
     const list = [{ id: `${names}-imported`, name: `${names}-imported` }];
     await done('PUT', '/api/gateway-config', { agents: { list }, note: texts, round });

@@ -27,11 +27,13 @@ import { createFreshness } from '../../infra/read-models/freshness.ts';
 import { startProjector } from '../../infra/read-models/projector.ts';
 import { createLimitStores } from '../../infra/redis/limits.ts';
 import { projections } from '../../projections/index.ts';
+import { agentDirectory } from '../../queries/agents/agents.ts';
 import { createInboxes } from '../../queries/agents/heartbeat.ts';
 import { mentionTargets } from '../../queries/mentions.ts';
 import { projectDirectory, projectTasks } from '../../queries/projects/projects.ts';
 import { createKnownProjects } from '../../queries/projects/tickets.ts';
 import { liveReads } from '../../queries/reads.ts';
+import { commentDirectory } from '../../queries/tasks/comments.ts';
 import { taskQueueReads } from '../../queries/tasks/queue.ts';
 import { AppError } from '../../shared/errors.ts';
 import { catalogue } from '../../shared/events/catalogue.ts';
@@ -152,6 +154,8 @@ describe('example resource: on the embedded store', function () {
       freshness,
       inboxes: createInboxes({ reads, freshness, now: Date.now }),
       queue: createTaskQueue({ commands, reads: taskQueueReads(reads) }),
+      agents: agentDirectory(reads),
+      comments: commentDirectory(reads),
       projects: projectDirectory(reads),
       projectTasks: projectTasks(reads),
       knownProjects: createKnownProjects({ directory: projectDirectory(reads), freshness }),

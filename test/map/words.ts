@@ -39,12 +39,14 @@ export const GROUPS: Readonly<Record<string, Readonly<Record<string, string>>>> 
   tasks: {
     tasks: 'the record: list, create, one, delete',
     changes: 'changes of one task, and of the status of many',
+    comments: 'comments, as threads, and mentions in them',
     subscriptions: 'who follows a task',
     assignments: 'how many an agent has, which wait for it',
     history: 'who did what to a task, when and why',
     branches: 'branches and pull requests of tasks',
     recurrence: 'tasks that come again, on a schedule',
     queue: 'tasks that agents claim, and how they come back',
+    broadcasts: 'messages to those who follow a task',
   },
   quality: {
     reviews: 'verdicts about tasks, and the way to done',

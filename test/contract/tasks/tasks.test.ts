@@ -6,7 +6,9 @@ import { conforms } from '../../support/worlds/agents.ts';
 import { startTasksWorld, type TasksWorld } from '../../support/worlds/tasks.ts';
 import { describeAssignments } from './assignments.ts';
 import { describeBranches } from './branches.ts';
+import { describeBroadcasts } from './broadcasts.ts';
 import { describeChanges } from './changes.ts';
+import { describeComments } from './comments.ts';
 import { describeHistory } from './history.ts';
 import { describeQueue } from './queue.ts';
 
@@ -316,6 +318,8 @@ describe('Tasks', () => {
   });
 
   describeChanges(given);
+  describeComments(given);
+  describeBroadcasts(given);
   describeHistory(given);
   describeQueue(given);
   describeAssignments(given);

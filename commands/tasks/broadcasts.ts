@@ -1,0 +1,64 @@
+/** Messages to the agents that follow a task. */
+import { type EventDraft, type EventOf, firstOf } from '../../shared/events/define.ts';
+import { taskBroadcast } from '../../shared/events/tasks/broadcasts.ts';
+import type { AgentDirectory } from '../../shared/ports/agents.ts';
+import type { CommandContext, Commands } from '../handler.ts';
+import { quoted } from './comments.ts';
+import { existing, notice, type TaskState, taskDecider, taskStream } from './tasks.ts';
+
+export interface Broadcast {
+  /** Display name of the caller, who gets none. */
+  readonly author: string;
+  readonly message: string;
+  /** Agents of the workspace, by name. A name that is not in here is none. */
+  readonly agents: ReadonlyMap<string, { readonly hasSession: boolean }>;
+}
+
+/** Nothing when no agent but the author follows the task. @throws AppError 404 */
+export function decideBroadcast(state: TaskState, { author, message, agents }: Broadcast): EventDraft[] {
+  const { id, task, subscribers } = existing(state);
+  const targets = subscribers.filter((name) => name !== author && agents.has(name));
+  if (targets.length === 0) return [];
+  const reached = targets.filter((name) => agents.get(name)?.hasSession);
+  return [
+    taskBroadcast.draft({
+      taskId: id,
+      title: task.title,
+      author,
+      message,
+      sent: reached.length,
+      skipped: targets.length - reached.length,
+    }),
+    ...reached.map((recipient) =>
+      notice(id, {
+        recipient,
+        type: 'message',
+        title: 'Task broadcast',
+        message: `${author} about the task "${task.title}" (${id}): ${quoted(message)}`,
+      }),
+    ),
+  ];
+}
+
+/** Sends a message to the agents that follow a task. @throws AppError 404 */
+export async function broadcast(
+  commands: Commands,
+  context: CommandContext,
+  directory: AgentDirectory,
+  taskId: number,
+  { author, message }: Pick<Broadcast, 'author' | 'message'>,
+): Promise<{ readonly sent: number; readonly skipped: number; readonly deliveredTo: readonly string[] }> {
+  const { workspace } = context.origin;
+  const stream = taskStream(workspace, taskId);
+  const { state } = await commands.load(taskDecider, stream);
+  const found = await directory.named(workspace, existing(state).subscribers);
+  const agents = new Map(found.map((agent) => [agent.name, agent]));
+  const { events } = await commands.execute(taskDecider, stream, context, (now) =>
+    decideBroadcast(now, { author, message, agents }),
+  );
+  const sent = firstOf(events, taskBroadcast) as EventOf<typeof taskBroadcast> | undefined;
+  const deliveredTo = events.flatMap(({ type, data }) =>
+    type === 'NotificationRaised' ? [String(data.recipient)] : [],
+  );
+  return { sent: sent?.data.sent ?? 0, skipped: sent?.data.skipped ?? 0, deliveredTo };
+}

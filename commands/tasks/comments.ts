@@ -1,0 +1,156 @@
+/** Comments on tasks: who follows the task because of one, who is told of it, and whom it assigns the task to. */
+import type { CommentRecord, NewComment } from '../../shared/contract/tasks/comments.ts';
+import { invalid, notFound } from '../../shared/errors.ts';
+import { type EventDraft, type EventOf, firstOf } from '../../shared/events/define.ts';
+import { notificationRaised } from '../../shared/events/monitoring/notifications.ts';
+import { taskAssigned, taskCommented } from '../../shared/events/tasks/comments.ts';
+import { placeOf } from '../../shared/events/tasks/tasks.ts';
+import type { CommentDirectory } from '../../shared/ports/comments.ts';
+import type { MentionTargets } from '../../shared/ports/mentions.ts';
+import { frontOf } from '../../shared/storable.ts';
+import { seconds } from '../../shared/time.ts';
+import type { CommandContext, Commands } from '../handler.ts';
+import { type Mentioned, mentionedIn } from '../mentions.ts';
+import { decideSubscribe, existing, placedAt, type TaskState, taskDecider, taskStream, tellAssignee } from './tasks.ts';
+
+/** Characters of a comment that a notification quotes. */
+const QUOTED = 100;
+
+/** The beginning of a text; what is left out is marked. */
+export const quoted = (text: string): string => (text.length > QUOTED ? `${frontOf(text, QUOTED)}...` : text);
+
+/** A task takes this many, so that all of them fit into one answer. */
+export const MAX_COMMENTS = { count: 10_000, characters: 8_000_000 };
+/** Replies to replies to replies: deeper threads could not be read as one JSON document. */
+export const MAX_DEPTH = 100;
+
+export interface Comment {
+  readonly id: number;
+  readonly parentId: number | null;
+  readonly depth: number;
+  /** Display name of the caller. */
+  readonly author: string;
+  readonly content: string;
+  readonly mentioned: Mentioned;
+}
+
+/** @throws AppError 400 when the task or the thread takes no more comments, 404 */
+export function decideComment(state: TaskState, comment: Comment): EventDraft[] {
+  const { id, task, comments } = existing(state);
+  const { author, content, mentioned } = comment;
+  if (comments.count >= MAX_COMMENTS.count || comments.characters + content.length > MAX_COMMENTS.characters)
+    throw invalid(
+      `A task takes ${MAX_COMMENTS.count} comments of ${MAX_COMMENTS.characters} characters together; go on in a new task.`,
+    );
+  if (comment.depth > MAX_DEPTH)
+    throw invalid(`Replies can stand ${MAX_DEPTH} levels deep; reply to a comment further up.`, [
+      'parent_id: is too deep in its thread',
+    ]);
+  const commented = taskCommented.draft({
+    taskId: id,
+    title: task.title,
+    commentId: comment.id,
+    parentId: comment.parentId,
+    depth: comment.depth,
+    author,
+    content,
+    mentions: [...mentioned.tokens],
+  });
+  const assignment = assignToMentioned(state, comment);
+  const assignee = task.assignedTo ?? (assignment.length > 0 ? (mentioned.agents[0] as string) : null);
+  const followers = [author, ...mentioned.recipients, ...(assignee === null ? [] : [assignee])];
+  const subscribed = decideSubscribe(state, followers);
+  const now = subscribed.reduce((before, draft) => taskDecider.evolve(before, { ...draft, at: 0 }), state);
+  const told = now.subscribers.filter((name) => name !== author);
+  return [
+    commented,
+    ...assignment,
+    ...subscribed,
+    ...told.map((recipient) =>
+      mentioned.recipients.includes(recipient)
+        ? notice(
+            comment,
+            recipient,
+            'mention',
+            'You were mentioned',
+            `${author} mentioned you in a comment on "${task.title}"`,
+          )
+        : notice(comment, recipient, 'comment', 'New comment', `${author} commented on "${task.title}"`),
+    ),
+  ];
+}
+
+/** A task that belongs to nobody goes to the first agent that is mentioned. */
+function assignToMentioned({ id, task }: TaskState, { author, mentioned }: Comment): EventDraft[] {
+  const [agent] = mentioned.agents;
+  if (task.assignedTo !== null || agent === undefined) return [];
+  const status = task.status === 'inbox' ? 'assigned' : task.status;
+  const after = placedAt(task, { assignedTo: agent, status });
+  return [
+    taskAssigned.draft({ taskId: id, title: task.title, before: placeOf(task), after, trigger: 'mention', by: author }),
+    ...tellAssignee(id, { ...task, assignedTo: agent }),
+  ];
+}
+
+const notice = ({ id, content }: Comment, recipient: string, type: string, title: string, what: string): EventDraft =>
+  notificationRaised.draft({
+    recipient,
+    type,
+    title,
+    message: `${what}: ${quoted(content)}`,
+    sourceType: 'comment',
+    sourceId: id,
+  });
+
+/**
+ * Adds a comment. Gives its record, and the agent that has the task because of it.
+ *
+ * @param mayTouch throws when the caller must not touch the task
+ * @throws AppError 400 for unknown mentions, 404 for the task or the comment that it replies to, and what `mayTouch` throws
+ */
+export async function addComment(
+  commands: Commands,
+  context: CommandContext,
+  lookups: { readonly comments: CommentDirectory; readonly mentions: MentionTargets },
+  taskId: number,
+  { content, parent_id }: Pick<NewComment, 'content' | 'parent_id'>,
+  author: string,
+  mayTouch: (state: TaskState) => void,
+): Promise<{ readonly comment: CommentRecord; readonly assignedTo: string | undefined }> {
+  const { workspace } = context.origin;
+  const stream = taskStream(workspace, taskId);
+  const parentId = parent_id || null;
+  let depth = 0;
+  let mentioned: Mentioned = { tokens: [], recipients: [], agents: [] };
+  if (parentId !== null || content.includes('@')) {
+    // Whether there is a task, and whether it is the caller's, is said before what is wrong with the comment.
+    mayTouch(existing((await commands.load(taskDecider, stream)).state));
+    if (parentId !== null) {
+      const parent = await lookups.comments.find(workspace, taskId, parentId);
+      if (!parent) throw notFound(`Comment ${parentId} on this task`);
+      depth = parent.depth + 1;
+    }
+    mentioned = await mentionedIn(lookups.mentions, workspace, content);
+  }
+  const id = await commands.counters.take('comment');
+  const { events } = await commands.execute(taskDecider, stream, context, (state) => {
+    mayTouch(existing(state));
+    return decideComment(state, { id, parentId, depth, author, content, mentioned });
+  });
+  // A repeated request has the id of the first run.
+  const { data, meta } = firstOf(events, taskCommented) as EventOf<typeof taskCommented>;
+  return {
+    comment: {
+      id: data.commentId,
+      task_id: taskId,
+      author: data.author,
+      content: data.content,
+      created_at: seconds(meta.at),
+      parent_id: data.parentId,
+      mentions: data.mentions,
+      workspace_id: workspace,
+      replies: [],
+    },
+    assignedTo: firstOf(events, taskAssigned)?.data.after.assignedTo ?? undefined,
+  };
+}

@@ -1,0 +1,45 @@
+/** Comments on tasks. */
+import { taskCommented } from '../../shared/events/tasks/comments.ts';
+import { seconds } from '../../shared/time.ts';
+import { defineProjection, defineTable, insert, on } from '../projection.ts';
+
+export const taskCommentsTable = defineTable(
+  'task_comments',
+  {
+    workspace_id: 'int',
+    id: 'bigint',
+    task_id: 'bigint',
+    parent_id: 'bigint?',
+    depth: 'int',
+    author: 'text',
+    content: 'text',
+    mentions: 'jsonb',
+    created_at: 'bigint',
+  },
+  {
+    key: ['workspace_id', 'id'],
+    indexes: ['workspace_id, task_id, id', 'workspace_id, author, created_at'],
+  },
+);
+
+/** Rows of a deleted task stay: nothing leads to them any more, and its id does not come again. */
+export const taskCommentsProjection = defineProjection({
+  name: 'task_comments',
+  version: 1,
+  tables: [taskCommentsTable],
+  handlers: [
+    on(taskCommented, ({ data, meta }) => [
+      insert(taskCommentsTable, {
+        workspace_id: meta.workspace,
+        id: data.commentId,
+        task_id: data.taskId,
+        parent_id: data.parentId,
+        depth: data.depth,
+        author: data.author,
+        content: data.content,
+        mentions: data.mentions,
+        created_at: seconds(meta.at),
+      }),
+    ]),
+  ],
+});

@@ -1,0 +1,42 @@
+/** The comments on one task, as threads. */
+import { taskCommentsProjection } from '../../projections/tasks/comments.ts';
+import type { CommentRecord } from '../../shared/contract/tasks/comments.ts';
+import type { CommentDirectory } from '../../shared/ports/comments.ts';
+import { type Reads, tables } from '../reads.ts';
+
+const own = (reads: Reads) => tables(reads, taskCommentsProjection);
+
+/** All comments on a task, oldest first, each with its replies. A reply whose parent is not there is only counted. */
+export async function commentsOf(
+  reads: Reads,
+  workspace: number,
+  taskId: number,
+): Promise<{ readonly comments: CommentRecord[]; readonly total: number }> {
+  const rows = await own(reads)
+    .selectFrom('task_comments')
+    .where('workspace_id', '=', workspace)
+    .where('task_id', '=', taskId)
+    .orderBy('id')
+    .select(['id', 'task_id', 'author', 'content', 'created_at', 'parent_id', 'mentions', 'workspace_id'])
+    .execute();
+  const records = rows.map((row): CommentRecord => ({ ...row, mentions: row.mentions as string[], replies: [] }));
+  const byId = new Map(records.map((record) => [record.id, record]));
+  const comments: CommentRecord[] = [];
+  for (const record of records) {
+    if (record.parent_id === null) comments.push(record);
+    else byId.get(record.parent_id)?.replies.push(record);
+  }
+  return { comments, total: records.length };
+}
+
+/** What commands need to look up about comments. */
+export const commentDirectory = (reads: Reads): CommentDirectory => ({
+  find: (workspace, taskId, commentId) =>
+    own(reads)
+      .selectFrom('task_comments')
+      .where('workspace_id', '=', workspace)
+      .where('id', '=', commentId)
+      .where('task_id', '=', taskId)
+      .select('depth')
+      .executeTakeFirst(),
+});

@@ -1,0 +1,58 @@
+/** Comments on tasks, as threads. */
+import { z } from 'zod';
+import { unixSeconds } from '../common.ts';
+import { isStorable, UNSTORABLE_TEXT } from '../storable.ts';
+
+/** Characters; an event with it has to fit into one append. */
+const MAX_CONTENT = 100_000;
+
+const comment = z.object({
+  id: z.int(),
+  task_id: z.int(),
+  author: z.string(),
+  content: z.string(),
+  created_at: unixSeconds,
+  parent_id: z.int().nullable().describe('the comment that it replies to'),
+  mentions: z.array(z.string()).describe('as typed, without `@`'),
+  workspace_id: z.int(),
+});
+
+/** A comment without its replies. */
+export type CommentRow = z.infer<typeof comment>;
+export type CommentRecord = CommentRow & { replies: CommentRecord[] };
+
+export const commentSchema: z.ZodType<CommentRecord> = comment
+  .extend({
+    get replies(): z.ZodArray<z.ZodType<CommentRecord>> {
+      return z.array(commentSchema);
+    },
+  })
+  .meta({ id: 'Comment' });
+
+export const commentBody = z.object({
+  content: z
+    .string()
+    .min(1, 'must not be empty')
+    .max(MAX_CONTENT)
+    .refine(isStorable, UNSTORABLE_TEXT)
+    .describe('`@name` mentions an agent or a user'),
+  parent_id: z.int().nonnegative().optional().describe('a comment on the same task; 0: none'),
+  author: z.string().optional().describe('not used: the author is the caller'),
+  task_id: z.number().optional().describe('not used: the path says it'),
+});
+export type NewComment = z.infer<typeof commentBody>;
+
+export const commentAnswer = z.object({
+  comment: commentSchema,
+  auto_assigned_to: z
+    .string()
+    .optional()
+    .describe('the task belonged to nobody: the first agent that the comment mentions has it now'),
+});
+
+export const commentsAnswer = z.object({
+  comments: z
+    .array(commentSchema)
+    .describe('comments that reply to none, oldest first; replies are inside, oldest first'),
+  total: z.int().describe('with replies'),
+});

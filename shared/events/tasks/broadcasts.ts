@@ -1,0 +1,27 @@
+/** Messages to everybody who follows a task. */
+import { z } from 'zod';
+import { defineEvent } from '../define.ts';
+import { aboutTask, taskFields } from './tasks.ts';
+
+export const taskBroadcast = defineEvent({
+  type: 'TaskBroadcast',
+  version: 1,
+  doc: 'A message went to the agents that follow a task. The notifications stand behind it.',
+  schema: z.object({
+    ...taskFields,
+    author: z.string(),
+    message: z.string(),
+    /** Agents that were notified, and agents that have no session. */
+    sent: z.int().nonnegative(),
+    skipped: z.int().nonnegative(),
+  }),
+  activity: ({ data: { taskId, title, author, message, sent, skipped } }) => ({
+    type: 'task_broadcast',
+    ...aboutTask(taskId),
+    actor: author,
+    description: `Broadcast a message about task "${title}" to ${sent} ${sent === 1 ? 'agent' : 'agents'}`,
+    data: { sent, skipped, message },
+  }),
+});
+
+export const taskBroadcastEvents = [taskBroadcast];

@@ -1,0 +1,51 @@
+/** Messages to those who follow a task, given events, when one is decided, then events: pure. */
+import { expect } from 'chai';
+import { decideBroadcast } from '../../../commands/tasks/broadcasts.ts';
+import { taskDecider } from '../../../commands/tasks/tasks.ts';
+import { taskSubscribed } from '../../../shared/events/tasks/subscriptions.ts';
+import { refusalOf, stateAfter } from '../../support/kit.ts';
+import { created, TASK } from '../../support/tasks.ts';
+
+const followed = stateAfter(
+  taskDecider,
+  created(),
+  taskSubscribed.draft({ taskId: 7, title: TASK.title, names: ['ada', 'bee', 'bob'] }),
+);
+const agents = new Map([
+  ['ada', { hasSession: true }],
+  ['bee', { hasSession: false }],
+  ['far', { hasSession: true }],
+]);
+
+describe('task: broadcasts', () => {
+  it('reach the agents that follow the task and have a session; users are in no number', () => {
+    const [broadcast, ...notices] = decideBroadcast(followed, { author: 'Ann', message: 'm'.repeat(120), agents });
+    expect(broadcast).to.deep.equal({
+      type: 'TaskBroadcast',
+      data: { taskId: 7, title: TASK.title, author: 'Ann', message: 'm'.repeat(120), sent: 1, skipped: 1 },
+    });
+    expect(notices).to.have.length(1);
+    expect(notices[0]?.data).to.deep.equal({
+      recipient: 'ada',
+      type: 'message',
+      title: 'Task broadcast',
+      message: `Ann about the task "Mend the roof" (7): ${'m'.repeat(100)}...`,
+      sourceType: 'task',
+      sourceId: 7,
+    });
+  });
+
+  it('do not reach their author', () => {
+    const [broadcast] = decideBroadcast(followed, { author: 'ada', message: 'm', agents });
+    expect(broadcast?.data).to.deep.include({ sent: 0, skipped: 1 });
+  });
+
+  it('are nothing when no agent follows the task', () => {
+    expect(decideBroadcast(followed, { author: 'Ann', message: 'm', agents: new Map() })).to.deep.equal([]);
+  });
+
+  it('are refused where there is no task', () => {
+    const missing = stateAfter(taskDecider);
+    expect(refusalOf(() => decideBroadcast(missing, { author: 'Ann', message: 'm', agents })).status).to.equal(404);
+  });
+});

@@ -1,0 +1,148 @@
+/** Comments on tasks, given events, when one is decided, then events: pure; and the whole command, in memory. */
+import { expect } from 'chai';
+import type { Mentioned } from '../../../commands/mentions.ts';
+import { decideComment, MAX_COMMENTS, MAX_DEPTH, quoted } from '../../../commands/tasks/comments.ts';
+import { MAX_SUBSCRIBERS, type TaskState, taskDecider } from '../../../commands/tasks/tasks.ts';
+import type { EventDraft } from '../../../shared/events/define.ts';
+import { taskAssigned, taskCommented } from '../../../shared/events/tasks/comments.ts';
+import { taskSubscribed } from '../../../shared/events/tasks/subscriptions.ts';
+import { type Draft, refusalOf, stateAfter } from '../../support/kit.ts';
+import { created, deleted, TASK } from '../../support/tasks.ts';
+
+const given = (...drafts: readonly Draft[]): TaskState => stateAfter(taskDecider, ...drafts);
+const NOBODY: Mentioned = { tokens: [], recipients: [], agents: [] };
+const agents = (...names: readonly string[]): Mentioned => ({ tokens: names, recipients: names, agents: names });
+const comment = (fields: Partial<Parameters<typeof decideComment>[1]> = {}) => ({
+  id: 31,
+  parentId: null,
+  depth: 0,
+  author: 'Ann',
+  content: 'Looks good',
+  mentioned: NOBODY,
+  ...fields,
+});
+
+const of = (drafts: readonly EventDraft[], type: string) =>
+  drafts.filter((draft) => draft.type === type).map(({ data }) => data as Record<string, unknown>);
+/** Recipient and type of every notification. */
+const told = (drafts: readonly EventDraft[]) =>
+  of(drafts, 'NotificationRaised').map(({ recipient, type }) => `${recipient}: ${type}`);
+
+describe('task: comments', () => {
+  it('a comment by the only follower is one event', () => {
+    expect(decideComment(given(created()), comment())).to.deep.equal([
+      taskCommented.draft({
+        taskId: 7,
+        title: TASK.title,
+        commentId: 31,
+        parentId: null,
+        depth: 0,
+        author: 'Ann',
+        content: 'Looks good',
+        mentions: [],
+      }),
+    ]);
+  });
+
+  it('everybody who follows the task is told, except the author', () => {
+    const drafts = decideComment(given(created({ assignedTo: 'ada' })), comment({ author: 'eve' }));
+    expect(of(drafts, 'TaskSubscribed')).to.deep.equal([{ taskId: 7, title: TASK.title, names: ['eve'] }]);
+    expect(told(drafts)).to.deep.equal(['Ann: comment', 'ada: comment']);
+    expect(of(drafts, 'NotificationRaised')[0]).to.deep.include({
+      sourceType: 'comment',
+      sourceId: 31,
+      message: 'eve commented on "Mend the roof": Looks good',
+    });
+  });
+
+  it('those who are mentioned follow the task, and are told that they were', () => {
+    const drafts = decideComment(
+      given(created({ assignedTo: 'ada' })),
+      comment({ mentioned: { tokens: ['Bob', 'ada'], recipients: ['bob', 'ada'], agents: ['ada'] } }),
+    );
+    expect(of(drafts, 'TaskCommented')[0]?.mentions).to.deep.equal(['Bob', 'ada']);
+    expect(of(drafts, 'TaskSubscribed')[0]?.names).to.deep.equal(['bob']);
+    expect(told(drafts)).to.deep.equal(['ada: mention', 'bob: mention']);
+  });
+
+  it('nobody is told of their own words, mentioned or not', () => {
+    const herself = { tokens: ['ann'], recipients: ['Ann'], agents: [] };
+    expect(told(decideComment(given(created()), comment({ mentioned: herself })))).to.deep.equal([]);
+  });
+
+  it('a task that belongs to nobody goes to the first agent that is mentioned', () => {
+    const drafts = decideComment(given(created()), comment({ mentioned: agents('ada', 'bee') }));
+    expect(of(drafts, 'TaskAssigned')[0]).to.deep.include({
+      before: { status: 'inbox', priority: 'medium', assignedTo: null, projectId: 1 },
+      after: { status: 'assigned', priority: 'medium', assignedTo: 'ada', projectId: 1 },
+      trigger: 'mention',
+      by: 'Ann',
+    });
+    expect(told(drafts)).to.deep.equal(['ada: assignment', 'ada: mention', 'bee: mention']);
+  });
+
+  it('a status other than inbox stays', () => {
+    const drafts = decideComment(given(created({ status: 'review' })), comment({ mentioned: agents('ada') }));
+    expect(of(drafts, 'TaskAssigned')[0]?.after).to.deep.include({ status: 'review', assignedTo: 'ada' });
+  });
+
+  it('neither a user nor a task of somebody leads to an assignment', () => {
+    const user = { tokens: ['bob'], recipients: ['bob'], agents: [] };
+    expect(of(decideComment(given(created()), comment({ mentioned: user })), 'TaskAssigned')).to.deep.equal([]);
+    const taken = decideComment(given(created({ assignedTo: 'ada' })), comment({ mentioned: agents('bee') }));
+    expect(of(taken, 'TaskAssigned')).to.deep.equal([]);
+  });
+
+  it('the state has the assignee, and knows how much has been said', () => {
+    const drafts = decideComment(given(created()), comment({ mentioned: agents('ada') }));
+    const state = given(created(), ...drafts);
+    expect(state.task).to.deep.include({ assignedTo: 'ada', status: 'assigned' });
+    expect(state.comments).to.deep.equal({ count: 1, characters: 10 });
+    expect(state.subscribers).to.deep.equal(['Ann', 'ada']);
+  });
+
+  it('is refused where there is no task, or no room', () => {
+    expect(refusalOf(() => decideComment(given(), comment())).status).to.equal(404);
+    expect(refusalOf(() => decideComment(given(created(), deleted()), comment())).status).to.equal(404);
+    const state = given(created());
+    for (const comments of [
+      { count: MAX_COMMENTS.count, characters: 0 },
+      { count: 1, characters: MAX_COMMENTS.characters - 9 },
+    ]) {
+      expect(refusalOf(() => decideComment({ ...state, comments }, comment())).status).to.equal(400);
+    }
+    const room = { count: MAX_COMMENTS.count - 1, characters: MAX_COMMENTS.characters - 10 };
+    expect(decideComment({ ...state, comments: room }, comment())).to.have.length(1);
+    expect(refusalOf(() => decideComment(state, comment({ depth: MAX_DEPTH + 1 }))).message).to.match(/further up/);
+    expect(decideComment(state, comment({ depth: MAX_DEPTH, parentId: 3 }))).to.have.length(1);
+  });
+
+  it('whoever comes when there is no room for followers is mentioned all the same, and told by nobody', () => {
+    const names = Array.from({ length: MAX_SUBSCRIBERS }, (_, n) => `agent-${n}`);
+    const full = given(created({ assignedTo: 'ada' }), taskSubscribed.draft({ taskId: 7, title: '', names }));
+    const drafts = decideComment(full, comment({ mentioned: agents('late') }));
+    expect(of(drafts, 'TaskSubscribed')).to.deep.equal([]);
+    expect(told(drafts))
+      .to.have.length(MAX_SUBSCRIBERS - 1)
+      .and.not.include('late: mention');
+  });
+
+  it('a quotation is short, and says when it was cut', () => {
+    expect(quoted('x'.repeat(100))).to.equal('x'.repeat(100));
+    expect(quoted('x'.repeat(101))).to.equal(`${'x'.repeat(100)}...`);
+  });
+
+  it('an activity shows how a comment begins, and what it replies to', () => {
+    const [commented] = decideComment(given(created()), comment({ parentId: 30, depth: 1, content: 'y'.repeat(200) }));
+    const event = { data: commented?.data, meta: {} } as never;
+    expect(taskCommented.activity?.(event)).to.deep.equal({
+      type: 'comment_added',
+      entity_type: 'comment',
+      entity_id: 31,
+      actor: 'Ann',
+      description: 'Replied to a comment on task "Mend the roof"',
+      data: { task_id: 7, task_title: TASK.title, parent_id: 30, mentions: [], content_preview: 'y'.repeat(100) },
+    });
+    expect(taskAssigned.activity).to.be.a('function');
+  });
+});

@@ -1,0 +1,58 @@
+import { expect } from 'chai';
+import { taskCommentsProjection } from '../../../projections/tasks/comments.ts';
+import { tasksProjection } from '../../../projections/tasks/tasks.ts';
+import { taskAssigned, taskCommented } from '../../../shared/events/tasks/comments.ts';
+import { eventsOf, rowsAfter } from '../../support/kit.ts';
+import { at, created, placed, TASK } from '../../support/tasks.ts';
+
+const said = (commentId: number, parentId: number | null = null) =>
+  taskCommented.draft({
+    taskId: 7,
+    title: TASK.title,
+    commentId,
+    parentId,
+    depth: parentId === null ? 0 : 1,
+    author: 'Ann',
+    content: `comment ${commentId}`,
+    mentions: ['ada'],
+  });
+const assigned = taskAssigned.draft({
+  taskId: 7,
+  title: TASK.title,
+  ...placed({}, { assignedTo: 'ada', status: 'assigned' }),
+  trigger: 'mention',
+  by: 'Ann',
+});
+
+describe('projection task_comments', () => {
+  it('has a row per comment', () => {
+    const { task_comments } = rowsAfter(taskCommentsProjection, eventsOf([created(), said(31), said(32, 31)]));
+    expect(task_comments).to.have.length(2);
+    expect(task_comments[1]).to.deep.equal({
+      workspace_id: 1,
+      id: 32,
+      task_id: 7,
+      parent_id: 31,
+      depth: 1,
+      author: 'Ann',
+      content: 'comment 32',
+      mentions: ['ada'],
+      created_at: at(3),
+      position: 3,
+    });
+  });
+});
+
+describe('projection tasks, of comments', () => {
+  it('counts them, which is no change of the task', () => {
+    const { tasks } = rowsAfter(tasksProjection, eventsOf([created(), said(31), said(32, 31)]));
+    expect(tasks[0]).to.deep.include({ comment_count: 2, updated_at: at(1) });
+  });
+
+  it('a mention that assigns the task changes it, and its counts', () => {
+    const { tasks, task_counts } = rowsAfter(tasksProjection, eventsOf([created(), said(31), assigned]));
+    expect(tasks[0]).to.deep.include({ assigned_to: 'ada', status: 'assigned', updated_at: at(3), comment_count: 1 });
+    expect(task_counts.filter(({ count }) => count > 0)).to.have.length(1);
+    expect(task_counts.find(({ count }) => count > 0)).to.deep.include({ assigned_to: 'ada', status: 'assigned' });
+  });
+});
