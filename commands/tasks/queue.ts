@@ -12,6 +12,7 @@
 import type { PollReason } from '../../shared/contract/tasks/queue.ts';
 import { AppError } from '../../shared/errors.ts';
 import type { EventDraft } from '../../shared/events/define.ts';
+import { taskCommented } from '../../shared/events/tasks/comments.ts';
 import { taskClaimed, taskReleased, taskRequeued } from '../../shared/events/tasks/queue.ts';
 import { placeOf, type TaskPlace } from '../../shared/events/tasks/tasks.ts';
 import type { QueuedTask, TaskQueueReads } from '../../shared/ports/queue.ts';
@@ -52,7 +53,12 @@ export const MAX_ATTEMPTS = 5;
  */
 export function decideRequeue(
   { id, task, updatedAt }: TaskState,
-  { agent, known, since }: { readonly agent: string; readonly known: boolean; readonly since: number },
+  {
+    agent,
+    known,
+    since,
+    commentId,
+  }: { readonly agent: string; readonly known: boolean; readonly since: number; readonly commentId: number },
 ): EventDraft[] {
   if (id === 0 || task.status !== 'in_progress' || task.assignedTo !== agent || updatedAt > since) return [];
   const dispatchAttempts = task.dispatchAttempts + 1;
@@ -69,6 +75,18 @@ export function decideRequeue(
       dispatchAttempts,
       errorMessage: failed ? `${silence} while it worked on the task; that was attempt ${dispatchAttempts}.` : null,
       reason: failed ? 'stale_task_max_retries' : 'stale_task_requeue',
+    }),
+    taskCommented.draft({
+      taskId: id,
+      title: task.title,
+      commentId,
+      parentId: null,
+      depth: 0,
+      author: 'scheduler',
+      content: failed
+        ? `${silence} while it worked on the task. After ${dispatchAttempts} attempts the task has failed.`
+        : `${silence} while it worked on the task, which waits in the queue again (attempt ${dispatchAttempts} of ${MAX_ATTEMPTS}).`,
+      mentions: [],
     }),
   ];
 }

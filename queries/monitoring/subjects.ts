@@ -8,6 +8,7 @@ import { pipelinesProjection } from '../../projections/pipelines/pipelines.ts';
 import { pipelinesTable } from '../../projections/pipelines/runs.ts';
 import type { Columns, Projection, Table } from '../../projections/projection.ts';
 import { projectsProjection, projectsTable } from '../../projections/projects/projects.ts';
+import { taskCommentsProjection, taskCommentsTable } from '../../projections/tasks/comments.ts';
 import { tasksProjection, tasksTable } from '../../projections/tasks/tasks.ts';
 import { workflowsProjection, workflowsTable } from '../../projections/workflows.ts';
 import type { Reads } from '../reads.ts';
@@ -31,6 +32,7 @@ export const SUBJECTS: Readonly<Record<string, Subject>> = {
   workflow: subject(workflowsProjection, workflowsTable, ['name', 'agent_role']),
   project: subject(projectsProjection, projectsTable, ['name', 'status']),
   task: subject(tasksProjection, tasksTable, ['title', 'status']),
+  comment: subject(taskCommentsProjection, taskCommentsTable, ['task_id', 'author']),
 };
 
 /** Read models in which subjects are looked up. */

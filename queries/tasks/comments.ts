@@ -4,6 +4,9 @@ import type { CommentRecord } from '../../shared/contract/tasks/comments.ts';
 import type { CommentDirectory } from '../../shared/ports/comments.ts';
 import { type Reads, tables } from '../reads.ts';
 
+/** Read models that comments are shown from. */
+export const COMMENT_MODELS: readonly string[] = [taskCommentsProjection.name];
+
 const own = (reads: Reads) => tables(reads, taskCommentsProjection);
 
 /** All comments on a task, oldest first, each with its replies. A reply whose parent is not there is only counted. */

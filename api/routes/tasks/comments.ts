@@ -1,7 +1,6 @@
 /** Comments on tasks. */
 import { addComment } from '../../../commands/tasks/comments.ts';
-import { taskCommentsProjection } from '../../../projections/tasks/comments.ts';
-import { commentsOf } from '../../../queries/tasks/comments.ts';
+import { COMMENT_MODELS, commentsOf } from '../../../queries/tasks/comments.ts';
 import { TASK_MODELS, taskById } from '../../../queries/tasks/tasks.ts';
 import { idParams } from '../../../shared/contract/common.ts';
 import { commentAnswer, commentBody, commentsAnswer } from '../../../shared/contract/tasks/comments.ts';
@@ -19,7 +18,7 @@ const list = defineRoute({
   params: idParams,
   refuses: [403, 404],
   responses: { 200: { description: 'All comments, oldest first', schema: commentsAnswer } },
-  cache: { models: [taskCommentsProjection.name, ...TASK_MODELS], scope: 'workspace', per: taskViewOf },
+  cache: { models: [...COMMENT_MODELS, ...TASK_MODELS], scope: 'workspace', per: taskViewOf },
   async handle({ params, identity, services }) {
     const task = await taskById(services.reads, identity.workspace, params.id);
     if (!task) throw notFound('Task');

@@ -37,9 +37,10 @@ export async function requeueStaleTasks(parts: {
     const page = await reads.stale(since, last, PAGE);
     for (const task of page) {
       const { tenant, workspace, id } = task;
+      const commentId = await commands.counters.take('comment');
       const { events } = await commands
         .execute(taskDecider, taskStream(workspace, id), scheduledContext(run, tenant, workspace), (state) =>
-          decideRequeue(state, { ...task, since }),
+          decideRequeue(state, { ...task, since, commentId }),
         )
         .catch((error) => {
           // A task that keeps the handler busy with its own changes is worked on.

@@ -9,6 +9,7 @@ import {
   type TaskQueue,
 } from '../../../commands/tasks/queue.ts';
 import { recordOf, taskDecider, taskStream } from '../../../commands/tasks/tasks.ts';
+import { taskCommented } from '../../../shared/events/tasks/comments.ts';
 import { taskClaimed, taskReleased } from '../../../shared/events/tasks/queue.ts';
 import { placeOf, type TaskData, taskCreated } from '../../../shared/events/tasks/tasks.ts';
 import type { StaleTask, TaskQueueReads } from '../../../shared/ports/queue.ts';
@@ -65,11 +66,33 @@ describe('queue: decisions', () => {
 
 describe('queue: tasks of silent agents', () => {
   const decide = (stale: { since?: number; known?: boolean }, ...drafts: readonly Draft[]) =>
-    decideRequeue(given(created(), claimed(), ...drafts), { agent: 'ada', known: true, since: at(50), ...stale });
+    decideRequeue(given(created(), claimed(), ...drafts), {
+      agent: 'ada',
+      known: true,
+      since: at(50),
+      commentId: 9,
+      ...stale,
+    });
+  /** What the scheduler writes below the task. */
+  const said = (content: string) =>
+    taskCommented.draft({
+      taskId: 7,
+      title: TASK.title,
+      commentId: 9,
+      parentId: null,
+      depth: 0,
+      author: 'scheduler',
+      content,
+      mentions: [],
+    });
 
   it('wait for the agent again, or for anybody when there is no such agent', () => {
-    expect(decide({})).to.deep.equal([requeued()]);
-    expect(decide({ known: false })).to.deep.equal([requeued(1, { known: false })]);
+    const waits = 'while it worked on the task, which waits in the queue again (attempt 1 of 5).';
+    expect(decide({})).to.deep.equal([requeued(), said(`The agent ada went offline ${waits}`)]);
+    expect(decide({ known: false })).to.deep.equal([
+      requeued(1, { known: false }),
+      said(`There is no agent ada any more ${waits}`),
+    ]);
     expect(given(created(), claimed(), requeued()).task).to.deep.include({
       status: 'assigned',
       assignedTo: 'ada',
@@ -82,9 +105,12 @@ describe('queue: tasks of silent agents', () => {
   it('fail at the fifth time', () => {
     const tries = (count: number) =>
       Array.from({ length: count }, (_, n) => [requeued(n + 1), claimed()]).flat() as readonly Draft[];
-    expect(decide({}, ...tries(3))).to.deep.equal([requeued(4)]);
-    expect(decide({}, ...tries(4))).to.deep.equal([requeued(5)]);
-    expect(decide({ known: false }, ...tries(4))).to.deep.equal([requeued(5, { known: false })]);
+    expect(decide({}, ...tries(3))[0]).to.deep.equal(requeued(4));
+    expect(decide({}, ...tries(4))).to.deep.equal([
+      requeued(5),
+      said('The agent ada went offline while it worked on the task. After 5 attempts the task has failed.'),
+    ]);
+    expect(decide({ known: false }, ...tries(4))[0]).to.deep.equal(requeued(5, { known: false }));
     expect(given(created(), claimed(), ...tries(4), requeued(5)).task).to.deep.include({
       status: 'failed',
       assignedTo: 'ada',
@@ -93,7 +119,7 @@ describe('queue: tasks of silent agents', () => {
   });
 
   it('stay when somebody has changed them since', () => {
-    expect(decide({ since: at(2) })).to.have.length(1);
+    expect(decide({ since: at(2) })).to.have.length(2);
     expect(decide({ since: at(1) })).to.deep.equal([]);
     expect(decide({}, statusSet('in_progress', 'review'))).to.deep.equal([]);
     expect(decide({}, updated({ status: 'in_progress', assignedTo: 'bob' }))).to.deep.equal([]);
@@ -126,7 +152,7 @@ describe('queue: tasks of silent agents', () => {
     expect(asked).to.deep.equal([now / 1_000 - 600, now / 1_000 - 600]);
     expect(await sweep()).to.deep.equal([]);
     const last = world.written().at(-1);
-    expect(last?.type).to.equal('TaskRequeued');
+    expect(last?.type).to.equal('TaskCommented');
   });
 });
 
