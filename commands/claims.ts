@@ -7,7 +7,7 @@
  * died between the two appends. Before such a claim is taken over, `nameClaimVoided` is appended to the old owner's
  * stream: if the old owner is merely slow, its second append conflicts with that and starts over.
  */
-import { conflict } from '../shared/errors.ts';
+import { AppError, conflict } from '../shared/errors.ts';
 import { nameClaimed, nameClaimVoided, nameReleased } from '../shared/events/claims.ts';
 import { type Decider, defineDecider, on } from './decider.ts';
 import type { CommandContext, Commands } from './handler.ts';
@@ -65,18 +65,31 @@ export async function claimName<OwnerState>(
   owner: string,
 ): Promise<void> {
   const stream = streamOf(kind.kind, scope, name);
-  const { state } = await commands.load(nameDecider, stream);
-  let voided: string | undefined;
-  if (state.owner !== undefined && state.owner !== owner) {
-    await voidClaim(commands, context, kind, name, state.owner, state.claimedAt);
-    voided = state.owner;
+  const claim = (voided: string | undefined, options = {}) =>
+    commands.execute(
+      nameDecider,
+      stream,
+      context,
+      (current) => {
+        if (current.owner === owner) return [];
+        if (current.owner !== undefined && current.owner !== voided) throw taken(kind, name);
+        return [nameClaimed.draft({ kind: kind.kind, name, owner })];
+      },
+      options,
+    );
+  try {
+    // Most names are new.
+    await claim(undefined, { fresh: true });
+  } catch (error) {
+    if (!isTaken(error)) throw error;
+    const { state } = await commands.load(nameDecider, stream);
+    if (state.owner !== undefined && state.owner !== owner)
+      await voidClaim(commands, context, kind, name, state.owner, state.claimedAt);
+    await claim(state.owner);
   }
-  await commands.execute(nameDecider, stream, context, (current) => {
-    if (current.owner === owner) return [];
-    if (current.owner !== undefined && current.owner !== voided) throw taken(kind, name);
-    return [nameClaimed.draft({ kind: kind.kind, name, owner })];
-  });
 }
+
+const isTaken = (error: unknown): boolean => error instanceof AppError && error.extras.code === NAME_TAKEN;
 
 /** Makes sure that `owner` can no longer get `name`. @throws AppError 409 when it has it or still may get it */
 async function voidClaim<OwnerState>(

@@ -34,6 +34,8 @@ export interface Commands {
    * Runs one command against one stream.
    *
    * @param decide pure: state in, events out; throws AppError to refuse. It may be called several times.
+   * @param options.fresh the stream most likely does not exist yet, so it is not read first. If it does exist, the
+   *   append conflicts, and the decision is repeated on what the log says.
    * @throws AppError what `decide` throws; 409 after repeated conflicts; 503 when the log is unavailable or a read
    *   model is behind
    */
@@ -42,6 +44,7 @@ export interface Commands {
     stream: string,
     context: CommandContext,
     decide: (state: State) => readonly EventDraft[],
+    options?: { readonly fresh?: boolean },
   ): Promise<Executed>;
   /** Appends without a decision: for streams that only record (sign-ins, denials). */
   record(stream: string, context: CommandContext, drafts: readonly EventDraft[]): Promise<Executed>;
@@ -74,15 +77,20 @@ export function createCommands(parts: {
    * Decides on the cached state, or on a fresh one. After a refusal or "nothing to do" there is no append that would
    * show whether the cached state was current, so the decision is repeated on the current state of the log.
    */
-  async function decideOn(decider: Decider<unknown>, stream: string, decide: Decide, attempt: number) {
-    const before = states.kept(stream);
-    if (before) await answered(before);
+  async function decideOn(
+    decider: Decider<unknown>,
+    stream: string,
+    decide: Decide,
+    { attempt, fresh }: { readonly attempt: number; readonly fresh: boolean },
+  ) {
+    const cached = states.kept(stream);
+    if (cached) await answered(cached);
     // If an append failed, the state was discarded.
-    const kept = states.kept(stream);
-    const known = kept === before ? kept : undefined;
-    if (known) {
-      const drafts = unlessRefused(() => decide(known.state));
-      if (drafts && drafts.length > 0) return { kept: known, drafts };
+    const known = states.kept(stream) === cached ? cached : undefined;
+    const assumed = known ?? (fresh && attempt === 1 ? states.begin(decider, stream) : undefined);
+    if (assumed) {
+      const drafts = unlessRefused(() => decide(assumed.state));
+      if (drafts && drafts.length > 0) return { kept: assumed, drafts };
     }
     // After a conflict, only the log is trusted.
     const current = await states.load(decider, stream, known, attempt === 1);
@@ -146,6 +154,7 @@ export function createCommands(parts: {
       stream: string,
       context: CommandContext,
       decide: (state: State) => readonly EventDraft[],
+      { fresh = false } = {},
     ) {
       const decider = typed as Decider<unknown>;
       const step = nextStep(context);
@@ -153,7 +162,7 @@ export function createCommands(parts: {
       if (repeated) return visible(repeated);
       for (let attempt = 1; ; attempt++) {
         const { kept, append } = await inTurn(stream, async () =>
-          start(decider, stream, context, step, await decideOn(decider, stream, decide as Decide, attempt)),
+          start(decider, stream, context, step, await decideOn(decider, stream, decide as Decide, { attempt, fresh })),
         );
         try {
           const executed = append ? await visible(await append) : await unchanged(kept);

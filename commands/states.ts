@@ -57,6 +57,8 @@ export interface States {
     known: KeptState | undefined,
     trustSnapshots: boolean,
   ): Promise<KeptState>;
+  /** Caches the initial state of a stream that most likely does not exist. The first append shows whether that is so. */
+  begin(decider: Decider<unknown>, stream: string): KeptState;
   /** Applies events that are about to be appended to a cached state. */
   advance(decider: Decider<unknown>, stream: string, kept: KeptState, events: readonly DomainEvent[]): void;
   /** Tracks such an append: if it fails, the state is discarded. @returns the result of `append` */
@@ -125,6 +127,13 @@ export function createStates(store: Pick<EventStore, 'readStream'>, snapshots: S
         savedAt: known?.savedAt ?? now.revision,
         appends: new Set(),
       };
+      states.set(stream, kept);
+      return kept;
+    },
+    begin(decider, stream) {
+      const { initial: state } = decider;
+      const nothing = { state, revision: -1, position: 0, at: 0, types: [], savedAt: -1 };
+      const kept: KeptState = { ...nothing, weight: weightOf(decider, state), appends: new Set() };
       states.set(stream, kept);
       return kept;
     },

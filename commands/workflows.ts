@@ -66,9 +66,8 @@ export async function createWorkflow(
   screened(fields);
   const { workspace } = context.origin;
   const workflowId = await reserveId(commands, context, 'workflow', (id) => workflowStream(workspace, id));
-  await commands.execute(workflowDecider, workflowStream(workspace, workflowId), context, () => [
-    workflowCreated.draft({ workflowId, ...fields }),
-  ]);
+  const decide = () => [workflowCreated.draft({ workflowId, ...fields })];
+  await commands.execute(workflowDecider, workflowStream(workspace, workflowId), context, decide, { fresh: true });
   return workflowId;
 }
 

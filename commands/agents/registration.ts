@@ -100,9 +100,8 @@ export async function registerAgent(
   const claims = claimsFor(workspace, registration);
   await claimAll(commands, context, claims, stream, (claimed) => releaseAll(commands, context, claimed, stream));
   try {
-    const executed = await commands.execute(agentDecider, stream, context, (state) =>
-      decideRegister(state, id, registration),
-    );
+    const decide = (state: AgentState) => decideRegister(state, id, registration);
+    const executed = await commands.execute(agentDecider, stream, context, decide, { fresh: true });
     return { id, executed };
   } catch (error) {
     if (isRefusal(error)) await releaseAll(commands, context, claims, stream);

@@ -13,6 +13,7 @@ import {
   decideUpdate,
   GENERAL,
   type NewProject,
+  type ProjectState,
   type ProjectUpdate,
   projectDecider,
   projectStream,
@@ -30,9 +31,8 @@ export async function createProject(
   const claims = claimsFor(workspace, project);
   await claimAll(commands, context, claims, stream, (claimed) => releaseAll(commands, context, claimed, stream));
   try {
-    const executed = await commands.execute(projectDecider, stream, context, (state) =>
-      decideCreate(state, id, project),
-    );
+    const decide = (state: ProjectState) => decideCreate(state, id, project);
+    const executed = await commands.execute(projectDecider, stream, context, decide, { fresh: true });
     return { id, executed };
   } catch (error) {
     if (isRefusal(error)) await releaseAll(commands, context, claims, stream);

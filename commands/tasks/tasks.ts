@@ -340,9 +340,8 @@ export async function createTask(
     takeTicket(commands, context, projects, fields.project_id),
   ]);
   const stream = taskStream(workspace, id);
-  const executed = await commands.execute(taskDecider, stream, context, () =>
-    decideCreate(id, { fields, createdBy, ticket, mentioned: recipients }),
-  );
+  const decide = () => decideCreate(id, { fields, createdBy, ticket, mentioned: recipients });
+  const executed = await commands.execute(taskDecider, stream, context, decide, { fresh: true });
   const { data, meta } = firstOf(executed.events, taskCreated) as EventOf<typeof taskCreated>;
   const createdAt = seconds(meta.at);
   return taskRecord(data.task, { id, workspace, createdAt, updatedAt: createdAt });

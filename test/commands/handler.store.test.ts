@@ -57,6 +57,54 @@ describe('command handler', function () {
   });
   const sumOf = async (stream: string) => (await process().load({ ...summing, snapshotVersion: 99 }, stream)).state.sum;
 
+  it('a stream that is said to be new is not read before the first append', async () => {
+    let reads = 0;
+    let looks = 0;
+    const store: EventStore = {
+      ...view.store,
+      readStream(stream, from) {
+        reads++;
+        return view.store.readStream(stream, from);
+      },
+    };
+    const snapshots = {
+      find() {
+        looks++;
+        return Promise.resolve(undefined);
+      },
+      save: () => undefined,
+    };
+    const readModels = { visible: () => Promise.resolve() };
+    const commands = createCommands({ store, counters: view.counters, readModels, snapshots });
+    const add = (amount: number) =>
+      commands.execute(summing, 'new', context(), ({ sum }) => [added.draft({ amount: sum + amount })], {
+        fresh: true,
+      });
+    await add(5);
+    await add(1);
+    expect([reads, looks]).to.deep.equal([0, 0]);
+    expect(await sumOf('new')).to.equal(11);
+  });
+
+  it('a stream that is wrongly said to be new is read, and decided on as it is', async () => {
+    await process().execute(summing, 'old', context(), () => [added.draft({ amount: 5 })]);
+    const seen: number[] = [];
+    const decide = ({ sum }: Sum) => {
+      seen.push(sum);
+      return [added.draft({ amount: sum + 1 })];
+    };
+    await process().execute(summing, 'old', context(), decide, { fresh: true });
+    expect(seen).to.deep.equal([0, 5]);
+    expect(await sumOf('old')).to.equal(11);
+    const refuse = ({ sum }: Sum) => {
+      throw conflict(`the sum is ${sum}`);
+    };
+    const refused = await process()
+      .execute(summing, 'old', context(), refuse, { fresh: true })
+      .catch((error: Error) => error.message);
+    expect(refused, 'a refusal is decided on what the log says').to.equal('the sum is 11');
+  });
+
   it('commands that queue while the log is unavailable fail after one time-out, not one each', async () => {
     let reads = 0;
     const away: EventStore = {
