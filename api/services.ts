@@ -37,6 +37,14 @@ export interface ApiSettings {
   readonly googleIssuers: readonly string[];
   readonly agentTimeoutMinutes: number;
   readonly runnerUrl: string | undefined;
+  readonly workloadQueueDepthNormal: number;
+  readonly workloadQueueDepthThrottle: number;
+  readonly workloadQueueDepthShed: number;
+  readonly workloadBusyRatioThrottle: number;
+  readonly workloadBusyRatioShed: number;
+  readonly workloadErrorRateThrottle: number;
+  readonly workloadErrorRateShed: number;
+  readonly workloadRecentWindowSeconds: number;
 }
 
 export interface HealthReport {

@@ -25,6 +25,11 @@ const integer = (min: number, max: number) =>
     .regex(/^\d+$/, `must be a whole number from ${min} to ${max}`)
     .transform(Number)
     .refine((value) => value >= min && value <= max, `must be a whole number from ${min} to ${max}`);
+/** A share of a whole: 0 to 1. */
+const share = z
+  .string()
+  .regex(/^(0|1|0?\.\d+|0\.|1\.0*)$/, 'must be a number from 0 to 1')
+  .transform(Number);
 const list = z.string().transform((value) =>
   value
     .split(',')
@@ -263,6 +268,54 @@ export const SETTINGS = {
     z.string().refine(isTimeZone, 'must be an IANA time zone, such as Europe/Berlin'),
     'UTC',
     'time zone of the schedules of recurring tasks, such as Europe/Berlin',
+  ),
+  workloadQueueDepthNormal: setting(
+    'MC_WORKLOAD_QUEUE_DEPTH_NORMAL',
+    integer(0, 1_000_000),
+    20,
+    'pending tasks that are normal; only reported by /api/workload',
+  ),
+  workloadQueueDepthThrottle: setting(
+    'MC_WORKLOAD_QUEUE_DEPTH_THROTTLE',
+    integer(0, 1_000_000),
+    50,
+    'pending tasks from which /api/workload recommends to submit more slowly',
+  ),
+  workloadQueueDepthShed: setting(
+    'MC_WORKLOAD_QUEUE_DEPTH_SHED',
+    integer(0, 1_000_000),
+    100,
+    'pending tasks from which it recommends to submit critical work only',
+  ),
+  workloadBusyRatioThrottle: setting(
+    'MC_WORKLOAD_BUSY_RATIO_THROTTLE',
+    share,
+    0.8,
+    'the same for the share of busy agents: more slowly',
+  ),
+  workloadBusyRatioShed: setting(
+    'MC_WORKLOAD_BUSY_RATIO_SHED',
+    share,
+    0.95,
+    'the same for the share of busy agents: critical work only',
+  ),
+  workloadErrorRateThrottle: setting(
+    'MC_WORKLOAD_ERROR_RATE_THROTTLE',
+    share,
+    0.1,
+    'the same for the share of errors among activities: more slowly',
+  ),
+  workloadErrorRateShed: setting(
+    'MC_WORKLOAD_ERROR_RATE_SHED',
+    share,
+    0.25,
+    'the same for the share of errors among activities: critical work only',
+  ),
+  workloadRecentWindowSeconds: setting(
+    'MC_WORKLOAD_RECENT_WINDOW_SECONDS',
+    integer(1, 86_400),
+    300,
+    'how far back errors and new tasks are counted, seconds',
   ),
 } as const;
 

@@ -9,6 +9,7 @@ import { activitiesProjection } from './monitoring/activities.ts';
 import { auditProjection } from './monitoring/audit.ts';
 import { notificationsProjection } from './monitoring/notifications.ts';
 import { searchProjection } from './monitoring/search.ts';
+import { standupsProjection } from './monitoring/standups.ts';
 import { pipelinesProjection } from './pipelines/pipelines.ts';
 import type { Projection } from './projection.ts';
 import { projectsProjection } from './projects/projects.ts';
@@ -33,4 +34,5 @@ export const projections: readonly Projection[] = [
   auditProjection,
   notificationsProjection,
   searchProjection,
+  standupsProjection,
 ];

@@ -23,6 +23,8 @@ import { auditRoutes } from './monitoring/audit.ts';
 import { eventRoutes } from './monitoring/events.ts';
 import { healthRoutes } from './monitoring/health.ts';
 import { searchRoutes } from './monitoring/search.ts';
+import { standupRoutes } from './monitoring/standups.ts';
+import { workloadRoutes } from './monitoring/workload.ts';
 import { pipelineRoutes } from './pipelines/pipelines.ts';
 import { pipelineRunRoutes } from './pipelines/runs.ts';
 import { projectAssignmentRoutes } from './projects/assignments.ts';
@@ -34,6 +36,8 @@ import { taskChangeRoutes } from './tasks/changes.ts';
 import { taskCommentRoutes } from './tasks/comments.ts';
 import { taskQueueRoutes } from './tasks/queue.ts';
 import { taskRoutes } from './tasks/tasks.ts';
+import { taskOutcomeRoutes } from './tasks/outcomes.ts';
+import { taskRegressionRoutes } from './tasks/regression.ts';
 import { workflowRoutes } from './workflows.ts';
 
 export const routes: readonly Route[] = [
@@ -55,6 +59,8 @@ export const routes: readonly Route[] = [
   ...projectRoutes,
   ...projectAssignmentRoutes,
   ...mentionRoutes,
+  ...taskOutcomeRoutes,
+  ...taskRegressionRoutes,
   ...workflowRoutes,
   ...pipelineRoutes,
   ...pipelineRunRoutes,
@@ -69,6 +75,8 @@ export const routes: readonly Route[] = [
   ...activityRoutes,
   ...auditRoutes,
   ...searchRoutes,
+  ...standupRoutes,
+  ...workloadRoutes,
   ...eventRoutes,
   ...healthRoutes,
   ...docsRoutes(() => routes),

@@ -82,6 +82,7 @@ export const tasksTable = defineTable(
       "(updated_at, workspace_id, id) WHERE status = 'in_progress'",
       '(workspace_id, id) WHERE cron IS NOT NULL',
       'workspace_id, project_id, md5(title)',
+      "(workspace_id, due_date, id) WHERE status <> 'done'",
     ],
   },
 );

@@ -21,6 +21,7 @@ import { userEvents } from './auth/users.ts';
 import { nameClaimed, nameClaimVoided, nameReleased } from './claims.ts';
 import type { EventDefinition } from './define.ts';
 import { notificationEvents } from './monitoring/notifications.ts';
+import { standupEvents } from './monitoring/standups.ts';
 import { pipelineEvents } from './pipelines/pipelines.ts';
 import { pipelineRunEvents } from './pipelines/runs.ts';
 import { projectAssignmentEvents } from './projects/assignments.ts';
@@ -61,6 +62,7 @@ const definitions = [
   ...taskBroadcastEvents,
   ...qualityReviewEvents,
   ...notificationEvents,
+  ...standupEvents,
   ...workflowEvents,
   ...projectEvents,
   ...projectAssignmentEvents,

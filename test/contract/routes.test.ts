@@ -91,6 +91,11 @@ PUT     /api/gateway-config           admin     gateway-config
 GET     /api/activities               viewer    -
 GET     /api/audit                    admin     -
 GET     /api/search                   viewer    heavy
+GET     /api/workload                 viewer    -
+GET     /api/standup                  viewer    -
+POST    /api/standup                  operator  -
+GET     /api/tasks/outcomes           viewer    -
+GET     /api/tasks/regression         viewer    read
 GET     /api/events                   viewer    -
 GET     /health/live                  none      -
 GET     /health/ready                 none      -
@@ -111,6 +116,7 @@ const LIMITS: Readonly<Record<string, number>> = {
   login: 5,
   mutation: 60,
   heavy: 10,
+  read: 120,
   'self-register': 5,
   'agent-heartbeat': 30,
   'agent-poll': 20,

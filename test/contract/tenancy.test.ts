@@ -156,6 +156,7 @@ describe('contract: tenancy', function () {
     await done('PUT', `/api/tasks/${task.id}`, { resolution: `${texts} ${round}` });
     const list = [{ id: `${names}-imported`, name: `${names}-imported` }];
     await done('PUT', '/api/gateway-config', { agents: { list }, note: texts, round });
+    await done('POST', '/api/standup', { agents: [name] });
     await done('POST', '/api/adapters', { framework: 'generic', action: 'register', payload: { agentId: name, name } });
   }
 

@@ -27,6 +27,7 @@ function refusal(env: Record<string, string>): string {
 const WHOLE = (from: number, to: number) => `must be a whole number from ${from} to ${to}`;
 const FLAG = 'must be 1, true, yes, on, 0, false, no or off';
 const OTHER_NUMBERS = ['abc', '1.5', '-1', '1e3', ' 5', '5 ', '0x10', '99999999999999999999'];
+const NO_SHARES = ['1.1', '2', '-0.5', '.', '80%', '1e-1', 'half', ' 0.5'];
 
 /** Values that are refused, and what the message says. */
 const REFUSED: Readonly<Record<string, { readonly values: readonly string[]; readonly says: string }>> = {
@@ -69,6 +70,14 @@ const REFUSED: Readonly<Record<string, { readonly values: readonly string[]; rea
   MC_STALE_TASK_MINUTES: { values: ['10081', ...OTHER_NUMBERS], says: WHOLE(0, 10_080) },
   TZ: { values: ['Mars/Olympus', 'Berlin', '+25:00'], says: 'must be an IANA time zone, such as Europe/Berlin' },
   JOB_LOCK_MS: { values: ['999', '600001', ...OTHER_NUMBERS], says: WHOLE(1_000, 600_000) },
+  MC_WORKLOAD_QUEUE_DEPTH_NORMAL: { values: ['1000001', ...OTHER_NUMBERS], says: WHOLE(0, 1_000_000) },
+  MC_WORKLOAD_QUEUE_DEPTH_THROTTLE: { values: ['1000001', ...OTHER_NUMBERS], says: WHOLE(0, 1_000_000) },
+  MC_WORKLOAD_QUEUE_DEPTH_SHED: { values: ['1000001', ...OTHER_NUMBERS], says: WHOLE(0, 1_000_000) },
+  MC_WORKLOAD_BUSY_RATIO_THROTTLE: { values: NO_SHARES, says: 'must be a number from 0 to 1' },
+  MC_WORKLOAD_BUSY_RATIO_SHED: { values: NO_SHARES, says: 'must be a number from 0 to 1' },
+  MC_WORKLOAD_ERROR_RATE_THROTTLE: { values: NO_SHARES, says: 'must be a number from 0 to 1' },
+  MC_WORKLOAD_ERROR_RATE_SHED: { values: NO_SHARES, says: 'must be a number from 0 to 1' },
+  MC_WORKLOAD_RECENT_WINDOW_SECONDS: { values: ['0', '86401', ...OTHER_NUMBERS], says: WHOLE(1, 86_400) },
 };
 
 /** Settings that take any text. */
@@ -102,6 +111,9 @@ describe('configuration', () => {
 
   it('reads numbers, flags and lists', () => {
     expect(readConfig({ PORT: '0', DATABASE_POOL: '500' })).to.include({ port: 0, poolSize: 500 });
+    for (const [text, workloadBusyRatioShed] of Object.entries({ '0': 0, '.5': 0.5, '0.95': 0.95, '1.0': 1, '1': 1 })) {
+      expect(readConfig({ MC_WORKLOAD_BUSY_RATIO_SHED: text })).to.include({ workloadBusyRatioShed });
+    }
     for (const on of ['1', 'true', 'yes', 'on', 'ON', ' True ']) {
       expect(readConfig({ MC_ENABLE_HSTS: on }).enableHsts, on).to.equal(true);
     }

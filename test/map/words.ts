@@ -47,6 +47,8 @@ export const GROUPS: Readonly<Record<string, Readonly<Record<string, string>>>> 
     recurrence: 'tasks that come again, on a schedule',
     queue: 'tasks that agents claim, and how they come back',
     broadcasts: 'messages to those who follow a task',
+    outcomes: 'how tasks came out',
+    regression: 'whether tasks take longer, or need more help, since a moment',
   },
   quality: {
     reviews: 'verdicts about tasks, and the way to done',
@@ -75,6 +77,8 @@ export const GROUPS: Readonly<Record<string, Readonly<Record<string, string>>>> 
     subjects: 'what activities are about',
     health: 'whether the service can serve',
     search: 'texts found in records of every kind',
+    workload: 'how much there is to do, and whether more should be submitted',
+    standups: 'reports of a day',
   },
   admin: {
     'gateway-config': 'the gateway configuration: read, written, put back',

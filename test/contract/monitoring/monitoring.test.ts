@@ -1,10 +1,14 @@
 /** The group through HTTP, on one service: starting one for each concern would take longer than the tests. */
 import { startTestService, type TestService } from '../../support/service.ts';
+import { describeOutcomes } from '../tasks/outcomes.ts';
+import { describeRegression } from '../tasks/regression.ts';
 import { describeActivities } from './activities.ts';
 import { describeAudit } from './audit.ts';
 import { describeEvents } from './events.ts';
 import { describeHealth } from './health.ts';
 import { describeSearch } from './search.ts';
+import { describeStandups } from './standups.ts';
+import { describeWorkload } from './workload.ts';
 
 describe('monitoring', () => {
   let base: TestService;
@@ -17,6 +21,10 @@ describe('monitoring', () => {
   describeActivities(() => base);
   describeAudit(() => base);
   describeSearch(() => base);
+  describeWorkload(() => base);
+  describeStandups(() => base);
+  describeOutcomes(() => base);
+  describeRegression(() => base);
   describeEvents(() => base);
   describeHealth(() => base);
 });

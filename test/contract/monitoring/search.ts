@@ -1,12 +1,9 @@
 /** Search: what is found, how it is shown and ordered, and who finds it. */
 import { expect } from 'chai';
 import { searchAnswer } from '../../../shared/contract/monitoring/search.ts';
-import { taskCreated } from '../../../shared/events/tasks/tasks.ts';
 import { call, type TestService } from '../../support/service.ts';
-import { TASK } from '../../support/tasks.ts';
-import { testOrigin } from '../../support/world.ts';
 import { conforms } from '../../support/worlds/agents.ts';
-import { makeAgent } from '../../support/worlds/monitoring.ts';
+import { makeAgent, makeTask } from '../../support/worlds/monitoring.ts';
 
 interface Result {
   readonly type: string;
@@ -19,7 +16,7 @@ export function describeSearch(service: () => TestService): void {
   describe('GET /api/search', () => {
     let base: TestService;
     let agent: { id: number };
-    const task = 900_001;
+    let task: number;
     before(async () => {
       base = service();
       agent = await makeAgent(base, 'Quokka 100%_x');
@@ -27,13 +24,11 @@ export function describeSearch(service: () => TestService): void {
       await call(base, 'POST', `/api/agents/${agent.id}/heartbeat`, {});
       const content = `${'a'.repeat(60)} the QUOKKA likes leaves ${'b'.repeat(90)}`;
       await call(base, 'POST', '/api/agents/message', { from: 'ada', to: 'Quokka 100%_x', content });
-      await base.service.core.commands.record(`task-1-${task}`, { origin: testOrigin }, [
-        taskCreated.draft({
-          taskId: task,
-          task: { ...TASK, title: 'Feed the animals', description: 'First the quokka.', assignedTo: 'zoe' },
-          source: 'api',
-        }),
-      ]);
+      task = await makeTask(base, {
+        title: 'Feed the animals',
+        description: 'First the quokka.',
+        assignedTo: 'zoe',
+      });
     });
 
     const search = async (query: string, key = base.adminKey) => {

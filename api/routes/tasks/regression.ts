@@ -1,0 +1,28 @@
+/** Tasks before and since a change. */
+import { taskRegression } from '../../../queries/tasks/regression.ts';
+import { betaStart, regressionAnswer, regressionQuery } from '../../../shared/contract/tasks/regression.ts';
+import { invalid } from '../../../shared/errors.ts';
+import { seconds } from '../../../shared/time.ts';
+import { defineRoute, type Route } from '../../http/route.ts';
+
+export const taskRegressionRoutes: readonly Route[] = [
+  defineRoute({
+    method: 'get',
+    path: '/api/tasks/regression',
+    tag: 'Tasks',
+    summary: 'Whether tasks take longer or need more help since a moment',
+    description:
+      'Compares tasks completed since `beta_start` with those completed before it, in a window as long, `lookback_seconds` at most.',
+    access: 'viewer',
+    limit: 'read',
+    query: regressionQuery,
+    responses: { 200: { description: 'Both windows, and how they differ', schema: regressionAnswer } },
+    async handle({ query, identity, services }) {
+      const now = seconds(services.now());
+      const start = betaStart(query) ?? now;
+      if (start > now) throw invalid('beta_start: must not be in the future');
+      const windows = { start, lookback: query.lookback_seconds };
+      return { body: await taskRegression(services.reads, identity.workspace, windows, now) };
+    },
+  }),
+];

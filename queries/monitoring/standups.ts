@@ -1,0 +1,246 @@
+/** Standups: the report of a day, made from what agents and tasks are now, and the reports of earlier days. */
+import { type RawBuilder, sql } from 'kysely';
+import { agentsProjection } from '../../projections/agents/agents.ts';
+import { activitiesProjection } from '../../projections/monitoring/activities.ts';
+import { standupsProjection } from '../../projections/monitoring/standups.ts';
+import { tasksProjection } from '../../projections/tasks/tasks.ts';
+import type { AgentReport, StandupReport, StandupsQuery } from '../../shared/contract/monitoring/standups.ts';
+import type { StandupSummary } from '../../shared/events/monitoring/standups.ts';
+import { masked } from '../../shared/secrets.ts';
+import { DAY } from '../../shared/time.ts';
+import { type Reads, tables } from '../reads.ts';
+
+/** Tasks in each list of a report, of all agents together; the summary counts all. */
+const MAX_LISTED = 1_000;
+const ACCOMPLISHMENTS = 10;
+
+/** A task in a list, with the length of the list. */
+interface ListedTask {
+  readonly id: number;
+  readonly title: string;
+  readonly status: string;
+  readonly priority: string;
+  readonly assigned_to: string;
+  readonly created_at: number;
+  readonly updated_at: number;
+  readonly due_date: number | null;
+  readonly metadata: unknown;
+  readonly total: number;
+}
+
+interface Scope {
+  readonly reads: Reads;
+  readonly workspace: number;
+  /** Names of agents; empty: all. */
+  readonly names: readonly string[];
+  /** The day, Unix seconds. */
+  readonly from: number;
+  readonly to: number;
+  readonly now: number;
+  readonly isAdmin: boolean;
+}
+
+const tasksOf = ({ reads }: Scope) => sql.table(`${reads.schema(tasksProjection)}.tasks`);
+
+/** The agents of the report. */
+function agentsOf({ reads, workspace, names }: Scope) {
+  const agents = tables(reads, agentsProjection)
+    .selectFrom('agents')
+    .select(['name', 'role', 'status', 'last_seen', 'last_activity'])
+    .where('workspace_id', '=', workspace)
+    .orderBy('name');
+  return names.length === 0 ? agents : agents.where('name', 'in', names);
+}
+
+/** Tasks of these agents that meet a condition. */
+async function listed(
+  scope: Scope,
+  agents: readonly string[],
+  condition: RawBuilder<unknown>,
+  order: RawBuilder<unknown>,
+) {
+  const { rows } = await sql<ListedTask>`
+    SELECT id, title, status, priority, assigned_to, created_at, updated_at, due_date, metadata, count(*) OVER () AS total
+    FROM ${tasksOf(scope)}
+    WHERE workspace_id = ${scope.workspace} AND assigned_to = ANY(${agents}) AND ${condition}
+    ORDER BY ${order} LIMIT ${MAX_LISTED}`.execute(scope.reads.db);
+  return rows;
+}
+
+const jsonText = ({ isAdmin }: Scope, value: unknown): string => JSON.stringify(isAdmin ? value : masked(value));
+
+async function overdueOf(scope: Scope) {
+  const { reads, workspace, now } = scope;
+  const rows = await tables(reads, tasksProjection)
+    .selectFrom('tasks')
+    .selectAll()
+    .select(sql<number>`count(*) OVER ()`.as('total'))
+    .select(
+      sql<string | null>`(SELECT a.name FROM ${sql.table(`${reads.schema(agentsProjection)}.agents`)} a
+        WHERE a.workspace_id = tasks.workspace_id AND a.name = tasks.assigned_to LIMIT 1)`.as('agent_name'),
+    )
+    .where('workspace_id', '=', workspace)
+    .where('due_date', '<', now)
+    .where('status', '<>', sql.lit('done'))
+    .orderBy('due_date')
+    .orderBy('id')
+    .limit(MAX_LISTED)
+    .execute();
+  const total = rows[0]?.total ?? 0;
+  const tasks = rows.map(({ position, total: _, priority_rank, comment_count, due_date, tags, metadata, ...row }) => ({
+    ...row,
+    due_date: due_date ?? 0,
+    tags: JSON.stringify(tags),
+    metadata: jsonText(scope, metadata),
+  }));
+  return { total, tasks };
+}
+
+/** What each agent did on the day. An agent's key acts under the agent's name, with `agent:` before it. */
+async function actionsOf({ reads, workspace, from, to }: Scope, agents: readonly string[]) {
+  const rows = await tables(reads, activitiesProjection)
+    .selectFrom('activities')
+    .select(({ fn }) => [
+      sql<string>`regexp_replace(actor, '^agent:', '')`.as('name'),
+      fn.countAll<number>().as('actionCount'),
+      sql<number>`count(*) FILTER (WHERE type = 'comment_added')`.as('commentsCount'),
+    ])
+    .where('workspace_id', '=', workspace)
+    .where('created_at', '>=', from)
+    .where('created_at', '<', to)
+    .where('actor', 'in', [...agents, ...agents.map((name) => `agent:${name}`)])
+    .groupBy('name')
+    .execute();
+  return new Map(rows.map(({ name, ...counts }) => [name, counts]));
+}
+
+function byAgent(list: readonly ListedTask[]): ReadonlyMap<string, readonly ListedTask[]> {
+  const lists = new Map<string, ListedTask[]>();
+  for (const task of list) {
+    const some = lists.get(task.assigned_to) ?? [];
+    some.push(task);
+    lists.set(task.assigned_to, some);
+  }
+  return lists;
+}
+
+const BLOCKER_RANKS = ['urgent', 'high', 'medium', 'low'];
+const blockerRank = ({ priority }: { readonly priority: string }): number => {
+  const rank = BLOCKER_RANKS.indexOf(priority);
+  return rank < 0 ? BLOCKER_RANKS.length : rank;
+};
+
+/**
+ * The report of a day, without the time at which it was made.
+ *
+ * @param date `YYYY-MM-DD`
+ * @param now Unix seconds
+ */
+export async function standupOf(
+  reads: Reads,
+  workspace: number,
+  { date, names, isAdmin }: { readonly date: string; readonly names: readonly string[]; readonly isAdmin: boolean },
+  now: number,
+): Promise<Omit<StandupReport, 'generatedAt'>> {
+  const from = Date.parse(`${date}T00:00:00Z`) / 1000;
+  const scope: Scope = { reads, workspace, names, from, to: from + DAY, now, isAdmin };
+  const agents = await agentsOf(scope).execute();
+  const known = agents.map(({ name }) => name);
+  const completed = await listed(
+    scope,
+    known,
+    sql`status = 'done' AND updated_at >= ${from} AND updated_at < ${scope.to}`,
+    sql`updated_at DESC, id DESC`,
+  );
+  const inProgress = await listed(scope, known, sql`status = 'in_progress'`, sql`created_at, id`);
+  const assigned = await listed(scope, known, sql`status = 'assigned'`, sql`priority DESC, created_at, id`);
+  const review = await listed(scope, known, sql`status IN ('review', 'quality_review')`, sql`updated_at, id`);
+  const blocked = await listed(
+    scope,
+    known,
+    sql`status <> 'done' AND (priority = 'urgent' OR metadata::text LIKE '%blocked%')`,
+    sql`priority DESC, created_at, id`,
+  );
+  const overdue = await overdueOf(scope);
+  const actions = await actionsOf(scope, known);
+
+  const completedTask = ({ id, title, status, updated_at }: ListedTask) => ({ id, title, status, updated_at });
+  const dueTask = ({ id, title, status, created_at, due_date }: ListedTask) => ({
+    id,
+    title,
+    status,
+    created_at,
+    due_date,
+  });
+  const blockedTask = ({ id, title, status, priority, created_at, metadata }: ListedTask) => {
+    return { id, title, status, priority, created_at, metadata: jsonText(scope, metadata) };
+  };
+  const totalOf = (list: readonly ListedTask[]): number => list[0]?.total ?? 0;
+  const lists = { completed, inProgress, assigned, review, blocked };
+  const by = Object.fromEntries(Object.entries(lists).map(([name, list]) => [name, byAgent(list)])) as Record<
+    keyof typeof lists,
+    ReturnType<typeof byAgent>
+  >;
+  const agentReports = agents.map((agent): AgentReport => {
+    const of = (list: keyof typeof lists) => by[list].get(agent.name) ?? [];
+    return {
+      agent,
+      completedToday: of('completed').map(completedTask),
+      inProgress: of('inProgress').map(dueTask),
+      assigned: of('assigned').map((task) => ({ ...dueTask(task), priority: task.priority })),
+      review: of('review').map(completedTask),
+      blocked: of('blocked').map(blockedTask),
+      activity: actions.get(agent.name) ?? { actionCount: 0, commentsCount: 0 },
+    };
+  });
+  const summary: StandupSummary = {
+    totalAgents: agents.length,
+    totalCompleted: totalOf(completed),
+    totalInProgress: totalOf(inProgress),
+    totalAssigned: totalOf(assigned),
+    totalReview: totalOf(review),
+    totalBlocked: totalOf(blocked),
+    totalActivity: [...actions.values()].reduce((sum, { actionCount }) => sum + actionCount, 0),
+    overdue: overdue.total,
+  };
+  return {
+    date,
+    summary,
+    agentReports,
+    teamAccomplishments: completed
+      .slice(0, ACCOMPLISHMENTS)
+      .map((task) => ({ ...completedTask(task), agent: task.assigned_to })),
+    teamBlockers: [...blocked]
+      .sort((one, other) => blockerRank(one) - blockerRank(other) || one.created_at - other.created_at)
+      .map((task) => ({ ...blockedTask(task), agent: task.assigned_to })),
+    overdueTasks: overdue.tasks,
+  };
+}
+
+/** Reports of earlier days, the newest first. There is one a day, so counting them costs nothing. */
+export async function listStandups(reads: Reads, workspace: number, { limit, offset }: StandupsQuery) {
+  const all = tables(reads, standupsProjection).selectFrom('standups').where('workspace_id', '=', workspace);
+  const rows = await all
+    .select(['date', 'summary', 'generated_at'])
+    .orderBy('generated_at', 'desc')
+    .orderBy('date', 'desc')
+    .limit(limit)
+    .offset(offset)
+    .execute();
+  const counted = await all.select(({ fn }) => fn.countAll<number>().as('total')).executeTakeFirst();
+  return {
+    history: rows.map(({ date, summary, generated_at }, index) => {
+      const numbers = summary as unknown as StandupSummary;
+      return {
+        id: `${date}-${offset + index}`,
+        date,
+        generatedAt: new Date(generated_at).toISOString(),
+        summary: numbers,
+        agentCount: numbers.totalAgents,
+      };
+    }),
+    total: counted?.total ?? 0,
+    page: Math.floor(offset / limit) + 1,
+    limit,
+  };
+}

@@ -1,0 +1,46 @@
+/** Standup reports. Streams: `standup-<workspace>-<date>`. */
+import { z } from 'zod';
+import { defineEvent } from '../define.ts';
+
+/** What a report says in numbers. */
+export const standupSummary = z.object({
+  totalAgents: z.int(),
+  totalCompleted: z.int(),
+  totalInProgress: z.int(),
+  totalAssigned: z.int(),
+  totalReview: z.int(),
+  totalBlocked: z.int(),
+  totalActivity: z.int(),
+  overdue: z.int(),
+});
+export type StandupSummary = z.infer<typeof standupSummary>;
+
+export const standupGenerated = defineEvent({
+  type: 'StandupGenerated',
+  version: 1,
+  doc: 'A standup report of a day was made. It takes the place of an earlier one of the same day.',
+  schema: z.object({
+    /** `YYYY-MM-DD`, UTC. */
+    date: z.string(),
+    summary: standupSummary,
+  }),
+  activity: ({ data: { date, summary } }) => ({
+    type: 'standup_generated',
+    entity_type: 'standup',
+    entity_id: 0,
+    description: `Standup report of ${date} for ${summary.totalAgents} agents`,
+    data: {
+      date,
+      agentCount: summary.totalAgents,
+      tasksSummary: {
+        completed: summary.totalCompleted,
+        inProgress: summary.totalInProgress,
+        assigned: summary.totalAssigned,
+        review: summary.totalReview,
+        blocked: summary.totalBlocked,
+      },
+    },
+  }),
+});
+
+export const standupEvents = [standupGenerated];
