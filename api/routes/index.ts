@@ -34,10 +34,10 @@ import { taskBranchRoutes } from './tasks/branches.ts';
 import { taskBroadcastRoutes } from './tasks/broadcasts.ts';
 import { taskChangeRoutes } from './tasks/changes.ts';
 import { taskCommentRoutes } from './tasks/comments.ts';
-import { taskQueueRoutes } from './tasks/queue.ts';
-import { taskRoutes } from './tasks/tasks.ts';
 import { taskOutcomeRoutes } from './tasks/outcomes.ts';
+import { taskQueueRoutes } from './tasks/queue.ts';
 import { taskRegressionRoutes } from './tasks/regression.ts';
+import { taskRoutes } from './tasks/tasks.ts';
 import { workflowRoutes } from './workflows.ts';
 
 export const routes: readonly Route[] = [

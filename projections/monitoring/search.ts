@@ -14,6 +14,7 @@ import { catalogue } from '../../shared/events/catalogue.ts';
 import type { DomainEvent, EventDefinition } from '../../shared/events/define.ts';
 import { type ActivityRecord, activityOf } from '../../shared/events/monitoring/activities.ts';
 import { auditOf } from '../../shared/events/monitoring/audit.ts';
+import { pipelineCreated, pipelineDeleted, pipelineUpdated } from '../../shared/events/pipelines/pipelines.ts';
 import { taskUpdated } from '../../shared/events/tasks/changes.ts';
 import { type TaskPlace, taskCreated, taskDeleted, taskPlace } from '../../shared/events/tasks/tasks.ts';
 import { folded } from '../../shared/folding.ts';
@@ -22,7 +23,7 @@ import { seconds } from '../../shared/time.ts';
 import { type Change, change, defineProjection, defineTable, type Handler, insert, on, update } from '../projection.ts';
 
 /** Kinds of records that are searched, as answers call them. */
-export type DocumentType = 'task' | 'agent' | 'activity' | 'audit' | 'message';
+export type DocumentType = 'task' | 'agent' | 'activity' | 'audit' | 'message' | 'pipeline';
 
 export const documentsTable = defineTable(
   'documents',
@@ -166,6 +167,13 @@ const records: readonly Handler[] = [
     const same = task.title === before.title && task.assignedTo === before.assignedTo && !('description' in before);
     return same ? [] : rewritten(meta.workspace, 'task', taskId, [task.title, task.description, task.assignedTo]);
   }),
+  on(pipelineCreated, ({ data: { pipelineId, name, description }, meta }) => [
+    document(meta.workspace, 'pipeline', pipelineId, seconds(meta.at), [name, description]),
+  ]),
+  on(pipelineUpdated, ({ data: { pipelineId, name, description }, meta }) =>
+    rewritten(meta.workspace, 'pipeline', pipelineId, [name, description]),
+  ),
+  on(pipelineDeleted, ({ data, meta }) => removed(meta.workspace, 'pipeline', data.pipelineId)),
   on(taskDeleted, ({ data, meta }) => removed(meta.workspace, 'task', data.taskId)),
 ];
 

@@ -12,6 +12,7 @@ import { agentMessagesProjection } from '../../projections/agents/messages.ts';
 import { activitiesProjection } from '../../projections/monitoring/activities.ts';
 import { auditProjection } from '../../projections/monitoring/audit.ts';
 import { type DocumentType, detailText, searchProjection } from '../../projections/monitoring/search.ts';
+import { pipelinesProjection } from '../../projections/pipelines/pipelines.ts';
 import { tasksProjection } from '../../projections/tasks/tasks.ts';
 import type { ResultType, SearchQuery, SearchResult } from '../../shared/contract/monitoring/search.ts';
 import { containing, folded } from '../../shared/folding.ts';
@@ -215,6 +216,21 @@ const SHOWN: Readonly<Record<DocumentType, Lookup>> = {
       title: `${from_agent} → ${to_agent || 'all'}`,
       subtitle: conversation_id,
       body: content,
+    }));
+  },
+  async pipeline(reads, workspace, ids) {
+    const rows = await tables(reads, pipelinesProjection)
+      .selectFrom('pipelines')
+      .select(['id', 'created_at', 'name', 'description'])
+      .where('workspace_id', '=', workspace)
+      .where('id', 'in', ids)
+      .execute();
+    return rows.map(({ id, created_at, name, description }) => ({
+      id,
+      created_at,
+      title: name,
+      body: description,
+      titleCounts: true,
     }));
   },
 };

@@ -8,7 +8,7 @@ export const searchRoutes: readonly Route[] = [
     method: 'get',
     path: '/api/search',
     tag: 'Monitoring',
-    summary: 'Search tasks, agents, activities, messages and, for admins, the audit trail',
+    summary: 'Search tasks, agents, pipelines, activities, messages and, for admins, the audit trail',
     description:
       'Finds texts that contain `q`: the newest of each type, best matches first. A text without three letters or digits in a row is looked for among the newest 10,000 of each type only.',
     access: 'viewer',

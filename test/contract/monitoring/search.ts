@@ -31,6 +31,19 @@ export function describeSearch(service: () => TestService): void {
       });
     });
 
+    it('finds pipelines by name and description', async () => {
+      const template = { name: 'step', task_prompt: 'Look around.' };
+      const { id } = (await call(base, 'POST', '/api/workflows', template)).body.template;
+      const steps = [{ template_id: id }, { template_id: id }];
+      const made = await call(base, 'POST', '/api/pipelines', { name: 'Bilby', description: 'in the desert', steps });
+      expect(made.status, JSON.stringify(made.body)).to.equal(201);
+      const [byName, byDescription] = [await search('q=bilby&type=pipeline'), await search('q=DESERT&type=pipelines')];
+      expect(byName.results.map(({ title, excerpt, relevance }) => [title, excerpt, relevance])).to.deep.equal([
+        ['Bilby', 'in the desert', 2],
+      ]);
+      expect(byDescription.results.map(({ title, relevance }) => [title, relevance])).to.deep.equal([['Bilby', 1]]);
+    });
+
     const search = async (query: string, key = base.adminKey) => {
       const reply = await call(base, 'GET', `/api/search?${query}`, undefined, { 'x-api-key': key });
       conforms(searchAnswer, reply);

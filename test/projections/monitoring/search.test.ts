@@ -5,6 +5,7 @@ import { agentHeartbeatReceived } from '../../../shared/events/agents/heartbeat.
 import { agentMessageSent } from '../../../shared/events/agents/messages.ts';
 import { signInFailed } from '../../../shared/events/auth/sign-in.ts';
 import { userCreated } from '../../../shared/events/auth/users.ts';
+import { pipelineCreated, pipelineDeleted, pipelineUpdated } from '../../../shared/events/pipelines/pipelines.ts';
 import { type Draft, eventsOf, registeredAgent, rowsAfter } from '../../support/kit.ts';
 import { at, created, deleted, placed, reviewed, TASK, updated } from '../../support/tasks.ts';
 
@@ -101,6 +102,17 @@ describe('projection search', () => {
     expect(texts('activity', created({ assignedTo: 'Eve' }))).to.deep.equal([
       `created task "${TASK.title.toLowerCase()}" for eve|ann`,
     ]);
+  });
+
+  it('a pipeline is found by name and description, as they are now', () => {
+    const first = pipelineCreated.draft({ pipelineId: 5, name: 'Nightly', description: 'Every NIGHT', steps: [] });
+    const renamed = pipelineUpdated.draft({ pipelineId: 5, name: 'Weekly' });
+    expect(texts('pipeline', first)).to.deep.equal(['nightly|every night']);
+    expect(texts('pipeline', first, renamed)).to.deep.equal(['weekly|every night']);
+    expect(texts('pipeline', first, pipelineUpdated.draft({ pipelineId: 5, description: null }))).to.deep.equal([
+      'nightly|',
+    ]);
+    expect(texts('pipeline', first, pipelineDeleted.draft({ pipelineId: 5 }))).to.deep.equal([]);
   });
 
   it('an audit entry is found by action, actor and detail', () => {
