@@ -69,11 +69,40 @@ async function listed(
 
 const jsonText = ({ isAdmin }: Scope, value: unknown): string => JSON.stringify(isAdmin ? value : masked(value));
 
+/** Columns of an overdue task that the report shows. */
+const OVERDUE_COLUMNS = [
+  'workspace_id',
+  'id',
+  'title',
+  'description',
+  'status',
+  'priority',
+  'project_id',
+  'project_ticket_no',
+  'assigned_to',
+  'created_by',
+  'created_at',
+  'updated_at',
+  'due_date',
+  'estimated_hours',
+  'actual_hours',
+  'outcome',
+  'error_message',
+  'resolution',
+  'feedback_rating',
+  'feedback_notes',
+  'retry_count',
+  'completed_at',
+  'tags',
+  'metadata',
+  'dispatch_attempts',
+] as const;
+
 async function overdueOf(scope: Scope) {
   const { reads, workspace, now } = scope;
   const rows = await tables(reads, tasksProjection)
     .selectFrom('tasks')
-    .selectAll()
+    .select(OVERDUE_COLUMNS)
     .select(sql<number>`count(*) OVER ()`.as('total'))
     .select(
       sql<string | null>`(SELECT a.name FROM ${sql.table(`${reads.schema(agentsProjection)}.agents`)} a
@@ -87,7 +116,7 @@ async function overdueOf(scope: Scope) {
     .limit(MAX_LISTED)
     .execute();
   const total = rows[0]?.total ?? 0;
-  const tasks = rows.map(({ position, total: _, priority_rank, comment_count, due_date, tags, metadata, ...row }) => ({
+  const tasks = rows.map(({ total: _, due_date, tags, metadata, ...row }) => ({
     ...row,
     due_date: due_date ?? 0,
     tags: JSON.stringify(tags),

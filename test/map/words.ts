@@ -48,7 +48,7 @@ export const GROUPS: Readonly<Record<string, Readonly<Record<string, string>>>> 
     queue: 'tasks that agents claim, and how they come back',
     broadcasts: 'messages to those who follow a task',
     outcomes: 'how tasks came out',
-    regression: 'whether tasks take longer, or need more help, since a moment',
+    regression: 'tasks before and after a moment',
   },
   quality: {
     reviews: 'verdicts about tasks, and the way to done',
@@ -77,7 +77,7 @@ export const GROUPS: Readonly<Record<string, Readonly<Record<string, string>>>> 
     subjects: 'what activities are about',
     health: 'whether the service can serve',
     search: 'texts found in records of every kind',
-    workload: 'how much there is to do, and whether more should be submitted',
+    workload: 'how much there is to do',
     standups: 'reports of a day',
   },
   admin: {
