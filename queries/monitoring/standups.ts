@@ -49,7 +49,7 @@ function agentsOf({ reads, workspace, names }: Scope) {
     .select(['name', 'role', 'status', 'last_seen', 'last_activity'])
     .where('workspace_id', '=', workspace)
     .orderBy('name');
-  return names.length === 0 ? agents : agents.where('name', 'in', names);
+  return names.length === 0 ? agents : agents.where(sql<boolean>`name = ANY(${names})`);
 }
 
 /** Tasks of these agents that meet a condition. */
@@ -137,7 +137,7 @@ async function actionsOf({ reads, workspace, from, to }: Scope, agents: readonly
     .where('workspace_id', '=', workspace)
     .where('created_at', '>=', from)
     .where('created_at', '<', to)
-    .where('actor', 'in', [...agents, ...agents.map((name) => `agent:${name}`)])
+    .where(sql<boolean>`actor = ANY(${[...agents, ...agents.map((name) => `agent:${name}`)]})`)
     .groupBy('name')
     .execute();
   return new Map(rows.map(({ name, ...counts }) => [name, counts]));

@@ -24,6 +24,12 @@ export function describeStandups(service: () => TestService): void {
       return standupsAnswer.parse(reply.body);
     };
 
+    it('has nothing to say of agents that are not there', async () => {
+      const report = await generate({ agents: ['nobody by this name'] });
+      expect(report.agentReports).to.deep.equal([]);
+      expect(report.summary.totalAgents).to.equal(0);
+    });
+
     it('says what every agent did and has to do', async () => {
       const task = (fields: object) => makeTask(base, { assignedTo: 'stan', ...fields });
       const done = await task({ status: 'done', title: 'Done' });
