@@ -37,6 +37,8 @@ function fault(document: OpenApiDocument, { target, method }: GeneratedRequest, 
   const { status, type, text, headers } = reply;
   const described = target.operation.responses[status];
   if (status >= 500 && status !== 502) return `status ${status}`;
+  // HEAD stands beside GET without being described, unless GET changes something.
+  if (method === 'HEAD' && status === 405) return headers.allow === 'GET' ? undefined : `Allow: ${headers.allow}`;
   if (!described) return `status ${status}, which the description does not list`;
   if (typeof headers['x-request-id'] !== 'string') return 'no X-Request-Id';
   if (typeof headers['cache-control'] !== 'string') return 'no Cache-Control';

@@ -31,17 +31,21 @@ export interface Described {
 
 /** The operations of a description, with their references followed. */
 export function operationsOf(document: OpenApiDocument): Described[] {
-  const follow = (value: unknown): unknown => {
-    if (Array.isArray(value)) return value.map(follow);
+  /** What a schema that contains itself holds inside is left open. */
+  const follow = (value: unknown, within: readonly string[] = []): unknown => {
+    if (Array.isArray(value)) return value.map((one) => follow(one, within));
     if (typeof value !== 'object' || value === null) return value;
     const { $ref } = value as { $ref?: unknown };
     if (typeof $ref !== 'string') {
-      return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, follow(one)]));
+      return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, follow(one, within)]));
     }
+    if (within.includes($ref)) return {};
     const steps = $ref.slice(2).split('/');
-    return follow(
-      steps.reduce<unknown>((place, step) => (place as Record<string, unknown> | undefined)?.[step], document),
+    const found = steps.reduce<unknown>(
+      (place, step) => (place as Record<string, unknown> | undefined)?.[step],
+      document,
     );
+    return follow(found, [...within, $ref]);
   };
   return Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([lower, operation]) => {
