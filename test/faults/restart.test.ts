@@ -278,12 +278,13 @@ describe('a single process', function () {
     await redis.close();
     redis = undefined;
     await more();
+    // However slow sign-ins are here: this process alone counts them by now.
+    await until('sign-ins are limited without Redis', () => statuses.has('sign-in 429'));
     running = false;
     await asking;
     expect(
       [...statuses.keys()].filter((what) => !['read 200', 'sign-in 401', 'sign-in 429'].includes(what)),
     ).to.deep.equal([]);
-    expect(statuses.get('sign-in 429'), 'sign-ins that were limited').to.be.greaterThan(0);
     expect(one.running).to.equal(true);
     expect(await one.stop()).to.equal(0);
   });
