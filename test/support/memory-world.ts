@@ -13,6 +13,8 @@ export interface MemoryWorld {
   process(): Commands;
   /** Streams and types of everything written, in order. */
   written(): readonly { readonly stream: string; readonly type: string; readonly data: LoggedEvent['data'] }[];
+  /** What commands have waited for: the types and the position that read models had to show. */
+  readonly waits: readonly { readonly types: readonly string[]; readonly position: number }[];
   /** Removes everything but the first `count` events, for processes created afterwards. */
   forgetAfter(count: number): void;
   /** Awaited before each append is made; a test sets it. */
@@ -68,10 +70,17 @@ export function memoryWorld(now: () => number = Date.now): MemoryWorld {
       return key;
     },
   };
+  const waits: { readonly types: readonly string[]; readonly position: number }[] = [];
+  const readModels = {
+    async visible(types: readonly string[], position: number) {
+      waits.push({ types, position });
+    },
+  };
   const world: MemoryWorld = {
+    waits,
     process() {
       const store = createEventStore({ log, catalogue, counters, keys: personKeys, now });
-      return createCommands({ store, counters, readModels: { visible: async () => undefined } });
+      return createCommands({ store, counters, readModels });
     },
     written: () => all,
     forgetAfter(count) {
