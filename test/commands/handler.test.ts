@@ -53,7 +53,12 @@ describe('command handler: on a log in memory', () => {
     const commands = world.process();
     await commands.execute(owners, STREAM, context(), () => [claimed('a')]);
     const recorded: Intent[] = [];
-    const intents = { recorded: [], record: async (step: number, intent: Intent) => void (recorded[step] = intent) };
+    const intents = {
+      recorded: [],
+      async record(step: number, intent: Intent) {
+        recorded[step] = intent;
+      },
+    };
     const { events, position } = await commands.record(STREAM, { origin: testOrigin, intents }, [
       claimed('b'),
       claimed('c'),

@@ -173,7 +173,7 @@ export const bulkStatusBody = z.object({
 export type BulkStatus = z.infer<typeof bulkStatusBody>;
 export const bulkStatusAnswer = z.object({
   success: z.literal(true),
-  updated: z.int().describe('tasks that exist and have the status that was asked for now'),
+  updated: z.int().describe('tasks that exist and now have the requested status'),
 });
 
 export const taskDeletedAnswer = z.object({ success: z.literal(true) });
