@@ -89,7 +89,18 @@ export async function claimName<OwnerState>(
   }
 }
 
-const isTaken = (error: unknown): boolean => error instanceof AppError && error.extras.code === NAME_TAKEN;
+/** Stream of whoever has claimed a name, whether or not it holds it yet; undefined when nobody has. */
+export async function claimantOf(
+  commands: Commands,
+  kind: Pick<NameKind<unknown>, 'kind'>,
+  scope: string | number,
+  name: string,
+): Promise<string | undefined> {
+  return (await commands.load(nameDecider, streamOf(kind.kind, scope, name))).state.owner;
+}
+
+/** A name is refused because somebody else has it. */
+export const isTaken = (error: unknown): boolean => error instanceof AppError && error.extras.code === NAME_TAKEN;
 
 /** Makes sure that `owner` can no longer get `name`. @throws AppError 409 when it has it or still may get it */
 async function voidClaim<OwnerState>(

@@ -97,7 +97,8 @@ export async function startService(
     let generatedCredentials: readonly string[] = [];
     if (runs.api) {
       const starting = createCommands({ store, counters, readModels: withStartupRetries(positions, log, startBy) });
-      generatedCredentials = await prepareFirstStart({ config, commands: starting, credentials, reads, log });
+      const waitMs = startBy - Date.now();
+      generatedCredentials = await prepareFirstStart({ config, commands: starting, credentials, reads, log, waitMs });
       const limits = await createLimitStores(config.redisUrl, log);
       undo.push(() => limits.close());
       const credentialChanges = () => credentials.changes();

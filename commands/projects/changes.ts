@@ -1,13 +1,13 @@
 /** Commands that make a project or change it. */
-import { AppError } from '../../shared/errors.ts';
+import { unavailable } from '../../shared/errors.ts';
 import type { FoundProject, ProjectDirectory } from '../../shared/ports/projects.ts';
 import { pause } from '../../shared/waiting.ts';
-import { NAME_TAKEN } from '../claims.ts';
+import { claimantOf, isTaken } from '../claims.ts';
 import type { CommandContext, Commands, Executed } from '../handler.ts';
 import { claimAll, executeWithNames, isRefusal, releaseAll } from '../naming.ts';
 import { reserveId } from '../reserve.ts';
 import { ASSIGNMENT } from './assignments.ts';
-import { claimsFor, namedProject } from './names.ts';
+import { claimsFor, namedProject, projectSlugKind } from './names.ts';
 import {
   decideCreate,
   decideUpdate,
@@ -57,32 +57,61 @@ export async function updateProject(
   );
 }
 
-/** How long to wait for the general project that somebody else is just making. */
-const GENERAL_TRIES = 50;
+/** How long to wait for the general project that somebody else is just making, milliseconds. */
+const GENERAL_WAIT_MS = 1_000;
 const GENERAL_PAUSE_MS = 20;
 
-/** The general project of the caller's workspace, made now where there is none. */
+/**
+ * The general project of the caller's workspace, made now where there is none.
+ *
+ * @param waitMs how long to wait for somebody who has claimed its names but not made it yet
+ * @throws AppError 503 when it was not made in that time
+ */
 export async function ensureGeneral(
   commands: Commands,
   { origin }: CommandContext,
   directory: ProjectDirectory,
+  waitMs = GENERAL_WAIT_MS,
 ): Promise<FoundProject> {
-  const { workspace } = origin;
-  let refusal: unknown;
-  for (let attempt = 1; attempt <= GENERAL_TRIES; attempt++) {
-    const found = await directory.general(workspace);
-    if (found) return found;
+  const found = await directory.general(origin.workspace);
+  if (found) return found;
+  const deadline = Date.now() + waitMs;
+  for (;;) {
     try {
       // Its id is no part of the request: whether it has to be made differs from run to run.
-      const { id } = await createProject(commands, { origin }, NEW_GENERAL);
-      return { id, name: GENERAL.name, prefix: GENERAL.ticketPrefix, slug: GENERAL.slug, status: 'active' };
+      return generalOf((await createProject(commands, { origin }, NEW_GENERAL)).id);
     } catch (error) {
-      if (!(error instanceof AppError) || error.extras.code !== NAME_TAKEN) throw error;
-      refusal = error;
+      if (!isTaken(error)) throw error;
+      const made = await generalInLog(commands, { origin });
+      if (made) return made;
+      if (Date.now() >= deadline)
+        throw unavailable('The general project of this workspace is still being made; try again in a moment.', {
+          code: 'GENERAL_PROJECT_PENDING',
+          cause: error,
+        });
       await pause(GENERAL_PAUSE_MS, undefined, { ref: true });
     }
   }
-  throw refusal;
 }
+
+/** The general project according to the log, which may be ahead of the read models; then waits until they show it. */
+async function generalInLog(commands: Commands, context: CommandContext): Promise<FoundProject | undefined> {
+  const stream = await claimantOf(commands, projectSlugKind, context.origin.workspace, GENERAL.slug);
+  if (stream === undefined) return undefined;
+  let general: FoundProject | undefined;
+  await commands.execute(projectDecider, stream, context, ({ life, id, name, prefix }) => {
+    general = life === 'active' ? { ...generalOf(id), name, prefix } : undefined;
+    return [];
+  });
+  return general;
+}
+
+const generalOf = (id: number): FoundProject => ({
+  id,
+  name: GENERAL.name,
+  prefix: GENERAL.ticketPrefix,
+  slug: GENERAL.slug,
+  status: 'active',
+});
 
 const NEW_GENERAL: NewProject = { ...GENERAL, description: null, githubRepo: null, deadline: null, color: null };

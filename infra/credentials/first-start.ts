@@ -25,6 +25,8 @@ export interface FirstStartParts {
   /** Queries that see every event appended so far. */
   readonly reads: Reads;
   readonly log: Logger;
+  /** How long to wait for another process that is creating the same things, milliseconds; a second by default. */
+  readonly waitMs?: number;
 }
 
 /** Without look-alike characters. */
@@ -50,7 +52,7 @@ const contextOf = (): CommandContext => ({
 /** Creates what is missing. @returns lines with the generated credentials, to be shown once */
 export async function prepareFirstStart(parts: FirstStartParts): Promise<string[]> {
   const { commands, reads } = parts;
-  await ensureGeneral(commands, contextOf(), projectDirectory(reads));
+  await ensureGeneral(commands, contextOf(), projectDirectory(reads), parts.waitMs);
   return [...(await seedAdmin(parts)), ...(await provideKey(parts))];
 }
 

@@ -1,8 +1,11 @@
 /** Unique slugs and ticket prefixes, asked for by many in several processes at once, on a log in memory. */
 import { expect } from 'chai';
+import { claimName } from '../../../commands/claims.ts';
 import type { CommandContext, Commands } from '../../../commands/handler.ts';
 import { createProject, ensureGeneral, updateProject } from '../../../commands/projects/changes.ts';
+import { projectSlugKind } from '../../../commands/projects/names.ts';
 import { GENERAL, type NewProject, projectDecider, projectStream } from '../../../commands/projects/projects.ts';
+import type { AppError } from '../../../shared/errors.ts';
 import { projectCreated } from '../../../shared/events/projects/projects.ts';
 import type { FoundProject, ProjectDirectory } from '../../../shared/ports/projects.ts';
 import { outcomeOf } from '../../support/kit.ts';
@@ -101,5 +104,27 @@ describe('names of projects', () => {
     expect(new Set(found.map(({ id }) => id)).size).to.equal(1);
     expect(found[0]).to.deep.include({ slug: GENERAL.slug, prefix: GENERAL.ticketPrefix });
     expect(world.written().filter(({ type }) => type === projectCreated.type)).to.have.length(1);
+  });
+
+  it('the general project that another process has made is found in the log while the read models are behind', async () => {
+    const behind: ProjectDirectory = {
+      find: async () => undefined,
+      general: async () => undefined,
+      placeFor: async () => undefined,
+    };
+    const made = await ensureGeneral(one, context(), behind);
+    expect(await ensureGeneral(two, context(), behind)).to.deep.equal(made);
+  });
+
+  it('a general project that is claimed but never made is waited for, then refused as unavailable', async () => {
+    const behind: ProjectDirectory = {
+      find: async () => undefined,
+      general: async () => undefined,
+      placeFor: async () => undefined,
+    };
+    await claimName(one, context(), projectSlugKind, context().origin.workspace, GENERAL.slug, 'project-1-999');
+    const refusal = await ensureGeneral(two, context(), behind, 50).catch((error: unknown) => error);
+    expect(refusal).to.deep.include({ status: 503 });
+    expect((refusal as AppError).message).to.include('try again');
   });
 });
