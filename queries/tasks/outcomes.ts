@@ -9,27 +9,63 @@ export const OUTCOME_MODELS: readonly string[] = [tasksProjection.name];
 
 const COMMON_ERRORS = 10;
 
-const counted = (outcome: string) => sql`count(*) FILTER (WHERE outcome = ${sql.lit(outcome)})`;
-const NAMED = ['success', 'failed', 'partial', 'abandoned'] as const;
-const rate = (success: number, judged: number): number => (judged === 0 ? 0 : success / judged);
+const OUTCOMES = ['success', 'failed', 'partial', 'abandoned'] as const;
 
-/** One row of the statement: of everything, of an assignee, or of a priority. */
-interface Counted extends Readonly<Record<(typeof NAMED)[number], number>> {
-  readonly part: 'all' | 'agent' | 'priority';
-  readonly name: string | null;
+/** Tasks of one assignee and one priority, or sums of such. */
+interface Counts extends Readonly<Record<(typeof OUTCOMES)[number], number>> {
   readonly total: number;
   readonly judged: number;
-  readonly retries: number | null;
-  readonly resolution: number | null;
+  readonly retries: number;
+  /** Those that have a time from creation to completion, and the sum of it in seconds. */
+  readonly resolved: number;
+  readonly resolution: number;
+}
+interface Counted extends Counts {
+  readonly agent: string | null;
+  readonly priority: string;
 }
 
-function groupsOf(rows: readonly Counted[], part: Counted['part'], nameless: string): Record<string, OutcomeGroup> {
-  const groups: Record<string, OutcomeGroup> = {};
-  for (const { name, success, failed, partial, abandoned, total, judged } of rows.filter((row) => row.part === part)) {
-    const success_rate = rate(success, judged);
-    groups[name ?? nameless] = { success, failed, partial, abandoned, unknown: total - judged, total, success_rate };
+const NONE: Counts = {
+  success: 0,
+  failed: 0,
+  partial: 0,
+  abandoned: 0,
+  total: 0,
+  judged: 0,
+  retries: 0,
+  resolved: 0,
+  resolution: 0,
+};
+const FIELDS = Object.keys(NONE) as (keyof Counts)[];
+function sumOf(rows: readonly Counts[]): Counts {
+  const sum: Record<keyof Counts, number> = { ...NONE };
+  for (const row of rows) for (const field of FIELDS) sum[field] += row[field];
+  return sum;
+}
+
+const ratio = (part: number, whole: number): number => (whole === 0 ? 0 : part / whole);
+
+const outcomesOf = ({ success, failed, partial, abandoned, total, judged }: Counts) => ({
+  success,
+  failed,
+  partial,
+  abandoned,
+  unknown: total - judged,
+});
+
+const groupOf = (rows: readonly Counts[]): OutcomeGroup => {
+  const sum = sumOf(rows);
+  return { ...outcomesOf(sum), total: sum.total, success_rate: ratio(sum.success, sum.judged) };
+};
+
+function groupsOf(rows: readonly Counted[], nameOf: (row: Counted) => string): Record<string, OutcomeGroup> {
+  const groups = new Map<string, Counted[]>();
+  for (const row of rows) {
+    const group = groups.get(nameOf(row));
+    if (group) group.push(row);
+    else groups.set(nameOf(row), [row]);
   }
-  return groups;
+  return Object.fromEntries([...groups].map(([name, members]) => [name, groupOf(members)]));
 }
 
 /** @param now Unix seconds */
@@ -41,40 +77,38 @@ export async function taskOutcomes(reads: Reads, workspace: number, timeframe: s
     window === undefined
       ? sql``
       : sql`AND (completed_at >= ${since} OR (completed_at IS NULL AND updated_at >= ${since}))`;
-  // One statement, so that all parts tell of the same moment.
-  const { rows } = await sql<{ groups: Counted[]; errors: { error_message: string; count: number }[] | null }>`
-    WITH done AS (
-      SELECT nullif(assigned_to, '') AS agent, priority, outcome, retry_count, btrim(error_message, E' \\t\\n\\r') AS error,
-        CASE WHEN completed_at >= created_at THEN completed_at - created_at END AS resolution
-      FROM ${tasks} WHERE workspace_id = ${workspace} AND status = 'done' ${inWindow}
-    ), groups AS (
-      SELECT CASE WHEN grouping(agent) = 0 THEN 'agent' WHEN grouping(priority) = 0 THEN 'priority' ELSE 'all' END AS part,
-        CASE WHEN grouping(agent) = 0 THEN agent ELSE priority END AS name,
-        count(*) AS total, count(outcome) AS judged, avg(retry_count) AS retries, avg(resolution) AS resolution,
-        ${sql.join(NAMED.map((name) => sql`${counted(name)} AS ${sql.ref(name)}`))}
-      FROM done GROUP BY GROUPING SETS ((), (agent), (priority))
+  const done = sql`FROM ${tasks} WHERE workspace_id = ${workspace} AND status = 'done' ${inWindow}`;
+  // One statement, so that both parts tell of the same moment.
+  const { rows } = await sql<{ groups: Counted[] | null; errors: { error_message: string; count: number }[] | null }>`
+    WITH groups AS (
+      SELECT nullif(assigned_to, '') AS agent, priority,
+        count(*) AS total, count(outcome) AS judged, sum(retry_count) AS retries,
+        count(*) FILTER (WHERE completed_at >= created_at) AS resolved,
+        coalesce(sum(completed_at - created_at) FILTER (WHERE completed_at >= created_at), 0) AS resolution,
+        ${sql.join(OUTCOMES.map((name) => sql`count(*) FILTER (WHERE outcome = ${sql.lit(name)}) AS ${sql.ref(name)}`))}
+      ${done} GROUP BY 1, 2
     ), errors AS (
-      SELECT error AS error_message, count(*) AS count FROM done WHERE error <> ''
-      GROUP BY error ORDER BY count DESC, error LIMIT ${COMMON_ERRORS}
+      SELECT btrim(error_message, E' \\t\\n\\r') AS error_message, count(*) AS count
+      ${done} AND btrim(error_message, E' \\t\\n\\r') <> ''
+      GROUP BY 1 ORDER BY count DESC, 1 LIMIT ${COMMON_ERRORS}
     )
-    SELECT (SELECT json_agg(groups) FROM groups) AS groups,
+    SELECT (SELECT json_agg(groups ORDER BY agent, priority) FROM groups) AS groups,
       (SELECT json_agg(errors ORDER BY count DESC, error_message) FROM errors) AS errors`.execute(reads.db);
-  const { groups = [], errors = null } = rows[0] ?? {};
-  const all = groups.find(({ part }) => part === 'all');
-  const { success = 0, failed = 0, partial = 0, abandoned = 0, total = 0, judged = 0 } = all ?? {};
+  const groups = rows[0]?.groups ?? [];
+  const all = sumOf(groups);
   return {
     timeframe,
     summary: {
-      total_done: total,
-      with_outcome: judged,
-      by_outcome: { success, failed, partial, abandoned, unknown: total - judged },
-      avg_retry_count: all?.retries ?? 0,
-      avg_time_to_resolution_seconds: all?.resolution ?? 0,
-      success_rate: rate(success, judged),
+      total_done: all.total,
+      with_outcome: all.judged,
+      by_outcome: outcomesOf(all),
+      avg_retry_count: ratio(all.retries, all.total),
+      avg_time_to_resolution_seconds: ratio(all.resolution, all.resolved),
+      success_rate: ratio(all.success, all.judged),
     },
-    by_agent: groupsOf(groups, 'agent', 'unassigned'),
-    by_priority: groupsOf(groups, 'priority', ''),
-    common_errors: errors ?? [],
-    record_count: total,
+    by_agent: groupsOf(groups, ({ agent }) => agent ?? 'unassigned'),
+    by_priority: groupsOf(groups, ({ priority }) => priority),
+    common_errors: rows[0]?.errors ?? [],
+    record_count: all.total,
   };
 }
