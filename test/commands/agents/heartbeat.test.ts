@@ -1,10 +1,12 @@
 /** Heartbeats with what is waiting for their agents, which may have been read some time ago. */
 import { expect } from 'chai';
 import { agentStream } from '../../../commands/agents/agents.ts';
-import { recordHeartbeat, type Waiting } from '../../../commands/agents/heartbeat.ts';
+import { decideHeartbeat, decideWake, recordHeartbeat, type Waiting } from '../../../commands/agents/heartbeat.ts';
 import type { AgentRef } from '../../../shared/contract/agents/agents.ts';
 import { forbidden, invalid } from '../../../shared/errors.ts';
 import { agentDetailsChanged } from '../../../shared/events/agents/agents.ts';
+import type { EventDraft } from '../../../shared/events/define.ts';
+import { given, registered, status } from '../../support/agent.ts';
 import { agentsMemory } from '../../support/agents-memory.ts';
 import { outcomeOf } from '../../support/kit.ts';
 
@@ -150,5 +152,42 @@ describe('a recorded heartbeat', () => {
     const heartbeat = { connectionId: null, tokenUsage: null };
     await recordHeartbeat(agents.commands, context, inboxes, { id }, heartbeat, () => undefined);
     expect(steps).to.deep.equal([0, 0]);
+  });
+});
+
+const heartbeat = { connectionId: null, workItemsCount: 0, workItemTypes: [], tokenUsage: null };
+const types = (drafts: readonly EventDraft[]) => drafts.map((draft) => draft.type);
+
+describe('agent: heartbeat', () => {
+  it('is one event for an idle agent', () => {
+    expect(types(decideHeartbeat(given(registered, status('idle')), heartbeat))).to.deep.equal([
+      'AgentHeartbeatReceived',
+    ]);
+  });
+
+  it('records a change of the status first, and leaves the frame to the heartbeat', () => {
+    const [first, second] = decideHeartbeat(given(registered), heartbeat);
+    expect(first?.data).to.deep.include({
+      from: 'offline',
+      to: 'idle',
+      cause: 'heartbeat',
+      seen: true,
+      announced: true,
+    });
+    expect(second?.type).to.equal('AgentHeartbeatReceived');
+  });
+
+  it('carries a token report in the same append', () => {
+    const tokenUsage = { model: 'm', inputTokens: 1, outputTokens: 2, taskId: null };
+    const drafts = decideHeartbeat(given(registered, status('idle')), { ...heartbeat, tokenUsage });
+    expect(types(drafts)).to.deep.equal(['AgentHeartbeatReceived', 'TokenUsageReported']);
+    expect(drafts[1]?.data).to.deep.equal({ agentId: 7, agentName: 'ada', sessionId: 'ada:cli', ...tokenUsage });
+  });
+});
+
+describe('agent: wake-up', () => {
+  it('wakes with or without a reason', () => {
+    expect(decideWake(given(registered), 'look')[0]?.data).to.deep.include({ reason: 'look' });
+    expect(decideWake(given(registered), null)[0]?.data).to.deep.include({ reason: null });
   });
 });

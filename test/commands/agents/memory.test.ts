@@ -1,11 +1,13 @@
 /** The working memory on a log in memory: its text, and the keys beside it. */
 import { expect } from 'chai';
-import { agentStream } from '../../../commands/agents/agents.ts';
-import { agentMemoryDecider, MAX_MEMORY, writeMemory } from '../../../commands/agents/memory.ts';
-import { agentMemoryCleared, agentMemoryFieldsSet } from '../../../shared/events/agents/memory.ts';
+import fc from 'fast-check';
+import { agentDecider, agentStream } from '../../../commands/agents/agents.ts';
+import { agentMemoryDecider, decideMemory, MAX_MEMORY, writeMemory } from '../../../commands/agents/memory.ts';
+import { agentMemoryCleared, agentMemoryFieldsSet, agentMemoryWritten } from '../../../shared/events/agents/memory.ts';
 import { MASK } from '../../../shared/secrets.ts';
+import { ada, given, registered } from '../../support/agent.ts';
 import { agentsMemory } from '../../support/agents-memory.ts';
-import { outcomeOf } from '../../support/kit.ts';
+import { outcomeOf, refusalOf } from '../../support/kit.ts';
 
 const NOW = Date.UTC(2026, 10, 21, 20, 15);
 
@@ -110,5 +112,58 @@ describe('writing the working memory', () => {
     const { write } = await open();
     expect(await outcomeOf(write({ text: 'x' }, 99))).to.equal('404');
     expect(await outcomeOf(write({ append: true, fields: { a: 1 } }, 99))).to.equal('404');
+  });
+});
+
+describe('agent: memory', () => {
+  it('is replaced', () => {
+    expect(decideMemory(given(registered), 'abc', false, 0)[0]?.data).to.deep.equal({
+      ...ada,
+      text: 'abc',
+      append: false,
+      size: 3,
+    });
+    expect(decideMemory(given(registered), '', false, 0)[0]?.data).to.deep.include({ text: '', size: 0 });
+  });
+
+  it('grows at its end, under a heading with the time', () => {
+    const written = agentMemoryWritten.draft({ ...ada, text: 'abc', append: false, size: 3 });
+    expect(decideMemory(given(registered), 'x', true, 0)[0]?.data).to.deep.include({
+      text: '## 1970-01-01T00:00:00.000Z\nx',
+      size: 29,
+    });
+    expect(decideMemory(given(registered, written), 'x', true, 0)[0]?.data).to.deep.include({
+      text: '\n\n## 1970-01-01T00:00:00.000Z\nx',
+      size: 34,
+    });
+    expect(decideMemory(given(registered, written), '', true, 0)).to.deep.equal([]);
+  });
+
+  it('has a limit of characters', () => {
+    const full = 'x'.repeat(MAX_MEMORY);
+    expect(decideMemory(given(registered), full, false, 0)).to.have.length(1);
+    expect(refusalOf(() => decideMemory(given(registered), `${full}x`, false, 0)).status).to.equal(413);
+    const written = agentMemoryWritten.draft({ ...ada, text: full, append: false, size: MAX_MEMORY });
+    expect(refusalOf(() => decideMemory(given(registered, written), 'x', true, 0)).status).to.equal(413);
+  });
+
+  it('always has the total size of its texts', () => {
+    const steps = fc.array(fc.record({ text: fc.string(), append: fc.boolean() }), { maxLength: 12 });
+    fc.assert(
+      fc.property(steps, (writes) => {
+        let state = given(registered);
+        let memory = '';
+        for (const { text, append } of writes) {
+          for (const draft of decideMemory(state, text, append, 0)) {
+            const data = draft.data as { text: string; append: boolean; size: number };
+            memory = data.append ? memory + data.text : data.text;
+            expect(data.size).to.equal(memory.length);
+            state = agentDecider.evolve(state, { ...draft, at: 0 });
+          }
+          expect(state.memoryLength).to.equal(memory.length);
+          expect(memory.endsWith(text)).to.equal(true);
+        }
+      }),
+    );
   });
 });

@@ -3,12 +3,16 @@ import { expect } from 'chai';
 import { agentStream } from '../../../commands/agents/agents.ts';
 import {
   createAgent,
+  decideRegister,
+  decideReturn,
   operatorsRegistration,
   registerSelf,
   selfRegistration,
 } from '../../../commands/agents/registration.ts';
 import { NOTHING_STORED, syncAgents } from '../../../commands/agents/sync.ts';
+import { agentReturned } from '../../../shared/events/agents/registration.ts';
 import { MASK } from '../../../shared/secrets.ts';
+import { ada, given, registered, registration } from '../../support/agent.ts';
 import { agentsMemory } from '../../support/agents-memory.ts';
 import { outcomeOf, refusalOf } from '../../support/kit.ts';
 
@@ -214,5 +218,23 @@ describe('an import of agents', () => {
     ids.set('eve', 4);
     expect(await sync()).to.deep.include({ created: 0, updated: 0 });
     expect(agents.events('AgentsSynced'), 'nothing was done').to.have.length(1);
+  });
+});
+
+describe('agent: registration', () => {
+  it('makes an agent once', () => {
+    expect(decideRegister(given(), 7, registration)).to.deep.equal([registered]);
+    expect(refusalOf(() => decideRegister(given(registered), 7, registration)).status).to.equal(409);
+  });
+
+  it('by the agent itself puts its capabilities into its config', () => {
+    const self = selfRegistration({ name: 'bot', framework: 'crewai', capabilities: ['a', 'b'] });
+    expect(self).to.deep.include({ status: 'idle', role: 'agent', via: 'self' });
+    expect(self.config).to.deep.equal({ capabilities: ['a', 'b'], framework: 'crewai' });
+    expect(selfRegistration({ name: 'bot', framework: null, capabilities: [] }).config).to.deep.equal({});
+  });
+
+  it('again is recorded as a return', () => {
+    expect(decideReturn(given(registered))).to.deep.equal([agentReturned.draft(ada)]);
   });
 });

@@ -1,0 +1,15 @@
+/** Souls of agents. */
+import { expect } from 'chai';
+import { decideSoul } from '../../../commands/agents/souls.ts';
+import { ada, given, registered } from '../../support/agent.ts';
+
+describe('agent: soul', () => {
+  it('records how long the soul was', () => {
+    expect(decideSoul(given(registered), 'new', 'developer')[0]?.data).to.deep.equal({
+      ...ada,
+      soulContent: 'new',
+      template: 'developer',
+      previousLength: 4,
+    });
+  });
+});
