@@ -115,6 +115,7 @@ export const FLOORS: Readonly<Record<string, Floor>> = {
     shared: ['claims', 'decider', 'handler', 'policies', 'screening'],
     mirrors: 'commands',
   },
+  'test/commands/policies': { column: 'policies', shared: [], mirrors: 'commands/policies' },
   'test/projections': { column: 'projections', shared: ['projection'], mirrors: 'projections' },
   'test/queries': { column: 'queries', shared: [], mirrors: 'queries' },
   'test/contract': {
