@@ -14,6 +14,7 @@ import type { Credentials } from '../shared/ports/credentials.ts';
 import type { Freshness } from '../shared/ports/freshness.ts';
 import type { IdempotencyStore } from '../shared/ports/idempotency.ts';
 import type { MentionTargets } from '../shared/ports/mentions.ts';
+import type { NotificationDirectory } from '../shared/ports/notifications.ts';
 import type { KnownProjects, ProjectDirectory, ProjectTasks } from '../shared/ports/projects.ts';
 import type { ReadModels } from '../shared/ports/read-models.ts';
 
@@ -72,6 +73,7 @@ export interface Services {
   readonly projectTasks: ProjectTasks;
   readonly knownProjects: KnownProjects;
   readonly mentions: MentionTargets;
+  readonly notifications: NotificationDirectory;
   readonly idempotency: IdempotencyStore;
   readonly metrics: Registry;
   /** The store of one limit class, shared between processes where Redis is configured. */

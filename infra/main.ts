@@ -16,6 +16,7 @@ import { schemaOf } from '../projections/projection.ts';
 import { agentDirectory } from '../queries/agents/agents.ts';
 import { createInboxes } from '../queries/agents/heartbeat.ts';
 import { mentionTargets } from '../queries/mentions.ts';
+import { notificationDirectory } from '../queries/monitoring/notifications.ts';
 import { projectDirectory, projectTasks } from '../queries/projects/projects.ts';
 import { createKnownProjects } from '../queries/projects/tickets.ts';
 import { commentDirectory } from '../queries/tasks/comments.ts';
@@ -123,6 +124,7 @@ export async function startService(
         agents: agentDirectory(reads),
         comments: commentDirectory(reads),
         mentions: mentionTargets(reads),
+        notifications: notificationDirectory(reads),
         idempotency: createIdempotencyStore(database.pool, core.process),
         metrics,
         limitStore: limits.storeFor,

@@ -59,7 +59,15 @@ const skeleton = (name: string): string =>
     .replace(/[\s_-]+/gu, ' ')
     .trim();
 
-const EVERYBODYS = new Set(['api', 'api access', 'anonymous', 'system', 'signalbox', '[erased]']);
+const EVERYBODYS = new Set([
+  'api',
+  'api access',
+  'anonymous',
+  'system',
+  'notification_daemon',
+  'signalbox',
+  '[erased]',
+]);
 const SYSTEMS = new Set<string>(SYSTEM_ACTORS.map(skeleton));
 /** Callers with an agent's key act as `agent:<name>`. */
 const AGENT = /^agent ?:/u;

@@ -22,6 +22,7 @@ import { activityRoutes } from './monitoring/activities.ts';
 import { auditRoutes } from './monitoring/audit.ts';
 import { eventRoutes } from './monitoring/events.ts';
 import { healthRoutes } from './monitoring/health.ts';
+import { notificationRoutes } from './monitoring/notifications.ts';
 import { searchRoutes } from './monitoring/search.ts';
 import { standupRoutes } from './monitoring/standups.ts';
 import { workloadRoutes } from './monitoring/workload.ts';
@@ -74,6 +75,7 @@ export const routes: readonly Route[] = [
   ...gatewayConfigRoutes,
   ...activityRoutes,
   ...auditRoutes,
+  ...notificationRoutes,
   ...searchRoutes,
   ...standupRoutes,
   ...workloadRoutes,

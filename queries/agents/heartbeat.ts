@@ -61,9 +61,9 @@ export async function inboxOf(reads: Reads, workspace: number, ref: AgentRef, no
     FROM ${table(agentsProjection, 'agents')} a,
     LATERAL (
       SELECT count(*) AS unread, json_agg(json_build_object('id', x.id, 'type', x.type, 'title', x.title,
-        'message', x.message, 'created_at', x.created_at) ORDER BY x.position DESC) FILTER (WHERE x.place <= 5) AS notifications
+        'message', x.message, 'created_at', x.created_at) ORDER BY x.place) FILTER (WHERE x.place <= 5) AS notifications
       FROM (
-        SELECT *, row_number() OVER (ORDER BY position DESC) AS place
+        SELECT *, row_number() OVER (ORDER BY created_at DESC, id DESC) AS place
         FROM ${table(notificationsProjection, 'notifications')}
         WHERE workspace_id = a.workspace_id AND recipient = a.name AND read_at IS NULL
       ) x

@@ -90,6 +90,12 @@ GET     /api/gateway-config           admin     -
 PUT     /api/gateway-config           admin     gateway-config
 GET     /api/activities               viewer    -
 GET     /api/audit                    admin     -
+GET     /api/notifications            viewer    -
+PUT     /api/notifications            operator  mutation
+POST    /api/notifications            operator  mutation
+DELETE  /api/notifications            admin     mutation
+GET     /api/notifications/deliver    viewer    -
+POST    /api/notifications/deliver    operator  -
 GET     /api/search                   viewer    heavy
 GET     /api/workload                 viewer    -
 GET     /api/standup                  viewer    -

@@ -30,6 +30,7 @@ import { projections } from '../../projections/index.ts';
 import { agentDirectory } from '../../queries/agents/agents.ts';
 import { createInboxes } from '../../queries/agents/heartbeat.ts';
 import { mentionTargets } from '../../queries/mentions.ts';
+import { notificationDirectory } from '../../queries/monitoring/notifications.ts';
 import { projectDirectory, projectTasks } from '../../queries/projects/projects.ts';
 import { createKnownProjects } from '../../queries/projects/tickets.ts';
 import { liveReads } from '../../queries/reads.ts';
@@ -160,6 +161,7 @@ describe('example resource: on the embedded store', function () {
       projectTasks: projectTasks(reads),
       knownProjects: createKnownProjects({ directory: projectDirectory(reads), freshness }),
       mentions: mentionTargets(reads),
+      notifications: notificationDirectory(reads),
       idempotency: createIdempotencyStore(database.pool, 'example'),
       metrics,
       limitStore: limits.storeFor,

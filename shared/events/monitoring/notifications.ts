@@ -1,6 +1,11 @@
-/** The notification that an event sends, as its definition words it; and one that stands for itself. */
+/**
+ * The notification that an event sends, as its definition words it; one that stands for itself; and what becomes of
+ * notifications. Streams: `notifications-<workspace>` for what is done to several at once, `notification-<workspace>-<id>`
+ * for a delivery, which happens once.
+ */
 import { z } from 'zod';
 import { seconds } from '../../time.ts';
+import { conversationOf } from '../agents/messages.ts';
 import { type DomainEvent, defineEvent, type EventDefinition } from '../define.ts';
 
 export interface NotificationRecord {
@@ -55,4 +60,105 @@ export const notificationRaised = defineEvent({
   }),
 });
 
-export const notificationEvents = [notificationRaised];
+const notificationIds = z.array(z.int().positive());
+
+export const notificationsRead = defineEvent({
+  type: 'NotificationsRead',
+  version: 1,
+  doc: 'Notifications were marked as read.',
+  schema: z.object({ notificationIds }),
+});
+
+export const notificationsDelivered = defineEvent({
+  type: 'NotificationsDelivered',
+  version: 1,
+  doc: 'A recipient has fetched its notifications, and said so.',
+  schema: z.object({ recipient: z.string(), notificationIds }),
+});
+
+export const notificationsDeleted = defineEvent({
+  type: 'NotificationsDeleted',
+  version: 1,
+  doc: 'Notifications are gone from the lists, because somebody deleted them or because they were too old. What they said stays in the log.',
+  schema: z.object({ notificationIds, cause: z.enum(['request', 'retention']) }),
+});
+
+/** Who notifications that become messages come from. No user or agent may have the name. */
+export const NOTIFIER = 'system';
+/** The kind of message that a notification becomes. */
+export const NOTIFICATION_MESSAGE = 'notification';
+
+export const notificationForwarded = defineEvent({
+  type: 'NotificationForwarded',
+  version: 1,
+  doc: 'A notification was delivered: put into the inbox of the agent that it is for. Users have it in their list, so for them it only counts as delivered.',
+  schema: z.object({
+    notificationId: z.int().positive(),
+    recipient: z.string(),
+    notificationType: z.string(),
+    title: z.string(),
+    /** Of the agent, at the time. */
+    sessionKey: z.string().nullable(),
+    /** Null for users. */
+    message: z.object({ messageId: z.int().positive(), toAgentId: z.int().positive(), content: z.string() }).nullable(),
+  }),
+  activity: ({ data }) => ({
+    type: 'notification_delivered',
+    entity_type: 'notification',
+    entity_id: data.notificationId,
+    actor: NOTIFIER,
+    description: `The notification "${data.title}" was delivered to ${data.recipient}`,
+    data: { notification_type: data.notificationType, session_key: data.sessionKey, title: data.title },
+  }),
+  frames: ({ data: { recipient, message }, meta }) =>
+    message === null
+      ? []
+      : [
+          {
+            type: 'chat.message',
+            data: {
+              id: message.messageId,
+              conversation_id: conversationOf({ from: NOTIFIER, to: recipient }),
+              from_agent: NOTIFIER,
+              to_agent: recipient,
+              content: message.content,
+              message_type: NOTIFICATION_MESSAGE,
+              metadata: null,
+              read_at: null,
+              created_at: seconds(meta.at),
+            },
+          },
+        ],
+});
+
+export const notificationDeliveryCompleted = defineEvent({
+  type: 'NotificationDeliveryCompleted',
+  version: 1,
+  doc: 'Undelivered notifications were gone through, to deliver them or to see what would be delivered.',
+  schema: z.object({
+    processed: z.int().nonnegative(),
+    delivered: z.int().nonnegative(),
+    errors: z.int().nonnegative(),
+    dryRun: z.boolean(),
+    agentFilter: z.string().nullable(),
+  }),
+  activity: ({ data: { processed, delivered, errors, dryRun, agentFilter } }) => ({
+    type: 'notification_delivery_batch',
+    entity_type: 'system',
+    entity_id: 0,
+    actor: 'notification_daemon',
+    description: dryRun
+      ? `${delivered} of ${processed} notifications would be delivered`
+      : `${delivered} of ${processed} notifications were delivered`,
+    data: { total_processed: processed, delivered, errors, dry_run: dryRun, agent_filter: agentFilter },
+  }),
+});
+
+export const notificationEvents = [
+  notificationRaised,
+  notificationsRead,
+  notificationsDelivered,
+  notificationsDeleted,
+  notificationForwarded,
+  notificationDeliveryCompleted,
+];

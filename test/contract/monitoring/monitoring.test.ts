@@ -6,6 +6,7 @@ import { describeActivities } from './activities.ts';
 import { describeAudit } from './audit.ts';
 import { describeEvents } from './events.ts';
 import { describeHealth } from './health.ts';
+import { describeNotifications } from './notifications.ts';
 import { describeSearch } from './search.ts';
 import { describeStandups } from './standups.ts';
 import { describeWorkload } from './workload.ts';
@@ -20,6 +21,7 @@ describe('monitoring', () => {
   // First, because it counts all activities of the service.
   describeActivities(() => base);
   describeAudit(() => base);
+  describeNotifications(() => base);
   describeSearch(() => base);
   describeWorkload(() => base);
   describeStandups(() => base);

@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import { agentMessagesProjection } from '../../../projections/agents/messages.ts';
 import { agentMessageSent } from '../../../shared/events/agents/messages.ts';
+import { notificationForwarded } from '../../../shared/events/monitoring/notifications.ts';
 import { seconds } from '../../../shared/time.ts';
 import { eventsOf, rowsAfter, timeOf } from '../../support/kit.ts';
 
@@ -44,6 +45,22 @@ describe('projection agent_messages', () => {
       'a2a:ada:eve',
       'a2a:ada:ada',
     ]);
+  });
+
+  it('has the notifications that were delivered to agents, and none of those for users', () => {
+    const delivered = (message: { messageId: number; toAgentId: number; content: string } | null) =>
+      notificationForwarded.draft({
+        ...{ notificationId: 9, recipient: 'eve', notificationType: 'mention', title: 't', sessionKey: null },
+        message,
+      });
+    const events = eventsOf([delivered({ messageId: 5, toAgentId: 3, content: 'told' }), delivered(null)]);
+    const { messages, message_edges } = rowsAfter(agentMessagesProjection, events);
+    expect(messages).to.have.length(1);
+    expect(messages[0]).to.include({
+      ...{ id: 5, from_agent: 'system', to_agent: 'eve', to_agent_id: 3, content: 'told' },
+      ...{ message_type: 'notification', conversation_id: 'a2a:eve:system' },
+    });
+    expect(message_edges[0]).to.include({ from_agent: 'system', to_agent: 'eve', count: 1 });
   });
 
   it('counts per direction, with the time of the last', () => {

@@ -1,6 +1,13 @@
 import { expect } from 'chai';
 import { notificationsProjection } from '../../../projections/monitoring/notifications.ts';
 import { agentStatusChanged } from '../../../shared/events/agents/agents.ts';
+import {
+  notificationForwarded,
+  notificationRaised,
+  notificationsDeleted,
+  notificationsDelivered,
+  notificationsRead,
+} from '../../../shared/events/monitoring/notifications.ts';
 import { seconds } from '../../../shared/time.ts';
 import { eventsOf, rowsAfter, timeOf } from '../../support/kit.ts';
 
@@ -34,6 +41,54 @@ describe('projection notifications', () => {
         created_at: seconds(timeOf(1)),
         position: 1,
       },
+    ]);
+  });
+  const raised = (recipient: string) =>
+    notificationRaised.draft({
+      recipient,
+      type: 'mention',
+      title: 't',
+      message: 'm',
+      sourceType: null,
+      sourceId: null,
+    });
+  const forwarded = (notificationId: number) =>
+    notificationForwarded.draft({
+      notificationId,
+      recipient: 'ada',
+      notificationType: 'mention',
+      title: 't',
+      sessionKey: null,
+      message: null,
+    });
+  it('is read and delivered once; what is deleted has no row, whatever is said of it later', () => {
+    const { notifications } = rowsAfter(
+      notificationsProjection,
+      eventsOf([
+        ...[raised('ada'), raised('ada'), raised('eve'), raised('eve')],
+        notificationsRead.draft({ notificationIds: [1, 2, 99] }),
+        notificationsRead.draft({ notificationIds: [2, 3] }),
+        notificationsDelivered.draft({ recipient: 'ada', notificationIds: [1] }),
+        forwarded(1),
+        forwarded(2),
+        notificationsDeleted.draft({ notificationIds: [4], cause: 'request' }),
+        notificationsRead.draft({ notificationIds: [4] }),
+      ]),
+    );
+    const at = (n: number) => seconds(timeOf(n));
+    expect(notifications.map(({ id, read_at, delivered_at }) => [id, read_at, delivered_at])).to.deep.equal([
+      [1, at(5), at(7)],
+      [2, at(5), at(9)],
+      [3, at(6), null],
+    ]);
+  });
+  it('of another workspace is not touched', () => {
+    const events = [
+      ...eventsOf([raised('ada')]),
+      ...eventsOf([raised('ada'), notificationsRead.draft({ notificationIds: [1] })], { workspace: 2 }).slice(1),
+    ];
+    expect(rowsAfter(notificationsProjection, events).notifications.map(({ read_at }) => read_at)).to.deep.equal([
+      null,
     ]);
   });
   it('has none for the others', () => {

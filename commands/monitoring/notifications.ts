@@ -1,0 +1,270 @@
+/**
+ * What is done to notifications. Changes of several at once are recorded with the ids that they concern, so that a read
+ * model needs nothing but the event. A delivery is decided on a stream of the notification's own: of two runs at the same
+ * time, one delivers it.
+ */
+
+import type { DeliveryError, DeliveryResult } from '../../shared/contract/monitoring/notifications.ts';
+import { AppError } from '../../shared/errors.ts';
+import { type EventDraft, type EventOf, firstOf } from '../../shared/events/define.ts';
+import {
+  notificationDeliveryCompleted,
+  notificationForwarded,
+  notificationRaised,
+  notificationsDeleted,
+  notificationsDelivered,
+  notificationsRead,
+} from '../../shared/events/monitoring/notifications.ts';
+import type { NotificationDirectory, PendingNotification } from '../../shared/ports/notifications.ts';
+import { seconds } from '../../shared/time.ts';
+import { defineDecider, on } from '../decider.ts';
+import type { CommandContext, Commands } from '../handler.ts';
+import { refuseInjection } from '../screening/injection.ts';
+
+/** Ids in one event. */
+const BATCH = 1_000;
+/** Deliveries at the same time. */
+const AT_ONCE = 10;
+/** Characters of what a delivery says about where it went. */
+const SAID = 200;
+/** Kinds of which the delivered text names the type. */
+const TYPED = ['mention', 'assignment', 'due_date'];
+
+const streamOf = ({ origin }: CommandContext): string => `notifications-${origin.workspace}`;
+
+/** Repeats `next` until it finds nothing more. Gives every id, in the order in which they were found. */
+async function inBatches(
+  next: () => Promise<readonly number[]>,
+  apply: (ids: readonly number[]) => Promise<unknown>,
+): Promise<number[]> {
+  const done: number[] = [];
+  for (;;) {
+    const ids = await next();
+    if (ids.length === 0) return done;
+    await apply(ids);
+    done.push(...ids);
+    if (ids.length < BATCH) return done;
+  }
+}
+
+/** Marks unread notifications as read. Gives their number. */
+export async function markRead(
+  commands: Commands,
+  context: CommandContext,
+  directory: NotificationDirectory,
+  which: { readonly recipient: string } | { readonly ids: readonly number[] },
+): Promise<number> {
+  const { workspace } = context.origin;
+  const read = await inBatches(
+    () => directory.unread(workspace, which, BATCH),
+    (ids) => commands.record(streamOf(context), context, [notificationsRead.draft({ notificationIds: [...ids] })]),
+  );
+  return read.length;
+}
+
+/** Marks as delivered what a recipient has fetched. Gives the ids. */
+export function markDelivered(
+  commands: Commands,
+  context: CommandContext,
+  directory: NotificationDirectory,
+  recipient: string,
+): Promise<number[]> {
+  return inBatches(
+    () => directory.undelivered(context.origin.workspace, recipient, BATCH),
+    (ids) =>
+      commands.record(streamOf(context), context, [
+        notificationsDelivered.draft({ recipient, notificationIds: [...ids] }),
+      ]),
+  );
+}
+
+/** Deletes notifications, those of the ids or the older ones of a recipient. Gives their number. */
+export async function deleteNotifications(
+  commands: Commands,
+  context: CommandContext,
+  directory: NotificationDirectory,
+  which: { readonly ids: readonly number[] } | { readonly recipient: string; readonly before: number },
+): Promise<number> {
+  const { workspace } = context.origin;
+  const deleted = await inBatches(
+    () =>
+      'ids' in which
+        ? directory.existing(workspace, which.ids.slice(0, BATCH))
+        : directory.older(workspace, which.recipient, which.before, BATCH),
+    (ids) =>
+      commands.record(streamOf(context), context, [
+        notificationsDeleted.draft({ notificationIds: [...ids], cause: 'request' }),
+      ]),
+  );
+  return deleted.length;
+}
+
+/** The text that an agent gets. */
+export function renderedNotification(one: PendingNotification): string {
+  return [
+    `🔔 **${one.title}**`,
+    one.message,
+    ...(TYPED.includes(one.type) ? [`Type: ${one.type}`] : []),
+    ...(one.sourceType !== null ? [`About: ${one.sourceType}${one.sourceId === null ? '' : ` ${one.sourceId}`}`] : []),
+    `${new Date(one.createdAt * 1_000).toISOString().slice(0, 19).replace('T', ' ')} UTC`,
+  ].join('\n');
+}
+
+export interface DeliveryState {
+  readonly delivered: boolean;
+}
+
+export const deliveryDecider = defineDecider<DeliveryState>({
+  kind: 'notification',
+  initial: { delivered: false },
+  folds: [on(notificationForwarded, () => ({ delivered: true }))],
+});
+
+const deliveryStream = (workspace: number, id: number): string => `notification-${workspace}-${id}`;
+
+/** Nothing when it has been delivered before. @param messageId of the message that an agent gets */
+export function decideForward(
+  state: DeliveryState,
+  one: PendingNotification,
+  messageId: number | undefined,
+): EventDraft[] {
+  if (state.delivered) return [];
+  const { agent } = one;
+  return [
+    notificationForwarded.draft({
+      notificationId: one.id,
+      recipient: one.recipient,
+      notificationType: one.type,
+      title: one.title,
+      sessionKey: agent?.sessionKey ?? null,
+      message:
+        agent && messageId !== undefined
+          ? { messageId, toAgentId: agent.id, content: renderedNotification(one) }
+          : null,
+    }),
+  ];
+}
+
+/** @throws AppError 404 */
+function requireRecipient({ agent, isPerson, recipient }: PendingNotification): void {
+  if (!agent && !isPerson) throw new AppError(404, `No agent and no user of this workspace is named ${recipient}.`);
+}
+
+/** Undefined when another run has delivered it meanwhile. @throws AppError 404 when nobody has the name */
+async function deliverOne(
+  commands: Commands,
+  context: CommandContext,
+  one: PendingNotification,
+): Promise<DeliveryResult | undefined> {
+  requireRecipient(one);
+  const messageId = one.agent ? await commands.counters.take('message') : undefined;
+  const { events } = await commands.execute(
+    deliveryDecider,
+    deliveryStream(context.origin.workspace, one.id),
+    context,
+    (state) => decideForward(state, one, messageId),
+    { fresh: true },
+  );
+  const event = firstOf(events, notificationForwarded) as EventOf<typeof notificationForwarded> | undefined;
+  if (!event) return undefined;
+  const { message } = event.data;
+  const said = message
+    ? `message ${message.messageId} in the inbox of ${one.recipient}`
+    : 'in the list of notifications';
+  return {
+    notification_id: one.id,
+    recipient: one.recipient,
+    session_key: event.data.sessionKey,
+    delivered_at: seconds(event.meta.at),
+    status: 'delivered',
+    stdout: said.slice(0, SAID),
+  };
+}
+
+export interface Delivery {
+  readonly processed: number;
+  readonly results: readonly DeliveryResult[];
+  readonly errors: readonly DeliveryError[];
+}
+
+/** Delivers what has not been delivered, oldest first. One that fails does not keep the others from being delivered. */
+export async function deliverNotifications(
+  commands: Commands,
+  context: CommandContext,
+  directory: NotificationDirectory,
+  run: { readonly recipient: string | undefined; readonly limit: number; readonly dryRun: boolean },
+): Promise<Delivery> {
+  const pending = await directory.pending(context.origin.workspace, run.recipient, run.limit);
+  if (pending.length === 0) return { processed: 0, results: [], errors: [] };
+  const results: DeliveryResult[] = [];
+  const errors: DeliveryError[] = [];
+  const take = async (one: PendingNotification): Promise<DeliveryResult | DeliveryError | undefined> => {
+    try {
+      return run.dryRun ? dryRunOf(one) : await deliverOne(commands, context, one);
+    } catch (error) {
+      if (!(error instanceof AppError) || error.status >= 500) throw error;
+      return { notification_id: one.id, recipient: one.recipient, error: error.message };
+    }
+  };
+  for (let at = 0; at < pending.length; at += AT_ONCE) {
+    for (const one of await Promise.all(pending.slice(at, at + AT_ONCE).map(take))) {
+      if (one && 'error' in one) errors.push(one);
+      else if (one) results.push(one);
+    }
+  }
+  await commands.record(streamOf(context), context, [
+    notificationDeliveryCompleted.draft({
+      processed: pending.length,
+      delivered: results.length,
+      errors: errors.length,
+      dryRun: run.dryRun,
+      agentFilter: run.recipient ?? null,
+    }),
+  ]);
+  return { processed: pending.length, results, errors };
+}
+
+/** @throws AppError 404 when nobody has the name */
+function dryRunOf(one: PendingNotification): DeliveryResult {
+  requireRecipient(one);
+  return {
+    notification_id: one.id,
+    recipient: one.recipient,
+    session_key: one.agent?.sessionKey ?? null,
+    status: 'dry_run',
+    message: renderedNotification(one),
+  };
+}
+
+/**
+ * Creates a notification for an agent and delivers it.
+ *
+ * @throws AppError 422 for a text that tries to take the agent over, 404 when there is no such agent
+ */
+export async function notifyAgent(
+  commands: Commands,
+  context: CommandContext,
+  agentOf: (name: string) => Promise<PendingNotification['agent']>,
+  notice: { readonly agent: string; readonly title: string; readonly message: string; readonly type: string },
+): Promise<void> {
+  refuseInjection('The notification', `${notice.title}\n${notice.message}`);
+  const agent = await agentOf(notice.agent);
+  if (!agent) throw new AppError(404, `No agent of this workspace is named ${notice.agent}.`);
+  const { agent: recipient, title, message, type } = notice;
+  const { events } = await commands.record(streamOf(context), context, [
+    notificationRaised.draft({ recipient, type, title, message, sourceType: null, sourceId: null }),
+  ]);
+  const raised = events[0] as EventOf<typeof notificationRaised>;
+  await deliverOne(commands, context, {
+    id: raised.meta.number,
+    recipient,
+    type,
+    title,
+    message,
+    sourceType: null,
+    sourceId: null,
+    createdAt: seconds(raised.meta.at),
+    agent,
+    isPerson: false,
+  });
+}

@@ -1,0 +1,209 @@
+/** Notifications: the list of a recipient, what is to be delivered, and how deliveries stand. */
+import { sql } from 'kysely';
+import { agentsProjection } from '../../projections/agents/agents.ts';
+import { usersProjection } from '../../projections/auth/users.ts';
+import { notificationsProjection } from '../../projections/monitoring/notifications.ts';
+import type {
+  ListedNotification,
+  NotificationAnswer,
+  NotificationsQuery,
+} from '../../shared/contract/monitoring/notifications.ts';
+import { NOTIFIER } from '../../shared/events/monitoring/notifications.ts';
+import type { NotificationDirectory, PendingNotification } from '../../shared/ports/notifications.ts';
+import { type Reads, tables } from '../reads.ts';
+import { SUBJECT_MODELS, subjectsOf } from './subjects.ts';
+
+/** Read models from which the list is made. */
+export const NOTIFICATION_MODELS: readonly string[] = [notificationsProjection.name, ...SUBJECT_MODELS];
+/** Read models from which the state of deliveries is made. */
+export const DELIVERY_MODELS: readonly string[] = [notificationsProjection.name, agentsProjection.name];
+
+/** Recipients that the state of deliveries lists. */
+const LISTED_RECIPIENTS = 200;
+
+const own = (reads: Reads) => tables(reads, notificationsProjection);
+const all = (reads: Reads, workspace: number) =>
+  own(reads).selectFrom('notifications').where('workspace_id', '=', workspace);
+const ids = (rows: readonly { readonly id: number }[]): number[] => rows.map(({ id }) => id);
+
+/** A notification as JSON, from row `n`. */
+const NOTIFICATION_JSON = `'id', n.id, 'recipient', n.recipient, 'type', n.type, 'title', n.title, 'message', n.message,
+  'source_type', n.source_type, 'source_id', n.source_id, 'read', n.read_at IS NOT NULL, 'read_at', n.read_at,
+  'delivered_at', n.delivered_at, 'created_at', n.created_at, 'workspace_id', n.workspace_id`;
+
+/** A page of the notifications of one recipient, newest first. */
+export async function listNotifications(reads: Reads, workspace: number, query: NotificationsQuery) {
+  const { recipient, type, limit, offset } = query;
+  const theirs = all(reads, workspace).where('recipient', '=', recipient);
+  const unread = theirs.where('read_at', 'is', null);
+  let listed = query.unread_only || query.unread ? unread : theirs;
+  if (type !== undefined) listed = listed.where('type', '=', type);
+  const page = listed
+    .selectAll()
+    .select(({ ref }) => [ref('source_type').as('entity_type'), ref('source_id').as('entity_id')])
+    .orderBy('created_at', 'desc')
+    .orderBy('id', 'desc')
+    .limit(limit)
+    .offset(offset);
+  const count = (of: typeof theirs) => of.select(({ fn }) => fn.countAll<number>().as('count'));
+  // List and counts in one statement, so that all show the same moment.
+  const { rows } = await sql<{ notifications: ListedNotification[] | null; total: number; unread: number }>`
+    WITH page AS (${page}), subjects AS (${subjectsOf(reads, workspace, 'page')})
+    SELECT json_agg(json_build_object(${sql.raw(NOTIFICATION_JSON)}, 'source', s.entity)
+        ORDER BY n.created_at DESC, n.id DESC) AS notifications,
+      (${count(listed)}) AS total, (${count(unread)}) AS unread
+    FROM page n LEFT JOIN subjects s USING (entity_type, entity_id)`.execute(reads.db);
+  const [row] = rows;
+  return {
+    notifications: row?.notifications ?? [],
+    total: Number(row?.total ?? 0),
+    page: Math.floor(offset / limit) + 1,
+    limit,
+    unreadCount: Number(row?.unread ?? 0),
+  };
+}
+
+/** Notifications by their ids, newest first. */
+export async function notificationsOf(
+  reads: Reads,
+  workspace: number,
+  some: readonly number[],
+): Promise<NotificationAnswer[]> {
+  const { rows } = await sql<{ notifications: NotificationAnswer[] | null }>`
+    SELECT json_agg(json_build_object(${sql.raw(NOTIFICATION_JSON)}) ORDER BY n.created_at DESC, n.id DESC) AS notifications
+    FROM (${all(reads, workspace).selectAll().where(sql<boolean>`id = ANY(${some})`)}) n`.execute(reads.db);
+  return rows[0]?.notifications ?? [];
+}
+
+/** What has been delivered and what has not, in all or to one recipient. */
+export async function deliveryState(reads: Reads, workspace: number, agent: string | undefined) {
+  const some = agent === undefined ? all(reads, workspace) : all(reads, workspace).where('recipient', '=', agent);
+  const [counted, pending, recent] = await Promise.all([
+    some
+      .select(({ fn }) => [fn.countAll<number>().as('total'), fn.count<number>('delivered_at').as('delivered')])
+      .executeTakeFirst(),
+    all(reads, workspace)
+      .where('delivered_at', 'is', null)
+      .select(({ fn }) => ['recipient', fn.countAll<number>().as('pending_count')])
+      .groupBy('recipient')
+      .orderBy('pending_count', 'desc')
+      .orderBy('recipient')
+      .limit(LISTED_RECIPIENTS)
+      .execute(),
+    some
+      .where('delivered_at', 'is not', null)
+      .select(['recipient', 'type', 'title', sql<number>`delivered_at`.as('delivered_at'), 'created_at'])
+      .orderBy('delivered_at', 'desc')
+      .orderBy('id', 'desc')
+      .limit(10)
+      .execute(),
+  ]);
+  const sessions = new Map(
+    (
+      await tables(reads, agentsProjection)
+        .selectFrom('agents')
+        .select(['name', 'session_key'])
+        .where('workspace_id', '=', workspace)
+        .where(sql<boolean>`name = ANY(${pending.map(({ recipient }) => recipient)})`)
+        .execute()
+    ).map(({ name, session_key }) => [name, session_key]),
+  );
+  const { total = 0, delivered = 0 } = counted ?? {};
+  return {
+    statistics: {
+      total,
+      delivered,
+      undelivered: total - delivered,
+      delivery_rate: total === 0 ? 0 : Math.round((100 * delivered) / total),
+    },
+    agents_with_pending: pending.map(({ recipient, pending_count }) => ({
+      recipient,
+      session_key: sessions.get(recipient) ?? null,
+      pending_count,
+    })),
+    recent_deliveries: recent,
+    agent_filter: agent ?? null,
+  };
+}
+
+/** What commands need to look up about notifications. */
+export const notificationDirectory = (reads: Reads): NotificationDirectory => ({
+  async unread(workspace, of, limit) {
+    const unread = all(reads, workspace).select('id').where('read_at', 'is', null).limit(limit);
+    const some =
+      'ids' in of ? unread.where(sql<boolean>`id = ANY(${of.ids})`) : unread.where('recipient', '=', of.recipient);
+    return ids(await some.execute());
+  },
+  async undelivered(workspace, recipient, limit) {
+    const some = all(reads, workspace).select('id').where('delivered_at', 'is', null);
+    return ids(
+      await some.where('recipient', '=', recipient).orderBy('created_at').orderBy('id').limit(limit).execute(),
+    );
+  },
+  existing: async (workspace, some) =>
+    ids(await all(reads, workspace).select('id').where(sql<boolean>`id = ANY(${some})`).execute()),
+  older: async (workspace, recipient, before, limit) =>
+    ids(
+      await all(reads, workspace)
+        .select('id')
+        .where('recipient', '=', recipient)
+        .where('created_at', '<', before)
+        .limit(limit)
+        .execute(),
+    ),
+  async pending(workspace, recipient, limit) {
+    const agents = sql.table(`${reads.schema(agentsProjection)}.agents`);
+    const users = sql.table(`${reads.schema(usersProjection)}.users`);
+    let some = all(reads, workspace).selectAll().where('delivered_at', 'is', null);
+    if (recipient !== undefined) some = some.where('recipient', '=', recipient);
+    const reachable = sql<boolean>`(recipient = ${NOTIFIER}
+      OR EXISTS (SELECT FROM ${agents} a WHERE a.workspace_id = ${workspace} AND a.name = recipient)
+      OR EXISTS (SELECT FROM ${users} u WHERE u.workspace_id = ${workspace} AND u.username = recipient))`;
+    const oldest = (of: typeof some, count: number) => of.orderBy('created_at').orderBy('id').limit(count);
+    const found = await oldest(some.where(reachable), limit).execute();
+    if (found.length < limit) {
+      found.push(...(await oldest(some.where(sql<boolean>`NOT ${reachable}`), limit - found.length).execute()));
+    }
+    const names = [...new Set(found.map((row) => row.recipient))];
+    const [theirAgents, theirUsers] = await Promise.all([
+      tables(reads, agentsProjection)
+        .selectFrom('agents')
+        .select(['id', 'name', 'session_key'])
+        .where('workspace_id', '=', workspace)
+        .where(sql<boolean>`name = ANY(${names})`)
+        .execute(),
+      tables(reads, usersProjection)
+        .selectFrom('users')
+        .select('username')
+        .where('workspace_id', '=', workspace)
+        .where(sql<boolean>`username = ANY(${names})`)
+        .execute(),
+    ]);
+    const agentOf = new Map(theirAgents.map((agent) => [agent.name, { id: agent.id, sessionKey: agent.session_key }]));
+    const people = new Set([NOTIFIER, ...theirUsers.map(({ username }) => username)]);
+    return found.map(
+      (row): PendingNotification => ({
+        id: row.id,
+        recipient: row.recipient,
+        type: row.type,
+        title: row.title,
+        message: row.message,
+        sourceType: row.source_type,
+        sourceId: row.source_id,
+        createdAt: row.created_at,
+        agent: agentOf.get(row.recipient) ?? null,
+        isPerson: people.has(row.recipient),
+      }),
+    );
+  },
+  async expired(before, limit) {
+    const rows = await own(reads)
+      .selectFrom('notifications')
+      .select(['workspace_id', 'id'])
+      .where('created_at', '<', before)
+      .orderBy('created_at')
+      .limit(limit)
+      .execute();
+    return rows.map(({ workspace_id, id }) => ({ workspace: workspace_id, id }));
+  },
+});

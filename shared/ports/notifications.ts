@@ -1,0 +1,40 @@
+/** Notifications as the read models have them, for commands: which of them a change is about. */
+
+/** One that has not been delivered yet, and whether anybody has the name that it is for. */
+export interface PendingNotification {
+  readonly id: number;
+  readonly recipient: string;
+  readonly type: string;
+  readonly title: string;
+  readonly message: string;
+  readonly sourceType: string | null;
+  readonly sourceId: number | null;
+  /** Unix seconds. */
+  readonly createdAt: number;
+  /** The agent of this name, if there is one. */
+  readonly agent: { readonly id: number; readonly sessionKey: string | null } | null;
+  /** A user of this name, or the operators. */
+  readonly isPerson: boolean;
+}
+
+export interface NotificationDirectory {
+  /** Unread ones: of a recipient, or those of the ids that are unread; `limit` of them at most. */
+  unread(
+    workspace: number,
+    of: { readonly recipient: string } | { readonly ids: readonly number[] },
+    limit: number,
+  ): Promise<number[]>;
+  /** Ids of those that a recipient has not got yet. */
+  undelivered(workspace: number, recipient: string, limit: number): Promise<number[]>;
+  /** Those of the ids that exist. */
+  existing(workspace: number, ids: readonly number[]): Promise<number[]>;
+  /** Of a recipient, created before `before`, Unix seconds. */
+  older(workspace: number, recipient: string, before: number, limit: number): Promise<number[]>;
+  /**
+   * What is to be delivered, oldest first; those that nobody can get come last, so that they never stand in the way of
+   * the others.
+   */
+  pending(workspace: number, recipient: string | undefined, limit: number): Promise<PendingNotification[]>;
+  /** In all workspaces, created before `before`, Unix seconds; the oldest `limit`. */
+  expired(before: number, limit: number): Promise<readonly { readonly workspace: number; readonly id: number }[]>;
+}
