@@ -48,8 +48,17 @@ export interface Commands {
   ): Promise<Executed>;
   /** Appends without a decision: for streams that only record (sign-ins, denials). */
   record(stream: string, context: CommandContext, drafts: readonly EventDraft[]): Promise<Executed>;
-  /** The current state of a stream according to the log, and the time of its last event (Unix ms; 0 without events). */
-  load<State>(decider: Decider<State>, stream: string): Promise<{ readonly state: State; readonly lastAt: number }>;
+  /**
+   * The current state of a stream according to the log, and the time of its last event (Unix ms; 0 without events).
+   *
+   * @param options.recent a state from memory will do, from which events of other processes may be missing: for a
+   *   caller that notices when the command runs, and then loads the current one
+   */
+  load<State>(
+    decider: Decider<State>,
+    stream: string,
+    options?: { readonly recent?: boolean },
+  ): Promise<{ readonly state: State; readonly lastAt: number }>;
 }
 
 /** Most attempts after conflicts before the command fails. */
@@ -185,8 +194,9 @@ export function createCommands(parts: {
       const first = revision - prepared.length + 1;
       return visible({ events: readable(prepared, drafts, context, { stream, first, position }), position });
     },
-    async load<State>(decider: Decider<State>, stream: string) {
-      const { state, at } = await states.read(decider as Decider<unknown>, stream);
+    async load<State>(decider: Decider<State>, stream: string, { recent = false } = {}) {
+      const how = recent ? states.recent : states.read;
+      const { state, at } = await how(decider as Decider<unknown>, stream);
       return { state: state as State, lastAt: at };
     },
   };

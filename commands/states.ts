@@ -47,6 +47,11 @@ export interface States {
   /** Reads the stream from the log without caching it. */
   read(decider: Decider<unknown>, stream: string): Promise<StreamState>;
   /**
+   * The same, but possibly without reading: the last state that was read, with what this process has appended since.
+   * Events of other processes may be missing.
+   */
+  recent(decider: Decider<unknown>, stream: string): Promise<StreamState>;
+  /**
    * Reads the events after `known`, or the whole stream, and caches the state.
    *
    * @param trustSnapshots false: reads the stream from its first event
@@ -78,11 +83,45 @@ const weightOf = (decider: Decider<unknown>, state: unknown): number =>
 const snapshotKind = ({ kind, snapshotVersion }: Decider<unknown>): string | undefined =>
   snapshotVersion === undefined ? undefined : `${kind}.${snapshotVersion}`;
 
+/** A state that was read beside the one that decisions are made on, such as the config of an agent. */
+interface RecentState {
+  readonly decider: Decider<unknown>;
+  now: StreamState;
+  readonly weight: number;
+}
+
+/** Characters that all of these may have together. */
+const RECENT_CHARACTERS = 16_000_000;
+
 export function createStates(store: Pick<EventStore, 'readStream'>, snapshots: Snapshots | undefined): States {
   const states = new LRUCache<string, KeptState>({
     maxSize: KEPT_CHARACTERS,
     sizeCalculation: ({ weight }) => weight,
   });
+
+  /** By stream. */
+  const recents = new LRUCache<string, RecentState>({
+    maxSize: RECENT_CHARACTERS,
+    sizeCalculation: ({ weight }) => weight,
+  });
+
+  async function read(decider: Decider<unknown>, stream: string): Promise<StreamState> {
+    const now = await readFrom(decider, stream, undefined, true);
+    if (recents.has(stream)) recents.set(stream, { decider, now, weight: weightOf(decider, now.state) });
+    return now;
+  }
+
+  /** Events that are about to be appended at this revision also concern a state that was read there. */
+  function follow(stream: string, revision: number, events: readonly DomainEvent[]): void {
+    const recent = recents.peek(stream);
+    if (recent?.now.revision !== revision) return;
+    const { decider, now } = recent;
+    const state = fold(decider, now.state, events);
+    const next = { ...now, state, revision: revision + events.length, at: events.at(-1)?.meta.at ?? now.at };
+    // Most events say nothing about it; the cache weighs what is new to it only.
+    if (state === now.state) recent.now = next;
+    else recents.set(stream, { decider, now: next, weight: weightOf(decider, state) });
+  }
 
   async function readFrom(
     decider: Decider<unknown>,
@@ -118,7 +157,14 @@ export function createStates(store: Pick<EventStore, 'readStream'>, snapshots: S
 
   return {
     kept: (stream) => states.get(stream),
-    read: (decider, stream) => readFrom(decider, stream, undefined, true),
+    read,
+    async recent(decider, stream) {
+      const known = recents.get(stream);
+      if (known?.decider === decider) return known.now;
+      const now = await readFrom(decider, stream, undefined, true);
+      recents.set(stream, { decider, now, weight: weightOf(decider, now.state) });
+      return now;
+    },
     async load(decider, stream, known, trustSnapshots) {
       const now = await readFrom(decider, stream, known, trustSnapshots);
       const kept: KeptState = {
@@ -138,6 +184,7 @@ export function createStates(store: Pick<EventStore, 'readStream'>, snapshots: S
       return kept;
     },
     advance(decider, stream, kept, events) {
+      follow(stream, kept.revision, events);
       kept.state = fold(decider, kept.state, events);
       kept.revision += events.length;
       kept.at = events.at(-1)?.meta.at ?? kept.at;
@@ -161,6 +208,7 @@ export function createStates(store: Pick<EventStore, 'readStream'>, snapshots: S
         },
         (error) => {
           if (states.get(stream) === kept) states.delete(stream);
+          recents.delete(stream);
           throw error;
         },
       );
@@ -176,6 +224,7 @@ export function createStates(store: Pick<EventStore, 'readStream'>, snapshots: S
     },
     forget(stream) {
       states.delete(stream);
+      recents.delete(stream);
     },
   };
 }

@@ -24,6 +24,7 @@ import type { Logger } from './logging.ts';
 import { openPostgresLog } from './postgres/event-log.ts';
 import { Positions } from './read-models/positions.ts';
 import { ensureTables } from './read-models/projector.ts';
+import { RowCaches } from './read-models/row-cache.ts';
 import { unindexedTexts } from './read-models/tables.ts';
 
 export interface Core {
@@ -38,6 +39,8 @@ export interface Core {
   readonly credentials: ReturnType<typeof createCredentials>;
   readonly personKeys: ReturnType<typeof createPersonKeys>;
   readonly positions: Positions;
+  /** Rows of the read models that this process leads. */
+  readonly rows: RowCaches;
   readonly following: Following;
   readonly commands: Commands;
   readonly reads: Reads;
@@ -69,6 +72,7 @@ export async function openCore(
     const credentials = createCredentials(database, log);
     const store = createEventStore({ log: eventLog, catalogue, counters, keys: personKeys });
     const snapshots = createSnapshots(database.pool, log);
+    const rows = new RowCaches();
     const following = new Following({ database, eventLog, log });
     const positions = new Positions({ database, projections, log, visibleTimeoutMs: config.visibleTimeoutMs });
     return {
@@ -84,7 +88,8 @@ export async function openCore(
       positions,
       following,
       commands: createCommands({ store, counters, readModels: positions, snapshots }),
-      reads: liveReads(database.db),
+      rows,
+      reads: liveReads(database.db, rows.keptRows(database.kind === 'embedded' && !database.attached)),
       async close() {
         await following.close();
         await eventLog.close();

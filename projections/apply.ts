@@ -5,7 +5,7 @@ import type { Change, Projection, Table } from './projection.ts';
 export type AnyStoredRow = Readonly<Record<string, unknown>> & { readonly position: number };
 
 /** A text that identifies a row of a table: the values of its key. */
-export function keyText(table: Table, key: Readonly<Record<string, unknown>>): string {
+export function keyText(table: Pick<Table, 'key'>, key: Readonly<Record<string, unknown>>): string {
   return table.key.map((column) => JSON.stringify(key[column])).join(',');
 }
 

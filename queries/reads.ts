@@ -2,17 +2,44 @@
 import type { Kysely } from 'kysely';
 import { type Projection, type Row, schemaOf, type Table } from '../projections/projection.ts';
 
+export type { Row };
+
+// biome-ignore lint/suspicious/noExplicitAny: any table; its columns are inferred where it is used.
+type AnyTable = Table<any>;
+
+/**
+ * The current rows of some tables under one key, from the memory of this process: the one that writes them. Undefined when it
+ * does not have them all, or cannot tell that they are current; the database then knows.
+ *
+ * @param since position of an event whose change the rows must have, as for the answer to the command that appended it
+ */
+export type KeptRows = (
+  projection: Pick<Projection, 'name' | 'version'>,
+  tables: readonly Pick<Table, 'name' | 'key'>[],
+  key: Readonly<Record<string, string | number>>,
+  since?: number,
+) => readonly Readonly<Record<string, unknown>>[] | undefined;
+
 export interface Reads {
   // biome-ignore lint/suspicious/noExplicitAny: `tables` narrows it to the projection's tables.
   readonly db: Kysely<any>;
   /** The live tables by default; elsewhere those of a rebuild or of an earlier point in time. */
   schema(projection: Pick<Projection, 'name' | 'version'>): string;
+  readonly kept: KeptRows;
 }
 
-export const liveReads = (db: Reads['db']): Reads => ({ db, schema: schemaOf });
+/** @param kept rows in memory; by default none, so that everything comes from the database */
+export const liveReads = (db: Reads['db'], kept: KeptRows = () => undefined): Reads => ({ db, schema: schemaOf, kept });
 
-// biome-ignore lint/suspicious/noExplicitAny: any table; its columns are inferred where it is used.
-type AnyTable = Table<any>;
+/** Rows from memory, typed (see `KeptRows`). */
+export const keptRows = <const T extends readonly AnyTable[]>(
+  reads: Reads,
+  projection: Pick<Projection, 'name' | 'version'>,
+  wanted: T,
+  key: Readonly<Record<string, string | number>>,
+  since?: number,
+): { readonly [K in keyof T]: Row<T[K]> } | undefined =>
+  reads.kept(projection, wanted, key, since) as { readonly [K in keyof T]: Row<T[K]> } | undefined;
 
 /** Kysely over a projection's tables, typed so that unknown tables and columns do not compile. */
 export function tables<T extends AnyTable>(

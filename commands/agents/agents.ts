@@ -155,6 +155,7 @@ export const agentConfigDecider = defineDecider<{
   kind: 'agent config',
   snapshotVersion: 1,
   initial: { version: 0, config: {} },
+  sizeOf: ({ config }) => JSON.stringify(config).length,
   folds: [
     on(agentRegistered, (_, { data }) => ({ version: 1, config: data.config })),
     on(agentDetailsChanged, (state, { data: { changes } }) =>

@@ -49,13 +49,21 @@ export async function updateAgent(
   return executeWithNames(commands, context, namedAgent, stream, claimsFor(workspace, update), decide);
 }
 
+interface FromConfig {
+  /** Throws if the update must not be applied to this state. */
+  readonly check?: (state: AgentState) => void;
+  /** Set if `merge` itself changes something, so that it gets no config from memory. */
+  readonly effects?: boolean;
+}
+
 /** How often an update that depends on the current config is tried before it is refused. */
 const MAX_TRIES = 8;
 
 /**
  * Runs an update whose new config is derived from the current one.
  *
- * @param merge gives the update for the current config
+ * @param merge gives the update for the current config. The first time it may get one from memory that others have
+ *   changed since; then it is called again.
  * @throws AppError 404; 409 when a name is taken or the config keeps changing
  */
 export async function updateFromConfig(
@@ -64,15 +72,19 @@ export async function updateFromConfig(
   id: number,
   mode: UpdateMode,
   merge: (config: Config) => AgentUpdate | Promise<AgentUpdate>,
-  check: (state: AgentState) => void = () => undefined,
+  { check = () => undefined, effects = false }: FromConfig = {},
 ): Promise<Executed> {
   const stream = agentStream(context.origin.workspace, id);
   for (let attempt = 1; ; attempt++) {
-    const { state: loaded } = await commands.load(agentConfigDecider, stream);
+    // Whether it is still the config is decided with the update.
+    const recent = attempt === 1 && !effects;
+    const { state: loaded } = await commands.load(agentConfigDecider, stream, { recent });
     const resting = { ...mode, ...(mode.via === 'id' && { config: loaded.config }) };
-    let moved = false;
+    let moved = recent;
     try {
-      return await updateAgent(commands, context, id, await merge(loaded.config), resting, (state) => {
+      const update = await merge(loaded.config);
+      moved = false;
+      return await updateAgent(commands, context, id, update, resting, (state) => {
         moved = state.registered && state.configVersion !== loaded.version;
         if (moved) throw conflict('The config of this agent is being changed by others; try again.', { code: 'BUSY' });
         check(state);
@@ -102,7 +114,7 @@ export function updateByName(
     ...update,
     config: bounded(restored(config, present, 'config') as Config),
   });
-  return updateFromConfig(commands, context, id, mode, merge, check);
+  return updateFromConfig(commands, context, id, mode, merge, { check });
 }
 
 /** An operator's update: fields to set, and keys to merge into the config. */
@@ -157,7 +169,7 @@ export async function updateById(
       throw conflict('This agent is being renamed by others; try again.', { code: 'BUSY' });
   };
   try {
-    return await updateFromConfig(commands, context, id, mode, written, sameName);
+    return await updateFromConfig(commands, context, id, mode, written, { check: sameName, effects: true });
   } catch (error) {
     const undo = putBack;
     if (undo && isRefusal(error)) {

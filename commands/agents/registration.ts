@@ -120,16 +120,19 @@ export async function createAgent(
   context: CommandContext,
   input: Parameters<typeof operatorsRegistration>[0],
   options: { readonly writeToGateway: boolean },
-): Promise<{ readonly id: number; readonly warning: string | undefined }> {
+): Promise<{ readonly id: number; readonly executed: Executed; readonly warning: string | undefined }> {
   const registration = operatorsRegistration(input);
-  const { id } = await registerAgent(commands, context, registration);
-  if (!options.writeToGateway) return { id, warning: undefined };
+  const registered = await registerAgent(commands, context, registration);
+  if (!options.writeToGateway) return { ...registered, warning: undefined };
   try {
     await writeToGateway(commands, context, (state) => decideWriteAgent(state, 'agent-created', registration));
-    return { id, warning: undefined };
+    return { ...registered, warning: undefined };
   } catch (error) {
     if (!(error instanceof AppError)) throw error;
-    return { id, warning: `The agent was created, but not written to the gateway configuration. ${error.message}` };
+    return {
+      ...registered,
+      warning: `The agent was created, but not written to the gateway configuration. ${error.message}`,
+    };
   }
 }
 

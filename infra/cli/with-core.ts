@@ -35,6 +35,7 @@ export async function withCore<T>(work: (core: Core) => Promise<T>, options: { p
           following,
           positions,
           changes: createChangeTracker(),
+          rows: core.rows,
           log,
           process: core.process,
         });

@@ -2,86 +2,14 @@
  * Applies one batch of events to one schema: loads the affected rows, changes them in memory, and writes them in one
  * statement.
  */
-import { LRUCache } from 'lru-cache';
 import { type AnyStoredRow, keyText } from '../../projections/apply.ts';
 import type { Change, Projection, Table } from '../../projections/projection.ts';
 import type { DomainEvent } from '../../shared/events/define.ts';
 import type { BatchWriter } from './batch-writer.ts';
+import type { RowCache } from './row-cache.ts';
 import { type CheckpointMove, loadRows, type TableWrite } from './tables.ts';
 
-/**
- * Size of the row cache, characters. Rows can be cached, so that hot ones are not read back, because each table has
- * only one writer.
- */
-const CACHE_CHARACTERS = 16_000_000;
-/** Overhead of a cache entry, characters. */
-const ENTRY_CHARACTERS = 200;
-
-/** Marks a key that is known to have no row. */
-const ABSENT = Symbol('absent');
-type Cached = AnyStoredRow | typeof ABSENT;
 const NOTHING = { row: undefined };
-
-/** Caches rows of a projection's tables, for their only writer. */
-export class RowCache {
-  /** Tables that are cached completely: a key that is not in the cache has no row, and need not be looked up. */
-  readonly #complete: Set<string>;
-  readonly #rows: LRUCache<string, Cached>;
-
-  /** @param empty tables known to have no rows yet */
-  constructor(empty: readonly Table[] = []) {
-    this.#complete = new Set(empty.map((table) => table.name));
-    this.#rows = new LRUCache<string, Cached>({
-      maxSize: CACHE_CHARACTERS,
-      sizeCalculation: (row, key) => ENTRY_CHARACTERS + key.length + (row === ABSENT ? 1 : charactersOf(row)),
-      dispose: (row, key, reason) => {
-        if (reason === 'evict' && row !== ABSENT) this.#complete.delete(key.slice(0, key.indexOf(':')));
-      },
-    });
-  }
-
-  /** Undefined: nothing is known about this key. */
-  find(table: string, key: string): { readonly row: AnyStoredRow | undefined } | undefined {
-    const known = this.#rows.get(`${table}:${key}`);
-    if (known !== undefined) return { row: known === ABSENT ? undefined : known };
-    return this.#complete.has(table) ? NOTHING : undefined;
-  }
-
-  remember(table: string, key: string, row: AnyStoredRow | undefined): void {
-    const name = `${table}:${key}`;
-    this.#rows.set(name, row ?? ABSENT);
-    // The row is too large for the cache.
-    if (row && !this.#rows.has(name)) this.lacks(table);
-  }
-
-  forget(table: string, key: string): void {
-    this.#rows.delete(`${table}:${key}`);
-    this.lacks(table);
-  }
-
-  /** To be called when the table has rows that are not cached. */
-  lacks(table: string): void {
-    this.#complete.delete(table);
-  }
-
-  clear(): void {
-    this.#rows.clear();
-    this.#complete.clear();
-  }
-}
-
-/** Approximate length of the row in JSON, characters. */
-function charactersOf(row: AnyStoredRow): number {
-  let characters = 0;
-  for (const value of Object.values(row)) {
-    if (typeof value === 'string') characters += value.length;
-    else if (typeof value === 'object' && value !== null) characters += JSON.stringify(value).length;
-    characters += 16;
-  }
-  return characters;
-}
-
-export const createRowCache = (): RowCache => new RowCache();
 
 /** A row that a batch changes. */
 interface Slot {
@@ -170,6 +98,7 @@ export class Batch {
     }
     const slots = this.#places.get(table.name);
     if (!slots) throw new Error(`${projection.name}: table ${table.name} is not in its list of tables`);
+    if (!fresh) cache.changes(table.name);
     const text = keyText(table, key);
     let slot = slots.get(text);
     if (!slot) {
@@ -209,8 +138,7 @@ export class Batch {
     const { cache } = this.#options;
     for (const [name, slots] of this.#places) {
       for (const [text, slot] of slots) {
-        // Rows that are inserted and never changed again (activities) would only evict the hot ones.
-        if (slot.fresh) cache.forget(name, text);
+        if (slot.fresh) cache.inserted(name, text, storedRow(slot));
         else cache.remember(name, text, storedRow(slot));
       }
     }

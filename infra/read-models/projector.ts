@@ -14,10 +14,11 @@ import type { FollowerStatus, Subject } from '../following/follower.ts';
 import type { Following } from '../following/following.ts';
 import { LOCK_CLASS } from '../following/leadership.ts';
 import type { Logger } from '../logging.ts';
-import { applyBatch, createRowCache } from './batch.ts';
+import { applyBatch } from './batch.ts';
 import { BatchWriter } from './batch-writer.ts';
 import type { ChangeTracker } from './change-tracker.ts';
 import type { Positions } from './positions.ts';
+import type { RowCaches } from './row-cache.ts';
 import { createTables } from './tables.ts';
 
 /** How often an embedded service checks whether a command-line tool has rebuilt a read model, milliseconds. */
@@ -48,6 +49,7 @@ export interface ProjectorOptions {
   readonly following: Following;
   readonly positions: Positions;
   readonly changes: ChangeTracker;
+  readonly rows: RowCaches;
   readonly log: Logger;
   /** Name of this process in `service.checkpoints.leader`. */
   readonly process: string;
@@ -105,10 +107,10 @@ export function startProjector(projections: readonly Projection[], options: Proj
 function projecting(
   projection: Projection,
   writer: BatchWriter,
-  { database, store, positions, changes, process }: ProjectorOptions,
+  { database, store, positions, changes, rows, process }: ProjectorOptions,
 ): Subject {
   const schema = schemaOf(projection);
-  const cache = createRowCache();
+  const cache = rows.of(schema);
   const notify = database.kind === 'server';
   return {
     name: schema,
@@ -138,13 +140,19 @@ function projecting(
 }
 
 /** Detects swapped tables, so that nothing cached from the old ones is used any more. */
-async function watchGenerations({ database, changes, log }: ProjectorOptions, signal: AbortSignal): Promise<void> {
+async function watchGenerations(
+  { database, changes, rows, log }: ProjectorOptions,
+  signal: AbortSignal,
+): Promise<void> {
   const known = new Map<string, number>();
   while (!signal.aborted) {
     try {
-      const { rows } = await database.pool.query('SELECT schema_name, generation FROM service.checkpoints');
-      for (const { schema_name: schema, generation } of rows as { schema_name: string; generation: number }[]) {
-        if (known.has(schema) && known.get(schema) !== generation) changes.reset(schema);
+      const stored = await database.pool.query('SELECT schema_name, generation FROM service.checkpoints');
+      for (const { schema_name: schema, generation } of stored.rows as { schema_name: string; generation: number }[]) {
+        if (known.has(schema) && known.get(schema) !== generation) {
+          rows.of(schema).clear();
+          changes.reset(schema);
+        }
         known.set(schema, generation);
       }
     } catch (error) {

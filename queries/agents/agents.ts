@@ -1,9 +1,9 @@
 /** Agents: the list, one record, and lookups for commands. */
 import { type RawBuilder, sql } from 'kysely';
-import { agentsProjection } from '../../projections/agents/agents.ts';
+import { agentsProjection, agentsTable, agentTextsTable } from '../../projections/agents/agents.ts';
 import type { AgentRecord, AgentRef, AgentsQuery, TaskStats } from '../../shared/contract/agents/agents.ts';
 import type { AgentDirectory } from '../../shared/ports/agents.ts';
-import { type Reads, tables } from '../reads.ts';
+import { keptRows, type Reads, type Row, tables } from '../reads.ts';
 import { NO_TASKS, taskStatsOf } from '../tasks/assignments.ts';
 
 export const agentTables = (reads: Reads) => tables(reads, agentsProjection);
@@ -15,6 +15,28 @@ const RECORD: RawBuilder<AgentRecord> = sql`json_build_object(
   'last_seen', a.last_seen, 'last_activity', a.last_activity, 'created_at', a.created_at, 'updated_at', a.updated_at,
   'source', a.source, 'hidden', a.hidden, 'runtime_type', a.runtime_type,
   'content_hash', NULL, 'workspace_path', NULL, 'workspace_id', a.workspace_id)`;
+
+/** The same from rows in memory. */
+const recordOf = (a: Row<typeof agentsTable>, t: Row<typeof agentTextsTable>): AgentRecord => ({
+  id: a.id,
+  name: a.name,
+  role: a.role,
+  status: a.status,
+  session_key: a.session_key,
+  soul_content: t.soul_content,
+  working_memory: t.working_memory,
+  config: t.config as AgentRecord['config'],
+  last_seen: a.last_seen,
+  last_activity: a.last_activity,
+  created_at: a.created_at,
+  updated_at: a.updated_at,
+  source: a.source,
+  hidden: a.hidden,
+  runtime_type: a.runtime_type,
+  content_hash: null,
+  workspace_path: null,
+  workspace_id: a.workspace_id,
+});
 
 /** Row `a` of every agent of a workspace, with row `t` of its texts. */
 export function withTexts(reads: Reads, workspace: number) {
@@ -66,8 +88,22 @@ export async function withTaskStats<const T extends readonly AgentRecord[]>(
 export const isRef = (ref: AgentRef) =>
   'id' in ref ? sql<boolean>`a.id = ${ref.id}` : sql<boolean>`a.name = ${ref.name}`;
 
-/** One agent with its texts; undefined when the workspace has no such agent. */
-export async function agentRecord(reads: Reads, workspace: number, ref: AgentRef): Promise<AgentRecord | undefined> {
+/**
+ * One agent with its texts; undefined when the workspace has no such agent.
+ *
+ * @param since position of an event of the agent, for the answer to the command that appended it
+ */
+export async function agentRecord(
+  reads: Reads,
+  workspace: number,
+  ref: AgentRef,
+  since?: number,
+): Promise<AgentRecord | undefined> {
+  if ('id' in ref) {
+    const key = { workspace_id: workspace, id: ref.id };
+    const kept = keptRows(reads, agentsProjection, [agentsTable, agentTextsTable], key, since);
+    if (kept) return recordOf(...kept);
+  }
   const row = await withTexts(reads, workspace).where(isRef(ref)).select(RECORD.as('agent')).executeTakeFirst();
   return row?.agent;
 }
@@ -78,6 +114,10 @@ export const oneWithTexts = (reads: Reads, workspace: number, ref: AgentRef) =>
 
 /** An agent without its texts, for commands and checks. */
 export async function findAgent(reads: Reads, workspace: number, ref: AgentRef) {
+  if ('id' in ref) {
+    const kept = keptRows(reads, agentsProjection, [agentsTable], { workspace_id: workspace, id: ref.id });
+    if (kept) return kept[0];
+  }
   return agentTables(reads)
     .selectFrom('agents as a')
     .where('a.workspace_id', '=', workspace)

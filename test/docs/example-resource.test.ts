@@ -25,6 +25,7 @@ import { createLogger } from '../../infra/logging.ts';
 import { createChangeTracker } from '../../infra/read-models/change-tracker.ts';
 import { createFreshness } from '../../infra/read-models/freshness.ts';
 import { startProjector } from '../../infra/read-models/projector.ts';
+import { RowCaches } from '../../infra/read-models/row-cache.ts';
 import { createLimitStores } from '../../infra/redis/limits.ts';
 import { projections } from '../../projections/index.ts';
 import { agentDirectory } from '../../queries/agents/agents.ts';
@@ -131,7 +132,7 @@ describe('example resource: on the embedded store', function () {
     const config = testConfig('');
     const log = createLogger(config.logLevel);
     const changes = createChangeTracker();
-    const options = { database, store, following, positions, changes, log, process: 'example' };
+    const options = { database, store, following, positions, changes, rows: new RowCaches(), log, process: 'example' };
     const projector = startProjector(models, options);
     const credentials = createCredentials(database, log);
     const reads = liveReads(database.db);

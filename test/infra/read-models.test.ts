@@ -4,10 +4,11 @@ import { z } from 'zod';
 import type { Database } from '../../infra/database/database.ts';
 import { Inbox } from '../../infra/following/inbox.ts';
 import { createLogger } from '../../infra/logging.ts';
-import { Batch, type BatchOptions, RowCache } from '../../infra/read-models/batch.ts';
+import { Batch, type BatchOptions } from '../../infra/read-models/batch.ts';
 import { createChangeTracker } from '../../infra/read-models/change-tracker.ts';
 import { createFreshness } from '../../infra/read-models/freshness.ts';
 import { Positions } from '../../infra/read-models/positions.ts';
+import { RowCache, RowCaches } from '../../infra/read-models/row-cache.ts';
 import type { AnyStoredRow } from '../../projections/apply.ts';
 import { change, defineProjection, defineTable, insert, on, type Table, update } from '../../projections/projection.ts';
 import { AppError } from '../../shared/errors.ts';
@@ -89,6 +90,50 @@ describe('rows that a runner keeps', () => {
   });
 });
 
+describe('the rows of all read models of a process', () => {
+  const row = (position: number, text = 'a'): AnyStoredRow => ({ id: 1, text, position });
+  const tables = [boxes, notes] as unknown as Table[];
+
+  it('are given to requests: all that were asked for, or none', () => {
+    const rows = new RowCaches();
+    const kept = rows.keptRows(true);
+    expect(kept(projection, [boxes], { id: 1 }), 'of a projection that nobody runs').to.equal(undefined);
+    const cache = rows.of('boxes_v1');
+    cache.remember('boxes', '1', row(5));
+    expect(kept(projection, [boxes], { id: 1 })).to.deep.equal([row(5)]);
+    expect(kept(projection, [boxes], { id: 2 })).to.equal(undefined);
+    expect(kept(projection, tables, { id: 1 })).to.equal(undefined);
+    cache.remember('notes', '1', row(3));
+    expect(kept(projection, tables, { id: 1 })).to.deep.equal([row(5), row(3)]);
+    cache.remember('notes', '1', undefined);
+    expect(kept(projection, tables, { id: 1 }), 'one is missing').to.equal(undefined);
+    rows.of('boxes_v2');
+    cache.clear();
+    expect(kept(projection, [boxes], { id: 1 })).to.equal(undefined);
+  });
+
+  it('count only from a position on, where another process may have replaced this one', () => {
+    const rows = new RowCaches();
+    const kept = rows.keptRows(false);
+    rows.of('boxes_v1').remember('boxes', '1', row(5));
+    rows.of('boxes_v1').remember('notes', '1', row(3));
+    expect(kept(projection, [boxes], { id: 1 })).to.equal(undefined);
+    expect(kept(projection, [boxes], { id: 1 }, 6)).to.equal(undefined);
+    expect(kept(projection, [boxes], { id: 1 }, 5)).to.deep.equal([row(5)]);
+    expect(kept(projection, tables, { id: 1 }, 5), 'written together').to.deep.equal([row(5), row(3)]);
+  });
+
+  it('have one bound, and clearing one leaves the others', () => {
+    const rows = new RowCaches();
+    const caches = Array.from({ length: 8 }, (_, n) => rows.of(`many_v${n}`));
+    for (const cache of caches) cache.remember('boxes', '1', row(1, 'x'.repeat(10_000_000)));
+    const found = () => caches.map((cache) => cache.find('boxes', '1') !== undefined);
+    expect(found()).to.deep.equal([false, false, true, true, true, true, true, true]);
+    caches[3]?.clear();
+    expect(found()).to.deep.equal([false, false, true, false, true, true, true, true]);
+  });
+});
+
 describe('a batch', () => {
   const stored = new Map<string, AnyStoredRow>([['1', { id: 1, text: 'a', position: 1 }]]);
   const open = (more: Partial<BatchOptions> = {}) => {
@@ -163,6 +208,31 @@ describe('a batch', () => {
     expect(writesOf(next.batch), 'an event that the row has seen is passed over').to.deep.equal([
       ['boxes', [], [{ id: 1, text: 'a!!', position: 11 }], []],
     ]);
+  });
+
+  it('keeps new rows of tables of which rows are changed', async () => {
+    const filed = defineProjection({
+      name: 'files',
+      version: 1,
+      tables: [notes, boxes],
+      handlers: [
+        on(noted, ({ data }) => [insert(notes, { id: data.id }), insert(boxes, { id: data.id, text: '' })]),
+        on(touched, ({ data }) => [update(boxes, { id: data.id }, (row) => ({ ...row, text: 'touched' }))]),
+      ],
+    });
+    const cache = new RowCache();
+    const apply = async (...drafts: readonly Draft[]) => {
+      const { batch, loaded } = open({ cache, projection: filed as never });
+      await batch.add(events(...drafts));
+      batch.written();
+      return loaded;
+    };
+    await apply(noted.draft({ id: 5 }));
+    expect(await apply(touched.draft({ id: 5 })), 'nobody knew that it would be changed').to.have.length(1);
+    await apply(noted.draft({ id: 6 }));
+    expect(cache.find('boxes', '6')?.row).to.include({ id: 6, text: '' });
+    expect(cache.find('notes', '6')).to.equal(undefined);
+    expect(await apply(touched.draft({ id: 6 }))).to.deep.equal([]);
   });
 
   it('gives rows that are only added to whoever takes them, until one is changed', async () => {

@@ -13,6 +13,8 @@ export interface MemoryWorld {
   process(): Commands;
   /** Streams and types of everything written, in order. */
   written(): readonly { readonly stream: string; readonly type: string; readonly data: LoggedEvent['data'] }[];
+  /** Streams that were read. */
+  readonly reads: string[];
   /** What commands have waited for: the types and the position that read models had to show. */
   readonly waits: readonly { readonly types: readonly string[]; readonly position: number }[];
   /** Removes everything but the first `count` events, for processes created afterwards. */
@@ -44,6 +46,7 @@ export function memoryWorld(now: () => number = Date.now): MemoryWorld {
       return { revision: revision + events.length, position: all.length };
     },
     async *readStream(stream, { from = 0 } = {}) {
+      world.reads.push(stream);
       const events = of(stream).filter((event) => event.revision >= from);
       if (events.length > 0) yield events;
     },
@@ -78,6 +81,7 @@ export function memoryWorld(now: () => number = Date.now): MemoryWorld {
   };
   const world: MemoryWorld = {
     waits,
+    reads: [],
     process() {
       const store = createEventStore({ log, catalogue, counters, keys: personKeys, now });
       return createCommands({ store, counters, readModels });

@@ -1,6 +1,7 @@
 /** Read models filled by events through the real projections, for tests of queries. */
-import { applyBatch, createRowCache } from '../../infra/read-models/batch.ts';
+import { applyBatch } from '../../infra/read-models/batch.ts';
 import { BatchWriter } from '../../infra/read-models/batch-writer.ts';
+import { RowCaches } from '../../infra/read-models/row-cache.ts';
 import { type Projection, schemaOf } from '../../projections/projection.ts';
 import { liveReads, type Reads } from '../../queries/reads.ts';
 import { agentRegistered } from '../../shared/events/agents/registration.ts';
@@ -35,6 +36,8 @@ export const secondsOf = (n: number): number => timeOf(n) / 1_000;
 
 export interface ReadModels {
   readonly reads: Reads;
+  /** Only what the projector has in memory. */
+  readonly remembered: Reads;
   /** Adds what happened next. */
   tell(...told: readonly Told[]): Promise<void>;
   /** For rows that no event makes yet. */
@@ -47,8 +50,10 @@ export async function openReadModels(projections: readonly Projection[]): Promis
   await ensureTables(database, projections);
   const writer = new BatchWriter(database.db);
   const earlier: Told[] = [];
+  const rows = new RowCaches();
   return {
     reads: liveReads(database.db),
+    remembered: { ...liveReads(database.db, rows.keptRows(true)), db: undefined as never },
     async tell(...told) {
       const from = earlier.length;
       earlier.push(...told);
@@ -60,7 +65,7 @@ export async function openReadModels(projections: readonly Projection[]): Promis
       for (const projection of projections) {
         const mine = events.filter(({ type }) => projection.handles.has(type));
         const move = { schema: schemaOf(projection), generation: 1, from, to: earlier.length, at: 1, notify: false };
-        await applyBatch(writer, projection, mine, move, createRowCache());
+        await applyBatch(writer, projection, mine, move, rows.of(move.schema));
       }
     },
     async query(text, values = []) {

@@ -11,6 +11,7 @@ import { openPostgresLog } from '../../infra/postgres/event-log.ts';
 import { createChangeTracker } from '../../infra/read-models/change-tracker.ts';
 import { Positions } from '../../infra/read-models/positions.ts';
 import { ensureTables, startProjector } from '../../infra/read-models/projector.ts';
+import { RowCaches } from '../../infra/read-models/row-cache.ts';
 import type { Projection } from '../../projections/projection.ts';
 import { createEventStore } from '../../shared/event-store.ts';
 import type { EventDefinition } from '../../shared/events/define.ts';
@@ -51,7 +52,16 @@ export async function openView(
   const positions = new Positions({ database, projections, log, visibleTimeoutMs: 10_000 });
   const changes = createChangeTracker();
   const project = (name: string) =>
-    startProjector(projections, { database, store, following, positions, changes, log, process: name });
+    startProjector(projections, {
+      database,
+      store,
+      following,
+      positions,
+      changes,
+      rows: new RowCaches(),
+      log,
+      process: name,
+    });
   return {
     database,
     eventLog,

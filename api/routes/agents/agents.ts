@@ -92,8 +92,13 @@ const list = defineRoute({
 });
 
 /** The record as in the answer of GET. The read models have caught up with the command, so it exists. */
-async function recordOf(services: Services, identity: Identity, id: number) {
-  const agent = await agentRecord(services.reads, identity.workspace, { id });
+async function recordOf(
+  services: Services,
+  identity: Identity,
+  id: number,
+  { position }: { readonly position: number },
+) {
+  const agent = await agentRecord(services.reads, identity.workspace, { id }, position);
   // Somebody else has deleted it in the meantime.
   if (!agent) throw notFound('Agent');
   return shownTo(identity, agent);
@@ -113,8 +118,9 @@ const create = defineRoute({
   },
   async handle({ body, identity, services, command }) {
     const options = { writeToGateway: body.write_to_gateway ?? false };
-    const { id, warning } = await createAgent(services.commands, command, body, options);
-    const [agent] = await withTaskStats(services.reads, identity.workspace, [await recordOf(services, identity, id)]);
+    const { id, executed, warning } = await createAgent(services.commands, command, body, options);
+    const record = await recordOf(services, identity, id, executed);
+    const [agent] = await withTaskStats(services.reads, identity.workspace, [record]);
     return { status: 201, body: { agent, ...(warning !== undefined && { warning }) } };
   },
 });
@@ -209,8 +215,8 @@ const putById = defineRoute({
       writeToGateway: write_to_gateway,
     };
     const isStored = () => hasGatewayConfig(services.reads, identity.workspace);
-    await updateById(services.commands, command, id, change, isStored);
-    const agent = await recordOf(services, identity, id);
+    const executed = await updateById(services.commands, command, id, change, isStored);
+    const agent = await recordOf(services, identity, id, executed);
     return { body: { success: true, agent } };
   },
 });

@@ -10,7 +10,8 @@ import type { Position } from '../../../shared/ports/event-log.ts';
 import type { AnyDatabase } from '../../database/database.ts';
 import { isFenced } from '../../following/checkpoints.ts';
 import { LOCK_CLASS } from '../../following/leadership.ts';
-import { Batch, RowCache } from '../batch.ts';
+import { Batch } from '../batch.ts';
+import { RowCache } from '../row-cache.ts';
 import {
   addIndexes,
   addKey,

@@ -3,12 +3,12 @@
  * that die half-way and are repeated.
  */
 import { expect } from 'chai';
-import { agentDecider, agentStream } from '../../../commands/agents/agents.ts';
+import { type AgentUpdate, agentDecider, agentStream } from '../../../commands/agents/agents.ts';
 import { deleteAgent, updateAgent, updateFromConfig } from '../../../commands/agents/changes.ts';
 import { registerAgent, selfRegistration } from '../../../commands/agents/registration.ts';
 import { ABANDONED_AFTER_MS, nameDecider } from '../../../commands/claims.ts';
 import type { CommandContext, Commands, Intent } from '../../../commands/handler.ts';
-import { AppError, LogUnavailableError } from '../../../shared/errors.ts';
+import { AppError, invalid, LogUnavailableError } from '../../../shared/errors.ts';
 import { gate, type MemoryWorld, memoryWorld } from '../../support/memory-world.ts';
 import { testOrigin } from '../../support/world.ts';
 
@@ -228,5 +228,62 @@ describe('agent config', () => {
     const last = world.written().findLast(({ type }) => type === 'AgentDetailsChanged');
     const succeeded = keys.filter((_, n) => statuses[n] === 200);
     expect(last).to.have.nested.property('data.changes.config').that.has.all.keys(succeeded);
+  });
+
+  it('is read once for many updates, and again when another process has changed it', async () => {
+    const world = memoryWorld();
+    const commands = world.process();
+    const other = world.process();
+    const id = await register(commands, 'ada');
+    const update = (by: Commands, change: (config: object) => AgentUpdate) =>
+      updateFromConfig(by, context(), id, { via: 'id' }, change);
+    const set = (by: Commands, key: string) => update(by, (config) => ({ config: { ...config, [key]: true } }));
+    await set(commands, 'a');
+    world.reads.length = 0;
+    await update(commands, () => ({ role: 'x' }));
+    await set(commands, 'b');
+    await update(commands, () => ({ role: 'y' }));
+    expect(world.reads, 'its own changes').to.deep.equal([]);
+    await set(other, 'c');
+    const seen: object[] = [];
+    await update(commands, (config) => {
+      seen.push(config);
+      return { role: 'z' };
+    });
+    expect(seen.map((config) => Object.keys(config))).to.deep.equal([
+      ['a', 'b'],
+      ['a', 'b', 'c'],
+    ]);
+    const last = world.written().at(-1);
+    expect(last?.data).to.deep.include({ config: { a: true, b: true, c: true } });
+  });
+
+  it('from memory does not refuse what the current one allows', async () => {
+    const world = memoryWorld();
+    const commands = world.process();
+    const id = await register(commands, 'ada');
+    await updateFromConfig(commands, context(), id, { via: 'id' }, () => ({ role: 'x' }));
+    await updateFromConfig(world.process(), context(), id, { via: 'id' }, () => ({ config: { there: true } }));
+    await updateFromConfig(commands, context(), id, { via: 'id' }, (config) => {
+      if (!('there' in config)) throw invalid('there is no such secret');
+      return { role: 'y' };
+    });
+    expect(world.written().at(-1)?.data).to.deep.include({ config: { there: true }, changes: { role: 'y' } });
+  });
+
+  it('of an append that failed is not kept', async () => {
+    const world = memoryWorld();
+    const commands = world.process();
+    const id = await register(commands, 'ada');
+    const set = (key: string) =>
+      updateFromConfig(commands, context(), id, { via: 'id' }, (config) => ({ config: { ...config, [key]: true } }));
+    await set('a');
+    world.beforeAppend = async () => {
+      throw new LogUnavailableError('away');
+    };
+    expect(await statusOf(set('b'))).to.equal(503);
+    world.beforeAppend = async () => undefined;
+    await set('c');
+    expect(world.written().at(-1)).to.have.nested.property('data.changes.config').that.has.all.keys('a', 'c');
   });
 });

@@ -64,6 +64,7 @@ describe('search of many texts', function () {
       await sql`ANALYZE ${into(table.name)}`.execute(db);
     }
     reads = {
+      kept: () => undefined,
       db: new Kysely({
         dialect: new PostgresDialect({ pool }),
         log: ({ level, query }) => {
