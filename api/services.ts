@@ -17,6 +17,7 @@ import type { MentionTargets } from '../shared/ports/mentions.ts';
 import type { NotificationDirectory } from '../shared/ports/notifications.ts';
 import type { KnownProjects, ProjectDirectory, ProjectTasks } from '../shared/ports/projects.ts';
 import type { ReadModels } from '../shared/ports/read-models.ts';
+import type { Outgoing, WebhookRecords } from '../shared/ports/webhooks.ts';
 
 import type { VerifyGoogleToken } from './auth/google.ts';
 import type { Incidents } from './auth/incidents.ts';
@@ -38,6 +39,8 @@ export interface ApiSettings {
   readonly googleIssuers: readonly string[];
   readonly agentTimeoutMinutes: number;
   readonly runnerUrl: string | undefined;
+  readonly webhookAllowedNetworks: readonly string[];
+  readonly webhookMaxAttempts: number;
   readonly workloadQueueDepthNormal: number;
   readonly workloadQueueDepthThrottle: number;
   readonly workloadQueueDepthShed: number;
@@ -75,6 +78,8 @@ export interface Services {
   readonly mentions: MentionTargets;
   readonly notifications: NotificationDirectory;
   readonly idempotency: IdempotencyStore;
+  readonly webhooks: WebhookRecords;
+  readonly outgoing: Outgoing;
   readonly metrics: Registry;
   /** The store of one limit class, shared between processes where Redis is configured. */
   readonly limitStore: (name: string, windowMs: number) => RateLimitStore;

@@ -4,6 +4,7 @@
  */
 import { z } from 'zod';
 import '../shared/messages.ts';
+import { parseNetwork } from '../shared/addresses.ts';
 import { ROLES } from '../shared/identity.ts';
 import { LOG_LEVELS } from './logging.ts';
 
@@ -35,6 +36,17 @@ const list = z.string().transform((value) =>
     .split(',')
     .map((part) => part.trim())
     .filter((part) => part !== ''),
+);
+/** Pauses in seconds. */
+const pauses = list
+  .refine(
+    (values) => values.length > 0 && values.every((value) => /^\d{1,6}(\.\d{1,3})?$/.test(value)),
+    'must be seconds with commas in between, as in 30,300',
+  )
+  .transform((values): readonly number[] => values.map(Number));
+const networks = list.refine(
+  (values) => values.every((value) => parseNetwork(value) !== undefined),
+  'must be networks or addresses with commas in between, as in 10.0.0.0/8,::1',
 );
 const url = (schemes: readonly string[]) =>
   z.string().refine(
@@ -256,6 +268,30 @@ export const SETTINGS = {
     integer(1_000, 600_000),
     30_000,
     'a job of a process that died is taken by another after one to three of these, milliseconds',
+  ),
+  webhookAllowedNetworks: setting<readonly string[]>(
+    'WEBHOOK_ALLOWED_NETWORKS',
+    networks,
+    [],
+    'networks that webhooks may reach although they are not public, such as 10.0.0.0/8',
+  ),
+  webhookMaxAttempts: setting(
+    'MC_WEBHOOK_MAX_RETRIES',
+    integer(1, 20),
+    5,
+    'attempts to deliver to a webhook, the first one included; as many failures in a row open its circuit',
+  ),
+  webhookRetrySeconds: setting<readonly number[]>(
+    'WEBHOOK_RETRY_SECONDS',
+    pauses,
+    [30, 300, 1_800, 7_200, 28_800],
+    'pauses after the first, second … failed attempt, seconds; the last one is repeated',
+  ),
+  webhookTimeoutMs: setting(
+    'WEBHOOK_TIMEOUT_MS',
+    integer(100, 60_000),
+    10_000,
+    'how long the receiver of a webhook may take to answer, milliseconds',
   ),
   staleTaskMinutes: setting(
     'MC_STALE_TASK_MINUTES',

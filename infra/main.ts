@@ -30,10 +30,12 @@ import { prepareFirstStart } from './credentials/first-start.ts';
 import type { Database } from './database/database.ts';
 import { createIdempotencyStore } from './database/idempotency.ts';
 import { waitForStore } from './database/wait.ts';
+import { createWebhookRecords } from './database/webhooks.ts';
 import { followLive } from './following/live.ts';
 import { loadBullMQ } from './jobs/jobs.ts';
 import { startWork } from './jobs/work.ts';
 import type { Logger } from './logging.ts';
+import { outgoingOf } from './outgoing/post.ts';
 import { registerProcess } from './processes.ts';
 import { createChangeTracker } from './read-models/change-tracker.ts';
 import { createFreshness } from './read-models/freshness.ts';
@@ -127,6 +129,8 @@ export async function startService(
         mentions: mentionTargets(reads),
         notifications: notificationDirectory(reads),
         idempotency: createIdempotencyStore(database.pool, core.process),
+        webhooks: createWebhookRecords(database.pool),
+        outgoing: outgoingOf(config),
         metrics,
         limitStore: limits.storeFor,
         ready,

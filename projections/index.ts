@@ -16,6 +16,7 @@ import { projectsProjection } from './projects/projects.ts';
 import { qualityReviewsProjection } from './quality/reviews.ts';
 import { taskCommentsProjection } from './tasks/comments.ts';
 import { tasksProjection } from './tasks/tasks.ts';
+import { webhooksProjection } from './webhooks/webhooks.ts';
 import { workflowsProjection } from './workflows.ts';
 
 export const projections: readonly Projection[] = [
@@ -29,6 +30,7 @@ export const projections: readonly Projection[] = [
   workflowsProjection,
   projectsProjection,
   pipelinesProjection,
+  webhooksProjection,
   gatewayConfigProjection,
   activitiesProjection,
   auditProjection,

@@ -39,6 +39,9 @@ import { taskOutcomeRoutes } from './tasks/outcomes.ts';
 import { taskQueueRoutes } from './tasks/queue.ts';
 import { taskRegressionRoutes } from './tasks/regression.ts';
 import { taskRoutes } from './tasks/tasks.ts';
+import { webhookDeliveryRoutes } from './webhooks/deliveries.ts';
+import { webhookSignatureRoutes } from './webhooks/signatures.ts';
+import { webhookRoutes } from './webhooks/webhooks.ts';
 import { workflowRoutes } from './workflows.ts';
 
 export const routes: readonly Route[] = [
@@ -72,6 +75,9 @@ export const routes: readonly Route[] = [
   ...taskBranchRoutes,
   ...taskQueueRoutes,
   ...qualityReviewRoutes,
+  ...webhookRoutes,
+  ...webhookDeliveryRoutes,
+  ...webhookSignatureRoutes,
   ...gatewayConfigRoutes,
   ...activityRoutes,
   ...auditRoutes,

@@ -117,6 +117,45 @@ const migrations: Record<string, Migration> = {
     'INSERT INTO credentials.version (version) VALUES (1)',
     'CREATE TABLE credentials.secrets (name text PRIMARY KEY, value bytea NOT NULL, created_at bigint NOT NULL)',
   ),
+  '0004_webhooks': statements(
+    // The log has been delivered up to `position`. There is something to do while `seen` is behind `wanted`, and from
+    // `resume_at` (Unix ms) on.
+    `CREATE TABLE service.webhooks (
+      webhook_id bigint PRIMARY KEY,
+      workspace_id integer NOT NULL,
+      position bigint NOT NULL,
+      wanted bigint NOT NULL,
+      seen bigint NOT NULL DEFAULT 0,
+      resume_at bigint,
+      failures integer NOT NULL DEFAULT 0,
+      last_fired_at bigint,
+      last_status integer,
+      lease text,
+      leased_until bigint NOT NULL DEFAULT 0,
+      claimed_at bigint NOT NULL DEFAULT 0
+    )`,
+    'CREATE INDEX webhooks_workspace ON service.webhooks (workspace_id)',
+    `CREATE TABLE service.webhook_deliveries (
+      id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+      webhook_id bigint NOT NULL REFERENCES service.webhooks ON DELETE CASCADE,
+      workspace_id integer NOT NULL,
+      message_id text NOT NULL,
+      event_type text NOT NULL,
+      payload text NOT NULL,
+      status_code integer,
+      response_body text,
+      error text,
+      duration_ms integer NOT NULL,
+      attempt integer NOT NULL,
+      parent_id bigint,
+      next_retry_at bigint,
+      created_at bigint NOT NULL
+    )`,
+    'CREATE INDEX webhook_deliveries_webhook ON service.webhook_deliveries (webhook_id, id DESC)',
+    'CREATE INDEX webhook_deliveries_workspace ON service.webhook_deliveries (workspace_id, id DESC)',
+    'CREATE INDEX webhook_deliveries_message ON service.webhook_deliveries (webhook_id, message_id)',
+    'CREATE INDEX webhook_deliveries_retry ON service.webhook_deliveries (webhook_id, next_retry_at) WHERE next_retry_at IS NOT NULL',
+  ),
 };
 
 /**

@@ -1,6 +1,7 @@
 /** The background work of one process: runs jobs, stores the schedules, runs the policies. */
 import { policies } from '../../commands/policies/index.ts';
 import { pipelineJobs } from '../../commands/policies/pipelines/runs.ts';
+import { deliveryJob } from '../../commands/policies/webhooks/deliveries.ts';
 import { runsOfPipeline } from '../../queries/pipelines/runs.ts';
 import type { JobHandler, Jobs } from '../../shared/ports/jobs.ts';
 import type { Core } from '../core.ts';
@@ -9,6 +10,7 @@ import { createRunner } from '../runner.ts';
 import { openJobs } from './jobs.ts';
 import { type Policies, startPolicies } from './policies.ts';
 import { schedulesOf } from './schedules.ts';
+import { createWebhooks, WEBHOOK_RETRY_MS } from './webhooks.ts';
 
 export interface Work {
   readonly jobs: Jobs;
@@ -50,14 +52,18 @@ function policyJobs({ commands, store, positions, reads, config }: Core): readon
 export async function startWork(core: Core): Promise<Work> {
   const jobs = await openCoreJobs(core);
   const schedules = schedulesOf(core);
-  jobs.work([...schedules.map(({ handler }) => handler), ...policyJobs(core)]);
+  const webhooks = createWebhooks(core, jobs);
+  jobs.work([...schedules.map(({ handler }) => handler), ...policyJobs(core), webhooks.handler]);
   for (const { kind, everyMs } of schedules) jobs.every(kind, everyMs);
+  jobs.every(deliveryJob, WEBHOOK_RETRY_MS);
   const { database, store, following, log, process } = core;
   const running = startPolicies(policies, { database, store, following, jobs, log, process });
+  const waking = webhooks.follow();
   return {
     jobs,
     policies: running,
     async close() {
+      await waking.close();
       await running.close();
       await jobs.close();
     },

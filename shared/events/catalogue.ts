@@ -34,6 +34,7 @@ import { taskQueueEvents } from './tasks/queue.ts';
 import { taskRecurrenceEvents } from './tasks/recurrence.ts';
 import { taskSubscriptionEvents } from './tasks/subscriptions.ts';
 import { taskEvents } from './tasks/tasks.ts';
+import { webhookEvents } from './webhooks/webhooks.ts';
 import { workflowEvents } from './workflows.ts';
 
 const definitions = [
@@ -68,6 +69,7 @@ const definitions = [
   ...projectAssignmentEvents,
   ...pipelineEvents,
   ...pipelineRunEvents,
+  ...webhookEvents,
   ...gatewayConfigEvents,
   ...exportEvents,
   nameClaimed,

@@ -69,6 +69,13 @@ export interface FrameDraft {
   readonly role?: Role;
 }
 
+/** A message to webhooks; the envelope is added when it is sent. */
+export interface WebhookMessageDraft {
+  /** A webhook event, such as `alert.triggered`. */
+  readonly type: string;
+  readonly data: Readonly<Record<string, unknown>>;
+}
+
 export interface EventDefinition<Type extends string = string, Data = Readonly<Record<string, unknown>>> {
   readonly type: Type;
   /** Version of `schema`. Older versions are upcast in `upcasters.ts`. */
@@ -92,6 +99,8 @@ export interface EventDefinition<Type extends string = string, Data = Readonly<R
   readonly audit?: (event: DomainEvent<Type, Data>) => AuditDraft | undefined;
   readonly notification?: (event: DomainEvent<Type, Data>) => NotificationDraft | undefined;
   readonly frames?: (event: DomainEvent<Type, Data>) => readonly FrameDraft[];
+  /** Messages to webhooks besides those that follow from the frames (`webhooks/messages.ts`). No secrets. */
+  readonly webhooks?: (event: DomainEvent<Type, Data>) => readonly WebhookMessageDraft[];
 }
 
 /** A definition that can also create drafts: `agentRegistered.draft({...})`. */

@@ -86,6 +86,14 @@ POST    /api/tasks/{id}/branch        operator  mutation
 GET     /api/tasks/queue              operator  agent-poll
 GET     /api/quality-review           viewer    -
 POST    /api/quality-review           operator  mutation
+GET     /api/webhooks                 admin     -
+POST    /api/webhooks                 admin     mutation
+PUT     /api/webhooks                 admin     mutation
+DELETE  /api/webhooks                 admin     mutation
+GET     /api/webhooks/deliveries      admin     -
+POST    /api/webhooks/test            admin     -
+POST    /api/webhooks/retry           admin     -
+GET     /api/webhooks/verify-docs     viewer    -
 GET     /api/gateway-config           admin     -
 PUT     /api/gateway-config           admin     gateway-config
 GET     /api/activities               viewer    -

@@ -8,9 +8,10 @@ import { expect } from 'chai';
 import { sql } from 'kysely';
 import type { OpenApiDocument } from '../../api/openapi.ts';
 import { projections } from '../../projections/index.ts';
-import { schemaOf, type Table } from '../../projections/projection.ts';
+import { defineTable, schemaOf, type Table } from '../../projections/projection.ts';
 import { seconds } from '../../shared/time.ts';
 import { CLIENT_ID, type FakeGoogle, ISSUER, startFakeGoogle } from '../support/google.ts';
+import { type Receiver, startReceiver } from '../support/receiver.ts';
 import { type Described, operationsOf, readsOf, type Sent, type Values, writesOf } from '../support/requests.ts';
 import type { Reply } from '../support/service.ts';
 import { openStream } from '../support/stream.ts';
@@ -44,6 +45,7 @@ const BODIES: Readonly<Record<string, (ref: { readonly number: number; readonly 
     { framework: 'generic', action: 'register', payload: { agentId: name, name } },
     { framework: 'generic', action: 'assignments', payload: { agentId: name } },
   ],
+  'POST /api/webhooks': ({ name }) => [{ name, url: 'https://example.org/hook', events: [name] }],
   'POST /api/pipelines': ({ number, name }) => [
     { name, steps: [{ template_id: number }, { template_id: number, on_failure: 'continue' }] },
   ],
@@ -58,9 +60,19 @@ const REFUSED: Readonly<Record<string, number>> = {
   'POST /api/tasks/{id}/branch': 400, // of a project without a repository
 };
 
-const all = projections.flatMap((projection) =>
-  projection.tables.map((table) => ({ table, place: `${schemaOf(projection)}.${table.name}` })),
+/** Kept beside the read models, and listed to callers. */
+const deliveries = defineTable(
+  'webhook_deliveries',
+  { workspace_id: 'int', webhook_id: 'bigint', id: 'bigint', payload: 'text' },
+  { key: ['id'] },
 );
+
+const all = [
+  ...projections.flatMap((projection) =>
+    projection.tables.map((table) => ({ table, place: `${schemaOf(projection)}.${table.name}` })),
+  ),
+  { table: deliveries as unknown as Table, place: 'service.webhook_deliveries' },
+];
 const hasTexts = (table: Table) => Object.values(table.columns).some((type) => /text|json/.test(String(type)));
 const isScoped = (table: Table) => 'workspace_id' in table.columns;
 
@@ -74,6 +86,7 @@ function leaves(value: unknown, path = '', found = new Map<string, unknown>()): 
 describe('contract: tenancy', function () {
   this.timeout(180_000);
   let google: FakeGoogle;
+  let receiver: Receiver;
   let world: AuthWorld;
   let operations: readonly Described[];
   const reads = () => operations.filter(({ method, isStream }) => method === 'GET' && !isStream);
@@ -156,6 +169,10 @@ describe('contract: tenancy', function () {
     await done('PUT', `/api/tasks/${task.id}`, { resolution: `${texts} ${round}` });
     const list = [{ id: `${names}-imported`, name: `${names}-imported` }];
     await done('PUT', '/api/gateway-config', { agents: { list }, note: texts, round });
+    // Nothing is told to it but tests: deliveries in the background would change what is compared.
+    const hook = await done('POST', '/api/webhooks', { name: texts, url: receiver.url, events: [texts] });
+    const tested = await done('POST', '/api/webhooks/test', { id: hook.id });
+    await done('POST', '/api/webhooks/retry', { delivery_id: tested.delivery_id });
     await done('POST', '/api/standup', { agents: [name] });
     await done('POST', '/api/adapters', { framework: 'generic', action: 'register', payload: { agentId: name, name } });
   }
@@ -208,11 +225,13 @@ describe('contract: tenancy', function () {
 
   before(async () => {
     google = await startFakeGoogle();
+    receiver = await startReceiver();
     world = await startAuthWorld({
       GOOGLE_CLIENT_ID: CLIENT_ID,
       GOOGLE_KEYS_URL: google.url,
       GOOGLE_ISSUERS: ISSUER,
       MC_AGENT_TIMEOUT_MINUTES: '0',
+      WEBHOOK_ALLOWED_NETWORKS: '127.0.0.0/8',
     });
     for (const party of PARTIES) {
       await freshAdmin(party);
@@ -224,6 +243,7 @@ describe('contract: tenancy', function () {
   after(async () => {
     await world?.close();
     await google?.close();
+    await receiver?.close();
   });
 
   // --- What must not be seen ---------------------------------------------------------------------------------------

@@ -20,8 +20,10 @@ import { createTaskQueue } from '../../commands/tasks/queue.ts';
 import { createCredentials } from '../../infra/credentials/credentials.ts';
 import { prepareFirstStart } from '../../infra/credentials/first-start.ts';
 import { createIdempotencyStore } from '../../infra/database/idempotency.ts';
+import { createWebhookRecords } from '../../infra/database/webhooks.ts';
 import { followLive } from '../../infra/following/live.ts';
 import { createLogger } from '../../infra/logging.ts';
+import { outgoingOf } from '../../infra/outgoing/post.ts';
 import { createChangeTracker } from '../../infra/read-models/change-tracker.ts';
 import { createFreshness } from '../../infra/read-models/freshness.ts';
 import { startProjector } from '../../infra/read-models/projector.ts';
@@ -164,6 +166,8 @@ describe('example resource: on the embedded store', function () {
       mentions: mentionTargets(reads),
       notifications: notificationDirectory(reads),
       idempotency: createIdempotencyStore(database.pool, 'example'),
+      webhooks: createWebhookRecords(database.pool),
+      outgoing: outgoingOf(config),
       metrics,
       limitStore: limits.storeFor,
       ready: async () => ({ ok: true, checks: {}, details: {} }),

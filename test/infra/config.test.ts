@@ -67,6 +67,16 @@ const REFUSED: Readonly<Record<string, { readonly values: readonly string[]; rea
   },
   RUNNER_TOKEN: { values: ['two words', 'naïve', 'line\nbreak'], says: 'must be printable ASCII without blanks' },
   RUNNER_TIMEOUT_MS: { values: ['99', '600001', ...OTHER_NUMBERS], says: WHOLE(100, 600_000) },
+  WEBHOOK_ALLOWED_NETWORKS: {
+    values: ['10', '10.0.0.0/33', 'example.org', '10.0.0.0/8;::1'],
+    says: 'must be networks or addresses with commas in between',
+  },
+  MC_WEBHOOK_MAX_RETRIES: { values: ['0', '21', ...OTHER_NUMBERS], says: WHOLE(1, 20) },
+  WEBHOOK_RETRY_SECONDS: {
+    values: [',', '30;300', '-1', '1e3', 'soon', '30,x'],
+    says: 'must be seconds with commas in between',
+  },
+  WEBHOOK_TIMEOUT_MS: { values: ['99', '60001', ...OTHER_NUMBERS], says: WHOLE(100, 60_000) },
   MC_STALE_TASK_MINUTES: { values: ['10081', ...OTHER_NUMBERS], says: WHOLE(0, 10_080) },
   TZ: { values: ['Mars/Olympus', 'Berlin', '+25:00'], says: 'must be an IANA time zone, such as Europe/Berlin' },
   JOB_LOCK_MS: { values: ['999', '600001', ...OTHER_NUMBERS], says: WHOLE(1_000, 600_000) },
@@ -124,6 +134,9 @@ describe('configuration', () => {
       'a.example',
       '*.example.com',
     ]);
+    expect(readConfig({ WEBHOOK_RETRY_SECONDS: '0.5, 30' }).webhookRetrySeconds).to.deep.equal([0.5, 30]);
+    const networks = ['10.0.0.0/8', '::1', 'fd00::/8', '192.168.1.1'];
+    expect(readConfig({ WEBHOOK_ALLOWED_NETWORKS: networks.join() }).webhookAllowedNetworks).to.deep.equal(networks);
   });
 
   it('takes the URLs of every store', () => {

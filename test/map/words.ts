@@ -80,6 +80,12 @@ export const GROUPS: Readonly<Record<string, Readonly<Record<string, string>>>> 
     workload: 'how much there is to do',
     standups: 'reports of a day',
   },
+  webhooks: {
+    webhooks: 'the record: who is told of what',
+    messages: 'what an event says to receivers',
+    deliveries: 'attempts, by themselves and by hand',
+    signatures: 'how receivers know who it was',
+  },
   admin: {
     'gateway-config': 'the gateway configuration: read, written, put back',
     'gateway-document': 'its form, and changes of it',
@@ -129,6 +135,7 @@ export const FLOORS: Readonly<Record<string, Floor>> = {
 /** Files directly in a room: what all of it uses, by name. */
 export const ROOMS: Readonly<Record<string, readonly string[]>> = {
   shared: [
+    'addresses',
     'bounded',
     'cron',
     'errors',
@@ -167,6 +174,7 @@ export const MECHANISMS: Readonly<Record<string, string>> = {
   'infra/following': 'one reader of the log per process, leadership, checkpoints',
   'infra/read-models': 'tables, batches, positions, freshness',
   'infra/read-models/rebuild': 'read models built anew from the log',
+  'infra/outgoing': 'requests to URLs that users give',
   'infra/jobs': 'background jobs, policies, schedules',
   'test/api': 'tests of what routes share',
   'test/bench': 'the benchmark',

@@ -1,0 +1,72 @@
+/** Deliveries to webhooks: list, test, retry. */
+import { type ByHand, retryDelivery, testWebhook } from '../../../commands/webhooks/deliveries.ts';
+import { deliveryRecords, deliveryResultOf } from '../../../queries/webhooks/deliveries.ts';
+import {
+  deliveriesAnswer,
+  deliveriesQuery,
+  deliveryResult,
+  retryBody,
+  testBody,
+} from '../../../shared/contract/webhooks/deliveries.ts';
+import { defineRoute, type Route } from '../../http/route.ts';
+import type { Services } from '../../services.ts';
+
+const byHand = ({ commands, outgoing, webhooks, now }: Services): ByHand => ({
+  commands,
+  outgoing,
+  records: webhooks,
+  now,
+});
+
+const list = defineRoute({
+  method: 'get',
+  path: '/api/webhooks/deliveries',
+  tag: 'Webhooks',
+  summary: 'Deliveries, newest first',
+  description:
+    'Each attempt is a delivery of its own; those that retry the same event share `message_id`. Of each webhook the newest 200 are kept, for 30 days.',
+  access: 'admin',
+  query: deliveriesQuery,
+  responses: { 200: { description: 'A page of deliveries', schema: deliveriesAnswer } },
+  async handle({ query, identity: { workspace }, services }) {
+    const { webhook_id, limit, offset } = query;
+    const page = await services.webhooks.list(workspace, { webhook: webhook_id, limit, offset });
+    return {
+      body: { deliveries: await deliveryRecords(services.reads, workspace, page.deliveries), total: page.total },
+    };
+  },
+});
+
+const test = defineRoute({
+  method: 'post',
+  path: '/api/webhooks/test',
+  tag: 'Webhooks',
+  summary: 'Send test.ping to a webhook',
+  description:
+    'Waits for the receiver. It is sent whatever the webhook has chosen, and whether or not it is enabled; a failure is not retried and does not count.',
+  access: 'admin',
+  body: testBody,
+  refuses: [404],
+  responses: { 200: { description: 'How it ended, in success or failure', schema: deliveryResult } },
+  handle: async ({ body, identity, services }) => ({
+    body: deliveryResultOf(await testWebhook(byHand(services), identity.workspace, body.id, identity.username)),
+  }),
+});
+
+const retry = defineRoute({
+  method: 'post',
+  path: '/api/webhooks/retry',
+  tag: 'Webhooks',
+  summary: 'Send a delivery once more',
+  description:
+    'Waits for the receiver. The event keeps its `webhook-id`; time and signature are new. A failure is not retried and does not count.',
+  access: 'admin',
+  body: retryBody,
+  refuses: [404],
+  responses: { 200: { description: 'How it ended, in success or failure', schema: deliveryResult } },
+  handle: async ({ body, identity, services }) => ({
+    body: deliveryResultOf(await retryDelivery(byHand(services), identity.workspace, body.delivery_id)),
+  }),
+});
+
+export const webhookDeliveryRoutes: readonly Route[] = [list, test, retry];

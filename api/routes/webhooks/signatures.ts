@@ -1,0 +1,47 @@
+/** How receivers verify deliveries. */
+import { verifyDocsAnswer } from '../../../shared/contract/webhooks/signatures.ts';
+import { defineRoute, type Route } from '../../http/route.ts';
+
+const EXAMPLE = `import { createHmac, timingSafeEqual } from 'node:crypto';
+
+/** @param rawBody the body as it was received, a Buffer */
+export function isGenuine(secret, rawBody, signature) {
+  const expected = Buffer.from(\`sha256=\${createHmac('sha256', secret).update(rawBody).digest('hex')}\`);
+  const received = Buffer.from(signature ?? '');
+  return received.length === expected.length && timingSafeEqual(received, expected);
+}`;
+
+const verifyDocs = defineRoute({
+  method: 'get',
+  path: '/api/webhooks/verify-docs',
+  tag: 'Webhooks',
+  summary: 'How receivers verify deliveries',
+  access: 'viewer',
+  responses: { 200: { description: 'Algorithm, steps and an example', schema: verifyDocsAnswer } },
+  handle: () => ({
+    body: {
+      algorithm: 'HMAC-SHA256' as const,
+      header: 'X-MC-Signature' as const,
+      format: 'sha256=<hex-digest>' as const,
+      description:
+        'Each delivery of a webhook with a secret is signed: an HMAC-SHA256 of the body, with the secret as it was shown (its text, not the bytes that the digits stand for) as the key.',
+      verification_steps: [
+        'Take the raw body of the request, before it is parsed.',
+        'Read the header X-MC-Signature.',
+        'Compute the HMAC-SHA256 of the raw body, with the secret of the webhook as the key.',
+        'Write the digest in lower-case hex, with sha256= in front.',
+        'Compare it with the header in constant time.',
+        'Reject the request when they differ.',
+      ],
+      example_nodejs: EXAMPLE,
+      standard_webhooks: {
+        headers: ['webhook-id', 'webhook-timestamp', 'webhook-signature'],
+        format: 'v1,<base64-digest>',
+        description:
+          'The headers of Standard Webhooks are sent as well: the HMAC-SHA256 of <webhook-id>.<webhook-timestamp>.<body>, with the secret decoded from base64 as the key. Its libraries take the secret as it was shown. They also refuse old requests, and webhook-id tells repeated ones.',
+      },
+    },
+  }),
+});
+
+export const webhookSignatureRoutes: readonly Route[] = [verifyDocs];

@@ -1,0 +1,114 @@
+/** Webhooks: list, create, change, delete. */
+import { changeWebhook, createWebhook, deleteWebhook, newSecret } from '../../../commands/webhooks/webhooks.ts';
+import { countWebhooks, listWebhooks } from '../../../queries/webhooks/webhooks.ts';
+import { createAddressRule } from '../../../shared/addresses.ts';
+import { idBody } from '../../../shared/contract/common.ts';
+import {
+  newWebhookAnswer,
+  newWebhookBody,
+  webhookChangedAnswer,
+  webhookChangesBody,
+  webhookDeletedAnswer,
+  webhooksAnswer,
+} from '../../../shared/contract/webhooks/webhooks.ts';
+import { conflict, invalid } from '../../../shared/errors.ts';
+import { defineRoute, type Route } from '../../http/route.ts';
+import type { ApiSettings } from '../../services.ts';
+
+/** Each event is looked at for each of them. */
+const MAX_WEBHOOKS = 100;
+
+/** @throws AppError 400 */
+function checkUrl(settings: ApiSettings, url: string): void {
+  const fault = createAddressRule(settings.webhookAllowedNetworks).fault(url);
+  if (fault !== undefined) throw invalid(`url: ${fault}`, [`url: ${fault}`]);
+}
+
+const list = defineRoute({
+  method: 'get',
+  path: '/api/webhooks',
+  tag: 'Webhooks',
+  summary: 'Webhooks, newest first',
+  access: 'admin',
+  responses: { 200: { description: 'Webhooks; secrets are masked', schema: webhooksAnswer } },
+  async handle({ identity: { workspace }, services: { reads, webhooks, settings } }) {
+    const states = await webhooks.states(workspace);
+    return { body: { webhooks: await listWebhooks(reads, workspace, states, settings.webhookMaxAttempts) } };
+  },
+});
+
+const create = defineRoute({
+  method: 'post',
+  path: '/api/webhooks',
+  tag: 'Webhooks',
+  summary: 'Create a webhook',
+  description:
+    'From now on the URL is told of events of the chosen types. The secret, with which deliveries are signed, is shown only in this answer. The URL must be that of a public host.',
+  access: 'admin',
+  limit: 'mutation',
+  body: newWebhookBody,
+  responses: { 200: { description: 'The webhook, with its secret', schema: newWebhookAnswer } },
+  async handle({ body, identity: { workspace }, services, command }) {
+    const { name, url, events, generate_secret } = body;
+    checkUrl(services.settings, url);
+    if ((await countWebhooks(services.reads, workspace)) >= MAX_WEBHOOKS) {
+      throw conflict(`A workspace has at most ${MAX_WEBHOOKS} webhooks; delete some that are no longer needed.`);
+    }
+    const fields = { name, url, events, secret: generate_secret ? newSecret() : null };
+    const { id, position, secret } = await createWebhook(services.commands, command, fields);
+    await services.webhooks.begin(workspace, id, position);
+    const message =
+      secret === null
+        ? 'The webhook was created. Its deliveries are not signed.'
+        : 'The webhook was created. Store the secret now: it is not shown again.';
+    return { body: { id, name, url, secret, events, enabled: true as const, message } };
+  },
+});
+
+const change = defineRoute({
+  method: 'put',
+  path: '/api/webhooks',
+  tag: 'Webhooks',
+  summary: 'Change a webhook',
+  description:
+    'Fields that are sent are set. `regenerate_secret` replaces the secret, and the answer shows the new one. `reset_circuit` forgets failures and enables the webhook, whatever `enabled` says.',
+  access: 'admin',
+  limit: 'mutation',
+  body: webhookChangesBody,
+  refuses: [404],
+  responses: { 200: { description: 'Changed', schema: webhookChangedAnswer } },
+  async handle({ body, identity: { workspace }, services, command }) {
+    const { id, name, url, events, enabled, regenerate_secret, reset_circuit } = body;
+    if (url !== undefined) checkUrl(services.settings, url);
+    const { secret } = await changeWebhook(services.commands, command, id, {
+      name,
+      url,
+      events,
+      enabled: reset_circuit ? true : enabled,
+      secret: regenerate_secret ? newSecret() : undefined,
+    });
+    if (reset_circuit) await services.webhooks.reset(workspace, id);
+    if (!regenerate_secret || secret === null) return { body: { success: true as const } };
+    const message = 'The secret was replaced. Store the new one now: it is not shown again.';
+    return { body: { success: true as const, secret, message } };
+  },
+});
+
+const remove = defineRoute({
+  method: 'delete',
+  path: '/api/webhooks',
+  tag: 'Webhooks',
+  summary: 'Delete a webhook and its deliveries',
+  access: 'admin',
+  limit: 'mutation',
+  body: idBody,
+  refuses: [404],
+  responses: { 200: { description: 'Deleted', schema: webhookDeletedAnswer } },
+  async handle({ body: { id }, identity, services, command }) {
+    await deleteWebhook(services.commands, command, id);
+    await services.webhooks.remove(identity.workspace, id);
+    return { body: { success: true as const, deleted: 1 as const } };
+  },
+});
+
+export const webhookRoutes: readonly Route[] = [list, create, change, remove];

@@ -1,0 +1,275 @@
+/**
+ * Whenever something happens, the webhooks of its workspace that have chosen it are told.
+ *
+ * The log is the queue. For each webhook a position says up to where it has been told; a worker that has claimed the
+ * webhook goes on from there and sends one message after the other. What a webhook had chosen when an event was written
+ * decides whether it is told of it, so that a change, or a time in which it was disabled, means the same however late
+ * the delivery is.
+ *
+ * A message that fails waits for its retry, and the next one is sent: order holds while the receiver keeps up. When so
+ * many attempts in a row have failed that the circuit is open, new messages wait in the log until a retry succeeds.
+ */
+import { randomUUID } from 'node:crypto';
+import { z } from 'zod';
+import { type EventStore, EventUnreadableError } from '../../../shared/event-store.ts';
+import { catalogue } from '../../../shared/events/catalogue.ts';
+import type { DomainEvent, EventDefinition } from '../../../shared/events/define.ts';
+import { isChosen, MESSAGE_EVENTS, messagesOf, type WebhookMessage } from '../../../shared/events/webhooks/messages.ts';
+import type { LoggedEvent, Position } from '../../../shared/ports/event-log.ts';
+import { defineJob } from '../../../shared/ports/jobs.ts';
+import type { Claim, Delivery, Outgoing, WebhookQueue } from '../../../shared/ports/webhooks.ts';
+import { pause } from '../../../shared/waiting.ts';
+import type { Commands } from '../../handler.ts';
+import {
+  type Attempted,
+  attempt,
+  isOpen,
+  isSuccess,
+  judge,
+  messageOf,
+  type RetrySchedule,
+} from '../../webhooks/deliveries.ts';
+import { decideTrip, type WebhookState, webhookDecider, webhookStream } from '../../webhooks/webhooks.ts';
+import { scheduledContext } from '../policy.ts';
+
+/** Tells webhooks what they have not been told, until nothing is left to do. */
+export const deliveryJob = defineJob({ name: 'webhook-deliveries', schema: z.object({}), timeoutMs: 120_000 });
+
+/** How long one job goes on, milliseconds; an attempt that has begun is finished. */
+const JOB_MS = 45_000;
+/** How long one webhook is told before others get their turn, milliseconds. */
+const TURN_MS = 15_000;
+/** Webhooks that one process tells at the same time. Slow receivers must not take all places from other jobs. */
+const AT_ONCE = 5;
+/** A retry that is due this soon is waited for; jobs are not run to the second. Milliseconds. */
+const SOON_MS = 1_000;
+/** Retries that are looked at together. */
+const RETRIES = 20;
+/** Messages after which retries and the webhook's settings are looked at again. */
+const MESSAGES = 20;
+/** Messages of a webhook that may wait for a retry; while there are more, new ones wait in the log. */
+const MAX_PENDING = 1_000;
+/** Bytes of a page of the log. */
+const PAGE_BYTES = 1_000_000;
+
+export interface DeliveryWork {
+  readonly commands: Commands;
+  readonly store: Pick<EventStore, 'log' | 'decode'>;
+  readonly queue: WebhookQueue;
+  readonly outgoing: Outgoing;
+  readonly schedule: RetrySchedule;
+  /** Runs another job, at once or at this time, Unix ms. */
+  readonly again: (at?: number) => Promise<void>;
+  /** Told of events that cannot be read, which are skipped. */
+  readonly skipped: (error: EventUnreadableError) => void;
+  /** Unix ms */
+  readonly now: () => number;
+  /** 0 to 1 */
+  readonly random: () => number;
+}
+
+/** Delivers for all webhooks that have something to do. One per process: it counts what the process does at once. */
+export function createDeliveries(work: DeliveryWork): (signal: AbortSignal) => Promise<void> {
+  let running = 0;
+  return async (signal) => {
+    // Those that run go on until nothing is left to do.
+    if (running >= AT_ONCE) return;
+    running++;
+    const until = work.now() + JOB_MS;
+    try {
+      while (!signal.aborted) {
+        const claim = await work.queue.claim();
+        if (!claim) return;
+        const dueAt = await new Turn(work, claim, signal).take();
+        const waitMs = (dueAt ?? 0) - work.now();
+        // What is due already is claimed again by whoever looks next.
+        if (waitMs > SOON_MS) await work.again(dueAt);
+        else if (waitMs > 0) await pause(waitMs, signal, { ref: true });
+        if (work.now() >= until) return await work.again();
+      }
+    } finally {
+      running--;
+    }
+  };
+}
+
+/** The webhook as it was after one of its events. */
+interface Version {
+  readonly position: Position;
+  readonly state: WebhookState;
+}
+
+/** Why a turn ends. `waits`: until it is woken, or a retry is due. `unfinished`: it goes on as soon as possible. */
+type Ending = 'waits' | 'disabled' | 'unfinished';
+
+class Turn {
+  readonly #work: DeliveryWork;
+  readonly #claim: Claim;
+  readonly #signal: AbortSignal;
+  readonly #until: number;
+  #failures: number;
+  /** Everything up to here has been told. */
+  #position: Position;
+  #tenant = 1;
+
+  constructor(work: DeliveryWork, claim: Claim, signal: AbortSignal) {
+    this.#work = work;
+    this.#claim = claim;
+    this.#signal = signal;
+    this.#until = work.now() + TURN_MS;
+    this.#failures = claim.failures;
+    this.#position = claim.position;
+  }
+
+  /** @returns when the next retry is due, Unix ms */
+  async take(): Promise<number | undefined> {
+    const ending = await this.#go();
+    if (ending === 'lost') return undefined;
+    const done = ending !== 'unfinished';
+    const retries = ending !== 'disabled';
+    return this.#work.queue.release(this.#claim, { position: this.#position, done, retries });
+  }
+
+  async #go(): Promise<Ending | 'lost'> {
+    const { queue, now } = this.#work;
+    for (;;) {
+      const versions = await this.#versions();
+      const { state } = versions.at(-1) ?? {};
+      // A deleted webhook has nothing to do any more; its rows go with it.
+      if (!state || state.id === 0) return 'disabled';
+      if (!state.enabled) return 'disabled';
+      if (this.#isOver()) return 'unfinished';
+      let retried = false;
+      for (const delivery of await queue.due(this.#claim, now(), RETRIES)) {
+        if (this.#isOver()) return 'unfinished';
+        const kept = await this.#retry(state, delivery);
+        if (kept !== 'enabled') return kept;
+        retried = true;
+      }
+      // After retries the webhook is looked at again: one of them may have closed the circuit.
+      if (retried) continue;
+      const waiting = await queue.pending(this.#claim);
+      const held = isOpen(this.#failures, this.#work.schedule) ? waiting > 0 : waiting >= MAX_PENDING;
+      if (held) return 'waits';
+      // With nothing to try again, a single new message shows whether the receiver is back.
+      const most = isOpen(this.#failures, this.#work.schedule) ? 1 : MESSAGES;
+      const told = await this.#tell(versions, state, most);
+      if (told !== 'more') return told;
+    }
+  }
+
+  #isOver(): boolean {
+    return this.#signal.aborted || this.#work.now() >= this.#until;
+  }
+
+  /** The webhook after each of its events, oldest first. */
+  async #versions(): Promise<readonly Version[]> {
+    const { store } = this.#work;
+    const { workspace, webhook } = this.#claim;
+    const versions: Version[] = [];
+    let state = webhookDecider.initial;
+    for await (const events of store.log.readStream(webhookStream(workspace, webhook))) {
+      for (const logged of events) {
+        const event = await store.decode(logged);
+        state = webhookDecider.evolve(state, { type: event.type, data: event.data, at: event.meta.at });
+        versions.push({ position: event.position, state });
+        this.#tenant = event.meta.tenant;
+      }
+    }
+    return versions;
+  }
+
+  /** Sends the next messages, at most so many. `more`: there may be further ones. */
+  async #tell(versions: readonly Version[], webhook: WebhookState, most: number): Promise<Ending | 'lost' | 'more'> {
+    let sent = 0;
+    for await (const page of this.#work.store.log.readAll({ from: this.#position, maxBytes: PAGE_BYTES })) {
+      for (const logged of page) {
+        const messages = await this.#messagesFor(versions, logged);
+        for (const [index, message] of messages.entries()) {
+          if (this.#isOver()) return 'unfinished';
+          if (sent >= most) return 'more';
+          sent++;
+          // Only now is the event behind us: a worker that dies between two messages leaves the second to another.
+          const position = index === messages.length - 1 ? logged.position : undefined;
+          const kept = await this.#send(webhook, message, { number: 0, parentId: null, position });
+          if (kept !== 'enabled') return kept;
+        }
+        this.#position = logged.position;
+      }
+    }
+    return sent === 0 ? 'waits' : 'more';
+  }
+
+  /** What this event tells this webhook, without what it has been told. */
+  async #messagesFor(versions: readonly Version[], logged: LoggedEvent): Promise<readonly WebhookMessage[]> {
+    const { store, queue, skipped } = this.#work;
+    if (logged.meta.workspace !== this.#claim.workspace || !MESSAGE_EVENTS.has(logged.type)) return [];
+    const then = versions.findLast(({ position }) => position < logged.position)?.state;
+    if (!then?.enabled) return [];
+    let event: DomainEvent;
+    try {
+      event = await store.decode(logged);
+    } catch (error) {
+      if (!(error instanceof EventUnreadableError)) throw error;
+      skipped(error);
+      return [];
+    }
+    const chosen = messagesOf(catalogue.get(event.type) as EventDefinition, event).filter(({ type }) =>
+      isChosen(then.events, type),
+    );
+    if (chosen.length === 0) return [];
+    const told = await queue.told(
+      this.#claim,
+      chosen.map(({ id }) => id),
+    );
+    return chosen.filter(({ id }) => !told.has(id));
+  }
+
+  #retry(webhook: WebhookState, delivery: Delivery): Promise<Ending | 'lost' | 'enabled'> {
+    return this.#send(webhook, messageOf(delivery), {
+      number: delivery.attempt + 1,
+      parentId: delivery.id,
+      position: undefined,
+    });
+  }
+
+  /** Sends one message and records how that went. `enabled`: go on. */
+  async #send(
+    webhook: WebhookState,
+    message: WebhookMessage,
+    {
+      number,
+      parentId,
+      position,
+    }: {
+      readonly number: number;
+      readonly parentId: number | null;
+      readonly position: Position | undefined;
+    },
+  ): Promise<Ending | 'lost' | 'enabled'> {
+    const { queue, outgoing, schedule, now, random } = this.#work;
+    if (!(await queue.renew(this.#claim))) return 'lost';
+    const to = { ...webhook, workspace: this.#claim.workspace };
+    let done: Attempted;
+    try {
+      done = await attempt(outgoing, to, message, { number, parentId, at: now(), signal: this.#signal });
+    } catch (error) {
+      // The process stops, which says nothing of the receiver.
+      if (this.#signal.aborted) return 'unfinished';
+      throw error;
+    }
+    const success = isSuccess(done);
+    const verdict = judge({ attempt: number, success, failures: this.#failures }, schedule, { now: now(), random });
+    const { failures, nextRetryAt, trips } = verdict;
+    if (!(await queue.settle(this.#claim, { delivery: { ...done, nextRetryAt }, failures, position }))) return 'lost';
+    this.#failures = failures;
+    if (position !== undefined) this.#position = position;
+    if (!trips) return 'enabled';
+    const { workspace, webhook: id } = this.#claim;
+    const context = scheduledContext(randomUUID(), this.#tenant, workspace);
+    await this.#work.commands.execute(webhookDecider, webhookStream(workspace, id), context, (state) =>
+      decideTrip(state, failures),
+    );
+    return 'disabled';
+  }
+}

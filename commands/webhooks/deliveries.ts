@@ -1,0 +1,155 @@
+/** Single attempts to deliver, and what follows from how they end. */
+import { randomUUID } from 'node:crypto';
+import { notFound } from '../../shared/errors.ts';
+import type { WebhookMessage } from '../../shared/events/webhooks/messages.ts';
+import type { Delivery, NewDelivery, Outgoing, WebhookRecords } from '../../shared/ports/webhooks.ts';
+import type { Commands } from '../handler.ts';
+import { bodyOf, headersOf } from './signatures.ts';
+import { existingWebhook, type WebhookState } from './webhooks.ts';
+
+/** When failed deliveries are tried again. */
+export interface RetrySchedule {
+  /** Attempts in total; as many failures in a row open the circuit. */
+  readonly attempts: number;
+  /** Pauses after the first, second … failed attempt, milliseconds; the last one is repeated. */
+  readonly delaysMs: readonly number[];
+}
+
+/** Pauses vary at random by this fraction. */
+const JITTER = 0.2;
+
+/** @param attempt the one that failed, from 0 @param random 0 to 1 */
+export function delayAfter(attempt: number, { delaysMs }: RetrySchedule, random: () => number): number {
+  const base = delaysMs[Math.min(attempt, delaysMs.length - 1)] ?? 0;
+  return Math.round(base * (1 + JITTER * (2 * random() - 1)));
+}
+
+/** What an attempt means for the webhook. */
+export interface Verdict {
+  /** Failed attempts in a row, this one included. */
+  readonly failures: number;
+  /** Unix ms; null: it succeeded, or was the last. */
+  readonly nextRetryAt: number | null;
+  /** The webhook is to be disabled. */
+  readonly trips: boolean;
+}
+
+/** @param failures in a row before this attempt */
+export function judge(
+  { attempt, success, failures }: { readonly attempt: number; readonly success: boolean; readonly failures: number },
+  schedule: RetrySchedule,
+  { now, random }: { readonly now: number; readonly random: () => number },
+): Verdict {
+  if (success) return { failures: 0, nextRetryAt: null, trips: false };
+  const more = attempt < schedule.attempts - 1;
+  return {
+    failures: failures + 1,
+    nextRetryAt: more ? now + delayAfter(attempt, schedule, random) : null,
+    trips: !more && failures + 1 >= schedule.attempts,
+  };
+}
+
+/** So many failures in a row that new events wait, until a retry shows that the receiver is back. */
+export const isOpen = (failures: number, { attempts }: Pick<RetrySchedule, 'attempts'>): boolean =>
+  failures >= attempts;
+
+export const isSuccess = ({ statusCode }: Pick<NewDelivery, 'statusCode'>): boolean =>
+  statusCode !== null && statusCode >= 200 && statusCode < 300;
+
+export type Attempted = Omit<NewDelivery, 'nextRetryAt'>;
+
+/** Sends a message once. @param at Unix ms @throws what the signal aborts with */
+export async function attempt(
+  outgoing: Outgoing,
+  webhook: { readonly workspace: number; readonly id: number; readonly url: string; readonly secret: string | null },
+  message: WebhookMessage,
+  {
+    number,
+    parentId,
+    at,
+    signal,
+  }: {
+    readonly number: number;
+    readonly parentId: number | null;
+    readonly at: number;
+    readonly signal?: AbortSignal | undefined;
+  },
+): Promise<Attempted> {
+  const body = bodyOf(message, at);
+  const headers = headersOf(message, { secret: webhook.secret, body, at });
+  const { status, body: answer, error, durationMs } = await outgoing.post({ url: webhook.url, headers, body }, signal);
+  return {
+    workspace: webhook.workspace,
+    webhookId: webhook.id,
+    messageId: message.id,
+    eventType: message.type,
+    payload: body,
+    statusCode: status,
+    responseBody: answer,
+    error,
+    durationMs,
+    attempt: number,
+    parentId,
+    createdAt: at,
+  };
+}
+
+/** The message of a delivery, to be sent again. */
+export function messageOf({ messageId, eventType, payload }: Delivery): WebhookMessage {
+  const parsed = JSON.parse(payload) as { readonly data?: WebhookMessage['data'] };
+  return { id: messageId, type: eventType, data: parsed.data ?? {} };
+}
+
+/** What sending by hand needs. */
+export interface ByHand {
+  readonly commands: Commands;
+  readonly outgoing: Outgoing;
+  readonly records: WebhookRecords;
+  /** Unix ms */
+  readonly now: () => number;
+}
+
+async function recorded(
+  { outgoing, records, now }: ByHand,
+  workspace: number,
+  webhook: WebhookState,
+  message: WebhookMessage,
+  parent: Delivery | undefined,
+): Promise<Delivery> {
+  const done = await attempt(outgoing, { ...webhook, workspace }, message, {
+    number: parent ? parent.attempt + 1 : 0,
+    parentId: parent?.id ?? null,
+    at: now(),
+  });
+  const delivery = { ...done, nextRetryAt: null };
+  const id = await records.record(delivery);
+  // Somebody has deleted it in the meantime.
+  if (id === undefined) throw notFound('Webhook');
+  return { ...delivery, id };
+}
+
+/**
+ * Sends `test.ping`, whatever the webhook has chosen, and whether or not it is enabled. A failure has no consequences.
+ *
+ * @param by name of the caller
+ * @throws AppError 404
+ */
+export async function testWebhook(parts: ByHand, workspace: number, id: number, by: string): Promise<Delivery> {
+  const webhook = await existingWebhook(parts.commands, workspace, id);
+  const data = {
+    message: 'This is a test of the webhook.',
+    webhook_id: id,
+    webhook_name: webhook.name,
+    triggered_by: by,
+    workspace_id: workspace,
+  };
+  return recorded(parts, workspace, webhook, { id: `msg_${randomUUID()}`, type: 'test.ping', data }, undefined);
+}
+
+/** Sends the message of a delivery once more. A failure has no consequences. @throws AppError 404 */
+export async function retryDelivery(parts: ByHand, workspace: number, id: number): Promise<Delivery> {
+  const delivery = await parts.records.find(workspace, id);
+  if (!delivery) throw notFound('Delivery');
+  const webhook = await existingWebhook(parts.commands, workspace, delivery.webhookId);
+  return recorded(parts, workspace, webhook, messageOf(delivery), delivery);
+}

@@ -1,0 +1,52 @@
+/** The request that a webhook gets: its body, and the headers by which the receiver knows that it is genuine. Pure. */
+import { createHmac } from 'node:crypto';
+import type { WebhookMessage } from '../../shared/events/webhooks/messages.ts';
+import { seconds } from '../../shared/time.ts';
+
+/** Bytes of a body. Data that makes it longer is left out. */
+const MAX_BODY = 1_000_000;
+
+/** @param at Unix ms */
+export function bodyOf({ type, data }: Pick<WebhookMessage, 'type' | 'data'>, at: number): string {
+  const bodyWith = (content: object) => JSON.stringify({ event: type, timestamp: seconds(at), data: content });
+  const body = bodyWith(data);
+  if (Buffer.byteLength(body) <= MAX_BODY) return body;
+  const { id, workspace_id } = data;
+  return bodyWith({ id, workspace_id, truncated: true });
+}
+
+/** `sha256=<hex>`; the key is the secret as it was shown. */
+export const signatureOf = (secret: string, body: string): string =>
+  `sha256=${createHmac('sha256', secret).update(body).digest('hex')}`;
+
+/**
+ * The signature of Standard Webhooks. Its libraries take the secret as base64, which every secret of ours also is, so the
+ * same text works with them.
+ */
+export const standardSignatureOf = (
+  secret: string,
+  { id, timestamp, body }: { readonly id: string; readonly timestamp: number; readonly body: string },
+): string =>
+  `v1,${createHmac('sha256', Buffer.from(secret, 'base64')).update(`${id}.${timestamp}.${body}`).digest('base64')}`;
+
+/** @param at Unix ms; the same as for `bodyOf` */
+export function headersOf(
+  { id, type }: Pick<WebhookMessage, 'id' | 'type'>,
+  { secret, body, at }: { readonly secret: string | null; readonly body: string; readonly at: number },
+): Readonly<Record<string, string>> {
+  const timestamp = seconds(at);
+  return {
+    'content-type': 'application/json',
+    'user-agent': 'Signalbox-Webhook/1.0',
+    'x-mc-event': headerText(type),
+    'webhook-id': id,
+    'webhook-timestamp': String(timestamp),
+    ...(secret !== null && {
+      'x-mc-signature': signatureOf(secret, body),
+      'webhook-signature': standardSignatureOf(secret, { id, timestamp, body }),
+    }),
+  };
+}
+
+/** Types come from our own events, but an adapter names some of them. */
+const headerText = (text: string): string => text.replace(/[^\x20-\x7e]/g, '?');

@@ -1,0 +1,130 @@
+/** Webhooks: created, changed, deleted, and disabled when deliveries fail too often. */
+import { randomBytes } from 'node:crypto';
+import { notFound } from '../../shared/errors.ts';
+import type { EventDraft } from '../../shared/events/define.ts';
+import {
+  webhookCreated,
+  webhookDeleted,
+  webhookTripped,
+  webhookUpdated,
+} from '../../shared/events/webhooks/webhooks.ts';
+import type { Position } from '../../shared/ports/event-log.ts';
+import { defineDecider, on } from '../decider.ts';
+import type { CommandContext, Commands } from '../handler.ts';
+import { reserveId } from '../reserve.ts';
+
+/** Everything that deliveries need. Saved nowhere but in the log, where address and secret are sealed. */
+export interface WebhookState {
+  /** 0 until created, and again once deleted. */
+  readonly id: number;
+  readonly name: string;
+  readonly url: string;
+  readonly secret: string | null;
+  readonly events: readonly string[];
+  readonly enabled: boolean;
+}
+
+const NONE: WebhookState = { id: 0, name: '', url: '', secret: null, events: [], enabled: false };
+
+export const webhookStream = (workspace: number, id: number): string => `webhook-${workspace}-${id}`;
+
+export const webhookDecider = defineDecider<WebhookState>({
+  kind: 'webhook',
+  initial: NONE,
+  folds: [
+    on(webhookCreated, (_state, { data: { webhookId, name, url, secret, events } }) => ({
+      id: webhookId,
+      name,
+      url: url ?? '',
+      secret,
+      events,
+      enabled: true,
+    })),
+    on(webhookUpdated, (state, { data: { name, url, secret, events, enabled } }) => ({
+      ...state,
+      name: name ?? state.name,
+      url: url ?? state.url,
+      secret: secret === undefined ? state.secret : secret,
+      events: events ?? state.events,
+      enabled: enabled ?? state.enabled,
+    })),
+    on(webhookTripped, (state) => ({ ...state, enabled: false })),
+    on(webhookDeleted, () => NONE),
+  ],
+});
+
+/** 64 lower-case hex digits. */
+export const newSecret = (): string => randomBytes(32).toString('hex');
+
+export interface WebhookChanges {
+  readonly name: string | undefined;
+  readonly url: string | undefined;
+  readonly events: readonly string[] | undefined;
+  readonly enabled: boolean | undefined;
+  readonly secret: string | undefined;
+}
+
+/** Without any change, the time of the last one is new. @throws AppError 404 */
+export function decideChange(state: WebhookState, changes: WebhookChanges): EventDraft[] {
+  if (state.id === 0) throw notFound('Webhook');
+  const set = Object.entries(changes).filter(([, value]) => value !== undefined);
+  return [webhookUpdated.draft({ webhookId: state.id, ...Object.fromEntries(set) })];
+}
+
+/** @throws AppError 404 */
+export function decideDelete(state: WebhookState): EventDraft[] {
+  if (state.id === 0) throw notFound('Webhook');
+  return [webhookDeleted.draft({ webhookId: state.id })];
+}
+
+/** Disables a webhook whose receiver has failed this often in a row. */
+export const decideTrip = (state: WebhookState, failures: number): EventDraft[] =>
+  state.enabled ? [webhookTripped.draft({ webhookId: state.id, failures })] : [];
+
+export interface NewWebhook {
+  readonly name: string;
+  readonly url: string;
+  readonly events: string[];
+  readonly secret: string | null;
+}
+
+/** Creates a webhook. Gives its id, and where in the log it begins. */
+export async function createWebhook(
+  commands: Commands,
+  context: CommandContext,
+  fields: NewWebhook,
+): Promise<{ readonly id: number; readonly position: Position; readonly secret: string | null }> {
+  const { workspace } = context.origin;
+  const id = await reserveId(commands, context, 'webhook', (one) => webhookStream(workspace, one));
+  const stream = webhookStream(workspace, id);
+  const { position } = await commands.execute(webhookDecider, stream, context, () => [
+    webhookCreated.draft({ webhookId: id, ...fields }),
+  ]);
+  // A request that is repeated after a crash has stored the secret of its first run.
+  const { state } = await commands.load(webhookDecider, stream);
+  return { id, position, secret: state.id === id ? state.secret : fields.secret };
+}
+
+/** @returns the webhook as it is now @throws AppError 404 */
+export async function changeWebhook(
+  commands: Commands,
+  context: CommandContext,
+  id: number,
+  changes: WebhookChanges,
+): Promise<WebhookState> {
+  const stream = webhookStream(context.origin.workspace, id);
+  await commands.execute(webhookDecider, stream, context, (state) => decideChange(state, changes));
+  return (await commands.load(webhookDecider, stream)).state;
+}
+
+/** @throws AppError 404 */
+export async function deleteWebhook(commands: Commands, context: CommandContext, id: number): Promise<void> {
+  await commands.execute(webhookDecider, webhookStream(context.origin.workspace, id), context, decideDelete);
+}
+
+/** The webhook as the log has it now. @throws AppError 404 */
+export async function existingWebhook(commands: Commands, workspace: number, id: number): Promise<WebhookState> {
+  const { state } = await commands.load(webhookDecider, webhookStream(workspace, id));
+  if (state.id === 0) throw notFound('Webhook');
+  return state;
+}

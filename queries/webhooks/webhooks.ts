@@ -1,0 +1,77 @@
+/** Webhooks: the list, with what their deliveries say of them. */
+import { sql } from 'kysely';
+import { webhooksProjection } from '../../projections/webhooks/webhooks.ts';
+import type { WebhookRecord } from '../../shared/contract/webhooks/webhooks.ts';
+import type { WebhookState } from '../../shared/ports/webhooks.ts';
+import { seconds } from '../../shared/time.ts';
+import { type Reads, tables } from '../reads.ts';
+
+const own = (reads: Reads, workspace: number) =>
+  tables(reads, webhooksProjection).selectFrom('webhooks').where('workspace_id', '=', workspace);
+
+const HIDDEN = '\u2022'.repeat(6);
+
+const UNUSED: WebhookState = { lastFiredAt: null, lastStatus: null, failures: 0, total: 0, successful: 0, failed: 0 };
+
+/**
+ * Newest first.
+ *
+ * @param states what deliveries say, by webhook
+ * @param attempts as many failures in a row open the circuit
+ */
+export async function listWebhooks(
+  reads: Reads,
+  workspace: number,
+  states: ReadonlyMap<number, WebhookState>,
+  attempts: number,
+): Promise<WebhookRecord[]> {
+  const rows = await own(reads, workspace).selectAll().orderBy('created_at', 'desc').orderBy('id', 'desc').execute();
+  return rows.map((row) => {
+    const { lastFiredAt, lastStatus, failures, total, successful, failed } = states.get(row.id) ?? UNUSED;
+    const firedAt = lastFiredAt === null ? null : seconds(lastFiredAt);
+    return {
+      id: row.id,
+      name: row.name,
+      url: row.url,
+      secret: row.secret_end === null ? null : HIDDEN + row.secret_end,
+      events: row.events as string[],
+      enabled: row.enabled,
+      last_fired_at: firedAt,
+      last_status: lastStatus,
+      consecutive_failures: failures,
+      circuit_open: failures >= attempts,
+      total_deliveries: total,
+      successful_deliveries: successful,
+      failed_deliveries: failed,
+      created_by: row.created_by,
+      created_at: row.created_at,
+      updated_at: Math.max(row.updated_at, firedAt ?? 0),
+      workspace_id: workspace,
+    };
+  });
+}
+
+export async function countWebhooks(reads: Reads, workspace: number): Promise<number> {
+  const counted = await own(reads, workspace)
+    .select(({ fn }) => fn.countAll<number>().as('count'))
+    .executeTakeFirst();
+  return Number(counted?.count ?? 0);
+}
+
+/** Names and addresses of those among these that exist. */
+export async function webhookNames(
+  reads: Reads,
+  workspace: number,
+  ids: readonly number[],
+): Promise<ReadonlyMap<number, { readonly name: string; readonly url: string }>> {
+  if (ids.length === 0) return new Map();
+  const rows = await own(reads, workspace)
+    .select(['id', 'name', 'url'])
+    .where(sql<boolean>`id = ANY(${ids})`)
+    .execute();
+  return new Map(rows.map(({ id, name, url }) => [id, { name, url }]));
+}
+
+/** Every webhook of the deployment. */
+export const allWebhooks = (reads: Reads): Promise<{ workspace: number; id: number }[]> =>
+  tables(reads, webhooksProjection).selectFrom('webhooks').select(['workspace_id as workspace', 'id']).execute();

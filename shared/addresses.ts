@@ -1,0 +1,72 @@
+/**
+ * Addresses that requests on behalf of users may go to: public ones, and those that the operator has allowed.
+ *
+ * A name is checked when it is configured, so that a mistake is told at once, but what counts is the address that it
+ * resolves to whenever a connection is made (`infra/outgoing`).
+ */
+import ipaddr from 'ipaddr.js';
+
+type Address = ipaddr.IPv4 | ipaddr.IPv6;
+type Network = [Address, number];
+
+/** Names that only exist within a host, a network or a cloud. */
+const LOCAL_NAMES = ['localhost', 'metadata.google.internal', 'metadata.internal', 'instance-data'];
+const LOCAL_ENDINGS = ['.localhost', '.local', '.internal'];
+
+export interface AddressRule {
+  /** @param address an IP address without brackets */
+  allows(address: string): boolean;
+  /** Why no request can go to this URL; undefined when one can, as far as can be told without a look-up. */
+  fault(url: string): string | undefined;
+}
+
+/** A network in CIDR notation, or a single address; undefined when it is neither. */
+export function parseNetwork(text: string): Network | undefined {
+  if (ipaddr.isValidCIDR(text)) return ipaddr.parseCIDR(text);
+  // `isValid` alone accepts short forms such as "10", which nobody means here.
+  if (!ipaddr.IPv4.isValidFourPartDecimal(text) && !ipaddr.IPv6.isValid(text)) return undefined;
+  const address = ipaddr.parse(text);
+  return [address, address.kind() === 'ipv4' ? 32 : 128];
+}
+
+/** The address that is really reached: an IPv4 address may be written as an IPv6 one. */
+function addressOf(text: string): Address | undefined {
+  return ipaddr.isValid(text) ? ipaddr.process(text) : undefined;
+}
+
+const isPublic = (address: Address): boolean =>
+  address.range() === 'unicast' &&
+  // Global unicast, 2000::/3; the rest of IPv6 is not assigned.
+  (address.kind() === 'ipv4' || ((address as ipaddr.IPv6).parts[0] ?? 0) >> 13 === 1);
+
+/** @param allowed networks that are allowed although they are not public, as `parseNetwork` takes them */
+export function createAddressRule(allowed: readonly string[]): AddressRule {
+  const networks = allowed.map(parseNetwork).filter((network) => network !== undefined);
+  const allows = (text: string): boolean => {
+    const address = addressOf(text);
+    if (!address) return false;
+    return (
+      isPublic(address) ||
+      networks.some(([network, bits]) => network.kind() === address.kind() && address.match(network as never, bits))
+    );
+  };
+  return {
+    allows,
+    fault(text) {
+      const url = URL.canParse(text) ? new URL(text) : undefined;
+      if (!url) return 'must be an absolute URL, such as https://example.org/hook';
+      if (url.protocol !== 'https:' && url.protocol !== 'http:') return 'must start with https:// or http://';
+      const host = hostOf(url);
+      if (ipaddr.isValid(host)) {
+        return allows(host) ? undefined : `must not point to ${host}, which is not a public address`;
+      }
+      // With allowed networks, such a name may lead into one of them.
+      const local = LOCAL_NAMES.includes(host) || LOCAL_ENDINGS.some((ending) => host.endsWith(ending));
+      if (local && networks.length === 0) return `must not point to ${host}, which is not a public name`;
+      return undefined;
+    },
+  };
+}
+
+/** The host of a URL as it is looked up: without brackets and without the dot of a fully qualified name. */
+export const hostOf = (url: URL): string => url.hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '');

@@ -1,0 +1,73 @@
+/** Webhooks: requests and answers. */
+import { z } from 'zod';
+import { idValue, unixSeconds } from '../common.ts';
+import { filledText, text } from '../storable.ts';
+
+export const webhookSchema = z
+  .object({
+    id: z.int(),
+    name: z.string(),
+    url: z.string(),
+    secret: z.string().nullable().describe('masked but for its last four characters; null: deliveries are not signed'),
+    events: z.array(z.string()),
+    enabled: z.boolean(),
+    last_fired_at: unixSeconds.nullable(),
+    last_status: z.int().nullable().describe('HTTP status of the last delivery; -1: no answer'),
+    consecutive_failures: z.int(),
+    circuit_open: z.boolean().describe('so many deliveries have failed in a row that new events wait'),
+    total_deliveries: z.int(),
+    successful_deliveries: z.int(),
+    failed_deliveries: z.int(),
+    created_by: z.string(),
+    created_at: unixSeconds,
+    updated_at: unixSeconds,
+    workspace_id: z.int(),
+  })
+  .meta({ id: 'Webhook' });
+export type WebhookRecord = z.infer<typeof webhookSchema>;
+
+/** Characters of a URL. */
+const MAX_URL = 2_048;
+
+const fields = {
+  name: filledText(200),
+  url: text(MAX_URL).trim().min(1, 'must not be empty').describe('http or https, of a public host'),
+  events: z
+    .array(text(200).min(1, 'must not be empty'))
+    .max(50)
+    .describe('types of webhook events, by their full names, or `*` for all'),
+};
+
+export const newWebhookBody = z.object({
+  name: fields.name,
+  url: fields.url,
+  events: fields.events.default(['*']),
+  generate_secret: z.boolean().default(true).describe('false: deliveries are not signed'),
+});
+
+export const webhookChangesBody = z.object({
+  id: idValue,
+  ...z.object({ ...fields, enabled: z.boolean() }).partial().shape,
+  regenerate_secret: z.boolean().default(false),
+  reset_circuit: z.boolean().default(false).describe('forgets failures and enables the webhook'),
+});
+
+export const webhooksAnswer = z.object({ webhooks: z.array(webhookSchema) });
+
+export const newWebhookAnswer = z.object({
+  id: z.int(),
+  name: z.string(),
+  url: z.string(),
+  secret: z.string().nullable().describe('shown only now'),
+  events: z.array(z.string()),
+  enabled: z.literal(true),
+  message: z.string(),
+});
+
+export const webhookChangedAnswer = z.object({
+  success: z.literal(true),
+  secret: z.string().optional().describe('shown only now'),
+  message: z.string().optional(),
+});
+
+export const webhookDeletedAnswer = z.object({ success: z.literal(true), deleted: z.literal(1) });

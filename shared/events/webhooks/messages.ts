@@ -1,0 +1,104 @@
+/**
+ * What an event tells webhooks: frames of the live stream under the names of webhook events, without the secrets in
+ * them. An event gives at most one message of each type.
+ */
+import { catalogue } from '../catalogue.ts';
+import type { DomainEvent, EventDefinition, FrameDraft } from '../define.ts';
+import { auditOf } from '../monitoring/audit.ts';
+import { framesOf, maskedFrame } from '../monitoring/frames.ts';
+
+export interface WebhookMessage {
+  /** The same whenever this message is sent, to whichever webhook. */
+  readonly id: string;
+  /** Such as `activity.task_created`. */
+  readonly type: string;
+  readonly data: Readonly<Record<string, unknown>>;
+}
+
+/** Types of messages by types of frames that have no type of their own in their data. */
+const BY_FRAME: Readonly<Record<string, string>> = {
+  'agent.status_changed': 'agent.status_change',
+  'task.created': 'activity.task_created',
+  'task.updated': 'activity.task_updated',
+  'task.deleted': 'activity.task_deleted',
+  'task.status_changed': 'activity.task_status_changed',
+};
+
+/** Audit entries that become messages, although they send no frame. */
+const BY_AUDIT: Readonly<Record<string, string>> = {
+  user_create: 'security.user_created',
+  user_delete: 'security.user_deleted',
+};
+
+/** Types that administrators are offered to choose from; others can be named as well. */
+export const SUGGESTED_TYPES = [
+  'agent.error',
+  'agent.status_change',
+  'security.login_failed',
+  'security.user_created',
+  'security.user_deleted',
+  'security.password_change',
+  'notification.mention',
+  'notification.assignment',
+  'activity.task_created',
+  'activity.task_updated',
+] as const;
+
+/** Whether a webhook that has chosen these types is told of this one. There are no prefixes. */
+export const isChosen = (chosen: readonly string[], type: string): boolean =>
+  chosen.includes('*') || chosen.includes(type);
+
+const typesOf = ({ type, data }: FrameDraft): string[] => {
+  if (type === 'activity.created') return [`activity.${String(data.type)}`];
+  if (type === 'notification.created') return [`notification.${String(data.type)}`];
+  if (type === 'audit.security') return [`security.${String(data.action)}`];
+  const named = BY_FRAME[type];
+  return named === undefined ? [] : [named];
+};
+
+/** The status that an agent has from now on, whichever call has set it. */
+function statusAfter({ type, data }: FrameDraft): unknown {
+  if (type === 'agent.status_changed') return data.status;
+  if (type !== 'activity.created' || data.type !== 'agent_status_change') return undefined;
+  return (data.data as { readonly status?: unknown } | null)?.status;
+}
+
+/** The messages of an event, in the order in which they are sent. */
+export function messagesOf(definition: EventDefinition, event: DomainEvent): readonly WebhookMessage[] {
+  const found = new Map<string, WebhookMessage['data']>();
+  const add = (type: string, data: WebhookMessage['data']) => {
+    const record = found.get(type);
+    // A record and the activity about it are one message: the record, with what the activity adds.
+    found.set(type, record ? { ...data, ...record, activity: data } : data);
+  };
+  for (const frame of framesOf(definition, event)) {
+    const data = frame.secrets ? maskedFrame(frame) : frame.data;
+    for (const type of typesOf(frame)) add(type, data);
+    if (statusAfter(frame) === 'error' && !found.has('agent.error')) add('agent.error', data);
+  }
+  for (const { type, data } of definition.webhooks?.(event) ?? [])
+    add(type, { ...data, workspace_id: event.meta.workspace });
+  const audit = auditOf(definition, event);
+  const audited = BY_AUDIT[audit?.action ?? ''];
+  if (audit && audited !== undefined) {
+    const { actor, target_type, target_id, created_at, workspace_id } = audit;
+    add(audited, {
+      action: audited.slice('security.'.length),
+      actor,
+      target_type,
+      target_id,
+      timestamp: created_at,
+      workspace_id,
+    });
+  }
+  return [...found].map(([type, data]) => ({ id: `msg_${event.id}_${type.replaceAll('.', '-')}`, type, data }));
+}
+
+/** Types of events that may give messages; the others need not be decoded. */
+export const MESSAGE_EVENTS: ReadonlySet<string> = new Set(
+  [...catalogue.values()]
+    .filter(
+      ({ frames, notification, activity, webhooks, audit }) => frames ?? notification ?? activity ?? webhooks ?? audit,
+    )
+    .map(({ type }) => type),
+);

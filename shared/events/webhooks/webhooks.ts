@@ -1,0 +1,65 @@
+/**
+ * Webhooks: URLs that are told of what happens. Streams: `webhook-<workspace>-<id>`.
+ *
+ * What was delivered, and how that went, is not in the log but in records that are kept for a while (`shared/ports/webhooks.ts`).
+ */
+import { z } from 'zod';
+import { defineEvent } from '../define.ts';
+
+const webhookId = z.int().positive();
+/** Sealed with a key of the webhook's own; null once that key is gone. */
+const sealedText = z.string().nullable();
+
+const person = (data: { readonly webhookId: number }): string => `webhook:${data.webhookId}`;
+
+export const webhookCreated = defineEvent({
+  type: 'WebhookCreated',
+  version: 1,
+  doc: 'A webhook exists from now on, and is told of the events after this one.',
+  schema: z.object({
+    webhookId,
+    name: z.string(),
+    /** Often holds a token. */
+    url: sealedText,
+    /** With which deliveries are signed; null: they are not. */
+    secret: sealedText,
+    /** Types of webhook events; `*`: all. */
+    events: z.array(z.string()),
+  }),
+  personal: { fields: ['url', 'secret'], person },
+});
+
+export const webhookUpdated = defineEvent({
+  type: 'WebhookUpdated',
+  version: 1,
+  doc: 'Fields of a webhook were set. Those that are missing stayed as they were; with none at all, only the time of the last change is new.',
+  schema: z.object({
+    webhookId,
+    name: z.string().optional(),
+    url: sealedText.optional(),
+    secret: sealedText.optional(),
+    events: z.array(z.string()).optional(),
+    enabled: z.boolean().optional(),
+  }),
+  personal: { fields: ['url', 'secret'], person },
+});
+
+export const webhookTripped = defineEvent({
+  type: 'WebhookTripped',
+  version: 1,
+  doc: 'Deliveries failed too often: the webhook was disabled. What it has not been told yet waits until it is enabled again.',
+  schema: z.object({
+    webhookId,
+    /** Failed attempts in a row. */
+    failures: z.int().positive(),
+  }),
+});
+
+export const webhookDeleted = defineEvent({
+  type: 'WebhookDeleted',
+  version: 1,
+  doc: 'A webhook is gone, and so are its deliveries.',
+  schema: z.object({ webhookId }),
+});
+
+export const webhookEvents = [webhookCreated, webhookUpdated, webhookTripped, webhookDeleted];

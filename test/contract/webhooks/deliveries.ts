@@ -1,0 +1,259 @@
+/** What webhooks are told, and what becomes of deliveries that fail. */
+import { expect } from 'chai';
+import { deliveriesAnswer, deliveryResult } from '../../../shared/contract/webhooks/deliveries.ts';
+import { OK } from '../../support/receiver.ts';
+import { until } from '../../support/until.ts';
+import { conforms } from '../../support/worlds/agents.ts';
+import type { WebhooksWorld } from '../../support/worlds/webhooks.ts';
+
+/** A path of its own for each webhook, so that requests can be told apart. */
+let paths = 0;
+
+export function describeDeliveries(get: () => WebhooksWorld): void {
+  const ask: WebhooksWorld['world']['ask'] = (...asked) => get().world.ask(...asked);
+  const hook = async (events: string[], fields: object = {}) => {
+    const path = `/hook/${++paths}`;
+    const made = await get().create({ url: `http://127.0.0.1:${get().receiver.port}${path}`, events, ...fields });
+    return {
+      id: made.id as number,
+      path,
+      received: () => get().receiver.requests.filter((one) => one.path === path),
+    };
+  };
+  const deliveriesOf = async (id: number, more = '') => {
+    const reply = await ask('GET', `/api/webhooks/deliveries?webhook_id=${id}${more}`);
+    conforms(deliveriesAnswer, reply);
+    return reply.body;
+  };
+  const task = async (title: string) => {
+    const reply = await ask('POST', '/api/tasks', { title });
+    expect(reply.status, JSON.stringify(reply.body)).to.equal(201);
+    return reply.body.task;
+  };
+  const titles = (received: readonly { body: { data: { title: string } } }[]) =>
+    received.map(({ body }) => body.data.title);
+
+  describe('deliveries', () => {
+    afterEach(() => get().receiver.react(() => OK));
+
+    it('an event is told to the webhooks that have chosen it, once each, with the record and its activity', async () => {
+      const [chosen, all, other] = [
+        await hook(['activity.task_created']),
+        await hook(['*']),
+        await hook(['activity.task_create', 'activity', 'activity.*']),
+      ];
+      const made = await task('told');
+      const [received] = await until('the webhook is told', () => chosen.received().length > 0 && chosen.received());
+      const { event, timestamp, data } = received?.body ?? {};
+      expect(Object.keys(received?.body)).to.deep.equal(['event', 'timestamp', 'data']);
+      expect(event).to.equal('activity.task_created');
+      expect(timestamp).to.be.closeTo(Date.now() / 1_000, 20);
+      expect(data).to.include({ id: made.id, title: 'told', entity_type: 'task', entity_id: made.id, workspace_id: 1 });
+      expect(data.activity).to.include({ type: 'task_created', entity_id: made.id });
+      expect(received?.headers).to.include({ 'x-mc-event': event, 'content-type': 'application/json' });
+      await until('the other is told as well', () => titles(all.received()).includes('told'));
+      // What comes after it has come: nothing else can be on its way.
+      await task('after');
+      await until('the next one is told', () => titles(chosen.received()).includes('after'));
+      expect(titles(chosen.received())).to.deep.equal(['told', 'after']);
+      expect(other.received(), 'names are no prefixes').to.deep.equal([]);
+      for (const { id } of [chosen, all, other]) await ask('DELETE', '/api/webhooks', { id });
+      expect((await deliveriesOf(chosen.id)).total, 'deliveries go with their webhook').to.equal(0);
+    });
+
+    it('a delivery is listed with what was sent and answered', async () => {
+      get().receiver.react(() => ({ status: 201, body: 'x'.repeat(1_500) }));
+      const { id, received } = await hook(['activity.task_created']);
+      await task('listed');
+      const { deliveries, total } = await until('it is recorded', async () => {
+        const page = await deliveriesOf(id);
+        return page.total > 0 && page;
+      });
+      expect(total).to.equal(1);
+      const [sent] = received();
+      const { id: number, duration_ms, created_at, ...shown } = deliveries[0];
+      expect(shown).to.deep.equal({
+        webhook_id: id,
+        event_type: 'activity.task_created',
+        event: 'activity.task_created',
+        message_id: sent?.headers['webhook-id'],
+        payload: sent?.text,
+        status_code: 201,
+        response_body: `${'x'.repeat(1_000)}...`,
+        error: null,
+        attempt: 0,
+        is_retry: 0,
+        parent_delivery_id: null,
+        next_retry_at: null,
+        workspace_id: 1,
+        webhook_name: 'hook',
+        webhook_url: (await get().find(id)).url,
+      });
+      expect(number).to.be.above(0);
+      expect(duration_ms).to.be.at.least(0);
+      expect(await get().find(id)).to.include({
+        last_fired_at: created_at,
+        last_status: 201,
+        total_deliveries: 1,
+        successful_deliveries: 1,
+        failed_deliveries: 0,
+      });
+      expect((await deliveriesOf(999_999)).deliveries, 'an unknown webhook').to.deep.equal([]);
+    });
+
+    it('statuses of agents, sign-ins that fail and new users are told under their names', async () => {
+      const { id, received } = await hook([
+        'agent.error',
+        'agent.status_change',
+        'security.login_failed',
+        'security.user_created',
+      ]);
+      const types = () => received().map(({ body }) => body.event);
+      const agent = await get().world.create();
+      await ask('PUT', `/api/agents/${agent.id}`, { status: 'error' });
+      await until('the error is told', () => types().includes('agent.error'));
+      await ask('POST', `/api/agents/${agent.id}/wake`, {});
+      await until('the status is told', () => types().includes('agent.status_change'));
+      await ask('POST', '/api/auth/login', { username: 'nobody', password: 'wrong password' }, '');
+      await until('the failure is told', () => types().includes('security.login_failed'));
+      await ask('POST', '/api/auth/users', { username: 'told-of', password: 'a long enough password', role: 'viewer' });
+      await until('the user is told', () => types().includes('security.user_created'));
+      await ask('DELETE', '/api/webhooks', { id });
+    });
+
+    it('a failure is tried again with the same id and a new time, no more often than configured', async () => {
+      const { id, received } = await hook(['activity.task_created']);
+      get().receiver.react(({ path }) => (path.endsWith('x') ? OK : { status: 500, body: 'no' }));
+      await task('refused');
+      const { deliveries } = await until('it has been tried three times', async () => {
+        const page = await deliveriesOf(id);
+        return page.total === 3 && page;
+      });
+      expect(new Set(received().map(({ headers }) => headers['webhook-id'])).size).to.equal(1);
+      expect(deliveries.map(({ attempt }: { attempt: number }) => attempt)).to.deep.equal([2, 1, 0]);
+      expect(deliveries.map((one: Record<string, unknown>) => one.parent_delivery_id)).to.deep.equal([
+        deliveries[1].id,
+        deliveries[2].id,
+        null,
+      ]);
+      expect(deliveries[0]).to.include({ status_code: 500, response_body: 'no', error: null, next_retry_at: null });
+      // Three failures in a row, the last of them the last attempt.
+      const disabled = await until('it is disabled', async () => {
+        const one = await get().find(id);
+        return !one.enabled && one;
+      });
+      expect(disabled).to.include({
+        consecutive_failures: 3,
+        circuit_open: true,
+        last_status: 500,
+        failed_deliveries: 3,
+      });
+      // Nothing is told of what happens meanwhile; later events are, once it is back.
+      get().receiver.react(() => OK);
+      await task('missed');
+      await ask('PUT', '/api/webhooks', { id, reset_circuit: true });
+      expect(await get().find(id)).to.include({ enabled: true, consecutive_failures: 0, circuit_open: false });
+      await task('back');
+      await until('the webhook is told again', () => titles(received()).includes('back'));
+      expect(titles(received())).to.deep.equal(['refused', 'refused', 'refused', 'back']);
+    });
+
+    it('while the circuit is open new events wait, and are told in order once a retry succeeds', async () => {
+      const { id, received } = await hook(['activity.task_created']);
+      let back = false;
+      get().receiver.react(() => (back ? OK : { status: 503 }));
+      // Each fails for the first time before any is tried again: three in a row.
+      const made = ['a', 'b', 'c', 'd', 'e'];
+      for (const title of made) await task(title);
+      await until('the circuit is open', async () => (await get().find(id)).circuit_open);
+      back = true;
+      await ask('PUT', '/api/webhooks', { id, enabled: true });
+      const arrived = () => titles(received().filter((_, at) => at >= 0));
+      await until('all have arrived', async () => {
+        const { deliveries } = await deliveriesOf(id, '&limit=200');
+        const ok = deliveries.filter(({ status_code }: { status_code: number }) => status_code === 200);
+        return made.every((title) =>
+          ok.some(({ payload }: { payload: string }) => JSON.parse(payload).data.title === title),
+        );
+      });
+      const first = made.map((title) => arrived().indexOf(title));
+      expect(first, 'first attempts are in order').to.deep.equal([...first].sort((x, y) => x - y));
+    });
+
+    it('a receiver that hangs, cuts the connection or redirects has failed', async () => {
+      const { id, received } = await hook([]);
+      const results: Record<string, unknown>[] = [];
+      for (const reaction of [
+        'hang',
+        'drop',
+        { status: 302, headers: { location: `http://127.0.0.1:${get().receiver.port}/elsewhere` } },
+      ] as const) {
+        get().receiver.react(() => reaction);
+        const reply = await ask('POST', '/api/webhooks/test', { id });
+        conforms(deliveryResult, reply);
+        results.push(reply.body);
+      }
+      const [hung, dropped, redirected] = results;
+      expect(hung).to.include({ success: false, status_code: null });
+      expect(hung?.error).to.match(/did not answer within 400 ms/);
+      expect(dropped).to.include({ success: false, status_code: null });
+      expect(dropped?.error).to.match(/could not be reached \(ECONNRESET\)/);
+      expect(redirected).to.include({ success: false, status_code: 302 });
+      expect(redirected?.error).to.match(/redirect/);
+      expect(received()).to.have.length(3);
+      expect(get().receiver.requests.filter(({ path }) => path === '/elsewhere')).to.deep.equal([]);
+      expect(await get().find(id)).to.include({
+        last_status: 302,
+        consecutive_failures: 0,
+        enabled: true,
+        failed_deliveries: 3,
+      });
+    });
+
+    it('a test is sent to a disabled webhook that has chosen nothing', async () => {
+      const { id, received } = await hook([], { name: 'Tested' });
+      await ask('PUT', '/api/webhooks', { id, enabled: false });
+      const reply = await ask('POST', '/api/webhooks/test', { id });
+      conforms(deliveryResult, reply);
+      expect(reply.body).to.include({ success: true, status_code: 200, response_body: 'thanks', error: null });
+      expect(reply.body.response_time_ms).to.equal(reply.body.duration_ms);
+      expect(received()[0]?.body).to.deep.include({ event: 'test.ping' });
+      expect(received()[0]?.body.data).to.include({ webhook_id: id, webhook_name: 'Tested', triggered_by: 'api' });
+      const { deliveries } = await deliveriesOf(id);
+      expect(deliveries[0]).to.include({ id: reply.body.delivery_id, attempt: 0, parent_delivery_id: null });
+      await get().world.refused('POST', '/api/webhooks/test', {}, 400, /id/);
+      await get().world.refused('POST', '/api/webhooks/test', { id: 999_999 }, 404, /Webhook/);
+    });
+
+    it('a delivery is sent again by hand: same id, new time, counted on', async () => {
+      const { id, received } = await hook([]);
+      const first = (await ask('POST', '/api/webhooks/test', { id })).body.delivery_id;
+      const reply = await ask('POST', '/api/webhooks/retry', { delivery_id: first });
+      conforms(deliveryResult, reply);
+      expect(reply.body.success).to.equal(true);
+      const [one, two] = received();
+      expect(two?.headers['webhook-id']).to.equal(one?.headers['webhook-id']);
+      expect(two?.body.data).to.deep.equal(one?.body.data);
+      const { deliveries } = await deliveriesOf(id);
+      expect(deliveries[0]).to.include({ attempt: 1, is_retry: 1, parent_delivery_id: first, event_type: 'test.ping' });
+      await get().world.refused('POST', '/api/webhooks/retry', {}, 400, /delivery_id/);
+      await get().world.refused('POST', '/api/webhooks/retry', { delivery_id: 999_999_999 }, 404, /Delivery/);
+    });
+
+    it('the newest 200 deliveries are kept', async () => {
+      const { id } = await hook([]);
+      const { database } = get().world.world.service.core;
+      await database.pool.query(
+        `INSERT INTO service.webhook_deliveries
+           (webhook_id, workspace_id, message_id, event_type, payload, duration_ms, attempt, created_at)
+         SELECT $1, 1, 'm' || n, 'test.ping', '{}', 1, 0, 1 FROM generate_series(1, 250) n`,
+        [id],
+      );
+      const { delivery_id } = (await ask('POST', '/api/webhooks/test', { id })).body;
+      const { deliveries, total } = await deliveriesOf(id, '&limit=500');
+      expect([total, deliveries.length]).to.deep.equal([200, 200]);
+      expect(deliveries[0].id).to.equal(delivery_id);
+      expect((await deliveriesOf(id, '&limit=1&offset=199')).deliveries[0].id).to.equal(deliveries[199].id);
+    });
+  });
+}

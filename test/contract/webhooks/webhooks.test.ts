@@ -1,0 +1,175 @@
+/** Webhooks through HTTP: configured, told of events, tested, retried. One service and one receiver for all. */
+import { expect } from 'chai';
+import { newWebhookAnswer, webhookChangedAnswer, webhooksAnswer } from '../../../shared/contract/webhooks/webhooks.ts';
+import { type Receiver, startReceiver } from '../../support/receiver.ts';
+import { type AgentsWorld, conforms, startAgentsWorld } from '../../support/worlds/agents.ts';
+import type { WebhooksWorld } from '../../support/worlds/webhooks.ts';
+import { describeDeliveries } from './deliveries.ts';
+import { describeSignatures } from './signatures.ts';
+
+const PATH = '/api/webhooks';
+
+describe('webhooks', () => {
+  let world: AgentsWorld;
+  let receiver: Receiver;
+  before(async () => {
+    receiver = await startReceiver();
+    world = await startAgentsWorld({
+      WEBHOOK_ALLOWED_NETWORKS: '127.0.0.0/8',
+      WEBHOOK_TIMEOUT_MS: '400',
+      WEBHOOK_RETRY_SECONDS: '0.05',
+      MC_WEBHOOK_MAX_RETRIES: '3',
+    });
+  });
+  after(async () => {
+    await world?.close();
+    await receiver?.close();
+  });
+
+  const list = async () => {
+    const reply = await world.ask('GET', PATH);
+    conforms(webhooksAnswer, reply);
+    return reply.body.webhooks;
+  };
+  const find: WebhooksWorld['find'] = async (id) => (await list()).find((one: { id: number }) => one.id === id);
+  const create: WebhooksWorld['create'] = async (fields = {}) => {
+    const reply = await world.ask('POST', PATH, { name: 'hook', url: receiver.url, events: [], ...fields });
+    conforms(newWebhookAnswer, reply);
+    return reply.body;
+  };
+
+  describe('config', () => {
+    it('a webhook has a secret that is shown once, and hears of everything unless told otherwise', async () => {
+      const before = (await list()).length;
+      const reply = await world.ask('POST', PATH, { name: ' Ops ', url: `${receiver.url}/quiet` });
+      conforms(newWebhookAnswer, reply);
+      const { id, secret, message, ...rest } = reply.body;
+      expect(rest).to.deep.equal({ name: 'Ops', url: `${receiver.url}/quiet`, events: ['*'], enabled: true });
+      expect(secret).to.match(/^[0-9a-f]{64}$/);
+      expect(message).to.be.a('string').that.includes('secret');
+      const { created_at, updated_at, created_by, ...shown } = await find(id);
+      expect(shown).to.deep.include({
+        name: 'Ops',
+        secret: `••••••${secret.slice(-4)}`,
+        events: ['*'],
+        enabled: true,
+        consecutive_failures: 0,
+        circuit_open: false,
+        failed_deliveries: 0,
+        workspace_id: 1,
+      });
+      expect(created_by).to.equal('api');
+      expect([created_at, updated_at]).to.satisfy(([a, b]: number[]) => Number.isInteger(a) && (b ?? 0) >= (a ?? 0));
+      const all = await list();
+      expect(all.length).to.equal(before + 1);
+      expect(all[0].id, 'newest first').to.equal(id);
+      expect(JSON.stringify(all)).not.to.include(secret);
+      expect((await world.ask('DELETE', PATH, { id })).body).to.deep.equal({ success: true, deleted: 1 });
+    });
+
+    it('one without a secret is not signed', async () => {
+      const made = await create({ generate_secret: false });
+      expect(made.secret).to.equal(null);
+      expect((await find(made.id)).secret).to.equal(null);
+    });
+
+    it('neither secret nor URL is in the log or the tables in clear', async () => {
+      const { id, secret } = await create({ url: `${receiver.url}?token=hidden-in-the-log` });
+      const { secret: next } = (await world.ask('PUT', PATH, { id, regenerate_secret: true })).body;
+      const raw = await world.world.rawLog();
+      for (const text of [secret, next, 'hidden-in-the-log']) expect(raw).not.to.include(text);
+      const { pool } = world.world.service.core.database;
+      for (const table of ['webhooks_v1.webhooks', 'service.webhooks', 'service.webhook_deliveries']) {
+        const { rows } = await pool.query(`SELECT row_to_json(t)::text AS row FROM ${table} t`);
+        for (const one of [secret, next]) expect(JSON.stringify(rows), table).not.to.include(one);
+      }
+    });
+
+    it('refuses what is missing or wrong, and says what to change', async () => {
+      const ok = { name: 'n', url: 'https://example.org' };
+      for (const [fields, says] of [
+        [{ name: '' }, /name/],
+        [{ name: 'n'.repeat(201) }, /name/],
+        [{ url: undefined }, /url/],
+        [{ url: 'nowhere' }, /absolute URL/],
+        [{ url: 'ftp://example.org' }, /https:\/\/ or http:\/\//],
+        [{ url: 'file:///etc/passwd' }, /https:\/\/ or http:\/\//],
+        [{ events: 'task' }, /events/],
+        [{ events: [''] }, /events/],
+        [{ events: Array.from({ length: 51 }, () => 'x') }, /events/],
+        [{ events: ['x'.repeat(201)] }, /events/],
+        [{ generate_secret: 'yes' }, /generate_secret/],
+      ] as const)
+        await world.refused('POST', PATH, { ...ok, ...fields }, 400, says);
+      await world.refused('POST', PATH, undefined, 400, /body required/);
+      await world.refused('DELETE', `${PATH}?id=1`, undefined, 400, /body required/);
+      await world.refused('PUT', PATH, { name: 'n' }, 400, /id/);
+      await world.refused('DELETE', PATH, {}, 400, /id/);
+      for (const method of ['PUT', 'DELETE']) await world.refused(method, PATH, { id: 999_999 }, 404, /Webhook/);
+    });
+
+    it('refuses addresses that are not public, however they are written', async () => {
+      const { id } = await create();
+      for (const url of [
+        'http://10.1.2.3/',
+        'http://192.168.0.1:8080/x',
+        'http://169.254.169.254/latest/meta-data',
+        'http://0x0a000001/',
+        'http://167772161/',
+        'http://[::1]/',
+        'http://[::ffff:10.0.0.1]/',
+        'http://[::ffff:a00:1]/',
+        'http://[fe80::1]/',
+        'http://[fd00::1]/',
+        'http://0.0.0.0/',
+        'http://100.64.0.1/',
+        'http://198.18.0.1/',
+        'http://224.0.0.1/',
+      ]) {
+        await world.refused('POST', PATH, { name: 'n', url }, 400, /not a public address/);
+        await world.refused('PUT', PATH, { id, url }, 400, /not a public address/);
+      }
+    });
+
+    it('changes what is sent, and always the time of the last change', async () => {
+      const { id, secret } = await create();
+      const changed = await world.ask('PUT', PATH, {
+        id: String(id),
+        name: 'New',
+        url: `${receiver.url}/new`,
+        events: ['agent.error'],
+        enabled: false,
+      });
+      conforms(webhookChangedAnswer, changed);
+      expect(changed.body).to.deep.equal({ success: true });
+      expect(await find(id)).to.deep.include({
+        name: 'New',
+        url: `${receiver.url}/new`,
+        events: ['agent.error'],
+        enabled: false,
+      });
+      const replaced = await world.ask('PUT', PATH, { id, regenerate_secret: true });
+      conforms(webhookChangedAnswer, replaced);
+      expect(replaced.body.secret)
+        .to.match(/^[0-9a-f]{64}$/)
+        .and.not.equal(secret);
+      expect((await find(id)).secret).to.equal(`••••••${replaced.body.secret.slice(-4)}`);
+      expect((await world.ask('PUT', PATH, { id })).body).to.deep.equal({ success: true });
+      await world.ask('PUT', PATH, { id, reset_circuit: true, enabled: false });
+      expect((await find(id)).enabled, 'reset_circuit beats enabled').to.equal(true);
+    });
+
+    it('a repeated request with an Idempotency-Key makes one webhook, with one secret', async () => {
+      const body = { name: 'once', url: receiver.url, events: [] };
+      const headers = { 'idempotency-key': 'webhook-once' };
+      const first = await world.ask('POST', PATH, body, undefined, headers);
+      const again = await world.ask('POST', PATH, body, undefined, headers);
+      expect(again.body).to.deep.equal(first.body);
+      expect((await list()).filter(({ name }: { name: string }) => name === 'once')).to.have.length(1);
+    });
+  });
+
+  const part = () => ({ world, receiver, create, find });
+  describeDeliveries(part);
+  describeSignatures(part);
+});

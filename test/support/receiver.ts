@@ -1,0 +1,76 @@
+/** A receiver of webhooks: it keeps every request, and answers as it is told. */
+import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+export interface Received {
+  readonly headers: IncomingHttpHeaders;
+  readonly method: string;
+  readonly path: string;
+  /** As it was sent. */
+  readonly text: string;
+  // biome-ignore lint/suspicious/noExplicitAny: bodies are looked into freely.
+  readonly body: any;
+}
+
+/** `hang`: no answer; `drop`: the connection is cut. */
+export type Reaction =
+  | 'hang'
+  | 'drop'
+  | { readonly status: number; readonly body?: string; readonly headers?: Readonly<Record<string, string>> };
+
+export interface Receiver {
+  readonly url: string;
+  readonly port: number;
+  readonly requests: Received[];
+  /** Requests that were told of events of this type. */
+  of(type: string): Received[];
+  /** Says what is answered from now on. */
+  react(how: (received: Received) => Reaction): void;
+  close(): Promise<void>;
+}
+
+export const OK: Reaction = { status: 200, body: 'thanks' };
+
+export async function startReceiver(): Promise<Receiver> {
+  const requests: Received[] = [];
+  const open = new Set<ServerResponse>();
+  let react: (received: Received) => Reaction = () => OK;
+  const server = createServer((req, res) => {
+    open.add(res);
+    res.on('close', () => open.delete(res));
+    // A sender that gives up while it sends.
+    req.on('error', () => res.destroy());
+    const chunks: Buffer[] = [];
+    req.on('data', (chunk: Buffer) => chunks.push(chunk));
+    req.on('end', () => {
+      const text = Buffer.concat(chunks).toString('utf8');
+      const { headers, method = '', url = '' } = req;
+      const received = { headers, method, path: url, text, body: text === '' ? undefined : JSON.parse(text) };
+      requests.push(received);
+      const reaction = react(received);
+      if (reaction === 'hang') return;
+      if (reaction === 'drop') {
+        req.socket.destroy();
+        return;
+      }
+      res.writeHead(reaction.status, reaction.headers);
+      res.end(reaction.body ?? '');
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${port}/hook`,
+    port,
+    requests,
+    of: (type) => requests.filter(({ headers }) => headers['x-mc-event'] === type),
+    react(how) {
+      react = how;
+    },
+    async close() {
+      for (const res of open) res.destroy();
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
