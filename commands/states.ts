@@ -67,7 +67,7 @@ export interface States {
   /** Applies events that are about to be appended to a cached state. */
   advance(decider: Decider<unknown>, stream: string, kept: KeptState, events: readonly DomainEvent[]): void;
   /** Tracks such an append: if it fails, the state is discarded. @returns the result of `append` */
-  track<T extends { readonly position: number }>(
+  track<T extends { readonly position: number; readonly events: readonly DomainEvent[] }>(
     decider: Decider<unknown>,
     stream: string,
     kept: KeptState,
@@ -111,13 +111,17 @@ export function createStates(store: Pick<EventStore, 'readStream'>, snapshots: S
     return now;
   }
 
-  /** Events that are about to be appended at this revision also concern a state that was read there. */
-  function follow(stream: string, revision: number, events: readonly DomainEvent[]): void {
+  /**
+   * Events that were appended also concern a state that was read before them. Not before they are in the log: a caller
+   * could count the changes of an append that then fails, and take as many changes of another process for the same.
+   */
+  function follow(stream: string, events: readonly DomainEvent[]): void {
     const recent = recents.peek(stream);
-    if (recent?.now.revision !== revision) return;
+    const [first, last] = [events.at(0), events.at(-1)];
+    if (!recent || !first || !last || recent.now.revision !== first.revision - 1) return;
     const { decider, now } = recent;
     const state = fold(decider, now.state, events);
-    const next = { ...now, state, revision: revision + events.length, at: events.at(-1)?.meta.at ?? now.at };
+    const next = { ...now, state, revision: last.revision, at: last.meta.at };
     // Most events say nothing about it; the cache weighs what is new to it only.
     if (state === now.state) recent.now = next;
     else recents.set(stream, { decider, now: next, weight: weightOf(decider, state) });
@@ -184,7 +188,6 @@ export function createStates(store: Pick<EventStore, 'readStream'>, snapshots: S
       return kept;
     },
     advance(decider, stream, kept, events) {
-      follow(stream, kept.revision, events);
       kept.state = fold(decider, kept.state, events);
       kept.revision += events.length;
       kept.at = events.at(-1)?.meta.at ?? kept.at;
@@ -200,6 +203,7 @@ export function createStates(store: Pick<EventStore, 'readStream'>, snapshots: S
     track(decider, stream, kept, types, append) {
       const tracked = append.then(
         (appended) => {
+          follow(stream, appended.events);
           if (appended.position > kept.position) {
             kept.position = appended.position;
             kept.types = types;

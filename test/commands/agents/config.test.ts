@@ -10,7 +10,7 @@ import type { GatewayDocument } from '../../../shared/contract/admin/gateway-doc
 import { AppError } from '../../../shared/errors.ts';
 import { MASK } from '../../../shared/secrets.ts';
 import { VALUE_BOUNDS } from '../../../shared/storable.ts';
-import { type MemoryWorld, memoryWorld } from '../../support/memory-world.ts';
+import { gate, type MemoryWorld, memoryWorld } from '../../support/memory-world.ts';
 import { testOrigin } from '../../support/world.ts';
 
 const HALF = 'x'.repeat(VALUE_BOUNDS.characters / 2);
@@ -101,5 +101,31 @@ describe("agents' configs", () => {
     await store(list({ id: 'first' }, { id: 'ada', model: 'm' }));
     expect(await sync()).to.deep.include({ created: 1, updated: 1 });
     expect(await configOf(ada())).to.deep.equal({ own: HALF, model: 'm' });
+  });
+
+  it('keep what another process changes while a change of this one fails', async () => {
+    const other = world.process();
+    const merge = (through: Commands, gatewayConfig: GatewayDocument) =>
+      updateById(
+        through,
+        context,
+        ada(),
+        { update: {}, gatewayConfig, fields: [], writeToGateway: false },
+        async () => false,
+      );
+    await merge(commands, { first: 1 });
+    const held = gate();
+    world.beforeAppend = async (_, events) => {
+      if (!JSON.stringify(events).includes('late')) return;
+      world.beforeAppend = async () => undefined;
+      await held.wait();
+    };
+    const late = merge(commands, { late: 1 });
+    await held.reached;
+    const next = merge(commands, { next: 1 });
+    await merge(other, { other: 1 });
+    held.open();
+    await Promise.all([late, next]);
+    expect(await configOf(ada())).to.deep.equal({ own: HALF, first: 1, late: 1, next: 1, other: 1 });
   });
 });
