@@ -346,6 +346,7 @@ function describeResponse(spec: ResponseSpec, status: number, where: string, fou
       [spec.type ?? 'application/json']: {
         schema: schema ? toSchema(schema, 'output', where, found) : { type: 'string' },
       },
+      ...Object.fromEntries((spec.also ?? []).map((type) => [type, { schema: { type: 'string' } }])),
     },
   };
 }

@@ -80,6 +80,8 @@ export interface ResponseSpec {
   readonly schema?: z.ZodType;
   /** Media type; default application/json. */
   readonly type?: string;
+  /** Further media types in which the same is available, as text. */
+  readonly also?: readonly string[];
 }
 
 export type Responses = Readonly<Record<number, ResponseSpec>>;

@@ -1,5 +1,6 @@
 /** Every route of the service. */
 import type { Route } from '../http/route.ts';
+import { exportRoutes } from './admin/export.ts';
 import { gatewayConfigRoutes } from './admin/gateway-config.ts';
 import { adapterRoutes } from './agents/adapters.ts';
 import { agentRoutes } from './agents/agents.ts';
@@ -79,6 +80,7 @@ export const routes: readonly Route[] = [
   ...webhookDeliveryRoutes,
   ...webhookSignatureRoutes,
   ...gatewayConfigRoutes,
+  ...exportRoutes,
   ...activityRoutes,
   ...auditRoutes,
   ...notificationRoutes,

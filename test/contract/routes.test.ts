@@ -96,6 +96,7 @@ POST    /api/webhooks/retry           admin     -
 GET     /api/webhooks/verify-docs     viewer    -
 GET     /api/gateway-config           admin     -
 PUT     /api/gateway-config           admin     gateway-config
+GET     /api/export                   admin     heavy
 GET     /api/activities               viewer    -
 GET     /api/audit                    admin     -
 GET     /api/notifications            viewer    -

@@ -1,0 +1,123 @@
+/** Data of a workspace as a file, written while it is read. */
+import { pipeline } from 'node:stream/promises';
+import { stringify } from 'csv-stringify/sync';
+import { recordExport } from '../../../commands/admin/export.ts';
+import { EXPORTS, type ExportedRow, exportedRows } from '../../../queries/admin/export.ts';
+import { EXPORT_KINDS, type ExportKind, exportAnswer, exportQuery } from '../../../shared/contract/admin/export.ts';
+import { defineRoute, HANDLED, type Route } from '../../http/route.ts';
+
+/** A client that takes nothing for this long is cut off, milliseconds. */
+const STALLED_MS = 60_000;
+
+/** Spreadsheets run a text that begins like this as a formula. */
+const FORMULA = /^\s*[=+\-@\uff1d\uff0b\uff0d\uff20]|^[\t\r\n]/;
+
+/** Lines of CSV. Texts that a spreadsheet would run as formulas begin with an apostrophe. */
+const csvOf = (rows: readonly (readonly unknown[])[]): string =>
+  stringify([...rows], { cast: { string: (text) => (FORMULA.test(text) ? `'${text}` : text) } });
+
+type Pages = AsyncIterable<readonly ExportedRow[]>;
+interface Part {
+  readonly kind: ExportKind;
+  readonly pages: Pages;
+}
+
+async function* jsonText(
+  head: Readonly<Record<string, unknown>>,
+  parts: readonly Part[],
+  count: () => number,
+): AsyncGenerator<string> {
+  const single = parts.length === 1;
+  let text = `${JSON.stringify(head).slice(0, -1)},"data":${single ? '' : '{'}`;
+  for (const [nth, { kind, pages }] of parts.entries()) {
+    text += `${nth === 0 ? '' : ','}${single ? '' : `"${kind}":`}[`;
+    let separator = '';
+    for await (const page of pages) {
+      for (const row of page) {
+        text += `${separator}${JSON.stringify(row)}`;
+        separator = ',';
+      }
+      yield text;
+      text = '';
+    }
+    text += ']';
+  }
+  yield `${text}${single ? '' : '}'},"count":${count()}}`;
+}
+
+/** One table; with several kinds of records, the first column says which kind a row is. */
+async function* csvText(parts: readonly Part[]): AsyncGenerator<string> {
+  const single = parts.length === 1;
+  const columns = [...new Set(parts.flatMap(({ kind }) => EXPORTS[kind].columns))];
+  let text = csvOf([single ? columns : ['record', ...columns]]);
+  for (const { kind, pages } of parts) {
+    for await (const page of pages) {
+      text += csvOf(
+        page.map((row) => {
+          const cells = columns.map((name) => (EXPORTS[kind].columns.includes(name) ? row[name] : null));
+          return single ? cells : [kind, ...cells];
+        }),
+      );
+      yield text;
+      text = '';
+    }
+  }
+  yield text;
+}
+
+const take = defineRoute({
+  method: 'get',
+  path: '/api/export',
+  tag: 'Admin',
+  summary: 'Export records as JSON or CSV',
+  description:
+    'Sends a file of the newest records of the workspace. Secrets in the configs of agents are hidden. In CSV, texts that a spreadsheet would run as formulas begin with an apostrophe. The export is recorded in the audit trail; an answer that ends before its last byte is not a whole export.',
+  access: 'admin',
+  limit: 'heavy',
+  // Data that leaves is recorded.
+  writes: true,
+  query: exportQuery,
+  responses: { 200: { description: 'A file', schema: exportAnswer, also: ['text/csv'] } },
+  async handle({ query, identity, exchange, services, command }) {
+    const { type, format } = query;
+    const { res } = exchange;
+    const now = new Date(services.now()).toISOString();
+    let rowCount = 0;
+    let recording: Promise<unknown> | undefined;
+    const record = () => {
+      recording ??= recordExport(services.commands, command, { what: type, format, rowCount });
+      return recording;
+    };
+    async function* counted(kind: ExportKind, isLast: boolean): Pages {
+      for await (const page of exportedRows(services.reads, identity.workspace, kind, query)) {
+        rowCount += page.length;
+        yield page;
+      }
+      // Before the end of the answer: whoever has a whole file is in the audit trail.
+      if (isLast) await record();
+    }
+    const kinds = type === 'all' ? EXPORT_KINDS : [type];
+    const parts = kinds.map((kind, nth) => ({ kind, pages: counted(kind, nth === kinds.length - 1) }));
+    const text = format === 'csv' ? csvText(parts) : jsonText({ type, exported_at: now }, parts, () => rowCount);
+    // Read before the first byte is sent, so that a store that is away is an answer with a status.
+    const first = await text.next();
+    res.setHeader('Content-Type', format === 'csv' ? 'text/csv; charset=utf-8' : 'application/json; charset=utf-8');
+    const file = type === 'all' ? 'all' : EXPORTS[type].file;
+    res.setHeader('Content-Disposition', `attachment; filename=${file}-${now.slice(0, 10)}.${format}`);
+    res.setTimeout(STALLED_MS, () => res.destroy());
+    try {
+      await pipeline(async function* () {
+        if (!first.done) yield first.value;
+        yield* text;
+      }, res);
+    } catch (error) {
+      // What has been sent has left.
+      await record();
+      if ((error as { code?: unknown }).code !== 'ERR_STREAM_PREMATURE_CLOSE') throw error;
+      services.log.info({ requestId: exchange.id, rows: rowCount }, 'the client of an export went away');
+    }
+    return HANDLED;
+  },
+});
+
+export const exportRoutes: readonly Route[] = [take];

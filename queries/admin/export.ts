@@ -1,0 +1,184 @@
+/** Rows of a workspace as they are exported: newest first, in pages that are bounded in bytes. */
+import { type RawBuilder, sql } from 'kysely';
+import { agentsProjection } from '../../projections/agents/agents.ts';
+import { activitiesProjection } from '../../projections/monitoring/activities.ts';
+import { auditProjection } from '../../projections/monitoring/audit.ts';
+import { pipelinesProjection } from '../../projections/pipelines/pipelines.ts';
+import { tasksProjection } from '../../projections/tasks/tasks.ts';
+import type { ExportKind, ExportQuery } from '../../shared/contract/admin/export.ts';
+import { masked } from '../../shared/secrets.ts';
+import type { Reads } from '../reads.ts';
+
+export type ExportedRow = Readonly<Record<string, string | number | null>>;
+
+interface Source {
+  /** Begins the name of the file. */
+  readonly file: string;
+  /** Columns of a CSV file, in order. */
+  readonly columns: readonly string[];
+  /** Further columns, which only JSON has. */
+  readonly more: readonly string[];
+  /** FROM and its joins; row `t` has id, workspace_id and created_at. */
+  readonly from: (reads: Reads) => RawBuilder<unknown>;
+  /** Columns that are not plain columns of row `t`. */
+  readonly computed: Readonly<Record<string, RawBuilder<unknown>>>;
+  readonly finish?: (row: ExportedRow) => ExportedRow;
+}
+
+const tableOf = (reads: Reads, projection: { readonly name: string; readonly version: number }, table: string) =>
+  sql.table(`${reads.schema(projection)}.${table}`);
+
+export const EXPORTS: Readonly<Record<ExportKind, Source>> = {
+  tasks: {
+    file: 'tasks',
+    columns: [
+      'id',
+      'title',
+      'description',
+      'status',
+      'priority',
+      'assigned_to',
+      'created_by',
+      'created_at',
+      'updated_at',
+      'due_date',
+      'estimated_hours',
+      'actual_hours',
+      'tags',
+    ],
+    more: [
+      'metadata',
+      'workspace_id',
+      'project_id',
+      'project_ticket_no',
+      'outcome',
+      'error_message',
+      'resolution',
+      'feedback_rating',
+      'feedback_notes',
+      'retry_count',
+      'completed_at',
+    ],
+    from: (reads) => sql`${tableOf(reads, tasksProjection, 'tasks')} t`,
+    computed: { tags: sql`t.tags::text`, metadata: sql`t.metadata::text` },
+  },
+  agents: {
+    file: 'agents',
+    columns: [
+      'id',
+      'name',
+      'role',
+      'status',
+      'session_key',
+      'source',
+      'runtime_type',
+      'hidden',
+      'last_seen',
+      'last_activity',
+      'created_at',
+      'updated_at',
+      'config',
+      'soul_content',
+      'working_memory',
+    ],
+    more: ['workspace_id'],
+    from: (reads) => sql`${tableOf(reads, agentsProjection, 'agents')} t
+      JOIN ${tableOf(reads, agentsProjection, 'agent_texts')} x ON x.workspace_id = t.workspace_id AND x.id = t.id`,
+    computed: {
+      config: sql`x.config::text`,
+      soul_content: sql`x.soul_content`,
+      working_memory: sql`x.working_memory`,
+    },
+    // A file goes places where nobody checks who reads it.
+    finish: (row) => ({ ...row, config: JSON.stringify(masked(JSON.parse(String(row.config)))) }),
+  },
+  activities: {
+    file: 'activities',
+    columns: ['id', 'type', 'entity_type', 'entity_id', 'actor', 'description', 'data', 'created_at'],
+    more: ['workspace_id'],
+    from: (reads) => sql`${tableOf(reads, activitiesProjection, 'activities')} t`,
+    computed: { data: sql`t.data::text` },
+  },
+  audit: {
+    file: 'audit-log',
+    columns: [
+      'id',
+      'action',
+      'actor',
+      'actor_id',
+      'target_type',
+      'target_id',
+      'detail',
+      'ip_address',
+      'user_agent',
+      'workspace_id',
+      'created_at',
+    ],
+    more: [],
+    from: (reads) => sql`${tableOf(reads, auditProjection, 'audit')} t`,
+    computed: { detail: sql`t.detail::text` },
+  },
+  pipelines: {
+    file: 'pipeline-runs',
+    columns: [
+      'id',
+      'pipeline_id',
+      'pipeline_name',
+      'status',
+      'current_step',
+      'steps_snapshot',
+      'started_at',
+      'completed_at',
+      'triggered_by',
+      'created_at',
+    ],
+    more: ['workspace_id'],
+    from: (reads) => sql`${tableOf(reads, pipelinesProjection, 'pipeline_runs')} t
+      JOIN ${tableOf(reads, pipelinesProjection, 'pipelines')} p
+        ON p.workspace_id = t.workspace_id AND p.id = t.pipeline_id`,
+    computed: { pipeline_name: sql`p.name`, steps_snapshot: sql`t.steps::text` },
+  },
+};
+
+/** Most rows of a page, and most bytes that its rows have together, unless it is a single row. */
+const PAGE = { rows: 200, bytes: 1_000_000 };
+
+/** Rows of one kind, newest first, page by page. A row that is added meanwhile is not exported. */
+export async function* exportedRows(
+  reads: Reads,
+  workspace: number,
+  kind: ExportKind,
+  { since, until, limit }: Pick<ExportQuery, 'since' | 'until' | 'limit'>,
+): AsyncGenerator<readonly ExportedRow[]> {
+  const { columns, more, from, computed, finish } = EXPORTS[kind];
+  const selected = sql.join(
+    [...columns, ...more].map((name) => sql`${computed[name] ?? sql.ref(`t.${name}`)} AS ${sql.id(name)}`),
+  );
+  let left = limit;
+  let last: ExportedRow | undefined;
+  while (left > 0) {
+    const conditions = [
+      sql`t.workspace_id = ${workspace}`,
+      ...(since === undefined ? [] : [sql`t.created_at >= ${since}`]),
+      ...(until === undefined ? [] : [sql`t.created_at <= ${until}`]),
+      ...(last
+        ? [sql`t.created_at <= ${last.created_at} AND (t.created_at, t.id) < (${last.created_at}, ${last.id})`]
+        : []),
+    ];
+    const size = Math.min(PAGE.rows, left);
+    const { rows } = await sql<ExportedRow & { upto: number }>`
+      WITH page AS (
+        SELECT ${selected} FROM ${from(reads)} WHERE ${sql.join(conditions, sql` AND `)}
+        ORDER BY t.created_at DESC, t.id DESC LIMIT ${size}
+      ), sized AS (
+        SELECT *, sum(octet_length(page::text)) OVER newest AS upto, row_number() OVER newest AS nth
+        FROM page WINDOW newest AS (ORDER BY created_at DESC, id DESC)
+      )
+      SELECT ${sql.join([...columns, ...more].map((name) => sql.id(name)))} FROM sized
+      WHERE nth = 1 OR upto <= ${PAGE.bytes} ORDER BY nth`.execute(reads.db);
+    last = rows.at(-1);
+    if (!last) return;
+    left -= rows.length;
+    yield finish ? rows.map(finish) : rows;
+  }
+}
