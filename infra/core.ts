@@ -67,7 +67,10 @@ export async function openCore(
     await ensureTables(database, projections);
     await warnOfSlowSearch(database, log);
     const eventLog = await openLog(config, database, log, deadline);
-    const counters = createCounters(database.pool);
+    const counters = createCounters(database.pool, {
+      prepared: database.kind === 'embedded',
+      withLog: !config.eventStoreUrl,
+    });
     const personKeys = createPersonKeys(database);
     const credentials = createCredentials(database, log);
     const store = createEventStore({ log: eventLog, catalogue, counters, keys: personKeys });

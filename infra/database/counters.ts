@@ -1,61 +1,133 @@
 /**
- * Counters in PostgreSQL. Requests that arrive while a statement is in flight share the next one; event numbers are
- * taken ahead in blocks, because every append needs one and a gap is harmless.
+ * Counters in PostgreSQL. Whatever is asked for while a statement is in flight shares the next one, whichever counter it
+ * is of. Numbers are taken ahead in blocks where a gap is harmless: of events always, because every append needs one, of
+ * records while many are created.
  */
 import type pg from 'pg';
 import type { Counters } from '../../shared/ports/counters.ts';
 
-/** Numbers taken ahead per statement. */
-const BLOCKS: Readonly<Record<string, number>> = { event: 512 };
+/** Event numbers taken ahead per statement. */
+const EVENTS_AHEAD = 512;
+/** Most ids taken ahead per statement. */
+const IDS_AHEAD = 64;
+/** A counter that is asked again so soon after a statement is busy, milliseconds: more is then taken ahead. */
+const BUSY_MS = 50;
+/** People read these numbers, so they have no gaps but those of requests that fail. */
+const GAPLESS = 'ticket-';
+/** Counters of which it is remembered how busy they are. */
+const MAX_PACES = 1_000;
 
 interface Ask {
+  readonly name: string;
   readonly count: number;
   resolve(first: number): void;
   reject(error: unknown): void;
 }
 
-export function createCounters(pool: pg.Pool): Counters {
-  const blocks = new Map<string, { next: number; end: number }>();
-  const asks = new Map<string, Ask[]>();
-  const taking = new Set<string>();
+export interface CounterOptions {
+  /** Each connection prepares the statement: see PREPARED in database.ts. */
+  readonly prepared?: boolean;
+  /**
+   * The event log is in the same database. A crash then cannot lose a number that an event has, because what was
+   * written before the event is on disk with it, so no statement of a counter has to wait for the disk.
+   */
+  readonly withLog?: boolean;
+  /** Unix ms. */
+  readonly now?: () => number;
+}
 
-  async function serve(name: string): Promise<void> {
-    taking.add(name);
-    for (let waiting = asks.get(name); waiting && waiting.length > 0; waiting = asks.get(name)) {
-      asks.set(name, []);
-      const wanted = waiting.reduce((sum, ask) => sum + ask.count, 0);
-      const extra = BLOCKS[name] ?? 0;
-      try {
-        const { rows } = await pool.query(
-          `INSERT INTO service.counters (name, value) VALUES ($1, $2)
-           ON CONFLICT (name) DO UPDATE SET value = service.counters.value + $2 RETURNING value`,
-          [name, wanted + extra],
-        );
-        const end = (rows[0] as { value: number }).value;
-        let first = end - wanted - extra + 1;
-        for (const ask of waiting) {
-          ask.resolve(first);
-          first += ask.count;
+// In the order of the names, so that the statements of several processes do not wait for each other in a circle.
+const TAKE = `INSERT INTO service.counters (name, value)
+  SELECT name, amount FROM unnest($1::text[], $2::bigint[]) AS wanted (name, amount) ORDER BY name
+  ON CONFLICT (name) DO UPDATE SET value = service.counters.value + excluded.value RETURNING name, value`;
+const UNFLUSHED = `${TAKE}, set_config('synchronous_commit', 'off', true)`;
+
+export function createCounters(
+  pool: Pick<pg.Pool, 'query'>,
+  { prepared = false, withLog = false, now = Date.now }: CounterOptions = {},
+): Counters {
+  const blocks = new Map<string, { next: number; end: number }>();
+  /** When a counter was last asked, Unix ms, and how many numbers are taken ahead. */
+  const paces = new Map<string, { at: number; ahead: number }>();
+  let asks: Ask[] = [];
+  let serving = false;
+  const text = withLog ? UNFLUSHED : TAKE;
+
+  function aheadOf(name: string): number {
+    if (name === 'event') return EVENTS_AHEAD;
+    if (name.startsWith(GAPLESS)) return 0;
+    const at = now();
+    const pace = paces.get(name);
+    const ahead = pace && at - pace.at < BUSY_MS ? Math.min(pace.ahead * 2 + 1, IDS_AHEAD) : 0;
+    paces.delete(name);
+    paces.set(name, { at, ahead });
+    if (paces.size > MAX_PACES) paces.delete(paces.keys().next().value as string);
+    return ahead;
+  }
+
+  /** Never throws. */
+  async function serve(waiting: readonly Ask[]): Promise<void> {
+    const byName = new Map<string, Ask[]>();
+    for (const ask of waiting) byName.set(ask.name, [...(byName.get(ask.name) ?? []), ask]);
+    const amounts = new Map<string, number>();
+    for (const [name, own] of byName)
+      amounts.set(
+        name,
+        own.reduce((sum, { count }) => sum + count, aheadOf(name)),
+      );
+    try {
+      const values = [[...amounts.keys()], [...amounts.values()]];
+      const { rows } = await pool.query(prepared ? { name: 'take_numbers', text, values } : { text, values });
+      for (const { name, value: end } of rows as { name: string; value: number }[]) {
+        let next = end - (amounts.get(name) ?? 0) + 1;
+        for (const { count, resolve } of byName.get(name) ?? []) {
+          resolve(next);
+          next += count;
         }
-        if (extra > 0) blocks.set(name, { next: first, end });
-      } catch (error) {
-        for (const ask of waiting) ask.reject(error);
+        if (next <= end) blocks.set(name, { next, end });
       }
+    } catch (error) {
+      for (const { reject } of waiting) reject(error);
     }
-    taking.delete(name);
+  }
+
+  /** The first of these numbers, if they have been taken ahead. */
+  function fromBlock(name: string, count: number): number | undefined {
+    const block = blocks.get(name);
+    if (!block || block.end - block.next + 1 < count) return undefined;
+    const first = block.next;
+    block.next += count;
+    if (block.next > block.end) blocks.delete(name);
+    return first;
+  }
+
+  /** Never throws. */
+  async function serveAll(): Promise<void> {
+    while (asks.length > 0) {
+      const waiting: Ask[] = [];
+      for (const ask of asks) {
+        const first = fromBlock(ask.name, ask.count);
+        if (first === undefined) waiting.push(ask);
+        else ask.resolve(first);
+      }
+      asks = [];
+      if (waiting.length > 0) await serve(waiting);
+    }
+    serving = false;
   }
 
   return {
     take(name, count = 1) {
-      const block = blocks.get(name);
-      if (block && block.end - block.next + 1 >= count) {
-        const first = block.next;
-        block.next += count;
-        return first;
-      }
+      const first = fromBlock(name, count);
+      if (first !== undefined) return first;
       return new Promise((resolve, reject) => {
-        asks.set(name, [...(asks.get(name) ?? []), { count, resolve, reject }]);
-        if (!taking.has(name)) serve(name).catch(reject);
+        asks.push({ name, count, resolve, reject });
+        if (serving) return;
+        serving = true;
+        // Requests of the same turn share the statement.
+        setImmediate(() => {
+          serveAll().catch(reject);
+        });
       });
     },
     async raise(name, value) {

@@ -8,7 +8,7 @@ import { agentKeyIssued, agentKeyRevoked } from '../../shared/events/agents/keys
 import { agentRegistered } from '../../shared/events/agents/registration.ts';
 import { seconds } from '../../shared/time.ts';
 import { globalKeyHandlers, globalKeyTable } from '../auth/global-key.ts';
-import { change, defineProjection, defineTable, on, update } from '../projection.ts';
+import { change, defineProjection, defineTable, insert, on, update } from '../projection.ts';
 
 export const agentKeysTable = defineTable(
   'agent_keys',
@@ -42,8 +42,7 @@ export const agentKeysProjection = defineProjection({
   tables: [agentKeysTable, keyAgentsTable, globalKeyTable],
   handlers: [
     on(agentRegistered, ({ data, meta }) => {
-      const key = { workspace_id: meta.workspace, id: data.agentId };
-      return [change(keyAgentsTable, key, () => ({ ...key, name: data.name }))];
+      return [insert(keyAgentsTable, { workspace_id: meta.workspace, id: data.agentId, name: data.name })];
     }),
     on(agentDetailsChanged, ({ data, meta }) => {
       const { name } = data.changes;

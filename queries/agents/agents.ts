@@ -1,6 +1,8 @@
 /** Agents: the list, one record, and lookups for commands. */
 import { type RawBuilder, sql } from 'kysely';
+import { LRUCache } from 'lru-cache';
 import { agentsProjection, agentsTable, agentTextsTable } from '../../projections/agents/agents.ts';
+import { atMost } from '../../shared/bounded.ts';
 import type { AgentRecord, AgentRef, AgentsQuery, TaskStats } from '../../shared/contract/agents/agents.ts';
 import type { AgentDirectory } from '../../shared/ports/agents.ts';
 import { keptRows, type Reads, type Row, tables } from '../reads.ts';
@@ -112,18 +114,33 @@ export async function agentRecord(
 export const oneWithTexts = (reads: Reads, workspace: number, ref: AgentRef) =>
   withTexts(reads, workspace).where(isRef(ref)).select(['a.id', 'a.name', 'a.role']);
 
+/** Under which ids names were found, by the workspace and the name: where their rows may be in memory. */
+const idsByName = new WeakMap<Reads, LRUCache<string, number>>();
+const MAX_NAMES = 20_000;
+
+function keptAgent(reads: Reads, workspace: number, ref: AgentRef) {
+  const id = 'id' in ref ? ref.id : idsByName.get(reads)?.get(`${workspace} ${ref.name}`);
+  if (id === undefined) return undefined;
+  const [row] = keptRows(reads, agentsProjection, [agentsTable], { workspace_id: workspace, id }) ?? [];
+  return 'id' in ref || row?.name === ref.name ? row : undefined;
+}
+
 /** An agent without its texts, for commands and checks. */
 export async function findAgent(reads: Reads, workspace: number, ref: AgentRef) {
-  if ('id' in ref) {
-    const kept = keptRows(reads, agentsProjection, [agentsTable], { workspace_id: workspace, id: ref.id });
-    if (kept) return kept[0];
-  }
-  return agentTables(reads)
+  const kept = keptAgent(reads, workspace, ref);
+  if (kept) return kept;
+  const row = await agentTables(reads)
     .selectFrom('agents as a')
     .where('a.workspace_id', '=', workspace)
     .where(isRef(ref))
     .select(['a.id', 'a.name', 'a.role', 'a.status', 'a.session_key', 'a.created_at'])
     .executeTakeFirst();
+  if (row) {
+    const ids = idsByName.get(reads) ?? new LRUCache<string, number>(atMost(MAX_NAMES));
+    idsByName.set(reads, ids);
+    ids.set(`${workspace} ${row.name}`, row.id);
+  }
+  return row;
 }
 
 /** Ids of the agents with these names. */

@@ -1,10 +1,12 @@
 /** Projects: the list, one record, and lookups for commands. */
 import { sql } from 'kysely';
-import { projectsProjection } from '../../projections/projects/projects.ts';
+import { LRUCache } from 'lru-cache';
+import { projectsProjection, projectsTable } from '../../projections/projects/projects.ts';
 import { tasksProjection } from '../../projections/tasks/tasks.ts';
+import { atMost } from '../../shared/bounded.ts';
 import type { ListedProject, ProjectRecord, ProjectsQuery } from '../../shared/contract/projects/projects.ts';
 import type { FoundProject, ProjectDirectory, ProjectTasks } from '../../shared/ports/projects.ts';
-import { type Reads, tables } from '../reads.ts';
+import { keptRows, type Reads, type Row, tables } from '../reads.ts';
 
 export const projectTables = (reads: Reads) => tables(reads, projectsProjection);
 
@@ -82,20 +84,51 @@ export async function tenantOf(reads: Reads, workspace: number): Promise<number 
   return row?.tenant_id;
 }
 
+/** General projects, of as many workspaces, that one process remembers. */
+const KEPT_GENERALS = 10_000;
+
+/** A project from memory, in whatever status. */
+function keptProject(reads: Reads, workspace: number, id: number) {
+  const [row] = keptRows(reads, projectsProjection, [projectsTable], { workspace_id: workspace, id }) ?? [];
+  return row && foundOf(row);
+}
+
+const foundOf = ({ id, name, ticket_prefix, slug, status }: Row<typeof projectsTable>): FoundProject => ({
+  id,
+  name,
+  prefix: ticket_prefix,
+  slug,
+  status: status as FoundProject['status'],
+});
+
 /** What commands need to look up about projects. */
 export function projectDirectory(reads: Reads): ProjectDirectory {
   const found = (workspace: number, statuses: readonly string[] = SEEN) =>
     seen(reads, workspace, statuses).select(['id', 'name', 'ticket_prefix as prefix', 'slug', 'status']);
   const one = (row: { status: string } | undefined) => row as FoundProject | undefined;
-  const general = async (workspace: number) =>
-    one(await found(workspace).where('slug', '=', GENERAL_SLUG).executeTakeFirst());
+  /** Where general projects were found: they are looked up for most new tasks. */
+  const generals = new LRUCache<number, number>(atMost(KEPT_GENERALS));
+  async function find(workspace: number, id: number, statuses?: readonly string[]) {
+    const kept = keptProject(reads, workspace, id);
+    if (kept) return (statuses ?? SEEN).some((status) => status === kept.status) ? kept : undefined;
+    return one(await found(workspace, statuses).where('id', '=', id).executeTakeFirst());
+  }
+  async function general(workspace: number) {
+    const known = generals.get(workspace);
+    const kept = known === undefined ? undefined : keptProject(reads, workspace, known);
+    if (kept?.slug === GENERAL_SLUG && SEEN.some((status) => status === kept.status)) return kept;
+    const project = one(await found(workspace).where('slug', '=', GENERAL_SLUG).executeTakeFirst());
+    if (project) generals.set(workspace, project.id);
+    return project;
+  }
   return {
-    find: async (workspace, id) => one(await found(workspace).where('id', '=', id).executeTakeFirst()),
+    find,
     general,
     async placeFor(workspace, id) {
-      const active = found(workspace, ['active']);
-      const asked = id === undefined ? undefined : await active.where('id', '=', id).executeTakeFirst();
-      return one(asked ?? (await general(workspace)) ?? (await active.orderBy('id').executeTakeFirst()));
+      const asked = id === undefined ? undefined : await find(workspace, id, ['active']);
+      return (
+        asked ?? (await general(workspace)) ?? one(await found(workspace, ['active']).orderBy('id').executeTakeFirst())
+      );
     },
   };
 }
