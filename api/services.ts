@@ -38,6 +38,7 @@ export interface ApiSettings {
   readonly googleKeysUrl: string;
   readonly googleIssuers: readonly string[];
   readonly agentTimeoutMinutes: number;
+  readonly coordinatorAgent: string;
   readonly runnerUrl: string | undefined;
   readonly webhookAllowedNetworks: readonly string[];
   readonly webhookMaxAttempts: number;

@@ -242,6 +242,12 @@ export const SETTINGS = {
     10,
     'an agent that has not been seen for this long is set offline; 0: never',
   ),
+  coordinatorAgent: setting(
+    'MC_COORDINATOR_AGENT',
+    text.trim().min(1).max(100),
+    'coordinator',
+    'name under which operators may speak for the coordinator in chat',
+  ),
   runnerUrl: setting<string | undefined>(
     'RUNNER_URL',
     url(['https', 'http']).refine(

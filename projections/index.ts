@@ -3,8 +3,8 @@
 import { gatewayConfigProjection } from './admin/gateway-config.ts';
 import { agentsProjection } from './agents/agents.ts';
 import { agentKeysProjection } from './agents/keys.ts';
-import { agentMessagesProjection } from './agents/messages.ts';
 import { usersProjection } from './auth/users.ts';
+import { chatProjection } from './chat.ts';
 import { activitiesProjection } from './monitoring/activities.ts';
 import { auditProjection } from './monitoring/audit.ts';
 import { notificationsProjection } from './monitoring/notifications.ts';
@@ -23,7 +23,7 @@ export const projections: readonly Projection[] = [
   usersProjection,
   agentsProjection,
   agentKeysProjection,
-  agentMessagesProjection,
+  chatProjection,
   tasksProjection,
   taskCommentsProjection,
   qualityReviewsProjection,

@@ -17,6 +17,7 @@ import { profileRoutes } from './auth/profile.ts';
 import { setupRoutes } from './auth/setup.ts';
 import { signInRoutes } from './auth/sign-in.ts';
 import { userRoutes } from './auth/users.ts';
+import { chatRoutes } from './chat.ts';
 import { docsRoutes } from './docs.ts';
 import { mentionRoutes } from './mentions.ts';
 import { activityRoutes } from './monitoring/activities.ts';
@@ -59,6 +60,7 @@ export const routes: readonly Route[] = [
   ...agentSoulRoutes,
   ...agentMessageRoutes,
   ...agentSyncRoutes,
+  ...chatRoutes,
   ...agentKeyRoutes,
   ...adapterRoutes,
   ...projectRoutes,

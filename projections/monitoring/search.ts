@@ -11,6 +11,7 @@ import { agentHeartbeatReceived, agentWoken } from '../../shared/events/agents/h
 import { agentMessageSent } from '../../shared/events/agents/messages.ts';
 import { agentRegistered } from '../../shared/events/agents/registration.ts';
 import { catalogue } from '../../shared/events/catalogue.ts';
+import { chatMessageSent } from '../../shared/events/chat.ts';
 import type { DomainEvent, EventDefinition } from '../../shared/events/define.ts';
 import { type ActivityRecord, activityOf } from '../../shared/events/monitoring/activities.ts';
 import { auditOf } from '../../shared/events/monitoring/audit.ts';
@@ -55,7 +56,12 @@ export const phraseUsesTable = defineTable(
 );
 
 /** Types of activities of which there are many, in few words. */
-const ROUTINE: ReadonlySet<string> = new Set(['agent_heartbeat', 'agent_status_change', 'agent_message']);
+const ROUTINE: ReadonlySet<string> = new Set([
+  'agent_heartbeat',
+  'agent_status_change',
+  'agent_message',
+  'chat_message',
+]);
 
 /** Between fields, so that nothing matches across them; in no field, so that they can be told apart. */
 const BETWEEN = '\u001f';
@@ -158,6 +164,9 @@ const records: readonly Handler[] = [
   on(agentWoken, (event) => agentFields(event, undefined, undefined, event.data.lastActivity)),
   on(agentDeleted, ({ data, meta }) => removed(meta.workspace, 'agent', data.agentId)),
   on(agentMessageSent, ({ data, meta }) => [
+    document(meta.workspace, 'message', data.messageId, seconds(meta.at), [data.content, data.from]),
+  ]),
+  on(chatMessageSent, ({ data, meta }) => [
     document(meta.workspace, 'message', data.messageId, seconds(meta.at), [data.content, data.from]),
   ]),
   on(taskCreated, ({ data: { taskId, task }, meta }) => [

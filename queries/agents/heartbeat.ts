@@ -5,7 +5,7 @@
 import { sql } from 'kysely';
 import { LRUCache } from 'lru-cache';
 import { agentsProjection } from '../../projections/agents/agents.ts';
-import { agentMessagesProjection } from '../../projections/agents/messages.ts';
+import { chatProjection } from '../../projections/chat.ts';
 import { activitiesProjection } from '../../projections/monitoring/activities.ts';
 import { notificationsProjection } from '../../projections/monitoring/notifications.ts';
 import type { AgentRef } from '../../shared/contract/agents/agents.ts';
@@ -38,7 +38,7 @@ export interface Inbox {
 }
 
 /** Read models from which an inbox is made, except for the agent's own record. */
-const INBOX_MODELS = [notificationsProjection.name, agentMessagesProjection.name, ...TASK_MODELS];
+const INBOX_MODELS = [notificationsProjection.name, chatProjection.name, ...TASK_MODELS];
 
 /** Activities that an agent is shown if they mention it. All of them are about tasks. */
 const URGENT = ['task_created', 'task_assigned', 'high_priority_alert'];
@@ -79,11 +79,11 @@ export async function inboxOf(reads: Reads, workspace: number, ref: AgentRef, no
       ) x
     ) u,
     LATERAL (
-      SELECT json_agg(${MESSAGE_JSON} ORDER BY m.position) AS messages
+      SELECT json_agg(${MESSAGE_JSON} ORDER BY m.created_at, m.id) AS messages
       FROM (
-        SELECT * FROM ${table(agentMessagesProjection, 'messages')}
+        SELECT * FROM ${table(chatProjection, 'messages')}
         WHERE workspace_id = a.workspace_id AND to_agent_id = a.id AND read_at IS NULL
-        ORDER BY position DESC LIMIT 50
+        ORDER BY created_at DESC, id DESC LIMIT 50
       ) m
     ) m,
     LATERAL (${tasksOf(reads, 'a')}) w

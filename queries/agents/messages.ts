@@ -1,15 +1,15 @@
 /** Messages between agents: the feed, and the graph of who talks to whom. */
 import { sql } from 'kysely';
-import { agentMessagesProjection } from '../../projections/agents/messages.ts';
+import { chatProjection } from '../../projections/chat.ts';
 import type { AgentMessageRecord, CommsQuery } from '../../shared/contract/agents/messages.ts';
 import { type Reads, tables } from '../reads.ts';
 
-const own = (reads: Reads) => tables(reads, agentMessagesProjection);
+const own = (reads: Reads) => tables(reads, chatProjection);
 
 /** A message as JSON, from row `m`. */
 export const MESSAGE_JSON = sql<AgentMessageRecord>`json_build_object(
   'id', m.id, 'from_agent', m.from_agent, 'to_agent', m.to_agent, 'content', m.content, 'type', m.message_type,
-  'created_at', m.created_at, 'message_type', m.message_type, 'conversation_id', m.conversation_id,
+  'created_at', m.created_at, 'message_type', m.message_type, 'conversation_id', m.conversation,
   'metadata', NULL, 'read_at', m.read_at, 'workspace_id', m.workspace_id)`;
 
 /** Names of people and of the service rather than agents; the graph leaves them out. */
@@ -19,13 +19,18 @@ const amongAgents = sql<boolean>`lower(from_agent) <> ALL(${NO_AGENTS}) AND lowe
 
 /** The latest messages that match: rows of `messages`. */
 function pageOf(reads: Reads, workspace: number, { agent, since, limit, offset }: CommsQuery) {
-  let all = own(reads).selectFrom('messages').selectAll().where('workspace_id', '=', workspace);
+  let all = own(reads)
+    .selectFrom('messages')
+    .selectAll()
+    .where('workspace_id', '=', workspace)
+    .where('to_agent_id', 'is not', null);
   if (since !== undefined) all = all.where('created_at', '>', since);
-  const latest = (query: typeof all, count: number) => query.orderBy('position', 'desc').limit(count);
+  const latest = (query: typeof all, count: number) =>
+    query.orderBy('created_at', 'desc').orderBy('id', 'desc').limit(count);
   if (agent === undefined) return latest(all, limit).offset(offset);
   // The newest messages as sender and as recipient, each found by its own index.
   const of = (column: 'from_agent' | 'to_agent') => latest(all.where(column, '=', agent), limit + offset);
-  return sql`(${of('from_agent')}) UNION (${of('to_agent')}) ORDER BY position DESC LIMIT ${limit} OFFSET ${offset}`;
+  return sql`(${of('from_agent')}) UNION (${of('to_agent')}) ORDER BY created_at DESC, id DESC LIMIT ${limit} OFFSET ${offset}`;
 }
 
 /** Edges that match; counted from the messages themselves only if there is a time filter. */
@@ -41,6 +46,7 @@ function edgesOf(reads: Reads, workspace: number, { agent, since }: CommsQuery) 
   const counted = own(reads)
     .selectFrom('messages')
     .where('workspace_id', '=', workspace)
+    .where('to_agent_id', 'is not', null)
     .where('created_at', '>', since)
     .select(({ fn }) => [
       'from_agent',
@@ -77,7 +83,7 @@ export async function listComms(reads: Reads, workspace: number, query: CommsQue
         ${all.select(['to_agent as agent', sql<number>`0`.as('sent'), 'count as received'])}
       ) both_ways GROUP BY agent
     )
-    SELECT (SELECT json_agg(${MESSAGE_JSON} ORDER BY m.position) FROM page m) AS messages,
+    SELECT (SELECT json_agg(${MESSAGE_JSON} ORDER BY m.created_at, m.id) FROM page m) AS messages,
       (SELECT coalesce(sum(count), 0)::bigint FROM edges) AS total,
       (SELECT json_agg(json_build_object('from_agent', from_agent, 'to_agent', to_agent, 'message_count', count,
         'last_message_at', last_message_at) ORDER BY count DESC, from_agent, to_agent)

@@ -8,7 +8,7 @@
  */
 import { type RawBuilder, sql } from 'kysely';
 import { agentsProjection } from '../../projections/agents/agents.ts';
-import { agentMessagesProjection } from '../../projections/agents/messages.ts';
+import { chatProjection } from '../../projections/chat.ts';
 import { activitiesProjection } from '../../projections/monitoring/activities.ts';
 import { auditProjection } from '../../projections/monitoring/audit.ts';
 import { type DocumentType, detailText, searchProjection } from '../../projections/monitoring/search.ts';
@@ -204,17 +204,17 @@ const SHOWN: Readonly<Record<DocumentType, Lookup>> = {
     }));
   },
   async message(reads, workspace, ids) {
-    const rows = await tables(reads, agentMessagesProjection)
+    const rows = await tables(reads, chatProjection)
       .selectFrom('messages')
-      .select(['id', 'created_at', 'from_agent', 'to_agent', 'conversation_id', 'content'])
+      .select(['id', 'created_at', 'from_agent', 'to_agent', 'conversation', 'content'])
       .where('workspace_id', '=', workspace)
       .where('id', 'in', ids)
       .execute();
-    return rows.map(({ id, created_at, from_agent, to_agent, conversation_id, content }) => ({
+    return rows.map(({ id, created_at, from_agent, to_agent, conversation, content }) => ({
       id,
       created_at,
       title: `${from_agent} → ${to_agent || 'all'}`,
-      subtitle: conversation_id,
+      subtitle: conversation,
       body: content,
     }));
   },

@@ -4,6 +4,7 @@
  */
 import { type RawBuilder, sql } from 'kysely';
 import { agentsProjection, agentsTable } from '../../projections/agents/agents.ts';
+import { chatProjection, messagesTable } from '../../projections/chat.ts';
 import { pipelinesProjection } from '../../projections/pipelines/pipelines.ts';
 import { pipelinesTable } from '../../projections/pipelines/runs.ts';
 import type { Columns, Projection, Table } from '../../projections/projection.ts';
@@ -32,6 +33,7 @@ export const SUBJECTS: Readonly<Record<string, Subject>> = {
   workflow: subject(workflowsProjection, workflowsTable, ['name', 'agent_role']),
   project: subject(projectsProjection, projectsTable, ['name', 'status']),
   task: subject(tasksProjection, tasksTable, ['title', 'status']),
+  message: subject(chatProjection, messagesTable, ['from_agent', 'to_agent', 'message_type']),
   comment: subject(taskCommentsProjection, taskCommentsTable, ['task_id', 'author']),
 };
 

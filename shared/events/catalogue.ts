@@ -18,6 +18,7 @@ import { incidentEvents } from './auth/incidents.ts';
 import { lastAdminEvents } from './auth/last-admin.ts';
 import { signInEvents } from './auth/sign-in.ts';
 import { userEvents } from './auth/users.ts';
+import { chatEvents } from './chat.ts';
 import { nameClaimed, nameClaimVoided, nameReleased } from './claims.ts';
 import type { EventDefinition } from './define.ts';
 import { notificationEvents } from './monitoring/notifications.ts';
@@ -54,6 +55,7 @@ const definitions = [
   ...adapterEvents,
   ...agentKeyEvents,
   ...agentMessageEvents,
+  ...chatEvents,
   ...taskEvents,
   ...taskChangeEvents,
   ...taskQueueEvents,

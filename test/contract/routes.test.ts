@@ -50,6 +50,11 @@ POST    /api/agents/sync              admin     mutation
 GET     /api/agents/{id}/keys         admin     -
 POST    /api/agents/{id}/keys         admin     mutation
 DELETE  /api/agents/{id}/keys         admin     mutation
+GET     /api/chat/conversations       viewer    -
+GET     /api/chat/messages            viewer    -
+POST    /api/chat/messages            operator  -
+GET     /api/chat/messages/{id}       viewer    -
+PATCH   /api/chat/messages/{id}       operator  -
 GET     /api/adapters                 viewer    -
 POST    /api/adapters                 operator  agent-heartbeat
 GET     /api/workflows                viewer    -

@@ -142,6 +142,10 @@ describe('contract: tenancy', function () {
     ]) {
       await done('POST', '/api/agents/message', { from, to, content: texts });
     }
+    const said = { content: texts, recipient: name, metadata: { note: texts } };
+    const { message } = await done('POST', '/api/chat/messages', said);
+    await done('POST', '/api/chat/messages', { content: texts, conversation_id: message.conversation_id });
+    await done('PATCH', `/api/chat/messages/${message.id}`, { read: true });
     await done('POST', `/api/agents/${agent.id}/keys`, { name: texts });
     const username = `${names}-user-${round}`;
     await done('POST', '/api/auth/users', {

@@ -50,6 +50,7 @@ export const GROUPS: Readonly<Record<string, Readonly<Record<string, string>>>> 
     outcomes: 'how tasks came out',
     regression: 'tasks before and after a moment',
   },
+  chat: {},
   quality: {
     reviews: 'verdicts about tasks, and the way to done',
   },

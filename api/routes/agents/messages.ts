@@ -49,7 +49,7 @@ const comms = defineRoute({
   access: 'viewer',
   query: commsQuery,
   responses: { 200: { description: 'The latest messages, oldest first', schema: commsAnswer } },
-  cache: { models: ['agent_messages'], scope: 'workspace' },
+  cache: { models: ['chat'], scope: 'workspace' },
   handle: async ({ query, identity, services }) => ({
     body: await listComms(services.reads, identity.workspace, query),
   }),

@@ -131,7 +131,7 @@ describe('queries of heartbeats', () => {
     expect(await kept()).to.equal(false);
     expect(await kept()).to.equal(true);
     const [read, of] = asked[0] as [string[], number];
-    expect(read).to.include.members(['notifications', 'agent_messages']);
+    expect(read).to.include.members(['notifications', 'chat']);
     expect(of).to.equal(1);
     expect(await kept({ name: 'ada' }), 'of another reference').to.equal(false);
     expect(await kept({ name: 'ada' })).to.equal(true);

@@ -1,6 +1,6 @@
 /** The feed of messages, and the graph of who talks to whom. */
 import { expect } from 'chai';
-import { agentMessagesProjection } from '../../../projections/agents/messages.ts';
+import { chatProjection } from '../../../projections/chat.ts';
 import { listComms } from '../../../queries/agents/messages.ts';
 import { agentMessageSent } from '../../../shared/events/agents/messages.ts';
 import { openReadModels, type ReadModels, secondsOf } from '../../support/rows.ts';
@@ -21,7 +21,7 @@ describe('queries of messages', () => {
   let models: ReadModels;
   before(async () => {
     number = 0;
-    models = await openReadModels([agentMessagesProjection]);
+    models = await openReadModels([chatProjection]);
     await models.tell(
       sent('ada', 'eve'),
       sent('eve', 'ada'),

@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import { type CompiledQuery, Kysely, PostgresDialect, sql } from 'kysely';
 import { ensureTables } from '../../../infra/read-models/projector.ts';
 import { addIndexes, addKey, createBareTables, unindexedTexts } from '../../../infra/read-models/tables.ts';
-import { agentMessagesProjection } from '../../../projections/agents/messages.ts';
+import { chatProjection } from '../../../projections/chat.ts';
 import { activitiesProjection } from '../../../projections/monitoring/activities.ts';
 import { searchProjection } from '../../../projections/monitoring/search.ts';
 import { schemaOf } from '../../../projections/projection.ts';
@@ -33,7 +33,7 @@ describe('search of many texts', function () {
   before(async () => {
     place = await testDatabase();
     const { db, pool } = place.database;
-    await ensureTables(place.database, [searchProjection, agentMessagesProjection, activitiesProjection]);
+    await ensureTables(place.database, [searchProjection, chatProjection, activitiesProjection]);
     await createBareTables(db, searchProjection, SCHEMA);
     const into = (table: string) => sql.table(`${SCHEMA}.${table}`);
     // Half of them are messages.
@@ -45,8 +45,8 @@ describe('search of many texts', function () {
       await sql`UPDATE ${into('documents')} SET text = text || ' ' || ${text}::text WHERE id = ${Number(id)}`.execute(
         db,
       );
-      await sql`INSERT INTO ${sql.table(`${schemaOf(agentMessagesProjection)}.messages`)}
-        VALUES (${WORKSPACE}, ${Number(id)}, 'c', 'ada', 'bob', 1, ${text}, 'text', NULL, ${Number(id)}, ${Number(id)})`.execute(
+      await sql`INSERT INTO ${sql.table(`${schemaOf(chatProjection)}.messages`)}
+        VALUES (${WORKSPACE}, ${Number(id)}, 'c', 'ada', 'bob', 1, ${text}, 'text', NULL, NULL, ${Number(id)}, ${Number(id)})`.execute(
         db,
       );
     }
@@ -130,7 +130,7 @@ describe('search of many texts', function () {
   it('finds the same without the index, and its absence is known', async () => {
     const { db } = place.database;
     const live = schemaOf(searchProjection);
-    expect(await unindexedTexts(db, [searchProjection, agentMessagesProjection])).to.deep.equal([]);
+    expect(await unindexedTexts(db, [searchProjection, chatProjection])).to.deep.equal([]);
     await sql`DROP INDEX ${sql.table(`${SCHEMA}.documents_text_trigrams`)}`.execute(db);
     await sql`DROP INDEX ${sql.table(`${live}.documents_text_trigrams`)}`.execute(db);
     expect((await search('güte_x')).ids).to.deep.equal([70]);

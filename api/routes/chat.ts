@@ -1,0 +1,134 @@
+/** Chat: conversations, and the messages in them. */
+import { readMessage, say } from '../../commands/chat.ts';
+import { chatDirectory, listConversations, listMessages, messageRecord } from '../../queries/chat.ts';
+import {
+  type ChatMessageRecord,
+  chatMessageAnswer,
+  chatMessageBody,
+  conversationsAnswer,
+  conversationsQuery,
+  type Forward,
+  messagesAnswer,
+  messagesQuery,
+  readBody,
+  sentAnswer,
+} from '../../shared/contract/chat.ts';
+import { idParams } from '../../shared/contract/common.ts';
+import { notFound } from '../../shared/errors.ts';
+import type { Identity } from '../../shared/identity.ts';
+import { masked } from '../../shared/secrets.ts';
+import { defineRoute, type Route } from '../http/route.ts';
+import type { Services } from '../services.ts';
+
+/** Secrets in the metadata of a message are for admins. */
+const shownTo = ({ role }: Identity, message: ChatMessageRecord): ChatMessageRecord =>
+  role === 'admin' ? message : { ...message, metadata: masked(message.metadata) as ChatMessageRecord['metadata'] };
+
+/** @throws AppError 404 */
+async function requireMessage({ reads }: Services, { workspace }: Identity, id: number): Promise<ChatMessageRecord> {
+  const message = await messageRecord(reads, workspace, id);
+  if (!message) throw notFound('Message');
+  return message;
+}
+
+const conversations = defineRoute({
+  method: 'get',
+  path: '/api/chat/conversations',
+  tag: 'Chat',
+  summary: 'Conversations, newest activity first',
+  access: 'viewer',
+  query: conversationsQuery,
+  responses: { 200: { description: 'A page of conversations', schema: conversationsAnswer } },
+  cache: { models: ['chat'], scope: 'workspace' },
+  handle: async ({ query, identity, services }) => ({
+    body: await listConversations(services.reads, identity.workspace, query),
+  }),
+});
+
+const list = defineRoute({
+  method: 'get',
+  path: '/api/chat/messages',
+  tag: 'Chat',
+  summary: 'Messages, oldest first',
+  description: 'Messages between agents are among them. A conversation that does not exist has no messages.',
+  access: 'viewer',
+  query: messagesQuery,
+  responses: { 200: { description: 'A page of messages', schema: messagesAnswer } },
+  cache: { models: ['chat'], scope: 'workspace', per: ({ role }) => (role === 'admin' ? 'admin' : 'others') },
+  async handle({ query, identity, services }) {
+    const found = await listMessages(services.reads, identity.workspace, query);
+    return { body: { ...found, messages: found.messages.map((message) => shownTo(identity, message)) } };
+  },
+});
+
+/** The caller, or the coordinator if the caller says so. An agent's key speaks only for its agent. */
+function senderOf({ kind, displayName, username }: Identity, from: string | null | undefined, coordinator: string) {
+  const caller = displayName || username;
+  if (kind === 'agent-key' || from?.trim().toLowerCase() !== coordinator.toLowerCase()) return caller;
+  return coordinator;
+}
+
+const send = defineRoute({
+  method: 'post',
+  path: '/api/chat/messages',
+  tag: 'Chat',
+  summary: 'Send a message',
+  description:
+    'A recipient gets a notification. An agent of that name has the message in its inbox, which its heartbeats show; a text to an agent, or one with `forward`, is refused if it tries to take its reader over.',
+  access: 'operator',
+  body: chatMessageBody,
+  refuses: [404, 422],
+  responses: { 201: { description: 'The message', schema: sentAnswer } },
+  async handle({ body, identity, services, command }) {
+    const id = await say(services.commands, command, chatDirectory(services.reads, identity.workspace), {
+      from: senderOf(identity, body.from, services.settings.coordinatorAgent),
+      content: body.content,
+      conversation: body.conversation_id ?? undefined,
+      recipient: body.recipient?.trim() || body.to?.trim() || undefined,
+      messageType: body.message_type ?? 'text',
+      metadata: body.metadata ?? null,
+      forward: body.forward ?? false,
+      sessionKey: body.sessionKey || undefined,
+    });
+    const message = await requireMessage(services, identity, id);
+    const forward = body.forward ? ((message.metadata?.forwardInfo ?? null) as Forward | null) : null;
+    return { status: 201, body: { message: shownTo(identity, message), forward } };
+  },
+});
+
+const one = defineRoute({
+  method: 'get',
+  path: '/api/chat/messages/{id}',
+  tag: 'Chat',
+  summary: 'One message',
+  access: 'viewer',
+  params: idParams,
+  refuses: [404],
+  responses: { 200: { description: 'The message', schema: chatMessageAnswer } },
+  handle: async ({ params, identity, services }) => ({
+    body: { message: shownTo(identity, await requireMessage(services, identity, params.id)) },
+  }),
+});
+
+const read = defineRoute({
+  method: 'patch',
+  path: '/api/chat/messages/{id}',
+  tag: 'Chat',
+  summary: 'Mark a message as read',
+  description: 'A message that has been read is no longer in the inbox of its agent.',
+  access: 'operator',
+  params: idParams,
+  body: readBody,
+  bodyOptional: true,
+  refuses: [404],
+  responses: { 200: { description: 'The message', schema: chatMessageAnswer } },
+  async handle({ params, body, identity, services, command }) {
+    const message = await requireMessage(services, identity, params.id);
+    if (!body.read) return { body: { message: shownTo(identity, message) } };
+    const { id, conversation_key: conversation, to_agent: to } = message;
+    await readMessage(services.commands, command, { id, conversation, to });
+    return { body: { message: shownTo(identity, await requireMessage(services, identity, id)) } };
+  },
+});
+
+export const chatRoutes: readonly Route[] = [conversations, list, send, one, read];

@@ -1,0 +1,193 @@
+/**
+ * Messages of all kinds, with the conversations that they make up: between agents, in chat, and notifications that were
+ * delivered to agents. What lists show of many messages is counted here, so that none of it needs counting.
+ */
+import { agentMessageSent, conversationOf } from '../shared/events/agents/messages.ts';
+import { chatMessageRead, chatMessageSent } from '../shared/events/chat.ts';
+import type { Metadata } from '../shared/events/metadata.ts';
+import { NOTIFICATION_MESSAGE, NOTIFIER, notificationForwarded } from '../shared/events/monitoring/notifications.ts';
+import { frontOf } from '../shared/storable.ts';
+import { seconds } from '../shared/time.ts';
+import { type Change, change, defineProjection, defineTable, insert, on, update } from './projection.ts';
+
+export const messagesTable = defineTable(
+  'messages',
+  {
+    workspace_id: 'int',
+    id: 'bigint',
+    /** Key of the conversation. */
+    conversation: 'text',
+    from_agent: 'text',
+    /** Null: to everybody. */
+    to_agent: 'text?',
+    /** The agent in whose inbox it is. */
+    to_agent_id: 'bigint?',
+    content: 'text',
+    message_type: 'text',
+    metadata: 'jsonb?',
+    read_at: 'bigint?',
+    created_at: 'bigint',
+  },
+  {
+    key: ['workspace_id', 'id'],
+    // A message that is read gets a new position, so the order is that of time and id.
+    indexes: [
+      'workspace_id, created_at, id',
+      'workspace_id, conversation, created_at, id',
+      'workspace_id, from_agent, created_at, id',
+      'workspace_id, to_agent, created_at, id',
+      '(workspace_id, created_at, id) WHERE to_agent_id IS NOT NULL',
+      '(workspace_id, to_agent_id, created_at, id) WHERE read_at IS NULL',
+    ],
+  },
+);
+
+export const messageEdgesTable = defineTable(
+  'message_edges',
+  { workspace_id: 'int', from_agent: 'text', to_agent: 'text', count: 'bigint', last_message_at: 'bigint' },
+  { key: ['workspace_id', 'from_agent', 'to_agent'], indexes: ['workspace_id, to_agent'] },
+);
+
+export const conversationsTable = defineTable(
+  'conversations',
+  {
+    workspace_id: 'int',
+    conversation: 'text',
+    /** Id of its first message. */
+    id: 'bigint',
+    message_count: 'bigint',
+    /** Messages to everybody. */
+    broadcasts: 'bigint',
+    last_message: 'text',
+    created_at: 'bigint',
+    updated_at: 'bigint',
+  },
+  {
+    key: ['workspace_id', 'conversation'],
+    indexes: [
+      'workspace_id, id',
+      'workspace_id, updated_at DESC, id DESC',
+      '(workspace_id, updated_at DESC, id DESC) WHERE broadcasts > 0',
+    ],
+  },
+);
+
+export const participantsTable = defineTable(
+  'participants',
+  {
+    workspace_id: 'int',
+    conversation: 'text',
+    name: 'text',
+    /** Messages to this name that nobody has read. */
+    unread: 'bigint',
+    /** Id of the first message from or to this name. */
+    first_id: 'bigint',
+  },
+  { key: ['workspace_id', 'conversation', 'name'], indexes: ['workspace_id, name'] },
+);
+
+export const messageTotalsTable = defineTable(
+  'message_totals',
+  { workspace_id: 'int', messages: 'bigint' },
+  { key: ['workspace_id'] },
+);
+
+/** Characters of the last message that a list of conversations shows. */
+const SHOWN = 1_000;
+
+interface Message {
+  readonly messageId: number;
+  readonly conversation: string;
+  /** Undefined: the id of the first message. */
+  readonly conversationId?: number;
+  readonly from: string;
+  readonly to: string | null;
+  readonly toAgentId: number | null;
+  readonly content: string;
+  readonly messageType: string;
+  readonly metadata: Readonly<Record<string, unknown>> | null;
+}
+
+/** A message, what it changes of its conversation, and one more between the two if it is for an agent. */
+function sent(message: Message, meta: Metadata): Change[] {
+  const { messageId: id, conversation, from, to } = message;
+  const created_at = seconds(meta.at);
+  const place = { workspace_id: meta.workspace, conversation };
+  const changes = [
+    insert(messagesTable, {
+      ...place,
+      id,
+      from_agent: from,
+      to_agent: to,
+      to_agent_id: message.toAgentId,
+      content: message.content,
+      message_type: message.messageType,
+      metadata: message.metadata,
+      read_at: null,
+      created_at,
+    }),
+    change(conversationsTable, place, (row) => ({
+      ...place,
+      id: row?.id ?? message.conversationId ?? id,
+      message_count: (row?.message_count ?? 0) + 1,
+      broadcasts: (row?.broadcasts ?? 0) + (to === null ? 1 : 0),
+      last_message: frontOf(message.content, SHOWN),
+      created_at: row?.created_at ?? created_at,
+      updated_at: Math.max(row?.updated_at ?? 0, created_at),
+    })),
+    change(messageTotalsTable, { workspace_id: meta.workspace }, (row) => ({
+      workspace_id: meta.workspace,
+      messages: (row?.messages ?? 0) + 1,
+    })),
+    // A set, because who writes to themselves is one participant.
+    ...[...new Set([from, ...(to === null ? [] : [to])])].map((name) =>
+      change(participantsTable, { ...place, name }, (row) => ({
+        ...place,
+        name,
+        unread: (row?.unread ?? 0) + (name === to ? 1 : 0),
+        first_id: row?.first_id ?? id,
+      })),
+    ),
+  ];
+  if (to === null || message.toAgentId === null) return changes;
+  const edge = { workspace_id: meta.workspace, from_agent: from, to_agent: to };
+  return [
+    ...changes,
+    change(messageEdgesTable, edge, (row) => ({
+      ...edge,
+      count: (row?.count ?? 0) + 1,
+      last_message_at: Math.max(row?.last_message_at ?? 0, created_at),
+    })),
+  ];
+}
+
+/** A message between agents, or from the service to an agent. */
+const between = (
+  data: Omit<Message, 'conversation' | 'metadata'> & { readonly to: string },
+  meta: Metadata,
+): Change[] => sent({ ...data, conversation: conversationOf(data), metadata: null }, meta);
+
+export const chatProjection = defineProjection({
+  name: 'chat',
+  version: 1,
+  tables: [messagesTable, messageEdgesTable, conversationsTable, participantsTable, messageTotalsTable],
+  handlers: [
+    on(agentMessageSent, ({ data, meta }) => between(data, meta)),
+    on(notificationForwarded, ({ data: { recipient, message }, meta }) =>
+      message === null
+        ? []
+        : between({ ...message, from: NOTIFIER, to: recipient, messageType: NOTIFICATION_MESSAGE }, meta),
+    ),
+    on(chatMessageSent, ({ data, meta }) => sent(data, meta)),
+    on(chatMessageRead, ({ data: { messageId, conversation, to, first }, meta }) => {
+      const { workspace: workspace_id } = meta;
+      const read = update(messagesTable, { workspace_id, id: messageId }, (row) => ({
+        ...row,
+        read_at: seconds(meta.at),
+      }));
+      if (!first || to === null) return [read];
+      const reader = { workspace_id, conversation, name: to };
+      return [read, update(participantsTable, reader, (row) => ({ ...row, unread: row.unread - 1 }))];
+    }),
+  ],
+});

@@ -1,0 +1,146 @@
+/** Conversations and the messages in them. */
+import { sql } from 'kysely';
+import { agentsProjection } from '../projections/agents/agents.ts';
+import { chatProjection } from '../projections/chat.ts';
+import type {
+  ChatMessageRecord,
+  ConversationRecord,
+  ConversationRef,
+  ConversationsQuery,
+  MessagesQuery,
+} from '../shared/contract/chat.ts';
+import { type Reads, tables } from './reads.ts';
+
+const own = (reads: Reads) => tables(reads, chatProjection);
+
+/** Names that a list shows of one conversation. */
+const NAMES = 100;
+
+/** A conversation as JSON, from row `c`, its participants `p`, and the number of unread messages `u`. */
+const CONVERSATION = sql<ConversationRecord>`json_build_object(
+  'id', c.id, 'participants', coalesce(p.names, '[]'::json), 'last_message', c.last_message,
+  'updated_at', c.updated_at, 'conversation_id', c.id, 'conversation_key', c.conversation,
+  'last_message_at', c.updated_at, 'participant_count', p.count, 'message_count', c.message_count,
+  'unread_count', coalesce(u.unread, 0), 'created_at', c.created_at, 'workspace_id', c.workspace_id)`;
+
+/** Conversations in which somebody takes part, or which have messages to everybody. Each part has its own index. */
+function conversationsOf(reads: Reads, workspace: number, agent: string | undefined) {
+  const all = own(reads).selectFrom('conversations as c').where('c.workspace_id', '=', workspace);
+  if (agent === undefined) return all.select(['c.conversation', 'c.updated_at', 'c.id']);
+  const within = all
+    .innerJoin('participants as p', (join) =>
+      join.onRef('p.workspace_id', '=', 'c.workspace_id').onRef('p.conversation', '=', 'c.conversation'),
+    )
+    .where('p.name', '=', agent)
+    .select(['c.conversation', 'c.updated_at', 'c.id']);
+  return within.union(all.where('c.broadcasts', '>', 0).select(['c.conversation', 'c.updated_at', 'c.id']));
+}
+
+/** A page of conversations, newest activity first. */
+export async function listConversations(reads: Reads, workspace: number, query: ConversationsQuery) {
+  const { agent, limit, offset } = query;
+  const table = (name: string) => sql.table(`${reads.schema(chatProjection)}.${name}`);
+  const { rows } = await sql<{ total: number; conversations: ConversationRecord[] | null }>`
+    WITH matching AS NOT MATERIALIZED (${conversationsOf(reads, workspace, agent)}),
+    page AS (SELECT * FROM matching ORDER BY updated_at DESC, id DESC LIMIT ${limit} OFFSET ${offset})
+    SELECT (SELECT count(*) FROM matching) AS total,
+      (SELECT json_agg(${CONVERSATION} ORDER BY c.updated_at DESC, c.id DESC)
+       FROM page JOIN ${table('conversations')} c
+         ON c.workspace_id = ${workspace} AND c.conversation = page.conversation,
+       LATERAL (
+         SELECT count(*) AS count, json_agg(x.name ORDER BY x.first_id, x.name) FILTER (WHERE x.place <= ${NAMES}) AS names
+         FROM (
+           SELECT name, first_id, row_number() OVER (ORDER BY first_id, name) AS place
+           FROM ${table('participants')} WHERE workspace_id = ${workspace} AND conversation = c.conversation
+         ) x
+       ) p,
+       LATERAL (
+         SELECT sum(unread)::bigint AS unread FROM ${table('participants')}
+         WHERE workspace_id = ${workspace} AND conversation = c.conversation AND name = ${agent ?? null}
+       ) u) AS conversations`.execute(reads.db);
+  const { total = 0, conversations } = rows[0] ?? {};
+  return {
+    conversations: conversations ?? [],
+    total: Number(total),
+    page: Math.floor(offset / limit) + 1,
+    limit,
+  };
+}
+
+/** A message as JSON, from row `m` and row `c` of its conversation. */
+const MESSAGE = sql<ChatMessageRecord>`json_build_object(
+  'id', m.id, 'conversation_id', c.id, 'conversation_key', m.conversation, 'sender', m.from_agent,
+  'recipient', m.to_agent, 'content', m.content, 'created_at', m.created_at, 'from_agent', m.from_agent,
+  'to_agent', m.to_agent, 'message_type', m.message_type, 'metadata', m.metadata, 'read_at', m.read_at,
+  'workspace_id', m.workspace_id)`;
+
+/** Rows `m` of all messages of a workspace, with row `c` of their conversations. */
+const withConversation = (reads: Reads, workspace: number) =>
+  own(reads)
+    .selectFrom('messages as m')
+    .innerJoin('conversations as c', (join) =>
+      join.onRef('c.workspace_id', '=', 'm.workspace_id').onRef('c.conversation', '=', 'm.conversation'),
+    )
+    .where('m.workspace_id', '=', workspace);
+
+/** A conversation by id or key; undefined when there is none. */
+export async function findConversation(reads: Reads, workspace: number, ref: ConversationRef) {
+  const all = own(reads).selectFrom('conversations').where('workspace_id', '=', workspace);
+  return ('id' in ref ? all.where('id', '=', ref.id) : all.where('conversation', '=', ref.key))
+    .select(['id', 'conversation as key', 'message_count'])
+    .executeTakeFirst();
+}
+
+/** A page of messages, oldest first. */
+export async function listMessages(reads: Reads, workspace: number, query: MessagesQuery) {
+  const { conversation_id: ref, from_agent, to_agent, since, limit, offset } = query;
+  const empty = { messages: [], total: 0, page: Math.floor(offset / limit) + 1, limit };
+  const conversation = ref && (await findConversation(reads, workspace, ref));
+  if (ref && !conversation) return empty;
+  let all = own(reads).selectFrom('messages as m').where('m.workspace_id', '=', workspace);
+  if (conversation) all = all.where('m.conversation', '=', conversation.key);
+  if (from_agent !== undefined) all = all.where('m.from_agent', '=', from_agent);
+  if (to_agent !== undefined) all = all.where('m.to_agent', '=', to_agent);
+  if (since !== undefined) all = all.where('m.created_at', '>', since);
+  // Counted by the read model, except for filters.
+  const filtered = from_agent !== undefined || to_agent !== undefined || since !== undefined;
+  const kept = conversation
+    ? sql<number>`${conversation.message_count}::bigint`
+    : sql<number>`(${own(reads).selectFrom('message_totals').where('workspace_id', '=', workspace).select('messages')})`;
+  const total = filtered ? sql<number>`(${all.select(({ fn }) => fn.countAll<number>().as('total'))})` : kept;
+  const page = all.select(['m.id', 'm.created_at']).orderBy('m.created_at').orderBy('m.id').limit(limit).offset(offset);
+  const { rows } = await sql<{ total: number | null; messages: ChatMessageRecord[] | null }>`
+    WITH page AS (${page})
+    SELECT ${total} AS total,
+      (SELECT json_agg(message ORDER BY created_at, id) FROM (
+        ${withConversation(reads, workspace)
+          .where(sql<boolean>`m.id IN (SELECT id FROM page)`)
+          .select([MESSAGE.as('message'), 'm.created_at', 'm.id'])}
+      ) shown) AS messages`.execute(reads.db);
+  const { total: count, messages } = rows[0] ?? {};
+  return { ...empty, messages: messages ?? [], total: Number(count ?? 0) };
+}
+
+/** One message; undefined when the workspace has none with this id. */
+export async function messageRecord(
+  reads: Reads,
+  workspace: number,
+  id: number,
+): Promise<ChatMessageRecord | undefined> {
+  const row = await withConversation(reads, workspace)
+    .where('m.id', '=', id)
+    .select(MESSAGE.as('message'))
+    .executeTakeFirst();
+  return row?.message;
+}
+
+/** What sending a message looks up. */
+export const chatDirectory = (reads: Reads, workspace: number) => ({
+  conversation: (ref: ConversationRef) => findConversation(reads, workspace, ref),
+  agent: (ref: { readonly name: string } | { readonly sessionKey: string }) => {
+    const all = tables(reads, agentsProjection).selectFrom('agents').where('workspace_id', '=', workspace);
+    return ('name' in ref ? all.where('name', '=', ref.name) : all.where('session_key', '=', ref.sessionKey))
+      .select(['id', 'name', 'session_key'])
+      .executeTakeFirst();
+  },
+});

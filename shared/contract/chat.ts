@@ -1,0 +1,145 @@
+/** Chat: conversations, and the messages in them. */
+import { z } from 'zod';
+import { filterParam, idValue, jsonObject, limitParam, offsetParam, secondsParam, unixSeconds } from './common.ts';
+import { filledText, isStorable, storable, text, UNSTORABLE_TEXT } from './storable.ts';
+
+export const conversationSchema = z
+  .object({
+    id: z.int().describe('id of its first message'),
+    participants: z
+      .array(z.string())
+      .describe('senders and recipients, in the order of their first message, at most 100'),
+    last_message: z.string().describe('its first 1,000 characters'),
+    updated_at: unixSeconds.describe('time of the last message, Unix seconds, UTC'),
+    conversation_id: z.int().describe('same as `id`'),
+    conversation_key: z.string().describe('key as text; accepted wherever an id is'),
+    last_message_at: unixSeconds.describe('same as `updated_at`'),
+    participant_count: z.int(),
+    message_count: z.int(),
+    unread_count: z.int().describe('unread messages to `agent`; 0 without that parameter'),
+    created_at: unixSeconds,
+    workspace_id: z.int(),
+  })
+  .meta({ id: 'Conversation' });
+export type ConversationRecord = z.infer<typeof conversationSchema>;
+
+export const chatMessageSchema = z
+  .object({
+    id: z.int(),
+    conversation_id: z.int(),
+    conversation_key: z.string(),
+    sender: z.string(),
+    recipient: z.string().nullable().describe('null: to everybody'),
+    content: z.string(),
+    created_at: unixSeconds,
+    from_agent: z.string().describe('same as `sender`'),
+    to_agent: z.string().nullable().describe('same as `recipient`'),
+    message_type: z.string(),
+    metadata: jsonObject.nullable(),
+    read_at: unixSeconds.nullable(),
+    workspace_id: z.int(),
+  })
+  .meta({ id: 'ChatMessage' });
+export type ChatMessageRecord = z.infer<typeof chatMessageSchema>;
+
+const storableFilter = filterParam.refine(isStorable, UNSTORABLE_TEXT);
+
+export const conversationsQuery = z.object({
+  agent: storableFilter.describe(
+    'only conversations in which this name is a sender or a recipient, or which have messages to everybody',
+  ),
+  limit: limitParam(50),
+  offset: offsetParam,
+});
+export type ConversationsQuery = z.infer<typeof conversationsQuery>;
+
+export const conversationsAnswer = z.object({
+  conversations: z.array(conversationSchema).describe('newest activity first'),
+  total: z.int(),
+  page: z.int(),
+  limit: z.int(),
+});
+
+/** Which conversation: by its id, also written as text, or by its key. */
+export type ConversationRef = { readonly id: number } | { readonly key: string };
+
+const MAX_KEY = 200;
+const refOf = (given: number | string): ConversationRef =>
+  typeof given === 'number' ? { id: given } : /^\d+$/.test(given) ? { id: Number(given) } : { key: given };
+const hasSafeId = (given: number | string): boolean => {
+  const ref = refOf(given);
+  return 'key' in ref || (Number.isSafeInteger(ref.id) && ref.id > 0);
+};
+const NOT_AN_ID = 'must be a positive whole number, or the key of a conversation';
+
+export const messagesQuery = z.object({
+  conversation_id: z
+    .string()
+    .trim()
+    .max(MAX_KEY)
+    .refine(isStorable, UNSTORABLE_TEXT)
+    .refine((given) => given === '' || hasSafeId(given), NOT_AN_ID)
+    .transform((given) => (given === '' ? undefined : refOf(given)))
+    .optional()
+    .meta({ override: { type: 'integer', minimum: 1 } })
+    .describe('id of a conversation; its key is accepted, too'),
+  from_agent: storableFilter.describe('sender'),
+  to_agent: storableFilter.describe('recipient'),
+  since: secondsParam.describe('only messages after this time, Unix seconds'),
+  limit: limitParam(50),
+  offset: offsetParam,
+});
+export type MessagesQuery = z.infer<typeof messagesQuery>;
+
+export const messagesAnswer = z.object({
+  messages: z.array(chatMessageSchema).describe('oldest first; pages count from the oldest'),
+  total: z.int(),
+  page: z.int(),
+  limit: z.int(),
+});
+
+/** Characters; the limit ensures that every message can be screened in full. */
+const MAX_CONTENT = 50_000;
+/** Characters as JSON. */
+const MAX_METADATA = 10_000;
+
+export const chatMessageBody = z.object({
+  content: filledText(MAX_CONTENT),
+  conversation_id: z
+    .union([idValue, filledText(MAX_KEY).refine(hasSafeId, NOT_AN_ID)])
+    .transform(refOf)
+    .nullish()
+    .meta({ override: { type: 'integer', minimum: 1 } })
+    .describe(
+      'id of a conversation; or a key as text, which begins a conversation if there is none; absent: a new one',
+    ),
+  recipient: text(100).nullish().describe('an agent or a user; absent: everybody'),
+  to: text(100).nullish().describe('alias of recipient'),
+  message_type: filledText(100)
+    .optional()
+    .describe('default text; others: system, handoff, status, command, tool_call'),
+  metadata: jsonObject.superRefine(storable({ characters: MAX_METADATA })).nullish(),
+  from: text(200).nullish().describe('only the name of the coordinator counts; otherwise the caller is the sender'),
+  forward: z.boolean().optional().describe('report in `forward` whether an agent has the message in its inbox'),
+  sessionKey: text(200).nullish().describe('deliver to the agent with this session key'),
+  attachments: z
+    .array(z.unknown())
+    .max(0, 'must be empty: messages are text; put links to files into the content')
+    .nullish(),
+});
+
+const forwardSchema = z.object({
+  attempted: z.boolean(),
+  delivered: z.boolean().describe('true: the message is in the inbox of an agent'),
+  reason: z.enum(['no_recipient', 'no_active_session']).optional().describe('why it was not delivered'),
+  session: z.string().optional().describe('session key of the agent'),
+});
+export type Forward = z.infer<typeof forwardSchema>;
+
+export const chatMessageAnswer = z.object({ message: chatMessageSchema });
+export const sentAnswer = z.object({
+  message: chatMessageSchema,
+  forward: forwardSchema.nullable().describe('null unless `forward` was asked for'),
+});
+
+export const readBody = z.object({ read: z.boolean().optional().describe('true: read now; otherwise unchanged') });

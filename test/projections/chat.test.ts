@@ -1,0 +1,160 @@
+import { expect } from 'chai';
+import { chatProjection } from '../../projections/chat.ts';
+import { agentMessageSent } from '../../shared/events/agents/messages.ts';
+import { chatMessageRead, chatMessageSent } from '../../shared/events/chat.ts';
+import { notificationForwarded } from '../../shared/events/monitoring/notifications.ts';
+import { seconds } from '../../shared/time.ts';
+import { eventsOf, rowsAfter, timeOf } from '../support/kit.ts';
+
+const sent = (messageId: number, from: string, to: string) =>
+  agentMessageSent.draft({
+    messageId,
+    from,
+    to,
+    toAgentId: to.length,
+    content: `from ${from}`,
+    messageType: 'text',
+    secrets: { count: 0, types: [] },
+  });
+
+describe('projection chat', () => {
+  const time = (n: number) => seconds(timeOf(n));
+  const told = () =>
+    rowsAfter(
+      chatProjection,
+      eventsOf([sent(1, 'ada', 'eve'), sent(2, 'eve', 'ada'), sent(3, 'ada', 'eve'), sent(4, 'ada', 'ada')]),
+    );
+
+  it('keeps each message, unread, in the conversation of the pair', () => {
+    const { messages } = told();
+    expect(messages[1]).to.deep.equal({
+      workspace_id: 1,
+      id: 2,
+      conversation: 'a2a:ada:eve',
+      from_agent: 'eve',
+      to_agent: 'ada',
+      to_agent_id: 3,
+      content: 'from eve',
+      message_type: 'text',
+      metadata: null,
+      read_at: null,
+      created_at: time(2),
+      position: 2,
+    });
+    expect(messages.map((row) => row.conversation)).to.deep.equal([
+      'a2a:ada:eve',
+      'a2a:ada:eve',
+      'a2a:ada:eve',
+      'a2a:ada:ada',
+    ]);
+  });
+
+  it('has the notifications that were delivered to agents, and none of those for users', () => {
+    const delivered = (message: { messageId: number; toAgentId: number; content: string } | null) =>
+      notificationForwarded.draft({
+        ...{ notificationId: 9, recipient: 'eve', notificationType: 'mention', title: 't', sessionKey: null },
+        message,
+      });
+    const events = eventsOf([delivered({ messageId: 5, toAgentId: 3, content: 'told' }), delivered(null)]);
+    const { messages, message_edges } = rowsAfter(chatProjection, events);
+    expect(messages).to.have.length(1);
+    expect(messages[0]).to.include({
+      ...{ id: 5, from_agent: 'system', to_agent: 'eve', to_agent_id: 3, content: 'told' },
+      ...{ message_type: 'notification', conversation: 'a2a:eve:system' },
+    });
+    expect(message_edges[0]).to.include({ from_agent: 'system', to_agent: 'eve', count: 1 });
+  });
+
+  it('counts per direction, with the time of the last', () => {
+    const edge = { workspace_id: 1 };
+    expect(told().message_edges).to.have.deep.members([
+      { ...edge, from_agent: 'ada', to_agent: 'eve', count: 2, last_message_at: time(3), position: 3 },
+      { ...edge, from_agent: 'eve', to_agent: 'ada', count: 1, last_message_at: time(2), position: 2 },
+      { ...edge, from_agent: 'ada', to_agent: 'ada', count: 1, last_message_at: time(4), position: 4 },
+    ]);
+  });
+
+  it('the last message of a pair is the one with the latest time, though a clock went back', () => {
+    const [first, second] = eventsOf([sent(1, 'ada', 'eve'), sent(2, 'ada', 'eve')]);
+    if (!first || !second) throw new Error('two events were asked for');
+    const late = { ...first, meta: { ...first.meta, at: timeOf(9) } };
+    expect(rowsAfter(chatProjection, [late, second]).message_edges[0]).to.include({
+      count: 2,
+      last_message_at: time(9),
+    });
+  });
+
+  const said = (messageId: number, to: string | null, more: object = {}) =>
+    chatMessageSent.draft({
+      messageId,
+      conversationId: 1,
+      conversation: 'chat:1',
+      from: 'admin',
+      to,
+      toAgentId: null,
+      content: `said ${messageId}`,
+      messageType: 'text',
+      metadata: null,
+      report: false,
+      ...more,
+    });
+  const read = (messageId: number, to: string | null, first: boolean) =>
+    chatMessageRead.draft({ messageId, conversation: 'chat:1', to, first });
+
+  it('keeps a conversation with its last message, and who takes part', () => {
+    const events = eventsOf([said(1, 'ada'), said(2, null), said(3, 'admin', { content: 'x'.repeat(2_000) })]);
+    const { conversations, participants, message_totals } = rowsAfter(chatProjection, events);
+    expect(conversations).to.deep.equal([
+      {
+        workspace_id: 1,
+        conversation: 'chat:1',
+        id: 1,
+        message_count: 3,
+        broadcasts: 1,
+        last_message: 'x'.repeat(1_000),
+        created_at: time(1),
+        updated_at: time(3),
+        position: 3,
+      },
+    ]);
+    const place = { workspace_id: 1, conversation: 'chat:1' };
+    expect(participants).to.deep.equal([
+      { ...place, name: 'admin', unread: 1, first_id: 1, position: 3 },
+      { ...place, name: 'ada', unread: 1, first_id: 1, position: 1 },
+    ]);
+    expect(message_totals).to.deep.equal([{ workspace_id: 1, messages: 3, position: 3 }]);
+  });
+
+  it('a conversation of agents has the id of its first message', () => {
+    const { conversations } = told();
+    expect(conversations.map(({ conversation, id, message_count }) => [conversation, id, message_count])).to.deep.equal(
+      [
+        ['a2a:ada:eve', 1, 3],
+        ['a2a:ada:ada', 4, 1],
+      ],
+    );
+  });
+
+  it('a message that is read is no longer counted as unread, once, and keeps the last time', () => {
+    const events = eventsOf([said(1, 'ada'), said(2, 'ada'), read(1, 'ada', true), read(1, 'ada', false)]);
+    const { messages, participants } = rowsAfter(chatProjection, events);
+    expect(messages.map(({ read_at }) => read_at)).to.deep.equal([time(4), null]);
+    expect(participants.map(({ name, unread }) => [name, unread])).to.deep.equal([
+      ['admin', 0],
+      ['ada', 1],
+    ]);
+  });
+
+  it('a message to everybody can be read, and is unread for nobody', () => {
+    const { messages, participants } = rowsAfter(chatProjection, eventsOf([said(1, null), read(1, null, true)]));
+    expect(messages[0]).to.include({ to_agent: null, read_at: time(2) });
+    expect(participants.map(({ name, unread }) => [name, unread])).to.deep.equal([['admin', 0]]);
+  });
+
+  it('counts a message in the graph of agents only if it is in an inbox', () => {
+    const events = eventsOf([said(1, 'ada'), said(2, 'ada', { toAgentId: 3 })]);
+    expect(rowsAfter(chatProjection, events).message_edges).to.deep.equal([
+      { workspace_id: 1, from_agent: 'admin', to_agent: 'ada', count: 1, last_message_at: time(2), position: 2 },
+    ]);
+  });
+});
