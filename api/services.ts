@@ -17,6 +17,7 @@ import type { MentionTargets } from '../shared/ports/mentions.ts';
 import type { NotificationDirectory } from '../shared/ports/notifications.ts';
 import type { KnownProjects, ProjectDirectory, ProjectTasks } from '../shared/ports/projects.ts';
 import type { ReadModels } from '../shared/ports/read-models.ts';
+import type { TokenDirectory } from '../shared/ports/tokens.ts';
 import type { Outgoing, WebhookRecords } from '../shared/ports/webhooks.ts';
 
 import type { VerifyGoogleToken } from './auth/google.ts';
@@ -39,6 +40,7 @@ export interface ApiSettings {
   readonly googleIssuers: readonly string[];
   readonly agentTimeoutMinutes: number;
   readonly coordinatorAgent: string;
+  readonly subscribedProviders: readonly string[];
   readonly runnerUrl: string | undefined;
   readonly webhookAllowedNetworks: readonly string[];
   readonly webhookMaxAttempts: number;
@@ -78,6 +80,7 @@ export interface Services {
   readonly knownProjects: KnownProjects;
   readonly mentions: MentionTargets;
   readonly notifications: NotificationDirectory;
+  readonly tokens: TokenDirectory;
   readonly idempotency: IdempotencyStore;
   readonly webhooks: WebhookRecords;
   readonly outgoing: Outgoing;

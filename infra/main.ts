@@ -21,6 +21,7 @@ import { projectDirectory, projectTasks } from '../queries/projects/projects.ts'
 import { createKnownProjects } from '../queries/projects/tickets.ts';
 import { commentDirectory } from '../queries/tasks/comments.ts';
 import { taskQueueReads } from '../queries/tasks/queue.ts';
+import { tokenDirectory } from '../queries/tokens/reports.ts';
 import { AppError } from '../shared/errors.ts';
 import type { ReadModels } from '../shared/ports/read-models.ts';
 import { pause, within } from '../shared/waiting.ts';
@@ -128,6 +129,7 @@ export async function startService(
         comments: commentDirectory(reads),
         mentions: mentionTargets(reads),
         notifications: notificationDirectory(reads),
+        tokens: tokenDirectory(reads),
         idempotency: createIdempotencyStore(database.pool, core.process),
         webhooks: createWebhookRecords(database.pool),
         outgoing: outgoingOf(config),

@@ -16,6 +16,8 @@ import { projectsProjection } from './projects/projects.ts';
 import { qualityReviewsProjection } from './quality/reviews.ts';
 import { taskCommentsProjection } from './tasks/comments.ts';
 import { tasksProjection } from './tasks/tasks.ts';
+import { tokenPricesProjection } from './tokens/prices.ts';
+import { tokensProjection } from './tokens/reports.ts';
 import { webhooksProjection } from './webhooks/webhooks.ts';
 import { workflowsProjection } from './workflows.ts';
 
@@ -31,6 +33,8 @@ export const projections: readonly Projection[] = [
   projectsProjection,
   pipelinesProjection,
   webhooksProjection,
+  tokensProjection,
+  tokenPricesProjection,
   gatewayConfigProjection,
   activitiesProjection,
   auditProjection,

@@ -41,6 +41,9 @@ import { taskOutcomeRoutes } from './tasks/outcomes.ts';
 import { taskQueueRoutes } from './tasks/queue.ts';
 import { taskRegressionRoutes } from './tasks/regression.ts';
 import { taskRoutes } from './tasks/tasks.ts';
+import { tokenPriceRoutes } from './tokens/prices.ts';
+import { tokenReportRoutes } from './tokens/reports.ts';
+import { tokenUsageRoutes } from './tokens/usage.ts';
 import { webhookDeliveryRoutes } from './webhooks/deliveries.ts';
 import { webhookSignatureRoutes } from './webhooks/signatures.ts';
 import { webhookRoutes } from './webhooks/webhooks.ts';
@@ -81,6 +84,9 @@ export const routes: readonly Route[] = [
   ...webhookRoutes,
   ...webhookDeliveryRoutes,
   ...webhookSignatureRoutes,
+  ...tokenReportRoutes,
+  ...tokenUsageRoutes,
+  ...tokenPriceRoutes,
   ...gatewayConfigRoutes,
   ...exportRoutes,
   ...activityRoutes,

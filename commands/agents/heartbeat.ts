@@ -2,17 +2,22 @@
 import type { AgentRef } from '../../shared/contract/agents/agents.ts';
 import { AppError, notFound } from '../../shared/errors.ts';
 import { agentStatusChanged } from '../../shared/events/agents/agents.ts';
-import { agentHeartbeatReceived, agentWoken, tokenUsageReported } from '../../shared/events/agents/heartbeat.ts';
+import { agentHeartbeatReceived, agentWoken } from '../../shared/events/agents/heartbeat.ts';
 import type { EventDraft } from '../../shared/events/define.ts';
+import { tokensReported } from '../../shared/events/tokens/reports.ts';
 import type { CommandContext, Commands } from '../handler.ts';
 import { type AgentState, agentDecider, agentStream, existing } from './agents.ts';
 
 export interface TokenUsage {
+  /** Of the report. */
+  readonly id: string;
   readonly model: string;
   readonly inputTokens: number;
   readonly outputTokens: number;
   /** Null: none given, or there is no such task. */
   readonly taskId: number | null;
+  /** US dollars. */
+  readonly cost: number;
 }
 
 export interface Heartbeat {
@@ -51,14 +56,9 @@ export function decideHeartbeat(state: AgentState, heartbeat: Heartbeat): EventD
     }),
   );
   if (tokenUsage) {
-    drafts.push(
-      tokenUsageReported.draft({
-        agentId: agent.agentId,
-        agentName: agent.name,
-        sessionId: `${agent.name}:cli`,
-        ...tokenUsage,
-      }),
-    );
+    const { agentId, name: agentName } = agent;
+    const report = { agentId, agentName, sessionId: `${agentName}:cli`, operation: 'heartbeat', duration: null };
+    drafts.push(tokensReported.draft({ page: null, reports: [{ ...report, ...tokenUsage }] }));
   }
   return drafts;
 }

@@ -153,15 +153,3 @@ export async function repositoryOf(reads: Reads, workspace: number, id: number):
     WHERE t.workspace_id = ${workspace} AND t.id = ${id}`.execute(reads.db);
   return rows[0]?.repo;
 }
-
-/** The id when there is such a task, else null. */
-export async function knownTask(reads: Reads, workspace: number, taskId: number | null): Promise<number | null> {
-  if (taskId === null) return null;
-  const row = await taskTables(reads)
-    .selectFrom('tasks')
-    .select('id')
-    .where('workspace_id', '=', workspace)
-    .where('id', '=', taskId)
-    .executeTakeFirst();
-  return row?.id ?? null;
-}

@@ -35,6 +35,8 @@ import { taskQueueEvents } from './tasks/queue.ts';
 import { taskRecurrenceEvents } from './tasks/recurrence.ts';
 import { taskSubscriptionEvents } from './tasks/subscriptions.ts';
 import { taskEvents } from './tasks/tasks.ts';
+import { tokenPriceEvents } from './tokens/prices.ts';
+import { tokenReportEvents } from './tokens/reports.ts';
 import { webhookEvents } from './webhooks/webhooks.ts';
 import { workflowEvents } from './workflows.ts';
 
@@ -64,6 +66,8 @@ const definitions = [
   ...taskSubscriptionEvents,
   ...taskBroadcastEvents,
   ...qualityReviewEvents,
+  ...tokenReportEvents,
+  ...tokenPriceEvents,
   ...notificationEvents,
   ...standupEvents,
   ...workflowEvents,

@@ -23,6 +23,13 @@ PUT     /api/auth/users               admin     users
 DELETE  /api/auth/users               admin     users
 GET     /api/auth/access-requests     admin     -                deployment
 POST    /api/auth/access-requests     admin     access-requests  deployment
+GET     /api/tokens                   viewer    -
+POST    /api/tokens                   operator  -
+POST    /api/tokens/batch             operator  -
+GET     /api/tokens/by-agent          viewer    -
+GET     /api/tokens/prices            viewer    -
+PUT     /api/tokens/prices            operator  mutation
+DELETE  /api/tokens/prices            operator  mutation
 GET     /api/tokens/rotate            admin     -                deployment
 POST    /api/tokens/rotate            admin     api-key          deployment
 GET     /api/agents                   viewer    -

@@ -171,6 +171,10 @@ describe('contract: tenancy', function () {
     await done('POST', `/api/tasks/${task.id}/comments`, { content: texts });
     await done('POST', `/api/tasks/${task.id}/broadcast`, { message: texts });
     await done('PUT', `/api/tasks/${task.id}`, { resolution: `${texts} ${round}` });
+    const used = { id: `${texts}-${round}`, model: texts, sessionId: `${name}:cli`, inputTokens: 7, outputTokens: 7 };
+    await done('POST', '/api/tokens', { ...used, taskId: task.id });
+    await done('POST', '/api/tokens/batch', { reports: [{ ...used, id: undefined, sessionId: `${texts}:cli` }] });
+    await done('PUT', '/api/tokens/prices', { model: texts, input: round, output: 1 });
     const list = [{ id: `${names}-imported`, name: `${names}-imported` }];
     await done('PUT', '/api/gateway-config', { agents: { list }, note: texts, round });
     // Nothing is told to it but tests: deliveries in the background would change what is compared.

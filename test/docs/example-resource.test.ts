@@ -39,6 +39,7 @@ import { createKnownProjects } from '../../queries/projects/tickets.ts';
 import { liveReads } from '../../queries/reads.ts';
 import { commentDirectory } from '../../queries/tasks/comments.ts';
 import { taskQueueReads } from '../../queries/tasks/queue.ts';
+import { tokenDirectory } from '../../queries/tokens/reports.ts';
 import { AppError } from '../../shared/errors.ts';
 import { catalogue } from '../../shared/events/catalogue.ts';
 import type { EventDefinition } from '../../shared/events/define.ts';
@@ -165,6 +166,7 @@ describe('example resource: on the embedded store', function () {
       knownProjects: createKnownProjects({ directory: projectDirectory(reads), freshness }),
       mentions: mentionTargets(reads),
       notifications: notificationDirectory(reads),
+      tokens: tokenDirectory(reads),
       idempotency: createIdempotencyStore(database.pool, 'example'),
       webhooks: createWebhookRecords(database.pool),
       outgoing: outgoingOf(config),

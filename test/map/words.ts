@@ -54,6 +54,13 @@ export const GROUPS: Readonly<Record<string, Readonly<Record<string, string>>>> 
   quality: {
     reviews: 'verdicts about tasks, and the way to done',
   },
+  tokens: {
+    reports: 'what agents have used, one by one and in batches',
+    prices: 'what a million tokens of a model costs',
+    usage: 'sums by agent, model, session and time',
+    'task-costs': 'what tasks and projects cost',
+    export: 'reports as a file',
+  },
   workflows: {},
   pipelines: {
     pipelines: 'templates in a row',
@@ -150,6 +157,8 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'secrets',
     'storable',
     'time',
+    'time-buckets',
+    'token-prices',
     'waiting',
   ],
   api: ['openapi', 'openapi-schemas', 'services'],

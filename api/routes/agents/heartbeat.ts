@@ -1,9 +1,8 @@
 /** Heartbeats, with the work items waiting for the agent, and wake-ups. */
+import { randomUUID } from 'node:crypto';
 import { agentDecider, agentStream } from '../../../commands/agents/agents.ts';
 import { decideWake, recordHeartbeat, type TokenUsage } from '../../../commands/agents/heartbeat.ts';
 import { type Inbox, inboxOf } from '../../../queries/agents/heartbeat.ts';
-import type { Reads } from '../../../queries/reads.ts';
-import { knownTask } from '../../../queries/tasks/tasks.ts';
 import { agentParams } from '../../../shared/contract/agents/agents.ts';
 import {
   heartbeatAnswer,
@@ -16,7 +15,9 @@ import {
 import { notFound } from '../../../shared/errors.ts';
 import type { Identity } from '../../../shared/identity.ts';
 import { seconds } from '../../../shared/time.ts';
+import { costOf } from '../../../shared/token-prices.ts';
 import { defineRoute, type Route } from '../../http/route.ts';
+import type { Services } from '../../services.ts';
 import { taskShownTo } from '../tasks/tasks.ts';
 import { requireAgent, requireSelf } from './agents.ts';
 
@@ -65,7 +66,7 @@ const beat = defineRoute({
     200: { description: 'Recorded', schema: heartbeatPostAnswer },
   },
   async handle({ params, body, identity, services, command }) {
-    const usage = await usageOf(services.reads, identity.workspace, body.token_usage);
+    const usage = await usageOf(services, identity.workspace, body.token_usage);
     const heartbeat = { connectionId: body.connection_id ?? null, tokenUsage: usage };
     const inbox = await recordHeartbeat(services.commands, command, services.inboxes, params.id, heartbeat, (agent) =>
       requireSelf(identity, agent),
@@ -77,12 +78,18 @@ const beat = defineRoute({
 });
 
 /** A complete report of token usage; null for an incomplete one, which does not make the heartbeat fail. */
-async function usageOf(reads: Reads, workspace: number, given: unknown): Promise<TokenUsage | null> {
+async function usageOf(services: Services, workspace: number, given: unknown): Promise<TokenUsage | null> {
   if (given === undefined || given === null) return null;
   const parsed = tokenUsage.safeParse(given);
   if (!parsed.success) return null;
-  const { taskId = null, ...usage } = parsed.data;
-  return { ...usage, taskId: await knownTask(reads, workspace, taskId) };
+  const { taskId, ...usage } = parsed.data;
+  const { tasks, prices } = await services.tokens.lookUp(workspace, { taskIds: taskId ? [taskId] : [] });
+  return {
+    ...usage,
+    id: randomUUID(),
+    taskId: taskId && tasks.has(taskId) ? taskId : null,
+    cost: costOf(usage, prices, services.settings.subscribedProviders),
+  };
 }
 
 const wake = defineRoute({

@@ -59,7 +59,7 @@ export const agentWoken = defineEvent({
 export const tokenUsageReported = defineEvent({
   type: 'TokenUsageReported',
   version: 1,
-  doc: 'Tokens that an agent used, as reported by it.',
+  doc: 'Tokens that an agent used, as heartbeats of earlier versions reported them; today they are TokensReported.',
   schema: z.object({
     agentId: z.int().positive(),
     agentName: z.string(),

@@ -6,8 +6,9 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { expect } from 'chai';
 import { heartbeatAnswer, heartbeatPostAnswer, wakeAnswer } from '../../../shared/contract/agents/heartbeat.ts';
-import { tokenUsageReported } from '../../../shared/events/agents/heartbeat.ts';
 import { agentMessageSent } from '../../../shared/events/agents/messages.ts';
+import type { EventOf } from '../../../shared/events/define.ts';
+import { tokensReported } from '../../../shared/events/tokens/reports.ts';
 import { testOrigin } from '../../support/world.ts';
 import { type AgentsWorld, conforms, startAgentsWorld } from '../../support/worlds/agents.ts';
 import { describeLiveness } from './liveness.ts';
@@ -108,18 +109,25 @@ describe('Heartbeats, memory and souls of agents', () => {
         const { status, body } = await ask('POST', `/api/agents/${id}/heartbeat`, { token_usage });
         expect({ status, recorded: body.token_recorded }).to.deep.equal({ status: 200, recorded: false });
       }
-      const [event, ...more] = await events(id, tokenUsageReported.type);
+      const [event, ...more] = await events(id, tokensReported.type);
       expect(more).to.have.length(0);
-      expect(event?.data).to.deep.equal({
-        agentId: id,
-        agentName: name,
-        sessionId: `${name}:cli`,
-        model: 'm',
-        inputTokens: 10,
-        outputTokens: 0,
-        // There is no such task.
-        taskId: null,
-      });
+      const { data } = event as EventOf<typeof tokensReported>;
+      expect(data.reports).to.deep.equal([
+        {
+          id: data.reports[0]?.id,
+          agentId: id,
+          agentName: name,
+          sessionId: `${name}:cli`,
+          model: 'm',
+          inputTokens: 10,
+          outputTokens: 0,
+          // There is no such task.
+          taskId: null,
+          operation: 'heartbeat',
+          duration: null,
+          cost: 0.00003,
+        },
+      ]);
     });
 
     it('with an Idempotency-Key is recorded once', async () => {
@@ -129,7 +137,7 @@ describe('Heartbeats, memory and souls of agents', () => {
         ask('POST', `/api/agents/${id}/heartbeat`, body, undefined, { 'idempotency-key': `beat-${id}` });
       const [first, second] = [await once(), await once()];
       expect(second.body).to.deep.equal(first.body);
-      expect(await events(id, tokenUsageReported.type)).to.have.length(1);
+      expect(await events(id, tokensReported.type)).to.have.length(1);
     });
 
     it('refuses unknown agents and invalid bodies', async () => {

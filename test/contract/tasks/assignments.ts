@@ -1,5 +1,7 @@
 import { expect } from 'chai';
 import { heartbeatPostAnswer } from '../../../shared/contract/agents/heartbeat.ts';
+import type { EventOf } from '../../../shared/events/define.ts';
+import { tokensReported } from '../../../shared/events/tokens/reports.ts';
 import { MASK } from '../../../shared/secrets.ts';
 import { conforms } from '../../support/worlds/agents.ts';
 import type { TasksWorld } from '../../support/worlds/tasks.ts';
@@ -93,7 +95,10 @@ export function describeAssignments(given: () => TasksWorld): void {
       const told = async (task: number) => {
         await ask('POST', `/api/agents/${id}/heartbeat`, { token_usage: { ...usage, taskId: task } });
         const events = await world.world.service.core.store.readStream(`agent-1-${id}`);
-        return events.filter(({ type }) => type === 'TokenUsageReported').at(-1)?.data.taskId;
+        const { data } = events.filter(({ type }) => type === tokensReported.type).at(-1) as EventOf<
+          typeof tokensReported
+        >;
+        return data.reports[0]?.taskId;
       };
       expect(await told(taskId)).to.equal(taskId);
       expect(await told(999_999)).to.equal(null);

@@ -6,7 +6,7 @@ import { projectsProjection } from '../../../projections/projects/projects.ts';
 import { tasksProjection } from '../../../projections/tasks/tasks.ts';
 import type { Reads } from '../../../queries/reads.ts';
 import { assignmentsFor, taskStatsOf } from '../../../queries/tasks/assignments.ts';
-import { knownTask, listTasks, taskById } from '../../../queries/tasks/tasks.ts';
+import { listTasks, taskById } from '../../../queries/tasks/tasks.ts';
 import { PRIORITIES, TASK_SORTS, TASK_STATUSES, type TasksQuery } from '../../../shared/contract/tasks/tasks.ts';
 import { openReadModels, type ReadModels } from '../../support/rows.ts';
 
@@ -138,7 +138,6 @@ describe('queries of tasks, with 100,000 of them', function () {
     const questions: ((reads: Reads) => Promise<unknown>)[] = [
       (reads) => assignmentsFor(reads, 1, 'agent-7'),
       (reads) => taskById(reads, 1, 70_000),
-      (reads) => knownTask(reads, 1, 70_000),
     ];
     for (const question of questions) {
       const { scans, rows } = await read(question);

@@ -1,0 +1,112 @@
+/** All reports of tokens as one file, written while it is read: whatever its size, a page of it is in memory. */
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { added, NO_SUMS, type Sums, statsOf } from '../../../queries/tokens/usage.ts';
+import type { TokenRecord } from '../../../shared/contract/tokens/reports.ts';
+import { MAX_GROUPS } from '../../../shared/contract/tokens/usage.ts';
+import { NANO } from '../../../shared/token-prices.ts';
+import type { Exchange } from '../../http/exchange.ts';
+
+type Pages = AsyncIterable<readonly TokenRecord[]>;
+export type ExportFormat = 'json' | 'csv';
+
+const COLUMNS = 'timestamp,agentName,model,sessionId,operation,inputTokens,outputTokens,totalTokens,cost,duration';
+
+/** A spreadsheet takes a text that begins so for a formula, and runs it. */
+const FORMULA = /^[=+\-@\t\r]/;
+
+/** A text as a field of CSV, quoted. */
+export const csvText = (text: string): string => `"${(FORMULA.test(text) ? `'${text}` : text).replaceAll('"', '""')}"`;
+
+const csvLine = (one: TokenRecord): string =>
+  [
+    new Date(one.timestamp).toISOString(),
+    ...[one.agentName, one.model, one.sessionId, one.operation].map(csvText),
+    one.inputTokens,
+    one.outputTokens,
+    one.totalTokens,
+    one.cost.toFixed(4),
+    one.duration ?? 0,
+  ].join(',');
+
+async function* csv(pages: Pages): AsyncGenerator<string> {
+  yield COLUMNS;
+  for await (const page of pages) yield page.map((one) => `\n${csvLine(one)}`).join('');
+}
+
+/** Sums by name, of the first names that come. */
+class Groups {
+  readonly #sums = new Map<string, Sums>();
+
+  add(name: string, sums: Sums): void {
+    const known = this.#sums.get(name);
+    if (known || this.#sums.size < MAX_GROUPS) this.#sums.set(name, added(known ?? NO_SUMS, sums));
+  }
+
+  get stats() {
+    return Object.fromEntries([...this.#sums].map(([name, sums]) => [name, statsOf(sums)]));
+  }
+}
+
+/** The summary is of exactly the records before it. */
+async function* json(pages: Pages): AsyncGenerator<string> {
+  let summary: Sums = NO_SUMS;
+  const models = new Groups();
+  const sessions = new Groups();
+  let separator = '';
+  yield '{"usage":[';
+  for await (const page of pages) {
+    if (page.length === 0) continue;
+    for (const { model, sessionId, inputTokens, outputTokens, cost } of page) {
+      const one: Sums = {
+        requests: 1,
+        input_tokens: inputTokens,
+        output_tokens: outputTokens,
+        cost: Math.round(cost * NANO),
+      };
+      summary = added(summary, one);
+      models.add(model, one);
+      sessions.add(sessionId, one);
+    }
+    yield separator + page.map((one) => JSON.stringify(one)).join(',');
+    separator = ',';
+  }
+  const sums = { summary: statsOf(summary), models: models.stats, sessions: sessions.stats };
+  yield `],${JSON.stringify(sums).slice(1)}`;
+}
+
+/** @param now Unix ms */
+export const exportName = (timeframe: string, format: ExportFormat, now: number): string =>
+  `token-usage-${timeframe.replace(/[^\w-]/g, '_')}-${new Date(now).toISOString().slice(0, 10)}.${format}`;
+
+/** Gives the first item back to those that it was taken from. */
+async function* again<T>(first: IteratorResult<T>, rest: AsyncIterator<T>): AsyncGenerator<T> {
+  for (let one = first; !one.done; one = await rest.next()) yield one.value;
+}
+
+/**
+ * Writes an export as the answer.
+ *
+ * @throws what reading throws. Once the answer has begun, the connection then breaks: the caller sees that the file is
+ *   not whole
+ */
+export async function sendExport(
+  { req, res }: Pick<Exchange, 'req' | 'res'>,
+  name: string,
+  format: ExportFormat,
+  pages: AsyncGenerator<readonly TokenRecord[]>,
+): Promise<void> {
+  const whole = again(await pages.next(), pages);
+  res.setHeader('Content-Type', format === 'csv' ? 'text/csv; charset=utf-8' : 'application/json; charset=utf-8');
+  res.setHeader('Content-Disposition', `attachment; filename="${name}"`);
+  if (req.method === 'HEAD') {
+    res.end();
+    return;
+  }
+  try {
+    await pipeline(Readable.from(format === 'csv' ? csv(whole) : json(whole)), res);
+  } catch (error) {
+    // Callers may go away whenever they like.
+    if ((error as { code?: string }).code !== 'ERR_STREAM_PREMATURE_CLOSE') throw error;
+  }
+}

@@ -1,0 +1,79 @@
+/** Prices of tokens. */
+import {
+  decideRemovePrice,
+  decideSetPrice,
+  tokenPricesDecider,
+  tokenPricesStream,
+} from '../../../commands/tokens/prices.ts';
+import { listPrices } from '../../../queries/tokens/prices.ts';
+import { successAnswer } from '../../../shared/contract/common.ts';
+import {
+  removePriceBody,
+  setPriceBody,
+  tokenPriceAnswer,
+  tokenPricesAnswer,
+} from '../../../shared/contract/tokens/prices.ts';
+import { defineRoute, type Route } from '../../http/route.ts';
+
+const path = '/api/tokens/prices';
+
+const list = defineRoute({
+  method: 'get',
+  path,
+  tag: 'Tokens',
+  summary: 'List the prices of tokens',
+  description:
+    'A report gets the first price that matches its model: an own price of that name, a built-in one of that name, an own one whose name (after the last slash) is a part of it, the longest first, a built-in one whose name is, and finally `*`.',
+  access: 'viewer',
+  responses: { 200: { description: 'Own and built-in prices', schema: tokenPricesAnswer } },
+  cache: { models: ['token_prices'], scope: 'workspace' },
+  handle: async ({ identity, services }) => ({
+    body: {
+      prices: await listPrices(services.reads, identity.workspace),
+      subscribed_providers: [...services.settings.subscribedProviders],
+    },
+  }),
+});
+
+const set = defineRoute({
+  method: 'put',
+  path,
+  tag: 'Tokens',
+  summary: 'Set the price of a model',
+  description: 'It applies to reports from now on; earlier ones keep the cost that they have.',
+  access: 'operator',
+  limit: 'mutation',
+  body: setPriceBody,
+  refuses: [409],
+  responses: { 200: { description: 'The price', schema: tokenPriceAnswer } },
+  async handle({ body, identity, services, command }) {
+    const { workspace } = identity;
+    await services.commands.execute(tokenPricesDecider, tokenPricesStream(workspace), command, (state) =>
+      decideSetPrice(state, body),
+    );
+    const price = (await listPrices(services.reads, workspace)).find(({ model }) => model === body.model);
+    if (!price) throw new Error('a price was set but is not listed');
+    return { body: { success: true, price } };
+  },
+});
+
+const remove = defineRoute({
+  method: 'delete',
+  path,
+  tag: 'Tokens',
+  summary: 'Remove an own price of a model',
+  description: 'The built-in price, if there is one, applies again.',
+  access: 'operator',
+  limit: 'mutation',
+  body: removePriceBody,
+  refuses: [404],
+  responses: { 200: { description: 'Removed', schema: successAnswer } },
+  async handle({ body, identity, services, command }) {
+    await services.commands.execute(tokenPricesDecider, tokenPricesStream(identity.workspace), command, (state) =>
+      decideRemovePrice(state, body.model),
+    );
+    return { body: { success: true } };
+  },
+});
+
+export const tokenPriceRoutes: readonly Route[] = [list, set, remove];

@@ -1,0 +1,64 @@
+/** Reports of used tokens, one by one and in batches. */
+import { type NewTokenReport, reportTokens } from '../../../commands/tokens/reports.ts';
+import { recordOf } from '../../../queries/tokens/reports.ts';
+import {
+  MAX_REPORTS,
+  tokenBatchAnswer,
+  tokenBatchBody,
+  tokenReportAnswer,
+  tokenReportBody,
+} from '../../../shared/contract/tokens/reports.ts';
+import { type Call, defineRoute, type Route } from '../../http/route.ts';
+
+/** In the order of the reports. */
+const recorded = (
+  {
+    services,
+    command,
+    identity,
+  }: Pick<Call<unknown, unknown, unknown, 'operator'>, 'services' | 'command' | 'identity'>,
+  reports: readonly NewTokenReport[],
+) =>
+  reportTokens(
+    services.commands,
+    command,
+    { directory: services.tokens, subscribedProviders: services.settings.subscribedProviders },
+    reports,
+    identity.agentName,
+  );
+
+const report = defineRoute({
+  method: 'post',
+  path: '/api/tokens',
+  tag: 'Tokens',
+  summary: 'Report used tokens',
+  description:
+    'The report belongs to the agent whose name is the part of `sessionId` before the first colon; where there is none, to the agent that the caller speaks for. Its cost follows from the prices of this moment and never changes. With an `id`, or under the same `Idempotency-Key`, the same report again is the same report.',
+  access: 'operator',
+  body: tokenReportBody,
+  responses: { 200: { description: 'Recorded', schema: tokenReportAnswer } },
+  async handle(call) {
+    const [one] = await recorded(call, [call.body]);
+    if (!one) throw new Error('a report was recorded without an answer');
+    return { body: { success: true, record: recordOf(call.identity.workspace, one.report) } };
+  },
+});
+
+const batch = defineRoute({
+  method: 'post',
+  path: '/api/tokens/batch',
+  tag: 'Tokens',
+  summary: 'Report used tokens, many at once',
+  description: `Up to ${MAX_REPORTS} reports. Give each an \`id\`: a batch that is sent again, as a whole or in other parts, then adds only what is missing.`,
+  access: 'operator',
+  body: tokenBatchBody,
+  responses: { 200: { description: 'Recorded', schema: tokenBatchAnswer } },
+  async handle(call) {
+    const all = await recorded(call, call.body.reports);
+    const ids = all.map((one) => one.report.id);
+    const recordedNow = new Set(all.filter(({ isNew }) => isNew).map((one) => one.report.id)).size;
+    return { body: { success: true, recorded: recordedNow, repeated: all.length - recordedNow, ids } };
+  },
+});
+
+export const tokenReportRoutes: readonly Route[] = [report, batch];

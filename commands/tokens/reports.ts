@@ -1,0 +1,253 @@
+/**
+ * Reports of used tokens.
+ *
+ * A client may give a report an id: the same report again is then the same report, whichever process it reaches. Such
+ * reports go to the ledger of their workspace, page by page. A page is one stream of bounded length: its ids are the
+ * state that an append is decided on, so two processes cannot both add the same id, and a batch is one append. The
+ * reports of all earlier pages are looked up in the read model, which has them before it names a page as the open one.
+ *
+ * Reports without an id cannot be recognised, so they are appended without a decision.
+ */
+import { createHash, randomUUID } from 'node:crypto';
+import { AppError, conflict, unavailable } from '../../shared/errors.ts';
+import type { DomainEvent, EventDraft } from '../../shared/events/define.ts';
+import {
+  ledgerStream,
+  reportsStream,
+  type TokenReport,
+  tokenPageFilled,
+  tokensReported,
+} from '../../shared/events/tokens/reports.ts';
+import type { KnownReport, TokenDirectory, TokenKnowledge } from '../../shared/ports/tokens.ts';
+import { costOf } from '../../shared/token-prices.ts';
+import { pause } from '../../shared/waiting.ts';
+import { defineDecider, on } from '../decider.ts';
+import type { CommandContext, Commands } from '../handler.ts';
+import { nextStep } from '../intents.ts';
+
+/** What a caller says it used. */
+export interface NewTokenReport {
+  readonly id: string | null;
+  readonly model: string;
+  readonly sessionId: string;
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+  readonly operation: string;
+  /** Milliseconds. */
+  readonly duration: number | null;
+  readonly taskId: number | null;
+}
+
+export interface Reported {
+  readonly report: KnownReport;
+  /** False: it had been recorded before. */
+  readonly isNew: boolean;
+}
+
+/** What reporting needs to know besides the log. */
+export interface TokenReporting {
+  readonly directory: TokenDirectory;
+  /** Providers whose tokens are paid for otherwise. */
+  readonly subscribedProviders: readonly string[];
+}
+
+/** A page is full with so many reports or appends. It is read again after a conflict. */
+const PAGE_REPORTS = 5_000;
+const PAGE_APPENDS = 200;
+/** Reports of one append, characters as JSON; far below what an append may have in bytes. */
+const APPEND_CHARACTERS = 200_000;
+/** What a report has besides its own texts, characters as JSON. */
+const REPORT_CHARACTERS = 400;
+/** How long the read model may take to name the open page, milliseconds. */
+const PATIENCE_MS = 10_000;
+/** Pause before looking again where the read model names a page that is full already, milliseconds. */
+const LOOK_MS = 5;
+
+interface PageState {
+  /** Digest of what each report says, by id. */
+  readonly digests: ReadonlyMap<string, string>;
+  readonly appends: number;
+  readonly full: boolean;
+}
+
+export const tokenLedgerDecider = defineDecider<PageState>({
+  kind: 'page of token reports',
+  initial: { digests: new Map(), appends: 0, full: false },
+  sizeOf: ({ digests }) => digests.size * 200,
+  folds: [
+    on(tokensReported, (state, { data }) => ({
+      ...state,
+      digests: new Map([...state.digests, ...data.reports.map((one) => [one.id, digestOf(one)] as const)]),
+      appends: state.appends + 1,
+    })),
+    on(tokenPageFilled, (state) => ({ ...state, full: true })),
+  ],
+});
+
+/** The page that the read model named is full, so what it knows is not enough to decide on. */
+class PageFullError extends Error {}
+
+/** Of what the client said; what was found out at the time of the report does not count. */
+const digestOf = (one: Omit<NewTokenReport, 'id' | 'taskId'>): string =>
+  createHash('sha256')
+    .update(JSON.stringify([one.model, one.sessionId, one.inputTokens, one.outputTokens, one.operation, one.duration]))
+    .digest('base64url');
+
+const different = (id: string): AppError =>
+  conflict(`The id ${id} was used for a different report; use a new id for each report.`, {
+    code: 'TOKEN_REPORT_DIFFERS',
+  });
+
+/**
+ * Adds those of the reports that are not on the page yet.
+ *
+ * @throws AppError 409 when the id of one was used for a different report
+ * @throws PageFullError
+ */
+export function decideReports(state: PageState, page: number, reports: readonly TokenReport[]): EventDraft[] {
+  if (state.full) throw new PageFullError();
+  const added = new Map<string, TokenReport>();
+  for (const report of reports) {
+    const { id } = report;
+    const twin = added.get(id);
+    const known = twin ? digestOf(twin) : state.digests.get(id);
+    if (known === undefined) added.set(id, report);
+    else if (known !== digestOf(report)) throw different(id);
+  }
+  if (added.size === 0) return [];
+  const drafts: EventDraft[] = [tokensReported.draft({ page, reports: [...added.values()] })];
+  const isFull = state.digests.size + added.size >= PAGE_REPORTS || state.appends + 1 >= PAGE_APPENDS;
+  return isFull ? [...drafts, tokenPageFilled.draft({ page })] : drafts;
+}
+
+/** The name of the agent that a session belongs to: `scout` of `scout:cli`. */
+export function agentOfSession(sessionId: string): string {
+  return (sessionId.split(':', 1)[0] as string).trim() || 'unknown';
+}
+
+/** The report as it is recorded: whose it is, for which task, what it costs. */
+function completed(
+  given: NewTokenReport,
+  found: TokenKnowledge,
+  speaksFor: string | null,
+  { subscribedProviders }: TokenReporting,
+): TokenReport {
+  const { id, taskId, ...said } = given;
+  const named = agentOfSession(given.sessionId);
+  const agentName = !found.agents.has(named) && speaksFor !== null && found.agents.has(speaksFor) ? speaksFor : named;
+  return {
+    ...said,
+    id: id ?? randomUUID(),
+    agentId: found.agents.get(agentName) ?? null,
+    agentName,
+    taskId: taskId !== null && found.tasks.has(taskId) ? taskId : null,
+    cost: costOf(given, found.prices, subscribedProviders),
+  };
+}
+
+/** Parts that fit into one append each. They depend on nothing but what was given, so a repeated request has the same. */
+function partsOf(reports: readonly NewTokenReport[]): NewTokenReport[][] {
+  const parts: NewTokenReport[][] = [];
+  let room = 0;
+  for (const report of reports) {
+    const characters = JSON.stringify(report).length + report.sessionId.length + REPORT_CHARACTERS;
+    if (characters > room || parts.length === 0) {
+      parts.push([]);
+      room = APPEND_CHARACTERS;
+    }
+    parts.at(-1)?.push(report);
+    room -= characters;
+  }
+  return parts;
+}
+
+const recordedIn = (events: readonly DomainEvent[]): KnownReport[] =>
+  events.flatMap(({ type, data, meta }) =>
+    type === tokensReported.type ? (data.reports as TokenReport[]).map((one) => ({ ...one, at: meta.at })) : [],
+  );
+
+/**
+ * Records reports, and waits until they can be read.
+ *
+ * @param speaksFor name of the agent that the caller speaks for: reports of sessions that name no agent are its own
+ * @returns one for each that was given, in their order
+ * @throws AppError 409 when an id was used for a different report; what was recorded before stays
+ */
+export async function reportTokens(
+  commands: Commands,
+  context: CommandContext,
+  reporting: TokenReporting,
+  reports: readonly NewTokenReport[],
+  speaksFor: string | null,
+): Promise<Reported[]> {
+  const { workspace } = context.origin;
+  const named = reports.filter(({ id }) => id !== null);
+  const nameless = reports.filter(({ id }) => id === null);
+  const lookUp = (part: readonly NewTokenReport[]) =>
+    reporting.directory.lookUp(workspace, {
+      reportIds: part.flatMap(({ id }) => id ?? []),
+      agentNames: [
+        ...part.map(({ sessionId }) => agentOfSession(sessionId)),
+        ...(speaksFor === null ? [] : [speaksFor]),
+      ],
+      taskIds: part.flatMap(({ taskId }) => taskId ?? []),
+    });
+
+  const added: KnownReport[] = [];
+  for (const part of partsOf(nameless)) {
+    const found = await lookUp(part);
+    const draft = tokensReported.draft({
+      page: null,
+      reports: part.map((one) => completed(one, found, speaksFor, reporting)),
+    });
+    const { events } = await commands.record(reportsStream(workspace), context, [draft]);
+    // In a repeated request, these are the reports of the first run.
+    added.push(...recordedIn(events));
+  }
+  const byId = new Map<string, Reported>();
+  for (const part of partsOf(named)) {
+    for (const one of await reportNamed(part)) byId.set(one.report.id, one);
+  }
+  return reports.map(({ id }) =>
+    id === null ? { report: added.shift() as KnownReport, isNew: true } : (byId.get(id) as Reported),
+  );
+
+  async function reportNamed(part: readonly NewTokenReport[]): Promise<Reported[]> {
+    const giveUpAt = Date.now() + PATIENCE_MS;
+    const step = nextStep(context);
+    for (;;) {
+      const found = await lookUp(part);
+      const isKnown = ({ id }: NewTokenReport) => found.reports.has(id ?? '');
+      for (const one of part.filter(isKnown)) {
+        const known = found.reports.get(one.id ?? '') as KnownReport;
+        if (digestOf(known) !== digestOf(one)) throw different(known.id);
+      }
+      const known = [...found.reports.values()].map((report) => ({ report, isNew: false }));
+      const unknown = part.filter((one) => !isKnown(one)).map((one) => completed(one, found, speaksFor, reporting));
+      if (unknown.length === 0) return known;
+      // Every part is one step of the request, however many attempts it takes, or none.
+      const attempt = { ...context, step };
+      const stream = ledgerStream(workspace, found.page);
+      try {
+        const { events } = await commands.execute(tokenLedgerDecider, stream, attempt, (state) =>
+          decideReports(state, found.page, unknown),
+        );
+        const now = recordedIn(events).map((report) => ({ report, isNew: true }));
+        const ids = new Set(now.map(({ report }) => report.id));
+        // Others have recorded them in the meantime.
+        const others = unknown.flatMap(({ id }) => (ids.has(id) ? [] : id));
+        const read = others.length > 0 ? await reporting.directory.lookUp(workspace, { reportIds: others }) : undefined;
+        return [...known, ...now, ...[...(read?.reports.values() ?? [])].map((report) => ({ report, isNew: false }))];
+      } catch (error) {
+        const isPassing = error instanceof PageFullError || (error instanceof AppError && error.extras.code === 'BUSY');
+        if (!isPassing) throw error;
+        if (Date.now() > giveUpAt) {
+          throw error instanceof AppError
+            ? error
+            : unavailable('Earlier reports cannot be read yet; try again in a moment.', { code: 'READ_MODEL_BEHIND' });
+        }
+        await pause(LOOK_MS);
+      }
+    }
+  }
+}

@@ -1,0 +1,97 @@
+/** Reports of used tokens, and what follows from them: sums by time, and what commands look up. */
+import { tokenUsageReported } from '../../shared/events/agents/heartbeat.ts';
+import { type TokenReport, tokenPageFilled, tokensReported } from '../../shared/events/tokens/reports.ts';
+import { costOf } from '../../shared/token-prices.ts';
+import { type Change, change, defineProjection, defineTable, insert, on } from '../projection.ts';
+import { tokenUsageTable, usageChanges } from './usage.ts';
+
+export const tokenReportsTable = defineTable(
+  'reports',
+  {
+    workspace_id: 'int',
+    id: 'text',
+    /** Unix ms. */
+    at: 'bigint',
+    /** Among the reports of its event, from 0. */
+    place: 'int',
+    model: 'text',
+    session_id: 'text',
+    agent_id: 'bigint?',
+    agent_name: 'text',
+    input_tokens: 'double',
+    output_tokens: 'double',
+    /** US dollars. */
+    cost: 'double',
+    operation: 'text',
+    task_id: 'bigint?',
+    duration: 'double?',
+  },
+  { key: ['workspace_id', 'id'], indexes: ['workspace_id, at DESC, position DESC, place DESC'] },
+);
+
+/** The name under which an agent last reported, for agents that are gone. */
+export const tokenAgentsTable = defineTable(
+  'agents',
+  { workspace_id: 'int', agent_id: 'bigint', name: 'text' },
+  { key: ['workspace_id', 'agent_id'] },
+);
+
+/** The open page of each ledger. */
+export const tokenLedgersTable = defineTable(
+  'ledgers',
+  { workspace_id: 'int', page: 'bigint' },
+  { key: ['workspace_id'] },
+);
+
+function changesOf(workspace: number, at: number, reports: readonly TokenReport[]): Change[] {
+  const names = new Map(reports.flatMap(({ agentId, agentName }) => (agentId === null ? [] : [[agentId, agentName]])));
+  return [
+    ...reports.map((one, place) =>
+      insert(tokenReportsTable, {
+        workspace_id: workspace,
+        id: one.id,
+        at,
+        place,
+        model: one.model,
+        session_id: one.sessionId,
+        agent_id: one.agentId,
+        agent_name: one.agentName,
+        input_tokens: one.inputTokens,
+        output_tokens: one.outputTokens,
+        cost: one.cost,
+        operation: one.operation,
+        task_id: one.taskId,
+        duration: one.duration,
+      }),
+    ),
+    ...[...names].map(([agent_id, name]) =>
+      change(tokenAgentsTable, { workspace_id: workspace, agent_id }, (row) =>
+        row?.name === name ? row : { workspace_id: workspace, agent_id, name },
+      ),
+    ),
+    ...usageChanges(workspace, at, reports),
+  ];
+}
+
+/** Page `page` or a later one is open. */
+const opened = (workspace_id: number, page: number): Change =>
+  change(tokenLedgersTable, { workspace_id }, (row) => (row && row.page >= page ? row : { workspace_id, page }));
+
+export const tokensProjection = defineProjection({
+  name: 'tokens',
+  version: 1,
+  tables: [tokenReportsTable, tokenUsageTable, tokenAgentsTable, tokenLedgersTable],
+  handlers: [
+    on(tokensReported, ({ data, meta }) => [
+      ...changesOf(meta.workspace, meta.at, data.reports),
+      ...(data.page === null ? [] : [opened(meta.workspace, data.page)]),
+    ]),
+    on(tokenPageFilled, ({ data, meta }) => [opened(meta.workspace, data.page + 1)]),
+    // As heartbeats reported tokens in earlier versions: without a price.
+    on(tokenUsageReported, ({ id, data, meta }) => [
+      ...changesOf(meta.workspace, meta.at, [
+        { ...data, id, operation: 'heartbeat', duration: null, cost: costOf(data) },
+      ]),
+    ]),
+  ],
+});

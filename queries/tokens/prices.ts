@@ -1,0 +1,25 @@
+/** Prices of tokens, the workspace's own before the built-in ones. */
+import { tokenPricesProjection } from '../../projections/tokens/prices.ts';
+import type { TokenPrice } from '../../shared/contract/tokens/prices.ts';
+import { BUILT_IN_PRICES } from '../../shared/token-prices.ts';
+import { type Reads, tables } from '../reads.ts';
+
+/** Those that apply: a built-in price that an own one replaces is left out. */
+export async function listPrices(reads: Reads, workspace: number): Promise<TokenPrice[]> {
+  const rows = await tables(reads, tokenPricesProjection)
+    .selectFrom('prices')
+    .select(['model', 'input', 'output', 'updated_at', 'updated_by'])
+    .where('workspace_id', '=', workspace)
+    .orderBy('model')
+    .execute();
+  const own = new Set(rows.map(({ model }) => model));
+  return [
+    ...rows.map((row) => ({ ...row, source: 'own' as const })),
+    ...BUILT_IN_PRICES.filter(({ model }) => !own.has(model)).map((price) => ({
+      ...price,
+      source: 'built-in' as const,
+      updated_at: null,
+      updated_by: null,
+    })),
+  ];
+}

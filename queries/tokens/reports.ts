@@ -1,0 +1,106 @@
+/** Reports of used tokens: the newest, all in pages, and what commands look up. */
+import { type RawBuilder, sql } from 'kysely';
+import { agentsProjection } from '../../projections/agents/agents.ts';
+import { tasksProjection } from '../../projections/tasks/tasks.ts';
+import { tokenPricesProjection } from '../../projections/tokens/prices.ts';
+import { tokensProjection } from '../../projections/tokens/reports.ts';
+import type { TokenRecord } from '../../shared/contract/tokens/reports.ts';
+import type { KnownReport, TokenDirectory } from '../../shared/ports/tokens.ts';
+import type { ModelPrice } from '../../shared/token-prices.ts';
+import { type Reads, tables } from '../reads.ts';
+import { sinceOf, tokensTable, totalSince } from './usage.ts';
+
+/** A report as the contract shows it. */
+export const recordOf = (workspace: number, report: KnownReport): TokenRecord => ({
+  id: report.id,
+  model: report.model,
+  sessionId: report.sessionId,
+  agentId: report.agentId,
+  agentName: report.agentName,
+  timestamp: report.at,
+  inputTokens: report.inputTokens,
+  outputTokens: report.outputTokens,
+  totalTokens: report.inputTokens + report.outputTokens,
+  cost: report.cost,
+  operation: report.operation,
+  taskId: report.taskId,
+  workspaceId: workspace,
+  ...(report.duration !== null && { duration: report.duration }),
+});
+
+/** Columns of a report under the names of `KnownReport`. */
+const COLUMNS = sql`r.id, r.at, r.model, r.session_id AS "sessionId", r.agent_id AS "agentId",
+  r.agent_name AS "agentName", r.input_tokens AS "inputTokens", r.output_tokens AS "outputTokens", r.cost, r.operation,
+  r.task_id AS "taskId", r.duration`;
+
+/** The newest 100 reports of a timeframe, and how many there are. @param now Unix ms */
+export async function listTokens(reads: Reads, workspace: number, timeframe: string, now: number) {
+  const since = sinceOf(timeframe, now);
+  const { rows } = await sql<KnownReport>`
+    SELECT ${COLUMNS} FROM ${tokensTable(reads, 'reports')} r
+    WHERE r.workspace_id = ${workspace} AND r.at >= ${since}
+    ORDER BY r.at DESC, r.position DESC, r.place DESC LIMIT 100`.execute(reads.db);
+  const { requests } = await totalSince(reads, workspace, since);
+  return { usage: rows.map((row) => recordOf(workspace, row)), total: requests, timeframe };
+}
+
+/** Reports per page of an export. */
+const PAGE = 1_000;
+
+/** All reports of a timeframe, newest first, in pages; none that come meanwhile. @param now Unix ms */
+export async function* allTokens(
+  reads: Reads,
+  workspace: number,
+  timeframe: string,
+  now: number,
+): AsyncGenerator<readonly TokenRecord[]> {
+  const since = sinceOf(timeframe, now);
+  type Found = KnownReport & { readonly position: number; readonly place: number };
+  let before: RawBuilder<unknown> = sql`true`;
+  for (;;) {
+    const { rows }: { rows: Found[] } = await sql<Found>`
+      SELECT ${COLUMNS}, r.position, r.place FROM ${tokensTable(reads, 'reports')} r
+      WHERE r.workspace_id = ${workspace} AND r.at >= ${since} AND ${before}
+      ORDER BY r.at DESC, r.position DESC, r.place DESC LIMIT ${PAGE}`.execute(reads.db);
+    yield rows.map((row) => recordOf(workspace, row));
+    const last = rows.at(-1);
+    if (!last || rows.length < PAGE) return;
+    before = sql`(r.at, r.position, r.place) < (${last.at}::bigint, ${last.position}::bigint, ${last.place}::int)`;
+  }
+}
+
+/** What commands that report tokens need to know. */
+export const tokenDirectory = (reads: Reads): TokenDirectory => ({
+  async lookUp(workspace, { reportIds = [], agentNames = [], taskIds = [] }) {
+    const own = tables(reads, tokensProjection);
+    const agents = sql.table(`${reads.schema(agentsProjection)}.agents`);
+    const tasks = sql.table(`${reads.schema(tasksProjection)}.tasks`);
+    const prices = sql.table(`${reads.schema(tokenPricesProjection)}.prices`);
+    // One statement, so that the page and the reports are of the same moment.
+    const { rows } = await sql<{
+      page: number | null;
+      reports: KnownReport[] | null;
+      agents: { id: number; name: string }[] | null;
+      tasks: number[] | null;
+      prices: ModelPrice[] | null;
+    }>`
+      SELECT (${own.selectFrom('ledgers').select('page').where('workspace_id', '=', workspace)}) AS page,
+        (SELECT json_agg(row_to_json(known)) FROM (
+          SELECT ${COLUMNS} FROM ${tokensTable(reads, 'reports')} r
+          WHERE r.workspace_id = ${workspace} AND r.id = ANY(${[...reportIds]}::text[])) known) AS reports,
+        (SELECT json_agg(json_build_object('id', a.id, 'name', a.name)) FROM ${agents} a
+          WHERE a.workspace_id = ${workspace} AND a.name = ANY(${[...new Set(agentNames)]}::text[])) AS agents,
+        (SELECT json_agg(t.id) FROM ${tasks} t
+          WHERE t.workspace_id = ${workspace} AND t.id = ANY(${[...new Set(taskIds)]}::bigint[])) AS tasks,
+        (SELECT json_agg(json_build_object('model', p.model, 'input', p.input, 'output', p.output)) FROM ${prices} p
+          WHERE p.workspace_id = ${workspace}) AS prices`.execute(reads.db);
+    const [found] = rows;
+    return {
+      page: found?.page ?? 1,
+      reports: new Map((found?.reports ?? []).map((one) => [one.id, one])),
+      agents: new Map((found?.agents ?? []).map(({ id, name }) => [name, id])),
+      tasks: new Set(found?.tasks ?? []),
+      prices: found?.prices ?? [],
+    };
+  },
+});

@@ -1,0 +1,342 @@
+/**
+ * Sums of reported tokens within a window that ends now. Whole months, days and hours are read from buckets; what lies
+ * between the beginning of the window and the first whole hour is read from the reports themselves, so that sums are
+ * exact, and as quick over a year as over an hour.
+ */
+import { type RawBuilder, sql } from 'kysely';
+import { agentsProjection } from '../../projections/agents/agents.ts';
+import { tokensProjection } from '../../projections/tokens/reports.ts';
+import type { Facet } from '../../projections/tokens/usage.ts';
+import {
+  type AgentCostsAnswer,
+  type ByAgentAnswer,
+  MAX_GROUPS,
+  MAX_TIMELINE_DAYS,
+  TIMEFRAMES,
+  type TokenStats,
+  type TokenStatsAnswer,
+} from '../../shared/contract/tokens/usage.ts';
+import { DAY_MS, firstFrom, HOUR_MS, startOf, UNITS, type Unit } from '../../shared/time-buckets.ts';
+import { NANO } from '../../shared/token-prices.ts';
+import type { Reads } from '../reads.ts';
+
+type Sql = RawBuilder<unknown>;
+
+export const tokensTable = (reads: Reads, name: string): Sql => sql.table(`${reads.schema(tokensProjection)}.${name}`);
+
+/** The beginning of a timeframe, Unix ms; 0 for all. */
+export function sinceOf(timeframe: string, now: number): number {
+  const span = Object.hasOwn(TIMEFRAMES, timeframe) ? TIMEFRAMES[timeframe] : undefined;
+  return span === undefined ? 0 : now - span;
+}
+
+const FACET_ROWS: Readonly<Record<Facet, { readonly subject: Sql; readonly where: Sql }>> = {
+  agent: { subject: sql`''`, where: sql`true` },
+  session: { subject: sql`session_id`, where: sql`true` },
+  task: { subject: sql`task_id::text`, where: sql`task_id IS NOT NULL` },
+};
+
+/**
+ * Rows that add up to everything since a moment: `subject, agent_id, agent_name, model, start, requests, input_tokens,
+ * output_tokens, cost` (billionths of a dollar) and `last_at`.
+ *
+ * @param since Unix ms
+ * @param coarsest the longest buckets to use: `start` is then no coarser
+ */
+export function usageSince(
+  reads: Reads,
+  workspace: number,
+  facet: Facet,
+  since: number,
+  coarsest: Unit = 'month',
+): Sql {
+  const units = UNITS.slice(0, UNITS.indexOf(coarsest) + 1);
+  const parts: Sql[] = [];
+  const firstHour = firstFrom('hour', since);
+  if (since < firstHour) {
+    const { subject, where } = FACET_ROWS[facet];
+    parts.push(sql`
+      SELECT ${subject} AS subject, coalesce(agent_id, 0) AS agent_id,
+        CASE WHEN agent_id IS NULL THEN agent_name ELSE '' END AS agent_name, model, at - at % ${HOUR_MS} AS start,
+        1::bigint AS requests, input_tokens, output_tokens, round(cost * ${NANO}) AS cost, at AS last_at
+      FROM ${tokensTable(reads, 'reports')}
+      WHERE workspace_id = ${workspace} AND at >= ${since} AND at < ${firstHour} AND ${where}`);
+  }
+  for (const [index, unit] of units.entries()) {
+    const from = firstFrom(unit, since);
+    const coarser = units[index + 1];
+    const until = coarser && firstFrom(coarser, since);
+    if (from === until) continue;
+    parts.push(sql`
+      SELECT subject, agent_id, agent_name, model, start, requests, input_tokens, output_tokens, cost, last_at
+      FROM ${tokensTable(reads, 'usage')}
+      WHERE workspace_id = ${workspace} AND facet = ${facet} AND unit = ${unit} AND start >= ${from}
+        ${until === undefined ? sql`` : sql`AND start < ${until}`}`);
+  }
+  return sql.join(parts, sql` UNION ALL `);
+}
+
+/** Sums over a group of rows. */
+export interface Sums {
+  readonly requests: number;
+  readonly input_tokens: number;
+  readonly output_tokens: number;
+  /** Billionths of a US dollar. */
+  readonly cost: number;
+}
+
+export const SUMS = sql`coalesce(sum(requests), 0)::bigint AS requests, coalesce(sum(input_tokens), 0) AS input_tokens,
+  coalesce(sum(output_tokens), 0) AS output_tokens, coalesce(sum(cost), 0) AS cost`;
+
+export const NO_SUMS: Sums = { requests: 0, input_tokens: 0, output_tokens: 0, cost: 0 };
+
+export const dollars = (cost: number): number => cost / NANO;
+export const tokensOf = ({ input_tokens, output_tokens }: Sums): number => input_tokens + output_tokens;
+
+export const added = (one: Sums, other: Sums, sign: 1 | -1 = 1): Sums => ({
+  requests: one.requests + sign * other.requests,
+  input_tokens: one.input_tokens + sign * other.input_tokens,
+  output_tokens: one.output_tokens + sign * other.output_tokens,
+  cost: one.cost + sign * other.cost,
+});
+
+export function statsOf(sums: Sums): TokenStats {
+  const { requests } = sums;
+  const [tokens, cost] = [tokensOf(sums), dollars(sums.cost)];
+  return {
+    totalTokens: tokens,
+    totalCost: cost,
+    requestCount: requests,
+    avgTokensPerRequest: requests === 0 ? 0 : Math.round(tokens / requests),
+    avgCostPerRequest: requests === 0 ? 0 : cost / requests,
+  };
+}
+
+export const statsBy = <T extends Sums>(rows: readonly T[], nameOf: (row: T) => string): Record<string, TokenStats> =>
+  Object.fromEntries(rows.map((row) => [nameOf(row), statsOf(row)]));
+
+/** Whose tokens these are: an agent, or a name that no agent had. */
+export interface Whose {
+  readonly agent_id: number;
+  readonly agent_name: string;
+}
+
+export const whoseKey = ({ agent_id, agent_name }: Whose): string => `${agent_id} ${agent_name}`;
+
+/**
+ * The name to show for each: that of the agent, as it is now or as it was last. Where two have the same name, those that
+ * are no agents (any more) say so.
+ *
+ * @returns names by `whoseKey`
+ */
+export async function namesOf(
+  reads: Reads,
+  workspace: number,
+  all: readonly Whose[],
+): Promise<(whose: Whose) => string> {
+  const ids = [...new Set(all.map(({ agent_id }) => agent_id))].filter((id) => id > 0);
+  const { rows } = await sql<{ id: number; name: string; gone: boolean }>`
+    SELECT u.agent_id AS id, coalesce(a.name, u.name) AS name, a.id IS NULL AS gone
+    FROM ${tokensTable(reads, 'agents')} u
+    LEFT JOIN ${sql.table(`${reads.schema(agentsProjection)}.agents`)} a
+      ON a.workspace_id = u.workspace_id AND a.id = u.agent_id
+    WHERE u.workspace_id = ${workspace} AND u.agent_id = ANY(${ids})
+    ORDER BY gone, id`.execute(reads.db);
+  const labels = new Map<string, string>();
+  const taken = new Set<string>();
+  const give = (whose: Whose, name: string, suffix: string) => {
+    let label = name;
+    while (taken.has(label)) label += suffix;
+    taken.add(label);
+    labels.set(whoseKey(whose), label);
+  };
+  for (const { id, name } of rows) give({ agent_id: id, agent_name: '' }, name, ` (#${id})`);
+  for (const whose of all) {
+    if (whose.agent_id === 0 && !labels.has(whoseKey(whose))) give(whose, whose.agent_name, ' (no agent)');
+  }
+  return (whose) => labels.get(whoseKey(whose)) ?? `#${whose.agent_id}`;
+}
+
+const MOST_TOKENS = sql`sum(input_tokens + output_tokens) DESC`;
+
+/** The sums of everything since a moment. */
+export async function totalSince(reads: Reads, workspace: number, since: number): Promise<Sums> {
+  const { rows } = await sql<Sums>`
+    SELECT ${SUMS} FROM (${usageSince(reads, workspace, 'agent', since)}) a`.execute(reads.db);
+  return rows[0] ?? NO_SUMS;
+}
+
+/** @param now Unix ms */
+export async function tokenStats(
+  reads: Reads,
+  workspace: number,
+  timeframe: string,
+  now: number,
+): Promise<TokenStatsAnswer> {
+  const since = sinceOf(timeframe, now);
+  const { rows } = await sql<Sums & Whose & { kind: 'all' | 'model' | 'agent' | 'session'; name: string }>`
+    WITH a AS MATERIALIZED (${usageSince(reads, workspace, 'agent', since)}),
+      s AS (${usageSince(reads, workspace, 'session', since)})
+    SELECT 'all' AS kind, '' AS name, 0::bigint AS agent_id, '' AS agent_name, ${SUMS} FROM a
+    UNION ALL (SELECT 'model', model, 0, '', ${SUMS} FROM a GROUP BY model ORDER BY ${MOST_TOKENS}, model LIMIT ${MAX_GROUPS})
+    UNION ALL (SELECT 'agent', '', agent_id, agent_name, ${SUMS} FROM a GROUP BY agent_id, agent_name
+      ORDER BY ${MOST_TOKENS}, agent_id, agent_name LIMIT ${MAX_GROUPS})
+    UNION ALL (SELECT 'session', subject, 0, '', ${SUMS} FROM s GROUP BY subject
+      ORDER BY ${MOST_TOKENS}, subject LIMIT ${MAX_GROUPS})`.execute(reads.db);
+  const of = (kind: string) => rows.filter((row) => row.kind === kind);
+  const agents = of('agent');
+  const [all = NO_SUMS] = of('all');
+  return {
+    summary: statsOf(all),
+    models: statsBy(of('model'), ({ name }) => name),
+    sessions: statsBy(of('session'), ({ name }) => name),
+    agents: statsBy(agents, await namesOf(reads, workspace, agents)),
+    timeframe,
+    recordCount: all.requests,
+  };
+}
+
+const ISO_DAY = 10;
+/** @param start Unix ms */
+export const dateOf = (start: number): string => new Date(start).toISOString().slice(0, ISO_DAY);
+
+/** Where time lines of a window begin, Unix ms. */
+export const timelineSince = (since: number, now: number): number =>
+  Math.max(since, startOf('day', now) - (MAX_TIMELINE_DAYS - 1) * DAY_MS);
+
+export interface DaySums extends Sums {
+  /** Unix ms. */
+  readonly day: number;
+}
+
+export const timelineOf = (days: readonly DaySums[]) =>
+  days.map((one) => ({ date: dateOf(one.day), cost: dollars(one.cost), tokens: tokensOf(one) }));
+
+/** Rows of several groups, each group in the order of its rows. */
+export function grouped<T>(rows: readonly T[], keyOf: (row: T) => string): ReadonlyMap<string, readonly T[]> {
+  const groups = new Map<string, T[]>();
+  for (const row of rows) {
+    const group = groups.get(keyOf(row));
+    if (group) group.push(row);
+    else groups.set(keyOf(row), [row]);
+  }
+  return groups;
+}
+
+/** @param now Unix ms */
+export async function agentCosts(
+  reads: Reads,
+  workspace: number,
+  timeframe: string,
+  now: number,
+): Promise<AgentCostsAnswer> {
+  const since = sinceOf(timeframe, now);
+  const { rows } = await sql<Whose & Sums & { models: readonly (Sums & { model: string })[] }>`
+    WITH m AS (
+      SELECT agent_id, agent_name, model, ${SUMS} FROM (${usageSince(reads, workspace, 'agent', since)}) a
+      GROUP BY agent_id, agent_name, model)
+    SELECT agent_id, agent_name, ${SUMS},
+      json_agg(row_to_json(m) ORDER BY m.input_tokens + m.output_tokens DESC, model) AS models
+    FROM m GROUP BY agent_id, agent_name
+    ORDER BY ${MOST_TOKENS}, agent_id, agent_name LIMIT ${MAX_GROUPS}`.execute(reads.db);
+  const { rows: sessions } = await sql<Whose & { sessions: readonly string[] }>`
+    SELECT agent_id, agent_name, (array_agg(DISTINCT subject ORDER BY subject))[1:${sql.lit(MAX_GROUPS)}] AS sessions
+    FROM (${usageSince(reads, workspace, 'session', since)}) s
+    GROUP BY agent_id, agent_name`.execute(reads.db);
+  const { rows: days } = await sql<Whose & DaySums>`
+    SELECT agent_id, agent_name, start - start % ${DAY_MS} AS day, ${SUMS}
+    FROM (${usageSince(reads, workspace, 'agent', timelineSince(since, now), 'day')}) a
+    GROUP BY 1, 2, 3 ORDER BY 3`.execute(reads.db);
+  const nameOf = await namesOf(reads, workspace, rows);
+  const sessionsBy = new Map(sessions.map((row) => [whoseKey(row), row.sessions]));
+  const daysBy = grouped(days, whoseKey);
+  const total = await totalSince(reads, workspace, since);
+  return {
+    agents: Object.fromEntries(
+      rows.map((row) => [
+        nameOf(row),
+        {
+          stats: statsOf(row),
+          models: statsBy(row.models.slice(0, MAX_GROUPS), ({ model }) => model),
+          sessions: [...(sessionsBy.get(whoseKey(row)) ?? [])],
+          timeline: timelineOf(daysBy.get(whoseKey(row)) ?? []),
+        },
+      ]),
+    ),
+    timeframe,
+    recordCount: total.requests,
+  };
+}
+
+/** By hour, at most of the last 24. @param now Unix ms */
+export async function tokenTrends(reads: Reads, workspace: number, timeframe: string, now: number) {
+  const since = Math.max(sinceOf(timeframe, now), now - DAY_MS);
+  const { rows } = await sql<Sums & { hour: number }>`
+    SELECT start AS hour, ${SUMS} FROM (${usageSince(reads, workspace, 'agent', since, 'hour')}) a
+    GROUP BY start ORDER BY start`.execute(reads.db);
+  const trends = rows.map((row) => ({
+    timestamp: new Date(row.hour).toISOString(),
+    tokens: tokensOf(row),
+    cost: dollars(row.cost),
+    requests: row.requests,
+  }));
+  return { trends, timeframe };
+}
+
+/** @param now Unix ms */
+export async function tokensByAgent(
+  reads: Reads,
+  workspace: number,
+  days: number,
+  now: number,
+): Promise<ByAgentAnswer> {
+  const since = Math.floor(now - days * DAY_MS);
+  type Model = Sums & { readonly model: string };
+  const { rows } = await sql<
+    Whose & Sums & { last_at: number; models: readonly Model[]; groups: number; all_tokens: number; all_cost: number }
+  >`
+    WITH m AS (
+      SELECT agent_id, agent_name, model, max(last_at) AS last_at, ${SUMS}
+      FROM (${usageSince(reads, workspace, 'agent', since)}) a
+      GROUP BY agent_id, agent_name, model),
+    t AS (
+      SELECT agent_id, agent_name, max(last_at) AS last_at, ${SUMS},
+        json_agg(row_to_json(m) ORDER BY m.input_tokens + m.output_tokens DESC, model) AS models
+      FROM m GROUP BY agent_id, agent_name)
+    SELECT t.*, count(*) OVER () AS groups, sum(input_tokens + output_tokens) OVER () AS all_tokens,
+      sum(cost) OVER () AS all_cost
+    FROM t ORDER BY input_tokens + output_tokens DESC, agent_id, agent_name LIMIT ${MAX_GROUPS}`.execute(reads.db);
+  const { rows: sessions } = await sql<Whose & { sessions: number }>`
+    SELECT agent_id, agent_name, count(DISTINCT subject) AS sessions
+    FROM (${usageSince(reads, workspace, 'session', since)}) s
+    GROUP BY agent_id, agent_name`.execute(reads.db);
+  const sessionsBy = new Map(sessions.map((row) => [whoseKey(row), row.sessions]));
+  const nameOf = await namesOf(reads, workspace, rows);
+  const [first] = rows;
+  return {
+    agents: rows.map((row) => ({
+      agent: nameOf(row),
+      agent_id: row.agent_id || null,
+      total_input_tokens: row.input_tokens,
+      total_output_tokens: row.output_tokens,
+      total_tokens: tokensOf(row),
+      total_cost: dollars(row.cost),
+      session_count: sessionsBy.get(whoseKey(row)) ?? 0,
+      request_count: row.requests,
+      last_active: new Date(row.last_at).toISOString(),
+      models: row.models.slice(0, MAX_GROUPS).map((one) => ({
+        model: one.model,
+        input_tokens: one.input_tokens,
+        output_tokens: one.output_tokens,
+        request_count: one.requests,
+        cost: dollars(one.cost),
+      })),
+    })),
+    summary: {
+      total_cost: dollars(first?.all_cost ?? 0),
+      total_tokens: first?.all_tokens ?? 0,
+      agent_count: first?.groups ?? 0,
+      days,
+    },
+  };
+}

@@ -1,0 +1,86 @@
+/** Reports of used tokens. */
+import { z } from 'zod';
+import { lineOfText } from '../common.ts';
+import { filledText } from '../storable.ts';
+
+/** Most reports of a batch. */
+export const MAX_REPORTS = 1_000;
+/** A week. */
+const MAX_DURATION_MS = 604_800_000;
+
+const count = z.int().min(0).max(Number.MAX_SAFE_INTEGER);
+
+/** A task of the workspace, as a number or a numeric text; anything else counts as none. */
+const taskId = z
+  .unknown()
+  .transform((value) => {
+    const isText = typeof value === 'string' && value.length <= 32 && value.trim() !== '';
+    const number = isText || typeof value === 'number' ? Number(value) : 0;
+    return Number.isSafeInteger(number) && number > 0 ? number : null;
+  })
+  .meta({ override: { type: ['integer', 'null'] } })
+  .describe('attributes the tokens to a task; ignored when there is no such task');
+
+const reportFields = z.object({
+  id: lineOfText(1, 128)
+    .nullish()
+    .transform((id) => id ?? null)
+    .meta({ override: { type: ['string', 'null'], minLength: 1, maxLength: 128 } })
+    .describe('the same id again is the same report; default: a new one'),
+  model: filledText(200),
+  sessionId: filledText(512).describe('`<agent name>:<kind of chat>`'),
+  inputTokens: count,
+  outputTokens: count,
+  operation: filledText(100)
+    .nullish()
+    .transform((operation) => operation ?? 'chat_completion')
+    .meta({ override: { type: 'string', maxLength: 100, default: 'chat_completion' } }),
+  duration: z
+    .number()
+    .min(0)
+    .max(MAX_DURATION_MS)
+    .nullish()
+    .transform((duration) => duration ?? null)
+    .meta({ override: { type: ['number', 'null'], minimum: 0, maximum: MAX_DURATION_MS } })
+    .describe('milliseconds'),
+  taskId: taskId.optional().transform((id) => id ?? null),
+});
+
+export const tokenReportBody = reportFields.refine(
+  ({ inputTokens, outputTokens }) => Number.isSafeInteger(inputTokens + outputTokens),
+  { path: ['outputTokens'], message: 'must not make the sum of both counts larger than 2^53 - 1' },
+);
+
+export const tokenBatchBody = z.object({ reports: z.array(tokenReportBody).min(1).max(MAX_REPORTS) });
+
+export const tokenRecordSchema = z
+  .object({
+    id: z.string(),
+    model: z.string(),
+    sessionId: z.string(),
+    agentId: z.int().nullable().describe('null: no agent of the workspace had the name'),
+    agentName: z.string(),
+    timestamp: z.int().describe('Unix milliseconds'),
+    inputTokens: z.number(),
+    outputTokens: z.number(),
+    totalTokens: z.number(),
+    cost: z.number().describe('US dollars, by the prices at the time of the report'),
+    operation: z.string(),
+    taskId: z.int().nullable(),
+    workspaceId: z.int(),
+    duration: z.number().optional().describe('milliseconds'),
+  })
+  .meta({ id: 'TokenRecord' });
+export type TokenRecord = z.infer<typeof tokenRecordSchema>;
+
+export const tokenReportAnswer = z.object({
+  success: z.literal(true),
+  record: tokenRecordSchema,
+});
+
+export const tokenBatchAnswer = z.object({
+  success: z.literal(true),
+  recorded: z.int().describe('reports that are new'),
+  repeated: z.int().describe('reports that had been recorded before'),
+  ids: z.array(z.string()).describe('of all reports, in their order'),
+});

@@ -1,0 +1,165 @@
+/** Sums of reported tokens. */
+import { z } from 'zod';
+import { tokenRecordSchema } from './reports.ts';
+
+/** Most agents, models, sessions or tasks that an answer lists: those with the most tokens or costs. */
+export const MAX_GROUPS = 1_000;
+/** Most days of a time line: the newest. */
+export const MAX_TIMELINE_DAYS = 366;
+
+export const TOKEN_ACTIONS = ['list', 'stats', 'agent-costs', 'task-costs', 'trends', 'export'] as const;
+export type TokenAction = (typeof TOKEN_ACTIONS)[number];
+
+export const TIMEFRAMES: Readonly<Record<string, number>> = {
+  hour: 3_600_000,
+  day: 86_400_000,
+  week: 7 * 86_400_000,
+  month: 30 * 86_400_000,
+};
+
+const ALIASES: Readonly<Record<string, string>> = { task_costs: 'task-costs', taskcosts: 'task-costs' };
+
+export const tokensQuery = z.object({
+  action: z
+    .string()
+    .max(100)
+    .default('list')
+    .transform((value) => {
+      const action = value.trim().toLowerCase();
+      return ALIASES[action] ?? action;
+    })
+    .meta({ override: { type: 'string', enum: [...TOKEN_ACTIONS], default: 'list' } }),
+  timeframe: z
+    .string()
+    .max(100)
+    .default('all')
+    .meta({ override: { type: 'string', maxLength: 100, default: 'all' } })
+    .describe('hour, day, week, month (30 days) or all; anything else counts as all'),
+  format: z.enum(['json', 'csv']).default('json').describe('of an export'),
+});
+export type TokensQuery = z.infer<typeof tokensQuery>;
+
+export const tokenStatsSchema = z
+  .object({
+    totalTokens: z.number(),
+    totalCost: z.number().describe('US dollars'),
+    requestCount: z.int(),
+    avgTokensPerRequest: z.int(),
+    avgCostPerRequest: z.number(),
+  })
+  .meta({ id: 'TokenStats' });
+export type TokenStats = z.infer<typeof tokenStatsSchema>;
+
+const byName = z.record(z.string(), tokenStatsSchema);
+const timeline = z.array(z.object({ date: z.string(), cost: z.number(), tokens: z.number() }));
+
+export const tokenListAnswer = z.object({
+  usage: z.array(tokenRecordSchema).describe('the newest 100'),
+  total: z.int(),
+  timeframe: z.string(),
+});
+export const tokenStatsAnswer = z.object({
+  summary: tokenStatsSchema,
+  models: byName,
+  sessions: byName,
+  agents: byName,
+  timeframe: z.string(),
+  recordCount: z.int(),
+});
+export type TokenStatsAnswer = z.infer<typeof tokenStatsAnswer>;
+
+export const agentCostsAnswer = z.object({
+  agents: z.record(
+    z.string(),
+    z.object({ stats: tokenStatsSchema, models: byName, sessions: z.array(z.string()), timeline }),
+  ),
+  timeframe: z.string(),
+  recordCount: z.int(),
+});
+export type AgentCostsAnswer = z.infer<typeof agentCostsAnswer>;
+
+const shared = z.object({ stats: tokenStatsSchema, taskCount: z.int(), taskIds: z.array(z.int()) });
+export const taskCostsAnswer = z.object({
+  summary: tokenStatsSchema.describe('reports for tasks that exist'),
+  tasks: z
+    .array(
+      z.object({
+        taskId: z.int(),
+        title: z.string(),
+        status: z.string(),
+        priority: z.string(),
+        assignedTo: z.string().nullable(),
+        project: z.object({
+          id: z.int().nullable(),
+          name: z.string().nullable(),
+          slug: z.string().nullable(),
+          ticketRef: z.string().nullable(),
+        }),
+        stats: tokenStatsSchema,
+        models: byName,
+        timeline,
+      }),
+    )
+    .describe('the most expensive first'),
+  agents: z.record(z.string(), shared),
+  projects: z.record(z.string(), shared).describe('by id'),
+  unattributed: tokenStatsSchema.describe('reports without a task'),
+  timeframe: z.string(),
+  recordCount: z.int(),
+  attributedRecordCount: z.int().describe('reports with a task, whether or not it still exists'),
+});
+export type TaskCostsAnswer = z.infer<typeof taskCostsAnswer>;
+
+export const tokenTrendsAnswer = z.object({
+  trends: z
+    .array(z.object({ timestamp: z.string(), tokens: z.number(), cost: z.number(), requests: z.int() }))
+    .describe('hours with reports, at most the last 24'),
+  timeframe: z.string(),
+});
+
+export const tokenExportAnswer = z.object({
+  usage: z.array(tokenRecordSchema),
+  summary: tokenStatsSchema,
+  models: byName,
+  sessions: byName,
+});
+
+export const byAgentQuery = z.object({
+  days: z
+    .string()
+    .optional()
+    .transform((value) => {
+      const days = value === undefined || value.trim() === '' ? Number.NaN : Number(value);
+      return Number.isFinite(days) ? Math.min(Math.max(days, 1), 365) : 30;
+    })
+    .meta({ override: { type: 'number', minimum: 1, maximum: 365, default: 30 } }),
+});
+
+export const byAgentAnswer = z.object({
+  agents: z
+    .array(
+      z.object({
+        agent: z.string(),
+        agent_id: z.int().nullable().describe('null: no agent of the workspace had the name'),
+        total_input_tokens: z.number(),
+        total_output_tokens: z.number(),
+        total_tokens: z.number(),
+        total_cost: z.number(),
+        session_count: z.int(),
+        request_count: z.int(),
+        last_active: z.string(),
+        models: z.array(
+          z.object({
+            model: z.string(),
+            input_tokens: z.number(),
+            output_tokens: z.number(),
+            request_count: z.int(),
+            cost: z.number(),
+          }),
+        ),
+      }),
+    )
+    .describe('those with the most tokens first'),
+  summary: z.object({ total_cost: z.number(), total_tokens: z.number(), agent_count: z.int(), days: z.number() }),
+});
+export type ByAgentAnswer = z.infer<typeof byAgentAnswer>;

@@ -1,0 +1,32 @@
+/** Prices of tokens that differ from the built-in ones. Stream: `token_prices-<workspace>`. */
+import { z } from 'zod';
+import { defineEvent } from '../define.ts';
+
+/** US dollars per million tokens. */
+const price = z.object({ input: z.number().nonnegative(), output: z.number().nonnegative() });
+
+export const tokenPriceSet = defineEvent({
+  type: 'TokenPriceSet',
+  version: 1,
+  doc: 'Tokens of a model have another price from now on. Earlier reports keep theirs.',
+  schema: z.object({ model: z.string(), price, before: price.nullable() }),
+  audit: ({ data }) => ({
+    action: 'token_price_set',
+    target_type: 'token_price',
+    detail: { model: data.model, price: data.price, before: data.before },
+  }),
+});
+
+export const tokenPriceRemoved = defineEvent({
+  type: 'TokenPriceRemoved',
+  version: 1,
+  doc: 'The workspace has no price of its own for a model any more: the built-in one applies again.',
+  schema: z.object({ model: z.string(), before: price }),
+  audit: ({ data }) => ({
+    action: 'token_price_removed',
+    target_type: 'token_price',
+    detail: { model: data.model, before: data.before },
+  }),
+});
+
+export const tokenPriceEvents = [tokenPriceSet, tokenPriceRemoved];

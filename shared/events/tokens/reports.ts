@@ -1,0 +1,51 @@
+/**
+ * Reports of used tokens. Streams: reports with an id from the client are on the pages of their workspace's ledger,
+ * `token_ledger-<workspace>-<page>`; reports of heartbeats are on the stream of their agent, all others on
+ * `token_reports-<workspace>`, which is never read as a whole.
+ */
+import { z } from 'zod';
+import { defineEvent } from '../define.ts';
+
+export const ledgerStream = (workspace: number, page: number): string => `token_ledger-${workspace}-${page}`;
+
+export const reportsStream = (workspace: number): string => `token_reports-${workspace}`;
+
+export const tokenReport = z.object({
+  /** Unique in its workspace. */
+  id: z.string(),
+  model: z.string(),
+  sessionId: z.string(),
+  /** Null: no agent of the workspace had the name, nor did the caller speak for one. */
+  agentId: z.int().positive().nullable(),
+  agentName: z.string(),
+  inputTokens: z.int().nonnegative(),
+  outputTokens: z.int().nonnegative(),
+  /** Null: none given, or there was no such task. */
+  taskId: z.int().positive().nullable(),
+  operation: z.string(),
+  /** Milliseconds. */
+  duration: z.number().nonnegative().nullable(),
+  /** US dollars, by the prices at the time of the report. */
+  cost: z.number().nonnegative(),
+});
+export type TokenReport = z.infer<typeof tokenReport>;
+
+export const tokensReported = defineEvent({
+  type: 'TokensReported',
+  version: 1,
+  doc: 'Tokens were used: one report, or those of a batch.',
+  schema: z.object({
+    /** Of the ledger; null for reports without ids from a client. */
+    page: z.int().positive().nullable(),
+    reports: z.array(tokenReport).min(1),
+  }),
+});
+
+export const tokenPageFilled = defineEvent({
+  type: 'TokenPageFilled',
+  version: 1,
+  doc: 'A page of the ledger takes no more reports; the next ones go to the page after it.',
+  schema: z.object({ page: z.int().positive() }),
+});
+
+export const tokenReportEvents = [tokensReported, tokenPageFilled];

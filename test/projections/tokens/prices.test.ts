@@ -1,0 +1,27 @@
+import { expect } from 'chai';
+import { tokenPricesProjection } from '../../../projections/tokens/prices.ts';
+import { tokenPriceRemoved, tokenPriceSet } from '../../../shared/events/tokens/prices.ts';
+import { eventsOf, rowsAfter, timeOf } from '../../support/kit.ts';
+
+describe('projection: prices of tokens', () => {
+  it('has the price as it was set last, and none that was removed', () => {
+    const price = { input: 1, output: 2 };
+    const events = eventsOf([
+      tokenPriceSet.draft({ model: 'a', price, before: null }),
+      tokenPriceSet.draft({ model: 'b', price, before: null }),
+      tokenPriceSet.draft({ model: 'a', price: { input: 3, output: 4 }, before: price }),
+      tokenPriceRemoved.draft({ model: 'b', before: price }),
+    ]);
+    expect(rowsAfter(tokenPricesProjection, events).prices).to.deep.equal([
+      {
+        workspace_id: 1,
+        model: 'a',
+        input: 3,
+        output: 4,
+        updated_at: timeOf(3) / 1_000,
+        updated_by: 'admin',
+        position: 3,
+      },
+    ]);
+  });
+});

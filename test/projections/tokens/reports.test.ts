@@ -1,0 +1,141 @@
+import { expect } from 'chai';
+import fc from 'fast-check';
+import { tokensProjection } from '../../../projections/tokens/reports.ts';
+import { tokenUsageReported } from '../../../shared/events/agents/heartbeat.ts';
+import { type TokenReport, tokenPageFilled, tokensReported } from '../../../shared/events/tokens/reports.ts';
+import { eventsOf, rowsAfter, timeOf } from '../../support/kit.ts';
+
+const report = (id: string, fields: Partial<TokenReport> = {}): TokenReport => ({
+  id,
+  model: 'm',
+  sessionId: 'ada:cli',
+  agentId: 7,
+  agentName: 'ada',
+  inputTokens: 10,
+  outputTokens: 5,
+  taskId: null,
+  operation: 'chat_completion',
+  duration: null,
+  cost: 0.000000001,
+  ...fields,
+});
+const reported = (page: number | null, ...reports: TokenReport[]) => tokensReported.draft({ page, reports });
+
+describe('projection: tokens', () => {
+  it('has a row for each report', () => {
+    const events = eventsOf([reported(null, report('a'), report('b', { agentId: null, taskId: 3, duration: 1.5 }))]);
+    const { reports } = rowsAfter(tokensProjection, events);
+    const row = {
+      workspace_id: 1,
+      at: timeOf(1),
+      model: 'm',
+      session_id: 'ada:cli',
+      agent_name: 'ada',
+      input_tokens: 10,
+      output_tokens: 5,
+      cost: 0.000000001,
+      operation: 'chat_completion',
+      position: 1,
+    };
+    expect(reports).to.deep.equal([
+      { ...row, id: 'a', place: 0, agent_id: 7, task_id: null, duration: null },
+      { ...row, id: 'b', place: 1, agent_id: null, task_id: 3, duration: 1.5 },
+    ]);
+  });
+
+  it('adds up the reports of a batch by facet and bucket, once each', () => {
+    const batch = [report('a'), report('b', { taskId: 3 }), report('c', { model: 'n' })];
+    const { usage } = rowsAfter(tokensProjection, eventsOf([reported(null, ...batch), reported(null, report('d'))]));
+    const sums = usage.map(({ facet, unit, subject, model, requests, input_tokens, cost }) =>
+      [facet, unit, subject, model, requests, input_tokens, cost].join(' '),
+    );
+    const units = (line: (unit: string) => string) => ['hour', 'day', 'month'].map(line);
+    expect(sums.sort()).to.deep.equal(
+      [
+        ...units((unit) => `agent ${unit}  m 3 30 3`),
+        ...units((unit) => `agent ${unit}  n 1 10 1`),
+        ...units((unit) => `session ${unit} ada:cli m 3 30 3`),
+        ...units((unit) => `session ${unit} ada:cli n 1 10 1`),
+        ...units((unit) => `task ${unit} 3 m 1 10 1`),
+      ].sort(),
+    );
+    const starts = Object.fromEntries(usage.map(({ unit, start }) => [unit, new Date(start).toISOString()]));
+    expect(starts).to.deep.equal({
+      hour: '2023-11-14T22:00:00.000Z',
+      day: '2023-11-14T00:00:00.000Z',
+      month: '2023-11-01T00:00:00.000Z',
+    });
+  });
+
+  it('groups by the agent, whatever its name; names that are no agent stand for themselves', () => {
+    const events = eventsOf([
+      reported(null, report('a'), report('b', { agentName: 'ada2' })),
+      reported(null, report('c', { agentId: null }), report('d', { agentId: null, agentName: 'bob' })),
+    ]);
+    const { usage, agents } = rowsAfter(tokensProjection, events);
+    const hours = usage.filter(({ facet, unit }) => facet === 'agent' && unit === 'hour');
+    expect(hours.map((row) => [row.agent_id, row.agent_name, row.requests])).to.deep.equal([
+      [7, '', 2],
+      [0, 'ada', 1],
+      [0, 'bob', 1],
+    ]);
+    expect(agents).to.deep.equal([{ workspace_id: 1, agent_id: 7, name: 'ada2', position: 1 }]);
+  });
+
+  it('knows the open page of the ledger', () => {
+    const page = (...drafts: Parameters<typeof eventsOf>[0]) =>
+      rowsAfter(tokensProjection, eventsOf(drafts)).ledgers.map((row) => row.page);
+    expect(page(reported(null, report('a')))).to.deep.equal([]);
+    expect(page(reported(1, report('a')))).to.deep.equal([1]);
+    const filled = tokenPageFilled.draft({ page: 1 });
+    expect(page(reported(1, report('a')), filled)).to.deep.equal([2]);
+    expect(page(reported(1, report('a')), filled, reported(2, report('b')))).to.deep.equal([2]);
+  });
+
+  it('reads what heartbeats of earlier versions reported, at the built-in prices', () => {
+    const old = { agentId: 7, agentName: 'ada', sessionId: 'ada:cli', taskId: 3 };
+    const [event] = eventsOf([
+      tokenUsageReported.draft({ ...old, model: 'claude-opus-4-6', inputTokens: 1_000_000, outputTokens: 0 }),
+    ]);
+    const { reports, usage } = rowsAfter(tokensProjection, event ? [event] : []);
+    expect(reports).to.have.length(1);
+    expect(reports[0]).to.deep.include({ id: event?.id, operation: 'heartbeat', cost: 5, task_id: 3 });
+    expect(usage).to.have.length(9);
+  });
+
+  it('every bucket of a facet adds up to the same, which is the sum of the reports', () => {
+    const some = fc.record({
+      sessionId: fc.constantFrom('ada:cli', 'bob', 'x'.repeat(512)),
+      model: fc.constantFrom('m', 'n', '"'),
+      agentId: fc.constantFrom(7, 8, null),
+      agentName: fc.constantFrom('ada', 'bob', '7'),
+      inputTokens: fc.nat(1_000_000),
+      outputTokens: fc.nat(1_000_000),
+      taskId: fc.constantFrom(3, 4, null),
+      cost: fc.nat(5_000_000).map((nano) => nano / 1e9),
+    });
+    const batches = fc.array(fc.array(some, { minLength: 1, maxLength: 5 }), { minLength: 1, maxLength: 5 });
+    fc.assert(
+      fc.property(batches, (all) => {
+        let ids = 0;
+        const drafts = all.map((batch) => reported(null, ...batch.map((fields) => report(`r${ids++}`, fields))));
+        const { usage } = rowsAfter(tokensProjection, eventsOf(drafts));
+        const expected = (reports: typeof all) => {
+          const flat = reports.flat();
+          const sum = (of: (one: (typeof flat)[number]) => number) => flat.reduce((total, one) => total + of(one), 0);
+          return [flat.length, sum((one) => one.inputTokens), sum((one) => Math.round(one.cost * 1e9))];
+        };
+        for (const facet of ['agent', 'session', 'task']) {
+          const counted = facet === 'task' ? all.map((batch) => batch.filter(({ taskId }) => taskId !== null)) : all;
+          for (const unit of ['hour', 'day', 'month']) {
+            const rows = usage.filter((row) => row.facet === facet && row.unit === unit);
+            const sum = (of: (row: (typeof rows)[number]) => number) => rows.reduce((total, row) => total + of(row), 0);
+            const sums = [sum((row) => row.requests), sum((row) => row.input_tokens), sum((row) => row.cost)];
+            expect(sums, `${facet} ${unit}`).to.deep.equal(expected(counted));
+          }
+        }
+      }),
+      { numRuns: 50 },
+    );
+  });
+});
