@@ -54,14 +54,19 @@ export const BUILT_IN_PRICES: readonly ModelPrice[] = [
   { model: ANY_MODEL, ...DEFAULT_PRICE },
 ];
 
-const ALIASES: Readonly<Record<string, string>> = { claude: 'anthropic', gpt: 'openai', o1: 'openai', o3: 'openai' };
+const ALIASES: ReadonlyMap<string, string> = new Map([
+  ['claude', 'anthropic'],
+  ['gpt', 'openai'],
+  ['o1', 'openai'],
+  ['o3', 'openai'],
+]);
 
 /** The provider of a model, lower case; `unknown` when the name does not tell. */
 export function providerOf(model: string): string {
   const name = model.trim().toLowerCase();
   const slash = name.indexOf('/');
   const head = slash < 0 ? name : name.slice(0, slash);
-  if (slash >= 0 && head !== '' && !head.includes(':')) return ALIASES[head] ?? head;
+  if (slash >= 0 && head !== '' && !head.includes(':')) return ALIASES.get(head) ?? head;
   if (head.includes('claude')) return 'anthropic';
   if (/gpt|codex|(?<![a-z])o[13]/.test(head)) return 'openai';
   return head === '' || head.includes(':') ? 'unknown' : head;

@@ -59,7 +59,7 @@ export async function taskCosts(
   const joined = sql`(${used}) u JOIN ${tasks} t ON t.workspace_id = ${workspace} AND t.id = u.subject::bigint
     LEFT JOIN ${projects} p ON p.workspace_id = t.workspace_id AND p.id = t.project_id`;
   const TASKS = sql`count(DISTINCT t.id)::int AS tasks,
-    (array_agg(DISTINCT t.id ORDER BY t.id))[1:${sql.lit(MAX_GROUPS)}] AS ids`;
+    to_json((array_agg(DISTINCT t.id ORDER BY t.id))[1:${sql.lit(MAX_GROUPS)}]) AS ids`;
 
   const total = await totalSince(reads, workspace, since);
   const { rows: sums } = await sql<Sums>`SELECT ${SUMS} FROM (${used}) u`.execute(reads.db);

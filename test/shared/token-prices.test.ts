@@ -47,6 +47,7 @@ describe('prices of tokens', () => {
       'codex:latest': 'openai',
       'o1-mini': 'openai',
       foo1: 'foo1',
+      'constructor/x': 'constructor',
       'llama:7b': 'unknown',
       ' ': 'unknown',
     };

@@ -17,7 +17,10 @@ export const TIMEFRAMES: Readonly<Record<string, number>> = {
   month: 30 * 86_400_000,
 };
 
-const ALIASES: Readonly<Record<string, string>> = { task_costs: 'task-costs', taskcosts: 'task-costs' };
+const ALIASES: ReadonlyMap<string, string> = new Map([
+  ['task_costs', 'task-costs'],
+  ['taskcosts', 'task-costs'],
+]);
 
 export const tokensQuery = z.object({
   action: z
@@ -26,7 +29,7 @@ export const tokensQuery = z.object({
     .default('list')
     .transform((value) => {
       const action = value.trim().toLowerCase();
-      return ALIASES[action] ?? action;
+      return ALIASES.get(action) ?? action;
     })
     .meta({ override: { type: 'string', enum: [...TOKEN_ACTIONS], default: 'list' } }),
   timeframe: z

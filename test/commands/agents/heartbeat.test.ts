@@ -178,10 +178,12 @@ describe('agent: heartbeat', () => {
   });
 
   it('carries a token report in the same append', () => {
-    const tokenUsage = { model: 'm', inputTokens: 1, outputTokens: 2, taskId: null };
+    const tokenUsage = { id: 'r', model: 'm', inputTokens: 1, outputTokens: 2, taskId: null, cost: 0.5 };
     const drafts = decideHeartbeat(given(registered, status('idle')), { ...heartbeat, tokenUsage });
-    expect(types(drafts)).to.deep.equal(['AgentHeartbeatReceived', 'TokenUsageReported']);
-    expect(drafts[1]?.data).to.deep.equal({ agentId: 7, agentName: 'ada', sessionId: 'ada:cli', ...tokenUsage });
+    expect(types(drafts)).to.deep.equal(['AgentHeartbeatReceived', 'TokensReported']);
+    const whose = { agentId: 7, agentName: 'ada', sessionId: 'ada:cli' };
+    const report = { ...whose, ...tokenUsage, operation: 'heartbeat', duration: null };
+    expect(drafts[1]?.data).to.deep.equal({ page: null, reports: [report] });
   });
 });
 

@@ -1,0 +1,143 @@
+import { expect } from 'chai';
+import {
+  agentCostsAnswer,
+  byAgentAnswer,
+  taskCostsAnswer,
+  tokenStatsAnswer,
+  tokenTrendsAnswer,
+} from '../../../shared/contract/tokens/usage.ts';
+import { conforms } from '../../support/worlds/agents.ts';
+import type { TasksWorld } from '../../support/worlds/tasks.ts';
+import { usage } from './reports.ts';
+
+const PATH = '/api/tokens';
+
+export function describeUsage(given: () => TasksWorld): void {
+  const ask: TasksWorld['ask'] = (...asked) => given().ask(...asked);
+
+  // The sums themselves are compared with the reports in the tests of the queries.
+  describe('GET /api/tokens', () => {
+    it('every action shows a report at once, in the timeframes that it is in', async () => {
+      const { id, name } = await given().create();
+      const { id: taskId } = await given().task();
+      const model = given().fresh('model');
+      const { record } = (await ask('POST', PATH, usage({ sessionId: `${name}:cli`, model, taskId }))).body;
+      const stats = {
+        totalTokens: 1_100,
+        totalCost: 0.0045,
+        requestCount: 1,
+        avgTokensPerRequest: 1_100,
+        avgCostPerRequest: 0.0045,
+      };
+      const date = new Date(record.timestamp).toISOString().slice(0, 10);
+      const timeline = [{ date, cost: 0.0045, tokens: 1_100 }];
+      for (const timeframe of ['hour', 'day', 'week', 'month', 'all']) {
+        const of = (action: string) => ask('GET', `${PATH}?action=${action}&timeframe=${timeframe}`);
+        const all = await of('stats');
+        conforms(tokenStatsAnswer, all);
+        expect(all.body.timeframe).to.equal(timeframe);
+        expect(all.body.models[model]).to.deep.equal(stats);
+        expect(all.body.agents[name]).to.deep.equal(stats);
+        expect(all.body.sessions[`${name}:cli`]).to.deep.equal(stats);
+        expect(all.body.recordCount).to.equal(all.body.summary.requestCount);
+        const agents = await of('agent-costs');
+        conforms(agentCostsAnswer, agents);
+        expect(agents.body.agents[name]).to.deep.equal({
+          stats,
+          models: { [model]: stats },
+          sessions: [`${name}:cli`],
+          timeline,
+        });
+        const tasks = await of('task-costs');
+        conforms(taskCostsAnswer, tasks);
+        const task = tasks.body.tasks.find((one: { taskId: number }) => one.taskId === taskId);
+        expect(task).to.deep.include({ stats, models: { [model]: stats }, timeline, assignedTo: null });
+        expect(task.project.ticketRef).to.match(/^[A-Z]+-\d{3,}$/);
+        expect(tasks.body.agents[name]).to.deep.equal({ stats, taskCount: 1, taskIds: [taskId] });
+        expect(tasks.body.projects[task.project.id].taskIds).to.include(taskId);
+        const trends = await of('trends');
+        conforms(tokenTrendsAnswer, trends);
+        expect(trends.body.trends.at(-1).timestamp).to.match(/:00:00\.000Z$/);
+      }
+      const byAgent = await ask('GET', '/api/tokens/by-agent');
+      conforms(byAgentAnswer, byAgent);
+      expect(byAgent.body.summary.days).to.equal(30);
+      expect(byAgent.body.agents.find((one: { agent_id: number }) => one.agent_id === id)).to.deep.equal({
+        agent: name,
+        agent_id: id,
+        total_input_tokens: 1_000,
+        total_output_tokens: 100,
+        total_tokens: 1_100,
+        total_cost: 0.0045,
+        session_count: 1,
+        request_count: 1,
+        last_active: new Date(record.timestamp).toISOString(),
+        models: [{ model, input_tokens: 1_000, output_tokens: 100, request_count: 1, cost: 0.0045 }],
+      });
+    });
+
+    it('what a deleted task has cost is neither of a task nor of none', async () => {
+      const { id: taskId } = await given().task();
+      const costs = async () => (await ask('GET', `${PATH}?action=task_costs`)).body;
+      const before = await costs();
+      await ask('POST', PATH, usage({ taskId }));
+      const used = await costs();
+      expect(used.summary.requestCount).to.equal(before.summary.requestCount + 1);
+      await ask('DELETE', `/api/tasks/${taskId}`);
+      const after = await costs();
+      expect(after.summary).to.deep.equal(before.summary);
+      expect(after.unattributed).to.deep.equal(before.unattributed);
+      expect(after.attributedRecordCount).to.equal(before.attributedRecordCount + 1);
+    });
+
+    it('follows an agent that gets another name', async () => {
+      const { id, name } = await given().create();
+      await ask('POST', PATH, usage({ sessionId: `${name}:cli` }));
+      const renamed = given().fresh('renamed');
+      expect((await ask('PUT', `/api/agents/${id}`, { name: renamed })).status).to.equal(200);
+      await ask('POST', PATH, usage({ sessionId: `${renamed}:cli` }));
+      const { agents } = (await ask('GET', `${PATH}?action=stats`)).body;
+      expect(agents[renamed].requestCount).to.equal(2);
+      expect(agents).not.to.have.property(name);
+    });
+
+    it('names of objects in JavaScript are names like any other', async () => {
+      const name = 'toString';
+      await ask('POST', PATH, usage({ model: name, sessionId: `${name}:constructor` }));
+      const reply = await ask('GET', `${PATH}?action=stats`);
+      expect(Object.keys(reply.body.models)).to.include(name);
+      expect(Object.keys(reply.body.agents)).to.include(name);
+    });
+
+    it('an action may be written in several ways; others are refused', async () => {
+      for (const action of ['task-costs', 'task_costs', 'TaskCosts', ' stats ']) {
+        expect((await ask('GET', `${PATH}?action=${encodeURIComponent(action)}`)).status, action).to.equal(200);
+      }
+      for (const action of ['session-costs', 'constructor', '']) {
+        const reply = await given().refused('GET', `${PATH}?action=${action}`, undefined, 400, /list, stats/);
+        expect(reply.body.action).to.equal(action);
+      }
+    });
+
+    it('an unknown timeframe counts as all, and is given back', async () => {
+      const all = (await ask('GET', `${PATH}?action=stats`)).body;
+      const { timeframe, ...other } = (await ask('GET', `${PATH}?action=stats&timeframe=fortnight`)).body;
+      expect(timeframe).to.equal('fortnight');
+      expect({ ...other, timeframe: 'all' }).to.deep.equal(all);
+    });
+
+    it('days are clamped to 1 and 365', async () => {
+      for (const [asked, days] of [
+        ['0', 1],
+        ['-3', 1],
+        ['7', 7],
+        ['9999', 365],
+        ['x', 30],
+        ['', 30],
+      ]) {
+        const reply = await ask('GET', `/api/tokens/by-agent?days=${asked}`);
+        expect(reply.body.summary.days, String(asked)).to.equal(days);
+      }
+    });
+  });
+}

@@ -1,0 +1,320 @@
+/** Sums of tokens in windows of every length, compared with adding up the reports one by one. */
+import { expect } from 'chai';
+import { agentsProjection } from '../../../projections/agents/agents.ts';
+import { projectsProjection } from '../../../projections/projects/projects.ts';
+import { tasksProjection } from '../../../projections/tasks/tasks.ts';
+import { tokenPricesProjection } from '../../../projections/tokens/prices.ts';
+import { tokensProjection } from '../../../projections/tokens/reports.ts';
+import { allTokens, listTokens, tokenDirectory } from '../../../queries/tokens/reports.ts';
+import { taskCosts } from '../../../queries/tokens/task-costs.ts';
+import { agentCosts, tokenStats, tokensByAgent, tokenTrends } from '../../../queries/tokens/usage.ts';
+import type { TokenRecord } from '../../../shared/contract/tokens/reports.ts';
+import { TIMEFRAMES } from '../../../shared/contract/tokens/usage.ts';
+import { agentDeleted, agentDetailsChanged } from '../../../shared/events/agents/agents.ts';
+import { taskCreated } from '../../../shared/events/tasks/tasks.ts';
+import { tokenPriceSet } from '../../../shared/events/tokens/prices.ts';
+import { type TokenReport, tokenPageFilled, tokensReported } from '../../../shared/events/tokens/reports.ts';
+import { DAY_MS, HOUR_MS } from '../../../shared/time-buckets.ts';
+import { agentRegisteredAs, openReadModels, type ReadModels, type Told } from '../../support/rows.ts';
+import { TASK } from '../../support/tasks.ts';
+
+const NOW = Date.UTC(2026, 2, 3, 10, 20, 30, 400);
+const REPORTS = 600;
+
+let seed = 7;
+const below = (n: number): number => {
+  seed = (Math.imul(seed, 1_103_515_245) + 12_345) & 0x7fffffff;
+  return (seed >> 8) % n;
+};
+const pick = <T>(all: readonly T[]): T => all[below(all.length)] as T;
+
+interface Case extends TokenReport {
+  readonly at: number;
+}
+
+/** On the edges of hours, days, months and timeframes, just beside them, and anywhere. */
+const moments = [
+  ...[0, HOUR_MS, DAY_MS, 7 * DAY_MS, 30 * DAY_MS, 365 * DAY_MS].map((span) => NOW - span),
+  Date.UTC(2026, 2, 3, 10),
+  Date.UTC(2026, 2, 3),
+  Date.UTC(2026, 2, 1),
+  Date.UTC(2025, 11, 1),
+].flatMap((at) => [at - 1, at, at + 1]);
+const spans = [HOUR_MS, DAY_MS, 30 * DAY_MS, 500 * DAY_MS];
+
+const cases: Case[] = Array.from({ length: REPORTS }, (_, n) => {
+  const whose = pick([
+    { agentId: 1, agentName: 'ada' },
+    { agentId: 2, agentName: 'bob' },
+    { agentId: null, agentName: 'ada' },
+    { agentId: null, agentName: 'nobody' },
+  ]);
+  return {
+    id: `r${n}`,
+    at: n < moments.length ? (moments[n] as number) : NOW - below(pick(spans)),
+    ...whose,
+    model: pick(['m', 'n']),
+    sessionId: `${whose.agentName}:${pick(['cli', 'web'])}`,
+    inputTokens: below(1_000),
+    outputTokens: below(1_000),
+    taskId: pick([null, 1, 2, 3]),
+    operation: 'chat_completion',
+    duration: null,
+    cost: below(1_000_000) / 1e9,
+  };
+}).sort((a, b) => a.at - b.at);
+
+const sum = (reports: readonly Case[]) => {
+  const tokens = reports.reduce((total, one) => total + one.inputTokens + one.outputTokens, 0);
+  const totalCost = reports.reduce((total, one) => total + Math.round(one.cost * 1e9), 0) / 1e9;
+  const n = reports.length;
+  return {
+    totalTokens: tokens,
+    totalCost,
+    requestCount: n,
+    avgTokensPerRequest: n && Math.round(tokens / n),
+    avgCostPerRequest: n && totalCost / n,
+  };
+};
+const sumBy = (reports: readonly Case[], keyOf: (one: Case) => string) =>
+  Object.fromEntries(
+    [...new Set(reports.map(keyOf))].map((key) => [key, sum(reports.filter((one) => keyOf(one) === key))]),
+  );
+
+/** Ada is called Ada now; Bob is gone. */
+const nameOf = ({ agentId, agentName }: Case) => (agentId === 1 ? 'Ada' : agentName);
+const dateOf = ({ at }: Case) => new Date(at).toISOString().slice(0, 10);
+const daysOf = (reports: readonly Case[]) =>
+  Object.entries(sumBy(reports, dateOf))
+    .map(([date, { totalCost, totalTokens }]) => ({ date, cost: totalCost, tokens: totalTokens }))
+    .sort((a, b) => (a.date < b.date ? -1 : 1));
+
+describe('sums of tokens', () => {
+  let models: ReadModels;
+  before(async () => {
+    models = await openReadModels([
+      agentsProjection,
+      tasksProjection,
+      projectsProjection,
+      tokensProjection,
+      tokenPricesProjection,
+    ]);
+    const batches: Told[] = [];
+    for (let n = 0; n < REPORTS; ) {
+      // Those of one moment are in one event.
+      const { at } = cases[n] as Case;
+      const batch = cases.filter((one) => one.at === at);
+      n += batch.length;
+      const reports = batch.map(({ at: _, ...report }) => report);
+      batches.push([tokensReported.draft({ page: null, reports }), { at }]);
+    }
+    const task = (taskId: number) =>
+      taskCreated.draft({ taskId, task: { ...TASK, title: `T${taskId}` }, source: 'api' });
+    const about = { agentId: 1, name: 'ada' };
+    await models.tell(
+      agentRegisteredAs(1, 'ada'),
+      agentRegisteredAs(2, 'bob'),
+      task(1),
+      task(2),
+      ...batches,
+      [tokensReported.draft({ page: 1, reports: [{ ...(cases[0] as Case), id: 'other' }] }), { at: NOW, workspace: 2 }],
+      [tokenPageFilled.draft({ page: 1 }), { workspace: 2 }],
+      tokenPriceSet.draft({ model: 'm', price: { input: 1, output: 2 }, before: null }),
+      agentDetailsChanged.draft({
+        ...about,
+        changes: { name: 'Ada' },
+        via: 'id',
+        writeToGateway: false,
+        status: null,
+      }),
+      agentDeleted.draft({ agentId: 2, name: 'bob', role: 'coder', removeWorkspace: false }),
+    );
+  });
+  after(() => models?.close());
+
+  const within = (timeframe: string) => {
+    const span = TIMEFRAMES[timeframe];
+    return cases.filter(({ at }) => span === undefined || at >= NOW - span);
+  };
+
+  for (const timeframe of [...Object.keys(TIMEFRAMES), 'all', 'fortnight']) {
+    it(`of the timeframe ${timeframe}`, async () => {
+      const all = within(timeframe);
+      const stats = await tokenStats(models.reads, 1, timeframe, NOW);
+      expect(stats).to.deep.equal({
+        summary: sum(all),
+        models: sumBy(all, ({ model }) => model),
+        sessions: sumBy(all, ({ sessionId }) => sessionId),
+        agents: sumBy(all, nameOf),
+        timeframe,
+        recordCount: all.length,
+      });
+
+      const costs = await agentCosts(models.reads, 1, timeframe, NOW);
+      expect(costs.recordCount).to.equal(all.length);
+      const year = all.filter(({ at }) => at >= Date.UTC(2026, 2, 3) - 365 * DAY_MS);
+      for (const [name, stats] of Object.entries(sumBy(all, nameOf))) {
+        const own = all.filter((one) => nameOf(one) === name);
+        expect(costs.agents[name], name).to.deep.equal({
+          stats,
+          models: sumBy(own, ({ model }) => model),
+          sessions: [...new Set(own.map(({ sessionId }) => sessionId))].sort(),
+          timeline: daysOf(year.filter((one) => nameOf(one) === name)),
+        });
+      }
+      expect(costs.agents).to.have.all.keys(Object.keys(sumBy(all, nameOf)));
+
+      const { usage, total } = await listTokens(models.reads, 1, timeframe, NOW);
+      expect(total).to.equal(all.length);
+      expect(usage.map(({ timestamp }) => timestamp)).to.deep.equal(
+        all
+          .map(({ at }) => at)
+          .reverse()
+          .slice(0, 100),
+      );
+
+      const exported: TokenRecord[] = [];
+      for await (const page of allTokens(models.reads, 1, timeframe, NOW)) exported.push(...page);
+      expect(exported.map(({ timestamp }) => timestamp)).to.deep.equal(all.map(({ at }) => at).reverse());
+      expect(new Set(exported.map(({ id }) => id)).size).to.equal(all.length);
+    });
+
+    it(`of tasks, of the timeframe ${timeframe}`, async () => {
+      const all = within(timeframe);
+      const existing = all.filter(({ taskId }) => taskId === 1 || taskId === 2);
+      const costs = await taskCosts(models.reads, 1, timeframe, NOW);
+      expect(costs.summary).to.deep.equal(sum(existing));
+      expect(costs.unattributed).to.deep.equal(sum(all.filter(({ taskId }) => taskId === null)));
+      expect(costs.recordCount).to.equal(all.length);
+      expect(costs.attributedRecordCount).to.equal(all.filter(({ taskId }) => taskId !== null).length);
+      const ids = [...new Set(existing.map(({ taskId }) => taskId as number))].sort();
+      expect(costs.tasks.map(({ taskId }) => taskId)).to.have.members(ids);
+      const dearest = costs.tasks.map(({ stats }) => stats.totalCost);
+      expect(dearest).to.deep.equal([...dearest].sort((a, b) => b - a));
+      const year = existing.filter(({ at }) => at >= Date.UTC(2026, 2, 3) - 365 * DAY_MS);
+      for (const task of costs.tasks) {
+        const own = existing.filter(({ taskId }) => taskId === task.taskId);
+        expect(task).to.deep.include({
+          title: `T${task.taskId}`,
+          stats: sum(own),
+          models: sumBy(own, ({ model }) => model),
+          timeline: daysOf(year.filter(({ taskId }) => taskId === task.taskId)),
+        });
+      }
+      for (const [name, stats] of Object.entries(sumBy(existing, nameOf))) {
+        const tasks = [...new Set(existing.filter((one) => nameOf(one) === name).map(({ taskId }) => taskId))].sort();
+        expect(costs.agents[name], name).to.deep.equal({ stats, taskCount: tasks.length, taskIds: tasks });
+      }
+      // The project of these tasks does not exist.
+      const shared = { stats: sum(existing), taskCount: ids.length, taskIds: ids };
+      expect(costs.projects).to.deep.equal(existing.length > 0 ? { unscoped: shared } : {});
+    });
+
+    it(`by hour, of the timeframe ${timeframe}`, async () => {
+      const day = within(timeframe).filter(({ at }) => at >= NOW - DAY_MS);
+      const hours = sumBy(day, ({ at }) => new Date(at - (at % HOUR_MS)).toISOString());
+      const { trends } = await tokenTrends(models.reads, 1, timeframe, NOW);
+      expect(trends).to.deep.equal(
+        Object.entries(hours)
+          .sort(([a], [b]) => (a < b ? -1 : 1))
+          .map(([timestamp, stats]) => ({
+            timestamp,
+            tokens: stats.totalTokens,
+            cost: stats.totalCost,
+            requests: stats.requestCount,
+          })),
+      );
+    });
+  }
+
+  for (const days of [1, 1.5, 30, 365]) {
+    it(`by agent, of ${days} days`, async () => {
+      const all = cases.filter(({ at }) => at >= Math.floor(NOW - days * DAY_MS));
+      const { agents, summary } = await tokensByAgent(models.reads, 1, days, NOW);
+      const { totalCost, totalTokens } = sum(all);
+      const names = Object.keys(sumBy(all, nameOf));
+      expect(summary).to.deep.equal({
+        total_cost: totalCost,
+        total_tokens: totalTokens,
+        agent_count: names.length,
+        days,
+      });
+      expect(agents.map(({ agent }) => agent)).to.have.members(names);
+      expect(agents.map((one) => one.total_tokens)).to.deep.equal(
+        agents.map((one) => one.total_tokens).sort((a, b) => b - a),
+      );
+      for (const one of agents) {
+        const own = all.filter((each) => nameOf(each) === one.agent);
+        const stats = sum(own);
+        expect(one).to.deep.include({
+          agent_id: own[0]?.agentId,
+          total_tokens: stats.totalTokens,
+          total_cost: stats.totalCost,
+          request_count: own.length,
+          session_count: new Set(own.map(({ sessionId }) => sessionId)).size,
+          last_active: new Date(Math.max(...own.map(({ at }) => at))).toISOString(),
+        });
+        const models = sumBy(own, ({ model }) => model);
+        expect(Object.fromEntries(one.models.map((each) => [each.model, each.cost]))).to.deep.equal(
+          Object.fromEntries(Object.entries(models).map(([model, { totalCost: cost }]) => [model, cost])),
+        );
+      }
+    });
+  }
+
+  it('nothing at all is zero', async () => {
+    const none = { totalTokens: 0, totalCost: 0, requestCount: 0, avgTokensPerRequest: 0, avgCostPerRequest: 0 };
+    expect((await tokenStats(models.reads, 9, 'all', NOW)).summary).to.deep.equal(none);
+    expect((await taskCosts(models.reads, 9, 'day', NOW)).unattributed).to.deep.equal(none);
+    expect(await tokensByAgent(models.reads, 9, 30, NOW)).to.deep.equal({
+      agents: [],
+      summary: { total_cost: 0, total_tokens: 0, agent_count: 0, days: 30 },
+    });
+  });
+
+  it('commands find reports, agents, tasks, prices and the open page in one look', async () => {
+    const { lookUp } = tokenDirectory(models.reads);
+    const found = await lookUp(1, {
+      reportIds: ['r3', 'other'],
+      agentNames: ['Ada', 'bob', 'ada'],
+      taskIds: [1, 3],
+    });
+    const known = cases.find(({ id }) => id === 'r3');
+    expect({ ...found, reports: [...found.reports.values()] }).to.deep.equal({
+      page: 1,
+      reports: [known],
+      agents: new Map([['Ada', 1]]),
+      tasks: new Set([1]),
+      prices: [{ model: 'm', input: 1, output: 2 }],
+    });
+    expect((await lookUp(2, {})).page).to.equal(2);
+    expect((await lookUp(2, { reportIds: ['r3', 'other'] })).reports).to.have.all.keys('other');
+  });
+
+  it('agents of one name are told apart', async () => {
+    const [one] = cases as [Case];
+    await models.tell(
+      agentRegisteredAs(3, 'bob'),
+      ...[
+        { agentId: 3, agentName: 'bob' },
+        { agentId: null, agentName: 'bob' },
+      ].map(
+        (whose, n): Told => [
+          tokensReported.draft({ page: null, reports: [{ ...one, id: `late-${n}`, ...whose }] }),
+          { at: NOW },
+        ],
+      ),
+    );
+    const { agents } = await tokensByAgent(models.reads, 1, 365, NOW);
+    const named = agents.filter(({ agent }) => agent.startsWith('bob'));
+    expect(new Map(named.map(({ agent, agent_id }) => [agent, agent_id]))).to.deep.equal(
+      new Map([
+        ['bob', 3],
+        ['bob (#2)', 2],
+        ['bob (no agent)', null],
+      ]),
+    );
+    const stats = await tokenStats(models.reads, 1, 'all', NOW);
+    expect(stats.agents).to.include.all.keys('bob', 'bob (#2)', 'bob (no agent)');
+  });
+});
