@@ -1,5 +1,5 @@
 /**
- * `npm run bench [-- http|stream|start|append|rebuild]`: measurements, printed as Markdown. Without a name all of them.
+ * `npm run bench [-- http|stream|start|append|rebuild|tokens]`: measurements, printed as Markdown. Without a name all of them.
  * `BENCH_DATABASE_URL` adds PostgreSQL, `BENCH_EVENTSTORE_URL` appends and rebuilds on an event store server, and with
  * `BENCH_REDIS_URL` the cluster. `BENCH_SECONDS` sets the length of an HTTP case.
  */
@@ -8,6 +8,7 @@ import { combinations } from './deployment.ts';
 import { benchHttp, benchStart, benchStream } from './http.ts';
 import { benchRebuild } from './rebuild.ts';
 import { machine } from './report.ts';
+import { benchTokens } from './tokens.ts';
 
 const BENCHES: Readonly<Record<string, () => Promise<void>>> = {
   async http() {
@@ -22,6 +23,7 @@ const BENCHES: Readonly<Record<string, () => Promise<void>>> = {
     await benchAppendEventStore();
   },
   rebuild: benchRebuild,
+  tokens: benchTokens,
 };
 
 const wanted = process.argv.slice(2);
