@@ -247,6 +247,7 @@ export const SETTINGS = {
     text.trim().min(1).max(100),
     'coordinator',
     'name under which operators may speak for the coordinator in chat',
+  ),
   subscribedProviders: setting<readonly string[]>(
     'SUBSCRIBED_PROVIDERS',
     list.transform((names) => names.map((name) => name.toLowerCase())),
