@@ -13,6 +13,7 @@ import type { CommentDirectory } from '../shared/ports/comments.ts';
 import type { Credentials } from '../shared/ports/credentials.ts';
 import type { Freshness } from '../shared/ports/freshness.ts';
 import type { IdempotencyStore } from '../shared/ports/idempotency.ts';
+import type { LogEntries } from '../shared/ports/log-entries.ts';
 import type { MentionTargets } from '../shared/ports/mentions.ts';
 import type { NotificationDirectory } from '../shared/ports/notifications.ts';
 import type { KnownProjects, ProjectDirectory, ProjectTasks } from '../shared/ports/projects.ts';
@@ -81,6 +82,7 @@ export interface Services {
   readonly mentions: MentionTargets;
   readonly notifications: NotificationDirectory;
   readonly tokens: TokenDirectory;
+  readonly logs: LogEntries;
   readonly idempotency: IdempotencyStore;
   readonly webhooks: WebhookRecords;
   readonly outgoing: Outgoing;

@@ -311,6 +311,12 @@ export const SETTINGS = {
     10,
     'a task in progress that was not changed for this long returns to the queue when its agent is offline or unknown; 0: never',
   ),
+  retainLogsDays: setting(
+    'MC_RETAIN_LOGS_DAYS',
+    integer(0, 3_650),
+    30,
+    'how long lines of the log are kept for /api/logs, days; 0: until there are too many',
+  ),
   timeZone: setting(
     'TZ',
     z.string().refine(isTimeZone, 'must be an IANA time zone, such as Europe/Berlin'),

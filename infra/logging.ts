@@ -5,13 +5,60 @@ export type { Logger };
 
 export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
 
+/** Takes the lines at warn and above, whatever the level of what is printed. */
+export interface LineTaker {
+  take(line: string): void;
+}
+
 /** A logger; secrets in the usual places are removed before a line is written. */
-export function createLogger(level: string, file: 'stdout' | 'stderr' = 'stdout'): Logger {
+export function createLogger(level: string, file: 'stdout' | 'stderr' = 'stdout', taker?: LineTaker): Logger {
   const options = {
     level,
     base: null,
     timestamp: pino.stdTimeFunctions.isoTime,
     redact: ['password', 'api_key', '*.password', '*.api_key', 'headers.cookie', 'headers.authorization'],
   };
-  return file === 'stdout' ? pino(options) : pino(options, pino.destination(2));
+  const printed = pino.destination(file === 'stdout' ? 1 : 2);
+  if (!taker) return pino(options, printed);
+  const streams = [
+    { level: 'warn' as const, stream: { write: (line: string) => taker.take(line) } },
+    ...(level === 'silent' ? [] : [{ level: level as pino.Level, stream: printed }]),
+  ];
+  const lowest = LOG_LEVELS.indexOf(level as (typeof LOG_LEVELS)[number]) > LOG_LEVELS.indexOf('warn') ? 'warn' : level;
+  return pino({ ...options, level: lowest }, pino.multistream(streams));
+}
+
+export interface TakenLines extends LineTaker {
+  /** The oldest lines; they stay until `drop`. */
+  first(count: number): readonly string[];
+  drop(count: number): void;
+  /** How many lines did not fit since the last call. */
+  lost(): number;
+}
+
+/** Holds lines until they are stored, so many and so many characters of them; what comes on top is counted. */
+export function holdLines({ lines: most = 1_000, characters: mostCharacters = 1_000_000 } = {}): TakenLines {
+  let held: string[] = [];
+  let characters = 0;
+  let lost = 0;
+  return {
+    take(line) {
+      if (held.length >= most || characters + line.length > mostCharacters) {
+        lost++;
+        return;
+      }
+      held.push(line);
+      characters += line.length;
+    },
+    first: (count) => held.slice(0, count),
+    drop(count) {
+      for (const line of held.slice(0, count)) characters -= line.length;
+      held = held.slice(count);
+    },
+    lost() {
+      const since = lost;
+      lost = 0;
+      return since;
+    },
+  };
 }

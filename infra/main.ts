@@ -30,13 +30,14 @@ import { type Core, openCore } from './core.ts';
 import { prepareFirstStart } from './credentials/first-start.ts';
 import type { Database } from './database/database.ts';
 import { createIdempotencyStore } from './database/idempotency.ts';
+import { createLogEntries, keepLines } from './database/log-entries.ts';
 import { waitForStore } from './database/wait.ts';
 import { createWebhookRecords } from './database/webhooks.ts';
 import { followLive } from './following/live.ts';
 import { loadBullMQ } from './jobs/jobs.ts';
 import { startWork } from './jobs/work.ts';
-import type { Logger } from './logging.ts';
 import { outgoingOf } from './outgoing/post.ts';
+import type { Logger, TakenLines } from './logging.ts';
 import { registerProcess } from './processes.ts';
 import { createChangeTracker } from './read-models/change-tracker.ts';
 import { createFreshness } from './read-models/freshness.ts';
@@ -63,12 +64,14 @@ export interface Service {
  * Starts one process. Resolves when it is ready: read models have caught up and the port is open.
  *
  * @param database a database that is already being opened; by default it is opened here
+ * @param taken lines of the log that are to be kept in the database
  */
 export async function startService(
   config: Config,
   log: Logger,
   role: ProcessRole = 'all',
   database?: Promise<Database>,
+  taken?: TakenLines,
 ): Promise<Service> {
   // Loaded while the stores open, so that loading it does not delay the first responses. A failure is reported where
   // the module is used.
@@ -77,6 +80,8 @@ export async function startService(
   const undo: (() => Promise<unknown>)[] = [() => core.close()];
   try {
     const { database, store, counters, positions, following, commands, credentials, reads } = core;
+    const logs = createLogEntries(database.pool);
+    if (taken) undo.push(keepLines(logs, taken, core.process));
     const startBy = Date.now() + config.startTimeoutMs;
     const changes = createChangeTracker();
     const runs = { api: role === 'all' || role === 'api', projector: role === 'all' || role === 'projector' };
@@ -130,6 +135,7 @@ export async function startService(
         mentions: mentionTargets(reads),
         notifications: notificationDirectory(reads),
         tokens: tokenDirectory(reads),
+        logs,
         idempotency: createIdempotencyStore(database.pool, core.process),
         webhooks: createWebhookRecords(database.pool),
         outgoing: outgoingOf(config),

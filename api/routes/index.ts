@@ -24,6 +24,7 @@ import { activityRoutes } from './monitoring/activities.ts';
 import { auditRoutes } from './monitoring/audit.ts';
 import { eventRoutes } from './monitoring/events.ts';
 import { healthRoutes } from './monitoring/health.ts';
+import { logRoutes } from './monitoring/logs.ts';
 import { notificationRoutes } from './monitoring/notifications.ts';
 import { searchRoutes } from './monitoring/search.ts';
 import { standupRoutes } from './monitoring/standups.ts';
@@ -92,6 +93,7 @@ export const routes: readonly Route[] = [
   ...activityRoutes,
   ...auditRoutes,
   ...notificationRoutes,
+  ...logRoutes,
   ...searchRoutes,
   ...standupRoutes,
   ...workloadRoutes,

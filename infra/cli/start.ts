@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import { Option } from 'commander';
 import { type Config, PROCESS_ROLES, type ProcessRole, readConfig } from '../config.ts';
 import { type Database, openConfigured } from '../database/database.ts';
-import { createLogger, type Logger } from '../logging.ts';
+import { createLogger, holdLines, type Logger } from '../logging.ts';
 
 /** How much longer than SHUTDOWN_TIMEOUT_MS a shutdown may take, milliseconds: a store that does not answer must not block it. */
 const SILENCE_MS = 5_000;
@@ -37,7 +37,8 @@ export function addStart(program: Command): void {
     .addOption(new Option('--role <role>', 'the work of this process').choices(PROCESS_ROLES).default('all'))
     .action(async (options: { role: ProcessRole }) => {
       const config = readConfig(process.env);
-      const log = createLogger(config.logLevel);
+      const taken = holdLines();
+      const log = createLogger(config.logLevel, 'stdout', taken);
       process.on('unhandledRejection', (error) => {
         log.fatal({ err: error }, 'unhandled rejection; exiting');
         process.exit(1);
@@ -50,7 +51,7 @@ export function addStart(program: Command): void {
       process.on('SIGINT', () => end('SIGINT', 0));
       const database = await openingDatabase(config, log);
       const { startService } = await import('../main.ts');
-      const service = await startService(config, log, options.role, database.opened);
+      const service = await startService(config, log, options.role, database.opened, taken);
       // Keeps a process without HTTP alive while stores are away: the timers that wait for them do not.
       setInterval(() => undefined, 2 ** 30);
       if (service.generatedCredentials.length > 0) {

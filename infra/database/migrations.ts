@@ -156,6 +156,23 @@ const migrations: Record<string, Migration> = {
     'CREATE INDEX webhook_deliveries_message ON service.webhook_deliveries (webhook_id, message_id)',
     'CREATE INDEX webhook_deliveries_retry ON service.webhook_deliveries (webhook_id, next_retry_at) WHERE next_retry_at IS NOT NULL',
   ),
+  '0005_log_entries': statements(
+    // json: the lines of the service keep the order of their fields.
+    `CREATE TABLE service.log_entries (
+      seq bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+      workspace integer NOT NULL,
+      id text NOT NULL,
+      at bigint NOT NULL,
+      level text NOT NULL,
+      source text NOT NULL,
+      session text,
+      message text NOT NULL,
+      data json,
+      bytes integer NOT NULL
+    )`,
+    'CREATE INDEX log_entries_newest ON service.log_entries (workspace, seq DESC)',
+    'CREATE INDEX log_entries_age ON service.log_entries (at)',
+  ),
 };
 
 /**

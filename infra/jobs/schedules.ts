@@ -15,6 +15,7 @@ import { defineJob, handleJob, type JobHandler, type JobKind } from '../../share
 import { HOUR, MINUTE, seconds } from '../../shared/time.ts';
 import type { Core } from '../core.ts';
 import { purgeIdempotency } from '../database/idempotency.ts';
+import { createLogEntries } from '../database/log-entries.ts';
 
 export interface Schedule {
   readonly kind: JobKind;
@@ -73,6 +74,9 @@ export function schedulesOf(
     }),
     schedule('purge-idempotency-keys', 10 * MINUTE * 1_000, async () => {
       await purgeIdempotency(database.pool);
+    }),
+    schedule('purge-logs', 10 * MINUTE * 1_000, async () => {
+      await createLogEntries(database.pool).purge(config.retainLogsDays, now());
     }),
     schedule('purge-sessions', HOUR * 1_000, async () => {
       // Expired sessions are no longer accepted anyway, so no cache has to be invalidated.

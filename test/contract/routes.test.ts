@@ -111,6 +111,8 @@ PUT     /api/gateway-config           admin     gateway-config
 GET     /api/export                   admin     heavy
 GET     /api/activities               viewer    -
 GET     /api/audit                    admin     -
+GET     /api/logs                     viewer    read
+POST    /api/logs                     operator  mutation
 GET     /api/notifications            viewer    -
 PUT     /api/notifications            operator  mutation
 POST    /api/notifications            operator  mutation

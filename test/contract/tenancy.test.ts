@@ -181,6 +181,7 @@ describe('contract: tenancy', function () {
     const hook = await done('POST', '/api/webhooks', { name: texts, url: receiver.url, events: [texts] });
     const tested = await done('POST', '/api/webhooks/test', { id: hook.id });
     await done('POST', '/api/webhooks/retry', { delivery_id: tested.delivery_id });
+    await done('POST', '/api/logs', { action: 'add', message: texts, source: texts, session: texts });
     await done('POST', '/api/standup', { agents: [name] });
     await done('POST', '/api/adapters', { framework: 'generic', action: 'register', payload: { agentId: name, name } });
   }

@@ -21,6 +21,7 @@ import { createCredentials } from '../../infra/credentials/credentials.ts';
 import { prepareFirstStart } from '../../infra/credentials/first-start.ts';
 import { createIdempotencyStore } from '../../infra/database/idempotency.ts';
 import { createWebhookRecords } from '../../infra/database/webhooks.ts';
+import { createLogEntries } from '../../infra/database/log-entries.ts';
 import { followLive } from '../../infra/following/live.ts';
 import { createLogger } from '../../infra/logging.ts';
 import { outgoingOf } from '../../infra/outgoing/post.ts';
@@ -167,6 +168,7 @@ describe('example resource: on the embedded store', function () {
       mentions: mentionTargets(reads),
       notifications: notificationDirectory(reads),
       tokens: tokenDirectory(reads),
+      logs: createLogEntries(database.pool),
       idempotency: createIdempotencyStore(database.pool, 'example'),
       webhooks: createWebhookRecords(database.pool),
       outgoing: outgoingOf(config),

@@ -78,6 +78,7 @@ const REFUSED: Readonly<Record<string, { readonly values: readonly string[]; rea
     says: 'must be seconds with commas in between',
   },
   WEBHOOK_TIMEOUT_MS: { values: ['99', '60001', ...OTHER_NUMBERS], says: WHOLE(100, 60_000) },
+  MC_RETAIN_LOGS_DAYS: { values: ['3651', ...OTHER_NUMBERS], says: WHOLE(0, 3_650) },
   MC_STALE_TASK_MINUTES: { values: ['10081', ...OTHER_NUMBERS], says: WHOLE(0, 10_080) },
   TZ: { values: ['Mars/Olympus', 'Berlin', '+25:00'], says: 'must be an IANA time zone, such as Europe/Berlin' },
   JOB_LOCK_MS: { values: ['999', '600001', ...OTHER_NUMBERS], says: WHOLE(1_000, 600_000) },

@@ -80,6 +80,7 @@ export const GROUPS: Readonly<Record<string, Readonly<Record<string, string>>>> 
     activities: 'what happened',
     audit: 'who did or tried what',
     notifications: 'what somebody is told',
+    logs: 'lines of the log',
     events: 'the live stream',
     frames: 'what an event sends down the stream',
     subjects: 'what activities are about',

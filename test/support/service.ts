@@ -4,7 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Config, type ProcessRole, readConfig } from '../../infra/config.ts';
-import { createLogger } from '../../infra/logging.ts';
+import { createLogger, holdLines } from '../../infra/logging.ts';
 import { type Service, startService } from '../../infra/main.ts';
 import { freshDatabase, SERVERS } from './databases.ts';
 import { startEventStoreStandIn } from './eventstore-stand-in.ts';
@@ -51,7 +51,8 @@ export async function startTestService(
   // With a server, the directory stays empty.
   const dataDir = env.DATABASE_URL === undefined ? await dataDirectory() : await mkdtemp(join(tmpdir(), 'sbx-'));
   const config = testConfig(dataDir, env);
-  const service = await startService(config, createLogger(config.logLevel), role);
+  const taken = holdLines();
+  const service = await startService(config, createLogger(config.logLevel, 'stdout', taken), role, undefined, taken);
   return {
     url: service.url as string,
     adminKey: TEST_KEY,

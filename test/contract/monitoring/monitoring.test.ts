@@ -6,6 +6,7 @@ import { describeActivities } from './activities.ts';
 import { describeAudit } from './audit.ts';
 import { describeEvents } from './events.ts';
 import { describeHealth } from './health.ts';
+import { describeLogs } from './logs.ts';
 import { describeNotifications } from './notifications.ts';
 import { describeSearch } from './search.ts';
 import { describeStandups } from './standups.ts';
@@ -22,6 +23,7 @@ describe('monitoring', () => {
   describeActivities(() => base);
   describeAudit(() => base);
   describeNotifications(() => base);
+  describeLogs(() => base);
   describeSearch(() => base);
   describeWorkload(() => base);
   describeStandups(() => base);
