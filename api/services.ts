@@ -6,6 +6,7 @@ import type { Commands } from '../commands/handler.ts';
 import type { TaskQueue } from '../commands/tasks/queue.ts';
 import type { Inboxes } from '../queries/agents/heartbeat.ts';
 import type { Reads } from '../queries/reads.ts';
+import type { SettingDefaults } from '../shared/contract/admin/settings.ts';
 import type { EventStore } from '../shared/event-store.ts';
 import type { Role } from '../shared/identity.ts';
 import type { AgentDirectory } from '../shared/ports/agents.ts';
@@ -26,7 +27,7 @@ import type { Incidents } from './auth/incidents.ts';
 import type { StreamHub } from './stream/hub.ts';
 
 /** The settings that the API reads; `infra/config.ts` documents each. */
-export interface ApiSettings {
+export interface ApiSettings extends SettingDefaults {
   readonly disableRateLimit: boolean;
   readonly trustedProxies: readonly string[];
   readonly allowAnyHost: boolean;

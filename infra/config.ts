@@ -311,11 +311,47 @@ export const SETTINGS = {
     10,
     'a task in progress that was not changed for this long returns to the queue when its agent is offline or unknown; 0: never',
   ),
+  retainActivitiesDays: setting(
+    'MC_RETAIN_ACTIVITIES_DAYS',
+    integer(0, 3_650),
+    90,
+    'default of the setting retention.activities_days: how long activities are kept, days; 0: for ever',
+  ),
+  retainAuditDays: setting(
+    'MC_RETAIN_AUDIT_DAYS',
+    integer(0, 3_650),
+    365,
+    'default of the setting retention.audit_log_days: how long audit entries are kept, days; 0: for ever',
+  ),
   retainLogsDays: setting(
     'MC_RETAIN_LOGS_DAYS',
     integer(0, 3_650),
     30,
-    'how long lines of the log are kept for /api/logs, days; 0: until there are too many',
+    'default of the setting retention.logs_days: how long lines of the log are kept, days; 0: for ever',
+  ),
+  retainNotificationsDays: setting(
+    'MC_RETAIN_NOTIFICATIONS_DAYS',
+    integer(0, 3_650),
+    60,
+    'default of the setting retention.notifications_days: how long notifications are kept, days; 0: for ever',
+  ),
+  retainPipelineRunsDays: setting(
+    'MC_RETAIN_PIPELINE_RUNS_DAYS',
+    integer(0, 3_650),
+    90,
+    'default of the setting retention.pipeline_runs_days: how long runs of pipelines are kept, days; 0: for ever',
+  ),
+  retainTokenUsageDays: setting(
+    'MC_RETAIN_TOKEN_USAGE_DAYS',
+    integer(0, 3_650),
+    90,
+    'default of the setting retention.token_usage_days: how long token reports are kept, days; 0: for ever',
+  ),
+  retainGatewaySessionsDays: setting(
+    'MC_RETAIN_GATEWAY_SESSIONS_DAYS',
+    integer(0, 3_650),
+    90,
+    'default of the setting retention.gateway_sessions_days: how long sessions of gateways are kept, days; 0: for ever',
   ),
   timeZone: setting(
     'TZ',

@@ -1,6 +1,7 @@
 /** Every projection of the service, in display order. */
 
 import { gatewayConfigProjection } from './admin/gateway-config.ts';
+import { settingsProjection } from './admin/settings.ts';
 import { agentsProjection } from './agents/agents.ts';
 import { agentKeysProjection } from './agents/keys.ts';
 import { usersProjection } from './auth/users.ts';
@@ -36,6 +37,7 @@ export const projections: readonly Projection[] = [
   tokensProjection,
   tokenPricesProjection,
   gatewayConfigProjection,
+  settingsProjection,
   activitiesProjection,
   auditProjection,
   notificationsProjection,

@@ -2,6 +2,7 @@
 import type { Route } from '../http/route.ts';
 import { exportRoutes } from './admin/export.ts';
 import { gatewayConfigRoutes } from './admin/gateway-config.ts';
+import { settingsRoutes } from './admin/settings.ts';
 import { adapterRoutes } from './agents/adapters.ts';
 import { agentRoutes } from './agents/agents.ts';
 import { agentHeartbeatRoutes } from './agents/heartbeat.ts';
@@ -90,6 +91,7 @@ export const routes: readonly Route[] = [
   ...tokenPriceRoutes,
   ...gatewayConfigRoutes,
   ...exportRoutes,
+  ...settingsRoutes,
   ...activityRoutes,
   ...auditRoutes,
   ...notificationRoutes,

@@ -8,6 +8,7 @@ import type pg from 'pg';
 import { MAX_LINE, OWN_SOURCE } from '../../shared/contract/monitoring/logs.ts';
 import { DEFAULT_WORKSPACE } from '../../shared/events/metadata.ts';
 import type { LineLevel, LogEntries, LogEntry, NewLogEntry } from '../../shared/ports/log-entries.ts';
+import { maskedText } from '../../shared/secret-texts.ts';
 import { masked } from '../../shared/secrets.ts';
 import { frontOf } from '../../shared/storable.ts';
 import { DAY } from '../../shared/time.ts';
@@ -166,7 +167,7 @@ export function entryOf(line: string, process: string): NewLogEntry {
   const { type, message, code } = (err ?? {}) as Record<string, unknown>;
   const about = { ...rest, ...(err !== undefined && { err: { type, message, code } }), process };
   const text = JSON.stringify(masked(about), (_key, value) =>
-    typeof value === 'string' ? storable(value, MAX_DATA) : value,
+    typeof value === 'string' ? storable(maskedText(value), MAX_DATA) : value,
   );
   return {
     at: Date.parse(String(time)),

@@ -7,6 +7,7 @@ import { sweepLiveness } from '../../commands/policies/agents/liveness.ts';
 import { finishDeletions } from '../../commands/policies/projects/deletion.ts';
 import { requeueStaleTasks } from '../../commands/policies/tasks/queue.ts';
 import { spawnRecurring } from '../../commands/policies/tasks/recurrence.ts';
+import { settingValues } from '../../queries/admin/settings.ts';
 import { silentAgents } from '../../queries/agents/liveness.ts';
 import { projectDirectory, projectTasks } from '../../queries/projects/projects.ts';
 import { staleTaskReads } from '../../queries/tasks/queue.ts';
@@ -76,7 +77,8 @@ export function schedulesOf(
       await purgeIdempotency(database.pool);
     }),
     schedule('purge-logs', 10 * MINUTE * 1_000, async () => {
-      await createLogEntries(database.pool).purge(config.retainLogsDays, now());
+      const { 'retention.logs_days': days } = await settingValues(reads, config, ['retention.logs_days']);
+      await createLogEntries(database.pool).purge(Number(days), now());
     }),
     schedule('purge-sessions', HOUR * 1_000, async () => {
       // Expired sessions are no longer accepted anyway, so no cache has to be invalidated.

@@ -2,6 +2,7 @@
 
 import { exportEvents } from './admin/export.ts';
 import { gatewayConfigEvents } from './admin/gateway-config.ts';
+import { settingsEvents } from './admin/settings.ts';
 import { adapterEvents } from './agents/adapters.ts';
 import { agentEvents } from './agents/agents.ts';
 import { agentHeartbeatEvents } from './agents/heartbeat.ts';
@@ -77,6 +78,7 @@ const definitions = [
   ...pipelineRunEvents,
   ...webhookEvents,
   ...gatewayConfigEvents,
+  ...settingsEvents,
   ...exportEvents,
   nameClaimed,
   nameReleased,

@@ -109,6 +109,9 @@ GET     /api/webhooks/verify-docs     viewer    -
 GET     /api/gateway-config           admin     -
 PUT     /api/gateway-config           admin     gateway-config
 GET     /api/export                   admin     heavy
+GET     /api/settings                 admin     -                deployment
+PUT     /api/settings                 admin     mutation         deployment
+DELETE  /api/settings                 admin     mutation         deployment
 GET     /api/activities               viewer    -
 GET     /api/audit                    admin     -
 GET     /api/logs                     viewer    read

@@ -192,6 +192,8 @@ describe('contract: tenancy', function () {
     const credential = await google.token({ sub: `${names}-sub`, email: `${texts}@example.net`, name: names });
     expect((await world.ask('POST', '/api/auth/google', { body: { credential } })).status).to.equal(403);
     expect((await ask(HOUSE, { method: 'POST', path: '/api/tokens/rotate' })).status).to.equal(200);
+    const settings = { [`${names}-setting`]: texts };
+    expect((await ask(HOUSE, { method: 'PUT', path: '/api/settings', body: { settings } })).status).to.equal(200);
   }
 
   /** Rows of a table as text: those of a workspace where it has some, else all of them. */

@@ -98,6 +98,7 @@ export const GROUPS: Readonly<Record<string, Readonly<Record<string, string>>>> 
   admin: {
     'gateway-config': 'the gateway configuration: read, written, put back',
     'gateway-document': 'its form, and changes of it',
+    settings: 'what admins change while the service runs',
     export: 'data taken out',
   },
   docs: {},

@@ -1,13 +1,16 @@
 /** The group through HTTP, on one service: starting one for each concern would take longer than the tests. */
-import { startTestService, type TestService } from '../../support/service.ts';
+import { type AuthWorld, startAuthWorld } from '../../support/worlds/auth.ts';
 import { describeExport } from './export.ts';
+import { describeSettings } from './settings.ts';
 
-describe('admin', () => {
-  let base: TestService;
+describe('admin', function () {
+  this.timeout(120_000);
+  let world: AuthWorld;
   before(async () => {
-    base = await startTestService();
+    world = await startAuthWorld({ MC_RETAIN_ACTIVITIES_DAYS: '12' });
   });
-  after(() => base?.close());
+  after(() => world?.close());
 
-  describeExport(() => base);
+  describeExport(() => world);
+  describeSettings(() => world);
 });

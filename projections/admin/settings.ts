@@ -1,0 +1,29 @@
+/** Settings of the deployment that are not what they are by default. */
+import { settingReset, settingsUpdated } from '../../shared/events/admin/settings.ts';
+import { seconds } from '../../shared/time.ts';
+import { change, defineProjection, defineTable, on, update } from '../projection.ts';
+
+export const settingsTable = defineTable(
+  'settings',
+  { name: 'text', value: 'text', updated_by: 'text', updated_at: 'bigint' },
+  { key: ['name'] },
+);
+
+export const settingsProjection = defineProjection({
+  name: 'settings',
+  version: 1,
+  tables: [settingsTable],
+  handlers: [
+    on(settingsUpdated, ({ data, meta }) =>
+      data.changes.map(({ name, value }) =>
+        change(settingsTable, { name }, () => ({
+          name,
+          value,
+          updated_by: meta.actor.name,
+          updated_at: seconds(meta.at),
+        })),
+      ),
+    ),
+    on(settingReset, ({ data }) => [update(settingsTable, { name: data.name }, () => undefined)]),
+  ],
+});

@@ -1,0 +1,39 @@
+/** Settings of the deployment that admins change while it runs. All events are in one stream. */
+import { z } from 'zod';
+import { defineEvent } from '../define.ts';
+
+export const SETTINGS_STREAM = 'settings';
+
+export const settingsUpdated = defineEvent({
+  type: 'SettingsUpdated',
+  version: 1,
+  doc: 'Settings have other values from now on. Values are texts; none of them is a secret.',
+  schema: z.object({
+    /** `old`: null when it had its default. */
+    changes: z.array(z.object({ name: z.string(), old: z.string().nullable(), value: z.string() })),
+  }),
+  audit: ({ data: { changes } }) => ({
+    action: 'settings_update',
+    target_type: 'settings',
+    detail: {
+      updated_keys: changes.map(({ name }) => name),
+      changes: Object.fromEntries(
+        changes.map(({ name, old, value }) => [name, { ...(old !== null && { old }), new: value }]),
+      ),
+    },
+  }),
+});
+
+export const settingReset = defineEvent({
+  type: 'SettingReset',
+  version: 1,
+  doc: 'A setting has its default again; one without a default is gone.',
+  schema: z.object({ name: z.string(), old: z.string() }),
+  audit: ({ data }) => ({
+    action: 'settings_reset',
+    target_type: 'settings',
+    detail: { key: data.name, old_value: data.old },
+  }),
+});
+
+export const settingsEvents = [settingsUpdated, settingReset];

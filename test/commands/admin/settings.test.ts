@@ -1,0 +1,68 @@
+import { expect } from 'chai';
+import { decideReset, decideSettings, MAX_SETTINGS, settingsDecider } from '../../../commands/admin/settings.ts';
+import { KNOWN_SETTINGS, type SettingName, settingsBody } from '../../../shared/contract/admin/settings.ts';
+import { settingReset, settingsUpdated } from '../../../shared/events/admin/settings.ts';
+import { refusalOf, stateAfter } from '../../support/kit.ts';
+
+const updated = (...changes: { name: string; old: string | null; value: string }[]) =>
+  settingsUpdated.draft({ changes });
+
+describe('settings', () => {
+  it('that differ are changed, with what they were', () => {
+    const state = stateAfter(settingsDecider, updated({ name: 'a', old: null, value: '1' }));
+    const drafts = decideSettings(state, [
+      { name: 'a', value: '2' },
+      { name: 'b', value: '3' },
+    ]);
+    expect(drafts).to.deep.equal([updated({ name: 'a', old: '1', value: '2' }, { name: 'b', old: null, value: '3' })]);
+    expect(decideSettings(state, [{ name: 'a', value: '1' }])).to.deep.equal([]);
+  });
+
+  it('are reset only where they are stored, and be it under the name of a method', () => {
+    const state = stateAfter(settingsDecider, updated({ name: 'a', old: null, value: '1' }));
+    const [draft] = decideReset(state, 'a');
+    expect(draft).to.deep.equal(settingReset.draft({ name: 'a', old: '1' }));
+    const after = settingsDecider.evolve(state, { ...(draft as typeof draft & object), at: 1 } as never);
+    expect(refusalOf(() => decideReset(after, 'a')).status).to.equal(404);
+    expect(refusalOf(() => decideReset(after, 'constructor')).status).to.equal(404);
+  });
+
+  it('are so many at most', () => {
+    const full = Array.from({ length: MAX_SETTINGS }, (_, n) => ({ name: `n${n}`, old: null, value: '' }));
+    const state = stateAfter(settingsDecider, updated(...full));
+    expect(refusalOf(() => decideSettings(state, [{ name: 'more', value: '1' }])).status).to.equal(409);
+    expect(decideSettings(state, [{ name: 'n1', value: '1' }])).to.have.length(1);
+  });
+
+  it('are taken as text, and checked where they are known', () => {
+    const take = (settings: object) => settingsBody.safeParse({ settings });
+    const values = { 'x.flag': true, 'x.number': 5, 'x.list': [1], 'general.auto_backup': false };
+    expect(take(values).data?.settings.map(({ value }) => value)).to.deep.equal(['true', '5', '[1]', 'false']);
+    for (const [name, value] of [
+      ['general.auto_backup', 'yes'],
+      ['retention.logs_days', 3_651],
+      ['retention.logs_days', '1e2'],
+      ['general.interface_mode', 'wide'],
+      ['gateway.port', 0],
+      ['x', null],
+      ['x', 'y'.repeat(4_001)],
+      ['x', '\0'],
+      ['my.api_key', 'v'],
+      ['bad name', 'v'],
+      ['__proto__x', 'v'],
+    ] as const) {
+      const { error } = take({ [name]: value });
+      expect(error?.issues[0]?.path, `${name}=${value}`).to.deep.equal(['settings', name]);
+    }
+    expect(take({}).success).to.equal(false);
+  });
+
+  it('have defaults that they would accept', () => {
+    const defaults = new Proxy({}, { get: () => 30 }) as Parameters<
+      (typeof KNOWN_SETTINGS)['retention.logs_days']['initial']
+    >[0];
+    for (const [name, one] of Object.entries(KNOWN_SETTINGS) as [SettingName, (typeof KNOWN_SETTINGS)[SettingName]][]) {
+      expect(one.fault(one.initial(defaults)), name).to.equal(undefined);
+    }
+  });
+});
