@@ -21,6 +21,7 @@ import type { KnownProjects, ProjectDirectory, ProjectTasks } from '../shared/po
 import type { ReadModels } from '../shared/ports/read-models.ts';
 import type { TokenDirectory } from '../shared/ports/tokens.ts';
 import type { Outgoing, WebhookRecords } from '../shared/ports/webhooks.ts';
+import type { Scheduler } from '../shared/ports/scheduler.ts';
 
 import type { VerifyGoogleToken } from './auth/google.ts';
 import type { Incidents } from './auth/incidents.ts';
@@ -84,6 +85,7 @@ export interface Services {
   readonly notifications: NotificationDirectory;
   readonly tokens: TokenDirectory;
   readonly logs: LogEntries;
+  readonly scheduler: Scheduler;
   readonly idempotency: IdempotencyStore;
   readonly webhooks: WebhookRecords;
   readonly outgoing: Outgoing;

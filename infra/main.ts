@@ -23,6 +23,7 @@ import { commentDirectory } from '../queries/tasks/comments.ts';
 import { taskQueueReads } from '../queries/tasks/queue.ts';
 import { tokenDirectory } from '../queries/tokens/reports.ts';
 import { AppError } from '../shared/errors.ts';
+import type { Jobs } from '../shared/ports/jobs.ts';
 import type { ReadModels } from '../shared/ports/read-models.ts';
 import { pause, within } from '../shared/waiting.ts';
 import type { Config, ProcessRole } from './config.ts';
@@ -35,8 +36,11 @@ import { waitForStore } from './database/wait.ts';
 import { createWebhookRecords } from './database/webhooks.ts';
 import { followLive } from './following/live.ts';
 import { loadBullMQ } from './jobs/jobs.ts';
-import { startWork } from './jobs/work.ts';
 import { outgoingOf } from './outgoing/post.ts';
+import { createScheduleRuns } from './jobs/schedule-runs.ts';
+import { createScheduler } from './jobs/scheduler.ts';
+import { schedulesOf } from './jobs/schedules.ts';
+import { openCoreJobs, startWork, type Work } from './jobs/work.ts';
 import type { Logger, TakenLines } from './logging.ts';
 import { registerProcess } from './processes.ts';
 import { createChangeTracker } from './read-models/change-tracker.ts';
@@ -104,6 +108,7 @@ export async function startService(
     const ready = createReadiness(core, projector);
     let url: string | undefined;
     let incidents: Incidents | undefined;
+    let work: Work | undefined;
     let generatedCredentials: readonly string[] = [];
     if (runs.api) {
       const starting = createCommands({ store, counters, readModels: withStartupRetries(positions, log, startBy) });
@@ -116,6 +121,20 @@ export async function startService(
       const recorded = createIncidents({ commands, log, now: Date.now });
       incidents = recorded;
       const projects = projectDirectory(reads);
+      // Of the worker in this process, or else opened when somebody wants a scheduled task now.
+      let opened: Promise<Jobs> | undefined;
+      const scheduler = createScheduler({
+        schedules: schedulesOf(core),
+        runs: createScheduleRuns(database.pool, log),
+        async jobs() {
+          opened ??= work ? Promise.resolve(work.jobs) : openCoreJobs(core);
+          return opened;
+        },
+        now: Date.now,
+      });
+      undo.push(async () => {
+        await (await opened)?.close();
+      });
       const services: Services = {
         settings: config,
         log,
@@ -136,6 +155,7 @@ export async function startService(
         notifications: notificationDirectory(reads),
         tokens: tokenDirectory(reads),
         logs,
+        scheduler,
         idempotency: createIdempotencyStore(database.pool, core.process),
         webhooks: createWebhookRecords(database.pool),
         outgoing: outgoingOf(config),
@@ -177,8 +197,9 @@ export async function startService(
       url = `http://${config.host.includes(':') ? `[${config.host}]` : config.host}:${port}`;
     }
     if (runsWorker) {
-      const work = await startWork(core);
-      undo.push(() => work.close());
+      const started = await startWork(core);
+      work = started;
+      undo.push(() => started.close());
     }
     log.info({ url, role, database: database.kind, version: VERSION }, 'ready');
 

@@ -2,6 +2,7 @@
 import type { Route } from '../http/route.ts';
 import { exportRoutes } from './admin/export.ts';
 import { gatewayConfigRoutes } from './admin/gateway-config.ts';
+import { schedulerRoutes } from './admin/scheduler.ts';
 import { settingsRoutes } from './admin/settings.ts';
 import { adapterRoutes } from './agents/adapters.ts';
 import { agentRoutes } from './agents/agents.ts';
@@ -92,6 +93,7 @@ export const routes: readonly Route[] = [
   ...gatewayConfigRoutes,
   ...exportRoutes,
   ...settingsRoutes,
+  ...schedulerRoutes,
   ...activityRoutes,
   ...auditRoutes,
   ...notificationRoutes,

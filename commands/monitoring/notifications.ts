@@ -30,7 +30,8 @@ const SAID = 200;
 /** Kinds of which the delivered text names the type. */
 const TYPED = ['mention', 'assignment', 'due_date'];
 
-const streamOf = ({ origin }: CommandContext): string => `notifications-${origin.workspace}`;
+export const notificationsStream = (workspace: number): string => `notifications-${workspace}`;
+const streamOf = ({ origin }: CommandContext): string => notificationsStream(origin.workspace);
 
 /** Repeats `next` until it finds nothing more. Gives every id, in the order in which they were found. */
 async function inBatches(

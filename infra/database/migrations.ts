@@ -173,6 +173,20 @@ const migrations: Record<string, Migration> = {
     'CREATE INDEX log_entries_newest ON service.log_entries (workspace, seq DESC)',
     'CREATE INDEX log_entries_age ON service.log_entries (at)',
   ),
+  '0006_schedule_runs': statements(
+    // One row for each schedule: its last run by the clock, and the last that somebody asked for.
+    `CREATE TABLE service.schedule_runs (
+      schedule text PRIMARY KEY,
+      running_since bigint,
+      last_run bigint,
+      last_ok boolean,
+      last_message text,
+      last_at bigint,
+      asked text,
+      asked_ok boolean,
+      asked_message text
+    )`,
+  ),
 };
 
 /**

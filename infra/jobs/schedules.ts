@@ -1,88 +1,198 @@
 /**
- * Scheduled work: the liveness sweep, stale and recurring tasks, deletions of projects, and housekeeping. Each scheduled
- * job is run by one of the processes.
+ * Scheduled work: the liveness sweep, stale and recurring tasks, deletions of projects, cleanup and housekeeping. Each
+ * scheduled job is run by one of the processes; how it went is recorded for all.
  */
 import { z } from 'zod';
+import { cleanUp } from '../../commands/policies/admin/cleanup.ts';
 import { sweepLiveness } from '../../commands/policies/agents/liveness.ts';
 import { finishDeletions } from '../../commands/policies/projects/deletion.ts';
 import { requeueStaleTasks } from '../../commands/policies/tasks/queue.ts';
 import { spawnRecurring } from '../../commands/policies/tasks/recurrence.ts';
 import { settingValues } from '../../queries/admin/settings.ts';
 import { silentAgents } from '../../queries/agents/liveness.ts';
+import { notificationDirectory } from '../../queries/monitoring/notifications.ts';
 import { projectDirectory, projectTasks } from '../../queries/projects/projects.ts';
 import { staleTaskReads } from '../../queries/tasks/queue.ts';
 import { recurrenceReads } from '../../queries/tasks/recurrence.ts';
+import type { SettingName } from '../../shared/contract/admin/settings.ts';
 import { defineJob, handleJob, type JobHandler, type JobKind } from '../../shared/ports/jobs.ts';
-import { HOUR, MINUTE, seconds } from '../../shared/time.ts';
+import { DAY, HOUR, MINUTE, seconds } from '../../shared/time.ts';
 import type { Core } from '../core.ts';
 import { purgeIdempotency } from '../database/idempotency.ts';
 import { createLogEntries } from '../database/log-entries.ts';
+import { createScheduleRuns, type ScheduleRuns } from './schedule-runs.ts';
 
 export interface Schedule {
-  readonly kind: JobKind;
+  /** Its name in the API; `kind.name` is that in the job store. */
+  readonly id: string;
+  readonly name: string;
+  readonly kind: JobKind<Payload>;
+  /** How often its job comes. */
   readonly everyMs: number;
   readonly handler: JobHandler;
+  /** Whether settings let it run. */
+  readonly enabled: () => Promise<boolean>;
+  /** When it is due next; Unix ms in and out. */
+  readonly next: (now: number) => number;
+}
+
+const payload = z.object({
+  /** The run was asked for under this name; without it, it is due. */
+  asked: z.string().optional(),
+});
+type Payload = z.infer<typeof payload>;
+
+interface Definition {
+  readonly id: string;
+  readonly name: string;
+  readonly kind: string;
+  readonly everyMs: number;
+  /** Once a day from this hour on, UTC, instead of each time that its job comes. */
+  readonly dailyAt?: number;
+  /** Default: always. */
+  readonly enabled?: () => Promise<boolean>;
+  /** Gives what it has done, as a sentence. @param asked somebody wants it now, whatever it would wait for */
+  readonly run: (asked: boolean) => Promise<string>;
 }
 
 /** A job is aborted before the next one is due, so that they never overlap; milliseconds. */
 const TIMEOUT_MS = 4 * MINUTE * 1_000;
 const EVERY_MINUTE_MS = MINUTE * 1_000;
+const EVERY_TEN_MINUTES_MS = 10 * MINUTE * 1_000;
 const SWEEP_MS = 5 * MINUTE * 1_000;
+const HOUR_MS = HOUR * 1_000;
+const DAY_MS = DAY * 1_000;
 /** Deletions of projects are gone on with for as long in one turn, milliseconds. */
 const DELETIONS_MS = 40_000;
+const CLEANUP_MS = 3 * MINUTE * 1_000;
 
-function schedule(name: string, everyMs: number, run: () => Promise<void>): Schedule {
-  const kind = defineJob({ name, schema: z.object({}), timeoutMs: Math.min(TIMEOUT_MS, everyMs - 5_000) });
-  return { kind, everyMs, handler: handleJob(kind, run) };
+const counted = (count: number, one: string, many: string): string => `${count} ${count === 1 ? one : many}`;
+
+/** The last moment at which a daily task was due, Unix ms. */
+const lastSlot = (dailyAt: number, now: number): number =>
+  Math.floor((now - dailyAt * HOUR_MS) / DAY_MS) * DAY_MS + dailyAt * HOUR_MS;
+
+/** A task that has never run is not made up for: it waits for its hour. */
+const isDue = (dailyAt: number, lastRun: number | null, now: number): boolean => {
+  const slot = lastSlot(dailyAt, now);
+  return lastRun === null ? now - slot < HOUR_MS : lastRun < slot;
+};
+
+function schedule(runs: ScheduleRuns, now: () => number, definition: Definition): Schedule {
+  const { id, name, everyMs, dailyAt, run, enabled = async () => true } = definition;
+  const timeoutMs = Math.min(TIMEOUT_MS, everyMs - 5_000);
+  const kind = defineJob({ name: definition.kind, schema: payload, timeoutMs });
+  return {
+    ...{ id, name, kind, everyMs, enabled },
+    next: (at) => (dailyAt === undefined ? (Math.floor(at / everyMs) + 1) * everyMs : lastSlot(dailyAt, at) + DAY_MS),
+    handler: handleJob(kind, async ({ asked }) => {
+      if (asked !== undefined) return runs.asked(kind.name, asked, () => run(true));
+      if (!(await enabled())) return;
+      if (dailyAt !== undefined && !isDue(dailyAt, (await runs.last(kind.name)).lastRun, now())) return;
+      await runs.scheduled(kind.name, () => run(false));
+    }),
+  };
 }
+
+type Parts = Pick<Core, 'commands' | 'reads' | 'config' | 'database' | 'positions' | 'log'>;
 
 /** @param now Unix ms */
 export function schedulesOf(
-  {
-    commands,
-    reads,
-    config,
-    database,
-    positions,
-  }: Pick<Core, 'commands' | 'reads' | 'config' | 'database' | 'positions'>,
+  { commands, reads, config, database, positions, log }: Parts,
   now: () => number = Date.now,
 ): readonly Schedule[] {
   const startedAt = now();
-  return [
-    schedule('liveness-sweep', SWEEP_MS, async () => {
-      // A sweep that was due while the service was down runs at once, before any agent had a chance to report.
-      if (config.agentTimeoutMinutes === 0 || now() - startedAt < SWEEP_MS) return;
-      await sweepLiveness({
-        commands,
-        silentAgents: (since) => silentAgents(reads, since),
-        timeoutMinutes: config.agentTimeoutMinutes,
-        now,
-      });
-    }),
-    schedule('project-deletions', EVERY_MINUTE_MS, () =>
-      finishDeletions(
-        { commands, readModels: positions, projects: projectDirectory(reads), projectTasks: projectTasks(reads) },
-        Date.now() + DELETIONS_MS,
-      ),
-    ),
-    schedule('stale-tasks', EVERY_MINUTE_MS, async () => {
-      if (config.staleTaskMinutes === 0) return;
-      await requeueStaleTasks({ commands, reads: staleTaskReads(reads), staleMinutes: config.staleTaskMinutes, now });
-    }),
-    schedule('recurring-tasks', EVERY_MINUTE_MS, async () => {
-      const zone = config.timeZone;
-      await spawnRecurring({ commands, reads: recurrenceReads(reads), projects: projectDirectory(reads), zone, now });
-    }),
-    schedule('purge-idempotency-keys', 10 * MINUTE * 1_000, async () => {
-      await purgeIdempotency(database.pool);
-    }),
-    schedule('purge-logs', 10 * MINUTE * 1_000, async () => {
-      const { 'retention.logs_days': days } = await settingValues(reads, config, ['retention.logs_days']);
-      await createLogEntries(database.pool).purge(Number(days), now());
-    }),
-    schedule('purge-sessions', HOUR * 1_000, async () => {
-      // Expired sessions are no longer accepted anyway, so no cache has to be invalidated.
-      await database.pool.query('DELETE FROM credentials.sessions WHERE expires_at <= $1', [seconds(now())]);
-    }),
+  const runs = createScheduleRuns(database.pool, log, now);
+  const setting = async (name: SettingName): Promise<string> => (await settingValues(reads, config, [name]))[name];
+  const on = (name: SettingName) => async () => (await setting(name)) === 'true';
+  const timeout = async () => Number(await setting('general.agent_timeout_minutes'));
+  const notifications = notificationDirectory(reads);
+  const definitions: readonly Definition[] = [
+    {
+      ...{ id: 'agent_heartbeat', kind: 'liveness-sweep', everyMs: SWEEP_MS },
+      name: 'Set silent agents offline',
+      enabled: async () => (await on('general.agent_heartbeat')()) && (await timeout()) > 0,
+      async run(asked) {
+        // A sweep that was due while the service was down runs at once, before any agent had a chance to report.
+        if (!asked && now() - startedAt < SWEEP_MS)
+          return 'Too soon after the start of the process: agents may still report.';
+        const timeoutMinutes = await timeout();
+        if (timeoutMinutes === 0) return 'Agents are never set offline: general.agent_timeout_minutes is 0.';
+        const find = (since: number) => silentAgents(reads, since);
+        const marked = await sweepLiveness({ commands, silentAgents: find, timeoutMinutes, now });
+        return `${counted(marked.length, 'agent was', 'agents were')} set offline.`;
+      },
+    },
+    {
+      ...{ id: 'auto_cleanup', kind: 'auto-cleanup', everyMs: EVERY_TEN_MINUTES_MS, dailyAt: 4 },
+      name: 'Remove old notifications',
+      enabled: on('general.auto_cleanup'),
+      async run() {
+        const notificationDays = Number(await setting('retention.notifications_days'));
+        const deadline = now() + CLEANUP_MS;
+        const removed = await cleanUp({ commands, notifications, notificationDays, deadline, now });
+        return `${counted(removed, 'notification was', 'notifications were')} removed.`;
+      },
+    },
+    {
+      ...{ id: 'project_deletions', kind: 'project-deletions', everyMs: EVERY_MINUTE_MS },
+      name: 'Finish deletions of projects',
+      async run() {
+        await finishDeletions(
+          { commands, readModels: positions, projects: projectDirectory(reads), projectTasks: projectTasks(reads) },
+          Date.now() + DELETIONS_MS,
+        );
+        return 'No deletion is left half done.';
+      },
+    },
+    {
+      ...{ id: 'stale_task_requeue', kind: 'stale-tasks', everyMs: EVERY_MINUTE_MS },
+      name: 'Return stuck tasks to the queue',
+      enabled: async () => config.staleTaskMinutes > 0 && (await on('general.stale_task_requeue')()),
+      async run() {
+        const staleMinutes = config.staleTaskMinutes;
+        if (staleMinutes === 0) return 'Tasks are never taken back: MC_STALE_TASK_MINUTES is 0.';
+        const requeued = await requeueStaleTasks({ commands, reads: staleTaskReads(reads), staleMinutes, now });
+        return `${counted(requeued.length, 'task was', 'tasks were')} taken back.`;
+      },
+    },
+    {
+      ...{ id: 'recurring_task_spawn', kind: 'recurring-tasks', everyMs: EVERY_MINUTE_MS },
+      name: 'Make tasks from recurring ones',
+      enabled: on('general.recurring_task_spawn'),
+      async run() {
+        const zone = config.timeZone;
+        const projects = projectDirectory(reads);
+        const made = await spawnRecurring({ commands, reads: recurrenceReads(reads), projects, zone, now });
+        return `${counted(made.length, 'task was', 'tasks were')} made.`;
+      },
+    },
+    {
+      ...{ id: 'purge_idempotency_keys', kind: 'purge-idempotency-keys', everyMs: EVERY_TEN_MINUTES_MS },
+      name: 'Forget old idempotency keys',
+      async run() {
+        return `${counted(await purgeIdempotency(database.pool), 'key was', 'keys were')} forgotten.`;
+      },
+    },
+    {
+      ...{ id: 'purge_logs', kind: 'purge-logs', everyMs: EVERY_TEN_MINUTES_MS },
+      name: 'Delete old lines of the log',
+      async run() {
+        const days = Number(await setting('retention.logs_days'));
+        return `${counted(await createLogEntries(database.pool).purge(days, now()), 'line was', 'lines were')} deleted.`;
+      },
+    },
+    {
+      ...{ id: 'purge_sessions', kind: 'purge-sessions', everyMs: HOUR_MS },
+      name: 'Delete sessions that have ended',
+      async run() {
+        // They are no longer accepted anyway, so no cache has to be invalidated.
+        const { rowCount } = await database.pool.query('DELETE FROM credentials.sessions WHERE expires_at <= $1', [
+          seconds(now()),
+        ]);
+        return `${counted(rowCount ?? 0, 'session was', 'sessions were')} deleted.`;
+      },
+    },
   ];
+  return definitions.map((definition) => schedule(runs, now, definition));
 }

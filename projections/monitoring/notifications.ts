@@ -23,6 +23,7 @@ export const notificationsTable = defineTable(
   'notifications',
   {
     workspace_id: 'int',
+    tenant_id: 'int',
     id: 'bigint',
     recipient: 'text',
     type: 'text',
@@ -65,14 +66,16 @@ const raised: Handler[] = [...catalogue.values()]
     type: definition.type,
     handle(event) {
       const record = notificationOf(definition, event);
-      return record ? [insert(notificationsTable, { ...record, read_at: null, delivered_at: null })] : [];
+      return record
+        ? [insert(notificationsTable, { ...record, tenant_id: event.meta.tenant, read_at: null, delivered_at: null })]
+        : [];
     },
   }));
 
 export const notificationsProjection = defineProjection({
   name: 'notifications',
-  // 2: indexes for lists, deliveries and retention.
-  version: 2,
+  // 2: indexes for lists, deliveries and retention. 3: the tenant, to whom what retention removes is recorded.
+  version: 3,
   tables: [notificationsTable],
   handlers: [
     ...raised,

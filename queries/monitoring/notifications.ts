@@ -199,11 +199,11 @@ export const notificationDirectory = (reads: Reads): NotificationDirectory => ({
   async expired(before, limit) {
     const rows = await own(reads)
       .selectFrom('notifications')
-      .select(['workspace_id', 'id'])
+      .select(['workspace_id', 'tenant_id', 'id'])
       .where('created_at', '<', before)
       .orderBy('created_at')
       .limit(limit)
       .execute();
-    return rows.map(({ workspace_id, id }) => ({ workspace: workspace_id, id }));
+    return rows.map(({ workspace_id, tenant_id, id }) => ({ workspace: workspace_id, tenant: tenant_id, id }));
   },
 });

@@ -1,5 +1,6 @@
 /** Every event type that Signalbox writes or has ever written. Nothing is found by scanning folders. */
 
+import { cleanupEvents } from './admin/cleanup.ts';
 import { exportEvents } from './admin/export.ts';
 import { gatewayConfigEvents } from './admin/gateway-config.ts';
 import { settingsEvents } from './admin/settings.ts';
@@ -79,6 +80,7 @@ const definitions = [
   ...webhookEvents,
   ...gatewayConfigEvents,
   ...settingsEvents,
+  ...cleanupEvents,
   ...exportEvents,
   nameClaimed,
   nameReleased,

@@ -36,5 +36,8 @@ export interface NotificationDirectory {
    */
   pending(workspace: number, recipient: string | undefined, limit: number): Promise<PendingNotification[]>;
   /** In all workspaces, created before `before`, Unix seconds; the oldest `limit`. */
-  expired(before: number, limit: number): Promise<readonly { readonly workspace: number; readonly id: number }[]>;
+  expired(
+    before: number,
+    limit: number,
+  ): Promise<readonly { readonly workspace: number; readonly tenant: number; readonly id: number }[]>;
 }

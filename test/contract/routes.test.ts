@@ -109,6 +109,8 @@ GET     /api/webhooks/verify-docs     viewer    -
 GET     /api/gateway-config           admin     -
 PUT     /api/gateway-config           admin     gateway-config
 GET     /api/export                   admin     heavy
+GET     /api/scheduler                admin     -                deployment
+POST    /api/scheduler                admin     -                deployment
 GET     /api/settings                 admin     -                deployment
 PUT     /api/settings                 admin     mutation         deployment
 DELETE  /api/settings                 admin     mutation         deployment

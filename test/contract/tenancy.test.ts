@@ -46,6 +46,7 @@ const BODIES: Readonly<Record<string, (ref: { readonly number: number; readonly 
     { framework: 'generic', action: 'assignments', payload: { agentId: name } },
   ],
   'POST /api/webhooks': ({ name }) => [{ name, url: 'https://example.org/hook', events: [name] }],
+  'POST /api/scheduler': () => [{ task_id: 'purge_logs' }],
   'POST /api/pipelines': ({ number, name }) => [
     { name, steps: [{ template_id: number }, { template_id: number, on_failure: 'continue' }] },
   ],

@@ -23,6 +23,8 @@ import { createIdempotencyStore } from '../../infra/database/idempotency.ts';
 import { createWebhookRecords } from '../../infra/database/webhooks.ts';
 import { createLogEntries } from '../../infra/database/log-entries.ts';
 import { followLive } from '../../infra/following/live.ts';
+import { createScheduleRuns } from '../../infra/jobs/schedule-runs.ts';
+import { createScheduler } from '../../infra/jobs/scheduler.ts';
 import { createLogger } from '../../infra/logging.ts';
 import { outgoingOf } from '../../infra/outgoing/post.ts';
 import { createChangeTracker } from '../../infra/read-models/change-tracker.ts';
@@ -169,6 +171,12 @@ describe('example resource: on the embedded store', function () {
       notifications: notificationDirectory(reads),
       tokens: tokenDirectory(reads),
       logs: createLogEntries(database.pool),
+      scheduler: createScheduler({
+        schedules: [],
+        runs: createScheduleRuns(database.pool, log),
+        jobs: () => Promise.reject(new Error('there are no jobs')),
+        now: Date.now,
+      }),
       idempotency: createIdempotencyStore(database.pool, 'example'),
       webhooks: createWebhookRecords(database.pool),
       outgoing: outgoingOf(config),

@@ -11,6 +11,7 @@ import { schedulesOf } from '../../infra/jobs/schedules.ts';
 import { PREFIX } from '../../infra/jobs/store.ts';
 import { openCoreJobs } from '../../infra/jobs/work.ts';
 import { createLogger } from '../../infra/logging.ts';
+import { notificationRaised } from '../../shared/events/monitoring/notifications.ts';
 import {
   defineJob,
   handleJob,
@@ -23,7 +24,7 @@ import { needsServer } from '../support/needs.ts';
 import { call, freshDatabase, startTestService, type TestService } from '../support/service.ts';
 import { freePort } from '../support/service-process.ts';
 import { until } from '../support/until.ts';
-import { embeddedDatabase, serverDatabase } from '../support/world.ts';
+import { embeddedDatabase, serverDatabase, testOrigin } from '../support/world.ts';
 
 const log = createLogger(process.env.TEST_LOG_LEVEL ?? 'silent');
 const work = defineJob({ name: 'work', schema: z.object({ n: z.int() }) });
@@ -514,6 +515,62 @@ describe('schedules', () => {
     expect((await tasks()).filter(({ created_by }) => created_by === 'scheduler')).to.have.length(1);
   });
 
+  it('removes old notifications once a day, when that is switched on', async () => {
+    const { commands, database } = service.service.core;
+    const midnight = Math.ceil(Date.now() / 86_400_000) * 86_400_000;
+    const at = (days: number, hour: number) => (midnight + (days * 24 + hour) * 3_600_000 - Date.now()) / 60_000;
+    await commands.record('notifications-7', { origin: { ...testOrigin, workspace: 7 } }, [
+      notificationRaised.draft({
+        ...{ recipient: 'ada', type: 'mention', title: 't', message: 'm', sourceType: null, sourceId: null },
+      }),
+    ]);
+    const left = async () =>
+      (await call(service, 'GET', '/api/scheduler')).status === 200 &&
+      (await database.pool.query('SELECT * FROM notifications_v3.notifications WHERE workspace_id = 7')).rowCount;
+    const lastRun = async () => {
+      const { rows } = await database.pool.query(
+        `SELECT last_message FROM service.schedule_runs WHERE schedule = 'auto-cleanup'`,
+      );
+      return rows[0]?.last_message;
+    };
+    await turn('auto-cleanup', at(70, 4.5));
+    expect(await left(), 'it is off').to.equal(1);
+    await call(service, 'PUT', '/api/settings', { settings: { 'general.auto_cleanup': true } });
+    await turn('auto-cleanup', at(70, 3.9));
+    await turn('auto-cleanup', at(70, 5.1));
+    expect(await lastRun(), 'not its hour').to.equal(undefined);
+    await turn('auto-cleanup', at(50, 4.1));
+    expect(await lastRun()).to.equal('0 notifications were removed.');
+    await turn('auto-cleanup', at(71, 3.9));
+    expect(await left(), 'made up for, later than its hour').to.equal(0);
+    const said = await lastRun();
+    expect(said).to.match(/^[1-9]/);
+    await turn('auto-cleanup', at(71, 3.95));
+    expect(await lastRun(), 'once a day').to.equal(said);
+    const { entries } = (await call(service, 'GET', '/api/audit?action=auto_cleanup')).body;
+    expect(entries).to.have.length(1);
+    expect(entries[0]).to.deep.include({ actor: 'scheduler', detail: { total_deleted: Number.parseInt(said, 10) } });
+    await turn('auto-cleanup', at(71, 4.5));
+    expect(await lastRun()).to.equal('0 notifications were removed.');
+  });
+
+  it('stay off as their settings say', async () => {
+    await call(service, 'POST', '/api/agents', { name: 'silent', role: 'coder', status: 'idle' });
+    const status = async () =>
+      (await call(service, 'GET', '/api/agents?limit=200')).body.agents.find(
+        ({ name }: { name: string }) => name === 'silent',
+      ).status;
+    const set = (settings: object) => call(service, 'PUT', '/api/settings', { settings });
+    await set({ 'general.agent_heartbeat': false });
+    await turn('liveness-sweep', 60);
+    expect(await status()).to.equal('idle');
+    await set({ 'general.agent_heartbeat': true, 'general.agent_timeout_minutes': 90 });
+    await turn('liveness-sweep', 60);
+    expect(await status()).to.equal('idle');
+    await turn('liveness-sweep', 91);
+    expect(await status()).to.equal('offline');
+  });
+
   it('removes expired sessions and old idempotency keys', async () => {
     const { pool } = service.service.core.database;
     const now = Math.floor(Date.now() / 1000);
@@ -547,9 +604,11 @@ describe('schedules', () => {
       return delayed.length >= schedulesOf(service.service.core).length && delayed;
     });
     expect(due.map(({ kind }) => kind)).to.have.members([
+      'auto-cleanup',
       'liveness-sweep',
       'project-deletions',
       'purge-idempotency-keys',
+      'purge-logs',
       'purge-sessions',
       'recurring-tasks',
       'stale-tasks',

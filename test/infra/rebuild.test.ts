@@ -288,7 +288,7 @@ function suite(name: string, open: () => Promise<Place>): void {
       expect(texts?.live?.rows).to.equal((texts?.rebuilt.rows ?? 0) - 1);
       expect(await schemas()).to.deep.equal([]);
 
-      await pool.query('DROP TABLE notifications_v2.notifications');
+      await pool.query('DROP TABLE notifications_v3.notifications');
       const repaired = await rebuild();
       expect(repaired.every((report) => report.switched)).to.equal(true);
       expect(

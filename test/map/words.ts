@@ -98,6 +98,8 @@ export const GROUPS: Readonly<Record<string, Readonly<Record<string, string>>>> 
   admin: {
     'gateway-config': 'the gateway configuration: read, written, put back',
     'gateway-document': 'its form, and changes of it',
+    cleanup: 'old records taken off the lists',
+    scheduler: 'what the service does by the clock',
     settings: 'what admins change while the service runs',
     export: 'data taken out',
   },

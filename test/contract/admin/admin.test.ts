@@ -1,6 +1,7 @@
 /** The group through HTTP, on one service: starting one for each concern would take longer than the tests. */
 import { type AuthWorld, startAuthWorld } from '../../support/worlds/auth.ts';
 import { describeExport } from './export.ts';
+import { describeScheduler } from './scheduler.ts';
 import { describeSettings } from './settings.ts';
 
 describe('admin', function () {
@@ -12,5 +13,7 @@ describe('admin', function () {
   after(() => world?.close());
 
   describeExport(() => world);
+  // Before those that change settings: it counts the changes.
   describeSettings(() => world);
+  describeScheduler(() => world);
 });

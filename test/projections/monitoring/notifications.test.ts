@@ -29,6 +29,7 @@ describe('projection notifications', () => {
     expect(notifications).to.deep.equal([
       {
         workspace_id: 2,
+        tenant_id: 1,
         id: 1,
         recipient: 'system',
         type: 'heartbeat',

@@ -1,0 +1,76 @@
+/** The scheduler as the API shows it (`shared/ports/scheduler.ts`). */
+import { randomUUID } from 'node:crypto';
+import { unavailable } from '../../shared/errors.ts';
+import { type Jobs, JobsUnavailableError } from '../../shared/ports/jobs.ts';
+import type { ScheduledTask, Scheduler } from '../../shared/ports/scheduler.ts';
+import { pause } from '../../shared/waiting.ts';
+import type { ScheduleRuns } from './schedule-runs.ts';
+import type { Schedule } from './schedules.ts';
+
+/** How long a call waits for the run that it asked for, and how often it looks; milliseconds. */
+const WAIT_MS = 10_000;
+const LOOK_MS = 100;
+/** A run that has not ended this much later than it had to has died with its process, milliseconds. */
+const GONE_MS = 60_000;
+
+/** @param parts.jobs opened when they are first needed */
+export function createScheduler(parts: {
+  readonly schedules: readonly Schedule[];
+  readonly runs: ScheduleRuns;
+  readonly jobs: () => Promise<Pick<Jobs, 'enqueue'>>;
+  readonly now: () => number;
+  /** Default 10 s. */
+  readonly waitMs?: number;
+}): Scheduler {
+  const { schedules, runs, now, waitMs = WAIT_MS } = parts;
+
+  async function enqueue({ kind }: Schedule, asked: string): Promise<void> {
+    try {
+      const jobs = await parts.jobs();
+      await jobs.enqueue(kind, { asked }, { id: asked });
+    } catch (error) {
+      if (!(error instanceof JobsUnavailableError)) throw error;
+      throw unavailable('The job store cannot be reached, so the task was not started; try again.', {
+        code: 'STORE_UNAVAILABLE',
+        cause: error,
+      });
+    }
+  }
+
+  return {
+    ids: schedules.map(({ id }) => id),
+    async list() {
+      const known = await runs.all();
+      const at = now();
+      return Promise.all(
+        schedules.map(async (schedule): Promise<ScheduledTask> => {
+          const { id, name, kind } = schedule;
+          const run = known.get(kind.name);
+          const since = run?.runningSince ?? null;
+          return {
+            id,
+            name,
+            enabled: await schedule.enabled(),
+            lastRun: run?.lastRun ?? null,
+            nextRun: schedule.next(at),
+            running: since !== null && at - since < kind.timeoutMs + GONE_MS,
+            ...(run?.lastResult && { lastResult: run.lastResult }),
+          };
+        }),
+      );
+    },
+    async runNow(id) {
+      const schedule = schedules.find((one) => one.id === id);
+      if (!schedule) throw new Error(`there is no scheduled task ${id}`);
+      const asked = `asked-${randomUUID()}`;
+      await enqueue(schedule, asked);
+      const deadline = now() + waitMs;
+      while (now() < deadline) {
+        const result = await runs.resultOf(schedule.kind.name, asked);
+        if (result) return result;
+        await pause(LOOK_MS);
+      }
+      return { ok: true, message: 'It was handed to the workers and has not ended yet.' };
+    },
+  };
+}

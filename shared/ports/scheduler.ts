@@ -1,0 +1,29 @@
+/** What the service does by itself, by the clock: when it did, how that went, and how to have it done now. */
+
+export interface ScheduledTask {
+  readonly id: string;
+  readonly name: string;
+  /** False: its setting is off, so that only `runNow` runs it. */
+  readonly enabled: boolean;
+  /** When the last scheduled run began, Unix ms; null before the first. */
+  readonly lastRun: number | null;
+  /** Unix ms. */
+  readonly nextRun: number;
+  readonly running: boolean;
+  readonly lastResult?: { readonly ok: boolean; readonly message: string; readonly timestamp: number };
+}
+
+export interface Scheduler {
+  /** Ids of the tasks. */
+  readonly ids: readonly string[];
+  /** The same at every process. */
+  list(): Promise<readonly ScheduledTask[]>;
+  /**
+   * Has a task done by a worker, whether it is enabled or not, and waits a while for how it goes. Leaves its schedule and
+   * its last result as they are.
+   *
+   * @param id one of `ids`
+   * @throws AppError 503 when the job store is unavailable
+   */
+  runNow(id: string): Promise<{ readonly ok: boolean; readonly message: string }>;
+}
