@@ -22,6 +22,7 @@ import type { ReadModels } from '../shared/ports/read-models.ts';
 import type { TokenDirectory } from '../shared/ports/tokens.ts';
 import type { Outgoing, WebhookRecords } from '../shared/ports/webhooks.ts';
 import type { Scheduler } from '../shared/ports/scheduler.ts';
+import type { Outgoing, WebhookRecords } from '../shared/ports/webhooks.ts';
 
 import type { VerifyGoogleToken } from './auth/google.ts';
 import type { Incidents } from './auth/incidents.ts';
