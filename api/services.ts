@@ -42,7 +42,6 @@ export interface ApiSettings extends SettingDefaults {
   readonly googleClientId: string | undefined;
   readonly googleKeysUrl: string;
   readonly googleIssuers: readonly string[];
-  readonly agentTimeoutMinutes: number;
   readonly coordinatorAgent: string;
   readonly subscribedProviders: readonly string[];
   readonly runnerUrl: string | undefined;
