@@ -19,9 +19,8 @@ import type { MentionTargets } from '../shared/ports/mentions.ts';
 import type { NotificationDirectory } from '../shared/ports/notifications.ts';
 import type { KnownProjects, ProjectDirectory, ProjectTasks } from '../shared/ports/projects.ts';
 import type { ReadModels } from '../shared/ports/read-models.ts';
-import type { TokenDirectory } from '../shared/ports/tokens.ts';
-import type { Outgoing, WebhookRecords } from '../shared/ports/webhooks.ts';
 import type { Scheduler } from '../shared/ports/scheduler.ts';
+import type { TokenDirectory } from '../shared/ports/tokens.ts';
 import type { Outgoing, WebhookRecords } from '../shared/ports/webhooks.ts';
 
 import type { VerifyGoogleToken } from './auth/google.ts';
