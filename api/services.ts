@@ -13,6 +13,7 @@ import type { AgentDirectory } from '../shared/ports/agents.ts';
 import type { CommentDirectory } from '../shared/ports/comments.ts';
 import type { Credentials } from '../shared/ports/credentials.ts';
 import type { Freshness } from '../shared/ports/freshness.ts';
+import type { Gateways } from '../shared/ports/gateways.ts';
 import type { IdempotencyStore } from '../shared/ports/idempotency.ts';
 import type { LogEntries } from '../shared/ports/log-entries.ts';
 import type { MentionTargets } from '../shared/ports/mentions.ts';
@@ -85,6 +86,7 @@ export interface Services {
   readonly tokens: TokenDirectory;
   readonly logs: LogEntries;
   readonly scheduler: Scheduler;
+  readonly gateways: Gateways;
   readonly idempotency: IdempotencyStore;
   readonly webhooks: WebhookRecords;
   readonly outgoing: Outgoing;

@@ -41,6 +41,7 @@ import { createScheduler } from './jobs/scheduler.ts';
 import { schedulesOf } from './jobs/schedules.ts';
 import { openCoreJobs, startWork, type Work } from './jobs/work.ts';
 import type { Logger, TakenLines } from './logging.ts';
+import { createGateways } from './outgoing/gateways.ts';
 import { outgoingOf } from './outgoing/post.ts';
 import { registerProcess } from './processes.ts';
 import { createChangeTracker } from './read-models/change-tracker.ts';
@@ -156,6 +157,7 @@ export async function startService(
         tokens: tokenDirectory(reads),
         logs,
         scheduler,
+        gateways: createGateways(),
         idempotency: createIdempotencyStore(database.pool, core.process),
         webhooks: createWebhookRecords(database.pool),
         outgoing: outgoingOf(config),

@@ -1,6 +1,8 @@
 /** Every projection of the service, in display order. */
 
+import { execApprovalsProjection } from './admin/exec-approvals.ts';
 import { gatewayConfigProjection } from './admin/gateway-config.ts';
+import { gatewaysProjection } from './admin/gateways.ts';
 import { settingsProjection } from './admin/settings.ts';
 import { agentsProjection } from './agents/agents.ts';
 import { agentKeysProjection } from './agents/keys.ts';
@@ -38,6 +40,8 @@ export const projections: readonly Projection[] = [
   tokenPricesProjection,
   gatewayConfigProjection,
   settingsProjection,
+  gatewaysProjection,
+  execApprovalsProjection,
   activitiesProjection,
   auditProjection,
   notificationsProjection,

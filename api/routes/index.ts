@@ -1,7 +1,9 @@
 /** Every route of the service. */
 import type { Route } from '../http/route.ts';
+import { execApprovalRoutes } from './admin/exec-approvals.ts';
 import { exportRoutes } from './admin/export.ts';
 import { gatewayConfigRoutes } from './admin/gateway-config.ts';
+import { gatewayRoutes } from './admin/gateways.ts';
 import { schedulerRoutes } from './admin/scheduler.ts';
 import { settingsRoutes } from './admin/settings.ts';
 import { adapterRoutes } from './agents/adapters.ts';
@@ -91,6 +93,8 @@ export const routes: readonly Route[] = [
   ...tokenUsageRoutes,
   ...tokenPriceRoutes,
   ...gatewayConfigRoutes,
+  ...gatewayRoutes,
+  ...execApprovalRoutes,
   ...exportRoutes,
   ...settingsRoutes,
   ...schedulerRoutes,

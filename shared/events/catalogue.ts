@@ -1,8 +1,10 @@
 /** Every event type that Signalbox writes or has ever written. Nothing is found by scanning folders. */
 
 import { cleanupEvents } from './admin/cleanup.ts';
+import { execApprovalEvents } from './admin/exec-approvals.ts';
 import { exportEvents } from './admin/export.ts';
 import { gatewayConfigEvents } from './admin/gateway-config.ts';
+import { gatewayEvents } from './admin/gateways.ts';
 import { settingsEvents } from './admin/settings.ts';
 import { adapterEvents } from './agents/adapters.ts';
 import { agentEvents } from './agents/agents.ts';
@@ -81,6 +83,8 @@ const definitions = [
   ...gatewayConfigEvents,
   ...settingsEvents,
   ...cleanupEvents,
+  ...gatewayEvents,
+  ...execApprovalEvents,
   ...exportEvents,
   nameClaimed,
   nameReleased,

@@ -114,6 +114,16 @@ POST    /api/scheduler                admin     -                deployment
 GET     /api/settings                 admin     -                deployment
 PUT     /api/settings                 admin     mutation         deployment
 DELETE  /api/settings                 admin     mutation         deployment
+GET     /api/gateways                 viewer    -                deployment
+POST    /api/gateways                 admin     mutation         deployment
+PUT     /api/gateways                 admin     mutation         deployment
+DELETE  /api/gateways                 admin     mutation         deployment
+POST    /api/gateways/health          viewer    mutation         deployment
+GET     /api/gateways/health/history  viewer    -                deployment
+POST    /api/gateways/connect         viewer    -                deployment
+GET     /api/exec-approvals           operator  -                deployment
+POST    /api/exec-approvals           operator  exec-approvals   deployment
+PUT     /api/exec-approvals           operator  exec-approvals   deployment
 GET     /api/activities               viewer    -
 GET     /api/audit                    admin     -
 GET     /api/logs                     viewer    read
@@ -158,6 +168,7 @@ const LIMITS: Readonly<Record<string, number>> = {
   'access-requests': 20,
   'api-key': 20,
   'gateway-config': 20,
+  'exec-approvals': 30,
 };
 
 interface Row {

@@ -39,6 +39,9 @@ const isSecret = (text: string) => PARTIES.some(({ texts }) => text.includes(tex
 /** Every workspace has an agent of this name. */
 const TWIN = 'scout';
 
+/** An address at which nobody answers. */
+const NOBODY = 'http://127.0.0.1:9';
+
 /** What a schema does not tell of the bodies that a route takes. */
 const BODIES: Readonly<Record<string, (ref: { readonly number: number; readonly name: string }) => unknown[]>> = {
   'POST /api/adapters': ({ name }) => [
@@ -47,6 +50,9 @@ const BODIES: Readonly<Record<string, (ref: { readonly number: number; readonly 
   ],
   'POST /api/webhooks': ({ name }) => [{ name, url: 'https://example.org/hook', events: [name] }],
   'POST /api/scheduler': () => [{ task_id: 'purge_logs' }],
+  'POST /api/gateways': ({ name }) => [{ name, url: NOBODY }],
+  'PUT /api/gateways': ({ number, name }) => [{ id: number, name }],
+  'PUT /api/exec-approvals': ({ name }) => [{ agents: { [name]: [{ pattern: name }] } }],
   'POST /api/pipelines': ({ number, name }) => [
     { name, steps: [{ template_id: number }, { template_id: number, on_failure: 'continue' }] },
   ],
@@ -54,6 +60,7 @@ const BODIES: Readonly<Record<string, (ref: { readonly number: number; readonly 
 
 /** Writes that nobody of a running deployment gets done with a guessed body: what they answer instead. */
 const REFUSED: Readonly<Record<string, number>> = {
+  'POST /api/exec-approvals': 502, // of no gateway that answers
   'POST /api/auth/login': 401, // of no password that is guessed
   'POST /api/auth/google': 400, // of no token that is guessed
   'POST /api/auth/google/disconnect': 400, // of a user with a password
@@ -195,6 +202,11 @@ describe('contract: tenancy', function () {
     expect((await ask(HOUSE, { method: 'POST', path: '/api/tokens/rotate' })).status).to.equal(200);
     const settings = { [`${names}-setting`]: texts };
     expect((await ask(HOUSE, { method: 'PUT', path: '/api/settings', body: { settings } })).status).to.equal(200);
+    const gateway = { name: `${names}-gateway`, url: NOBODY, token: texts };
+    expect((await ask(HOUSE, { method: 'POST', path: '/api/gateways', body: gateway })).status).to.equal(201);
+    expect((await ask(HOUSE, { method: 'POST', path: '/api/gateways/health' })).status).to.equal(200);
+    const allowed = { agents: { [`${names}-agent`]: [{ pattern: texts }] } };
+    expect((await ask(HOUSE, { method: 'PUT', path: '/api/exec-approvals', body: allowed })).status).to.equal(200);
   }
 
   /** Rows of a table as text: those of a workspace where it has some, else all of them. */

@@ -26,6 +26,7 @@ import { followLive } from '../../infra/following/live.ts';
 import { createScheduleRuns } from '../../infra/jobs/schedule-runs.ts';
 import { createScheduler } from '../../infra/jobs/scheduler.ts';
 import { createLogger } from '../../infra/logging.ts';
+import { createGateways } from '../../infra/outgoing/gateways.ts';
 import { outgoingOf } from '../../infra/outgoing/post.ts';
 import { createChangeTracker } from '../../infra/read-models/change-tracker.ts';
 import { createFreshness } from '../../infra/read-models/freshness.ts';
@@ -161,6 +162,7 @@ describe('example resource: on the embedded store', function () {
       credentials,
       freshness,
       inboxes: createInboxes({ reads, freshness, now: Date.now }),
+      gateways: createGateways(),
       queue: createTaskQueue({ commands, reads: taskQueueReads(reads) }),
       agents: agentDirectory(reads),
       comments: commentDirectory(reads),

@@ -101,10 +101,15 @@ export const GROUPS: Readonly<Record<string, Readonly<Record<string, string>>>> 
     cleanup: 'old records taken off the lists',
     scheduler: 'what the service does by the clock',
     settings: 'what admins change while the service runs',
+    gateways: 'servers that agents are reached through',
+    'exec-approvals': 'commands that agents may run',
     export: 'data taken out',
   },
   docs: {},
 };
+
+/** Concerns that look like one word and are two in the interface. */
+export const DISTINCT: readonly string[] = ['gateways', 'gateway-config', 'gateway-document'];
 
 export interface Floor {
   /** Heading of its column; tests are shown in the column of what they test. */

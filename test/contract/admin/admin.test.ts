@@ -1,6 +1,7 @@
 /** The group through HTTP, on one service: starting one for each concern would take longer than the tests. */
 import { type AuthWorld, startAuthWorld } from '../../support/worlds/auth.ts';
 import { describeExport } from './export.ts';
+import { describeGateways } from './gateways.ts';
 import { describeScheduler } from './scheduler.ts';
 import { describeSettings } from './settings.ts';
 
@@ -16,4 +17,5 @@ describe('admin', function () {
   // Before those that change settings: it counts the changes.
   describeSettings(() => world);
   describeScheduler(() => world);
+  describeGateways(() => world);
 });

@@ -1,0 +1,185 @@
+/** Gateways of the deployment: kept, probed, connected to. */
+import type { IncomingHttpHeaders } from 'node:http';
+import {
+  addGateway,
+  changeGateway,
+  knownGateway,
+  probeGateways,
+  removeGateway,
+} from '../../../commands/admin/gateways.ts';
+import { gatewayHistory, gatewayRecord, listGateways } from '../../../queries/admin/gateways.ts';
+import {
+  gatewayAnswer,
+  gatewayChangedAnswer,
+  gatewayChangesBody,
+  gatewayConnectAnswer,
+  gatewayConnectBody,
+  gatewayDeletedAnswer,
+  gatewayHealthAnswer,
+  gatewayHealthBody,
+  gatewayHistoryAnswer,
+  gatewaysAnswer,
+  newGatewayBody,
+} from '../../../shared/contract/admin/gateways.ts';
+import { idBody } from '../../../shared/contract/common.ts';
+import { notFound } from '../../../shared/errors.ts';
+import { reaches } from '../../../shared/identity.ts';
+import { defineRoute, type Route } from '../../http/route.ts';
+import type { Services } from '../../services.ts';
+
+/** @throws AppError 404 when somebody else has removed it since */
+async function recordOf(services: Services, id: number) {
+  const gateway = await gatewayRecord(services.reads, id);
+  if (!gateway) throw notFound('Gateway');
+  return gateway;
+}
+
+const list = defineRoute({
+  method: 'get',
+  path: '/api/gateways',
+  tag: 'Admin',
+  summary: 'List gateways, the primary one first',
+  access: 'viewer',
+  scope: 'deployment',
+  responses: { 200: { description: 'Gateways; tokens are hidden', schema: gatewaysAnswer } },
+  cache: { models: ['gateways'], scope: 'all' },
+  handle: async ({ services }) => ({ body: { gateways: await listGateways(services.reads) } }),
+});
+
+const add = defineRoute({
+  method: 'post',
+  path: '/api/gateways',
+  tag: 'Admin',
+  summary: 'Add a gateway',
+  access: 'admin',
+  scope: 'deployment',
+  limit: 'mutation',
+  body: newGatewayBody,
+  responses: { 201: { description: 'The gateway', schema: gatewayAnswer } },
+  async handle({ body, services, command }) {
+    const id = await addGateway(services.commands, command, body);
+    return { status: 201, body: { gateway: await recordOf(services, id) } };
+  },
+});
+
+const change = defineRoute({
+  method: 'put',
+  path: '/api/gateways',
+  tag: 'Admin',
+  summary: 'Change a gateway',
+  access: 'admin',
+  scope: 'deployment',
+  limit: 'mutation',
+  body: gatewayChangesBody,
+  refuses: [404, 409],
+  responses: { 200: { description: 'The gateway as it is now', schema: gatewayChangedAnswer } },
+  async handle({ body, services, command }) {
+    await changeGateway(services.commands, command, body);
+    return { body: { success: true, gateway: await recordOf(services, body.id) } };
+  },
+});
+
+const remove = defineRoute({
+  method: 'delete',
+  path: '/api/gateways',
+  tag: 'Admin',
+  summary: 'Remove a gateway that is not the primary one',
+  access: 'admin',
+  scope: 'deployment',
+  limit: 'mutation',
+  body: idBody,
+  responses: { 200: { description: 'Whether there was one', schema: gatewayDeletedAnswer } },
+  handle: async ({ body, services, command }) => ({
+    body: { success: true, deleted: await removeGateway(services.commands, command, body.id) },
+  }),
+});
+
+const health = defineRoute({
+  method: 'post',
+  path: '/api/gateways/health',
+  tag: 'Admin',
+  summary: 'Probe the gateways',
+  description:
+    'Asks each gateway for `/health` and records what it answers: 2xx is `online`, another status `error`, no answer within 5 s `offline`.',
+  access: 'viewer',
+  scope: 'deployment',
+  limit: 'mutation',
+  body: gatewayHealthBody,
+  bodyOptional: true,
+  refuses: [404],
+  responses: { 200: { description: 'What was found', schema: gatewayHealthAnswer } },
+  async handle({ body, services, command }) {
+    const found = await probeGateways(services.commands, command, services.gateways, body.gateway_id);
+    const results = found.map(({ id, name, status, latency, version, error }) => ({
+      id,
+      name,
+      status,
+      latency,
+      agents: [],
+      sessions_count: 0,
+      gateway_version: version,
+      ...(error !== null && { error }),
+    }));
+    return { body: { results, probed_at: services.now() } };
+  },
+});
+
+const history = defineRoute({
+  method: 'get',
+  path: '/api/gateways/health/history',
+  tag: 'Admin',
+  summary: 'The last 100 probes, by gateway',
+  access: 'viewer',
+  scope: 'deployment',
+  responses: { 200: { description: 'Newest first', schema: gatewayHistoryAnswer } },
+  cache: { models: ['gateways'], scope: 'all' },
+  handle: async ({ services }) => ({ body: { history: await gatewayHistory(services.reads) } }),
+});
+
+const isLoopback = (host: string): boolean =>
+  host === 'localhost' || host.endsWith('.localhost') || /^127\./.test(host) || host === '[::1]';
+
+/** The host that a browser shows, and whether over TLS; from the first of these headers that names one. */
+function browserOf(headers: IncomingHttpHeaders, secure: boolean): { readonly host: string; readonly secure: boolean } {
+  for (const one of [headers.origin, headers.referer]) {
+    if (one === undefined || !URL.canParse(one)) continue;
+    const url = new URL(one);
+    if (url.hostname !== '') return { host: url.hostname, secure: url.protocol === 'https:' };
+  }
+  const host = `http://${headers.host ?? 'localhost'}`;
+  return { host: URL.canParse(host) ? new URL(host).hostname : 'localhost', secure };
+}
+
+/** Where a browser reaches a gateway by WebSocket. */
+export function webSocketUrl(address: string, headers: IncomingHttpHeaders, secure: boolean): string {
+  const url = new URL(address);
+  const port = url.port === '' ? '' : `:${url.port}`;
+  const browser = browserOf(headers, secure);
+  // What is the gateway's own host to the server is another machine to the browser.
+  if (isLoopback(url.hostname) && !isLoopback(browser.host))
+    return `${browser.secure ? 'wss' : 'ws'}://${browser.host}${port}`;
+  const near = (isLoopback(url.hostname) || url.hostname.endsWith('.local')) && url.protocol !== 'wss:';
+  const scheme = !near && /^(https|wss):$/.test(url.protocol) ? 'wss' : 'ws';
+  const path = /^\/sessions(\/|$)/.test(url.pathname) ? '' : url.pathname.replace(/\/+$/, '');
+  return `${scheme}://${url.hostname}${port}${path}`;
+}
+
+const connect = defineRoute({
+  method: 'post',
+  path: '/api/gateways/connect',
+  tag: 'Admin',
+  summary: 'Get what a browser needs to connect to a gateway',
+  access: 'viewer',
+  scope: 'deployment',
+  body: gatewayConnectBody,
+  refuses: [404],
+  responses: { 200: { description: 'Address and token', schema: gatewayConnectAnswer } },
+  async handle({ body, identity, services, exchange }) {
+    const { id, url, token } = await knownGateway(services.commands, body.id);
+    const shown = reaches(identity.role, 'operator') ? (token ?? '') : '';
+    const ws_url = webSocketUrl(url, exchange.req.headers, exchange.secure);
+    return { body: { id, ws_url, token: shown, token_set: shown !== '' } };
+  },
+});
+
+export const gatewayRoutes: readonly Route[] = [list, add, change, remove, health, history, connect];

@@ -1,0 +1,152 @@
+/** Commands that agents may run: what is always allowed, and decisions that are handed to the primary gateway. */
+import { type Allowlist, allowlistHash } from '../../shared/contract/admin/exec-approvals.ts';
+import { AppError, conflict, type ErrorStatus } from '../../shared/errors.ts';
+import {
+  type EXEC_DECISIONS,
+  execAllowlistChanged,
+  execApprovalDecided,
+} from '../../shared/events/admin/exec-approvals.ts';
+import type { EventDraft } from '../../shared/events/define.ts';
+import { type GatewayAnswer, GatewayError, type Gateways } from '../../shared/ports/gateways.ts';
+import { defineDecider, on } from '../decider.ts';
+import type { CommandContext, Commands } from '../handler.ts';
+import { primaryGateway } from './gateways.ts';
+
+export interface AllowlistState {
+  readonly agents: Allowlist;
+}
+
+const STREAM = 'exec-approvals';
+const PATH = '/api/exec-approvals';
+/** Characters of all patterns together. */
+export const MAX_ALLOWLIST = 500_000;
+
+export const allowlistDecider = defineDecider<AllowlistState>({
+  kind: 'list of allowed commands',
+  initial: { agents: {} },
+  snapshotVersion: 1,
+  sizeOf: ({ agents }) => JSON.stringify(agents).length,
+  folds: [on(execAllowlistChanged, ({ agents }, { data }) => ({ agents: withPatterns(agents, data.agents) }))],
+});
+
+function withPatterns(
+  agents: Allowlist,
+  changes: readonly { readonly agent: string; readonly patterns: readonly string[] }[],
+): Allowlist {
+  const next = new Map(Object.entries(agents));
+  for (const { agent, patterns } of changes) {
+    if (patterns.length === 0) next.delete(agent);
+    else next.set(agent, patterns);
+  }
+  return Object.fromEntries(next);
+}
+
+const same = (one: readonly string[] = [], other: readonly string[] = []): boolean =>
+  one.length === other.length && one.every((text, index) => text === other[index]);
+
+/** @throws AppError 409 for an outdated hash, 413 when there would be too much */
+export function decideAllowlist({ agents }: AllowlistState, changes: Allowlist, hash?: string): EventDraft[] {
+  if (hash !== undefined && hash !== allowlistHash(agents)) {
+    throw conflict(
+      'The list of allowed commands was modified since you read it; read it again and repeat the change.',
+      {
+        code: 'CONFLICT',
+      },
+    );
+  }
+  const changed = Object.entries(changes)
+    .filter(([agent, patterns]) => !same(Object.hasOwn(agents, agent) ? agents[agent] : [], patterns))
+    .map(([agent, patterns]) => ({ agent, patterns: [...patterns] }));
+  if (changed.length === 0) return [];
+  if (JSON.stringify(withPatterns(agents, changed)).length > MAX_ALLOWLIST)
+    throw new AppError(413, `The list of allowed commands would have more than ${MAX_ALLOWLIST} characters.`);
+  return [execAllowlistChanged.draft({ agents: changed })];
+}
+
+/** Replaces the patterns of these agents. @returns the hash of what is stored now @throws AppError 409, 413 */
+export async function changeAllowlist(
+  commands: Commands,
+  context: CommandContext,
+  changes: Allowlist,
+  hash: string | undefined,
+): Promise<string> {
+  let after: Allowlist = {};
+  await commands.execute(allowlistDecider, STREAM, context, (state) => {
+    const drafts = decideAllowlist(state, changes, hash);
+    after = drafts.reduce((all, { data }) => withPatterns(all, (data as { agents: [] }).agents), state.agents);
+    return drafts;
+  });
+  return allowlistHash(after);
+}
+
+/** What waits for an approval, as the primary gateway has it; nothing when there is none or it does not answer. */
+export async function waitingApprovals(
+  commands: Commands,
+  gateways: Pick<Gateways, 'call'>,
+): Promise<readonly Record<string, unknown>[]> {
+  const gateway = await primaryGateway(commands);
+  if (!gateway) return [];
+  try {
+    const { status, body } = await gateways.call(gateway, { method: 'GET', path: PATH });
+    const { approvals } = (body ?? {}) as { readonly approvals?: unknown };
+    if (status !== 200 || !Array.isArray(approvals)) return [];
+    return approvals.filter((one) => typeof one === 'object' && one !== null && !Array.isArray(one));
+  } catch (error) {
+    if (error instanceof GatewayError) return [];
+    throw error;
+  }
+}
+
+/** Refusals of the gateway that are the caller's business. */
+const REFUSALS: readonly number[] = [400, 404, 409, 422] satisfies ErrorStatus[];
+
+/** Hands a decision to the primary gateway. @returns its answer @throws AppError 502, 504; what the gateway refuses with */
+export async function decideApproval(
+  commands: Commands,
+  context: CommandContext,
+  gateways: Pick<Gateways, 'call'>,
+  decision: {
+    readonly id: string;
+    readonly action: (typeof EXEC_DECISIONS)[number];
+    readonly reason?: string | undefined;
+  },
+): Promise<Record<string, unknown>> {
+  const gateway = await primaryGateway(commands);
+  if (!gateway) {
+    throw new AppError(502, 'There is no primary gateway to hand the decision to; add one with POST /api/gateways.', {
+      code: 'GATEWAY_NOT_CONFIGURED',
+    });
+  }
+  const { status, body } = await answerOf(gateways.call(gateway, { method: 'POST', path: PATH, body: decision }));
+  if (status < 200 || status >= 300) {
+    const said = (body as { readonly error?: unknown } | undefined)?.error;
+    const why = typeof said === 'string' ? `: ${said.slice(0, 500)}` : '';
+    throw new AppError(
+      REFUSALS.includes(status) ? (status as ErrorStatus) : 502,
+      `The gateway answered ${status}${why}`,
+    );
+  }
+  const { id: approvalId, action, reason = null } = decision;
+  await commands.record(STREAM, context, [
+    execApprovalDecided.draft({
+      approvalId,
+      decision: action,
+      reason,
+      gatewayId: gateway.id,
+      gatewayName: gateway.name,
+    }),
+  ]);
+  return typeof body === 'object' && body !== null && !Array.isArray(body)
+    ? (body as Record<string, unknown>)
+    : { ok: true };
+}
+
+/** @throws AppError 502, 504 */
+async function answerOf(call: Promise<GatewayAnswer>): Promise<GatewayAnswer> {
+  try {
+    return await call;
+  } catch (error) {
+    if (!(error instanceof GatewayError)) throw error;
+    throw new AppError(error.late ? 504 : 502, error.message, { cause: error });
+  }
+}

@@ -1,0 +1,253 @@
+/**
+ * Gateways of the deployment: added, changed, removed, probed. There are few, so that all of them are one stream: names
+ * are unique and one is primary without further means.
+ */
+import type { GatewayChangesBody, NewGatewayBody } from '../../shared/contract/admin/gateways.ts';
+import { AppError, conflict, invalid, notFound } from '../../shared/errors.ts';
+import {
+  type GatewayChange,
+  gatewayAdded,
+  gatewayChanged,
+  gatewayRemoved,
+  gatewaysProbed,
+} from '../../shared/events/admin/gateways.ts';
+import type { EventDraft } from '../../shared/events/define.ts';
+import type { GatewayHealth, Gateways } from '../../shared/ports/gateways.ts';
+import { MASK } from '../../shared/secrets.ts';
+import { defineDecider, on } from '../decider.ts';
+import type { CommandContext, Commands } from '../handler.ts';
+import { reserveId } from '../reserve.ts';
+
+export interface KnownGateway {
+  readonly id: number;
+  readonly name: string;
+  readonly url: string;
+  readonly token: string | null;
+  readonly isPrimary: boolean;
+}
+
+export interface GatewaysState {
+  readonly gateways: readonly KnownGateway[];
+}
+
+export const GATEWAYS_STREAM = 'gateways';
+const PROBES_STREAM = 'gateway-probes';
+/** Every probe calls each of them. */
+export const MAX_GATEWAYS = 50;
+/** Gateways that are called at the same time. */
+const AT_ONCE = 25;
+
+export const gatewaysDecider = defineDecider<GatewaysState>({
+  kind: 'list of gateways',
+  initial: { gateways: [] },
+  folds: [
+    on(gatewayAdded, ({ gateways }, { data }) => {
+      const { gatewayId: id, name, url, token, isPrimary } = data;
+      return { gateways: [...gateways, { id, name, url, token, isPrimary }] };
+    }),
+    on(gatewayChanged, ({ gateways }, { data }) => ({
+      gateways: gateways.map((one) =>
+        one.id === data.gatewayId
+          ? {
+              ...one,
+              name: data.name ?? one.name,
+              url: data.url ?? one.url,
+              token: data.tokenSet === undefined ? one.token : (data.token ?? null),
+              isPrimary: data.isPrimary ?? one.isPrimary,
+            }
+          : one,
+      ),
+    })),
+    on(gatewayRemoved, ({ gateways }, { data }) => ({ gateways: gateways.filter(({ id }) => id !== data.gatewayId) })),
+  ],
+});
+
+// --- Addresses --------------------------------------------------------------------------------------------------------
+
+export interface Address {
+  /** Without query, fragment, credentials and trailing slashes. */
+  readonly url: string;
+  /** From the query of the URL. */
+  readonly token: string | undefined;
+}
+
+/** The address in a body; undefined when it has none. @throws AppError 400 */
+export function addressOf({
+  url: given,
+  host,
+  port,
+}: Pick<NewGatewayBody, 'url' | 'host' | 'port'>): Address | undefined {
+  const field = given === undefined ? 'host' : 'url';
+  const text = given ?? host;
+  if (text === undefined) {
+    if (port !== undefined) throw invalid('host: send it together with port, or send url');
+    return undefined;
+  }
+  const hasScheme = /^[a-z][a-z0-9+.-]*:\/\//i.test(text);
+  const whole = hasScheme ? text : `http://${text}`;
+  const url = (hasScheme || field === 'host') && URL.canParse(whole) ? new URL(whole) : undefined;
+  if (!url || !['http:', 'https:', 'ws:', 'wss:'].includes(url.protocol) || url.hostname === '')
+    throw invalid(`${field}: must be an address such as https://gateway.example.org:18789`);
+  if (url.username !== '' || url.password !== '')
+    throw invalid(`${field}: must not hold a name or a password; send the token as token`);
+  if (given === undefined && port !== undefined) url.port = String(port);
+  return {
+    url: `${url.protocol}//${url.host}${url.pathname}`.replace(/\/+$/, ''),
+    token: url.searchParams.get('token') || undefined,
+  };
+}
+
+// --- Decisions --------------------------------------------------------------------------------------------------------
+
+function refuseTaken({ gateways }: GatewaysState, name: string, id?: number): void {
+  if (gateways.some((one) => one.name === name && one.id !== id))
+    throw conflict(`There is a gateway called ${name} already; choose another name.`, { code: 'NAME_TAKEN' });
+}
+
+/** One gateway is primary at most. */
+const demoted = ({ gateways }: GatewaysState, id: number): EventDraft[] =>
+  gateways
+    .filter((one) => one.isPrimary && one.id !== id)
+    .map((one) => gatewayChanged.draft({ gatewayId: one.id, isPrimary: false }));
+
+/** @throws AppError 409 */
+export function decideAdd(state: GatewaysState, gateway: KnownGateway): EventDraft[] {
+  refuseTaken(state, gateway.name);
+  if (state.gateways.length >= MAX_GATEWAYS)
+    throw conflict(`There are ${MAX_GATEWAYS} gateways already, which is the limit; remove one first.`);
+  const { id, name, url, token, isPrimary } = gateway;
+  return [...(isPrimary ? demoted(state, id) : []), gatewayAdded.draft({ gatewayId: id, name, url, token, isPrimary })];
+}
+
+/** @throws AppError 404, 409 */
+export function decideChange(state: GatewaysState, id: number, changes: GatewayChange): EventDraft[] {
+  if (!state.gateways.some((one) => one.id === id)) throw notFound('Gateway');
+  if (changes.name !== undefined) refuseTaken(state, changes.name, id);
+  return [
+    ...(changes.isPrimary ? demoted(state, id) : []),
+    gatewayChanged.draft({
+      gatewayId: id,
+      ...changes,
+      ...(changes.token !== undefined && { tokenSet: changes.token !== null }),
+    }),
+  ];
+}
+
+/** No event for one that is not known. @throws AppError 400 for the primary one */
+export function decideRemove({ gateways }: GatewaysState, id: number): EventDraft[] {
+  const known = gateways.find((one) => one.id === id);
+  if (!known) return [];
+  if (known.isPrimary) throw invalid('The primary gateway cannot be removed; make another one primary first.');
+  return [gatewayRemoved.draft({ gatewayId: id, name: known.name })];
+}
+
+// --- Commands ---------------------------------------------------------------------------------------------------------
+
+/** Adds a gateway. Gives its id. @throws AppError 400, 409 */
+export async function addGateway(commands: Commands, context: CommandContext, body: NewGatewayBody): Promise<number> {
+  const address = addressOf(body);
+  if (!address) throw invalid('url: is missing; send the address of the gateway');
+  if (body.token === MASK) throw invalid(`token: ${MASK} stands for a hidden value; send the token itself`);
+  const id = await reserveId(commands, context, 'gateway', (one) => `gateway-${one}`);
+  const gateway = {
+    id,
+    name: body.name,
+    url: address.url,
+    token: body.token || address.token || null,
+    isPrimary: body.is_primary,
+  };
+  await commands.execute(gatewaysDecider, GATEWAYS_STREAM, context, (state) => decideAdd(state, gateway));
+  return id;
+}
+
+/** The fields that a body sets. @throws AppError 400 */
+export function changesOf(body: GatewayChangesBody): GatewayChange {
+  const address = addressOf(body);
+  const token = body.token === undefined ? address?.token : body.token;
+  const changes: GatewayChange = {
+    name: body.name,
+    url: address?.url,
+    isPrimary: body.is_primary,
+    status: body.status,
+    lastSeen: body.last_seen,
+    latency: body.latency,
+    sessionsCount: body.sessions_count,
+    agentsCount: body.agents_count,
+    ...(token !== undefined && token !== MASK && { token: token || null }),
+  };
+  const set = Object.entries(changes).filter(([, value]) => value !== undefined);
+  if (set.length === 0 && token !== MASK)
+    throw invalid('There is nothing to change: send at least one field besides id.');
+  return Object.fromEntries(set) as GatewayChange;
+}
+
+/** @throws AppError 400, 404, 409 */
+export async function changeGateway(
+  commands: Commands,
+  context: CommandContext,
+  body: GatewayChangesBody,
+): Promise<void> {
+  const changes = changesOf(body);
+  await commands.execute(gatewaysDecider, GATEWAYS_STREAM, context, (state) => decideChange(state, body.id, changes));
+}
+
+/** Whether there was one. @throws AppError 400 for the primary one */
+export async function removeGateway(commands: Commands, context: CommandContext, id: number): Promise<boolean> {
+  const { events } = await commands.execute(gatewaysDecider, GATEWAYS_STREAM, context, (state) =>
+    decideRemove(state, id),
+  );
+  return events.length > 0;
+}
+
+/** One gateway with its token. @throws AppError 404 */
+export async function knownGateway(commands: Commands, id: number): Promise<KnownGateway> {
+  const { state } = await commands.load(gatewaysDecider, GATEWAYS_STREAM);
+  const known = state.gateways.find((one) => one.id === id);
+  if (!known) throw notFound('Gateway');
+  return known;
+}
+
+/** The primary gateway with its token; undefined: there is none. */
+export async function primaryGateway(commands: Commands): Promise<KnownGateway | undefined> {
+  const { state } = await commands.load(gatewaysDecider, GATEWAYS_STREAM);
+  return state.gateways.find((one) => one.isPrimary);
+}
+
+export interface Probed extends GatewayHealth {
+  readonly id: number;
+  readonly name: string;
+}
+
+/** Probes all gateways, or one, and records what was found. @throws AppError 404 for an unknown one */
+export async function probeGateways(
+  commands: Commands,
+  context: CommandContext,
+  gateways: Pick<Gateways, 'probe'>,
+  id?: number,
+): Promise<readonly Probed[]> {
+  const { state } = await commands.load(gatewaysDecider, GATEWAYS_STREAM);
+  const asked = state.gateways.filter((one) => id === undefined || one.id === id);
+  if (asked.length === 0) {
+    if (id !== undefined) throw new AppError(404, 'Gateway not found');
+    return [];
+  }
+  const found: Probed[] = [];
+  for (let from = 0; from < asked.length; from += AT_ONCE) {
+    const some = asked.slice(from, from + AT_ONCE);
+    found.push(
+      ...(await Promise.all(
+        some.map(async (one) => ({ id: one.id, name: one.name, ...(await gateways.probe(one.url)) })),
+      )),
+    );
+  }
+  const probe = await commands.counters.take('gateway-probe');
+  const results = found.map(({ id: gatewayId, name, status, latency, error }) => ({
+    gatewayId,
+    name,
+    status,
+    latency,
+    error,
+  }));
+  await commands.record(PROBES_STREAM, context, [gatewaysProbed.draft({ probe, results })]);
+  return found;
+}

@@ -1,0 +1,89 @@
+/** Gateways over HTTP. Redirects are not followed, and what they answer is read up to a limit. */
+import { GatewayError, type GatewayHealth, type Gateways } from '../../shared/ports/gateways.ts';
+import { frontOf } from '../../shared/storable.ts';
+
+/** For a whole request, milliseconds. */
+export const GATEWAY_TIMEOUT_MS = 5_000;
+/** Bytes of an answer. */
+const MAX_ANSWER = 1_048_576;
+/** Characters. */
+const MAX_VERSION = 100;
+
+/** Addresses of WebSockets stand for those of HTTP. */
+const httpUrl = (base: string, path: string): string => `${base.replace(/^ws/, 'http')}${path}`;
+
+export function createGateways({ timeoutMs = GATEWAY_TIMEOUT_MS }: { readonly timeoutMs?: number } = {}): Gateways {
+  async function exchange(url: string, init: RequestInit): Promise<{ readonly status: number; readonly text: string }> {
+    const late = AbortSignal.timeout(timeoutMs);
+    try {
+      const response = await fetch(url, { ...init, redirect: 'manual', signal: late });
+      return { status: response.status, text: await textOf(response) };
+    } catch (error) {
+      if (error instanceof GatewayError) throw error;
+      const cause = { cause: error };
+      if (late.aborted) throw new GatewayError(`The gateway did not answer within ${timeoutMs} ms.`, true, cause);
+      throw new GatewayError(`The gateway could not be reached (${codeOf(error)}).`, false, cause);
+    }
+  }
+
+  return {
+    async probe(url): Promise<GatewayHealth> {
+      const started = performance.now();
+      try {
+        const { status, text } = await exchange(httpUrl(url, '/health'), { headers: { accept: 'application/json' } });
+        const latency = Math.round(performance.now() - started);
+        const version = versionOf(parsed(text));
+        if (status >= 200 && status < 300) return { status: 'online', latency, error: null, version };
+        return { status: 'error', latency, error: `HTTP ${status}`, version };
+      } catch (error) {
+        if (!(error instanceof GatewayError)) throw error;
+        return { status: 'offline', latency: null, error: error.late ? 'timeout' : error.message, version: null };
+      }
+    },
+    async call({ url, token }, { method, path, body }) {
+      const { status, text } = await exchange(httpUrl(url, path), {
+        method,
+        headers: {
+          accept: 'application/json',
+          ...(body !== undefined && { 'content-type': 'application/json' }),
+          ...(token !== null && { authorization: `Bearer ${token}` }),
+        },
+        ...(body !== undefined && { body: JSON.stringify(body) }),
+      });
+      return { status, body: parsed(text) };
+    },
+  };
+}
+
+/** @throws GatewayError when it is too long */
+async function textOf(response: Response): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const chunk of response.body ?? []) {
+    bytes += chunk.length;
+    // Leaving the loop ends the connection.
+    if (bytes > MAX_ANSWER) throw new GatewayError(`The gateway sent more than ${MAX_ANSWER} bytes.`, false);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString('utf8');
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    if (error instanceof SyntaxError) return undefined;
+    throw error;
+  }
+}
+
+function versionOf(body: unknown): string | null {
+  const version = (body as { readonly version?: unknown } | null | undefined)?.version;
+  return typeof version === 'string' ? frontOf(version.replace(/[\0\p{Surrogate}]/gu, '\uFFFD'), MAX_VERSION) : null;
+}
+
+/** What went wrong below HTTP. */
+function codeOf(error: unknown): string {
+  const { code, cause } = error as { readonly code?: unknown; readonly cause?: { readonly code?: unknown } };
+  return String(cause?.code ?? code ?? 'no connection');
+}

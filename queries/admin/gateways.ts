@@ -1,0 +1,71 @@
+/** Gateways of the deployment, and the history of their health. */
+import { gatewaysProjection } from '../../projections/admin/gateways.ts';
+import type { GatewayRecord } from '../../shared/contract/admin/gateways.ts';
+import type { GatewayStatus } from '../../shared/ports/gateways.ts';
+import { MASK } from '../../shared/secrets.ts';
+import { type Reads, tables } from '../reads.ts';
+
+const own = (reads: Reads) => tables(reads, gatewaysProjection);
+
+type GatewayRow = Awaited<ReturnType<typeof rowsOf>>[number];
+const rowsOf = (reads: Reads) =>
+  own(reads).selectFrom('gateways').selectAll().orderBy('is_primary', 'desc').orderBy('name').orderBy('id').execute();
+
+const DEFAULT_PORTS: Readonly<Record<string, number>> = { 'https:': 443, 'wss:': 443 };
+
+function recordOf(row: GatewayRow): GatewayRecord {
+  const { protocol, hostname, port } = new URL(row.url);
+  return {
+    id: row.id,
+    name: row.name,
+    url: row.url,
+    status: row.status as GatewayStatus,
+    last_health_check: row.last_health_check,
+    host: hostname,
+    port: port === '' ? (DEFAULT_PORTS[protocol] ?? 80) : Number(port),
+    token: row.token_set ? MASK : '',
+    token_set: row.token_set,
+    is_primary: row.is_primary ? 1 : 0,
+    last_seen: row.last_health_check,
+    latency: row.latency,
+    sessions_count: row.sessions_count,
+    agents_count: row.agents_count,
+    created_at: row.created_at,
+    updated_at: row.updated_at,
+  };
+}
+
+/** The primary one first, then by name. */
+export const listGateways = async (reads: Reads): Promise<GatewayRecord[]> => (await rowsOf(reads)).map(recordOf);
+
+export async function gatewayRecord(reads: Reads, id: number): Promise<GatewayRecord | undefined> {
+  const row = await own(reads).selectFrom('gateways').selectAll().where('id', '=', id).executeTakeFirst();
+  return row && recordOf(row);
+}
+
+/** Rows of the history. */
+const HISTORY = 100;
+
+/** The latest probes over all gateways, newest first, grouped by gateway. */
+export async function gatewayHistory(reads: Reads) {
+  const rows = await own(reads)
+    .selectFrom('gateway_probes')
+    .selectAll()
+    .orderBy('position', 'desc')
+    .orderBy('gateway_id')
+    .limit(HISTORY)
+    .execute();
+  const names = new Map(rows.toReversed().map(({ gateway_id, name }) => [gateway_id, name]));
+  return [...new Set(rows.map(({ gateway_id }) => gateway_id))].map((gatewayId) => ({
+    gatewayId,
+    name: names.get(gatewayId) ?? '',
+    entries: rows
+      .filter(({ gateway_id }) => gateway_id === gatewayId)
+      .map(({ status, latency, probed_at, error }) => ({
+        status: status as GatewayStatus,
+        latency,
+        probed_at,
+        ...(error !== null && { error }),
+      })),
+  }));
+}

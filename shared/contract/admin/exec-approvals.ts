@@ -1,0 +1,48 @@
+/** Commands that wait for an approval, and patterns of those that need none. */
+import { createHash } from 'node:crypto';
+import { z } from 'zod';
+import { EXEC_DECISIONS } from '../../events/admin/exec-approvals.ts';
+import { jsonObject } from '../common.ts';
+import { filledText, isStorable, text, UNSTORABLE_TEXT } from '../storable.ts';
+
+export const execApprovalsQuery = z.object({
+  action: z.enum(['allowlist']).optional().describe('allowlist: the stored patterns instead of what waits'),
+});
+
+/** Patterns by agent. */
+export type Allowlist = Readonly<Record<string, readonly string[]>>;
+
+const pattern = z.object({ pattern: z.string() });
+export const execApprovalsAnswer = z.union([
+  z.object({
+    approvals: z.array(jsonObject).describe('as the primary gateway has them; empty when it does not answer'),
+  }),
+  z.object({ agents: z.record(z.string(), z.array(pattern)), hash: z.string() }),
+]);
+
+const hash = z.string().regex(/^[0-9a-f]{64}$/, 'must be a hash that GET ?action=allowlist gave');
+
+export const allowlistBody = z.strictObject({
+  agents: z
+    .record(
+      z.string().min(1, 'must not be empty').max(256).refine(isStorable, UNSTORABLE_TEXT),
+      z.array(z.strictObject({ pattern: filledText(4_096) })).max(500),
+    )
+    .refine((agents) => Object.keys(agents).length <= 500, 'must have at most 500 agents')
+    .describe('agents that are not named keep their patterns; an empty list removes them'),
+  hash: hash.optional().describe('refused with 409 when something else is stored by now'),
+});
+export const allowlistAnswer = z.object({ ok: z.literal(true), hash: z.string() });
+
+export const execDecisionBody = z.strictObject({
+  id: filledText(512),
+  action: z.enum(EXEC_DECISIONS),
+  reason: text(2_000).optional(),
+});
+
+/** SHA-256 of the stored patterns; of the empty text when there are none. */
+export function allowlistHash(agents: Allowlist): string {
+  const names = Object.keys(agents).sort();
+  const stored = names.length === 0 ? '' : JSON.stringify(names.map((name) => [name, agents[name]]));
+  return createHash('sha256').update(stored).digest('hex');
+}

@@ -1,0 +1,238 @@
+/** Gateways through HTTP: kept with sealed tokens, probed, their history, connecting; commands that wait at the primary one. */
+import { expect } from 'chai';
+import { allowlistAnswer, execApprovalsAnswer } from '../../../shared/contract/admin/exec-approvals.ts';
+import {
+  gatewayAnswer,
+  gatewayChangedAnswer,
+  gatewayConnectAnswer,
+  gatewayDeletedAnswer,
+  gatewayHealthAnswer,
+  gatewayHistoryAnswer,
+  gatewaysAnswer,
+} from '../../../shared/contract/admin/gateways.ts';
+import { type FakeGateway, startFakeGateway } from '../../support/gateway.ts';
+import { call, type TestService } from '../../support/service.ts';
+
+const SECRET = 'gateway-token-0815';
+
+export function describeGateways(service: () => TestService): void {
+  describe('/api/gateways', () => {
+    let base: TestService;
+    let fake: FakeGateway;
+    before(async () => {
+      base = service();
+      fake = await startFakeGateway();
+    });
+    after(() => fake?.close());
+
+    const ask = (method: string, body?: unknown, path = '', headers: Record<string, string> = {}) =>
+      call(base, method, `/api/gateways${path}`, body, headers);
+    const list = async () => {
+      const reply = await ask('GET');
+      expect(gatewaysAnswer.parse(reply.body)).to.deep.equal(reply.body);
+      return reply.body.gateways;
+    };
+    const rawLog = async () => {
+      let text = '';
+      for await (const events of base.service.core.eventLog.readAll()) text += JSON.stringify(events);
+      return text;
+    };
+    let id = 0;
+
+    it('are empty at first, and without a primary one nothing waits and nothing can be decided', async () => {
+      expect(await list()).to.deep.equal([]);
+      expect((await ask('POST', {}, '/health')).body.results).to.deep.equal([]);
+      expect((await call(base, 'GET', '/api/exec-approvals')).body).to.deep.equal({ approvals: [] });
+      const refused = await call(base, 'POST', '/api/exec-approvals', { id: 'a1', action: 'approve' });
+      expect(refused.status).to.equal(502);
+      expect(refused.body.error).to.include('/api/gateways');
+    });
+
+    it('are added by URL or by host and port, and their tokens are never shown', async () => {
+      const reply = await ask('POST', { name: 'main', url: `${fake.url}/`, token: SECRET, is_primary: true });
+      expect(reply.status, JSON.stringify(reply.body)).to.equal(201);
+      expect(gatewayAnswer.parse(reply.body)).to.deep.equal(reply.body);
+      id = reply.body.gateway.id;
+      expect(reply.body.gateway).to.include({
+        url: fake.url,
+        status: 'unknown',
+        last_health_check: null,
+        is_primary: 1,
+      });
+      expect(reply.body.gateway).to.include({ token: '--------', token_set: true, host: '127.0.0.1' });
+      const other = await ask('POST', { name: 'away', host: 'wss://gate.example.org/base', port: '9443' });
+      expect(other.body.gateway).to.include({
+        url: 'wss://gate.example.org:9443/base',
+        port: 9443,
+        token: '',
+        token_set: false,
+      });
+      const fromUrl = await ask('POST', { name: 'from url', url: `http://gate.example.org/?token=${SECRET}` });
+      expect(fromUrl.body.gateway).to.include({ url: 'http://gate.example.org', port: 80, token_set: true });
+      expect((await list()).map(({ name }: { name: string }) => name)).to.deep.equal(['main', 'away', 'from url']);
+      expect(await rawLog()).not.to.include(SECRET);
+      const audit = (await call(base, 'GET', '/api/audit?action=gateway_added')).body.entries;
+      expect(audit).to.have.length(3);
+      expect(JSON.stringify(audit)).not.to.include(SECRET);
+    });
+
+    it('bad input is refused with what to change', async () => {
+      for (const [body, message] of [
+        [{ url: 'http://x' }, /^name: /],
+        [{ name: 'x' }, /^url: /],
+        [{ name: 'x', port: 1 }, /^host: /],
+        [{ name: 'x', url: 'gate:1' }, /^url: /],
+        [{ name: 'x', url: 'ftp://gate' }, /^url: /],
+        [{ name: 'x', url: 'http://u:p@gate' }, /^url: .*password/],
+        [{ name: 'x', host: 'gate', port: 70_000 }, /^port: /],
+        [{ name: 'x', url: 'http://gate', token: '--------' }, /^token: /],
+      ] as const) {
+        const { status, body: answer } = await ask('POST', body);
+        expect(status, JSON.stringify(body)).to.equal(400);
+        expect(answer.error).to.match(message);
+      }
+      expect((await ask('POST', { name: 'main', url: 'http://x' })).status).to.equal(409);
+      expect((await ask('PUT', { id, name: 'away' })).status).to.equal(409);
+      expect((await ask('PUT', { id })).status).to.equal(400);
+      expect((await ask('PUT', { name: 'x' })).status).to.equal(400);
+      expect((await ask('PUT', { id: 987_654, name: 'x' })).status).to.equal(404);
+    });
+
+    it('are changed; one is primary; a token that is sent back hidden stays', async () => {
+      const [, away] = await list();
+      const reply = await ask('PUT', {
+        id: away.id,
+        is_primary: 1,
+        latency: 5,
+        last_seen: 1_700_000_000,
+        status: 'online',
+      });
+      expect(gatewayChangedAnswer.parse(reply.body)).to.deep.equal(reply.body);
+      expect(reply.body.gateway).to.include({ is_primary: 1, latency: 5, last_seen: 1_700_000_000, status: 'online' });
+      expect((await list()).filter((one: { is_primary: number }) => one.is_primary === 1)).to.have.length(1);
+      await ask('PUT', { id, is_primary: true, token: '--------' });
+      const connected = await ask('POST', { id }, '/connect');
+      expect(gatewayConnectAnswer.parse(connected.body)).to.deep.equal(connected.body);
+      expect(connected.body).to.deep.equal({
+        id,
+        ws_url: fake.url.replace('http', 'ws'),
+        token: SECRET,
+        token_set: true,
+      });
+    });
+
+    it('tell viewers where to connect, without the token, and browsers elsewhere their own host', async () => {
+      const agent = (await call(base, 'POST', '/api/agents', { name: 'onlooker', role: 'x' })).body.agent;
+      const key = (await call(base, 'POST', `/api/agents/${agent.id}/keys`, { scopes: ['viewer'] })).body.api_key;
+      const as = { 'x-api-key': key };
+      expect((await ask('POST', { id }, '/connect', as)).body).to.include({ token: '', token_set: false });
+      const { body } = await ask('POST', { id }, '/connect', { referer: 'https://box.example.org/gateways' });
+      expect(body.ws_url).to.equal(`wss://box.example.org:${new URL(fake.url).port}`);
+      const away = (await list())[1];
+      expect((await ask('POST', { id: away.id }, '/connect')).body.ws_url).to.equal('wss://gate.example.org:9443/base');
+      expect((await ask('POST', { id: 987_654 }, '/connect')).status).to.equal(404);
+    });
+
+    it('are probed, one or all, and what is found is kept', async () => {
+      const probe = async () => {
+        const reply = await ask('POST', { gateway_id: id }, '/health');
+        expect(gatewayHealthAnswer.parse(reply.body)).to.deep.equal(reply.body);
+        return reply.body.results[0];
+      };
+      expect(await probe()).to.include({ id, status: 'online', gateway_version: '2.4.0' });
+      expect((await list())[0]).to.include({ status: 'online' });
+      const seen = (await list())[0].last_health_check;
+      expect(seen).to.be.closeTo(Date.now() / 1_000, 60);
+      fake.mode = 'broken';
+      expect(await probe()).to.include({ status: 'error', error: 'HTTP 500' });
+      fake.mode = 'redirects';
+      expect(await probe()).to.include({ status: 'error', error: 'HTTP 302' });
+      fake.mode = 'silent';
+      expect(await probe()).to.include({ status: 'offline', latency: null, error: 'timeout' });
+      expect((await list())[0]).to.include({ status: 'offline', latency: null });
+      fake.mode = 'well';
+      expect(
+        fake.seen.every(({ line, authorization }) => line === 'GET /health' && authorization === undefined),
+      ).to.equal(true);
+      await ask('PUT', { id, url: 'http://127.0.0.1:1' });
+      expect(await probe()).to.include({ status: 'offline' });
+      await ask('PUT', { id, url: fake.url });
+      expect((await ask('POST', { gateway_id: 987_654 }, '/health')).status).to.equal(404);
+      const { body } = await ask('GET', undefined, '/health/history');
+      expect(gatewayHistoryAnswer.parse(body)).to.deep.equal(body);
+      const { entries } = body.history.find((one: { gatewayId: number }) => one.gatewayId === id);
+      expect(entries.map(({ status }: { status: string }) => status)).to.deep.equal([
+        'offline',
+        'offline',
+        'error',
+        'error',
+        'online',
+      ]);
+    }).timeout(60_000);
+
+    it('commands wait at the primary gateway, and decisions are handed to it and recorded', async () => {
+      const waiting = await call(base, 'GET', '/api/exec-approvals');
+      expect(execApprovalsAnswer.parse(waiting.body)).to.deep.equal(waiting.body);
+      expect(waiting.body).to.deep.equal({ approvals: [{ id: 'a1', command: 'ls' }] });
+      const decide = (body: object) => call(base, 'POST', '/api/exec-approvals', body);
+      const decided = await decide({ id: 'a1', action: 'deny', reason: 'no' });
+      expect([decided.status, decided.body]).to.deep.equal([200, { ok: true, id: 'a1' }]);
+      expect(fake.seen.at(-1)).to.deep.equal({
+        line: 'POST /api/exec-approvals',
+        authorization: `Bearer ${SECRET}`,
+        body: JSON.stringify({ id: 'a1', action: 'deny', reason: 'no' }),
+      });
+      const [entry] = (await call(base, 'GET', '/api/audit?action=exec_approval_decided')).body.entries;
+      expect(entry.detail).to.deep.equal({ approval_id: 'a1', decision: 'deny', reason: 'no' });
+      const unknown = await decide({ id: 'unknown', action: 'approve' });
+      expect([unknown.status, unknown.body.error]).to.deep.equal([404, 'The gateway answered 404: no such approval']);
+      fake.mode = 'broken';
+      expect((await decide({ id: 'a1', action: 'approve' })).status).to.equal(502);
+      expect((await call(base, 'GET', '/api/exec-approvals')).body).to.deep.equal({ approvals: [] });
+      fake.mode = 'silent';
+      expect((await decide({ id: 'a1', action: 'approve' })).status).to.equal(504);
+      fake.mode = 'well';
+      expect((await decide({ id: 'a1', action: 'maybe' })).status).to.equal(400);
+      expect((await decide({ id: 'a1', action: 'approve', more: 1 })).status).to.equal(400);
+    }).timeout(60_000);
+
+    it('patterns of commands that need no approval are stored by agent', async () => {
+      const put = (body: object) => call(base, 'PUT', '/api/exec-approvals', body);
+      const stored = async () => (await call(base, 'GET', '/api/exec-approvals?action=allowlist')).body;
+      const nothing = await stored();
+      expect(nothing).to.deep.equal({
+        agents: {},
+        hash: 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855',
+      });
+      const first = await put({
+        agents: { ada: [{ pattern: 'ls *' }], bob: [{ pattern: 'git status' }] },
+        hash: nothing.hash,
+      });
+      expect(allowlistAnswer.parse(first.body)).to.deep.equal(first.body);
+      expect(await stored()).to.deep.equal({
+        agents: { ada: [{ pattern: 'ls *' }], bob: [{ pattern: 'git status' }] },
+        hash: first.body.hash,
+      });
+      expect((await put({ agents: { ada: [] }, hash: nothing.hash })).body.code).to.equal('CONFLICT');
+      const second = await put({ agents: { ada: [], constructor: [{ pattern: 'x' }] } });
+      expect(second.status, JSON.stringify(second.body)).to.equal(200);
+      expect(Object.keys((await stored()).agents)).to.deep.equal(['bob', 'constructor']);
+      expect((await stored()).hash).to.equal(second.body.hash);
+      expect((await put({})).body.error).to.include('agents');
+      const long = Object.fromEntries(
+        Array.from({ length: 130 }, (_, n) => [`a${n}`, [{ pattern: 'x'.repeat(4_000) }]]),
+      );
+      expect((await put({ agents: long })).status).to.equal(413);
+    });
+
+    it('are removed, but not the primary one', async () => {
+      const [main, away] = await list();
+      expect((await ask('DELETE', { id: main.id })).status).to.equal(400);
+      const gone = await ask('DELETE', { id: String(away.id) });
+      expect(gatewayDeletedAnswer.parse(gone.body)).to.deep.equal({ success: true, deleted: true });
+      expect((await ask('DELETE', { id: away.id })).body).to.deep.equal({ success: true, deleted: false });
+      expect((await ask('DELETE', {})).status).to.equal(400);
+      expect((await list()).map(({ name }: { name: string }) => name)).to.deep.equal(['main', 'from url']);
+    });
+  });
+}

@@ -1,0 +1,57 @@
+import { expect } from 'chai';
+import { execApprovalsProjection } from '../../../projections/admin/exec-approvals.ts';
+import { gatewaysProjection, KEPT_PROBES } from '../../../projections/admin/gateways.ts';
+import { execAllowlistChanged } from '../../../shared/events/admin/exec-approvals.ts';
+import { gatewayAdded, gatewayChanged, gatewayRemoved, gatewaysProbed } from '../../../shared/events/admin/gateways.ts';
+import { seconds } from '../../../shared/time.ts';
+import { type Draft, eventsOf, rowsAfter, timeOf } from '../../support/kit.ts';
+
+const added = (gatewayId: number, name = `g${gatewayId}`) =>
+  gatewayAdded.draft({ gatewayId, name, url: 'http://x', token: 't', isPrimary: false });
+const probed = (probe: number, status: 'online' | 'offline' = 'online', gatewayId = 7) =>
+  gatewaysProbed.draft({
+    probe,
+    results: [{ gatewayId, name: 'g7', status, latency: status === 'online' ? 3 : null, error: null }],
+  });
+const told = (...drafts: Draft[]) => rowsAfter(gatewaysProjection, eventsOf(drafts));
+
+describe('projection: gateways', () => {
+  it('a new one has a token but does not show it', () => {
+    const [row] = told(added(7)).gateways;
+    expect(row).to.include({ id: 7, status: 'unknown', token_set: true, last_health_check: null });
+    expect(JSON.stringify(row)).not.to.include('"t"');
+  });
+
+  it('a change sets what it names; null is a value', () => {
+    const row = (changes: object) => told(added(7), gatewayChanged.draft({ gatewayId: 7, ...changes })).gateways[0];
+    expect(row({ name: 'new' })).to.include({ name: 'new', token_set: true });
+    expect(row({ tokenSet: false, token: null })).to.include({ name: 'g7', token_set: false });
+    expect(row({ latency: 4, lastSeen: 5 })).to.include({ latency: 4, last_health_check: 5 });
+  });
+
+  it('a probe that finds nobody leaves the time of the last one that did', () => {
+    const [row] = told(added(7), probed(1), probed(2, 'offline')).gateways;
+    expect(row).to.include({ status: 'offline', latency: null, last_health_check: seconds(timeOf(2)) });
+  });
+
+  it('keeps the last probes of each and no more', () => {
+    const many = Array.from({ length: KEPT_PROBES + 5 }, (_, n) => probed(n + 1));
+    const { gateway_probes: rows } = told(added(7), ...many);
+    expect(rows).to.have.length(KEPT_PROBES);
+    expect(Math.min(...rows.map(({ position }) => position))).to.equal(7);
+  });
+
+  it('one that is removed leaves nothing behind', () => {
+    const rows = told(added(7), added(8), probed(1), gatewayRemoved.draft({ gatewayId: 7, name: 'g7' }), probed(2));
+    expect(rows.gateways.map(({ id }) => id)).to.deep.equal([8]);
+    expect(rows.gateway_probes.map(({ slot }) => slot)).to.deep.equal([2]);
+  });
+});
+
+describe('projection: allowed commands', () => {
+  it('replaces the patterns of the agents that are named', () => {
+    const set = (agent: string, ...patterns: string[]) => execAllowlistChanged.draft({ agents: [{ agent, patterns }] });
+    const rows = rowsAfter(execApprovalsProjection, eventsOf([set('a', 'x'), set('b', 'y'), set('a', 'z'), set('b')]));
+    expect(rows.exec_allowlist.map(({ agent, patterns }) => [agent, patterns])).to.deep.equal([['a', ['z']]]);
+  });
+});
