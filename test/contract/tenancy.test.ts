@@ -336,6 +336,8 @@ describe('contract: tenancy', function () {
     for (const operation of reads()) {
       // What is outside /api tells of the process, not of a workspace.
       if (!operation.path.startsWith('/api/')) continue;
+      // An export is recorded in the audit trail, so what the next one holds moves by itself.
+      if (operation.path === '/api/export') continue;
       const some = [...readsOf(operation, values)];
       const statuses = await Promise.all(some.slice(0, 1).map(async (sent) => (await ask(BIRCH, sent)).status));
       // A denial is recorded, so it changes what the next request reads.
