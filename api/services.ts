@@ -18,11 +18,12 @@ import type { IdempotencyStore } from '../shared/ports/idempotency.ts';
 import type { LogEntries } from '../shared/ports/log-entries.ts';
 import type { MentionTargets } from '../shared/ports/mentions.ts';
 import type { NotificationDirectory } from '../shared/ports/notifications.ts';
+import type { Outgoing } from '../shared/ports/outgoing.ts';
 import type { KnownProjects, ProjectDirectory, ProjectTasks } from '../shared/ports/projects.ts';
 import type { ReadModels } from '../shared/ports/read-models.ts';
 import type { Scheduler } from '../shared/ports/scheduler.ts';
 import type { TokenDirectory } from '../shared/ports/tokens.ts';
-import type { Outgoing, WebhookRecords } from '../shared/ports/webhooks.ts';
+import type { WebhookRecords } from '../shared/ports/webhooks.ts';
 
 import type { VerifyGoogleToken } from './auth/google.ts';
 import type { Incidents } from './auth/incidents.ts';

@@ -4,6 +4,7 @@
  * A name is checked when it is configured, so that a mistake is told at once, but what counts is the address that it
  * resolves to whenever a connection is made (`infra/outgoing`).
  */
+import { isIP } from 'node:net';
 import ipaddr from 'ipaddr.js';
 
 type Address = ipaddr.IPv4 | ipaddr.IPv6;
@@ -23,15 +24,14 @@ export interface AddressRule {
 /** A network in CIDR notation, or a single address; undefined when it is neither. */
 export function parseNetwork(text: string): Network | undefined {
   if (ipaddr.isValidCIDR(text)) return ipaddr.parseCIDR(text);
-  // `isValid` alone accepts short forms such as "10", which nobody means here.
-  if (!ipaddr.IPv4.isValidFourPartDecimal(text) && !ipaddr.IPv6.isValid(text)) return undefined;
+  if (isIP(text) === 0) return undefined;
   const address = ipaddr.parse(text);
   return [address, address.kind() === 'ipv4' ? 32 : 128];
 }
 
 /** The address that is really reached: an IPv4 address may be written as an IPv6 one. */
 function addressOf(text: string): Address | undefined {
-  return ipaddr.isValid(text) ? ipaddr.process(text) : undefined;
+  return isIP(text) === 0 ? undefined : ipaddr.process(text);
 }
 
 const isPublic = (address: Address): boolean =>
@@ -57,7 +57,7 @@ export function createAddressRule(allowed: readonly string[]): AddressRule {
       if (!url) return 'must be an absolute URL, such as https://example.org/hook';
       if (url.protocol !== 'https:' && url.protocol !== 'http:') return 'must start with https:// or http://';
       const host = hostOf(url);
-      if (ipaddr.isValid(host)) {
+      if (isIP(host) !== 0) {
         return allows(host) ? undefined : `must not point to ${host}, which is not a public address`;
       }
       // With allowed networks, such a name may lead into one of them.

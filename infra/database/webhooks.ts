@@ -17,8 +17,6 @@ import {
   type WebhookRecords,
 } from '../../shared/ports/webhooks.ts';
 
-/** Longer than an attempt can take, milliseconds. */
-const LEASE_MS = 90_000;
 /** The database's clock, Unix ms; `now()` would be the start of the transaction. */
 const NOW = '(extract(epoch FROM clock_timestamp()) * 1000)::bigint';
 
@@ -133,9 +131,10 @@ async function prune(pool: pg.Pool, webhook: number): Promise<void> {
   );
 }
 
-export function createWebhookQueue(pool: pg.Pool, leaseMs = LEASE_MS): WebhookQueue {
+/** @param leaseMs how long a claim lasts; longer than an attempt can take */
+export function createWebhookQueue(pool: pg.Pool, leaseMs: number): WebhookQueue {
   return {
-    async resume(webhooks, position) {
+    async resume(webhooks, position, alone) {
       await pool.query(
         `INSERT INTO service.webhooks (webhook_id, workspace_id, position, wanted)
          SELECT *, $3, $3 FROM unnest($1::bigint[], $2::int[])
@@ -143,6 +142,7 @@ export function createWebhookQueue(pool: pg.Pool, leaseMs = LEASE_MS): WebhookQu
         [webhooks.map(({ id }) => id), webhooks.map(({ workspace }) => workspace), position],
       );
       await pool.query('UPDATE service.webhooks SET wanted = greatest(wanted, $1), seen = 0', [position]);
+      if (alone) await pool.query('UPDATE service.webhooks SET lease = NULL, leased_until = 0');
     },
     async wake(workspaces, position) {
       const { rows } = await pool.query(
@@ -169,6 +169,13 @@ export function createWebhookQueue(pool: pg.Pool, leaseMs = LEASE_MS): WebhookQu
         [randomUUID(), leaseMs],
       );
       return rows[0] as Claim | undefined;
+    },
+    async next() {
+      const { rows } = await pool.query(
+        `SELECT min(greatest(leased_until, CASE WHEN wanted > seen THEN 0 ELSE resume_at END)) AS at
+         FROM service.webhooks WHERE wanted > seen OR resume_at IS NOT NULL`,
+      );
+      return (rows[0] as { at: number | null }).at ?? undefined;
     },
     async renew({ webhook, lease }) {
       const { rowCount } = await pool.query(
@@ -217,15 +224,17 @@ export function createWebhookQueue(pool: pg.Pool, leaseMs = LEASE_MS): WebhookQu
     },
     async release({ webhook, lease, wanted }, { position, done, retries }) {
       await prune(pool, webhook);
-      const { rows } = await pool.query(
+      await pool.query(
         `UPDATE service.webhooks SET position = $3, seen = CASE WHEN $4::boolean THEN $5::bigint ELSE seen END,
            resume_at = CASE WHEN $6::boolean THEN
              (SELECT min(next_retry_at) FROM service.webhook_deliveries WHERE webhook_id = $1) END,
            lease = NULL, leased_until = 0
-         WHERE webhook_id = $1 AND lease = $2 RETURNING resume_at AS "resumeAt"`,
+         WHERE webhook_id = $1 AND lease = $2`,
         [webhook, lease, position, done, wanted, retries],
       );
-      return (rows[0] as { resumeAt: number | null } | undefined)?.resumeAt ?? undefined;
+    },
+    async forget({ webhook, lease }) {
+      await pool.query('DELETE FROM service.webhooks WHERE webhook_id = $1 AND lease = $2', [webhook, lease]);
     },
     async purge(before) {
       await pool.query('DELETE FROM service.webhook_deliveries WHERE created_at < $1 AND next_retry_at IS NULL', [

@@ -2,14 +2,17 @@
  * Wakes the webhooks whose workspaces have news, and has jobs deliver them (`commands/policies/webhooks/`).
  *
  * Every worker follows the log from where it is: what a webhook has to be told is in the log from the webhook's own
- * position on, so being woken is only a hint, and a missed one is made up for once a minute. A workspace without
- * webhooks costs nothing but a look at a set.
+ * position on, so being woken is only a hint, and the next one makes up for a missed one. A workspace without webhooks
+ * costs nothing but a look into a map.
  */
 import { randomUUID } from 'node:crypto';
 import { createDeliveries, deliveryJob } from '../../commands/policies/webhooks/deliveries.ts';
 import { allWebhooks } from '../../queries/webhooks/webhooks.ts';
-import { MESSAGE_EVENTS } from '../../shared/events/webhooks/messages.ts';
-import { webhookCreated, webhookEvents } from '../../shared/events/webhooks/webhooks.ts';
+import { EventUnreadableError } from '../../shared/event-store.ts';
+import { catalogue } from '../../shared/events/catalogue.ts';
+import type { EventOf } from '../../shared/events/define.ts';
+import { MESSAGE_EVENTS, messagesOf } from '../../shared/events/webhooks/messages.ts';
+import { webhookCreated, webhookEvents, webhookUpdated } from '../../shared/events/webhooks/webhooks.ts';
 import type { LoggedEvent, Position } from '../../shared/ports/event-log.ts';
 import { handleJob, type JobHandler, type Jobs, JobsUnavailableError } from '../../shared/ports/jobs.ts';
 import type { WebhookQueue } from '../../shared/ports/webhooks.ts';
@@ -25,10 +28,15 @@ const KEPT_MS = 30 * DAY * 1_000;
 const PURGE_MS = HOUR * 1_000;
 export const WEBHOOK_RETRY_MS = MINUTE * 1_000;
 
-/** Runs another job, at once or at this time, Unix ms. */
-type Again = (at?: number) => Promise<void>;
+/** Adds a job, unless there is one with this id. */
+type Add = (id: string, delayMs?: number) => Promise<void>;
 /** Jobs that are asked for at once; each goes on to the next webhook. */
 const MOST_JOBS = 5;
+/** How long the recording of an attempt may take, milliseconds. */
+const RECORDING_MS = 10_000;
+/** Events after which webhooks are woken even if none of them was chosen. */
+const FAR = 5_000;
+const OWN_TYPES: ReadonlySet<string> = new Set(webhookEvents.map(({ type }) => type));
 
 export interface Webhooks {
   readonly handler: JobHandler;
@@ -38,11 +46,10 @@ export interface Webhooks {
 
 export function createWebhooks(core: Core, jobs: Pick<Jobs, 'enqueue'>): Webhooks {
   const { database, commands, store, config, log, following } = core;
-  const queue = createWebhookQueue(database.pool);
-  const again: Again = async (at = Date.now()) => {
-    const delayMs = Math.max(0, at - Date.now());
+  const queue = createWebhookQueue(database.pool, config.webhookTimeoutMs + RECORDING_MS);
+  const add: Add = async (id, delayMs = 0) => {
     try {
-      await jobs.enqueue(deliveryJob, {}, { id: `webhooks-${randomUUID()}`, delayMs });
+      await jobs.enqueue(deliveryJob, {}, { id: `webhooks-${id}`, delayMs });
     } catch (error) {
       // The schedule makes up for it as soon as there is a job store.
       if (!(error instanceof JobsUnavailableError)) throw error;
@@ -57,7 +64,11 @@ export function createWebhooks(core: Core, jobs: Pick<Jobs, 'enqueue'>): Webhook
       attempts: config.webhookMaxAttempts,
       delaysMs: config.webhookRetrySeconds.map((seconds) => seconds * 1_000),
     },
-    again,
+    // However many jobs ask for it, one of a second is enough.
+    again: (at) => {
+      const second = Math.ceil(at / 1_000);
+      return add(`at-${second}`, Math.max(0, second * 1_000 - Date.now()));
+    },
     skipped: (error) => log.error({ err: error }, 'webhooks are not told of an event that cannot be read'),
     now: Date.now,
     random: Math.random,
@@ -73,36 +84,72 @@ export function createWebhooks(core: Core, jobs: Pick<Jobs, 'enqueue'>): Webhook
       await deliver(signal);
     }),
     follow: () =>
-      following.follow(waking(core, queue, again), { by: 'each process', log: log.child({ follower: 'webhooks' }) }),
+      following.follow(waking(core, queue, add), { by: 'each process', log: log.child({ follower: 'webhooks' }) }),
   };
 }
 
+/** A workspace with webhooks. */
+interface Listening {
+  /** The types that some of them have chosen; what nobody chooses any more stays. */
+  readonly chosen: Set<string>;
+  /** They have been woken for everything up to here. */
+  woken: Position;
+}
+
 /** Follows the log for the webhooks of all workspaces. Its place is kept nowhere: it begins at the end. */
-function waking({ eventLog, reads }: Pick<Core, 'eventLog' | 'reads'>, queue: WebhookQueue, again: Again): Subject {
-  const workspaces = new Set<number>();
-  const wake = async (events: readonly LoggedEvent[], position: Position) => {
-    const awake = new Set<number>();
-    for (const { type, meta } of events) {
-      const workspace = meta.workspace as number;
-      if (type === webhookCreated.type) workspaces.add(workspace);
-      if (workspaces.has(workspace)) awake.add(workspace);
+function waking({ database, eventLog, reads, store, positions }: Core, queue: WebhookQueue, add: Add): Subject {
+  const listening = new Map<number, Listening>();
+  // At first; later this process may have claims itself.
+  let alone = database.kind === 'embedded';
+  const learn = (workspace: number, chosen: readonly string[], position: Position) => {
+    const one = listening.get(workspace) ?? { chosen: new Set(), woken: position };
+    for (const type of chosen) one.chosen.add(type);
+    listening.set(workspace, one);
+  };
+  const concerns = async ({ chosen, woken }: Listening, logged: LoggedEvent): Promise<boolean> => {
+    // Those who choose what is rare must not have the whole log before them when it happens.
+    if (chosen.has('*') || OWN_TYPES.has(logged.type) || logged.position - woken > FAR) return true;
+    const definition = catalogue.get(logged.type);
+    if (!definition) return false;
+    try {
+      return messagesOf(definition, await store.decode(logged)).some(({ type }) => chosen.has(type));
+    } catch (error) {
+      // Whoever delivers skips it and tells so.
+      if (error instanceof EventUnreadableError) return true;
+      throw error;
     }
-    if (awake.size === 0) return;
-    const idle = await queue.wake([...awake], position);
-    await Promise.all(Array.from({ length: Math.min(idle, MOST_JOBS) }, () => again()));
   };
   return {
     name: 'webhooks',
-    types: new Set([...MESSAGE_EVENTS, ...webhookEvents.map(({ type }) => type)]),
+    types: new Set([...MESSAGE_EVENTS, ...OWN_TYPES]),
     async begin() {
       const position = await eventLog.head();
+      await positions.visible([...OWN_TYPES], position);
       const webhooks = await allWebhooks(reads);
-      for (const { workspace } of webhooks) workspaces.add(workspace);
-      await queue.resume(webhooks, position);
-      if (webhooks.length > 0) await again();
+      listening.clear();
+      for (const { workspace, events } of webhooks) learn(workspace, events, position);
+      await queue.resume(webhooks, position, alone);
+      alone = false;
+      if (webhooks.length > 0) await add(randomUUID());
       return { position, generation: 0, stuckAt: null };
     },
-    apply: (events) => wake(events, events.at(-1)?.position ?? 0),
+    async apply(events) {
+      const awake = new Set<number>();
+      for (const logged of events) {
+        const workspace = logged.meta.workspace as number;
+        if (logged.type === webhookCreated.type || logged.type === webhookUpdated.type) {
+          const { data } = (await store.decode(logged)) as EventOf<typeof webhookUpdated>;
+          learn(workspace, data.events ?? [], logged.position);
+        }
+        const one = listening.get(workspace);
+        if (one && !awake.has(workspace) && (await concerns(one, logged))) awake.add(workspace);
+      }
+      if (awake.size === 0) return;
+      const position = events.at(-1)?.position ?? 0;
+      const idle = await queue.wake([...awake], position);
+      for (const workspace of awake) (listening.get(workspace) as Listening).woken = position;
+      await Promise.all(Array.from({ length: Math.min(idle, MOST_JOBS) }, () => add(randomUUID())));
+    },
     forget: () => undefined,
     isTransient: (error) => isConnectionFailure(error as Error),
     stuck: async () => undefined,

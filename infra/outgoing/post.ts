@@ -1,5 +1,5 @@
 /**
- * Requests to URLs that users give (`shared/ports/webhooks.ts`).
+ * Requests to URLs that users give (`shared/ports/outgoing.ts`).
  *
  * Which addresses may be connected to is decided when the connection is made, on the address itself: a name that
  * resolved to a public address when it was configured may resolve to another one now, and an answer of the name server
@@ -12,7 +12,7 @@ import { type ClientRequest, request as httpRequest, type IncomingMessage } from
 import { request as httpsRequest } from 'node:https';
 import { isIP, type LookupFunction } from 'node:net';
 import { type AddressRule, createAddressRule, hostOf } from '../../shared/addresses.ts';
-import type { Outgoing, OutgoingRequest, OutgoingResult } from '../../shared/ports/webhooks.ts';
+import type { Outgoing, OutgoingRequest, OutgoingResult } from '../../shared/ports/outgoing.ts';
 import { frontOf } from '../../shared/storable.ts';
 
 export interface OutgoingOptions {
@@ -85,7 +85,11 @@ function exchange(
       headers: { ...headers, 'content-length': bytes.length },
       signal,
     });
-    made.on('error', reject);
+    let answered = false;
+    made.on('error', (error) => {
+      // Once there is a status, whatever breaks off is only the rest of the answer.
+      if (!answered) reject(error);
+    });
     made.on('socket', (socket) => {
       // Addresses that are given as such are not looked up, and whatever else may lead past the look-up ends here.
       socket.on('connect', () => {
@@ -95,6 +99,7 @@ function exchange(
       });
     });
     made.on('response', (response) => {
+      answered = true;
       const status = response.statusCode ?? 0;
       const redirect = status >= 300 && status < 400;
       beginningOf(response, (answer) => {
@@ -145,7 +150,6 @@ function beginningOf(response: IncomingMessage, done: (text: string) => void): v
     bytes += chunk.length;
     if (bytes >= MAX_ANSWER) end();
   });
-  // The status has been received: what happens to the rest of the answer does not change it.
   response.on('end', end);
   response.on('error', end);
   response.on('close', end);

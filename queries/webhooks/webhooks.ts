@@ -73,5 +73,12 @@ export async function webhookNames(
 }
 
 /** Every webhook of the deployment. */
-export const allWebhooks = (reads: Reads): Promise<{ workspace: number; id: number }[]> =>
-  tables(reads, webhooksProjection).selectFrom('webhooks').select(['workspace_id as workspace', 'id']).execute();
+export async function allWebhooks(
+  reads: Reads,
+): Promise<{ readonly workspace: number; readonly id: number; readonly events: readonly string[] }[]> {
+  const rows = await tables(reads, webhooksProjection)
+    .selectFrom('webhooks')
+    .select(['workspace_id as workspace', 'id', 'events'])
+    .execute();
+  return rows.map(({ workspace, id, events }) => ({ workspace, id, events: events as string[] }));
+}

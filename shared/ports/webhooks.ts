@@ -1,38 +1,11 @@
 /**
- * The ports of webhooks: requests to their URLs, and the records of what was delivered.
+ * The ports of webhooks: the records of what was delivered, and the queue of what is to be.
  *
  * Deliveries are not events: they are kept for a while and then removed, and nothing else follows from them. The log
  * itself is the queue: for each webhook a position says up to where the log has been delivered. Rebuilding read models
  * touches neither.
  */
 import type { Position } from './event-log.ts';
-
-// --- Requests --------------------------------------------------------------------------------------------------------
-
-export interface OutgoingRequest {
-  readonly url: string;
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body: string;
-}
-
-/** How a request ended. Without an answer there is an `error`; it can be shown. */
-export interface OutgoingResult {
-  readonly status: number | null;
-  /** The beginning of the answer's body. */
-  readonly body: string | null;
-  readonly error: string | null;
-  readonly durationMs: number;
-}
-
-export interface Outgoing {
-  /**
-   * Posts to a URL that a user has given. Only public addresses are connected to, unless the operator has allowed
-   * others; redirects are not followed; it takes no longer than the configured time-out.
-   *
-   * @throws what the signal aborts with; every other failure is a result
-   */
-  post(request: OutgoingRequest, signal?: AbortSignal): Promise<OutgoingResult>;
-}
 
 // --- Records ---------------------------------------------------------------------------------------------------------
 
@@ -119,8 +92,16 @@ export interface Outcome {
 }
 
 export interface WebhookQueue {
-  /** Makes sure that all these webhooks are known; those that are not begin at `position`. Then wakes all. */
-  resume(webhooks: readonly { readonly workspace: number; readonly id: number }[], position: Position): Promise<void>;
+  /**
+   * Makes sure that all these webhooks are known; those that are not begin at `position`. Then wakes all.
+   *
+   * @param alone nobody else can have a claim: what there is of them was left by a process that died
+   */
+  resume(
+    webhooks: readonly { readonly workspace: number; readonly id: number }[],
+    position: Position,
+    alone: boolean,
+  ): Promise<void>;
   /**
    * There is something to deliver in these workspaces, up to a position.
    *
@@ -129,6 +110,8 @@ export interface WebhookQueue {
   wake(workspaces: readonly number[], position: Position): Promise<number>;
   /** Takes the webhook that has waited longest; undefined when none has anything to do. */
   claim(): Promise<Claim | undefined>;
+  /** When a webhook can be claimed, Unix ms: a retry is due then, or the lease on one with something to do ends. */
+  next(): Promise<number | undefined>;
   /** Prolongs a claim. False when it was lost. */
   renew(claim: Claim): Promise<boolean>;
   /** Deliveries of the webhook that are to be tried again by now (Unix ms), oldest first. */
@@ -144,12 +127,13 @@ export interface WebhookQueue {
    *
    * @param to.done there is nothing more to do until the webhook is woken or a retry is due
    * @param to.retries false: those wait until the webhook is woken
-   * @returns when the next retry is due, Unix ms
    */
   release(
     claim: Claim,
     to: { readonly position: Position; readonly done: boolean; readonly retries: boolean },
-  ): Promise<number | undefined>;
-  /** Removes deliveries that nobody has to keep. */
+  ): Promise<void>;
+  /** Removes everything about a webhook that is gone. */
+  forget(claim: Claim): Promise<void>;
+  /** Removes deliveries from before this time, Unix ms, besides those that will be tried again. */
   purge(before: number): Promise<void>;
 }

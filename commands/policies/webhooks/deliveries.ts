@@ -17,7 +17,8 @@ import type { DomainEvent, EventDefinition } from '../../../shared/events/define
 import { isChosen, MESSAGE_EVENTS, messagesOf, type WebhookMessage } from '../../../shared/events/webhooks/messages.ts';
 import type { LoggedEvent, Position } from '../../../shared/ports/event-log.ts';
 import { defineJob } from '../../../shared/ports/jobs.ts';
-import type { Claim, Delivery, Outgoing, WebhookQueue } from '../../../shared/ports/webhooks.ts';
+import type { Outgoing } from '../../../shared/ports/outgoing.ts';
+import type { Claim, Delivery, WebhookQueue } from '../../../shared/ports/webhooks.ts';
 import { pause } from '../../../shared/waiting.ts';
 import type { Commands } from '../../handler.ts';
 import {
@@ -43,6 +44,8 @@ const TURN_MS = 15_000;
 const AT_ONCE = 5;
 /** A retry that is due this soon is waited for; jobs are not run to the second. Milliseconds. */
 const SOON_MS = 1_000;
+/** The database's clock decides what is due, and may be a little behind. Milliseconds. */
+const LEAST_WAIT_MS = 5;
 /** Retries that are looked at together. */
 const RETRIES = 20;
 /** Messages after which retries and the webhook's settings are looked at again. */
@@ -58,8 +61,8 @@ export interface DeliveryWork {
   readonly queue: WebhookQueue;
   readonly outgoing: Outgoing;
   readonly schedule: RetrySchedule;
-  /** Runs another job, at once or at this time, Unix ms. */
-  readonly again: (at?: number) => Promise<void>;
+  /** Runs another job at this time, Unix ms. */
+  readonly again: (at: number) => Promise<void>;
   /** Told of events that cannot be read, which are skipped. */
   readonly skipped: (error: EventUnreadableError) => void;
   /** Unix ms */
@@ -79,13 +82,14 @@ export function createDeliveries(work: DeliveryWork): (signal: AbortSignal) => P
     try {
       while (!signal.aborted) {
         const claim = await work.queue.claim();
-        if (!claim) return;
-        const dueAt = await new Turn(work, claim, signal).take();
-        const waitMs = (dueAt ?? 0) - work.now();
-        // What is due already is claimed again by whoever looks next.
-        if (waitMs > SOON_MS) await work.again(dueAt);
-        else if (waitMs > 0) await pause(waitMs, signal, { ref: true });
-        if (work.now() >= until) return await work.again();
+        if (claim) await new Turn(work, claim, signal).take();
+        if (work.now() >= until) return await work.again(work.now());
+        if (claim) continue;
+        const at = await work.queue.next();
+        if (at === undefined) return;
+        const waitMs = at - work.now();
+        if (waitMs > SOON_MS) return await work.again(at);
+        await pause(Math.max(waitMs, LEAST_WAIT_MS), signal, { ref: true });
       }
     } finally {
       running--;
@@ -101,6 +105,8 @@ interface Version {
 
 /** Why a turn ends. `waits`: until it is woken, or a retry is due. `unfinished`: it goes on as soon as possible. */
 type Ending = 'waits' | 'disabled' | 'unfinished';
+/** Nothing is left to give back: somebody else has the claim, or the webhook is gone. */
+type Gone = 'lost' | 'deleted';
 
 class Turn {
   readonly #work: DeliveryWork;
@@ -121,22 +127,22 @@ class Turn {
     this.#position = claim.position;
   }
 
-  /** @returns when the next retry is due, Unix ms */
-  async take(): Promise<number | undefined> {
+  async take(): Promise<void> {
+    const { queue } = this.#work;
     const ending = await this.#go();
-    if (ending === 'lost') return undefined;
+    if (ending === 'lost') return;
+    if (ending === 'deleted') return queue.forget(this.#claim);
     const done = ending !== 'unfinished';
     const retries = ending !== 'disabled';
-    return this.#work.queue.release(this.#claim, { position: this.#position, done, retries });
+    await queue.release(this.#claim, { position: this.#position, done, retries });
   }
 
-  async #go(): Promise<Ending | 'lost'> {
+  async #go(): Promise<Ending | Gone> {
     const { queue, now } = this.#work;
     for (;;) {
       const versions = await this.#versions();
       const { state } = versions.at(-1) ?? {};
-      // A deleted webhook has nothing to do any more; its rows go with it.
-      if (!state || state.id === 0) return 'disabled';
+      if (!state || state.id === 0) return 'deleted';
       if (!state.enabled) return 'disabled';
       if (this.#isOver()) return 'unfinished';
       let retried = false;
@@ -180,7 +186,7 @@ class Turn {
   }
 
   /** Sends the next messages, at most so many. `more`: there may be further ones. */
-  async #tell(versions: readonly Version[], webhook: WebhookState, most: number): Promise<Ending | 'lost' | 'more'> {
+  async #tell(versions: readonly Version[], webhook: WebhookState, most: number): Promise<Ending | Gone | 'more'> {
     let sent = 0;
     for await (const page of this.#work.store.log.readAll({ from: this.#position, maxBytes: PAGE_BYTES })) {
       for (const logged of page) {
@@ -225,7 +231,7 @@ class Turn {
     return chosen.filter(({ id }) => !told.has(id));
   }
 
-  #retry(webhook: WebhookState, delivery: Delivery): Promise<Ending | 'lost' | 'enabled'> {
+  #retry(webhook: WebhookState, delivery: Delivery): Promise<Ending | Gone | 'enabled'> {
     return this.#send(webhook, messageOf(delivery), {
       number: delivery.attempt + 1,
       parentId: delivery.id,
@@ -246,7 +252,7 @@ class Turn {
       readonly parentId: number | null;
       readonly position: Position | undefined;
     },
-  ): Promise<Ending | 'lost' | 'enabled'> {
+  ): Promise<Ending | Gone | 'enabled'> {
     const { queue, outgoing, schedule, now, random } = this.#work;
     if (!(await queue.renew(this.#claim))) return 'lost';
     const to = { ...webhook, workspace: this.#claim.workspace };

@@ -1,0 +1,29 @@
+/** Bodies and headers of deliveries. */
+import { expect } from 'chai';
+import { bodyOf, headersOf, signatureOf } from '../../../commands/webhooks/signatures.ts';
+
+describe('webhooks: signatures', () => {
+  it('a body is compact JSON: event, time, data', () => {
+    expect(bodyOf({ type: 'test.ping', data: { a: 'ä', b: null } }, 1_700_000_000_999)).to.equal(
+      '{"event":"test.ping","timestamp":1700000000,"data":{"a":"ä","b":null}}',
+    );
+  });
+
+  it('data that makes it longer than a megabyte is left out, and that is said', () => {
+    const body = bodyOf({ type: 'activity.x', data: { id: 3, workspace_id: 1, text: 'ä'.repeat(500_000) } }, 0);
+    expect(JSON.parse(body).data).to.deep.equal({ id: 3, workspace_id: 1, truncated: true });
+    expect(JSON.parse(bodyOf({ type: 'x', data: { text: 'x'.repeat(990_000) } }, 0)).data).not.to.have.key('truncated');
+  });
+
+  it('the key is the text of the secret, not the bytes that its digits stand for', () => {
+    // Computed with: printf '{"a":1}' | openssl dgst -sha256 -hmac 00ff
+    expect(signatureOf('00ff', '{"a":1}')).to.equal(
+      'sha256=a81c50bd89a8150660e0dc4de3c7c3ce8ba5c33432115ec21aa7fb66a241800d',
+    );
+  });
+
+  it('a type that no header could hold is made to fit', () => {
+    const headers = headersOf({ id: 'msg_1', type: 'activity.é\r\nx: y' }, { secret: null, body: '', at: 0 });
+    expect(headers['x-mc-event']).to.equal('activity.???x: y');
+  });
+});

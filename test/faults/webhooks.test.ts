@@ -1,0 +1,182 @@
+/**
+ * A receiver that fails, hangs, cuts connections and answers 500, as a seed has it: it is told of every event at least
+ * once, under one id, and never more often than configured. Processes that are killed or share the work change nothing
+ * about that.
+ *
+ * FAULT_SEED repeats the random choices of a run.
+ */
+import { rm } from 'node:fs/promises';
+import { expect } from 'chai';
+import { rebuildProjections } from '../../infra/read-models/rebuild/rebuild.ts';
+import { webhooksProjection } from '../../projections/webhooks/webhooks.ts';
+import { randomFrom } from '../support/load.ts';
+import { needsServer } from '../support/needs.ts';
+import { OK, type Reaction, type Receiver, startReceiver } from '../support/receiver.ts';
+import { call, serverStores, startTestService, type TestService } from '../support/service.ts';
+import { KEY, type ServiceProcess, startProcess } from '../support/service-process.ts';
+import { dataDirectory } from '../support/template.ts';
+import { until } from '../support/until.ts';
+
+const seed = Number(process.env.FAULT_SEED ?? Date.now() % 1_000_000);
+const random = randomFrom(seed);
+
+const ATTEMPTS = 4;
+const ENV = {
+  WEBHOOK_ALLOWED_NETWORKS: '127.0.0.0/8',
+  WEBHOOK_TIMEOUT_MS: '150',
+  WEBHOOK_RETRY_SECONDS: '0.02,0.05',
+  MC_WEBHOOK_MAX_RETRIES: String(ATTEMPTS),
+};
+const FAULTS: readonly Reaction[] = ['hang', 'drop', { status: 500 }, { status: 503, body: 'busy' }];
+
+type Ask = (method: string, path: string, body?: unknown) => ReturnType<typeof call>;
+
+describe(`webhooks with a receiver that fails (FAULT_SEED=${seed})`, function () {
+  this.timeout(240_000);
+  let receiver: Receiver;
+  beforeEach(async () => {
+    receiver = await startReceiver();
+  });
+  afterEach(() => receiver.close());
+
+  const makeHook = async (ask: Ask) => {
+    const body = { name: 'faulty', url: receiver.url, events: ['activity.task_created'] };
+    const reply = await ask('POST', '/api/webhooks', body);
+    expect(reply.status, JSON.stringify(reply.body)).to.equal(200);
+    return reply.body.id as number;
+  };
+  const makeTasks = async (ask: Ask, count: number) => {
+    const made: number[] = [];
+    for (let n = 0; n < count; n++) {
+      const reply = await ask('POST', '/api/tasks', { title: `task ${n}` });
+      expect(reply.status, JSON.stringify(reply.body)).to.equal(201);
+      made.push(reply.body.task.id);
+    }
+    return made;
+  };
+  /** The ids of tasks that were told, by id of the message, in the order of the first attempts. */
+  const told = () =>
+    new Map(receiver.requests.map(({ headers, body }) => [headers['webhook-id'], body.data.id as number]));
+  const attemptsOf = (message: unknown) => receiver.requests.filter(({ headers }) => headers['webhook-id'] === message);
+
+  /** Fails each message as the seed has it, but never in its last attempt. Gives the messages that were accepted. */
+  function faulty(): Map<unknown, number> {
+    const accepted = new Map<unknown, number>();
+    const failures = new Map<unknown, number>();
+    receiver.react(({ headers }) => {
+      const id = headers['webhook-id'];
+      const failed = failures.get(id) ?? 0;
+      if (failed < ATTEMPTS - 1 && random() < 0.6) {
+        failures.set(id, failed + 1);
+        return FAULTS[Math.floor(random() * FAULTS.length)] as Reaction;
+      }
+      accepted.set(id, (accepted.get(id) ?? 0) + 1);
+      return OK;
+    });
+    return accepted;
+  }
+
+  it('every event arrives, under one id, and never more often than configured; a rebuild sends nothing', async () => {
+    const service: TestService = await startTestService(ENV);
+    try {
+      const ask: Ask = (...asked) => call(service, ...asked);
+      const accepted = faulty();
+      const id = await makeHook(ask);
+      const made = await makeTasks(ask, 15);
+      await until('every event has been accepted', () => accepted.size === made.length, 120_000);
+      expect(
+        [...told().values()].sort((a, b) => a - b),
+        'one id for each event',
+      ).to.deep.equal(made);
+      for (const [message, times] of accepted) {
+        expect(times, 'what has been accepted is not sent again').to.equal(1);
+        expect(attemptsOf(message).length).to.be.at.most(ATTEMPTS);
+      }
+      const deliveries = async () =>
+        (await ask('GET', `/api/webhooks/deliveries?webhook_id=${id}&limit=200`)).body as {
+          deliveries: { attempt: number; next_retry_at: number | null; message_id: string }[];
+          total: number;
+        };
+      const { deliveries: all, total } = await until('every attempt is recorded', async () => {
+        const page = await deliveries();
+        return page.total === receiver.requests.length && page;
+      });
+      expect(all.filter(({ next_retry_at }) => next_retry_at !== null)).to.deep.equal([]);
+      expect(Math.max(...all.map(({ attempt }) => attempt))).to.be.below(ATTEMPTS);
+      const before = (await ask('GET', '/api/webhooks')).body;
+      const [report] = await rebuildProjections(service.service.core, [webhooksProjection], {
+        check: false,
+        fresh: false,
+        signal: new AbortController().signal,
+        onProgress: () => undefined,
+      });
+      expect(report, JSON.stringify(report)).to.include({ compared: true, equal: true });
+      // Whatever the rebuild had sent would be in front of this.
+      receiver.react(() => OK);
+      await makeTasks(ask, 1);
+      await until('the next event is told', () => receiver.requests.length > total);
+      expect(receiver.requests.length).to.equal(total + 1);
+      expect((await ask('GET', '/api/webhooks')).body.webhooks[0]).to.include({
+        id: before.webhooks[0].id,
+        created_at: before.webhooks[0].created_at,
+      });
+    } finally {
+      await service.close();
+    }
+  });
+
+  it('a process that is killed while it tells: the next one goes on, with the same ids', async () => {
+    const directory = await dataDirectory();
+    let service: ServiceProcess | undefined;
+    try {
+      const start = async () => {
+        service = await startProcess(directory, { ...ENV, JOB_LOCK_MS: '1000' });
+        return service;
+      };
+      let running = await start();
+      const ask: Ask = (method, path, body) => call(running, method, path, body, { 'x-api-key': KEY });
+      const accepted = faulty();
+      await makeHook(ask);
+      const made = await makeTasks(ask, 8);
+      await until('some have been told', () => accepted.size >= 3);
+      await running.stop('SIGKILL');
+      running = await start();
+      made.push(...(await makeTasks(ask, 3)));
+      await until('every event has been accepted', () => accepted.size === made.length, 120_000);
+      expect([...told().values()].sort((a, b) => a - b)).to.deep.equal(made);
+      // The attempt that the kill has cut off is made again.
+      for (const message of accepted.keys()) expect(attemptsOf(message).length).to.be.at.most(ATTEMPTS + 1);
+    } finally {
+      await service?.stop('SIGKILL');
+      await rm(directory, { recursive: true, force: true });
+    }
+  });
+
+  it('two processes share the work: once each, one at a time, in order', async function () {
+    needsServer('TEST_DATABASE_URL', this);
+    const stores = await serverStores();
+    const services: TestService[] = [];
+    try {
+      for (let n = 0; n < 2; n++) services.push(await startTestService({ ...ENV, ...stores.env }));
+      let atOnce = 0;
+      let most = 0;
+      receiver.react(() => {
+        most = Math.max(most, ++atOnce);
+        setImmediate(() => atOnce--);
+        return OK;
+      });
+      const [one, two] = services as [TestService, TestService];
+      await makeHook((...asked) => call(one, ...asked));
+      const made: number[] = [];
+      for (let n = 0; n < 15; n++) {
+        for (const service of [one, two]) made.push(...(await makeTasks((...asked) => call(service, ...asked), 1)));
+      }
+      await until('every event is told', () => told().size >= made.length);
+      expect(receiver.requests.map(({ body }) => body.data.id)).to.deep.equal(made);
+      expect(most).to.equal(1);
+    } finally {
+      for (const service of services) await service.close();
+      await stores.close();
+    }
+  });
+});

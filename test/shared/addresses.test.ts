@@ -1,0 +1,106 @@
+/** Which addresses requests on behalf of users may go to. */
+import { expect } from 'chai';
+import fc from 'fast-check';
+import { createAddressRule, parseNetwork } from '../../shared/addresses.ts';
+
+const NOT_PUBLIC = [
+  '0.0.0.0',
+  '0.1.2.3',
+  '10.0.0.1',
+  '100.64.0.1',
+  '127.0.0.1',
+  '127.255.255.254',
+  '169.254.169.254',
+  '172.16.0.1',
+  '172.31.255.255',
+  '192.0.2.1',
+  '192.168.1.1',
+  '198.18.0.1',
+  '198.19.255.255',
+  '203.0.113.9',
+  '224.0.0.1',
+  '240.0.0.1',
+  '255.255.255.255',
+];
+const NOT_PUBLIC_6 = [
+  '::',
+  '::1',
+  'fc00::1',
+  'fd12:3456::1',
+  'fe80::1',
+  'fec0::1',
+  'ff02::1',
+  '100::1',
+  '2001:db8::1',
+  '2002:7f00:1::',
+  '64:ff9b::7f00:1',
+  '2001::1',
+  '::127.0.0.1',
+  '4000::1',
+];
+const PUBLIC = ['1.1.1.1', '8.8.8.8', '172.15.0.1', '172.32.0.1', '100.63.0.1', '2606:4700::1111', '2a00:1450::1'];
+
+describe('addresses', () => {
+  const rule = createAddressRule([]);
+
+  it('public ones are allowed, all others are not', () => {
+    for (const address of PUBLIC) expect(rule.allows(address), address).to.equal(true);
+    for (const address of [...NOT_PUBLIC, ...NOT_PUBLIC_6]) expect(rule.allows(address), address).to.equal(false);
+    for (const text of ['', 'example.org', '1.1.1', '1.1.1.1/8']) expect(rule.allows(text), text).to.equal(false);
+  });
+
+  it('an IPv4 address is the same one in IPv6, in either form', () => {
+    const hex = (n: number) => n.toString(16).padStart(2, '0');
+    fc.assert(
+      fc.property(fc.tuple(fc.nat(255), fc.nat(255), fc.nat(255), fc.nat(255)), ([a, b, c, d]) => {
+        const plain = `${a}.${b}.${c}.${d}`;
+        const allowed = rule.allows(plain);
+        expect(rule.allows(`::ffff:${plain}`)).to.equal(allowed);
+        expect(rule.allows(`::ffff:${hex(a)}${hex(b)}:${hex(c)}${hex(d)}`)).to.equal(allowed);
+      }),
+    );
+  });
+
+  it('networks that the operator names are allowed, and no others', () => {
+    const own = createAddressRule(['10.0.0.0/8', '127.0.0.1', 'fd00::/8']);
+    for (const address of ['10.9.8.7', '127.0.0.1', '::ffff:10.0.0.1', 'fd00::1', '1.1.1.1']) {
+      expect(own.allows(address), address).to.equal(true);
+    }
+    for (const address of ['127.0.0.2', '192.168.0.1', '::1', 'fe80::1']) {
+      expect(own.allows(address), address).to.equal(false);
+    }
+    expect(own.fault('http://localhost:3000/'), 'its address decides').to.equal(undefined);
+  });
+
+  it('a URL is refused for its scheme, its address, or a name that is known to be local', () => {
+    for (const [url, says] of [
+      ['', /absolute URL/],
+      ['/hook', /absolute URL/],
+      ['javascript:alert(1)', /https:\/\/ or http/],
+      ['gopher://example.org', /https:\/\/ or http/],
+      ['http://127.1/', /127\.0\.0\.1/],
+      ['http://0177.0.0.1/', /127\.0\.0\.1/],
+      ['http://2130706433/', /127\.0\.0\.1/],
+      ['https://[::ffff:7f00:1]/', /not a public address/],
+      ['http://localhost/', /localhost/],
+      ['http://LOCALHOST./', /localhost/],
+      ['http://db.local:5432/', /not a public name/],
+      ['http://metadata.google.internal/', /not a public name/],
+    ] as const)
+      expect(rule.fault(url), url).to.match(says);
+    for (const url of [
+      'https://example.org/hook?x=1',
+      'http://example.org:8080',
+      'https://1.1.1.1/',
+      'https://localhost.example.org/',
+    ])
+      expect(rule.fault(url), url).to.equal(undefined);
+  });
+
+  it('a network is an address or in CIDR notation', () => {
+    for (const text of ['10.0.0.0/8', '10.1.2.3', '::1', 'fd00::/8'])
+      expect(parseNetwork(text), text).to.be.an('array');
+    for (const text of ['10', '10.0.0.0/33', 'example.org', '', '10.0.0.0/'])
+      expect(parseNetwork(text), text).to.equal(undefined);
+  });
+});

@@ -1,0 +1,91 @@
+/** What events tell webhooks. */
+import { expect } from 'chai';
+import { z } from 'zod';
+import { agentStatusChanged } from '../../shared/events/agents/agents.ts';
+import { userDeleted } from '../../shared/events/auth/users.ts';
+import { catalogue } from '../../shared/events/catalogue.ts';
+import { type DomainEvent, defineEvent, type EventDefinition } from '../../shared/events/define.ts';
+import { isChosen, MESSAGE_EVENTS, messagesOf, SUGGESTED_TYPES } from '../../shared/events/webhooks/messages.ts';
+import { MASK } from '../../shared/secrets.ts';
+import { type Draft, eventsOf } from '../support/kit.ts';
+
+const told = (draft: Draft, definition = catalogue.get(draft.type) as EventDefinition) =>
+  messagesOf(definition, eventsOf([draft], { workspace: 7 })[0] as DomainEvent);
+
+const status = (fields: object) =>
+  agentStatusChanged.draft({
+    agentId: 3,
+    name: 'ann',
+    from: 'idle',
+    to: 'busy',
+    cause: 'heartbeat',
+    lastActivity: null,
+    seen: true,
+    announced: false,
+    ...fields,
+  });
+
+describe('messages to webhooks', () => {
+  it('a status is told as such and as an activity; an error by its own name too, whichever call has set it', () => {
+    expect(told(status({})).map(({ type }) => type)).to.deep.equal([
+      'agent.status_change',
+      'activity.agent_status_change',
+    ]);
+    for (const cause of ['heartbeat', 'update'] as const) {
+      const types = told(status({ to: 'error', cause })).map(({ type }) => type);
+      expect(
+        types.filter((type) => type === 'agent.error'),
+        cause,
+      ).to.have.length(1);
+    }
+  });
+
+  it('ids are the same each time, and differ between the messages of an event', () => {
+    const [one, again] = [told(status({ to: 'error' })), told(status({ to: 'error' }))];
+    expect(one).to.deep.equal(again);
+    expect(new Set(one.map(({ id }) => id)).size).to.equal(one.length);
+    for (const { id } of one) expect(id, 'a dot would end the id in what is signed').to.match(/^msg_[\w-]+$/);
+  });
+
+  it('everything carries its workspace, and secrets are masked', () => {
+    const reported = defineEvent({
+      type: 'Reported',
+      version: 1,
+      doc: '',
+      schema: z.object({}),
+      frames: () => [
+        { type: 'task.updated', data: { id: 1, metadata: { apiKey: 'very-private' } }, secrets: ['metadata'] },
+      ],
+      webhooks: () => [{ type: 'alert.triggered', data: { rule: 1 } }],
+    });
+    const messages = told(reported.draft({}), reported as unknown as EventDefinition);
+    expect(messages.map(({ type, data }) => ({ type, data }))).to.deep.equal([
+      { type: 'activity.task_updated', data: { id: 1, metadata: { apiKey: MASK }, workspace_id: 7 } },
+      { type: 'alert.triggered', data: { rule: 1, workspace_id: 7 } },
+    ]);
+  });
+
+  it('users that come and go are told, although the live stream has no frame for them', () => {
+    const draft = userDeleted.draft({ userId: 4, username: 'bob' } as never);
+    const [message] = told(draft);
+    expect(message?.type).to.equal('security.user_deleted');
+    expect(message?.data).to.include({ action: 'user_deleted', actor: 'admin', workspace_id: 7 });
+  });
+
+  it('types are chosen by their full names, or all at once', () => {
+    expect(isChosen(['*'], 'agent.error')).to.equal(true);
+    expect(isChosen(['agent.error'], 'agent.error')).to.equal(true);
+    for (const chosen of [[], ['agent'], ['agent.*'], ['agent.errors']]) {
+      expect(isChosen(chosen, 'agent.error')).to.equal(false);
+    }
+  });
+
+  it('an event whose messages are not looked for gives none', () => {
+    for (const [type, definition] of catalogue) {
+      if (MESSAGE_EVENTS.has(type)) continue;
+      const { frames, notification, activity, audit, webhooks } = definition;
+      expect([frames, notification, activity, audit, webhooks], type).to.deep.equal(Array(5).fill(undefined));
+    }
+    expect(SUGGESTED_TYPES.length).to.equal(10);
+  });
+});
