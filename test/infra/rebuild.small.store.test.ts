@@ -264,6 +264,91 @@ describe('rebuild of one small read model', () => {
     await until('the live tables go on', async () => (await rows()).length === 3);
     expect(await rebuild({ check: true })).to.include({ equal: true, events: 3 });
   });
+
+  it('events that come just before the switch are applied under its lock', async () => {
+    await add(note(1), crossed.draft({ id: 1 }), note(2));
+    let phase = '';
+    const late = {
+      head: () => view.store.log.head(),
+      async *readAll(options?: Parameters<typeof view.store.log.readAll>[0]) {
+        if (phase === 'comparing') {
+          phase = 'late';
+          await add(note(3), note(1, 'back'), crossed.draft({ id: 2 }), unseen.draft({}));
+        }
+        yield* view.store.log.readAll(options);
+      },
+    } as unknown as EventLog;
+    const report = await rebuildProjection(
+      { database: place.database, store: { log: late, decode: view.store.decode }, log, config: { dataDir: '' } },
+      projection,
+      { onProgress: (progress) => (phase ||= progress.phase === 'comparing' ? 'comparing' : '') },
+    );
+    expect(phase).to.equal('late');
+    expect(report).to.include({ compared: true, equal: true, switched: true, events: 6 });
+    expect((await rows()).map(({ id, text }) => [id, text])).to.deep.equal([
+      [1, 'back'],
+      [3, 'note 3'],
+    ]);
+    expect((await checkpoint())?.position).to.equal(report.position);
+    expect(await rebuild({ check: true })).to.include({ equal: true, events: 6 });
+  });
+
+  it('waits for who holds the live checkpoint, and gives up with a reason when it is held for too long', async () => {
+    await add(note(1), note(2));
+    const before = [await rows(), await checkpoint()];
+    const holder = await place.database.pool.connect();
+    const hold = () =>
+      holder.query("BEGIN; SELECT 1 FROM service.checkpoints WHERE schema_name = 'small_v1' FOR UPDATE");
+    try {
+      await hold();
+      const refused = await rebuild({ lockMs: 10 }).catch((error: { code?: string }) => error.code);
+      expect(refused).to.equal('55P03');
+      await holder.query('ROLLBACK');
+      expect([await rows(), await checkpoint()]).to.deep.equal(before);
+
+      await hold();
+      let asked = 0;
+      const report = rebuild({
+        lockMs: 100,
+        onProgress: ({ phase }) => {
+          if (phase === 'switching' && ++asked === 2) holder.query('ROLLBACK').catch(() => undefined);
+        },
+      });
+      expect(await report).to.include({ equal: true, switched: true });
+      expect(asked).to.be.greaterThan(1);
+    } finally {
+      holder.release(true);
+    }
+    expect(await leftovers()).to.deep.equal([]);
+  });
+
+  it('leaves the old tables to the next rebuild when somebody goes on reading them', async () => {
+    await add(note(1));
+    const reader = await place.database.pool.connect();
+    const warnings: unknown[] = [];
+    const telling = { ...log, warn: (about: unknown) => warnings.push(about) } as unknown as typeof log;
+    try {
+      await reader.query('BEGIN; SELECT * FROM small_v1.notes');
+      const stores = { database: place.database, store: view.store, log: telling, config: { dataDir: '' } };
+      const report = await rebuildProjection(stores, projection, { lockMs: 10 });
+      expect(report).to.include({ equal: true, switched: true });
+      expect(warnings).to.deep.equal([{ schema: 'small_v1_old' }]);
+      expect(await leftovers()).to.deep.equal([{ name: 'small_v1_old' }]);
+    } finally {
+      reader.release(true);
+    }
+    expect(await rebuild()).to.include({ equal: true, switched: true });
+    expect(await leftovers()).to.deep.equal([]);
+  });
+
+  it('a key that comes again after rows were looked up replaces the row', async () => {
+    await add(note(1), note(2), crossed.draft({ id: 2 }), note(1, 'again'), note(3), note(3, 'again'), note(2, 'back'));
+    for (const batchSize of [1, 2, 4, 100])
+      expect(await rebuild({ batchSize, check: true }), `batches of ${batchSize}`).to.include({
+        equal: true,
+        events: 7,
+      });
+  });
 });
 
 describe('rows for COPY', () => {

@@ -31,6 +31,8 @@ export interface RebuildOptions {
    * Live tables that are behind by more events than this (and a twentieth of the log) are not compared; default 10,000.
    */
   readonly farBehind?: number;
+  /** How long a statement waits for a lock before it lets others go first and is tried again, milliseconds; default 5,000. */
+  readonly lockMs?: number;
 }
 
 export interface RebuildProgress {
@@ -93,6 +95,7 @@ export interface Build {
   readonly fresh: boolean;
   readonly batchSize: number;
   readonly farBehind: number;
+  readonly lockMs: number;
   readonly signal: AbortSignal;
   /** Head of the log at the beginning. */
   readonly head: Position;

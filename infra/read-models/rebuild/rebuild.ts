@@ -27,6 +27,7 @@ import { dropBuilt, dropOld, settle } from './switching.ts';
 
 const BATCH = 5_000;
 const FAR_BEHIND = 10_000;
+const LOCK_MS = 5_000;
 /** Pages of the log read ahead. More would only be promoted to the old generation of the heap. */
 const READ_AHEAD = 3;
 /** Events decoded before yielding to the event loop. */
@@ -65,6 +66,7 @@ export async function rebuildProjections(
       fresh: options.fresh ?? false,
       batchSize: options.batchSize ?? BATCH,
       farBehind: options.farBehind ?? FAR_BEHIND,
+      lockMs: options.lockMs ?? LOCK_MS,
       signal: options.signal ?? new AbortController().signal,
       head: await store.log.head(),
       tell,

@@ -11,13 +11,12 @@ import { dropSchema } from '../tables.ts';
 import type { Building } from './building.ts';
 import { type Comparison, compareLocked } from './comparing.ts';
 
-/** How long a statement waits for a lock before it lets others go first and retries, milliseconds. */
-const LOCK_MS = 5_000;
+/** How often a lock is asked for. */
 const TRIES = 10;
 
 /** Catches up, compares what remains, and switches unless this is only a check. */
 export async function settle(built: Building, comparison: Comparison | undefined): Promise<void> {
-  const { sessions, check, signal } = built.build;
+  const { sessions, check, signal, lockMs } = built.build;
   for (let attempt = 1; ; attempt++) {
     signal.throwIfAborted();
     await built.catchUp();
@@ -26,7 +25,7 @@ export async function settle(built: Building, comparison: Comparison | undefined
     try {
       const settled = await sessions.use(({ db }) =>
         db.transaction().execute(async (trx) => {
-          await sql.raw(`SET LOCAL lock_timeout = ${LOCK_MS}`).execute(trx);
+          await sql.raw(`SET LOCAL lock_timeout = ${lockMs}`).execute(trx);
           const { rows } = await sql<{ position: number }>`
             SELECT position FROM service.checkpoints WHERE schema_name = ${built.live} FOR UPDATE`.execute(trx);
           const live = built.foreign ? 0 : (rows[0]?.position ?? 0);
@@ -79,7 +78,7 @@ export async function dropOld(built: Building): Promise<void> {
     try {
       await built.build.sessions.use(({ db }) =>
         db.transaction().execute(async (trx) => {
-          await sql.raw(`SET LOCAL lock_timeout = ${LOCK_MS}`).execute(trx);
+          await sql.raw(`SET LOCAL lock_timeout = ${built.build.lockMs}`).execute(trx);
           await dropSchema(trx, built.old);
         }),
       );
