@@ -1,14 +1,21 @@
 /**
  * Sums of reported tokens by hour, day and month (UTC), so that a window of any length is a few thousand rows. Each
- * report counts in three facets: of its agent and model, of its session, and of its task.
+ * report counts in three facets: of its agent, of its session, and of its task.
  */
 import { createHash } from 'node:crypto';
 import type { TokenReport } from '../../shared/events/tokens/reports.ts';
-import { startOf, UNITS } from '../../shared/time-buckets.ts';
+import { startOf, UNITS, type Unit } from '../../shared/time-buckets.ts';
 import { NANO } from '../../shared/token-prices.ts';
 import { type Change, change, defineTable } from '../projection.ts';
 
 export type Facet = 'agent' | 'session' | 'task';
+
+/** Sessions and tasks have no hours: there would be nearly as many as reports. */
+export const FACET_UNITS: Readonly<Record<Facet, readonly Unit[]>> = {
+  agent: UNITS,
+  session: ['day', 'month'],
+  task: ['day', 'month'],
+};
 
 export const tokenUsageTable = defineTable(
   'usage',
@@ -96,7 +103,7 @@ function seriesOf(reports: readonly TokenReport[]): Series[] {
 /** The reports of one event in all of their buckets. @param at Unix ms */
 export function usageChanges(workspace: number, at: number, reports: readonly TokenReport[]): Change[] {
   return seriesOf(reports).flatMap(({ facet, series, subject, agent_id, agent_name, model, ...sums }) =>
-    UNITS.map((unit) => {
+    FACET_UNITS[facet].map((unit) => {
       const key = { workspace_id: workspace, facet, unit, start: startOf(unit, at), series };
       return change(tokenUsageTable, key, (row) => ({
         ...key,

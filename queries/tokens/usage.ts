@@ -1,12 +1,12 @@
 /**
  * Sums of reported tokens within a window that ends now. Whole months, days and hours are read from buckets; what lies
- * between the beginning of the window and the first whole hour is read from the reports themselves, so that sums are
- * exact, and as quick over a year as over an hour.
+ * between the beginning of the window and the first whole bucket is read from the reports themselves, so that sums are
+ * exact, and as quick over a year as over a day.
  */
 import { type RawBuilder, sql } from 'kysely';
 import { agentsProjection } from '../../projections/agents/agents.ts';
 import { tokensProjection } from '../../projections/tokens/reports.ts';
-import type { Facet } from '../../projections/tokens/usage.ts';
+import { FACET_UNITS, type Facet } from '../../projections/tokens/usage.ts';
 import {
   type AgentCostsAnswer,
   type ByAgentAnswer,
@@ -50,17 +50,17 @@ export function usageSince(
   since: number,
   coarsest: Unit = 'month',
 ): Sql {
-  const units = UNITS.slice(0, UNITS.indexOf(coarsest) + 1);
+  const units = FACET_UNITS[facet].filter((unit) => UNITS.indexOf(unit) <= UNITS.indexOf(coarsest));
   const parts: Sql[] = [];
-  const firstHour = firstFrom('hour', since);
-  if (since < firstHour) {
+  const firstBucket = firstFrom(units[0] ?? 'hour', since);
+  if (since < firstBucket) {
     const { subject, where } = FACET_ROWS[facet];
     parts.push(sql`
       SELECT ${subject} AS subject, coalesce(agent_id, 0) AS agent_id,
         CASE WHEN agent_id IS NULL THEN agent_name ELSE '' END AS agent_name, model, at - at % ${HOUR_MS} AS start,
         1::bigint AS requests, input_tokens, output_tokens, round(cost * ${NANO}) AS cost, at AS last_at
       FROM ${tokensTable(reads, 'reports')}
-      WHERE workspace_id = ${workspace} AND at >= ${since} AND at < ${firstHour} AND ${where}`);
+      WHERE workspace_id = ${workspace} AND at >= ${since} AND at < ${firstBucket} AND ${where}`);
   }
   for (const [index, unit] of units.entries()) {
     const from = firstFrom(unit, since);

@@ -148,8 +148,7 @@ async function measure(place: Place, env: Record<string, string>, reports: numbe
   const projected = await fill(place, reports);
   const service = await startProcess(place.dataDir, env);
   try {
-    const reads = await measureReads(service.url);
-    return [reads, [...(await measureIntake(service.url)), projected.toFixed(0)]];
+    return [await measureReads(service.url), [...(await measureIntake(service.url)), projected.toFixed(0)]];
   } finally {
     await service.stop();
   }
@@ -163,6 +162,7 @@ export async function benchTokens(): Promise<void> {
     const reports = size.toLocaleString('en');
     reads.push([name, reports, ...read]);
     intake.push([name, reports, ...taken]);
+    if (process.env.BENCH_VERBOSE) console.log(`${name}, ${reports}: ${read.join(' ')}; ${taken.join(' ')}`);
   };
   for (const size of sizes) {
     const directory = await temporaryDirectory();
