@@ -4,7 +4,7 @@
  */
 
 import { rebuildProjections } from '../../infra/read-models/rebuild/rebuild.ts';
-import { tokensProjection } from '../../projections/tokens/reports.ts';
+import { projections } from '../../projections/index.ts';
 import { reportsStream, type TokenReport, tokensReported } from '../../shared/events/tokens/reports.ts';
 import { DAY_MS } from '../../shared/time-buckets.ts';
 import { costOf } from '../../shared/token-prices.ts';
@@ -48,7 +48,7 @@ function reportAt(n: number): TokenReport {
   };
 }
 
-/** A log of reports, evenly over the last year, and their read model. @returns reports per second of the latter */
+/** A log of reports, evenly over the last year, and the read models. @returns reports per second of the latter */
 async function fill(place: Place, reports: number): Promise<number> {
   const end = Date.now() - 1_000;
   let at = end;
@@ -69,7 +69,7 @@ async function fill(place: Place, reports: number): Promise<number> {
     }
     await Promise.all(inFlight);
     const begun = performance.now();
-    await rebuildProjections(opened, [tokensProjection]);
+    await rebuildProjections(opened, projections);
     return reports / ((performance.now() - begun) / 1_000);
   } finally {
     await opened.close();

@@ -86,6 +86,26 @@ describe('two processes', function () {
     expect(results.filter((result) => result.status === 409)).to.have.length(49);
   });
 
+  it('token reports that go to both, in batches and alone, are each counted once', async () => {
+    const reports = Array.from({ length: 300 }, (_, n) => ({
+      id: `report-${n}`,
+      model: 'm',
+      sessionId: 'shared:cli',
+      inputTokens: 1,
+      outputTokens: n,
+    }));
+    const total = async (service: ServiceProcess) => (await send(service, 'GET', '/api/tokens')).body.total;
+    const before = await total(A());
+    const results = await Promise.all([
+      ...Array.from({ length: 12 }, (_, n) =>
+        send(n % 2 ? A() : B(), 'POST', '/api/tokens/batch', { reports: reports.slice(n * 20, n * 20 + 80) }),
+      ),
+      ...reports.slice(0, 60).map((report, n) => send(n % 2 ? A() : B(), 'POST', '/api/tokens', report)),
+    ]);
+    for (const { status, body } of results) expect(status, JSON.stringify(body)).to.equal(200);
+    expect([await total(A()), await total(B())]).to.deep.equal([before + 300, before + 300]);
+  });
+
   it('two admins delete each other at once, fifty times: one always remains', async () => {
     const users = '/api/auth/users';
     type User = { readonly id: number; readonly username: string; readonly role: string };

@@ -12,6 +12,9 @@ export type ExportFormat = 'json' | 'csv';
 
 const COLUMNS = 'timestamp,agentName,model,sessionId,operation,inputTokens,outputTokens,totalTokens,cost,duration';
 
+/** A caller that takes nothing for so long is left, milliseconds. */
+const STALLED_MS = 60_000;
+
 /** A spreadsheet takes a text that begins so for a formula, and runs it. */
 const FORMULA = /^[=+\-@\t\r]/;
 
@@ -103,6 +106,7 @@ export async function sendExport(
     res.end();
     return;
   }
+  res.setTimeout(STALLED_MS, () => res.destroy());
   try {
     await pipeline(Readable.from(format === 'csv' ? csv(whole) : json(whole)), res);
   } catch (error) {
