@@ -242,6 +242,12 @@ export const SETTINGS = {
     10,
     'an agent that has not been seen for this long is set offline; 0: never',
   ),
+  connectionTimeoutMinutes: setting(
+    'MC_CONNECTION_TIMEOUT_MINUTES',
+    integer(0, 10_080),
+    5,
+    'a connection of a tool without a heartbeat for this long is disconnected; 0: never',
+  ),
   coordinatorAgent: setting(
     'MC_COORDINATOR_AGENT',
     text.trim().min(1).max(100),

@@ -8,6 +8,7 @@ import { agentsProjection } from './agents/agents.ts';
 import { agentKeysProjection } from './agents/keys.ts';
 import { usersProjection } from './auth/users.ts';
 import { chatProjection } from './chat.ts';
+import { connectionsProjection } from './connections.ts';
 import { activitiesProjection } from './monitoring/activities.ts';
 import { auditProjection } from './monitoring/audit.ts';
 import { notificationsProjection } from './monitoring/notifications.ts';
@@ -29,6 +30,7 @@ export const projections: readonly Projection[] = [
   agentsProjection,
   agentKeysProjection,
   chatProjection,
+  connectionsProjection,
   tasksProjection,
   taskCommentsProjection,
   qualityReviewsProjection,

@@ -22,6 +22,7 @@ import { setupRoutes } from './auth/setup.ts';
 import { signInRoutes } from './auth/sign-in.ts';
 import { userRoutes } from './auth/users.ts';
 import { chatRoutes } from './chat.ts';
+import { connectionRoutes } from './connections.ts';
 import { docsRoutes } from './docs.ts';
 import { mentionRoutes } from './mentions.ts';
 import { activityRoutes } from './monitoring/activities.ts';
@@ -69,6 +70,7 @@ export const routes: readonly Route[] = [
   ...agentMessageRoutes,
   ...agentSyncRoutes,
   ...chatRoutes,
+  ...connectionRoutes,
   ...agentKeyRoutes,
   ...adapterRoutes,
   ...projectRoutes,

@@ -15,6 +15,7 @@ import { agentKeyIssued, agentKeyRevoked } from '../../shared/events/agents/keys
 import { agentMemoryCleared, agentMemoryFieldsSet, agentMemoryWritten } from '../../shared/events/agents/memory.ts';
 import { agentRegistered, agentReturned } from '../../shared/events/agents/registration.ts';
 import { agentSoulChanged } from '../../shared/events/agents/souls.ts';
+import { connectionClosed, connectionOpened, connectionSeen } from '../../shared/events/connections.ts';
 import type { EventDraft, EventOf } from '../../shared/events/define.ts';
 import { defineDecider, on } from '../decider.ts';
 import { giveUpName, type NameOwnerState, nameKey, namingFolds } from '../naming.ts';
@@ -45,6 +46,8 @@ export interface AgentState extends NameOwnerState {
   readonly memoryVersion: number;
   /** Last sign of life, Unix ms: seen, set to a status by somebody, or registered. */
   readonly aliveAt: number;
+  /** Of a command-line tool; `seenAt`: last heartbeat through it, or when it began, Unix ms. */
+  readonly connection: { readonly id: string; readonly seenAt: number } | null;
   /** By key id. */
   readonly keys: Readonly<Record<number, 'active' | 'revoked'>>;
 }
@@ -65,6 +68,7 @@ const initial: AgentState = {
   memoryFields: 0,
   memoryVersion: 0,
   aliveAt: 0,
+  connection: null,
   keys: {},
   givenUpNames: {},
 };
@@ -73,8 +77,8 @@ export const agentStream = (workspace: number, id: number): string => `agent-${w
 
 export const agentDecider = defineDecider<AgentState>({
   kind: 'agent',
-  // Heartbeats make these streams long. In version 2, `givenUpNames` was called `left`.
-  snapshotVersion: 3,
+  // Heartbeats make these streams long. In version 2, `givenUpNames` was called `left`; up to 3 there was no connection.
+  snapshotVersion: 4,
   initial,
   folds: [
     on(agentRegistered, (_, { data, at }) => ({
@@ -114,11 +118,24 @@ export const agentDecider = defineDecider<AgentState>({
       memoryFields: 0,
       memoryVersion: state.memoryVersion + 1,
     })),
+    on(connectionOpened, (state, { data, at }) => ({
+      ...state,
+      aliveAt: at,
+      connection: { id: data.connectionId, seenAt: at },
+    })),
+    on(connectionSeen, (state, { data, at }) =>
+      state.connection?.id === data.connectionId
+        ? { ...state, connection: { id: data.connectionId, seenAt: at } }
+        : state,
+    ),
+    on(connectionClosed, (state, { data }) =>
+      state.connection?.id === data.connectionId ? { ...state, connection: null } : state,
+    ),
     on(agentHidden, (state) => ({ ...state, hidden: true })),
     on(agentShown, (state) => ({ ...state, hidden: false })),
     on(agentKeyIssued, (state, { data }) => ({ ...state, keys: { ...state.keys, [data.keyId]: 'active' } })),
     on(agentKeyRevoked, (state, { data }) => ({ ...state, keys: { ...state.keys, [data.keyId]: 'revoked' } })),
-    on(agentDeleted, (state) => ({ ...state, deleted: true, givenUpNames: {} })),
+    on(agentDeleted, (state) => ({ ...state, deleted: true, connection: null, givenUpNames: {} })),
     ...namingFolds<AgentState>(),
   ],
 });

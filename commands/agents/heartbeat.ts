@@ -3,6 +3,7 @@ import type { AgentRef } from '../../shared/contract/agents/agents.ts';
 import { AppError, notFound } from '../../shared/errors.ts';
 import { agentStatusChanged } from '../../shared/events/agents/agents.ts';
 import { agentHeartbeatReceived, agentWoken } from '../../shared/events/agents/heartbeat.ts';
+import { connectionSeen } from '../../shared/events/connections.ts';
 import type { EventDraft } from '../../shared/events/define.ts';
 import { tokensReported } from '../../shared/events/tokens/reports.ts';
 import type { CommandContext, Commands } from '../handler.ts';
@@ -55,6 +56,9 @@ export function decideHeartbeat(state: AgentState, heartbeat: Heartbeat): EventD
       workItemTypes: [...workItemTypes],
     }),
   );
+  if (connectionId !== null && state.connection?.id === connectionId) {
+    drafts.push(connectionSeen.draft({ ...agent, connectionId }));
+  }
   if (tokenUsage) {
     const { agentId, name: agentName } = agent;
     const report = { agentId, agentName, sessionId: `${agentName}:cli`, operation: 'heartbeat', duration: null };

@@ -1,15 +1,17 @@
 /**
- * Scheduled work: the liveness sweep, stale and recurring tasks, deletions of projects, cleanup and housekeeping. Each
- * scheduled job is run by one of the processes; how it went is recorded for all.
+ * Scheduled work: silent agents and connections, stale and recurring tasks, deletions of projects, cleanup and
+ * housekeeping. Each scheduled job is run by one of the processes; how it went is recorded for all.
  */
 import { z } from 'zod';
 import { cleanUp } from '../../commands/policies/admin/cleanup.ts';
 import { sweepLiveness } from '../../commands/policies/agents/liveness.ts';
+import { disconnectStale } from '../../commands/policies/connections.ts';
 import { finishDeletions } from '../../commands/policies/projects/deletion.ts';
 import { requeueStaleTasks } from '../../commands/policies/tasks/queue.ts';
 import { spawnRecurring } from '../../commands/policies/tasks/recurrence.ts';
 import { settingValues } from '../../queries/admin/settings.ts';
 import { silentAgents } from '../../queries/agents/liveness.ts';
+import { staleConnections } from '../../queries/connections.ts';
 import { notificationDirectory } from '../../queries/monitoring/notifications.ts';
 import { projectDirectory, projectTasks } from '../../queries/projects/projects.ts';
 import { staleTaskReads } from '../../queries/tasks/queue.ts';
@@ -121,6 +123,21 @@ export function schedulesOf(
         const find = (since: number) => silentAgents(reads, since);
         const marked = await sweepLiveness({ commands, silentAgents: find, timeoutMinutes, now });
         return `${counted(marked.length, 'agent was', 'agents were')} set offline.`;
+      },
+    },
+    {
+      ...{ id: 'stale_connections', kind: 'stale-connections', everyMs: EVERY_MINUTE_MS },
+      name: 'Disconnect silent tools',
+      enabled: async () => config.connectionTimeoutMinutes > 0,
+      async run(asked) {
+        const timeoutMinutes = config.connectionTimeoutMinutes;
+        if (timeoutMinutes === 0) return 'Tools are never disconnected: MC_CONNECTION_TIMEOUT_MINUTES is 0.';
+        // While the service was down, no tool could report.
+        if (!asked && now() - startedAt < timeoutMinutes * EVERY_MINUTE_MS)
+          return 'Too soon after the start of the process: tools may still report.';
+        const find = (since: number) => staleConnections(reads, since);
+        const ended = await disconnectStale({ commands, staleConnections: find, timeoutMinutes, now });
+        return `${counted(ended.length, 'connection was', 'connections were')} ended.`;
       },
     },
     {

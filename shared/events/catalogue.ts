@@ -24,6 +24,7 @@ import { signInEvents } from './auth/sign-in.ts';
 import { userEvents } from './auth/users.ts';
 import { chatEvents } from './chat.ts';
 import { nameClaimed, nameClaimVoided, nameReleased } from './claims.ts';
+import { connectionEvents } from './connections.ts';
 import type { EventDefinition } from './define.ts';
 import { notificationEvents } from './monitoring/notifications.ts';
 import { standupEvents } from './monitoring/standups.ts';
@@ -62,6 +63,7 @@ const definitions = [
   ...agentKeyEvents,
   ...agentMessageEvents,
   ...chatEvents,
+  ...connectionEvents,
   ...taskEvents,
   ...taskChangeEvents,
   ...taskQueueEvents,

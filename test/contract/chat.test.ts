@@ -1,8 +1,9 @@
-/** Chat through HTTP: conversations, messages, the inboxes of agents. */
+/** Chat through HTTP: conversations, messages, the inboxes of agents. Connections run on the same service. */
 import { expect } from 'chai';
 import { chatMessageAnswer, conversationsAnswer, messagesAnswer, sentAnswer } from '../../shared/contract/chat.ts';
 import { MASK } from '../../shared/secrets.ts';
 import { type AgentsWorld, conforms, startAgentsWorld } from '../support/worlds/agents.ts';
+import { describeConnections } from './connections.ts';
 
 describe('contract: chat', function () {
   this.timeout(120_000);
@@ -250,4 +251,6 @@ describe('contract: chat', function () {
     await world.refused('GET', '/api/chat/messages/abc', undefined, 400);
     await world.refused('PATCH', '/api/chat/messages/1', { read: 'yes' }, 400, /read/);
   });
+
+  describeConnections(() => world);
 });

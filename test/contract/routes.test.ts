@@ -62,6 +62,9 @@ GET     /api/chat/messages            viewer    -
 POST    /api/chat/messages            operator  -
 GET     /api/chat/messages/{id}       viewer    -
 PATCH   /api/chat/messages/{id}       operator  -
+GET     /api/connect                  viewer    -
+POST    /api/connect                  operator  -
+DELETE  /api/connect                  operator  -
 GET     /api/adapters                 viewer    -
 POST    /api/adapters                 operator  agent-heartbeat
 GET     /api/workflows                viewer    -

@@ -154,6 +154,7 @@ describe('contract: tenancy', function () {
     const { message } = await done('POST', '/api/chat/messages', said);
     await done('POST', '/api/chat/messages', { content: texts, conversation_id: message.conversation_id });
     await done('PATCH', `/api/chat/messages/${message.id}`, { read: true });
+    await done('POST', '/api/connect', { tool_name: texts, agent_name: name, metadata: { note: texts } });
     await done('POST', `/api/agents/${agent.id}/keys`, { name: texts });
     const username = `${names}-user-${round}`;
     await done('POST', '/api/auth/users', {

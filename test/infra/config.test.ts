@@ -61,6 +61,7 @@ const REFUSED: Readonly<Record<string, { readonly values: readonly string[]; rea
   MC_PROXY_AUTH_DEFAULT_ROLE: { values: ['root', 'Admin'], says: 'must be one of viewer, operator, admin' },
   API_KEY: { values: ['changeme', '123456789012345', '   padded-0815   '], says: 'at least 16 characters' },
   MC_AGENT_TIMEOUT_MINUTES: { values: ['10081', ...OTHER_NUMBERS], says: WHOLE(0, 10_080) },
+  MC_CONNECTION_TIMEOUT_MINUTES: { values: ['10081', ...OTHER_NUMBERS], says: WHOLE(0, 10_080) },
   MC_COORDINATOR_AGENT: { values: ['  ', 'x'.repeat(101)], says: 'must ' },
   RUNNER_URL: {
     values: ['ftp://runner', 'runner:8080', 'https://user:pass@runner/steps'],

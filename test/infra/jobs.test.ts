@@ -501,6 +501,16 @@ describe('schedules', () => {
     expect(await status()).to.equal('offline');
   });
 
+  it('disconnects silent tools, but not before they had a chance to report to this process', async () => {
+    await call(service, 'POST', '/api/connect', { tool_name: 'cli', agent_name: 'tooled' });
+    const status = async () => (await call(service, 'GET', '/api/connect')).body.connections[0].status;
+    await turn('stale-connections', 4);
+    expect(await status()).to.equal('connected');
+    await turn('stale-connections', 6);
+    expect(await status()).to.equal('disconnected');
+    expect((await call(service, 'GET', '/api/agents/tooled')).body.agent.status).to.equal('offline');
+  });
+
   it('takes tasks back from agents that are away, and makes those that are due', async () => {
     const made = async (fields: object) =>
       (await call(service, 'POST', '/api/tasks', { title: 'scheduled', ...fields })).body.task as { id: number };
@@ -611,6 +621,7 @@ describe('schedules', () => {
       'purge-logs',
       'purge-sessions',
       'recurring-tasks',
+      'stale-connections',
       'stale-tasks',
     ]);
     await jobs.close();

@@ -51,6 +51,7 @@ export const GROUPS: Readonly<Record<string, Readonly<Record<string, string>>>> 
     regression: 'tasks before and after a moment',
   },
   chat: {},
+  connections: {},
   quality: {
     reviews: 'verdicts about tasks, and the way to done',
   },

@@ -13,7 +13,7 @@ const NO_TASKS = { total: 0, assigned: 0, in_progress: 0, quality_review: 0, don
 export const agentRegistered = defineEvent({
   type: 'AgentRegistered',
   version: 1,
-  doc: 'An agent was created. `via`: by an operator, by itself, or from the gateway configuration.',
+  doc: 'An agent was created. `via`: by an operator, by itself, from the gateway configuration, or for a tool that connected.',
   schema: z.object({
     ...agentFields,
     role: z.string(),
@@ -25,37 +25,45 @@ export const agentRegistered = defineEvent({
     runtimeType: z.string().nullable(),
     /** `source` of the record: manual, local, gateway. */
     source: z.string(),
-    via: z.enum(['operator', 'self', 'sync']),
+    via: z.enum(['operator', 'self', 'sync', 'connect']),
     framework: z.string().nullable(),
     capabilities: z.array(z.string()),
   }),
   secrets: { fields: ['config'], owner: configOwner },
-  activity: ({ data }) =>
-    data.via === 'sync'
-      ? undefined
-      : {
-          type: 'agent_created',
-          ...aboutAgent(data.agentId),
-          ...(data.via === 'self' && { actor: data.name }),
-          description:
-            data.via === 'self' ? `Agent ${data.name} registered itself` : `Created agent ${data.name} (${data.role})`,
-          data:
-            data.via === 'self'
-              ? {
-                  name: data.name,
-                  role: data.role,
-                  ...(data.framework && { framework: data.framework }),
-                  capabilities: data.capabilities,
-                  self_registered: true,
-                }
-              : {
-                  name: data.name,
-                  role: data.role,
-                  status: data.status,
-                  ...(data.sessionKey && { session_key: data.sessionKey }),
-                  ...(data.template && { template: data.template }),
-                },
-        },
+  activity: ({ data }) => {
+    if (data.via === 'sync') return undefined;
+    if (data.via === 'connect') {
+      return {
+        type: 'agent_created',
+        ...aboutAgent(data.agentId),
+        actor: 'system',
+        description: `Created agent ${data.name} for a tool that connected`,
+      };
+    }
+    return {
+      type: 'agent_created',
+      ...aboutAgent(data.agentId),
+      ...(data.via === 'self' && { actor: data.name }),
+      description:
+        data.via === 'self' ? `Agent ${data.name} registered itself` : `Created agent ${data.name} (${data.role})`,
+      data:
+        data.via === 'self'
+          ? {
+              name: data.name,
+              role: data.role,
+              ...(data.framework && { framework: data.framework }),
+              capabilities: data.capabilities,
+              self_registered: true,
+            }
+          : {
+              name: data.name,
+              role: data.role,
+              status: data.status,
+              ...(data.sessionKey && { session_key: data.sessionKey }),
+              ...(data.template && { template: data.template }),
+            },
+    };
+  },
   audit: ({ data }) =>
     data.via === 'self'
       ? {
@@ -77,7 +85,7 @@ export const agentRegistered = defineEvent({
         },
   frames: ({ data, meta }) => {
     if (data.via === 'sync') return [];
-    if (data.via === 'self')
+    if (data.via === 'self' || data.via === 'connect')
       return [
         { type: 'agent.created', data: { id: data.agentId, name: data.name, role: data.role, status: data.status } },
       ];

@@ -1,0 +1,116 @@
+/**
+ * Connections of command-line tools. An agent has one connection at most, so they are part of its state: a connection
+ * begins and ends in one append with the change of the agent's status.
+ */
+import { randomUUID } from 'node:crypto';
+import { AppError } from '../shared/errors.ts';
+import { agentStatusChanged } from '../shared/events/agents/agents.ts';
+import { connectionClosed, connectionOpened } from '../shared/events/connections.ts';
+import { type EventDraft, type EventOf, firstOf } from '../shared/events/define.ts';
+import { pause } from '../shared/waiting.ts';
+import { type AgentState, agentDecider, agentStream, existing } from './agents/agents.ts';
+import { type Registration, registerAgent, selfRegistration } from './agents/registration.ts';
+import { isTaken } from './claims.ts';
+import type { CommandContext, Commands } from './handler.ts';
+import { hasReserved } from './reserve.ts';
+
+type Opened = EventOf<typeof connectionOpened>['data'];
+type Tool = Pick<Opened, 'toolName' | 'toolVersion' | 'metadata'>;
+
+/** The agent is online, and its connection before this one has ended. @throws AppError 404 */
+export function decideConnect(state: AgentState, connection: Tool & Pick<Opened, 'id' | 'connectionId'>): EventDraft[] {
+  const agent = existing(state);
+  const opened = connectionOpened.draft({ ...agent, ...connection, replaces: state.connection?.id ?? null });
+  if (state.status === 'online') return [opened];
+  const { status: from } = state;
+  const quiet = { lastActivity: null, seen: false, announced: false };
+  return [agentStatusChanged.draft({ ...agent, from, to: 'online', cause: 'connect', ...quiet }), opened];
+}
+
+const offline = (state: AgentState, cause: 'disconnect' | 'sweep'): EventDraft[] =>
+  state.status === 'offline'
+    ? []
+    : [
+        agentStatusChanged.draft({
+          ...existing(state),
+          from: state.status,
+          to: 'offline',
+          cause,
+          lastActivity: null,
+          seen: false,
+          announced: false,
+        }),
+      ];
+
+/** Nothing when the connection has ended already. @throws AppError 404 when the agent is gone */
+export function decideDisconnect(state: AgentState, connectionId: string): EventDraft[] {
+  const agent = existing(state);
+  if (state.connection?.id !== connectionId) return [];
+  return [connectionClosed.draft({ ...agent, connectionId, cause: 'request' }), ...offline(state, 'disconnect')];
+}
+
+/**
+ * Ends a connection through which no heartbeat has come. Its agent goes offline, unless it was heard of otherwise.
+ *
+ * @param since Unix ms
+ */
+export function decideStale(state: AgentState, since: number): EventDraft[] {
+  const { connection } = state;
+  if (!state.registered || state.deleted || !connection || connection.seenAt >= since) return [];
+  const closed = connectionClosed.draft({ ...existing(state), connectionId: connection.id, cause: 'stale' });
+  return [closed, ...(state.aliveAt < since ? offline(state, 'sweep') : [])];
+}
+
+/** The agent of a tool that connects under a new name. */
+export const toolsRegistration = (name: string, role: string): Registration => ({
+  ...selfRegistration({ name, role, framework: null, capabilities: [] }),
+  status: 'online',
+  via: 'connect',
+});
+
+/** How often a tool tries to get hold of an agent that others are creating or deleting, and the pause between. */
+const MAX_TRIES = 40;
+const RETRY_MS = 25;
+
+/**
+ * Connects a tool as the agent of this name, which is created if there is none.
+ *
+ * @param agentIdOf finds the agent that has the name
+ * @throws AppError 400 for a name that no agent may have; 409 when the agent keeps being created and deleted
+ */
+export async function connectTool(
+  commands: Commands,
+  context: CommandContext,
+  agentIdOf: (name: string) => Promise<number | undefined>,
+  { agentName, agentRole, ...tool }: Tool & { readonly agentName: string; readonly agentRole: string },
+): Promise<{ readonly agentId: number; readonly connectionId: string }> {
+  const { workspace } = context.origin;
+  for (let attempt = 1; ; attempt++) {
+    try {
+      const known = hasReserved(context) ? undefined : await agentIdOf(agentName);
+      const agentId = known ?? (await registerAgent(commands, context, toolsRegistration(agentName, agentRole))).id;
+      const id = await commands.counters.take('connection');
+      const connectionId = randomUUID();
+      const { events } = await commands.execute(agentDecider, agentStream(workspace, agentId), context, (state) =>
+        decideConnect(state, { ...tool, id, connectionId }),
+      );
+      // In a repeated request, this is the connection of the first run.
+      return { agentId, connectionId: firstOf(events, connectionOpened)?.data.connectionId ?? connectionId };
+    } catch (error) {
+      const gone = error instanceof AppError && error.status === 404;
+      if ((!isTaken(error) && !gone) || attempt >= MAX_TRIES) throw error;
+      await pause(RETRY_MS);
+    }
+  }
+}
+
+/** Ends a connection of an agent. @throws AppError 404 when the agent is gone */
+export async function disconnectTool(
+  commands: Commands,
+  context: CommandContext,
+  agentId: number,
+  connectionId: string,
+): Promise<void> {
+  const stream = agentStream(context.origin.workspace, agentId);
+  await commands.execute(agentDecider, stream, context, (state) => decideDisconnect(state, connectionId));
+}

@@ -1,0 +1,65 @@
+/** Connections of command-line tools, past and present. Those of a deleted agent stay, and are not shown. */
+import { connectionClosed, connectionOpened, connectionSeen } from '../shared/events/connections.ts';
+import { seconds } from '../shared/time.ts';
+import { type Change, defineProjection, defineTable, insert, on, type RowOf, update } from './projection.ts';
+
+export const connectionsTable = defineTable(
+  'connections',
+  {
+    workspace_id: 'int',
+    connection_id: 'text',
+    tenant_id: 'int',
+    id: 'bigint',
+    agent_id: 'bigint',
+    tool_name: 'text',
+    tool_version: 'text?',
+    status: 'text',
+    metadata: 'jsonb?',
+    last_heartbeat: 'bigint',
+    created_at: 'bigint',
+    updated_at: 'bigint',
+  },
+  {
+    key: ['workspace_id', 'connection_id'],
+    indexes: ['workspace_id, created_at DESC, id DESC', "(last_heartbeat) WHERE status = 'connected'"],
+  },
+);
+
+type Connection = RowOf<(typeof connectionsTable)['columns']>;
+
+/** @param at Unix ms */
+const connection = (workspace_id: number, connection_id: string, at: number, changed: Partial<Connection>): Change =>
+  update(connectionsTable, { workspace_id, connection_id }, (row) => ({ ...row, ...changed, updated_at: seconds(at) }));
+
+export const connectionsProjection = defineProjection({
+  name: 'connections',
+  version: 1,
+  tables: [connectionsTable],
+  handlers: [
+    on(connectionOpened, ({ data, meta }) => [
+      insert(connectionsTable, {
+        workspace_id: meta.workspace,
+        connection_id: data.connectionId,
+        tenant_id: meta.tenant,
+        id: data.id,
+        agent_id: data.agentId,
+        tool_name: data.toolName,
+        tool_version: data.toolVersion,
+        status: 'connected',
+        metadata: data.metadata,
+        last_heartbeat: seconds(meta.at),
+        created_at: seconds(meta.at),
+        updated_at: seconds(meta.at),
+      }),
+      ...(data.replaces === null
+        ? []
+        : [connection(meta.workspace, data.replaces, meta.at, { status: 'disconnected' })]),
+    ]),
+    on(connectionSeen, ({ data, meta }) => [
+      connection(meta.workspace, data.connectionId, meta.at, { last_heartbeat: seconds(meta.at) }),
+    ]),
+    on(connectionClosed, ({ data, meta }) => [
+      connection(meta.workspace, data.connectionId, meta.at, { status: 'disconnected' }),
+    ]),
+  ],
+});

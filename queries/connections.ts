@@ -1,0 +1,50 @@
+/** Connections of command-line tools. */
+import { sql } from 'kysely';
+import { agentsProjection } from '../projections/agents/agents.ts';
+import { connectionsProjection } from '../projections/connections.ts';
+import type { ConnectionRecord, ConnectionsQuery } from '../shared/contract/connections.ts';
+import { type Reads, tables } from './reads.ts';
+
+/** Rows `c` of connections in SQL, newest first, with row `a` of their agents: those of deleted agents are left out. */
+const withAgents = (reads: Reads, workspace: number) => sql`
+  ${sql.table(`${reads.schema(connectionsProjection)}.connections`)} c
+  JOIN ${sql.table(`${reads.schema(agentsProjection)}.agents`)} a ON a.workspace_id = c.workspace_id AND a.id = c.agent_id
+  WHERE c.workspace_id = ${workspace}`;
+
+/** A page of connections, newest first. */
+export async function listConnections(
+  reads: Reads,
+  workspace: number,
+  { limit, offset }: ConnectionsQuery,
+): Promise<ConnectionRecord[]> {
+  const { rows } = await sql<{ connection: ConnectionRecord }>`
+    SELECT json_build_object('id', c.id, 'agent_id', c.agent_id, 'agent_name', a.name, 'tool_name', c.tool_name,
+      'tool_version', c.tool_version, 'connection_id', c.connection_id, 'status', c.status,
+      'last_heartbeat', c.last_heartbeat, 'created_at', c.created_at, 'updated_at', c.updated_at,
+      'metadata', c.metadata, 'agent_status', a.status, 'agent_role', a.role, 'workspace_id', c.workspace_id) AS connection
+    FROM ${withAgents(reads, workspace)}
+    ORDER BY c.created_at DESC, c.id DESC LIMIT ${limit} OFFSET ${offset}`.execute(reads.db);
+  return rows.map(({ connection }) => connection);
+}
+
+/** The agent of a connection; undefined when the workspace has no such connection. */
+export async function agentOfConnection(reads: Reads, workspace: number, connection: string) {
+  const { rows } = await sql<{ id: number; name: string }>`
+    SELECT a.id, a.name FROM ${withAgents(reads, workspace)} AND c.connection_id = ${connection}`.execute(reads.db);
+  return rows[0];
+}
+
+/** Connections in one turn. */
+const AT_ONCE = 1_000;
+
+/** Connections of all workspaces without a heartbeat after `since`, Unix seconds; the oldest first. */
+export function staleConnections(reads: Reads, since: number) {
+  return tables(reads, connectionsProjection)
+    .selectFrom('connections')
+    .where('status', '=', 'connected')
+    .where('last_heartbeat', '<=', since)
+    .select(['workspace_id as workspace', 'tenant_id as tenant', 'agent_id as agentId'])
+    .orderBy('last_heartbeat')
+    .limit(AT_ONCE)
+    .execute();
+}

@@ -1,0 +1,68 @@
+/** Connections of command-line tools. They are part of their agent's stream: `agent-<workspace>-<id>`. */
+import { z } from 'zod';
+import { aboutAgent, agentFields, configOwner } from './agents/agents.ts';
+import { defineEvent } from './define.ts';
+
+const connectionFields = { ...agentFields, connectionId: z.uuid() };
+
+export const connectionOpened = defineEvent({
+  type: 'ConnectionOpened',
+  version: 1,
+  doc: 'A tool connected as an agent. `replaces`: the connection that the agent had until now, which is disconnected.',
+  schema: z.object({
+    ...connectionFields,
+    /** Id of the record. */
+    id: z.int().positive(),
+    toolName: z.string(),
+    toolVersion: z.string().nullable(),
+    metadata: z.record(z.string(), z.unknown()).nullable(),
+    replaces: z.uuid().nullable(),
+  }),
+  secrets: { fields: ['metadata'], owner: configOwner },
+  activity: ({ data }) => ({
+    type: 'connection_created',
+    ...aboutAgent(data.agentId),
+    actor: data.name,
+    description: `${data.toolName} connected as ${data.name}`,
+  }),
+  frames: ({ data }) => [
+    {
+      type: 'connection.created',
+      data: {
+        connection_id: data.connectionId,
+        agent_id: data.agentId,
+        agent_name: data.name,
+        tool_name: data.toolName,
+      },
+    },
+  ],
+});
+
+export const connectionSeen = defineEvent({
+  type: 'ConnectionSeen',
+  version: 1,
+  doc: 'A heartbeat came through a connection.',
+  schema: z.object(connectionFields),
+});
+
+export const connectionClosed = defineEvent({
+  type: 'ConnectionClosed',
+  version: 1,
+  doc: 'A connection ended. `cause`: somebody asked for it, or no heartbeat came through it for too long.',
+  schema: z.object({ ...connectionFields, cause: z.enum(['request', 'stale']) }),
+  activity: ({ data }) => ({
+    type: 'connection_disconnected',
+    ...aboutAgent(data.agentId),
+    actor: data.cause === 'stale' ? 'heartbeat' : data.name,
+    description:
+      data.cause === 'stale' ? `The connection of ${data.name} fell silent` : `${data.name} was disconnected`,
+  }),
+  frames: ({ data }) => [
+    {
+      type: 'connection.disconnected',
+      data: { connection_id: data.connectionId, agent_id: data.agentId, agent_name: data.name },
+    },
+  ],
+});
+
+export const connectionEvents = [connectionOpened, connectionSeen, connectionClosed];

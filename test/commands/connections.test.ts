@@ -1,0 +1,121 @@
+/** Connections of tools: decisions on the agent's state, and who gets the agent of a name. */
+import { expect } from 'chai';
+import { decideHeartbeat } from '../../commands/agents/heartbeat.ts';
+import { connectTool, decideConnect, decideDisconnect, toolsRegistration } from '../../commands/connections.ts';
+import { connectionClosed, connectionOpened, connectionSeen } from '../../shared/events/connections.ts';
+import { ada, deleted, given, registered, status } from '../support/agent.ts';
+import { agentsMemory } from '../support/agents-memory.ts';
+import { type Draft, outcomeOf, refusalOf, timeOf } from '../support/kit.ts';
+
+const FIRST = '00000000-0000-4000-8000-000000000001';
+const SECOND = '00000000-0000-4000-8000-000000000002';
+const tool = { toolName: 'cli', toolVersion: '1.0', metadata: null };
+const opened = (connectionId: string, replaces: string | null = null) =>
+  connectionOpened.draft({ ...ada, ...tool, id: 1, connectionId, replaces });
+
+describe('a connection', () => {
+  const connect = (...drafts: readonly Draft[]) =>
+    decideConnect(given(...drafts), { ...tool, id: 2, connectionId: SECOND });
+
+  it('brings its agent online, and begins', () => {
+    const [changed, begun] = connect(registered);
+    expect(changed?.data).to.include({ from: 'offline', to: 'online', cause: 'connect', seen: false });
+    expect(begun?.data).to.deep.include({ ...ada, ...tool, connectionId: SECOND, replaces: null });
+    expect(connect(registered, status('online'))).to.have.length(1);
+  });
+
+  it('replaces the one before it, which ends with it', () => {
+    expect(connect(registered, status('online'), opened(FIRST))[0]?.data).to.include({ replaces: FIRST });
+    expect(given(registered, opened(FIRST), opened(SECOND, FIRST)).connection?.id).to.equal(SECOND);
+  });
+
+  it('takes its agent offline when it ends, once, and only if it is the present one', () => {
+    const state = given(registered, status('busy'), opened(FIRST));
+    const drafts = decideDisconnect(state, FIRST);
+    expect(drafts.map(({ type }) => type)).to.deep.equal(['ConnectionClosed', 'AgentStatusChanged']);
+    expect(drafts[0]?.data).to.include({ cause: 'request' });
+    expect(drafts[1]?.data).to.include({ from: 'busy', to: 'offline', cause: 'disconnect' });
+    expect(decideDisconnect(state, SECOND)).to.deep.equal([]);
+    const closed = connectionClosed.draft({ ...ada, connectionId: FIRST, cause: 'request' });
+    expect(decideDisconnect(given(registered, opened(FIRST), closed), FIRST)).to.deep.equal([]);
+    expect(decideDisconnect(given(registered, opened(FIRST)), FIRST), 'offline already').to.have.length(1);
+  });
+
+  it('is gone with its agent', () => {
+    const state = given(registered, opened(FIRST), deleted);
+    expect(state.connection).to.equal(null);
+    expect(refusalOf(() => decideDisconnect(state, FIRST)).status).to.equal(404);
+    expect(refusalOf(() => decideConnect(state, { ...tool, id: 2, connectionId: SECOND })).status).to.equal(404);
+  });
+
+  it('is refreshed by heartbeats that name it, and by no others', () => {
+    const state = given(registered, opened(FIRST));
+    const seen = (connectionId: string | null) =>
+      decideHeartbeat(state, { connectionId, workItemsCount: 0, workItemTypes: [], tokenUsage: null }).filter(
+        ({ type }) => type === connectionSeen.type,
+      );
+    expect(seen(FIRST).map(({ data }) => data)).to.deep.equal([{ ...ada, connectionId: FIRST }]);
+    for (const other of [SECOND, null]) expect(seen(other)).to.deep.equal([]);
+    const after = given(registered, opened(FIRST), connectionSeen.draft({ ...ada, connectionId: FIRST }));
+    expect(after.connection).to.deep.equal({ id: FIRST, seenAt: timeOf(3) });
+    const late = given(registered, opened(SECOND), connectionSeen.draft({ ...ada, connectionId: FIRST }));
+    expect(late.connection, 'of one that has been replaced').to.deep.equal({ id: SECOND, seenAt: timeOf(2) });
+  });
+});
+
+describe('a tool', () => {
+  const input = { ...tool, agentName: 'ada', agentRole: 'cli' };
+
+  it('gets a new agent, online, or the one that has the name', async () => {
+    const { commands, context, stateOf, events } = agentsMemory();
+    const first = await connectTool(commands, context(), async () => undefined, input);
+    expect(await stateOf(first.agentId)).to.include({ name: 'ada', role: 'cli', status: 'online' });
+    expect(events('AgentRegistered')[0]?.data).to.include({ via: 'connect' });
+    const again = await connectTool(commands, context(), async () => first.agentId, { ...input, agentRole: 'other' });
+    expect(again.agentId).to.equal(first.agentId);
+    expect(again.connectionId).not.to.equal(first.connectionId);
+    expect((await stateOf(first.agentId)).role).to.equal('cli');
+    expect((await stateOf(first.agentId)).connection?.id).to.equal(again.connectionId);
+  });
+
+  it('gets the same agent as another one that connects under the name at the same time', async () => {
+    const memory = agentsMemory();
+    const { world, context, events } = memory;
+    const agentIdOf = async () => events('AgentRegistered')[0]?.data.agentId as number | undefined;
+    const both = await Promise.all([1, 2, 3].map(() => connectTool(world.process(), context(), agentIdOf, input)));
+    expect(new Set(both.map(({ agentId }) => agentId)).size).to.equal(1);
+    expect(events('AgentRegistered')).to.have.length(1);
+    const replaced = events('ConnectionOpened').map(({ data }) => data.replaces);
+    expect(replaced.filter((one) => one === null)).to.have.length(1);
+  });
+
+  it('gets a new agent when the one of the name was deleted meanwhile', async () => {
+    const { commands, context } = agentsMemory();
+    let asked = 0;
+    const { agentId } = await connectTool(commands, context(), async () => (asked++ === 0 ? 999 : undefined), input);
+    expect(agentId).not.to.equal(999);
+  });
+
+  it('has the agent and the connection of the first run when its request is repeated', async () => {
+    const { commands, context, world } = agentsMemory();
+    const recorded: never[] = [];
+    const record = async (step: number, intent: unknown) => {
+      recorded[step] = intent as never;
+    };
+    const once = () => ({ ...context(), intents: { recorded, record } });
+    const first = await connectTool(commands, once(), async () => undefined, input);
+    const written = world.written().length;
+    expect(await connectTool(commands, once(), async () => first.agentId, input)).to.deep.equal(first);
+    expect(world.written()).to.have.length(written);
+  });
+
+  it('is refused a name that no agent may have', async () => {
+    const { commands, context } = agentsMemory();
+    const work = connectTool(commands, context(), async () => undefined, { ...input, agentName: 'a\u200bb' });
+    expect(await outcomeOf(work)).to.equal('400');
+  });
+
+  it('leaves the agent as an operator would see it', () => {
+    expect(toolsRegistration('ada', 'cli')).to.include({ status: 'online', source: 'manual', via: 'connect' });
+  });
+});

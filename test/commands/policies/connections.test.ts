@@ -1,0 +1,47 @@
+/** Connections that have fallen silent. */
+import { expect } from 'chai';
+import { decideStale } from '../../../commands/connections.ts';
+import { agentHeartbeatReceived } from '../../../shared/events/agents/heartbeat.ts';
+import { connectionClosed, connectionOpened } from '../../../shared/events/connections.ts';
+import { ada, deleted, given, registered, status } from '../../support/agent.ts';
+import { timeOf } from '../../support/kit.ts';
+
+describe('stale connections', () => {
+  const connectionId = '00000000-0000-4000-8000-000000000001';
+  const opened = connectionOpened.draft({
+    ...ada,
+    id: 1,
+    connectionId,
+    toolName: 'cli',
+    toolVersion: null,
+    metadata: null,
+    replaces: null,
+  });
+  const closed = connectionClosed.draft({ ...ada, connectionId, cause: 'request' });
+  const beat = agentHeartbeatReceived.draft({
+    ...ada,
+    lastActivity: 'x',
+    connectionId: null,
+    workItemsCount: 0,
+    workItemTypes: [],
+  });
+
+  it('end, and their agents go offline', () => {
+    const drafts = decideStale(given(registered, status('busy'), opened), timeOf(3) + 1);
+    expect(drafts.map(({ type }) => type)).to.deep.equal(['ConnectionClosed', 'AgentStatusChanged']);
+    expect(drafts[0]?.data).to.include({ connectionId, cause: 'stale' });
+    expect(drafts[1]?.data).to.include({ from: 'busy', to: 'offline', cause: 'sweep' });
+  });
+
+  it('leave an agent as it is that is offline already, or was heard of otherwise', () => {
+    expect(decideStale(given(registered, opened), timeOf(2) + 1)).to.have.length(1);
+    expect(decideStale(given(registered, opened, beat), timeOf(2) + 1)).to.have.length(1);
+    expect(decideStale(given(registered, opened, beat), timeOf(3) + 1)).to.have.length(2);
+  });
+
+  it('are not those that were just seen, that have ended, or whose agent is gone', () => {
+    expect(decideStale(given(registered, opened), timeOf(2))).to.deep.equal([]);
+    for (const drafts of [[registered], [registered, opened, closed], [registered, opened, deleted], []])
+      expect(decideStale(given(...drafts), Number.MAX_SAFE_INTEGER)).to.deep.equal([]);
+  });
+});

@@ -1,0 +1,57 @@
+import { expect } from 'chai';
+import { connectionsProjection } from '../../projections/connections.ts';
+import { connectionClosed, connectionOpened, connectionSeen } from '../../shared/events/connections.ts';
+import { seconds } from '../../shared/time.ts';
+import { eventsOf, rowsAfter, timeOf } from '../support/kit.ts';
+
+describe('projection connections', () => {
+  const agent = { agentId: 3, name: 'ada' };
+  const uuid = (n: number) => `00000000-0000-4000-8000-00000000000${n}`;
+  const time = (n: number) => seconds(timeOf(n));
+  const opened = (n: number, replaces: string | null = null) =>
+    connectionOpened.draft({
+      ...agent,
+      id: n,
+      connectionId: uuid(n),
+      toolName: 'cli',
+      toolVersion: '1.0',
+      metadata: { pid: 1 },
+      replaces,
+    });
+  const seen = (n: number) => connectionSeen.draft({ ...agent, connectionId: uuid(n) });
+
+  it('keeps a connection with its last heartbeat', () => {
+    expect(rowsAfter(connectionsProjection, eventsOf([opened(1), seen(1)])).connections).to.deep.equal([
+      {
+        workspace_id: 1,
+        connection_id: uuid(1),
+        tenant_id: 1,
+        id: 1,
+        agent_id: 3,
+        tool_name: 'cli',
+        tool_version: '1.0',
+        status: 'connected',
+        metadata: { pid: 1 },
+        last_heartbeat: time(2),
+        created_at: time(1),
+        updated_at: time(2),
+        position: 2,
+      },
+    ]);
+  });
+
+  it('ends one on request, for its silence, and when another replaces it', () => {
+    const closed = connectionClosed.draft({ ...agent, connectionId: uuid(2), cause: 'stale' });
+    const { connections } = rowsAfter(
+      connectionsProjection,
+      eventsOf([opened(1), opened(2, uuid(1)), closed, opened(3)]),
+    );
+    expect(
+      connections.map(({ id, status, last_heartbeat, updated_at }) => [id, status, last_heartbeat, updated_at]),
+    ).to.deep.equal([
+      [1, 'disconnected', time(1), time(2)],
+      [2, 'disconnected', time(2), time(3)],
+      [3, 'connected', time(4), time(4)],
+    ]);
+  });
+});
