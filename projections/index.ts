@@ -18,6 +18,7 @@ import { pipelinesProjection } from './pipelines/pipelines.ts';
 import type { Projection } from './projection.ts';
 import { projectsProjection } from './projects/projects.ts';
 import { qualityReviewsProjection } from './quality/reviews.ts';
+import { sessionsProjection } from './sessions.ts';
 import { taskCommentsProjection } from './tasks/comments.ts';
 import { tasksProjection } from './tasks/tasks.ts';
 import { tokenPricesProjection } from './tokens/prices.ts';
@@ -31,6 +32,7 @@ export const projections: readonly Projection[] = [
   agentKeysProjection,
   chatProjection,
   connectionsProjection,
+  sessionsProjection,
   tasksProjection,
   taskCommentsProjection,
   qualityReviewsProjection,

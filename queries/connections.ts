@@ -3,13 +3,15 @@ import { sql } from 'kysely';
 import { agentsProjection } from '../projections/agents/agents.ts';
 import { connectionsProjection } from '../projections/connections.ts';
 import type { ConnectionRecord, ConnectionsQuery } from '../shared/contract/connections.ts';
-import { type Reads, tables } from './reads.ts';
+import type { Reads } from './reads.ts';
 
-/** Rows `c` of connections in SQL, newest first, with row `a` of their agents: those of deleted agents are left out. */
-const withAgents = (reads: Reads, workspace: number) => sql`
+/** Rows `c` of connections with row `a` of their agents: those of deleted agents are left out. */
+const connectionsWithAgents = (reads: Reads) => sql`
   ${sql.table(`${reads.schema(connectionsProjection)}.connections`)} c
-  JOIN ${sql.table(`${reads.schema(agentsProjection)}.agents`)} a ON a.workspace_id = c.workspace_id AND a.id = c.agent_id
-  WHERE c.workspace_id = ${workspace}`;
+  JOIN ${sql.table(`${reads.schema(agentsProjection)}.agents`)} a ON a.workspace_id = c.workspace_id AND a.id = c.agent_id`;
+
+const withAgents = (reads: Reads, workspace: number) => sql`
+  ${connectionsWithAgents(reads)} WHERE c.workspace_id = ${workspace}`;
 
 /** A page of connections, newest first. */
 export async function listConnections(
@@ -34,17 +36,22 @@ export async function agentOfConnection(reads: Reads, workspace: number, connect
   return rows[0];
 }
 
+/** A connection through which no heartbeat has come. */
+interface StaleConnection {
+  readonly workspace: number;
+  readonly tenant: number;
+  readonly agentId: number;
+}
+
 /** Connections in one turn. */
 const AT_ONCE = 1_000;
 
 /** Connections of all workspaces without a heartbeat after `since`, Unix seconds; the oldest first. */
-export function staleConnections(reads: Reads, since: number) {
-  return tables(reads, connectionsProjection)
-    .selectFrom('connections')
-    .where('status', '=', 'connected')
-    .where('last_heartbeat', '<=', since)
-    .select(['workspace_id as workspace', 'tenant_id as tenant', 'agent_id as agentId'])
-    .orderBy('last_heartbeat')
-    .limit(AT_ONCE)
-    .execute();
+export async function staleConnections(reads: Reads, since: number): Promise<StaleConnection[]> {
+  const { rows } = await sql<StaleConnection>`
+    SELECT c.workspace_id AS workspace, c.tenant_id AS tenant, c.agent_id AS "agentId"
+    FROM ${connectionsWithAgents(reads)}
+    WHERE c.status = 'connected' AND c.last_heartbeat <= ${since}
+    ORDER BY c.last_heartbeat LIMIT ${AT_ONCE}`.execute(reads.db);
+  return rows;
 }

@@ -39,6 +39,7 @@ import { pipelineRunRoutes } from './pipelines/runs.ts';
 import { projectAssignmentRoutes } from './projects/assignments.ts';
 import { projectRoutes } from './projects/projects.ts';
 import { qualityReviewRoutes } from './quality/reviews.ts';
+import { sessionRoutes } from './sessions.ts';
 import { taskBranchRoutes } from './tasks/branches.ts';
 import { taskBroadcastRoutes } from './tasks/broadcasts.ts';
 import { taskChangeRoutes } from './tasks/changes.ts';
@@ -71,6 +72,7 @@ export const routes: readonly Route[] = [
   ...agentSyncRoutes,
   ...chatRoutes,
   ...connectionRoutes,
+  ...sessionRoutes,
   ...agentKeyRoutes,
   ...adapterRoutes,
   ...projectRoutes,

@@ -33,6 +33,7 @@ import { pipelineRunEvents } from './pipelines/runs.ts';
 import { projectAssignmentEvents } from './projects/assignments.ts';
 import { projectEvents } from './projects/projects.ts';
 import { qualityReviewEvents } from './quality/reviews.ts';
+import { sessionEvents } from './sessions.ts';
 import { taskBroadcastEvents } from './tasks/broadcasts.ts';
 import { taskChangeEvents } from './tasks/changes.ts';
 import { taskCommentEvents } from './tasks/comments.ts';
@@ -64,6 +65,7 @@ const definitions = [
   ...agentMessageEvents,
   ...chatEvents,
   ...connectionEvents,
+  ...sessionEvents,
   ...taskEvents,
   ...taskChangeEvents,
   ...taskQueueEvents,

@@ -1,9 +1,10 @@
-/** Chat through HTTP: conversations, messages, the inboxes of agents. Connections run on the same service. */
+/** Chat through HTTP: conversations, messages, the inboxes of agents. Connections and sessions run on the same service. */
 import { expect } from 'chai';
 import { chatMessageAnswer, conversationsAnswer, messagesAnswer, sentAnswer } from '../../shared/contract/chat.ts';
 import { MASK } from '../../shared/secrets.ts';
 import { type AgentsWorld, conforms, startAgentsWorld } from '../support/worlds/agents.ts';
 import { describeConnections } from './connections.ts';
+import { describeSessions } from './sessions.ts';
 
 describe('contract: chat', function () {
   this.timeout(120_000);
@@ -253,4 +254,5 @@ describe('contract: chat', function () {
   });
 
   describeConnections(() => world);
+  describeSessions(() => world);
 });

@@ -129,6 +129,9 @@ export function describeConnections(service: () => AgentsWorld): void {
       await ask('DELETE', `/api/agents/${agent_id}`);
       expect(await find(connection_id)).to.equal(undefined);
       await world.refused('DELETE', '/api/connect', { connection_id }, 404, /Connection/);
+      const { reads } = world.world.service.core;
+      const candidates = await staleConnections(reads, Math.ceil(Date.now() / 1_000));
+      expect(candidates.map(({ agentId }) => agentId)).not.to.include(agent_id);
     });
 
     it('with an Idempotency-Key begins once', async () => {
@@ -167,6 +170,15 @@ export function describeConnections(service: () => AgentsWorld): void {
       expect((await ask('DELETE', '/api/connect', { connection_id: other.connection_id }, key)).status).to.equal(403);
       const { connection_id } = await connect(agent.name, {}, key);
       await disconnect(connection_id, key);
+    });
+
+    it('is nobody’s business in other workspaces', async () => {
+      const { connection_id } = await connect(world.fresh('tool'));
+      await world.world.makeUser({ username: 'outside', role: 'admin', tenant: 8, workspace: 8 });
+      const as = await world.world.signIn('outside');
+      expect(await list('', as)).to.deep.equal([]);
+      expect((await ask('DELETE', '/api/connect', { connection_id }, as)).status).to.equal(404);
+      expect(await find(connection_id)).to.include({ status: 'connected' });
     });
 
     for (const [what, body] of Object.entries<unknown>({

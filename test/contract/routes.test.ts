@@ -65,6 +65,14 @@ PATCH   /api/chat/messages/{id}       operator  -
 GET     /api/connect                  viewer    -
 POST    /api/connect                  operator  -
 DELETE  /api/connect                  operator  -
+GET     /api/claude/sessions          viewer    -
+POST    /api/claude/sessions          operator  -
+GET     /api/sessions                 viewer    -
+POST    /api/sessions                 operator  mutation
+DELETE  /api/sessions                 operator  mutation
+POST    /api/sessions/{id}/control    operator  mutation
+GET     /api/chat/session-prefs       viewer    -
+PATCH   /api/chat/session-prefs       operator  -
 GET     /api/adapters                 viewer    -
 POST    /api/adapters                 operator  agent-heartbeat
 GET     /api/workflows                viewer    -

@@ -53,6 +53,7 @@ const BODIES: Readonly<Record<string, (ref: { readonly number: number; readonly 
   'POST /api/gateways': ({ name }) => [{ name, url: NOBODY }],
   'PUT /api/gateways': ({ number, name }) => [{ id: number, name }],
   'PUT /api/exec-approvals': ({ name }) => [{ agents: { [name]: [{ pattern: name }] } }],
+  'PATCH /api/chat/session-prefs': ({ name }) => [{ key: `local:${name}`, name }],
   'POST /api/pipelines': ({ number, name }) => [
     { name, steps: [{ template_id: number }, { template_id: number, on_failure: 'continue' }] },
   ],
@@ -65,6 +66,7 @@ const REFUSED: Readonly<Record<string, number>> = {
   'POST /api/auth/google': 400, // of no token that is guessed
   'POST /api/auth/google/disconnect': 400, // of a user with a password
   'POST /api/setup': 403, // of a deployment that has users
+  'DELETE /api/connect': 404, // of a connection whose id is guessed
   'POST /api/tasks/{id}/branch': 400, // of a project without a repository
 };
 
@@ -154,6 +156,8 @@ describe('contract: tenancy', function () {
     const { message } = await done('POST', '/api/chat/messages', said);
     await done('POST', '/api/chat/messages', { content: texts, conversation_id: message.conversation_id });
     await done('PATCH', `/api/chat/messages/${message.id}`, { read: true });
+    await done('POST', '/api/claude/sessions', { session_id: name, agent_name: name, project_path: texts });
+    await done('PATCH', '/api/chat/session-prefs', { key: `local:${name}`, name: texts });
     await done('POST', '/api/connect', { tool_name: texts, agent_name: name, metadata: { note: texts } });
     await done('POST', `/api/agents/${agent.id}/keys`, { name: texts });
     const username = `${names}-user-${round}`;
@@ -256,6 +260,7 @@ describe('contract: tenancy', function () {
       GOOGLE_KEYS_URL: google.url,
       GOOGLE_ISSUERS: ISSUER,
       MC_AGENT_TIMEOUT_MINUTES: '0',
+      MC_CONNECTION_TIMEOUT_MINUTES: '0',
       WEBHOOK_ALLOWED_NETWORKS: '127.0.0.0/8',
     });
     for (const party of PARTIES) {

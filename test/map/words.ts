@@ -52,6 +52,7 @@ export const GROUPS: Readonly<Record<string, Readonly<Record<string, string>>>> 
   },
   chat: {},
   connections: {},
+  sessions: {},
   quality: {
     reviews: 'verdicts about tasks, and the way to done',
   },

@@ -16,6 +16,7 @@ export function describeScheduler(service: () => AuthWorld): void {
       'agent_heartbeat',
       'auto_cleanup',
       'project_deletions',
+      'stale_connections',
       'stale_task_requeue',
       'recurring_task_spawn',
       'purge_idempotency_keys',
@@ -64,7 +65,8 @@ export function describeScheduler(service: () => AuthWorld): void {
         ...{ 'general.stale_task_requeue': false, 'general.agent_timeout_minutes': 0 },
       });
       expect(await enabled()).to.have.members([
-        ...['auto_cleanup', 'project_deletions', 'purge_idempotency_keys', 'purge_logs', 'purge_sessions'],
+        ...['auto_cleanup', 'project_deletions', 'stale_connections'],
+        ...['purge_idempotency_keys', 'purge_logs', 'purge_sessions'],
       ]);
       await put({
         ...{ 'general.auto_cleanup': false, 'general.recurring_task_spawn': true },

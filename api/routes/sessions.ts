@@ -1,0 +1,204 @@
+/** Sessions of command-line tools: registered by them, controlled through the stream; and how clients show sessions. */
+import { controlSession, reportSession, setSessionPref } from '../../commands/sessions.ts';
+import { cliSession, listCliSessions, listSessions, sessionPref, sessionPrefs } from '../../queries/sessions.ts';
+import {
+  cliSessionBody,
+  cliSessionsAnswer,
+  cliSessionsQuery,
+  controlAnswer,
+  controlBody,
+  controlParams,
+  registeredSessionAnswer,
+  SETTINGS,
+  sessionActionAnswer,
+  sessionActionBody,
+  sessionActionQuery,
+  sessionDeletedAnswer,
+  sessionKeyBody,
+  sessionPrefAnswer,
+  sessionPrefBody,
+  sessionPrefsAnswer,
+  sessionsAnswer,
+} from '../../shared/contract/sessions.ts';
+import { forbidden, invalid, notFound } from '../../shared/errors.ts';
+import type { Identity } from '../../shared/identity.ts';
+import { seconds } from '../../shared/time.ts';
+import { defineRoute, type Route } from '../http/route.ts';
+
+const listCli = defineRoute({
+  method: 'get',
+  path: '/api/claude/sessions',
+  tag: 'Sessions',
+  summary: 'Sessions of command-line tools, last reported first',
+  access: 'viewer',
+  query: cliSessionsQuery,
+  responses: { 200: { description: 'A page of sessions, and numbers of all', schema: cliSessionsAnswer } },
+  handle: async ({ query, identity, services }) => ({
+    body: await listCliSessions(services.reads, identity.workspace, query, seconds(services.now())),
+  }),
+});
+
+/** An agent's key registers sessions of that agent only. @throws AppError 403 */
+function agentNameOf(identity: Identity, given: string | null | undefined): string | null {
+  const named = given?.trim() || null;
+  if (identity.kind !== 'agent-key' || identity.role === 'admin') return named;
+  if (named === null || named === identity.agentName) return identity.agentName;
+  throw forbidden(`This key belongs to the agent ${identity.agentName}; \`agent_name\` must be that name.`);
+}
+
+const register = defineRoute({
+  method: 'post',
+  path: '/api/claude/sessions',
+  tag: 'Sessions',
+  summary: 'Register a session, or report where it is',
+  description: 'It counts as active for 15 minutes after each report. What a report does not mention stays as it was.',
+  access: 'operator',
+  body: cliSessionBody,
+  responses: { 200: { description: 'Registered', schema: registeredSessionAnswer } },
+  async handle({ body, identity, services, command }) {
+    const { session_id: sessionId } = body;
+    await reportSession(services.commands, command, {
+      sessionId,
+      agentName: agentNameOf(identity, body.agent_name),
+      model: body.model?.trim() || null,
+      projectSlug: body.project_slug?.trim() || null,
+      projectPath: body.project_path || null,
+      gitBranch: body.git_branch || null,
+      userMessages: body.user_messages ?? null,
+      assistantMessages: body.assistant_messages ?? null,
+      toolUses: body.tool_uses ?? null,
+      inputTokens: body.input_tokens ?? null,
+      outputTokens: body.output_tokens ?? null,
+      estimatedCost: body.estimated_cost ?? null,
+    });
+    const session = await cliSession(services.reads, identity.workspace, sessionId, seconds(services.now()));
+    if (!session) throw notFound('Session');
+    return { body: { ok: true, message: `Session ${sessionId} is registered.`, session } };
+  },
+});
+
+const list = defineRoute({
+  method: 'get',
+  path: '/api/sessions',
+  tag: 'Sessions',
+  summary: 'Sessions of all kinds, last active first',
+  access: 'viewer',
+  responses: { 200: { description: 'At most 100 sessions', schema: sessionsAnswer } },
+  handle: async ({ identity, services }) => ({
+    body: { sessions: await listSessions(services.reads, identity.workspace, seconds(services.now())) },
+  }),
+});
+
+/** The value that an action sets. @throws AppError 400 */
+function settingOf(action: keyof typeof SETTINGS | 'set-label', level: string | undefined, label: string | undefined) {
+  if (action === 'set-label') {
+    if (label === undefined || label.length > 100) {
+      const reason = 'Label must be a text of at most 100 characters';
+      throw invalid(`label: ${reason}`, [`label: ${reason}`]);
+    }
+    return label;
+  }
+  const { name, levels } = SETTINGS[action];
+  if (level === undefined || !(levels as readonly string[]).includes(level)) {
+    const reason = `${name} level must be one of ${levels.join(', ')}`;
+    throw invalid(`level: ${reason}`, [`level: ${reason}`]);
+  }
+  return level;
+}
+
+const set = defineRoute({
+  method: 'post',
+  path: '/api/sessions',
+  tag: 'Sessions',
+  summary: 'Set the label of a session, or how much it thinks and says',
+  description:
+    'The session is one that its tool has registered. The tool learns of it from the stream (`session.control`).',
+  access: 'operator',
+  limit: 'mutation',
+  query: sessionActionQuery,
+  body: sessionActionBody,
+  refuses: [404],
+  responses: { 200: { description: 'Set', schema: sessionActionAnswer } },
+  async handle({ query, body, services, command }) {
+    const action = query.action ?? body.action;
+    if (action === undefined) {
+      const reason = `Invalid action: must be one of ${sessionActionBody.shape.action.unwrap().options.join(', ')}`;
+      throw invalid(`action: ${reason}`, [`action: ${reason}`]);
+    }
+    const { sessionKey } = body;
+    const value = settingOf(action, body.level, body.label);
+    await controlSession(services.commands, command, sessionKey, action, value);
+    return { body: { success: true, action, sessionKey, result: { requested: true, value } } };
+  },
+});
+
+const remove = defineRoute({
+  method: 'delete',
+  path: '/api/sessions',
+  tag: 'Sessions',
+  summary: 'Delete a session from the lists',
+  description: 'Its tool learns of it from the stream (`session.control`). A later report registers it again.',
+  access: 'operator',
+  limit: 'mutation',
+  body: sessionKeyBody,
+  refuses: [404],
+  responses: { 200: { description: 'Deleted', schema: sessionDeletedAnswer } },
+  async handle({ body: { sessionKey }, services, command }) {
+    await controlSession(services.commands, command, sessionKey, 'delete');
+    return { body: { success: true, sessionKey, result: { deleted: true } } };
+  },
+});
+
+const control = defineRoute({
+  method: 'post',
+  path: '/api/sessions/{id}/control',
+  tag: 'Sessions',
+  summary: 'Ask the tool of a session to pause, go on or end it',
+  description: 'The tool learns of it from the stream (`session.control`). A terminated session is no longer active.',
+  access: 'operator',
+  limit: 'mutation',
+  params: controlParams,
+  body: controlBody,
+  refuses: [404],
+  responses: { 200: { description: 'Asked for', schema: controlAnswer } },
+  async handle({ params, body, services, command }) {
+    const action = body.action === 'kill' ? 'terminate' : body.action;
+    await controlSession(services.commands, command, params.id, action);
+    return { body: { success: true, action: body.action, session: params.id, result: { requested: true } } };
+  },
+});
+
+const prefs = defineRoute({
+  method: 'get',
+  path: '/api/chat/session-prefs',
+  tag: 'Chat',
+  summary: 'Names and colors under which clients show sessions',
+  access: 'viewer',
+  responses: { 200: { description: 'By session', schema: sessionPrefsAnswer } },
+  cache: { models: ['sessions'], scope: 'workspace' },
+  handle: async ({ identity, services }) => ({
+    body: { prefs: await sessionPrefs(services.reads, identity.workspace) },
+  }),
+});
+
+const setPref = defineRoute({
+  method: 'patch',
+  path: '/api/chat/session-prefs',
+  tag: 'Chat',
+  summary: 'Set the name and color under which clients show a session',
+  access: 'operator',
+  body: sessionPrefBody,
+  responses: { 200: { description: 'As it is now', schema: sessionPrefAnswer } },
+  async handle({ body, identity, services, command }) {
+    const { key, name, color } = body;
+    await setSessionPref(services.commands, command, {
+      key,
+      ...(name !== undefined && { name: name?.trim() || null }),
+      ...(color !== undefined && { color: color || null }),
+    });
+    const pref = await sessionPref(services.reads, identity.workspace, key);
+    return { body: { ok: true, ...(pref && { pref }) } };
+  },
+});
+
+export const sessionRoutes: readonly Route[] = [listCli, register, list, set, remove, control, prefs, setPref];

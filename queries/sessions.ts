@@ -1,0 +1,177 @@
+/** Sessions of command-line tools, and how clients show sessions. */
+import { sql } from 'kysely';
+import type { Row } from '../projections/projection.ts';
+import { type cliSessionsTable, sessionsProjection } from '../projections/sessions.ts';
+import type { CliSessionRecord, CliSessionsQuery, SessionPref, SessionRecord } from '../shared/contract/sessions.ts';
+import { DAY, HOUR, MINUTE } from '../shared/time.ts';
+import { type Reads, tables } from './reads.ts';
+
+const own = (reads: Reads) => tables(reads, sessionsProjection);
+
+/** A session that has not reported for so long is not active. */
+const ACTIVE_FOR = 15 * MINUTE;
+
+type SessionRow = Row<typeof cliSessionsTable>;
+
+const isActive = (row: SessionRow, now: number): boolean => !row.terminated && row.reported_at > now - ACTIVE_FOR;
+const iso = (at: number): string => new Date(at * 1_000).toISOString();
+
+const recordOf = (row: SessionRow, now: number): CliSessionRecord => ({
+  id: row.id,
+  session_id: row.session_id,
+  agent_name: row.agent_name,
+  project_slug: row.project_slug,
+  project_path: row.project_path,
+  model: row.model,
+  git_branch: row.git_branch,
+  user_messages: row.user_messages,
+  assistant_messages: row.assistant_messages,
+  tool_uses: row.tool_uses,
+  input_tokens: row.input_tokens,
+  output_tokens: row.output_tokens,
+  estimated_cost: row.estimated_cost,
+  first_message_at: iso(row.created_at),
+  last_message_at: iso(row.reported_at),
+  last_user_prompt: null,
+  is_active: isActive(row, now) ? 1 : 0,
+  scanned_at: row.reported_at,
+  created_at: row.created_at,
+  updated_at: row.updated_at,
+  workspace_id: row.workspace_id,
+});
+
+/** A page of sessions, last reported first, and numbers of all. @param now Unix seconds */
+export async function listCliSessions(reads: Reads, workspace: number, query: CliSessionsQuery, now: number) {
+  const everything = own(reads).selectFrom('cli_sessions').where('workspace_id', '=', workspace);
+  let matching = everything;
+  if (query.project !== undefined) matching = matching.where('project_slug', '=', query.project);
+  if (query.active === '1')
+    matching = matching.where('terminated', '=', false).where('reported_at', '>', now - ACTIVE_FOR);
+  const rows = await matching
+    .selectAll()
+    .orderBy('reported_at', 'desc')
+    .orderBy('id', 'desc')
+    .limit(query.limit)
+    .offset(query.offset)
+    .execute();
+  const counted = await matching.select(({ fn }) => fn.countAll<number>().as('total')).executeTakeFirst();
+  const all = await everything
+    .select([
+      sql<number>`count(*)`.as('total_sessions'),
+      sql<number>`count(*) FILTER (WHERE NOT terminated AND reported_at > ${now - ACTIVE_FOR})`.as('active_sessions'),
+      sql<number>`coalesce(sum(input_tokens), 0)::bigint`.as('total_input_tokens'),
+      sql<number>`coalesce(sum(output_tokens), 0)::bigint`.as('total_output_tokens'),
+      sql<number>`coalesce(sum(estimated_cost), 0)`.as('cost'),
+      sql<number>`count(DISTINCT project_slug)`.as('unique_projects'),
+    ])
+    .executeTakeFirst();
+  return {
+    sessions: rows.map((row) => recordOf(row, now)),
+    total: Number(counted?.total ?? 0),
+    stats: {
+      total_sessions: Number(all?.total_sessions ?? 0),
+      active_sessions: Number(all?.active_sessions ?? 0),
+      total_input_tokens: Number(all?.total_input_tokens ?? 0),
+      total_output_tokens: Number(all?.total_output_tokens ?? 0),
+      total_estimated_cost: Math.round(Number(all?.cost ?? 0) * 100) / 100,
+      unique_projects: Number(all?.unique_projects ?? 0),
+    },
+  };
+}
+
+/** One session; undefined when the workspace has none with this id. @param now Unix seconds */
+export async function cliSession(reads: Reads, workspace: number, sessionId: string, now: number) {
+  const row = await own(reads)
+    .selectFrom('cli_sessions')
+    .selectAll()
+    .where('workspace_id', '=', workspace)
+    .where('session_id', '=', sessionId)
+    .executeTakeFirst();
+  return row && recordOf(row, now);
+}
+
+/** 1234567 as 1.2m, 35000 as 35k. */
+export function shortened(count: number): string {
+  if (count >= 1e6) return `${Math.floor(count / 1e5) / 10}m`;
+  return count >= 1_000 ? `${Math.floor(count / 1_000)}k` : String(count);
+}
+
+/** @param age seconds */
+export function ageText(age: number): string {
+  if (age < MINUTE) return 'now';
+  if (age < HOUR) return `${Math.floor(age / MINUTE)}m`;
+  return age < DAY ? `${Math.floor(age / HOUR)}h` : `${Math.floor(age / DAY)}d`;
+}
+
+/** Sessions in the list of all kinds. */
+const LISTED = 100;
+
+/** Sessions of all kinds, last active first. @param now Unix seconds */
+export async function listSessions(reads: Reads, workspace: number, now: number): Promise<SessionRecord[]> {
+  const rows = await own(reads)
+    .selectFrom('cli_sessions')
+    .selectAll()
+    .where('workspace_id', '=', workspace)
+    .orderBy('reported_at', 'desc')
+    .orderBy('id', 'desc')
+    .limit(LISTED)
+    .execute();
+  return rows.map((row) => {
+    const active = isActive(row, now);
+    return {
+      id: row.session_id,
+      key: row.project_slug,
+      agent: row.agent_name ?? row.project_slug,
+      kind: 'claude-code',
+      age: active ? 'now' : ageText(now - row.reported_at),
+      model: row.model ?? 'unknown',
+      tokens: `${shortened(row.input_tokens)}/${shortened(row.output_tokens)}`,
+      channel: 'local',
+      flags: row.git_branch === null ? [] : [row.git_branch],
+      active,
+      startTime: row.created_at * 1_000,
+      lastActivity: row.reported_at * 1_000,
+      source: 'local' as const,
+      userMessages: row.user_messages,
+      assistantMessages: row.assistant_messages,
+      toolUses: row.tool_uses,
+      estimatedCost: row.estimated_cost,
+      lastUserPrompt: null,
+      workingDir: row.project_path,
+      totalTokens: row.input_tokens + row.output_tokens,
+      label: row.label,
+      settings: row.settings as Record<string, string>,
+    };
+  });
+}
+
+/** Preferences in an answer. */
+const PREFS = 5_000;
+
+const prefOf = ({ name, color }: { readonly name: string | null; readonly color: string | null }): SessionPref => ({
+  ...(name !== null && { name }),
+  ...(color !== null && { color }),
+});
+
+/** How clients show sessions, by session. */
+export async function sessionPrefs(reads: Reads, workspace: number): Promise<Record<string, SessionPref>> {
+  const rows = await own(reads)
+    .selectFrom('session_prefs')
+    .select(['session', 'name', 'color'])
+    .where('workspace_id', '=', workspace)
+    .orderBy('session')
+    .limit(PREFS)
+    .execute();
+  return Object.fromEntries(rows.map((row) => [row.session, prefOf(row)]));
+}
+
+/** How clients show one session; undefined when nothing is set. */
+export async function sessionPref(reads: Reads, workspace: number, session: string): Promise<SessionPref | undefined> {
+  const row = await own(reads)
+    .selectFrom('session_prefs')
+    .select(['name', 'color'])
+    .where('workspace_id', '=', workspace)
+    .where('session', '=', session)
+    .executeTakeFirst();
+  return row && prefOf(row);
+}

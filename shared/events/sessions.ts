@@ -1,0 +1,75 @@
+/**
+ * Sessions of command-line tools, and how clients show sessions. Streams: `cli_session-<workspace>-<session id>`, and
+ * `session_prefs-<workspace>`.
+ */
+import { z } from 'zod';
+import { defineEvent } from './define.ts';
+
+const text = z.string().nullable();
+const count = z.int().nonnegative().nullable();
+
+export const SESSION_ACTIONS = [
+  'set-thinking',
+  'set-verbose',
+  'set-reasoning',
+  'set-label',
+  'monitor',
+  'pause',
+  'resume',
+  'terminate',
+  'delete',
+] as const;
+
+export const sessionReported = defineEvent({
+  type: 'SessionReported',
+  version: 1,
+  doc: 'A tool registered a session, or reported where it is. Null: as it was.',
+  schema: z.object({
+    id: z.int().positive(),
+    sessionId: z.string(),
+    agentName: text,
+    model: text,
+    projectSlug: text,
+    projectPath: text,
+    gitBranch: text,
+    userMessages: count,
+    assistantMessages: count,
+    toolUses: count,
+    inputTokens: count,
+    outputTokens: count,
+    /** US dollars. */
+    estimatedCost: z.number().nonnegative().nullable(),
+  }),
+});
+
+export const sessionControlled = defineEvent({
+  type: 'SessionControlled',
+  version: 1,
+  doc: 'Somebody asked for something to be done to a session. Its tool learns of it from the stream.',
+  schema: z.object({
+    id: z.int().positive(),
+    sessionId: z.string(),
+    action: z.enum(SESSION_ACTIONS),
+    /** Of a setting. */
+    value: z.string().nullable(),
+  }),
+  activity: ({ data, meta }) => ({
+    type: 'session_control',
+    entity_type: 'session',
+    entity_id: 0,
+    description: `${meta.actor.name} asked for ${data.action} of session ${data.sessionId}`,
+    data: { session_key: data.sessionId, action: data.action },
+  }),
+  frames: ({ data }) => [
+    { type: 'session.control', data: { session_key: data.sessionId, action: data.action, value: data.value } },
+  ],
+});
+
+export const sessionPrefSet = defineEvent({
+  type: 'SessionPrefSet',
+  version: 1,
+  doc: 'How clients show a session: its name and color. Null: none; absent: as it was.',
+  schema: z.object({ key: z.string(), name: text.optional(), color: text.optional() }),
+});
+
+export const sessionEvents = [sessionReported, sessionControlled, sessionPrefSet];

@@ -1,0 +1,48 @@
+/** Sessions of tools: a session keeps its id until it is deleted, and only one that is registered can be controlled. */
+import { expect } from 'chai';
+import { controlSession, decideControl, reportSession, sessionDecider } from '../../commands/sessions.ts';
+import { agentsMemory } from '../support/agents-memory.ts';
+import { outcomeOf, refusalOf } from '../support/kit.ts';
+
+describe('a session', () => {
+  const report = {
+    sessionId: 'a/b c',
+    agentName: 'ada',
+    model: null,
+    projectSlug: null,
+    projectPath: null,
+    gitBranch: null,
+    userMessages: null,
+    assistantMessages: null,
+    toolUses: null,
+    inputTokens: null,
+    outputTokens: null,
+    estimatedCost: null,
+  };
+
+  it('has one id for all of its reports, and another one after it was deleted', async () => {
+    const { commands, context, world } = agentsMemory();
+    const reported = async () => {
+      await reportSession(commands, context(), report);
+      return world.written().at(-1)?.data.id;
+    };
+    const first = await reported();
+    expect(await reported()).to.equal(first);
+    await controlSession(commands, context(), report.sessionId, 'delete');
+    expect(await reported()).not.to.equal(first);
+    expect(new Set(world.written().map(({ stream }) => stream))).to.deep.equal(new Set(['cli_session-1-a%2Fb%20c']));
+  });
+
+  it('is controlled only when it is registered', async () => {
+    const { commands, context, world } = agentsMemory();
+    expect(refusalOf(() => decideControl(sessionDecider.initial, 's', 'pause', null)).status).to.equal(404);
+    expect(await outcomeOf(controlSession(commands, context(), 's', 'pause'))).to.equal('404');
+    expect(decideControl({ id: 3 }, 's', 'set-label', 'x')[0]?.data).to.deep.equal({
+      id: 3,
+      sessionId: 's',
+      action: 'set-label',
+      value: 'x',
+    });
+    expect(world.written()).to.deep.equal([]);
+  });
+});

@@ -1,0 +1,77 @@
+import { expect } from 'chai';
+import { sessionsProjection } from '../../projections/sessions.ts';
+import { sessionControlled, sessionPrefSet, sessionReported } from '../../shared/events/sessions.ts';
+import { seconds } from '../../shared/time.ts';
+import { eventsOf, rowsAfter, timeOf } from '../support/kit.ts';
+
+const NOTHING = {
+  agentName: null,
+  model: null,
+  projectSlug: null,
+  projectPath: null,
+  gitBranch: null,
+  userMessages: null,
+  assistantMessages: null,
+  toolUses: null,
+  inputTokens: null,
+  outputTokens: null,
+  estimatedCost: null,
+};
+
+describe('projection sessions', () => {
+  const time = (n: number) => seconds(timeOf(n));
+  const reported = (more: object = {}) => sessionReported.draft({ id: 1, sessionId: 's', ...NOTHING, ...more });
+  const controlled = (action: Parameters<typeof sessionControlled.draft>[0]['action'], value: string | null = null) =>
+    sessionControlled.draft({ id: 1, sessionId: 's', action, value });
+  const sessions = (...drafts: Parameters<typeof eventsOf>[0]) =>
+    rowsAfter(sessionsProjection, eventsOf(drafts)).cli_sessions;
+
+  it('keeps what a report does not mention', () => {
+    const first = reported({ agentName: 'ada', model: 'm', inputTokens: 5, estimatedCost: 0.25 });
+    expect(sessions(first, reported({ inputTokens: 9, gitBranch: 'main' }))).to.deep.equal([
+      {
+        workspace_id: 1,
+        session_id: 's',
+        id: 1,
+        agent_name: 'ada',
+        project_slug: 'ada',
+        project_path: null,
+        model: 'm',
+        git_branch: 'main',
+        user_messages: 0,
+        assistant_messages: 0,
+        tool_uses: 0,
+        input_tokens: 9,
+        output_tokens: 0,
+        estimated_cost: 0.25,
+        label: null,
+        settings: {},
+        terminated: false,
+        created_at: time(1),
+        reported_at: time(2),
+        updated_at: time(2),
+        position: 2,
+      },
+    ]);
+  });
+
+  it('shows what was set; a terminated session goes on with its next report', () => {
+    const set = [controlled('set-thinking', 'high'), controlled('set-label', 'mine'), controlled('pause')];
+    expect(sessions(reported(), ...set)[0]).to.deep.include({ settings: { thinking: 'high' }, label: 'mine' });
+    expect(sessions(reported(), ...set, controlled('set-label', ''))[0]).to.include({ label: null });
+    expect(sessions(reported(), controlled('terminate'))[0]).to.include({ terminated: true, reported_at: time(1) });
+    expect(sessions(reported(), controlled('terminate'), reported())[0]).to.include({ terminated: false });
+    expect(sessions(reported(), controlled('delete'))).to.deep.equal([]);
+  });
+
+  it('keeps the name and the color of a session until both are taken away', () => {
+    const prefs = (...given: { name?: string | null; color?: string | null }[]) =>
+      rowsAfter(
+        sessionsProjection,
+        eventsOf(given.map((one) => sessionPrefSet.draft({ key: 'a:b', ...one }))),
+      ).session_prefs.map(({ name, color }) => [name, color]);
+    expect(prefs({ name: 'n' }, { color: 'red' })).to.deep.equal([['n', 'red']]);
+    expect(prefs({ name: 'n', color: 'red' }, { name: null })).to.deep.equal([[null, 'red']]);
+    expect(prefs({ name: 'n' }, { name: null })).to.deep.equal([]);
+  });
+});
