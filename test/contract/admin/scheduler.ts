@@ -14,9 +14,9 @@ export function describeScheduler(service: () => AuthWorld): void {
     const PATH = '/api/scheduler';
     const IDS = [
       'agent_heartbeat',
+      'stale_connections',
       'auto_cleanup',
       'project_deletions',
-      'stale_connections',
       'stale_task_requeue',
       'recurring_task_spawn',
       'purge_idempotency_keys',
