@@ -120,6 +120,11 @@ export interface Projection<T extends AnyTable = Table> {
   readonly version: number;
   readonly tables: readonly T[];
   readonly handles: ReadonlySet<string>;
+  /**
+   * For events that change many rows: how many ordinary events one counts as, so that a batch stays small enough for one
+   * statement.
+   */
+  readonly weigh?: (event: Pick<DomainEvent, 'type' | 'data'>) => number;
   project(event: DomainEvent): readonly Change[];
 }
 
@@ -142,6 +147,7 @@ export function defineProjection<const T extends AnyTable>(definition: {
   readonly version: number;
   readonly tables: readonly T[];
   readonly handlers: readonly Handler[];
+  readonly weigh?: Projection['weigh'];
 }): Projection<T> {
   const handlers = new Map(definition.handlers.map((handler) => [handler.type, handler.handle]));
   if (handlers.size !== definition.handlers.length)
@@ -151,6 +157,7 @@ export function defineProjection<const T extends AnyTable>(definition: {
     version: definition.version,
     tables: definition.tables,
     handles: new Set(handlers.keys()),
+    ...(definition.weigh && { weigh: definition.weigh }),
     project: (event) => handlers.get(event.type)?.(event) ?? [],
   };
 }

@@ -22,6 +22,8 @@ import type { IdleCheckpoints, Resting } from './idle.ts';
 import { Inbox } from './inbox.ts';
 import type { LogReader, Member } from './reader.ts';
 
+/** As many events as a batch has at most where each counts as one. */
+const MAX_WEIGHT = 1_000;
 const BACK_OFF = { firstMs: 200, lastMs: 30_000 };
 
 export interface Subject {
@@ -37,6 +39,8 @@ export interface Subject {
    * @throws FencedError when the checkpoint is not at the start of the move
    */
   apply(events: readonly LoggedEvent[], move: Move): Promise<void>;
+  /** How many events this one counts as; default: 1. A batch of more than `MAX_WEIGHT` is applied in parts. */
+  weigh?(event: LoggedEvent): number;
   /** Called after a batch failed: discards what was cached for it. */
   forget(): void;
   /**
@@ -286,6 +290,24 @@ export class Follower implements FollowerStatus, Member, Resting {
   }
 
   async #apply(events: readonly LoggedEvent[], end: Position): Promise<void> {
+    const { weigh } = this.#subject;
+    if (!weigh) return this.#applyPart(events, end);
+    let part: LoggedEvent[] = [];
+    let weight = 0;
+    for (const event of events) {
+      const own = weigh(event);
+      if (part.length > 0 && weight + own > MAX_WEIGHT) {
+        await this.#applyPart(part, part.at(-1)?.position ?? end);
+        part = [];
+        weight = 0;
+      }
+      part.push(event);
+      weight += own;
+    }
+    await this.#applyPart(part, end);
+  }
+
+  async #applyPart(events: readonly LoggedEvent[], end: Position): Promise<void> {
     try {
       await this.#applyTogether(events, end);
     } catch (error) {

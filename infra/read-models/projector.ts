@@ -115,6 +115,7 @@ function projecting(
   return {
     name: schema,
     types: projection.handles,
+    ...(projection.weigh && { weigh: projection.weigh }),
     async begin() {
       cache.clear();
       const checkpoint = await takeUp(database, schema, process);

@@ -81,6 +81,7 @@ export const tokensProjection = defineProjection({
   name: 'tokens',
   version: 1,
   tables: [tokenReportsTable, tokenUsageTable, tokenAgentsTable, tokenLedgersTable],
+  weigh: ({ data }) => (Array.isArray(data.reports) ? data.reports.length : 1),
   handlers: [
     on(tokensReported, ({ data, meta }) => [
       ...changesOf(meta.workspace, meta.at, data.reports),

@@ -148,6 +148,27 @@ describe('the reader of the log', () => {
     expect(slow.state.batches).to.be.below(5);
   });
 
+  it('a batch of heavy events is applied in parts, each with its place in the log', async () => {
+    const sizes: number[] = [];
+    const { one, state } = subject('heavy', ['A']);
+    const heavy: Subject = {
+      ...one,
+      weigh: ({ position }) => (position === 5 ? 5_000 : 400),
+      async apply(events, move) {
+        expect(move.to).to.be.at.least(events.at(-1)?.position ?? 0);
+        sizes.push(events.length);
+        await one.apply(events, move);
+      },
+    };
+    memory.append('A', 7);
+    memory.append('B', 3);
+    const status = follow(heavy);
+    await until('it has caught up', () => status.caughtUp);
+    expect(state.taken).to.deep.equal([1, 2, 3, 4, 5, 6, 7]);
+    expect(sizes).to.deep.equal([2, 2, 1, 2]);
+    expect(state.position).to.equal(10);
+  });
+
   it('a follower whose inbox overflows reads the log itself, and joins again without gaps or duplicates', async () => {
     let release = () => {};
     const gate = new Promise<void>((resolve) => {
