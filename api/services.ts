@@ -10,6 +10,7 @@ import type { SettingDefaults } from '../shared/contract/admin/settings.ts';
 import type { EventStore } from '../shared/event-store.ts';
 import type { Role } from '../shared/identity.ts';
 import type { AgentDirectory } from '../shared/ports/agents.ts';
+import type { Backups } from '../shared/ports/backups.ts';
 import type { CommentDirectory } from '../shared/ports/comments.ts';
 import type { Credentials } from '../shared/ports/credentials.ts';
 import type { Freshness } from '../shared/ports/freshness.ts';
@@ -88,6 +89,7 @@ export interface Services {
   readonly logs: LogEntries;
   readonly scheduler: Scheduler;
   readonly gateways: Gateways;
+  readonly backups: Backups;
   readonly idempotency: IdempotencyStore;
   readonly webhooks: WebhookRecords;
   readonly outgoing: Outgoing;

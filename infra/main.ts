@@ -49,6 +49,7 @@ import { createFreshness } from './read-models/freshness.ts';
 import { type Projector, startProjector } from './read-models/projector.ts';
 import { createReadiness } from './readiness.ts';
 import { createLimitStores } from './redis/limits.ts';
+import { createBackups } from './tools/backup.ts';
 import { VERSION } from './version.ts';
 
 export interface Service {
@@ -158,6 +159,7 @@ export async function startService(
         logs,
         scheduler,
         gateways: createGateways(),
+        backups: createBackups(core),
         idempotency: createIdempotencyStore(database.pool, core.process),
         webhooks: createWebhookRecords(database.pool),
         outgoing: outgoingOf(config),

@@ -48,6 +48,7 @@ export const LIMITS = {
   'access-requests': { limit: 20, key: byUser, critical: true },
   'api-key': { limit: 20, key: byUser, critical: true },
   'gateway-config': { limit: 20, key: byUser, critical: true },
+  backup: { limit: 10, key: byUser, critical: true },
   'exec-approvals': { limit: 30, key: byUser, critical: true },
 } as const satisfies Record<string, ClassSpec>;
 export type LimitClass = keyof typeof LIMITS;

@@ -1,5 +1,7 @@
 /** Every route of the service. */
 import type { Route } from '../http/route.ts';
+import { backupRoutes } from './admin/backup.ts';
+import { cleanupRoutes } from './admin/cleanup.ts';
 import { execApprovalRoutes } from './admin/exec-approvals.ts';
 import { exportRoutes } from './admin/export.ts';
 import { gatewayConfigRoutes } from './admin/gateway-config.ts';
@@ -100,6 +102,8 @@ export const routes: readonly Route[] = [
   ...gatewayRoutes,
   ...execApprovalRoutes,
   ...exportRoutes,
+  ...backupRoutes,
+  ...cleanupRoutes,
   ...settingsRoutes,
   ...schedulerRoutes,
   ...activityRoutes,

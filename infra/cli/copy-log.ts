@@ -125,7 +125,8 @@ async function refuseSame(source: Database, target: Database): Promise<void> {
   }
 }
 
-async function refuseRunning({ pool }: Database, name: string): Promise<void> {
+/** @throws CopyError when a service uses the database */
+export async function refuseRunning({ pool }: Database, name: string): Promise<void> {
   const { rows } = await pool.query('SELECT id FROM service.processes WHERE seen_at > $1', [Date.now() - GONE_MS]);
   if (rows.length > 0) {
     throw new CopyError(

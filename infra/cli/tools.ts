@@ -5,6 +5,7 @@ import { addCreateUser } from './create-user.ts';
 import { addExportEvents } from './export-events.ts';
 import { registerJobs } from './jobs.ts';
 import { addRebuild } from './rebuild.ts';
+import { addRestore } from './restore.ts';
 import { addStatus } from './status.ts';
 
 export function addTools(program: Command): void {
@@ -13,5 +14,6 @@ export function addTools(program: Command): void {
   addCreateUser(program);
   addExportEvents(program);
   addCopyLog(program);
+  addRestore(program);
   registerJobs(program);
 }

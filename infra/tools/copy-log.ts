@@ -19,6 +19,7 @@ import {
   type Position,
 } from '../../shared/ports/event-log.ts';
 import type { AnyDatabase, Database } from '../database/database.ts';
+import { readRelated, writeRelated } from './related.ts';
 
 /** One side of a copy. */
 export interface CopySide {
@@ -67,13 +68,13 @@ export async function copyLog(source: CopySide, target: CopySide, options: CopyO
   if (databases) {
     if (after === BEGINNING) await refuseForeignCredentials(target, databases.from.db, databases.to.db);
     // Before the events as well, so that an incomplete target has the keys for the events that it holds.
-    await copyRelated(databases.from.db, databases.to.db);
+    await writeRelated(databases.to.db, await readRelated(databases.from.db));
   }
   const copied = await copyEvents(source, target, after, options);
   const policies = databases ? await policyCheckpoints(databases.from.db) : [];
   const compared = await compare(source, target, policies, options);
   const rows = databases && {
-    ...(await copyRelated(databases.from.db, databases.to.db)),
+    ...(await writeRelated(databases.to.db, await readRelated(databases.from.db))),
     'service.checkpoints': await storePolicies(databases.to.db, policies, compared.positions),
   };
   return { copied, events: compared.events, sha256: compared.sha256, rows };
@@ -184,7 +185,7 @@ function* runsOf(page: readonly LoggedEvent[]): Generator<readonly LoggedEvent[]
 const sizeOf = ({ data, meta }: LoggedEvent): number =>
   Buffer.byteLength(JSON.stringify(data)) + Buffer.byteLength(JSON.stringify(meta));
 
-interface PolicyCheckpoint {
+export interface PolicyCheckpoint {
   readonly schema_name: string;
   readonly projection: string;
   readonly version: number;
@@ -274,13 +275,6 @@ async function gather(pages: AsyncIterable<readonly LoggedEvent[]>): Promise<Log
 }
 
 /**
- * Tables that are replaced by the source's. The log refers to credentials and persons by id; these tables hold what the
- * ids stand for.
- */
-const REPLACED = ['person_keys', 'passwords', 'sessions', 'keys', 'secrets'].map((table) => `credentials.${table}`);
-const PAGE = 2_000;
-
-/**
  * The columns that identify a row in both databases. Sessions are left out: they come and go, and belong to users that
  * are checked anyway.
  */
@@ -312,45 +306,8 @@ async function refuseForeignCredentials(target: CopySide, from: AnyDatabase, to:
   }
 }
 
-/** Copies these tables in one transaction. @returns the number of rows by table */
-async function copyRelated(from: AnyDatabase, to: AnyDatabase): Promise<Record<string, number>> {
-  const counts: Record<string, number> = {};
-  const pages = new Map<string, string[]>();
-  for (const table of REPLACED) {
-    const texts: string[] = [];
-    counts[table] = 0;
-    for (;;) {
-      const { rows } = await sql<{ count: number; rows: string }>`
-        SELECT count(*)::int AS count, json_agg(page)::text AS rows
-        FROM (SELECT * FROM ${sql.table(table)} ORDER BY 1 LIMIT ${PAGE} OFFSET ${counts[table]}) page`.execute(from);
-      const [page] = rows;
-      if (!page || page.count === 0) break;
-      texts.push(page.rows);
-      counts[table] += page.count;
-      if (page.count < PAGE) break;
-    }
-    pages.set(table, texts);
-  }
-  const { rows: counters } = await sql<{ name: string; value: number }>`
-    SELECT name, value FROM service.counters`.execute(from);
-  await to.transaction().execute(async (trx) => {
-    for (const [table, texts] of pages) {
-      const name = sql.table(table);
-      await sql`DELETE FROM ${name}`.execute(trx);
-      for (const text of texts) {
-        await sql`INSERT INTO ${name} SELECT * FROM json_populate_recordset(null::${name}, ${text}::json)`.execute(trx);
-      }
-    }
-    for (const { name, value } of counters) {
-      await sql`INSERT INTO service.counters (name, value) VALUES (${name}, ${value})
-        ON CONFLICT (name) DO UPDATE SET value = greatest(service.counters.value, excluded.value)`.execute(trx);
-    }
-    await sql`UPDATE credentials.version SET version = version + 1`.execute(trx);
-  });
-  return { ...counts, 'service.counters': counters.length };
-}
-
-async function policyCheckpoints(from: AnyDatabase): Promise<PolicyCheckpoint[]> {
+/** How far the policies of a deployment are. */
+export async function policyCheckpoints(from: AnyDatabase): Promise<PolicyCheckpoint[]> {
   const { rows } = await sql<PolicyCheckpoint>`
     SELECT schema_name, projection, version, position FROM service.checkpoints
     WHERE schema_name LIKE 'policy\\_%'`.execute(from);
@@ -358,7 +315,7 @@ async function policyCheckpoints(from: AnyDatabase): Promise<PolicyCheckpoint[]>
 }
 
 /** Policies continue in the target where they are in the source, so nothing is done twice or left out. */
-async function storePolicies(
+export async function storePolicies(
   to: AnyDatabase,
   policies: readonly PolicyCheckpoint[],
   positions: ReadonlyMap<string, Position>,

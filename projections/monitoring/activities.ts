@@ -1,7 +1,8 @@
 /** Activities of all resources, and their number per kind, so that a filtered total needs no counting. */
+import { recordsPurged } from '../../shared/events/admin/cleanup.ts';
 import { catalogue } from '../../shared/events/catalogue.ts';
 import { activityOf } from '../../shared/events/monitoring/activities.ts';
-import { change, defineProjection, defineTable, type Handler, insert } from '../projection.ts';
+import { change, defineProjection, defineTable, type Handler, insert, on, update } from '../projection.ts';
 
 export const activitiesTable = defineTable(
   'activities',
@@ -55,5 +56,20 @@ export const activitiesProjection = defineProjection({
   name: 'activities',
   version: 1,
   tables: [activitiesTable, activityCountsTable],
-  handlers,
+  handlers: [
+    ...handlers,
+    on(recordsPurged, ({ data, meta: { workspace: workspace_id } }) =>
+      data.table !== 'activities'
+        ? []
+        : [
+            ...data.ids.map((id) => update(activitiesTable, { workspace_id, id }, () => undefined)),
+            ...data.counts.map(({ type, actor, entityType: entity_type, count }) =>
+              update(activityCountsTable, { workspace_id, type, actor, entity_type }, (row) => ({
+                ...row,
+                count: row.count - count,
+              })),
+            ),
+          ],
+    ),
+  ],
 });

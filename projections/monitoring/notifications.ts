@@ -1,4 +1,5 @@
 /** Notifications of all resources, by recipient. */
+import { recordsPurged } from '../../shared/events/admin/cleanup.ts';
 import { catalogue } from '../../shared/events/catalogue.ts';
 import {
   notificationForwarded,
@@ -86,6 +87,9 @@ export const notificationsProjection = defineProjection({
     ),
     on(notificationsDelivered, ({ data, meta }) => each(meta.workspace, data.notificationIds, deliveredAt(meta.at))),
     on(notificationForwarded, ({ data, meta }) => each(meta.workspace, [data.notificationId], deliveredAt(meta.at))),
+    on(recordsPurged, ({ data, meta }) =>
+      data.table === 'notifications' ? each(meta.workspace, data.ids, () => undefined) : [],
+    ),
     on(notificationsDeleted, ({ data, meta }) => each(meta.workspace, data.notificationIds, () => undefined)),
   ],
 });

@@ -6,6 +6,7 @@
  */
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
+import { recordsPurged } from '../../shared/events/admin/cleanup.ts';
 import { agentDeleted, agentDetailsChanged, agentStatusChanged } from '../../shared/events/agents/agents.ts';
 import { agentHeartbeatReceived, agentWoken } from '../../shared/events/agents/heartbeat.ts';
 import { agentMessageSent } from '../../shared/events/agents/messages.ts';
@@ -184,6 +185,16 @@ const records: readonly Handler[] = [
   ),
   on(pipelineDeleted, ({ data, meta }) => removed(meta.workspace, 'pipeline', data.pipelineId)),
   on(taskDeleted, ({ data, meta }) => removed(meta.workspace, 'task', data.taskId)),
+  on(recordsPurged, ({ data, meta: { workspace: workspace_id } }) =>
+    data.table !== 'activities'
+      ? []
+      : [
+          ...data.ids.flatMap((id) => removed(workspace_id, 'activity', id)),
+          ...data.phrases.map(({ phrase, createdAt: created_at, id }) =>
+            update(phraseUsesTable, { workspace_id, phrase, created_at, id }, () => undefined),
+          ),
+        ],
+  ),
 ];
 
 /** A task that is moved from one place to another, by whatever event. */

@@ -1,5 +1,6 @@
 /** Runs of pipelines with the state of each step. Their table is one of the projection `pipelines`. */
 import type { StepState } from '../../shared/contract/pipelines/runs.ts';
+import { recordsPurged } from '../../shared/events/admin/cleanup.ts';
 import {
   HAND_OVER_FAULTS,
   pipelineRunCancelled,
@@ -205,5 +206,10 @@ export const runHandlers: readonly Handler[] = [
     endRun('cancelled', event, seconds(event.meta.at)),
     ofPipeline(event, (row) => ({ ...row, runs_running: row.runs_running - 1 })),
   ]),
+  on(recordsPurged, ({ data, meta }) =>
+    data.table === 'pipeline_runs'
+      ? data.ids.map((id) => update(pipelineRunsTable, { workspace_id: meta.workspace, id }, () => undefined))
+      : [],
+  ),
   on(pipelineRunRemoved, (event) => [ofRun(event, () => undefined)]),
 ];

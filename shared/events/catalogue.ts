@@ -1,5 +1,6 @@
 /** Every event type that Signalbox writes or has ever written. Nothing is found by scanning folders. */
 
+import { backupEvents } from './admin/backup.ts';
 import { cleanupEvents } from './admin/cleanup.ts';
 import { execApprovalEvents } from './admin/exec-approvals.ts';
 import { exportEvents } from './admin/export.ts';
@@ -90,6 +91,7 @@ const definitions = [
   ...gatewayEvents,
   ...execApprovalEvents,
   ...exportEvents,
+  ...backupEvents,
   nameClaimed,
   nameReleased,
   nameClaimVoided,

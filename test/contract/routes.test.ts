@@ -120,6 +120,11 @@ GET     /api/webhooks/verify-docs     viewer    -
 GET     /api/gateway-config           admin     -
 PUT     /api/gateway-config           admin     gateway-config
 GET     /api/export                   admin     heavy
+GET     /api/backup                   admin     -                deployment
+POST    /api/backup                   admin     backup           deployment
+DELETE  /api/backup                   admin     backup           deployment
+GET     /api/cleanup                  admin     -
+POST    /api/cleanup                  admin     heavy
 GET     /api/scheduler                admin     -                deployment
 POST    /api/scheduler                admin     -                deployment
 GET     /api/settings                 admin     -                deployment
@@ -180,6 +185,7 @@ const LIMITS: Readonly<Record<string, number>> = {
   'api-key': 20,
   'gateway-config': 20,
   'exec-approvals': 30,
+  backup: 10,
 };
 
 interface Row {

@@ -52,6 +52,7 @@ const BODIES: Readonly<Record<string, (ref: { readonly number: number; readonly 
   'POST /api/scheduler': () => [{ task_id: 'purge_logs' }],
   'POST /api/gateways': ({ name }) => [{ name, url: NOBODY }],
   'PUT /api/gateways': ({ number, name }) => [{ id: number, name }],
+  'DELETE /api/backup': () => [{ name: 'mc-backup-2020-01-01_00-00-00.db' }],
   'PUT /api/exec-approvals': ({ name }) => [{ agents: { [name]: [{ pattern: name }] } }],
   'PATCH /api/chat/session-prefs': ({ name }) => [{ key: `local:${name}`, name }],
   'POST /api/pipelines': ({ number, name }) => [
@@ -61,6 +62,7 @@ const BODIES: Readonly<Record<string, (ref: { readonly number: number; readonly 
 
 /** Writes that nobody of a running deployment gets done with a guessed body: what they answer instead. */
 const REFUSED: Readonly<Record<string, number>> = {
+  'DELETE /api/backup': 404, // of no name that is guessed
   'POST /api/exec-approvals': 502, // of no gateway that answers
   'POST /api/auth/login': 401, // of no password that is guessed
   'POST /api/auth/google': 400, // of no token that is guessed

@@ -33,6 +33,7 @@ import { createFreshness } from '../../infra/read-models/freshness.ts';
 import { startProjector } from '../../infra/read-models/projector.ts';
 import { RowCaches } from '../../infra/read-models/row-cache.ts';
 import { createLimitStores } from '../../infra/redis/limits.ts';
+import { createBackups } from '../../infra/tools/backup.ts';
 import { projections } from '../../projections/index.ts';
 import { agentDirectory } from '../../queries/agents/agents.ts';
 import { createInboxes } from '../../queries/agents/heartbeat.ts';
@@ -163,6 +164,7 @@ describe('example resource: on the embedded store', function () {
       freshness,
       inboxes: createInboxes({ reads, freshness, now: Date.now }),
       gateways: createGateways(),
+      backups: createBackups({ ...view, config }),
       queue: createTaskQueue({ commands, reads: taskQueueReads(reads) }),
       agents: agentDirectory(reads),
       comments: commentDirectory(reads),

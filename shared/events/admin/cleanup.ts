@@ -1,4 +1,4 @@
-/** Old records that were removed from the lists. Stream: `cleanup`. */
+/** Old records that were removed from the lists; events never are. Streams: `cleanup`, `retention-<workspace>`. */
 import { z } from 'zod';
 import { defineEvent } from '../define.ts';
 
@@ -12,4 +12,52 @@ export const oldRecordsRemoved = defineEvent({
   audit: ({ data }) => ({ action: 'auto_cleanup', detail: { total_deleted: data.notifications } }),
 });
 
-export const cleanupEvents = [oldRecordsRemoved];
+/** Read models whose old rows are removed. */
+export const RETAINED = ['activities', 'notifications', 'pipeline_runs'] as const;
+export type Retained = (typeof RETAINED)[number];
+
+export const recordsPurged = defineEvent({
+  type: 'RecordsPurged',
+  version: 1,
+  doc: 'Rows of a read model were too old and are gone from it. The event names each of them, so that every rebuild removes the same ones.',
+  schema: z.object({
+    table: z.enum(RETAINED),
+    ids: z.array(z.int().positive()),
+    /** Activities only: how many of them there were of each kind, which the kept totals go down by. */
+    counts: z.array(z.object({ type: z.string(), actor: z.string(), entityType: z.string(), count: z.int() })),
+    /** Activities only: their rows in the search. */
+    phrases: z.array(z.object({ phrase: z.int(), createdAt: z.int(), id: z.int() })),
+  }),
+});
+
+export const retentionApplied = defineEvent({
+  type: 'RetentionApplied',
+  version: 1,
+  doc: 'A removal of old rows ended.',
+  schema: z.object({
+    cause: z.enum(['request', 'schedule']),
+    results: z.array(
+      z.object({
+        table: z.enum(RETAINED),
+        deleted: z.int(),
+        /** Unix seconds: rows created before this time were removed. */
+        cutoff: z.int(),
+        retentionDays: z.int(),
+      }),
+    ),
+  }),
+  audit: ({ data }) => {
+    const results = data.results.map(({ table, deleted, cutoff, retentionDays }) => ({
+      table,
+      deleted,
+      cutoff_date: new Date(cutoff * 1_000).toISOString().slice(0, 10),
+      retention_days: retentionDays,
+    }));
+    return {
+      action: data.cause === 'request' ? 'data_cleanup' : 'auto_cleanup',
+      detail: { total_deleted: results.reduce((sum, { deleted }) => sum + deleted, 0), results },
+    };
+  },
+});
+
+export const cleanupEvents = [oldRecordsRemoved, recordsPurged, retentionApplied];

@@ -1,5 +1,7 @@
 /** The group through HTTP, on one service: starting one for each concern would take longer than the tests. */
 import { type AuthWorld, startAuthWorld } from '../../support/worlds/auth.ts';
+import { describeBackup } from './backup.ts';
+import { describeCleanup } from './cleanup.ts';
 import { describeExport } from './export.ts';
 import { describeGateways } from './gateways.ts';
 import { describeScheduler } from './scheduler.ts';
@@ -18,4 +20,7 @@ describe('admin', function () {
   describeSettings(() => world);
   describeScheduler(() => world);
   describeGateways(() => world);
+  describeBackup(() => world);
+  // Last, because it removes the activities of the service.
+  describeCleanup(() => world);
 });

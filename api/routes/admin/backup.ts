@@ -1,0 +1,55 @@
+/** Backups of the whole deployment. */
+import { createBackup, deleteBackup } from '../../../commands/admin/backup.ts';
+import { backupAnswer, backupBody, backupsAnswer } from '../../../shared/contract/admin/backup.ts';
+import { successAnswer } from '../../../shared/contract/common.ts';
+import { defineRoute, type Route } from '../../http/route.ts';
+
+const list = defineRoute({
+  method: 'get',
+  path: '/api/backup',
+  tag: 'Admin',
+  summary: 'List the backups of this process, newest first',
+  access: 'admin',
+  scope: 'deployment',
+  responses: { 200: { description: 'Files', schema: backupsAnswer } },
+  async handle({ services }) {
+    const files = await services.backups.list();
+    return { body: { backups: files.map(({ name, size, createdAt }) => ({ name, size, created_at: createdAt })) } };
+  },
+});
+
+const create = defineRoute({
+  method: 'post',
+  path: '/api/backup',
+  tag: 'Admin',
+  summary: 'Write a backup',
+  description:
+    'The file holds the whole log, credentials and the keys that open personal data: keep it as safe as the database. `signalbox restore` reads it. It is written to the data directory of the process that answers; the newest 10 are kept.',
+  access: 'admin',
+  scope: 'deployment',
+  limit: 'backup',
+  responses: { 200: { description: 'The file', schema: backupAnswer } },
+  async handle({ services, command }) {
+    const { name, path, size, createdAt } = await createBackup(services.commands, command, services.backups);
+    return { body: { success: true, path, size_bytes: size, backup: { name, size, created_at: createdAt } } };
+  },
+});
+
+const remove = defineRoute({
+  method: 'delete',
+  path: '/api/backup',
+  tag: 'Admin',
+  summary: 'Delete a backup',
+  access: 'admin',
+  scope: 'deployment',
+  limit: 'backup',
+  body: backupBody,
+  refuses: [404],
+  responses: { 200: { description: 'Deleted', schema: successAnswer } },
+  async handle({ body, services, command }) {
+    await deleteBackup(services.commands, command, services.backups, body.name);
+    return { body: { success: true } };
+  },
+});
+
+export const backupRoutes: readonly Route[] = [list, create, remove];

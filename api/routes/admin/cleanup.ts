@@ -1,0 +1,98 @@
+/** Retention: what is kept for how long, and the removal of what is too old. */
+import { type Cleaned, cleanUp, previewCleanup } from '../../../commands/admin/cleanup.ts';
+import { retentionReads } from '../../../queries/admin/cleanup.ts';
+import { settingValues } from '../../../queries/admin/settings.ts';
+import { cleanupAnswer, cleanupBody, retentionAnswer } from '../../../shared/contract/admin/cleanup.ts';
+import { RETAINED } from '../../../shared/events/admin/cleanup.ts';
+import { defineRoute, type Route } from '../../http/route.ts';
+import type { Services } from '../../services.ts';
+
+const dateOf = (cutoff: number): string => new Date(cutoff * 1_000).toISOString().slice(0, 10);
+
+const partsOf = ({ commands, reads, now }: Services) => ({ commands, reads: retentionReads(reads), now });
+
+const read = defineRoute({
+  method: 'get',
+  path: '/api/cleanup',
+  tag: 'Admin',
+  summary: 'See how long rows are kept, and how many are older',
+  access: 'admin',
+  responses: { 200: { description: 'Days by kind of record, and a preview', schema: retentionAnswer } },
+  async handle({ identity, services }) {
+    const set = await settingValues(services.reads, services.settings, [
+      'retention.activities_days',
+      'retention.notifications_days',
+      'retention.pipeline_runs_days',
+    ]);
+    const days = {
+      activities: Number(set['retention.activities_days']),
+      notifications: Number(set['retention.notifications_days']),
+      pipeline_runs: Number(set['retention.pipeline_runs_days']),
+    };
+    const found = await previewCleanup(partsOf(services), identity.workspace, days);
+    return {
+      body: {
+        retention: {
+          activities: days.activities,
+          auditLog: 0,
+          logs: 0,
+          notifications: days.notifications,
+          pipelineRuns: days.pipeline_runs,
+          tokenUsage: 0,
+          gatewaySessions: 0,
+        },
+        preview: [
+          ...RETAINED.map((table) => {
+            const one = found.find((target) => target.table === table);
+            if (!one) return { table, retention_days: 0, stale_count: 0, note: 'kept for ever' };
+            const { retentionDays, cutoff, deleted } = one;
+            return { table, retention_days: retentionDays, cutoff_date: dateOf(cutoff), stale_count: deleted };
+          }),
+          { table: 'audit_log', retention_days: 0, stale_count: 0, note: 'the audit trail is kept for ever' },
+        ],
+      },
+    };
+  },
+});
+
+const run = defineRoute({
+  method: 'post',
+  path: '/api/cleanup',
+  tag: 'Admin',
+  summary: 'Remove old activities, notifications and pipeline runs from the lists',
+  description:
+    'Only what lists show is removed, in the caller’s workspace. Events stay in the log, and the audit trail is kept. Runs that have not ended stay.',
+  access: 'admin',
+  limit: 'heavy',
+  body: cleanupBody,
+  bodyOptional: true,
+  responses: { 200: { description: 'What was removed', schema: cleanupAnswer } },
+  async handle({ body, identity, services, command }) {
+    const days = body.older_than_days;
+    const retention = Object.fromEntries(RETAINED.map((table) => [table, days]));
+    const { results, complete } = body.dry_run
+      ? { results: await previewCleanup(partsOf(services), identity.workspace, retention), complete: true }
+      : await cleanUp(partsOf(services), command, retention, 'request');
+    return { body: { success: true, dry_run: body.dry_run, complete, ...sumOf(results) } };
+  },
+});
+
+function sumOf(results: readonly Cleaned[]) {
+  const deletedOf = (table: (typeof RETAINED)[number]) => results.find((one) => one.table === table)?.deleted ?? 0;
+  return {
+    deleted: {
+      activities: deletedOf('activities'),
+      notifications: deletedOf('notifications'),
+      pipeline_runs: deletedOf('pipeline_runs'),
+    },
+    total_deleted: results.reduce((sum, { deleted }) => sum + deleted, 0),
+    results: results.map(({ table, deleted, cutoff, retentionDays }) => ({
+      table,
+      deleted,
+      cutoff_date: dateOf(cutoff),
+      retention_days: retentionDays,
+    })),
+  };
+}
+
+export const cleanupRoutes: readonly Route[] = [read, run];

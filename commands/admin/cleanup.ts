@@ -1,0 +1,123 @@
+/**
+ * Removal of old rows from read models.
+ *
+ * Rows are removed by events that name them, so many at a time. A read model then comes to the same rows whenever it is
+ * built, and no event costs more than a bounded time. Each event is decided on what the read models show after the one
+ * before it: two removals at the same time name no row twice, which the kept totals depend on.
+ */
+import { RETAINED, type Retained, recordsPurged, retentionApplied } from '../../shared/events/admin/cleanup.ts';
+import type { RetentionReads } from '../../shared/ports/retention.ts';
+import { DAY, seconds } from '../../shared/time.ts';
+import { defineDecider, on } from '../decider.ts';
+import type { CommandContext, Commands } from '../handler.ts';
+
+/** Rows that one event removes. */
+const CHUNK = 500;
+/** Rows of a table that one call removes. */
+export const MOST_ROWS = 50_000;
+
+export interface RetentionState {
+  /** Events that have removed rows. */
+  readonly purges: number;
+}
+
+export const retentionStream = (workspace: number): string => `retention-${workspace}`;
+
+export const retentionDecider = defineDecider<RetentionState>({
+  kind: 'removal of old rows',
+  initial: { purges: 0 },
+  snapshotVersion: 1,
+  folds: [on(recordsPurged, ({ purges }) => ({ purges: purges + 1 }))],
+});
+
+export interface Cleaning {
+  readonly commands: Commands;
+  readonly reads: RetentionReads;
+  /** Unix ms. */
+  readonly now: () => number;
+  readonly signal?: AbortSignal;
+}
+
+/** Days by table; a table without a number, or with 0, keeps its rows. */
+export type Retention = Readonly<Partial<Record<Retained, number>>>;
+
+export interface Cleaned {
+  readonly table: Retained;
+  readonly deleted: number;
+  /** Unix seconds. */
+  readonly cutoff: number;
+  readonly retentionDays: number;
+}
+
+/** The tables of which rows are removed, each with its number of days and the time before which. */
+const targetsOf = (retention: Retention, now: number) =>
+  RETAINED.flatMap((table) => {
+    const retentionDays = retention[table] ?? 0;
+    return retentionDays === 0 ? [] : [{ table, retentionDays, cutoff: seconds(now) - retentionDays * DAY }];
+  });
+
+/** How many rows a removal would find. */
+export async function previewCleanup(
+  { reads, now }: Pick<Cleaning, 'reads' | 'now'>,
+  workspace: number,
+  retention: Retention,
+): Promise<Cleaned[]> {
+  const found: Cleaned[] = [];
+  for (const target of targetsOf(retention, now()))
+    found.push({ ...target, deleted: await reads.count(workspace, target.table, target.cutoff) });
+  return found;
+}
+
+/** Removes old rows of the workspace of the context, and records that. `complete`: nothing is left to be removed. */
+export async function cleanUp(
+  cleaning: Cleaning,
+  context: CommandContext,
+  retention: Retention,
+  cause: 'request' | 'schedule',
+): Promise<{ readonly results: readonly Cleaned[]; readonly complete: boolean }> {
+  const results: Cleaned[] = [];
+  let complete = true;
+  for (const target of targetsOf(retention, cleaning.now())) {
+    let deleted = 0;
+    while (deleted < MOST_ROWS) {
+      cleaning.signal?.throwIfAborted();
+      const some = await purge(cleaning, context, target);
+      deleted += some;
+      if (some < CHUNK) break;
+    }
+    if (deleted >= MOST_ROWS) complete = false;
+    results.push({ ...target, deleted });
+  }
+  if (results.some(({ deleted }) => deleted > 0)) {
+    const stream = retentionStream(context.origin.workspace);
+    await cleaning.commands.record(stream, bare(context), [retentionApplied.draft({ cause, results })]);
+  }
+  return { results, complete };
+}
+
+// A repeated request looks again for what is old: rows that are gone are not found.
+const bare = ({ origin }: CommandContext): CommandContext => ({ origin });
+
+/** Removes the oldest rows of a table. @returns how many */
+async function purge(
+  { commands, reads }: Cleaning,
+  context: CommandContext,
+  { table, cutoff }: { readonly table: Retained; readonly cutoff: number },
+): Promise<number> {
+  const { workspace } = context.origin;
+  const stream = retentionStream(workspace);
+  for (;;) {
+    let known = 0;
+    // Without an event it waits until the read models show every removal so far.
+    await commands.execute(retentionDecider, stream, bare(context), ({ purges }) => {
+      known = purges;
+      return [];
+    });
+    const found = await reads.expired(workspace, table, cutoff, CHUNK);
+    if (found.ids.length === 0) return 0;
+    const { events } = await commands.execute(retentionDecider, stream, bare(context), ({ purges }) =>
+      purges === known ? [recordsPurged.draft({ table, ...found })] : [],
+    );
+    if (events.length > 0) return found.ids.length;
+  }
+}

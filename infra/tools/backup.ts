@@ -1,0 +1,308 @@
+/**
+ * Backup files: compressed JSON lines. First the events in log order, then what belongs to the log but is not in it,
+ * read after the events, so that there is a key and a counter for each of them; last a line with the number of events
+ * and the SHA-256 of their lines. A file without that line is not whole.
+ */
+import { createHash } from 'node:crypto';
+import { createReadStream, createWriteStream } from 'node:fs';
+import { access, mkdir, readdir, rename, rm, stat } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import { pipeline } from 'node:stream';
+import { pipeline as piped } from 'node:stream/promises';
+import { createGunzip, createGzip } from 'node:zlib';
+import { z } from 'zod';
+import { BACKUP_NAME } from '../../shared/contract/admin/backup.ts';
+import type { BackupFile, Backups, WrittenBackup } from '../../shared/ports/backups.ts';
+import { BEGINNING, type EventLog, type LoggedEvent, type Position } from '../../shared/ports/event-log.ts';
+import { seconds } from '../../shared/time.ts';
+import { pause } from '../../shared/waiting.ts';
+import type { Core } from '../core.ts';
+import { VERSION } from '../version.ts';
+import { CopyError, type CopyOptions, copyLog, policyCheckpoints, storePolicies } from './copy-log.ts';
+import { RELATED, type RelatedRows, readRelated, writeRelated } from './related.ts';
+
+const FORMAT = 1;
+/** Backups that are kept. */
+export const KEPT_BACKUPS = 10;
+/** Bytes of events that are read at a time. */
+const PAGE_BYTES = 1_000_000;
+
+const json = z.record(z.string(), z.unknown());
+const LINE = z.union([
+  z.object({ signalbox_backup: z.literal(FORMAT), version: z.string(), created_at: z.int() }),
+  z.object({ event: z.tuple([z.string(), z.int(), z.string(), z.string(), json, json]) }),
+  z.object({ rows: z.object({ table: z.enum(RELATED), count: z.int(), json: z.string() }) }),
+  z.object({ counters: z.array(z.object({ name: z.string(), value: z.int() })) }),
+  z.object({
+    /** `after`: how many events the policy has taken in. */
+    policies: z.array(z.object({ schema_name: z.string(), projection: z.string(), version: z.int(), after: z.int() })),
+  }),
+  z.object({ end: z.object({ events: z.int(), sha256: z.string() }) }),
+]);
+
+// --- Writing ----------------------------------------------------------------------------------------------------------
+
+interface Written {
+  events: number;
+  sha256: string;
+}
+
+async function* linesOf(core: Pick<Core, 'database' | 'eventLog'>, at: number, written: Written) {
+  const line = (value: z.input<typeof LINE>) => `${JSON.stringify(value)}\n`;
+  yield line({ signalbox_backup: FORMAT, version: VERSION, created_at: seconds(at) });
+  // Read first: a policy that has gone on since does some of its work again, and leaves nothing out.
+  const policies = (await policyCheckpoints(core.database.db)).map((one) => ({ ...one, after: 0 }));
+  const head = await core.eventLog.head();
+  const hash = createHash('sha256');
+  reading: for await (const page of core.eventLog.readAll({ maxBytes: PAGE_BYTES })) {
+    let text = '';
+    for (const { stream, revision, id, type, data, meta, position } of page) {
+      if (position > head) {
+        if (text !== '') yield text;
+        break reading;
+      }
+      const event = line({ event: [stream, revision, id, type, data, meta] });
+      hash.update(event);
+      text += event;
+      written.events++;
+      for (const policy of policies) if (position <= policy.position) policy.after = written.events;
+    }
+    yield text;
+  }
+  const { counts, pages, counters } = await readRelated(core.database.db);
+  for (const [table, texts] of pages) {
+    for (const text of texts) yield line({ rows: { table, count: counts[table] ?? 0, json: text } });
+  }
+  yield line({ counters: [...counters] });
+  yield line({
+    policies: policies.map(({ schema_name, projection, version, after }) => ({
+      schema_name,
+      projection,
+      version,
+      after,
+    })),
+  });
+  written.sha256 = hash.digest('hex');
+  yield line({ end: { ...written } });
+}
+
+const nameAt = (at: number): string =>
+  `mc-backup-${new Date(at).toISOString().slice(0, 19).replace('T', '_').replaceAll(':', '-')}.db`;
+
+/** Unix seconds. */
+function createdAt(name: string): number {
+  const [day = '', time = ''] = name.slice('mc-backup-'.length, -'.db'.length).split('_');
+  return seconds(Date.parse(`${day}T${time.replaceAll('-', ':')}Z`));
+}
+
+const there = (path: string): Promise<boolean> =>
+  access(path).then(
+    () => true,
+    () => false,
+  );
+
+/** Backups in a folder of the data directory. */
+export function createBackups(core: Pick<Core, 'database' | 'eventLog' | 'config'>): Backups {
+  const folder = resolve(core.config.dataDir, 'backups');
+  let last: Promise<unknown> = Promise.resolve();
+
+  async function list(): Promise<readonly BackupFile[]> {
+    const names = await readdir(folder).catch((error: unknown) => {
+      if ((error as { code?: unknown }).code === 'ENOENT') return [];
+      throw error;
+    });
+    const files: BackupFile[] = [];
+    for (const name of names
+      .filter((one) => BACKUP_NAME.test(one))
+      .sort()
+      .reverse()) {
+      files.push({ name, size: (await stat(join(folder, name))).size, createdAt: createdAt(name) });
+    }
+    return files;
+  }
+
+  async function write(): Promise<WrittenBackup> {
+    await mkdir(folder, { recursive: true, mode: 0o700 });
+    let at = Date.now();
+    // Names have a second's resolution.
+    while (await there(join(folder, nameAt(at)))) {
+      await pause(200, undefined, { ref: true });
+      at = Date.now();
+    }
+    const name = nameAt(at);
+    const path = join(folder, name);
+    const partial = `${path}.partial`;
+    const written: Written = { events: 0, sha256: '' };
+    try {
+      const file = createWriteStream(partial, { mode: 0o600, flush: true });
+      await piped(linesOf(core, at, written), createGzip(), file);
+      await rename(partial, path);
+    } catch (error) {
+      await rm(partial, { force: true });
+      throw error;
+    }
+    for (const { name: old } of (await list()).slice(KEPT_BACKUPS)) await rm(join(folder, old), { force: true });
+    const { size } = await stat(path);
+    return { ...written, name, path, size, createdAt: seconds(at) };
+  }
+
+  return {
+    list,
+    create() {
+      const mine = last.then(write, write);
+      last = mine.catch(() => undefined);
+      return mine;
+    },
+    async remove(name) {
+      const path = join(folder, name);
+      if (!BACKUP_NAME.test(name) || !(await there(path))) return false;
+      await rm(path);
+      return true;
+    },
+  };
+}
+
+// --- Reading ----------------------------------------------------------------------------------------------------------
+
+const broken = (path: string, why: string, cause?: unknown) =>
+  new CopyError(`${path} is not a whole backup: ${why}. Use another file.`, { cause });
+
+/** Lines of a file, parsed. @throws CopyError when it cannot be read to its end */
+async function* parsedLines(
+  path: string,
+): AsyncGenerator<{ readonly text: string; readonly line: z.infer<typeof LINE> }> {
+  const source = pipeline(createReadStream(path), createGunzip(), () => undefined);
+  source.setEncoding('utf8');
+  let rest = '';
+  try {
+    for await (const chunk of source) {
+      const texts = (rest + chunk).split('\n');
+      rest = texts.pop() ?? '';
+      for (const text of texts) yield { text: `${text}\n`, line: LINE.parse(JSON.parse(text)) };
+    }
+  } catch (error) {
+    if ((error as { code?: unknown }).code === 'ENOENT') throw new CopyError(`There is no file ${path}.`);
+    throw broken(path, error instanceof z.ZodError ? 'it has a line of another format' : String(error), error);
+  }
+  if (rest !== '') throw broken(path, 'its last line breaks off');
+}
+
+interface Contents extends RelatedRows {
+  readonly events: number;
+  readonly sha256: string;
+  readonly policies: readonly {
+    readonly schema_name: string;
+    readonly projection: string;
+    readonly version: number;
+    readonly after: number;
+  }[];
+}
+
+/** Reads a whole file, checks it, and gives everything but its events. @throws CopyError */
+export async function readBackup(path: string): Promise<Contents> {
+  const hash = createHash('sha256');
+  const pages = new Map<string, string[]>(RELATED.map((table) => [table, []]));
+  const counts: Record<string, number> = Object.fromEntries(RELATED.map((table) => [table, 0]));
+  let counters: Contents['counters'] = [];
+  let policies: Contents['policies'] = [];
+  let events = 0;
+  let nth = 0;
+  let end: Written | undefined;
+  for await (const { text, line } of parsedLines(path)) {
+    if (nth++ === 0 && !('signalbox_backup' in line)) throw broken(path, 'it does not begin like one');
+    if (end) throw broken(path, 'it goes on behind its end');
+    if ('event' in line) {
+      hash.update(text);
+      events++;
+    } else if ('rows' in line) {
+      pages.get(line.rows.table)?.push(line.rows.json);
+      counts[line.rows.table] = line.rows.count;
+    } else if ('counters' in line) ({ counters } = line);
+    else if ('policies' in line) ({ policies } = line);
+    else if ('end' in line) ({ end } = line);
+  }
+  const sha256 = hash.digest('hex');
+  if (!end) throw broken(path, 'its end is missing');
+  if (end.events !== events || end.sha256 !== sha256) throw broken(path, 'its events are not those that were written');
+  return { events, sha256, pages, counts, counters, policies };
+}
+
+/** The events of a file as a log that can only be read from its beginning; positions count from 1. */
+function fileLog(path: string, events: number): EventLog {
+  const cannot = () => Promise.reject(new Error('a backup can only be read from its beginning'));
+  const none = (): never => {
+    throw new Error('a backup can only be read from its beginning');
+  };
+  return {
+    append: cannot,
+    readStream: none,
+    follow: none,
+    head: () => Promise.resolve(events),
+    close: () => Promise.resolve(),
+    async *readAll({ from = BEGINNING } = {}) {
+      let position = 0;
+      let page: LoggedEvent[] = [];
+      let bytes = 0;
+      for await (const { text, line } of parsedLines(path)) {
+        if (!('event' in line)) continue;
+        position++;
+        if (position <= from) continue;
+        const [stream, revision, id, type, data, meta] = line.event;
+        page.push({ stream, revision, id, type, data, meta, position });
+        bytes += text.length;
+        if (bytes < PAGE_BYTES) continue;
+        yield page;
+        page = [];
+        bytes = 0;
+      }
+      if (page.length > 0) yield page;
+    },
+  };
+}
+
+/** Tables that are empty before the first start. */
+const EMPTY = ['credentials.person_keys', 'credentials.passwords', 'credentials.keys'];
+
+/**
+ * Writes a backup into empty stores. Read models are built at the first start.
+ *
+ * @returns the number of events, and the SHA-256 of their lines in the file
+ * @throws CopyError when the file is not whole, or the stores hold something
+ */
+export async function restoreBackup(
+  path: string,
+  { database, eventLog }: Pick<Core, 'database' | 'eventLog'>,
+  options: CopyOptions = {},
+): Promise<{ readonly events: number; readonly sha256: string; readonly rows: Readonly<Record<string, number>> }> {
+  const contents = await readBackup(path);
+  if ((await eventLog.head()) !== BEGINNING)
+    throw new CopyError('The log holds events already. Restore into empty stores.');
+  for (const table of EMPTY) {
+    const { rows } = await database.pool.query(`SELECT 1 FROM ${table} LIMIT 1`);
+    if (rows.length > 0) throw new CopyError(`The database has rows in ${table} already. Restore into empty stores.`);
+  }
+  // Before the events, so that none of them is ever there without its key.
+  const rows = await writeRelated(database.db, contents);
+  const source = { name: path, log: fileLog(path, contents.events), database: undefined };
+  await copyLog(source, { name: 'the log', log: eventLog, database: undefined }, options);
+  const positions = await positionsOf(eventLog, contents.policies);
+  await storePolicies(
+    database.db,
+    contents.policies.map((one) => ({ ...one, position: one.after })),
+    positions,
+  );
+  return { events: contents.events, sha256: contents.sha256, rows };
+}
+
+/** The place in the log behind so many events, for each policy. */
+async function positionsOf(log: EventLog, policies: Contents['policies']): Promise<Map<string, Position>> {
+  const positions = new Map<string, Position>(policies.map(({ schema_name }) => [schema_name, BEGINNING]));
+  let count = 0;
+  for await (const page of log.readAll({ maxBytes: PAGE_BYTES })) {
+    for (const { position } of page) {
+      count++;
+      for (const { schema_name, after } of policies) if (after === count) positions.set(schema_name, position);
+    }
+  }
+  return positions;
+}

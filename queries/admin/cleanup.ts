@@ -1,0 +1,81 @@
+/** Rows of read models that are older than they are kept. */
+import { sql } from 'kysely';
+import { activitiesProjection } from '../../projections/monitoring/activities.ts';
+import { notificationsProjection } from '../../projections/monitoring/notifications.ts';
+import { searchProjection } from '../../projections/monitoring/search.ts';
+import { pipelinesProjection } from '../../projections/pipelines/pipelines.ts';
+import type { Retained } from '../../shared/events/admin/cleanup.ts';
+import type { Expired, RetentionReads } from '../../shared/ports/retention.ts';
+import { type Reads, tables } from '../reads.ts';
+
+/** Ids of the rows of a table that are too old. */
+const expiredIds = {
+  activities: (reads: Reads, workspace: number, cutoff: number) =>
+    tables(reads, activitiesProjection)
+      .selectFrom('activities')
+      .where('workspace_id', '=', workspace)
+      .where('created_at', '<', cutoff),
+  notifications: (reads: Reads, workspace: number, cutoff: number) =>
+    tables(reads, notificationsProjection)
+      .selectFrom('notifications')
+      .where('workspace_id', '=', workspace)
+      .where('created_at', '<', cutoff),
+  pipeline_runs: (reads: Reads, workspace: number, cutoff: number) =>
+    tables(reads, pipelinesProjection)
+      .selectFrom('pipeline_runs')
+      .where('workspace_id', '=', workspace)
+      .where('created_at', '<', cutoff)
+      .where('status', '<>', 'running'),
+} as const;
+
+async function idsOf(reads: Reads, workspace: number, table: Retained, cutoff: number, limit: number) {
+  // The builders have different tables; what is asked of them is the same.
+  const rows = expiredIds[table as 'notifications'](reads, workspace, cutoff)
+    .select('id')
+    .orderBy('created_at')
+    .orderBy('id')
+    .limit(limit);
+  return (await rows.execute()).map(({ id }) => id);
+}
+
+async function expiredActivities(reads: Reads, workspace: number, cutoff: number, limit: number): Promise<Expired> {
+  const rows = await expiredIds
+    .activities(reads, workspace, cutoff)
+    .select(['id', 'type', 'actor', 'entity_type', 'created_at'])
+    .orderBy('created_at')
+    .orderBy('id')
+    .limit(limit)
+    .execute();
+  const counts = new Map<string, Expired['counts'][number]>();
+  for (const { type, actor, entity_type: entityType } of rows) {
+    const key = JSON.stringify([type, actor, entityType]);
+    counts.set(key, { type, actor, entityType, count: (counts.get(key)?.count ?? 0) + 1 });
+  }
+  const ids = rows.map(({ id }) => id);
+  const times = rows.map(({ created_at }) => created_at);
+  const uses = await tables(reads, searchProjection)
+    .selectFrom('phrase_uses')
+    .select(['phrase', 'created_at', 'id'])
+    .where('workspace_id', '=', workspace)
+    .where(sql<boolean>`(created_at, id) IN (SELECT * FROM unnest(${times}::bigint[], ${ids}::bigint[]))`)
+    .orderBy('id')
+    .execute();
+  return {
+    ids,
+    counts: [...counts.values()],
+    phrases: uses.map(({ phrase, created_at: createdAt, id }) => ({ phrase, createdAt, id })),
+  };
+}
+
+export const retentionReads = (reads: Reads): RetentionReads => ({
+  async expired(workspace, table, cutoff, limit) {
+    if (table === 'activities') return expiredActivities(reads, workspace, cutoff, limit);
+    return { ids: await idsOf(reads, workspace, table, cutoff, limit), counts: [], phrases: [] };
+  },
+  async count(workspace, table, cutoff) {
+    const row = await expiredIds[table as 'notifications'](reads, workspace, cutoff)
+      .select(({ fn }) => fn.countAll<number>().as('total'))
+      .executeTakeFirst();
+    return Number(row?.total ?? 0);
+  },
+});

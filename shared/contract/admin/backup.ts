@@ -1,0 +1,23 @@
+/** Backups: files that `signalbox restore` reads. */
+import { z } from 'zod';
+import { unixSeconds } from '../common.ts';
+
+export const backupSchema = z
+  .object({ name: z.string(), size: z.int().describe('bytes'), created_at: unixSeconds })
+  .meta({ id: 'Backup' });
+
+export const backupsAnswer = z.object({ backups: z.array(backupSchema) });
+
+export const backupAnswer = z.object({
+  success: z.literal(true),
+  path: z.string().describe('of the file, on the host of the process that wrote it'),
+  size_bytes: z.int(),
+  backup: backupSchema,
+});
+
+/** Names of backup files. */
+export const BACKUP_NAME = /^mc-backup-\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d\.db$/;
+
+export const backupBody = z.object({
+  name: z.string().regex(BACKUP_NAME, 'must be the name of a backup, such as mc-backup-2026-01-31_03-00-00.db'),
+});

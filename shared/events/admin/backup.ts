@@ -1,0 +1,28 @@
+/** Backups of the whole deployment. Stream: `backups`. */
+import { z } from 'zod';
+import { defineEvent } from '../define.ts';
+
+export const backupCreated = defineEvent({
+  type: 'BackupCreated',
+  version: 1,
+  doc: 'A backup was written: the whole log, and the credentials and keys that belong to it.',
+  schema: z.object({
+    name: z.string(),
+    /** Bytes. */
+    size: z.int().nonnegative(),
+    events: z.int().nonnegative(),
+    /** Over the events, as `signalbox restore` shows it. */
+    sha256: z.string(),
+  }),
+  audit: ({ data }) => ({ action: 'backup_create', detail: { name: data.name, size: data.size } }),
+});
+
+export const backupDeleted = defineEvent({
+  type: 'BackupDeleted',
+  version: 1,
+  doc: 'The file of a backup was deleted.',
+  schema: z.object({ name: z.string() }),
+  audit: ({ data }) => ({ action: 'backup_delete', detail: { name: data.name } }),
+});
+
+export const backupEvents = [backupCreated, backupDeleted];

@@ -1,0 +1,25 @@
+/** The port of backups: files that hold the whole log and what belongs to it. */
+
+export interface BackupFile {
+  readonly name: string;
+  /** Bytes. */
+  readonly size: number;
+  /** Unix seconds. */
+  readonly createdAt: number;
+}
+
+export interface WrittenBackup extends BackupFile {
+  readonly path: string;
+  readonly events: number;
+  /** Over the events. */
+  readonly sha256: string;
+}
+
+export interface Backups {
+  /** Writes a backup and removes the oldest ones beyond those that are kept. One at a time: others wait. */
+  create(): Promise<WrittenBackup>;
+  /** Newest first. */
+  list(): Promise<readonly BackupFile[]>;
+  /** Whether there was one. @param name a name that `list` gave */
+  remove(name: string): Promise<boolean>;
+}

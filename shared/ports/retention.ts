@@ -1,0 +1,12 @@
+/** The port of retention: which rows of read models are too old. */
+import type { Retained, recordsPurged } from '../events/admin/cleanup.ts';
+import type { EventOf } from '../events/define.ts';
+
+/** What an event says of the rows that it removes. */
+export type Expired = Omit<EventOf<typeof recordsPurged>['data'], 'table'>;
+
+export interface RetentionReads {
+  /** Rows created before `cutoff` (Unix seconds), the oldest first. Runs that have not ended are none. */
+  expired(workspace: number, table: Retained, cutoff: number, limit: number): Promise<Expired>;
+  count(workspace: number, table: Retained, cutoff: number): Promise<number>;
+}

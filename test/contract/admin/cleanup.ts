@@ -1,0 +1,98 @@
+/** Retention through HTTP: old rows are removed from lists, totals and searches; a rebuild removes the same; events stay. */
+import { expect } from 'chai';
+import { cleanUp } from '../../../commands/admin/cleanup.ts';
+import { rebuildProjections } from '../../../infra/read-models/rebuild/rebuild.ts';
+import { activitiesProjection } from '../../../projections/monitoring/activities.ts';
+import { notificationsProjection } from '../../../projections/monitoring/notifications.ts';
+import { searchProjection } from '../../../projections/monitoring/search.ts';
+import { retentionReads } from '../../../queries/admin/cleanup.ts';
+import { cleanupAnswer, retentionAnswer } from '../../../shared/contract/admin/cleanup.ts';
+import { DAY } from '../../../shared/time.ts';
+import { call, type TestService } from '../../support/service.ts';
+import { testOrigin } from '../../support/world.ts';
+
+export function describeCleanup(service: () => TestService): void {
+  describe('/api/cleanup', () => {
+    let base: TestService;
+    before(() => {
+      base = service();
+    });
+    const post = (body?: object) => call(base, 'POST', '/api/cleanup', body);
+    const total = async () => (await call(base, 'GET', '/api/activities?limit=1')).body.total;
+    const audited = async (action: string) => (await call(base, 'GET', `/api/audit?action=${action}`)).body.entries;
+
+    it('shows what is kept and for how long', async () => {
+      const { status, body } = await call(base, 'GET', '/api/cleanup');
+      expect(status).to.equal(200);
+      expect(retentionAnswer.parse(body)).to.deep.equal(body);
+      expect(body.retention).to.include({ activities: 12, notifications: 60, pipelineRuns: 90, auditLog: 0 });
+    });
+
+    it('removes nothing that is young, and is then not audited', async () => {
+      const before = await total();
+      for (const body of [undefined, {}, { older_than_days: '1' }, { dry_run: true }]) {
+        const reply = await post(body);
+        expect(reply.status, JSON.stringify(reply.body)).to.equal(200);
+        expect(cleanupAnswer.parse(reply.body)).to.deep.equal(reply.body);
+        expect(reply.body).to.deep.include({
+          success: true,
+          total_deleted: 0,
+          deleted: { activities: 0, notifications: 0, pipeline_runs: 0 },
+        });
+      }
+      expect(await total()).to.equal(before);
+      expect(await audited('data_cleanup')).to.deep.equal([]);
+    });
+
+    it('refuses what is no number of days', async () => {
+      for (const older_than_days of [0, -1, 1.5, 'x', 40_000, null]) {
+        expect((await post({ older_than_days })).status, String(older_than_days)).to.equal(400);
+      }
+    });
+
+    it('removes what is old, each row once although several remove at the same time; a rebuild gives the same', async () => {
+      const { core } = base.service;
+      await call(base, 'POST', '/api/agents', { name: 'tidy', role: 'x' });
+      await call(base, 'PUT', '/api/agents', { name: 'tidy', status: 'busy', last_activity: 'sweeping the floor' });
+      const found = async () =>
+        (await call(base, 'GET', '/api/search?q=tidy')).body.results.filter(
+          ({ type }: { type: string }) => type === 'activity',
+        ).length;
+      const before = await total();
+      expect(before).to.be.above(1);
+      expect(await found()).to.be.above(0);
+      // As it will be the day after tomorrow.
+      const now = () => Date.now() + 2 * DAY * 1_000;
+      const cleaning = { commands: core.commands, reads: retentionReads(core.reads), now };
+      const context = () => ({ origin: testOrigin });
+      const retention = { activities: 1, notifications: 1 };
+      const runs = await Promise.all(
+        Array.from({ length: 3 }, () => cleanUp(cleaning, context(), retention, 'schedule')),
+      );
+      const removed = runs.map(({ results }) => results.find(({ table }) => table === 'activities')?.deleted ?? 0);
+      expect(removed.reduce((sum, count) => sum + count, 0)).to.equal(before);
+      expect(await total()).to.equal(0);
+      expect((await call(base, 'GET', '/api/activities')).body.activities).to.deep.equal([]);
+      expect(await found()).to.equal(0);
+      const entries = await audited('auto_cleanup');
+      const sum = entries.reduce(
+        (all: number, { detail }: { detail: { total_deleted: number } }) => all + detail.total_deleted,
+        0,
+      );
+      expect(sum).to.be.at.least(before);
+      await call(base, 'PUT', '/api/agents', { name: 'tidy', status: 'idle' });
+      expect(await total()).to.equal(1);
+      const reports = await rebuildProjections(
+        core,
+        [activitiesProjection, notificationsProjection, searchProjection],
+        {
+          check: true,
+          fresh: true,
+        },
+      );
+      expect(reports.map(({ equal, compared }) => ({ equal, compared }))).to.deep.equal(
+        reports.map(() => ({ equal: true, compared: true })),
+      );
+    });
+  });
+}
