@@ -233,6 +233,19 @@ export function createWebhookQueue(pool: pg.Pool, leaseMs: number): WebhookQueue
         [webhook, lease, position, done, wanted, retries],
       );
     },
+    async recall() {
+      const { rows } = await pool.query(
+        `WITH waiting AS (
+           SELECT webhook_id, min(next_retry_at) AS at, count(*) AS deliveries FROM service.webhook_deliveries
+           WHERE next_retry_at IS NOT NULL GROUP BY webhook_id
+         ), recalled AS (
+           UPDATE service.webhooks w SET resume_at = waiting.at FROM waiting
+           WHERE w.webhook_id = waiting.webhook_id AND w.resume_at IS NULL
+         )
+         SELECT coalesce(sum(deliveries), 0) AS waiting FROM waiting`,
+      );
+      return (rows[0] as { waiting: number }).waiting;
+    },
     async forget({ webhook, lease }) {
       await pool.query('DELETE FROM service.webhooks WHERE webhook_id = $1 AND lease = $2', [webhook, lease]);
     },

@@ -98,10 +98,14 @@ function schedule(runs: ScheduleRuns, now: () => number, definition: Definition)
 
 type Parts = Pick<Core, 'commands' | 'reads' | 'config' | 'database' | 'positions' | 'log'>;
 
-/** @param now Unix ms */
+/**
+ * @param now Unix ms
+ * @param retryWebhooks gives how many deliveries wait to be repeated; only workers can do it
+ */
 export function schedulesOf(
   { commands, reads, config, database, positions, log }: Parts,
   now: () => number = Date.now,
+  retryWebhooks: () => Promise<number> = async () => 0,
 ): readonly Schedule[] {
   const startedAt = now();
   const runs = createScheduleRuns(database.pool, log, now);
@@ -182,6 +186,14 @@ export function schedulesOf(
         const projects = projectDirectory(reads);
         const made = await spawnRecurring({ commands, reads: recurrenceReads(reads), projects, zone, now });
         return `${counted(made.length, 'task was', 'tasks were')} made.`;
+      },
+    },
+    {
+      ...{ id: 'webhook_retry', kind: 'webhook-retry', everyMs: EVERY_MINUTE_MS },
+      name: 'Repeat failed deliveries of webhooks',
+      enabled: on('webhooks.retry_enabled'),
+      async run() {
+        return `${counted(await retryWebhooks(), 'delivery waits', 'deliveries wait')} to be repeated.`;
       },
     },
     {

@@ -7,6 +7,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import { createDeliveries, deliveryJob } from '../../commands/policies/webhooks/deliveries.ts';
+import { settingValues } from '../../queries/admin/settings.ts';
 import { allWebhooks } from '../../queries/webhooks/webhooks.ts';
 import { EventUnreadableError } from '../../shared/event-store.ts';
 import { catalogue } from '../../shared/events/catalogue.ts';
@@ -16,17 +17,15 @@ import { webhookCreated, webhookEvents, webhookUpdated } from '../../shared/even
 import type { LoggedEvent, Position } from '../../shared/ports/event-log.ts';
 import { handleJob, type JobHandler, type Jobs, JobsUnavailableError } from '../../shared/ports/jobs.ts';
 import type { WebhookQueue } from '../../shared/ports/webhooks.ts';
-import { DAY, HOUR, MINUTE } from '../../shared/time.ts';
+import { DAY } from '../../shared/time.ts';
 import type { Core } from '../core.ts';
 import { isConnectionFailure } from '../database/failures.ts';
 import { createWebhookQueue } from '../database/webhooks.ts';
 import type { Subject } from '../following/follower.ts';
 import { outgoingOf } from '../outgoing/post.ts';
 
-/** How long deliveries are kept, and how often a process looks for older ones, milliseconds. */
+/** How long deliveries are kept, milliseconds. */
 const KEPT_MS = 30 * DAY * 1_000;
-const PURGE_MS = HOUR * 1_000;
-export const WEBHOOK_RETRY_MS = MINUTE * 1_000;
 
 /** Adds a job, unless there is one with this id. */
 type Add = (id: string, delayMs?: number) => Promise<void>;
@@ -40,6 +39,8 @@ const OWN_TYPES: ReadonlySet<string> = new Set(webhookEvents.map(({ type }) => t
 
 export interface Webhooks {
   readonly handler: JobHandler;
+  /** Has a job look for retries that are due, and removes old deliveries. Gives how many wait to be tried again. */
+  retry(): Promise<number>;
   /** Starts to wake webhooks. */
   follow(): { close(): Promise<void> };
 }
@@ -60,6 +61,10 @@ export function createWebhooks(core: Core, jobs: Pick<Jobs, 'enqueue'>): Webhook
     store,
     queue,
     outgoing: outgoingOf(config),
+    retries: async () => {
+      const name = 'webhooks.retry_enabled';
+      return (await settingValues(core.reads, config, [name]))[name] === 'true';
+    },
     schedule: {
       attempts: config.webhookMaxAttempts,
       delaysMs: config.webhookRetrySeconds.map((seconds) => seconds * 1_000),
@@ -73,16 +78,14 @@ export function createWebhooks(core: Core, jobs: Pick<Jobs, 'enqueue'>): Webhook
     now: Date.now,
     random: Math.random,
   });
-  let purgedAt = 0;
   return {
-    handler: handleJob(deliveryJob, async (_payload, { signal }) => {
-      const now = Date.now();
-      if (now - purgedAt > PURGE_MS) {
-        purgedAt = now;
-        await queue.purge(now - KEPT_MS);
-      }
-      await deliver(signal);
-    }),
+    handler: handleJob(deliveryJob, (_payload, { signal }) => deliver(signal)),
+    async retry() {
+      await queue.purge(Date.now() - KEPT_MS);
+      const waiting = await queue.recall();
+      await add(randomUUID());
+      return waiting;
+    },
     follow: () =>
       following.follow(waking(core, queue, add), { by: 'each process', log: log.child({ follower: 'webhooks' }) }),
   };

@@ -1,7 +1,6 @@
 /** The background work of one process: runs jobs, stores the schedules, runs the policies. */
 import { policies } from '../../commands/policies/index.ts';
 import { pipelineJobs } from '../../commands/policies/pipelines/runs.ts';
-import { deliveryJob } from '../../commands/policies/webhooks/deliveries.ts';
 import { runsOfPipeline } from '../../queries/pipelines/runs.ts';
 import type { JobHandler, Jobs } from '../../shared/ports/jobs.ts';
 import type { Core } from '../core.ts';
@@ -10,7 +9,7 @@ import { createRunner } from '../runner.ts';
 import { openJobs } from './jobs.ts';
 import { type Policies, startPolicies } from './policies.ts';
 import { schedulesOf } from './schedules.ts';
-import { createWebhooks, WEBHOOK_RETRY_MS } from './webhooks.ts';
+import { createWebhooks } from './webhooks.ts';
 
 export interface Work {
   readonly jobs: Jobs;
@@ -51,11 +50,10 @@ function policyJobs({ commands, store, positions, reads, config }: Core): readon
 /** Starts the work. Does not wait for the job store: while it is unavailable, jobs wait but nothing else does. */
 export async function startWork(core: Core): Promise<Work> {
   const jobs = await openCoreJobs(core);
-  const schedules = schedulesOf(core);
   const webhooks = createWebhooks(core, jobs);
+  const schedules = schedulesOf(core, Date.now, webhooks.retry);
   jobs.work([...schedules.map(({ handler }) => handler), ...policyJobs(core), webhooks.handler]);
   for (const { kind, everyMs } of schedules) jobs.every(kind, everyMs);
-  jobs.every(deliveryJob, WEBHOOK_RETRY_MS);
   const { database, store, following, log, process } = core;
   const running = startPolicies(policies, { database, store, following, jobs, log, process });
   const waking = webhooks.follow();

@@ -132,6 +132,8 @@ export interface WebhookQueue {
     claim: Claim,
     to: { readonly position: Position; readonly done: boolean; readonly retries: boolean },
   ): Promise<void>;
+  /** Lets webhooks be claimed again whose retries had to wait. Gives how many deliveries wait to be tried again. */
+  recall(): Promise<number>;
   /** Removes everything about a webhook that is gone. */
   forget(claim: Claim): Promise<void>;
   /** Removes deliveries from before this time, Unix ms, besides those that will be tried again. */

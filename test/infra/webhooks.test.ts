@@ -124,6 +124,8 @@ describe('queue of webhooks', () => {
     const next = await claimed();
     await queue.release(next, { position: 12, done: true, retries: false });
     expect(await queue.claim()).to.equal(undefined);
+    expect(await queue.recall()).to.equal(1);
+    await queue.release(await claimed(), { position: 12, done: true, retries: false });
     // One that is enabled again is woken, and finds what waited.
     await queue.wake([1], 15);
     expect(await queue.due(await claimed(), 5_000, 10)).to.have.length(1);

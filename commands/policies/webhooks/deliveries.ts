@@ -61,6 +61,8 @@ export interface DeliveryWork {
   readonly queue: WebhookQueue;
   readonly outgoing: Outgoing;
   readonly schedule: RetrySchedule;
+  /** Whether failed deliveries are tried again by themselves. Those that fail meanwhile wait. */
+  readonly retries: () => Promise<boolean>;
   /** Runs another job at this time, Unix ms. */
   readonly again: (at: number) => Promise<void>;
   /** Told of events that cannot be read, which are skipped. */
@@ -114,6 +116,7 @@ class Turn {
   readonly #signal: AbortSignal;
   readonly #until: number;
   #failures: number;
+  #retries = true;
   /** Everything up to here has been told. */
   #position: Position;
   #tenant = 1;
@@ -133,7 +136,7 @@ class Turn {
     if (ending === 'lost') return;
     if (ending === 'deleted') return queue.forget(this.#claim);
     const done = ending !== 'unfinished';
-    const retries = ending !== 'disabled';
+    const retries = ending !== 'disabled' && this.#retries;
     await queue.release(this.#claim, { position: this.#position, done, retries });
   }
 
@@ -145,8 +148,9 @@ class Turn {
       if (!state || state.id === 0) return 'deleted';
       if (!state.enabled) return 'disabled';
       if (this.#isOver()) return 'unfinished';
+      this.#retries = await this.#work.retries();
       let retried = false;
-      for (const delivery of await queue.due(this.#claim, now(), RETRIES)) {
+      for (const delivery of this.#retries ? await queue.due(this.#claim, now(), RETRIES) : []) {
         if (this.#isOver()) return 'unfinished';
         const kept = await this.#retry(state, delivery);
         if (kept !== 'enabled') return kept;
@@ -156,7 +160,7 @@ class Turn {
       if (retried) continue;
       const waiting = await queue.pending(this.#claim);
       const held = isOpen(this.#failures, this.#work.schedule) ? waiting > 0 : waiting >= MAX_PENDING;
-      if (held) return 'waits';
+      if (held && this.#retries) return 'waits';
       // With nothing to try again, a single new message shows whether the receiver is back.
       const most = isOpen(this.#failures, this.#work.schedule) ? 1 : MESSAGES;
       const told = await this.#tell(versions, state, most);

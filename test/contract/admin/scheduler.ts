@@ -19,6 +19,7 @@ export function describeScheduler(service: () => AuthWorld): void {
       'project_deletions',
       'stale_task_requeue',
       'recurring_task_spawn',
+      'webhook_retry',
       'purge_idempotency_keys',
       'purge_logs',
       'purge_sessions',

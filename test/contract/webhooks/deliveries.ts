@@ -180,6 +180,27 @@ export function describeDeliveries(get: () => WebhooksWorld): void {
       expect(first, 'first attempts are in order').to.deep.equal([...first].sort((x, y) => x - y));
     });
 
+    it('while retries are off a failure waits, and is repeated once they are on again', async () => {
+      const set = async (value: string) => {
+        const reply = await ask('PUT', '/api/settings', { settings: { 'webhooks.retry_enabled': value } });
+        expect(reply.status, JSON.stringify(reply.body)).to.equal(200);
+      };
+      await set('false');
+      const { id, received } = await hook(['activity.task_created']);
+      get().receiver.react(() => ({ status: 500 }));
+      await task('waits');
+      await until('it has failed', async () => (await deliveriesOf(id)).total === 1);
+      get().receiver.react(() => OK);
+      await task('next');
+      await until('the next one is told all the same', () => titles(received()).includes('next'));
+      expect(titles(received())).to.deep.equal(['waits', 'next']);
+      await set('true');
+      const run = await ask('POST', '/api/scheduler', { task_id: 'webhook_retry' });
+      expect(run.status, JSON.stringify(run.body)).to.equal(200);
+      await until('it is repeated', () => received().length === 3);
+      expect(titles(received())).to.deep.equal(['waits', 'next', 'waits']);
+    });
+
     it('a receiver that hangs, cuts the connection or redirects has failed', async () => {
       const { id, received } = await hook([]);
       const results: Record<string, unknown>[] = [];
