@@ -66,7 +66,7 @@ export function describeScheduler(service: () => AuthWorld): void {
         ...{ 'general.stale_task_requeue': false, 'general.agent_timeout_minutes': 0 },
       });
       expect(await enabled()).to.have.members([
-        ...['auto_cleanup', 'project_deletions', 'stale_connections'],
+        ...['auto_cleanup', 'project_deletions', 'stale_connections', 'webhook_retry'],
         ...['purge_idempotency_keys', 'purge_logs', 'purge_sessions'],
       ]);
       await put({
