@@ -18,7 +18,7 @@ export function createLogger(level: string, file: 'stdout' | 'stderr' = 'stdout'
     timestamp: pino.stdTimeFunctions.isoTime,
     redact: ['password', 'api_key', '*.password', '*.api_key', 'headers.cookie', 'headers.authorization'],
   };
-  const printed = pino.destination(file === 'stdout' ? 1 : 2);
+  const printed = file === 'stdout' ? turnByTurn() : pino.destination(2);
   if (!taker) return pino(options, printed);
   const streams = [
     { level: 'warn' as const, stream: { write: (line: string) => taker.take(line) } },
@@ -61,4 +61,37 @@ export function holdLines({ lines: most = 1_000, characters: mostCharacters = 1_
       return since;
     },
   };
+}
+
+/** Characters of lines after which they are written within a turn, too. */
+const MOST_IN_A_TURN = 16_000;
+
+interface Output {
+  write(line: string): void;
+  /** Pino calls it after a fatal line. */
+  flushSync(): void;
+}
+
+let stdout: Output | undefined;
+
+/** Writes the lines of a turn of the event loop at its end, in one system call. One for all loggers of a process. */
+function turnByTurn(): Output {
+  if (stdout) return stdout;
+  const out = pino.destination({ fd: 1, sync: true, minLength: MOST_IN_A_TURN });
+  let waiting = false;
+  const flush = () => {
+    waiting = false;
+    out.flushSync();
+  };
+  process.on('exit', flush);
+  stdout = {
+    write(line) {
+      out.write(line);
+      if (waiting) return;
+      waiting = true;
+      setImmediate(flush);
+    },
+    flushSync: flush,
+  };
+  return stdout;
 }

@@ -82,8 +82,8 @@ export function createIdentify(services: Parts): (exchange: Exchange) => Promise
   }
 
   /** Undefined when the key is wrong or expired. @throws AppError 429 after too many wrong keys */
-  async function checkKey(key: string, exchange: Exchange, stamp: string): Promise<Known | undefined> {
-    const name = `key ${hashToken(key)}`;
+  async function checkKey(key: string, hash: string, exchange: Exchange, stamp: string): Promise<Known | undefined> {
+    const name = `key ${hash}`;
     // Resending the same wrong key is not guessing, and a key that has worked must not be blocked by others' guesses.
     const seen = valid.has(name) || invalid.has(name);
     if (!seen) await guard.check(exchange);
@@ -120,9 +120,10 @@ export function createIdentify(services: Parts): (exchange: Exchange) => Promise
       }
     }
     if (key === undefined) return null;
-    const known = await checkKey(key, exchange, stamp);
+    const hash = hashToken(key);
+    const known = await checkKey(key, hash, exchange, stamp);
     if (!known) return null;
-    const credential = { kind: 'key', hash: hashToken(key) } as const;
+    const credential = { kind: 'key', hash } as const;
     if (known.identity.kind === 'global-key') {
       exchange.credential = credential;
       const identity = withAgent(known.identity, named);

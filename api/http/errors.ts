@@ -111,9 +111,10 @@ export function sendError(exchange: Exchange, error: unknown, log: Logger): void
 }
 
 export function sendJson(res: ServerResponse, status: number, body: unknown): void {
-  const text = Buffer.from(JSON.stringify(body));
+  const text = JSON.stringify(body);
   res.statusCode = status;
   res.setHeader('Content-Type', 'application/json; charset=utf-8');
-  res.setHeader('Content-Length', text.length);
+  res.setHeader('Content-Length', Buffer.byteLength(text));
+  // As a string, which Node sends together with the headers.
   res.end(text);
 }

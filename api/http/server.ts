@@ -1,15 +1,9 @@
 /**
  * The HTTP server. Every request passes the front handler (id, security headers, host and Origin checks, log, metrics).
- * A GET whose response is cached is answered there, after the same authorization as everywhere; the rest goes through
- * Express.
+ * A GET whose response is cached is answered there, after the same authorization as everywhere; other requests go to
+ * their route, and what has none goes through Express.
  */
-import {
-  createServer as createHttpServer,
-  type IncomingHttpHeaders,
-  type IncomingMessage,
-  type Server,
-  type ServerResponse,
-} from 'node:http';
+import { createServer as createHttpServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import cookieParser from 'cookie-parser';
 import express from 'express';
 import helmet from 'helmet';
@@ -20,17 +14,16 @@ import { type Identity, type Role, reaches } from '../../shared/identity.ts';
 import { BODY_BOUNDS, storageProblem } from '../../shared/storable.ts';
 import { createIdentify } from '../auth/identify.ts';
 import type { Services } from '../services.ts';
+import { readJson } from './body.ts';
 import { answerClientErrors } from './client-errors.ts';
-import { bodyError, sendError, sendJson } from './errors.ts';
+import { sendError, sendJson } from './errors.ts';
 import { beginExchange, type Exchange, exchangeOf, originOf } from './exchange.ts';
 import { fromOwnOrigin, hostAllowed, originAllowed, readTarget } from './hosts.ts';
 import { idempotencyKeyOf, runOnce } from './idempotency.ts';
 import { createLimiter, LIMITS, type LimitClass } from './limits.ts';
+import { type Asked, byPath, createMatcher, shapeOf } from './matching.ts';
 import { createResponseCache } from './response-cache.ts';
 import type { Answer, Route } from './route.ts';
-
-/** Larger bodies are refused with 413. Agent memory may have 524,288 characters. */
-const BODY_LIMIT = 2_097_152;
 
 /** A stream does not end by itself, so HEAD is answered with its headers without running the handler. */
 const STREAM = 'text/event-stream';
@@ -59,13 +52,8 @@ export function createApiServer(routes: readonly Route[], services: Services): A
   const limiter = createLimiter(services, (name, exchange) => incidents.rateLimitHit(exchange, name));
   const cache = createResponseCache(services.freshness);
   const parseCookies = cookieParser();
-  const parseJson = express.json({ limit: BODY_LIMIT, strict: false, type: () => true });
-  const secure = helmet({
-    contentSecurityPolicy: CONTENT_SECURITY,
-    strictTransportSecurity: settings.enableHsts,
-    frameguard: { action: 'deny' },
-    referrerPolicy: { policy: 'strict-origin-when-cross-origin' },
-  });
+  const match = createMatcher(routes);
+  const headers = headersOfAll(settings);
   const durations = new Histogram({
     name: 'signalbox_http_request_seconds',
     help: 'Duration of HTTP requests by route, method and status',
@@ -105,13 +93,13 @@ export function createApiServer(routes: readonly Route[], services: Services): A
     return identity;
   }
 
-  async function answerRoute(route: Route, exchange: Exchange, req: express.Request): Promise<void> {
+  async function answerRoute(route: Route, exchange: Exchange, { params, query }: Asked): Promise<void> {
     if (route.writes) refuseUnlessMeant(exchange);
     const identity = await authorize(route, exchange);
-    const body = await readBody(route, exchange, req);
+    const body = await readBody(route, exchange);
     const call = {
-      params: route.params ? route.params.parse(req.params) : {},
-      query: route.query ? route.query.parse(req.query) : {},
+      params: route.params ? route.params.parse(params) : {},
+      query: route.query ? route.query.parse(query) : {},
       body,
       // Null only on public routes; the others have been authorized.
       identity: identity as Identity,
@@ -136,19 +124,9 @@ export function createApiServer(routes: readonly Route[], services: Services): A
     if (!('handled' in answer)) sendAnswer(exchange, answer);
   }
 
-  async function readBody(route: Route, exchange: Exchange, req: express.Request): Promise<unknown> {
+  async function readBody(route: Route, { req, res }: Exchange): Promise<unknown> {
     if (!route.body) return undefined;
-    await new Promise<void>((resolve, reject) => {
-      parseJson(req, exchange.res as express.Response, (error?: unknown) =>
-        error ? reject(bodyError(error, req.headers['content-encoding'])) : resolve(),
-      );
-    });
-    // When the connection has ended meanwhile, the parser skips the body. Without it the request means something else.
-    if (req.body === undefined && announcesBody(req.headers)) {
-      throw invalid('The connection ended before the body was read; send the request again and wait for the response.');
-    }
-    // The parser turns an empty body into {}; we treat it as missing.
-    const value: unknown = req.headers['content-length'] === '0' ? undefined : req.body;
+    const value = await readJson(req, res);
     if (value === undefined) {
       if (route.bodyOptional) return route.body.parse({});
       throw invalid('JSON body required: send the fields of this call as one JSON object.');
@@ -167,10 +145,6 @@ export function createApiServer(routes: readonly Route[], services: Services): A
   app.disable('etag');
   app.set('query parser', 'simple');
   app.set('case sensitive routing', true);
-  const paths = new Map<string, Route[]>();
-  for (const route of routes) paths.set(route.path, [...(paths.get(route.path) ?? []), route]);
-  // Literal segments come before parameters: /api/agents/comms is not an agent called "comms".
-  const ordered = [...paths].sort(([a], [b]) => (a.replaceAll('{', '~') < b.replaceAll('{', '~') ? -1 : 1));
   // One router per path shape, because Express tries its routes one by one.
   const routers = new Map<string, express.Router>();
   app.use((req, res, next) => {
@@ -178,7 +152,7 @@ export function createApiServer(routes: readonly Route[], services: Services): A
     if (router) router(req, res, next);
     else next();
   });
-  for (const [path, here] of ordered) {
+  for (const [path, here] of byPath(routes)) {
     const pattern = path.replace(/\{(\w+)\}/g, ':$1');
     const router = routers.get(shapeOf(path)) ?? express.Router({ caseSensitive: true });
     routers.set(shapeOf(path), router);
@@ -222,10 +196,7 @@ export function createApiServer(routes: readonly Route[], services: Services): A
     clientErrors.begun(res);
     const exchange = beginExchange(req, res, settings);
     res.setHeader('X-Request-Id', exchange.id);
-    res.setHeader('Permissions-Policy', 'camera=(), microphone=(), geolocation=()');
-    // Responses may carry credentials; those that may be cached override this header.
-    res.setHeader('Cache-Control', 'no-store');
-    secure(req, res, () => undefined);
+    for (const [name, value] of headers) res.setHeader(name, value);
     res.once('close', () => finished(exchange));
     // A write after the end emits an error, for example when an event arrives while streams are being closed.
     res.on('error', (error) => log.debug({ err: error, requestId: exchange.id }, 'could not write a response'));
@@ -250,15 +221,22 @@ export function createApiServer(routes: readonly Route[], services: Services): A
     parseCookies(req as express.Request, res as express.Response, () => undefined);
     const route = req.method === 'GET' ? cache.routeOf(req.url ?? '') : undefined;
     if (!route) {
-      app(req, res);
+      dispatch(exchange);
       return;
     }
     authorize(route, exchange).then(
       (identity) => {
-        if (!identity || !cache.answerNow(route, exchange, identity)) app(req, res);
+        if (!identity || !cache.answerNow(route, exchange, identity)) dispatch(exchange);
       },
       (error) => sendError(exchange, error, log),
     );
+  }
+
+  function dispatch(exchange: Exchange): void {
+    const { req, res } = exchange;
+    const found = match(req.method ?? '', req.url ?? '');
+    if (found) answerRoute(found.route, exchange, found).catch((error) => sendError(exchange, error, log));
+    else app(req, res);
   }
 
   function finished({ req, res, route, startedAt, id, ip, identity }: Exchange): void {
@@ -289,13 +267,27 @@ export function createApiServer(routes: readonly Route[], services: Services): A
   return { server, app };
 }
 
-/**
- * What a path shares with the routes it can match: resource and number of segments, such as `/api/agents 4` for
- * `/api/agents/7/keys`. A parameter stands for one segment.
- */
-function shapeOf(path: string): string {
-  const segments = path.split('/').filter((segment) => segment !== '');
-  return `/${segments.slice(0, segments[0] === 'api' ? 2 : 1).join('/')} ${segments.length}`;
+/** The headers of every response; none depends on the request. */
+function headersOfAll({ enableHsts }: Services['settings']): readonly (readonly [name: string, value: string])[] {
+  const headers: [string, string][] = [
+    ['Permissions-Policy', 'camera=(), microphone=(), geolocation=()'],
+    // Responses may carry credentials; those that may be cached override this header.
+    ['Cache-Control', 'no-store'],
+  ];
+  const secure = helmet({
+    contentSecurityPolicy: CONTENT_SECURITY,
+    strictTransportSecurity: enableHsts,
+    frameguard: { action: 'deny' },
+    referrerPolicy: { policy: 'strict-origin-when-cross-origin' },
+  });
+  const noted = {
+    setHeader: (name: string, value: string) => headers.push([name, value]),
+    removeHeader: () => undefined,
+  };
+  secure({} as IncomingMessage, noted as unknown as ServerResponse, (error) => {
+    if (error) throw error;
+  });
+  return headers;
 }
 
 /** A GET that changes something. @throws AppError 403 from another origin, 405 for HEAD */
@@ -306,10 +298,6 @@ function refuseUnlessMeant({ req, res }: Exchange): void {
   }
   if (!fromOwnOrigin(req.headers))
     throw forbidden('CSRF check failed: the request comes from a page of another origin.');
-}
-
-function announcesBody(headers: IncomingHttpHeaders): boolean {
-  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
 }
 
 function sendAnswer({ res }: Exchange, { status = 200, body, text, headers }: Answer): void {

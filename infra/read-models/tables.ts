@@ -165,7 +165,6 @@ export async function writeBatches(db: AnyDatabase, batches: readonly BatchWrite
   const values: unknown[] = [];
   const param = (value: unknown, type: string): string => `$${values.push(value)}::${type}`;
   const parts: string[] = [];
-  const moved: string[] = [];
   const notifications: string[] = [];
   for (const { writes, move } of batches) {
     for (const { table, inserts, upserts: known, deletes } of writes) {
@@ -175,20 +174,25 @@ export async function writeBatches(db: AnyDatabase, batches: readonly BatchWrite
       if (deletes.length > 0)
         parts.push(`w${parts.length} AS (${deleteSql(move.schema, table, param(JSON.stringify(deletes), 'json'))})`);
     }
-    const { schema, generation, from, to, at, notify } = move;
-    const target = param(to, 'bigint');
-    moved.push(`m${moved.length} AS (
-      UPDATE service.checkpoints
-      SET position = CASE WHEN position = ${param(from, 'bigint')} AND generation = ${param(generation, 'int')} THEN ${target} ELSE -1 END,
-        changed = ${writes.length > 0 ? target : 'changed'}, updated_at = ${param(at, 'bigint')}, stuck_at = NULL, stuck_reason = NULL
-      WHERE schema_name = ${param(schema, 'text')}
-      RETURNING 1)`);
-    if (notify) notifications.push(`, pg_notify('signalbox_positions', ${param(`${schema}:${to}`, 'text')})`);
+    if (move.notify)
+      notifications.push(`, pg_notify('signalbox_positions', ${param(`${move.schema}:${move.to}`, 'text')})`);
   }
-  const counts = moved.map((_, index) => `(SELECT count(*) FROM m${index})`);
+  const each = (column: (batch: BatchWrite) => unknown, type: string): string =>
+    param(batches.map(column), `${type}[]`);
+  parts.push(`moved AS (
+      UPDATE service.checkpoints c
+      SET position = CASE WHEN c.position = m.start AND c.generation = m.generation THEN m.target ELSE -1 END,
+        changed = CASE WHEN m.changes THEN m.target ELSE c.changed END, updated_at = m.at, stuck_at = NULL, stuck_reason = NULL
+      FROM unnest(${each(({ move }) => move.schema, 'text')}, ${each(({ move }) => move.generation, 'int')},
+        ${each(({ move }) => move.from, 'bigint')}, ${each(({ move }) => move.to, 'bigint')},
+        ${each(({ move }) => move.at, 'bigint')}, ${each(({ writes }) => writes.length > 0, 'boolean')})
+        AS m (name, generation, start, target, at, changes)
+      WHERE c.schema_name = m.name
+      RETURNING 1)`);
   const text = `${PREPARED}
-    WITH ${[...parts, ...moved].join(',')}
-    SELECT (${counts.join(' + ')})::int AS moved, set_config('synchronous_commit', 'off', true)${notifications.join('')}`;
+    WITH ${parts.join(',')}
+    SELECT (SELECT count(*) FROM moved)::int AS moved,
+      set_config('synchronous_commit', 'off', true)${notifications.join('')}`;
   const { rows } = await db.executeQuery<{ moved: number }>(CompiledQuery.raw(text, values));
   if (rows[0]?.moved !== batches.length) throw new FencedError(batches.map(({ move }) => move.schema).join(', '));
 }

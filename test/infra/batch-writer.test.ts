@@ -11,7 +11,7 @@ describe('writes of several followers', () => {
     writes: [],
     move: { schema, generation: 1, from: 0, to: 5, at: 1, notify: false },
   });
-  const schemasOf = ({ parameters }: CompiledQuery) => parameters.filter((value) => typeof value === 'string');
+  const schemasOf = ({ parameters }: CompiledQuery) => parameters.flat().filter((value) => typeof value === 'string');
 
   /** A database that refuses every statement that names `refused`. */
   function open(refused?: string) {

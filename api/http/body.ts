@@ -1,0 +1,71 @@
+/** Reads the JSON body of a request: most of them at once, the others (compressed, chunked, other charsets) with body-parser. */
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
+import express from 'express';
+import { invalid } from '../../shared/errors.ts';
+import { bodyError } from './errors.ts';
+
+/** Larger bodies are refused with 413. Agent memory may have 524,288 characters. */
+const BODY_LIMIT = 2_097_152;
+
+const parser = express.json({ limit: BODY_LIMIT, strict: false, type: () => true });
+
+/** The value of the body; undefined when there is none. @throws AppError 400, 413, 415 */
+export async function readJson(req: IncomingMessage, res: ServerResponse): Promise<unknown> {
+  if (isPlain(req.headers)) return parsed(await bytesOf(req));
+  await new Promise<void>((resolve, reject) => {
+    parser(req as express.Request, res as express.Response, (error?: unknown) =>
+      error ? reject(bodyError(error, req.headers['content-encoding'])) : resolve(),
+    );
+  });
+  const { body } = req as express.Request;
+  // When the connection has ended meanwhile, the parser skips the body. Without it the request means something else.
+  if (body === undefined && announcesBody(req.headers)) throw cutOff();
+  // The parser turns an empty body into {}; we treat it as missing.
+  return req.headers['content-length'] === '0' ? undefined : body;
+}
+
+const cutOff = () =>
+  invalid('The connection ended before the body was read; send the request again and wait for the response.');
+
+function announcesBody(headers: IncomingHttpHeaders): boolean {
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
+}
+
+/** UTF-8 as it is, of a known length within the limit. */
+function isPlain(headers: IncomingHttpHeaders): boolean {
+  const length = Number(headers['content-length']);
+  return (
+    length >= 0 &&
+    length <= BODY_LIMIT &&
+    headers['transfer-encoding'] === undefined &&
+    headers['content-encoding'] === undefined &&
+    !/charset/i.test(headers['content-type'] ?? '')
+  );
+}
+
+/** @throws AppError 400 when the connection ends before all of it has come */
+function bytesOf(req: IncomingMessage): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    const cut = () => reject(cutOff());
+    if (req.destroyed) {
+      cut();
+      return;
+    }
+    req.on('data', (chunk: Buffer) => chunks.push(chunk));
+    req.once('end', () => resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks)));
+    req.once('error', cut);
+    // After `end` it says nothing new.
+    req.once('close', cut);
+  });
+}
+
+function parsed(bytes: Buffer): unknown {
+  if (bytes.length === 0) return undefined;
+  const text = bytes.toString('utf8');
+  try {
+    return JSON.parse(text.charCodeAt(0) === 0xfeff ? text.slice(1) : text);
+  } catch (error) {
+    throw bodyError({ type: 'entity.parse.failed', message: (error as Error).message }, undefined);
+  }
+}
