@@ -46,6 +46,7 @@ export interface ApiSettings extends SettingDefaults {
   readonly googleIssuers: readonly string[];
   readonly coordinatorAgent: string;
   readonly subscribedProviders: readonly string[];
+  readonly timeZone: string;
   readonly runnerUrl: string | undefined;
   readonly webhookAllowedNetworks: readonly string[];
   readonly webhookMaxAttempts: number;

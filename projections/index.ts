@@ -1,5 +1,6 @@
 /** Every projection of the service, in display order. */
 
+import { cronProjection } from './admin/cron.ts';
 import { execApprovalsProjection } from './admin/exec-approvals.ts';
 import { gatewayConfigProjection } from './admin/gateway-config.ts';
 import { gatewaysProjection } from './admin/gateways.ts';
@@ -46,6 +47,7 @@ export const projections: readonly Projection[] = [
   settingsProjection,
   gatewaysProjection,
   execApprovalsProjection,
+  cronProjection,
   activitiesProjection,
   auditProjection,
   notificationsProjection,

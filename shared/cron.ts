@@ -60,6 +60,12 @@ export function dueMinutes(cron: string, zone: string, after: number, until: num
   return due;
 }
 
+/** The first minute later than `after` in which a schedule is due; both Unix seconds. @param zone IANA name */
+export function nextDue(cron: string, zone: string, after: number): number {
+  const expression = CronExpressionParser.parse(cron, { tz: zone, currentDate: new Date(after * 1_000) });
+  return Math.floor(expression.next().getTime() / 1_000);
+}
+
 /** Whether a schedule may be due more than once on a day. */
 export function isFrequent(cron: string): boolean {
   const { minute, hour } = CronExpressionParser.parse(cron, { tz: 'UTC' }).fields;

@@ -2,6 +2,7 @@
 import type { Route } from '../http/route.ts';
 import { backupRoutes } from './admin/backup.ts';
 import { cleanupRoutes } from './admin/cleanup.ts';
+import { cronRoutes } from './admin/cron.ts';
 import { execApprovalRoutes } from './admin/exec-approvals.ts';
 import { exportRoutes } from './admin/export.ts';
 import { gatewayConfigRoutes } from './admin/gateway-config.ts';
@@ -102,6 +103,7 @@ export const routes: readonly Route[] = [
   ...gatewayRoutes,
   ...execApprovalRoutes,
   ...exportRoutes,
+  ...cronRoutes,
   ...backupRoutes,
   ...cleanupRoutes,
   ...settingsRoutes,

@@ -4,6 +4,7 @@
  */
 import { z } from 'zod';
 import { cleanUp } from '../../commands/policies/admin/cleanup.ts';
+import { runDueJobs } from '../../commands/policies/admin/cron.ts';
 import { sweepLiveness } from '../../commands/policies/agents/liveness.ts';
 import { disconnectStale } from '../../commands/policies/connections.ts';
 import { finishDeletions } from '../../commands/policies/projects/deletion.ts';
@@ -223,5 +224,18 @@ export function schedulesOf(
       },
     },
   ];
-  return definitions.map((definition) => schedule(runs, now, definition));
+  const cron: Definition = {
+    ...{ id: 'cron', kind: 'cron-jobs', everyMs: EVERY_MINUTE_MS },
+    name: 'Run scheduled jobs that are due',
+    async run() {
+      const run = async (command: string) => {
+        const task = definitions.find(({ id }) => id === command);
+        if (!task) throw new Error(`There is no scheduled task ${command}.`);
+        return task.run(true);
+      };
+      const { runs, failed } = await runDueJobs({ commands, run, zone: config.timeZone, now });
+      return `${counted(runs, 'job was', 'jobs were')} run, ${failed} failed.`;
+    },
+  };
+  return [...definitions, cron].map((definition) => schedule(runs, now, definition));
 }

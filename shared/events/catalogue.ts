@@ -2,6 +2,7 @@
 
 import { backupEvents } from './admin/backup.ts';
 import { cleanupEvents } from './admin/cleanup.ts';
+import { cronEvents } from './admin/cron.ts';
 import { execApprovalEvents } from './admin/exec-approvals.ts';
 import { exportEvents } from './admin/export.ts';
 import { gatewayConfigEvents } from './admin/gateway-config.ts';
@@ -91,6 +92,7 @@ const definitions = [
   ...gatewayEvents,
   ...execApprovalEvents,
   ...exportEvents,
+  ...cronEvents,
   ...backupEvents,
   nameClaimed,
   nameReleased,

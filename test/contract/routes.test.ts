@@ -120,6 +120,8 @@ GET     /api/webhooks/verify-docs     viewer    -
 GET     /api/gateway-config           admin     -
 PUT     /api/gateway-config           admin     gateway-config
 GET     /api/export                   admin     heavy
+GET     /api/cron                     admin     -                deployment
+POST    /api/cron                     admin     -                deployment
 GET     /api/backup                   admin     -                deployment
 POST    /api/backup                   admin     backup           deployment
 DELETE  /api/backup                   admin     backup           deployment

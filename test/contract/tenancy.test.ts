@@ -52,6 +52,7 @@ const BODIES: Readonly<Record<string, (ref: { readonly number: number; readonly 
   'POST /api/scheduler': () => [{ task_id: 'purge_logs' }],
   'POST /api/gateways': ({ name }) => [{ name, url: NOBODY }],
   'PUT /api/gateways': ({ number, name }) => [{ id: number, name }],
+  'POST /api/cron': ({ name }) => [{ action: 'add', name, schedule: '0 4 1 1 *', command: 'purge_logs' }],
   'DELETE /api/backup': () => [{ name: 'mc-backup-2020-01-01_00-00-00.db' }],
   'PUT /api/exec-approvals': ({ name }) => [{ agents: { [name]: [{ pattern: name }] } }],
   'PATCH /api/chat/session-prefs': ({ name }) => [{ key: `local:${name}`, name }],
@@ -212,6 +213,10 @@ describe('contract: tenancy', function () {
     const gateway = { name: `${names}-gateway`, url: NOBODY, token: texts };
     expect((await ask(HOUSE, { method: 'POST', path: '/api/gateways', body: gateway })).status).to.equal(201);
     expect((await ask(HOUSE, { method: 'POST', path: '/api/gateways/health' })).status).to.equal(200);
+    const job = { action: 'add', name: `${names}-job`, schedule: '0 4 1 1 *', command: 'purge_logs' };
+    expect((await ask(HOUSE, { method: 'POST', path: '/api/cron', body: job })).status).to.equal(200);
+    const asked = { action: 'trigger', name: job.name };
+    expect((await ask(HOUSE, { method: 'POST', path: '/api/cron', body: asked })).status).to.equal(200);
     const allowed = { agents: { [`${names}-agent`]: [{ pattern: texts }] } };
     expect((await ask(HOUSE, { method: 'PUT', path: '/api/exec-approvals', body: allowed })).status).to.equal(200);
   }

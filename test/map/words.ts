@@ -106,6 +106,7 @@ export const GROUPS: Readonly<Record<string, Readonly<Record<string, string>>>> 
     gateways: 'servers that agents are reached through',
     'exec-approvals': 'commands that agents may run',
     export: 'data taken out',
+    cron: 'scheduled jobs that admins make',
     backup: 'the whole log in a file',
   },
   docs: {},

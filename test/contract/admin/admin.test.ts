@@ -2,6 +2,7 @@
 import { type AuthWorld, startAuthWorld } from '../../support/worlds/auth.ts';
 import { describeBackup } from './backup.ts';
 import { describeCleanup } from './cleanup.ts';
+import { describeCron } from './cron.ts';
 import { describeExport } from './export.ts';
 import { describeGateways } from './gateways.ts';
 import { describeScheduler } from './scheduler.ts';
@@ -21,6 +22,7 @@ describe('admin', function () {
   describeScheduler(() => world);
   describeGateways(() => world);
   describeBackup(() => world);
+  describeCron(() => world);
   // Last, because it removes the activities of the service.
   describeCleanup(() => world);
 });

@@ -23,6 +23,7 @@ export function describeScheduler(service: () => AuthWorld): void {
       'purge_idempotency_keys',
       'purge_logs',
       'purge_sessions',
+      'cron',
     ];
     let world: AuthWorld;
     before(() => {
@@ -67,7 +68,7 @@ export function describeScheduler(service: () => AuthWorld): void {
       });
       expect(await enabled()).to.have.members([
         ...['auto_cleanup', 'project_deletions', 'stale_connections', 'webhook_retry'],
-        ...['purge_idempotency_keys', 'purge_logs', 'purge_sessions'],
+        ...['purge_idempotency_keys', 'purge_logs', 'purge_sessions', 'cron'],
       ]);
       await put({
         ...{ 'general.auto_cleanup': false, 'general.recurring_task_spawn': true },

@@ -1,0 +1,87 @@
+/** Scheduled jobs of the deployment and the latest runs of each. */
+import {
+  cronJobAdded,
+  cronJobRemoved,
+  cronJobToggled,
+  cronRunEnded,
+  cronRunStarted,
+} from '../../shared/events/admin/cron.ts';
+import { change, defineProjection, defineTable, on, update } from '../projection.ts';
+
+/** Runs that are kept of each job. */
+export const KEPT_RUNS = 200;
+
+export const cronJobsTable = defineTable(
+  'cron_jobs',
+  {
+    name: 'text',
+    schedule: 'text',
+    command: 'text',
+    enabled: 'boolean',
+    /** Unix milliseconds. */
+    last_run: 'bigint?',
+    last_status: 'text?',
+    last_error: 'text?',
+  },
+  { key: ['name'] },
+);
+
+export const cronRunsTable = defineTable(
+  'cron_runs',
+  {
+    name: 'text',
+    /** The number of the run, modulo the number of those that are kept: a new one takes the place of the oldest. */
+    slot: 'int',
+    run: 'bigint',
+    status: 'text',
+    message: 'text',
+    /** Unix milliseconds. */
+    started_at: 'bigint',
+    duration_ms: 'bigint?',
+  },
+  { key: ['name', 'slot'], indexes: ['name, run DESC'] },
+);
+
+const slotOf = (run: number): number => run % KEPT_RUNS;
+
+export const cronProjection = defineProjection({
+  name: 'cron',
+  version: 1,
+  tables: [cronJobsTable, cronRunsTable],
+  handlers: [
+    on(cronJobAdded, ({ data: { name, schedule, command, enabled } }) => [
+      change(cronJobsTable, { name }, (row) => ({
+        name,
+        schedule,
+        command,
+        enabled,
+        last_run: row?.last_run ?? null,
+        last_status: row?.last_status ?? null,
+        last_error: row?.last_error ?? null,
+      })),
+    ]),
+    on(cronJobToggled, ({ data: { name, enabled } }) => [
+      update(cronJobsTable, { name }, (row) => ({ ...row, enabled })),
+    ]),
+    on(cronJobRemoved, ({ data: { name } }) => [
+      update(cronJobsTable, { name }, () => undefined),
+      ...Array.from({ length: KEPT_RUNS }, (_, slot) => update(cronRunsTable, { name, slot }, () => undefined)),
+    ]),
+    on(cronRunStarted, ({ data: { name, run }, meta: { at } }) => [
+      change(cronRunsTable, { name, slot: slotOf(run) }, () => ({
+        ...{ name, slot: slotOf(run), run, status: 'running', message: '' },
+        ...{ started_at: at, duration_ms: null },
+      })),
+      update(cronJobsTable, { name }, (row) => ({ ...row, last_run: at, last_status: 'running' })),
+    ]),
+    on(cronRunEnded, ({ data: { name, run, ok, message, durationMs } }) => {
+      const status = ok ? 'success' : 'error';
+      return [
+        update(cronRunsTable, { name, slot: slotOf(run) }, (row) =>
+          row.run === run ? { ...row, status, message, duration_ms: durationMs } : row,
+        ),
+        update(cronJobsTable, { name }, (row) => ({ ...row, last_status: status, last_error: ok ? null : message })),
+      ];
+    }),
+  ],
+});

@@ -1,0 +1,74 @@
+/** Scheduled jobs, their log and their history. */
+import { cronProjection } from '../../projections/admin/cron.ts';
+import type { CronJobRecord, RUN_STATUSES } from '../../shared/contract/admin/cron.ts';
+import { nextDue } from '../../shared/cron.ts';
+import { notFound } from '../../shared/errors.ts';
+import { seconds } from '../../shared/time.ts';
+import { type Reads, tables } from '../reads.ts';
+
+const own = (reads: Reads) => tables(reads, cronProjection);
+type Status = (typeof RUN_STATUSES)[number];
+
+/** By name. @param now Unix ms */
+export async function listJobs(reads: Reads, zone: string, now: number): Promise<CronJobRecord[]> {
+  const rows = await own(reads).selectFrom('cron_jobs').selectAll().orderBy('name').execute();
+  return rows.map(({ name, schedule, command, enabled, last_run, last_status, last_error }) => ({
+    name,
+    schedule,
+    enabled,
+    last_run: last_run === null ? null : seconds(last_run),
+    last_status: last_status as Status | null,
+    id: name,
+    command,
+    lastRun: last_run,
+    nextRun: enabled ? nextDue(schedule, zone, seconds(now)) * 1_000 : null,
+    lastStatus: last_status as Status | null,
+    lastError: last_error,
+  }));
+}
+
+/** Runs of a job, newest first. @throws AppError 404 */
+async function runsOf(reads: Reads, name: string) {
+  const job = await own(reads).selectFrom('cron_jobs').select('name').where('name', '=', name).executeTakeFirst();
+  if (!job) throw notFound('Scheduled job');
+  return own(reads).selectFrom('cron_runs').selectAll().where('name', '=', name).orderBy('run', 'desc').execute();
+}
+
+/** @throws AppError 404 */
+export async function jobLogs(reads: Reads, name: string) {
+  return (await runsOf(reads, name)).flatMap(({ run, status, message, started_at, duration_ms }) => [
+    ...(status === 'running'
+      ? []
+      : [
+          {
+            timestamp: started_at + (duration_ms ?? 0),
+            message: `Run ${run}: ${message}`,
+            level: status === 'error' ? ('error' as const) : ('info' as const),
+          },
+        ]),
+    { timestamp: started_at, message: `Run ${run} began.`, level: 'info' as const },
+  ]);
+}
+
+const PAGE = 20;
+
+/** @throws AppError 404 */
+export async function jobHistory(reads: Reads, name: string, page: number, query: string | undefined) {
+  const asked = query?.trim().toLowerCase() ?? '';
+  const found = (await runsOf(reads, name)).filter(
+    ({ status, message }) => status.includes(asked) || (status === 'error' && message.toLowerCase().includes(asked)),
+  );
+  const entries = found.slice((page - 1) * PAGE, page * PAGE);
+  return {
+    entries: entries.map(({ status, message, started_at, duration_ms }) => ({
+      jobId: name,
+      status: status as Status,
+      timestamp: started_at,
+      ...(duration_ms !== null && { durationMs: duration_ms }),
+      ...(status === 'error' && { error: message }),
+    })),
+    total: found.length,
+    hasMore: page * PAGE < found.length,
+    page,
+  };
+}

@@ -1,0 +1,86 @@
+/** Scheduled jobs: the record, their logs and history, and what can be done with them. */
+import { z } from 'zod';
+import { unixSeconds } from '../common.ts';
+import { filledText, text } from '../storable.ts';
+
+export const RUN_STATUSES = ['success', 'error', 'running'] as const;
+
+export const cronJobSchema = z
+  .object({
+    name: z.string(),
+    schedule: z.string(),
+    enabled: z.boolean(),
+    last_run: unixSeconds.nullable(),
+    last_status: z.enum(RUN_STATUSES).nullable(),
+    id: z.string().describe('the name'),
+    command: z.string(),
+    lastRun: z.int().nullable().describe('Unix milliseconds'),
+    nextRun: z.int().nullable().describe('Unix milliseconds; null while the job is off'),
+    lastStatus: z.enum(RUN_STATUSES).nullable(),
+    lastError: z.string().nullable(),
+  })
+  .meta({ id: 'CronJob' });
+export type CronJobRecord = z.infer<typeof cronJobSchema>;
+
+const MAX_NAME = 200;
+const selector = text(MAX_NAME).optional();
+
+export const cronQuery = z.object({
+  action: z.enum(['list', 'logs', 'history']).default('list'),
+  job: selector.describe('for logs: name of the job'),
+  jobId: selector.describe('for history: name of the job'),
+  page: z
+    .string()
+    .optional()
+    .transform((value) => (value !== undefined && /^[1-9]\d{0,5}$/.test(value) ? Number(value) : 1))
+    .meta({ override: { type: 'integer', minimum: 1, default: 1 } }),
+  query: text(200).optional().describe('for history: text in status or error'),
+});
+
+export const cronAnswer = z.union([
+  z.object({ jobs: z.array(cronJobSchema) }),
+  z.object({
+    logs: z.array(
+      z.object({
+        timestamp: z.int().describe('Unix milliseconds'),
+        message: z.string(),
+        level: z.enum(['info', 'error']),
+      }),
+    ),
+  }),
+  z.object({
+    entries: z.array(
+      z.object({
+        jobId: z.string(),
+        status: z.enum(RUN_STATUSES),
+        timestamp: z.int().describe('Unix milliseconds'),
+        durationMs: z.int().optional(),
+        error: z.string().optional(),
+      }),
+    ),
+    total: z.int(),
+    hasMore: z.boolean(),
+    page: z.int(),
+  }),
+]);
+
+export const cronBody = z.object({
+  action: z.enum(['toggle', 'trigger', 'add', 'remove', 'clone']),
+  name: filledText(MAX_NAME).optional(),
+  jobId: selector.describe('the same as `name`'),
+  jobName: selector.describe('the same as `name`'),
+  schedule: text(200).optional().describe('cron’s five fields, such as 0 4 * * *, in the time zone TZ'),
+  command: text(200).optional().describe('id of a scheduled task, as GET /api/scheduler lists them'),
+  enabled: z.boolean().optional(),
+  mode: z.enum(['force', 'due']).default('force').describe('for trigger; due: only if its time has come'),
+});
+export type CronBody = z.infer<typeof cronBody>;
+
+export const cronDoneAnswer = z.object({
+  success: z.literal(true),
+  enabled: z.boolean().optional(),
+  ran: z.boolean().optional(),
+  status: z.enum(RUN_STATUSES).optional(),
+  message: z.string().optional(),
+  clonedName: z.string().optional(),
+});

@@ -1,0 +1,124 @@
+/** Scheduled jobs through HTTP: added, run by hand and by the clock, with their log and history. */
+import { expect } from 'chai';
+import { runDueJobs } from '../../../commands/policies/admin/cron.ts';
+import { cronAnswer, cronDoneAnswer } from '../../../shared/contract/admin/cron.ts';
+import { DAY, MINUTE } from '../../../shared/time.ts';
+import { call, type TestService } from '../../support/service.ts';
+
+export function describeCron(service: () => TestService): void {
+  describe('/api/cron', () => {
+    let base: TestService;
+    before(() => {
+      base = service();
+    });
+    const get = async (query = '') => {
+      const reply = await call(base, 'GET', `/api/cron${query}`);
+      if (reply.status === 200) expect(cronAnswer.parse(reply.body)).to.deep.equal(reply.body);
+      return reply;
+    };
+    const post = async (body: object) => {
+      const reply = await call(base, 'POST', '/api/cron', body);
+      if (reply.status === 200) expect(cronDoneAnswer.parse(reply.body)).to.deep.equal(reply.body);
+      return reply;
+    };
+    const job = async (name: string) =>
+      (await get()).body.jobs.find((one: { readonly name: string }) => one.name === name);
+
+    it('adds jobs that name a scheduled task of the service, and nothing else', async () => {
+      expect((await get()).body).to.deep.equal({ jobs: [] });
+      const added = await post({ action: 'add', name: 'sweep', schedule: '0 0 * * *', command: 'purge_sessions' });
+      expect([added.status, added.body]).to.deep.equal([200, { success: true, enabled: true }]);
+      const sweep = await job('sweep');
+      expect(sweep).to.include({ schedule: '0 0 * * *', enabled: true, last_run: null, last_status: null });
+      expect(sweep.nextRun).to.be.within(Date.now(), Date.now() + DAY * 1_000);
+      expect(sweep.nextRun % (DAY * 1_000)).to.equal(0);
+      for (const [more, message] of [
+        [{ command: 'rm -rf /' }, /^command: must be one of .*purge_sessions/],
+        [{ schedule: 'often' }, /^schedule: /],
+        [{ schedule: '* * * * * *' }, /^schedule: /],
+        [{ schedule: undefined }, /required/],
+        [{ name: undefined }, /required/],
+      ] as const) {
+        const body = { action: 'add', name: 'bad', schedule: '0 4 * * *', command: 'purge_sessions', ...more };
+        const { status, body: answer } = await post(body);
+        expect([status, message.test(answer.error)], answer.error).to.deep.equal([400, true]);
+      }
+    });
+
+    it('runs one now, by any of its names, and tells how it went', async () => {
+      for (const selector of ['name', 'jobId', 'jobName']) {
+        const { status, body } = await post({ action: 'trigger', [selector]: 'sweep' });
+        expect(status, JSON.stringify(body)).to.equal(200);
+        expect(body).to.include({ ran: true, status: 'success' });
+        expect(body.message).to.match(/deleted/);
+      }
+      const sweep = await job('sweep');
+      expect(sweep).to.include({ last_status: 'success', lastError: null });
+      expect(sweep.last_run).to.be.closeTo(Date.now() / 1_000, 60);
+      const { logs } = (await get('?action=logs&job=sweep')).body;
+      expect(logs).to.have.length(6);
+      expect(logs[0].message).to.match(/^Run 3: .*deleted/);
+      const history = (await get('?action=history&jobId=sweep&query=succ')).body;
+      expect(history).to.include({ total: 3, hasMore: false, page: 1 });
+      expect((await get('?action=history&jobId=sweep&query=error')).body.total).to.equal(0);
+    });
+
+    it('by the clock, each due time has one run, however many look', async () => {
+      const { commands } = base.service.core;
+      await post({ action: 'add', name: 'broken', schedule: '0-10 0 * * *', command: 'purge_logs' });
+      // Midnight, a while from now: the service itself finds nothing to run meanwhile.
+      const full = (Math.floor(Date.now() / 1_000 / DAY) + 2) * DAY * 1_000;
+      let now = full;
+      let runs = 0;
+      const run = async (command: string) => {
+        runs++;
+        if (command === 'purge_logs') throw new Error('out of paper');
+        return 'done';
+      };
+      const look = () => runDueJobs({ commands, run, zone: 'UTC', now: () => now });
+      await Promise.all([look(), look(), look()]);
+      expect(runs).to.equal(2);
+      await look();
+      expect(runs).to.equal(2);
+      now = full + MINUTE * 1_000;
+      await look();
+      expect(runs, 'only the one that is due each minute').to.equal(3);
+      now = full + 10 * MINUTE * 1_000;
+      await look();
+      expect(runs, 'what was missed is made up for once').to.equal(4);
+      const broken = await job('broken');
+      expect(broken).to.include({ last_status: 'error', lastError: 'out of paper' });
+      const { entries } = (await get('?action=history&jobId=broken')).body;
+      expect(entries).to.have.length(3);
+      expect(entries[0]).to.include({ status: 'error', error: 'out of paper' });
+    });
+
+    it('switches, clones and removes them', async () => {
+      expect((await post({ action: 'toggle', name: 'sweep' })).body.enabled).to.equal(false);
+      expect(await job('sweep')).to.include({ enabled: false, nextRun: null });
+      expect((await post({ action: 'toggle', name: 'sweep', enabled: false })).body.enabled).to.equal(false);
+      expect((await post({ action: 'trigger', name: 'sweep', mode: 'due' })).body.ran).to.equal(false);
+      expect((await post({ action: 'toggle', name: 'sweep' })).body.enabled).to.equal(true);
+      expect((await post({ action: 'clone', name: 'sweep' })).body.clonedName).to.equal('sweep (copy)');
+      expect((await post({ action: 'clone', name: 'sweep' })).body.clonedName).to.equal('sweep (copy 2)');
+      for (const name of ['sweep', 'sweep (copy)', 'sweep (copy 2)', 'broken'])
+        expect((await post({ action: 'remove', name })).body).to.deep.equal({ success: true });
+      expect((await get()).body).to.deep.equal({ jobs: [] });
+      expect((await get('?action=logs&job=sweep')).status).to.equal(404);
+    });
+
+    it('refuses what it does not know', async () => {
+      for (const action of ['toggle', 'trigger', 'remove', 'clone']) {
+        expect((await post({ action, name: 'nothing' })).status, action).to.equal(404);
+        const { status, body } = await post({ action });
+        expect(status, action).to.equal(400);
+        expect(body.error).to.include('Job ID required');
+      }
+      expect((await post({ action: 'explode', name: 'x' })).status).to.equal(400);
+      expect((await get('?action=nothing')).status).to.equal(400);
+      for (const action of ['logs', 'history']) {
+        expect((await get(`?action=${action}`)).body.error).to.include('Job ID required');
+      }
+    });
+  });
+}

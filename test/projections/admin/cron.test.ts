@@ -1,0 +1,29 @@
+import { expect } from 'chai';
+import { cronProjection, KEPT_RUNS } from '../../../projections/admin/cron.ts';
+import { cronJobAdded, cronJobRemoved, cronRunEnded, cronRunStarted } from '../../../shared/events/admin/cron.ts';
+import { type Draft, eventsOf, rowsAfter, timeOf } from '../../support/kit.ts';
+
+const added = cronJobAdded.draft({ name: 'a', schedule: '* * * * *', command: 'purge_logs', enabled: true });
+const started = (run: number) => cronRunStarted.draft({ name: 'a', run, dueAt: null });
+const ended = (run: number, ok: boolean) =>
+  cronRunEnded.draft({ name: 'a', run, ok, message: `said ${run}`, durationMs: 5 });
+const rows = (...drafts: Draft[]) => rowsAfter(cronProjection, eventsOf([added, ...drafts]));
+
+describe('projection: scheduled jobs', () => {
+  it('shows the last run and how it ended', () => {
+    expect(rows().cron_jobs[0]).to.include({ last_run: null, last_status: null });
+    expect(rows(started(1)).cron_jobs[0]).to.include({ last_run: timeOf(2), last_status: 'running' });
+    const [job] = rows(started(1), ended(1, false)).cron_jobs;
+    expect(job).to.include({ last_status: 'error', last_error: 'said 1' });
+    expect(rows(started(1), ended(1, false), started(2), ended(2, true)).cron_jobs[0]).to.include({ last_error: null });
+  });
+
+  it('keeps the last runs and no more; removal leaves none', () => {
+    const many = Array.from({ length: KEPT_RUNS + 3 }, (_, n) => [started(n + 1), ended(n + 1, true)]).flat();
+    const { cron_runs: runs } = rows(...many);
+    expect(runs).to.have.length(KEPT_RUNS);
+    expect(Math.min(...runs.map(({ run }) => run))).to.equal(4);
+    const gone = rows(started(1), ended(1, true), cronJobRemoved.draft({ name: 'a' }));
+    expect(gone).to.deep.equal({ cron_jobs: [], cron_runs: [] });
+  });
+});
