@@ -23,27 +23,41 @@ const CONVERSATION = sql<ConversationRecord>`json_build_object(
   'last_message_at', c.updated_at, 'participant_count', p.count, 'message_count', c.message_count,
   'unread_count', coalesce(u.unread, 0), 'created_at', c.created_at, 'workspace_id', c.workspace_id)`;
 
-/** Conversations in which somebody takes part, or which have messages to everybody. Each part has its own index. */
+/** The conversations of a list in parts that do not overlap. Each part has its own index. */
 function conversationsOf(reads: Reads, workspace: number, agent: string | undefined) {
-  const all = own(reads).selectFrom('conversations as c').where('c.workspace_id', '=', workspace);
-  if (agent === undefined) return all.select(['c.conversation', 'c.updated_at', 'c.id']);
+  const all = own(reads)
+    .selectFrom('conversations as c')
+    .where('c.workspace_id', '=', workspace)
+    .select(['c.conversation', 'c.updated_at', 'c.id']);
+  if (agent === undefined) return [all];
   const within = all
     .innerJoin('participants as p', (join) =>
       join.onRef('p.workspace_id', '=', 'c.workspace_id').onRef('p.conversation', '=', 'c.conversation'),
     )
     .where('p.name', '=', agent)
-    .select(['c.conversation', 'c.updated_at', 'c.id']);
-  return within.union(all.where('c.broadcasts', '>', 0).select(['c.conversation', 'c.updated_at', 'c.id']));
+    .where('c.broadcasts', '=', 0);
+  return [within, all.where('c.broadcasts', '>', 0)];
 }
 
 /** A page of conversations, newest activity first. */
 export async function listConversations(reads: Reads, workspace: number, query: ConversationsQuery) {
   const { agent, limit, offset } = query;
   const table = (name: string) => sql.table(`${reads.schema(chatProjection)}.${name}`);
+  const parts = conversationsOf(reads, workspace, agent);
+  const newest = parts.map(
+    (part) =>
+      sql`(${part
+        .orderBy('c.updated_at', 'desc')
+        .orderBy('c.id', 'desc')
+        .limit(limit + offset)})`,
+  );
+  const counts = parts.map((part) => sql`(SELECT count(*) FROM (${part}) part)`);
   const { rows } = await sql<{ total: number; conversations: ConversationRecord[] | null }>`
-    WITH matching AS NOT MATERIALIZED (${conversationsOf(reads, workspace, agent)}),
-    page AS (SELECT * FROM matching ORDER BY updated_at DESC, id DESC LIMIT ${limit} OFFSET ${offset})
-    SELECT (SELECT count(*) FROM matching) AS total,
+    WITH page AS (
+      SELECT * FROM (${sql.join(newest, sql` UNION ALL `)}) newest
+      ORDER BY updated_at DESC, id DESC LIMIT ${limit} OFFSET ${offset}
+    )
+    SELECT ${sql.join(counts, sql` + `)} AS total,
       (SELECT json_agg(${CONVERSATION} ORDER BY c.updated_at DESC, c.id DESC)
        FROM page JOIN ${table('conversations')} c
          ON c.workspace_id = ${workspace} AND c.conversation = page.conversation,

@@ -54,7 +54,6 @@ export async function listCliSessions(reads: Reads, workspace: number, query: Cl
     .limit(query.limit)
     .offset(query.offset)
     .execute();
-  const counted = await matching.select(({ fn }) => fn.countAll<number>().as('total')).executeTakeFirst();
   const all = await everything
     .select([
       sql<number>`count(*)`.as('total_sessions'),
@@ -65,6 +64,11 @@ export async function listCliSessions(reads: Reads, workspace: number, query: Cl
       sql<number>`count(DISTINCT project_slug)`.as('unique_projects'),
     ])
     .executeTakeFirst();
+  // Without a project, the total is among the numbers of all.
+  const counted =
+    query.project === undefined
+      ? { total: query.active === '1' ? all?.active_sessions : all?.total_sessions }
+      : await matching.select(({ fn }) => fn.countAll<number>().as('total')).executeTakeFirst();
   return {
     sessions: rows.map((row) => recordOf(row, now)),
     total: Number(counted?.total ?? 0),

@@ -147,6 +147,14 @@ describe('contract: chat', function () {
     expect((await mine()).map(({ last_message }: { last_message: string }) => last_message)).not.to.include(
       'not for her',
     );
+    const whole = await mine();
+    expect(whole.map(({ updated_at }: { updated_at: number }) => updated_at)).to.deep.equal(
+      whole.map(({ updated_at }: { updated_at: number }) => updated_at).sort((a: number, b: number) => b - a),
+    );
+    for (const [offset, one] of whole.entries()) {
+      const page = await conversations(`?agent=mia&limit=1&offset=${offset}`);
+      expect(page).to.deep.include({ conversations: [one], total: whole.length, page: offset + 1 });
+    }
     const read = await ask('PATCH', `/api/chat/messages/${message.id}`, { read: true }, operator);
     conforms(chatMessageAnswer, read);
     expect(read.body.message.read_at).to.be.a('number');

@@ -623,6 +623,7 @@ describe('schedules', () => {
       'recurring-tasks',
       'stale-connections',
       'stale-tasks',
+      'webhook-deliveries',
     ]);
     await jobs.close();
   });
