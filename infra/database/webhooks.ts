@@ -178,11 +178,11 @@ export function createWebhookQueue(pool: pg.Pool, leaseMs: number): WebhookQueue
       return (rows[0] as { at: number | null }).at ?? undefined;
     },
     async renew({ webhook, lease }) {
-      const { rowCount } = await pool.query(
-        `UPDATE service.webhooks SET leased_until = ${NOW} + $3 WHERE webhook_id = $1 AND lease = $2`,
+      const { rows } = await pool.query(
+        `UPDATE service.webhooks SET leased_until = ${NOW} + $3 WHERE webhook_id = $1 AND lease = $2 RETURNING failures`,
         [webhook, lease, leaseMs],
       );
-      return rowCount === 1;
+      return (rows[0] as { failures: number } | undefined)?.failures;
     },
     async due({ webhook }, now, limit) {
       const { rows } = await pool.query(

@@ -112,8 +112,8 @@ export interface WebhookQueue {
   claim(): Promise<Claim | undefined>;
   /** When a webhook can be claimed, Unix ms: a retry is due then, or the lease on one with something to do ends. */
   next(): Promise<number | undefined>;
-  /** Prolongs a claim. False when it was lost. */
-  renew(claim: Claim): Promise<boolean>;
+  /** Prolongs a claim. Gives the failures in a row, which somebody may have reset; undefined when it was lost. */
+  renew(claim: Claim): Promise<number | undefined>;
   /** Deliveries of the webhook that are to be tried again by now (Unix ms), oldest first. */
   due(claim: Claim, now: number, limit: number): Promise<readonly Delivery[]>;
   /** How many deliveries of the webhook will be tried again. */

@@ -77,10 +77,10 @@ describe('queue of webhooks', () => {
     await records.begin(1, 1, 10);
     await queue.wake([1], 12);
     const lost = (await brief.claim()) ?? expect.fail('nothing to claim');
-    expect(await brief.renew(lost)).to.equal(true);
+    expect(await brief.renew(lost)).to.equal(0);
     expect(await queue.next(), 'when the lease ends').to.be.closeTo(Date.now(), 5_000);
     const taken = await until('somebody else has it', () => queue.claim());
-    expect(await queue.renew(lost)).to.equal(false);
+    expect(await queue.renew(lost)).to.equal(undefined);
     expect(await queue.settle(lost, { delivery: delivery(), failures: 9, position: 12 })).to.equal(false);
     await queue.release(lost, { ...REST, position: 12 });
     await queue.forget(lost);
@@ -96,6 +96,9 @@ describe('queue of webhooks', () => {
     const claim = await claimed();
     await queue.settle(claim, { delivery: delivery({ nextRetryAt: 5_000 }), failures: 1, position: 12 });
     expect(await queue.pending(claim)).to.equal(1);
+    expect(await queue.renew(claim)).to.equal(1);
+    await records.reset(1, 1);
+    expect(await queue.renew(claim), 'somebody has reset it meanwhile').to.equal(0);
     expect(await queue.told(claim, ['m1', 'm2'])).to.deep.equal(new Set(['m1']));
     expect(await queue.due(claim, 4_999, 10)).to.deep.equal([]);
     const [due] = await queue.due(claim, 5_000, 10);
@@ -181,7 +184,7 @@ describe('queue of webhooks', () => {
     expect(await queue.claim(), 'somebody may still have it').to.equal(undefined);
     await queue.resume([], 20, true);
     expect((await claimed()).webhook).to.equal(left.webhook);
-    expect(await queue.renew(left)).to.equal(false);
+    expect(await queue.renew(left)).to.equal(undefined);
   });
 
   it('old deliveries are removed, but not those that will be tried again', async () => {

@@ -258,7 +258,8 @@ class Turn {
     },
   ): Promise<Ending | Gone | 'enabled'> {
     const { queue, outgoing, schedule, now, random } = this.#work;
-    if (!(await queue.renew(this.#claim))) return 'lost';
+    const before = await queue.renew(this.#claim);
+    if (before === undefined) return 'lost';
     const to = { ...webhook, workspace: this.#claim.workspace };
     let done: Attempted;
     try {
@@ -269,7 +270,7 @@ class Turn {
       throw error;
     }
     const success = isSuccess(done);
-    const verdict = judge({ attempt: number, success, failures: this.#failures }, schedule, { now: now(), random });
+    const verdict = judge({ attempt: number, success, failures: before }, schedule, { now: now(), random });
     const { failures, nextRetryAt, trips } = verdict;
     if (!(await queue.settle(this.#claim, { delivery: { ...done, nextRetryAt }, failures, position }))) return 'lost';
     this.#failures = failures;
