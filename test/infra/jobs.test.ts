@@ -615,6 +615,7 @@ describe('schedules', () => {
     });
     expect(due.map(({ kind }) => kind)).to.have.members([
       'auto-cleanup',
+      'cron-jobs',
       'liveness-sweep',
       'project-deletions',
       'purge-idempotency-keys',
@@ -623,7 +624,7 @@ describe('schedules', () => {
       'recurring-tasks',
       'stale-connections',
       'stale-tasks',
-      'webhook-deliveries',
+      'webhook-retry',
     ]);
     await jobs.close();
   });
