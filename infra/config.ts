@@ -359,6 +359,12 @@ export const SETTINGS = {
     90,
     'default of the setting retention.gateway_sessions_days: how long sessions of gateways are kept, days; 0: for ever',
   ),
+  releasesUrl: setting<string | undefined>(
+    'RELEASES_URL',
+    url(['https', 'http']),
+    undefined,
+    'feed of the latest release, in the form of the API of GitHub; unset: releases are not looked for',
+  ),
   timeZone: setting(
     'TZ',
     z.string().refine(isTimeZone, 'must be an IANA time zone, such as Europe/Berlin'),

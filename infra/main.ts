@@ -35,6 +35,7 @@ import { createLogEntries, keepLines } from './database/log-entries.ts';
 import { waitForStore } from './database/wait.ts';
 import { createWebhookRecords } from './database/webhooks.ts';
 import { followLive } from './following/live.ts';
+import { readHostOf } from './host.ts';
 import { loadBullMQ } from './jobs/jobs.ts';
 import { createScheduleRuns } from './jobs/schedule-runs.ts';
 import { createScheduler } from './jobs/scheduler.ts';
@@ -50,6 +51,7 @@ import { type Projector, startProjector } from './read-models/projector.ts';
 import { createReadiness } from './readiness.ts';
 import { createLimitStores } from './redis/limits.ts';
 import { createBackups } from './tools/backup.ts';
+import { createReleases } from './releases.ts';
 import { VERSION } from './version.ts';
 
 export interface Service {
@@ -160,6 +162,8 @@ export async function startService(
         scheduler,
         gateways: createGateways(),
         backups: createBackups(core),
+        host: readHostOf(config.dataDir),
+        releases: createReleases(config),
         idempotency: createIdempotencyStore(database.pool, core.process),
         webhooks: createWebhookRecords(database.pool),
         outgoing: outgoingOf(config),

@@ -36,6 +36,7 @@ import { logRoutes } from './monitoring/logs.ts';
 import { notificationRoutes } from './monitoring/notifications.ts';
 import { searchRoutes } from './monitoring/search.ts';
 import { standupRoutes } from './monitoring/standups.ts';
+import { statusRoutes } from './monitoring/status.ts';
 import { workloadRoutes } from './monitoring/workload.ts';
 import { pipelineRoutes } from './pipelines/pipelines.ts';
 import { pipelineRunRoutes } from './pipelines/runs.ts';
@@ -43,6 +44,7 @@ import { projectAssignmentRoutes } from './projects/assignments.ts';
 import { projectRoutes } from './projects/projects.ts';
 import { qualityReviewRoutes } from './quality/reviews.ts';
 import { sessionRoutes } from './sessions.ts';
+import { releaseRoutes } from './releases.ts';
 import { taskBranchRoutes } from './tasks/branches.ts';
 import { taskBroadcastRoutes } from './tasks/broadcasts.ts';
 import { taskChangeRoutes } from './tasks/changes.ts';
@@ -117,5 +119,7 @@ export const routes: readonly Route[] = [
   ...workloadRoutes,
   ...eventRoutes,
   ...healthRoutes,
+  ...statusRoutes,
+  ...releaseRoutes,
   ...docsRoutes(() => routes),
 ];

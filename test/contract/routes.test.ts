@@ -162,6 +162,8 @@ GET     /api/events                   viewer    -
 GET     /health/live                  none      -
 GET     /health/ready                 none      -
 GET     /api/health                   none      -
+GET     /api/status                   viewer    -
+GET     /api/releases/check           viewer    -
 GET     /metrics                      viewer    -                deployment
 GET     /api/docs                     none      -
 GET     /docs                         none      -

@@ -23,6 +23,7 @@ import { createIdempotencyStore } from '../../infra/database/idempotency.ts';
 import { createLogEntries } from '../../infra/database/log-entries.ts';
 import { createWebhookRecords } from '../../infra/database/webhooks.ts';
 import { followLive } from '../../infra/following/live.ts';
+import { readHostOf } from '../../infra/host.ts';
 import { createScheduleRuns } from '../../infra/jobs/schedule-runs.ts';
 import { createScheduler } from '../../infra/jobs/scheduler.ts';
 import { createLogger } from '../../infra/logging.ts';
@@ -34,6 +35,7 @@ import { startProjector } from '../../infra/read-models/projector.ts';
 import { RowCaches } from '../../infra/read-models/row-cache.ts';
 import { createLimitStores } from '../../infra/redis/limits.ts';
 import { createBackups } from '../../infra/tools/backup.ts';
+import { createReleases } from '../../infra/releases.ts';
 import { projections } from '../../projections/index.ts';
 import { agentDirectory } from '../../queries/agents/agents.ts';
 import { createInboxes } from '../../queries/agents/heartbeat.ts';
@@ -175,6 +177,8 @@ describe('example resource: on the embedded store', function () {
       notifications: notificationDirectory(reads),
       tokens: tokenDirectory(reads),
       logs: createLogEntries(database.pool),
+      host: readHostOf(config.dataDir),
+      releases: createReleases(config),
       scheduler: createScheduler({
         schedules: [],
         runs: createScheduleRuns(database.pool, log),

@@ -67,6 +67,7 @@ const REFUSED: Readonly<Record<string, { readonly values: readonly string[]; rea
     values: ['ftp://runner', 'runner:8080', 'https://user:pass@runner/steps'],
     says: 'must ',
   },
+  RELEASES_URL: { values: ['ftp://feed', 'example.org'], says: 'must ' },
   RUNNER_TOKEN: { values: ['two words', 'naïve', 'line\nbreak'], says: 'must be printable ASCII without blanks' },
   RUNNER_TIMEOUT_MS: { values: ['99', '600001', ...OTHER_NUMBERS], says: WHOLE(100, 600_000) },
   WEBHOOK_ALLOWED_NETWORKS: {

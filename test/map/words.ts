@@ -83,6 +83,7 @@ export const GROUPS: Readonly<Record<string, Readonly<Record<string, string>>>> 
     audit: 'who did or tried what',
     notifications: 'what somebody is told',
     logs: 'lines of the log',
+    status: 'the service in numbers',
     events: 'the live stream',
     frames: 'what an event sends down the stream',
     subjects: 'what activities are about',
@@ -109,6 +110,7 @@ export const GROUPS: Readonly<Record<string, Readonly<Record<string, string>>>> 
     cron: 'scheduled jobs that admins make',
     backup: 'the whole log in a file',
   },
+  releases: {},
   docs: {},
 };
 
@@ -175,7 +177,19 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'waiting',
   ],
   api: ['openapi', 'openapi-schemas', 'services'],
-  infra: ['cli', 'config', 'core', 'logging', 'main', 'processes', 'readiness', 'runner', 'version'],
+  infra: [
+    'cli',
+    'config',
+    'core',
+    'host',
+    'logging',
+    'main',
+    'processes',
+    'readiness',
+    'releases',
+    'runner',
+    'version',
+  ],
 };
 
 /** Folders of mechanisms: nothing in them belongs to one group. */

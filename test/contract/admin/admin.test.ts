@@ -3,6 +3,7 @@ import { type AuthWorld, startAuthWorld } from '../../support/worlds/auth.ts';
 import { describeBackup } from './backup.ts';
 import { describeCleanup } from './cleanup.ts';
 import { describeCron } from './cron.ts';
+import { describeReleases, startFeed } from '../releases.ts';
 import { describeExport } from './export.ts';
 import { describeGateways } from './gateways.ts';
 import { describeScheduler } from './scheduler.ts';
@@ -10,11 +11,16 @@ import { describeSettings } from './settings.ts';
 
 describe('admin', function () {
   this.timeout(120_000);
+  let feed: Awaited<ReturnType<typeof startFeed>>;
   let world: AuthWorld;
   before(async () => {
-    world = await startAuthWorld({ MC_RETAIN_ACTIVITIES_DAYS: '12' });
+    feed = await startFeed();
+    world = await startAuthWorld({ MC_RETAIN_ACTIVITIES_DAYS: '12', RELEASES_URL: feed.url });
   });
-  after(() => world?.close());
+  after(async () => {
+    await world?.close();
+    feed?.server.close();
+  });
 
   describeExport(() => world);
   // Before those that change settings: it counts the changes.
@@ -23,6 +29,7 @@ describe('admin', function () {
   describeGateways(() => world);
   describeBackup(() => world);
   describeCron(() => world);
+  describeReleases(() => world);
   // Last, because it removes the activities of the service.
   describeCleanup(() => world);
 });

@@ -10,6 +10,7 @@ import { describeLogs } from './logs.ts';
 import { describeNotifications } from './notifications.ts';
 import { describeSearch } from './search.ts';
 import { describeStandups } from './standups.ts';
+import { describeStatus } from './status.ts';
 import { describeWorkload } from './workload.ts';
 
 describe('monitoring', () => {
@@ -31,4 +32,5 @@ describe('monitoring', () => {
   describeRegression(() => base);
   describeEvents(() => base);
   describeHealth(() => base);
+  describeStatus(() => base);
 });

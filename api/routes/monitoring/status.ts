@@ -1,0 +1,169 @@
+/**
+ * The state of the service in numbers. What tells of the machine, and so of all tenants, is for callers of the default
+ * tenant.
+ */
+import { settingValues } from '../../../queries/admin/settings.ts';
+import {
+  claudeSessions,
+  dashboardOf,
+  databaseProbe,
+  databaseSize,
+  sessionNumbers,
+} from '../../../queries/monitoring/status.ts';
+import { type HealthCheck, MODELS, statusAnswer, statusQuery } from '../../../shared/contract/monitoring/status.ts';
+import { DEFAULT_TENANT } from '../../../shared/events/metadata.ts';
+import type { Identity } from '../../../shared/identity.ts';
+import type { HostFacts } from '../../../shared/ports/host.ts';
+import { seconds } from '../../../shared/time.ts';
+import { within } from '../../../shared/waiting.ts';
+import { defineRoute, type Route } from '../../http/route.ts';
+import type { Services } from '../../services.ts';
+
+const MIB = 1_048_576;
+const GIB = 1_073_741_824;
+/** How long the probe of the database may take, milliseconds; and from when on it is slow. */
+const PROBE_MS = 3_000;
+const SLOW_MS = 1_000;
+const NOTHING = '0';
+
+const isHouse = ({ tenant }: Identity): boolean => tenant === DEFAULT_TENANT;
+const percent = ({ total, available }: { readonly total: number; readonly available: number }): number =>
+  total === 0 ? 0 : Math.round((100 * (total - available)) / total);
+const gigabytes = (bytes: number): string => `${Math.round(bytes / GIB)}G`;
+const megabytes = (bytes: number): number => Math.round(bytes / MIB);
+
+function machineOf({ uptimeMs, memory, disk }: HostFacts) {
+  return {
+    uptime: uptimeMs,
+    memory: {
+      total: megabytes(memory.total),
+      used: megabytes(memory.total - memory.available),
+      available: megabytes(memory.available),
+    },
+    disk: disk
+      ? {
+          total: gigabytes(disk.total),
+          used: gigabytes(disk.total - disk.available),
+          available: gigabytes(disk.available),
+          usage: `${percent(disk)}%`,
+        }
+      : NO_MACHINE.disk,
+  };
+}
+const NO_MACHINE = {
+  uptime: 0,
+  memory: { total: 0, used: 0, available: 0 },
+  disk: { total: NOTHING, used: NOTHING, available: NOTHING, usage: NOTHING },
+};
+
+/** A share that is used: a warning from 90 % on, critical from 95 % on. */
+function shareCheck(name: string, share: { readonly total: number; readonly available: number } | null): HealthCheck {
+  if (!share) return { name, status: 'error', message: 'It could not be read.' };
+  const used = percent(share);
+  return { name, status: used >= 95 ? 'critical' : used >= 90 ? 'warning' : 'healthy', message: `${used}% is used.` };
+}
+
+async function databaseCheck(services: Services): Promise<HealthCheck> {
+  const name = 'Database';
+  try {
+    const ms = await within(PROBE_MS, databaseProbe(services.reads), 'the database');
+    return ms > SLOW_MS
+      ? { name, status: 'warning', message: 'The database answers slowly.' }
+      : { name, status: 'healthy', message: 'The database answers.' };
+  } catch (error) {
+    services.log.warn({ err: error }, 'the database did not answer a probe');
+    return { name, status: 'unhealthy', message: 'The database does not answer.' };
+  }
+}
+
+function processCheck({ rss, heapUsed, heapTotal }: HostFacts['process']): HealthCheck {
+  const used = rss / MIB;
+  return {
+    name: 'Process Memory',
+    status: used > 800 ? 'critical' : used > 400 ? 'warning' : 'healthy',
+    message: `${Math.round(used)} MiB are resident.`,
+    detail: { rss, heapUsed, heapTotal },
+  };
+}
+
+/** The verdict of several checks. */
+export function overallOf(checks: readonly HealthCheck[]): 'healthy' | 'warning' | 'degraded' | 'unhealthy' {
+  const has = (...statuses: readonly HealthCheck['status'][]) => checks.some(({ status }) => statuses.includes(status));
+  const database = checks.find(({ name }) => name === 'Database')?.status;
+  // Nothing can be served without it.
+  if (has('error', 'critical') || database === 'unhealthy') return 'unhealthy';
+  if (database === 'warning') return 'degraded';
+  return has('warning') ? 'warning' : 'healthy';
+}
+
+async function healthOf(services: Services, identity: Identity) {
+  const host = await services.host();
+  const machine = () => [
+    processCheck(host.process),
+    shareCheck('Disk Space', host.disk),
+    shareCheck('Memory Usage', host.memory),
+  ];
+  const checks = [await databaseCheck(services), ...(isHouse(identity) ? machine() : [])];
+  const { version, uptime } = host.process;
+  return { status: overallOf(checks), version, uptime, checks, timestamp: services.now() };
+}
+
+async function overviewOf(services: Services, identity: Identity) {
+  const machine = isHouse(identity) ? machineOf(await services.host()) : NO_MACHINE;
+  return { timestamp: services.now(), ...machine, processes: [] };
+}
+
+async function gatewayOf({ reads, settings }: Services) {
+  const { 'gateway.port': port } = await settingValues(reads, settings, ['gateway.port']);
+  const none = { pid: null, uptime: 0, version: null, connections: 0, port_listening: false };
+  return { running: false, port: Number(port), ...none };
+}
+
+async function capabilitiesOf(services: Services, identity: Identity) {
+  const { reads, settings } = services;
+  const { 'general.interface_mode': interfaceMode } = await settingValues(reads, settings, ['general.interface_mode']);
+  return {
+    gateway: false,
+    subscription: null,
+    subscriptions: {},
+    processUser: isHouse(identity) ? (await services.host()).process.user : '',
+    interfaceMode,
+    claudeSessions: await claudeSessions(reads, identity.workspace),
+  };
+}
+
+export const statusRoutes: readonly Route[] = [
+  defineRoute({
+    method: 'get',
+    path: '/api/status',
+    tag: 'Monitoring',
+    summary: 'The state of the service in numbers',
+    description:
+      'overview: machine and sessions. dashboard: the same with counts of the workspace. health: checks with a verdict. models: a catalogue with prices. gateway: none is ever connected. capabilities: what clients may offer.',
+    access: 'viewer',
+    query: statusQuery,
+    responses: { 200: { description: 'What was asked for', schema: statusAnswer } },
+    async handle({ query, identity, services }) {
+      const { reads } = services;
+      switch (query.action ?? 'overview') {
+        case 'overview': {
+          const sessions = await sessionNumbers(reads, identity.workspace);
+          return { body: { ...(await overviewOf(services, identity)), sessions } };
+        }
+        case 'dashboard': {
+          const { sessions, db } = await dashboardOf(reads, identity.workspace, seconds(services.now()));
+          const dbSizeBytes = isHouse(identity) ? await databaseSize(reads) : 0;
+          return { body: { ...(await overviewOf(services, identity)), sessions, db: { ...db, dbSizeBytes } } };
+        }
+        case 'health':
+          return { body: await healthOf(services, identity) };
+        case 'models':
+          return { body: { models: MODELS } };
+        case 'gateway':
+          return { body: await gatewayOf(services) };
+        case 'capabilities':
+          return { body: await capabilitiesOf(services, identity) };
+      }
+    },
+  }),
+];

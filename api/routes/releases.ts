@@ -1,0 +1,37 @@
+/** Whether there is a newer release. */
+import { isNewer, releaseCheckAnswer } from '../../shared/contract/releases.ts';
+import { defineRoute, type Route } from '../http/route.ts';
+
+export const releaseRoutes: readonly Route[] = [
+  defineRoute({
+    method: 'get',
+    path: '/api/releases/check',
+    tag: 'Releases',
+    summary: 'Check whether there is a newer release',
+    description:
+      'Asks the feed of `RELEASES_URL`, at most once an hour. When the latest release is not known, the answer is still 200, and `error` says why.',
+    access: 'any',
+    responses: { 200: { description: 'What is known', schema: releaseCheckAnswer } },
+    async handle({ services }) {
+      const { current: currentVersion, mode: deploymentMode } = services.releases;
+      const latest = await services.releases.latest();
+      if ('error' in latest) {
+        return {
+          body: { updateAvailable: false, currentVersion, deploymentMode, error: latest.error },
+          headers: { 'Cache-Control': 'public, max-age=600' },
+        };
+      }
+      return {
+        body: {
+          updateAvailable: isNewer(latest.version, currentVersion),
+          currentVersion,
+          latestVersion: latest.version,
+          releaseUrl: latest.url,
+          releaseNotes: latest.notes,
+          deploymentMode,
+        },
+        headers: { 'Cache-Control': 'public, max-age=3600' },
+      };
+    },
+  }),
+];

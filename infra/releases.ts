@@ -1,0 +1,93 @@
+/** The feed of releases, in the form of GitHub's API. Redirects are not followed; what it answers is read up to a limit. */
+import { existsSync } from 'node:fs';
+import { z } from 'zod';
+import type { Release, Releases } from '../shared/ports/releases.ts';
+import { frontOf } from '../shared/storable.ts';
+import { VERSION } from './version.ts';
+
+const TIMEOUT_MS = 10_000;
+const MAX_BYTES = 1_000_000;
+const KEPT_MS = 3_600_000;
+const FAILURE_KEPT_MS = 600_000;
+/** Characters of the notes. */
+const MAX_NOTES = 20_000;
+
+const FEED = z.object({
+  tag_name: z.string().min(1).max(200),
+  html_url: z.url().max(2_000),
+  body: z.string().nullish(),
+});
+
+type Latest = Release | { readonly error: string };
+
+/** @param now Unix ms */
+export function createReleases(
+  options: { readonly releasesUrl: string | undefined; readonly timeoutMs?: number; readonly current?: string },
+  now: () => number = Date.now,
+): Releases {
+  const { releasesUrl, timeoutMs = TIMEOUT_MS, current = VERSION } = options;
+  let kept: { readonly until: number; readonly latest: Promise<Latest> } | undefined;
+  async function ask(url: string): Promise<Latest> {
+    try {
+      return await read(url, timeoutMs);
+    } catch (error) {
+      kept = { until: now() + FAILURE_KEPT_MS, latest: Promise.resolve({ error: reasonOf(error, timeoutMs) }) };
+      return kept.latest;
+    }
+  }
+  return {
+    current,
+    mode: existsSync('/.dockerenv') ? 'docker' : 'bare-metal',
+    async latest() {
+      if (releasesUrl === undefined) {
+        return { error: 'Releases are not looked for: set RELEASES_URL to the feed of the latest release.' };
+      }
+      // One request for all that ask at the same time.
+      if (!kept || kept.until <= now()) kept = { until: now() + KEPT_MS, latest: ask(releasesUrl) };
+      return kept.latest;
+    },
+  };
+}
+
+class FeedError extends Error {}
+
+async function read(url: string, timeoutMs: number): Promise<Release> {
+  const response = await fetch(url, {
+    redirect: 'manual',
+    signal: AbortSignal.timeout(timeoutMs),
+    headers: { accept: 'application/vnd.github+json, application/json', 'user-agent': `signalbox/${VERSION}` },
+  });
+  if (response.status !== 200) {
+    await response.body?.cancel();
+    throw new FeedError(`The release feed answered ${response.status}.`);
+  }
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const chunk of response.body ?? []) {
+    bytes += chunk.length;
+    // Leaving the loop ends the connection.
+    if (bytes > MAX_BYTES) throw new FeedError(`The release feed sent more than ${MAX_BYTES} bytes.`);
+    chunks.push(chunk);
+  }
+  const feed = FEED.safeParse(parsed(Buffer.concat(chunks).toString('utf8')));
+  if (!feed.success) throw new FeedError('The release feed answered with something that is no release.');
+  const { tag_name, html_url, body } = feed.data;
+  return { version: tag_name.replace(/^v(?=\d)/i, ''), url: html_url, notes: frontOf(body ?? '', MAX_NOTES) };
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    if (error instanceof SyntaxError) return undefined;
+    throw error;
+  }
+}
+
+/** As a sentence. The message of a failed connection may hold the address, which is nobody's business. */
+function reasonOf(error: unknown, timeoutMs: number): string {
+  if (error instanceof FeedError) return error.message;
+  const { name, code, cause } = error as { name?: string; code?: unknown; cause?: { code?: unknown } };
+  if (name === 'TimeoutError') return `The release feed did not answer within ${timeoutMs} ms.`;
+  return `The release feed could not be reached (${String(cause?.code ?? code ?? 'no connection')}).`;
+}

@@ -1,0 +1,129 @@
+/** The state of a workspace in numbers. */
+import { sql } from 'kysely';
+import { agentsProjection } from '../../projections/agents/agents.ts';
+import { activitiesProjection } from '../../projections/monitoring/activities.ts';
+import { auditProjection } from '../../projections/monitoring/audit.ts';
+import { notificationsProjection } from '../../projections/monitoring/notifications.ts';
+import { pipelinesProjection } from '../../projections/pipelines/pipelines.ts';
+import { tasksProjection } from '../../projections/tasks/tasks.ts';
+import { webhooksProjection } from '../../projections/webhooks/webhooks.ts';
+import { DAY } from '../../shared/time.ts';
+import { type Reads, tables } from '../reads.ts';
+
+const WEEK = 7 * DAY;
+
+/** Agents by status, those with a session, and those of them that are not offline. */
+async function agentNumbers(reads: Reads, workspace: number) {
+  const rows = await tables(reads, agentsProjection)
+    .selectFrom('agents')
+    .select(({ fn }) => [
+      'status',
+      fn.countAll<number>().as('count'),
+      fn.count<number>('session_key').as('sessions'),
+      sql<number>`count(*) FILTER (WHERE session_key IS NOT NULL AND runtime_type ILIKE 'claude%')`.as('claude'),
+    ])
+    .where('workspace_id', '=', workspace)
+    .groupBy('status')
+    .orderBy('status')
+    .execute();
+  const sum = (key: 'count' | 'sessions' | 'claude', some = rows) => some.reduce((all, row) => all + row[key], 0);
+  return {
+    byStatus: { total: sum('count'), byStatus: Object.fromEntries(rows.map(({ status, count }) => [status, count])) },
+    sessions: {
+      total: sum('sessions'),
+      active: sum(
+        'sessions',
+        rows.filter(({ status }) => status !== 'offline'),
+      ),
+    },
+    claudeSessions: sum('claude'),
+  };
+}
+
+export const sessionNumbers = async (reads: Reads, workspace: number) =>
+  (await agentNumbers(reads, workspace)).sessions;
+export const claudeSessions = async (reads: Reads, workspace: number) =>
+  (await agentNumbers(reads, workspace)).claudeSessions;
+
+/** @param now Unix seconds */
+export async function dashboardOf(reads: Reads, workspace: number, now: number) {
+  const [agents, tasks, audit, activities, notifications, pipelines, webhooks] = await Promise.all([
+    agentNumbers(reads, workspace),
+    tables(reads, tasksProjection)
+      .selectFrom('task_counts')
+      .select(({ fn }) => ['status', fn.sum<number>('count').as('count')])
+      .where('workspace_id', '=', workspace)
+      .groupBy('status')
+      .having(({ fn }) => fn.sum('count'), '>', 0)
+      .orderBy('status')
+      .execute(),
+    tables(reads, auditProjection)
+      .selectFrom('audit')
+      .select(({ fn }) => [
+        fn.countAll<number>().as('week'),
+        sql<number>`count(*) FILTER (WHERE created_at > ${now - DAY})`.as('day'),
+        sql<number>`count(*) FILTER (WHERE created_at > ${now - DAY} AND action = 'login_failed')`.as('loginFailures'),
+      ])
+      .where('workspace_id', '=', workspace)
+      .where('created_at', '>', now - WEEK)
+      .executeTakeFirst(),
+    tables(reads, activitiesProjection)
+      .selectFrom('activities')
+      .select(({ fn }) => fn.countAll<number>().as('day'))
+      .where('workspace_id', '=', workspace)
+      .where('created_at', '>', now - DAY)
+      .executeTakeFirst(),
+    tables(reads, notificationsProjection)
+      .selectFrom('notifications')
+      .select(({ fn }) => fn.countAll<number>().as('unread'))
+      .where('workspace_id', '=', workspace)
+      .where('read_at', 'is', null)
+      .executeTakeFirst(),
+    tables(reads, pipelinesProjection)
+      .selectFrom('pipeline_runs')
+      .select([
+        sql<number>`count(*) FILTER (WHERE status = 'running')`.as('active'),
+        sql<number>`count(*) FILTER (WHERE created_at > ${now - DAY})`.as('recentDay'),
+      ])
+      .where('workspace_id', '=', workspace)
+      .executeTakeFirst(),
+    tables(reads, webhooksProjection)
+      .selectFrom('webhooks')
+      .select(({ fn }) => fn.countAll<number>().as('count'))
+      .where('workspace_id', '=', workspace)
+      .executeTakeFirst(),
+  ]);
+  return {
+    sessions: agents.sessions,
+    db: {
+      tasks: {
+        total: tasks.reduce((all, { count }) => all + Number(count), 0),
+        byStatus: Object.fromEntries(tasks.map(({ status, count }) => [status, Number(count)])),
+      },
+      agents: agents.byStatus,
+      audit: {
+        day: Number(audit?.day ?? 0),
+        week: Number(audit?.week ?? 0),
+        loginFailures: Number(audit?.loginFailures ?? 0),
+      },
+      activities: { day: Number(activities?.day ?? 0) },
+      notifications: { unread: Number(notifications?.unread ?? 0) },
+      pipelines: { active: Number(pipelines?.active ?? 0), recentDay: Number(pipelines?.recentDay ?? 0) },
+      backup: null,
+      webhookCount: Number(webhooks?.count ?? 0),
+    },
+  };
+}
+
+/** Bytes of the whole database. */
+export async function databaseSize(reads: Reads): Promise<number> {
+  const { rows } = await sql<{ size: number }>`SELECT pg_database_size(current_database()) AS size`.execute(reads.db);
+  return Number(rows[0]?.size ?? 0);
+}
+
+/** How long the database takes to answer, milliseconds. @throws when it does not */
+export async function databaseProbe(reads: Reads): Promise<number> {
+  const begin = performance.now();
+  await sql`SELECT 1`.execute(reads.db);
+  return performance.now() - begin;
+}
