@@ -50,8 +50,8 @@ import { createFreshness } from './read-models/freshness.ts';
 import { type Projector, startProjector } from './read-models/projector.ts';
 import { createReadiness } from './readiness.ts';
 import { createLimitStores } from './redis/limits.ts';
-import { createBackups } from './tools/backup.ts';
 import { createReleases } from './releases.ts';
+import { createBackups } from './tools/backup.ts';
 import { VERSION } from './version.ts';
 
 export interface Service {

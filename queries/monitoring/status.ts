@@ -109,7 +109,6 @@ export async function dashboardOf(reads: Reads, workspace: number, now: number) 
       activities: { day: Number(activities?.day ?? 0) },
       notifications: { unread: Number(notifications?.unread ?? 0) },
       pipelines: { active: Number(pipelines?.active ?? 0), recentDay: Number(pipelines?.recentDay ?? 0) },
-      backup: null,
       webhookCount: Number(webhooks?.count ?? 0),
     },
   };

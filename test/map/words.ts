@@ -201,7 +201,7 @@ export const MECHANISMS: Readonly<Record<string, string>> = {
   'api/stream': 'the live stream',
   'infra/cli': 'the commands of the command line',
   'infra/credentials': 'passwords, keys, keys per person',
-  'infra/database': 'PostgreSQL and PGlite behind one pool, and what is kept there besides log and read models',
+  'infra/database': 'one pool for PostgreSQL and PGlite, and what else is kept there',
   'infra/embedded': 'PGlite in a thread of its own, durable, one process per directory',
   'infra/event-log': 'what both event logs have in common',
   'infra/eventstore': 'the event log on EventStoreDB',

@@ -14,7 +14,7 @@ import { type HealthCheck, MODELS, statusAnswer, statusQuery } from '../../../sh
 import { DEFAULT_TENANT } from '../../../shared/events/metadata.ts';
 import type { Identity } from '../../../shared/identity.ts';
 import type { HostFacts } from '../../../shared/ports/host.ts';
-import { seconds } from '../../../shared/time.ts';
+import { HOUR, seconds } from '../../../shared/time.ts';
 import { within } from '../../../shared/waiting.ts';
 import { defineRoute, type Route } from '../../http/route.ts';
 import type { Services } from '../../services.ts';
@@ -108,6 +108,13 @@ async function healthOf(services: Services, identity: Identity) {
   return { status: overallOf(checks), version, uptime, checks, timestamp: services.now() };
 }
 
+async function newestBackup({ backups, now }: Services) {
+  const [newest] = await backups.list();
+  if (!newest) return null;
+  const { name, size, createdAt } = newest;
+  return { name, size, age_hours: Math.max(0, Math.floor((seconds(now()) - createdAt) / HOUR)) };
+}
+
 async function overviewOf(services: Services, identity: Identity) {
   const machine = isHouse(identity) ? machineOf(await services.host()) : NO_MACHINE;
   return { timestamp: services.now(), ...machine, processes: [] };
@@ -153,7 +160,8 @@ export const statusRoutes: readonly Route[] = [
         case 'dashboard': {
           const { sessions, db } = await dashboardOf(reads, identity.workspace, seconds(services.now()));
           const dbSizeBytes = isHouse(identity) ? await databaseSize(reads) : 0;
-          return { body: { ...(await overviewOf(services, identity)), sessions, db: { ...db, dbSizeBytes } } };
+          const backup = isHouse(identity) ? await newestBackup(services) : null;
+          return { body: { ...(await overviewOf(services, identity)), sessions, db: { ...db, backup, dbSizeBytes } } };
         }
         case 'health':
           return { body: await healthOf(services, identity) };

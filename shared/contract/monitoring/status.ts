@@ -24,7 +24,10 @@ const dashboard = overview.extend({
     activities: z.object({ day: z.int() }),
     notifications: z.object({ unread: z.int() }),
     pipelines: z.object({ active: z.int(), recentDay: z.int() }),
-    backup: z.null().describe('none is known'),
+    backup: z
+      .object({ name: z.string(), size: z.int(), age_hours: z.int() })
+      .nullable()
+      .describe('the newest; null if there is none, and for callers of other tenants'),
     dbSizeBytes: z.int().describe('0 for callers of other tenants'),
     webhookCount: z.int(),
   }),

@@ -1,5 +1,6 @@
 /** The group through HTTP, on one service: starting one for each concern would take longer than the tests. */
 import { type AuthWorld, startAuthWorld } from '../../support/worlds/auth.ts';
+import { describeReleases, startFeed } from '../releases.ts';
 import { describeBackup } from './backup.ts';
 import { describeCleanup } from './cleanup.ts';
 import { describeCron } from './cron.ts';
