@@ -44,13 +44,13 @@ import { openCoreJobs, startWork, type Work } from './jobs/work.ts';
 import type { Logger, TakenLines } from './logging.ts';
 import { createGateways } from './outgoing/gateways.ts';
 import { outgoingOf } from './outgoing/post.ts';
+import { createReleases } from './outgoing/releases.ts';
 import { registerProcess } from './processes.ts';
 import { createChangeTracker } from './read-models/change-tracker.ts';
 import { createFreshness } from './read-models/freshness.ts';
 import { type Projector, startProjector } from './read-models/projector.ts';
 import { createReadiness } from './readiness.ts';
 import { createLimitStores } from './redis/limits.ts';
-import { createReleases } from './releases.ts';
 import { createBackups } from './tools/backup.ts';
 import { VERSION } from './version.ts';
 

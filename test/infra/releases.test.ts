@@ -2,7 +2,7 @@
 import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect } from 'chai';
-import { createReleases } from '../../infra/releases.ts';
+import { createReleases } from '../../infra/outgoing/releases.ts';
 import { isNewer } from '../../shared/contract/releases.ts';
 
 describe('the feed of releases', () => {

@@ -211,7 +211,7 @@ export const MECHANISMS: Readonly<Record<string, string>> = {
   'infra/following': 'one reader of the log per process, leadership, checkpoints',
   'infra/read-models': 'tables, batches, positions, freshness',
   'infra/read-models/rebuild': 'read models built anew from the log',
-  'infra/outgoing': 'requests to URLs that users give',
+  'infra/outgoing': 'requests to URLs that users give, and to the feed of releases',
   'infra/jobs': 'background jobs, policies, schedules',
   'test/api': 'tests of what routes share',
   'test/bench': 'the benchmark',

@@ -4,7 +4,6 @@ import { describeReleases, startFeed } from '../releases.ts';
 import { describeBackup } from './backup.ts';
 import { describeCleanup } from './cleanup.ts';
 import { describeCron } from './cron.ts';
-import { describeReleases, startFeed } from '../releases.ts';
 import { describeExport } from './export.ts';
 import { describeGateways } from './gateways.ts';
 import { describeScheduler } from './scheduler.ts';

@@ -1,9 +1,9 @@
 /** The feed of releases, in the form of GitHub's API. Redirects are not followed; what it answers is read up to a limit. */
 import { existsSync } from 'node:fs';
 import { z } from 'zod';
-import type { Release, Releases } from '../shared/ports/releases.ts';
-import { frontOf } from '../shared/storable.ts';
-import { VERSION } from './version.ts';
+import type { Release, Releases } from '../../shared/ports/releases.ts';
+import { frontOf } from '../../shared/storable.ts';
+import { VERSION } from '../version.ts';
 
 const TIMEOUT_MS = 10_000;
 const MAX_BYTES = 1_000_000;
