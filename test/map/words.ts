@@ -177,19 +177,7 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'waiting',
   ],
   api: ['openapi', 'openapi-schemas', 'services'],
-  infra: [
-    'cli',
-    'config',
-    'core',
-    'host',
-    'logging',
-    'main',
-    'processes',
-    'readiness',
-    'releases',
-    'runner',
-    'version',
-  ],
+  infra: ['cli', 'config', 'core', 'host', 'logging', 'main', 'processes', 'readiness', 'runner', 'version'],
 };
 
 /** Folders of mechanisms: nothing in them belongs to one group. */
@@ -211,7 +199,7 @@ export const MECHANISMS: Readonly<Record<string, string>> = {
   'infra/following': 'one reader of the log per process, leadership, checkpoints',
   'infra/read-models': 'tables, batches, positions, freshness',
   'infra/read-models/rebuild': 'read models built anew from the log',
-  'infra/outgoing': 'requests to URLs that users give, and to the feed of releases',
+  'infra/outgoing': 'requests to URLs of users, and to the feed of releases',
   'infra/jobs': 'background jobs, policies, schedules',
   'test/api': 'tests of what routes share',
   'test/bench': 'the benchmark',
