@@ -278,13 +278,36 @@ describe('contract: API keys', function () {
   // Last: it replaces the key.
   describe('the whole deployment', () => {
     it('is for callers of the default tenant only, keys of agents included', async () => {
-      const wide = [
+      const harmless = [
         'GET /api/auth/access-requests',
         'POST /api/auth/access-requests',
         'GET /api/tokens/rotate',
         'POST /api/tokens/rotate',
         'GET /metrics',
       ];
+      const others = [
+        'GET /api/gateways',
+        'POST /api/gateways',
+        'PUT /api/gateways',
+        'DELETE /api/gateways',
+        'POST /api/gateways/health',
+        'GET /api/gateways/health/history',
+        'POST /api/gateways/connect',
+        'GET /api/exec-approvals',
+        'POST /api/exec-approvals',
+        'PUT /api/exec-approvals',
+        'GET /api/cron',
+        'POST /api/cron',
+        'GET /api/backup',
+        'POST /api/backup',
+        'DELETE /api/backup',
+        'GET /api/settings',
+        'PUT /api/settings',
+        'DELETE /api/settings',
+        'GET /api/scheduler',
+        'POST /api/scheduler',
+      ];
+      const wide = [...harmless, ...others];
       const stated = routes.filter(({ scope }) => scope === 'deployment');
       expect(stated.map(({ method, path }) => `${method.toUpperCase()} ${path}`)).to.have.members(wide);
       await world.makeUser({ username: 'foreign', role: 'admin', tenant: 2, workspace: 2 });
@@ -294,17 +317,18 @@ describe('contract: API keys', function () {
       const second = await world.signIn('second');
       for (const call of wide) {
         const [method = '', path = ''] = call.split(' ');
-        const body = method === 'POST' ? { id: 4_000_000, action: 'approve' } : undefined;
+        const body = method === 'GET' ? undefined : { id: 4_000_000, action: 'approve' };
         for (const as of [foreign, key]) {
           const reply = await world.ask(method, path, { as, body });
           expect([call, reply.status]).to.deep.equal([call, 403]);
           expect(reply.body.error).to.include('default tenant');
         }
         // Another workspace of the default tenant, and the role that the call needs.
-        expect((await world.ask(method, path, { as: second, body })).status, call).to.be.oneOf([200, 404]);
+        if (harmless.includes(call))
+          expect((await world.ask(method, path, { as: second, body })).status, call).to.be.oneOf([200, 404]);
       }
       const entries = await until('the refusals are audited', async () => {
-        const { body } = await world.ask('GET', '/api/audit?action=tenant_access_denied', { as: foreign });
+        const { body } = await world.ask('GET', '/api/audit?action=tenant_access_denied&limit=200', { as: foreign });
         return body.entries.length >= 2 * wide.length && body.entries;
       });
       expect(entries.map((entry: { actor: string }) => entry.actor)).to.include.members(['foreign', 'agent:foreign']);
