@@ -31,26 +31,29 @@ export function applyEvent(changes: readonly Change[], event: Pick<DomainEvent, 
   return changed;
 }
 
-/** A projection's tables in memory, for tests and for "what if" answers without a database. */
+/**
+ * Tables of projections in memory, for tests and for "what if" answers without a database. Two projections may each have
+ * a table of the same name.
+ */
 export class MemoryTables implements RowSet {
-  readonly #tables = new Map<string, Map<string, AnyStoredRow>>();
+  readonly #tables = new Map<object, Map<string, AnyStoredRow>>();
 
   get(table: Table, key: string): AnyStoredRow | undefined {
-    return this.#tables.get(table.name)?.get(key);
+    return this.#tables.get(table)?.get(key);
   }
 
   set(table: Table, key: string, row: AnyStoredRow | undefined): void {
-    let rows = this.#tables.get(table.name);
+    let rows = this.#tables.get(table);
     if (!rows) {
       rows = new Map();
-      this.#tables.set(table.name, rows);
+      this.#tables.set(table, rows);
     }
     if (row) rows.set(key, row);
     else rows.delete(key);
   }
 
-  rows(table: Pick<Table, 'name'>): readonly AnyStoredRow[] {
-    return [...(this.#tables.get(table.name)?.values() ?? [])];
+  rows(table: object): readonly AnyStoredRow[] {
+    return [...(this.#tables.get(table)?.values() ?? [])];
   }
 
   apply(projection: Projection, events: readonly DomainEvent[]): void {

@@ -5,6 +5,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import { agentsProjection, agentsTable } from '../../projections/agents/agents.ts';
 import { chatProjection, messagesTable } from '../../projections/chat.ts';
+import { notificationsProjection, notificationsTable } from '../../projections/monitoring/notifications.ts';
 import { pipelinesProjection } from '../../projections/pipelines/pipelines.ts';
 import { pipelinesTable } from '../../projections/pipelines/runs.ts';
 import type { Columns, Projection, Table } from '../../projections/projection.ts';
@@ -34,6 +35,7 @@ export const SUBJECTS: Readonly<Record<string, Subject>> = {
   project: subject(projectsProjection, projectsTable, ['name', 'status']),
   task: subject(tasksProjection, tasksTable, ['title', 'status']),
   message: subject(chatProjection, messagesTable, ['from_agent', 'to_agent', 'message_type']),
+  notification: subject(notificationsProjection, notificationsTable, ['recipient', 'type', 'title']),
   comment: subject(taskCommentsProjection, taskCommentsTable, ['task_id', 'author']),
 };
 

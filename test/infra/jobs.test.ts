@@ -466,7 +466,7 @@ describe('a Redis that jobs cannot use', () => {
     jobs.work([handleJob(work, () => Promise.resolve())]);
     // Two connections each.
     await until('the worker was tried twice', () => clients.size >= 5);
-    expect(connections).to.be.at.most(opened + 2);
+    await until('no more than those of the last try are left', () => connections <= opened + 2);
     await jobs.close();
     await until('all connections have ended', () => connections === 0);
   });
@@ -515,13 +515,14 @@ describe('schedules', () => {
     const made = async (fields: object) =>
       (await call(service, 'POST', '/api/tasks', { title: 'scheduled', ...fields })).body.task as { id: number };
     const stale = await made({ status: 'in_progress', assigned_to: 'ghost' });
-    await made({ metadata: { recurrence: { cron_expr: '* * * * *', enabled: true } } });
+    // Once a year, so that the service does not make one by itself meanwhile.
+    await made({ metadata: { recurrence: { cron_expr: '0 0 1 1 *', enabled: true } } });
     const tasks = async () => (await call(service, 'GET', '/api/tasks')).body.tasks as Record<string, unknown>[];
     await turn('stale-tasks', 9);
     expect((await tasks()).find(({ id }) => id === stale.id)).to.include({ status: 'in_progress' });
     await turn('stale-tasks', 11);
     expect((await tasks()).find(({ id }) => id === stale.id)).to.include({ status: 'assigned', assigned_to: null });
-    await turn('recurring-tasks', 1);
+    await turn('recurring-tasks', 366 * 24 * 60);
     expect((await tasks()).filter(({ created_by }) => created_by === 'scheduler')).to.have.length(1);
   });
 
