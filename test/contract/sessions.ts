@@ -60,7 +60,7 @@ export function describeSessions(service: () => AgentsWorld): void {
 
     it('reports where it is; the numbers of all are added up', async () => {
       const numbers = { input_tokens: 35_400, output_tokens: 1_250_000, estimated_cost: 1.239, user_messages: 3 };
-      const before = await register('second', { project_slug: 'site', git_branch: 'main', project_path: '/work/site' });
+      const before = await register('second', { project_slug: 'site', git_branch: 'main', project_path: '/srv/site' });
       const after = await register('second', numbers);
       expect(after).to.include({ id: before.id, project_slug: 'site', git_branch: 'main', ...numbers });
       const { stats } = await listed('?project=site');
@@ -90,7 +90,7 @@ export function describeSessions(service: () => AgentsWorld): void {
         toolUses: 0,
         estimatedCost: 1.239,
         lastUserPrompt: null,
-        workingDir: '/work/site',
+        workingDir: '/srv/site',
         totalTokens: 1_285_400,
         label: null,
         settings: {},
