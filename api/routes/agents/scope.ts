@@ -1,0 +1,55 @@
+/** Who may read the reports about an agent (attribution, diagnostics): the agent itself, and admins who ask for it. */
+import { findAgent } from '../../../queries/agents/agents.ts';
+import type { AgentRef } from '../../../shared/contract/agents/agents.ts';
+import type { ReportQuery } from '../../../shared/contract/agents/scope.ts';
+import { forbidden, notFound } from '../../../shared/errors.ts';
+import type { Identity } from '../../../shared/identity.ts';
+import type { Services } from '../../services.ts';
+
+export type AccessScope = 'self' | 'privileged';
+
+/**
+ * How callers count as the agent. `name or username`: either is the agent's. `name before username`: a caller that
+ * speaks for an agent counts as that one only, whatever its username.
+ */
+export type SelfRule = 'name or username' | 'name before username';
+
+/** @throws AppError 403 */
+export function accessScopeOf(
+  identity: Identity,
+  agent: { readonly id: number; readonly name: string },
+  privileged: string | undefined,
+  rule: SelfRule,
+): AccessScope {
+  if (isSelf(identity, agent, rule)) return 'self';
+  if (privileged === '1' && identity.role === 'admin') return 'privileged';
+  throw forbidden(
+    identity.role === 'admin'
+      ? `This report is for the agent ${agent.name} itself. As an admin, add privileged=1 to read it.`
+      : `This report is for the agent ${agent.name} itself and for admins: use the agent's key, or name the agent in the header x-agent-name.`,
+  );
+}
+
+function isSelf(identity: Identity, agent: { readonly id: number; readonly name: string }, rule: SelfRule): boolean {
+  // A key belongs to its agent whatever the agent is called by now.
+  if (identity.kind === 'agent-key') return identity.agentId === agent.id;
+  if (identity.agentName === agent.name) return true;
+  return (rule === 'name or username' || identity.agentName === null) && identity.username === agent.name;
+}
+
+/**
+ * The agent that a report is about, and as whom the caller reads it.
+ *
+ * @throws AppError 404 when the caller's workspace has no such agent, 403 when the report is not for the caller
+ */
+export async function requireReport(
+  services: Services,
+  identity: Identity,
+  ref: AgentRef,
+  query: Pick<ReportQuery, 'privileged'>,
+  rule: SelfRule,
+) {
+  const agent = await findAgent(services.reads, identity.workspace, ref);
+  if (!agent) throw notFound('Agent');
+  return { agent, scope: accessScopeOf(identity, agent, query.privileged, rule) };
+}

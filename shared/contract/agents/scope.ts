@@ -1,0 +1,84 @@
+/** What reports about one agent (attribution, diagnostics) are asked for: a window of hours, sections, and as whom. */
+import { z } from 'zod';
+import { invalid } from '../../errors.ts';
+import { HOUR, seconds } from '../../time.ts';
+import { unixSeconds } from '../common.ts';
+
+export const MAX_HOURS = 720;
+export const DEFAULT_HOURS = 24;
+
+/**
+ * The query of a report. Its values are checked by `windowOf` and `sectionsOf` after the agent has been found and the
+ * caller let in, because that is the order in which refusals are expected: 404, 403, 400.
+ */
+export const reportQuery = (sections: readonly string[]) =>
+  z.object({
+    hours: z
+      .string()
+      .optional()
+      .meta({ override: { type: 'integer', minimum: 1, maximum: MAX_HOURS, default: DEFAULT_HOURS } })
+      .describe('length of the window, which ends now'),
+    section: z
+      .string()
+      .optional()
+      .describe(`sections to include, separated by commas: ${sections.join(', ')}; default: all`),
+    privileged: z.string().optional().describe('`1`: as an admin, read the report of any agent'),
+  });
+export type ReportQuery = z.infer<ReturnType<typeof reportQuery>>;
+
+/** The window of a report, Unix seconds. What happened in its first second belongs to it. */
+export interface Timeframe {
+  readonly hours: number;
+  readonly since: number;
+  readonly until: number;
+}
+
+export const timeframeSchema = z.object({
+  hours: z.int(),
+  since: unixSeconds,
+  until: unixSeconds.describe('when the answer was made'),
+});
+
+/**
+ * @param hours as in the query; absent means 24
+ * @param now Unix ms
+ * @throws AppError 400
+ */
+export function windowOf(hours: string | undefined, now: number): Timeframe {
+  const number = hours === undefined ? DEFAULT_HOURS : Number(hours);
+  // Number() accepts notations that nobody means, such as 0x10 and the empty text.
+  if (hours !== undefined && (!/^\d+(?:\.0+)?$/.test(hours) || number < 1 || number > MAX_HOURS))
+    throw refused('hours', `must be a whole number from 1 to ${MAX_HOURS}`);
+  const until = seconds(now);
+  return { hours: number, since: until - number * HOUR, until };
+}
+
+/**
+ * The sections that are asked for. Spaces around names and empty names are skipped.
+ *
+ * @param section as in the query; absent or empty means all
+ * @throws AppError 400
+ */
+export function sectionsOf<const S extends string>(section: string | undefined, all: readonly S[]): ReadonlySet<S> {
+  if (section === undefined || section === '') return new Set(all);
+  const names = section
+    .split(',')
+    .map((name) => name.trim())
+    .filter((name) => name !== '');
+  const unknown = names.filter((name) => !all.some((one) => one === name));
+  if (unknown.length > 0) throw refused('section', `unknown: ${shortened(unknown)}; known are ${all.join(', ')}`);
+  if (names.length === 0) throw refused('section', `must name at least one of ${all.join(', ')}`);
+  return new Set(all.filter((one) => names.includes(one)));
+}
+
+const MAX_SHOWN = 5;
+const shortened = (names: readonly string[]): string =>
+  [...new Set(names)]
+    .slice(0, MAX_SHOWN)
+    .map((name) => JSON.stringify(name.slice(0, 50)))
+    .join(', ');
+
+function refused(field: string, reason: string) {
+  const finding = `${field}: ${reason}`;
+  return invalid(finding, [finding]);
+}
