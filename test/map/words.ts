@@ -35,7 +35,7 @@ export const GROUPS: Readonly<Record<string, Readonly<Record<string, string>>>> 
     templates: 'configurations to start from',
     sync: 'import from the gateway configuration',
     adapters: 'frameworks that agents run in',
-    scope: 'reports about one: who may read them, over which hours',
+    scope: 'reports about one: for whom, over which hours',
   },
   tasks: {
     tasks: 'the record: list, create, one, delete',
