@@ -26,6 +26,7 @@ import { tokenPricesProjection } from './tokens/prices.ts';
 import { tokensProjection } from './tokens/reports.ts';
 import { webhooksProjection } from './webhooks/webhooks.ts';
 import { workflowsProjection } from './workflows.ts';
+import { workspacesProjection } from './workspaces/workspaces.ts';
 
 export const projections: readonly Projection[] = [
   usersProjection,
@@ -48,6 +49,7 @@ export const projections: readonly Projection[] = [
   gatewaysProjection,
   execApprovalsProjection,
   cronProjection,
+  workspacesProjection,
   activitiesProjection,
   auditProjection,
   notificationsProjection,

@@ -60,6 +60,7 @@ import { webhookDeliveryRoutes } from './webhooks/deliveries.ts';
 import { webhookSignatureRoutes } from './webhooks/signatures.ts';
 import { webhookRoutes } from './webhooks/webhooks.ts';
 import { workflowRoutes } from './workflows.ts';
+import { workspaceRoutes } from './workspaces/workspaces.ts';
 
 export const routes: readonly Route[] = [
   ...signInRoutes,
@@ -110,6 +111,7 @@ export const routes: readonly Route[] = [
   ...cleanupRoutes,
   ...settingsRoutes,
   ...schedulerRoutes,
+  ...workspaceRoutes,
   ...activityRoutes,
   ...auditRoutes,
   ...notificationRoutes,

@@ -5,6 +5,7 @@ import {
   userMoved,
   userPasswordChanged,
   userStream,
+  userTransferred,
   userUpdated,
 } from '../../shared/events/auth/users.ts';
 import { type EventDraft, firstOf } from '../../shared/events/define.ts';
@@ -12,10 +13,12 @@ import type { Role } from '../../shared/identity.ts';
 import type { Credentials } from '../../shared/ports/credentials.ts';
 import { releaseName } from '../claims.ts';
 import type { CommandContext, Commands } from '../handler.ts';
+import type { Place } from '../workspaces/workspaces.ts';
 import { type AdminsOf, changeUser } from './last-admin.ts';
 import {
   differing,
   mustExist,
+  type Reach,
   removeUnnamedPasswords,
   type UserState,
   userDecider,
@@ -32,12 +35,17 @@ export interface UserChanges {
   readonly isApproved?: boolean | undefined;
 }
 
+export interface Transfer {
+  readonly to: Place;
+  readonly reach: Reach;
+}
+
 interface UpdateRequest {
   readonly userId: number;
-  /**
-   * The caller's workspace; users of other workspaces are not found. `all`: for operators and the deployment itself.
-   */
+  /** The caller's workspace: the users whose fields the caller may set. `all`: for operators and the deployment itself. */
   readonly workspace: number | 'all';
+  /** Where the user is put, and who may be put there. Undefined leaves the user where they are. */
+  readonly transfer?: Transfer | undefined;
   /** The caller's own user id; 0 unless the caller is a user. */
   readonly callerId: number;
   readonly changes: UserChanges;
@@ -47,8 +55,8 @@ interface UpdateRequest {
 }
 
 export function decideUpdate(state: UserState, request: UpdateRequest): readonly EventDraft[] {
-  const { userId, workspace, callerId, credentialId, by } = request;
-  mustExist(state, workspace);
+  const { userId, workspace, transfer, callerId, credentialId, by } = request;
+  mustExist(state, transfer?.reach ?? workspace);
   const changes = differing(state, request.changes);
   if (callerId === userId && changes.role !== undefined) {
     throw invalid('You cannot change your own role; ask another admin.');
@@ -58,10 +66,17 @@ export function decideUpdate(state: UserState, request: UpdateRequest): readonly
   }
   const user = { userId, username: state.username };
   const passwordChanged = credentialId !== null;
-  if (Object.keys(changes).length === 0 && !passwordChanged) return [];
+  const isUpdated = Object.keys(changes).length > 0 || passwordChanged;
+  const isElsewhere = workspace !== 'all' && state.workspace !== workspace;
+  if (isElsewhere && isUpdated)
+    throw invalid('This user is in another workspace: only workspace_id can be changed from yours.');
+  const isMoved = transfer !== undefined && transfer.to.workspace !== state.workspace;
+  if (isMoved && callerId === userId)
+    throw invalid('You cannot put your own account into another workspace; ask another admin.');
   return [
-    userUpdated.draft({ ...user, ...changes, passwordChanged, by }),
+    ...(isUpdated ? [userUpdated.draft({ ...user, ...changes, passwordChanged, by })] : []),
     ...(credentialId === null ? [] : [userPasswordChanged.draft({ ...user, credentialId, by })]),
+    ...(isMoved ? [userTransferred.draft({ ...user, ...transfer.to })] : []),
   ];
 }
 
@@ -76,17 +91,13 @@ export function decideDelete(
   return [userDeleted.draft({ userId, username: state.username })];
 }
 
-export function decideMove(
-  state: UserState,
-  userId: number,
-  place: { readonly tenant: number; readonly workspace: number },
-): readonly EventDraft[] {
+export function decideMove(state: UserState, userId: number, place: Place): readonly EventDraft[] {
   mustExist(state, 'all');
   if (state.workspace === place.workspace) return [];
   return [userMoved.draft({ userId, username: state.username, ...place })];
 }
 
-/** Updates a user. A new password ends all sessions, and so does disabling the user. @throws AppError 400, 404, 409 for the last admin */
+/** Updates a user, and puts them into another workspace. A new password ends all sessions, and so does disabling the user. @throws AppError 400, 404, 409 for the last admin */
 export async function updateUser(
   commands: Commands,
   context: CommandContext,
@@ -95,6 +106,7 @@ export async function updateUser(
   request: {
     readonly userId: number;
     readonly workspace: number | 'all';
+    readonly transfer?: Transfer | undefined;
     readonly callerId: number;
     readonly changes: UserChanges;
     readonly password: string | null;
@@ -142,7 +154,7 @@ export async function moveUser(
   context: CommandContext,
   admins: AdminsOf,
   userId: number,
-  place: { readonly tenant: number; readonly workspace: number },
+  place: Place,
 ): Promise<void> {
   await changeUser(commands, context, admins, userId, (state) => decideMove(state, userId, place));
 }

@@ -15,6 +15,7 @@ import {
   userMoved,
   userPasswordChanged,
   userStream,
+  userTransferred,
   userUpdated,
 } from '../../shared/events/auth/users.ts';
 import { nameClaimVoided } from '../../shared/events/claims.ts';
@@ -82,7 +83,9 @@ export const userDecider = defineDecider<UserState>({
     ),
     on(userPasswordChanged, (state, { data }) => ({ ...state, credentialId: data.credentialId })),
     on(googleDisconnected, (state) => ({ ...state, provider: 'local', providerId: null })),
-    on(userMoved, (state, { data: { tenant, workspace } }) => turnsCounted(state, { ...state, tenant, workspace })),
+    on([userMoved, userTransferred], (state, { data: { tenant, workspace } }) =>
+      turnsCounted(state, { ...state, tenant, workspace }),
+    ),
     on(userDeleted, (state) => turnsCounted(state, { ...state, exists: false, deleted: true })),
     on(adminRemovalVoided, (state) => ({ ...state, turns: state.turns + 1 })),
     on(nameClaimVoided, (state) => ({ ...state, voided: true })),
@@ -135,9 +138,15 @@ export function decideCreate(
   return [userCreated.draft({ ...user, userId, credentialId })];
 }
 
-/** @throws AppError 404 unless the user exists in a workspace that the caller may see */
-export function mustExist(state: UserState, workspace: number | 'all'): void {
-  if (!state.exists || (workspace !== 'all' && state.workspace !== workspace)) throw notFound('User');
+/** Users whom a caller finds: those of a workspace, of a tenant, or all. */
+export type Reach = number | { readonly tenant: number } | 'all';
+
+const isWithin = (reach: Reach, { workspace, tenant }: UserState): boolean =>
+  reach === 'all' || (typeof reach === 'number' ? reach === workspace : reach.tenant === tenant);
+
+/** @throws AppError 404 unless the user exists and the caller may see them */
+export function mustExist(state: UserState, reach: Reach): void {
+  if (!state.exists || !isWithin(reach, state)) throw notFound('User');
 }
 
 /** The changes that make a difference. */
@@ -210,7 +219,8 @@ export async function createUser(
   const id = options.id ?? (await reserveId(commands, context, 'user', userStream));
   const stream = userStream(id);
   const credentialId = password === null ? null : await credentials.addPassword(id, password);
-  const there = inWorkspace(context, user);
+  // In its own workspace, unless somebody of another tenant creates it: that one's name and address are no business of the new tenant.
+  const there = user.tenant === context.origin.tenant ? inWorkspace(context, user) : context;
   try {
     if (options.first) await claimName(commands, there, firstAdmin, 'all', FIRST_ADMIN_NAME, stream);
     await claimName(commands, there, usernames, 'all', user.username, stream);

@@ -1,5 +1,6 @@
 /**
- * Creates what a deployment needs before anybody can work with it: the first admin, the API key, the general project.
+ * Creates what a deployment needs before anybody can work with it: the default tenant with its workspace and general
+ * project, the first admin, the API key.
  * Runs at every start of every API process; unique names in the log ensure that only one process creates each.
  */
 import { randomInt, randomUUID } from 'node:crypto';
@@ -7,6 +8,7 @@ import { configureGlobalKey, generateGlobalKey } from '../../commands/auth/globa
 import { createUser } from '../../commands/auth/users.ts';
 import type { CommandContext, Commands } from '../../commands/handler.ts';
 import { ensureGeneral } from '../../commands/projects/changes.ts';
+import { ensureDefaultTenant } from '../../commands/super/tenants.ts';
 import { wasSetUp } from '../../queries/auth/setup.ts';
 import { projectDirectory } from '../../queries/projects/projects.ts';
 import type { Reads } from '../../queries/reads.ts';
@@ -52,6 +54,7 @@ const contextOf = (): CommandContext => ({
 /** Creates what is missing. @returns lines with the generated credentials, to be shown once */
 export async function prepareFirstStart(parts: FirstStartParts): Promise<string[]> {
   const { commands, reads } = parts;
+  await ensureDefaultTenant(commands, contextOf());
   await ensureGeneral(commands, contextOf(), projectDirectory(reads), parts.waitMs);
   return [...(await seedAdmin(parts)), ...(await provideKey(parts))];
 }

@@ -11,6 +11,7 @@ import {
   userDeleted,
   userMoved,
   userPasswordChanged,
+  userTransferred,
   userUpdated,
 } from '../../shared/events/auth/users.ts';
 import type { EventOf } from '../../shared/events/define.ts';
@@ -75,6 +76,15 @@ function changed({ data }: EventOf<typeof userUpdated>) {
   };
 }
 
+const moved = ({ data, meta }: EventOf<typeof userMoved> | EventOf<typeof userTransferred>) => [
+  update(usersTable, { id: data.userId }, (row) => ({
+    ...row,
+    tenant_id: data.tenant,
+    workspace_id: data.workspace,
+    updated_at: seconds(meta.at),
+  })),
+];
+
 export const usersProjection = defineProjection({
   name: 'users',
   version: 3,
@@ -131,14 +141,8 @@ export const usersProjection = defineProjection({
         updated_at: seconds(event.meta.at),
       })),
     ]),
-    on(userMoved, ({ data, meta }) => [
-      update(usersTable, { id: data.userId }, (row) => ({
-        ...row,
-        tenant_id: data.tenant,
-        workspace_id: data.workspace,
-        updated_at: seconds(meta.at),
-      })),
-    ]),
+    on(userMoved, moved),
+    on(userTransferred, moved),
     on(userDeleted, ({ data }) => [update(usersTable, { id: data.userId }, () => undefined)]),
     on(userSignedIn, ({ data, meta }) => [
       update(usersTable, { id: data.userId }, (row) => ({

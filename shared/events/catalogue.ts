@@ -36,6 +36,7 @@ import { projectAssignmentEvents } from './projects/assignments.ts';
 import { projectEvents } from './projects/projects.ts';
 import { qualityReviewEvents } from './quality/reviews.ts';
 import { sessionEvents } from './sessions.ts';
+import { tenantEvents } from './super/tenants.ts';
 import { taskBroadcastEvents } from './tasks/broadcasts.ts';
 import { taskChangeEvents } from './tasks/changes.ts';
 import { taskCommentEvents } from './tasks/comments.ts';
@@ -47,6 +48,7 @@ import { tokenPriceEvents } from './tokens/prices.ts';
 import { tokenReportEvents } from './tokens/reports.ts';
 import { webhookEvents } from './webhooks/webhooks.ts';
 import { workflowEvents } from './workflows.ts';
+import { workspaceEvents } from './workspaces/workspaces.ts';
 
 const definitions = [
   ...userEvents,
@@ -94,6 +96,8 @@ const definitions = [
   ...exportEvents,
   ...cronEvents,
   ...backupEvents,
+  ...tenantEvents,
+  ...workspaceEvents,
   nameClaimed,
   nameReleased,
   nameClaimVoided,

@@ -129,6 +129,10 @@ GET     /api/cleanup                  admin     -
 POST    /api/cleanup                  admin     heavy
 GET     /api/scheduler                admin     -                deployment
 POST    /api/scheduler                admin     -                deployment
+GET     /api/workspaces               viewer    -
+POST    /api/workspaces               admin     mutation
+GET     /api/workspaces/{id}          viewer    -
+PUT     /api/workspaces/{id}          admin     mutation
 GET     /api/settings                 admin     -                deployment
 PUT     /api/settings                 admin     mutation         deployment
 DELETE  /api/settings                 admin     mutation         deployment

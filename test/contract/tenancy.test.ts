@@ -210,6 +210,8 @@ describe('contract: tenancy', function () {
     expect((await ask(HOUSE, { method: 'POST', path: '/api/tokens/rotate' })).status).to.equal(200);
     const settings = { [`${names}-setting`]: texts };
     expect((await ask(HOUSE, { method: 'PUT', path: '/api/settings', body: { settings } })).status).to.equal(200);
+    const lab = { name: `${names}-lab`, brand: texts };
+    expect((await ask(HOUSE, { method: 'POST', path: '/api/workspaces', body: lab })).status).to.equal(201);
     const gateway = { name: `${names}-gateway`, url: NOBODY, token: texts };
     expect((await ask(HOUSE, { method: 'POST', path: '/api/gateways', body: gateway })).status).to.equal(201);
     expect((await ask(HOUSE, { method: 'POST', path: '/api/gateways/health' })).status).to.equal(200);

@@ -111,6 +111,12 @@ export const GROUPS: Readonly<Record<string, Readonly<Record<string, string>>>> 
     cron: 'scheduled jobs that admins make',
     backup: 'the whole log in a file',
   },
+  workspaces: {
+    workspaces: 'the record: list, create, one, change',
+  },
+  super: {
+    tenants: 'the record, and all that its stream holds',
+  },
   releases: {},
   docs: {},
 };

@@ -1,17 +1,40 @@
 /** Users of the caller's workspace. */
 
-import { deleteUser, updateUser } from '../../../commands/auth/changes.ts';
+import { deleteUser, type Transfer, updateUser } from '../../../commands/auth/changes.ts';
 import { createUser } from '../../../commands/auth/users.ts';
+import { mustBeThere, noSuchWorkspace, type Place } from '../../../commands/workspaces/workspaces.ts';
 import { adminsIn, findUser, findUserByName, listUsers, toUserRecord } from '../../../queries/auth/users.ts';
+import { findWorkspace } from '../../../queries/workspaces/workspaces.ts';
 import { newUserBody, userAnswer, userChangesBody, usersAnswer } from '../../../shared/contract/auth/users.ts';
 import { idBody, successAnswer } from '../../../shared/contract/common.ts';
 import { invalid, notFound } from '../../../shared/errors.ts';
+import { DEFAULT_TENANT } from '../../../shared/events/metadata.ts';
 import type { Identity } from '../../../shared/identity.ts';
 import { defineRoute, type Route } from '../../http/route.ts';
 import type { Services } from '../../services.ts';
 
 /** Users must not lock themselves out; keys have no account of their own. */
 const ownId = (identity: Identity): number => (identity.kind === 'user' ? identity.id : 0);
+
+/**
+ * The workspace that a body names. Admins of the default tenant may name any, others only one of their own tenant.
+ *
+ * @throws AppError 400
+ */
+async function placeOf({ reads, commands }: Services, identity: Identity, id: number): Promise<Place> {
+  const { tenant, workspace } = identity;
+  if (id === workspace) return { tenant, workspace };
+  const found = await findWorkspace(reads, id);
+  if (!found || (tenant !== DEFAULT_TENANT && tenant !== found.tenant_id)) throw noSuchWorkspace(id);
+  const place = { tenant: found.tenant_id, workspace: id };
+  await mustBeThere(commands, place);
+  return place;
+}
+
+const transferOf = async (services: Services, identity: Identity, id: number): Promise<Transfer> => ({
+  to: await placeOf(services, identity, id),
+  reach: identity.tenant === DEFAULT_TENANT ? 'all' : { tenant: identity.tenant },
+});
 
 async function answer(services: Services, id: number, status: number) {
   const row = await findUser(services.reads, id);
@@ -38,14 +61,16 @@ const create = defineRoute({
   path: '/api/auth/users',
   tag: 'Auth',
   summary: 'Create a user',
-  description: 'The user belongs to the workspace of the caller. Usernames are unique in the whole deployment.',
+  description:
+    'The user belongs to the workspace of the caller, or to the one that `workspace_id` names. Usernames are unique in the whole deployment.',
   access: 'admin',
   limit: 'users',
   body: newUserBody,
   refuses: [409],
   responses: { 201: { description: 'Created', schema: userAnswer } },
   async handle({ body, services, identity, command }) {
-    const { username, password, role, provider } = body;
+    const { username, password, role, provider, workspace_id } = body;
+    const place = await placeOf(services, identity, workspace_id ?? identity.workspace);
     const id = await createUser(
       services.commands,
       command,
@@ -59,8 +84,7 @@ const create = defineRoute({
         provider,
         providerId: null,
         isApproved: true,
-        tenant: identity.tenant,
-        workspace: identity.workspace,
+        ...place,
         source: 'admin',
       },
       password,
@@ -76,19 +100,20 @@ const update = defineRoute({
   tag: 'Auth',
   summary: 'Change a user',
   description:
-    'A new password and `is_approved: 0` end the sessions of the user. Callers cannot change their own role, and the last enabled admin of a tenant cannot be demoted or disabled.',
+    'A new password and `is_approved: 0` end the sessions of the user. `workspace_id` puts the user into another workspace: admins of the default tenant can do so with every user, others within their own tenant. Callers cannot change their own role or workspace, and the last enabled admin of a tenant cannot be demoted, disabled or put into another tenant.',
   access: 'admin',
   limit: 'users',
   body: userChangesBody,
   refuses: [404, 409],
   responses: { 200: { description: 'Changed', schema: userAnswer } },
   async handle({ body, services, identity, command }) {
-    const { id, role, email, avatar_url, is_approved, password } = body;
+    const { id, role, email, avatar_url, is_approved, password, workspace_id } = body;
     const displayName = body.display_name?.trim();
     if (displayName === '') throw invalid('display_name must not be blank.');
     await updateUser(services.commands, command, services.credentials, adminsIn(services.reads), {
       userId: id,
       workspace: identity.workspace,
+      transfer: workspace_id === undefined ? undefined : await transferOf(services, identity, workspace_id),
       callerId: ownId(identity),
       changes: {
         displayName,

@@ -59,6 +59,9 @@ export const newUserBody = z.object({
   display_name: displayName.optional(),
   email: email.optional(),
   provider: provider.default('local'),
+  workspace_id: idValue
+    .optional()
+    .describe("default: the caller's; admins of the default tenant may name any, others one of their tenant"),
 });
 export const userChangesBody = z.object({
   id: idValue,
@@ -70,6 +73,9 @@ export const userChangesBody = z.object({
     .union([z.literal(0), z.literal(1), z.boolean()])
     .optional()
     .describe('0 ends the sessions of the user and refuses new ones'),
+  workspace_id: idValue
+    .optional()
+    .describe('puts the user into this workspace; their sessions follow, open streams end'),
   password: z
     .union([z.literal(''), newPassword])
     .optional()

@@ -126,6 +126,18 @@ export const userMoved = defineEvent({
   schema: z.object({ ...user, tenant: z.int().positive(), workspace: z.int().positive() }),
 });
 
+export const userTransferred = defineEvent({
+  type: 'UserTransferred',
+  version: 1,
+  doc: 'An admin put a user into another workspace. Sessions and open streams of the user follow.',
+  schema: z.object({ ...user, tenant: z.int().positive(), workspace: z.int().positive() }),
+  audit: ({ data }) => ({
+    action: 'user_update',
+    ...target(data),
+    detail: { workspace_id: data.workspace, tenant_id: data.tenant },
+  }),
+});
+
 export const userDeleted = defineEvent({
   type: 'UserDeleted',
   version: 1,
@@ -142,4 +154,12 @@ export const googleDisconnected = defineEvent({
   audit: ({ data }) => ({ action: 'google_disconnect', ...target(data) }),
 });
 
-export const userEvents = [userCreated, userUpdated, userPasswordChanged, userMoved, userDeleted, googleDisconnected];
+export const userEvents = [
+  userCreated,
+  userUpdated,
+  userPasswordChanged,
+  userMoved,
+  userTransferred,
+  userDeleted,
+  googleDisconnected,
+];

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { decideDelete, decideMove, decideUpdate, deleteUser, updateUser } from '../../../commands/auth/changes.ts';
-import type { UserState } from '../../../commands/auth/users.ts';
-import { userDeleted, userUpdated } from '../../../shared/events/auth/users.ts';
+import type { Reach, UserState } from '../../../commands/auth/users.ts';
+import { userDeleted, userTransferred, userUpdated } from '../../../shared/events/auth/users.ts';
 import { created, given, NEW } from '../../support/ann.ts';
 import { authMemory } from '../../support/auth-memory.ts';
 import { outcomeOf, refusalOf } from '../../support/kit.ts';
@@ -25,6 +25,33 @@ describe('changes of users', () => {
       ]);
       expect(update(given(created()), { changes: { displayName: 'Ann', email: 'ann@example.com' } })).to.deep.equal([]);
       expect(update(given(created()), {})).to.deep.equal([]);
+    });
+    describe('into another workspace', () => {
+      const to = { tenant: 9, workspace: 12 };
+      const moved = userTransferred.draft({ userId: 7, username: 'ann', ...to });
+      const transfer = (reach: Reach, place = to) => ({ transfer: { to: place, reach } });
+      it('is an event of its own, after what else was set', () => {
+        expect(update(given(created()), transfer(3))).to.deep.equal([moved]);
+        const both = update(given(created()), { ...transfer(3), changes: { role: 'admin' } });
+        expect(both.map(({ type }) => type)).to.deep.equal(['UserUpdated', 'UserTransferred']);
+        expect(update(given(created(), moved), { ...transfer('all'), workspace: 12 })).to.deep.equal([]);
+      });
+      it('is for those who find the user: in the workspace, in the tenant, or anywhere', () => {
+        const elsewhere = { ...transfer('all'), workspace: 1 };
+        expect(update(given(created()), elsewhere)).to.deep.equal([moved]);
+        expect(update(given(created()), { ...elsewhere, ...transfer({ tenant: 1 }) })).to.deep.equal([moved]);
+        for (const reach of [4, { tenant: 2 }])
+          expect(refusalOf(() => update(given(created()), transfer(reach))).status).to.equal(404);
+        expect(refusalOf(() => update(given(created()), { workspace: 1 })).status).to.equal(404);
+      });
+      it('changes nothing else of a user who is elsewhere, and nobody moves themselves', () => {
+        const state = given(created());
+        const away = { ...transfer('all'), workspace: 1 };
+        expect(refusalOf(() => update(state, { ...away, changes: { role: 'admin' } })).status).to.equal(400);
+        expect(refusalOf(() => update(state, { ...away, credentialId: NEW })).status).to.equal(400);
+        expect(refusalOf(() => update(state, { ...transfer(3), callerId: 7 })).status).to.equal(400);
+        expect(update(state, { ...transfer(3, { tenant: 1, workspace: 3 }), callerId: 7 })).to.deep.equal([]);
+      });
     });
     it('clears an address with null', () => {
       const state = given(created(), ...update(given(created()), { changes: { email: null } }));

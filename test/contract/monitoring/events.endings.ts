@@ -1,7 +1,6 @@
 /** What ends the streams of a credential, for one process and for two: opened at `here`, ended at `there`. */
 import { expect } from 'chai';
 import { issueAgentKey } from '../../../commands/agents/keys.ts';
-import { userMoved, userStream } from '../../../shared/events/auth/users.ts';
 import { TEST_ADMIN } from '../../support/service.ts';
 import { type OpenStream, openStream } from '../../support/stream.ts';
 import { testOrigin } from '../../support/world.ts';
@@ -24,6 +23,7 @@ let names = 0;
 export async function expectStreamsToEnd(here: AuthWorld, there: AuthWorld): Promise<void> {
   const admin = await there.signIn(TEST_ADMIN.username, TEST_ADMIN.password);
   const { commands, credentials } = there.service.core;
+  const elsewhere = await there.ask('POST', '/api/workspaces', { as: admin, body: { name: `Elsewhere ${++names}` } });
   const put = async (body: object) =>
     expect((await there.ask('PUT', '/api/auth/users', { as: admin, body })).status).to.equal(200);
   const bystander = await streamOf(here, await here.signIn(TEST_ADMIN.username, TEST_ADMIN.password));
@@ -42,13 +42,7 @@ export async function expectStreamsToEnd(here: AuthWorld, there: AuthWorld): Pro
           body: { current_password: PASSWORD, new_password: `${PASSWORD} three` },
         }),
     ],
-    [
-      'another workspace',
-      (userId) =>
-        commands.record(userStream(userId), { origin: testOrigin }, [
-          userMoved.draft({ userId, username: 'moved', tenant: 1, workspace: 2 }),
-        ]),
-    ],
+    ['another workspace', (id) => put({ id, workspace_id: elsewhere.body.workspace.id })],
   ];
   await Promise.all(
     ways.map(async ([what, end]) => {

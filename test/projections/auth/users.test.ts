@@ -7,6 +7,7 @@ import {
   userDeleted,
   userMoved,
   userPasswordChanged,
+  userTransferred,
   userUpdated,
 } from '../../../shared/events/auth/users.ts';
 import { type Draft, eventsOf, rowsAfter } from '../../support/kit.ts';
@@ -67,6 +68,16 @@ describe('projection users', () => {
       tenant_id: 4,
       workspace_id: 5,
       credential_id: FIRST,
+    });
+  });
+
+  it('shows a user where an admin has put them, with the same session mark', () => {
+    const [row] = rows(ann(), userTransferred.draft({ ...id, tenant: 6, workspace: 8 })).users;
+    expect(row).to.deep.include({
+      tenant_id: 6,
+      workspace_id: 8,
+      session_mark: `${FIRST}.1`,
+      updated_at: 1_700_000_002,
     });
   });
 

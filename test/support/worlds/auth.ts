@@ -73,7 +73,7 @@ export async function startAuthWorld(overrides: Record<string, string> = {}, rol
     makeUser: (user, password = PASSWORD) =>
       createUser(
         commands,
-        context(user.workspace ?? 1),
+        context(user.workspace ?? 1, user.tenant),
         credentials,
         {
           displayName: user.username,

@@ -1,0 +1,95 @@
+/** Workspaces of the caller's tenant. */
+import { createWorkspace, updateWorkspace } from '../../../commands/workspaces/workspaces.ts';
+import { findWorkspace, listWorkspaces, workspaceDetail } from '../../../queries/workspaces/workspaces.ts';
+import { idParams } from '../../../shared/contract/common.ts';
+import {
+  newWorkspaceBody,
+  workspaceAnswer,
+  workspaceChangesBody,
+  workspaceDetailAnswer,
+  workspacesAnswer,
+} from '../../../shared/contract/workspaces/workspaces.ts';
+import { notFound } from '../../../shared/errors.ts';
+import type { Identity } from '../../../shared/identity.ts';
+import { defineRoute, type Route } from '../../http/route.ts';
+import type { Services } from '../../services.ts';
+
+const perTenant = ({ tenant }: Identity): string => String(tenant);
+
+async function recordOf({ reads }: Services, { tenant }: Identity, id: number) {
+  const workspace = await findWorkspace(reads, id);
+  if (workspace?.tenant_id !== tenant) throw notFound('Workspace');
+  return workspace;
+}
+
+const list = defineRoute({
+  method: 'get',
+  path: '/api/workspaces',
+  tag: 'Admin',
+  summary: "List the workspaces of the caller's tenant, its main one first",
+  access: 'viewer',
+  responses: { 200: { description: 'Workspaces', schema: workspacesAnswer } },
+  cache: { models: ['workspaces'], scope: 'all', per: perTenant },
+  handle: async ({ services, identity: { tenant, workspace } }) => ({
+    body: {
+      workspaces: await listWorkspaces(services.reads, tenant),
+      active_workspace_id: workspace,
+      tenant_id: tenant,
+    },
+  }),
+});
+
+const create = defineRoute({
+  method: 'post',
+  path: '/api/workspaces',
+  tag: 'Admin',
+  summary: "Create a workspace of the caller's tenant",
+  description:
+    'It begins with a general project. Put users into it with `workspace_id` of `POST` and `PUT /api/auth/users`. Slugs are unique in the whole deployment.',
+  access: 'admin',
+  limit: 'mutation',
+  body: newWorkspaceBody,
+  refuses: [404],
+  responses: { 201: { description: 'Created', schema: workspaceAnswer } },
+  async handle({ body, services, identity, command }) {
+    const id = await createWorkspace(services.commands, command, services.projects, body);
+    return { status: 201, body: { workspace: await recordOf(services, identity, id) } };
+  },
+});
+
+const one = defineRoute({
+  method: 'get',
+  path: '/api/workspaces/{id}',
+  tag: 'Admin',
+  summary: "A workspace of the caller's tenant, with the number of its agents",
+  access: 'viewer',
+  params: idParams,
+  refuses: [404],
+  responses: { 200: { description: 'The workspace', schema: workspaceDetailAnswer } },
+  cache: { models: ['workspaces', 'agents'], scope: 'all', per: perTenant },
+  async handle({ params, services, identity }) {
+    const workspace = await workspaceDetail(services.reads, identity.tenant, params.id);
+    if (!workspace) throw notFound('Workspace');
+    return { body: { workspace } };
+  },
+});
+
+const update = defineRoute({
+  method: 'put',
+  path: '/api/workspaces/{id}',
+  tag: 'Admin',
+  summary: "Change a workspace of the caller's tenant",
+  description: 'The slug never changes.',
+  access: 'admin',
+  limit: 'mutation',
+  params: idParams,
+  body: workspaceChangesBody,
+  refuses: [404],
+  responses: { 200: { description: 'The workspace as it is now', schema: workspaceAnswer } },
+  async handle({ params, body, services, identity, command }) {
+    await updateWorkspace(services.commands, command, params.id, body);
+    return { body: { workspace: await recordOf(services, identity, params.id) } };
+  },
+});
+
+export const workspaceRoutes: readonly Route[] = [list, create, one, update];

@@ -1,0 +1,51 @@
+/** Workspaces of all tenants as they are now. */
+import { workspaceCreated, workspaceUpdated } from '../../shared/events/workspaces/workspaces.ts';
+import { seconds } from '../../shared/time.ts';
+import { defineProjection, defineTable, insert, on, update } from '../projection.ts';
+
+export const workspacesTable = defineTable(
+  'workspaces',
+  {
+    id: 'int',
+    tenant_id: 'int',
+    slug: 'text',
+    name: 'text',
+    brand: 'text?',
+    isolation: 'text',
+    /** Whether it is the main one of its tenant. */
+    main: 'boolean',
+    created_at: 'bigint',
+    updated_at: 'bigint',
+  },
+  { key: ['id'], indexes: ['tenant_id, main DESC, lower(name), id'] },
+);
+
+export const workspacesProjection = defineProjection({
+  name: 'workspaces',
+  version: 1,
+  tables: [workspacesTable],
+  handlers: [
+    on(workspaceCreated, ({ data, meta }) => [
+      insert(workspacesTable, {
+        id: data.workspaceId,
+        tenant_id: data.tenantId,
+        slug: data.slug,
+        name: data.name,
+        brand: data.brand,
+        isolation: data.isolation,
+        main: data.main,
+        created_at: seconds(meta.at),
+        updated_at: seconds(meta.at),
+      }),
+    ]),
+    on(workspaceUpdated, ({ data: { workspaceId, changes }, meta }) => [
+      update(workspacesTable, { id: workspaceId }, (row) => ({
+        ...row,
+        name: changes.name ?? row.name,
+        brand: changes.brand === undefined ? row.brand : changes.brand,
+        isolation: changes.isolation ?? row.isolation,
+        updated_at: seconds(meta.at),
+      })),
+    ]),
+  ],
+});

@@ -1,0 +1,38 @@
+/** Workspaces of a tenant. */
+import { sql } from 'kysely';
+import { agentsProjection } from '../../projections/agents/agents.ts';
+import { workspacesProjection } from '../../projections/workspaces/workspaces.ts';
+import type { WorkspaceRecord } from '../../shared/contract/workspaces/workspaces.ts';
+import { type Reads, tables } from '../reads.ts';
+
+const workspaces = (reads: Reads) =>
+  tables(reads, workspacesProjection)
+    .selectFrom('workspaces')
+    .select(['id', 'slug', 'name', 'tenant_id', 'brand', 'isolation', 'created_at', 'updated_at']);
+
+/** The main one first, then by name. */
+export async function listWorkspaces(reads: Reads, tenant: number): Promise<WorkspaceRecord[]> {
+  const rows = await workspaces(reads)
+    .where('tenant_id', '=', tenant)
+    .orderBy('main', 'desc')
+    .orderBy(sql`lower(name)`)
+    .orderBy('id')
+    .execute();
+  return rows as WorkspaceRecord[];
+}
+
+/** A workspace of whatever tenant. */
+export const findWorkspace = (reads: Reads, id: number): Promise<WorkspaceRecord | undefined> =>
+  workspaces(reads).where('id', '=', id).executeTakeFirst() as Promise<WorkspaceRecord | undefined>;
+
+/** A workspace of this tenant with the number of its agents; undefined when the tenant has none such. */
+export async function workspaceDetail(reads: Reads, tenant: number, id: number) {
+  const workspace = await findWorkspace(reads, id);
+  if (workspace?.tenant_id !== tenant) return undefined;
+  const { agents } = await tables(reads, agentsProjection)
+    .selectFrom('agents')
+    .select(({ fn }) => fn.countAll<number>().as('agents'))
+    .where('workspace_id', '=', id)
+    .executeTakeFirstOrThrow();
+  return { ...workspace, agent_count: agents };
+}

@@ -1,0 +1,49 @@
+/** What happens to workspaces. They stand in the stream of their tenant: `tenant-<id>`. */
+import { z } from 'zod';
+import { defineEvent } from '../define.ts';
+
+/** `strict`: callers of the workspace get nothing that workspaces share. */
+export const ISOLATIONS = ['shared', 'strict'] as const;
+export type Isolation = (typeof ISOLATIONS)[number];
+
+const id = z.int().positive();
+const workspace = { tenantId: id, workspaceId: id, name: z.string(), slug: z.string() };
+const brand = z.string().nullable();
+const isolation = z.enum(ISOLATIONS);
+const target = (data: { readonly workspaceId: number }) => ({ target_type: 'workspace', target_id: data.workspaceId });
+
+export const workspaceCreated = defineEvent({
+  type: 'WorkspaceCreated',
+  version: 1,
+  doc: 'A tenant has one more workspace. Its main workspace comes with the tenant and stays as long as the tenant does.',
+  schema: z.object({ ...workspace, brand, isolation, main: z.boolean() }),
+  audit: ({ data }) => {
+    const { name, slug, brand, isolation, main } = data;
+    // What is recorded of a new tenant covers its main workspace.
+    return main
+      ? undefined
+      : { action: 'workspace_created', ...target(data), detail: { name, slug, brand, isolation } };
+  },
+});
+
+export const workspaceUpdated = defineEvent({
+  type: 'WorkspaceUpdated',
+  version: 1,
+  doc: 'Fields of a workspace were set. Those that are missing stayed as they were. `name` is the one from before.',
+  schema: z.object({
+    ...workspace,
+    changes: z.object({ name: z.string().optional(), brand: brand.optional(), isolation: isolation.optional() }),
+  }),
+  audit: ({ data: { changes, ...data } }) => ({
+    action: 'workspace_updated',
+    ...target(data),
+    detail: {
+      old_name: data.name,
+      new_name: changes.name ?? data.name,
+      ...(changes.brand !== undefined && { brand: changes.brand }),
+      ...(changes.isolation !== undefined && { isolation: changes.isolation }),
+    },
+  }),
+});
+
+export const workspaceEvents = [workspaceCreated, workspaceUpdated];

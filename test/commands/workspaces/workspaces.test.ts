@@ -1,0 +1,93 @@
+/** Decisions about workspaces, purely, and their slugs under concurrent requests. */
+import { expect } from 'chai';
+import { decideDefaultTenant, tenantDecider } from '../../../commands/super/tenants.ts';
+import {
+  createWorkspace,
+  decideCreate,
+  decideUpdate,
+  MAX_WORKSPACES,
+  workspaceOf,
+} from '../../../commands/workspaces/workspaces.ts';
+import { tenantStream } from '../../../shared/events/super/tenants.ts';
+import { workspaceCreated, workspaceUpdated } from '../../../shared/events/workspaces/workspaces.ts';
+import type { ProjectDirectory } from '../../../shared/ports/projects.ts';
+import { type Draft, outcomeOf, refusalOf, stateAfter } from '../../support/kit.ts';
+import { memoryWorld } from '../../support/memory-world.ts';
+import { testOrigin } from '../../support/world.ts';
+
+const house = decideDefaultTenant(tenantDecider.initial, { type: 'system', id: 0, name: 'first start' }) as Draft[];
+const lab = { name: 'Lab', slug: 'lab', brand: null, isolation: 'shared' as const };
+const created = workspaceCreated.draft({ tenantId: 1, workspaceId: 2, ...lab, main: false });
+const given = (...drafts: readonly Draft[]) => stateAfter(tenantDecider, ...house, ...drafts);
+
+describe('decisions about workspaces', () => {
+  it('the default tenant is created once, with its workspace', () => {
+    expect(house.map(({ type }) => type)).to.deep.equal(['TenantCreated', 'WorkspaceCreated']);
+    expect(decideDefaultTenant(given(), testOrigin.actor)).to.deep.equal([]);
+    expect(workspaceOf(given(), 1)).to.deep.include({ slug: 'default', isolation: 'shared' });
+  });
+
+  it('a workspace is created in a tenant that exists, under a slug of its own', () => {
+    expect(decideCreate(given(), 2, lab)).to.deep.equal([created]);
+    expect(refusalOf(() => decideCreate(stateAfter(tenantDecider), 2, lab)).status).to.equal(404);
+    expect(refusalOf(() => decideCreate(given(created), 3, lab)).status).to.equal(409);
+  });
+
+  it('a tenant has a bounded number of them', () => {
+    const many = Array.from({ length: MAX_WORKSPACES - 1 }, (_, at) =>
+      workspaceCreated.draft({ ...created.data, workspaceId: at + 2, slug: `lab-${at}` }),
+    );
+    expect(refusalOf(() => decideCreate(given(...many), 999, lab)).status).to.equal(409);
+    expect(decideCreate(given(...many.slice(1)), 999, lab)).to.have.length(1);
+  });
+
+  it('a change records what differs, and nothing where nothing does', () => {
+    const change = (changes: object) =>
+      workspaceUpdated.draft({ tenantId: 1, workspaceId: 2, name: 'Lab', slug: 'lab', changes });
+    const state = given(created);
+    expect(decideUpdate(state, 2, { name: 'Lab' })).to.deep.equal([]);
+    expect(decideUpdate(state, 2, { name: 'Lab', brand: null, isolation: 'shared' })).to.deep.equal([]);
+    expect(decideUpdate(state, 2, { name: 'Works', brand: 'Acme', isolation: 'strict' })).to.deep.equal([
+      change({ name: 'Works', brand: 'Acme', isolation: 'strict' }),
+    ]);
+    const changed = given(created, change({ brand: 'Acme', isolation: 'strict' }));
+    expect(decideUpdate(changed, 2, { name: 'Lab', brand: 'Acme', isolation: 'strict' })).to.deep.equal([]);
+    expect(decideUpdate(changed, 2, { name: 'Lab', brand: null })).to.deep.equal([change({ brand: null })]);
+    expect(refusalOf(() => decideUpdate(state, 3, { name: 'x' })).status).to.equal(404);
+  });
+});
+
+describe('creating workspaces', () => {
+  /** Every workspace has a general project already. */
+  const projects: ProjectDirectory = {
+    find: async () => undefined,
+    placeFor: async () => undefined,
+    general: async () => ({ id: 1, name: 'General', prefix: 'TASK', slug: 'general', status: 'active' }),
+  };
+
+  it('two tenants that want one slug at the same time: one gets it', async () => {
+    const world = memoryWorld();
+    const [one, other] = [world.process(), world.process()];
+    const origin = (tenant: number) => ({ origin: { ...testOrigin, tenant } });
+    const [tenant, workspace] = house as [Draft, Draft];
+    for (const tenantId of [1, 2]) {
+      await one.record(tenantStream(tenantId), origin(tenantId), [
+        { ...tenant, data: { ...tenant.data, tenantId, mainWorkspace: tenantId } },
+        { ...workspace, data: { ...workspace.data, tenantId, workspaceId: tenantId } },
+      ] as never);
+    }
+    const outcomes = await Promise.all([
+      outcomeOf(createWorkspace(one, origin(1), projects, lab)),
+      outcomeOf(createWorkspace(other, origin(2), projects, lab)),
+      outcomeOf(createWorkspace(other, origin(2), projects, lab)),
+    ]);
+    expect(outcomes.sort()).to.deep.equal(['NAME_TAKEN', 'NAME_TAKEN', 'done']);
+    expect(await outcomeOf(createWorkspace(one, origin(2), projects, { ...lab, slug: 'default' }))).to.equal(
+      'NAME_TAKEN',
+    );
+    const labs = world.written().filter(({ type, data }) => type === 'WorkspaceCreated' && data.slug === 'lab');
+    expect(labs).to.have.length(1);
+    // 1 is the default workspace, whatever the counter says.
+    expect(labs[0]?.data.workspaceId).to.be.above(1);
+  });
+});

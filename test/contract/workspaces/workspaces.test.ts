@@ -1,0 +1,201 @@
+/** Workspaces of a tenant, and users who are put into them: through real HTTP. */
+import { expect } from 'chai';
+import { TEST_ADMIN } from '../../support/service.ts';
+import { type AuthWorld, PASSWORD, startAuthWorld } from '../../support/worlds/auth.ts';
+import { expectEnd, streamOf } from '../monitoring/events.endings.ts';
+
+describe('contract: workspaces', function () {
+  this.timeout(60_000);
+  let world: AuthWorld;
+  let admin: string;
+  before(async () => {
+    world = await startAuthWorld();
+    admin = await world.signIn(TEST_ADMIN.username, TEST_ADMIN.password);
+  });
+  after(() => world?.close());
+
+  const ask = (method: string, path: string, body?: unknown, as: string | undefined = admin) =>
+    world.ask(method, path, { as, body });
+  let names = 0;
+  async function newWorkspace(as?: string): Promise<number> {
+    const reply = await ask('POST', '/api/workspaces', { name: `Lab ${++names}` }, as);
+    expect(reply.status, JSON.stringify(reply.body)).to.equal(201);
+    return reply.body.workspace.id;
+  }
+
+  describe('/api/workspaces', () => {
+    it('starts with the default one', async () => {
+      const { body } = await ask('GET', '/api/workspaces');
+      expect(body).to.deep.include({ active_workspace_id: 1, tenant_id: 1 });
+      expect(body.workspaces[0]).to.deep.include({
+        id: 1,
+        slug: 'default',
+        name: 'Default Workspace',
+        tenant_id: 1,
+        brand: null,
+        isolation: 'shared',
+      });
+    });
+
+    it('creates, lists, shows, changes', async () => {
+      const { status, body } = await ask('POST', '/api/workspaces', { name: ' Ärzte & Co. ', brand: 'Acme' });
+      expect(status).to.equal(201);
+      const { workspace } = body;
+      expect(workspace).to.deep.include({ name: 'Ärzte & Co.', slug: 'rzte-co', brand: 'Acme', isolation: 'shared' });
+      const early = (await ask('POST', '/api/workspaces', { name: 'aaa', slug: 'A Slug', isolation: 'strict' })).body;
+      expect(early.workspace).to.deep.include({ slug: 'a-slug', isolation: 'strict', tenant_id: 1 });
+      const listed = (await ask('GET', '/api/workspaces')).body.workspaces;
+      expect(listed.map(({ slug }: { slug: string }) => slug)).to.deep.equal(['default', 'a-slug', 'rzte-co']);
+      expect(listed.at(-1)).to.deep.equal(workspace);
+      const path = `/api/workspaces/${workspace.id}`;
+      expect((await ask('GET', path)).body.workspace).to.deep.equal({ ...workspace, agent_count: 0 });
+
+      const changed = await ask('PUT', path, { name: 'Doctors', slug: 'ignored', brand: null, isolation: 'strict' });
+      expect(changed.status).to.equal(200);
+      expect(changed.body.workspace).to.deep.include({ name: 'Doctors', slug: 'rzte-co', brand: null });
+      expect((await ask('GET', path)).body.workspace).to.deep.equal({ ...changed.body.workspace, agent_count: 0 });
+      const about = async (action: string) =>
+        (await world.audit(action)).find(({ target_id }) => target_id === workspace.id);
+      expect(await about('workspace_created')).to.deep.include({
+        target_type: 'workspace',
+        detail: { name: 'Ärzte & Co.', slug: 'rzte-co', brand: 'Acme', isolation: 'shared' },
+      });
+      expect((await about('workspace_updated'))?.detail).to.deep.equal({
+        old_name: 'Ärzte & Co.',
+        new_name: 'Doctors',
+        brand: null,
+        isolation: 'strict',
+      });
+    });
+
+    it('409 for a slug that any tenant has, 400 with what to change, 404 for what is not there', async () => {
+      for (const name of ['default', 'Default!', 'a slug']) {
+        const reply = await ask('POST', '/api/workspaces', { name });
+        expect(reply.status, name).to.equal(409);
+        expect(reply.body.error).to.include('send another slug');
+      }
+      for (const [body, field] of [
+        [{}, 'name'],
+        [{ name: ' ' }, 'name'],
+        [{ name: 'x'.repeat(201) }, 'name'],
+        [{ name: '日本' }, 'slug'],
+        [{ name: 'x', slug: '--' }, 'slug'],
+        [{ name: 'x', brand: '' }, 'brand'],
+        [{ name: 'x', brand: 'x'.repeat(65) }, 'brand'],
+        [{ name: 'x', isolation: 'none' }, 'isolation'],
+      ] as const) {
+        const reply = await ask('POST', '/api/workspaces', body);
+        expect([reply.status, String(reply.body.error).split(':')[0]], JSON.stringify(body)).to.deep.equal([
+          400,
+          field,
+        ]);
+      }
+      expect((await ask('PUT', '/api/workspaces/1', { brand: 'x' })).body.error).to.match(/^name: /);
+      for (const id of [99_999, 'x', 0]) {
+        const status = typeof id === 'number' && id > 0 ? 404 : 400;
+        expect((await ask('GET', `/api/workspaces/${id}`)).status).to.equal(status);
+        expect((await ask('PUT', `/api/workspaces/${id}`, { name: 'x' })).status).to.equal(status);
+      }
+    });
+
+    it('comes with a general project', async () => {
+      const workspace = await newWorkspace();
+      await world.makeUser({ username: `in-${workspace}`, role: 'operator', workspace });
+      const there = await world.signIn(`in-${workspace}`);
+      const { projects } = (await ask('GET', '/api/projects', undefined, there)).body;
+      expect(projects).to.have.length(1);
+      expect(projects[0]).to.include({ slug: 'general', workspace_id: workspace });
+      expect((await ask('POST', '/api/tasks', { title: 'First' }, there)).body.task.ticket_ref).to.equal('TASK-001');
+    });
+
+    it('another tenant sees none of it', async () => {
+      await world.makeUser({ username: 'foreign', role: 'admin', tenant: 90, workspace: 90 });
+      const foreign = await world.signIn('foreign');
+      expect((await ask('GET', '/api/workspaces', undefined, foreign)).body).to.deep.equal({
+        workspaces: [],
+        active_workspace_id: 90,
+        tenant_id: 90,
+      });
+      expect((await ask('GET', '/api/workspaces/1', undefined, foreign)).status).to.equal(404);
+      expect((await ask('PUT', '/api/workspaces/1', { name: 'x' }, foreign)).status).to.equal(404);
+      const user = { username: 'planted', password: PASSWORD, role: 'admin' };
+      const planted = await ask('POST', '/api/auth/users', { ...user, workspace_id: 1 }, foreign);
+      expect(planted.status).to.equal(400);
+      expect(planted.body.error).to.match(/^workspace_id: there is no workspace 1/);
+      const id = await world.makeUser({ username: 'not-theirs', role: 'viewer' });
+      for (const workspace_id of [1, 90])
+        expect((await ask('PUT', '/api/auth/users', { id, workspace_id }, foreign)).status).to.be.oneOf([400, 404]);
+    });
+  });
+
+  describe('users who are put into a workspace', () => {
+    it('are created there, and recorded where the admin is', async () => {
+      const workspace = await newWorkspace();
+      const user = { username: `new-${workspace}`, password: PASSWORD, role: 'viewer' };
+      const { status, body } = await ask('POST', '/api/auth/users', { ...user, workspace_id: String(workspace) });
+      expect(status).to.equal(201);
+      expect(body.user).to.deep.include({ workspace_id: workspace, tenant_id: 1 });
+      const there = await world.signIn(user.username);
+      const { active_workspace_id } = (await ask('GET', '/api/workspaces', undefined, there)).body;
+      expect(active_workspace_id).to.equal(workspace);
+    });
+
+    it('take their session with them at once, and their open streams end', async () => {
+      const workspace = await newWorkspace();
+      await world.makeAgent(`old-${workspace}`);
+      await world.makeAgent(`new-${workspace}`, workspace);
+      const username = `moves-${workspace}`;
+      const id = await world.makeUser({ username, role: 'operator' });
+      const session = await world.signIn(username);
+      const agents = async () =>
+        (await ask('GET', '/api/agents?limit=200', undefined, session)).body.agents.map(
+          ({ name }: { name: string }) => name,
+        );
+      expect(await agents())
+        .to.include(`old-${workspace}`)
+        .and.not.include(`new-${workspace}`);
+      const stream = await streamOf(world, session);
+
+      const moved = await ask('PUT', '/api/auth/users', { id, workspace_id: workspace });
+      expect(moved.status).to.equal(200);
+      expect(moved.body.user).to.deep.include({ id, workspace_id: workspace, tenant_id: 1 });
+      expect(await agents()).to.deep.equal([`new-${workspace}`]);
+      expect((await ask('GET', '/api/auth/me', undefined, session)).body.user.workspace_id).to.equal(workspace);
+      await expectEnd(stream, 'the stream from before');
+      // From the beginning of the log: nothing of the old workspace.
+      const again = await streamOf(world, session, '?since=0');
+      await ask('PUT', '/api/agents', { name: `new-${workspace}`, last_activity: 'here' }, session);
+      await again.until(() => JSON.stringify(again.frames).includes('here'));
+      expect(JSON.stringify(again.frames)).not.to.include(`old-${workspace}`);
+      again.close();
+
+      const entry = (await world.audit('user_update')).find(({ target_id }) => target_id === id);
+      expect(entry?.detail).to.deep.equal({ workspace_id: workspace, tenant_id: 1 });
+      // Again is no change; then back, found although the admin is elsewhere.
+      expect((await ask('PUT', '/api/auth/users', { id, workspace_id: workspace })).status).to.equal(200);
+      expect((await ask('PUT', '/api/auth/users', { id, workspace_id: 1 })).body.user.workspace_id).to.equal(1);
+      expect(await agents()).to.include(`old-${workspace}`);
+    });
+
+    it('cannot be changed otherwise from another workspace; nobody moves themselves', async () => {
+      const workspace = await newWorkspace();
+      const id = await world.makeUser({ username: `away-${workspace}`, workspace });
+      for (const change of [{ role: 'admin' }, { password: `${PASSWORD} 2` }, { display_name: 'x' }]) {
+        expect((await ask('PUT', '/api/auth/users', { id, ...change })).status).to.equal(404);
+        const reply = await ask('PUT', '/api/auth/users', { id, ...change, workspace_id: workspace });
+        expect(reply.status).to.equal(400);
+        expect(reply.body.error).to.include('only workspace_id');
+      }
+      const me = (await ask('GET', '/api/auth/me')).body.user;
+      const self = await ask('PUT', '/api/auth/users', { id: me.id, workspace_id: workspace });
+      expect(self.status).to.equal(400);
+      expect(self.body.error).to.include('own account');
+      expect((await ask('PUT', '/api/auth/users', { id: me.id, workspace_id: 1, display_name: 'Me' })).status).to.equal(
+        200,
+      );
+      const nowhere = await ask('PUT', '/api/auth/users', { id, workspace_id: 99_999 });
+      expect(nowhere.status).to.equal(400);
+      expect(nowhere.body.error).to.match(/^workspace_id: there is no workspace 99999/);
+    });
+  });
+});

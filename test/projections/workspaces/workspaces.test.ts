@@ -1,0 +1,44 @@
+import { expect } from 'chai';
+import { workspacesProjection } from '../../../projections/workspaces/workspaces.ts';
+import { workspaceCreated, workspaceUpdated } from '../../../shared/events/workspaces/workspaces.ts';
+import { type Draft, eventsOf, rowsAfter } from '../../support/kit.ts';
+
+const about = { tenantId: 4, workspaceId: 9, name: 'Lab', slug: 'lab' };
+const created = workspaceCreated.draft({ ...about, brand: null, isolation: 'shared', main: true });
+const updated = (changes: object) => workspaceUpdated.draft({ ...about, changes });
+const rows = (...drafts: readonly Draft[]) => rowsAfter(workspacesProjection, eventsOf(drafts)).workspaces;
+
+describe('projection workspaces', () => {
+  it('shows a workspace as it was created', () => {
+    expect(rows(created)).to.deep.equal([
+      {
+        id: 9,
+        tenant_id: 4,
+        slug: 'lab',
+        name: 'Lab',
+        brand: null,
+        isolation: 'shared',
+        main: true,
+        created_at: 1_700_000_001,
+        updated_at: 1_700_000_001,
+        position: 1,
+      },
+    ]);
+  });
+
+  it('sets what a change names, and leaves the rest', () => {
+    const [row] = rows(created, updated({ brand: 'Acme', isolation: 'strict' }), updated({ name: 'Works' }));
+    expect(row).to.include({
+      name: 'Works',
+      slug: 'lab',
+      brand: 'Acme',
+      isolation: 'strict',
+      updated_at: 1_700_000_003,
+    });
+    expect(rows(created, updated({ brand: 'Acme' }), updated({ brand: null }))[0]).to.include({ brand: null });
+  });
+
+  it('passes over a change of one that it does not know', () => {
+    expect(rows(updated({ name: 'Works' }))).to.deep.equal([]);
+  });
+});
