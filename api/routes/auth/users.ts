@@ -100,7 +100,7 @@ const update = defineRoute({
   tag: 'Auth',
   summary: 'Change a user',
   description:
-    'A new password and `is_approved: 0` end the sessions of the user. `workspace_id` puts the user into another workspace: admins of the default tenant can do so with every user, others within their own tenant. Callers cannot change their own role or workspace, and the last enabled admin of a tenant cannot be demoted, disabled or put into another tenant.',
+    'A new password and `is_approved: 0` end the sessions of the user. `workspace_id` puts the user into another workspace: admins of the whole deployment can do so with every user, others within their own tenant. Callers cannot change their own role or workspace, and the last enabled admin of a tenant cannot be demoted, disabled or put into another tenant.',
   access: 'admin',
   limit: 'users',
   body: userChangesBody,
