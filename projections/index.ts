@@ -6,6 +6,7 @@ import { gatewayConfigProjection } from './admin/gateway-config.ts';
 import { gatewaysProjection } from './admin/gateways.ts';
 import { settingsProjection } from './admin/settings.ts';
 import { agentsProjection } from './agents/agents.ts';
+import { diagnosticsProjection } from './agents/diagnostics.ts';
 import { agentKeysProjection } from './agents/keys.ts';
 import { usersProjection } from './auth/users.ts';
 import { chatProjection } from './chat.ts';
@@ -32,6 +33,7 @@ export const projections: readonly Projection[] = [
   usersProjection,
   agentsProjection,
   agentKeysProjection,
+  diagnosticsProjection,
   chatProjection,
   connectionsProjection,
   sessionsProjection,

@@ -23,3 +23,34 @@ export function firstFrom(unit: Unit, at: number): number {
   const date = new Date(at);
   return Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1);
 }
+
+/** What a window is made of: whole buckets, and what lies beside them. Beginnings belong to a span, ends do not. */
+export interface Spans {
+  /** Of the longest units that fit, so that few buckets are read. */
+  readonly buckets: readonly { readonly unit: Unit; readonly from: number; readonly until: number }[];
+  /** At most one at each end of the window: no whole bucket of the finest unit. */
+  readonly rests: readonly { readonly from: number; readonly until: number }[];
+}
+
+/**
+ * Divides a window into buckets and rests, each part once.
+ *
+ * @param units the finest first
+ * @param until Infinity: everything since `from`
+ */
+export function spansOf(units: readonly Unit[], from: number, until: number): Spans {
+  const [unit, ...coarser] = units;
+  if (from >= until) return { buckets: [], rests: [] };
+  if (unit === undefined) return { buckets: [], rests: [{ from, until }] };
+  const first = firstFrom(unit, from);
+  const last = until === Number.POSITIVE_INFINITY ? until : startOf(unit, until);
+  if (first >= last) return { buckets: [], rests: [{ from, until }] };
+  const inner = spansOf(coarser, first, last);
+  return {
+    buckets: [...inner.rests.map((span) => ({ unit, ...span })), ...inner.buckets],
+    rests: [
+      { from, until: first },
+      { from: last, until },
+    ].filter((span) => span.from < span.until),
+  };
+}

@@ -7,6 +7,7 @@ import { LRUCache } from 'lru-cache';
 import { atMost } from '../../shared/bounded.ts';
 import type { Identity } from '../../shared/identity.ts';
 import type { Freshness } from '../../shared/ports/freshness.ts';
+import { seconds } from '../../shared/time.ts';
 import type { Exchange } from './exchange.ts';
 import type { Route } from './route.ts';
 
@@ -30,7 +31,8 @@ export interface ResponseCache {
   answerNow(route: Route, exchange: Exchange, identity: Identity): boolean;
 }
 
-export function createResponseCache(freshness: Freshness): ResponseCache {
+/** @param now Unix ms */
+export function createResponseCache(freshness: Freshness, now: () => number): ResponseCache {
   const responses = new LRUCache<string, CachedResponse>({
     maxSize: MAX_BYTES,
     sizeCalculation: (one, key) => one.body.length + key.length + 200,
@@ -44,19 +46,22 @@ export function createResponseCache(freshness: Freshness): ResponseCache {
     const cache = route.cache as NonNullable<Route['cache']>;
     return [cache.models, cache.scope === 'all' ? 'all' : identity.workspace] as const;
   };
+  /** What a body is current for, from the stamp of its read models. */
+  const currentFor = (route: Route, stamp: string) => (route.cache?.clock ? `${stamp} ${seconds(now())}` : stamp);
 
   return {
     routeOf: (url) => routes.get(url),
     answerNow(route, exchange, identity) {
       const cached = responses.get(keyOf(route, exchange, identity));
       if (!cached) return false;
-      if (freshness.stampNow(...scopeOf(route, identity)) !== cached.stamp) return false;
+      const stamp = freshness.stampNow(...scopeOf(route, identity));
+      if (stamp === undefined || currentFor(route, stamp) !== cached.stamp) return false;
       send(exchange, cached);
       return true;
     },
     async answer(route, exchange, identity, make) {
       const key = keyOf(route, exchange, identity);
-      const stamp = await freshness.stamp(...scopeOf(route, identity));
+      const stamp = currentFor(route, await freshness.stamp(...scopeOf(route, identity)));
       let response = responses.get(key);
       if (response?.stamp !== stamp) {
         const running = `${stamp} ${key}`;

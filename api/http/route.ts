@@ -144,6 +144,8 @@ export interface Route<
     readonly scope: 'workspace' | 'all';
     /** For responses that differ between callers of a workspace: an equal string for callers who get the same. */
     readonly per?: (identity: Identity) => string;
+    /** For responses about a window that ends now: they are cached within one second of the clock, too. */
+    readonly clock?: 'second';
     /** True for queries whose response depends on more than that, such as the time; it is not cached. */
     readonly unless?: (query: Q) => boolean;
   };

@@ -50,7 +50,7 @@ export function createApiServer(routes: readonly Route[], services: Services): A
   const { settings, log, incidents } = services;
   const identify = createIdentify(services);
   const limiter = createLimiter(services, (name, exchange) => incidents.rateLimitHit(exchange, name));
-  const cache = createResponseCache(services.freshness);
+  const cache = createResponseCache(services.freshness, services.now);
   const parseCookies = cookieParser();
   const match = createMatcher(routes);
   const headers = headersOfAll(settings);

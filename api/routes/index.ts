@@ -11,6 +11,7 @@ import { schedulerRoutes } from './admin/scheduler.ts';
 import { settingsRoutes } from './admin/settings.ts';
 import { adapterRoutes } from './agents/adapters.ts';
 import { agentRoutes } from './agents/agents.ts';
+import { agentDiagnosticsRoutes } from './agents/diagnostics.ts';
 import { agentHeartbeatRoutes } from './agents/heartbeat.ts';
 import { agentKeyRoutes } from './agents/keys.ts';
 import { agentMemoryRoutes } from './agents/memory.ts';
@@ -70,6 +71,7 @@ export const routes: readonly Route[] = [
   ...accessRequestRoutes,
   ...globalKeyRoutes,
   ...agentRoutes,
+  ...agentDiagnosticsRoutes,
   ...agentRegistrationRoutes,
   ...agentHeartbeatRoutes,
   ...agentMemoryRoutes,

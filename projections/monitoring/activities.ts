@@ -1,7 +1,8 @@
-/** Activities of all resources, and their number per kind, so that a filtered total needs no counting. */
+/** Activities of all resources, and their number per kind and hour, so that totals need no counting. */
 import { recordsPurged } from '../../shared/events/admin/cleanup.ts';
 import { catalogue } from '../../shared/events/catalogue.ts';
 import { activityOf } from '../../shared/events/monitoring/activities.ts';
+import { HOUR } from '../../shared/time.ts';
 import { change, defineProjection, defineTable, type Handler, insert, on, update } from '../projection.ts';
 
 export const activitiesTable = defineTable(
@@ -24,6 +25,7 @@ export const activitiesTable = defineTable(
       'workspace_id, position DESC',
       'workspace_id, type, position DESC',
       'workspace_id, actor, position DESC',
+      'workspace_id, actor, created_at',
       'workspace_id, entity_type, position DESC',
       'workspace_id, created_at',
     ],
@@ -36,6 +38,20 @@ export const activityCountsTable = defineTable(
   { key: ['workspace_id', 'type', 'actor', 'entity_type'] },
 );
 
+/** Activities by actor, hour and type. What is removed from the list for its age stays counted here. */
+export const activityHoursTable = defineTable(
+  'activity_hours',
+  {
+    workspace_id: 'int',
+    actor: 'text',
+    /** Beginning of the hour, Unix seconds. */
+    start: 'bigint',
+    type: 'text',
+    count: 'bigint',
+  },
+  { key: ['workspace_id', 'actor', 'start', 'type'], indexes: ['workspace_id, start'] },
+);
+
 const handlers: Handler[] = [...catalogue.values()]
   .filter((definition) => definition.activity)
   .map((definition) => ({
@@ -45,17 +61,19 @@ const handlers: Handler[] = [...catalogue.values()]
       if (!record) return [];
       const { workspace_id, type, actor, entity_type } = record;
       const key = { workspace_id, type, actor, entity_type };
+      const hour = { workspace_id, actor, start: record.created_at - (record.created_at % HOUR), type };
       return [
         insert(activitiesTable, record),
         change(activityCountsTable, key, (row) => ({ ...key, count: (row?.count ?? 0) + 1 })),
+        change(activityHoursTable, hour, (row) => ({ ...hour, count: (row?.count ?? 0) + 1 })),
       ];
     },
   }));
 
 export const activitiesProjection = defineProjection({
   name: 'activities',
-  version: 1,
-  tables: [activitiesTable, activityCountsTable],
+  version: 2,
+  tables: [activitiesTable, activityCountsTable, activityHoursTable],
   handlers: [
     ...handlers,
     on(recordsPurged, ({ data, meta: { workspace: workspace_id } }) =>

@@ -79,6 +79,7 @@ export const tasksTable = defineTable(
       "(workspace_id, assigned_to, updated_at DESC) WHERE status = 'in_progress'",
       "(workspace_id, assigned_to, priority_rank, created_at, id) WHERE status IN ('assigned', 'in_progress')",
       "(workspace_id, completed_at) WHERE status = 'done'",
+      "(workspace_id, assigned_to, updated_at DESC, id DESC) WHERE status = 'done'",
       "(updated_at, workspace_id, id) WHERE status = 'in_progress'",
       '(workspace_id, id) WHERE cron IS NOT NULL',
       'workspace_id, project_id, md5(title)',
@@ -175,7 +176,7 @@ export const movedTask = (
 
 export const tasksProjection = defineProjection({
   name: 'tasks',
-  version: 1,
+  version: 2,
   tables: [tasksTable, taskCountsTable],
   handlers: [
     on(taskCreated, (event) => {

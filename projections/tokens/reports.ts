@@ -26,7 +26,10 @@ export const tokenReportsTable = defineTable(
     task_id: 'bigint?',
     duration: 'double?',
   },
-  { key: ['workspace_id', 'id'], indexes: ['workspace_id, at DESC, position DESC, place DESC'] },
+  {
+    key: ['workspace_id', 'id'],
+    indexes: ['workspace_id, at DESC, position DESC, place DESC', 'workspace_id, agent_id, at'],
+  },
 );
 
 /** The name under which an agent last reported, for agents that are gone. */
@@ -79,7 +82,7 @@ const opened = (workspace_id: number, page: number): Change =>
 
 export const tokensProjection = defineProjection({
   name: 'tokens',
-  version: 1,
+  version: 2,
   tables: [tokenReportsTable, tokenUsageTable, tokenAgentsTable, tokenLedgersTable],
   weigh: ({ data }) => (Array.isArray(data.reports) ? data.reports.length : 1),
   handlers: [

@@ -77,7 +77,7 @@ export async function taskCosts(
     ORDER BY sum(cost) DESC, model`.execute(reads.db);
   const { rows: days } = await sql<DaySums & { subject: string }>`
     SELECT subject, start - start % ${DAY_MS} AS day, ${SUMS}
-    FROM (${usageSince(reads, workspace, 'task', timelineSince(since, now), 'day')}) u
+    FROM (${usageSince(reads, workspace, 'task', timelineSince(since, now), { coarsest: 'day' })}) u
     WHERE subject = ANY(${subjects}) GROUP BY 1, 2 ORDER BY 2`.execute(reads.db);
   const { rows: agents } = await sql<Whose & Shared>`
     SELECT u.agent_id, u.agent_name, ${SUMS}, ${TASKS} FROM ${joined} GROUP BY 1, 2

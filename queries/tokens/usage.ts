@@ -16,7 +16,7 @@ import {
   type TokenStats,
   type TokenStatsAnswer,
 } from '../../shared/contract/tokens/usage.ts';
-import { DAY_MS, firstFrom, HOUR_MS, startOf, UNITS, type Unit } from '../../shared/time-buckets.ts';
+import { DAY_MS, HOUR_MS, spansOf, startOf, UNITS, type Unit } from '../../shared/time-buckets.ts';
 import { NANO } from '../../shared/token-prices.ts';
 import type { Reads } from '../reads.ts';
 
@@ -41,38 +41,39 @@ const FACET_ROWS: Readonly<Record<Facet, { readonly subject: Sql; readonly where
  * output_tokens, cost` (billionths of a dollar) and `last_at`.
  *
  * @param since Unix ms
- * @param coarsest the longest buckets to use: `start` is then no coarser
+ * @param only.coarsest the longest buckets to use: `start` is then no coarser
+ * @param only.agent id of the agent whose they are
  */
 export function usageSince(
   reads: Reads,
   workspace: number,
   facet: Facet,
   since: number,
-  coarsest: Unit = 'month',
+  { coarsest = 'month', agent }: { readonly coarsest?: Unit; readonly agent?: number } = {},
 ): Sql {
   const units = FACET_UNITS[facet].filter((unit) => UNITS.indexOf(unit) <= UNITS.indexOf(coarsest));
-  const parts: Sql[] = [];
-  const firstBucket = firstFrom(units[0] ?? 'hour', since);
-  if (since < firstBucket) {
-    const { subject, where } = FACET_ROWS[facet];
-    parts.push(sql`
+  const { buckets, rests } = spansOf(units, since, Number.POSITIVE_INFINITY);
+  const whose = agent === undefined ? sql`` : sql`AND agent_id = ${agent}`;
+  const upTo = (column: Sql, until: number) =>
+    until === Number.POSITIVE_INFINITY ? sql`` : sql`AND ${column} < ${until}`;
+  const { subject, where } = FACET_ROWS[facet];
+  const parts = [
+    ...rests.map(
+      ({ from, until }) => sql`
       SELECT ${subject} AS subject, coalesce(agent_id, 0) AS agent_id,
         CASE WHEN agent_id IS NULL THEN agent_name ELSE '' END AS agent_name, model, at - at % ${HOUR_MS} AS start,
         1::bigint AS requests, input_tokens, output_tokens, round(cost * ${NANO}) AS cost, at AS last_at
       FROM ${tokensTable(reads, 'reports')}
-      WHERE workspace_id = ${workspace} AND at >= ${since} AND at < ${firstBucket} AND ${where}`);
-  }
-  for (const [index, unit] of units.entries()) {
-    const from = firstFrom(unit, since);
-    const coarser = units[index + 1];
-    const until = coarser && firstFrom(coarser, since);
-    if (from === until) continue;
-    parts.push(sql`
+      WHERE workspace_id = ${workspace} ${whose} AND at >= ${from} ${upTo(sql`at`, until)} AND ${where}`,
+    ),
+    ...buckets.map(
+      ({ unit, from, until }) => sql`
       SELECT subject, agent_id, agent_name, model, start, requests, input_tokens, output_tokens, cost, last_at
       FROM ${tokensTable(reads, 'usage')}
-      WHERE workspace_id = ${workspace} AND facet = ${facet} AND unit = ${unit} AND start >= ${from}
-        ${until === undefined ? sql`` : sql`AND start < ${until}`}`);
-  }
+      WHERE workspace_id = ${workspace} ${whose} AND facet = ${facet} AND unit = ${unit} AND start >= ${from}
+        ${upTo(sql`start`, until)}`,
+    ),
+  ];
   return sql.join(parts, sql` UNION ALL `);
 }
 
@@ -245,7 +246,7 @@ export async function agentCosts(
     GROUP BY agent_id, agent_name`.execute(reads.db);
   const { rows: days } = await sql<Whose & DaySums>`
     SELECT agent_id, agent_name, start - start % ${DAY_MS} AS day, ${SUMS}
-    FROM (${usageSince(reads, workspace, 'agent', timelineSince(since, now), 'day')}) a
+    FROM (${usageSince(reads, workspace, 'agent', timelineSince(since, now), { coarsest: 'day' })}) a
     GROUP BY 1, 2, 3 ORDER BY 3`.execute(reads.db);
   const nameOf = await namesOf(reads, workspace, rows);
   const sessionsBy = new Map(sessions.map((row) => [whoseKey(row), row.sessions]));
@@ -272,7 +273,7 @@ export async function agentCosts(
 export async function tokenTrends(reads: Reads, workspace: number, timeframe: string, now: number) {
   const since = Math.max(sinceOf(timeframe, now), now - DAY_MS);
   const { rows } = await sql<Sums & { hour: number }>`
-    SELECT start AS hour, ${SUMS} FROM (${usageSince(reads, workspace, 'agent', since, 'hour')}) a
+    SELECT start AS hour, ${SUMS} FROM (${usageSince(reads, workspace, 'agent', since, { coarsest: 'hour' })}) a
     GROUP BY start ORDER BY start`.execute(reads.db);
   const trends = rows.map((row) => ({
     timestamp: new Date(row.hour).toISOString(),

@@ -69,6 +69,17 @@ export interface FrameDraft {
   readonly role?: Role;
 }
 
+/** Something that went well or wrong for an agent; diagnostics count it by hour. */
+export interface SignalDraft {
+  /** Name of the agent at that time. */
+  readonly agent: string;
+  readonly kind: 'completed' | 'failed';
+  /** By what failures are counted, such as `task_failed`. */
+  readonly type: string;
+  readonly description: string;
+  readonly data: Readonly<Record<string, unknown>>;
+}
+
 /** A message to webhooks; the envelope is added when it is sent. */
 export interface WebhookMessageDraft {
   /** A webhook event, such as `alert.triggered`. */
@@ -98,6 +109,8 @@ export interface EventDefinition<Type extends string = string, Data = Readonly<R
   readonly activity?: (event: DomainEvent<Type, Data>) => ActivityDraft | undefined;
   readonly audit?: (event: DomainEvent<Type, Data>) => AuditDraft | undefined;
   readonly notification?: (event: DomainEvent<Type, Data>) => NotificationDraft | undefined;
+  /** At most one of each kind. */
+  readonly signals?: (event: DomainEvent<Type, Data>) => readonly SignalDraft[];
   readonly frames?: (event: DomainEvent<Type, Data>) => readonly FrameDraft[];
   /** Messages to webhooks besides those that follow from the frames (`webhooks/messages.ts`). No secrets. */
   readonly webhooks?: (event: DomainEvent<Type, Data>) => readonly WebhookMessageDraft[];

@@ -33,6 +33,8 @@ export const GROUPS: Readonly<Record<string, Readonly<Record<string, string>>>> 
     memory: 'working memory',
     souls: 'persona texts',
     templates: 'configurations to start from',
+    diagnostics: 'how an agent fares: tasks, failures, activity',
+    trends: 'what a period says when compared with the one before',
     sync: 'import from the gateway configuration',
     adapters: 'frameworks that agents run in',
     scope: 'reports about one: for whom, over which hours',

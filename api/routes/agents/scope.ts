@@ -37,6 +37,10 @@ function isSelf(identity: Identity, agent: { readonly id: number; readonly name:
   return (rule === 'name or username' || identity.agentName === null) && identity.username === agent.name;
 }
 
+/** Callers with the same text may read the same reports. */
+export const readerOf = ({ role, kind, agentId, agentName, username }: Identity): string =>
+  JSON.stringify([role, kind, agentId, agentName, username]);
+
 /**
  * The agent that a report is about, and as whom the caller reads it.
  *

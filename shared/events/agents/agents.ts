@@ -55,6 +55,18 @@ export const agentStatusChanged = defineEvent({
           source_id: data.agentId,
         }
       : undefined,
+  signals: ({ data }) =>
+    data.to === 'error' && data.from !== 'error'
+      ? [
+          {
+            agent: data.name,
+            kind: 'failed',
+            type: 'agent_error',
+            description: data.lastActivity || `Agent ${data.name}: ${data.from} → ${data.to}`,
+            data: { from: data.from },
+          },
+        ]
+      : [],
   frames: ({ data, meta }) => {
     if (data.announced) return [];
     const updated = {

@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { seconds } from '../../time.ts';
 import { defineEvent } from '../define.ts';
+import { taskFailure, taskSignals } from '../tasks/outcomes.ts';
 import { aboutTask, taskFields, taskPlace } from '../tasks/tasks.ts';
 
 export const taskReviewed = defineEvent({
@@ -28,6 +29,14 @@ export const taskReviewed = defineEvent({
     description: `Quality review ${data.status} for task "${data.title}"`,
     data: { status: data.status, notes: data.notes },
   }),
+  signals: ({ data }) => {
+    const { title, before, after, status, notes, reviewer } = data;
+    const signals = taskSignals({ taskId: data.taskId, title, agent: after.assignedTo, before, after });
+    if (status === 'approved' || before.assignedTo === null || signals.some(({ kind }) => kind === 'failed'))
+      return signals;
+    const what = `${reviewer} rejected task "${title}"`;
+    return [...signals, taskFailure(before.assignedTo, 'quality_review_rejected', data, what, notes)];
+  },
   frames: ({ data, meta }) => [
     {
       type: 'task.status_changed',

@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { seconds } from '../../time.ts';
 import { defineEvent } from '../define.ts';
+import { taskSignals } from './outcomes.ts';
 import { aboutTask, type TaskData, taskData, taskFields, taskFrame, taskOwner, taskPlace } from './tasks.ts';
 
 /** What an activity tells of the task before a change, and what tasks are counted by. */
@@ -57,6 +58,8 @@ export const taskUpdated = defineEvent({
       },
     };
   },
+  signals: ({ data: { taskId, task, before } }) =>
+    taskSignals({ taskId, title: task.title, agent: task.assignedTo, before, after: task, reason: task.errorMessage }),
   frames: ({ data, meta }) => [taskFrame('task.updated', data, meta)],
 });
 
@@ -96,6 +99,8 @@ export const taskStatusChanged = defineEvent({
           description: `Task "${title}": ${before.status} → ${after.status}`,
           data: { oldStatus: before.status, newStatus: after.status },
         },
+  signals: ({ data: { taskId, title, before, after } }) =>
+    taskSignals({ taskId, title, agent: after.assignedTo, before, after }),
   frames: ({ data, meta }) => [
     {
       type: 'task.status_changed',

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { frontOf } from '../../storable.ts';
 import { seconds } from '../../time.ts';
 import { type DomainEvent, defineEvent, type FrameDraft } from '../define.ts';
+import { taskFailure } from './outcomes.ts';
 import { aboutTask, type TaskPlace, taskFields, taskPlace } from './tasks.ts';
 
 const moveFields = { ...taskFields, before: taskPlace, after: taskPlace };
@@ -75,6 +76,12 @@ export const taskRequeued = defineEvent({
         : `Task "${title}" returned to the queue: ${agent} has fallen silent`,
     data: { agent, oldStatus: before.status, newStatus: after.status, dispatch_attempts: dispatchAttempts, reason },
   }),
+  signals: ({ data }) => {
+    const { title, agent, after, errorMessage } = data;
+    const failed = after.status === 'failed';
+    const what = `${agent} fell silent over task "${title}"`;
+    return [taskFailure(agent, failed ? 'task_failed' : 'task_stalled', data, what, errorMessage)];
+  },
   frames: (event) => {
     const { taskId, title, dispatchAttempts, errorMessage, reason } = event.data;
     const moved = moveFrame(event, reason);

@@ -4,6 +4,7 @@ import { type TaskRecord, ticketRef } from '../../contract/tasks/tasks.ts';
 import { seconds } from '../../time.ts';
 import { defineEvent, type FrameDraft } from '../define.ts';
 import type { Metadata } from '../metadata.ts';
+import { taskSignals } from './outcomes.ts';
 
 /** A task as it is, except for what events say elsewhere: its id, its workspace, and its times. Times in Unix seconds. */
 export const taskData = z.object({
@@ -148,6 +149,15 @@ export const taskCreated = defineEvent({
             ...(task.outcome !== null && { outcome: task.outcome }),
           },
   }),
+  signals: ({ data: { taskId, task } }) =>
+    taskSignals({
+      taskId,
+      title: task.title,
+      agent: task.assignedTo,
+      before: null,
+      after: task,
+      reason: task.errorMessage,
+    }),
   frames: ({ data, meta }) => [taskFrame('task.created', data, meta)],
 });
 

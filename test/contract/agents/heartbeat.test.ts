@@ -1,6 +1,6 @@
 /**
- * Heartbeats and wake-ups, through HTTP, and that an agent affects only itself. Memory, souls and liveness are tested
- * on the same service, because starting one for each would take longer than the tests.
+ * Heartbeats and wake-ups, through HTTP, and that an agent affects only itself. Memory, souls, diagnostics and liveness
+ * are tested on the same service, because starting one for each would take longer than the tests.
  */
 import { once } from 'node:events';
 import { connect } from 'node:net';
@@ -11,6 +11,7 @@ import type { EventOf } from '../../../shared/events/define.ts';
 import { tokensReported } from '../../../shared/events/tokens/reports.ts';
 import { testOrigin } from '../../support/world.ts';
 import { type AgentsWorld, conforms, startAgentsWorld } from '../../support/worlds/agents.ts';
+import { describeDiagnostics } from './diagnostics.ts';
 import { describeLiveness } from './liveness.ts';
 import { describeMemory } from './memory.ts';
 import { describeSouls } from './souls.ts';
@@ -288,5 +289,6 @@ describe('Heartbeats, memory and souls of agents', () => {
 
   describeMemory(() => world);
   describeSouls(() => world);
+  describeDiagnostics(() => world);
   describeLiveness(() => world);
 });

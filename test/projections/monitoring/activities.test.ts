@@ -1,9 +1,11 @@
 import { expect } from 'chai';
 import { activitiesProjection } from '../../../projections/monitoring/activities.ts';
+import { recordsPurged } from '../../../shared/events/admin/cleanup.ts';
 import { agentHidden } from '../../../shared/events/agents/agents.ts';
 import { agentMemoryFieldsSet } from '../../../shared/events/agents/memory.ts';
 import { agentMessageSent } from '../../../shared/events/agents/messages.ts';
 import { agentSoulChanged } from '../../../shared/events/agents/souls.ts';
+import type { DomainEvent } from '../../../shared/events/define.ts';
 import { seconds } from '../../../shared/time.ts';
 import { type Draft, eventsOf, rowsAfter, timeOf } from '../../support/kit.ts';
 
@@ -46,6 +48,7 @@ describe('projection activities', () => {
     expect(rows([alongside]), 'announced by another event of the same append').to.deep.equal({
       activities: [],
       activity_counts: [],
+      activity_hours: [],
     });
   });
   it('counts by type, actor and kind of entity', () => {
@@ -63,6 +66,27 @@ describe('projection activities', () => {
     expect(activity_counts).to.deep.equal([
       { workspace_id: 1, type: 'agent_soul_updated', actor: 'admin', entity_type: 'agent', count: 2, position: 3 },
       { workspace_id: 1, type: 'agent_message', actor: 'ada', entity_type: 'agent', count: 1, position: 2 },
+    ]);
+  });
+  it('counts by actor, hour and type, also what has been removed from the list', () => {
+    const hour = Date.UTC(2026, 2, 1, 10);
+    const at = (time: number) => eventsOf([soul], { at: time })[0] as DomainEvent;
+    const purge = recordsPurged.draft({ table: 'activities', ids: [1], counts: [], phrases: [] });
+    const times = [hour, hour + 3_599_999, hour + 3_600_000];
+    const events = [
+      ...times.map((time, n) => ({ ...at(time), position: n + 1 })),
+      { ...(eventsOf([purge])[0] as DomainEvent), position: 9 },
+    ];
+    expect(rowsAfter(activitiesProjection, events).activity_hours).to.deep.equal([
+      { workspace_id: 1, actor: 'admin', start: hour / 1_000, type: 'agent_soul_updated', count: 2, position: 2 },
+      {
+        workspace_id: 1,
+        actor: 'admin',
+        start: hour / 1_000 + 3_600,
+        type: 'agent_soul_updated',
+        count: 1,
+        position: 3,
+      },
     ]);
   });
   it('keeps workspaces apart', () => {

@@ -1,0 +1,34 @@
+/** How an agent fares. */
+import { DIAGNOSTICS_MODELS, diagnosticsOf } from '../../../queries/agents/diagnostics.ts';
+import { agentParams } from '../../../shared/contract/agents/agents.ts';
+import {
+  DIAGNOSTICS_SECTIONS,
+  diagnosticsAnswer,
+  diagnosticsQuery,
+} from '../../../shared/contract/agents/diagnostics.ts';
+import { sectionsOf, windowOf } from '../../../shared/contract/agents/scope.ts';
+import { defineRoute, type Route } from '../../http/route.ts';
+import { readerOf, requireReport } from './scope.ts';
+
+export const agentDiagnosticsRoutes: readonly Route[] = [
+  defineRoute({
+    method: 'get',
+    path: '/api/agents/{id}/diagnostics',
+    tag: 'Agents',
+    summary: 'Diagnostics of an agent: tasks, errors, activity, trends, tokens',
+    description:
+      'For the agent itself: a caller with its key, its name in `x-agent-name`, or its name as username. Admins read those of any agent with `privileged=1`. Errors are failures with a reason: of tasks, reviews, and the agent’s own status.',
+    access: 'viewer',
+    params: agentParams,
+    query: diagnosticsQuery,
+    refuses: [403, 404],
+    responses: { 200: { description: 'The sections that were asked for', schema: diagnosticsAnswer } },
+    cache: { models: ['agents', ...DIAGNOSTICS_MODELS], scope: 'workspace', per: readerOf, clock: 'second' },
+    async handle({ params, query, identity, services }) {
+      const { agent } = await requireReport(services, identity, params.id, query, 'name before username');
+      const window = windowOf(query.hours, services.now());
+      const sections = sectionsOf(query.section, DIAGNOSTICS_SECTIONS);
+      return { body: await diagnosticsOf(services.reads, identity.workspace, agent, window, sections) };
+    },
+  }),
+];

@@ -1,0 +1,99 @@
+/**
+ * What diagnostics are made of, besides activities and tokens: tasks that agents completed and what failed, one by one
+ * and by hour, under the name that the agent had; and which names that were.
+ */
+import { agentDetailsChanged } from '../../shared/events/agents/agents.ts';
+import { agentRegistered } from '../../shared/events/agents/registration.ts';
+import { catalogue } from '../../shared/events/catalogue.ts';
+import type { DomainEvent } from '../../shared/events/define.ts';
+import { HOUR, seconds } from '../../shared/time.ts';
+import { type Change, change, defineProjection, defineTable, type Handler, insert, on } from '../projection.ts';
+
+/** Names of agents, each from when it was given until the agent's next row. */
+export const agentNamesTable = defineTable(
+  'names',
+  {
+    workspace_id: 'int',
+    agent_id: 'bigint',
+    /** Number of the event. */
+    id: 'bigint',
+    name: 'text',
+    /** Unix seconds. */
+    since: 'bigint',
+  },
+  { key: ['workspace_id', 'agent_id', 'id'] },
+);
+
+export const signalsTable = defineTable(
+  'signals',
+  {
+    workspace_id: 'int',
+    /** Number of the event. */
+    id: 'bigint',
+    /** `completed` or `failed`. */
+    kind: 'text',
+    agent: 'text',
+    type: 'text',
+    description: 'text',
+    data: 'jsonb',
+    created_at: 'bigint',
+  },
+  { key: ['workspace_id', 'id', 'kind'], indexes: ['workspace_id, agent, kind, created_at DESC, id DESC'] },
+);
+
+export const signalHoursTable = defineTable(
+  'signal_hours',
+  {
+    workspace_id: 'int',
+    agent: 'text',
+    kind: 'text',
+    /** Beginning of the hour, Unix seconds. */
+    start: 'bigint',
+    type: 'text',
+    count: 'bigint',
+  },
+  { key: ['workspace_id', 'agent', 'kind', 'start', 'type'] },
+);
+
+function signalChanges(event: DomainEvent): Change[] {
+  const { workspace: workspace_id, number: id, at } = event.meta;
+  const created_at = seconds(at);
+  const signals = catalogue.get(event.type)?.signals?.(event) ?? [];
+  return signals.flatMap(({ kind, agent, type, description, data }) => {
+    const hour = { workspace_id, agent, kind, start: created_at - (created_at % HOUR), type };
+    return [
+      insert(signalsTable, { workspace_id, id, kind, agent, type, description, data, created_at }),
+      change(signalHoursTable, hour, (row) => ({ ...hour, count: (row?.count ?? 0) + 1 })),
+    ];
+  });
+}
+
+const named = ({ meta, data }: DomainEvent<string, { readonly agentId: number }>, name: string): Change =>
+  insert(agentNamesTable, {
+    workspace_id: meta.workspace,
+    agent_id: data.agentId,
+    id: meta.number,
+    name,
+    since: seconds(meta.at),
+  });
+
+/** Further changes, by event type: signals come from the catalogue. */
+const naming: readonly Handler[] = [
+  on(agentRegistered, (event) => [named(event, event.data.name)]),
+  on(agentDetailsChanged, (event) => {
+    const { name } = event.data.changes;
+    return name === undefined ? [] : [named(event, name)];
+  }),
+];
+
+export const diagnosticsProjection = defineProjection({
+  name: 'diagnostics',
+  version: 1,
+  tables: [agentNamesTable, signalsTable, signalHoursTable],
+  handlers: [
+    ...naming,
+    ...[...catalogue.values()]
+      .filter((definition) => definition.signals)
+      .map((definition): Handler => ({ type: definition.type, handle: signalChanges })),
+  ],
+});

@@ -1,0 +1,275 @@
+/** Diagnostics of an agent at windows anywhere, compared with going through all events one by one. */
+import { expect } from 'chai';
+import fc from 'fast-check';
+import { agentsProjection } from '../../../projections/agents/agents.ts';
+import { diagnosticsProjection } from '../../../projections/agents/diagnostics.ts';
+import { activitiesProjection } from '../../../projections/monitoring/activities.ts';
+import { tasksProjection } from '../../../projections/tasks/tasks.ts';
+import { tokensProjection } from '../../../projections/tokens/reports.ts';
+import { diagnosticsOf } from '../../../queries/agents/diagnostics.ts';
+import {
+  DIAGNOSTICS_SECTIONS,
+  type DiagnosticsSection,
+  diagnosticsAnswer,
+} from '../../../shared/contract/agents/diagnostics.ts';
+import { windowOf } from '../../../shared/contract/agents/scope.ts';
+import { agentDeleted, agentDetailsChanged, agentStatusChanged } from '../../../shared/events/agents/agents.ts';
+import { agentHeartbeatReceived } from '../../../shared/events/agents/heartbeat.ts';
+import { tokensReported } from '../../../shared/events/tokens/reports.ts';
+import { DAY, HOUR } from '../../../shared/time.ts';
+import { agentRegisteredAs, openReadModels, type ReadModels, type Told } from '../../support/rows.ts';
+import { created, requeued, updated } from '../../support/tasks.ts';
+
+/** Unix seconds: the beginning of an hour. */
+const FIRST = Date.UTC(2026, 0, 1) / 1_000;
+const LAST = FIRST + 70 * DAY;
+/** Bob becomes Robert; then somebody else is Bob, as somebody was before. */
+const REGISTERED = FIRST + 5 * DAY + 1_234;
+const RENAMED = FIRST + 40 * DAY + 2_345;
+
+let seed = 11;
+const below = (n: number): number => {
+  seed = (Math.imul(seed, 1_103_515_245) + 12_345) & 0x7fffffff;
+  return (seed >> 8) % n;
+};
+const pick = <T>(all: readonly T[]): T => all[below(all.length)] as T;
+
+type Kind = 'beat' | 'error' | 'completed' | 'stalled' | 'tokens';
+interface Case {
+  readonly kind: Kind;
+  readonly name: string;
+  readonly at: number;
+  readonly tokens: number;
+}
+
+const edges = [REGISTERED, RENAMED, FIRST + 10 * DAY, FIRST + 60 * DAY, LAST].flatMap((at) => [at - 1, at, at + 1]);
+const cases: Case[] = Array.from({ length: 900 }, (_, n) => ({
+  kind: pick<Kind>(['beat', 'beat', 'error', 'completed', 'stalled', 'tokens']),
+  name: pick(['bob', 'robert', 'eve']),
+  at: n < 3 * edges.length ? (edges[n % edges.length] as number) : FIRST + below(70 * DAY),
+  tokens: below(1_000),
+})).sort((a, b) => a.at - b.at);
+
+const ID = 1;
+const told = ({ kind, name, at, tokens }: Case): Told => {
+  const about = { agentId: 5, name };
+  const meta = { at: at * 1_000 + below(1_000) };
+  switch (kind) {
+    case 'beat':
+      return [
+        agentHeartbeatReceived.draft({
+          ...about,
+          lastActivity: 'Heartbeat',
+          connectionId: null,
+          workItemsCount: 0,
+          workItemTypes: [],
+        }),
+        meta,
+      ];
+    case 'error':
+      return [
+        agentStatusChanged.draft({
+          ...about,
+          from: 'idle',
+          to: 'error',
+          cause: 'update',
+          lastActivity: 'no network',
+          seen: true,
+          announced: false,
+        }),
+        meta,
+      ];
+    case 'completed':
+      return [updated({ status: 'done' }, { assignedTo: name }), meta];
+    case 'stalled':
+      return [{ ...requeued(), data: { ...requeued().data, agent: name } }, meta];
+    case 'tokens': {
+      const report = {
+        id: `r${at}-${tokens}-${name}`,
+        model: pick(['m', 'n']),
+        sessionId: `${name}:cli`,
+        agentId: name === 'eve' ? 2 : ID,
+        agentName: name,
+        inputTokens: tokens,
+        outputTokens: 1,
+        taskId: null,
+        operation: 'chat_completion',
+        duration: null,
+        cost: 0,
+      };
+      return [tokensReported.draft({ page: null, reports: [report] }), meta];
+    }
+  }
+};
+
+const isBobs = ({ name, at }: Case): boolean =>
+  name === 'robert' ? at >= RENAMED : name === 'bob' && at >= REGISTERED && at <= RENAMED;
+const within = (since: number, until = Number.POSITIVE_INFINITY) =>
+  cases.filter((one) => one.at >= since && one.at < until);
+const isFailure = ({ kind }: Case) => kind === 'error' || kind === 'stalled';
+const isActivity = ({ kind }: Case) => kind === 'beat' || kind === 'error';
+const tally = (names: readonly string[]) =>
+  [...new Set(names)]
+    .map((type) => ({ type, count: names.filter((name) => name === type).length }))
+    .sort((a, b) => b.count - a.count || (a.type < b.type ? -1 : 1));
+
+describe('diagnostics of an agent', () => {
+  let models: ReadModels;
+  const agent = { id: ID, name: 'robert', role: 'coder', status: 'idle' };
+  const ask = (
+    hours: number,
+    now: number,
+    sections: readonly DiagnosticsSection[] = DIAGNOSTICS_SECTIONS,
+    of: typeof agent = agent,
+  ) => diagnosticsOf(models.reads, 1, of, windowOf(String(hours), now * 1_000), new Set(sections));
+
+  before(async () => {
+    models = await openReadModels([
+      agentsProjection,
+      activitiesProjection,
+      tasksProjection,
+      tokensProjection,
+      diagnosticsProjection,
+    ]);
+    const happened: [number, Told][] = cases.map((one) => [one.at, told(one)]);
+    const changes: [number, Told][] = [
+      [FIRST, [agentRegisteredAs(9, 'bob'), { at: FIRST * 1_000 }]],
+      [
+        REGISTERED - 5,
+        [
+          agentDeleted.draft({ agentId: 9, name: 'bob', role: 'coder', removeWorkspace: false }),
+          { at: (REGISTERED - 5) * 1_000 },
+        ],
+      ],
+      [REGISTERED, [agentRegisteredAs(ID, 'bob'), { at: REGISTERED * 1_000 }]],
+      [
+        RENAMED,
+        [
+          agentDetailsChanged.draft({
+            agentId: ID,
+            name: 'bob',
+            changes: { name: 'robert' },
+            via: 'id',
+            writeToGateway: false,
+            status: null,
+          }),
+          { at: RENAMED * 1_000 },
+        ],
+      ],
+      [RENAMED + 5, [agentRegisteredAs(3, 'bob'), { at: (RENAMED + 5) * 1_000 }]],
+    ];
+    await models.tell(...[...happened, ...changes].sort(([a], [b]) => a - b).map(([, one]) => one));
+    // What other workspaces do is no business of this one.
+    await models.tell(
+      ...cases.slice(0, 50).map((one): Told => {
+        const [draft, meta] = told(one) as [never, object];
+        return [draft, { ...meta, workspace: 2 }];
+      }),
+    );
+  });
+  after(() => models?.close());
+
+  it('at any window gives what counting one by one gives', async () => {
+    const now = fc.oneof(
+      fc.integer({ min: FIRST, max: LAST + 60 * DAY }),
+      fc.nat(71 * 24).map((hour) => FIRST + hour * HOUR),
+      fc.constantFrom(...edges),
+    );
+    const hours = fc.oneof(fc.integer({ min: 1, max: 720 }), fc.constantFrom(1, 24, 720));
+    await fc.assert(
+      fc.asyncProperty(hours, now, async (length, until) => {
+        const since = until - length * HOUR;
+        const before = since - length * HOUR;
+        const found = await ask(length, until);
+        expect(diagnosticsAnswer.parse(found)).to.deep.equal(found);
+        const own = within(since).filter(isBobs);
+        const activities = own.filter(isActivity);
+        const failures = own.filter(isFailure);
+        const completed = own.filter(({ kind }) => kind === 'completed');
+        const earlier = within(before, since).filter(isBobs);
+        expect(found.timeframe).to.deep.equal({ hours: length, since, until });
+        expect(found.summary).to.deep.include({
+          tasks_completed: completed.length,
+          activity_count: activities.length,
+          error_count: failures.length,
+        });
+        expect(found.errors?.total).to.equal(failures.length);
+        expect(found.errors?.by_type).to.deep.equal(
+          tally(failures.map(({ kind }) => (kind === 'error' ? 'agent_error' : 'task_stalled'))),
+        );
+        expect(found.errors?.recent.map((one) => one.created_at)).to.deep.equal(
+          failures
+            .map(({ at }) => at)
+            .reverse()
+            .slice(0, 20),
+        );
+        expect(found.activity?.by_type).to.deep.equal(
+          tally(activities.map(({ kind }) => (kind === 'beat' ? 'agent_heartbeat' : 'agent_status_change'))),
+        );
+        const starts = activities.map(({ at }) => at - (at % HOUR));
+        expect(found.activity?.timeline).to.deep.equal(
+          [...new Set(starts)].map((timestamp) => ({
+            timestamp,
+            hour: new Date(timestamp * 1_000).toISOString(),
+            count: starts.filter((one) => one === timestamp).length,
+          })),
+        );
+        expect(found.trends?.current_period).to.deep.equal({
+          since,
+          until,
+          activities: activities.length,
+          errors: failures.length,
+          tasks_completed: completed.length,
+        });
+        expect(found.trends?.previous_period).to.deep.equal({
+          since: before,
+          until: since,
+          activities: earlier.filter(isActivity).length,
+          errors: earlier.filter(isFailure).length,
+          tasks_completed: earlier.filter(({ kind }) => kind === 'completed').length,
+        });
+        // Tokens are of the agent's id, whatever it was called.
+        const used = within(since).filter(({ kind, name }) => kind === 'tokens' && name !== 'eve');
+        expect(found.tokens?.total).to.deep.equal({
+          input_tokens: used.reduce((sum, { tokens }) => sum + tokens, 0),
+          output_tokens: used.length,
+          requests: used.length,
+        });
+      }),
+      { numRuns: 60 },
+    );
+  });
+
+  it('has only the sections that are asked for, each as in the whole', async () => {
+    const whole = await ask(72, LAST);
+    for (const section of DIAGNOSTICS_SECTIONS) {
+      const one = await ask(72, LAST, [section]);
+      expect(one).to.deep.equal({ agent: whole.agent, timeframe: whole.timeframe, [section]: whole[section] });
+    }
+  });
+
+  it('tasks are those that the agent has now', async () => {
+    const zoe = { ...agent, id: 4, name: 'zoe' };
+    const task = (n: number, fields: object): Told => {
+      const draft = created({ assignedTo: 'zoe', ...fields });
+      return [{ ...draft, data: { ...draft.data, taskId: n } }, { at: (LAST + n) * 1_000 }];
+    };
+    await models.tell(
+      [agentRegisteredAs(4, 'zoe'), { at: LAST * 1_000 }],
+      ...Array.from({ length: 12 }, (_, n) => task(100 + n, { status: 'done', priority: 'high', title: `T${n}` })),
+      task(200, { status: 'in_progress' }),
+      task(201, { status: 'done', assignedTo: 'eve' }),
+    );
+    const { tasks, summary } = await ask(1, LAST + 300, ['tasks', 'summary'], zoe);
+    expect(summary).to.deep.include({ tasks_total: 13, tasks_completed: 12 });
+    expect(tasks?.by_status).to.deep.equal({ done: 12, in_progress: 1 });
+    expect(tasks?.by_priority).to.deep.equal({ high: 12, medium: 1 });
+    expect(tasks?.throughput_per_day).to.equal(12);
+    expect(tasks?.recent_completed.map(({ title }) => title)).to.deep.equal(
+      Array.from({ length: 10 }, (_, n) => `T${11 - n}`),
+    );
+    const later = await ask(1, LAST + 300 + HOUR, ['tasks'], zoe);
+    expect(later.tasks?.recent_completed).to.deep.equal([]);
+    expect(later.tasks?.by_status).to.deep.equal({ done: 12, in_progress: 1 });
+  });
+});

@@ -1,0 +1,47 @@
+import { expect } from 'chai';
+import fc from 'fast-check';
+import { DAY_MS, HOUR_MS, spansOf, startOf, UNITS, type Unit } from '../../shared/time-buckets.ts';
+
+const ENDLESS = Number.POSITIVE_INFINITY;
+const BEGIN = Date.UTC(2025, 10, 27);
+const unitLists: readonly (readonly Unit[])[] = [['hour'], ['hour', 'day'], UNITS, ['day', 'month'], ['month']];
+/** Edges of hours, days and months among them. */
+const moment = fc.oneof(
+  fc.nat(100 * DAY_MS).map((ms) => BEGIN + ms),
+  fc.nat(2_400).map((hours) => BEGIN + hours * HOUR_MS),
+  fc.nat(100).map((days) => BEGIN + days * DAY_MS),
+);
+
+describe('windows of buckets', () => {
+  it('cover every moment once, with whole buckets', () => {
+    fc.assert(
+      fc.property(fc.constantFrom(...unitLists), moment, fc.option(moment, { nil: ENDLESS }), (units, from, until) => {
+        const { buckets, rests } = spansOf(units, from, until);
+        for (const { unit, from: start, until: end } of buckets) {
+          expect(startOf(unit, start)).to.equal(start);
+          if (end !== ENDLESS) expect(startOf(unit, end)).to.equal(end);
+        }
+        const all = [...buckets, ...rests].sort((a, b) => a.from - b.from);
+        if (from >= until) {
+          expect(all).to.deep.equal([]);
+          return;
+        }
+        expect(all.every((span) => span.from < span.until)).to.equal(true);
+        expect(all.map((span) => span.from)).to.deep.equal([from, ...all.slice(0, -1).map((span) => span.until)]);
+        expect(all.at(-1)?.until).to.equal(until);
+      }),
+    );
+  });
+
+  it('take the longest buckets that fit, and single rows only for parts of the shortest', () => {
+    const from = Date.UTC(2026, 0, 30, 22, 30);
+    const until = Date.UTC(2026, 2, 2, 1, 15);
+    const { buckets, rests } = spansOf(UNITS, from, until);
+    expect(rests).to.deep.equal([
+      { from, until: Date.UTC(2026, 0, 30, 23) },
+      { from: Date.UTC(2026, 2, 2, 1), until },
+    ]);
+    const shown = buckets.map((one) => `${one.unit} ${new Date(one.from).toISOString().slice(5, 13)}`).sort();
+    expect(shown).to.deep.equal(['day 01-31T00', 'day 03-01T00', 'hour 01-30T23', 'hour 03-02T00', 'month 02-01T00']);
+  });
+});
