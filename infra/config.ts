@@ -311,6 +311,12 @@ export const SETTINGS = {
     10_000,
     'how long the receiver of a webhook may take to answer, milliseconds',
   ),
+  alertSeconds: setting(
+    'ALERT_EVALUATION_SECONDS',
+    integer(0, 86_400).refine((value) => value === 0 || value >= 10, 'must be 0 or at least 10'),
+    60,
+    'how often alert rules are evaluated, seconds; 0: only when somebody asks for it',
+  ),
   staleTaskMinutes: setting(
     'MC_STALE_TASK_MINUTES',
     integer(0, 10_080),

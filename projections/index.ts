@@ -8,6 +8,7 @@ import { settingsProjection } from './admin/settings.ts';
 import { agentsProjection } from './agents/agents.ts';
 import { diagnosticsProjection } from './agents/diagnostics.ts';
 import { agentKeysProjection } from './agents/keys.ts';
+import { alertRulesProjection } from './alerts/rules.ts';
 import { usersProjection } from './auth/users.ts';
 import { chatProjection } from './chat.ts';
 import { connectionsProjection } from './connections.ts';
@@ -44,6 +45,7 @@ export const projections: readonly Projection[] = [
   projectsProjection,
   pipelinesProjection,
   webhooksProjection,
+  alertRulesProjection,
   tokensProjection,
   tokenPricesProjection,
   gatewayConfigProjection,

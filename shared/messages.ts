@@ -53,7 +53,7 @@ function messageOf(issue: Parameters<z.core.$ZodErrorMap>[0]): string | undefine
     case 'unrecognized_keys':
       return `must not have the fields ${listOf(issue.keys.map((key) => key.slice(0, 60)))}`;
     case 'invalid_union':
-      return unionText(issue.errors);
+      return issue.input === undefined ? 'is required' : unionText(issue.errors);
     default:
       return undefined;
   }

@@ -19,6 +19,7 @@ import { agentMessageRoutes } from './agents/messages.ts';
 import { agentRegistrationRoutes } from './agents/registration.ts';
 import { agentSoulRoutes } from './agents/souls.ts';
 import { agentSyncRoutes } from './agents/sync.ts';
+import { alertRoutes } from './alerts/rules.ts';
 import { accessRequestRoutes } from './auth/access-requests.ts';
 import { globalKeyRoutes } from './auth/global-key.ts';
 import { profileRoutes } from './auth/profile.ts';
@@ -101,6 +102,7 @@ export const routes: readonly Route[] = [
   ...webhookRoutes,
   ...webhookDeliveryRoutes,
   ...webhookSignatureRoutes,
+  ...alertRoutes,
   ...tokenReportRoutes,
   ...tokenUsageRoutes,
   ...tokenPriceRoutes,

@@ -6,12 +6,14 @@ import { z } from 'zod';
 import { cleanUp } from '../../commands/policies/admin/cleanup.ts';
 import { runDueJobs } from '../../commands/policies/admin/cron.ts';
 import { sweepLiveness } from '../../commands/policies/agents/liveness.ts';
+import { evaluateAlerts, FIRST } from '../../commands/policies/alerts/evaluations.ts';
 import { disconnectStale } from '../../commands/policies/connections.ts';
 import { finishDeletions } from '../../commands/policies/projects/deletion.ts';
 import { requeueStaleTasks } from '../../commands/policies/tasks/queue.ts';
 import { spawnRecurring } from '../../commands/policies/tasks/recurrence.ts';
 import { settingValues } from '../../queries/admin/settings.ts';
 import { silentAgents } from '../../queries/agents/liveness.ts';
+import { alertReads } from '../../queries/alerts/rules.ts';
 import { staleConnections } from '../../queries/connections.ts';
 import { notificationDirectory } from '../../queries/monitoring/notifications.ts';
 import { projectDirectory, projectTasks } from '../../queries/projects/projects.ts';
@@ -67,6 +69,8 @@ const HOUR_MS = HOUR * 1_000;
 const DAY_MS = DAY * 1_000;
 /** Deletions of projects are gone on with for as long in one turn, milliseconds. */
 const DELETIONS_MS = 40_000;
+/** Rules are evaluated for as long in one turn, milliseconds; the next one goes on. */
+const ALERTS_MS = 40_000;
 const CLEANUP_MS = 3 * MINUTE * 1_000;
 
 const counted = (count: number, one: string, many: string): string => `${count} ${count === 1 ? one : many}`;
@@ -114,6 +118,9 @@ export function schedulesOf(
   const on = (name: SettingName) => async () => (await setting(name)) === 'true';
   const timeout = async () => Number(await setting('general.agent_timeout_minutes'));
   const notifications = notificationDirectory(reads);
+  const alertsMs = (config.alertSeconds || MINUTE) * 1_000;
+  /** Where the last turn had to stop. */
+  let alertsFrom = FIRST;
   const definitions: readonly Definition[] = [
     {
       ...{ id: 'agent_heartbeat', kind: 'liveness-sweep', everyMs: SWEEP_MS },
@@ -195,6 +202,21 @@ export function schedulesOf(
       enabled: on('webhooks.retry_enabled'),
       async run() {
         return `${counted(await retryWebhooks(), 'delivery waits', 'deliveries wait')} to be repeated.`;
+      },
+    },
+    {
+      ...{ id: 'alert_evaluation', kind: 'alert-evaluation', everyMs: alertsMs },
+      name: 'Evaluate alert rules',
+      enabled: async () => config.alertSeconds > 0,
+      async run() {
+        const deadline = now() + Math.min(ALERTS_MS, alertsMs / 2);
+        const { stopped, evaluated, triggered } = await evaluateAlerts({
+          ...{ commands, reads: alertReads(reads), now, deadline, begin: alertsFrom },
+          failed: (error, { workspace, id }) =>
+            log.error({ err: error, workspace, rule: id }, 'an alert rule could not be evaluated'),
+        });
+        alertsFrom = stopped;
+        return `${counted(evaluated, 'rule was', 'rules were')} evaluated, ${triggered} triggered.`;
       },
     },
     {

@@ -1,10 +1,12 @@
 /** The background work of one process: runs jobs, stores the schedules, runs the policies. */
+import { alertJobs } from '../../commands/policies/alerts/actions.ts';
 import { policies } from '../../commands/policies/index.ts';
 import { pipelineJobs } from '../../commands/policies/pipelines/runs.ts';
 import { runsOfPipeline } from '../../queries/pipelines/runs.ts';
 import type { JobHandler, Jobs } from '../../shared/ports/jobs.ts';
 import type { Core } from '../core.ts';
 import type { Database } from '../database/database.ts';
+import { outgoingOf } from '../outgoing/post.ts';
 import { createRunner } from '../runner.ts';
 import { openJobs } from './jobs.ts';
 import { type Policies, startPolicies } from './policies.ts';
@@ -37,14 +39,17 @@ export function openCoreJobs({
 
 /** Handlers of the jobs that policies ask for. */
 function policyJobs({ commands, store, positions, reads, config }: Core): readonly JobHandler[] {
-  return pipelineJobs({
-    commands,
-    store,
-    readModels: positions,
-    runner: createRunner(config),
-    runsOf: (workspace, pipeline, after) => runsOfPipeline(reads, workspace, pipeline, after),
-    now: Date.now,
-  });
+  return [
+    ...pipelineJobs({
+      commands,
+      store,
+      readModels: positions,
+      runner: createRunner(config),
+      runsOf: (workspace, pipeline, after) => runsOfPipeline(reads, workspace, pipeline, after),
+      now: Date.now,
+    }),
+    ...alertJobs({ commands, store, outgoing: outgoingOf(config), now: Date.now }),
+  ];
 }
 
 /** Starts the work. Does not wait for the job store: while it is unavailable, jobs wait but nothing else does. */

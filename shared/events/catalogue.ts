@@ -18,6 +18,7 @@ import { agentMessageEvents } from './agents/messages.ts';
 import { agentRegistrationEvents } from './agents/registration.ts';
 import { agentSoulEvents } from './agents/souls.ts';
 import { agentSyncEvents } from './agents/sync.ts';
+import { alertRuleEvents } from './alerts/rules.ts';
 import { accessRequestEvents } from './auth/access-requests.ts';
 import { globalKeyEvents } from './auth/global-key.ts';
 import { incidentEvents } from './auth/incidents.ts';
@@ -88,6 +89,7 @@ const definitions = [
   ...pipelineEvents,
   ...pipelineRunEvents,
   ...webhookEvents,
+  ...alertRuleEvents,
   ...gatewayConfigEvents,
   ...settingsEvents,
   ...cleanupEvents,

@@ -118,6 +118,10 @@ GET     /api/webhooks/deliveries      admin     -
 POST    /api/webhooks/test            admin     -
 POST    /api/webhooks/retry           admin     -
 GET     /api/webhooks/verify-docs     viewer    -
+GET     /api/alerts                   viewer    -
+POST    /api/alerts                   operator  mutation
+PUT     /api/alerts                   operator  mutation
+DELETE  /api/alerts                   admin     mutation
 GET     /api/gateway-config           admin     -
 PUT     /api/gateway-config           admin     gateway-config
 GET     /api/export                   admin     heavy

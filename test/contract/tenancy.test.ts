@@ -48,6 +48,13 @@ const BODIES: Readonly<Record<string, (ref: { readonly number: number; readonly 
     { framework: 'generic', action: 'register', payload: { agentId: name, name } },
     { framework: 'generic', action: 'assignments', payload: { agentId: name } },
   ],
+  'POST /api/alerts': ({ name }) => [
+    { action: 'evaluate' },
+    {
+      ...{ name, entity_type: 'agent', condition_field: 'status', condition_operator: 'equals' },
+      condition_value: name,
+    },
+  ],
   'POST /api/webhooks': ({ name }) => [{ name, url: 'https://example.org/hook', events: [name] }],
   'POST /api/scheduler': () => [{ task_id: 'purge_logs' }],
   'POST /api/gateways': ({ name }) => [{ name, url: NOBODY }],
@@ -197,6 +204,10 @@ describe('contract: tenancy', function () {
     const hook = await done('POST', '/api/webhooks', { name: texts, url: receiver.url, events: [texts] });
     const tested = await done('POST', '/api/webhooks/test', { id: hook.id });
     await done('POST', '/api/webhooks/retry', { delivery_id: tested.delivery_id });
+    // Its condition is never met, so that nothing moves by itself.
+    const condition = { entity_type: 'task', condition_field: 'title', condition_operator: 'equals' };
+    const action_config = { recipient: texts };
+    await done('POST', '/api/alerts', { name: texts, ...condition, condition_value: `${texts} never`, action_config });
     await done('POST', '/api/logs', { action: 'add', message: texts, source: texts, session: texts });
     await done('POST', '/api/standup', { agents: [name] });
     await done('POST', '/api/adapters', { framework: 'generic', action: 'register', payload: { agentId: name, name } });

@@ -616,6 +616,7 @@ describe('schedules', () => {
       return delayed.length >= schedulesOf(service.service.core).length && delayed;
     });
     expect(due.map(({ kind }) => kind)).to.have.members([
+      'alert-evaluation',
       'auto-cleanup',
       'cron-jobs',
       'liveness-sweep',

@@ -101,6 +101,12 @@ export const GROUPS: Readonly<Record<string, Readonly<Record<string, string>>>> 
     deliveries: 'attempts, by themselves and by hand',
     signatures: 'how receivers know who it was',
   },
+  alerts: {
+    rules: 'the record: what is watched, and what is done then',
+    conditions: 'what a rule looks at, and how it compares',
+    evaluations: 'whether a rule triggers now',
+    actions: 'what is done when a rule has triggered',
+  },
   admin: {
     'gateway-config': 'the gateway configuration: read, written, put back',
     'gateway-document': 'its form, and changes of it',

@@ -20,6 +20,7 @@ export function describeScheduler(service: () => AuthWorld): void {
       'stale_task_requeue',
       'recurring_task_spawn',
       'webhook_retry',
+      'alert_evaluation',
       'purge_idempotency_keys',
       'purge_logs',
       'purge_sessions',

@@ -1,0 +1,150 @@
+/** Alert rules: list, create, change, delete, evaluate, try on the past. */
+import { evaluateWorkspace } from '../../../commands/alerts/evaluations.ts';
+import {
+  createRule,
+  decideChange,
+  decideDelete,
+  maskedConfig,
+  type RuleState,
+  ruleDecider,
+  ruleStream,
+  type UrlFault,
+} from '../../../commands/alerts/rules.ts';
+import type { CommandContext } from '../../../commands/handler.ts';
+import { alertReads, countRules, findRule, listRules } from '../../../queries/alerts/rules.ts';
+import { createAddressRule } from '../../../shared/addresses.ts';
+import {
+  type AlertRuleRecord,
+  alertRuleAnswer,
+  alertRulesAnswer,
+  alertsBody,
+  deleteRuleBody,
+  deleteRuleQuery,
+  evaluationAnswer,
+  MAX_RULES,
+  type NewRuleBody,
+  ruleChangesBody,
+  ruleDeletedAnswer,
+} from '../../../shared/contract/alerts/rules.ts';
+import { conflict, invalid, notFound } from '../../../shared/errors.ts';
+import type { EventDraft } from '../../../shared/events/define.ts';
+import type { Identity } from '../../../shared/identity.ts';
+import { defineRoute, type Route } from '../../http/route.ts';
+import type { Services } from '../../services.ts';
+
+/** Operators set secrets, and only admins see them again. */
+const shownTo =
+  ({ role }: Identity) =>
+  (rule: AlertRuleRecord): AlertRuleRecord =>
+    role === 'admin' ? rule : { ...rule, action_config: maskedConfig(rule.action_config) as Record<string, unknown> };
+
+const faultOf = ({ settings }: Services): UrlFault => createAddressRule(settings.webhookAllowedNetworks).fault;
+
+async function ruleAnswer({ reads }: Services, identity: Identity, id: number) {
+  const rule = await findRule(reads, identity.workspace, id);
+  // Deleted by another call in the meantime.
+  if (!rule) throw notFound('Alert rule');
+  return { rule: shownTo(identity)(rule) };
+}
+
+const list = defineRoute({
+  method: 'get',
+  path: '/api/alerts',
+  tag: 'Alerts',
+  summary: 'Alert rules, newest first',
+  access: 'viewer',
+  responses: { 200: { description: 'All rules of the workspace', schema: alertRulesAnswer } },
+  cache: {
+    models: ['alert_rules'],
+    scope: 'workspace',
+    per: ({ role }) => (role === 'admin' ? 'admin' : 'others'),
+  },
+  async handle({ identity, services: { reads } }) {
+    return { body: { rules: (await listRules(reads, identity.workspace)).map(shownTo(identity)) } };
+  },
+});
+
+async function create(services: Services, context: CommandContext, body: NewRuleBody, identity: Identity) {
+  if ((await countRules(services.reads, identity.workspace)) >= MAX_RULES)
+    throw conflict(`A workspace has at most ${MAX_RULES} alert rules; delete some that are no longer needed.`);
+  const { action: _create, description, enabled = true, ...fields } = body;
+  const rule = { ...fields, enabled, description: description || null };
+  const id = await createRule(services.commands, context, rule, faultOf(services));
+  return ruleAnswer(services, identity, id);
+}
+
+const act = defineRoute({
+  method: 'post',
+  path: '/api/alerts',
+  tag: 'Alerts',
+  summary: 'Create an alert rule, or evaluate the rules',
+  description:
+    'Without `action` the body is a rule, and it is created. `evaluate` evaluates the enabled rules of the workspace now, as the service also does by the clock; a rule whose condition is met triggers, unless it is in its cooldown.',
+  access: 'operator',
+  limit: 'mutation',
+  body: alertsBody,
+  refuses: [404],
+  responses: {
+    200: { description: 'What came of the evaluation', schema: evaluationAnswer },
+    201: { description: 'The rule', schema: alertRuleAnswer },
+  },
+  async handle({ body, identity, services, command }) {
+    if (body.action === 'evaluate') {
+      const { commands, reads, now, log } = services;
+      const failed = (error: unknown, { id }: { readonly id: number }) =>
+        log.error({ err: error, rule: id, workspace: identity.workspace }, 'an alert rule could not be evaluated');
+      const evaluated = await evaluateWorkspace({ commands, reads: alertReads(reads), now, failed }, command);
+      return { status: 200, body: evaluated };
+    }
+    return { status: 201, body: await create(services, command, body, identity) };
+  },
+});
+
+const execute = (
+  { commands }: Services,
+  context: CommandContext,
+  id: number,
+  decide: (state: RuleState) => EventDraft[],
+) => commands.execute(ruleDecider, ruleStream(context.origin.workspace, id), context, decide);
+
+const change = defineRoute({
+  method: 'put',
+  path: '/api/alerts',
+  tag: 'Alerts',
+  summary: 'Change an alert rule',
+  description:
+    'Fields that are sent are set, `action_config` as a whole; 8 dashes in it stand for what was there. When the rule triggered, and how often, stays.',
+  access: 'operator',
+  limit: 'mutation',
+  body: ruleChangesBody,
+  refuses: [404],
+  responses: { 200: { description: 'The rule', schema: alertRuleAnswer } },
+  async handle({ body: { id, ...sent }, identity, services, command }) {
+    const changes = { ...sent, ...(sent.description === '' && { description: null }) };
+    await execute(services, command, id, (state) => decideChange(state, changes, faultOf(services)));
+    return { body: await ruleAnswer(services, identity, id) };
+  },
+});
+
+const remove = defineRoute({
+  method: 'delete',
+  path: '/api/alerts',
+  tag: 'Alerts',
+  summary: 'Delete an alert rule',
+  description: 'The id is in the body, or in the query.',
+  access: 'admin',
+  limit: 'mutation',
+  query: deleteRuleQuery,
+  body: deleteRuleBody,
+  bodyOptional: true,
+  refuses: [404],
+  responses: { 200: { description: 'Deleted', schema: ruleDeletedAnswer } },
+  async handle({ body, query, services, command }) {
+    const id = body.id ?? query.id;
+    if (id === undefined) throw invalid('id: is required, in the body or in the query', ['id: is required']);
+    await execute(services, command, id, decideDelete);
+    return { body: { deleted: true as const } };
+  },
+});
+
+export const alertRoutes: readonly Route[] = [list, act, change, remove];

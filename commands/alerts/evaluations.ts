@@ -1,0 +1,107 @@
+/**
+ * Alert rules are evaluated, and triggered where their condition is met.
+ *
+ * The database says which conditions are met. That a rule triggers is decided on its own stream: only one process can
+ * append the event, and whoever comes second finds the rule in its cooldown.
+ */
+import { inCooldown } from '../../shared/contract/alerts/conditions.ts';
+import type { Evaluation } from '../../shared/contract/alerts/rules.ts';
+import { alertRuleTriggered } from '../../shared/events/alerts/rules.ts';
+import type { EventDraft } from '../../shared/events/define.ts';
+import type { AlertReads, WatchedRule } from '../../shared/ports/alerts.ts';
+import { seconds } from '../../shared/time.ts';
+import type { CommandContext, Commands } from '../handler.ts';
+import { type RuleState, ruleDecider, ruleStream } from './rules.ts';
+
+/** Who is told unless a rule says otherwise. */
+const DEFAULT_RECIPIENT = 'system';
+
+const isRecipient = (value: unknown): value is string => typeof value === 'string' && value.trim() !== '';
+
+/**
+ * Triggers a rule whose condition was found to be met. Does nothing when the rule has been changed since so that it is
+ * another condition, and none while it is quiet.
+ *
+ * @param now Unix seconds
+ */
+export function decideTrigger(state: RuleState, found: WatchedRule, now: number): EventDraft[] {
+  const { id, rule, lastTriggeredAt, triggerCount } = state;
+  const isSame =
+    rule.entity_type === found.entity_type &&
+    rule.condition_field === found.condition_field &&
+    rule.condition_operator === found.condition_operator &&
+    rule.condition_value === found.condition_value;
+  if (id === 0 || !rule.enabled || !isSame || inCooldown(rule.cooldown_minutes, lastTriggeredAt, now)) return [];
+  const { recipient } = rule.action_config;
+  return [
+    alertRuleTriggered.draft({
+      ruleId: id,
+      name: rule.name,
+      description: rule.description,
+      entityType: rule.entity_type,
+      conditionField: rule.condition_field,
+      conditionOperator: rule.condition_operator,
+      conditionValue: rule.condition_value,
+      actionType: rule.action_type,
+      recipient:
+        rule.action_type !== 'notification' ? null : isRecipient(recipient) ? recipient.trim() : DEFAULT_RECIPIENT,
+      count: triggerCount + 1,
+    }),
+  ];
+}
+
+export interface Evaluating {
+  readonly commands: Commands;
+  readonly reads: AlertReads;
+  /** Unix ms */
+  readonly now: () => number;
+  /** A rule could not be evaluated. */
+  readonly failed: (error: unknown, rule: WatchedRule) => void;
+}
+
+export type Verdict = 'Condition met' | 'Condition not met' | 'In cooldown';
+
+/** Evaluates one rule, and triggers it if its condition is met and nobody else does. */
+export async function evaluateRule(
+  { commands, reads, now }: Evaluating,
+  context: CommandContext,
+  rule: WatchedRule,
+): Promise<Verdict> {
+  const at = seconds(now());
+  if (inCooldown(rule.cooldown_minutes, rule.last_triggered_at, at)) return 'In cooldown';
+  if (!(await reads.isMet(rule, at))) return 'Condition not met';
+  const { events } = await commands.execute(ruleDecider, ruleStream(rule.workspace, rule.id), context, (state) =>
+    decideTrigger(state, rule, at),
+  );
+  // Somebody else has triggered it, or changed it, in the meantime.
+  return events.length > 0 ? 'Condition met' : 'In cooldown';
+}
+
+/** Rules that are read at a time. */
+export const PAGE = 100;
+
+/**
+ * Evaluates the enabled rules of a workspace by ascending id. One that cannot be evaluated counts as not triggered, as
+ * long as others can.
+ */
+export async function evaluateWorkspace(parts: Evaluating, context: CommandContext): Promise<Evaluation> {
+  const { workspace } = context.origin;
+  const results: Evaluation['results'][number][] = [];
+  const failures: unknown[] = [];
+  for (let after = { workspace, id: 0 }; ; ) {
+    const page = await parts.reads.watched(after, PAGE, workspace);
+    for (const rule of page) {
+      const reason = await evaluateRule(parts, context, rule).catch((error: unknown) => {
+        parts.failed(error, rule);
+        failures.push(error);
+        return 'The condition could not be evaluated';
+      });
+      results.push({ rule_id: rule.id, rule_name: rule.name, triggered: reason === 'Condition met', reason });
+    }
+    const last = page.at(-1);
+    if (!last || page.length < PAGE) break;
+    after = { workspace, id: last.id };
+  }
+  if (failures.length > 0 && failures.length === results.length) throw failures[0];
+  return { evaluated: results.length, triggered: results.filter(({ triggered }) => triggered).length, results };
+}

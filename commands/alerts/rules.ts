@@ -1,0 +1,155 @@
+/** Alert rules: created, changed, deleted. */
+import { problemOf } from '../../shared/contract/alerts/conditions.ts';
+import type { RuleChangesBody } from '../../shared/contract/alerts/rules.ts';
+import { invalid, notFound } from '../../shared/errors.ts';
+import {
+  type ActionConfig,
+  alertRuleCreated,
+  alertRuleDeleted,
+  alertRuleTriggered,
+  alertRuleUpdated,
+  NO_RULE,
+  type RuleData,
+  type RuleFields,
+  ruleAfter,
+  toRuleData,
+} from '../../shared/events/alerts/rules.ts';
+import type { EventDraft } from '../../shared/events/define.ts';
+import { MASK } from '../../shared/secret-texts.ts';
+import { masked, restored } from '../../shared/secrets.ts';
+import { isStorableText } from '../../shared/storable.ts';
+import { seconds } from '../../shared/time.ts';
+import { defineDecider, on } from '../decider.ts';
+import type { CommandContext, Commands } from '../handler.ts';
+import { reserveId } from '../reserve.ts';
+
+export interface RuleState {
+  /** 0 until created, and again once deleted. */
+  readonly id: number;
+  readonly rule: RuleFields;
+  /** Unix seconds. */
+  readonly lastTriggeredAt: number | null;
+  readonly triggerCount: number;
+}
+
+const NONE: RuleState = { id: 0, rule: NO_RULE, lastTriggeredAt: null, triggerCount: 0 };
+
+export const ruleStream = (workspace: number, id: number): string => `alert-${workspace}-${id}`;
+
+export const ruleDecider = defineDecider<RuleState>({
+  kind: 'alert rule',
+  initial: NONE,
+  sizeOf: ({ rule }) => JSON.stringify(rule.action_config).length + 2_000,
+  folds: [
+    on(alertRuleCreated, (_state, { data }) => ({ ...NONE, id: data.ruleId, rule: ruleAfter(NO_RULE, data) })),
+    on(alertRuleUpdated, (state, { data }) => ({ ...state, rule: ruleAfter(state.rule, data) })),
+    on(alertRuleTriggered, (state, { data, at }) => ({
+      ...state,
+      lastTriggeredAt: seconds(at),
+      triggerCount: data.count,
+    })),
+    on(alertRuleDeleted, () => NONE),
+  ],
+});
+
+// --- Action configs --------------------------------------------------------------------------------------------------
+
+/** Why no request can go to a URL; undefined when one can. */
+export type UrlFault = (url: string) => string | undefined;
+
+const refused = (field: string, reason: string) => invalid(`${field}: ${reason}`, [`${field}: ${reason}`]);
+
+const MAX_URL = 2_048;
+const MAX_RECIPIENT = 200;
+
+/** @throws AppError 400 */
+function checkAction({ action_type, action_config: { recipient, url, secret } }: RuleFields, faultOf: UrlFault): void {
+  if (action_type === 'notification') {
+    if (recipient === undefined || recipient === null) return;
+    if (typeof recipient !== 'string' || recipient.trim() === '' || recipient.length > MAX_RECIPIENT)
+      throw refused(
+        'action_config.recipient',
+        `must be the name of an agent or a user, at most ${MAX_RECIPIENT} characters`,
+      );
+    return;
+  }
+  if (typeof url !== 'string' || url.length > MAX_URL || !isStorableText(url))
+    throw refused('action_config.url', 'is required for the action webhook: the http or https URL to call');
+  const fault = faultOf(url);
+  if (fault !== undefined) throw refused('action_config.url', fault);
+  if (secret !== undefined && secret !== null && (typeof secret !== 'string' || secret === ''))
+    throw refused('action_config.secret', 'must be a text with which requests are signed, or be left out');
+}
+
+/** A URL without what may be a secret: its path and its query often are. */
+function hiddenUrl(url: string): string {
+  if (!URL.canParse(url)) return MASK;
+  const { protocol, host, pathname, search, username, password } = new URL(url);
+  return pathname === '/' && search + username + password === '' ? url : `${protocol}//${host}/${MASK}`;
+}
+
+/** A config for callers who may not see secrets. */
+export function maskedConfig(config: ActionConfig): ActionConfig {
+  const shown = masked(config) as ActionConfig;
+  return typeof config.url === 'string' ? { ...shown, url: hiddenUrl(config.url) } : shown;
+}
+
+/** What a client sends back after it was shown a masked config. @throws AppError 400 for a mask of nothing */
+function restoredConfig(next: ActionConfig, stored: ActionConfig): ActionConfig {
+  const keepsUrl = typeof stored.url === 'string' && next.url === hiddenUrl(stored.url);
+  return restored(keepsUrl ? { ...next, url: stored.url } : next, stored, 'action_config') as ActionConfig;
+}
+
+// --- Decisions -------------------------------------------------------------------------------------------------------
+
+/** @throws AppError 400 */
+export function decideCreate(id: number, rule: RuleFields, faultOf: UrlFault): EventDraft[] {
+  const given = { ...rule, action_config: restoredConfig(rule.action_config, {}) };
+  checkAction(given, faultOf);
+  return [alertRuleCreated.draft({ ruleId: id, ...toRuleData(given) })];
+}
+
+export type RuleChanges = Omit<RuleChangesBody, 'id'>;
+
+/** Whatever is changed, the whole rule must make sense afterwards. @throws AppError 400, 404 */
+export function decideChange(state: RuleState, changes: RuleChanges, faultOf: UrlFault): EventDraft[] {
+  if (state.id === 0) throw notFound('Alert rule');
+  const { rule } = state;
+  const set = Object.fromEntries(Object.entries(changes).filter(([, value]) => value !== undefined));
+  const next: RuleFields = {
+    ...rule,
+    ...set,
+    ...(changes.action_config && { action_config: restoredConfig(changes.action_config, rule.action_config) }),
+  };
+  const problem = problemOf(next);
+  if (problem) throw refused(problem.field, problem.reason);
+  if ('action_type' in set || 'action_config' in set) checkAction(next, faultOf);
+  const [before, after] = [toRuleData(rule), toRuleData(next)];
+  const changed = Object.entries(after).filter(
+    ([field, value]) => JSON.stringify(value) !== JSON.stringify(before[field as keyof RuleData]),
+  );
+  return [alertRuleUpdated.draft({ ruleId: state.id, ...Object.fromEntries(changed) })];
+}
+
+/** @throws AppError 404 */
+export function decideDelete({ id, rule }: RuleState): EventDraft[] {
+  if (id === 0) throw notFound('Alert rule');
+  return [alertRuleDeleted.draft({ ruleId: id, name: rule.name })];
+}
+
+/** Gives the id of the new rule. @throws AppError 400 */
+export async function createRule(
+  commands: Commands,
+  context: CommandContext,
+  rule: RuleFields,
+  faultOf: UrlFault,
+): Promise<number> {
+  const { workspace } = context.origin;
+  // Refused before it takes a number.
+  decideCreate(0, rule, faultOf);
+  const id = await reserveId(commands, context, 'alert_rule', (one) => ruleStream(workspace, one));
+  await commands.execute(ruleDecider, ruleStream(workspace, id), context, () => decideCreate(id, rule, faultOf), {
+    fresh: true,
+  });
+  return id;
+}

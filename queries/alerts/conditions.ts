@@ -1,0 +1,175 @@
+/**
+ * Conditions of alert rules, evaluated by the database. What they mean is in `shared/contract/alerts/conditions.ts`; a
+ * property test holds the two to the same answers.
+ *
+ * No record leaves the database, and it stops at the one that settles the matter.
+ */
+import { type RawBuilder, sql } from 'kysely';
+import { agentsProjection } from '../../projections/agents/agents.ts';
+import { activitiesProjection } from '../../projections/monitoring/activities.ts';
+import { sessionsProjection } from '../../projections/sessions.ts';
+import { tasksProjection } from '../../projections/tasks/tasks.ts';
+import {
+  activitiesAfter,
+  type Condition,
+  type EntityType,
+  fieldOf,
+  isMet,
+  kindOf,
+  seesAll,
+  thresholdOf,
+} from '../../shared/contract/alerts/conditions.ts';
+import { MINUTE } from '../../shared/time.ts';
+import type { Reads } from '../reads.ts';
+
+interface Source {
+  readonly projection: { readonly name: string; readonly version: number };
+  readonly table: string;
+  /** Fields whose column has another name. */
+  readonly columns: Readonly<Record<string, string>>;
+  /** Whether a record is looked at by conditions that do not see all. */
+  readonly live: RawBuilder<unknown>;
+}
+
+const ALWAYS = sql`true`;
+
+const SOURCES: Readonly<Record<EntityType, Source>> = {
+  agent: { projection: agentsProjection, table: 'agents', columns: {}, live: sql`status <> 'offline'` },
+  task: { projection: tasksProjection, table: 'tasks', columns: {}, live: ALWAYS },
+  session: {
+    projection: sessionsProjection,
+    table: 'cli_sessions',
+    columns: { updated_at: 'reported_at' },
+    live: sql`NOT terminated`,
+  },
+  activity: { projection: activitiesProjection, table: 'activities', columns: {}, live: ALWAYS },
+};
+
+/** The same as `NUMBER` in the contract. */
+const NUMBER = String.raw`^-?\d{1,15}(\.\d{1,15})?$`;
+
+const columnOf = (condition: Condition): RawBuilder<unknown> => {
+  const { field } = fieldOf(condition);
+  return sql.ref(SOURCES[condition.entity_type].columns[field] ?? field);
+};
+
+/** `column = value`, where the column can have a value that is written like that. */
+function equal(condition: Condition, text: string): RawBuilder<unknown>[] {
+  const column = columnOf(condition);
+  const kind = kindOf(condition);
+  if (kind === 'text') return [sql`${column} = ${text}`];
+  if (String(Number(text)) !== text) return [];
+  if (kind === 'amount') return [sql`${column} = ${Number(text)}::double precision`];
+  return Number.isSafeInteger(Number(text)) ? [sql`${column} = ${Number(text)}::bigint`] : [];
+}
+
+/** `column > number` or `column < number`, in the column's own type, so that an index of it can be used. */
+function compared(condition: Condition, greater: boolean, number: number): RawBuilder<unknown> {
+  const column = columnOf(condition);
+  const sign = greater ? sql`>` : sql`<`;
+  const exact = sql`${number}::double precision`;
+  switch (kindOf(condition)) {
+    case 'text':
+      return sql`CASE WHEN ${column} ~ ${NUMBER} THEN ${column}::double precision ${sign} ${exact} END`;
+    case 'amount':
+      return sql`${column} ${sign} ${exact}`;
+    default:
+      return sql`${column} ${sign} ${greater ? Math.floor(number) : Math.ceil(number)}::bigint`;
+  }
+}
+
+/** What a record has to be like to match: one of these, which exclude each other. */
+function alternatives(condition: Condition, now: number): readonly RawBuilder<unknown>[] {
+  const { condition_operator: operator, condition_value: given } = condition;
+  const kind = kindOf(condition);
+  if (kind === 'none') return [];
+  const column = columnOf(condition);
+  const isSet = kind === 'text' ? sql`${column} <> ''` : sql`${column} IS NOT NULL`;
+  switch (operator) {
+    case 'equals':
+      return equal(condition, given);
+    case 'not_equals': {
+      // As two ranges, which an index has.
+      if (kind === 'text') return [sql`${column} < ${given}`, sql`${column} > ${given}`];
+      return [sql`${column} IS NOT NULL AND NOT (${equal(condition, given)[0] ?? sql`false`})`];
+    }
+    case 'greater_than':
+    case 'less_than':
+      return [compared(condition, operator === 'greater_than', Number(given))];
+    case 'contains':
+      // By the bytes: the same letters are alike on every server, whatever its locale.
+      return [sql`strpos(lower(${column}::text COLLATE "C"), lower(${given} COLLATE "C")) > 0`];
+    case 'age_minutes_above':
+      return kind === 'time' ? [sql`${column} < ${now - Number(given) * MINUTE}::bigint`] : [];
+    default: {
+      const { wanted } = fieldOf(condition);
+      return wanted === undefined ? [isSet] : equal(condition, wanted);
+    }
+  }
+}
+
+/** The records of a workspace that a condition looks at. */
+function lookedAt(reads: Reads, workspace: number, condition: Condition): RawBuilder<unknown> {
+  const { projection, table, live } = SOURCES[condition.entity_type];
+  const seen = seesAll(condition) ? ALWAYS : live;
+  return sql`${sql.table(`${reads.schema(projection)}.${table}`)} WHERE workspace_id = ${workspace} AND ${seen}`;
+}
+
+/** How many records match, counted up to `limit`. */
+async function countUpTo(
+  reads: Reads,
+  from: RawBuilder<unknown>,
+  matches: readonly RawBuilder<unknown>[],
+  limit: number,
+): Promise<number> {
+  if (matches.length === 0 || limit === 0) return 0;
+  const found = matches.map((match) => sql`(SELECT 1 FROM ${from} AND ${match} LIMIT ${limit})`);
+  const { rows } = await sql<{ found: number }>`
+    SELECT count(*) AS found FROM (SELECT 1 FROM (${sql.join(found, sql` UNION ALL `)}) each_one LIMIT ${limit}) counted
+  `.execute(reads.db);
+  return Number(rows[0]?.found ?? 0);
+}
+
+/** @param now Unix seconds, as is `lastTriggeredAt` */
+export async function conditionMet(
+  reads: Reads,
+  workspace: number,
+  condition: Condition,
+  now: number,
+  lastTriggeredAt: number | null,
+): Promise<boolean> {
+  const all = lookedAt(reads, workspace, condition);
+  const from =
+    condition.entity_type === 'activity'
+      ? sql`${all} AND created_at > ${activitiesAfter(condition, now, lastTriggeredAt)} AND created_at <= ${now}`
+      : all;
+  const { least } = thresholdOf(condition);
+  return isMet(condition, await countUpTo(reads, from, alternatives(condition, now), least));
+}
+
+/** What the records that have not changed since an event contribute to a condition. */
+export interface Unchanged {
+  /** How many match, whatever the time; counted up to a limit. */
+  readonly matching: number;
+  /** For ages: the oldest value of those that are looked at, Unix seconds; null when there is none. */
+  readonly oldest: number | null;
+}
+
+/** Activities never change, so that a condition on them knows of no such records. @param position of the event */
+export async function unchangedSince(
+  reads: Reads,
+  workspace: number,
+  condition: Condition,
+  position: number,
+  limit: number,
+): Promise<Unchanged> {
+  if (condition.entity_type === 'activity') return { matching: 0, oldest: null };
+  const from = sql`${lookedAt(reads, workspace, condition)} AND position <= ${position}`;
+  if (condition.condition_operator !== 'age_minutes_above')
+    return { matching: await countUpTo(reads, from, alternatives(condition, 0), limit), oldest: null };
+  if (kindOf(condition) !== 'time') return { matching: 0, oldest: null };
+  const { rows } = await sql<{
+    oldest: number | null;
+  }>`SELECT min(${columnOf(condition)}) AS oldest FROM ${from}`.execute(reads.db);
+  return { matching: 0, oldest: rows[0]?.oldest ?? null };
+}

@@ -1,0 +1,256 @@
+/**
+ * Conditions of alert rules: what they look at, which of them make sense, and when one is met. Pure; the database
+ * evaluates the same conditions in `queries/alerts/conditions.ts`.
+ */
+import { HOUR, MINUTE } from '../../time.ts';
+
+export const ENTITY_TYPES = ['agent', 'task', 'session', 'activity'] as const;
+export type EntityType = (typeof ENTITY_TYPES)[number];
+
+export const OPERATORS = [
+  'equals',
+  'not_equals',
+  'greater_than',
+  'less_than',
+  'contains',
+  'count_above',
+  'count_below',
+  'age_minutes_above',
+] as const;
+export type Operator = (typeof OPERATORS)[number];
+
+export interface Condition {
+  readonly entity_type: EntityType;
+  /** For counts also `field=value`. */
+  readonly condition_field: string;
+  readonly condition_operator: Operator;
+  readonly condition_value: string;
+}
+
+/** `time`: Unix seconds. `none`: records have no such field, so nothing matches. */
+export type FieldKind = 'text' | 'integer' | 'amount' | 'time' | 'none';
+
+/** What conditions can look at, by the names of the records. */
+export const FIELDS: Readonly<Record<EntityType, Readonly<Record<string, FieldKind>>>> = {
+  agent: {
+    status: 'text',
+    role: 'text',
+    name: 'text',
+    last_seen: 'time',
+    last_activity: 'text',
+    created_at: 'time',
+    updated_at: 'time',
+  },
+  task: {
+    status: 'text',
+    priority: 'text',
+    assigned_to: 'text',
+    title: 'text',
+    outcome: 'text',
+    project_id: 'integer',
+    due_date: 'time',
+    completed_at: 'time',
+    created_at: 'time',
+    updated_at: 'time',
+  },
+  session: {
+    status: 'none',
+    session_id: 'text',
+    agent_name: 'text',
+    project_slug: 'text',
+    model: 'text',
+    input_tokens: 'integer',
+    output_tokens: 'integer',
+    estimated_cost: 'amount',
+    created_at: 'time',
+    updated_at: 'time',
+  },
+  activity: {
+    status: 'none',
+    type: 'text',
+    actor: 'text',
+    entity_type: 'text',
+    entity_id: 'integer',
+    description: 'text',
+    created_at: 'time',
+  },
+};
+
+/** Activities are looked at for so long after they happened, seconds. */
+export const ACTIVITY_WINDOW = HOUR;
+
+const isCount = (operator: Operator): boolean => operator === 'count_above' || operator === 'count_below';
+
+/** Numbers as they are read from texts. Whole numbers and fractions; the digits fit a double. */
+export const NUMBER = /^-?\d{1,15}(\.\d{1,15})?$/;
+const WHOLE = /^\d{1,15}$/;
+
+/** The number that a text is; undefined when it is none. */
+export const numberOf = (text: string): number | undefined => (NUMBER.test(text) ? Number(text) : undefined);
+
+const has = (entity: EntityType, field: string): boolean => Object.hasOwn(FIELDS[entity], field);
+
+/** The field of a condition. For counts of records with a value, also that value. */
+export function fieldOf(condition: Condition): { readonly field: string; readonly wanted: string | undefined } {
+  const { entity_type, condition_field: whole } = condition;
+  const at = whole.indexOf('=');
+  if (!isCount(condition.condition_operator) || has(entity_type, whole) || at < 0)
+    return { field: whole, wanted: undefined };
+  return { field: whole.slice(0, at).trim(), wanted: whole.slice(at + 1).trim() };
+}
+
+export const kindOf = (condition: Condition): FieldKind =>
+  FIELDS[condition.entity_type][fieldOf(condition).field] ?? 'none';
+
+export interface Problem {
+  readonly field: 'condition_field' | 'condition_value';
+  readonly reason: string;
+}
+
+const listed = (entity: EntityType, kinds: readonly FieldKind[]): string =>
+  Object.entries(FIELDS[entity])
+    .filter(([, kind]) => kinds.includes(kind))
+    .map(([name]) => name)
+    .join(', ');
+
+/** Why a condition cannot be evaluated; undefined when it can. */
+export function problemOf(condition: Condition): Problem | undefined {
+  const { entity_type, condition_operator: operator, condition_value: value } = condition;
+  const { field } = fieldOf(condition);
+  const kind = kindOf(condition);
+  const refuse = (at: Problem['field'], reason: string): Problem => ({ field: at, reason });
+  if (!has(entity_type, field)) {
+    const form = isCount(operator) ? ', alone or as field=value' : '';
+    const known = Object.keys(FIELDS[entity_type]).join(', ');
+    return refuse('condition_field', `must be one of ${known}${form}, for entity_type ${entity_type}`);
+  }
+  if (isCount(operator) && !WHOLE.test(value.trim()))
+    return refuse('condition_value', `must be a whole number, 0 or more, for ${operator}`);
+  if ((operator === 'greater_than' || operator === 'less_than') && numberOf(value.trim()) === undefined)
+    return refuse('condition_value', `must be a number for ${operator}`);
+  if (operator === 'age_minutes_above') {
+    // Clients may ask for the status of anything; where it has no age, nothing matches.
+    if (kind !== 'time' && field !== 'status')
+      return refuse('condition_field', `must be a time for ${operator}: ${listed(entity_type, ['time'])}`);
+    if (!WHOLE.test(value.trim()) || Number(value) > MAX_MINUTES)
+      return refuse('condition_value', `must be a whole number of minutes, 0 to ${MAX_MINUTES}, for ${operator}`);
+  }
+  if (operator === 'contains' && kind === 'amount')
+    return refuse('condition_field', `must be a text for contains: ${listed(entity_type, ['text'])}`);
+  return undefined;
+}
+
+/** A hundred years. */
+const MAX_MINUTES = 52_560_000;
+
+// --- Evaluation ------------------------------------------------------------------------------------------------------
+
+/** What a condition sees of a record. */
+export interface Seen {
+  /** Of the condition's field. */
+  readonly value: string | number | null;
+  /** An agent that is not offline, a session that is not terminated; true for the others. */
+  readonly live: boolean;
+  /** When an activity happened, Unix seconds; 0 for the others. */
+  readonly at: number;
+}
+
+/** When a record matches, Unix seconds: after `after`, and before `before`. */
+export interface Span {
+  readonly after: number;
+  readonly before: number;
+}
+
+/** The letters A to Z in lower case: what every server does alike, whatever its locale. */
+const folded = (text: string): string => text.replace(/[A-Z]/g, (letter) => letter.toLowerCase());
+
+/**
+ * Whether records that are not live are looked at, too: counts have all of them, and a rule that names a status sees
+ * who has it.
+ */
+export const seesAll = (condition: Condition): boolean =>
+  isCount(condition.condition_operator) ||
+  (condition.condition_field === 'status' && ['equals', 'contains'].includes(condition.condition_operator));
+
+const isSet = (value: string | number | null): value is string | number => value !== null && value !== '';
+
+/** Whether a value matches, whatever the time. Ages are compared in `spanOf`. */
+function matches(condition: Condition, value: string | number | null): boolean {
+  const { condition_operator: operator, condition_value: given } = condition;
+  if (kindOf(condition) === 'none' || value === null) return false;
+  const number = typeof value === 'number' ? value : numberOf(value);
+  switch (operator) {
+    case 'equals':
+      return String(value) === given;
+    case 'not_equals':
+      return String(value) !== given;
+    case 'greater_than':
+      return number !== undefined && number > Number(given);
+    case 'less_than':
+      return number !== undefined && number < Number(given);
+    case 'contains':
+      return folded(String(value)).includes(folded(given));
+    case 'age_minutes_above':
+      return typeof value === 'number' && kindOf(condition) === 'time';
+    default: {
+      const { wanted } = fieldOf(condition);
+      return wanted === undefined ? isSet(value) : String(value) === wanted;
+    }
+  }
+}
+
+/** When a record matches, as long as it stays as it is; undefined: never. */
+export function spanOf(condition: Condition, { value, live, at }: Seen): Span | undefined {
+  if (!live && !seesAll(condition)) return undefined;
+  if (!matches(condition, value)) return undefined;
+  const isActivity = condition.entity_type === 'activity';
+  // An activity is there from the second in which it happens.
+  const born = isActivity ? at - 1 : Number.NEGATIVE_INFINITY;
+  const before = isActivity ? at + ACTIVITY_WINDOW : Number.POSITIVE_INFINITY;
+  if (condition.condition_operator !== 'age_minutes_above') return { after: born, before };
+  return { after: Math.max(born, Number(value) + Number(condition.condition_value) * MINUTE), before };
+}
+
+/** How many records have to be found, and whether that is too many or too few. */
+export function thresholdOf(condition: Condition): { readonly least: number; readonly met: boolean } {
+  const { condition_operator: operator, condition_value: value } = condition;
+  if (operator === 'count_above') return { least: Number(value) + 1, met: true };
+  // Below 3 is: not as many as 3.
+  if (operator === 'count_below') return { least: Number(value), met: false };
+  return { least: 1, met: true };
+}
+
+/** Whether so many matching records meet the condition. */
+export function isMet(condition: Condition, found: number): boolean {
+  const { least, met } = thresholdOf(condition);
+  return found >= least === met;
+}
+
+/**
+ * Activities that had happened when the rule last triggered are not reported again. Counts look at all of the last hour.
+ *
+ * @returns only activities after this time are looked at, Unix seconds
+ */
+export const activitiesAfter = (condition: Condition, now: number, lastTriggeredAt: number | null): number =>
+  isCount(condition.condition_operator) ? now - ACTIVITY_WINDOW : Math.max(now - ACTIVITY_WINDOW, lastTriggeredAt ?? 0);
+
+/** Evaluates a condition on all records of a workspace. @param now Unix seconds */
+export function evaluate(
+  condition: Condition,
+  records: Iterable<Seen>,
+  now: number,
+  lastTriggeredAt: number | null = null,
+): boolean {
+  const since = activitiesAfter(condition, now, lastTriggeredAt);
+  let found = 0;
+  for (const seen of records) {
+    if (condition.entity_type === 'activity' && seen.at <= since) continue;
+    const span = spanOf(condition, seen);
+    if (span && span.after < now && now < span.before) found++;
+  }
+  return isMet(condition, found);
+}
+
+/** Whether a rule that triggered then must not trigger yet. Unix seconds. */
+export const inCooldown = (cooldownMinutes: number, lastTriggeredAt: number | null, now: number): boolean =>
+  lastTriggeredAt !== null && now - lastTriggeredAt < cooldownMinutes * MINUTE;

@@ -1,0 +1,148 @@
+/** Alert rules: requests and answers. */
+import { z } from 'zod';
+import { idText, idValue, unixSeconds } from '../common.ts';
+import { filledText, storableObject, text } from '../storable.ts';
+import { type Condition, ENTITY_TYPES, OPERATORS, problemOf } from './conditions.ts';
+
+export const ACTION_TYPES = ['notification', 'webhook'] as const;
+export type ActionType = (typeof ACTION_TYPES)[number];
+
+export const DEFAULT_COOLDOWN = 60;
+/** A week, minutes. */
+const MAX_COOLDOWN = 10_080;
+/** Rules of a workspace. Each is looked at whenever they are evaluated. */
+export const MAX_RULES = 500;
+
+export const alertRuleSchema = z
+  .object({
+    id: z.int(),
+    name: z.string(),
+    description: z.string().nullable(),
+    enabled: z.boolean(),
+    entity_type: z.enum(ENTITY_TYPES),
+    condition_field: z.string(),
+    condition_operator: z.enum(OPERATORS),
+    condition_value: z.string(),
+    action_type: z.enum(ACTION_TYPES),
+    action_config: z
+      .record(z.string(), z.unknown())
+      .describe('secrets in it, and the path of a URL, are shown as 8 dashes, except to admins'),
+    cooldown_minutes: z.int(),
+    last_triggered_at: unixSeconds.nullable(),
+    trigger_count: z.int(),
+    created_by: z.string(),
+    created_at: unixSeconds,
+    updated_at: unixSeconds,
+    workspace_id: z.int(),
+  })
+  .meta({ id: 'AlertRule' });
+export type AlertRuleRecord = z.infer<typeof alertRuleSchema>;
+
+const MAX_FIELD = 100;
+const MAX_VALUE = 500;
+
+const condition = {
+  entity_type: z.enum(ENTITY_TYPES),
+  condition_field: filledText(MAX_FIELD).describe('a field of the records; for counts also field=value'),
+  condition_operator: z.enum(OPERATORS),
+  condition_value: text(MAX_VALUE)
+    .min(1, 'must not be empty')
+    .describe('a number or whole number as text where the operator compares numbers'),
+};
+const cooldown = z.int().min(1).max(MAX_COOLDOWN);
+
+/** Reads as true or false what some clients send as 1 or 0. */
+const flag = z
+  .union([z.boolean(), z.literal(0), z.literal(1)])
+  .transform((value) => Boolean(value))
+  .meta({ override: { type: 'boolean' } });
+
+const fields = {
+  name: filledText(200),
+  description: text(1_000).nullable(),
+  enabled: flag,
+  ...condition,
+  action_type: z.enum(ACTION_TYPES),
+  action_config: storableObject.describe(
+    'for notification: recipient, default system; for webhook: url, and a secret to sign with',
+  ),
+  cooldown_minutes: cooldown.describe('how long the rule is quiet after it has triggered'),
+};
+
+const addProblem = (rule: Condition, context: z.RefinementCtx, ...within: readonly string[]): void => {
+  const problem = problemOf(rule);
+  if (problem) context.addIssue({ code: 'custom', path: [...within, problem.field], message: problem.reason });
+};
+
+const newRuleBody = z
+  .object({
+    action: z.literal('create').optional(),
+    ...fields,
+    description: fields.description.optional(),
+    enabled: fields.enabled.optional().describe('default true'),
+    action_type: fields.action_type.default('notification'),
+    action_config: fields.action_config.default({}),
+    cooldown_minutes: cooldown.default(DEFAULT_COOLDOWN).describe('how long the rule is quiet after it has triggered'),
+  })
+  .superRefine((rule, context) => addProblem(rule, context));
+export type NewRuleBody = z.infer<typeof newRuleBody>;
+
+const evaluateBody = z.object({ action: z.literal('evaluate') });
+
+const backtestBody = z
+  .object({
+    action: z.literal('backtest'),
+    id: idValue.optional().describe('of a rule; or send `rule`'),
+    rule: z
+      .object({ ...condition, cooldown_minutes: cooldown.default(DEFAULT_COOLDOWN) })
+      .superRefine((rule, context) => addProblem(rule, context))
+      .optional()
+      .describe('one that need not exist'),
+    hours: z.int().min(1).max(720).default(24).describe('until now'),
+  })
+  .refine(({ id, rule }) => (id === undefined) !== (rule === undefined), {
+    path: ['rule'],
+    message: 'send either a rule, or the id of one',
+  });
+export type BacktestBody = z.infer<typeof backtestBody>;
+
+export const alertsBody = z.discriminatedUnion('action', [newRuleBody, evaluateBody], {
+  error: 'must be evaluate; leave it out to create a rule',
+});
+
+export const ruleChangesBody = z
+  .object({ id: idValue, ...z.object(fields).partial().shape })
+  .refine(({ id: _id, ...changes }) => Object.values(changes).some((value) => value !== undefined), {
+    path: ['name'],
+    message: `nothing to change; send at least one of ${Object.keys(fields).join(', ')}`,
+  });
+export type RuleChangesBody = z.infer<typeof ruleChangesBody>;
+
+export const deleteRuleBody = z.object({ id: idValue.optional() });
+export const deleteRuleQuery = z.object({ id: idText.optional().describe('unless it is in the body') });
+
+export const alertRulesAnswer = z.object({ rules: z.array(alertRuleSchema).describe('newest first') });
+export const alertRuleAnswer = z.object({ rule: alertRuleSchema });
+export const ruleDeletedAnswer = z.object({ deleted: z.literal(true) });
+
+export const evaluationAnswer = z.object({
+  evaluated: z.int().describe('enabled rules'),
+  triggered: z.int(),
+  results: z.array(z.object({ rule_id: z.int(), rule_name: z.string(), triggered: z.boolean(), reason: z.string() })),
+});
+export type Evaluation = z.infer<typeof evaluationAnswer>;
+
+export const backtestAnswer = z.object({
+  rule_id: z.int().nullable(),
+  hours: z.int().describe('as asked for'),
+  since: unixSeconds.describe(
+    'from when on the rule was tried: later than asked for where there was too much to replay',
+  ),
+  until: unixSeconds,
+  complete: z.boolean().describe('the whole time that was asked for was replayed'),
+  evaluated: z.int().describe('how often the rule would have been evaluated, cooldowns included'),
+  triggered: z.int().describe('how often it would have triggered'),
+  triggers: z.array(unixSeconds).describe('when, oldest first; at most the first 100'),
+  message: z.string(),
+});
+export type Backtest = z.infer<typeof backtestAnswer>;

@@ -1,0 +1,148 @@
+/** What can be done with alert rules, and when one triggers. */
+import { expect } from 'chai';
+import { decideTrigger } from '../../../commands/alerts/evaluations.ts';
+import { decideChange, decideCreate, decideDelete, maskedConfig, ruleDecider } from '../../../commands/alerts/rules.ts';
+import {
+  alertRuleCreated,
+  alertRuleDeleted,
+  alertRuleTriggered,
+  alertRuleUpdated,
+  type RuleFields,
+  toRuleData,
+} from '../../../shared/events/alerts/rules.ts';
+import type { WatchedRule } from '../../../shared/ports/alerts.ts';
+import { type Draft, refusalOf, stateAfter, timeOf } from '../../support/kit.ts';
+
+const RULE: RuleFields = {
+  name: 'errors',
+  description: null,
+  enabled: true,
+  entity_type: 'agent',
+  condition_field: 'status',
+  condition_operator: 'equals',
+  condition_value: 'error',
+  action_type: 'notification',
+  action_config: {},
+  cooldown_minutes: 5,
+};
+const ruleOf = (fields: Partial<RuleFields> = {}): RuleFields => ({ ...RULE, ...fields });
+const created = (fields: Partial<RuleFields> = {}) =>
+  alertRuleCreated.draft({ ruleId: 7, ...toRuleData(ruleOf(fields)) });
+const given = (...drafts: Draft[]) => stateAfter(ruleDecider, ...drafts);
+const anyUrl = () => undefined;
+const local = (url: string) => (url.includes('127.0.0.1') ? 'must not point to 127.0.0.1' : undefined);
+
+/** Seconds of the n-th event. */
+const at = (n: number) => timeOf(n) / 1_000;
+
+const watched = (fields: Partial<WatchedRule> = {}): WatchedRule => ({
+  ...{ tenant: 1, workspace: 1, id: 7, last_triggered_at: null },
+  ...RULE,
+  ...fields,
+});
+
+const triggered = (count: number, fields: object = {}) =>
+  alertRuleTriggered.draft({
+    ruleId: 7,
+    name: 'errors',
+    description: null,
+    entityType: 'agent',
+    conditionField: 'status',
+    conditionOperator: 'equals',
+    conditionValue: 'error',
+    actionType: 'notification',
+    recipient: 'system',
+    count,
+    ...fields,
+  });
+
+describe('commands: alert rules', () => {
+  it('a rule is created with everything that it says', () => {
+    expect(decideCreate(7, RULE, anyUrl)).to.deep.equal([created()]);
+  });
+
+  it('a webhook needs a URL that may be called, a recipient a name', () => {
+    const refusal = (fields: Partial<RuleFields>) => refusalOf(() => decideCreate(7, ruleOf(fields), local));
+    expect(refusal({ action_type: 'webhook' }).message).to.match(/^action_config\.url: is required/);
+    expect(refusal({ action_type: 'webhook', action_config: { url: 'http://127.0.0.1/x' } }).message).to.match(
+      /^action_config\.url: must not point to/,
+    );
+    const url = 'https://example.org';
+    expect(refusal({ action_type: 'webhook', action_config: { url, secret: 5 } }).message).to.match(/secret/);
+    for (const recipient of ['', 7, 'x'.repeat(201)])
+      expect(refusal({ action_config: { recipient } }).message).to.match(/^action_config\.recipient/);
+    expect(decideCreate(7, ruleOf({ action_config: { recipient: 'ann', more: 1 } }), local)).to.have.length(1);
+  });
+
+  it('a change records what is different, and what is as before is left out', () => {
+    const changes = { name: 'errors', condition_value: 'offline', enabled: false };
+    expect(decideChange(given(created()), changes as never, anyUrl)).to.deep.equal([
+      alertRuleUpdated.draft({ ruleId: 7, conditionValue: 'offline', enabled: false }),
+    ]);
+  });
+
+  it('after a change the whole rule must make sense', () => {
+    const change = (fields: object) => refusalOf(() => decideChange(given(created()), fields as never, anyUrl)).message;
+    expect(change({ condition_operator: 'count_above' })).to.equal(
+      'condition_value: must be a whole number, 0 or more, for count_above',
+    );
+    expect(change({ entity_type: 'task', condition_field: 'role' })).to.match(
+      /^condition_field: must be one of status,/,
+    );
+    expect(change({ action_type: 'webhook' })).to.match(/^action_config\.url/);
+  });
+
+  it('what does not exist cannot be changed or deleted', () => {
+    const gone = given(created(), alertRuleDeleted.draft({ ruleId: 7, name: 'errors' }));
+    for (const state of [given(), gone]) {
+      expect(refusalOf(() => decideChange(state, { name: 'x' } as never, anyUrl)).status).to.equal(404);
+      expect(refusalOf(() => decideDelete(state)).status).to.equal(404);
+      expect(decideTrigger(state, watched(), at(9))).to.deep.equal([]);
+    }
+    expect(decideDelete(given(created()))).to.deep.equal([alertRuleDeleted.draft({ ruleId: 7, name: 'errors' })]);
+  });
+
+  it('secrets are shown as dashes, and dashes that come back stand for them', () => {
+    const config = { url: 'https://hooks.example.org/T0/B0/abc', secret: 'very-secret', note: 'x' };
+    const shown = maskedConfig(config);
+    expect(shown).to.deep.equal({ url: 'https://hooks.example.org/--------', secret: '--------', note: 'x' });
+    expect(maskedConfig({ url: 'https://example.org/' })).to.deep.equal({ url: 'https://example.org/' });
+    const before = given(created({ action_type: 'webhook', action_config: config }));
+    const sent = { action_config: { ...shown, note: 'y' } };
+    expect(decideChange(before, sent as never, anyUrl)).to.deep.equal([
+      alertRuleUpdated.draft({ ruleId: 7, actionConfig: { ...config, note: 'y' } }),
+    ]);
+    expect(refusalOf(() => decideCreate(7, ruleOf({ action_config: { secret: '--------' } }), anyUrl)).status).to.equal(
+      400,
+    );
+  });
+
+  it('a rule triggers, and is quiet until its cooldown is over', () => {
+    expect(decideTrigger(given(created()), watched(), at(2))).to.deep.equal([triggered(1)]);
+    const quiet = given(created(), triggered(1));
+    for (const now of [at(1), at(2), at(2) + 299]) expect(decideTrigger(quiet, watched(), now)).to.deep.equal([]);
+    expect(decideTrigger(quiet, watched(), at(2) + 300)).to.deep.equal([triggered(2)]);
+  });
+
+  it('a rule that was disabled or changed after it was evaluated does not trigger', () => {
+    const triggersAs = (fields: Partial<RuleFields>) =>
+      decideTrigger(
+        given(created(), alertRuleUpdated.draft({ ruleId: 7, ...toRuleData(ruleOf(fields)) })),
+        watched(),
+        at(9),
+      );
+    expect(triggersAs({ enabled: false })).to.deep.equal([]);
+    expect(triggersAs({ condition_value: 'idle' })).to.deep.equal([]);
+    expect(triggersAs({ entity_type: 'task' })).to.deep.equal([]);
+    expect(triggersAs({ name: 'renamed' })).to.have.length(1);
+  });
+
+  it('who is notified: the recipient, else system, and nobody where a webhook is called', () => {
+    const recipientOf = (fields: Partial<RuleFields>) =>
+      decideTrigger(given(created(fields)), watched(), at(9)).map(({ data }) => data.recipient);
+    expect(recipientOf({ action_config: { recipient: ' ann ' } })).to.deep.equal(['ann']);
+    expect(recipientOf({ action_type: 'webhook', action_config: { url: 'https://example.org' } })).to.deep.equal([
+      null,
+    ]);
+  });
+});

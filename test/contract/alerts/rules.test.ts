@@ -1,0 +1,296 @@
+/** Alert rules through HTTP: created, changed, evaluated, their actions. One service and one receiver for all. */
+import { expect } from 'chai';
+import { OPERATORS } from '../../../shared/contract/alerts/conditions.ts';
+import {
+  alertRuleAnswer,
+  alertRulesAnswer,
+  evaluationAnswer,
+  ruleDeletedAnswer,
+} from '../../../shared/contract/alerts/rules.ts';
+import { type Receiver, startReceiver } from '../../support/receiver.ts';
+import { until } from '../../support/until.ts';
+import { type AgentsWorld, conforms, startAgentsWorld } from '../../support/worlds/agents.ts';
+
+const PATH = '/api/alerts';
+
+describe('contract: alerts', function () {
+  this.timeout(60_000);
+  let world: AgentsWorld;
+  let receiver: Receiver;
+  before(async () => {
+    receiver = await startReceiver();
+    world = await startAgentsWorld({ WEBHOOK_ALLOWED_NETWORKS: '127.0.0.0/8', MC_DISABLE_RATE_LIMIT: '1' });
+  });
+  after(async () => {
+    await world?.close();
+    await receiver?.close();
+  });
+
+  /** Nothing is ever like this. */
+  const NEVER = {
+    name: 'never',
+    entity_type: 'task',
+    condition_field: 'title',
+    condition_operator: 'equals',
+    condition_value: 'no task has this title',
+  };
+  const create = async (fields: object = {}) => {
+    const reply = await world.ask('POST', PATH, { ...NEVER, ...fields });
+    conforms(alertRuleAnswer, reply, 201);
+    return reply.body.rule;
+  };
+  const list = async () => {
+    const reply = await world.ask('GET', PATH);
+    conforms(alertRulesAnswer, reply);
+    return reply.body.rules;
+  };
+  const find = async (id: number) => (await list()).find((rule: { id: number }) => rule.id === id);
+  const evaluate = async () => {
+    const reply = await world.ask('POST', PATH, { action: 'evaluate', name: 7 });
+    conforms(evaluationAnswer, reply);
+    return reply.body;
+  };
+  const reasonOf = async (id: number) =>
+    (await evaluate()).results.find(({ rule_id }: { rule_id: number }) => rule_id === id)?.reason;
+  const audited = async (action: string, id: number) => {
+    const { entries } = (await world.ask('GET', `/api/audit?action=${action}&limit=200`)).body;
+    return entries.filter((entry: { target_id: number }) => entry.target_id === id);
+  };
+
+  describe('rules', () => {
+    it('a rule has defaults, and is in the list and in the audit trail', async () => {
+      const rule = await create({ name: ' Quiet ', description: '' });
+      expect(rule).to.deep.include({
+        ...NEVER,
+        ...{ name: 'Quiet', description: null, enabled: true, action_type: 'notification', action_config: {} },
+        ...{ cooldown_minutes: 60, last_triggered_at: null, trigger_count: 0, created_by: 'api', workspace_id: 1 },
+      });
+      expect((await list())[0], 'newest first').to.deep.equal(rule);
+      expect((await audited('alert_rule_created', rule.id))[0]).to.deep.include({ detail: { name: 'Quiet' } });
+    });
+
+    it('a bad rule is refused, and the message says what to change', async () => {
+      const refused = (fields: object, says: RegExp) => world.refused('POST', PATH, { ...NEVER, ...fields }, 400, says);
+      await world.refused('POST', PATH, {}, 400, /name: is required/);
+      await refused({ entity_type: 'planet' }, /entity_type: must be one of agent, task, session, activity/);
+      await refused({ condition_operator: 'like' }, /condition_operator: must be one of equals,/);
+      const unknown = await refused({ condition_field: 'colour' }, /condition_field: must be one of status, priority,/);
+      expect(unknown.body.error).to.match(/^condition_field: must be one of .*title.*, for entity_type task$/);
+      await refused({ condition_operator: 'count_above', condition_value: 'many' }, /condition_value: must be a whole/);
+      await refused({ condition_operator: 'greater_than', condition_value: '5 apples' }, /must be a number/);
+      await refused({ condition_operator: 'age_minutes_above', condition_value: '5' }, /must be a time/);
+      await refused({ action_type: 'mail' }, /action_type: must be one of notification, webhook/);
+      await refused({ action_type: 'webhook' }, /action_config\.url: is required/);
+      await refused({ action_type: 'webhook', action_config: { url: 'http://10.0.0.1/' } }, /not a public address/);
+      await refused({ cooldown_minutes: 0 }, /cooldown_minutes: must be at least 1/);
+      await refused({ cooldown_minutes: 1.5 }, /cooldown_minutes/);
+      await refused({ condition_value: 5 }, /condition_value: must be a string/);
+      await refused({ action: 'explode' }, /action: must be /);
+    });
+
+    it('every operator is taken for every kind of record, on its status', async () => {
+      for (const entity_type of ['agent', 'task', 'session', 'activity']) {
+        for (const condition_operator of OPERATORS) {
+          const { id } = await create({
+            entity_type,
+            condition_operator,
+            condition_field: 'status',
+            condition_value: '900',
+          });
+          await world.ask('PUT', PATH, { id, enabled: false });
+        }
+      }
+    });
+
+    it('a change sets what it names, and understands what clients send', async () => {
+      const { id, created_at } = await create();
+      const reply = await world.ask('PUT', PATH, {
+        id: String(id),
+        enabled: 0,
+        cooldown_minutes: 5,
+        description: 'why',
+      });
+      conforms(alertRuleAnswer, reply);
+      expect(reply.body.rule).to.deep.include({
+        id,
+        enabled: false,
+        cooldown_minutes: 5,
+        description: 'why',
+        created_at,
+      });
+      expect((await world.ask('PUT', PATH, { id, enabled: true, description: null })).body.rule).to.deep.include({
+        enabled: true,
+        description: null,
+      });
+      expect(await find(id)).to.deep.include({ enabled: true, cooldown_minutes: 5 });
+      await world.refused('PUT', PATH, { id }, 400, /nothing to change/);
+      await world.refused('PUT', PATH, { name: 'x' }, 400, /id: is required/);
+      await world.refused('PUT', PATH, { id, condition_field: 'colour' }, 400, /condition_field: must be one of/);
+      await world.refused(
+        'PUT',
+        PATH,
+        { id, condition_operator: 'count_below' },
+        400,
+        /condition_value: must be a whole/,
+      );
+      await world.refused('PUT', PATH, { id: 999_999, name: 'x' }, 404);
+    });
+
+    it('a rule is deleted by an id in the body or in the query, once', async () => {
+      for (const [path, body] of [
+        [PATH, (id: number) => ({ id })],
+        [PATH, (id: number) => ({ id: String(id) })],
+        [`${PATH}?id=`, () => undefined],
+      ] as const) {
+        const { id } = await create();
+        const sent = path.endsWith('=') ? `${path}${id}` : path;
+        conforms(ruleDeletedAnswer, await world.ask('DELETE', sent, body(id)));
+        expect(await find(id)).to.equal(undefined);
+        expect(await audited('alert_rule_deleted', id)).to.have.length(1);
+        await world.refused('DELETE', sent, body(id), 404, /Alert rule not found/);
+      }
+      await world.refused('DELETE', PATH, undefined, 400, /id: is required/);
+      await world.refused('DELETE', `${PATH}?id=x`, undefined, 400, /id: must be/);
+    });
+
+    it('secrets of an action are for admins, not in the log, and are kept when dashes come back', async () => {
+      const config = { url: `${receiver.url}/T0/hidden-path`, secret: 'hidden-secret', note: 'x' };
+      const { id, action_config } = await create({ action_type: 'webhook', action_config: config });
+      expect(action_config).to.deep.equal(config);
+      const agent = await world.create();
+      const { api_key } = (await world.ask('POST', `/api/agents/${agent.id}/keys`, { scopes: ['operator'] })).body;
+      const shown = (await world.ask('GET', PATH, undefined, api_key)).body.rules.find(
+        (rule: { id: number }) => rule.id === id,
+      );
+      expect(shown.action_config).to.deep.equal({
+        url: `${new URL(receiver.url).origin}/--------`,
+        secret: '--------',
+        note: 'x',
+      });
+      const put = await world.ask('PUT', PATH, { id, action_config: { ...shown.action_config, note: 'y' } }, api_key);
+      expect(put.body.rule.action_config).to.deep.equal({ ...shown.action_config, note: 'y' });
+      expect((await find(id)).action_config).to.deep.equal({ ...config, note: 'y' });
+      const raw = await world.world.rawLog();
+      for (const text of ['hidden-path', 'hidden-secret']) expect(raw).not.to.include(text);
+    });
+  });
+
+  describe('evaluation', () => {
+    const onAgent = (name: string, more: object = {}) =>
+      create({
+        name,
+        entity_type: 'agent',
+        condition_field: 'name',
+        condition_operator: 'equals',
+        condition_value: name,
+        ...more,
+      });
+
+    it('a rule whose condition is met notifies, once until its cooldown is over', async () => {
+      const { id } = await onAgent('watched-1', { action_config: { recipient: 'ann-of-alerts' } });
+      expect(await reasonOf(id)).to.equal('Condition not met');
+      await world.create({ name: 'watched-1', status: 'idle' });
+      const { evaluated, triggered, results } = await evaluate();
+      expect(evaluated).to.equal(results.length);
+      expect(triggered).to.equal(results.filter((one: { triggered: boolean }) => one.triggered).length);
+      expect(results.find((one: { rule_id: number }) => one.rule_id === id)).to.deep.equal({
+        ...{ rule_id: id, rule_name: 'watched-1', triggered: true, reason: 'Condition met' },
+      });
+      expect(results.map((one: { rule_id: number }) => one.rule_id)).to.deep.equal(
+        results.map((one: { rule_id: number }) => one.rule_id).sort((a: number, b: number) => a - b),
+      );
+      expect(await reasonOf(id)).to.equal('In cooldown');
+      const { notifications } = (await world.ask('GET', '/api/notifications?recipient=ann-of-alerts')).body;
+      expect(notifications).to.have.length(1);
+      expect(notifications[0]).to.deep.include({
+        type: 'alert',
+        title: 'Alert: watched-1',
+        source_type: 'alert_rule',
+        source_id: id,
+      });
+      const rule = await find(id);
+      expect(rule).to.deep.include({ trigger_count: 1 });
+      expect(rule.last_triggered_at).to.be.within(rule.created_at, Math.floor(Date.now() / 1_000));
+      expect(rule.updated_at).to.equal(rule.created_at);
+      await world.stream.until(() => world.framesOf('alert.triggered', id).length === 1);
+    });
+
+    it('offline agents are seen only by rules that name their status, and by counts', async () => {
+      await world.create({ name: 'sleeper', status: 'offline' });
+      expect(await reasonOf((await onAgent('sleeper')).id)).to.equal('Condition not met');
+      const status = { entity_type: 'agent', condition_field: 'status' };
+      expect(await reasonOf((await create({ ...status, condition_value: 'offline' })).id)).to.equal('Condition met');
+      const count = { entity_type: 'agent', condition_field: 'name=sleeper', condition_operator: 'count_above' };
+      expect(await reasonOf((await create({ ...count, condition_value: '0' })).id)).to.equal('Condition met');
+      expect(await reasonOf((await create({ ...count, condition_value: '1' })).id)).to.equal('Condition not met');
+    });
+
+    it('tasks, sessions and activities are watched, too', async () => {
+      await world.ask('POST', '/api/tasks', { title: 'Watched task', priority: 'critical' });
+      await world.ask('POST', '/api/claude/sessions', { session_id: 'watched-session', input_tokens: 5_000 });
+      const met = async (
+        entity_type: string,
+        condition_field: string,
+        condition_operator: string,
+        condition_value: string,
+      ) => reasonOf((await create({ entity_type, condition_field, condition_operator, condition_value })).id);
+      expect(await met('task', 'priority', 'equals', 'critical')).to.equal('Condition met');
+      expect(await met('task', 'title', 'contains', 'WATCHED')).to.equal('Condition met');
+      expect(await met('task', 'priority=critical', 'count_below', '1')).to.equal('Condition not met');
+      expect(await met('task', 'created_at', 'age_minutes_above', '1')).to.equal('Condition not met');
+      expect(await met('session', 'input_tokens', 'greater_than', '4999')).to.equal('Condition met');
+      expect(await met('session', 'session_id', 'not_equals', 'watched-session')).to.equal('Condition not met');
+      expect(await met('activity', 'type=task_created', 'count_above', '0')).to.equal('Condition met');
+      expect(await met('activity', 'entity_id', 'less_than', '0')).to.equal('Condition not met');
+    });
+
+    it('a disabled rule is not evaluated', async () => {
+      const { id } = await onAgent('watched-1', { enabled: false });
+      expect(await reasonOf(id)).to.equal(undefined);
+    });
+
+    it('the clock evaluates, too', async () => {
+      const { id } = await onAgent('watched-2');
+      await world.create({ name: 'watched-2', status: 'idle' });
+      const reply = await world.ask('POST', '/api/scheduler', { task_id: 'alert_evaluation' });
+      expect(reply.body, JSON.stringify(reply.body)).to.deep.include({ ok: true });
+      expect(reply.body.message).to.match(/^\d+ rules were evaluated, \d+ triggered\.$/);
+      expect(await find(id)).to.deep.include({ trigger_count: 1 });
+    });
+
+    it('a webhook is called until it answers, with one id, and signed', async () => {
+      let failures = 1;
+      receiver.react(() => (failures-- > 0 ? { status: 500 } : { status: 200 }));
+      const { id } = await onAgent('watched-3', {
+        action_type: 'webhook',
+        action_config: { url: `${receiver.url}/alert`, secret: 'a'.repeat(64) },
+      });
+      await world.create({ name: 'watched-3', status: 'idle' });
+      expect(await reasonOf(id)).to.equal('Condition met');
+      await until('the second attempt', () => receiver.of('alert.triggered').length === 2, 20_000);
+      const [one, two] = receiver.of('alert.triggered');
+      expect(two?.headers['webhook-id']).to.equal(one?.headers['webhook-id']);
+      expect(two?.headers['x-mc-signature']).to.match(/^sha256=[0-9a-f]{64}$/);
+      expect(two?.body).to.deep.include({ event: 'alert.triggered' });
+      expect(two?.body.data).to.deep.include({
+        id,
+        name: 'watched-3',
+        entity_type: 'agent',
+        trigger_count: 1,
+        workspace_id: 1,
+      });
+      const { notifications } = (await world.ask('GET', '/api/notifications?recipient=system&type=alert')).body;
+      expect(notifications.filter((one: { source_id: number }) => one.source_id === id)).to.deep.equal([]);
+    });
+
+    it('subscribers of webhooks hear of it', async () => {
+      const hook = { name: 'all alerts', url: `${receiver.url}/subscribed`, events: ['alert.triggered'] };
+      expect((await world.ask('POST', '/api/webhooks', hook)).status).to.equal(200);
+      const { id } = await onAgent('watched-3');
+      expect(await reasonOf(id)).to.equal('Condition met');
+      const heard = () =>
+        receiver.of('alert.triggered').filter(({ path, body }) => path.endsWith('/subscribed') && body.data.id === id);
+      await until('the subscriber hears of it', () => heard().length === 1);
+    });
+  });
+});

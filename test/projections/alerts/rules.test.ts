@@ -1,0 +1,64 @@
+/** The rows of alert rules. */
+import { expect } from 'chai';
+import { alertRulesProjection } from '../../../projections/alerts/rules.ts';
+import { notificationsProjection } from '../../../projections/monitoring/notifications.ts';
+import {
+  alertRuleCreated,
+  alertRuleDeleted,
+  alertRuleTriggered,
+  alertRuleUpdated,
+  NO_RULE,
+  toRuleData,
+} from '../../../shared/events/alerts/rules.ts';
+import { type Draft, eventsOf, rowsAfter, timeOf } from '../../support/kit.ts';
+
+const rule = { ...NO_RULE, name: 'errors', enabled: true, condition_field: 'status', condition_value: 'error' };
+const created = alertRuleCreated.draft({ ruleId: 3, ...toRuleData(rule) });
+const triggered = (more: object = {}) =>
+  alertRuleTriggered.draft({
+    ...{ ruleId: 3, name: 'errors', description: null, entityType: 'agent', conditionField: 'status' },
+    ...{ conditionOperator: 'equals', conditionValue: 'error', actionType: 'notification', recipient: 'ann', count: 1 },
+    ...more,
+  });
+const rows = (...drafts: Draft[]) => rowsAfter(alertRulesProjection, eventsOf(drafts)).alert_rules;
+const secondsOf = (n: number) => timeOf(n) / 1_000;
+
+describe('alert rules: rows', () => {
+  it('a rule is there, and has not triggered', () => {
+    expect(rows(created)).to.deep.equal([
+      {
+        ...{ workspace_id: 1, id: 3, tenant_id: 1, ...rule },
+        ...{ last_triggered_at: null, trigger_count: 0, created_by: 'admin' },
+        ...{ created_at: secondsOf(1), updated_at: secondsOf(1), position: 1 },
+      },
+    ]);
+  });
+
+  it('a change sets what it names; a trigger is no change', () => {
+    const changed = alertRuleUpdated.draft({ ruleId: 3, description: 'why', enabled: false, actionConfig: { a: 1 } });
+    const [row] = rows(created, changed, triggered());
+    expect(row).to.deep.include({
+      ...{ name: 'errors', description: 'why', enabled: false, action_config: { a: 1 } },
+      ...{ updated_at: secondsOf(2), last_triggered_at: secondsOf(3), trigger_count: 1 },
+    });
+    const [cleared] = rows(created, changed, alertRuleUpdated.draft({ ruleId: 3, description: null }));
+    expect(cleared).to.include({ description: null, enabled: false });
+  });
+
+  it('a config whose key is gone is empty, and a deleted rule has no row', () => {
+    expect(rows(created, alertRuleUpdated.draft({ ruleId: 3, actionConfig: null }))[0]?.action_config).to.deep.equal(
+      {},
+    );
+    expect(rows(created, triggered(), alertRuleDeleted.draft({ ruleId: 3, name: 'errors' }))).to.deep.equal([]);
+  });
+
+  it('a trigger notifies its recipient, with the description where there is one', () => {
+    const told = (draft: Draft) => rowsAfter(notificationsProjection, eventsOf([draft])).notifications;
+    expect(told(triggered())[0]).to.include({
+      ...{ recipient: 'ann', type: 'alert', title: 'Alert: errors', source_type: 'alert_rule', source_id: 3 },
+      message: 'The condition of the rule "errors" is met: agent status equals error',
+    });
+    expect(told(triggered({ description: 'Look at the agents' }))[0]?.message).to.equal('Look at the agents');
+    expect(told(triggered({ actionType: 'webhook', recipient: null }))).to.deep.equal([]);
+  });
+});

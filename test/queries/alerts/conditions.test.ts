@@ -1,0 +1,205 @@
+/** Conditions in the database give the same answers as the plain evaluation in memory. */
+import { expect } from 'chai';
+import fc from 'fast-check';
+import { agentsProjection } from '../../../projections/agents/agents.ts';
+import { activitiesProjection } from '../../../projections/monitoring/activities.ts';
+import { schemaOf } from '../../../projections/projection.ts';
+import { sessionsProjection } from '../../../projections/sessions.ts';
+import { tasksProjection } from '../../../projections/tasks/tasks.ts';
+import { conditionMet, unchangedSince } from '../../../queries/alerts/conditions.ts';
+import {
+  type Condition,
+  ENTITY_TYPES,
+  type EntityType,
+  evaluate,
+  FIELDS,
+  fieldOf,
+  OPERATORS,
+  problemOf,
+  type Seen,
+  spanOf,
+} from '../../../shared/contract/alerts/conditions.ts';
+import { openReadModels, type ReadModels } from '../../support/rows.ts';
+
+const NOW = 1_700_000_000;
+const WORKSPACE = 5;
+
+type Record_ = Readonly<Record<string, string | number | boolean | null>>;
+
+/** Few values, so that many conditions meet some of them: texts, numbers in texts, cases, blanks. */
+const TEXTS = ['', 'idle', 'Idle', 'offline', 'error', '7', '-2.5', '%', 'a=b', 'ädler', '12345678901234567890'];
+const text = fc.constantFrom(...TEXTS);
+const time = fc.constantFrom(NOW - 7_200, NOW - 3_600, NOW - 3_599, NOW - 600, NOW - 60, NOW);
+const integer = fc.constantFrom(0, 7, 1_500, 2 ** 40);
+const orNull = <T>(some: fc.Arbitrary<T>) => fc.option(some, { nil: null });
+
+const RECORDS: Readonly<Record<EntityType, fc.Arbitrary<Record_>>> = {
+  agent: fc.record({
+    status: text,
+    role: text,
+    name: text,
+    last_seen: orNull(time),
+    last_activity: orNull(text),
+    created_at: time,
+    updated_at: time,
+  }),
+  task: fc.record({
+    status: text,
+    priority: text,
+    assigned_to: orNull(text),
+    title: text,
+    outcome: orNull(text),
+    project_id: integer,
+    due_date: orNull(time),
+    completed_at: orNull(time),
+    created_at: time,
+    updated_at: time,
+  }),
+  session: fc.record({
+    session_id: text,
+    agent_name: orNull(text),
+    project_slug: text,
+    model: orNull(text),
+    input_tokens: integer,
+    output_tokens: integer,
+    estimated_cost: fc.constantFrom(0, 0.1, 7, 1e-9, 2.5),
+    created_at: time,
+    updated_at: time,
+    terminated: fc.boolean(),
+  }),
+  activity: fc.record({
+    type: text,
+    actor: text,
+    entity_type: text,
+    entity_id: integer,
+    description: text,
+    created_at: time,
+  }),
+};
+
+const TABLES = {
+  agent: `${schemaOf(agentsProjection)}.agents`,
+  task: `${schemaOf(tasksProjection)}.tasks`,
+  session: `${schemaOf(sessionsProjection)}.cli_sessions`,
+  activity: `${schemaOf(activitiesProjection)}.activities`,
+};
+
+/** What the tables have besides what conditions look at. */
+const REST: Readonly<Record<EntityType, string>> = {
+  agent: `'tenant_id', 1, 'alive_at', 0, 'source', 'manual', 'hidden', 0`,
+  task: `'priority_rank', 0, 'project_ticket_no', 1, 'created_by', 'x', 'retry_count', 0, 'tags', '[]'::jsonb,
+    'metadata', '{}'::jsonb, 'dispatch_attempts', 0, 'comment_count', 0`,
+  session: `'user_messages', 0, 'assistant_messages', 0, 'tool_uses', 0, 'settings', '{}'::jsonb`,
+  activity: `'data', '{}'::jsonb`,
+};
+
+const VALUES = fc.oneof(
+  text.filter((value) => value !== ''),
+  fc.constantFrom('0', '1', '2', '3', '10', '59', '60', '1e3', '-2', String(NOW - 600), String(NOW - 600.5)),
+);
+
+const conditions: fc.Arbitrary<Condition> = fc
+  .constantFrom(...ENTITY_TYPES)
+  .chain((entity_type) =>
+    fc.record({
+      entity_type: fc.constant(entity_type),
+      condition_field: fc
+        .tuple(fc.constantFrom(...Object.keys(FIELDS[entity_type])), fc.option(text, { nil: undefined }))
+        .map(([field, wanted]) => (wanted === undefined ? field : `${field}=${wanted}`)),
+      condition_operator: fc.constantFrom(...OPERATORS),
+      condition_value: VALUES,
+    }),
+  )
+  .filter((condition) => problemOf(condition) === undefined);
+
+const seenOf =
+  (condition: Condition) =>
+  (record: Record_): Seen => ({
+    value: (record[fieldOf(condition).field] ?? null) as Seen['value'],
+    live: record.status !== 'offline' || condition.entity_type !== 'agent' ? record.terminated !== true : false,
+    at: condition.entity_type === 'activity' ? Number(record.created_at) : 0,
+  });
+
+describe('queries: conditions of alert rules', function () {
+  this.timeout(60_000);
+  let models: ReadModels;
+  before(async () => {
+    models = await openReadModels([agentsProjection, tasksProjection, sessionsProjection, activitiesProjection]);
+  });
+  after(() => models?.close());
+
+  /** Puts records in place of those that are there; another workspace has one that matches nearly everything. */
+  async function store(entity: EntityType, records: readonly Record_[]): Promise<void> {
+    const table = TABLES[entity];
+    const columns = records.map(({ updated_at, ...record }, at) => ({
+      ...record,
+      ...(updated_at !== undefined &&
+        (entity === 'session' ? { reported_at: updated_at, updated_at: 1 } : { updated_at })),
+      ...(entity === 'session' && { session_id: record.session_id === '' ? '' : String(record.session_id) }),
+      ...{ workspace_id: WORKSPACE, id: at + 1, position: at + 1 },
+    }));
+    await models.query(`DELETE FROM ${table}`);
+    await models.query(
+      `INSERT INTO ${table} SELECT * FROM jsonb_populate_recordset(NULL::${table},
+         (SELECT coalesce(jsonb_agg(jsonb_build_object(${REST[entity]}) || one), '[]') FROM jsonb_array_elements($1::jsonb) one))`,
+      [JSON.stringify(columns)],
+    );
+  }
+
+  it('as in memory, for every entity, field, operator and value', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        conditions.chain((condition) =>
+          fc.tuple(
+            fc.constant(condition),
+            fc.uniqueArray(RECORDS[condition.entity_type], {
+              maxLength: 4,
+              // The key of sessions.
+              selector: (record) => record.session_id ?? Symbol('any'),
+            }),
+            fc.constantFrom(null, NOW - 1_800, NOW - 60),
+          ),
+        ),
+        async ([condition, records, lastTriggeredAt]) => {
+          await store(condition.entity_type, records);
+          const expected = evaluate(condition, records.map(seenOf(condition)), NOW, lastTriggeredAt);
+          const found = await conditionMet(models.reads, WORKSPACE, condition, NOW, lastTriggeredAt);
+          expect(found, JSON.stringify({ condition, records })).to.equal(expected);
+          // Nothing of it is seen from another workspace.
+          const none = await conditionMet(models.reads, WORKSPACE + 1, condition, NOW, lastTriggeredAt);
+          expect(none).to.equal(evaluate(condition, [], NOW));
+        },
+      ),
+      { numRuns: 400 },
+    );
+  });
+
+  it('what has not changed since a position counts as in memory', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        conditions
+          .filter(
+            ({ entity_type, condition_operator }) =>
+              entity_type !== 'activity' && condition_operator !== 'age_minutes_above',
+          )
+          .chain((condition) =>
+            fc.tuple(
+              fc.constant(condition),
+              fc.uniqueArray(RECORDS[condition.entity_type], {
+                maxLength: 4,
+                selector: (record) => record.session_id ?? Symbol('any'),
+              }),
+            ),
+          ),
+        fc.integer({ min: 0, max: 4 }),
+        async ([condition, records], position) => {
+          await store(condition.entity_type, records);
+          const { matching } = await unchangedSince(models.reads, WORKSPACE, condition, position, 100);
+          const seen = records.slice(0, position).map(seenOf(condition));
+          expect(matching).to.equal(seen.filter((one) => spanOf(condition, one)).length);
+        },
+      ),
+      { numRuns: 100 },
+    );
+  });
+});
