@@ -55,6 +55,7 @@ const BODIES: Readonly<Record<string, (ref: { readonly number: number; readonly 
       condition_value: name,
     },
   ],
+  'PUT /api/alerts': ({ number, name }) => [{ id: number, name }],
   'POST /api/webhooks': ({ name }) => [{ name, url: 'https://example.org/hook', events: [name] }],
   'POST /api/scheduler': () => [{ task_id: 'purge_logs' }],
   'POST /api/gateways': ({ name }) => [{ name, url: NOBODY }],
