@@ -49,6 +49,7 @@ export interface ApiSettings extends SettingDefaults {
   readonly coordinatorAgent: string;
   readonly subscribedProviders: readonly string[];
   readonly timeZone: string;
+  readonly alertSeconds: number;
   readonly runnerUrl: string | undefined;
   readonly webhookAllowedNetworks: readonly string[];
   readonly webhookMaxAttempts: number;

@@ -48,10 +48,13 @@ const SOURCES: Readonly<Record<EntityType, Source>> = {
 /** The same as `NUMBER` in the contract. */
 const NUMBER = String.raw`^-?\d{1,15}(\.\d{1,15})?$`;
 
-const columnOf = (condition: Condition): RawBuilder<unknown> => {
+/** The column that a condition looks at. */
+export function columnNameOf(condition: Condition): string {
   const { field } = fieldOf(condition);
-  return sql.ref(SOURCES[condition.entity_type].columns[field] ?? field);
-};
+  return SOURCES[condition.entity_type].columns[field] ?? field;
+}
+
+const columnOf = (condition: Condition): RawBuilder<unknown> => sql.ref(columnNameOf(condition));
 
 /** `column = value`, where the column can have a value that is written like that. */
 function equal(condition: Condition, text: string): RawBuilder<unknown>[] {

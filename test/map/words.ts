@@ -104,6 +104,7 @@ export const GROUPS: Readonly<Record<string, Readonly<Record<string, string>>>> 
   alerts: {
     rules: 'the record: what is watched, and what is done then',
     conditions: 'what a rule looks at, and how it compares',
+    backtests: 'how often a rule would have triggered',
     evaluations: 'whether a rule triggers now',
     actions: 'what is done when a rule has triggered',
   },

@@ -1,4 +1,5 @@
 /** Alert rules: list, create, change, delete, evaluate, try on the past. */
+import { z } from 'zod';
 import { evaluateWorkspace } from '../../../commands/alerts/evaluations.ts';
 import {
   createRule,
@@ -11,6 +12,7 @@ import {
   type UrlFault,
 } from '../../../commands/alerts/rules.ts';
 import type { CommandContext } from '../../../commands/handler.ts';
+import { backtest } from '../../../queries/alerts/backtests.ts';
 import { alertReads, countRules, findRule, listRules } from '../../../queries/alerts/rules.ts';
 import { createAddressRule } from '../../../shared/addresses.ts';
 import {
@@ -18,6 +20,8 @@ import {
   alertRuleAnswer,
   alertRulesAnswer,
   alertsBody,
+  type BacktestBody,
+  backtestAnswer,
   deleteRuleBody,
   deleteRuleQuery,
   evaluationAnswer,
@@ -26,9 +30,11 @@ import {
   ruleChangesBody,
   ruleDeletedAnswer,
 } from '../../../shared/contract/alerts/rules.ts';
-import { conflict, invalid, notFound } from '../../../shared/errors.ts';
+import { conflict, invalid, notFound, unavailable } from '../../../shared/errors.ts';
 import type { EventDraft } from '../../../shared/events/define.ts';
 import type { Identity } from '../../../shared/identity.ts';
+import { MINUTE } from '../../../shared/time.ts';
+import { takingTurns } from '../../../shared/waiting.ts';
 import { defineRoute, type Route } from '../../http/route.ts';
 import type { Services } from '../../services.ts';
 
@@ -73,19 +79,40 @@ async function create(services: Services, context: CommandContext, body: NewRule
   return ruleAnswer(services, identity, id);
 }
 
+/** One at a time in each process: it reads much of the log. */
+const testing = takingTurns();
+/** Those that wait for their turn, at most. */
+const MAX_WAITING = 5;
+let waiting = 0;
+
+async function tryOut(services: Services, { id, rule: given, hours }: BacktestBody, { workspace }: Identity) {
+  const { reads, store, now, settings } = services;
+  const rule = given ?? (id === undefined ? undefined : await findRule(reads, workspace, id));
+  if (!rule) throw notFound('Alert rule');
+  if (waiting >= MAX_WAITING) throw unavailable('Too many rules are being tried on the past; try again in a moment.');
+  waiting++;
+  const everySeconds = settings.alertSeconds || MINUTE;
+  try {
+    const found = await testing(() => backtest({ reads, store, now, everySeconds }, workspace, rule, hours));
+    return { rule_id: id ?? null, ...found };
+  } finally {
+    waiting--;
+  }
+}
+
 const act = defineRoute({
   method: 'post',
   path: '/api/alerts',
   tag: 'Alerts',
-  summary: 'Create an alert rule, or evaluate the rules',
+  summary: 'Create an alert rule, evaluate the rules, or try one on the past',
   description:
-    'Without `action` the body is a rule, and it is created. `evaluate` evaluates the enabled rules of the workspace now, as the service also does by the clock; a rule whose condition is met triggers, unless it is in its cooldown.',
+    'Without `action` the body is a rule, and it is created. `evaluate` evaluates the enabled rules of the workspace now, as the service also does by the clock; a rule whose condition is met triggers, unless it is in its cooldown. `backtest` answers how often a rule would have triggered, and triggers nothing.',
   access: 'operator',
   limit: 'mutation',
   body: alertsBody,
   refuses: [404],
   responses: {
-    200: { description: 'What came of the evaluation', schema: evaluationAnswer },
+    200: { description: 'What came of it', schema: z.union([evaluationAnswer, backtestAnswer]) },
     201: { description: 'The rule', schema: alertRuleAnswer },
   },
   async handle({ body, identity, services, command }) {
@@ -96,6 +123,7 @@ const act = defineRoute({
       const evaluated = await evaluateWorkspace({ commands, reads: alertReads(reads), now, failed }, command);
       return { status: 200, body: evaluated };
     }
+    if (body.action === 'backtest') return { status: 200, body: await tryOut(services, body, identity) };
     return { status: 201, body: await create(services, command, body, identity) };
   },
 });

@@ -254,3 +254,59 @@ export function evaluate(
 /** Whether a rule that triggered then must not trigger yet. Unix seconds. */
 export const inCooldown = (cooldownMinutes: number, lastTriggeredAt: number | null, now: number): boolean =>
   lastTriggeredAt !== null && now - lastTriggeredAt < cooldownMinutes * MINUTE;
+
+// --- Replay ----------------------------------------------------------------------------------------------------------
+
+/** A time in which a record matches: from `from` until before `until`, Unix seconds. `at`: when an activity happened. */
+export interface Presence {
+  readonly from: number;
+  readonly until: number;
+  readonly at: number;
+}
+
+/** When a record matches that is like this from one time until before another; undefined: never. */
+export function intervalOf(condition: Condition, seen: Seen, from: number, until: number): Presence | undefined {
+  const span = spanOf(condition, seen);
+  if (!span) return undefined;
+  const presence = { from: Math.max(from, span.after + 1), until: Math.min(until, span.before), at: seen.at };
+  return presence.from < presence.until ? presence : undefined;
+}
+
+/** The moments at which a rule is evaluated: from `first` to `last`, Unix seconds. */
+export interface Moments {
+  /** Records that match all the time. */
+  readonly always: number;
+  readonly first: number;
+  readonly last: number;
+  readonly everySeconds: number;
+}
+
+/** Evaluates a rule at each of these moments, as if it had never triggered before. Gives the times at which it triggers. */
+export function replayed(
+  condition: Condition,
+  cooldownMinutes: number,
+  presences: readonly Presence[],
+  { always, first, last, everySeconds }: Moments,
+): { readonly evaluated: number; readonly triggers: readonly number[] } {
+  const begins = [...presences].sort((a, b) => a.from - b.from);
+  const ends = presences.map(({ until }) => until).sort((a, b) => a - b);
+  const onlyNews = condition.entity_type === 'activity' && !isCount(condition.condition_operator);
+  const triggers: number[] = [];
+  let evaluated = 0;
+  let begun = 0;
+  let ended = 0;
+  /** When the newest activity happened that matches. */
+  let newest = Number.NEGATIVE_INFINITY;
+  let lastTriggeredAt: number | null = null;
+  for (let now = first; now <= last; now += everySeconds) {
+    evaluated++;
+    for (let next = begins[begun]; next && next.from <= now; next = begins[++begun]) newest = Math.max(newest, next.at);
+    while ((ends[ended] ?? Number.POSITIVE_INFINITY) <= now) ended++;
+    if (inCooldown(cooldownMinutes, lastTriggeredAt, now)) continue;
+    const found = onlyNews ? Number(newest > activitiesAfter(condition, now, lastTriggeredAt)) : always + begun - ended;
+    if (!isMet(condition, found)) continue;
+    triggers.push(now);
+    lastTriggeredAt = now;
+  }
+  return { evaluated, triggers };
+}

@@ -106,8 +106,8 @@ const backtestBody = z
   });
 export type BacktestBody = z.infer<typeof backtestBody>;
 
-export const alertsBody = z.discriminatedUnion('action', [newRuleBody, evaluateBody], {
-  error: 'must be evaluate; leave it out to create a rule',
+export const alertsBody = z.discriminatedUnion('action', [newRuleBody, evaluateBody, backtestBody], {
+  error: 'must be evaluate or backtest; leave it out to create a rule',
 });
 
 export const ruleChangesBody = z

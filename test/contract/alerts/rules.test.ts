@@ -4,6 +4,7 @@ import { OPERATORS } from '../../../shared/contract/alerts/conditions.ts';
 import {
   alertRuleAnswer,
   alertRulesAnswer,
+  backtestAnswer,
   evaluationAnswer,
   ruleDeletedAnswer,
 } from '../../../shared/contract/alerts/rules.ts';
@@ -281,6 +282,34 @@ describe('contract: alerts', function () {
       });
       const { notifications } = (await world.ask('GET', '/api/notifications?recipient=system&type=alert')).body;
       expect(notifications.filter((one: { source_id: number }) => one.source_id === id)).to.deep.equal([]);
+    });
+
+    it('a rule is tried on the past, and nothing triggers', async () => {
+      const { id } = await onAgent('watched-4', { cooldown_minutes: 1 });
+      const agent = await world.create({ name: 'watched-4', status: 'idle' });
+      const rule = { ...NEVER, entity_type: 'agent', condition_field: 'id', condition_value: 'x' };
+      const tried = async (body: object) => {
+        const reply = await world.ask('POST', PATH, { action: 'backtest', ...body });
+        conforms(backtestAnswer, reply);
+        return reply.body;
+      };
+      const found = await tried({ id: String(id), hours: 1 });
+      expect(found).to.deep.include({ rule_id: id, hours: 1, complete: true });
+      expect(found.since).to.be.at.least(agent.created_at - 3_600);
+      expect(found.triggers).to.have.length(found.triggered);
+      const { entity_type, condition_operator, ...rest } = NEVER;
+      const made = { ...rest, entity_type, condition_operator, condition_field: 'name' };
+      expect(await tried({ rule: { ...made, entity_type: 'agent', condition_value: 'nobody' } })).to.deep.include({
+        ...{ rule_id: null, hours: 24, triggered: 0 },
+      });
+      expect(await find(id)).to.deep.include({ trigger_count: 0, last_triggered_at: null });
+      const refused = (body: object, status: number, says: RegExp) =>
+        world.refused('POST', PATH, { action: 'backtest', ...body }, status, says);
+      await refused({}, 400, /send either a rule, or the id of one/);
+      await refused({ id, rule: made }, 400, /send either/);
+      await refused({ rule }, 400, /condition_field: must be one of status/);
+      await refused({ id, hours: 721 }, 400, /hours: must be at most 720/);
+      await refused({ id: 999_999 }, 404, /Alert rule not found/);
     });
 
     it('subscribers of webhooks hear of it', async () => {

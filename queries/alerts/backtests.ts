@@ -1,0 +1,302 @@
+/**
+ * How often a rule would have triggered in the past: the events since then are replayed, and the condition is evaluated
+ * at each moment at which the clock would have done so.
+ *
+ * Records that have not changed since then are as they are now, so the database tells what they contribute. Of the
+ * others, only the events of the time in question are read, and as many earlier ones of their own streams as it takes to
+ * know what their fields were when it began. So the cost follows from the time that is asked for, not from the history
+ * before it, and it is bounded: where there is too much, the answer is about a shorter time, and says so.
+ */
+import { agentsProjection, agentsTable } from '../../projections/agents/agents.ts';
+import { keyText } from '../../projections/apply.ts';
+import { activitiesProjection, activitiesTable } from '../../projections/monitoring/activities.ts';
+import type { Change, Projection, Table } from '../../projections/projection.ts';
+import { cliSessionsTable, sessionsProjection } from '../../projections/sessions.ts';
+import { tasksProjection, tasksTable } from '../../projections/tasks/tasks.ts';
+import {
+  type Condition,
+  type EntityType,
+  intervalOf,
+  type Presence,
+  replayed,
+  type Seen,
+  thresholdOf,
+} from '../../shared/contract/alerts/conditions.ts';
+import type { Backtest } from '../../shared/contract/alerts/rules.ts';
+import type { EventStore } from '../../shared/event-store.ts';
+import type { DomainEvent } from '../../shared/events/define.ts';
+import type { LoggedEvent } from '../../shared/ports/event-log.ts';
+import { HOUR, seconds } from '../../shared/time.ts';
+import type { Reads } from '../reads.ts';
+import { columnNameOf, unchangedSince } from './conditions.ts';
+
+export interface BacktestBounds {
+  /** Events of the whole log that are replayed at most. */
+  readonly events: number;
+  /** Earlier events of single records that are read at most. */
+  readonly earlier: number;
+  /** For all of the reading, milliseconds. */
+  readonly timeMs: number;
+}
+
+export const BACKTEST_BOUNDS: BacktestBounds = { events: 100_000, earlier: 20_000, timeMs: 10_000 };
+
+/** Bytes of a batch that is read. */
+const BATCH_BYTES = 1_000_000;
+/** Earlier events of a record that are read at first; twice as many with each further step. */
+const FIRST_STEP = 8;
+/** Clocks of processes may differ by so much, seconds. */
+const SKEW = 60;
+const LISTED = 100;
+
+interface Source {
+  readonly projection: Projection;
+  readonly table: Table;
+}
+const SOURCES = {
+  agent: { projection: agentsProjection, table: agentsTable },
+  task: { projection: tasksProjection, table: tasksTable },
+  session: { projection: sessionsProjection, table: cliSessionsTable },
+  activity: { projection: activitiesProjection, table: activitiesTable },
+} as unknown as Readonly<Record<EntityType, Source>>;
+
+type AnyRow = Readonly<Record<string, unknown>>;
+
+/** Stands for a value that none of the events has told yet. */
+const UNKNOWN: unknown = Object.freeze({});
+
+/** What the condition sees of a record from a time on; undefined: there is no such record. */
+interface Moment {
+  readonly from: number;
+  readonly seen: { readonly [K in keyof Seen]: Seen[K] | typeof UNKNOWN } | undefined;
+}
+
+interface Tracked {
+  readonly stream: string;
+  /** Of the first event of the time in question. */
+  readonly revision: number;
+  row: AnyRow | undefined;
+  readonly moments: Moment[];
+}
+
+export interface BacktestParts {
+  readonly reads: Reads;
+  readonly store: Pick<EventStore, 'log' | 'decode'>;
+  /** Unix ms */
+  readonly now: () => number;
+  /** How often the clock evaluates rules, seconds. */
+  readonly everySeconds: number;
+  readonly bounds?: BacktestBounds;
+}
+
+type Rule = Condition & { readonly cooldown_minutes: number };
+
+export async function backtest(
+  parts: BacktestParts,
+  workspace: number,
+  rule: Rule,
+  hours: number,
+): Promise<Omit<Backtest, 'rule_id'>> {
+  const { reads, store, everySeconds, bounds = BACKTEST_BOUNDS } = parts;
+  const deadline = parts.now() + bounds.timeMs;
+  const until = seconds(parts.now());
+  const isActivity = rule.entity_type === 'activity';
+  const asked = until - hours * HOUR;
+  // Activities of the hour before count at the beginning.
+  const start = await startOf(
+    store,
+    isActivity ? asked - HOUR : asked,
+    { ...bounds, deadline: deadline - bounds.timeMs / 2 },
+    parts.now,
+  );
+  const replay = createReplay(parts, workspace, rule, start.at);
+  let late = false;
+  for await (const batch of store.log.readAll({ from: start.position, maxBytes: BATCH_BYTES })) {
+    for (const logged of batch) await replay.apply(logged);
+    late = parts.now() > deadline;
+    if (late) break;
+  }
+  const { least } = thresholdOf(rule);
+  const base = await unchangedSince(reads, workspace, rule, start.position, least);
+  const unresolved = await replay.resolve({ most: bounds.earlier, deadline });
+  const since = Math.max(asked, start.isCut && isActivity ? start.at + HOUR : start.at);
+  const first = Math.ceil(since / everySeconds) * everySeconds;
+  const end = late ? replay.reached() : until;
+  const { evaluated, triggers } = replayed(rule, rule.cooldown_minutes, replay.presences(base.oldest), {
+    always: base.matching,
+    first,
+    last: end,
+    everySeconds,
+  });
+  const complete = !start.isCut && !late && unresolved === 0;
+  return {
+    hours,
+    since,
+    until: end,
+    complete,
+    evaluated,
+    triggered: triggers.length,
+    triggers: triggers.slice(0, LISTED),
+    message: messageOf({ complete, isCut: start.isCut, late, unresolved, bounds }),
+  };
+}
+
+function messageOf(of: {
+  readonly complete: boolean;
+  readonly isCut: boolean;
+  readonly late: boolean;
+  readonly unresolved: number;
+  readonly bounds: BacktestBounds;
+}): string {
+  if (of.complete) return 'The whole time was replayed.';
+  const parts = [
+    of.isCut && `There was too much to replay: only the time after \`since\` was, at most ${of.bounds.events} events.`,
+    of.late && 'There was too much to replay: only the time before `until` was.',
+    of.unresolved > 0 &&
+      `${of.unresolved} records are left out until the first change that tells what they were: their history is too long.`,
+  ];
+  return parts.filter((part) => part !== false).join(' ');
+}
+
+/** Where to begin: behind the last event from before a time, or as far back as the bounds allow. */
+async function startOf(
+  store: BacktestParts['store'],
+  wanted: number,
+  { events, deadline }: { readonly events: number; readonly deadline: number },
+  now: () => number,
+): Promise<{ readonly position: number; readonly at: number; readonly isCut: boolean }> {
+  let read = 0;
+  let oldest: LoggedEvent | undefined;
+  for await (const batch of store.log.readAll({ direction: 'backwards', maxBytes: BATCH_BYTES })) {
+    for (const event of batch) {
+      if (timeOf(event) < wanted - SKEW) return { position: event.position, at: wanted, isCut: false };
+      oldest = event;
+      read++;
+      // The event itself is not replayed: what it changed is what there was.
+      if (read >= events) return { position: event.position, at: timeOf(event), isCut: true };
+    }
+    if (oldest && now() > deadline) return { position: oldest.position, at: timeOf(oldest), isCut: true };
+  }
+  // All of the log is younger: before its first event, no rule was evaluated.
+  return { position: 0, at: oldest ? Math.max(wanted, timeOf(oldest)) : wanted, isCut: false };
+}
+
+const timeOf = ({ meta }: LoggedEvent): number => seconds(Number(meta.at));
+
+/** Follows the records that the events are about, as far as the condition sees them. */
+function createReplay({ store, now }: BacktestParts, workspace: number, condition: Condition, startAt: number) {
+  const { projection, table } = SOURCES[condition.entity_type];
+  const field = columnNameOf(condition);
+  const tracked = new Map<string, Tracked>();
+  let clock = startAt;
+
+  const changesOf = (event: DomainEvent): readonly Change[] =>
+    projection.project(event).filter((one) => one.table === table && one.key.workspace_id === workspace);
+
+  /** A row of which nothing is known that the condition looks at; the rest does not matter. */
+  const unknownRow = (): AnyRow =>
+    Object.fromEntries(
+      Object.entries(table.columns).map(([name, type]) => {
+        if (name === field || name === 'status' || name === 'terminated') return [name, UNKNOWN];
+        return [name, String(type).startsWith('json') ? {} : String(type).startsWith('text') ? '' : 0];
+      }),
+    );
+
+  const liveOf = (row: AnyRow): boolean | typeof UNKNOWN => {
+    if (condition.entity_type === 'agent') return row.status === UNKNOWN ? UNKNOWN : row.status !== 'offline';
+    if (condition.entity_type === 'session') return row.terminated === UNKNOWN ? UNKNOWN : row.terminated !== true;
+    return true;
+  };
+  const seenOf = (row: AnyRow | undefined): Moment['seen'] =>
+    row && {
+      value: row[field] ?? null,
+      live: liveOf(row),
+      at: condition.entity_type === 'activity' ? Number(row.created_at) : 0,
+    };
+  const isKnown = (seen: Moment['seen']): seen is Seen | undefined =>
+    seen === undefined || (seen.value !== UNKNOWN && seen.live !== UNKNOWN);
+  const isSame = (a: Moment['seen'], b: Moment['seen']): boolean =>
+    a === b || (a !== undefined && b !== undefined && a.value === b.value && a.live === b.live && a.at === b.at);
+
+  /** What the record was when the time in question began, from events of its stream before it; undefined: unknown. */
+  async function earlier(
+    one: Tracked,
+    budget: { left: number },
+  ): Promise<{ readonly seen: Seen | undefined } | undefined> {
+    for (let step = FIRST_STEP; ; step *= 2) {
+      const limit = Math.min(step, one.revision, budget.left);
+      if (limit === 0 && one.revision > 0) return undefined;
+      budget.left -= limit;
+      const events: DomainEvent[] = [];
+      const options = { direction: 'backwards', from: one.revision - 1, limit } as const;
+      for await (const batch of store.log.readStream(one.stream, options))
+        for (const logged of batch) events.push(await store.decode(logged));
+      const all = events.length === one.revision;
+      let row: AnyRow | undefined = all ? undefined : unknownRow();
+      for (const event of events.reverse()) for (const change of changesOf(event)) row = change.apply(row);
+      const seen = seenOf(row);
+      if (isKnown(seen)) return { seen };
+      if (all || budget.left <= 0) return undefined;
+    }
+  }
+
+  return {
+    /** The time of the last event that was applied, Unix seconds. */
+    reached: () => clock,
+    async apply(logged: LoggedEvent): Promise<void> {
+      clock = Math.max(clock, timeOf(logged));
+      if (logged.meta.workspace !== workspace || !projection.handles.has(logged.type)) return;
+      const event = await store.decode(logged);
+      for (const change of changesOf(event)) {
+        const key = keyText(table, change.key);
+        let one = tracked.get(key);
+        if (!one) {
+          const row = logged.revision === 0 || change.fresh ? undefined : unknownRow();
+          one = {
+            stream: logged.stream,
+            revision: logged.revision,
+            row,
+            moments: [{ from: startAt, seen: seenOf(row) }],
+          };
+          tracked.set(key, one);
+        }
+        one.row = change.apply(one.row);
+        const seen = seenOf(one.row);
+        if (!isSame(seen, one.moments.at(-1)?.seen)) one.moments.push({ from: clock, seen });
+      }
+    },
+    /** Finds out what the events have not told. Gives the number of records for which that took too long. */
+    async resolve({ most, deadline }: { readonly most: number; readonly deadline: number }): Promise<number> {
+      const budget = { left: most };
+      let unresolved = 0;
+      for (const one of tracked.values()) {
+        if (one.moments.every(({ seen }) => isKnown(seen))) continue;
+        const known = now() < deadline ? await earlier(one, budget) : undefined;
+        if (!known) unresolved++;
+        one.moments.forEach(({ from, seen }, at) => {
+          if (isKnown(seen)) return;
+          const was = known?.seen;
+          const value = seen?.value === UNKNOWN ? was?.value : seen?.value;
+          const live = seen?.live === UNKNOWN ? was?.live : seen?.live;
+          one.moments[at] = { from, seen: was && ({ value, live, at: was.at } as Seen) };
+        });
+      }
+      return unresolved;
+    },
+    /** When which records match. @param oldest time of the records that have not changed, if ages are compared */
+    presences(oldest: number | null): readonly Presence[] {
+      const found: Presence[] = [];
+      const add = (seen: Seen, from: number, until: number) => {
+        const presence = intervalOf(condition, seen, from, until);
+        if (presence) found.push(presence);
+      };
+      if (oldest !== null) add({ value: oldest, live: true, at: 0 }, 0, Number.POSITIVE_INFINITY);
+      for (const { moments } of tracked.values()) {
+        moments.forEach(({ from, seen }, at) => {
+          if (seen && isKnown(seen)) add(seen, from, moments[at + 1]?.from ?? Number.POSITIVE_INFINITY);
+        });
+      }
+      return found;
+    },
+  };
+}
