@@ -104,6 +104,7 @@ const TAG_DESCRIPTIONS: Readonly<Record<(typeof TAGS)[number], string>> = {
   Mentions: 'Whom a text can mention',
   Quality: 'Reviews that a task has to pass',
   Releases: 'Whether a newer release is out',
+  GitHub: 'Issues as tasks, and projects in step with their repositories',
   Docs: 'This description',
 };
 

@@ -15,6 +15,7 @@ import type { CommentDirectory } from '../shared/ports/comments.ts';
 import type { Credentials } from '../shared/ports/credentials.ts';
 import type { Freshness } from '../shared/ports/freshness.ts';
 import type { Gateways } from '../shared/ports/gateways.ts';
+import type { Github } from '../shared/ports/github.ts';
 import type { ReadHost } from '../shared/ports/host.ts';
 import type { IdempotencyStore } from '../shared/ports/idempotency.ts';
 import type { LogEntries } from '../shared/ports/log-entries.ts';
@@ -51,6 +52,7 @@ export interface ApiSettings extends SettingDefaults {
   readonly timeZone: string;
   readonly alertSeconds: number;
   readonly runnerUrl: string | undefined;
+  readonly githubSyncIntervalMs: number;
   readonly webhookAllowedNetworks: readonly string[];
   readonly webhookMaxAttempts: number;
   readonly workloadQueueDepthNormal: number;
@@ -93,6 +95,7 @@ export interface Services {
   readonly logs: LogEntries;
   readonly scheduler: Scheduler;
   readonly gateways: Gateways;
+  readonly github: Github;
   readonly backups: Backups;
   readonly host: ReadHost;
   readonly releases: Releases;

@@ -5,6 +5,7 @@
 import { z } from 'zod';
 import '../shared/messages.ts';
 import { parseNetwork } from '../shared/addresses.ts';
+import { REPOSITORY } from '../shared/contract/github/issues.ts';
 import { ROLES } from '../shared/identity.ts';
 import { LOG_LEVELS } from './logging.ts';
 
@@ -370,6 +371,39 @@ export const SETTINGS = {
     url(['https', 'http']),
     undefined,
     'feed of the latest release, in the form of the API of GitHub; unset: releases are not looked for',
+  ),
+  githubApiUrl: setting(
+    'GITHUB_API_URL',
+    url(['https', 'http']).refine(
+      (value) => !/^[a-z]+:\/\/[^/]*@/i.test(value),
+      'must not hold a name or a password; use GITHUB_TOKEN',
+    ),
+    'https://api.github.com',
+    'REST API of GitHub, or of a GitHub Enterprise Server',
+  ),
+  githubToken: setting<string | undefined>(
+    'GITHUB_TOKEN',
+    text.regex(/^[\x21-\x7e]+$/, 'must be printable ASCII without blanks'),
+    undefined,
+    'token of GitHub that may read and write issues; unset: GitHub is not connected',
+  ),
+  githubDefaultRepo: setting<string | undefined>(
+    'GITHUB_DEFAULT_REPO',
+    text.regex(REPOSITORY, 'must be owner/name'),
+    undefined,
+    'repository that is meant where none is named, as owner/name',
+  ),
+  githubSyncIntervalMs: setting(
+    'GITHUB_SYNC_INTERVAL_MS',
+    integer(10_000, 86_400_000),
+    60_000,
+    'how often projects with github_sync_enabled are synced with their repositories, milliseconds',
+  ),
+  githubTimeoutMs: setting(
+    'GITHUB_TIMEOUT_MS',
+    integer(100, 60_000),
+    10_000,
+    'how long GitHub may take to answer, milliseconds',
   ),
   timeZone: setting(
     'TZ',

@@ -43,6 +43,7 @@ import { schedulesOf } from './jobs/schedules.ts';
 import { openCoreJobs, startWork, type Work } from './jobs/work.ts';
 import type { Logger, TakenLines } from './logging.ts';
 import { createGateways } from './outgoing/gateways.ts';
+import { createGithub } from './outgoing/github.ts';
 import { outgoingOf } from './outgoing/post.ts';
 import { createReleases } from './outgoing/releases.ts';
 import { registerProcess } from './processes.ts';
@@ -161,6 +162,7 @@ export async function startService(
         logs,
         scheduler,
         gateways: createGateways(),
+        github: createGithub(config),
         backups: createBackups(core),
         host: readHostOf(config.dataDir),
         releases: createReleases(config),

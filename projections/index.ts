@@ -12,6 +12,7 @@ import { alertRulesProjection } from './alerts/rules.ts';
 import { usersProjection } from './auth/users.ts';
 import { chatProjection } from './chat.ts';
 import { connectionsProjection } from './connections.ts';
+import { githubProjection } from './github/syncs.ts';
 import { activitiesProjection } from './monitoring/activities.ts';
 import { auditProjection } from './monitoring/audit.ts';
 import { notificationsProjection } from './monitoring/notifications.ts';
@@ -44,6 +45,7 @@ export const projections: readonly Projection[] = [
   workflowsProjection,
   projectsProjection,
   pipelinesProjection,
+  githubProjection,
   webhooksProjection,
   alertRulesProjection,
   tokensProjection,

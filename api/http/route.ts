@@ -43,6 +43,7 @@ export const TAGS = [
   'Mentions',
   'Quality',
   'Releases',
+  'GitHub',
   'Docs',
 ] as const;
 

@@ -29,6 +29,8 @@ import { userRoutes } from './auth/users.ts';
 import { chatRoutes } from './chat.ts';
 import { connectionRoutes } from './connections.ts';
 import { docsRoutes } from './docs.ts';
+import { githubIssueRoutes } from './github/issues.ts';
+import { githubSyncRoutes } from './github/syncs.ts';
 import { mentionRoutes } from './mentions.ts';
 import { activityRoutes } from './monitoring/activities.ts';
 import { auditRoutes } from './monitoring/audit.ts';
@@ -127,5 +129,7 @@ export const routes: readonly Route[] = [
   ...healthRoutes,
   ...statusRoutes,
   ...releaseRoutes,
+  ...githubIssueRoutes,
+  ...githubSyncRoutes,
   ...docsRoutes(() => routes),
 ];

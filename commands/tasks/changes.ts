@@ -117,7 +117,7 @@ function changed(task: TaskData, fields: TaskFields, ticket: Ticket | undefined,
 }
 
 /** The event that says what is different. */
-function updatedFrom({ id, createdAt }: TaskState, task: TaskData, next: TaskData, fields: TaskFields) {
+function updatedFrom({ id, createdAt, source }: TaskState, task: TaskData, next: TaskData, fields: TaskFields) {
   const different = (Object.keys(next) as (keyof TaskData)[]).filter(
     (field) => JSON.stringify(next[field]) !== JSON.stringify(task[field]),
   );
@@ -138,6 +138,7 @@ function updatedFrom({ id, createdAt }: TaskState, task: TaskData, next: TaskDat
       projectName,
       outcome,
     },
+    ...(source && { github: source }),
   });
 }
 
@@ -218,7 +219,7 @@ export async function updateTask(
         return { task, unchanged: true };
       }
       const { data, meta } = updated;
-      const about = { id, workspace, createdAt: data.createdAt, updatedAt: seconds(meta.at) };
+      const about = { id, workspace, createdAt: data.createdAt, updatedAt: seconds(meta.at), source: data.github };
       return { task: taskRecord(data.task, about), unchanged: false };
     } catch (error) {
       if (!(error instanceof TicketNeeded || error instanceof ProjectNeeded)) throw error;

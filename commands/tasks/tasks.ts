@@ -3,17 +3,27 @@ import { spawnedMetadata } from '../../shared/contract/tasks/recurrence.ts';
 import type { CreateTask, TaskRecord, UpdateTask } from '../../shared/contract/tasks/tasks.ts';
 import { AppError, notFound } from '../../shared/errors.ts';
 import { type EventDraft, type EventOf, firstOf } from '../../shared/events/define.ts';
+import {
+  type IssueFace,
+  type TaskFace,
+  taskLinked,
+  taskSynced,
+  withIssueState,
+} from '../../shared/events/github/links.ts';
 import { notificationRaised } from '../../shared/events/monitoring/notifications.ts';
 import { taskReviewed } from '../../shared/events/quality/reviews.ts';
+import { taskBranched, taskPullOpened } from '../../shared/events/tasks/branches.ts';
 import { taskStatusChanged, taskUpdated } from '../../shared/events/tasks/changes.ts';
 import { taskAssigned, taskCommented } from '../../shared/events/tasks/comments.ts';
 import { taskClaimed, taskReleased, taskRequeued } from '../../shared/events/tasks/queue.ts';
 import { taskRecurred } from '../../shared/events/tasks/recurrence.ts';
 import { taskSubscribed } from '../../shared/events/tasks/subscriptions.ts';
 import {
+  NO_SOURCE,
   placeOf,
   type TaskData,
   type TaskPlace,
+  type TaskSource,
   taskCreated,
   taskDeleted,
   taskMoved,
@@ -44,8 +54,18 @@ export interface TaskState {
   readonly approved: boolean;
   /** Of a recurring task: the minute that was due last, Unix seconds, and the task that is made for it. */
   readonly recurred: { readonly dueAt: number; readonly childId: number } | null;
+  /** What its record tells of GitHub; null: nothing. */
+  readonly source: TaskSource | null;
+  /** What it and its issue were like when they last agreed; null: it has none. */
+  readonly agreed: Agreed | null;
   /** Characters of its texts and its metadata, about. */
   readonly size: number;
+}
+
+export interface Agreed {
+  readonly issueUpdatedAt: string;
+  readonly issue: IssueFace;
+  readonly face: TaskFace;
 }
 
 const NOTHING: TaskData = {
@@ -83,6 +103,8 @@ const initial: TaskState = {
   comments: { count: 0, characters: 0 },
   approved: false,
   recurred: null,
+  source: null,
+  agreed: null,
   size: 0,
 };
 
@@ -113,6 +135,12 @@ export const withTask = (state: TaskState, changes: Partial<TaskData>, at: numbe
   updatedAt: seconds(at),
 });
 
+/** The state with some of what the record tells of GitHub. */
+const withSource = (state: TaskState, source: Partial<TaskSource>): TaskState => ({
+  ...state,
+  source: { ...(state.source ?? NO_SOURCE), ...source },
+});
+
 /** What a place has is what the record has. */
 const atPlace = ({ status, priority, assignedTo, projectId }: TaskPlace): Partial<TaskData> => ({
   status,
@@ -124,7 +152,7 @@ const atPlace = ({ status, priority, assignedTo, projectId }: TaskPlace): Partia
 export const taskDecider = defineDecider<TaskState>({
   kind: 'task',
   // Comments make these streams long.
-  snapshotVersion: 1,
+  snapshotVersion: 2,
   initial,
   sizeOf: ({ size, subscribers }) => size + subscribers.length * 30,
   folds: [
@@ -176,6 +204,20 @@ export const taskDecider = defineDecider<TaskState>({
       recurred: { dueAt, childId },
     })),
     on(taskReleased, (state, { data: { after }, at }) => withTask(state, atPlace(after), at)),
+    on([taskLinked, taskSynced], (state, { data, at }) => {
+      const { repo, issueNumber, issueUpdatedAt, issue, face } = data;
+      const linked = withSource(state, {
+        github_repo: repo,
+        github_issue_number: issueNumber,
+        github_synced_at: seconds(at),
+      });
+      const metadata = withIssueState(state.task.metadata, 'issueState' in data ? data.issueState : issue.state, at);
+      return { ...linked, task: { ...state.task, metadata }, agreed: { issueUpdatedAt, issue, face } };
+    }),
+    on(taskBranched, (state, { data }) => withSource(state, { github_branch: data.branch })),
+    on(taskPullOpened, (state, { data }) =>
+      withSource(state, { github_pr_number: data.pullNumber, github_pr_state: 'open' }),
+    ),
     on(taskDeleted, () => initial),
   ],
 });

@@ -8,6 +8,7 @@ import { runDueJobs } from '../../commands/policies/admin/cron.ts';
 import { sweepLiveness } from '../../commands/policies/agents/liveness.ts';
 import { evaluateAlerts, FIRST } from '../../commands/policies/alerts/evaluations.ts';
 import { disconnectStale } from '../../commands/policies/connections.ts';
+import { syncProjects } from '../../commands/policies/github/syncs.ts';
 import { finishDeletions } from '../../commands/policies/projects/deletion.ts';
 import { requeueStaleTasks } from '../../commands/policies/tasks/queue.ts';
 import { spawnRecurring } from '../../commands/policies/tasks/recurrence.ts';
@@ -15,6 +16,7 @@ import { settingValues } from '../../queries/admin/settings.ts';
 import { silentAgents } from '../../queries/agents/liveness.ts';
 import { alertReads } from '../../queries/alerts/rules.ts';
 import { staleConnections } from '../../queries/connections.ts';
+import { githubProjects } from '../../queries/github/syncs.ts';
 import { notificationDirectory } from '../../queries/monitoring/notifications.ts';
 import { projectDirectory, projectTasks } from '../../queries/projects/projects.ts';
 import { staleTaskReads } from '../../queries/tasks/queue.ts';
@@ -25,6 +27,7 @@ import { DAY, HOUR, MINUTE, seconds } from '../../shared/time.ts';
 import type { Core } from '../core.ts';
 import { purgeIdempotency } from '../database/idempotency.ts';
 import { createLogEntries } from '../database/log-entries.ts';
+import { createGithub } from '../outgoing/github.ts';
 import { createScheduleRuns, type ScheduleRuns } from './schedule-runs.ts';
 
 export interface Schedule {
@@ -57,7 +60,7 @@ interface Definition {
   /** Default: always. */
   readonly enabled?: () => Promise<boolean>;
   /** Gives what it has done, as a sentence. @param asked somebody wants it now, whatever it would wait for */
-  readonly run: (asked: boolean) => Promise<string>;
+  readonly run: (asked: boolean, signal: AbortSignal) => Promise<string>;
 }
 
 /** A job is aborted before the next one is due, so that they never overlap; milliseconds. */
@@ -92,11 +95,11 @@ function schedule(runs: ScheduleRuns, now: () => number, definition: Definition)
   return {
     ...{ id, name, kind, everyMs, enabled },
     next: (at) => (dailyAt === undefined ? (Math.floor(at / everyMs) + 1) * everyMs : lastSlot(dailyAt, at) + DAY_MS),
-    handler: handleJob(kind, async ({ asked }) => {
-      if (asked !== undefined) return runs.asked(kind.name, asked, () => run(true));
+    handler: handleJob(kind, async ({ asked }, { signal }) => {
+      if (asked !== undefined) return runs.asked(kind.name, asked, () => run(true, signal));
       if (!(await enabled())) return;
       if (dailyAt !== undefined && !isDue(dailyAt, (await runs.last(kind.name)).lastRun, now())) return;
-      await runs.scheduled(kind.name, () => run(false));
+      await runs.scheduled(kind.name, () => run(false, signal));
     }),
   };
 }
@@ -121,6 +124,7 @@ export function schedulesOf(
   const alertsMs = (config.alertSeconds || MINUTE) * 1_000;
   /** Where the last turn had to stop. */
   let alertsFrom = FIRST;
+  const github = createGithub(config, now);
   const definitions: readonly Definition[] = [
     {
       ...{ id: 'agent_heartbeat', kind: 'liveness-sweep', everyMs: SWEEP_MS },
@@ -197,6 +201,24 @@ export function schedulesOf(
       },
     },
     {
+      ...{ id: 'github_sync', kind: 'github-sync', everyMs: config.githubSyncIntervalMs },
+      name: 'Sync projects with their repositories of GitHub',
+      enabled: async () => github.configured && (await on('general.github_sync')()),
+      async run(_asked, signal) {
+        if (!github.configured) return 'GitHub is not connected: GITHUB_TOKEN is not set.';
+        const work = {
+          commands,
+          github,
+          projects: projectDirectory(reads),
+          githubProjects: githubProjects(reads),
+          now,
+        };
+        const { projects, pulled, pushed, failures } = await syncProjects(work, { signal });
+        if (failures.length > 0) throw failures[0];
+        return `${counted(projects, 'project was', 'projects were')} synced: ${pulled} pulled, ${pushed} pushed.`;
+      },
+    },
+    {
       ...{ id: 'webhook_retry', kind: 'webhook-retry', everyMs: EVERY_MINUTE_MS },
       name: 'Repeat failed deliveries of webhooks',
       enabled: on('webhooks.retry_enabled'),
@@ -249,11 +271,11 @@ export function schedulesOf(
   const cron: Definition = {
     ...{ id: 'cron', kind: 'cron-jobs', everyMs: EVERY_MINUTE_MS },
     name: 'Run scheduled jobs that are due',
-    async run() {
+    async run(_asked, signal) {
       const run = async (command: string) => {
         const task = definitions.find(({ id }) => id === command);
         if (!task) throw new Error(`There is no scheduled task ${command}.`);
-        return task.run(true);
+        return task.run(true, signal);
       };
       const { runs, failed } = await runDueJobs({ commands, run, zone: config.timeZone, now });
       return `${counted(runs, 'job was', 'jobs were')} run, ${failed} failed.`;

@@ -5,15 +5,19 @@
 import { activeCron, spawnedMetadata } from '../../shared/contract/tasks/recurrence.ts';
 import { priorityRank } from '../../shared/contract/tasks/tasks.ts';
 import type { DomainEvent } from '../../shared/events/define.ts';
+import { taskLinked, taskSynced, withIssueState } from '../../shared/events/github/links.ts';
 import { taskReviewed } from '../../shared/events/quality/reviews.ts';
+import { taskBranched, taskPullOpened } from '../../shared/events/tasks/branches.ts';
 import { taskStatusChanged, taskUpdated } from '../../shared/events/tasks/changes.ts';
 import { taskAssigned, taskCommented } from '../../shared/events/tasks/comments.ts';
 import { taskClaimed, taskReleased, taskRequeued } from '../../shared/events/tasks/queue.ts';
 import { taskRecurred } from '../../shared/events/tasks/recurrence.ts';
 import {
+  NO_SOURCE,
   placeOf,
   type TaskData,
   type TaskPlace,
+  type TaskSource,
   taskCreated,
   taskDeleted,
   taskMoved,
@@ -62,6 +66,8 @@ export const tasksTable = defineTable(
     recurred_at: 'bigint?',
     recurred_child: 'bigint?',
     comment_count: 'int',
+    /** What the record tells of GitHub, by its names; null: nothing. */
+    source: 'jsonb?',
   },
   {
     key: ['workspace_id', 'id'],
@@ -174,6 +180,31 @@ export const movedTask = (
   ...moved(event, event.data.before, event.data.after),
 ];
 
+/** The row with some of what the record tells of GitHub. */
+const sourced = (event: AboutTask, source: Partial<TaskSource>, more: (row: Row) => Partial<Row> = () => ({})) => [
+  update(tasksTable, keyOf(event), (row) => ({
+    ...row,
+    ...more(row),
+    source: { ...NO_SOURCE, ...row.source, ...source },
+  })),
+];
+
+/** A task and its issue agree on something. Whatever that changes of the task has an event of its own. */
+const synced = (
+  event: DomainEvent<string, { readonly taskId: number; readonly repo: string; readonly issueNumber: number }>,
+  state: 'open' | 'closed',
+): Change[] => {
+  const { data, meta } = event;
+  const source = {
+    github_repo: data.repo,
+    github_issue_number: data.issueNumber,
+    github_synced_at: seconds(meta.at),
+  };
+  return sourced(event, source, ({ metadata }) => ({
+    metadata: withIssueState(metadata as Record<string, unknown>, state, meta.at),
+  }));
+};
+
 export const tasksProjection = defineProjection({
   name: 'tasks',
   version: 2,
@@ -193,6 +224,7 @@ export const tasksProjection = defineProjection({
           recurred_at: null,
           recurred_child: null,
           comment_count: 0,
+          source: null,
         }),
         counted(event, task, 1),
       ];
@@ -241,6 +273,10 @@ export const tasksProjection = defineProjection({
         })),
       ];
     }),
+    on(taskLinked, (event) => synced(event, event.data.issue.state)),
+    on(taskSynced, (event) => synced(event, event.data.issueState)),
+    on(taskBranched, (event) => sourced(event, { github_branch: event.data.branch })),
+    on(taskPullOpened, (event) => sourced(event, { github_pr_number: event.data.pullNumber, github_pr_state: 'open' })),
     on(taskDeleted, (event) => [
       update(tasksTable, keyOf(event), () => undefined),
       counted(event, event.data.before, -1),

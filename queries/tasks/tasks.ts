@@ -3,6 +3,7 @@ import { type RawBuilder, sql } from 'kysely';
 import { projectsProjection } from '../../projections/projects/projects.ts';
 import { tasksProjection } from '../../projections/tasks/tasks.ts';
 import type { ListedTask, TaskRecord, TasksQuery } from '../../shared/contract/tasks/tasks.ts';
+import type { TaskSource } from '../../shared/events/tasks/tasks.ts';
 import { type Reads, tables } from '../reads.ts';
 
 export const taskTables = (reads: Reads) => tables(reads, tasksProjection);
@@ -21,8 +22,10 @@ const FIELDS = sql`
   'metadata', t.metadata, 'workspace_id', t.workspace_id, 'project_id', t.project_id,
   'project_ticket_no', t.project_ticket_no, 'outcome', t.outcome, 'error_message', t.error_message,
   'resolution', t.resolution, 'feedback_rating', t.feedback_rating, 'feedback_notes', t.feedback_notes,
-  'retry_count', t.retry_count, 'completed_at', t.completed_at, 'github_issue_number', NULL, 'github_repo', NULL,
-  'github_synced_at', NULL, 'github_branch', NULL, 'github_pr_number', NULL, 'github_pr_state', NULL,
+  'retry_count', t.retry_count, 'completed_at', t.completed_at,
+  'github_issue_number', t.source->'github_issue_number', 'github_repo', t.source->'github_repo',
+  'github_synced_at', t.source->'github_synced_at', 'github_branch', t.source->'github_branch',
+  'github_pr_number', t.source->'github_pr_number', 'github_pr_state', t.source->'github_pr_state',
   'dispatch_attempts', t.dispatch_attempts, 'project_name', p.name, 'project_prefix', p.ticket_prefix,
   'ticket_ref', p.ticket_prefix || '-' || CASE WHEN t.project_ticket_no < 1000
     THEN lpad(t.project_ticket_no::text, 3, '0') ELSE t.project_ticket_no::text END`;
@@ -146,10 +149,19 @@ export async function taskById(reads: Reads, workspace: number, id: number): Pro
   return rows[0]?.task;
 }
 
-/** The repository of a task's project, null where it has none; undefined when the workspace has no such task. */
-export async function repositoryOf(reads: Reads, workspace: number, id: number): Promise<string | null | undefined> {
-  const { rows } = await sql<{ repo: string | null }>`
-    SELECT p.github_repo AS repo FROM ${sql.table(`${reads.schema(tasksProjection)}.tasks`)} t ${joinProject(reads)}
+export interface TaskRepository {
+  /** Of the task's project, as people wrote it; null: it has none. */
+  readonly repo: string | null;
+  /** The branch that others begin at. */
+  readonly base: string;
+  readonly source: TaskSource | null;
+}
+
+/** Where a task has its branch; undefined when the workspace has no such task. */
+export async function repositoryOf(reads: Reads, workspace: number, id: number): Promise<TaskRepository | undefined> {
+  const { rows } = await sql<TaskRepository>`
+    SELECT p.github_repo AS repo, coalesce(p.github_default_branch, 'main') AS base, t.source
+    FROM ${sql.table(`${reads.schema(tasksProjection)}.tasks`)} t ${joinProject(reads)}
     WHERE t.workspace_id = ${workspace} AND t.id = ${id}`.execute(reads.db);
-  return rows[0]?.repo;
+  return rows[0];
 }

@@ -29,6 +29,9 @@ import { chatEvents } from './chat.ts';
 import { nameClaimed, nameClaimVoided, nameReleased } from './claims.ts';
 import { connectionEvents } from './connections.ts';
 import type { EventDefinition } from './define.ts';
+import { githubIssueEvents } from './github/issues.ts';
+import { githubLinkEvents } from './github/links.ts';
+import { githubSyncEvents } from './github/syncs.ts';
 import { notificationEvents } from './monitoring/notifications.ts';
 import { standupEvents } from './monitoring/standups.ts';
 import { pipelineEvents } from './pipelines/pipelines.ts';
@@ -38,6 +41,7 @@ import { projectEvents } from './projects/projects.ts';
 import { qualityReviewEvents } from './quality/reviews.ts';
 import { sessionEvents } from './sessions.ts';
 import { tenantEvents } from './super/tenants.ts';
+import { taskBranchEvents } from './tasks/branches.ts';
 import { taskBroadcastEvents } from './tasks/broadcasts.ts';
 import { taskChangeEvents } from './tasks/changes.ts';
 import { taskCommentEvents } from './tasks/comments.ts';
@@ -78,6 +82,10 @@ const definitions = [
   ...taskCommentEvents,
   ...taskSubscriptionEvents,
   ...taskBroadcastEvents,
+  ...taskBranchEvents,
+  ...githubLinkEvents,
+  ...githubIssueEvents,
+  ...githubSyncEvents,
   ...qualityReviewEvents,
   ...tokenReportEvents,
   ...tokenPriceEvents,

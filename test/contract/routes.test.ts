@@ -173,6 +173,10 @@ GET     /health/ready                 none      -
 GET     /api/health                   none      -
 GET     /api/status                   viewer    -
 GET     /api/releases/check           viewer    -
+GET     /api/github                   operator  -                deployment
+POST    /api/github                   operator  mutation         deployment
+GET     /api/github/sync              operator  -                deployment
+POST    /api/github/sync              operator  mutation         deployment
 GET     /metrics                      viewer    -                deployment
 GET     /api/docs                     none      -
 GET     /docs                         none      -

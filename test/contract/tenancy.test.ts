@@ -10,6 +10,7 @@ import type { OpenApiDocument } from '../../api/openapi.ts';
 import { projections } from '../../projections/index.ts';
 import { defineTable, schemaOf, type Table } from '../../projections/projection.ts';
 import { seconds } from '../../shared/time.ts';
+import { type FakeGithub, GITHUB_TOKEN, startFakeGithub } from '../support/github.ts';
 import { CLIENT_ID, type FakeGoogle, ISSUER, startFakeGoogle } from '../support/google.ts';
 import { type Receiver, startReceiver } from '../support/receiver.ts';
 import { type Described, operationsOf, readsOf, type Sent, type Values, writesOf } from '../support/requests.ts';
@@ -35,6 +36,8 @@ const PARTIES = [HOUSE, AMBER, BIRCH];
 const othersThan = (party: Party) => PARTIES.filter((one) => one !== party);
 
 const isSecret = (text: string) => PARTIES.some(({ texts }) => text.includes(texts));
+
+const HOUSE_REPO = `${HOUSE.names}/${HOUSE.texts}`;
 
 /** Every workspace has an agent of this name. */
 const TWIN = 'scout';
@@ -88,6 +91,9 @@ const deliveries = defineTable(
   { key: ['id'] },
 );
 
+/** Filled with the deployment's token, which only its own tenant may use. */
+const DEPLOYMENT_ONLY = ['github_syncs', 'github_projects', 'github_links'];
+
 const all = [
   ...projections.flatMap((projection) =>
     projection.tables.map((table) => ({ table, place: `${schemaOf(projection)}.${table.name}` })),
@@ -108,6 +114,7 @@ describe('contract: tenancy', function () {
   this.timeout(180_000);
   let google: FakeGoogle;
   let receiver: Receiver;
+  let github: FakeGithub;
   let world: AuthWorld;
   let operations: readonly Described[];
   const reads = () => operations.filter(({ method, isStream }) => method === 'GET' && !isStream);
@@ -227,6 +234,14 @@ describe('contract: tenancy', function () {
     const gateway = { name: `${names}-gateway`, url: NOBODY, token: texts };
     expect((await ask(HOUSE, { method: 'POST', path: '/api/gateways', body: gateway })).status).to.equal(201);
     expect((await ask(HOUSE, { method: 'POST', path: '/api/gateways/health' })).status).to.equal(200);
+    const project = { name: `${names}-synced`, ticket_prefix: `${names}S`, github_repo: HOUSE_REPO };
+    const made = await ask(HOUSE, { method: 'POST', path: '/api/projects', body: project });
+    const path = `/api/projects/${made.body.project.id}`;
+    const on = { github_sync_enabled: true };
+    expect((await ask(HOUSE, { method: 'PATCH', path, body: on })).status).to.equal(200);
+    github.issue(HOUSE_REPO, { title: texts });
+    const sync = { method: 'POST', path: '/api/github/sync', body: { action: 'trigger-all' } };
+    expect((await ask(HOUSE, sync)).body).to.deep.include({ pulled: 1 });
     const job = { action: 'add', name: `${names}-job`, schedule: '0 4 1 1 *', command: 'purge_logs' };
     expect((await ask(HOUSE, { method: 'POST', path: '/api/cron', body: job })).status).to.equal(200);
     const asked = { action: 'trigger', name: job.name };
@@ -276,6 +291,7 @@ describe('contract: tenancy', function () {
   before(async () => {
     google = await startFakeGoogle();
     receiver = await startReceiver();
+    github = await startFakeGithub();
     world = await startAuthWorld({
       GOOGLE_CLIENT_ID: CLIENT_ID,
       GOOGLE_KEYS_URL: google.url,
@@ -283,6 +299,10 @@ describe('contract: tenancy', function () {
       MC_AGENT_TIMEOUT_MINUTES: '0',
       MC_CONNECTION_TIMEOUT_MINUTES: '0',
       WEBHOOK_ALLOWED_NETWORKS: '127.0.0.0/8',
+      GITHUB_API_URL: github.url,
+      GITHUB_TOKEN,
+      GITHUB_DEFAULT_REPO: HOUSE_REPO,
+      GITHUB_SYNC_INTERVAL_MS: '86400000',
     });
     for (const party of PARTIES) {
       await freshAdmin(party);
@@ -295,6 +315,7 @@ describe('contract: tenancy', function () {
     await world?.close();
     await google?.close();
     await receiver?.close();
+    await github?.close();
   });
 
   // --- What must not be seen ---------------------------------------------------------------------------------------
@@ -329,7 +350,8 @@ describe('contract: tenancy', function () {
   it('every table of every read model holds marked records of every workspace', async () => {
     const empty: string[] = [];
     for (const one of all) {
-      for (const { workspace, names, texts } of isScoped(one.table) ? PARTIES : [HOUSE]) {
+      const isEverybodys = isScoped(one.table) && !DEPLOYMENT_ONLY.includes(one.table.name);
+      for (const { workspace, names, texts } of isEverybodys ? PARTIES : [HOUSE]) {
         const rows = await rowsOf(one, workspace);
         // Where there are no texts, there is nothing to mark.
         const marked = hasTexts(one.table) ? (row: string) => row.includes(names) || row.includes(texts) : () => true;

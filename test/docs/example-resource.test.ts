@@ -28,6 +28,7 @@ import { createScheduleRuns } from '../../infra/jobs/schedule-runs.ts';
 import { createScheduler } from '../../infra/jobs/scheduler.ts';
 import { createLogger } from '../../infra/logging.ts';
 import { createGateways } from '../../infra/outgoing/gateways.ts';
+import { createGithub } from '../../infra/outgoing/github.ts';
 import { outgoingOf } from '../../infra/outgoing/post.ts';
 import { createReleases } from '../../infra/outgoing/releases.ts';
 import { createChangeTracker } from '../../infra/read-models/change-tracker.ts';
@@ -166,6 +167,7 @@ describe('example resource: on the embedded store', function () {
       freshness,
       inboxes: createInboxes({ reads, freshness, now: Date.now }),
       gateways: createGateways(),
+      github: createGithub(config),
       backups: createBackups({ ...view, config }),
       queue: createTaskQueue({ commands, reads: taskQueueReads(reads) }),
       agents: agentDirectory(reads),

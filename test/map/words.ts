@@ -127,6 +127,11 @@ export const GROUPS: Readonly<Record<string, Readonly<Record<string, string>>>> 
     tenants: 'the record, and all that its stream holds',
   },
   releases: {},
+  github: {
+    issues: 'issues listed, imported as tasks, commented on, closed',
+    links: 'which task stands for which issue, and what they agree on',
+    syncs: 'projects and their repositories in step',
+  },
   docs: {},
 };
 

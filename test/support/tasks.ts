@@ -37,7 +37,7 @@ const about = { taskId: 7, title: TASK.title };
 /** Unix seconds of the n-th event, counted from 1. */
 export const at = (n: number): number => seconds(timeOf(n));
 
-export const created = (fields: Partial<TaskData> = {}, source: 'api' | 'recurrence' = 'api') =>
+export const created = (fields: Partial<TaskData> = {}, source: 'api' | 'recurrence' | 'github' = 'api') =>
   taskCreated.draft({ taskId: 7, task: { ...TASK, ...fields }, source });
 
 /** The task with these fields, after it was as `created(before)` says. */

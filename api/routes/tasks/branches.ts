@@ -1,17 +1,21 @@
-/** Branches and pull requests of tasks. No source host is connected, so none of them can be made. */
+/** Branches and pull requests of tasks, on GitHub where it is connected. */
 
+import { makeBranch, openPull } from '../../../commands/tasks/branches.ts';
 import type { Reads } from '../../../queries/reads.ts';
-import { repositoryOf, TASK_MODELS } from '../../../queries/tasks/tasks.ts';
+import { repositoryOf, TASK_MODELS, type TaskRepository } from '../../../queries/tasks/tasks.ts';
 import { idParams } from '../../../shared/contract/common.ts';
+import { repositoryIn } from '../../../shared/contract/github/issues.ts';
 import { branchAnswer, branchBody, branchMadeAnswer } from '../../../shared/contract/tasks/branches.ts';
 import { invalid, notFound, unavailable } from '../../../shared/errors.ts';
+import { DEFAULT_TENANT } from '../../../shared/events/metadata.ts';
 import { defineRoute, type Route } from '../../http/route.ts';
+import { GITHUB_FAILURES } from '../github/issues.ts';
 
-/** The repository of a task's project. @throws AppError 404 */
-async function requireTask(reads: Reads, workspace: number, id: number): Promise<string | null> {
-  const repo = await repositoryOf(reads, workspace, id);
-  if (repo === undefined) throw notFound('Task');
-  return repo;
+/** The branch of a task, and the repository of its project. @throws AppError 404 */
+async function requireTask(reads: Reads, workspace: number, id: number): Promise<TaskRepository> {
+  const found = await repositoryOf(reads, workspace, id);
+  if (found === undefined) throw notFound('Task');
+  return found;
 }
 
 const show = defineRoute({
@@ -25,8 +29,9 @@ const show = defineRoute({
   responses: { 200: { description: 'What there is', schema: branchAnswer } },
   cache: { models: TASK_MODELS, scope: 'workspace' },
   async handle({ params, identity, services }) {
-    const repo = await requireTask(services.reads, identity.workspace, params.id);
-    return { body: { branch: null, pr_number: null, pr_state: null, repo } };
+    const { repo, source } = await requireTask(services.reads, identity.workspace, params.id);
+    const { github_branch: branch, github_pr_number: pr_number, github_pr_state: pr_state } = source ?? {};
+    return { body: { branch: branch ?? null, pr_number: pr_number ?? null, pr_state: pr_state ?? null, repo } };
   },
 });
 
@@ -36,23 +41,37 @@ const make = defineRoute({
   tag: 'Tasks',
   summary: 'Make a branch for a task, or a pull request of it',
   description:
-    'Needs a source host. This deployment has none, so a request that is right in itself is answered with 503.',
+    "Needs GitHub, with the deployment's token: where it is not connected, and for other tenants than the default one, a request that is right in itself is answered with 503.",
   access: 'operator',
   limit: 'mutation',
   params: idParams,
   body: branchBody,
   bodyOptional: true,
   refuses: [404],
-  responses: { 200: { description: 'The branch, or the pull request', schema: branchMadeAnswer } },
-  async handle({ params, body, identity, services }) {
-    const repo = await requireTask(services.reads, identity.workspace, params.id);
-    if (repo === null)
+  responses: {
+    200: { description: 'The branch, or the pull request', schema: branchMadeAnswer },
+    ...GITHUB_FAILURES,
+  },
+  async handle({ params, body, identity, services, command }) {
+    const { commands, github } = services;
+    const task = await requireTask(services.reads, identity.workspace, params.id);
+    if (task.repo === null)
       throw invalid('The project of this task has no repository; set its github_repo with PATCH /api/projects/{id}.');
-    if (body.action === 'create-pr')
+    const repo = repositoryIn(task.repo);
+    if (repo === undefined)
+      throw invalid(
+        'The github_repo of the project is no repository; set it to owner/name with PATCH /api/projects/{id}.',
+      );
+    if (body.action === 'create-pr' && !task.source?.github_branch)
       throw invalid('This task has no branch to open a pull request from; make the branch first.');
-    throw unavailable('No source host is connected to this deployment, so no branch can be made.', {
-      code: 'NO_SOURCE_HOST',
-    });
+    if (!github.configured || identity.tenant !== DEFAULT_TENANT)
+      throw unavailable('No source host is connected to this deployment, so no branch can be made.', {
+        code: 'NO_SOURCE_HOST',
+      });
+    const place = { repo, base: body.base ?? task.base };
+    if (body.action !== 'create-pr') return { body: await makeBranch({ commands, github }, command, params.id, place) };
+    const pull = { ...place, title: body.title, body: body.body };
+    return { body: await openPull({ commands, github }, command, params.id, pull) };
   },
 });
 

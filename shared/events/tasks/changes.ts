@@ -3,7 +3,16 @@ import { z } from 'zod';
 import { seconds } from '../../time.ts';
 import { defineEvent } from '../define.ts';
 import { taskSignals } from './outcomes.ts';
-import { aboutTask, type TaskData, taskData, taskFields, taskFrame, taskOwner, taskPlace } from './tasks.ts';
+import {
+  aboutTask,
+  type TaskData,
+  taskData,
+  taskFields,
+  taskFrame,
+  taskOwner,
+  taskPlace,
+  taskSource,
+} from './tasks.ts';
 
 /** What an activity tells of the task before a change, and what tasks are counted by. */
 const TOLD = {
@@ -31,6 +40,8 @@ export const taskUpdated = defineEvent({
     changed: z.array(z.string()),
     /** Of what is different, as it was; and what activities and counts need of the task before. */
     before: taskData.pick(TOLD).extend(taskData.omit(TOLD).partial().shape),
+    /** For the frame; absent: the task has nothing to do with GitHub. */
+    github: taskSource.optional(),
   }),
   secrets: { fields: ['task.metadata', 'before.metadata'], owner: taskOwner },
   activity: ({ data: { taskId, task, before, given } }) => {

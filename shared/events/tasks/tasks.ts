@@ -50,6 +50,26 @@ export const placeOf = ({ status, priority, assignedTo, projectId }: TaskPlace):
   projectId,
 });
 
+/** Where a task comes from and goes to on GitHub, as its record has it. Times in Unix seconds. */
+export const taskSource = z.object({
+  github_issue_number: z.int().nullable(),
+  github_repo: z.string().nullable(),
+  github_synced_at: z.int().nullable(),
+  github_branch: z.string().nullable(),
+  github_pr_number: z.int().nullable(),
+  github_pr_state: z.string().nullable(),
+});
+export type TaskSource = z.infer<typeof taskSource>;
+
+export const NO_SOURCE: TaskSource = {
+  github_issue_number: null,
+  github_repo: null,
+  github_synced_at: null,
+  github_branch: null,
+  github_pr_number: null,
+  github_pr_state: null,
+};
+
 /** Fields that every event about one task has. */
 export const taskFields = { taskId: z.int().positive(), title: z.string() };
 
@@ -67,6 +87,8 @@ export const taskRecord = (
     readonly workspace: number;
     readonly createdAt: number;
     readonly updatedAt: number;
+    /** Default: it has nothing to do with GitHub. */
+    readonly source?: TaskSource | null | undefined;
   },
 ): TaskRecord => ({
   id: about.id,
@@ -93,12 +115,7 @@ export const taskRecord = (
   feedback_notes: task.feedbackNotes,
   retry_count: task.retryCount,
   completed_at: task.completedAt,
-  github_issue_number: null,
-  github_repo: null,
-  github_synced_at: null,
-  github_branch: null,
-  github_pr_number: null,
-  github_pr_state: null,
+  ...(about.source ?? NO_SOURCE),
   dispatch_attempts: task.dispatchAttempts,
   project_name: task.projectName,
   project_prefix: task.projectPrefix,
@@ -108,14 +125,19 @@ export const taskRecord = (
 /** The frame that carries a whole task. */
 export const taskFrame = (
   type: string,
-  data: { readonly taskId: number; readonly task: TaskData; readonly createdAt?: number },
+  data: {
+    readonly taskId: number;
+    readonly task: TaskData;
+    readonly createdAt?: number;
+    readonly github?: TaskSource | undefined;
+  },
   { at, workspace }: Pick<Metadata, 'at' | 'workspace'>,
 ): FrameDraft => {
   const updatedAt = seconds(at);
   const { createdAt = updatedAt } = data;
   return {
     type,
-    data: { ...taskRecord(data.task, { id: data.taskId, workspace, createdAt, updatedAt }) },
+    data: { ...taskRecord(data.task, { id: data.taskId, workspace, createdAt, updatedAt, source: data.github }) },
     secrets: ['metadata'],
   };
 };
@@ -123,11 +145,11 @@ export const taskFrame = (
 export const taskCreated = defineEvent({
   type: 'TaskCreated',
   version: 1,
-  doc: 'A task exists from now on. Its assignee follows it, and so does its creator, unless it was made on schedule. `parentTaskId`: the recurring task that it comes from.',
+  doc: 'A task exists from now on. Its assignee follows it, and so does its creator, unless it was made on schedule or from an issue of GitHub. `parentTaskId`: the recurring task that it comes from.',
   schema: z.object({
     taskId: z.int().positive(),
     task: taskData,
-    source: z.enum(['api', 'recurrence']),
+    source: z.enum(['api', 'recurrence', 'github']),
     parentTaskId: z.int().positive().optional(),
     /** The schedule that it comes from. */
     cron: z.string().optional(),
@@ -141,13 +163,15 @@ export const taskCreated = defineEvent({
     data:
       source === 'recurrence'
         ? { parent_task_id: parentTaskId, cron_expr: cron }
-        : {
-            title: task.title,
-            status: task.status,
-            priority: task.priority,
-            assigned_to: task.assignedTo,
-            ...(task.outcome !== null && { outcome: task.outcome }),
-          },
+        : source === 'github'
+          ? { github_issue: task.metadata.github_issue_number, github_repo: task.metadata.github_repo }
+          : {
+              title: task.title,
+              status: task.status,
+              priority: task.priority,
+              assigned_to: task.assignedTo,
+              ...(task.outcome !== null && { outcome: task.outcome }),
+            },
   }),
   signals: ({ data: { taskId, task } }) =>
     taskSignals({

@@ -61,6 +61,7 @@ describe('projection tasks', () => {
       recurred_at: null,
       recurred_child: null,
       comment_count: 0,
+      source: null,
       position: 1,
     });
     expect(counts).to.deep.equal([['inbox', 'high', 'ada', 1, 1]]);

@@ -27,8 +27,8 @@ export interface TasksWorld extends AgentsWorld {
   frame(type: string, id: number, count?: number): Promise<any>;
 }
 
-export async function startTasksWorld(): Promise<TasksWorld> {
-  const world = await startAgentsWorld();
+export async function startTasksWorld(env: Record<string, string> = {}): Promise<TasksWorld> {
+  const world = await startAgentsWorld(env);
   const { core } = world.world.service;
   return {
     ...world,

@@ -1,0 +1,199 @@
+/** Issues of GitHub: listed, imported as tasks, commented on, closed. The token is the deployment's. */
+import {
+  answerWith,
+  closeIssue,
+  commentOnIssue,
+  type GithubWork,
+  initLabels,
+  requireRepository,
+  syncRepository,
+} from '../../../commands/github/issues.ts';
+import { syncProject } from '../../../commands/policies/github/syncs.ts';
+import { githubProjects, listSyncs } from '../../../queries/github/syncs.ts';
+import { projectRecord } from '../../../queries/projects/projects.ts';
+import { errorSchema } from '../../../shared/contract/common.ts';
+import {
+  type GithubBody,
+  githubBody,
+  githubQuery,
+  githubReadAnswer,
+  githubWriteAnswer,
+} from '../../../shared/contract/github/issues.ts';
+import { invalid, notFound } from '../../../shared/errors.ts';
+import type { Github, GithubIssue } from '../../../shared/ports/github.ts';
+import { type Call, defineRoute, type Route } from '../../http/route.ts';
+import type { Services } from '../../services.ts';
+
+/** What GitHub may cost a call, besides the route's own errors. */
+export const GITHUB_FAILURES = {
+  502: { description: 'GitHub cannot be reached, or refuses', schema: errorSchema },
+  504: { description: 'GitHub did not answer in time', schema: errorSchema },
+} as const;
+
+export const githubWork = ({ commands, github, projects, reads, now }: Services): GithubWork => ({
+  commands,
+  github,
+  projects,
+  githubProjects: githubProjects(reads),
+  now,
+});
+
+/** Issues in an answer. */
+const LISTED = 50;
+
+const shown = ({ labels, assignee, url, createdAt, updatedAt, ...issue }: GithubIssue) => ({
+  ...issue,
+  labels: labels.map(({ name, color }) => ({ name, ...(color !== null && { color }) })),
+  assignee: assignee && {
+    login: assignee.login,
+    ...(assignee.avatarUrl !== null && { avatar_url: assignee.avatarUrl }),
+  },
+  html_url: url,
+  created_at: createdAt,
+  updated_at: updatedAt,
+});
+
+const RECENT = 10;
+const LANGUAGES = 6;
+
+async function statsOf(github: Github) {
+  const [user, all] = await Promise.all([github.user(), github.repositories()]);
+  const sum = (of: 'stars' | 'forks' | 'openIssues') => all.reduce((before, one) => before + one[of], 0);
+  const languages = new Map<string, number>();
+  for (const { language } of all) if (language !== null) languages.set(language, (languages.get(language) ?? 0) + 1);
+  const hidden = all.filter(({ isPrivate }) => isPrivate).length;
+  return {
+    user: {
+      login: user.login,
+      name: user.name,
+      avatar_url: user.avatarUrl,
+      public_repos: user.publicRepos,
+      followers: user.followers,
+      following: user.following,
+    },
+    repos: {
+      total: all.length,
+      public: all.length - hidden,
+      private: hidden,
+      total_stars: sum('stars'),
+      total_forks: sum('forks'),
+      total_open_issues: sum('openIssues'),
+    },
+    topLanguages: [...languages]
+      .map(([name, count]) => ({ name, count }))
+      .sort((a, b) => b.count - a.count || a.name.localeCompare(b.name))
+      .slice(0, LANGUAGES),
+    recentRepos: all.slice(0, RECENT).map((one) => ({
+      name: one.name,
+      description: one.description,
+      language: one.language,
+      stars: one.stars,
+      forks: one.forks,
+      open_issues: one.openIssues,
+      pushed_at: one.pushedAt,
+      is_fork: one.isFork,
+      is_private: one.isPrivate,
+      html_url: one.url,
+    })),
+  };
+}
+
+const read = defineRoute({
+  method: 'get',
+  path: '/api/github',
+  tag: 'GitHub',
+  summary: 'Issues of a repository, or what the account of the token has',
+  access: 'operator',
+  scope: 'deployment',
+  query: githubQuery,
+  refuses: [404],
+  responses: {
+    200: { description: 'Issues, or numbers of the account', schema: githubReadAnswer },
+    ...GITHUB_FAILURES,
+  },
+  async handle({ query, services: { github } }) {
+    if (query.action === 'stats') return { body: await statsOf(github).catch(answerWith) };
+    const repo = requireRepository(github, query.repo);
+    const { state = 'open', labels } = query;
+    const { issues } = await github.issues(repo, { state, labels, perPage: LISTED }).catch(answerWith);
+    return { body: { issues: issues.map(shown), total: issues.length, repo } };
+  },
+});
+
+type Write = Pick<Call<unknown, unknown, GithubBody, 'operator'>, 'body' | 'identity' | 'services' | 'command'>;
+
+/** A field that an action needs. @throws AppError 400 */
+function needed<F extends keyof GithubBody>(body: GithubBody, field: F): NonNullable<GithubBody[F]> {
+  const value = body[field];
+  if (value === undefined || value === null) throw invalid(`${field}: is missing; ${body.action} needs it`);
+  return value as NonNullable<GithubBody[F]>;
+}
+
+/**
+ * Syncs one project now.
+ *
+ * @throws AppError 400 when it is not to be synced, 404, and what GitHub refused if that was all
+ */
+export async function syncNow({ services, identity, command }: Omit<Write, 'body'>, id: number) {
+  const work = githubWork(services);
+  const project = await work.githubProjects.find(identity.workspace, id);
+  if (!project) {
+    const record = await projectRecord(services.reads, identity.workspace, id);
+    if (record?.status !== 'active') throw notFound('Project');
+  }
+  if (!project?.syncEnabled)
+    throw invalid('This project is not synced: set its github_repo and github_sync_enabled with PATCH first.');
+  if (!services.github.configured) await services.github.user().catch(answerWith);
+  const { pulled, pushed, failure } = await syncProject(work, command, project, { quiet: false });
+  if (failure !== undefined && pulled + pushed === 0) answerWith(failure);
+  return { ok: true as const, pulled, pushed };
+}
+
+const actions: Readonly<Record<GithubBody['action'], (call: Write) => Promise<object>>> = {
+  async sync({ body, identity, services, command }) {
+    const repo = requireRepository(services.github, body.repo);
+    const { tasks, skipped, failures } = await syncRepository(githubWork(services), command, repo, {
+      state: body.state ?? 'open',
+      labels: body.labels,
+      assignedTo: body.assignAgent?.trim() || null,
+      createdBy: identity.displayName || identity.username,
+    });
+    return { imported: tasks.length, skipped, errors: failures.length, tasks };
+  },
+  async comment({ body, services, command }) {
+    const repo = requireRepository(services.github, body.repo);
+    const [issue, text] = [needed(body, 'issueNumber'), needed(body, 'body')];
+    await commentOnIssue(githubWork(services), command, repo, issue, text);
+    return { ok: true };
+  },
+  async close({ body, services, command }) {
+    const repo = requireRepository(services.github, body.repo);
+    await closeIssue(githubWork(services), command, repo, needed(body, 'issueNumber'), body.comment);
+    return { ok: true };
+  },
+  status: async ({ identity, services }) => ({ syncs: await listSyncs(services.reads, identity.workspace) }),
+  async 'init-labels'({ body, services, command }) {
+    const repo = requireRepository(services.github, body.repo);
+    await initLabels(githubWork(services), command, repo);
+    return { ok: true, repo };
+  },
+  'sync-project': (call) => syncNow(call, needed(call.body, 'project_id')),
+};
+
+const write = defineRoute({
+  method: 'post',
+  path: '/api/github',
+  tag: 'GitHub',
+  summary: 'Import issues as tasks, comment on one, close one, make labels, or sync a project',
+  description:
+    'An issue has one task at most, however often and by how many it is imported. A project is synced both ways: what its issues have that is newer goes to their tasks, then the other way round.',
+  access: 'operator',
+  scope: 'deployment',
+  limit: 'mutation',
+  body: githubBody,
+  refuses: [404],
+  responses: { 200: { description: 'What was done', schema: githubWriteAnswer }, ...GITHUB_FAILURES },
+  handle: async (call) => ({ body: (await actions[call.body.action](call)) as never }),
+});
+
+export const githubIssueRoutes: readonly Route[] = [read, write];

@@ -1,0 +1,63 @@
+/** Projects that are kept in step with their repositories. */
+import { answerWith } from '../../../commands/github/issues.ts';
+import { syncProjects } from '../../../commands/policies/github/syncs.ts';
+import { listProjectSyncs } from '../../../queries/github/syncs.ts';
+import { githubProjectsAnswer, githubTriggerAnswer, githubTriggerBody } from '../../../shared/contract/github/syncs.ts';
+import { invalid } from '../../../shared/errors.ts';
+import { defineRoute, type Route } from '../../http/route.ts';
+import { GITHUB_FAILURES, githubWork, syncNow } from './issues.ts';
+
+/** Of the schedule (`infra/jobs/schedules.ts`). */
+const SCHEDULE = 'github_sync';
+
+const list = defineRoute({
+  method: 'get',
+  path: '/api/github/sync',
+  tag: 'GitHub',
+  summary: 'Projects that are synced with their repositories, and when that is next',
+  access: 'operator',
+  scope: 'deployment',
+  responses: { 200: { description: 'By name of the project', schema: githubProjectsAnswer } },
+  async handle({ identity, services }) {
+    const [syncs, tasks] = await Promise.all([
+      listProjectSyncs(services.reads, identity.workspace),
+      services.scheduler.list(),
+    ]);
+    const task = tasks.find(({ id }) => id === SCHEDULE);
+    const lastRun = task?.lastRun ?? null;
+    const poller = {
+      running: task?.enabled ?? false,
+      interval: services.settings.githubSyncIntervalMs,
+      ...(lastRun !== null && { lastRun }),
+    };
+    return { body: { syncs, poller } };
+  },
+});
+
+const trigger = defineRoute({
+  method: 'post',
+  path: '/api/github/sync',
+  tag: 'GitHub',
+  summary: 'Sync a project now, or all projects of the workspace',
+  access: 'operator',
+  scope: 'deployment',
+  limit: 'mutation',
+  body: githubTriggerBody,
+  refuses: [404],
+  responses: { 200: { description: 'What was carried over', schema: githubTriggerAnswer }, ...GITHUB_FAILURES },
+  async handle(call) {
+    const { body, identity, services, command } = call;
+    if (body.action === 'trigger') {
+      if (body.project_id === undefined) throw invalid('project_id: is missing; trigger needs it');
+      return { body: await syncNow(call, body.project_id) };
+    }
+    if (!services.github.configured) await services.github.user().catch(answerWith);
+    const options = { workspace: identity.workspace, context: command };
+    const { projects, pulled, pushed, failures } = await syncProjects(githubWork(services), options);
+    const [failure] = failures;
+    if (failure !== undefined && pulled + pushed === 0) answerWith(failure);
+    return { body: { ok: true, projects_synced: projects, pulled, pushed } };
+  },
+});
+
+export const githubSyncRoutes: readonly Route[] = [list, trigger];

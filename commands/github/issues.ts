@@ -1,0 +1,241 @@
+/** Issues of GitHub: imported as tasks, commented on, closed, and given labels. */
+
+import { priorityLabel, repositoryIn, statusLabel } from '../../shared/contract/github/issues.ts';
+import type { TaskRecord } from '../../shared/contract/tasks/tasks.ts';
+import { PRIORITIES, TASK_STATUSES } from '../../shared/contract/tasks/tasks.ts';
+import { AppError, invalid } from '../../shared/errors.ts';
+import { githubIssueClosed, githubIssueCommented } from '../../shared/events/github/issues.ts';
+import { type Github, GithubError, type GithubIssue, type IssuesQuery } from '../../shared/ports/github.ts';
+import type { GithubProjects } from '../../shared/ports/github-projects.ts';
+import type { ProjectDirectory } from '../../shared/ports/projects.ts';
+import type { CommandContext, Commands } from '../handler.ts';
+import { updateProject } from '../projects/changes.ts';
+import { takeTicket } from '../projects/tickets.ts';
+import { recordOf, taskDecider, taskStream } from '../tasks/tasks.ts';
+import { decideClaim, decideClosed, decideImport, issueDecider, issueStream } from './links.ts';
+import { decideSynced, repositorySource, syncDecider, syncStream } from './syncs.ts';
+
+export interface GithubWork {
+  readonly commands: Commands;
+  readonly github: Github;
+  readonly projects: ProjectDirectory;
+  readonly githubProjects: GithubProjects;
+  /** Unix ms. */
+  readonly now: () => number;
+}
+
+/** What a failure of GitHub is to a caller. @throws AppError; errors that are none of GitHub as they are */
+export function answerWith(error: unknown): never {
+  if (!(error instanceof GithubError)) throw error;
+  const { fault, message, retryAfter } = error;
+  const code = `GITHUB_${fault.toUpperCase()}`;
+  if (fault === 'unset') throw new AppError(400, message, { code });
+  if (fault === 'limited')
+    throw new AppError(503, message, { code, cause: error, headers: { 'Retry-After': String(retryAfter ?? 60) } });
+  throw new AppError(fault === 'late' ? 504 : fault === 'missing' ? 404 : 502, message, { code, cause: error });
+}
+
+/** The repository that a request is about. @throws AppError 400 */
+export function requireRepository({ defaultRepo }: Pick<Github, 'defaultRepo'>, given: string | undefined): string {
+  const repo = repositoryIn(given ?? defaultRepo ?? '');
+  if (repo === undefined) throw invalid('repo: is missing; send owner/name, or set GITHUB_DEFAULT_REPO');
+  return repo;
+}
+
+/** The context for work that is the same whenever it is repeated, so that no step of it needs to be remembered. */
+export const withoutIntents = ({ origin }: CommandContext): CommandContext => ({ origin });
+
+export interface Import {
+  readonly repo: string;
+  readonly issue: GithubIssue;
+  /** Undefined: the general project. */
+  readonly projectId: number | undefined;
+  readonly assignedTo: string | null;
+  readonly createdBy: string;
+  /** Whether an issue whose task was deleted gets another one. */
+  readonly again: boolean;
+}
+
+/** Makes the task of an issue; undefined when there is one, or another process is making it. */
+export async function importIssue(
+  { commands, projects, now }: Pick<GithubWork, 'commands' | 'projects' | 'now'>,
+  context: CommandContext,
+  { repo, issue, projectId, again, ...rest }: Import,
+): Promise<TaskRecord | undefined> {
+  const { workspace } = context.origin;
+  const stream = issueStream(workspace, repo, issue.number);
+  const known = (await commands.load(issueDecider, stream)).state.taskId;
+  let id = known;
+  if (known !== 0) {
+    const { state, lastAt } = await commands.load(taskDecider, taskStream(workspace, known));
+    const deleted = state.id === 0 && lastAt > 0;
+    if (state.id !== 0 || (deleted && !again)) return undefined;
+    if (deleted) id = 0;
+  }
+  if (id === 0) {
+    const taskId = await commands.counters.take('task');
+    const claim = { repo, issueNumber: issue.number, taskId };
+    const { events } = await commands.execute(issueDecider, stream, context, (state) =>
+      decideClaim(state, known, claim),
+    );
+    if (events.length === 0) return undefined;
+    id = taskId;
+  }
+  const ticket = await takeTicket(commands, context, projects, projectId);
+  const imported = { id, repo, issue, ...rest, ...ticket };
+  const { events } = await commands.execute(
+    taskDecider,
+    taskStream(workspace, id),
+    context,
+    (state) => decideImport(state, imported, now()),
+    { fresh: true },
+  );
+  if (events.length === 0) return undefined;
+  const state = events.reduce(
+    (before, event) => taskDecider.evolve(before, { ...event, at: event.meta.at }),
+    taskDecider.initial,
+  );
+  return recordOf(state, workspace);
+}
+
+/** Issues of one request to import. */
+const IMPORTED = 100;
+/** Issues that are imported at the same time. */
+const AT_ONCE = 5;
+
+export interface ImportOutcome {
+  readonly tasks: readonly TaskRecord[];
+  readonly skipped: number;
+  readonly failures: readonly unknown[];
+}
+
+/** Makes the tasks of issues; one that fails does not keep the others from being made. */
+export async function importIssues(
+  work: Pick<GithubWork, 'commands' | 'projects' | 'now'>,
+  context: CommandContext,
+  imports: readonly Import[],
+): Promise<ImportOutcome> {
+  const settled: PromiseSettledResult<TaskRecord | undefined>[] = [];
+  for (let from = 0; from < imports.length; from += AT_ONCE) {
+    const some = imports.slice(from, from + AT_ONCE).map((one) => importIssue(work, { ...context }, one));
+    settled.push(...(await Promise.allSettled(some)));
+  }
+  const made = settled.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
+  const tasks = made.filter((task) => task !== undefined);
+  return {
+    tasks,
+    skipped: made.length - tasks.length,
+    failures: settled.flatMap((one) => (one.status === 'rejected' ? [one.reason] : [])),
+  };
+}
+
+export const messageOf = (error: unknown): string =>
+  error instanceof GithubError || error instanceof AppError ? error.message : 'An issue could not be stored.';
+
+/** Imports issues of a repository as tasks, and records that. @throws AppError */
+export async function syncRepository(
+  work: GithubWork,
+  request: CommandContext,
+  repo: string,
+  options: Pick<IssuesQuery, 'state' | 'labels'> & { readonly assignedTo: string | null; readonly createdBy: string },
+): Promise<ImportOutcome> {
+  const { commands, github, githubProjects } = work;
+  const context = withoutIntents(request);
+  const { workspace } = context.origin;
+  const { state, labels, assignedTo, createdBy } = options;
+  const { issues } = await github.issues(repo, { state, labels, perPage: IMPORTED }).catch(answerWith);
+  const [project] = await githubProjects.of(workspace, repo);
+  // The oldest first, so that they are numbered as they came.
+  const imports = issues.toReversed().map((issue): Import => {
+    return { repo, issue, projectId: project?.id, assignedTo, createdBy, again: true };
+  });
+  const outcome = await importIssues(work, context, imports);
+  const [failure] = outcome.failures;
+  const synced = {
+    source: repositorySource(repo),
+    repo,
+    projectId: null,
+    error: failure === undefined ? null : messageOf(failure),
+    issues: issues.length,
+    imported: outcome.tasks.length,
+    updated: 0,
+    pushed: 0,
+    skipped: outcome.skipped,
+    errors: outcome.failures.length,
+    cursor: null,
+  };
+  const syncId = await commands.counters.take('github_sync');
+  await commands.execute(syncDecider, syncStream(workspace, synced.source), context, (one) =>
+    decideSynced(one, syncId, synced, false),
+  );
+  return outcome;
+}
+
+/** The task that stands for an issue; null: none does. */
+async function taskOf(commands: Commands, workspace: number, repo: string, issue: number): Promise<number | null> {
+  return (await commands.load(issueDecider, issueStream(workspace, repo, issue))).state.taskId || null;
+}
+
+/** @throws AppError */
+export async function commentOnIssue(
+  { commands, github }: Pick<GithubWork, 'commands' | 'github'>,
+  context: CommandContext,
+  repo: string,
+  issueNumber: number,
+  body: string,
+): Promise<void> {
+  const { workspace } = context.origin;
+  await github.comment(repo, issueNumber, body).catch(answerWith);
+  const taskId = await taskOf(commands, workspace, repo, issueNumber);
+  const event = githubIssueCommented.draft({ repo, issueNumber, taskId });
+  await commands.record(issueStream(workspace, repo, issueNumber), context, [event]);
+}
+
+/** @param comment is said before @throws AppError */
+export async function closeIssue(
+  { commands, github }: Pick<GithubWork, 'commands' | 'github'>,
+  context: CommandContext,
+  repo: string,
+  issueNumber: number,
+  comment: string | undefined,
+): Promise<void> {
+  const { workspace } = context.origin;
+  if (comment) await github.comment(repo, issueNumber, comment).catch(answerWith);
+  const issue = await github.updateIssue(repo, issueNumber, { state: 'closed' }).catch(answerWith);
+  const taskId = await taskOf(commands, workspace, repo, issueNumber);
+  const event = githubIssueClosed.draft({ repo, issueNumber, taskId });
+  await commands.record(issueStream(workspace, repo, issueNumber), context, [event]);
+  if (taskId === null) return;
+  await commands.execute(taskDecider, taskStream(workspace, taskId), context, (state) =>
+    decideClosed(state, repo, issue),
+  );
+}
+
+const COLORS: Readonly<Record<string, string>> = {
+  critical: 'b60205',
+  high: 'd93f0b',
+  medium: 'fbca04',
+  low: '0e8a16',
+};
+const STATUS_COLOR = '5319e7';
+
+/** Makes the labels by which a repository tells of status and priority, and marks its projects. @throws AppError */
+export async function initLabels(work: GithubWork, context: CommandContext, repo: string): Promise<void> {
+  const { commands, github, githubProjects } = work;
+  const labels = [
+    ...TASK_STATUSES.map((status) => ({
+      name: statusLabel(status),
+      color: STATUS_COLOR,
+      description: `The task is in ${status}`,
+    })),
+    ...PRIORITIES.map((priority) => ({
+      name: priorityLabel(priority),
+      color: COLORS[priority] ?? STATUS_COLOR,
+      description: `Priority: ${priority}`,
+    })),
+  ];
+  for (const label of labels) await github.createLabel(repo, label).catch(answerWith);
+  for (const { id } of await githubProjects.of(context.origin.workspace, repo)) {
+    await updateProject(commands, withoutIntents(context), id, { githubLabelsInitialized: true });
+  }
+}

@@ -1,0 +1,291 @@
+/**
+ * Tasks that stand for issues of GitHub, and how changes go from one to the other.
+ *
+ * The stream of an issue says which task stands for it, so no two syncs make two of one issue: whoever appends first has
+ * the task's id, and the task is a stream that must not exist yet. If a process dies between the two, the next sync finds
+ * an id without a task, and makes that task.
+ *
+ * Both sides are compared with what they agreed on last, field by field. What only one of them has changed goes to the
+ * other; of what both have changed the later change stays.
+ */
+import { createHash } from 'node:crypto';
+import { priorityIn, priorityLabel, statusIn, statusLabel } from '../../shared/contract/github/issues.ts';
+import type { TaskStatus } from '../../shared/contract/tasks/tasks.ts';
+import type { EventDraft } from '../../shared/events/define.ts';
+import { githubIssueClosed, githubIssueCommented } from '../../shared/events/github/issues.ts';
+import {
+  githubIssueClaimed,
+  type IssueFace,
+  type TaskFace,
+  taskLinked,
+  taskSynced,
+} from '../../shared/events/github/links.ts';
+import { type TaskData, taskCreated } from '../../shared/events/tasks/tasks.ts';
+import type { GithubIssue } from '../../shared/ports/github.ts';
+import { frontOf } from '../../shared/storable.ts';
+import { seconds } from '../../shared/time.ts';
+import { defineDecider, on } from '../decider.ts';
+import type { Ticket } from '../projects/tickets.ts';
+import { decideUpdate, type TaskFields } from '../tasks/changes.ts';
+import { type TaskState, taskDecider } from '../tasks/tasks.ts';
+
+/** The task that stands for an issue; 0: none does. */
+export interface IssueState {
+  readonly taskId: number;
+}
+
+export const issueDecider = defineDecider<IssueState>({
+  kind: 'issue',
+  initial: { taskId: 0 },
+  folds: [
+    on(githubIssueClaimed, (_, { data }) => ({ taskId: data.taskId })),
+    on([githubIssueCommented, githubIssueClosed], (state) => state),
+  ],
+});
+
+/** GitHub does not tell capital letters in names of repositories apart. */
+export const issueStream = (workspace: number, repo: string, issue: number): string =>
+  `github_issue-${workspace}-${encodeURIComponent(`${repo.toLowerCase()}#${issue}`)}`;
+
+/** No event when another task has been given to the issue since. @param known the task that it had; 0: none */
+export const decideClaim = (
+  state: IssueState,
+  known: number,
+  claim: { readonly repo: string; readonly issueNumber: number; readonly taskId: number },
+): EventDraft[] => (state.taskId === known ? [githubIssueClaimed.draft(claim)] : []);
+
+/** Characters of a task's description, and of its tags. */
+const MAX_DESCRIPTION = 5_000;
+const MAX_TAGS = 50;
+
+const hashOf = (text: string | null): string =>
+  createHash('md5')
+    .update(text ?? '')
+    .digest('hex');
+
+export const faceOfIssue = ({ title, body, state, labels }: GithubIssue): IssueFace => ({
+  title,
+  bodyHash: hashOf(body),
+  state,
+  labels: labels.map(({ name }) => name),
+});
+
+export const faceOfTask = ({ title, description, status, priority }: TaskData): TaskFace => ({
+  title,
+  descriptionHash: hashOf(description),
+  status,
+  priority,
+});
+
+const titleOf = ({ title, number }: GithubIssue): string => title.trim() || `Issue ${number}`;
+const descriptionOf = ({ body }: GithubIssue): string => frontOf(body ?? '', MAX_DESCRIPTION);
+const tagsOf = (labels: readonly string[]): string[] =>
+  [...new Set(labels.filter((label) => label !== ''))].slice(0, MAX_TAGS);
+
+export interface Imported extends Ticket {
+  readonly id: number;
+  readonly repo: string;
+  readonly issue: GithubIssue;
+  readonly assignedTo: string | null;
+  readonly createdBy: string;
+}
+
+/** A task for an issue; no event when there is one. @param now Unix ms */
+export function decideImport(state: TaskState, imported: Imported, now: number): EventDraft[] {
+  if (state.id !== 0) return [];
+  const { id, repo, issue, assignedTo, createdBy, ...ticket } = imported;
+  const face = faceOfIssue(issue);
+  const closed = issue.state === 'closed';
+  const open = statusIn(face.labels) ?? (assignedTo === null ? 'inbox' : 'assigned');
+  const task: TaskData = {
+    ...taskDecider.initial.task,
+    ...ticket,
+    title: titleOf(issue),
+    description: issue.body === null ? null : descriptionOf(issue),
+    // What was closed before it was known here was not for this board to judge.
+    status: closed ? 'done' : open === 'done' ? 'review' : open,
+    completedAt: closed ? seconds(now) : null,
+    priority: priorityIn(face.labels) ?? 'medium',
+    assignedTo,
+    createdBy,
+    tags: tagsOf(face.labels),
+    metadata: {
+      github_repo: repo,
+      github_issue_number: issue.number,
+      github_issue_url: issue.url,
+      github_synced_at: new Date(now).toISOString(),
+      github_state: issue.state,
+    },
+  };
+  const { title } = task;
+  return [
+    taskCreated.draft({ taskId: id, task, source: 'github' }),
+    taskLinked.draft({
+      taskId: id,
+      title,
+      repo,
+      issueNumber: issue.number,
+      issueUrl: issue.url,
+      issueUpdatedAt: issue.updatedAt,
+      issue: face,
+      face: faceOfTask(task),
+    }),
+  ];
+}
+
+/** What an issue says about the status of its task: `done` for a closed one; undefined: nothing. */
+const statusSaid = ({ state, labels }: IssueFace): TaskStatus | undefined =>
+  state === 'closed' ? 'done' : statusIn(labels);
+
+/** The status of a task after its issue has come to say another one. */
+function statusAfter({ task, approved }: TaskState, said: TaskStatus | undefined): TaskStatus {
+  if (said === 'done') return task.status === 'done' || approved ? 'done' : 'review';
+  if (said !== undefined) return said;
+  // It was opened again.
+  if (task.status === 'done') return task.assignedTo === null ? 'inbox' : 'assigned';
+  return task.status as TaskStatus;
+}
+
+/**
+ * What an issue has that is newer goes to its task. No event when the issue is as it was, or was read before a change
+ * that is known already.
+ *
+ * @param now Unix seconds
+ */
+export function decidePull(state: TaskState, repo: string, issue: GithubIssue, now: number): EventDraft[] {
+  const { agreed, source, task } = state;
+  if (!agreed || !isLinked(state, repo, issue.number) || issue.updatedAt < agreed.issueUpdatedAt) return [];
+  const face = faceOfIssue(issue);
+  if (JSON.stringify(face) === JSON.stringify(agreed.issue)) return [];
+  const mine = faceOfTask(task);
+  const isLater = Date.parse(issue.updatedAt) / 1_000 >= state.updatedAt;
+  /** Whether the issue has the word on a field. */
+  const taken = (differs: boolean, field: keyof TaskFace): boolean =>
+    differs && (mine[field] === agreed.face[field] || isLater);
+  const [said, saidBefore] = [statusSaid(face), statusSaid(agreed.issue)];
+  const [urgency, urgencyBefore] = [priorityIn(face.labels), priorityIn(agreed.issue.labels)];
+  const tags = tagsOf(face.labels);
+  const takes = {
+    title: taken(face.title !== agreed.issue.title, 'title'),
+    descriptionHash: taken(face.bodyHash !== agreed.issue.bodyHash, 'descriptionHash'),
+    status: taken(said !== saidBefore, 'status'),
+    priority: taken(urgency !== urgencyBefore, 'priority'),
+  };
+  const status = statusAfter(state, said);
+  const fields: TaskFields = {
+    ...(takes.title && { title: titleOf(issue) }),
+    ...(takes.descriptionHash && { description: descriptionOf(issue) }),
+    ...(takes.status && status !== task.status && { status }),
+    ...(takes.priority && { priority: urgency ?? 'medium' }),
+    ...(JSON.stringify(tags) !== JSON.stringify(tagsOf(agreed.issue.labels)) && { tags }),
+  };
+  const change = { fields, by: 'github-sync', mentioned: [], ticket: undefined, project: () => null, now };
+  const changed = decideUpdate(state, change);
+  const after = changed.reduce((before, draft) => taskDecider.evolve(before, { ...draft, at: now * 1_000 }), state);
+  const next = faceOfTask(after.task);
+  return [
+    ...changed,
+    taskSynced.draft({
+      taskId: state.id,
+      title: after.task.title,
+      repo: source?.github_repo ?? repo,
+      issueNumber: issue.number,
+      issueUpdatedAt: issue.updatedAt,
+      issue: face,
+      // What the task has the word on still differs, so that it is pushed.
+      face: {
+        title: takes.title ? next.title : agreed.face.title,
+        descriptionHash: takes.descriptionHash ? next.descriptionHash : agreed.face.descriptionHash,
+        status: takes.status ? next.status : agreed.face.status,
+        priority: takes.priority ? next.priority : agreed.face.priority,
+      },
+      direction: 'pull',
+      issueState: issue.state,
+    }),
+  ];
+}
+
+const isLinked = ({ id, source }: TaskState, repo: string, issue: number): boolean =>
+  id !== 0 && source?.github_repo?.toLowerCase() === repo.toLowerCase() && source.github_issue_number === issue;
+
+export interface Push {
+  /** Fields of the issue to set. */
+  readonly fields: { readonly title?: string; readonly body?: string; readonly state?: 'open' | 'closed' };
+  readonly addLabels: readonly string[];
+  readonly removeLabels: readonly string[];
+  /** What the task is like that this was made from. */
+  readonly face: TaskFace;
+}
+
+/** What a task has that is newer than its issue; undefined: nothing. @param labels whether labels tell of status and priority */
+export function pushOf({ id, task, agreed }: TaskState, labels: boolean): Push | undefined {
+  if (id === 0 || !agreed) return undefined;
+  const face = faceOfTask(task);
+  if (JSON.stringify(face) === JSON.stringify(agreed.face)) return undefined;
+  const state = task.status === 'done' ? 'closed' : 'open';
+  const added = labels
+    ? [
+        ...(face.status === agreed.face.status ? [] : [statusLabel(face.status)]),
+        ...(face.priority === agreed.face.priority ? [] : [priorityLabel(face.priority)]),
+      ]
+    : [];
+  /** Labels that say something else now. */
+  const stale = (label: string): boolean => {
+    const name = label.toLowerCase();
+    return (
+      !added.includes(name) &&
+      added.some((one) => name.startsWith(one.slice(0, one.indexOf(':') + 1))) &&
+      (statusIn([name]) !== undefined || priorityIn([name]) !== undefined)
+    );
+  };
+  return {
+    fields: {
+      ...(face.title !== agreed.face.title && { title: face.title }),
+      ...(face.descriptionHash !== agreed.face.descriptionHash && { body: task.description ?? '' }),
+      ...(face.status !== agreed.face.status && state !== agreed.issue.state && { state }),
+    },
+    addLabels: added,
+    removeLabels: labels ? agreed.issue.labels.filter(stale) : [],
+    face,
+  };
+}
+
+/** What was pushed is agreed on. @param issue as GitHub has it afterwards; undefined: only its labels have changed */
+export function decidePushed(state: TaskState, push: Push, issue: GithubIssue | undefined): EventDraft[] {
+  const { id, task, agreed, source } = state;
+  if (id === 0 || !agreed || !source?.github_repo || !source.github_issue_number) return [];
+  const face = issue ? faceOfIssue(issue) : agreed.issue;
+  const labels = [...new Set([...face.labels.filter((one) => !push.removeLabels.includes(one)), ...push.addLabels])];
+  return [
+    taskSynced.draft({
+      taskId: id,
+      title: task.title,
+      repo: source.github_repo,
+      issueNumber: source.github_issue_number,
+      issueUpdatedAt: issue?.updatedAt ?? agreed.issueUpdatedAt,
+      issue: { ...face, labels },
+      face: push.face,
+      direction: 'push',
+      issueState: face.state,
+    }),
+  ];
+}
+
+/** The issue of a task was closed by hand: its metadata says so, and the next sync of its project moves it. */
+export function decideClosed(state: TaskState, repo: string, issue: GithubIssue): EventDraft[] {
+  const { id, task, agreed, source } = state;
+  if (!agreed || !isLinked(state, repo, issue.number)) return [];
+  return [
+    taskSynced.draft({
+      taskId: id,
+      title: task.title,
+      repo: source?.github_repo ?? repo,
+      issueNumber: issue.number,
+      issueUpdatedAt: agreed.issueUpdatedAt,
+      issue: agreed.issue,
+      face: agreed.face,
+      direction: 'pull',
+      issueState: issue.state,
+    }),
+  ];
+}

@@ -1,0 +1,50 @@
+/** What is remembered from one sync with GitHub to the next, and when a sync is worth an event. */
+import type { EventDraft, EventOf } from '../../shared/events/define.ts';
+import { githubSynced } from '../../shared/events/github/syncs.ts';
+import { defineDecider, on } from '../decider.ts';
+
+export interface SyncState {
+  readonly syncs: number;
+  /** ISO 8601: issues that were changed before it need not be read again. */
+  readonly cursor: string | null;
+  /** How the last sync failed; null: it did not. */
+  readonly error: string | null;
+  /** The repository that the cursor belongs to, in lower case. */
+  readonly repo: string;
+}
+
+export const syncDecider = defineDecider<SyncState>({
+  kind: 'sync',
+  // Projects are synced for years.
+  snapshotVersion: 1,
+  initial: { syncs: 0, cursor: null, error: null, repo: '' },
+  folds: [
+    on(githubSynced, ({ syncs, cursor, repo }, { data }) => ({
+      syncs: syncs + 1,
+      cursor: data.cursor ?? (data.repo.toLowerCase() === repo ? cursor : null),
+      error: data.error,
+      repo: data.repo.toLowerCase(),
+    })),
+  ],
+});
+
+export const projectSource = (project: number): string => `project-${project}`;
+export const repositorySource = (repo: string): string => repo.toLowerCase();
+export const syncStream = (workspace: number, source: string): string =>
+  `github_sync-${workspace}-${encodeURIComponent(source)}`;
+
+/** Where to go on; null: from the beginning, as when the project has another repository by now. */
+export const cursorFor = (state: SyncState, repo: string): string | null =>
+  state.repo === repo.toLowerCase() ? state.cursor : null;
+
+export type Synced = Omit<EventOf<typeof githubSynced>['data'], 'earlier' | 'status' | 'syncId'>;
+
+/** @param quiet it was the clock's turn: no event when nothing is different from the one before */
+export function decideSynced(state: SyncState, syncId: number, synced: Synced, quiet: boolean): EventDraft[] {
+  const { imported, updated, pushed, error, errors, cursor } = synced;
+  const moved = cursor !== null && cursor !== cursorFor(state, synced.repo);
+  if (quiet && imported + updated + pushed === 0 && !moved && error === state.error) return [];
+  const done = error === null && errors === 0;
+  const status = done ? 'success' : imported + updated + pushed > 0 ? 'partial' : 'error';
+  return [githubSynced.draft({ ...synced, syncId, earlier: state.syncs, status })];
+}

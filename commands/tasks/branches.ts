@@ -1,0 +1,88 @@
+/** Branches and pull requests of tasks, made on GitHub. */
+import { ticketRef } from '../../shared/contract/tasks/tasks.ts';
+import { invalid } from '../../shared/errors.ts';
+import type { EventDraft } from '../../shared/events/define.ts';
+import { taskBranched, taskPullOpened } from '../../shared/events/tasks/branches.ts';
+import type { Github } from '../../shared/ports/github.ts';
+import { answerWith } from '../github/issues.ts';
+import type { CommandContext, Commands } from '../handler.ts';
+import { existing, type TaskState, taskDecider, taskStream } from './tasks.ts';
+
+/** Characters of a branch's name. */
+const MAX_NAME = 60;
+
+/** `feat/api-42-mend-the-roof`: prefix of the project, number of the issue or else id of the task, and its title. */
+export function branchName({ id, task, source }: Pick<TaskState, 'id' | 'task' | 'source'>): string {
+  const prefix = task.projectPrefix.toLowerCase() || 'task';
+  const slug = task.title
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, '-')
+    .replace(/^-|-$/g, '');
+  return `feat/${prefix}-${source?.github_issue_number ?? id}${slug === '' ? '' : `-${slug}`}`
+    .slice(0, MAX_NAME)
+    .replace(/-$/, '');
+}
+
+/** No event when it has one. @throws AppError 404 */
+export function decideBranch(
+  state: TaskState,
+  made: { readonly repo: string; readonly branch: string; readonly url: string },
+): EventDraft[] {
+  const { id, task, source } = existing(state);
+  return source?.github_branch ? [] : [taskBranched.draft({ taskId: id, title: task.title, ...made })];
+}
+
+/** No event when it has this one. @throws AppError 404 */
+export function decidePull(
+  state: TaskState,
+  pull: { readonly repo: string; readonly branch: string; readonly pullNumber: number; readonly pullUrl: string },
+): EventDraft[] {
+  const { id, task, source } = existing(state);
+  if (source?.github_pr_number === pull.pullNumber) return [];
+  return [taskPullOpened.draft({ taskId: id, title: task.title, ...pull })];
+}
+
+interface Place {
+  /** `owner/name`. */
+  readonly repo: string;
+  /** The branch to begin at, and to lead to. */
+  readonly base: string;
+}
+
+/** Makes the branch of a task, or gives the one that it has. @throws AppError */
+export async function makeBranch(
+  { commands, github }: { readonly commands: Commands; readonly github: Github },
+  context: CommandContext,
+  taskId: number,
+  { repo, base }: Place,
+): Promise<{ readonly branch: string; readonly url: string }> {
+  const stream = taskStream(context.origin.workspace, taskId);
+  const state = existing((await commands.load(taskDecider, stream)).state);
+  const known = state.source?.github_branch;
+  if (known) return { branch: known, url: github.branchUrl(repo, known) };
+  const branch = branchName(state);
+  const url = github.branchUrl(repo, branch);
+  await github.createBranch(repo, branch, base).catch(answerWith);
+  await commands.execute(taskDecider, stream, context, (now) => decideBranch(now, { repo, branch, url }));
+  return { branch, url };
+}
+
+/** Opens a pull request of a task's branch, or gives the one that is open. @throws AppError 400 when it has no branch */
+export async function openPull(
+  { commands, github }: { readonly commands: Commands; readonly github: Github },
+  context: CommandContext,
+  taskId: number,
+  { repo, base, title, body }: Place & { readonly title: string | undefined; readonly body: string | undefined },
+): Promise<{ readonly pr_number: number; readonly pr_url: string; readonly branch: string }> {
+  const stream = taskStream(context.origin.workspace, taskId);
+  const { task, source } = existing((await commands.load(taskDecider, stream)).state);
+  const branch = source?.github_branch;
+  if (!branch) throw invalid('This task has no branch to open a pull request from; make the branch first.');
+  const issue = source.github_repo?.toLowerCase() === repo.toLowerCase() ? source.github_issue_number : null;
+  const text = body ?? `${task.description ?? ''}${issue === null ? '' : `\n\nCloses #${issue}`}`.trim();
+  const named = title ?? `${ticketRef(task.projectPrefix, task.ticketNo)}: ${task.title}`;
+  const { number, url } = await github.openPull(repo, { branch, base, title: named, body: text }).catch(answerWith);
+  const pull = { repo, branch, pullNumber: number, pullUrl: url };
+  await commands.execute(taskDecider, stream, context, (now) => decidePull(now, pull));
+  return { pr_number: number, pr_url: url, branch };
+}

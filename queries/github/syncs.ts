@@ -1,0 +1,131 @@
+/** Syncs with repositories of GitHub, and the projects that take part. */
+import { sql } from 'kysely';
+import { githubProjection } from '../../projections/github/syncs.ts';
+import { projectsProjection } from '../../projections/projects/projects.ts';
+import { tasksProjection } from '../../projections/tasks/tasks.ts';
+import { type GithubSyncRecord, repositoryIn } from '../../shared/contract/github/issues.ts';
+import type { GithubProject, GithubProjects } from '../../shared/ports/github-projects.ts';
+import { type Reads, tables } from '../reads.ts';
+
+/** Read models that syncs are shown from. */
+export const GITHUB_MODELS: readonly string[] = [githubProjection.name, projectsProjection.name];
+
+const LISTED = 20;
+
+/** The latest syncs of a workspace, newest first. */
+export async function listSyncs(reads: Reads, workspace: number): Promise<GithubSyncRecord[]> {
+  const rows = await tables(reads, githubProjection)
+    .selectFrom('github_syncs')
+    .selectAll()
+    .where('workspace_id', '=', workspace)
+    .orderBy('id', 'desc')
+    .limit(LISTED)
+    .execute();
+  return rows.map((row) => ({
+    id: row.id,
+    repo: row.repo,
+    last_synced_at: row.synced_at,
+    issue_count: row.issue_count,
+    sync_direction: row.project_id === null ? 'inbound' : 'both',
+    status: row.status as GithubSyncRecord['status'],
+    error: row.error,
+    created_at: row.synced_at,
+    project_id: row.project_id,
+    changes_pushed: row.changes_pushed,
+    changes_pulled: row.changes_pulled,
+    workspace_id: row.workspace_id,
+  }));
+}
+
+/** Projects in a list. */
+const PROJECTS = 200;
+
+interface ProjectSync {
+  readonly project_id: number;
+  readonly project_name: string;
+  readonly github_repo: string | null;
+  readonly last_synced_at: number | null;
+  readonly total_pushed: number;
+  readonly total_pulled: number;
+  readonly sync_count: number;
+}
+
+/** Projects that are to be synced or were, by name, with what came of it. */
+export async function listProjectSyncs(reads: Reads, workspace: number): Promise<readonly ProjectSync[]> {
+  const { rows } = await sql<ProjectSync>`
+    SELECT p.id AS project_id, p.name AS project_name, p.github_repo, g.last_synced_at,
+      coalesce(g.total_pushed, 0) AS total_pushed, coalesce(g.total_pulled, 0) AS total_pulled,
+      coalesce(g.sync_count, 0) AS sync_count
+    FROM ${sql.table(`${reads.schema(projectsProjection)}.projects`)} p
+    LEFT JOIN ${sql.table(`${reads.schema(githubProjection)}.github_projects`)} g
+      ON g.workspace_id = p.workspace_id AND g.project_id = p.id
+    WHERE p.workspace_id = ${workspace} AND p.status IN ('active', 'archived')
+      AND (g.project_id IS NOT NULL OR (p.github_sync_enabled = 1 AND p.github_repo IS NOT NULL))
+    ORDER BY lower(p.name), p.id LIMIT ${sql.lit(PROJECTS)}`.execute(reads.db);
+  return rows;
+}
+
+const COLUMNS = [
+  'tenant_id as tenant',
+  'workspace_id as workspace',
+  'id',
+  'name',
+  'github_repo as repo',
+  'github_sync_enabled',
+  'github_labels_initialized',
+] as const;
+
+/** Projects of one repository that are looked at. */
+const OF_ONE = 50;
+
+export function githubProjects(reads: Reads): GithubProjects {
+  const active = () =>
+    tables(reads, projectsProjection).selectFrom('projects').select(COLUMNS).where('status', '=', 'active');
+  type Found = Awaited<ReturnType<ReturnType<typeof active>['execute']>>[number];
+  const projectOf = ({ github_sync_enabled, github_labels_initialized, repo, ...project }: Found): GithubProject => ({
+    ...project,
+    repo: repo ?? '',
+    syncEnabled: github_sync_enabled === 1,
+    labels: github_labels_initialized === 1,
+  });
+  return {
+    async of(workspace, repo) {
+      const wanted = repo.toLowerCase();
+      const rows = await active()
+        .where('workspace_id', '=', workspace)
+        .where(sql<boolean>`position(${wanted} in lower(github_repo)) > 0`)
+        .orderBy('id')
+        .limit(OF_ONE)
+        .execute();
+      return rows.map(projectOf).filter((project) => repositoryIn(project.repo)?.toLowerCase() === wanted);
+    },
+    async find(workspace, id) {
+      const row = await active()
+        .where('workspace_id', '=', workspace)
+        .where('id', '=', id)
+        .where('github_repo', 'is not', null)
+        .executeTakeFirst();
+      return row && projectOf(row);
+    },
+    async enabled(tenant, after, limit, workspace) {
+      let page = active()
+        .where('tenant_id', '=', tenant)
+        .where('github_sync_enabled', '=', 1)
+        .where('github_repo', 'is not', null)
+        .where(sql<boolean>`(workspace_id, id) > (${after.workspace}, ${after.id})`);
+      if (workspace !== undefined) page = page.where('workspace_id', '=', workspace);
+      return (await page.orderBy('workspace_id').orderBy('id').limit(limit).execute()).map(projectOf);
+    },
+    async waiting(workspace, project, limit) {
+      const { rows } = await sql<{ id: number }>`
+        SELECT t.id FROM ${sql.table(`${reads.schema(tasksProjection)}.tasks`)} t
+        JOIN ${sql.table(`${reads.schema(githubProjection)}.github_links`)} l
+          ON l.workspace_id = t.workspace_id AND l.task_id = t.id
+        WHERE t.workspace_id = ${workspace} AND t.project_id = ${project}
+          AND (t.title, t.status, t.priority, md5(coalesce(t.description, '')))
+            <> (l.title, l.status, l.priority, l.description_hash)
+        ORDER BY t.updated_at, t.id LIMIT ${sql.lit(limit)}`.execute(reads.db);
+      return rows.map(({ id }) => Number(id));
+    },
+  };
+}

@@ -1,0 +1,166 @@
+/** Issues of GitHub: listed, imported as tasks, commented on, closed; and what the account of the token has. */
+import { z } from 'zod';
+import { idValue, unixSeconds } from '../common.ts';
+import { filledText, text } from '../storable.ts';
+import { PRIORITIES, TASK_STATUSES, type TaskStatus, taskSchema } from '../tasks/tasks.ts';
+
+/** `owner/name`, in the characters that GitHub allows. */
+export const REPOSITORY = /^[A-Za-z0-9][A-Za-z0-9-]{0,38}\/(?!\.{1,2}$)[A-Za-z0-9._-]{1,100}$/;
+const NO_REPOSITORY = 'must be a repository as owner/name';
+
+/** `owner/name` of what people write for a repository, its address among it; undefined: it is none. */
+export function repositoryIn(given: string): string | undefined {
+  const name = given
+    .trim()
+    .replace(/^(https?:\/\/|git@)[^/:]+[/:]/, '')
+    .replace(/\.git$|\/+$/g, '');
+  return REPOSITORY.test(name) ? name : undefined;
+}
+
+const repository = text(200)
+  .trim()
+  .regex(REPOSITORY, NO_REPOSITORY)
+  .describe('owner/name; default: GITHUB_DEFAULT_REPO');
+const state = z.enum(['open', 'closed', 'all']);
+const labels = text(500).describe('names with commas in between: only issues that have all of them');
+
+export const githubQuery = z.object({
+  action: z.enum(['issues', 'stats']),
+  repo: repository.optional(),
+  state: state.optional().describe('default open'),
+  labels: labels.optional(),
+});
+
+const isoTime = z.string().describe('ISO 8601, UTC');
+
+export const githubIssueSchema = z
+  .object({
+    number: z.int(),
+    title: z.string(),
+    body: z.string().nullable(),
+    state: z.enum(['open', 'closed']),
+    labels: z.array(z.object({ name: z.string(), color: z.string().optional() })),
+    assignee: z.object({ login: z.string(), avatar_url: z.string().optional() }).nullable(),
+    html_url: z.string(),
+    created_at: isoTime,
+    updated_at: isoTime,
+  })
+  .meta({ id: 'GithubIssue' });
+
+export const githubIssuesAnswer = z.object({
+  issues: z.array(githubIssueSchema).describe('at most 50, changed last first, without pull requests'),
+  total: z.int().describe('issues in this answer'),
+  repo: z.string(),
+});
+
+export const githubStatsAnswer = z.object({
+  user: z.object({
+    login: z.string(),
+    name: z.string().nullable(),
+    avatar_url: z.string().nullable(),
+    public_repos: z.int(),
+    followers: z.int(),
+    following: z.int(),
+  }),
+  repos: z.object({
+    total: z.int(),
+    public: z.int(),
+    private: z.int(),
+    total_stars: z.int(),
+    total_forks: z.int(),
+    total_open_issues: z.int(),
+  }),
+  topLanguages: z.array(z.object({ name: z.string(), count: z.int() })).describe('at most 6'),
+  recentRepos: z
+    .array(
+      z.object({
+        name: z.string(),
+        description: z.string().nullable(),
+        language: z.string().nullable(),
+        stars: z.int(),
+        forks: z.int(),
+        open_issues: z.int(),
+        pushed_at: z.string().nullable(),
+        is_fork: z.boolean(),
+        is_private: z.boolean(),
+        html_url: z.string(),
+      }),
+    )
+    .describe('at most 10, pushed to last first'),
+});
+
+export const githubReadAnswer = z.union([githubIssuesAnswer, githubStatsAnswer]);
+
+export const GITHUB_ACTIONS = ['sync', 'comment', 'close', 'status', 'init-labels', 'sync-project'] as const;
+
+export const githubBody = z.object({
+  action: z.enum(GITHUB_ACTIONS),
+  repo: repository.optional(),
+  labels: labels.optional(),
+  state: state.optional().describe('of issues to import; default open'),
+  assignAgent: text(100).optional().describe('whom the new tasks are assigned to'),
+  issueNumber: z.int().positive().optional().describe('for comment and close'),
+  body: filledText(60_000).optional().describe('for comment'),
+  comment: text(60_000).optional().describe('for close: said before'),
+  project_id: idValue.optional().describe('for sync-project'),
+});
+export type GithubBody = z.infer<typeof githubBody>;
+
+export const githubSyncSchema = z
+  .object({
+    id: z.int(),
+    repo: z.string(),
+    last_synced_at: unixSeconds,
+    issue_count: z.int().describe('issues that were looked at'),
+    sync_direction: z.string().describe('inbound, or both for a project'),
+    status: z.enum(['success', 'partial', 'error']),
+    error: z.string().nullable(),
+    created_at: unixSeconds,
+    project_id: z.int().nullable(),
+    changes_pushed: z.int(),
+    changes_pulled: z.int(),
+    workspace_id: z.int(),
+  })
+  .meta({ id: 'GithubSync' });
+export type GithubSyncRecord = z.infer<typeof githubSyncSchema>;
+
+export const githubImportAnswer = z.object({
+  imported: z.int(),
+  skipped: z.int().describe('issues that have a task already'),
+  errors: z.int(),
+  tasks: z.array(taskSchema).describe('those that were made'),
+});
+export const githubDoneAnswer = z.object({ ok: z.literal(true) });
+export const githubLabelsAnswer = z.object({ ok: z.literal(true), repo: z.string() });
+export const githubStatusAnswer = z.object({ syncs: z.array(githubSyncSchema).describe('newest first, at most 20') });
+export const githubSyncedAnswer = z.object({
+  ok: z.literal(true),
+  pulled: z.int().describe('tasks that were made or changed'),
+  pushed: z.int().describe('issues that were changed'),
+});
+export const githubWriteAnswer = z.union([
+  githubImportAnswer,
+  githubStatusAnswer,
+  githubLabelsAnswer,
+  githubSyncedAnswer,
+  githubDoneAnswer,
+]);
+
+// --- What issues say about tasks --------------------------------------------------------------------------------------
+
+const STATUS_LABEL = 'mc:';
+const PRIORITY_LABEL = 'priority:';
+
+/** The label of a status: `in_progress` is `mc:in-progress`. */
+export const statusLabel = (status: string): string => `${STATUS_LABEL}${status.replaceAll('_', '-')}`;
+export const priorityLabel = (priority: string): string => `${PRIORITY_LABEL}${priority}`;
+
+/** The status that a label stands for; undefined: none does. */
+export const statusIn = (labels: readonly string[]): TaskStatus | undefined =>
+  TASK_STATUSES.find((status) => labels.some((label) => label.toLowerCase() === statusLabel(status)));
+
+/** The priority that a label stands for, the most urgent one of several; undefined: none does. */
+export const priorityIn = (labels: readonly string[]): (typeof PRIORITIES)[number] | undefined =>
+  PRIORITIES.find((priority) =>
+    labels.some((label) => [priority, priorityLabel(priority)].includes(label.toLowerCase())),
+  );

@@ -1,0 +1,36 @@
+/** Projects that are kept in step with their repositories. */
+import { z } from 'zod';
+import { idValue, unixSeconds } from '../common.ts';
+import { githubSyncedAnswer } from './issues.ts';
+
+export const githubProjectsAnswer = z.object({
+  syncs: z
+    .array(
+      z.object({
+        project_id: z.int(),
+        project_name: z.string(),
+        github_repo: z.string().nullable(),
+        last_synced_at: unixSeconds
+          .nullable()
+          .describe('Unix seconds, UTC: when a sync last found something to do; null: never'),
+        total_pushed: z.int(),
+        total_pulled: z.int(),
+        sync_count: z.int().describe('syncs that found something to do'),
+      }),
+    )
+    .describe('projects with github_sync_enabled, and those that were synced before; at most 200'),
+  poller: z.object({
+    running: z.boolean().describe('whether projects are synced by the clock'),
+    interval: z.int().describe('milliseconds'),
+    lastRun: z.int().optional().describe('Unix milliseconds'),
+  }),
+});
+
+export const githubTriggerBody = z.object({
+  action: z.enum(['trigger', 'trigger-all']),
+  project_id: idValue.optional().describe('for trigger'),
+});
+export const githubTriggerAnswer = z.union([
+  z.object({ ok: z.literal(true), projects_synced: z.int(), pulled: z.int(), pushed: z.int() }),
+  githubSyncedAnswer,
+]);

@@ -1,0 +1,80 @@
+/** Which task stands for which issue of GitHub, and what both were like when they last agreed. */
+import { z } from 'zod';
+import { seconds } from '../../time.ts';
+import { defineEvent } from '../define.ts';
+import { taskFields } from '../tasks/tasks.ts';
+
+export const githubIssueClaimed = defineEvent({
+  type: 'GithubIssueClaimed',
+  version: 1,
+  doc: 'From now on this task stands for the issue, and no other one. Written before the task is made, on a stream of the issue.',
+  schema: z.object({ repo: z.string(), issueNumber: z.int().positive(), taskId: z.int().positive() }),
+});
+
+/** What is compared of an issue. */
+export const issueFace = z.object({
+  title: z.string(),
+  /** MD5 of the text; it shows changes, and protects nothing. */
+  bodyHash: z.string(),
+  state: z.enum(['open', 'closed']),
+  labels: z.array(z.string()),
+});
+export type IssueFace = z.infer<typeof issueFace>;
+
+/** What is compared of a task. */
+export const taskFace = z.object({
+  title: z.string(),
+  descriptionHash: z.string(),
+  status: z.string(),
+  priority: z.string(),
+});
+export type TaskFace = z.infer<typeof taskFace>;
+
+const linkFields = {
+  ...taskFields,
+  repo: z.string(),
+  issueNumber: z.int().positive(),
+  /** ISO 8601: of the issue's last change when it was read. */
+  issueUpdatedAt: z.string(),
+  issue: issueFace,
+  face: taskFace,
+};
+
+const shown = ({ taskId, repo, issueNumber }: { taskId: number; repo: string; issueNumber: number }, at: number) => ({
+  id: taskId,
+  github_repo: repo,
+  github_issue_number: issueNumber,
+  github_synced_at: seconds(at),
+});
+
+export const taskLinked = defineEvent({
+  type: 'TaskLinked',
+  version: 1,
+  doc: 'A task stands for an issue of GitHub from now on.',
+  schema: z.object({ ...linkFields, issueUrl: z.string() }),
+  frames: ({ data, meta }) => [{ type: 'task.updated', data: shown(data, meta.at) }],
+});
+
+export const taskSynced = defineEvent({
+  type: 'TaskSynced',
+  version: 1,
+  doc: 'A task and its issue were compared, and what one of them had that was newer went to the other. `issue` and `face` are what both agree on now: a field that differs from it still has to be carried over.',
+  schema: z.object({
+    ...linkFields,
+    /** `pull`: from the issue to the task. */
+    direction: z.enum(['pull', 'push']),
+    /** Of the issue, now. */
+    issueState: z.enum(['open', 'closed']),
+  }),
+  frames: ({ data, meta }) => [{ type: 'task.updated', data: shown(data, meta.at) }],
+});
+
+export const githubLinkEvents = [githubIssueClaimed, taskLinked, taskSynced];
+
+type Metadata = Readonly<Record<string, unknown>>;
+
+/** The metadata of a task whose issue is in this state; only that of a task that was made from one tells of it. `at`: Unix ms. */
+export const withIssueState = (metadata: Metadata, state: 'open' | 'closed', at: number): Record<string, unknown> =>
+  'github_issue_number' in metadata
+    ? { ...metadata, github_state: state, github_synced_at: new Date(at).toISOString() }
+    : { ...metadata };

@@ -1,0 +1,70 @@
+/** Syncs with repositories of GitHub. Streams: `github_sync-<workspace>-<source>`. */
+import { z } from 'zod';
+import { seconds } from '../../time.ts';
+import { defineEvent } from '../define.ts';
+
+const count = z.int().nonnegative();
+
+export const githubSynced = defineEvent({
+  type: 'GithubSynced',
+  version: 1,
+  doc: 'A repository was synced, and something was found to do, or failed. A sync of the clock that finds nothing, or fails as the one before, writes no event.',
+  schema: z.object({
+    syncId: z.int().positive(),
+    /** `project-<id>`, or the repository in lower case. */
+    source: z.string(),
+    /** Syncs of this source before. */
+    earlier: count,
+    repo: z.string(),
+    /** Null: no project, but a repository was imported. */
+    projectId: z.int().positive().nullable(),
+    status: z.enum(['success', 'partial', 'error']),
+    error: z.string().nullable(),
+    /** Issues that were looked at. */
+    issues: count,
+    /** Tasks that were made. */
+    imported: count,
+    /** Tasks that were changed. */
+    updated: count,
+    /** Issues that were changed. */
+    pushed: count,
+    skipped: count,
+    errors: count,
+    /** ISO 8601: issues that were changed before it need not be read again. */
+    cursor: z.string().nullable(),
+  }),
+  activity: ({ data }) => ({
+    type: 'github_sync',
+    entity_type: 'project',
+    entity_id: data.projectId ?? 0,
+    description:
+      data.status === 'error'
+        ? `Sync with ${data.repo} failed`
+        : `Synced with ${data.repo}: ${data.imported + data.updated} pulled, ${data.pushed} pushed`,
+    data: {
+      repo: data.repo,
+      pulled: data.imported + data.updated,
+      pushed: data.pushed,
+      skipped: data.skipped,
+      errors: data.errors,
+      ...(data.error !== null && { error: data.error }),
+    },
+  }),
+  frames: ({ data, meta }) => [
+    {
+      type: 'github.synced',
+      data: {
+        repo: data.repo,
+        imported: data.imported,
+        skipped: data.skipped,
+        errors: data.errors,
+        timestamp: seconds(meta.at),
+        pulled: data.imported + data.updated,
+        pushed: data.pushed,
+        ...(data.projectId !== null && { project_id: data.projectId }),
+      },
+    },
+  ],
+});
+
+export const githubSyncEvents = [githubSynced];

@@ -1,0 +1,29 @@
+/** Projects with a repository of GitHub, and which of their tasks wait to be carried over. */
+
+export interface GithubProject {
+  readonly tenant: number;
+  readonly workspace: number;
+  readonly id: number;
+  readonly name: string;
+  /** As people wrote it. */
+  readonly repo: string;
+  readonly syncEnabled: boolean;
+  /** Whether labels tell of status and priority. */
+  readonly labels: boolean;
+}
+
+export interface GithubProjects {
+  /** Active projects of a workspace with this repository, the oldest first. */
+  of(workspace: number, repo: string): Promise<readonly GithubProject[]>;
+  /** An active project; undefined: there is none, or it has no repository. */
+  find(workspace: number, id: number): Promise<GithubProject | undefined>;
+  /** Active projects of a tenant that are to be synced, from behind one on; a page. @param workspace of one workspace only */
+  enabled(
+    tenant: number,
+    after: { readonly workspace: number; readonly id: number },
+    limit: number,
+    workspace?: number,
+  ): Promise<readonly GithubProject[]>;
+  /** Tasks of a project that are not what they and their issues agreed on last, the oldest first. */
+  waiting(workspace: number, project: number, limit: number): Promise<readonly number[]>;
+}

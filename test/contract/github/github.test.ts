@@ -1,0 +1,388 @@
+/** GitHub, played by a local server: issues become tasks, and projects stay in step with their repositories. */
+import { expect } from 'chai';
+import { updateProject } from '../../../commands/projects/changes.ts';
+import {
+  githubDoneAnswer,
+  githubImportAnswer,
+  githubIssuesAnswer,
+  githubLabelsAnswer,
+  githubStatsAnswer,
+  githubStatusAnswer,
+  githubSyncedAnswer,
+} from '../../../shared/contract/github/issues.ts';
+import { githubProjectsAnswer, githubTriggerAnswer } from '../../../shared/contract/github/syncs.ts';
+import { type FakeGithub, GITHUB_TOKEN, startFakeGithub } from '../../support/github.ts';
+import { call } from '../../support/service.ts';
+import { testOrigin } from '../../support/world.ts';
+import { conforms } from '../../support/worlds/agents.ts';
+import { startTasksWorld, type TasksWorld } from '../../support/worlds/tasks.ts';
+
+describe('GitHub', function () {
+  this.timeout(60_000);
+  let github: FakeGithub;
+  let world: TasksWorld;
+  let other: string;
+  before(async () => {
+    github = await startFakeGithub();
+    // The clock would sync between two steps of a test.
+    world = await startTasksWorld({
+      GITHUB_API_URL: github.url,
+      GITHUB_TOKEN,
+      GITHUB_DEFAULT_REPO: 'acme/web',
+      GITHUB_TIMEOUT_MS: '400',
+      GITHUB_SYNC_INTERVAL_MS: '86400000',
+    });
+    await world.world.makeUser({ username: 'stranger', role: 'admin', workspace: 2, tenant: 2 });
+    other = await world.world.signIn('stranger');
+    github.repo('acme/web');
+  });
+  after(async () => {
+    await world?.close();
+    await github?.close();
+  });
+  beforeEach(() => {
+    github.mode = 'well';
+    github.seen.length = 0;
+  });
+
+  const ask: TasksWorld['ask'] = (...asked) => world.ask(...asked);
+  const act = (action: string, body: object = {}) => ask('POST', '/api/github', { action, ...body });
+  const syncedActivities = async (type: string) =>
+    (await ask('GET', `/api/activities?type=${type}&limit=200`)).body.activities as Record<string, unknown>[];
+  let repos = 0;
+  /** A repository of its own, and a project that is in step with it. */
+  async function project(labels = false) {
+    const repo = `acme/app-${++repos}`;
+    github.repo(repo);
+    const id = await world.project(`App${repos}`, `APP${repos}`, `https://github.com/${repo}.git`);
+    const { commands } = world.world.service.core;
+    await updateProject(commands, { origin: testOrigin }, id, {
+      githubSyncEnabled: true,
+      githubLabelsInitialized: labels,
+    });
+    return { repo, id, sync: async () => (await act('sync-project', { project_id: id })).body };
+  }
+  const tasksOf = async (id: number) =>
+    (await ask('GET', `/api/projects/${id}/tasks`)).body.tasks as Record<string, unknown>[];
+
+  describe('GET /api/github', () => {
+    it('lists issues without pull requests', async () => {
+      const repo = 'acme/listed';
+      github.issue(repo, { title: 'Roof leaks', body: 'In rain', labels: ['bug'] });
+      github.issue(repo, { title: 'A pull request', isPull: true });
+      github.issue(repo, { title: 'Old', state: 'closed' });
+      const reply = await ask('GET', `/api/github?action=issues&repo=${repo}`);
+      conforms(githubIssuesAnswer, reply);
+      expect(reply.body).to.deep.include({ total: 1, repo });
+      expect(reply.body.issues[0]).to.deep.include({
+        ...{ number: 1, title: 'Roof leaks', body: 'In rain', state: 'open' },
+        labels: [{ name: 'bug', color: 'ededed' }],
+        assignee: { login: 'octo', avatar_url: 'https://example.org/octo.png' },
+      });
+      const all = await ask('GET', `/api/github?action=issues&repo=${repo}&state=all`);
+      expect(all.body.issues.map(({ title }: { title: string }) => title)).to.deep.equal(['Old', 'Roof leaks']);
+      const labelled = await ask('GET', `/api/github?action=issues&repo=${repo}&state=all&labels=bug`);
+      expect(labelled.body.total).to.equal(1);
+      expect((await ask('GET', '/api/github?action=issues')).body.repo, 'the default').to.equal('acme/web');
+    });
+
+    it('sums up the account of the token', async () => {
+      const reply = await ask('GET', '/api/github?action=stats');
+      conforms(githubStatsAnswer, reply);
+      expect(reply.body.repos).to.deep.equal({
+        ...{ total: 2, public: 1, private: 1, total_stars: 4, total_forks: 2, total_open_issues: 10 },
+      });
+      expect(reply.body.topLanguages).to.deep.equal([{ name: 'TypeScript', count: 2 }]);
+    });
+
+    it('refuses what is wrong, and other tenants', async () => {
+      await world.refused('GET', '/api/github', undefined, 400, /action/);
+      await world.refused('GET', '/api/github?action=repos', undefined, 400, /action/);
+      for (const repo of ['acme', 'acme/web/x', 'acme/..', '../web'])
+        await world.refused('GET', `/api/github?action=issues&repo=${repo}`, undefined, 400, /owner\/name/);
+      await world.refused('GET', '/api/github?action=issues&repo=acme/nowhere', undefined, 404, /GITHUB_MISSING/);
+      expect((await ask('GET', '/api/github?action=stats', undefined, other)).status).to.equal(403);
+      expect(github.seen.map(({ line }) => line).join(), 'asked of GitHub').not.to.match(/user|acme\/web\/x/);
+    });
+  });
+
+  describe('when GitHub does not answer as it should', () => {
+    const refused = (status: number, says: RegExp) =>
+      world.refused('GET', '/api/github?action=issues', undefined, status, says);
+
+    it('the error says so, soon', async () => {
+      github.mode = 'broken';
+      await refused(502, /answered 500: oops/);
+      github.mode = 'garbage';
+      await refused(502, /no list of issues/);
+      github.mode = 'redirects';
+      await refused(404, /moved/);
+      github.mode = 'silent';
+      const began = Date.now();
+      await refused(504, /within 400 ms/);
+      expect(Date.now() - began).to.be.below(5_000);
+    });
+
+    it('the token is in no answer and no event', async () => {
+      github.mode = 'broken';
+      expect(JSON.stringify((await refused(502, /500/)).body)).not.to.contain(GITHUB_TOKEN);
+      expect(await world.world.rawLog()).not.to.contain(GITHUB_TOKEN);
+    });
+  });
+
+  describe('POST /api/github', () => {
+    it('imports issues as tasks, once', async () => {
+      const repo = 'Acme/Imports';
+      github.issue(repo, { title: 'Roof leaks', body: 'In rain, @nobody', labels: ['bug', 'priority:high'] });
+      github.issue(repo, { title: 'Done before', state: 'closed' });
+      const reply = await act('sync', { repo, state: 'all', assignAgent: 'ada' });
+      conforms(githubImportAnswer, reply);
+      expect(reply.body).to.deep.include({ imported: 2, skipped: 0, errors: 0 });
+      const [open, closed] = reply.body.tasks;
+      expect(open).to.deep.include({
+        ...{ title: 'Roof leaks', description: 'In rain, @nobody', status: 'assigned', priority: 'high' },
+        ...{ assigned_to: 'ada', created_by: 'API Access', tags: ['bug', 'priority:high'] },
+        ...{ github_repo: repo, github_issue_number: 1 },
+      });
+      expect(open.metadata).to.deep.include({
+        ...{ github_repo: repo, github_issue_number: 1, github_state: 'open' },
+        github_issue_url: `https://example.org/${repo}/issues/1`,
+      });
+      expect(closed).to.deep.include({ status: 'done', priority: 'medium' });
+      expect(closed.completed_at).to.be.a('number');
+      expect(await world.taskNow(open.id), 'what the list has').to.deep.equal(open);
+      // GitHub does not tell capital letters apart.
+      const again = await act('sync', { repo: repo.toLowerCase(), state: 'all' });
+      expect(again.body).to.deep.equal({ imported: 0, skipped: 2, errors: 0, tasks: [] });
+
+      await world.stream.until(() => world.framesOf('task.created', open.id).length > 0);
+      const [activity] = await world.activities('task_created', open.id);
+      expect(activity.metadata).to.deep.equal({ github_issue: 1, github_repo: repo });
+      await world.stream.until(() =>
+        world.stream.frames.some((frame) => frame.type === 'github.synced' && frame.data.repo === repo),
+      );
+      const status = await act('status');
+      conforms(githubStatusAnswer, status);
+      expect(status.body.syncs[0]).to.deep.include({ ...{ issue_count: 2, status: 'success', changes_pulled: 0 } });
+      expect(status.body.syncs[1]).to.deep.include({ repo, sync_direction: 'inbound', changes_pulled: 2 });
+    });
+
+    it('many syncs at the same time make one task of each issue', async () => {
+      const repo = 'acme/crowd';
+      for (let issue = 0; issue < 6; issue++) github.issue(repo, {});
+      const replies = await Promise.all(Array.from({ length: 4 }, () => act('sync', { repo })));
+      const tasks = replies.flatMap(({ body }) => body.tasks as { github_issue_number: number }[]);
+      expect(tasks.map((task) => task.github_issue_number).sort()).to.deep.equal([1, 2, 3, 4, 5, 6]);
+    });
+
+    it('a task that was deleted comes back when its issues are imported again', async () => {
+      const repo = 'acme/gone';
+      github.issue(repo, {});
+      const [task] = (await act('sync', { repo })).body.tasks;
+      expect((await ask('DELETE', `/api/tasks/${task.id}`)).status).to.equal(200);
+      const again = (await act('sync', { repo })).body;
+      expect(again.imported).to.equal(1);
+      expect(again.tasks[0].id).not.to.equal(task.id);
+    });
+
+    it('comments on issues and closes them', async () => {
+      const repo = 'acme/talk';
+      github.issue(repo, {});
+      const [task] = (await act('sync', { repo })).body.tasks;
+      conforms(githubDoneAnswer, await act('comment', { repo, issueNumber: 1, body: 'On it' }));
+      conforms(githubDoneAnswer, await act('close', { repo, issueNumber: 1, comment: 'Mended' }));
+      expect(github.repo(repo).comments.map(({ body }) => body)).to.deep.equal(['On it', 'Mended']);
+      expect(github.repo(repo).issues[0]?.state).to.equal('closed');
+      const now = await world.taskNow(task.id);
+      expect(now.metadata.github_state).to.equal('closed');
+      expect(now.status, 'for whoever judges the work').to.equal('inbox');
+      for (const type of ['github_comment', 'github_close']) {
+        const [activity] = await syncedActivities(type);
+        expect(activity).to.deep.include({ entity_type: 'task', entity_id: task.id });
+      }
+      await world.refused('POST', '/api/github', { action: 'comment', repo, issueNumber: 1 }, 400, /body/);
+      await world.refused('POST', '/api/github', { action: 'close', repo }, 400, /issueNumber/);
+      await world.refused('POST', '/api/github', { action: 'close', repo, issueNumber: 99 }, 404, /GITHUB_MISSING/);
+    });
+
+    it('makes labels, and marks the projects that use them', async () => {
+      const { repo, id } = await project();
+      const reply = await act('init-labels', { repo });
+      conforms(githubLabelsAnswer, reply);
+      conforms(githubLabelsAnswer, await act('init-labels', { repo }));
+      expect([...github.repo(repo).labels]).to.include.members(['mc:in-progress', 'mc:done', 'priority:critical']);
+      expect((await ask('GET', `/api/projects/${id}`)).body.project.github_labels_initialized).to.equal(1);
+    });
+  });
+
+  describe('a project', () => {
+    it('that is not to be synced is not', async () => {
+      const id = await world.project('Unsynced', 'UNS', 'acme/web');
+      await world.refused('POST', '/api/github', { action: 'sync-project', project_id: id }, 400, /not synced/);
+      await world.refused('POST', '/api/github', { action: 'sync-project', project_id: 999_999 }, 404);
+      await world.refused('POST', '/api/github', { action: 'sync-project' }, 400, /project_id/);
+      await world.refused('POST', '/api/github/sync', { action: 'trigger' }, 400, /project_id/);
+      await world.refused('POST', '/api/github/sync', { action: 'stop' }, 400, /action/);
+    });
+
+    it('takes over what is new and what has changed at GitHub', async () => {
+      const { repo, id, sync } = await project();
+      github.issue(repo, { title: 'Closed long ago', state: 'closed' });
+      github.issue(repo, { title: 'Roof leaks', body: 'In rain', labels: ['bug'] });
+      const first = await act('sync-project', { project_id: id });
+      conforms(githubSyncedAnswer, first);
+      expect(first.body).to.deep.equal({ ok: true, pulled: 1, pushed: 0 });
+      const [task] = await tasksOf(id);
+      expect(task).to.deep.include({ title: 'Roof leaks', created_by: 'github-sync', status: 'inbox', project_id: id });
+      expect(await sync(), 'nothing is new').to.deep.equal({ ok: true, pulled: 0, pushed: 0 });
+
+      github.issue(repo, {
+        number: 2,
+        title: 'Roof leaks badly',
+        labels: ['bug', 'priority:critical', 'mc:in-progress'],
+      });
+      expect(await sync()).to.deep.equal({ ok: true, pulled: 1, pushed: 0 });
+      const changed = {
+        title: 'Roof leaks badly',
+        priority: 'critical',
+        status: 'in_progress',
+        description: 'In rain',
+      };
+      expect((await tasksOf(id))[0]).to.deep.include(changed);
+      const [activity] = (await syncedActivities('github_sync')).filter(({ entity_id }) => entity_id === id);
+      expect(activity?.metadata).to.deep.include({ repo, pulled: 1, pushed: 0 });
+    });
+
+    it('a closed issue makes its task done only where a review has approved it', async () => {
+      const { repo, id, sync } = await project();
+      github.issue(repo, {});
+      github.issue(repo, {});
+      await sync();
+      const [second, first] = (await tasksOf(id)) as { id: number }[];
+      await world.approve(first?.id ?? 0);
+      await ask('PUT', `/api/tasks/${first?.id}`, { status: 'in_progress' });
+      for (const number of [1, 2]) github.issue(repo, { number, state: 'closed' });
+      await sync();
+      expect((await world.taskNow(first?.id ?? 0)).status).to.equal('done');
+      expect((await world.taskNow(second?.id ?? 0)).status).to.equal('review');
+      expect(await sync(), 'and is not opened again for it').to.deep.equal({ ok: true, pulled: 0, pushed: 0 });
+      expect(github.repo(repo).issues.map(({ state }) => state)).to.deep.equal(['closed', 'closed']);
+    });
+
+    it('carries over what has changed here, and nothing else', async () => {
+      const { repo, id, sync } = await project(true);
+      github.issue(repo, { title: 'Roof leaks', body: 'x'.repeat(9_000), labels: ['bug', 'mc:inbox'] });
+      await sync();
+      const [task] = (await tasksOf(id)) as { id: number }[];
+      await ask('PUT', `/api/tasks/${task?.id}`, { title: 'Roof', priority: 'low', status: 'in_progress' });
+      expect(await sync()).to.deep.equal({ ok: true, pulled: 0, pushed: 1 });
+      const [issue] = github.repo(repo).issues;
+      expect(issue).to.deep.include({
+        title: 'Roof',
+        state: 'open',
+        labels: ['bug', 'mc:in-progress', 'priority:low'],
+      });
+      expect(issue?.body, 'a text that is longer than that of a task').to.have.length(9_000);
+      github.seen.length = 0;
+      expect(await sync(), 'its own change is no news').to.deep.equal({ ok: true, pulled: 0, pushed: 0 });
+      expect(github.seen.map(({ line }) => line.split(' ')[0])).to.deep.equal(['GET']);
+      await world.approve(task?.id ?? 0);
+      await sync();
+      expect(issue?.state).to.equal('closed');
+    });
+
+    it('a task that was deleted stays deleted', async () => {
+      const { repo, id, sync } = await project();
+      github.issue(repo, {});
+      await sync();
+      const [task] = (await tasksOf(id)) as { id: number }[];
+      await ask('DELETE', `/api/tasks/${task?.id}`);
+      github.issue(repo, { number: 1, title: 'Still here' });
+      await sync();
+      expect(await tasksOf(id)).to.deep.equal([]);
+    });
+
+    it('says what went wrong, and goes on where it was', async () => {
+      const { repo, id, sync } = await project();
+      github.issue(repo, {});
+      github.mode = 'broken';
+      await world.refused('POST', '/api/github/sync', { action: 'trigger', project_id: id }, 502, /answered 500/);
+      const [failed] = (await act('status')).body.syncs;
+      expect(failed).to.deep.include({ project_id: id, status: 'error', error: 'GitHub answered 500: oops.' });
+      github.mode = 'well';
+      expect(await sync()).to.deep.equal({ ok: true, pulled: 1, pushed: 0 });
+    });
+
+    it('is synced by the clock, and all of them at once by hand', async () => {
+      const { repo, id } = await project();
+      github.issue(repo, { title: 'By the clock' });
+      const ran = await ask('POST', '/api/scheduler', { task_id: 'github_sync' });
+      expect(ran.body, JSON.stringify(ran.body)).to.deep.include({ ok: true });
+      expect((await tasksOf(id))[0]).to.deep.include({ title: 'By the clock' });
+      github.issue(repo, { number: 1, title: 'By hand' });
+      const all = await ask('POST', '/api/github/sync', { action: 'trigger-all' });
+      conforms(githubTriggerAnswer, all);
+      expect(all.body).to.deep.include({ pulled: 1, pushed: 0 });
+      expect(all.body.projects_synced).to.equal(repos);
+      const list = await ask('GET', '/api/github/sync');
+      conforms(githubProjectsAnswer, list);
+      expect(list.body.poller).to.deep.include({ running: true, interval: 86_400_000 });
+      const own = list.body.syncs.find(({ project_id }: { project_id: number }) => project_id === id);
+      expect(own).to.deep.include({ total_pulled: 2, total_pushed: 0, sync_count: 2 });
+      expect((await ask('GET', '/api/github/sync', undefined, other)).status).to.equal(403);
+    });
+  });
+
+  describe('/api/tasks/{id}/branch', () => {
+    it('makes a branch and a pull request, once', async () => {
+      const { repo, id, sync } = await project();
+      github.issue(repo, { title: 'Mend the Roof!', body: 'In rain' });
+      await sync();
+      const [task] = (await tasksOf(id)) as { id: number }[];
+      const path = `/api/tasks/${task?.id}/branch`;
+      await world.refused('POST', path, { action: 'create-pr' }, 400, /branch/);
+      const branch = `feat/app${repos}-1-mend-the-roof`;
+      for (let turn = 0; turn < 2; turn++) {
+        const reply = await ask('POST', path, {});
+        expect(reply.body, JSON.stringify(reply.body)).to.deep.include({ branch });
+      }
+      expect(github.repo(repo).branches.has(branch)).to.equal(true);
+      for (let turn = 0; turn < 2; turn++) {
+        const reply = await ask('POST', path, { action: 'create-pr' });
+        expect(reply.body).to.deep.equal({ pr_number: 500, pr_url: `https://example.org/${repo}/pull/500`, branch });
+      }
+      expect(github.repo(repo).pulls).to.have.length(1);
+      expect(github.repo(repo).pulls[0]).to.deep.include({ base: 'main', head: branch, body: 'In rain\n\nCloses #1' });
+      const there = (await ask('GET', path)).body;
+      expect(there).to.deep.include({ branch, pr_number: 500, pr_state: 'open' });
+      expect(await world.taskNow(task?.id ?? 0)).to.deep.include({ github_branch: branch, github_pr_number: 500 });
+      expect(await world.activities('task_updated', task?.id ?? 0)).to.have.length(2);
+    });
+  });
+
+  describe('a request', () => {
+    it('repeated under its key is one comment at GitHub', async () => {
+      const repo = 'acme/once';
+      github.issue(repo, {});
+      const headers = { 'idempotency-key': 'comment-once' };
+      for (let turn = 0; turn < 2; turn++) {
+        const body = { action: 'comment', repo, issueNumber: 1, body: 'Once' };
+        expect((await call(world.world, 'POST', '/api/github', body, headers)).status).to.equal(200);
+      }
+      expect(github.repo(repo).comments).to.have.length(1);
+    });
+  });
+
+  // Last: GitHub is not asked again before it wants to be.
+  describe('too many requests', () => {
+    it('the answer says when to come back, and GitHub is left alone until then', async () => {
+      github.mode = 'limited';
+      const reply = await world.refused('GET', '/api/github?action=issues', undefined, 503, /GITHUB_LIMITED/);
+      expect(reply.headers.get('retry-after')).to.equal('7');
+      github.mode = 'well';
+      github.seen.length = 0;
+      await world.refused('GET', '/api/github?action=issues', undefined, 503, /asked again in \d+ s/);
+      expect(github.seen).to.deep.equal([]);
+    });
+  });
+});
