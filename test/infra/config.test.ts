@@ -68,6 +68,11 @@ const REFUSED: Readonly<Record<string, { readonly values: readonly string[]; rea
     says: 'must ',
   },
   RELEASES_URL: { values: ['ftp://feed', 'example.org'], says: 'must ' },
+  GITHUB_API_URL: { values: ['ftp://api', 'api.github.com', 'https://user:pass@github/api'], says: 'must ' },
+  GITHUB_TOKEN: { values: ['two words', 'naïve', 'line\nbreak'], says: 'must be printable ASCII without blanks' },
+  GITHUB_DEFAULT_REPO: { values: ['acme', 'acme/web/x', 'acme/..', '../web'], says: 'must be owner/name' },
+  GITHUB_SYNC_INTERVAL_MS: { values: ['9999', '86400001', ...OTHER_NUMBERS], says: WHOLE(10_000, 86_400_000) },
+  GITHUB_TIMEOUT_MS: { values: ['99', '60001', ...OTHER_NUMBERS], says: WHOLE(100, 60_000) },
   RUNNER_TOKEN: { values: ['two words', 'naïve', 'line\nbreak'], says: 'must be printable ASCII without blanks' },
   RUNNER_TIMEOUT_MS: { values: ['99', '600001', ...OTHER_NUMBERS], says: WHOLE(100, 600_000) },
   WEBHOOK_ALLOWED_NETWORKS: {

@@ -128,8 +128,8 @@ export const GROUPS: Readonly<Record<string, Readonly<Record<string, string>>>> 
   },
   releases: {},
   github: {
-    issues: 'issues listed, imported as tasks, commented on, closed',
-    links: 'which task stands for which issue, and what they agree on',
+    issues: 'listed, imported, commented on, closed',
+    links: 'which task stands for which issue',
     syncs: 'projects and their repositories in step',
   },
   docs: {},
