@@ -173,11 +173,12 @@ export const taskCreated = defineEvent({
               ...(task.outcome !== null && { outcome: task.outcome }),
             },
   }),
-  signals: ({ data: { taskId, task } }) =>
+  signals: ({ data: { taskId, task, source } }) =>
     taskSignals({
       taskId,
       title: task.title,
-      agent: task.assignedTo,
+      // What was done at GitHub was not done by whom it is assigned to here.
+      agent: source === 'github' ? null : task.assignedTo,
       before: null,
       after: task,
       reason: task.errorMessage,
