@@ -207,7 +207,7 @@ const synced = (
 
 export const tasksProjection = defineProjection({
   name: 'tasks',
-  version: 2,
+  version: 3,
   tables: [tasksTable, taskCountsTable],
   handlers: [
     on(taskCreated, (event) => {
