@@ -2,12 +2,16 @@
 import autocannon from 'autocannon';
 import { KEY, startProcess, temporaryDirectory } from '../support/service-process.ts';
 import type { Combination, Deployment } from './deployment.ts';
-import { table } from './report.ts';
+import { table, tableLine } from './report.ts';
 
 const AGENTS = 100;
 const ACTIVITIES = 2_600;
 const TASKS = 2_000;
-const SECONDS = Number(process.env.BENCH_SECONDS ?? 8);
+const SECONDS = Number(process.env.BENCH_SECONDS ?? 3);
+/** Before each measurement, so that V8 has compiled what the case needs. */
+const WARM_UP_SECONDS = Math.min(SECONDS, 2);
+/** A run that has not ended so many seconds after it should have is given up. */
+const GRACE_SECONDS = 30;
 
 interface Case {
   readonly name: string;
@@ -15,10 +19,10 @@ interface Case {
   readonly method: 'GET' | 'POST' | 'PUT';
   readonly path: string | ((n: number) => string);
   readonly body?: (n: number) => unknown;
-  /** Done before each run. */
+  /** Done first. */
   readonly prepare?: (url: string) => Promise<void>;
-  /** Ends a run after so many requests, where each uses something up. */
-  readonly amount?: number;
+  /** Ends the warm-up and the measurement after so many requests, where each uses something up. */
+  readonly amount?: { readonly warmUp: number; readonly measured: number };
   /** Heartbeats per second that go on meanwhile. */
   readonly writes?: number;
   /** Of the reference deployment, on two cores at 32 connections: requests per second. */
@@ -52,8 +56,8 @@ async function seed(url: string): Promise<number[]> {
   return ids;
 }
 
-/** Tasks that wait in the queue, and how many of them a run claims. */
-const QUEUE = { waiting: 2_000, claimed: 1_500 };
+/** Tasks that wait in the queue, and how many of them are claimed. */
+const QUEUE = { waiting: 1_500, claimed: { warmUp: 400, measured: 800 } };
 
 async function fillQueue(url: string): Promise<void> {
   for (let made = 0; made < QUEUE.waiting; made += 50) {
@@ -86,13 +90,27 @@ async function seedTasks(url: string): Promise<number[]> {
 /** Counts over all cases, so that names are new each time. */
 let n = 0;
 
-function run(service: Deployment, one: Case): Promise<autocannon.Result> {
+interface Length {
+  readonly seconds: number;
+  /** Ends the run after so many requests instead. */
+  readonly amount: number | undefined;
+}
+
+/** @throws when the service does not answer for so long that the run does not end */
+function run(service: Deployment, one: Case, { seconds, amount }: Length): Promise<autocannon.Result> {
   return new Promise((resolve, reject) => {
+    const limit = setTimeout(
+      () => {
+        reject(new Error(`${one.name}: the run did not end`));
+        instance.stop();
+      },
+      (seconds + GRACE_SECONDS) * 1_000,
+    );
     const instance = autocannon(
       {
         url: service.url,
         connections: one.connections,
-        ...(one.amount === undefined ? { duration: SECONDS } : { amount: one.amount }),
+        ...(amount === undefined ? { duration: seconds } : { amount }),
         headers,
         requests: [
           {
@@ -108,7 +126,11 @@ function run(service: Deployment, one: Case): Promise<autocannon.Result> {
           },
         ],
       },
-      (error, result) => (error ? reject(error) : resolve(result)),
+      (error, result) => {
+        clearTimeout(limit);
+        if (error) reject(error);
+        else resolve(result);
+      },
     );
     instance.on('error', reject);
   });
@@ -133,7 +155,32 @@ function writeSteadily(service: Deployment, ids: readonly number[], perSecond: n
   };
 }
 
-/** Prints one table for one combination of stores. */
+/** The row of the table. */
+async function measure(service: Deployment, one: Case, ids: readonly number[]): Promise<string[]> {
+  await one.prepare?.(service.url);
+  await run(service, one, { seconds: WARM_UP_SECONDS, amount: one.amount?.warmUp });
+  const stop = one.writes ? writeSteadily(service, ids, one.writes) : undefined;
+  const before = service.cpuMs();
+  const result = await run(service, one, { seconds: SECONDS, amount: one.amount?.measured });
+  const cpu = service.cpuMs() - before;
+  await stop?.();
+  const total = result.requests.total;
+  // Averages of autocannon are over whole seconds, of which a run that ends early has few.
+  const perSecond = total / result.duration;
+  return [
+    one.name,
+    String(one.connections),
+    perSecond.toFixed(0),
+    one.reference ? `${one.reference} (× ${(perSecond / one.reference).toFixed(1)})` : '',
+    result.latency.p50.toFixed(0),
+    result.latency.p99.toFixed(0),
+    (cpu / total).toFixed(2),
+    String(result.non2xx + result.errors),
+    String(Math.round(result.throughput.total / total)),
+  ];
+}
+
+/** Prints one table for one combination of stores, row by row. */
 export async function benchHttp({ name, start }: Combination): Promise<void> {
   const service = await start();
   try {
@@ -160,8 +207,14 @@ export async function benchHttp({ name, start }: Combination): Promise<void> {
         reference: 464,
       },
       { name: 'GET agents?limit=50', connections: 32, method: 'GET', path: '/api/agents?limit=50', reference: 408 },
-      { name: 'GET activities?limit=50', connections: 32, method: 'GET', path: '/api/activities?limit=50' },
-      { name: 'GET audit?limit=100', connections: 32, method: 'GET', path: '/api/audit?limit=100' },
+      {
+        name: 'GET activities?limit=50',
+        connections: 32,
+        method: 'GET',
+        path: '/api/activities?limit=50',
+        reference: 521,
+      },
+      { name: 'GET audit?limit=100', connections: 32, method: 'GET', path: '/api/audit?limit=100', reference: 641 },
       { name: 'GET agents/{id}, any of 100', connections: 32, method: 'GET', path: (n) => `/api/agents/${id(n)}` },
       {
         name: 'GET agents?limit=50, 50 writes/s',
@@ -169,6 +222,7 @@ export async function benchHttp({ name, start }: Combination): Promise<void> {
         method: 'GET',
         path: '/api/agents?limit=50',
         writes: 50,
+        reference: 408,
       },
       {
         name: 'GET activities?limit=50, 50 writes/s',
@@ -176,6 +230,7 @@ export async function benchHttp({ name, start }: Combination): Promise<void> {
         method: 'GET',
         path: '/api/activities?limit=50',
         writes: 50,
+        reference: 521,
       },
       {
         name: 'GET audit?limit=100, 50 writes/s',
@@ -183,6 +238,7 @@ export async function benchHttp({ name, start }: Combination): Promise<void> {
         method: 'GET',
         path: '/api/audit?limit=100',
         writes: 50,
+        reference: 641,
       },
       ...[1, 8, 32, 128].map(
         (connections): Case => ({
@@ -191,6 +247,7 @@ export async function benchHttp({ name, start }: Combination): Promise<void> {
           method: 'POST',
           path: (n) => `/api/agents/${id(n)}/heartbeat`,
           body: () => ({}),
+          ...(connections === 32 && { reference: 275 }),
         }),
       ),
       {
@@ -199,6 +256,7 @@ export async function benchHttp({ name, start }: Combination): Promise<void> {
         method: 'PUT',
         path: (n) => `/api/agents/${id(n)}`,
         body: (n) => ({ role: `role ${n}` }),
+        reference: 459,
       },
       {
         name: 'POST agents/message',
@@ -213,6 +271,7 @@ export async function benchHttp({ name, start }: Combination): Promise<void> {
         method: 'POST',
         path: '/api/agents',
         body: (n) => ({ name: `new-${process.pid}-${n}`, role: 'coder' }),
+        reference: 322,
       },
       {
         name: 'POST agents',
@@ -237,33 +296,11 @@ export async function benchHttp({ name, start }: Combination): Promise<void> {
         path: (n) => `/api/tasks/queue?agent=agent-${n % AGENTS}`,
       },
     ];
-    const rows: string[][] = [];
-    for (const one of cases) {
-      await one.prepare?.(service.url);
-      await run(service, one);
-      await one.prepare?.(service.url);
-      const stop = one.writes ? writeSteadily(service, ids, one.writes) : undefined;
-      const before = service.cpuMs();
-      const result = await run(service, one);
-      const cpu = service.cpuMs() - before;
-      await stop?.();
-      const total = result.requests.total;
-      rows.push([
-        one.name,
-        String(one.connections),
-        result.requests.average.toFixed(0),
-        one.reference ? `${one.reference} (× ${(result.requests.average / one.reference).toFixed(1)})` : '',
-        result.latency.p50.toFixed(0),
-        result.latency.p99.toFixed(0),
-        (cpu / total).toFixed(2),
-        String(result.non2xx + result.errors),
-        String(Math.round(result.throughput.total / total)),
-      ]);
-    }
     console.log(`\n### HTTP, ${name}\n`);
     console.log(
-      table(['Case', 'connections', 'req/s', 'reference', 'p50 ms', 'p99 ms', 'CPU ms/req', 'non-2xx', 'bytes'], rows),
+      table(['Case', 'connections', 'req/s', 'reference', 'p50 ms', 'p99 ms', 'CPU ms/req', 'non-2xx', 'bytes'], []),
     );
+    for (const one of cases) console.log(tableLine(await measure(service, one, ids)));
     console.log(
       `\nStart to ready ${service.startedMs.toFixed(0)} ms; memory ${idle.toFixed(0)} MB idle, ${service.memoryMb().toFixed(0)} MB after the load.`,
     );

@@ -2,9 +2,11 @@
 import { cpus, release, totalmem } from 'node:os';
 import pg from 'pg';
 
+export const tableLine = (cells: readonly string[]): string => `| ${cells.join(' | ')} |`;
+
 export function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
-  const line = (cells: readonly string[]) => `| ${cells.join(' | ')} |`;
-  return [line(head), line(head.map((_, n) => (n === 0 ? '---' : '---:'))), ...rows.map(line)].join('\n');
+  const rule = head.map((_, n) => (n === 0 ? '---' : '---:'));
+  return [head, rule, ...rows].map(tableLine).join('\n');
 }
 
 export function machine(): string {
