@@ -4,9 +4,14 @@ import type { Change, Projection, Table } from './projection.ts';
 
 export type AnyStoredRow = Readonly<Record<string, unknown>> & { readonly position: number };
 
-/** A text that identifies a row of a table: the values of its key. */
+/** A text that identifies a row of a table: the values of its key. A string comes after its length, so no two keys agree. */
 export function keyText(table: Pick<Table, 'key'>, key: Readonly<Record<string, unknown>>): string {
-  return table.key.map((column) => JSON.stringify(key[column])).join(',');
+  let text = '';
+  for (const column of table.key) {
+    const value = key[column];
+    text += typeof value === 'string' ? `${value.length}"${value},` : `${value},`;
+  }
+  return text;
 }
 
 /** The rows of a batch: loaded, then changed. */

@@ -50,9 +50,6 @@ export class EventUnreadableError extends Error {
   }
 }
 
-/** A person's key could not be loaded, which says nothing about the event. */
-class KeyUnavailableError extends Error {}
-
 /** The person whose key seals the client address of an event. Anonymous callers share one key per month. */
 export function personOfActor(origin: Pick<Origin, 'actor'>, at: number): string {
   const { type, id } = origin.actor;
@@ -109,6 +106,76 @@ async function changeAt(
   return next === value ? data : { ...data, [head]: next };
 }
 
+/** The same for values that are opened, which needs nobody's time. */
+function changedAt(
+  data: Readonly<Record<string, unknown>>,
+  [head = '', ...rest]: readonly string[],
+  change: (value: unknown) => unknown,
+): Readonly<Record<string, unknown>> {
+  const value = data[head];
+  if (value === null || value === undefined) return data;
+  const next = rest.length === 0 ? change(value) : changedAt(value as typeof data, rest, change);
+  return next === value ? data : { ...data, [head]: next };
+}
+
+/** @throws EventUnreadableError for a type that is not in the catalogue, or a version that is newer */
+function readable(event: LoggedEvent, catalogue: ReadonlyMap<string, EventDefinition>): EventDefinition {
+  const definition = catalogue.get(event.type);
+  if (!definition) throw new EventUnreadableError(event, 'its type is unknown to this version of Signalbox');
+  const { version } = event.meta;
+  if (typeof version === 'number' && version <= definition.version) return definition;
+  throw new EventUnreadableError(event, `its schema version ${String(version)} is newer than ${definition.version}`);
+}
+
+/** The persons with whose keys an event is sealed. */
+function personsIn({ data, meta }: LoggedEvent, { personal, secrets }: EventDefinition): string[] {
+  const persons: string[] = [];
+  if (isSealed(meta.ip)) persons.push(meta.ip.person);
+  for (const field of personal?.fields ?? []) {
+    const value = data[field];
+    if (isSealed(value)) persons.push(value.person);
+  }
+  for (const path of secrets?.fields ?? []) {
+    changedAt(data, path.split('.'), (value) => {
+      if (holdsSealedSecrets(value)) persons.push(value.person);
+      return value;
+    });
+  }
+  return persons;
+}
+
+/** @throws EventUnreadableError */
+function openedWith(
+  keyOf: (person: string) => Buffer | undefined,
+  event: LoggedEvent,
+  definition: EventDefinition,
+  steps: Upcasters,
+): DomainEvent {
+  const { id, type, stream, revision, position } = event;
+  try {
+    const { ip } = event.meta;
+    const meta = metadataSchema.parse(
+      isSealed(ip) ? { ...event.meta, ip: unseal(keyOf(ip.person), `${id}/ip`, ip) } : event.meta,
+    );
+    let open = event.data;
+    // Only these fields are unsealed, because data sent by a client may look like a sealed value. For fields with secrets, `unsealSecrets` tells them apart.
+    for (const field of definition.personal?.fields ?? []) {
+      const value = open[field];
+      if (isSealed(value)) open = { ...open, [field]: unseal(keyOf(value.person), `${id}/${field}`, value) };
+    }
+    for (const path of definition.secrets?.fields ?? []) {
+      open = changedAt(open, path.split('.'), (value) =>
+        holdsSealedSecrets(value) ? unsealSecrets(keyOf(value.person), `${id}/${path}`, value) : value,
+      );
+    }
+    const version = event.meta.version as number;
+    const data = definition.schema.parse(upcast(type, open, version, definition.version, steps));
+    return { id, type, data, meta, stream, revision, position };
+  } catch (error) {
+    throw new EventUnreadableError(event, error instanceof Error ? error.message : String(error), { cause: error });
+  }
+}
+
 export function createEventStore(parts: {
   log: EventLog;
   catalogue: ReadonlyMap<string, EventDefinition>;
@@ -119,13 +186,6 @@ export function createEventStore(parts: {
   upcasters?: Upcasters;
 }): EventStore {
   const { log, catalogue, counters, keys, now = Date.now, upcasters: steps = upcasters } = parts;
-  const asked: PersonKeys = {
-    ...keys,
-    find: (person) =>
-      keys.find(person).catch((error: unknown) => {
-        throw new KeyUnavailableError('the key of a person could not be loaded', { cause: error });
-      }),
-  };
   // All followers of a process share the logged objects, so an event is decoded only once.
   const decoded = new WeakMap<object, DomainEvent | Promise<DomainEvent>>();
   // Events that this process has just written need not be unsealed for its own followers, because they get the same objects.
@@ -173,39 +233,18 @@ export function createEventStore(parts: {
     return { id, type, data: known.data, meta: known.meta, stream, revision, position };
   }
 
-  async function unsealed(event: LoggedEvent): Promise<DomainEvent> {
-    const definition = catalogue.get(event.type);
-    if (!definition) throw new EventUnreadableError(event, 'its type is unknown to this version of Signalbox');
-    const version = event.meta.version;
-    if (typeof version !== 'number' || version > definition.version) {
-      throw new EventUnreadableError(
-        event,
-        `its schema version ${String(version)} is newer than ${definition.version}`,
-      );
+  /** At once when the keys are in memory: a promise per event took as long as opening it. */
+  function unsealed(event: LoggedEvent): DomainEvent | Promise<DomainEvent> {
+    const definition = readable(event, catalogue);
+    const found = new Map<string, Buffer | undefined>();
+    const coming: Promise<unknown>[] = [];
+    for (const person of personsIn(event, definition)) {
+      const key = keys.find(person);
+      if (key instanceof Promise) coming.push(key.then((late) => found.set(person, late)));
+      else found.set(person, key);
     }
-    try {
-      const meta = metadataSchema.parse({
-        ...event.meta,
-        ip: isSealed(event.meta.ip) ? await unseal(asked, `${event.id}/ip`, event.meta.ip) : event.meta.ip,
-      });
-      let open: Record<string, unknown> = { ...event.data };
-      // Only these fields are unsealed, because data sent by a client may look like a sealed value. For fields with secrets, `unsealSecrets` tells them apart.
-      for (const field of definition.personal?.fields ?? []) {
-        const value = open[field];
-        if (isSealed(value)) open[field] = await unseal(asked, `${event.id}/${field}`, value);
-      }
-      for (const path of definition.secrets?.fields ?? []) {
-        open = await changeAt(open, path.split('.'), (value) =>
-          holdsSealedSecrets(value) ? unsealSecrets(asked, `${event.id}/${path}`, value) : value,
-        );
-      }
-      const data = definition.schema.parse(upcast(event.type, open, version, definition.version, steps));
-      const { id, type, stream, revision, position } = event;
-      return { id, type, data, meta, stream, revision, position };
-    } catch (error) {
-      if (error instanceof KeyUnavailableError) throw error.cause;
-      throw new EventUnreadableError(event, error instanceof Error ? error.message : String(error), { cause: error });
-    }
+    const open = () => openedWith((person) => found.get(person), event, definition, steps);
+    return coming.length === 0 ? open() : Promise.all(coming).then(open);
   }
 
   const store: EventStore = {
@@ -232,7 +271,12 @@ export function createEventStore(parts: {
     decode(event) {
       const known = decoded.get(event);
       if (known) return known;
-      const fresh = decodeFresh(event);
+      let fresh: DomainEvent | Promise<DomainEvent>;
+      try {
+        fresh = decodeFresh(event);
+      } catch (error) {
+        return Promise.reject(error);
+      }
       decoded.set(event, fresh);
       if (!(fresh instanceof Promise)) return fresh;
       return fresh.then(

@@ -60,10 +60,12 @@ export function createPersonKeys(database: Pick<Database, 'pool'>): ErasablePers
     return one;
   }
 
+  const unlessErased = (key: Buffer | undefined) => (key && key.length > 0 ? key : undefined);
+
   return {
-    async find(person) {
-      const key = kept.get(person) ?? (await shared('find', person));
-      return key && key.length > 0 ? key : undefined;
+    find(person) {
+      const key = kept.get(person);
+      return key ? unlessErased(key) : shared('find', person).then(unlessErased);
     },
     async findOrCreate(person) {
       const key = kept.get(person) ?? (await shared('make', person));

@@ -4,7 +4,7 @@
  *
  * Personal and sealed fields stay out: a document reads as if every person had been erased already.
  */
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { z } from 'zod';
 import { recordsPurged } from '../../shared/events/admin/cleanup.ts';
 import { agentDeleted, agentDetailsChanged, agentStatusChanged } from '../../shared/events/agents/agents.ts';
@@ -109,7 +109,7 @@ const agentFields = (
 ): Change[] => rewritten(meta.workspace, 'agent', data.agentId, [name, role, lastActivity]);
 
 /** 48 bits. Two texts that share a number share a row with both: a search may then show too much, never too little. */
-const phraseOf = (text: string): number => createHash('sha256').update(text).digest().readUIntBE(0, 6);
+const phraseOf = (text: string): number => Number.parseInt(hash('sha256', text, 'hex').slice(0, 12), 16);
 
 function activity(record: ActivityRecord): Change[] {
   const { workspace_id, id, type, description, actor, created_at } = record;

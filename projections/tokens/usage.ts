@@ -2,7 +2,7 @@
  * Sums of reported tokens by hour, day and month (UTC), so that a window of any length is a few thousand rows. Each
  * report counts in three facets: of its agent, of its session, and of its task.
  */
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { TokenReport } from '../../shared/events/tokens/reports.ts';
 import { startOf, UNITS, type Unit } from '../../shared/time-buckets.ts';
 import { NANO } from '../../shared/token-prices.ts';
@@ -76,7 +76,8 @@ function seriesOf(reports: readonly TokenReport[]): Series[] {
     if (taskId !== null) subjects.push(['task', String(taskId)]);
     for (const [facet, subject] of subjects) {
       const whose = { subject, agent_id: agentId ?? 0, agent_name: agentId === null ? agentName : '', model };
-      const key = JSON.stringify([facet, whose]);
+      const text = JSON.stringify(whose);
+      const key = facet + text;
       const sums = found.get(key);
       if (sums) {
         sums.requests += 1;
@@ -85,7 +86,7 @@ function seriesOf(reports: readonly TokenReport[]): Series[] {
         sums.cost += Math.round(cost * NANO);
         continue;
       }
-      const series = createHash('sha256').update(JSON.stringify(whose)).digest('base64url').slice(0, 22);
+      const series = hash('sha256', text, 'base64url').slice(0, 22);
       found.set(key, {
         facet,
         series,

@@ -43,9 +43,12 @@ export async function seal(keys: PersonKeys, person: string, place: string, valu
   return { sealed: 1, person, box: box.toString('base64url') };
 }
 
-/** Opens a sealed value; null once the person's key is gone. Throws when it was altered or moved. */
-export async function unseal(keys: PersonKeys, place: string, value: Sealed): Promise<unknown> {
-  const key = await keys.find(value.person);
+/**
+ * Opens a sealed value; null without a key, because the person's is gone. `place` as in `seal`.
+ *
+ * @throws when the value was altered or moved
+ */
+export function unseal(key: Buffer | undefined, place: string, value: Sealed): unknown {
   if (!key) return null;
   const box = Buffer.from(value.box, 'base64url');
   const decipher = createDecipheriv('aes-256-gcm', key, box.subarray(0, IV_BYTES));
@@ -90,10 +93,10 @@ export async function sealSecrets(keys: PersonKeys, person: string, place: strin
   return { sealed: 'secrets', person, shown, box } satisfies SecretsSealed;
 }
 
-/** Opens what `sealSecrets` made; secrets read as null once the key is gone. Throws when it was altered or moved. */
-export async function unsealSecrets(keys: PersonKeys, place: string, value: SecretsSealed): Promise<unknown> {
+/** Opens what `sealSecrets` made; without a key, secrets read as null. @throws when it was altered or moved */
+export function unsealSecrets(key: Buffer | undefined, place: string, value: SecretsSealed): unknown {
   const { person, box, shown } = value;
-  const secrets = (await unseal(keys, place, { sealed: 1, person, box })) as readonly unknown[] | null;
+  const secrets = unseal(key, place, { sealed: 1, person, box }) as readonly unknown[] | null;
   const put = (one: unknown): unknown => {
     if (isPlace(one)) return secrets?.[one.sealed] ?? null;
     if (Array.isArray(one)) return one.map(put);
