@@ -72,6 +72,31 @@ export function takingTurnsByKey(
   };
 }
 
+/**
+ * Questions asked together: while one is on its way, callers gather for the next. Nobody gets the answer to a question that
+ * was sent before they asked, so an answer shows all that its callers have written.
+ */
+export function askingTogether<Key, Answer>(
+  ask: (keys: readonly Key[]) => Promise<Answer>,
+): (keys: readonly Key[]) => Promise<Answer> {
+  let gathering: { readonly keys: Key[]; readonly answer: Promise<Answer> } | undefined;
+  let last: Promise<unknown> = Promise.resolve();
+  return (keys) => {
+    if (!gathering) {
+      const all: Key[] = [];
+      const send = () => {
+        gathering = undefined;
+        return ask(all);
+      };
+      const answer = last.then(send);
+      last = answer.catch(() => undefined);
+      gathering = { keys: all, answer };
+    }
+    gathering.keys.push(...keys);
+    return gathering.answer;
+  };
+}
+
 export interface BackOff {
   /** Milliseconds to wait after another failure: doubling from `firstMs` up to `lastMs`. */
   next(): number;

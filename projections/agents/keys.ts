@@ -1,14 +1,13 @@
 /**
- * The API keys: those of agents, and that of the deployment. Of the agents, this has what their keys need: whether they
- * exist, and their names.
+ * The API keys: those of agents, and that of the deployment. Of the agents with keys, this has what their keys need: whether
+ * they exist, and their names.
  */
 
 import { agentDeleted, agentDetailsChanged } from '../../shared/events/agents/agents.ts';
 import { agentKeyIssued, agentKeyRevoked } from '../../shared/events/agents/keys.ts';
-import { agentRegistered } from '../../shared/events/agents/registration.ts';
 import { seconds } from '../../shared/time.ts';
 import { globalKeyHandlers, globalKeyTable } from '../auth/global-key.ts';
-import { change, defineProjection, defineTable, insert, on, update } from '../projection.ts';
+import { change, defineProjection, defineTable, on, update } from '../projection.ts';
 
 export const agentKeysTable = defineTable(
   'agent_keys',
@@ -29,7 +28,10 @@ export const agentKeysTable = defineTable(
   { key: ['id'], indexes: ['workspace_id, agent_id, id DESC'] },
 );
 
-/** Existing agents. */
+/**
+ * Agents that have had a key, while they exist. Others have no row: each change of these tables makes every process look up
+ * every credential again, and agents come in hundreds.
+ */
 export const keyAgentsTable = defineTable(
   'key_agents',
   { workspace_id: 'int', id: 'bigint', name: 'text' },
@@ -38,12 +40,9 @@ export const keyAgentsTable = defineTable(
 
 export const agentKeysProjection = defineProjection({
   name: 'agent_keys',
-  version: 1,
+  version: 2,
   tables: [agentKeysTable, keyAgentsTable, globalKeyTable],
   handlers: [
-    on(agentRegistered, ({ data, meta }) => {
-      return [insert(keyAgentsTable, { workspace_id: meta.workspace, id: data.agentId, name: data.name })];
-    }),
     on(agentDetailsChanged, ({ data, meta }) => {
       const { name } = data.changes;
       if (name === undefined) return [];
@@ -72,6 +71,9 @@ export const agentKeysProjection = defineProjection({
         created_at: seconds(meta.at),
         updated_at: seconds(meta.at),
       })),
+      change(keyAgentsTable, { workspace_id: meta.workspace, id: data.agentId }, (row) => {
+        return row ?? { workspace_id: meta.workspace, id: data.agentId, name: data.agentName };
+      }),
     ]),
     on(agentKeyRevoked, ({ data, meta }) => [
       update(agentKeysTable, { id: data.keyId }, (row) => ({

@@ -2,8 +2,10 @@
 import { type RawBuilder, sql } from 'kysely';
 import { LRUCache } from 'lru-cache';
 import { agentsProjection, agentsTable, agentTextsTable } from '../../projections/agents/agents.ts';
+import { keyText, MemoryTables } from '../../projections/apply.ts';
 import { atMost } from '../../shared/bounded.ts';
 import type { AgentRecord, AgentRef, AgentsQuery, TaskStats } from '../../shared/contract/agents/agents.ts';
+import type { DomainEvent } from '../../shared/events/define.ts';
 import type { AgentDirectory } from '../../shared/ports/agents.ts';
 import { keptRows, type Reads, type Row, tables } from '../reads.ts';
 import { NO_TASKS, taskStatsOf } from '../tasks/assignments.ts';
@@ -108,6 +110,18 @@ export async function agentRecord(
   }
   const row = await withTexts(reads, workspace).where(isRef(ref)).select(RECORD.as('agent')).executeTakeFirst();
   return row?.agent;
+}
+
+/**
+ * The record of an agent as these events have made it: the first ones of its stream. Undefined when it is not among them.
+ */
+export function recordFrom(events: readonly DomainEvent[], workspace: number, id: number): AgentRecord | undefined {
+  const made = new MemoryTables();
+  made.apply(agentsProjection, events);
+  const key = { workspace_id: workspace, id };
+  const agent = made.get(agentsTable, keyText(agentsTable, key));
+  const texts = made.get(agentTextsTable, keyText(agentTextsTable, key));
+  return agent && texts && recordOf(agent as Row<typeof agentsTable>, texts as Row<typeof agentTextsTable>);
 }
 
 /** One agent with its texts: id, name and role, to which more may be selected. */

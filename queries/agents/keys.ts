@@ -6,14 +6,6 @@ import { type Reads, tables } from '../reads.ts';
 
 const own = (reads: Reads) => tables(reads, agentKeysProjection);
 
-export const findKeyAgent = (reads: Reads, workspace: number, agentId: number) =>
-  own(reads)
-    .selectFrom('key_agents')
-    .select(['id', 'name'])
-    .where('workspace_id', '=', workspace)
-    .where('id', '=', agentId)
-    .executeTakeFirst();
-
 /**
  * Those of these keys that are not revoked and whose agent exists. The caller has to check whether they have expired.
  */

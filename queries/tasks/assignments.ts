@@ -3,11 +3,42 @@ import { type RawBuilder, sql } from 'kysely';
 import { tasksProjection } from '../../projections/tasks/tasks.ts';
 import type { TaskStats } from '../../shared/contract/agents/agents.ts';
 import type { TaskRecord } from '../../shared/contract/tasks/tasks.ts';
+import { askingTogether } from '../../shared/waiting.ts';
 import type { Reads } from '../reads.ts';
 import { URGENT_FIRST, waitingTasks } from './queue.ts';
 import { joinProject, TASK_JSON, taskTables } from './tasks.ts';
 
 export const NO_TASKS: TaskStats = { total: 0, assigned: 0, in_progress: 0, quality_review: 0, done: 0, completed: 0 };
+
+/** An agent's name in its workspace. */
+type Named = readonly [workspace: number, name: string];
+const textOf = ([workspace, name]: Named) => `${workspace} ${name}`;
+
+/** Tasks by status, by workspace and name. */
+async function countTasks(reads: Reads, agents: readonly Named[]): Promise<ReadonlyMap<string, TaskStats>> {
+  const workspaces = agents.map(([workspace]) => workspace);
+  const names = agents.map(([, name]) => name);
+  const rows = await taskTables(reads)
+    .selectFrom('task_counts')
+    .select(({ fn }) => ['workspace_id', 'assigned_to', 'status', fn.sum<number>('count').as('count')])
+    .where(sql<boolean>`(workspace_id, assigned_to) IN (SELECT * FROM unnest(${workspaces}::int[], ${names}::text[]))`)
+    .where('count', '>', 0)
+    .groupBy(['workspace_id', 'assigned_to', 'status'])
+    .execute();
+  const stats = new Map<string, TaskStats>();
+  for (const { workspace_id, assigned_to, status, count } of rows) {
+    const agent = textOf([workspace_id, assigned_to]);
+    const known = stats.get(agent) ?? NO_TASKS;
+    const more = { ...known, total: known.total + Number(count) };
+    if (status === 'done') Object.assign(more, { done: Number(count), completed: Number(count) });
+    else if (status in NO_TASKS) Object.assign(more, { [status]: Number(count) });
+    stats.set(agent, more);
+  }
+  return stats;
+}
+
+/** Agents that are created at the same time are counted by the same query. */
+const counting = new WeakMap<Reads, ReturnType<typeof askingTogether<Named, ReadonlyMap<string, TaskStats>>>>();
 
 /** Tasks by status of the agents with these names. Who is missing from the answer has none. */
 export async function taskStatsOf(
@@ -15,23 +46,15 @@ export async function taskStatsOf(
   workspace: number,
   names: readonly string[],
 ): Promise<ReadonlyMap<string, TaskStats>> {
-  const rows = await taskTables(reads)
-    .selectFrom('task_counts')
-    .select(({ fn }) => ['assigned_to', 'status', fn.sum<number>('count').as('count')])
-    .where('workspace_id', '=', workspace)
-    .where(sql<boolean>`assigned_to = ANY(${names})`)
-    .where('count', '>', 0)
-    .groupBy(['assigned_to', 'status'])
-    .execute();
-  const stats = new Map<string, TaskStats>();
-  for (const { assigned_to, status, count } of rows) {
-    const known = stats.get(assigned_to) ?? NO_TASKS;
-    const more = { ...known, total: known.total + Number(count) };
-    if (status === 'done') Object.assign(more, { done: Number(count), completed: Number(count) });
-    else if (status in NO_TASKS) Object.assign(more, { [status]: Number(count) });
-    stats.set(assigned_to, more);
-  }
-  return stats;
+  const count = counting.get(reads) ?? askingTogether((agents: readonly Named[]) => countTasks(reads, agents));
+  counting.set(reads, count);
+  const stats = await count(names.map((name) => [workspace, name]));
+  return new Map(
+    names.flatMap((name) => {
+      const own = stats.get(textOf([workspace, name]));
+      return own ? [[name, own] as const] : [];
+    }),
+  );
 }
 
 const tasksTable = (reads: Reads) => sql.table(`${reads.schema(tasksProjection)}.tasks`);

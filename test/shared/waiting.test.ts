@@ -1,6 +1,6 @@
 /** Taking turns; outages, which are logged once in a while, and their end. */
 import { expect } from 'chai';
-import { createOutage, takingTurnsByKey } from '../../shared/waiting.ts';
+import { askingTogether, createOutage, takingTurnsByKey } from '../../shared/waiting.ts';
 
 describe('an outage', () => {
   it('is logged at once, repeated after half a minute, and ends with one line', () => {
@@ -67,5 +67,41 @@ describe('turns by key', () => {
       expect(one).to.deep.equal({ status: 'rejected', reason: away });
     expect(runs).to.equal(1);
     expect(await inTurn('a', async () => 'done')).to.equal('done');
+  });
+});
+
+describe('questions asked together', () => {
+  it('are asked once for all who gathered, and never answered by one that was sent before', async () => {
+    const sent: { keys: readonly string[]; answer: (text: string) => void }[] = [];
+    const ask = askingTogether((keys: readonly string[]) => {
+      return new Promise<string>((answer) => {
+        sent.push({ keys, answer });
+      });
+    });
+    const turn = () => new Promise((resolve) => setImmediate(resolve));
+    const first = [ask(['a']), ask(['b'])];
+    await turn();
+    expect(sent.map(({ keys }) => keys)).to.deep.equal([['a', 'b']]);
+    const late = [ask(['a']), ask([])];
+    await turn();
+    expect(sent.length, 'while the first is on its way').to.equal(1);
+    sent[0]?.answer('old');
+    expect(await Promise.all(first)).to.deep.equal(['old', 'old']);
+    await turn();
+    expect(sent.slice(1).map(({ keys }) => keys)).to.deep.equal([['a']]);
+    sent[1]?.answer('new');
+    expect(await Promise.all(late)).to.deep.equal(['new', 'new']);
+  });
+
+  it('a failure is that of its own callers only', async () => {
+    let calls = 0;
+    const ask = askingTogether(async () => {
+      calls++;
+      if (calls === 1) throw new Error('away');
+      return calls;
+    });
+    const failing = [ask([1]), ask([2])].map((one) => one.catch((error: Error) => error.message));
+    expect(await Promise.all(failing)).to.deep.equal(['away', 'away']);
+    expect(await ask([3])).to.equal(2);
   });
 });

@@ -3,7 +3,7 @@ import { type AgentUpdate, agentDecider, agentStream, decideVisibility } from '.
 import { deleteAgent, updateById, updateByName } from '../../../commands/agents/changes.ts';
 import { createAgent } from '../../../commands/agents/registration.ts';
 import { hasGatewayConfig } from '../../../queries/admin/gateway-config.ts';
-import { agentRecord, findAgent, listAgents, withTaskStats } from '../../../queries/agents/agents.ts';
+import { agentRecord, findAgent, listAgents, recordFrom, withTaskStats } from '../../../queries/agents/agents.ts';
 import { TASK_MODELS } from '../../../queries/tasks/tasks.ts';
 import {
   type AgentRecord,
@@ -119,7 +119,9 @@ const create = defineRoute({
   async handle({ body, identity, services, command }) {
     const options = { writeToGateway: body.write_to_gateway ?? false };
     const { id, executed, warning } = await createAgent(services.commands, command, body, options);
-    const record = await recordOf(services, identity, id, executed);
+    const made = recordFrom(executed.events, identity.workspace, id);
+    const record = made ? shownTo(identity, made) : await recordOf(services, identity, id, executed);
+    // Tasks may have been assigned to the name before there was an agent.
     const [agent] = await withTaskStats(services.reads, identity.workspace, [record]);
     return { status: 201, body: { agent, ...(warning !== undefined && { warning }) } };
   },

@@ -1,6 +1,6 @@
 /** API keys of one agent. */
 import { issueAgentKey, revokeAgentKey } from '../../../commands/agents/keys.ts';
-import { findKeyAgent, listAgentKeys } from '../../../queries/agents/keys.ts';
+import { listAgentKeys } from '../../../queries/agents/keys.ts';
 import {
   agentKeysAnswer,
   newAgentKeyAnswer,
@@ -9,9 +9,9 @@ import {
   revokedAgentKeyAnswer,
 } from '../../../shared/contract/agents/keys.ts';
 import { idParams } from '../../../shared/contract/common.ts';
-import { notFound } from '../../../shared/errors.ts';
 import { DAY, seconds } from '../../../shared/time.ts';
 import { defineRoute, type Route } from '../../http/route.ts';
+import { requireAgent } from './agents.ts';
 
 const path = '/api/agents/{id}/keys';
 const DEFAULT_SCOPES = ['viewer', 'agent:self'];
@@ -29,8 +29,7 @@ const list = defineRoute({
   },
   async handle({ params, services, identity }) {
     const { reads, credentials } = services;
-    const agent = await findKeyAgent(reads, identity.workspace, params.id);
-    if (!agent) throw notFound('Agent');
+    const agent = await requireAgent(services, identity, { id: params.id });
     const keys = await listAgentKeys(reads, identity.workspace, params.id, (ids) =>
       credentials.keysLastUsed('agent', ids),
     );

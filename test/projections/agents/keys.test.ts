@@ -36,10 +36,22 @@ describe('projection agent_keys', () => {
     expect(agents[0]).to.deep.include({ id: 2, name: 'ranger' });
   });
   it('leaves the agent’s row alone while its name stays', () => {
-    for (const same of [changed({ role: 'lead' }), changed({ name: 'scout' })])
-      expect(rowsAfter(registered, same).agents).to.deep.equal([
-        { workspace_id: 1, id: 2, name: 'scout', position: 1 },
+    for (const same of [
+      changed({ role: 'lead' }),
+      changed({ name: 'scout' }),
+      { ...issued, data: { ...issued.data, keyId: 6 } },
+    ])
+      expect(rowsAfter(registered, issued, same).agents).to.deep.equal([
+        { workspace_id: 1, id: 2, name: 'scout', position: 2 },
       ]);
+  });
+  it('has nothing of agents without a key, so that no credential is looked up again because of them', () => {
+    expect(rowsAfter(registered, renamed)).to.deep.equal({ keys: [], agents: [], global: [] });
+    expect(agentKeysProjection.handles.has(registered.type)).to.equal(false);
+  });
+  it('a key that is issued after a renaming has the new name', () => {
+    const { agents } = rowsAfter(registered, renamed, { ...issued, data: { ...issued.data, agentName: 'ranger' } });
+    expect(agents[0]).to.deep.include({ id: 2, name: 'ranger' });
   });
   it('takes the tenant from the tenant, and the workspace from the workspace', () => {
     const events = eventsOf([registered, issued], { tenant: 4, workspace: 9 });
