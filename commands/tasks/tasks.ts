@@ -17,6 +17,7 @@ import { taskStatusChanged, taskUpdated } from '../../shared/events/tasks/change
 import { taskAssigned, taskCommented } from '../../shared/events/tasks/comments.ts';
 import { taskClaimed, taskReleased, taskRequeued } from '../../shared/events/tasks/queue.ts';
 import { taskRecurred } from '../../shared/events/tasks/recurrence.ts';
+import { taskRouted } from '../../shared/events/tasks/routing.ts';
 import { taskSubscribed } from '../../shared/events/tasks/subscriptions.ts';
 import {
   NO_SOURCE,
@@ -204,6 +205,10 @@ export const taskDecider = defineDecider<TaskState>({
       recurred: { dueAt, childId },
     })),
     on(taskReleased, (state, { data: { after }, at }) => withTask(state, atPlace(after), at)),
+    on(taskRouted, (state, { data: { agent, after }, at }) => ({
+      ...withTask(state, atPlace(after), at),
+      subscribers: followedBy(state, [agent]),
+    })),
     on([taskLinked, taskSynced], (state, { data, at }) => {
       const { repo, issueNumber, issueUpdatedAt, issue, face } = data;
       const linked = withSource(state, {

@@ -12,6 +12,7 @@ import { syncProjects } from '../../commands/policies/github/syncs.ts';
 import { finishDeletions } from '../../commands/policies/projects/deletion.ts';
 import { requeueStaleTasks } from '../../commands/policies/tasks/queue.ts';
 import { spawnRecurring } from '../../commands/policies/tasks/recurrence.ts';
+import { routeTasks } from '../../commands/policies/tasks/routing.ts';
 import { settingValues } from '../../queries/admin/settings.ts';
 import { silentAgents } from '../../queries/agents/liveness.ts';
 import { alertReads } from '../../queries/alerts/rules.ts';
@@ -21,6 +22,7 @@ import { notificationDirectory } from '../../queries/monitoring/notifications.ts
 import { projectDirectory, projectTasks } from '../../queries/projects/projects.ts';
 import { staleTaskReads } from '../../queries/tasks/queue.ts';
 import { recurrenceReads } from '../../queries/tasks/recurrence.ts';
+import { routingReads } from '../../queries/tasks/routing.ts';
 import type { SettingName } from '../../shared/contract/admin/settings.ts';
 import { defineJob, handleJob, type JobHandler, type JobKind } from '../../shared/ports/jobs.ts';
 import { DAY, HOUR, MINUTE, seconds } from '../../shared/time.ts';
@@ -198,6 +200,15 @@ export function schedulesOf(
         const projects = projectDirectory(reads);
         const made = await spawnRecurring({ commands, reads: recurrenceReads(reads), projects, zone, now });
         return `${counted(made.length, 'task was', 'tasks were')} made.`;
+      },
+    },
+    {
+      ...{ id: 'task_auto_route', kind: 'task-routing', everyMs: EVERY_MINUTE_MS },
+      name: 'Give tasks that belong to nobody to agents',
+      enabled: on('general.task_dispatch'),
+      async run() {
+        const routed = await routeTasks({ commands, reads: routingReads(reads) });
+        return `${counted(routed.length, 'task was', 'tasks were')} given to agents.`;
       },
     },
     {

@@ -12,6 +12,7 @@ import { taskStatusChanged, taskUpdated } from '../../shared/events/tasks/change
 import { taskAssigned, taskCommented } from '../../shared/events/tasks/comments.ts';
 import { taskClaimed, taskReleased, taskRequeued } from '../../shared/events/tasks/queue.ts';
 import { taskRecurred } from '../../shared/events/tasks/recurrence.ts';
+import { taskRouted } from '../../shared/events/tasks/routing.ts';
 import {
   NO_SOURCE,
   placeOf,
@@ -250,6 +251,7 @@ export const tasksProjection = defineProjection({
       update(tasksTable, keyOf(event), (row) => ({ ...row, comment_count: row.comment_count + 1 })),
     ]),
     on(taskAssigned, (event) => movedTask(event)),
+    on(taskRouted, (event) => movedTask(event)),
     on(taskMoved, (event) => movedTask(event, { project_ticket_no: event.data.ticketNo })),
     on(taskClaimed, (event) => movedTask(event, { claim_position: event.position })),
     on(taskReleased, (event) => movedTask(event)),

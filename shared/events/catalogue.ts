@@ -47,6 +47,7 @@ import { taskChangeEvents } from './tasks/changes.ts';
 import { taskCommentEvents } from './tasks/comments.ts';
 import { taskQueueEvents } from './tasks/queue.ts';
 import { taskRecurrenceEvents } from './tasks/recurrence.ts';
+import { taskRoutingEvents } from './tasks/routing.ts';
 import { taskSubscriptionEvents } from './tasks/subscriptions.ts';
 import { taskEvents } from './tasks/tasks.ts';
 import { tokenPriceEvents } from './tokens/prices.ts';
@@ -83,6 +84,7 @@ const definitions = [
   ...taskSubscriptionEvents,
   ...taskBroadcastEvents,
   ...taskBranchEvents,
+  ...taskRoutingEvents,
   ...githubLinkEvents,
   ...githubIssueEvents,
   ...githubSyncEvents,

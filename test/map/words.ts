@@ -48,6 +48,7 @@ export const GROUPS: Readonly<Record<string, Readonly<Record<string, string>>>> 
     history: 'who did what to a task, when and why',
     branches: 'branches and pull requests of tasks',
     recurrence: 'tasks that come again, on a schedule',
+    routing: 'the agent that fits a task of nobody',
     queue: 'tasks that agents claim, and how they come back',
     broadcasts: 'messages to those who follow a task',
     outcomes: 'how tasks came out',

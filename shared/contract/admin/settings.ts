@@ -75,6 +75,11 @@ export const KNOWN_SETTINGS = {
   'general.agent_heartbeat': general('Whether silent agents are set offline', 'true', flag),
   'general.recurring_task_spawn': general('Whether tasks are made from recurring ones', 'true', flag),
   'general.stale_task_requeue': general('Whether stuck tasks return to the queue', 'true', flag),
+  'general.task_dispatch': general(
+    'Whether tasks that belong to nobody are given to the agent that fits best',
+    'false',
+    flag,
+  ),
   'general.github_sync': general('Whether projects are synced with their repositories of GitHub', 'true', flag),
   'webhooks.retry_enabled': setting('webhooks', 'Whether failed deliveries of webhooks are repeated', 'true', flag),
   'subscription.plan_override': setting('subscription', 'Plan to show instead of the detected one', '', anything),

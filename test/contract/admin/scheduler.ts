@@ -19,6 +19,8 @@ export function describeScheduler(service: () => AuthWorld): void {
       'project_deletions',
       'stale_task_requeue',
       'recurring_task_spawn',
+      'task_auto_route',
+      'github_sync',
       'webhook_retry',
       'alert_evaluation',
       'purge_idempotency_keys',
@@ -62,18 +64,42 @@ export function describeScheduler(service: () => AuthWorld): void {
 
     it('shows what settings switch on and off', async () => {
       const enabled = async () => (await tasks()).filter((one) => one.enabled).map(({ id }) => id);
-      expect(await enabled()).to.have.members(IDS.filter((id) => id !== 'auto_cleanup'));
+      const off = ['auto_cleanup', 'task_auto_route', 'github_sync'];
+      expect(await enabled()).to.have.members(IDS.filter((id) => !off.includes(id)));
       await put({
         ...{ 'general.auto_cleanup': true, 'general.recurring_task_spawn': false },
         ...{ 'general.stale_task_requeue': false, 'general.agent_timeout_minutes': 0 },
       });
       expect(await enabled()).to.have.members([
-        ...['auto_cleanup', 'project_deletions', 'stale_connections', 'webhook_retry'],
+        ...['auto_cleanup', 'project_deletions', 'stale_connections', 'webhook_retry', 'alert_evaluation'],
         ...['purge_idempotency_keys', 'purge_logs', 'purge_sessions', 'cron'],
       ]);
       await put({
         ...{ 'general.auto_cleanup': false, 'general.recurring_task_spawn': true },
         ...{ 'general.stale_task_requeue': true, 'general.agent_timeout_minutes': 10 },
+      });
+    });
+
+    it('gives tasks that belong to nobody to the agent that fits best', async () => {
+      const make = async (path: string, body: object) =>
+        (await world.ask('POST', path, { as: world.adminKey, body })).body;
+      const config = { capabilities: ['mosaics'] };
+      await make('/api/agents', { name: 'routed-best', role: 'tiler', status: 'idle', config });
+      await make('/api/agents', { name: 'routed-away', role: 'tiler mosaics', status: 'offline', config });
+      await make('/api/agents', { name: 'routed-other', role: 'helper', status: 'idle' });
+      const { task: made } = await make('/api/tasks', { title: 'Lay mosaics', priority: 'critical' });
+      const taken = await make('/api/tasks', { title: 'More mosaics', priority: 'critical', assigned_to: 'ada' });
+      const ran = await ask('POST', { task_id: 'task_auto_route' });
+      expect(ran.body, JSON.stringify(ran.body)).to.deep.include({ ok: true });
+      const now = async (id: number) => (await world.ask('GET', `/api/tasks/${id}`, { as: world.adminKey })).body.task;
+      expect(await now(made.id)).to.deep.include({ status: 'assigned', assigned_to: 'routed-best' });
+      expect(await now(taken.task.id)).to.deep.include({ assigned_to: 'ada' });
+      const { activities } = (await world.ask('GET', '/api/activities?type=task_auto_routed', { as: world.adminKey }))
+        .body;
+      const [activity] = activities.filter((one: { entity_id: number }) => one.entity_id === made.id);
+      expect(activity).to.deep.include({
+        actor: 'scheduler',
+        metadata: { agent: 'routed-best', role: 'tiler', score: 20 },
       });
     });
 

@@ -1,0 +1,71 @@
+/** Which agent fits a task that belongs to nobody. `commands/policies/tasks/routing.ts` looks for such tasks. */
+import type { EventDraft } from '../../shared/events/define.ts';
+import { taskRouted } from '../../shared/events/tasks/routing.ts';
+import { placeOf, type TaskData } from '../../shared/events/tasks/tasks.ts';
+import type { RoutableAgent } from '../../shared/ports/routing.ts';
+import { placedAt, type TaskState, tellAssignee } from './tasks.ts';
+
+/** An agent that works on so many tasks gets no further ones. */
+export const BUSY = 3;
+
+const ROLE_WORD = 10;
+const CAPABILITY = 15;
+const IDLE = 5;
+/** Shorter words are in every text. */
+const SHORTEST = 3;
+
+const wordsOf = (text: string): readonly string[] => [
+  ...new Set(
+    text
+      .toLowerCase()
+      .match(/[\p{L}\p{N}]+/gu)
+      ?.filter((word) => word.length >= SHORTEST),
+  ),
+];
+
+/** How well an agent fits a task, 1 or more: by the words of its role and by its capabilities that the task names. */
+export function scoreOf(
+  { title, description, tags }: Pick<TaskData, 'title' | 'description' | 'tags'>,
+  { role, capabilities, status }: Pick<RoutableAgent, 'role' | 'capabilities' | 'status'>,
+): number {
+  const text = [title, description ?? '', ...tags].join('\n').toLowerCase();
+  const named = (word: string) => text.includes(word);
+  const score =
+    wordsOf(role).filter(named).length * ROLE_WORD +
+    [...new Set(capabilities.map((one) => one.trim().toLowerCase()))].filter((one) => one !== '' && named(one)).length *
+      CAPABILITY +
+    (status === 'idle' ? IDLE : 0);
+  return Math.max(score, 1);
+}
+
+export interface Fit {
+  readonly agent: RoutableAgent;
+  readonly score: number;
+}
+
+/** The agent that fits best; of several the one with the least to do. Undefined: all are busy. */
+export function bestOf(task: TaskData, agents: readonly RoutableAgent[]): Fit | undefined {
+  const load = ({ agent }: Fit) => agent.inProgress + agent.assigned;
+  return agents
+    .filter(({ inProgress }) => inProgress < BUSY)
+    .map((agent) => ({ agent, score: scoreOf(task, agent) }))
+    .sort((a, b) => b.score - a.score || load(a) - load(b) || (a.agent.name < b.agent.name ? -1 : 1))[0];
+}
+
+/** No event when the task is gone, has left the inbox, or belongs to somebody by now. */
+export function decideRoute({ id, task }: TaskState, { agent, score }: Fit): EventDraft[] {
+  if (id === 0 || task.status !== 'inbox' || task.assignedTo !== null) return [];
+  const after = placedAt(task, { status: 'assigned', assignedTo: agent.name });
+  return [
+    taskRouted.draft({
+      taskId: id,
+      title: task.title,
+      agent: agent.name,
+      role: agent.role,
+      score,
+      before: placeOf(task),
+      after,
+    }),
+    ...tellAssignee(id, { ...task, assignedTo: agent.name }),
+  ];
+}

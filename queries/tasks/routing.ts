@@ -1,0 +1,56 @@
+/** Tasks that belong to nobody, and agents that could have them. */
+import { sql } from 'kysely';
+import { agentsProjection } from '../../projections/agents/agents.ts';
+import { projectsProjection } from '../../projections/projects/projects.ts';
+import { tasksProjection } from '../../projections/tasks/tasks.ts';
+import type { RoutableAgent, RoutingReads, UnassignedTask } from '../../shared/ports/routing.ts';
+import type { Reads } from '../reads.ts';
+import { URGENT_FIRST } from './queue.ts';
+
+const AVAILABLE = sql`a.hidden = 0 AND a.status NOT IN ('offline', 'error')`;
+
+/** Entries of `capabilities` that are compared. */
+const CAPABILITIES = 100;
+
+export function routingReads(reads: Reads): RoutingReads {
+  const table = (projection: Parameters<Reads['schema']>[0], name: string) =>
+    sql.table(`${reads.schema(projection)}.${name}`);
+  const agents = table(agentsProjection, 'agents');
+  const tasks = table(tasksProjection, 'tasks');
+  return {
+    async unassigned(limit) {
+      const { rows } = await sql<UnassignedTask>`
+        SELECT p.tenant_id AS tenant, t.workspace_id AS workspace, t.id
+        FROM (SELECT DISTINCT a.workspace_id FROM ${agents} a WHERE ${AVAILABLE}) w
+        CROSS JOIN LATERAL (
+          SELECT * FROM ${tasks} one
+          WHERE one.workspace_id = w.workspace_id AND one.assigned_to IS NULL AND one.status = 'inbox'
+            AND one.status IN ('assigned', 'inbox')
+          ORDER BY assigned_to, ${URGENT_FIRST} LIMIT ${sql.lit(limit)}) t
+        JOIN ${table(projectsProjection, 'projects')} p ON p.workspace_id = t.workspace_id AND p.id = t.project_id
+        ORDER BY t.workspace_id, t.priority_rank, t.due_date, t.created_at, t.id`.execute(reads.db);
+      return rows;
+    },
+    async agents(workspace, limit) {
+      type Found = Omit<RoutableAgent, 'capabilities'> & { readonly capabilities: unknown };
+      const { rows } = await sql<Found>`
+        SELECT a.name, a.role, a.status, x.config->'capabilities' AS capabilities,
+          coalesce(c.in_progress, 0)::int AS "inProgress", coalesce(c.assigned, 0)::int AS assigned
+        FROM ${agents} a
+        JOIN ${table(agentsProjection, 'agent_texts')} x ON x.workspace_id = a.workspace_id AND x.id = a.id
+        LEFT JOIN LATERAL (
+          SELECT sum(n.count) FILTER (WHERE n.status = 'in_progress') AS in_progress,
+            sum(n.count) FILTER (WHERE n.status = 'assigned') AS assigned
+          FROM ${table(tasksProjection, 'task_counts')} n
+          WHERE n.workspace_id = a.workspace_id AND n.assigned_to = a.name) c ON true
+        WHERE a.workspace_id = ${workspace} AND ${AVAILABLE}
+        ORDER BY a.name LIMIT ${sql.lit(limit)}`.execute(reads.db);
+      return rows.map(({ capabilities, ...agent }) => ({
+        ...agent,
+        capabilities: (Array.isArray(capabilities) ? capabilities : [])
+          .filter((one): one is string => typeof one === 'string')
+          .slice(0, CAPABILITIES),
+      }));
+    },
+  };
+}

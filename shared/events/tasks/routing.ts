@@ -1,0 +1,41 @@
+/** Tasks that belonged to nobody and were given to the agent that fits best. They are on the task's own stream. */
+import { z } from 'zod';
+import { seconds } from '../../time.ts';
+import { defineEvent } from '../define.ts';
+import { aboutTask, taskFields, taskPlace } from './tasks.ts';
+
+export const taskRouted = defineEvent({
+  type: 'TaskRouted',
+  version: 1,
+  doc: 'A task that belonged to nobody was given to the agent that fits it best; the agent follows it.',
+  schema: z.object({
+    ...taskFields,
+    agent: z.string(),
+    role: z.string(),
+    /** How well it fits, 1 or more. */
+    score: z.int().positive(),
+    before: taskPlace,
+    after: taskPlace,
+  }),
+  activity: ({ data: { taskId, title, agent, role, score } }) => ({
+    type: 'task_auto_routed',
+    ...aboutTask(taskId),
+    description: `Gave task "${title}" to ${agent}`,
+    data: { agent, role, score },
+  }),
+  frames: ({ data, meta }) => [
+    {
+      type: 'task.status_changed',
+      data: {
+        id: data.taskId,
+        status: data.after.status,
+        previous_status: data.before.status,
+        assigned_to: data.after.assignedTo,
+        updated_at: seconds(meta.at),
+        reason: 'auto_routed',
+      },
+    },
+  ],
+});
+
+export const taskRoutingEvents = [taskRouted];

@@ -1,0 +1,27 @@
+/** Tasks that belong to nobody, and agents that could have them. */
+
+export interface UnassignedTask {
+  readonly tenant: number;
+  readonly workspace: number;
+  readonly id: number;
+}
+
+/** An agent that is neither hidden, offline nor in an error. */
+export interface RoutableAgent {
+  readonly name: string;
+  readonly role: string;
+  readonly status: string;
+  /** Its config's `capabilities`. */
+  readonly capabilities: readonly string[];
+  /** Tasks that it works on. */
+  readonly inProgress: number;
+  /** Tasks that wait for it. */
+  readonly assigned: number;
+}
+
+export interface RoutingReads {
+  /** Tasks in the inbox of workspaces that have such agents: of each workspace at most `limit`, most urgent first. */
+  unassigned(limit: number): Promise<readonly UnassignedTask[]>;
+  /** Such agents of a workspace, by name; at most `limit`. */
+  agents(workspace: number, limit: number): Promise<readonly RoutableAgent[]>;
+}

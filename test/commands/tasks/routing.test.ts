@@ -1,0 +1,96 @@
+/** Tasks that belong to nobody: who fits, decided purely; then turns of several processes on one log in memory. */
+import { expect } from 'chai';
+import { routeTasks } from '../../../commands/policies/tasks/routing.ts';
+import { BUSY, bestOf, decideRoute, scoreOf } from '../../../commands/tasks/routing.ts';
+import { taskDecider, taskStream } from '../../../commands/tasks/tasks.ts';
+import { tasksProjection } from '../../../projections/tasks/tasks.ts';
+import { taskRouted } from '../../../shared/events/tasks/routing.ts';
+import type { RoutableAgent } from '../../../shared/ports/routing.ts';
+import { eventsOf, rowsAfter, stateAfter } from '../../support/kit.ts';
+import { memoryWorld } from '../../support/memory-world.ts';
+import { created, deleted, placed, TASK, updated } from '../../support/tasks.ts';
+import { testOrigin } from '../../support/world.ts';
+
+const agent = (name: string, fields: Partial<RoutableAgent> = {}): RoutableAgent => ({
+  ...{ name, role: 'helper', status: 'online', capabilities: [], inProgress: 0, assigned: 0 },
+  ...fields,
+});
+const task = { ...TASK, title: 'Mend the roof', description: 'It rains in', tags: ['carpentry'] };
+
+describe('tasks that belong to nobody: decisions', () => {
+  it('fit by words of the role, capabilities and idleness, and fit a little in any case', () => {
+    const score = (fields: Partial<RoutableAgent>) => scoreOf(task, agent('a', fields));
+    expect(score({})).to.equal(1);
+    expect(score({ status: 'idle' })).to.equal(5);
+    expect(score({ role: 'Roof-Mender' })).to.equal(10);
+    expect(score({ role: 'roof carpentry in' }), 'short words are everywhere').to.equal(20);
+    expect(score({ capabilities: ['Carpentry', 'carpentry ', '', 'plumbing'] })).to.equal(15);
+    expect(score({ role: 'roof', capabilities: ['rain'], status: 'idle' })).to.equal(30);
+  });
+
+  it('go to the best that is not busy, of equals to the one with the least to do', () => {
+    const best = (...agents: RoutableAgent[]) => bestOf(task, agents)?.agent.name;
+    const roofer = { role: 'roof' };
+    expect(best(agent('a'), agent('b', roofer))).to.equal('b');
+    expect(best(agent('a'), agent('b', { ...roofer, inProgress: BUSY }))).to.equal('a');
+    expect(best(agent('a', { inProgress: 1, assigned: 1 }), agent('b', { assigned: 1 }))).to.equal('b');
+    expect(best(agent('b'), agent('a'))).to.equal('a');
+    expect(best(agent('a', { inProgress: BUSY }))).to.equal(undefined);
+    expect(best()).to.equal(undefined);
+  });
+
+  it('are given away once, and only from the inbox', () => {
+    const fit = { agent: agent('ada', { role: 'roof' }), score: 10 };
+    const [routed, told] = decideRoute(stateAfter(taskDecider, created()), fit);
+    expect(routed?.data).to.deep.include({ taskId: 7, agent: 'ada', role: 'roof', score: 10 });
+    expect(told?.data).to.deep.include({ recipient: 'ada', type: 'assignment' });
+    if (!routed) throw new Error('it is given away');
+    const after = stateAfter(taskDecider, created(), routed);
+    expect(after.task).to.deep.include({ status: 'assigned', assignedTo: 'ada' });
+    expect(after.subscribers).to.include('ada');
+    for (const drafts of [
+      [created(), routed],
+      [created({ assignedTo: 'ben' })],
+      [created(), updated({ status: 'backlog' })],
+      [created(), deleted()],
+    ])
+      expect(decideRoute(stateAfter(taskDecider, ...drafts), fit)).to.deep.equal([]);
+  });
+
+  it('have another place in the read model afterwards', () => {
+    const routed = taskRouted.draft({
+      ...{ taskId: 7, title: TASK.title, agent: 'ada', role: 'roof', score: 10 },
+      ...placed({}, { status: 'assigned', assignedTo: 'ada' }),
+    });
+    const { tasks, task_counts } = rowsAfter(tasksProjection, eventsOf([created(), routed]));
+    expect(tasks[0]).to.deep.include({ status: 'assigned', assigned_to: 'ada' });
+    expect(task_counts.filter(({ count }) => count > 0).map((row) => [row.status, row.assigned_to])).to.deep.equal([
+      ['assigned', 'ada'],
+    ]);
+  });
+});
+
+describe('tasks that belong to nobody: turns', () => {
+  it('several processes at once give each away once, and spread them', async () => {
+    const world = memoryWorld();
+    const commands = world.process();
+    const ids = [1, 2, 3, 4];
+    for (const id of ids) {
+      const { task: made } = created().data;
+      await commands.execute(taskDecider, taskStream(1, id), { origin: testOrigin }, () => [
+        { type: 'TaskCreated', data: { taskId: id, task: made, source: 'api' } },
+      ]);
+    }
+    const reads = {
+      unassigned: async () => ids.map((id) => ({ tenant: 1, workspace: 1, id })),
+      agents: async () => [agent('ada'), agent('ben')],
+    };
+    const turns = [1, 2, 3].map(() => routeTasks({ commands: world.process(), reads }));
+    const routed = (await Promise.all(turns)).flat();
+    expect(routed.sort()).to.deep.equal(ids);
+    const events = world.written().filter(({ type }) => type === 'TaskRouted');
+    expect(events).to.have.length(ids.length);
+    const alone = await routeTasks({ commands: world.process(), reads });
+    expect(alone, 'nothing is left').to.deep.equal([]);
+  });
+});
