@@ -68,6 +68,7 @@ const REFUSED: Readonly<Record<string, { readonly values: readonly string[]; rea
     says: 'must ',
   },
   RELEASES_URL: { values: ['ftp://feed', 'example.org'], says: 'must ' },
+  ALERT_EVALUATION_SECONDS: { values: ['86401', '9', ...OTHER_NUMBERS], says: 'must be ' },
   GITHUB_API_URL: { values: ['ftp://api', 'api.github.com', 'https://user:pass@github/api'], says: 'must ' },
   GITHUB_TOKEN: { values: ['two words', 'naïve', 'line\nbreak'], says: 'must be printable ASCII without blanks' },
   GITHUB_DEFAULT_REPO: { values: ['acme', 'acme/web/x', 'acme/..', '../web'], says: 'must be owner/name' },
