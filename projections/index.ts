@@ -7,6 +7,7 @@ import { gatewaysProjection } from './admin/gateways.ts';
 import { settingsProjection } from './admin/settings.ts';
 import { agentsProjection } from './agents/agents.ts';
 import { diagnosticsProjection } from './agents/diagnostics.ts';
+import { agentAttributionProjection } from './agents/attribution.ts';
 import { agentKeysProjection } from './agents/keys.ts';
 import { alertRulesProjection } from './alerts/rules.ts';
 import { usersProjection } from './auth/users.ts';
@@ -36,6 +37,7 @@ export const projections: readonly Projection[] = [
   agentsProjection,
   agentKeysProjection,
   diagnosticsProjection,
+  agentAttributionProjection,
   chatProjection,
   connectionsProjection,
   sessionsProjection,

@@ -70,13 +70,18 @@ export function clientIp(req: IncomingMessage, trustedProxies: readonly string[]
   return (hop ?? (typeof real === 'string' && real !== '' ? plain(real) : peer)).slice(0, 64);
 }
 
-/** The origin recorded in the events that this request causes. */
-export function originOf(exchange: Exchange): Origin {
+/**
+ * The origin recorded in the events that this request causes.
+ *
+ * @param agent id of the agent that a caller without a key of its own speaks for
+ */
+export function originOf(exchange: Exchange, agent?: number): Origin {
   const { identity } = exchange;
   return {
     tenant: identity?.tenant ?? DEFAULT_TENANT,
     workspace: identity?.workspace ?? DEFAULT_WORKSPACE,
     actor: identity ? actorOf(identity) : ANONYMOUS,
+    ...(agent !== undefined && { agent }),
     ip: exchange.ip,
     userAgent: exchange.req.headers['user-agent']?.slice(0, 512) ?? null,
     requestId: exchange.id,

@@ -8,6 +8,8 @@ import cookieParser from 'cookie-parser';
 import express from 'express';
 import helmet from 'helmet';
 import { Histogram } from 'prom-client';
+import { findAgent } from '../../queries/agents/agents.ts';
+import { isStorable } from '../../shared/contract/storable.ts';
 import { AppError, forbidden, invalid, unauthenticated } from '../../shared/errors.ts';
 import { DEFAULT_TENANT } from '../../shared/events/metadata.ts';
 import { type Identity, type Role, reaches } from '../../shared/identity.ts';
@@ -111,8 +113,11 @@ export function createApiServer(routes: readonly Route[], services: Services): A
       sendAnswer(exchange, { text: { type: STREAM, content: '' } });
       return;
     }
+    const agent = await spokenFor(route, identity);
     const handle = (intents?: Parameters<Parameters<typeof runOnce>[4]>[0]) =>
-      Promise.resolve(route.handle({ ...call, command: { origin: originOf(exchange), ...(intents && { intents }) } }));
+      Promise.resolve(
+        route.handle({ ...call, command: { origin: originOf(exchange, agent), ...(intents && { intents }) } }),
+      );
     if (route.cache && identity && !route.cache.unless?.(call.query)) {
       await cache.answer(route, exchange, identity, async () => ((await handle()) as Answer).body);
       return;
@@ -122,6 +127,14 @@ export function createApiServer(routes: readonly Route[], services: Services): A
       ? await runOnce(services.idempotency, key, exchange, body, async (intents) => (await handle(intents)) as Answer)
       : await handle();
     if (!('handled' in answer)) sendAnswer(exchange, answer);
+  }
+
+  /** The agent that a caller with another credential than the agent's key names, for the events of a write. */
+  async function spokenFor(route: Route, identity: Identity | null): Promise<number | undefined> {
+    if (route.method === 'get' && !route.writes) return undefined;
+    if (identity === null || identity.kind === 'agent-key' || identity.agentName === null) return undefined;
+    if (!isStorable(identity.agentName)) return undefined;
+    return (await findAgent(services.reads, identity.workspace, { name: identity.agentName }))?.id;
   }
 
   async function readBody(route: Route, { req, res }: Exchange): Promise<unknown> {

@@ -12,6 +12,7 @@ import { settingsRoutes } from './admin/settings.ts';
 import { adapterRoutes } from './agents/adapters.ts';
 import { agentRoutes } from './agents/agents.ts';
 import { agentDiagnosticsRoutes } from './agents/diagnostics.ts';
+import { attributionRoutes } from './agents/attribution.ts';
 import { agentHeartbeatRoutes } from './agents/heartbeat.ts';
 import { agentKeyRoutes } from './agents/keys.ts';
 import { agentMemoryRoutes } from './agents/memory.ts';
@@ -76,6 +77,7 @@ export const routes: readonly Route[] = [
   ...agentRoutes,
   ...agentDiagnosticsRoutes,
   ...agentRegistrationRoutes,
+  ...attributionRoutes,
   ...agentHeartbeatRoutes,
   ...agentMemoryRoutes,
   ...agentSoulRoutes,

@@ -28,7 +28,7 @@ export const tokenReportsTable = defineTable(
   },
   {
     key: ['workspace_id', 'id'],
-    indexes: ['workspace_id, at DESC, position DESC, place DESC', 'workspace_id, agent_id, at'],
+    indexes: ['workspace_id, at DESC, position DESC, place DESC', 'workspace_id, agent_id, at DESC, position DESC'],
   },
 );
 

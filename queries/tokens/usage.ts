@@ -38,7 +38,7 @@ const FACET_ROWS: Readonly<Record<Facet, { readonly subject: Sql; readonly where
 
 /**
  * Rows that add up to everything since a moment: `subject, agent_id, agent_name, model, start, requests, input_tokens,
- * output_tokens, cost` (billionths of a dollar) and `last_at`.
+ * output_tokens, cost` (billionths of a dollar), `last_at`, and the `position` of the newest event in them.
  *
  * @param since Unix ms
  * @param only.coarsest the longest buckets to use: `start` is then no coarser
@@ -62,13 +62,14 @@ export function usageSince(
       ({ from, until }) => sql`
       SELECT ${subject} AS subject, coalesce(agent_id, 0) AS agent_id,
         CASE WHEN agent_id IS NULL THEN agent_name ELSE '' END AS agent_name, model, at - at % ${HOUR_MS} AS start,
-        1::bigint AS requests, input_tokens, output_tokens, round(cost * ${NANO}) AS cost, at AS last_at
+        1::bigint AS requests, input_tokens, output_tokens, round(cost * ${NANO}) AS cost, at AS last_at,
+        position
       FROM ${tokensTable(reads, 'reports')}
       WHERE workspace_id = ${workspace} ${whose} AND at >= ${from} ${upTo(sql`at`, until)} AND ${where}`,
     ),
     ...buckets.map(
       ({ unit, from, until }) => sql`
-      SELECT subject, agent_id, agent_name, model, start, requests, input_tokens, output_tokens, cost, last_at
+      SELECT subject, agent_id, agent_name, model, start, requests, input_tokens, output_tokens, cost, last_at, position
       FROM ${tokensTable(reads, 'usage')}
       WHERE workspace_id = ${workspace} ${whose} AND facet = ${facet} AND unit = ${unit} AND start >= ${from}
         ${upTo(sql`start`, until)}`,

@@ -19,6 +19,7 @@ export const connectionOpened = defineEvent({
     replaces: z.uuid().nullable(),
   }),
   secrets: { fields: ['metadata'], owner: configOwner },
+  self: ({ data }) => data.agentId,
   activity: ({ data }) => ({
     type: 'connection_created',
     ...aboutAgent(data.agentId),

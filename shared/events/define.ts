@@ -106,6 +106,8 @@ export interface EventDefinition<Type extends string = string, Data = Readonly<R
     readonly fields: readonly string[];
     readonly owner: (data: Data, meta: Pick<Metadata, 'workspace'>) => string;
   };
+  /** For calls that only an agent makes, such as its heartbeat: the id of that agent, whoever sent the request for it. */
+  readonly self?: (event: DomainEvent<Type, Data>) => number | undefined;
   readonly activity?: (event: DomainEvent<Type, Data>) => ActivityDraft | undefined;
   readonly audit?: (event: DomainEvent<Type, Data>) => AuditDraft | undefined;
   readonly notification?: (event: DomainEvent<Type, Data>) => NotificationDraft | undefined;

@@ -26,6 +26,11 @@ export const metadataSchema = z.object({
   tenant: z.int().positive(),
   workspace: z.int().positive(),
   actor: actorSchema,
+  /**
+   * Id of the agent that a user, or the holder of the deployment's key, spoke for (`x-agent-name`). Absent: none; an
+   * actor that is an agent speaks for itself. Events of earlier versions do not have it.
+   */
+  agent: z.int().positive().optional(),
   /** Client address, sealed per actor in the log; null when there was none or the person was erased. */
   ip: z.string().nullable(),
   userAgent: z.string().max(512).nullable(),
@@ -43,6 +48,7 @@ export interface Origin {
   readonly tenant: number;
   readonly workspace: number;
   readonly actor: Actor;
+  readonly agent?: number;
   readonly ip: string | null;
   readonly userAgent: string | null;
   readonly requestId: string | null;

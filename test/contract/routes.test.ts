@@ -42,6 +42,7 @@ DELETE  /api/agents/{id}              admin     mutation
 POST    /api/agents/{id}/hide         operator  mutation
 DELETE  /api/agents/{id}/hide         operator  mutation
 GET     /api/agents/{id}/diagnostics  viewer    -
+GET     /api/agents/{id}/attribution  viewer    -
 GET     /api/agents/{id}/heartbeat    viewer    -
 POST    /api/agents/{id}/heartbeat    operator  agent-heartbeat
 POST    /api/agents/{id}/wake         operator  mutation

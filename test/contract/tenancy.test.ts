@@ -100,7 +100,10 @@ const all = [
   ),
   { table: deliveries as unknown as Table, place: 'service.webhook_deliveries' },
 ];
-const hasTexts = (table: Table) => Object.values(table.columns).some((type) => /text|json/.test(String(type)));
+/** Columns whose texts are words of Signalbox: callers cannot mark them. */
+const OWN_WORDS: ReadonlySet<string> = new Set(['kind', 'type', 'entity_type', 'known_by', 'unit']);
+const hasTexts = (table: Table) =>
+  Object.entries(table.columns).some(([name, type]) => /text|json/.test(String(type)) && !OWN_WORDS.has(name));
 const isScoped = (table: Table) => 'workspace_id' in table.columns;
 
 /** Leaves of a JSON value by their path. */

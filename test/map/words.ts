@@ -37,6 +37,8 @@ export const GROUPS: Readonly<Record<string, Readonly<Record<string, string>>>> 
     trends: 'what a period says when compared with the one before',
     sync: 'import from the gateway configuration',
     adapters: 'frameworks that agents run in',
+    attribution: 'what one did, what it cost',
+    evidence: 'the events behind numbers',
     scope: 'reports about one: for whom, over which hours',
   },
   tasks: {

@@ -32,6 +32,7 @@ export const agentStatusChanged = defineEvent({
     config: z.record(z.string(), z.unknown()).optional(),
   }),
   secrets: { fields: ['config'], owner: configOwner },
+  self: ({ data }) => (data.cause === 'heartbeat' || data.cause === 'connect' ? data.agentId : undefined),
   activity: ({ data }) => ({
     type: 'agent_status_change',
     ...aboutAgent(data.agentId),

@@ -28,6 +28,7 @@ export const agentHeartbeatReceived = defineEvent({
     workItemsCount: z.int().nonnegative(),
     workItemTypes: z.array(z.string()),
   }),
+  self: ({ data }) => data.agentId,
   activity: ({ data }) => ({
     type: 'agent_heartbeat',
     ...aboutAgent(data.agentId),

@@ -30,6 +30,7 @@ export const agentRegistered = defineEvent({
     capabilities: z.array(z.string()),
   }),
   secrets: { fields: ['config'], owner: configOwner },
+  self: ({ data }) => (data.via === 'self' ? data.agentId : undefined),
   activity: ({ data }) => {
     if (data.via === 'sync') return undefined;
     if (data.via === 'connect') {

@@ -12,6 +12,7 @@ import { tokensReported } from '../../../shared/events/tokens/reports.ts';
 import { testOrigin } from '../../support/world.ts';
 import { type AgentsWorld, conforms, startAgentsWorld } from '../../support/worlds/agents.ts';
 import { describeDiagnostics } from './diagnostics.ts';
+import { describeAttribution } from './attribution.ts';
 import { describeLiveness } from './liveness.ts';
 import { describeMemory } from './memory.ts';
 import { describeSouls } from './souls.ts';
@@ -290,5 +291,6 @@ describe('Heartbeats, memory and souls of agents', () => {
   describeMemory(() => world);
   describeSouls(() => world);
   describeDiagnostics(() => world);
+  describeAttribution(() => world);
   describeLiveness(() => world);
 });

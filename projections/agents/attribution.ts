@@ -1,0 +1,128 @@
+/**
+ * What agents did: one row for each activity and each audit entry that an event attributes to an agent, and their number
+ * by hour and day (UTC), so that a window of any length is a few hundred rows.
+ */
+import { recordsPurged } from '../../shared/events/admin/cleanup.ts';
+import { type Attributed, attributedTo } from '../../shared/events/agents/attribution.ts';
+import { catalogue } from '../../shared/events/catalogue.ts';
+import type { DomainEvent } from '../../shared/events/define.ts';
+import { activityOf } from '../../shared/events/monitoring/activities.ts';
+import { auditOf } from '../../shared/events/monitoring/audit.ts';
+import { seconds } from '../../shared/time.ts';
+import { DAY_MS, startOf } from '../../shared/time-buckets.ts';
+import { type Change, change, defineProjection, defineTable, type Handler, insert, on, update } from '../projection.ts';
+
+/** Records that an event can leave behind. */
+export type ActionKind = 'activity' | 'audit';
+
+export const COMMENT = 'comment_added';
+
+/** The longest window that is asked for; details of what is older may go with the records that they belong to. */
+const WINDOW_MS = 30 * DAY_MS;
+
+export const agentActionsTable = defineTable(
+  'actions',
+  {
+    workspace_id: 'int',
+    kind: 'text',
+    /** Of the activity or the audit entry. */
+    id: 'bigint',
+    agent_id: 'bigint',
+    /** Type of the activity, action of the audit entry. */
+    type: 'text',
+    /** What it was done to: `task`, `agent` and so on; empty: nothing in particular. */
+    entity_type: 'text',
+    entity_id: 'bigint',
+    /** How it is known (`Attribution`). */
+    known_by: 'text',
+    created_at: 'bigint',
+  },
+  {
+    key: ['workspace_id', 'kind', 'id'],
+    indexes: ['workspace_id, agent_id, kind, type, created_at DESC, position DESC'],
+  },
+);
+
+export const agentActionCountsTable = defineTable(
+  'action_counts',
+  {
+    workspace_id: 'int',
+    agent_id: 'bigint',
+    /** `hour`, `day`; for comments also `all`, which starts at 0. */
+    unit: 'text',
+    /** Unix ms. */
+    start: 'bigint',
+    kind: 'text',
+    type: 'text',
+    entity_type: 'text',
+    count: 'bigint',
+  },
+  { key: ['workspace_id', 'agent_id', 'unit', 'start', 'kind', 'type', 'entity_type'] },
+);
+
+/** What the activity or the audit entry says of an action. */
+interface Action {
+  readonly kind: ActionKind;
+  readonly type: string;
+  readonly entity_type: string;
+  readonly entity_id: number;
+}
+
+/** An action with its buckets. */
+function acted({ meta }: DomainEvent, { agentId: agent_id, by: known_by }: Attributed, action: Action): Change[] {
+  const { at, number: id, workspace: workspace_id } = meta;
+  const { kind, type, entity_type } = action;
+  const buckets = [
+    { unit: 'hour', start: startOf('hour', at) },
+    { unit: 'day', start: startOf('day', at) },
+    ...(kind === 'activity' && type === COMMENT ? [{ unit: 'all', start: 0 }] : []),
+  ];
+  return [
+    insert(agentActionsTable, { workspace_id, id, agent_id, ...action, known_by, created_at: seconds(at) }),
+    ...buckets.map((bucket) => {
+      const key = { workspace_id, agent_id, ...bucket, kind, type, entity_type };
+      return change(agentActionCountsTable, key, (row) => ({ ...key, count: (row?.count ?? 0) + 1 }));
+    }),
+  ];
+}
+
+const handlers: Handler[] = [...catalogue.values()]
+  .filter(({ activity, audit }) => activity || audit)
+  .map((definition) => ({
+    type: definition.type,
+    handle(event) {
+      const attributed = attributedTo(definition, event);
+      if (!attributed) return [];
+      const activity = activityOf(definition, event);
+      const entry = auditOf(definition, event);
+      const actions: Action[] = [];
+      if (activity) {
+        const { type, entity_type, entity_id } = activity;
+        actions.push({ kind: 'activity', type, entity_type, entity_id });
+      }
+      if (entry) {
+        const { action: type, target_type, target_id } = entry;
+        actions.push({ kind: 'audit', type, entity_type: target_type ?? '', entity_id: target_id ?? 0 });
+      }
+      return actions.flatMap((action) => acted(event, attributed, action));
+    },
+  }));
+
+export const agentAttributionProjection = defineProjection({
+  name: 'agent_attribution',
+  version: 1,
+  tables: [agentActionsTable, agentActionCountsTable],
+  handlers: [
+    ...handlers,
+    // Numbers of a window stay what they were; only rows that no window reaches any more go with their activities.
+    on(recordsPurged, ({ data, meta: { at, workspace } }) =>
+      data.table !== 'activities'
+        ? []
+        : data.ids.map((id) =>
+            update(agentActionsTable, { workspace_id: workspace, kind: 'activity', id }, (row) =>
+              row.type === COMMENT || row.created_at * 1_000 >= at - WINDOW_MS ? row : undefined,
+            ),
+          ),
+    ),
+  ],
+});

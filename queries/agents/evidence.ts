@@ -1,0 +1,195 @@
+/**
+ * The events behind the numbers of an attribution, newest first, page by page. A page begins where the one before it
+ * ended, in a window that stays that of the first page: what happens in the meantime neither shifts nor adds anything.
+ */
+import { type RawBuilder, sql } from 'kysely';
+import { type ActionKind, agentAttributionProjection } from '../../projections/agents/attribution.ts';
+import { tasksProjection } from '../../projections/tasks/tasks.ts';
+import type { Evidence } from '../../shared/contract/agents/attribution.ts';
+import { MAX_HOURS, type Timeframe } from '../../shared/contract/agents/scope.ts';
+import { invalid } from '../../shared/errors.ts';
+import { HOUR, seconds } from '../../shared/time.ts';
+import { DAY_MS } from '../../shared/time-buckets.ts';
+import { NANO } from '../../shared/token-prices.ts';
+import type { Reads } from '../reads.ts';
+import { dollars, tokensTable } from '../tokens/usage.ts';
+
+type Sql = RawBuilder<unknown>;
+
+/** Whose events, and no newer ones than the numbers count. */
+interface Whose {
+  readonly workspace: number;
+  readonly agent: { readonly id: number; readonly name: string };
+}
+
+/** Where the events behind a number are found. Times in Unix seconds. */
+export type Source = { readonly total: number; readonly upTo?: number } & (
+  | {
+      readonly from: 'actions';
+      readonly kind: ActionKind;
+      readonly types: readonly string[];
+      readonly entityType?: string;
+      readonly since: number;
+    }
+  | { readonly from: 'reports'; readonly since: number; readonly model?: string; readonly day?: number }
+  | { readonly from: 'tasks'; readonly statuses?: readonly string[] }
+);
+
+/** By the name of the number. */
+export type Sources = ReadonlyMap<string, Source>;
+
+/** Where a page begins: the window and the total of the first page, and the last event of the previous one. */
+export interface EvidenceCursor {
+  readonly timeframe: Timeframe;
+  readonly total: number;
+  readonly at: number;
+  readonly tie: number;
+}
+
+const writeCursor = ({ timeframe, total, at, tie }: EvidenceCursor): string =>
+  [timeframe.until, timeframe.hours, total, at, tie].join('-');
+
+/**
+ * @param now Unix ms
+ * @throws AppError 400
+ */
+export function readCursor(text: string, now: number): EvidenceCursor {
+  const parts = /^\d{1,15}(?:-\d{1,15}){4}$/.test(text) ? text.split('-').map(Number) : [];
+  const [until = 0, hours = 0, total = 0, at = 0, tie = 0] = parts;
+  if (hours < 1 || hours > MAX_HOURS) throw invalid('cursor: must be `next` of the previous page, unchanged');
+  if (until < seconds(now) - MAX_HOURS * HOUR)
+    throw invalid('cursor: is too old; start again without it, at the first page');
+  return { timeframe: { hours, since: until - hours * HOUR, until }, total, at, tie };
+}
+
+/** Events of actions, the newest first. Each type is read on the index by itself, so that rare ones are found at once. */
+export const newestActions = (
+  reads: Reads,
+  { workspace, agent }: Whose,
+  source: Extract<Source, { readonly from: 'actions' }>,
+  limit: number,
+  after?: Pick<EvidenceCursor, 'at' | 'tie'>,
+): Sql => {
+  const { kind, types, entityType, since, upTo } = source;
+  return sql`
+    SELECT a.* FROM unnest(${[...types]}::text[]) AS wanted(type) CROSS JOIN LATERAL (
+      SELECT x.* FROM ${sql.table(`${reads.schema(agentAttributionProjection)}.actions`)} x
+      WHERE x.workspace_id = ${workspace} AND x.agent_id = ${agent.id} AND x.kind = ${kind} AND x.type = wanted.type
+        AND x.created_at >= ${since}
+        ${entityType === undefined ? sql`` : sql`AND x.entity_type = ${entityType}`}
+        ${upTo === undefined ? sql`` : sql`AND x.position <= ${upTo}`}
+        ${after === undefined ? sql`` : sql`AND (x.created_at, x.position) < (${after.at}::bigint, ${after.tie}::bigint)`}
+      ORDER BY x.created_at DESC, x.position DESC LIMIT ${sql.lit(limit)}) a
+    ORDER BY a.created_at DESC, a.position DESC LIMIT ${sql.lit(limit)}`;
+};
+
+/** Events that reported tokens, each with the sums of its reports. */
+function newestReports(
+  reads: Reads,
+  { workspace, agent }: Whose,
+  { since, model, day, upTo }: Extract<Source, { readonly from: 'reports' }>,
+  limit: number,
+  after?: EvidenceCursor,
+): Sql {
+  const from = Math.max(since * 1_000, day === undefined ? 0 : day * 1_000);
+  return sql`
+    SELECT r.position, r.at, count(*) AS count, sum(r.input_tokens) AS input_tokens,
+      sum(r.output_tokens) AS output_tokens, sum(round(r.cost * ${NANO})) AS cost
+    FROM ${tokensTable(reads, 'reports')} r
+    WHERE r.workspace_id = ${workspace} AND r.agent_id = ${agent.id} AND r.at >= ${from}
+      ${day === undefined ? sql`` : sql`AND r.at < ${day * 1_000 + DAY_MS}`}
+      ${model === undefined ? sql`` : sql`AND r.model = ${model}`}
+      ${upTo === undefined ? sql`` : sql`AND r.position <= ${upTo}`}
+      ${after === undefined ? sql`` : sql`AND (r.at, r.position) < (${after.at}::bigint, ${after.tie}::bigint)`}
+    GROUP BY r.at, r.position ORDER BY r.at DESC, r.position DESC LIMIT ${sql.lit(limit)}`;
+}
+
+/** The events that changed each task of an agent last. */
+function newestTasks(
+  reads: Reads,
+  { workspace, agent }: Whose,
+  { statuses }: Extract<Source, { readonly from: 'tasks' }>,
+  limit: number,
+  after?: EvidenceCursor,
+): Sql {
+  const page = (having: Sql) => sql`
+    SELECT t.position, t.updated_at, t.created_at, t.id FROM ${sql.table(`${reads.schema(tasksProjection)}.tasks`)} t
+    WHERE t.workspace_id = ${workspace} AND t.assigned_to = ${agent.name} ${having}
+      ${after === undefined ? sql`` : sql`AND (t.created_at, t.id) < (${after.at}::bigint, ${after.tie}::bigint)`}
+    ORDER BY t.created_at DESC, t.id DESC LIMIT ${sql.lit(limit)}`;
+  if (!statuses) return page(sql``);
+  return sql`
+    SELECT a.* FROM unnest(${[...statuses]}::text[]) AS wanted(status)
+    CROSS JOIN LATERAL (${page(sql`AND t.status = wanted.status`)}) a
+    ORDER BY a.created_at DESC, a.id DESC LIMIT ${sql.lit(limit)}`;
+}
+
+interface Found {
+  readonly number: string;
+  readonly position: number;
+  /** What the order is by; `tie` decides between equals. */
+  readonly at: number;
+  readonly tie: number;
+  readonly created_at: number;
+  readonly count: number;
+  readonly input_tokens: number | null;
+  readonly output_tokens: number | null;
+  readonly cost: number | null;
+}
+
+/** One row for each event behind a number. */
+function rowsOf(reads: Reads, whose: Whose, number: string, source: Source, limit: number, after?: EvidenceCursor) {
+  const none = sql`NULL::double precision`;
+  if (source.from === 'actions')
+    return sql`(SELECT ${number} AS number, e.position, e.created_at AS at, e.position AS tie, e.created_at,
+      1::bigint AS count, ${none} AS input_tokens, ${none} AS output_tokens, ${none} AS cost
+      FROM (${newestActions(reads, whose, source, limit, after)}) e)`;
+  if (source.from === 'tasks')
+    return sql`(SELECT ${number} AS number, e.position, e.created_at AS at, e.id AS tie, e.updated_at AS created_at,
+      1::bigint AS count, ${none} AS input_tokens, ${none} AS output_tokens, ${none} AS cost
+      FROM (${newestTasks(reads, whose, source, limit, after)}) e)`;
+  return sql`(SELECT ${number} AS number, e.position, e.at, e.position AS tie, e.at / 1000 AS created_at,
+    e.count, e.input_tokens, e.output_tokens, e.cost
+    FROM (${newestReports(reads, whose, source, limit, after)}) e)`;
+}
+
+/** One page of events for each of the numbers. */
+export async function evidenceOf(
+  reads: Reads,
+  whose: Whose,
+  sources: Sources,
+  page: { readonly timeframe: Timeframe; readonly limit: number; readonly after?: EvidenceCursor },
+): Promise<Record<string, Evidence>> {
+  const { timeframe, limit, after } = page;
+  const wanted = [...sources].filter(([, { total }]) => total > 0);
+  const parts = wanted.map(([number, source]) => rowsOf(reads, whose, number, source, limit + 1, after));
+  const rows =
+    parts.length === 0
+      ? []
+      : (
+          await sql<Found>`SELECT * FROM (${sql.join(parts, sql` UNION ALL `)}) e ORDER BY number, at DESC, tie DESC`.execute(
+            reads.db,
+          )
+        ).rows;
+  const byNumber = new Map<string, Found[]>(wanted.map(([number]) => [number, []]));
+  for (const row of rows) byNumber.get(row.number)?.push(row);
+  return Object.fromEntries(
+    [...sources].map(([number, source]) => {
+      const total = after?.total ?? source.total;
+      const found = byNumber.get(number) ?? [];
+      const shown = found.slice(0, limit);
+      const last = shown.at(-1);
+      const next = last && found.length > limit ? writeCursor({ timeframe, total, at: last.at, tie: last.tie }) : null;
+      return [number, { total, events: shown.map(eventOf), next }];
+    }),
+  );
+}
+
+const eventOf = ({ position, created_at, count, input_tokens, output_tokens, cost }: Found) => ({
+  position,
+  created_at,
+  count: Number(count),
+  ...(input_tokens !== null && { input_tokens }),
+  ...(output_tokens !== null && { output_tokens }),
+  ...(cost !== null && { cost: dollars(cost) }),
+});

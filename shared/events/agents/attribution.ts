@@ -1,0 +1,23 @@
+/** Which agent an event is attributed to: by ids in the event, never by names or other texts. */
+import type { DomainEvent, EventDefinition } from '../define.ts';
+
+/**
+ * How it is known that an agent did something. `key`: the request came with the agent's own key. `header`: the caller
+ * named the agent in `x-agent-name`. `call`: only the agent makes such calls, for example its heartbeat.
+ */
+export const ATTRIBUTIONS = ['key', 'header', 'call'] as const;
+export type Attribution = (typeof ATTRIBUTIONS)[number];
+
+export interface Attributed {
+  readonly agentId: number;
+  readonly by: Attribution;
+}
+
+/** The agent behind an event, by the strongest sign; undefined: none. */
+export function attributedTo(definition: EventDefinition, event: DomainEvent): Attributed | undefined {
+  const { actor, agent } = event.meta;
+  if (actor.type === 'agent') return { agentId: actor.id, by: 'key' };
+  if (agent !== undefined) return { agentId: agent, by: 'header' };
+  const self = definition.self?.(event);
+  return self === undefined ? undefined : { agentId: self, by: 'call' };
+}

@@ -1,0 +1,145 @@
+import { expect } from 'chai';
+import { agentAttributionProjection } from '../../../projections/agents/attribution.ts';
+import { recordsPurged } from '../../../shared/events/admin/cleanup.ts';
+import { agentDetailsChanged, agentStatusChanged } from '../../../shared/events/agents/agents.ts';
+import { agentHeartbeatReceived } from '../../../shared/events/agents/heartbeat.ts';
+import type { DomainEvent } from '../../../shared/events/define.ts';
+import { taskCommented } from '../../../shared/events/tasks/comments.ts';
+import { taskCreated } from '../../../shared/events/tasks/tasks.ts';
+import { DAY_MS, HOUR_MS, startOf } from '../../../shared/time-buckets.ts';
+import { type Draft, eventsOf, registeredAgent, rowsAfter, timeOf } from '../../support/kit.ts';
+import { TASK } from '../../support/tasks.ts';
+
+type Meta = Partial<DomainEvent['meta']>;
+
+const OWN_KEY: Meta = { actor: { type: 'agent', id: 7, name: 'agent:scout' } };
+const NAMED: Meta = { actor: { type: 'api', id: 0, name: 'api' }, agent: 7 };
+
+const rowsOf = (...told: readonly (readonly [Draft, Meta?])[]) => {
+  const events = eventsOf(told.map(([draft]) => draft));
+  return rowsAfter(
+    agentAttributionProjection,
+    events.map((event, at) => ({ ...event, meta: { ...event.meta, ...told[at]?.[1] } })),
+  );
+};
+
+const about = { agentId: 7, name: 'scout' };
+const heartbeat = agentHeartbeatReceived.draft({
+  ...about,
+  lastActivity: 'Heartbeat',
+  connectionId: null,
+  workItemsCount: 0,
+  workItemTypes: [],
+});
+const created = (createdBy: string) =>
+  taskCreated.draft({ taskId: 3, task: { ...TASK, createdBy, description: 'for scout' }, source: 'api' });
+const commented = (commentId: number) =>
+  taskCommented.draft({
+    taskId: 3,
+    title: 'Mend the roof',
+    commentId,
+    parentId: null,
+    depth: 0,
+    author: 'scout',
+    content: 'scout says',
+    mentions: [],
+  });
+const renamed = agentDetailsChanged.draft({
+  ...about,
+  changes: { name: 'pathfinder' },
+  via: 'id',
+  writeToGateway: false,
+  status: null,
+});
+const purged = (...ids: number[]) => recordsPurged.draft({ table: 'activities', ids, counts: [], phrases: [] });
+
+const known = (rows: readonly { readonly kind: string; readonly type: string; readonly known_by: string }[]) =>
+  rows.map(({ kind, type, known_by }) => `${kind} ${type} ${known_by}`);
+
+describe('projection: attribution', () => {
+  it('attributes what came with the key of an agent, or from a caller that named it', () => {
+    const { actions } = rowsOf([created('Ann'), OWN_KEY], [created('Ann'), NAMED]);
+    expect(known(actions)).to.deep.equal(['activity task_created key', 'activity task_created header']);
+    expect(actions[0]).to.deep.equal({
+      workspace_id: 1,
+      kind: 'activity',
+      id: 1,
+      agent_id: 7,
+      type: 'task_created',
+      entity_type: 'task',
+      entity_id: 3,
+      known_by: 'key',
+      created_at: timeOf(1) / 1_000,
+      position: 1,
+    });
+  });
+
+  it('attributes calls that only an agent makes, whoever sent them', () => {
+    const status = (cause: 'heartbeat' | 'wake' | 'update' | 'sweep' | 'disconnect' | 'connect') =>
+      agentStatusChanged.draft({
+        ...about,
+        from: 'idle',
+        to: 'busy',
+        cause,
+        lastActivity: null,
+        seen: true,
+        announced: false,
+      });
+    const { actions } = rowsOf(
+      [heartbeat],
+      [status('heartbeat')],
+      [status('connect')],
+      [registeredAgent({ ...about, via: 'self' })],
+      ...(['wake', 'update', 'sweep', 'disconnect'] as const).map((cause) => [status(cause)] as const),
+      [registeredAgent({ ...about, via: 'operator' })],
+    );
+    expect(known(actions)).to.deep.equal([
+      'activity agent_heartbeat call',
+      'activity agent_status_change call',
+      'activity agent_status_change call',
+      'activity agent_created call',
+      'audit agent_self_register call',
+    ]);
+  });
+
+  it('attributes nothing by a name, wherever it stands', () => {
+    const people: Meta = { actor: { type: 'user', id: 7, name: 'scout' } };
+    expect(rowsOf([created('scout'), people], [commented(1), people], [renamed, people]).actions).to.deep.equal([]);
+  });
+
+  it('takes an activity and an audit entry of one event for two actions', () => {
+    expect(known(rowsOf([renamed, OWN_KEY]).actions)).to.deep.equal([
+      'activity agent_config_updated key',
+      'audit agent_updated key',
+    ]);
+  });
+
+  it('counts by hour and day; comments also in all', () => {
+    const next = { ...OWN_KEY, at: timeOf(1) + HOUR_MS };
+    const { action_counts } = rowsOf([commented(1), OWN_KEY], [commented(2), next], [created('Ann'), OWN_KEY]);
+    const counts = action_counts.map(({ unit, start, type, count }) => [unit, start, type, count]);
+    const [hour, day] = [startOf('hour', timeOf(1)), startOf('day', timeOf(1))];
+    expect(startOf('day', next.at)).to.equal(day);
+    expect(counts).to.have.deep.members([
+      ['hour', hour, 'comment_added', 1],
+      ['hour', hour + HOUR_MS, 'comment_added', 1],
+      ['hour', hour, 'task_created', 1],
+      ['day', day, 'comment_added', 2],
+      ['day', day, 'task_created', 1],
+      ['all', 0, 'comment_added', 2],
+    ]);
+  });
+
+  it('keeps its numbers when activities are removed, and the rows of the longest window', () => {
+    const told = [
+      [heartbeat, OWN_KEY],
+      [commented(1), OWN_KEY],
+    ] as const;
+    const untouched = rowsOf(...told);
+    const late = (days: number): Meta => ({ at: timeOf(1) + days * DAY_MS });
+    const [soon, later] = [rowsOf(...told, [purged(1, 2), late(30)]), rowsOf(...told, [purged(1, 2), late(31)])];
+    expect(soon).to.deep.equal(untouched);
+    expect(known(later.actions)).to.deep.equal(['activity comment_added key']);
+    expect(later.action_counts).to.deep.equal(untouched.action_counts);
+  });
+});
