@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { ATTRIBUTIONS } from '../../events/agents/attribution.ts';
 import { jsonObject, limitParam, unixSeconds } from '../common.ts';
-import { reportQuery, timeframeSchema } from './scope.ts';
+import { onlyOne, reportQuery, timeframeSchema } from './scope.ts';
 
 export const ATTRIBUTION_SECTIONS = ['identity', 'audit', 'mutations', 'cost'] as const;
 export type AttributionSection = (typeof ATTRIBUTION_SECTIONS)[number];
@@ -11,10 +11,7 @@ export type AttributionSection = (typeof ATTRIBUTION_SECTIONS)[number];
 export const MAX_MODELS = 100;
 
 export const attributionQuery = reportQuery(ATTRIBUTION_SECTIONS).extend({
-  evidence: z
-    .string()
-    .optional()
-    .describe('`1`: adds, for each number of the sections, the positions of the events behind it'),
+  evidence: onlyOne.describe('adds, for each number of the sections, the positions of the events behind it'),
   number: z
     .string()
     .optional()

@@ -7,6 +7,12 @@ import { unixSeconds } from '../common.ts';
 export const MAX_HOURS = 720;
 export const DEFAULT_HOURS = 24;
 
+/** A switch in a query: `1` is on, and everything else is off. */
+export const onlyOne = z
+  .string()
+  .optional()
+  .meta({ override: { type: 'string', enum: ['1'] } });
+
 /**
  * The query of a report. Its values are checked by `windowOf` and `sectionsOf` after the agent has been found and the
  * caller let in, because that is the order in which refusals are expected: 404, 403, 400.
@@ -22,7 +28,7 @@ export const reportQuery = (sections: readonly string[]) =>
       .string()
       .optional()
       .describe(`sections to include, separated by commas: ${sections.join(', ')}; default: all`),
-    privileged: z.string().optional().describe('`1`: as an admin, read the report of any agent'),
+    privileged: onlyOne.describe('as an admin, read the report of any agent'),
   });
 export type ReportQuery = z.infer<ReturnType<typeof reportQuery>>;
 
