@@ -3,10 +3,12 @@
  * ended, in a window that stays that of the first page: what happens in the meantime neither shifts nor adds anything.
  */
 import { type RawBuilder, sql } from 'kysely';
+import { z } from 'zod';
 import { type ActionKind, agentAttributionProjection } from '../../projections/agents/attribution.ts';
 import { tasksProjection } from '../../projections/tasks/tasks.ts';
 import type { Evidence } from '../../shared/contract/agents/attribution.ts';
 import { MAX_HOURS, type Timeframe } from '../../shared/contract/agents/scope.ts';
+import { isStorable } from '../../shared/contract/storable.ts';
 import { invalid } from '../../shared/errors.ts';
 import { HOUR, seconds } from '../../shared/time.ts';
 import { DAY_MS } from '../../shared/time-buckets.ts';
@@ -38,28 +40,52 @@ export type Source = { readonly total: number; readonly upTo?: number } & (
 /** By the name of the number. */
 export type Sources = ReadonlyMap<string, Source>;
 
-/** Where a page begins: the window and the total of the first page, and the last event of the previous one. */
+/** Where a page begins: its number, window and total as on the first page, and the last event of the page before it. */
 export interface EvidenceCursor {
+  readonly number: string;
   readonly timeframe: Timeframe;
   readonly total: number;
   readonly at: number;
   readonly tie: number;
 }
 
-const writeCursor = ({ timeframe, total, at, tie }: EvidenceCursor): string =>
-  [timeframe.until, timeframe.hours, total, at, tie].join('-');
+const whole = z.int().nonnegative();
+const cursorFields = z.tuple([
+  z.string().refine(isStorable),
+  whole,
+  z.int().min(1).max(MAX_HOURS),
+  whole,
+  whole,
+  whole,
+]);
+
+function writeCursor({ number, timeframe, total, at, tie }: EvidenceCursor): string {
+  const fields: z.infer<typeof cursorFields> = [number, timeframe.until, timeframe.hours, total, at, tie];
+  return Buffer.from(JSON.stringify(fields)).toString('base64url');
+}
+
+export const badCursor = () => invalid('cursor: must be `next` of a page of this report, unchanged');
 
 /**
  * @param now Unix ms
  * @throws AppError 400
  */
 export function readCursor(text: string, now: number): EvidenceCursor {
-  const parts = /^\d{1,15}(?:-\d{1,15}){4}$/.test(text) ? text.split('-').map(Number) : [];
-  const [until = 0, hours = 0, total = 0, at = 0, tie = 0] = parts;
-  if (hours < 1 || hours > MAX_HOURS) throw invalid('cursor: must be `next` of the previous page, unchanged');
+  const parsed = cursorFields.safeParse(jsonOf(Buffer.from(text, 'base64url').toString('utf8')));
+  if (!parsed.success) throw badCursor();
+  const [number, until, hours, total, at, tie] = parsed.data;
   if (until < seconds(now) - MAX_HOURS * HOUR)
     throw invalid('cursor: is too old; start again without it, at the first page');
-  return { timeframe: { hours, since: until - hours * HOUR, until }, total, at, tie };
+  return { number, timeframe: { hours, since: until - hours * HOUR, until }, total, at, tie };
+}
+
+/** Undefined: no JSON. */
+function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
 }
 
 /** Events of actions, the newest first. Each type is read on the index by itself, so that rare ones are found at once. */
@@ -179,7 +205,8 @@ export async function evidenceOf(
       const found = byNumber.get(number) ?? [];
       const shown = found.slice(0, limit);
       const last = shown.at(-1);
-      const next = last && found.length > limit ? writeCursor({ timeframe, total, at: last.at, tie: last.tie }) : null;
+      const next =
+        last && found.length > limit ? writeCursor({ number, timeframe, total, at: last.at, tie: last.tie }) : null;
       return [number, { total, events: shown.map(eventOf), next }];
     }),
   );

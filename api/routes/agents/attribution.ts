@@ -1,7 +1,7 @@
 /** What an agent did, and what it cost, with the events behind each number. */
 import { agentRecord } from '../../../queries/agents/agents.ts';
-import { ATTRIBUTION_MODELS, attributionOf } from '../../../queries/agents/attribution.ts';
-import { evidenceOf, readCursor } from '../../../queries/agents/evidence.ts';
+import { ATTRIBUTION_MODELS, type AttributedAgent, attributionOf } from '../../../queries/agents/attribution.ts';
+import { badCursor, type EvidenceCursor, evidenceOf, readCursor } from '../../../queries/agents/evidence.ts';
 import { agentParams } from '../../../shared/contract/agents/agents.ts';
 import {
   ATTRIBUTION_SECTIONS,
@@ -12,8 +12,7 @@ import {
   attributionQuery,
 } from '../../../shared/contract/agents/attribution.ts';
 import { sectionsOf, type Timeframe, windowOf } from '../../../shared/contract/agents/scope.ts';
-import { isStorable } from '../../../shared/contract/storable.ts';
-import { invalid, notFound } from '../../../shared/errors.ts';
+import { notFound } from '../../../shared/errors.ts';
 import { defineRoute, type Route } from '../../http/route.ts';
 import type { Services } from '../../services.ts';
 import { readerOf, requireReport } from './scope.ts';
@@ -22,54 +21,34 @@ interface Asked {
   readonly timeframe: Timeframe;
   readonly sections: ReadonlySet<AttributionSection>;
   readonly limit: number;
-  /** Undefined: without evidence. */
-  readonly evidence:
-    | { readonly number: string | undefined; readonly after: ReturnType<typeof readCursor> | undefined }
-    | undefined;
+  readonly evidence: boolean;
+  /** Only the next page of one number. */
+  readonly after: EvidenceCursor | undefined;
 }
 
 /** @throws AppError 400 */
-function askedFor(query: AttributionQuery, now: number): Asked {
-  const { number, cursor, limit } = query;
-  const timeframe = windowOf(query.hours?.trim() || undefined, now);
-  const sections = sectionsOf(query.section, ATTRIBUTION_SECTIONS);
-  if (query.evidence !== '1') return { timeframe, sections, limit, evidence: undefined };
-  if (number === undefined) {
-    if (cursor !== undefined) throw invalid('cursor: goes with number, which says what the next page is of');
-    return { timeframe, sections, limit, evidence: { number, after: undefined } };
-  }
-  const section = ATTRIBUTION_SECTIONS.find((one) => number.startsWith(`${one}.`));
-  if (!section || !isStorable(number)) throw unknownNumber(number);
-  const after = cursor === undefined ? undefined : readCursor(cursor, now);
-  return {
-    timeframe: after?.timeframe ?? timeframe,
-    sections: new Set([section]),
-    limit,
-    evidence: { number, after },
-  };
+function askedFor({ hours, section, evidence, cursor, limit }: AttributionQuery, now: number): Asked {
+  const timeframe = windowOf(hours?.trim() || undefined, now);
+  const sections = sectionsOf(section, ATTRIBUTION_SECTIONS);
+  if (cursor === undefined) return { timeframe, sections, limit, evidence: evidence === '1', after: undefined };
+  const after = readCursor(cursor, now);
+  const own = ATTRIBUTION_SECTIONS.find((one) => after.number.startsWith(`${one}.`));
+  if (!own) throw badCursor();
+  return { timeframe: after.timeframe, sections: new Set([own]), limit, evidence: true, after };
 }
-
-const MAX_SHOWN = 100;
-const unknownNumber = (number: string) =>
-  invalid(
-    `number: this report has no ${JSON.stringify(number.slice(0, MAX_SHOWN))}; ask without \`number\` for the names of its numbers`,
-  );
 
 async function answerOf(
   services: Services,
-  about: Parameters<typeof attributionOf>[1],
-  { timeframe, sections, limit, evidence }: Asked,
+  about: AttributedAgent,
+  { timeframe, sections, limit, evidence, after }: Asked,
 ): Promise<Omit<AttributionAnswer, 'agent_name' | 'timeframe' | 'access_scope'>> {
   const { reads } = services;
   const { report, sources } = await attributionOf(reads, about, timeframe, sections);
   if (!evidence) return report;
-  const { number, after } = evidence;
-  if (number === undefined)
-    return { ...report, evidence: await evidenceOf(reads, about, sources, { timeframe, limit }) };
-  const source = sources.get(number);
-  if (!source) throw unknownNumber(number);
-  const page = { timeframe, limit, ...(after && { after }) };
-  return { evidence: await evidenceOf(reads, about, new Map([[number, source]]), page) };
+  if (!after) return { ...report, evidence: await evidenceOf(reads, about, sources, { timeframe, limit }) };
+  const source = sources.get(after.number);
+  if (!source) throw badCursor();
+  return { evidence: await evidenceOf(reads, about, new Map([[after.number, source]]), { timeframe, limit, after }) };
 }
 
 const attribution = defineRoute({
@@ -78,7 +57,7 @@ const attribution = defineRoute({
   tag: 'Agents',
   summary: 'Get what an agent did, and what it cost',
   description:
-    'For the agent itself (its key, its name in `x-agent-name`, or a user of its name), and with `privileged=1` for admins. Everything is attributed by ids in the events, never by names in texts. `identity` is of all time, the other sections are of the last `hours`; numbers are exact, lists show the newest.\n\n`evidence=1` adds, for each number, a page of the events behind it, by their positions in the log. `number` with the `next` of a page as `cursor` gets the following pages. The window and the total stay those of the first page, so `count` of all events adds up to the number.',
+    'For the agent itself (its key, its name in `x-agent-name`, or a user of its name), and with `privileged=1` for admins. Everything is attributed by ids in the events, never by names in texts. `identity` is of all time, the other sections are of the last `hours`; numbers are exact, lists show the newest.\n\n`evidence=1` adds, for each number, a page of the events behind it, by their positions in the log. The `next` of a page, as `cursor`, gets the page after it. The window and the total stay those of the first page, so over all pages `count` adds up to the number.',
   access: 'viewer',
   params: agentParams,
   query: attributionQuery,

@@ -12,16 +12,10 @@ export const MAX_MODELS = 100;
 
 export const attributionQuery = reportQuery(ATTRIBUTION_SECTIONS).extend({
   evidence: onlyOne.describe('adds, for each number of the sections, the positions of the events behind it'),
-  number: z
-    .string()
-    .optional()
-    .describe(
-      'with `evidence=1`: only the events behind this number, such as `audit.by_type.task_created`, without sections',
-    ),
   cursor: z
     .string()
     .optional()
-    .describe('with `number`: `next` of the previous page. The window stays that of the first page'),
+    .describe('`next` of a page of evidence: gets the page after it, of that number alone, without sections'),
   limit: limitParam(20).describe('events per number'),
 });
 export type AttributionQuery = z.infer<typeof attributionQuery>;

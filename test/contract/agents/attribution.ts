@@ -10,6 +10,10 @@ export function describeAttribution(service: () => AgentsWorld): void {
   const pathOf = (id: number | string, query = '') => `/api/agents/${id}/attribution${query && `?${query}`}`;
   const named = (name: string) => ({ 'x-agent-name': name });
 
+  /** Of a page of the window that ends at `until`, Unix seconds. */
+  const cursorOf = (number: string, until: number, hours = 24) =>
+    Buffer.from(JSON.stringify([number, until, hours, 1, until, 1])).toString('base64url');
+
   /** As the agent itself would ask. */
   async function reportOf(
     agent: { readonly id: number; readonly name: string },
@@ -73,6 +77,7 @@ export function describeAttribution(service: () => AgentsWorld): void {
       expect((await ask('GET', pathOf('nobody-of-this-name', bad))).status).to.equal(404);
       expect((await ask('GET', pathOf(999_999_999, bad))).status).to.equal(404);
       expect((await ask('GET', pathOf(id, bad))).status).to.equal(403);
+      const now = Math.floor(Date.now() / 1_000);
       const refusals: readonly (readonly [string, RegExp])[] = [
         [bad, /^hours: must be a whole number from 1 to 720$/],
         ['hours=721', /^hours: /],
@@ -83,12 +88,12 @@ export function describeAttribution(service: () => AgentsWorld): void {
         ['section=Cost', /^section: unknown: "Cost"/],
         ['section=,', /^section: must name at least one/],
         ['section=%20', /^section: must name at least one/],
-        ['evidence=1&number=cost.nothing', /^number: this report has no "cost.nothing"/],
-        ['evidence=1&number=prices', /^number: /],
-        ['evidence=1&number=cost.by_model.%00', /^number: /],
-        ['evidence=1&cursor=1-2-3-4-5', /^cursor: goes with number/],
-        ['evidence=1&number=cost.total&cursor=next', /^cursor: must be/],
-        ['evidence=1&number=cost.total&cursor=1700000000-24-1-1-1', /^cursor: is too old/],
+        ['cursor=next', /^cursor: must be/],
+        [`cursor=${cursorOf('cost.nothing', now)}`, /^cursor: must be/],
+        [`cursor=${cursorOf('prices', now)}`, /^cursor: must be/],
+        [`cursor=${cursorOf('cost.by_model.\0', now)}`, /^cursor: must be/],
+        [`cursor=${cursorOf('cost.total', now, 721)}`, /^cursor: must be/],
+        [`cursor=${cursorOf('cost.total', now - 721 * 3_600)}`, /^cursor: is too old/],
       ];
       for (const [query, says] of refusals) {
         const reply = await ask('GET', pathOf(id, query), undefined, undefined, named(name));
@@ -180,16 +185,20 @@ export function describeAttribution(service: () => AgentsWorld): void {
       for (let n = 0; n < 5; n++) expect((await ask('POST', at, {})).status).to.equal(200);
       const number = 'audit.by_type.agent_heartbeat';
       const seen: number[] = [];
-      let cursor: string | null = '';
+      let query = 'evidence=1';
+      let cursor: string | null = null;
       let pages = 0;
       do {
-        const query: string = `evidence=1&number=${number}&limit=2${cursor && `&cursor=${cursor}`}`;
-        const report: AttributionAnswer = await reportOf(agent, query);
-        expect(report).to.have.all.keys('agent_name', 'timeframe', 'access_scope', 'evidence');
+        const report: AttributionAnswer = await reportOf(agent, `${query}&limit=2`);
+        if (cursor !== null) {
+          expect(report).to.have.all.keys('agent_name', 'timeframe', 'access_scope', 'evidence');
+          expect(report.evidence).to.have.all.keys(number);
+        }
         const page = report.evidence?.[number];
         expect(page?.total).to.equal(5);
         seen.push(...(page?.events ?? []).map(({ position }) => position));
         cursor = page?.next ?? null;
+        query = `cursor=${cursor}`;
         pages++;
         // Newer than the first page, so it is on none.
         await ask('POST', at, {});
