@@ -1,7 +1,8 @@
 /**
  * What is done to notifications. Changes of several at once are recorded with the ids that they concern, so that a read
- * model needs nothing but the event. A delivery is decided on a stream of the notification's own: of two runs at the same
- * time, one delivers it.
+ * model needs nothing but the event. The read model says which they are, and a stream that all processes share has those
+ * that others have just changed, so that each counts for one caller. A delivery is decided on a stream of the
+ * notification's own: of two runs at the same time, one delivers it.
  */
 
 import type { DeliveryError, DeliveryResult } from '../../shared/contract/monitoring/notifications.ts';
@@ -16,7 +17,7 @@ import {
   notificationsRead,
 } from '../../shared/events/monitoring/notifications.ts';
 import type { NotificationDirectory, PendingNotification } from '../../shared/ports/notifications.ts';
-import { seconds } from '../../shared/time.ts';
+import { DAY, seconds } from '../../shared/time.ts';
 import { defineDecider, on } from '../decider.ts';
 import type { CommandContext, Commands } from '../handler.ts';
 import { refuseInjection } from '../screening/injection.ts';
@@ -33,17 +34,64 @@ const TYPED = ['mention', 'assignment', 'due_date'];
 export const notificationsStream = (workspace: number): string => `notifications-${workspace}`;
 const streamOf = ({ origin }: CommandContext): string => notificationsStream(origin.workspace);
 
-/** Repeats `next` until it finds nothing more. Gives every id, in the order in which they were found. */
+/** Ids that were changed last; more than are under way at any time, before the read models show them. */
+const REMEMBERED = 20_000;
+
+interface MarkedState {
+  readonly read: readonly number[];
+  readonly delivered: readonly number[];
+  readonly deleted: readonly number[];
+}
+
+const withLast = (ids: readonly number[], more: readonly number[]): readonly number[] =>
+  [...ids, ...more].slice(-REMEMBERED);
+
+export const markedDecider = defineDecider<MarkedState>({
+  kind: 'list of changed notifications',
+  initial: { read: [], delivered: [], deleted: [] },
+  sizeOf: ({ read, delivered, deleted }) => (read.length + delivered.length + deleted.length) * 10,
+  folds: [
+    on(notificationsRead, (state, { data }) => ({ ...state, read: withLast(state.read, data.notificationIds) })),
+    on(notificationsDelivered, (state, { data }) => ({
+      ...state,
+      delivered: withLast(state.delivered, data.notificationIds),
+    })),
+    on(notificationsDeleted, (state, { data }) => ({
+      ...state,
+      deleted: withLast(state.deleted, data.notificationIds),
+    })),
+  ],
+});
+
+/** One for each day, so that a conflict never means to read years. */
+const markedStream = ({ origin }: CommandContext): string =>
+  `notifications-${origin.workspace}-${Math.floor(seconds(Date.now()) / DAY)}`;
+
+/** Records a change of those that nobody else has changed in the same way. Gives their ids. */
+async function mark(
+  commands: Commands,
+  context: CommandContext,
+  ids: readonly number[],
+  how: { readonly changed: keyof MarkedState; readonly draft: (notificationIds: number[]) => EventDraft },
+): Promise<readonly number[]> {
+  const { events } = await commands.execute(markedDecider, markedStream(context), context, (state) => {
+    const changed = new Set(state[how.changed]);
+    const fresh = ids.filter((id) => !changed.has(id));
+    return fresh.length === 0 ? [] : [how.draft(fresh)];
+  });
+  return events.flatMap(({ data }) => data.notificationIds as number[]);
+}
+
+/** Repeats `next` until it finds nothing more. Gives every id that `apply` gave, in their order. */
 async function inBatches(
   next: () => Promise<readonly number[]>,
-  apply: (ids: readonly number[]) => Promise<unknown>,
+  apply: (ids: readonly number[]) => Promise<readonly number[]>,
 ): Promise<number[]> {
   const done: number[] = [];
   for (;;) {
     const ids = await next();
     if (ids.length === 0) return done;
-    await apply(ids);
-    done.push(...ids);
+    done.push(...(await apply(ids)));
     if (ids.length < BATCH) return done;
   }
 }
@@ -58,7 +106,11 @@ export async function markRead(
   const { workspace } = context.origin;
   const read = await inBatches(
     () => directory.unread(workspace, which, BATCH),
-    (ids) => commands.record(streamOf(context), context, [notificationsRead.draft({ notificationIds: [...ids] })]),
+    (ids) =>
+      mark(commands, context, ids, {
+        changed: 'read',
+        draft: (notificationIds) => notificationsRead.draft({ notificationIds }),
+      }),
   );
   return read.length;
 }
@@ -73,9 +125,10 @@ export function markDelivered(
   return inBatches(
     () => directory.undelivered(context.origin.workspace, recipient, BATCH),
     (ids) =>
-      commands.record(streamOf(context), context, [
-        notificationsDelivered.draft({ recipient, notificationIds: [...ids] }),
-      ]),
+      mark(commands, context, ids, {
+        changed: 'delivered',
+        draft: (notificationIds) => notificationsDelivered.draft({ recipient, notificationIds }),
+      }),
   );
 }
 
@@ -93,9 +146,10 @@ export async function deleteNotifications(
         ? directory.existing(workspace, which.ids.slice(0, BATCH))
         : directory.older(workspace, which.recipient, which.before, BATCH),
     (ids) =>
-      commands.record(streamOf(context), context, [
-        notificationsDeleted.draft({ notificationIds: [...ids], cause: 'request' }),
-      ]),
+      mark(commands, context, ids, {
+        changed: 'deleted',
+        draft: (notificationIds) => notificationsDeleted.draft({ notificationIds, cause: 'request' }),
+      }),
   );
   return deleted.length;
 }

@@ -1,7 +1,7 @@
 /**
  * The notification that an event sends, as its definition words it; one that stands for itself; and what becomes of
- * notifications. Streams: `notifications-<workspace>` for what is done to several at once, `notification-<workspace>-<id>`
- * for a delivery, which happens once.
+ * notifications. Streams: `notifications-<workspace>-<day>` for what is done to several at once, days counted since 1970;
+ * `notification-<workspace>-<id>` for a delivery, which happens once; `notifications-<workspace>` for everything else.
  */
 import { z } from 'zod';
 import { seconds } from '../../time.ts';

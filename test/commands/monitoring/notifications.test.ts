@@ -5,6 +5,7 @@ import {
   deleteNotifications,
   deliverNotifications,
   deliveryDecider,
+  markDelivered,
   markRead,
   notifyAgent,
   renderedNotification,
@@ -143,6 +144,44 @@ describe('changes of notifications', () => {
     expect(sizes).to.deep.equal([1_000, 500]);
     expect(await markRead(commands, context(), found, { recipient: 'ada' })).to.equal(0);
     expect(world.written(), 'nothing to change is no event').to.have.length(2);
+  });
+
+  it('count once, however many ask for the same at the same time in two processes', async () => {
+    const { world, context } = agentsMemory();
+    const ids = Array.from({ length: 1_200 }, (_, n) => n + 1);
+    // What is asked for shows what was in the log when somebody asked before.
+    let later = 0;
+    const open = (type: string) => async () => {
+      const shown = later;
+      later = world.written().length;
+      const done = new Set(
+        world
+          .written()
+          .slice(0, shown)
+          .filter((event) => event.type === type)
+          .flatMap(({ data }) => data.notificationIds as number[]),
+      );
+      return ids.filter((id) => !done.has(id)).slice(0, 1_000);
+    };
+    const found = directory({
+      unread: open('NotificationsRead'),
+      undelivered: open('NotificationsDelivered'),
+      existing: open('NotificationsDeleted'),
+      older: open('NotificationsDeleted'),
+    });
+    const processes = [world.process(), world.process()];
+    const atOnce = async (work: (commands: (typeof processes)[number]) => Promise<number>) =>
+      (await Promise.all([...processes, ...processes, ...processes].map(work))).reduce((sum, one) => sum + one, 0);
+    const of = { recipient: 'ada' };
+    expect(await atOnce((commands) => markRead(commands, context(), found, of)), 'read').to.equal(1_200);
+    expect(
+      await atOnce(async (commands) => (await markDelivered(commands, context(), found, 'ada')).length),
+      'delivered',
+    ).to.equal(1_200);
+    expect(
+      await atOnce((commands) => deleteNotifications(commands, context(), found, { ...of, before: 5 })),
+      'deleted',
+    ).to.equal(1_200);
   });
 
   it('concern only what exists', async () => {
