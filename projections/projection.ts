@@ -71,7 +71,10 @@ export function defineTable<const N extends string, const C extends Columns>(
 // biome-ignore lint/suspicious/noExplicitAny: a list of changes mixes rows of different tables; `change` and `insert` keep each one typed.
 type AnyRow = any;
 
-/** A change of a single row. */
+/**
+ * A change of a single row. The changes of an event are applied in their order, so one may depend on what an earlier one
+ * has found: see `observed`.
+ */
 export interface Change {
   readonly table: Table;
   readonly key: Readonly<Record<string, string | number>>;
@@ -90,6 +93,32 @@ export function change<C extends Columns>(
   apply: (row: RowOf<C> | undefined) => RowOf<C> | undefined,
 ): Change {
   return { table: table as unknown as Table, key: key as Change['key'], fresh: false, apply };
+}
+
+/** A row as it was and as it is, once its change has been applied; both undefined if it was up to date already. */
+export type Turn<C extends Columns> = () => {
+  readonly before?: RowOf<C> | undefined;
+  readonly now?: RowOf<C> | undefined;
+};
+
+/**
+ * Like `change`, for changes on which others depend, such as those of kept sums: they come later in the list of the
+ * event, and ask `turn` what happened. One event changes a row of sums once, whatever number of rows it sums up.
+ */
+export function observed<C extends Columns>(
+  table: Table<C>,
+  key: KeyOf<C>,
+  apply: (row: RowOf<C> | undefined) => RowOf<C> | undefined,
+): { readonly change: Change; readonly turn: Turn<C> } {
+  let found: ReturnType<Turn<C>> = {};
+  return {
+    change: change(table, key, (before) => {
+      const now = apply(before);
+      found = { before, now };
+      return now;
+    }),
+    turn: () => found,
+  };
 }
 
 /** Changes the row with this key if it exists. */

@@ -1,7 +1,8 @@
 /** Sessions of command-line tools, and how clients show sessions. */
 import { sessionControlled, sessionPrefSet, sessionReported } from '../shared/events/sessions.ts';
 import { seconds } from '../shared/time.ts';
-import { change, defineProjection, defineTable, on, update } from './projection.ts';
+import { NANO } from '../shared/token-prices.ts';
+import { type Change, change, defineProjection, defineTable, observed, on, type RowOf } from './projection.ts';
 
 export const cliSessionsTable = defineTable(
   'cli_sessions',
@@ -32,11 +33,60 @@ export const cliSessionsTable = defineTable(
   {
     key: ['workspace_id', 'session_id'],
     indexes: [
-      '(workspace_id, reported_at DESC, id DESC) INCLUDE (terminated, project_slug, input_tokens, output_tokens, estimated_cost)',
+      '(workspace_id, reported_at DESC, id DESC) INCLUDE (terminated)',
       '(workspace_id, project_slug, reported_at DESC, id DESC) INCLUDE (terminated)',
     ],
   },
 );
+
+/** Sums over all sessions of a workspace. */
+export const sessionTotalsTable = defineTable(
+  'session_totals',
+  {
+    workspace_id: 'int',
+    sessions: 'bigint',
+    input_tokens: 'double',
+    output_tokens: 'double',
+    /** Billionths of a US dollar: sums of whole numbers stay exact. */
+    cost: 'double',
+  },
+  { key: ['workspace_id'] },
+);
+
+type Session = RowOf<(typeof cliSessionsTable)['columns']>;
+
+const amounts = (row: Session | undefined) =>
+  row === undefined
+    ? { sessions: 0, input_tokens: 0, output_tokens: 0, cost: 0 }
+    : {
+        sessions: 1,
+        input_tokens: row.input_tokens,
+        output_tokens: row.output_tokens,
+        cost: Math.round(row.estimated_cost * NANO),
+      };
+
+/** A change of a session, and of the sums with it. */
+function session(
+  key: { readonly workspace_id: number; readonly session_id: string },
+  apply: (row: Session | undefined) => Session | undefined,
+): Change[] {
+  const { workspace_id } = key;
+  const { change: first, turn } = observed(cliSessionsTable, key, apply);
+  const totals = change(sessionTotalsTable, { workspace_id }, (row) => {
+    const { before, now } = turn();
+    if (before === now) return row;
+    const [was, is] = [amounts(before), amounts(now)];
+    const sum = (field: keyof typeof is) => (row?.[field] ?? 0) + is[field] - was[field];
+    return {
+      workspace_id,
+      sessions: sum('sessions'),
+      input_tokens: sum('input_tokens'),
+      output_tokens: sum('output_tokens'),
+      cost: sum('cost'),
+    };
+  });
+  return [first, totals];
+}
 
 export const sessionPrefsTable = defineTable(
   'session_prefs',
@@ -46,46 +96,44 @@ export const sessionPrefsTable = defineTable(
 
 export const sessionsProjection = defineProjection({
   name: 'sessions',
-  version: 1,
-  tables: [cliSessionsTable, sessionPrefsTable],
+  version: 2,
+  tables: [cliSessionsTable, sessionTotalsTable, sessionPrefsTable],
   handlers: [
     on(sessionReported, ({ data, meta }) => {
       const key = { workspace_id: meta.workspace, session_id: data.sessionId };
       const at = seconds(meta.at);
-      return [
-        change(cliSessionsTable, key, (row) => ({
-          ...key,
-          id: data.id,
-          agent_name: data.agentName ?? row?.agent_name ?? null,
-          project_slug: data.projectSlug ?? row?.project_slug ?? data.agentName ?? 'default',
-          project_path: data.projectPath ?? row?.project_path ?? null,
-          model: data.model ?? row?.model ?? null,
-          git_branch: data.gitBranch ?? row?.git_branch ?? null,
-          user_messages: data.userMessages ?? row?.user_messages ?? 0,
-          assistant_messages: data.assistantMessages ?? row?.assistant_messages ?? 0,
-          tool_uses: data.toolUses ?? row?.tool_uses ?? 0,
-          input_tokens: data.inputTokens ?? row?.input_tokens ?? 0,
-          output_tokens: data.outputTokens ?? row?.output_tokens ?? 0,
-          estimated_cost: data.estimatedCost ?? row?.estimated_cost ?? 0,
-          label: row?.label ?? null,
-          settings: row?.settings ?? {},
-          terminated: false,
-          created_at: row?.created_at ?? at,
-          reported_at: at,
-          updated_at: at,
-        })),
-      ];
+      return session(key, (row) => ({
+        ...key,
+        id: data.id,
+        agent_name: data.agentName ?? row?.agent_name ?? null,
+        project_slug: data.projectSlug ?? row?.project_slug ?? data.agentName ?? 'default',
+        project_path: data.projectPath ?? row?.project_path ?? null,
+        model: data.model ?? row?.model ?? null,
+        git_branch: data.gitBranch ?? row?.git_branch ?? null,
+        user_messages: data.userMessages ?? row?.user_messages ?? 0,
+        assistant_messages: data.assistantMessages ?? row?.assistant_messages ?? 0,
+        tool_uses: data.toolUses ?? row?.tool_uses ?? 0,
+        input_tokens: data.inputTokens ?? row?.input_tokens ?? 0,
+        output_tokens: data.outputTokens ?? row?.output_tokens ?? 0,
+        estimated_cost: data.estimatedCost ?? row?.estimated_cost ?? 0,
+        label: row?.label ?? null,
+        settings: row?.settings ?? {},
+        terminated: false,
+        created_at: row?.created_at ?? at,
+        reported_at: at,
+        updated_at: at,
+      }));
     }),
-    on(sessionControlled, ({ data: { sessionId, action, value }, meta }) => [
-      update(cliSessionsTable, { workspace_id: meta.workspace, session_id: sessionId }, (row) => {
-        if (action === 'delete') return undefined;
+    on(sessionControlled, ({ data: { sessionId, action, value }, meta }) =>
+      session({ workspace_id: meta.workspace, session_id: sessionId }, (row) => {
+        if (row === undefined || action === 'delete') return undefined;
         const updated_at = seconds(meta.at);
         if (action === 'terminate') return { ...row, terminated: true, updated_at };
         if (action === 'set-label') return { ...row, label: value || null, updated_at };
         if (value === null) return row;
         return { ...row, settings: { ...row.settings, [action.replace('set-', '')]: value }, updated_at };
       }),
-    ]),
+    ),
     on(sessionPrefSet, ({ data, meta }) => {
       const key = { workspace_id: meta.workspace, session: data.key };
       return [

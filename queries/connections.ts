@@ -2,13 +2,24 @@
 import { sql } from 'kysely';
 import { agentsProjection } from '../projections/agents/agents.ts';
 import { connectionsProjection } from '../projections/connections.ts';
+import type { Projection } from '../projections/projection.ts';
 import type { ConnectionRecord, ConnectionsQuery } from '../shared/contract/connections.ts';
 import type { Reads } from './reads.ts';
 
+const place = (reads: Reads, projection: Pick<Projection, 'name' | 'version'>, table: string) =>
+  sql.table(`${reads.schema(projection)}.${table}`);
+
 /** Rows `c` of connections with row `a` of their agents: those of deleted agents are left out. */
 const connectionsWithAgents = (reads: Reads) => sql`
-  ${sql.table(`${reads.schema(connectionsProjection)}.connections`)} c
-  JOIN ${sql.table(`${reads.schema(agentsProjection)}.agents`)} a ON a.workspace_id = c.workspace_id AND a.id = c.agent_id`;
+  ${place(reads, connectionsProjection, 'connections')} c
+  JOIN ${place(reads, agentsProjection, 'agents')} a ON a.workspace_id = c.workspace_id AND a.id = c.agent_id`;
+
+/**
+ * Whether the agent of a connection is still there. `IS TRUE` keeps the planner from joining: the ids of agents are then
+ * hashed once, rather than looked up for every connection before the page.
+ */
+const hasAgent = (reads: Reads, workspace: number) => sql`
+  (agent_id IN (SELECT id FROM ${place(reads, agentsProjection, 'agents')} WHERE workspace_id = ${workspace})) IS TRUE`;
 
 const withAgents = (reads: Reads, workspace: number) => sql`
   ${connectionsWithAgents(reads)} WHERE c.workspace_id = ${workspace}`;
@@ -24,8 +35,12 @@ export async function listConnections(
       'tool_version', c.tool_version, 'connection_id', c.connection_id, 'status', c.status,
       'last_heartbeat', c.last_heartbeat, 'created_at', c.created_at, 'updated_at', c.updated_at,
       'metadata', c.metadata, 'agent_status', a.status, 'agent_role', a.role, 'workspace_id', c.workspace_id) AS connection
-    FROM ${withAgents(reads, workspace)}
-    ORDER BY c.created_at DESC, c.id DESC LIMIT ${limit} OFFSET ${offset}`.execute(reads.db);
+    FROM (
+      SELECT * FROM ${place(reads, connectionsProjection, 'connections')} WHERE workspace_id = ${workspace}
+        AND ${hasAgent(reads, workspace)}
+      ORDER BY created_at DESC, id DESC LIMIT ${limit} OFFSET ${offset}
+    ) c JOIN ${place(reads, agentsProjection, 'agents')} a ON a.workspace_id = c.workspace_id AND a.id = c.agent_id
+    ORDER BY c.created_at DESC, c.id DESC`.execute(reads.db);
   return rows.map(({ connection }) => connection);
 }
 

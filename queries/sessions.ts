@@ -1,9 +1,10 @@
 /** Sessions of command-line tools, and how clients show sessions. */
-import { sql } from 'kysely';
+import { type RawBuilder, sql } from 'kysely';
 import type { Row } from '../projections/projection.ts';
 import { type cliSessionsTable, sessionsProjection } from '../projections/sessions.ts';
 import type { CliSessionRecord, CliSessionsQuery, SessionPref, SessionRecord } from '../shared/contract/sessions.ts';
 import { DAY, HOUR, MINUTE } from '../shared/time.ts';
+import { NANO } from '../shared/token-prices.ts';
 import { type Reads, tables } from './reads.ts';
 
 const own = (reads: Reads) => tables(reads, sessionsProjection);
@@ -40,6 +41,29 @@ const recordOf = (row: SessionRow, now: number): CliSessionRecord => ({
   workspace_id: row.workspace_id,
 });
 
+const NO_TOTALS = { sessions: 0, input_tokens: 0, output_tokens: 0, cost: 0 };
+
+/** Kept sums, and what depends on the time or takes one step of an index per project. */
+async function cliSessionStats(reads: Reads, workspace: number, now: number) {
+  const sessions = sql.table(`${reads.schema(sessionsProjection)}.cli_sessions`);
+  const nextProject = (after: RawBuilder<unknown>) => sql`
+    SELECT project_slug FROM ${sessions} WHERE workspace_id = ${workspace} ${after} ORDER BY project_slug LIMIT 1`;
+  const { rows } = await sql<{ totals: typeof NO_TOTALS | null; active_sessions: number; unique_projects: number }>`
+    WITH RECURSIVE projects AS (
+      (${nextProject(sql``)})
+      UNION ALL
+      SELECT (${nextProject(sql`AND project_slug > projects.project_slug`)}) FROM projects
+      WHERE project_slug IS NOT NULL
+    )
+    SELECT (SELECT count(project_slug) FROM projects) AS unique_projects,
+      (SELECT count(*) FROM ${sessions}
+       WHERE workspace_id = ${workspace} AND NOT terminated AND reported_at > ${now - ACTIVE_FOR}) AS active_sessions,
+      (SELECT row_to_json(t) FROM ${sql.table(`${reads.schema(sessionsProjection)}.session_totals`)} t
+       WHERE workspace_id = ${workspace}) AS totals`.execute(reads.db);
+  const { totals = null, active_sessions = 0, unique_projects = 0 } = rows[0] ?? {};
+  return { totals: totals ?? NO_TOTALS, active_sessions, unique_projects };
+}
+
 /** A page of sessions, last reported first, and numbers of all. @param now Unix seconds */
 export async function listCliSessions(reads: Reads, workspace: number, query: CliSessionsQuery, now: number) {
   const everything = own(reads).selectFrom('cli_sessions').where('workspace_id', '=', workspace);
@@ -54,31 +78,22 @@ export async function listCliSessions(reads: Reads, workspace: number, query: Cl
     .limit(query.limit)
     .offset(query.offset)
     .execute();
-  const all = await everything
-    .select([
-      sql<number>`count(*)`.as('total_sessions'),
-      sql<number>`count(*) FILTER (WHERE NOT terminated AND reported_at > ${now - ACTIVE_FOR})`.as('active_sessions'),
-      sql<number>`coalesce(sum(input_tokens), 0)::bigint`.as('total_input_tokens'),
-      sql<number>`coalesce(sum(output_tokens), 0)::bigint`.as('total_output_tokens'),
-      sql<number>`coalesce(sum(estimated_cost), 0)`.as('cost'),
-      sql<number>`count(DISTINCT project_slug)`.as('unique_projects'),
-    ])
-    .executeTakeFirst();
+  const { totals, active_sessions, unique_projects } = await cliSessionStats(reads, workspace, now);
   // Without a project, the total is among the numbers of all.
   const counted =
     query.project === undefined
-      ? { total: query.active === '1' ? all?.active_sessions : all?.total_sessions }
+      ? { total: query.active === '1' ? active_sessions : totals.sessions }
       : await matching.select(({ fn }) => fn.countAll<number>().as('total')).executeTakeFirst();
   return {
     sessions: rows.map((row) => recordOf(row, now)),
     total: Number(counted?.total ?? 0),
     stats: {
-      total_sessions: Number(all?.total_sessions ?? 0),
-      active_sessions: Number(all?.active_sessions ?? 0),
-      total_input_tokens: Number(all?.total_input_tokens ?? 0),
-      total_output_tokens: Number(all?.total_output_tokens ?? 0),
-      total_estimated_cost: Math.round(Number(all?.cost ?? 0) * 100) / 100,
-      unique_projects: Number(all?.unique_projects ?? 0),
+      total_sessions: totals.sessions,
+      active_sessions,
+      total_input_tokens: totals.input_tokens,
+      total_output_tokens: totals.output_tokens,
+      total_estimated_cost: Math.round((100 * totals.cost) / NANO) / 100,
+      unique_projects,
     },
   };
 }

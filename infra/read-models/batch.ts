@@ -22,8 +22,13 @@ interface Slot {
   position: number;
   /** Inserted in this batch by a change that does not need the row in the table. */
   readonly fresh: boolean;
-  /** Changes to be applied once the row is loaded. */
-  waiting: { readonly apply: Change['apply']; readonly position: number }[] | undefined;
+}
+
+/** A change that is applied once the rows that the batch lacks are loaded. */
+interface Waiting {
+  readonly slot: Slot;
+  readonly apply: Change['apply'];
+  readonly position: number;
 }
 
 export interface BatchOptions {
@@ -65,11 +70,12 @@ export class Batch {
   async add(events: readonly DomainEvent[]): Promise<number> {
     const { projection, append } = this.#options;
     const toLoad = new Map<Table, Map<string, Slot>>();
+    const waiting: Waiting[] = [];
     let taken = 0;
     for (const event of events) {
       const changes = projection.project(event);
       if (append && refused(append, changes)) break;
-      for (const change of changes) this.#take(change, event.position, toLoad);
+      for (const change of changes) this.#take(change, event.position, toLoad, waiting);
       taken++;
     }
     for (const [table, wanted] of toLoad) {
@@ -81,14 +87,18 @@ export class Batch {
         slot.before = rows.get(text);
         slot.row = slot.before;
         slot.position = slot.before?.position ?? -1;
-        for (const { apply, position } of slot.waiting ?? []) applyTo(slot, apply, position);
-        slot.waiting = undefined;
       }
     }
+    for (const { slot, apply, position } of waiting) applyTo(slot, apply, position);
     return taken;
   }
 
-  #take({ table, key, fresh, apply }: Change, position: number, toLoad: Map<Table, Map<string, Slot>>): void {
+  #take(
+    { table, key, fresh, apply }: Change,
+    position: number,
+    toLoad: Map<Table, Map<string, Slot>>,
+    waiting: Waiting[],
+  ): void {
     const { projection, cache, append } = this.#options;
     if (fresh && append?.takes(table)) {
       const row = apply(undefined);
@@ -104,14 +114,15 @@ export class Batch {
     if (!slot) {
       const known = fresh ? NOTHING : cache.find(table.name, text);
       const row = known?.row;
-      slot = { key, before: row, row, position: row?.position ?? -1, fresh, waiting: known ? undefined : [] };
+      slot = { key, before: row, row, position: row?.position ?? -1, fresh };
       slots.set(text, slot);
       if (!known) {
         const wanted = toLoad.get(table) ?? new Map<string, Slot>();
         toLoad.set(table, wanted.set(text, slot));
       }
     }
-    if (slot.waiting) slot.waiting.push({ apply, position });
+    // Once a row is missing, everything behind it waits: changes are applied in their order (`Change`).
+    if (toLoad.size > 0) waiting.push({ slot, apply, position });
     else applyTo(slot, apply, position);
   }
 

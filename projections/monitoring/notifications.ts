@@ -11,13 +11,15 @@ import {
 import { seconds } from '../../shared/time.ts';
 import {
   type Change,
+  change,
   defineProjection,
   defineTable,
   type Handler,
   insert,
+  observed,
   on,
-  type Row,
-  update,
+  type RowOf,
+  type Turn,
 } from '../projection.ts';
 
 export const notificationsTable = defineTable(
@@ -41,21 +43,51 @@ export const notificationsTable = defineTable(
     indexes: [
       'workspace_id, recipient, created_at DESC, id DESC',
       '(workspace_id, recipient, created_at DESC, id DESC) WHERE read_at IS NULL',
-      '(workspace_id, created_at, id) WHERE delivered_at IS NULL',
+      '(workspace_id, created_at, id) INCLUDE (recipient) WHERE delivered_at IS NULL',
       '(workspace_id, delivered_at DESC, id DESC) WHERE delivered_at IS NOT NULL',
+      '(workspace_id, recipient, delivered_at DESC, id DESC) WHERE delivered_at IS NOT NULL',
       'created_at',
     ],
   },
 );
 
-type NotificationRow = Omit<Row<typeof notificationsTable>, 'position'>;
+/** How many there are, and how many of them are unread and were delivered. */
+export const notificationTotalsTable = defineTable(
+  'notification_totals',
+  { workspace_id: 'int', total: 'bigint', unread: 'bigint', delivered: 'bigint' },
+  { key: ['workspace_id'] },
+);
+
+type NotificationRow = RowOf<(typeof notificationsTable)['columns']>;
+
+const isDelivered = (row: NotificationRow | undefined): number => (row && row.delivered_at !== null ? 1 : 0);
+const isUnread = (row: NotificationRow | undefined): number => (row && row.read_at === null ? 1 : 0);
+
+/** The totals after some notifications are others, new or gone. */
+const totals = (workspace_id: number, turns: readonly Turn<(typeof notificationsTable)['columns']>[]): Change =>
+  change(notificationTotalsTable, { workspace_id }, (row) => {
+    const changed = turns.map((turn) => turn()).filter(({ before, now }) => before !== now);
+    if (changed.length === 0) return row;
+    const sum = (field: 'total' | 'unread' | 'delivered', of: (one: NotificationRow | undefined) => number) =>
+      changed.reduce((all, { before, now }) => all + of(now) - of(before), row?.[field] ?? 0);
+    return {
+      workspace_id,
+      total: sum('total', (one) => (one ? 1 : 0)),
+      unread: sum('unread', isUnread),
+      delivered: sum('delivered', isDelivered),
+    };
+  });
 
 /** Changes of several rows, as far as they are still there. */
 const each = (
   workspace_id: number,
   ids: readonly number[],
   apply: (row: NotificationRow) => NotificationRow | undefined,
-): Change[] => ids.map((id) => update(notificationsTable, { workspace_id, id }, apply));
+): Change[] => {
+  const all = ids.map((id) => observed(notificationsTable, { workspace_id, id }, (row) => row && apply(row)));
+  const turns = all.map(({ turn }) => turn);
+  return [...all.map((one) => one.change), totals(workspace_id, turns)];
+};
 
 /** The first time counts. */
 const deliveredAt = (at: number) => (row: NotificationRow) =>
@@ -67,17 +99,17 @@ const raised: Handler[] = [...catalogue.values()]
     type: definition.type,
     handle(event) {
       const record = notificationOf(definition, event);
-      return record
-        ? [insert(notificationsTable, { ...record, tenant_id: event.meta.tenant, read_at: null, delivered_at: null })]
-        : [];
+      if (!record) return [];
+      const now = { ...record, tenant_id: event.meta.tenant, read_at: null, delivered_at: null };
+      return [insert(notificationsTable, now), totals(record.workspace_id, [() => ({ now })])];
     },
   }));
 
 export const notificationsProjection = defineProjection({
   name: 'notifications',
-  // 2: indexes for lists, deliveries and retention. 3: the tenant, to whom what retention removes is recorded.
-  version: 3,
-  tables: [notificationsTable],
+  // 2: indexes for lists, deliveries and retention. 3: the tenant, to whom what retention removes is recorded. 4: totals.
+  version: 4,
+  tables: [notificationsTable, notificationTotalsTable],
   handlers: [
     ...raised,
     on(notificationsRead, ({ data, meta }) =>

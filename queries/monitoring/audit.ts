@@ -6,6 +6,9 @@ import { type Reads, tables } from '../reads.ts';
 
 const own = (reads: Reads) => tables(reads, auditProjection);
 
+/** From this offset on, the total is read first, so that the page can be read from the nearer end. */
+const DEEP = 1_000;
+
 /** A page of audit entries, newest first; list and total in one statement, so that both show the same moment. */
 export async function listAudit(reads: Reads, workspace: number, query: AuditQuery) {
   const { action, actor, since, until, limit, offset } = query;
@@ -14,10 +17,17 @@ export async function listAudit(reads: Reads, workspace: number, query: AuditQue
   if (actor !== undefined) page = page.where('actor', '=', actor);
   if (since !== undefined) page = page.where('created_at', '>=', since);
   if (until !== undefined) page = page.where('created_at', '<=', until);
-  page = page.orderBy('position', 'desc').limit(limit).offset(offset);
+  const total = totalOf(reads, workspace, query);
+  const known = offset < DEEP ? undefined : Number((await total.executeTakeFirst())?.total ?? 0);
+  const size = known === undefined ? limit : Math.min(limit, Math.max(0, known - offset));
+  const oldEnd = known !== undefined && offset > known / 2 ? Math.max(0, known - offset - size) : undefined;
+  page = page
+    .orderBy('position', oldEnd === undefined ? 'desc' : 'asc')
+    .limit(size)
+    .offset(oldEnd ?? offset);
   const { rows } = await sql<{ entries: AuditEntry[] | null; total: number }>`
     WITH page AS (${page})
-    SELECT (${totalOf(reads, workspace, query)}) AS total, json_agg(json_build_object(
+    SELECT ${known === undefined ? sql`(${total})` : sql`${known}::bigint`} AS total, json_agg(json_build_object(
       'id', p.id, 'action', p.action, 'actor', p.actor, 'actor_id', p.actor_id, 'target_type', p.target_type,
       'target_id', p.target_id, 'detail', p.detail, 'ip_address', p.ip_address, 'user_agent', p.user_agent,
       'created_at', p.created_at, 'workspace_id', p.workspace_id

@@ -79,9 +79,15 @@ export async function notificationsOf(
 export async function deliveryState(reads: Reads, workspace: number, agent: string | undefined) {
   const some = agent === undefined ? all(reads, workspace) : all(reads, workspace).where('recipient', '=', agent);
   const [counted, pending, recent] = await Promise.all([
-    some
-      .select(({ fn }) => [fn.countAll<number>().as('total'), fn.count<number>('delivered_at').as('delivered')])
-      .executeTakeFirst(),
+    agent === undefined
+      ? own(reads)
+          .selectFrom('notification_totals')
+          .select(['total', 'delivered'])
+          .where('workspace_id', '=', workspace)
+          .executeTakeFirst()
+      : some
+          .select(({ fn }) => [fn.countAll<number>().as('total'), fn.count<number>('delivered_at').as('delivered')])
+          .executeTakeFirst(),
     all(reads, workspace)
       .where('delivered_at', 'is', null)
       .select(({ fn }) => ['recipient', fn.countAll<number>().as('pending_count')])

@@ -74,10 +74,9 @@ export async function dashboardOf(reads: Reads, workspace: number, now: number) 
       .where('created_at', '>', now - DAY)
       .executeTakeFirst(),
     tables(reads, notificationsProjection)
-      .selectFrom('notifications')
-      .select(({ fn }) => fn.countAll<number>().as('unread'))
+      .selectFrom('notification_totals')
+      .select('unread')
       .where('workspace_id', '=', workspace)
-      .where('read_at', 'is', null)
       .executeTakeFirst(),
     tables(reads, pipelinesProjection)
       .selectFrom('pipeline_runs')

@@ -52,13 +52,20 @@ const taskCount = (reads: Reads) =>
 
 /** By name. */
 export async function listProjects(reads: Reads, workspace: number, query: ProjectsQuery): Promise<ListedProject[]> {
-  return seen(reads, workspace, query.includeArchived === '1' ? SEEN : ['active'])
+  const page = seen(reads, workspace, query.includeArchived === '1' ? SEEN : ['active'])
     .select(COLUMNS)
-    .select([assignedAgents(reads), taskCount(reads)])
     .orderBy(sql`lower(name)`)
     .orderBy('id')
     .limit(query.limit)
-    .offset(query.offset)
+    .offset(query.offset);
+  // Agents and tasks of those on the page alone, not of those before it.
+  return reads.db
+    .selectFrom(page.as('projects'))
+    .selectAll()
+    .select([assignedAgents(reads), taskCount(reads)])
+    .orderBy(sql`lower(name)`)
+    .orderBy('id')
+    .$castTo<ListedProject>()
     .execute();
 }
 

@@ -538,7 +538,7 @@ describe('schedules', () => {
     ]);
     const left = async () =>
       (await call(service, 'GET', '/api/scheduler')).status === 200 &&
-      (await database.pool.query('SELECT * FROM notifications_v3.notifications WHERE workspace_id = 7')).rowCount;
+      (await database.pool.query('SELECT * FROM notifications_v4.notifications WHERE workspace_id = 7')).rowCount;
     const lastRun = async () => {
       const { rows } = await database.pool.query(
         `SELECT last_message FROM service.schedule_runs WHERE schedule = 'auto-cleanup'`,

@@ -168,6 +168,36 @@ describe('a batch', () => {
     expect(writesOf(batch), 'asked twice').to.deep.equal(writesOf(batch));
   });
 
+  it('applies changes in their order, also where some rows are in memory and others are loaded', async () => {
+    const order: string[] = [];
+    const mark = (id: number, name: string) =>
+      change(boxes, { id }, (row) => {
+        order.push(name);
+        return { id, text: `${row?.text ?? ''}${name}` };
+      });
+    const marking = defineProjection({
+      ...projection,
+      handlers: [on(touched, () => [mark(1, 'a'), mark(2, 'b')]), on(removed, () => [mark(2, 'c'), mark(1, 'd')])],
+    });
+    const cache = new RowCache();
+    cache.remember('boxes', '2', { id: 2, text: 'x', position: 1 });
+    const { batch, loaded } = open({ projection: marking, cache });
+    await batch.add(events(touched.draft({ id: 0 }), removed.draft({ id: 0 })));
+    expect(loaded).to.deep.equal([['boxes', [{ id: 1 }]]]);
+    expect(order).to.deep.equal(['a', 'b', 'c', 'd']);
+    expect(writesOf(batch)).to.deep.equal([
+      [
+        'boxes',
+        [],
+        [
+          { id: 1, text: 'aad', position: 11 },
+          { id: 2, text: 'xbc', position: 11 },
+        ],
+        [],
+      ],
+    ]);
+  });
+
   it('removes rows that are there, and says nothing of those that never were', async () => {
     const { batch } = open();
     await batch.add(

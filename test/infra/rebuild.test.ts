@@ -247,7 +247,7 @@ function suite(name: string, open: () => Promise<Place>): void {
           onProgress: ({ phase }) => phase === 'reading the log' && stop.abort(new Error('stopped')),
         });
         expect(await cut.then(String, (error: Error) => error.message)).to.equal('stopped');
-        expect(await schemas()).to.include('activities_v1_rebuild');
+        expect(await schemas()).to.include('activities_v2_rebuild');
       };
       const events = (reports: readonly RebuildReport[]) => reports[activities]?.events ?? 0;
 
@@ -288,7 +288,7 @@ function suite(name: string, open: () => Promise<Place>): void {
       expect(texts?.live?.rows).to.equal((texts?.rebuilt.rows ?? 0) - 1);
       expect(await schemas()).to.deep.equal([]);
 
-      await pool.query('DROP TABLE notifications_v3.notifications');
+      await pool.query('DROP TABLE notifications_v4.notifications');
       const repaired = await rebuild();
       expect(repaired.every((report) => report.switched)).to.equal(true);
       expect(

@@ -64,6 +64,25 @@ describe('projection sessions', () => {
     expect(sessions(reported(), controlled('delete'))).to.deep.equal([]);
   });
 
+  it('keeps sums over all sessions, whatever becomes of each', () => {
+    const other = { id: 2, sessionId: 'other' };
+    const totals = (...drafts: Parameters<typeof eventsOf>[0]) => {
+      const [row] = rowsAfter(sessionsProjection, eventsOf(drafts)).session_totals;
+      return row && [row.sessions, row.input_tokens, row.output_tokens, row.cost];
+    };
+    const one = reported({ inputTokens: 5, outputTokens: 1, estimatedCost: 0.1 });
+    const two = reported({ ...other, inputTokens: 7, estimatedCost: 0.2 });
+    expect(totals(one, two)).to.deep.equal([2, 12, 1, 300_000_000]);
+    expect(totals(one, two, reported({ inputTokens: 6 })), 'a later report replaces').to.deep.equal([
+      2, 13, 1, 300_000_000,
+    ]);
+    expect(totals(one, two, controlled('terminate'), controlled('set-label', 'mine'))).to.deep.equal([
+      2, 12, 1, 300_000_000,
+    ]);
+    expect(totals(one, two, controlled('delete'))).to.deep.equal([1, 7, 0, 200_000_000]);
+    expect(totals(one, controlled('delete'), controlled('delete'))).to.deep.equal([0, 0, 0, 0]);
+  });
+
   it('keeps the name and the color of a session until both are taken away', () => {
     const prefs = (...given: { name?: string | null; color?: string | null }[]) =>
       rowsAfter(

@@ -63,7 +63,7 @@ describe('projection notifications', () => {
       message: null,
     });
   it('is read and delivered once; what is deleted has no row, whatever is said of it later', () => {
-    const { notifications } = rowsAfter(
+    const { notifications, notification_totals } = rowsAfter(
       notificationsProjection,
       eventsOf([
         ...[raised('ada'), raised('ada'), raised('eve'), raised('eve')],
@@ -82,15 +82,16 @@ describe('projection notifications', () => {
       [2, at(5), at(9)],
       [3, at(6), null],
     ]);
+    expect(notification_totals).to.deep.equal([{ workspace_id: 1, total: 3, unread: 0, delivered: 2, position: 10 }]);
   });
   it('of another workspace is not touched', () => {
     const events = [
       ...eventsOf([raised('ada')]),
       ...eventsOf([raised('ada'), notificationsRead.draft({ notificationIds: [1] })], { workspace: 2 }).slice(1),
     ];
-    expect(rowsAfter(notificationsProjection, events).notifications.map(({ read_at }) => read_at)).to.deep.equal([
-      null,
-    ]);
+    const { notifications, notification_totals } = rowsAfter(notificationsProjection, events);
+    expect(notifications.map(({ read_at }) => read_at)).to.deep.equal([null]);
+    expect(notification_totals).to.deep.equal([{ workspace_id: 1, total: 1, unread: 1, delivered: 0, position: 1 }]);
   });
   it('has none for the others', () => {
     expect(rowsAfter(notificationsProjection, eventsOf([offline('update')])).notifications).to.deep.equal([]);

@@ -57,7 +57,7 @@ describe('queries of heartbeats', () => {
     ];
     for (const [id, workspace, type, description, at] of activities)
       await models.query(
-        `INSERT INTO activities_v1.activities (workspace_id, id, type, entity_type, entity_id, actor, description, created_at, position)
+        `INSERT INTO activities_v2.activities (workspace_id, id, type, entity_type, entity_id, actor, description, created_at, position)
          VALUES ($2, $1, $3, 'task', 1, 'eve', $4, $5, $1)`,
         [id, workspace, type, description, at],
       );
