@@ -6,12 +6,14 @@ import type { CommandContext, Commands } from '../handler.ts';
 
 const STREAM = 'backups';
 
+/** @param keep how many files are kept, this one included */
 export async function createBackup(
   commands: Commands,
   context: CommandContext,
   backups: Pick<Backups, 'create'>,
+  keep: number,
 ): Promise<WrittenBackup> {
-  const written = await backups.create();
+  const written = await backups.create(keep);
   const { name, size, events, sha256 } = written;
   await commands.record(STREAM, context, [backupCreated.draft({ name, size, events, sha256 })]);
   return written;

@@ -2,13 +2,16 @@
  * Scheduled work: silent agents and connections, stale and recurring tasks, deletions of projects, cleanup and
  * housekeeping. Each scheduled job is run by one of the processes; how it went is recorded for all.
  */
+import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
+import { createBackup } from '../../commands/admin/backup.ts';
 import { cleanUp } from '../../commands/policies/admin/cleanup.ts';
 import { runDueJobs } from '../../commands/policies/admin/cron.ts';
 import { sweepLiveness } from '../../commands/policies/agents/liveness.ts';
 import { evaluateAlerts, FIRST } from '../../commands/policies/alerts/evaluations.ts';
 import { disconnectStale } from '../../commands/policies/connections.ts';
 import { syncProjects } from '../../commands/policies/github/syncs.ts';
+import { scheduledContext } from '../../commands/policies/policy.ts';
 import { finishDeletions } from '../../commands/policies/projects/deletion.ts';
 import { requeueStaleTasks } from '../../commands/policies/tasks/queue.ts';
 import { spawnRecurring } from '../../commands/policies/tasks/recurrence.ts';
@@ -24,12 +27,14 @@ import { staleTaskReads } from '../../queries/tasks/queue.ts';
 import { recurrenceReads } from '../../queries/tasks/recurrence.ts';
 import { routingReads } from '../../queries/tasks/routing.ts';
 import type { SettingName } from '../../shared/contract/admin/settings.ts';
+import { DEFAULT_TENANT, DEFAULT_WORKSPACE } from '../../shared/events/metadata.ts';
 import { defineJob, handleJob, type JobHandler, type JobKind } from '../../shared/ports/jobs.ts';
 import { DAY, HOUR, MINUTE, seconds } from '../../shared/time.ts';
 import type { Core } from '../core.ts';
 import { purgeIdempotency } from '../database/idempotency.ts';
 import { createLogEntries } from '../database/log-entries.ts';
 import { createGithub } from '../outgoing/github.ts';
+import { createBackups } from '../tools/backup.ts';
 import { createScheduleRuns, type ScheduleRuns } from './schedule-runs.ts';
 
 export interface Schedule {
@@ -106,14 +111,14 @@ function schedule(runs: ScheduleRuns, now: () => number, definition: Definition)
   };
 }
 
-type Parts = Pick<Core, 'commands' | 'reads' | 'config' | 'database' | 'positions' | 'log'>;
+type Parts = Pick<Core, 'commands' | 'reads' | 'config' | 'database' | 'eventLog' | 'positions' | 'log'>;
 
 /**
  * @param now Unix ms
  * @param retryWebhooks gives how many deliveries wait to be repeated; only workers can do it
  */
 export function schedulesOf(
-  { commands, reads, config, database, positions, log }: Parts,
+  { commands, reads, config, database, eventLog, positions, log }: Parts,
   now: () => number = Date.now,
   retryWebhooks: () => Promise<number> = async () => 0,
 ): readonly Schedule[] {
@@ -123,6 +128,7 @@ export function schedulesOf(
   const on = (name: SettingName) => async () => (await setting(name)) === 'true';
   const timeout = async () => Number(await setting('general.agent_timeout_minutes'));
   const notifications = notificationDirectory(reads);
+  const backups = createBackups({ database, eventLog, config });
   const alertsMs = (config.alertSeconds || MINUTE) * 1_000;
   /** Where the last turn had to stop. */
   let alertsFrom = FIRST;
@@ -156,6 +162,17 @@ export function schedulesOf(
         const find = (since: number) => staleConnections(reads, since);
         const ended = await disconnectStale({ commands, staleConnections: find, timeoutMinutes, now });
         return `${counted(ended.length, 'connection was', 'connections were')} ended.`;
+      },
+    },
+    {
+      ...{ id: 'auto_backup', kind: 'auto-backup', everyMs: EVERY_TEN_MINUTES_MS, dailyAt: 3 },
+      name: 'Write a backup',
+      enabled: on('general.auto_backup'),
+      async run() {
+        const keep = Number(await setting('general.backup_retention_count'));
+        const context = scheduledContext(randomUUID(), DEFAULT_TENANT, DEFAULT_WORKSPACE);
+        const { name, events } = await createBackup(commands, context, backups, keep);
+        return `${name} was written: ${counted(events, 'event', 'events')}.`;
       },
     },
     {

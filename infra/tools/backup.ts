@@ -22,8 +22,6 @@ import { CopyError, type CopyOptions, copyLog, policyCheckpoints, storePolicies 
 import { RELATED, type RelatedRows, readRelated, writeRelated } from './related.ts';
 
 const FORMAT = 1;
-/** Backups that are kept. */
-export const KEPT_BACKUPS = 10;
 /** Bytes of events that are read at a time. */
 const PAGE_BYTES = 1_000_000;
 
@@ -121,7 +119,7 @@ export function createBackups(core: Pick<Core, 'database' | 'eventLog' | 'config
     return files;
   }
 
-  async function write(): Promise<WrittenBackup> {
+  async function write(keep: number): Promise<WrittenBackup> {
     await mkdir(folder, { recursive: true, mode: 0o700 });
     let at = Date.now();
     // Names have a second's resolution.
@@ -141,15 +139,15 @@ export function createBackups(core: Pick<Core, 'database' | 'eventLog' | 'config
       await rm(partial, { force: true });
       throw error;
     }
-    for (const { name: old } of (await list()).slice(KEPT_BACKUPS)) await rm(join(folder, old), { force: true });
+    for (const { name: old } of (await list()).slice(keep)) await rm(join(folder, old), { force: true });
     const { size } = await stat(path);
     return { ...written, name, path, size, createdAt: seconds(at) };
   }
 
   return {
     list,
-    create() {
-      const mine = last.then(write, write);
+    create(keep) {
+      const mine = last.then(() => write(keep));
       last = mine.catch(() => undefined);
       return mine;
     },

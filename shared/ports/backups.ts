@@ -16,8 +16,8 @@ export interface WrittenBackup extends BackupFile {
 }
 
 export interface Backups {
-  /** Writes a backup and removes the oldest ones beyond those that are kept. One at a time: others wait. */
-  create(): Promise<WrittenBackup>;
+  /** Writes a backup and removes the oldest ones beyond the newest `keep`. One at a time: others wait. */
+  create(keep: number): Promise<WrittenBackup>;
   /** Newest first. */
   list(): Promise<readonly BackupFile[]>;
   /** Whether there was one. @param name a name that `list` gave */

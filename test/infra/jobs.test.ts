@@ -617,6 +617,7 @@ describe('schedules', () => {
     });
     expect(due.map(({ kind }) => kind)).to.have.members([
       'alert-evaluation',
+      'auto-backup',
       'auto-cleanup',
       'cron-jobs',
       'liveness-sweep',

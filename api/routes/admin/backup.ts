@@ -1,5 +1,6 @@
 /** Backups of the whole deployment. */
 import { createBackup, deleteBackup } from '../../../commands/admin/backup.ts';
+import { settingValues } from '../../../queries/admin/settings.ts';
 import { backupAnswer, backupBody, backupsAnswer } from '../../../shared/contract/admin/backup.ts';
 import { successAnswer } from '../../../shared/contract/common.ts';
 import { defineRoute, type Route } from '../../http/route.ts';
@@ -24,13 +25,16 @@ const create = defineRoute({
   tag: 'Admin',
   summary: 'Write a backup',
   description:
-    'The file holds the whole log, credentials and the keys that open personal data: keep it as safe as the database. `signalbox restore` reads it. It is written to the data directory of the process that answers; the newest 10 are kept.',
+    'The file holds the whole log, credentials and the keys that open personal data: keep it as safe as the database. `signalbox restore` reads it. It is written to the data directory of the process that answers; the newest ones are kept, as many as the setting `general.backup_retention_count` says.',
   access: 'admin',
   scope: 'deployment',
   limit: 'backup',
   responses: { 200: { description: 'The file', schema: backupAnswer } },
   async handle({ services, command }) {
-    const { name, path, size, createdAt } = await createBackup(services.commands, command, services.backups);
+    const { reads, settings, commands, backups } = services;
+    const count = 'general.backup_retention_count';
+    const keep = Number((await settingValues(reads, settings, [count]))[count]);
+    const { name, path, size, createdAt } = await createBackup(commands, command, backups, keep);
     return { body: { success: true, path, size_bytes: size, backup: { name, size, created_at: createdAt } } };
   },
 });

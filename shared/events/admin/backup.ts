@@ -14,7 +14,11 @@ export const backupCreated = defineEvent({
     /** Over the events, as `signalbox restore` shows it. */
     sha256: z.string(),
   }),
-  audit: ({ data }) => ({ action: 'backup_create', detail: { name: data.name, size: data.size } }),
+  // By the clock, the service itself does it.
+  audit: ({ data, meta }) => ({
+    action: meta.actor.type === 'system' ? 'auto_backup' : 'backup_create',
+    detail: { name: data.name, size: data.size },
+  }),
 });
 
 export const backupDeleted = defineEvent({

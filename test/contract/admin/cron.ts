@@ -1,5 +1,6 @@
 /** Scheduled jobs through HTTP: added, run by hand and by the clock, with their log and history. */
 import { expect } from 'chai';
+import { createCommands } from '../../../commands/handler.ts';
 import { runDueJobs } from '../../../commands/policies/admin/cron.ts';
 import { cronAnswer, cronDoneAnswer } from '../../../shared/contract/admin/cron.ts';
 import { DAY, MINUTE } from '../../../shared/time.ts';
@@ -63,8 +64,10 @@ export function describeCron(service: () => TestService): void {
       expect((await get('?action=history&jobId=sweep&query=error')).body.total).to.equal(0);
     });
 
-    it('by the clock, each due time has one run, however many look', async () => {
-      const { commands } = base.service.core;
+    it('by the clock, each due time has one run, however many look, in two processes', async () => {
+      const { commands, store, counters, positions } = base.service.core;
+      // As in another process: it shares nothing but the log.
+      const others = createCommands({ store, counters, readModels: positions });
       await post({ action: 'add', name: 'broken', schedule: '0-10 0 * * *', command: 'purge_logs' });
       // Midnight, a while from now: the service itself finds nothing to run meanwhile.
       const full = (Math.floor(Date.now() / 1_000 / DAY) + 2) * DAY * 1_000;
@@ -75,8 +78,8 @@ export function describeCron(service: () => TestService): void {
         if (command === 'purge_logs') throw new Error('out of paper');
         return 'done';
       };
-      const look = () => runDueJobs({ commands, run, zone: 'UTC', now: () => now });
-      await Promise.all([look(), look(), look()]);
+      const look = (by = commands) => runDueJobs({ commands: by, run, zone: 'UTC', now: () => now });
+      await Promise.all([look(), look(others), look(), look(others)]);
       expect(runs).to.equal(2);
       await look();
       expect(runs).to.equal(2);
@@ -91,6 +94,28 @@ export function describeCron(service: () => TestService): void {
       const { entries } = (await get('?action=history&jobId=broken')).body;
       expect(entries).to.have.length(3);
       expect(entries[0]).to.include({ status: 'error', error: 'out of paper' });
+    });
+
+    it('writes a backup, and keeps as many as the setting says', async () => {
+      const setting = 'general.backup_retention_count';
+      await call(base, 'PUT', '/api/settings', { settings: { [setting]: 1 } });
+      await post({ action: 'add', name: 'nightly', schedule: '0 2 * * *', command: 'auto_backup' });
+      for (let n = 0; n < 2; n++) {
+        const { body } = await post({ action: 'trigger', name: 'nightly' });
+        expect(body).to.include({ ran: true, status: 'success' });
+        expect(body.message).to.match(/^mc-backup-.*\.db was written: \d+ events\.$/);
+      }
+      const { backups } = (await call(base, 'GET', '/api/backup')).body;
+      expect(backups).to.have.length(1);
+      const { entries } = (await call(base, 'GET', '/api/audit?action=auto_backup')).body;
+      expect(entries).to.have.length(2);
+      expect(entries[0]).to.deep.include({
+        actor: 'scheduler',
+        detail: { name: backups[0].name, size: backups[0].size },
+      });
+      await call(base, 'DELETE', '/api/backup', { name: backups[0].name });
+      await call(base, 'DELETE', `/api/settings?key=${setting}`, { key: setting });
+      await post({ action: 'remove', name: 'nightly' });
     });
 
     it('switches, clones and removes them', async () => {

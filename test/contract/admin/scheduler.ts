@@ -15,6 +15,7 @@ export function describeScheduler(service: () => AuthWorld): void {
     const IDS = [
       'agent_heartbeat',
       'stale_connections',
+      'auto_backup',
       'auto_cleanup',
       'project_deletions',
       'stale_task_requeue',
@@ -64,7 +65,7 @@ export function describeScheduler(service: () => AuthWorld): void {
 
     it('shows what settings switch on and off', async () => {
       const enabled = async () => (await tasks()).filter((one) => one.enabled).map(({ id }) => id);
-      const off = ['auto_cleanup', 'task_auto_route', 'github_sync'];
+      const off = ['auto_backup', 'auto_cleanup', 'task_auto_route', 'github_sync'];
       expect(await enabled()).to.have.members(IDS.filter((id) => !off.includes(id)));
       await put({
         ...{ 'general.auto_cleanup': true, 'general.recurring_task_spawn': false },
