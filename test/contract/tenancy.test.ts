@@ -253,24 +253,23 @@ describe('contract: tenancy', function () {
     expect((await ask(HOUSE, { method: 'PUT', path: '/api/exec-approvals', body: allowed })).status).to.equal(200);
   }
 
-  /** Rows of a table as text: those of a workspace where it has some, else all of them. */
-  async function rowsOf({ table, place }: (typeof all)[number], workspace: number): Promise<string[]> {
-    const whose = isScoped(table) ? sql`WHERE workspace_id = ${workspace}` : sql``;
-    const { db } = world.service.core.database;
-    const { rows } = await sql<{ row: string }>`
-      SELECT row_to_json(t)::text AS row FROM ${sql.table(place)} t ${whose} ORDER BY 1`.execute(db);
-    return rows.map(({ row }) => row);
+  /** Rows of every table as text, those of a workspace where the table has some, in one statement. */
+  async function rowsOf(workspace: number): Promise<Map<string, string[]>> {
+    const each = all.map(({ table, place }) => {
+      const whose = isScoped(table) ? sql`WHERE workspace_id = ${workspace}::int` : sql``;
+      return sql`SELECT ${place}::text AS place, row_to_json(t)::text AS row FROM ${sql.table(place)} t ${whose}`;
+    });
+    const { rows } = await sql<{ place: string; row: string }>`
+      ${sql.join(each, sql` UNION ALL `)} ORDER BY 1, 2`.execute(world.service.core.database.db);
+    const found = new Map(all.map(({ place }): [string, string[]] => [place, []]));
+    for (const { place, row } of rows) found.get(place)?.push(row);
+    return found;
   }
 
   /** Hash of everything that a workspace has, by table. */
   async function hashesOf({ workspace }: Party): Promise<Record<string, string>> {
-    const hashes: Record<string, string> = {};
-    for (const one of all) {
-      hashes[one.place] = createHash('sha256')
-        .update((await rowsOf(one, workspace)).join('\n'))
-        .digest('hex');
-    }
-    return hashes;
+    const hash = (rows: readonly string[]) => createHash('sha256').update(rows.join('\n')).digest('hex');
+    return Object.fromEntries([...(await rowsOf(workspace))].map(([place, rows]) => [place, hash(rows)]));
   }
 
   /** Ids and names in the records of these: the last of each column. */
@@ -278,9 +277,10 @@ describe('contract: tenancy', function () {
     const numbers = new Set<number>();
     const names = new Set<string>();
     for (const { workspace } of parties) {
-      for (const one of all) {
-        const rows = (await rowsOf(one, workspace)).map((row) => JSON.parse(row) as Record<string, unknown>);
-        for (const column of Object.keys(one.table.columns).filter((name) => /^(id|.*_id|name|username)$/.test(name))) {
+      const stored = await rowsOf(workspace);
+      for (const { table, place } of all) {
+        const rows = (stored.get(place) ?? []).map((row) => JSON.parse(row) as Record<string, unknown>);
+        for (const column of Object.keys(table.columns).filter((name) => /^(id|.*_id|name|username)$/.test(name))) {
           if (column === 'workspace_id' || column === 'tenant_id') continue;
           const value = rows.map((row) => row[column]).findLast((cell) => cell !== null);
           if (typeof value === 'number' && value > 0) numbers.add(value);
@@ -289,6 +289,15 @@ describe('contract: tenancy', function () {
       }
     }
     return { numbers: [...numbers], names: [...names] };
+  }
+
+  /** The path of an operation with a record of the caller's own, the last of the kind that the path names. */
+  async function ownPathOf({ path }: Described, { workspace }: Party): Promise<string | undefined> {
+    const kind = /^\/api\/([\w-]+)\/\{id\}/.exec(path)?.[1];
+    const place = all.find(({ table }) => table.name === kind)?.place;
+    const row = place === undefined ? undefined : (await rowsOf(workspace)).get(place)?.at(-1);
+    const id = row === undefined ? undefined : (JSON.parse(row) as { id?: number }).id;
+    return id === undefined ? undefined : path.replace('{id}', String(id));
   }
 
   before(async () => {
@@ -352,10 +361,12 @@ describe('contract: tenancy', function () {
 
   it('every table of every read model holds marked records of every workspace', async () => {
     const empty: string[] = [];
+    const stored = new Map(await Promise.all(PARTIES.map(async (one) => [one, await rowsOf(one.workspace)] as const)));
     for (const one of all) {
       const isEverybodys = isScoped(one.table) && !DEPLOYMENT_ONLY.includes(one.table.name);
-      for (const { workspace, names, texts } of isEverybodys ? PARTIES : [HOUSE]) {
-        const rows = await rowsOf(one, workspace);
+      for (const party of isEverybodys ? PARTIES : [HOUSE]) {
+        const { workspace, names, texts } = party;
+        const rows = stored.get(party)?.get(one.place) ?? [];
         // Where there are no texts, there is nothing to mark.
         const marked = hasTexts(one.table) ? (row: string) => row.includes(names) || row.includes(texts) : () => true;
         if (!rows.some(marked)) {
@@ -376,7 +387,7 @@ describe('contract: tenancy', function () {
         const some = [...readsOf(operation, { ...theirs, names: [TWIN, ...theirs.names] })];
         for (const sent of some) check(party, sent, await ask(party, sent));
         // Of a key it is enough to see that it stands for the same workspace.
-        for (const sent of some.slice(0, 3)) check(party, sent, await world.ask('GET', sent.path, { as: key }));
+        for (const sent of some.slice(0, 2)) check(party, sent, await world.ask('GET', sent.path, { as: key }));
       }
     }
   });
@@ -504,7 +515,8 @@ describe('contract: tenancy', function () {
       // Who is not asked for a credential acts in the default workspace.
       if (operation.isPublic) continue;
       const values = { ...theirs, names: [`${BIRCH.names}-new-${++fresh}`, ...theirs.names] };
-      for (const sent of writesOf(operation, values, BODIES[operation.name])) {
+      const own = await ownPathOf(operation, BIRCH);
+      for (const sent of writesOf(operation, values, BODIES[operation.name], own)) {
         check(BIRCH, sent, await ask(BIRCH, sent), stored);
       }
       const after = { house: await hashesOf(HOUSE), amber: await hashesOf(AMBER) };

@@ -166,11 +166,14 @@ export function* readsOf(operation: Described, values: Values): Generator<Sent> 
 /**
  * Requests that may write: each path with every body that differs in shape, and with each id and each name. Where a
  * body has ids of its own, each of them with each path. `extra` gives bodies that cannot be derived from the schema.
+ * With `own`, the path of a record that the caller may change: each id of a body is sent to that path, and to one of
+ * the others.
  */
 export function* writesOf(
   operation: Described,
   values: Values,
   extra: (ref: Ref) => readonly unknown[] = () => [],
+  own?: string,
 ): Generator<Sent> {
   const { method, body } = operation;
   const { numbers, names } = values;
@@ -184,13 +187,22 @@ export function* writesOf(
   const paths = pathsOf(operation, values).flatMap((path) =>
     (body ? queries.slice(0, 1) : queries).map((query) => path + query),
   );
-  if (!body) yield* paths.map((path) => ({ method, path }));
-  for (const [index, path] of body ? paths.entries() : []) {
-    const some = hasIds(body) || paths.length === 1 ? refs : [refs[index % size] as Ref];
+  if (!body) {
+    yield* paths.map((path) => ({ method, path }));
+    return;
+  }
+  const crossed = hasIds(body) && own === undefined;
+  const pairs = paths.map((path, index) => ({
+    path,
+    some: crossed || paths.length === 1 ? refs : [refs[index % size] as Ref],
+  }));
+  if (hasIds(body) && own !== undefined) pairs.push({ path: own, some: refs });
+  for (const [index, { path, some }] of pairs.entries()) {
     for (const [nth, ref] of some.entries()) {
-      const shapes = distinct(bodiesOf(body as Schema, ref));
+      const shapes = distinct(bodiesOf(body, ref));
       // Every shape with the first; then what is required, and everything.
-      for (const one of nth === 0 && index < 2 ? shapes : shapes.slice(0, 2)) yield { method, path, body: one };
+      const every = nth === 0 && (index < 2 || path === own);
+      for (const one of every ? shapes : shapes.slice(0, 2)) yield { method, path, body: one };
       for (const one of extra(ref)) yield { method, path, body: one };
     }
   }
