@@ -155,25 +155,39 @@ const distinct = (bodies: readonly unknown[]): unknown[] => [
 const hasIds = (schema: Schema | undefined): boolean =>
   Object.keys((schema?.properties ?? {}) as object).some((name) => /^(id|.*_id)$/.test(name));
 
-/** Requests that only read: each path with each query. */
-export function* readsOf(operation: Described, values: Values): Generator<Sent> {
-  const { method } = operation;
-  for (const path of pathsOf(operation, values)) {
-    for (const query of queriesOf(operation, values)) yield { method, path: path + query };
-  }
+/** How values of a path meet those of the query or the body, where not all of them with all. */
+export interface Sparse {
+  /** The path of a record that the caller may read and change. */
+  readonly own: string | undefined;
+}
+
+/** Each path with each query; if `sparse`, paths of others with none and with one of them, the own one with each. */
+function targetsOf(operation: Described, values: Values, sparse: Sparse | undefined): string[] {
+  const paths = pathsOf(operation, values);
+  const queries = queriesOf(operation, values);
+  const [bare = '', ...others] = queries;
+  const some = (index: number) => [bare, ...others.slice(index % others.length).slice(0, 1)];
+  const targets = paths.flatMap((path, index) =>
+    (sparse && paths.length > 1 ? some(index) : queries).map((query) => path + query),
+  );
+  return sparse?.own === undefined ? targets : [...targets, ...queries.map((query) => sparse.own + query)];
+}
+
+/** Requests that only read. */
+export function* readsOf(operation: Described, values: Values, sparse?: Sparse): Generator<Sent> {
+  for (const path of targetsOf(operation, values, sparse)) yield { method: operation.method, path };
 }
 
 /**
  * Requests that may write: each path with every body that differs in shape, and with each id and each name. Where a
  * body has ids of its own, each of them with each path. `extra` gives bodies that cannot be derived from the schema.
- * With `own`, the path of a record that the caller may change: each id of a body is sent to that path, and to one of
- * the others.
+ * If `sparse`, each id of a body is sent to the own path and to one of the others.
  */
 export function* writesOf(
   operation: Described,
   values: Values,
   extra: (ref: Ref) => readonly unknown[] = () => [],
-  own?: string,
+  sparse?: Sparse,
 ): Generator<Sent> {
   const { method, body } = operation;
   const { numbers, names } = values;
@@ -182,16 +196,14 @@ export function* writesOf(
     number: numbers[index % numbers.length] ?? 1,
     name: names[index % names.length] ?? 'nobody',
   }));
-  const queries = queriesOf(operation, values);
-  // Where there is no body, the query says what is to be done.
-  const paths = pathsOf(operation, values).flatMap((path) =>
-    (body ? queries.slice(0, 1) : queries).map((query) => path + query),
-  );
   if (!body) {
-    yield* paths.map((path) => ({ method, path }));
+    // The query says what is to be done.
+    for (const path of targetsOf(operation, values, sparse)) yield { method, path };
     return;
   }
-  const crossed = hasIds(body) && own === undefined;
+  const paths = pathsOf(operation, values);
+  const own = sparse?.own;
+  const crossed = hasIds(body) && !sparse;
   const pairs = paths.map((path, index) => ({
     path,
     some: crossed || paths.length === 1 ? refs : [refs[index % size] as Ref],
