@@ -41,7 +41,26 @@ interface Target {
 export interface ChatDirectory {
   conversation(ref: ConversationRef): Promise<Conversation | undefined>;
   agent(ref: { readonly name: string } | { readonly sessionKey: string }): Promise<Target | undefined>;
+  /** The agent that gets what is said to the coordinator, who has this name. */
+  coordinator(name: string): Promise<Target | undefined>;
 }
+
+/** A message on its way to a live session. */
+export interface SessionMessage {
+  readonly workspace: number;
+  readonly id: number;
+  readonly from: string;
+  readonly to: string | null;
+  readonly content: string;
+  /** Key of the conversation. */
+  readonly conversation: string;
+}
+
+/** Hands a message to a live session. Undefined: it could not be. */
+export type Deliver = (
+  session: string,
+  message: SessionMessage,
+) => Promise<{ readonly runId: string | null } | undefined>;
 
 export interface ChatMessage {
   readonly from: string;
@@ -53,6 +72,8 @@ export interface ChatMessage {
   readonly metadata: Readonly<Record<string, unknown>> | null;
   readonly forward: boolean;
   readonly sessionKey: string | undefined;
+  /** The name under which the coordinator is written to. */
+  readonly coordinator: string;
 }
 
 /** Keys of the service's own: of new conversations, and of messages between agents. Clients cannot begin those. */
@@ -72,7 +93,16 @@ async function conversationOf(
 }
 
 /** What became of a message that was to be forwarded. */
-function forwardOf(recipient: string | undefined, target: Target | undefined): Forward {
+function forwardOf(
+  recipient: string | undefined,
+  target: Target | undefined,
+  sent: { readonly session: string; readonly answer: { readonly runId: string | null } | undefined } | undefined,
+): Forward {
+  if (sent) {
+    const { session, answer } = sent;
+    if (!answer) return { attempted: true, delivered: false, reason: 'gateway_send_failed', session };
+    return { attempted: true, delivered: true, session, ...(answer.runId !== null && { runId: answer.runId }) };
+  }
   if (target) {
     return { attempted: true, delivered: true, ...(target.session_key !== null && { session: target.session_key }) };
   }
@@ -94,18 +124,18 @@ export function decideSay(
   const said = chatMessageSent.draft({ ...message, ...place, report: false });
   if (!report) return [said];
   const { forward } = report;
-  const metadata = forward.delivered
-    ? { status: 'accepted' }
-    : { status: 'offline', ...(forward.reason && { reason: forward.reason }) };
+  const { delivered, reason, runId } = forward;
+  const failed = reason === 'gateway_send_failed';
+  const metadata = delivered
+    ? { status: 'accepted', ...(runId !== undefined && { runId }) }
+    : { status: failed ? 'delivery_failed' : 'offline', ...(reason && { reason }) };
   const answer = chatMessageSent.draft({
     ...place,
     messageId: report.messageId,
     from: message.to ?? message.from,
     to: message.from,
     toAgentId: null,
-    content: forward.delivered
-      ? `The message is in the inbox of ${message.to}.`
-      : `${message.to} is not an agent of this workspace, so nobody received the message.`,
+    content: outcomeText(forward, message),
     messageType: 'status',
     metadata,
     report: true,
@@ -113,13 +143,40 @@ export function decideSay(
   return [said, answer];
 }
 
+/** What became of a message, for its sender. */
+function outcomeText(
+  { delivered, reason }: Forward,
+  { to, toAgentId }: { readonly to: string | null; readonly toAgentId: number | null },
+): string {
+  if (delivered)
+    return toAgentId === null ? `The session of ${to} has the message.` : `The message is in the inbox of ${to}.`;
+  if (reason !== 'gateway_send_failed')
+    return `${to} is not an agent of this workspace, so nobody received the message.`;
+  return toAgentId === null
+    ? 'The gateway did not take the message, so nobody received it.'
+    : `The gateway did not take the message; it is in the inbox of ${to}.`;
+}
+
 /** Conversations in which the sender is told what became of a forwarded message. */
 const reports = (key: string, forward: Forward): boolean =>
   forward.attempted && (key.startsWith('coord:') || (key.startsWith('agent_') && !forward.delivered));
 
+/** The agent that a message is for. */
+async function targetOf(
+  directory: ChatDirectory,
+  { recipient, sessionKey, coordinator }: Pick<ChatMessage, 'recipient' | 'sessionKey' | 'coordinator'>,
+): Promise<Target | undefined> {
+  const bySession = sessionKey === undefined ? undefined : await directory.agent({ sessionKey });
+  if (bySession || recipient === undefined) return bySession;
+  if (recipient.toLowerCase() === coordinator.toLowerCase()) return directory.coordinator(coordinator);
+  return directory.agent({ name: recipient });
+}
+
 /**
- * Says something in a conversation. A message to an agent of the workspace is in its inbox afterwards.
+ * Says something in a conversation. A message to an agent of the workspace is in its inbox afterwards, or in its live
+ * session: where there is a gateway and the message is to be forwarded.
  *
+ * @param deliver undefined: there is no gateway
  * @returns the message's id
  * @throws AppError 422 for a text to an agent, or to be forwarded, that tries to take its reader over; 404 when there is
  *   no such conversation
@@ -129,24 +186,29 @@ export async function say(
   context: CommandContext,
   directory: ChatDirectory,
   message: ChatMessage,
+  deliver?: Deliver,
 ): Promise<number> {
   const { workspace } = context.origin;
-  const { content, from, forward, sessionKey } = message;
-  const bySession = sessionKey === undefined ? undefined : await directory.agent({ sessionKey });
-  const recipient = message.recipient ?? bySession?.name;
-  const target = bySession ?? (recipient === undefined ? undefined : await directory.agent({ name: recipient }));
-  if (target || (forward && recipient !== undefined)) refuseInjection('The message', content);
+  const { content, from, forward } = message;
+  const target = await targetOf(directory, message);
+  const recipient = message.recipient ?? target?.name;
+  const session = forward && deliver ? (message.sessionKey ?? target?.session_key ?? undefined) : undefined;
+  if (target || (forward && recipient !== undefined) || session !== undefined) refuseInjection('The message', content);
 
   const messageId = await reserveId(commands, context, 'message', (id) => `chat_message-${workspace}-${id}`);
   const conversation = await conversationOf(directory, message.conversation, messageId);
-  const outcome = forward ? forwardOf(recipient, target) : undefined;
+  const to = recipient ?? null;
+  const handed = { workspace, id: messageId, from, to, content, conversation: conversation.key };
+  const sent = session !== undefined && deliver ? { session, answer: await deliver(session, handed) } : undefined;
+  const outcome = forward ? forwardOf(recipient, target, sent) : undefined;
   const told = outcome && reports(conversation.key, outcome) ? outcome : undefined;
   const report = told && { messageId: await commands.counters.take('message'), forward: told };
   const data = {
     messageId,
     from,
-    to: recipient ?? null,
-    toAgentId: target?.id ?? null,
+    to,
+    // What its session has got, the agent need not find in its inbox.
+    toAgentId: sent?.answer ? null : (target?.id ?? null),
     content,
     messageType: message.messageType,
     metadata: outcome ? { ...message.metadata, forwardInfo: outcome } : message.metadata,

@@ -2,6 +2,7 @@
 import { sql } from 'kysely';
 import { agentsProjection } from '../projections/agents/agents.ts';
 import { chatProjection } from '../projections/chat.ts';
+import type { SettingDefaults } from '../shared/contract/admin/settings.ts';
 import type {
   ChatMessageRecord,
   ConversationRecord,
@@ -9,6 +10,7 @@ import type {
   ConversationsQuery,
   MessagesQuery,
 } from '../shared/contract/chat.ts';
+import { settingValues } from './admin/settings.ts';
 import { type Reads, tables } from './reads.ts';
 
 const own = (reads: Reads) => tables(reads, chatProjection);
@@ -149,12 +151,34 @@ export async function messageRecord(
 }
 
 /** What sending a message looks up. */
-export const chatDirectory = (reads: Reads, workspace: number) => ({
-  conversation: (ref: ConversationRef) => findConversation(reads, workspace, ref),
-  agent: (ref: { readonly name: string } | { readonly sessionKey: string }) => {
-    const all = tables(reads, agentsProjection).selectFrom('agents').where('workspace_id', '=', workspace);
-    return ('name' in ref ? all.where('name', '=', ref.name) : all.where('session_key', '=', ref.sessionKey))
-      .select(['id', 'name', 'session_key'])
-      .executeTakeFirst();
-  },
-});
+export const chatDirectory = (reads: Reads, workspace: number, defaults: SettingDefaults) => {
+  const all = () =>
+    tables(reads, agentsProjection)
+      .selectFrom('agents')
+      .where('agents.workspace_id', '=', workspace)
+      .select(['agents.id', 'agents.name', 'agents.session_key']);
+  const named = (name: string) => all().where('name', '=', name).executeTakeFirst();
+  return {
+    conversation: (ref: ConversationRef) => findConversation(reads, workspace, ref),
+    agent: (ref: { readonly name: string } | { readonly sessionKey: string }) =>
+      'name' in ref ? named(ref.name) : all().where('session_key', '=', ref.sessionKey).executeTakeFirst(),
+    async coordinator(name: string) {
+      const setting = 'chat.coordinator_target_agent';
+      const chosen = (await settingValues(reads, defaults, [setting]))[setting].trim();
+      return (
+        (chosen === '' ? undefined : await named(chosen)) ??
+        (await all()
+          .innerJoin('agent_texts', (join) =>
+            join
+              .onRef('agent_texts.workspace_id', '=', 'agents.workspace_id')
+              .onRef('agent_texts.id', '=', 'agents.id'),
+          )
+          .where(sql<boolean>`config @> '{"isDefault": true}'`)
+          .orderBy('agents.id')
+          .executeTakeFirst()) ??
+        (await all().where('session_key', 'like', '%:main').orderBy('agents.id').executeTakeFirst()) ??
+        named(name)
+      );
+    },
+  };
+};

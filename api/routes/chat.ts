@@ -1,4 +1,5 @@
 /** Chat: conversations, and the messages in them. */
+import { sessionDelivery } from '../../commands/admin/gateways.ts';
 import { readMessage, say } from '../../commands/chat.ts';
 import { chatDirectory, listConversations, listMessages, messageRecord } from '../../queries/chat.ts';
 import {
@@ -15,6 +16,7 @@ import {
 } from '../../shared/contract/chat.ts';
 import { idParams } from '../../shared/contract/common.ts';
 import { notFound } from '../../shared/errors.ts';
+import { DEFAULT_TENANT } from '../../shared/events/metadata.ts';
 import type { Identity } from '../../shared/identity.ts';
 import { masked } from '../../shared/secrets.ts';
 import { defineRoute, type Route } from '../http/route.ts';
@@ -74,14 +76,18 @@ const send = defineRoute({
   tag: 'Chat',
   summary: 'Send a message',
   description:
-    'A recipient gets a notification. An agent of that name has the message in its inbox, which its heartbeats show; a text to an agent, or one with `forward`, is refused if it tries to take its reader over.',
+    'A recipient gets a notification. What is sent to the coordinator is for the agent that the setting `chat.coordinator_target_agent` names, else the one whose config has `isDefault`, else the one whose session key ends in `:main`, else the one of that name. An agent of that name has the message in its inbox, which its heartbeats show; a text to an agent, or one with `forward`, is refused if it tries to take its reader over.',
   access: 'operator',
   body: chatMessageBody,
   refuses: [404, 422],
   responses: { 201: { description: 'The message', schema: sentAnswer } },
   async handle({ body, identity, services, command }) {
-    const id = await say(services.commands, command, chatDirectory(services.reads, identity.workspace), {
-      from: senderOf(identity, body.from, services.settings.coordinatorAgent),
+    const { commands, gateways, reads, settings } = services;
+    // Gateways belong to the deployment.
+    const reachable = body.forward === true && identity.tenant === DEFAULT_TENANT;
+    const deliver = reachable ? await sessionDelivery(commands, gateways) : undefined;
+    const said = {
+      from: senderOf(identity, body.from, settings.coordinatorAgent),
       content: body.content,
       conversation: body.conversation_id ?? undefined,
       recipient: body.recipient?.trim() || body.to?.trim() || undefined,
@@ -89,7 +95,10 @@ const send = defineRoute({
       metadata: body.metadata ?? null,
       forward: body.forward ?? false,
       sessionKey: body.sessionKey || undefined,
-    });
+      coordinator: settings.coordinatorAgent,
+    };
+    const directory = chatDirectory(reads, identity.workspace, settings);
+    const id = await say(commands, command, directory, said, deliver);
     const message = await requireMessage(services, identity, id);
     const forward = body.forward ? ((message.metadata?.forwardInfo ?? null) as Forward | null) : null;
     return { status: 201, body: { message: shownTo(identity, message), forward } };

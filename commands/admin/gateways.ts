@@ -12,8 +12,10 @@ import {
   gatewaysProbed,
 } from '../../shared/events/admin/gateways.ts';
 import type { EventDraft } from '../../shared/events/define.ts';
-import type { GatewayHealth, Gateways } from '../../shared/ports/gateways.ts';
+import { GatewayError, type GatewayHealth, type Gateways } from '../../shared/ports/gateways.ts';
 import { MASK } from '../../shared/secrets.ts';
+import { frontOf, isStorableText } from '../../shared/storable.ts';
+import type { Deliver } from '../chat.ts';
 import { defineDecider, on } from '../decider.ts';
 import type { CommandContext, Commands } from '../handler.ts';
 import { reserveId } from '../reserve.ts';
@@ -176,7 +178,7 @@ export function changesOf(body: GatewayChangesBody): GatewayChange {
     ...(token !== undefined && token !== MASK && { token: token || null }),
   };
   const set = Object.entries(changes).filter(([, value]) => value !== undefined);
-  if (set.length === 0 && token !== MASK)
+  if (set.length === 0 && token !== MASK && body.agents === undefined)
     throw invalid('There is nothing to change: send at least one field besides id.');
   return Object.fromEntries(set) as GatewayChange;
 }
@@ -188,7 +190,9 @@ export async function changeGateway(
   body: GatewayChangesBody,
 ): Promise<void> {
   const changes = changesOf(body);
-  await commands.execute(gatewaysDecider, GATEWAYS_STREAM, context, (state) => decideChange(state, body.id, changes));
+  if (Object.keys(changes).length === 0) await knownGateway(commands, body.id);
+  else
+    await commands.execute(gatewaysDecider, GATEWAYS_STREAM, context, (state) => decideChange(state, body.id, changes));
 }
 
 /** Whether there was one. @throws AppError 400 for the primary one */
@@ -211,6 +215,36 @@ export async function knownGateway(commands: Commands, id: number): Promise<Know
 export async function primaryGateway(commands: Commands): Promise<KnownGateway | undefined> {
   const { state } = await commands.load(gatewaysDecider, GATEWAYS_STREAM);
   return state.gateways.find((one) => one.isPrimary);
+}
+
+/** Characters of a run's id. */
+const MAX_RUN = 200;
+
+/**
+ * How messages reach live sessions: through the primary gateway, whose answer is waited for. Undefined: there is none.
+ */
+export async function sessionDelivery(
+  commands: Commands,
+  gateways: Pick<Gateways, 'call'>,
+): Promise<Deliver | undefined> {
+  const gateway = await primaryGateway(commands);
+  if (!gateway) return undefined;
+  return async (session, { workspace, id, from, to, content, conversation }) => {
+    const path = `/api/sessions/${encodeURIComponent(session)}/messages`;
+    // The same whenever the message is handed over: a gateway that has seen it answers as it did then.
+    const key = `chat-message-${workspace}-${id}`;
+    const body = { message_id: id, from, to, content, conversation, idempotency_key: key };
+    try {
+      const answer = await gateways.call(gateway, { method: 'POST', path, body });
+      if (answer.status < 200 || answer.status >= 300) return undefined;
+      const { runId, run_id } = (answer.body ?? {}) as { readonly runId?: unknown; readonly run_id?: unknown };
+      const run = runId ?? run_id;
+      return { runId: typeof run === 'string' && isStorableText(run) ? frontOf(run, MAX_RUN) : null };
+    } catch (error) {
+      if (error instanceof GatewayError) return undefined;
+      throw error;
+    }
+  };
 }
 
 export interface Probed extends GatewayHealth {

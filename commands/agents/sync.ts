@@ -5,10 +5,10 @@ import { AppError } from '../../shared/errors.ts';
 import { agentsSynced } from '../../shared/events/agents/sync.ts';
 import { gatewayDocument } from '../admin/gateway-config.ts';
 import type { CommandContext, Commands } from '../handler.ts';
-import { agentConfigDecider, agentStream } from './agents.ts';
+import { agentConfigDecider, agentDecider, agentStream } from './agents.ts';
 import { updateFromConfig } from './changes.ts';
 import { bounded, configProblem } from './config.ts';
-import { type Registration, registerAgent } from './registration.ts';
+import { decideReturn, type Registration, registerAgent } from './registration.ts';
 
 /** The message when there is nothing to import from. */
 export const NOTHING_STORED =
@@ -87,6 +87,34 @@ export async function syncAgents(
     ]);
   }
   return result;
+}
+
+/**
+ * Registers agents that a gateway tells of; those that exist are heard of again. All of them are idle. Gives how many
+ * there were. Every step is idempotent, so that it can be repeated.
+ *
+ * @param idsOf ids of the agents with these names, by name
+ * @throws AppError 400, 409
+ */
+export async function registerTold(
+  commands: Commands,
+  { origin }: CommandContext,
+  told: readonly { readonly name: string; readonly role: string }[],
+  idsOf: (names: readonly string[]) => Promise<ReadonlyMap<string, number>>,
+): Promise<number> {
+  const context: CommandContext = { origin };
+  const roles = new Map(told.map(({ name, role }) => [name, role]));
+  const ids = await idsOf([...roles.keys()]);
+  for (const [name, role] of roles) {
+    const known = ids.get(name);
+    if (known === undefined) {
+      const registration = registrationOf({ id: name, name, role, config: {} });
+      await registerAgent(commands, context, { ...registration, status: 'idle' });
+    } else {
+      await commands.execute(agentDecider, agentStream(origin.workspace, known), context, decideReturn);
+    }
+  }
+  return roles.size;
 }
 
 /** Called before the first change, so that an import is not left half done. @throws AppError 422 */

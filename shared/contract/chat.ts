@@ -120,7 +120,12 @@ export const chatMessageBody = z.object({
     .describe('default text; others: system, handoff, status, command, tool_call'),
   metadata: jsonObject.superRefine(storable({ characters: MAX_METADATA })).nullish(),
   from: text(200).nullish().describe('only the name of the coordinator counts; otherwise the caller is the sender'),
-  forward: z.boolean().optional().describe('report in `forward` whether an agent has the message in its inbox'),
+  forward: z
+    .boolean()
+    .optional()
+    .describe(
+      'hand it to the session of the recipient through the primary gateway, if there is one, and report in `forward` what became of it',
+    ),
   sessionKey: text(200).nullish().describe('deliver to the agent with this session key'),
   attachments: z
     .array(z.unknown())
@@ -130,9 +135,15 @@ export const chatMessageBody = z.object({
 
 const forwardSchema = z.object({
   attempted: z.boolean(),
-  delivered: z.boolean().describe('true: the message is in the inbox of an agent'),
-  reason: z.enum(['no_recipient', 'no_active_session']).optional().describe('why it was not delivered'),
+  delivered: z
+    .boolean()
+    .describe('true: a session of the gateway has taken the message, or it is in the inbox of an agent'),
+  reason: z
+    .enum(['no_recipient', 'no_active_session', 'gateway_send_failed'])
+    .optional()
+    .describe('why it was not delivered; after gateway_send_failed it is in the inbox of the agent'),
   session: z.string().optional().describe('session key of the agent'),
+  runId: z.string().optional().describe('of the run that the gateway has begun'),
 });
 export type Forward = z.infer<typeof forwardSchema>;
 

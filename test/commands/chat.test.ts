@@ -14,6 +14,7 @@ describe('chat', () => {
     metadata: null,
     forward: false,
     sessionKey: undefined,
+    coordinator: 'coordinator',
   };
   const directory: ChatDirectory = {
     conversation: async (ref) => {
@@ -24,6 +25,7 @@ describe('chat', () => {
       ('name' in ref ? ref.name === 'ada' : ref.sessionKey === 'main')
         ? { id: 3, name: 'ada', session_key: 'main' }
         : undefined,
+    coordinator: async () => ({ id: 4, name: 'eve', session_key: 'eve:main' }),
   };
   const { world, commands, context } = agentsMemory();
   /** The events of one message. */
@@ -83,6 +85,44 @@ describe('chat', () => {
       reason: 'no_active_session',
     });
     expect(await infoOf({})).to.deep.equal({ attempted: false, delivered: false, reason: 'no_recipient' });
+  });
+
+  it('to the coordinator is in the inbox of the agent that plays it', async () => {
+    expect((await said({ recipient: 'Coordinator' }))[0]?.data).to.include({ to: 'Coordinator', toAgentId: 4 });
+  });
+
+  it('is handed to a live session where there is a gateway, and is in the inbox when that fails', async () => {
+    const handed: unknown[] = [];
+    const forwarded = async (answer: { runId: string | null } | undefined, changed: Partial<ChatMessage>) => {
+      const before = world.written().length;
+      const all = { ...message, forward: true, ...changed };
+      await say(commands, context(), directory, all, async (session, { id: _id, ...one }) => {
+        handed.push([session, one]);
+        return answer;
+      });
+      return world.written().slice(before);
+    };
+    const [sent] = await forwarded({ runId: 'r1' }, { recipient: 'ada' });
+    expect(sent?.data).to.deep.include({ to: 'ada', toAgentId: null });
+    const done = { attempted: true, delivered: true, session: 'main', runId: 'r1' };
+    expect(sent?.data.metadata).to.deep.equal({ forwardInfo: done });
+    const conversation = sent?.data.conversation;
+    expect(handed).to.deep.equal([
+      ['main', { workspace: 1, from: 'admin', to: 'ada', content: 'hello', conversation }],
+    ]);
+    const key = { key: 'coord:2' };
+    const [failed, report] = await forwarded(undefined, { recipient: 'ada', conversation: key });
+    expect(failed?.data).to.deep.include({ toAgentId: 3 });
+    const reason = 'gateway_send_failed';
+    const info = { attempted: true, delivered: false, reason, session: 'main' };
+    expect(failed?.data.metadata).to.deep.equal({ forwardInfo: info });
+    expect(report?.data.metadata).to.deep.equal({ status: 'delivery_failed', reason });
+    const [unknown] = await forwarded({ runId: null }, { sessionKey: 'cli:9' });
+    expect(unknown?.data, 'a session of no agent').to.deep.include({ to: null, toAgentId: null });
+    handed.length = 0;
+    await forwarded({ runId: null }, { recipient: 'ada', forward: false });
+    await forwarded({ runId: null }, { recipient: 'bob' });
+    expect(handed, 'not asked for, or without a session').to.deep.equal([]);
   });
 
   it('reports to the sender in conversations with the coordinator, and in those of agents that nobody received', async () => {

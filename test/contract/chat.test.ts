@@ -2,6 +2,7 @@
 import { expect } from 'chai';
 import { chatMessageAnswer, conversationsAnswer, messagesAnswer, sentAnswer } from '../../shared/contract/chat.ts';
 import { MASK } from '../../shared/secrets.ts';
+import { startFakeGateway } from '../support/gateway.ts';
 import { type AgentsWorld, conforms, startAgentsWorld } from '../support/worlds/agents.ts';
 import { describeConnections } from './connections.ts';
 import { describeSessions } from './sessions.ts';
@@ -205,6 +206,54 @@ describe('contract: chat', function () {
     const { messages: both } = await messages('?conversation_id=coord:ops');
     expect(both.map((one: { message_type: string }) => one.message_type)).to.deep.equal(['text', 'status']);
     expect(both[1].metadata).to.deep.equal({ status: 'offline', reason: 'no_active_session' });
+  });
+
+  it('hands a message to the session of its recipient through the primary gateway', async () => {
+    const gateway = await startFakeGateway();
+    try {
+      const added = { name: 'chat', url: gateway.url, token: 'gateway-token', is_primary: true };
+      expect((await ask('POST', '/api/gateways', added)).status).to.equal(201);
+      await world.create({ name: 'live', session_key: 'agent:live:main' });
+      const { forward, message } = await say({ content: 'go', recipient: 'live', forward: true });
+      const session = 'agent:live:main';
+      expect(forward).to.deep.equal({ attempted: true, delivered: true, session, runId: 'run-1' });
+      const [{ line, authorization, body } = { line: '', authorization: '', body: '{}' }] = gateway.seen;
+      expect(line).to.equal('POST /api/sessions/agent%3Alive%3Amain/messages');
+      expect(authorization).to.equal('Bearer gateway-token');
+      const key = { idempotency_key: `chat-message-1-${message.id}` };
+      expect(JSON.parse(body)).to.deep.include({ ...key, content: 'go', from: 'Olga', to: 'live' });
+      expect(await inbox('live'), 'not in the inbox too').to.deep.equal([]);
+      gateway.mode = 'broken';
+      const failed = await say({ content: 'wait', recipient: 'live', forward: true, conversation_id: 'coord:live' });
+      expect(failed.forward).to.deep.equal({
+        attempted: true,
+        delivered: false,
+        reason: 'gateway_send_failed',
+        session,
+      });
+      expect(await inbox('live')).to.deep.equal(['wait']);
+      const { messages: both } = await messages('?conversation_id=coord:live');
+      expect(both[1].metadata).to.deep.equal({ status: 'delivery_failed', reason: 'gateway_send_failed' });
+    } finally {
+      await gateway.close();
+    }
+  });
+
+  it('gives what is said to the coordinator to the agent that plays it', async () => {
+    const played = async () => {
+      const { message } = await say({ content: 'go', recipient: 'Coordinator' });
+      const stream = `chat-1-${encodeURIComponent(message.conversation_key)}`;
+      const [event] = await world.world.service.core.store.readStream(stream);
+      return event?.data.toAgentId;
+    };
+    const main = await world.get('live');
+    expect(await played(), 'the session key ends in :main').to.equal(main.id);
+    const fallback = await world.create({ name: 'default-one', config: { isDefault: true } });
+    expect(await played(), 'the config says so').to.equal(fallback.id);
+    const chosen = await world.create({ name: 'chosen-one' });
+    const settings = { 'chat.coordinator_target_agent': 'chosen-one' };
+    expect((await ask('PUT', '/api/settings', { settings })).status).to.equal(200);
+    expect(await played(), 'the setting').to.equal(chosen.id);
   });
 
   it('lets operators speak for the coordinator, and for nobody else', async () => {

@@ -27,6 +27,7 @@ export async function startFakeGateway(): Promise<FakeGateway> {
         if (gateway.mode === 'redirects') res.setHeader('Location', 'http://127.0.0.1:1/');
         res.statusCode = { well: 200, broken: 500, redirects: 302 }[gateway.mode];
         if (req.url?.endsWith('/health')) res.end(JSON.stringify({ ok: true, version: '2.4.0' }));
+        else if (/\/messages$/.test(req.url ?? '')) res.end(JSON.stringify({ ok: true, runId: 'run-1' }));
         else if (req.method === 'GET')
           res.end(JSON.stringify({ approvals: [{ id: 'a1', command: 'ls' }, 'no object'] }));
         else if (JSON.parse(body).id === 'unknown') {

@@ -7,8 +7,11 @@ import {
   probeGateways,
   removeGateway,
 } from '../../../commands/admin/gateways.ts';
+import { registerTold } from '../../../commands/agents/sync.ts';
 import { gatewayHistory, gatewayRecord, listGateways } from '../../../queries/admin/gateways.ts';
+import { agentIds } from '../../../queries/agents/agents.ts';
 import {
+  GATEWAY_AGENTS,
   gatewayAnswer,
   gatewayChangedAnswer,
   gatewayChangesBody,
@@ -19,13 +22,25 @@ import {
   gatewayHealthBody,
   gatewayHistoryAnswer,
   gatewaysAnswer,
+  type NewGatewayBody,
   newGatewayBody,
 } from '../../../shared/contract/admin/gateways.ts';
 import { idBody } from '../../../shared/contract/common.ts';
 import { notFound } from '../../../shared/errors.ts';
 import { reaches } from '../../../shared/identity.ts';
-import { defineRoute, type Route } from '../../http/route.ts';
+import { type Call, defineRoute, type Route } from '../../http/route.ts';
 import type { Services } from '../../services.ts';
+
+/** What an answer says of agents that were sent along. */
+async function agentsOf(
+  { services, identity, command }: Pick<Call<unknown, unknown, unknown, 'admin'>, 'services' | 'identity' | 'command'>,
+  agents: NewGatewayBody['agents'],
+): Promise<{ readonly agents_registered?: number }> {
+  if (agents === undefined) return {};
+  const idsOf = (names: readonly string[]) => agentIds(services.reads, identity.workspace, names);
+  const told = agents.slice(0, GATEWAY_AGENTS);
+  return { agents_registered: await registerTold(services.commands, command, told, idsOf) };
+}
 
 /** @throws AppError 404 when somebody else has removed it since */
 async function recordOf(services: Services, id: number) {
@@ -56,9 +71,11 @@ const add = defineRoute({
   limit: 'mutation',
   body: newGatewayBody,
   responses: { 201: { description: 'The gateway', schema: gatewayAnswer } },
-  async handle({ body, services, command }) {
+  async handle(call) {
+    const { body, services, command } = call;
     const id = await addGateway(services.commands, command, body);
-    return { status: 201, body: { gateway: await recordOf(services, id) } };
+    const told = await agentsOf(call, body.agents);
+    return { status: 201, body: { gateway: await recordOf(services, id), ...told } };
   },
 });
 
@@ -73,9 +90,11 @@ const change = defineRoute({
   body: gatewayChangesBody,
   refuses: [404, 409],
   responses: { 200: { description: 'The gateway as it is now', schema: gatewayChangedAnswer } },
-  async handle({ body, services, command }) {
+  async handle(call) {
+    const { body, services, command } = call;
     await changeGateway(services.commands, command, body);
-    return { body: { success: true, gateway: await recordOf(services, body.id) } };
+    const told = await agentsOf(call, body.agents);
+    return { body: { success: true, gateway: await recordOf(services, body.id), ...told } };
   },
 });
 

@@ -51,12 +51,22 @@ const address = {
   port: count(65_535, 1).optional(),
 };
 const token = text(4_096);
+/** Agents of one request that are registered; further ones are left out. */
+export const GATEWAY_AGENTS = 50;
+const agents = z
+  .array(z.object({ name: filledText(100), role: filledText(100).default('agent') }))
+  .max(1_000)
+  .optional()
+  .describe(
+    `the first ${GATEWAY_AGENTS} are registered in the workspace of the caller, or heard of again: they are idle`,
+  );
 
 export const newGatewayBody = z.object({
   name: filledText(200),
   ...address,
   token: token.default(''),
   is_primary: flag.default(false).describe('makes all others secondary'),
+  agents,
 });
 export type NewGatewayBody = z.infer<typeof newGatewayBody>;
 
@@ -71,11 +81,15 @@ export const gatewayChangesBody = z.object({
   latency: count(86_400_000).nullable().optional().describe('milliseconds'),
   sessions_count: count(1_000_000_000).optional(),
   agents_count: count(1_000_000_000).optional(),
+  agents,
 });
 export type GatewayChangesBody = z.infer<typeof gatewayChangesBody>;
 
 export const gatewaysAnswer = z.object({ gateways: z.array(gatewaySchema) });
-export const gatewayAnswer = z.object({ gateway: gatewaySchema });
+export const gatewayAnswer = z.object({
+  gateway: gatewaySchema,
+  agents_registered: z.int().optional().describe('only where agents were sent'),
+});
 export const gatewayChangedAnswer = gatewayAnswer.extend({ success: z.literal(true) });
 export const gatewayDeletedAnswer = z.object({ success: z.literal(true), deleted: z.boolean() });
 

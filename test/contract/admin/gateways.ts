@@ -234,5 +234,28 @@ export function describeGateways(service: () => TestService): void {
       expect((await ask('DELETE', {})).status).to.equal(400);
       expect((await list()).map(({ name }: { name: string }) => name)).to.deep.equal(['main', 'from url']);
     });
+
+    it('tell of agents, which are registered or heard of again', async () => {
+      const agents = [{ name: 'told-one', role: 'scout' }, { name: 'told-two' }, { name: 'told-one', role: 'scout' }];
+      const added = await ask('POST', { name: 'telling', url: fake.url, agents });
+      expect(added.status, JSON.stringify(added.body)).to.equal(201);
+      expect(gatewayAnswer.parse(added.body)).to.deep.equal(added.body);
+      expect(added.body.agents_registered).to.equal(2);
+      const agent = async (name: string) => (await call(base, 'GET', `/api/agents/${name}`)).body.agent;
+      expect(await agent('told-one')).to.deep.include({ role: 'scout', status: 'idle', source: 'gateway' });
+      expect(await agent('told-two')).to.deep.include({ role: 'agent', status: 'idle' });
+      await call(base, 'PUT', '/api/agents/told-one', { status: 'offline' });
+      const { id: told } = added.body.gateway;
+      const again = await ask('PUT', { id: told, agents: agents.slice(0, 1) });
+      expect(gatewayChangedAnswer.parse(again.body)).to.deep.equal(again.body);
+      expect(again.body.agents_registered).to.equal(1);
+      expect(await agent('told-one')).to.deep.include({ status: 'idle' });
+      const many = Array.from({ length: 60 }, () => ({ name: 'told-two' }));
+      expect((await ask('PUT', { id: told, agents: many })).body.agents_registered).to.equal(1);
+      expect((await ask('PUT', { id: 999, agents })).status).to.equal(404);
+      expect((await ask('PUT', { id: told })).status).to.equal(400);
+      expect((await ask('PUT', { id: told, agents: [{ role: 'x' }] })).status).to.equal(400);
+      expect((await ask('DELETE', { id: told })).body.deleted).to.equal(true);
+    });
   });
 }
