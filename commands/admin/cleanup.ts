@@ -6,6 +6,8 @@
  * before it: two removals at the same time name no row twice, which the kept totals depend on.
  */
 import { RETAINED, type Retained, recordsPurged, retentionApplied } from '../../shared/events/admin/cleanup.ts';
+import type { EventDraft } from '../../shared/events/define.ts';
+import { tokenReportsPurged } from '../../shared/events/tokens/reports.ts';
 import type { RetentionReads } from '../../shared/ports/retention.ts';
 import { DAY, seconds } from '../../shared/time.ts';
 import { defineDecider, on } from '../decider.ts';
@@ -26,8 +28,8 @@ export const retentionStream = (workspace: number): string => `retention-${works
 export const retentionDecider = defineDecider<RetentionState>({
   kind: 'removal of old rows',
   initial: { purges: 0 },
-  snapshotVersion: 1,
-  folds: [on(recordsPurged, ({ purges }) => ({ purges: purges + 1 }))],
+  snapshotVersion: 2,
+  folds: [on([recordsPurged, tokenReportsPurged], ({ purges }) => ({ purges: purges + 1 }))],
 });
 
 export interface Cleaning {
@@ -113,11 +115,26 @@ async function purge(
       known = purges;
       return [];
     });
-    const found = await reads.expired(workspace, table, cutoff, CHUNK);
-    if (found.ids.length === 0) return 0;
+    const { rows, draft } = await oldest(reads, workspace, table, cutoff);
+    if (rows === 0) return 0;
     const { events } = await commands.execute(retentionDecider, stream, bare(context), ({ purges }) =>
-      purges === known ? [recordsPurged.draft({ table, ...found })] : [],
+      purges === known ? [draft] : [],
     );
-    if (events.length > 0) return found.ids.length;
+    if (events.length > 0) return rows;
   }
+}
+
+/** The oldest rows of a table, as many as one event removes, and that event. */
+async function oldest(
+  reads: RetentionReads,
+  workspace: number,
+  table: Retained,
+  cutoff: number,
+): Promise<{ readonly rows: number; readonly draft: EventDraft }> {
+  if (table === 'token_usage') {
+    const found = await reads.expiredReports(workspace, cutoff, CHUNK);
+    return { rows: found.ids.length, draft: tokenReportsPurged.draft(found) };
+  }
+  const found = await reads.expired(workspace, table, cutoff, CHUNK);
+  return { rows: found.ids.length, draft: recordsPurged.draft({ table, ...found }) };
 }

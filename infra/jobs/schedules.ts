@@ -5,7 +5,7 @@
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import { createBackup } from '../../commands/admin/backup.ts';
-import { cleanUp } from '../../commands/policies/admin/cleanup.ts';
+import { cleanUp, cleanUpWorkspaces } from '../../commands/policies/admin/cleanup.ts';
 import { runDueJobs } from '../../commands/policies/admin/cron.ts';
 import { sweepLiveness } from '../../commands/policies/agents/liveness.ts';
 import { evaluateAlerts, FIRST } from '../../commands/policies/alerts/evaluations.ts';
@@ -16,6 +16,7 @@ import { finishDeletions } from '../../commands/policies/projects/deletion.ts';
 import { requeueStaleTasks } from '../../commands/policies/tasks/queue.ts';
 import { spawnRecurring } from '../../commands/policies/tasks/recurrence.ts';
 import { routeTasks } from '../../commands/policies/tasks/routing.ts';
+import { retentionReads } from '../../queries/admin/cleanup.ts';
 import { settingValues } from '../../queries/admin/settings.ts';
 import { silentAgents } from '../../queries/agents/liveness.ts';
 import { alertReads } from '../../queries/alerts/rules.ts';
@@ -26,6 +27,7 @@ import { projectDirectory, projectTasks } from '../../queries/projects/projects.
 import { staleTaskReads } from '../../queries/tasks/queue.ts';
 import { recurrenceReads } from '../../queries/tasks/recurrence.ts';
 import { routingReads } from '../../queries/tasks/routing.ts';
+import { allWorkspaces } from '../../queries/workspaces/workspaces.ts';
 import type { SettingName } from '../../shared/contract/admin/settings.ts';
 import { DEFAULT_TENANT, DEFAULT_WORKSPACE } from '../../shared/events/metadata.ts';
 import { defineJob, handleJob, type JobHandler, type JobKind } from '../../shared/ports/jobs.ts';
@@ -177,13 +179,29 @@ export function schedulesOf(
     },
     {
       ...{ id: 'auto_cleanup', kind: 'auto-cleanup', everyMs: EVERY_TEN_MINUTES_MS, dailyAt: 4 },
-      name: 'Remove old notifications',
+      name: 'Remove old notifications, activities, pipeline runs and token reports',
       enabled: on('general.auto_cleanup'),
       async run() {
         const notificationDays = Number(await setting('retention.notifications_days'));
         const deadline = now() + CLEANUP_MS;
         const removed = await cleanUp({ commands, notifications, notificationDays, deadline, now });
-        return `${counted(removed, 'notification was', 'notifications were')} removed.`;
+        const others = await cleanUpWorkspaces({
+          cleaning: { commands, reads: retentionReads(reads), now },
+          workspaces: await allWorkspaces(reads),
+          retention: {
+            activities: Number(await setting('retention.activities_days')),
+            pipeline_runs: Number(await setting('retention.pipeline_runs_days')),
+            token_usage: Number(await setting('retention.token_usage_days')),
+          },
+          deadline,
+        });
+        const all = [
+          counted(removed, 'notification', 'notifications'),
+          ...(others.activities > 0 ? [counted(others.activities, 'activity', 'activities')] : []),
+          ...(others.pipeline_runs > 0 ? [counted(others.pipeline_runs, 'pipeline run', 'pipeline runs')] : []),
+          ...(others.token_usage > 0 ? [counted(others.token_usage, 'token report', 'token reports')] : []),
+        ];
+        return `${all.join(', ')} ${all.length === 1 && removed === 1 ? 'was' : 'were'} removed.`;
       },
     },
     {

@@ -1,9 +1,14 @@
 /** Reports of used tokens, and what follows from them: sums by time, and what commands look up. */
 import { tokenUsageReported } from '../../shared/events/agents/heartbeat.ts';
-import { type TokenReport, tokenPageFilled, tokensReported } from '../../shared/events/tokens/reports.ts';
+import {
+  type TokenReport,
+  tokenPageFilled,
+  tokenReportsPurged,
+  tokensReported,
+} from '../../shared/events/tokens/reports.ts';
 import { costOf } from '../../shared/token-prices.ts';
-import { type Change, change, defineProjection, defineTable, insert, on } from '../projection.ts';
-import { tokenUsageTable, usageChanges } from './usage.ts';
+import { type Change, change, defineProjection, defineTable, insert, on, update } from '../projection.ts';
+import { tokenUsageTable, usageChanges, usageRemoved } from './usage.ts';
 
 export const tokenReportsTable = defineTable(
   'reports',
@@ -82,13 +87,20 @@ const opened = (workspace_id: number, page: number): Change =>
 
 export const tokensProjection = defineProjection({
   name: 'tokens',
-  version: 2,
+  version: 3,
   tables: [tokenReportsTable, tokenUsageTable, tokenAgentsTable, tokenLedgersTable],
-  weigh: ({ data }) => (Array.isArray(data.reports) ? data.reports.length : 1),
+  weigh({ data }) {
+    const many = data.reports ?? data.ids;
+    return Array.isArray(many) ? many.length : 1;
+  },
   handlers: [
     on(tokensReported, ({ data, meta }) => [
       ...changesOf(meta.workspace, meta.at, data.reports),
       ...(data.page === null ? [] : [opened(meta.workspace, data.page)]),
+    ]),
+    on(tokenReportsPurged, ({ data, meta: { workspace } }) => [
+      ...data.ids.map((id) => update(tokenReportsTable, { workspace_id: workspace, id }, () => undefined)),
+      ...usageRemoved(workspace, data.used),
     ]),
     on(tokenPageFilled, ({ data, meta }) => [opened(meta.workspace, data.page + 1)]),
     // As heartbeats reported tokens in earlier versions: without a price.

@@ -4,8 +4,11 @@ import { activitiesProjection } from '../../projections/monitoring/activities.ts
 import { notificationsProjection } from '../../projections/monitoring/notifications.ts';
 import { searchProjection } from '../../projections/monitoring/search.ts';
 import { pipelinesProjection } from '../../projections/pipelines/pipelines.ts';
+import { tokensProjection } from '../../projections/tokens/reports.ts';
 import type { Retained } from '../../shared/events/admin/cleanup.ts';
-import type { Expired, RetentionReads } from '../../shared/ports/retention.ts';
+import type { Expired, ExpiredReports, RetentionReads } from '../../shared/ports/retention.ts';
+import { startOf } from '../../shared/time-buckets.ts';
+import { NANO } from '../../shared/token-prices.ts';
 import { type Reads, tables } from '../reads.ts';
 
 /** Ids of the rows of a table that are too old. */
@@ -26,9 +29,40 @@ const expiredIds = {
       .where('workspace_id', '=', workspace)
       .where('created_at', '<', cutoff)
       .where('status', '<>', 'running'),
+  token_usage: (reads: Reads, workspace: number, cutoff: number) =>
+    tables(reads, tokensProjection)
+      .selectFrom('reports')
+      .where('workspace_id', '=', workspace)
+      .where('at', '<', cutoff * 1_000),
 } as const;
 
-async function idsOf(reads: Reads, workspace: number, table: Retained, cutoff: number, limit: number) {
+/** Reports are summed by hour, and by everything that sums tell apart, so that the event is no longer than it has to be. */
+async function expiredReports(reads: Reads, workspace: number, cutoff: number, limit: number): Promise<ExpiredReports> {
+  const rows = await expiredIds.token_usage(reads, workspace, cutoff).selectAll().orderBy('at').limit(limit).execute();
+  const sums = new Map<string, ExpiredReports['used'][number]>();
+  for (const row of rows) {
+    const { model, session_id: sessionId, agent_id: agentId, agent_name: agentName, task_id: taskId } = row;
+    const whose = { at: startOf('hour', row.at), model, sessionId, agentId, agentName, taskId };
+    const key = JSON.stringify(whose);
+    const sum = sums.get(key);
+    sums.set(key, {
+      ...whose,
+      requests: (sum?.requests ?? 0) + 1,
+      inputTokens: (sum?.inputTokens ?? 0) + row.input_tokens,
+      outputTokens: (sum?.outputTokens ?? 0) + row.output_tokens,
+      cost: (sum?.cost ?? 0) + Math.round(row.cost * NANO),
+    });
+  }
+  return { ids: rows.map(({ id }) => id), used: [...sums.values()] };
+}
+
+async function idsOf(
+  reads: Reads,
+  workspace: number,
+  table: Exclude<Retained, 'token_usage'>,
+  cutoff: number,
+  limit: number,
+) {
   // The builders have different tables; what is asked of them is the same.
   const rows = expiredIds[table as 'notifications'](reads, workspace, cutoff)
     .select('id')
@@ -72,6 +106,7 @@ export const retentionReads = (reads: Reads): RetentionReads => ({
     if (table === 'activities') return expiredActivities(reads, workspace, cutoff, limit);
     return { ids: await idsOf(reads, workspace, table, cutoff, limit), counts: [], phrases: [] };
   },
+  expiredReports: (...asked) => expiredReports(reads, ...asked),
   async count(workspace, table, cutoff) {
     const row = await expiredIds[table as 'notifications'](reads, workspace, cutoff)
       .select(({ fn }) => fn.countAll<number>().as('total'))

@@ -1,12 +1,12 @@
 /**
  * Sums of reported tokens within a window that ends now. Whole months, days and hours are read from buckets; what lies
  * between the beginning of the window and the first whole bucket is read from the reports themselves, so that sums are
- * exact, and as quick over a year as over a day.
+ * exact, and as quick over a year as over a day. All time is a bucket of its own.
  */
 import { type RawBuilder, sql } from 'kysely';
 import { agentsProjection } from '../../projections/agents/agents.ts';
 import { tokensProjection } from '../../projections/tokens/reports.ts';
-import { FACET_UNITS, type Facet } from '../../projections/tokens/usage.ts';
+import { ALL_TIME, FACET_UNITS, type Facet } from '../../projections/tokens/usage.ts';
 import {
   type AgentCostsAnswer,
   type ByAgentAnswer,
@@ -30,10 +30,10 @@ export function sinceOf(timeframe: string, now: number): number {
   return span === undefined ? 0 : now - span;
 }
 
-const FACET_ROWS: Readonly<Record<Facet, { readonly subject: Sql; readonly where: Sql }>> = {
-  agent: { subject: sql`''`, where: sql`true` },
-  session: { subject: sql`session_id`, where: sql`true` },
-  task: { subject: sql`task_id::text`, where: sql`task_id IS NOT NULL` },
+const FACET_ROWS: Readonly<Record<Facet, { readonly subject: Sql; readonly model: Sql; readonly where: Sql }>> = {
+  agent: { subject: sql`''`, model: sql`model`, where: sql`true` },
+  session: { subject: sql`session_id`, model: sql`''`, where: sql`true` },
+  task: { subject: sql`task_id::text`, model: sql`model`, where: sql`task_id IS NOT NULL` },
 };
 
 /**
@@ -51,17 +51,22 @@ export function usageSince(
   since: number,
   { coarsest = 'month', agent }: { readonly coarsest?: Unit; readonly agent?: number } = {},
 ): Sql {
+  const whose = agent === undefined ? sql`` : sql`AND agent_id = ${agent}`;
+  if (since <= 0 && coarsest === 'month')
+    return sql`
+      SELECT subject, agent_id, agent_name, model, start, requests, input_tokens, output_tokens, cost, last_at, position
+      FROM ${tokensTable(reads, 'usage')}
+      WHERE workspace_id = ${workspace} ${whose} AND facet = ${facet} AND unit = ${ALL_TIME} AND start = 0`;
   const units = FACET_UNITS[facet].filter((unit) => UNITS.indexOf(unit) <= UNITS.indexOf(coarsest));
   const { buckets, rests } = spansOf(units, since, Number.POSITIVE_INFINITY);
-  const whose = agent === undefined ? sql`` : sql`AND agent_id = ${agent}`;
   const upTo = (column: Sql, until: number) =>
     until === Number.POSITIVE_INFINITY ? sql`` : sql`AND ${column} < ${until}`;
-  const { subject, where } = FACET_ROWS[facet];
+  const { subject, model, where } = FACET_ROWS[facet];
   const parts = [
     ...rests.map(
       ({ from, until }) => sql`
       SELECT ${subject} AS subject, coalesce(agent_id, 0) AS agent_id,
-        CASE WHEN agent_id IS NULL THEN agent_name ELSE '' END AS agent_name, model, at - at % ${HOUR_MS} AS start,
+        CASE WHEN agent_id IS NULL THEN agent_name ELSE '' END AS agent_name, ${model} AS model, at - at % ${HOUR_MS} AS start,
         1::bigint AS requests, input_tokens, output_tokens, round(cost * ${NANO}) AS cost, at AS last_at,
         position
       FROM ${tokensTable(reads, 'reports')}
@@ -77,6 +82,14 @@ export function usageSince(
   ];
   return sql.join(parts, sql` UNION ALL `);
 }
+
+/**
+ * Sessions with a report since a moment, and whose they are: `subject, agent_id, agent_name`. The window ends now, so the
+ * newest report of a session tells.
+ */
+const sessionsSince = (reads: Reads, workspace: number, since: number): Sql => sql`
+  SELECT subject, agent_id, agent_name FROM ${tokensTable(reads, 'usage')}
+  WHERE workspace_id = ${workspace} AND facet = 'session' AND unit = ${ALL_TIME} AND start = 0 AND last_at >= ${since}`;
 
 /** Sums over a group of rows. */
 export interface Sums {
@@ -242,8 +255,8 @@ export async function agentCosts(
     FROM m GROUP BY agent_id, agent_name
     ORDER BY ${MOST_TOKENS}, agent_id, agent_name LIMIT ${MAX_GROUPS}`.execute(reads.db);
   const { rows: sessions } = await sql<Whose & { sessions: readonly string[] }>`
-    SELECT agent_id, agent_name, (array_agg(DISTINCT subject ORDER BY subject))[1:${sql.lit(MAX_GROUPS)}] AS sessions
-    FROM (${usageSince(reads, workspace, 'session', since)}) s
+    SELECT agent_id, agent_name, (array_agg(subject ORDER BY subject))[1:${sql.lit(MAX_GROUPS)}] AS sessions
+    FROM (${sessionsSince(reads, workspace, since)}) s
     GROUP BY agent_id, agent_name`.execute(reads.db);
   const { rows: days } = await sql<Whose & DaySums>`
     SELECT agent_id, agent_name, start - start % ${DAY_MS} AS day, ${SUMS}
@@ -309,8 +322,8 @@ export async function tokensByAgent(
       sum(cost) OVER () AS all_cost
     FROM t ORDER BY input_tokens + output_tokens DESC, agent_id, agent_name LIMIT ${MAX_GROUPS}`.execute(reads.db);
   const { rows: sessions } = await sql<Whose & { sessions: number }>`
-    SELECT agent_id, agent_name, count(DISTINCT subject) AS sessions
-    FROM (${usageSince(reads, workspace, 'session', since)}) s
+    SELECT agent_id, agent_name, count(*) AS sessions
+    FROM (${sessionsSince(reads, workspace, since)}) s
     GROUP BY agent_id, agent_name`.execute(reads.db);
   const sessionsBy = new Map(sessions.map((row) => [whoseKey(row), row.sessions]));
   const nameOf = await namesOf(reads, workspace, rows);

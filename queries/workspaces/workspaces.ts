@@ -21,6 +21,14 @@ export async function listWorkspaces(reads: Reads, tenant: number): Promise<Work
   return rows as WorkspaceRecord[];
 }
 
+/** Those of all tenants, by id. */
+export async function allWorkspaces(
+  reads: Reads,
+): Promise<readonly { readonly id: number; readonly tenant: number }[]> {
+  const rows = await workspaces(reads).orderBy('id').execute();
+  return rows.map(({ id, tenant_id: tenant }) => ({ id, tenant }));
+}
+
 /** A workspace of whatever tenant. */
 export const findWorkspace = (reads: Reads, id: number): Promise<WorkspaceRecord | undefined> =>
   workspaces(reads).where('id', '=', id).executeTakeFirst() as Promise<WorkspaceRecord | undefined>;

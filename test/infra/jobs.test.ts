@@ -566,6 +566,36 @@ describe('schedules', () => {
     expect(await lastRun()).to.equal('0 notifications were removed.');
   });
 
+  it('removes old activities, pipeline runs and token reports with them', async () => {
+    const midnight = Math.ceil(Date.now() / 86_400_000) * 86_400_000;
+    const at = (days: number, hour: number) => (midnight + (days * 24 + hour) * 3_600_000 - Date.now()) / 60_000;
+    const counted = async (path: string) => (await call(service, 'GET', path)).body.total as number;
+    const used = { model: 'm', sessionId: 'sweeper:cli', inputTokens: 7, outputTokens: 1 };
+    expect((await call(service, 'POST', '/api/tokens', used)).status).to.equal(200);
+    expect((await call(service, 'POST', '/api/agents', { name: 'sweeper', role: 'coder' })).status).to.equal(201);
+    expect(await counted('/api/tokens')).to.be.above(0);
+    expect(await counted('/api/activities')).to.be.above(0);
+    const settings = {
+      ...{ 'general.auto_cleanup': true, 'retention.activities_days': 30, 'retention.token_usage_days': 30 },
+    };
+    expect((await call(service, 'PUT', '/api/settings', { settings })).status).to.equal(200);
+    await turn('auto-cleanup', at(80, 4.5));
+    expect(await counted('/api/tokens')).to.equal(0);
+    expect(await counted('/api/activities')).to.equal(0);
+    const { rows } = await service.service.core.database.pool.query(
+      `SELECT last_message FROM service.schedule_runs WHERE schedule = 'auto-cleanup'`,
+    );
+    expect(rows[0]?.last_message).to.match(
+      /^\d+ notifications?, \d+ activit(?:y|ies), \d+ token reports? were removed\.$/,
+    );
+    const [entry] = (await call(service, 'GET', '/api/audit?action=auto_cleanup')).body.entries;
+    expect(entry.actor).to.equal('scheduler');
+    expect(entry.detail.results.map(({ table }: { table: string }) => table)).to.include.members([
+      'activities',
+      'token_usage',
+    ]);
+  });
+
   it('stay off as their settings say', async () => {
     await call(service, 'POST', '/api/agents', { name: 'silent', role: 'coder', status: 'idle' });
     const status = async () =>

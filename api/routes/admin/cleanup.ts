@@ -23,11 +23,13 @@ const read = defineRoute({
       'retention.activities_days',
       'retention.notifications_days',
       'retention.pipeline_runs_days',
+      'retention.token_usage_days',
     ]);
     const days = {
       activities: Number(set['retention.activities_days']),
       notifications: Number(set['retention.notifications_days']),
       pipeline_runs: Number(set['retention.pipeline_runs_days']),
+      token_usage: Number(set['retention.token_usage_days']),
     };
     const found = await previewCleanup(partsOf(services), identity.workspace, days);
     return {
@@ -38,7 +40,7 @@ const read = defineRoute({
           logs: 0,
           notifications: days.notifications,
           pipelineRuns: days.pipeline_runs,
-          tokenUsage: 0,
+          tokenUsage: days.token_usage,
           gatewaySessions: 0,
         },
         preview: [
@@ -59,9 +61,9 @@ const run = defineRoute({
   method: 'post',
   path: '/api/cleanup',
   tag: 'Admin',
-  summary: 'Remove old activities, notifications and pipeline runs from the lists',
+  summary: 'Remove old activities, notifications, pipeline runs and token reports from the lists',
   description:
-    'Only what lists show is removed, in the caller’s workspace. Events stay in the log, and the audit trail is kept. Runs that have not ended stay.',
+    'Only what lists show is removed, in the caller’s workspace. Events stay in the log, and the audit trail is kept. Runs that have not ended stay. Sums of tokens go down by the reports that are removed.',
   access: 'admin',
   limit: 'heavy',
   body: cleanupBody,
@@ -84,6 +86,7 @@ function sumOf(results: readonly Cleaned[]) {
       activities: deletedOf('activities'),
       notifications: deletedOf('notifications'),
       pipeline_runs: deletedOf('pipeline_runs'),
+      token_usage: deletedOf('token_usage'),
     },
     total_deleted: results.reduce((sum, { deleted }) => sum + deleted, 0),
     results: results.map(({ table, deleted, cutoff, retentionDays }) => ({

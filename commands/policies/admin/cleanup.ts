@@ -5,6 +5,7 @@ import { DEFAULT_TENANT, DEFAULT_WORKSPACE } from '../../../shared/events/metada
 import { notificationsDeleted } from '../../../shared/events/monitoring/notifications.ts';
 import type { NotificationDirectory } from '../../../shared/ports/notifications.ts';
 import { DAY, seconds } from '../../../shared/time.ts';
+import { type Cleaning, cleanUp as cleanUpOne } from '../../admin/cleanup.ts';
 import type { Commands } from '../../handler.ts';
 import { notificationsStream } from '../../monitoring/notifications.ts';
 import { scheduledContext } from '../policy.ts';
@@ -51,6 +52,33 @@ export async function cleanUp(parts: {
     await commands.record(CLEANUP_STREAM, scheduledContext(run, DEFAULT_TENANT, DEFAULT_WORKSPACE), [
       oldRecordsRemoved.draft({ notifications: removed }),
     ]);
+  }
+  return removed;
+}
+
+/** What else is removed every day: by workspace, each with an event of its own that says what. */
+export const CLEANED = ['activities', 'pipeline_runs', 'token_usage'] as const;
+export type CleanedTable = (typeof CLEANED)[number];
+
+/**
+ * Removes rows that are older than the settings allow from the other read models. Gives how many of each.
+ *
+ * @param parts.retention days by table; 0: for ever
+ * @param parts.deadline Unix ms: workspaces that are not begun by then are for the next turn
+ */
+export async function cleanUpWorkspaces(parts: {
+  readonly cleaning: Cleaning;
+  readonly workspaces: readonly { readonly id: number; readonly tenant: number }[];
+  readonly retention: Readonly<Record<CleanedTable, number>>;
+  readonly deadline: number;
+}): Promise<Readonly<Record<CleanedTable, number>>> {
+  const { cleaning, workspaces, retention, deadline } = parts;
+  const run = randomUUID();
+  const removed = { activities: 0, pipeline_runs: 0, token_usage: 0 };
+  for (const { id, tenant } of workspaces) {
+    if (cleaning.now() >= deadline) break;
+    const { results } = await cleanUpOne(cleaning, scheduledContext(run, tenant, id), retention, 'schedule');
+    for (const table of CLEANED) removed[table] += results.find((one) => one.table === table)?.deleted ?? 0;
   }
   return removed;
 }

@@ -13,7 +13,7 @@ export const oldRecordsRemoved = defineEvent({
 });
 
 /** Read models whose old rows are removed. */
-export const RETAINED = ['activities', 'notifications', 'pipeline_runs'] as const;
+export const RETAINED = ['activities', 'notifications', 'pipeline_runs', 'token_usage'] as const;
 export type Retained = (typeof RETAINED)[number];
 
 export const recordsPurged = defineEvent({

@@ -48,4 +48,25 @@ export const tokenPageFilled = defineEvent({
   schema: z.object({ page: z.int().positive() }),
 });
 
-export const tokenReportEvents = [tokensReported, tokenPageFilled];
+export const tokenReportsPurged = defineEvent({
+  type: 'TokenReportsPurged',
+  version: 1,
+  doc: 'Reports were too old and are gone from the read model. The event names each of them, and what they added to sums, which go down by it.',
+  schema: z.object({
+    ids: z.array(z.string()),
+    /** By hour, and by everything that sums tell apart. */
+    used: z.array(
+      tokenReport.pick({ model: true, sessionId: true, agentId: true, agentName: true, taskId: true }).extend({
+        /** Beginning of the hour, Unix ms. */
+        at: z.int().nonnegative(),
+        requests: z.int().positive(),
+        inputTokens: z.int().nonnegative(),
+        outputTokens: z.int().nonnegative(),
+        /** Billionths of a US dollar. */
+        cost: z.int().nonnegative(),
+      }),
+    ),
+  }),
+});
+
+export const tokenReportEvents = [tokensReported, tokenPageFilled, tokenReportsPurged];

@@ -5,6 +5,7 @@ import { rebuildProjections } from '../../../infra/read-models/rebuild/rebuild.t
 import { activitiesProjection } from '../../../projections/monitoring/activities.ts';
 import { notificationsProjection } from '../../../projections/monitoring/notifications.ts';
 import { searchProjection } from '../../../projections/monitoring/search.ts';
+import { tokensProjection } from '../../../projections/tokens/reports.ts';
 import { retentionReads } from '../../../queries/admin/cleanup.ts';
 import { cleanupAnswer, retentionAnswer } from '../../../shared/contract/admin/cleanup.ts';
 import { DAY } from '../../../shared/time.ts';
@@ -37,7 +38,7 @@ export function describeCleanup(service: () => TestService): void {
         expect(reply.body).to.deep.include({
           success: true,
           total_deleted: 0,
-          deleted: { activities: 0, notifications: 0, pipeline_runs: 0 },
+          deleted: { activities: 0, notifications: 0, pipeline_runs: 0, token_usage: 0 },
         });
       }
       expect(await total()).to.equal(before);
@@ -48,6 +49,37 @@ export function describeCleanup(service: () => TestService): void {
       for (const older_than_days of [0, -1, 1.5, 'x', 40_000, null]) {
         expect((await post({ older_than_days })).status, String(older_than_days)).to.equal(400);
       }
+    });
+
+    it('takes old token reports off the list and out of all sums; a rebuild gives the same', async () => {
+      const { core } = base.service;
+      const counts = async () => {
+        const { total: listed } = (await call(base, 'GET', '/api/tokens')).body;
+        const { recordCount } = (await call(base, 'GET', '/api/tokens?action=stats')).body;
+        const { agents } = (await call(base, 'GET', '/api/tokens/by-agent')).body;
+        return { listed, recordCount, requests: agents.map((one: { request_count: number }) => one.request_count) };
+      };
+      const reports = Array.from({ length: 1_200 }, (_, n) => ({
+        ...{ id: `old-${n}`, model: n % 2 ? 'm' : 'n', sessionId: 'sweeper:cli', inputTokens: n, outputTokens: 1 },
+      }));
+      for (let n = 0; n < reports.length; n += 600) {
+        const sent = await call(base, 'POST', '/api/tokens/batch', { reports: reports.slice(n, n + 600) });
+        expect(sent.status, JSON.stringify(sent.body)).to.equal(200);
+      }
+      const { listed } = await counts();
+      expect(listed).to.be.at.least(1_200);
+      const now = () => Date.now() + 2 * DAY * 1_000;
+      const cleaning = { commands: core.commands, reads: retentionReads(core.reads), now };
+      const runs = await Promise.all(
+        [1, 2].map(() => cleanUp(cleaning, { origin: testOrigin }, { token_usage: 1 }, 'schedule')),
+      );
+      expect(runs.reduce((sum, { results }) => sum + (results[0]?.deleted ?? 0), 0)).to.equal(listed);
+      expect(await counts()).to.deep.equal({ listed: 0, recordCount: 0, requests: [] });
+      const again = { model: 'm', sessionId: 'sweeper:cli', inputTokens: 7, outputTokens: 1 };
+      expect((await call(base, 'POST', '/api/tokens', again)).status).to.equal(200);
+      expect(await counts()).to.deep.equal({ listed: 1, recordCount: 1, requests: [1] });
+      const [report] = await rebuildProjections(core, [tokensProjection], { check: true, fresh: true });
+      expect(report).to.include({ equal: true, compared: true });
     });
 
     it('removes what is old, each row once although several remove at the same time; a rebuild gives the same', async () => {

@@ -1,9 +1,14 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { tokensProjection } from '../../../projections/tokens/reports.ts';
-import { FACET_UNITS } from '../../../projections/tokens/usage.ts';
+import { ALL_TIME, FACET_UNITS } from '../../../projections/tokens/usage.ts';
 import { tokenUsageReported } from '../../../shared/events/agents/heartbeat.ts';
-import { type TokenReport, tokenPageFilled, tokensReported } from '../../../shared/events/tokens/reports.ts';
+import {
+  type TokenReport,
+  tokenPageFilled,
+  tokenReportsPurged,
+  tokensReported,
+} from '../../../shared/events/tokens/reports.ts';
 import { eventsOf, rowsAfter, timeOf } from '../../support/kit.ts';
 
 const report = (id: string, fields: Partial<TokenReport> = {}): TokenReport => ({
@@ -50,13 +55,12 @@ describe('projection: tokens', () => {
     const sums = usage.map(({ facet, unit, subject, model, requests, input_tokens, cost }) =>
       [facet, unit, subject, model, requests, input_tokens, cost].join(' '),
     );
-    const units = (line: (unit: string) => string) => ['day', 'month'].map(line);
+    const units = (line: (unit: string) => string) => ['day', 'month', 'all'].map(line);
     expect(sums.sort()).to.deep.equal(
       [
-        ...['hour', 'day', 'month'].map((unit) => `agent ${unit}  m 3 30 3`),
-        ...['hour', 'day', 'month'].map((unit) => `agent ${unit}  n 1 10 1`),
-        ...units((unit) => `session ${unit} ada:cli m 3 30 3`),
-        ...units((unit) => `session ${unit} ada:cli n 1 10 1`),
+        ...['hour', 'day', 'month', 'all'].map((unit) => `agent ${unit}  m 3 30 3`),
+        ...['hour', 'day', 'month', 'all'].map((unit) => `agent ${unit}  n 1 10 1`),
+        ...units((unit) => `session ${unit} ada:cli  4 40 4`),
         ...units((unit) => `task ${unit} 3 m 1 10 1`),
       ].sort(),
     );
@@ -65,6 +69,7 @@ describe('projection: tokens', () => {
       hour: '2023-11-14T22:00:00.000Z',
       day: '2023-11-14T00:00:00.000Z',
       month: '2023-11-01T00:00:00.000Z',
+      all: '1970-01-01T00:00:00.000Z',
     });
   });
 
@@ -101,7 +106,57 @@ describe('projection: tokens', () => {
     const { reports, usage } = rowsAfter(tokensProjection, event ? [event] : []);
     expect(reports).to.have.length(1);
     expect(reports[0]).to.deep.include({ id: event?.id, operation: 'heartbeat', cost: 5, task_id: 3 });
-    expect(usage).to.have.length(7);
+    expect(usage).to.have.length(10);
+  });
+
+  it('is, without the oldest reports, as if they had never been', () => {
+    const HOUR = 3_600_000;
+    const some = fc.record({
+      model: fc.constantFrom('m', 'n'),
+      sessionId: fc.constantFrom('ada:cli', 'bob:cli'),
+      agentId: fc.constantFrom(7, 8, null),
+      agentName: fc.constantFrom('ada', 'bob'),
+      taskId: fc.constantFrom(3, null),
+      inputTokens: fc.nat(1_000),
+      hours: fc.nat(40),
+    });
+    fc.assert(
+      fc.property(fc.array(some, { minLength: 1, maxLength: 12 }), fc.nat(12), (all, old) => {
+        const told = all
+          .sort((a, b) => a.hours - b.hours)
+          .map(({ hours, ...fields }, n) => ({ at: timeOf(0) + hours * HOUR, one: report(`r${n}`, fields) }));
+        const gone = told.slice(0, old);
+        const purged = tokenReportsPurged.draft({
+          ids: gone.map(({ one }) => one.id),
+          used: gone.map(({ at, one }) => ({
+            at: at - (at % HOUR),
+            model: one.model,
+            sessionId: one.sessionId,
+            agentId: one.agentId,
+            agentName: one.agentName,
+            taskId: one.taskId,
+            requests: 1,
+            inputTokens: one.inputTokens,
+            outputTokens: one.outputTokens,
+            cost: 1,
+          })),
+        });
+        const events = (some: typeof told, ...more: Parameters<typeof eventsOf>[0]) =>
+          eventsOf([...some.map(({ one }) => reported(null, one)), ...more]).map((event, n) => ({
+            ...event,
+            meta: { ...event.meta, at: some[n]?.at ?? event.meta.at },
+          }));
+        const [purgedRows, without] = [
+          rowsAfter(tokensProjection, events(told, purged)),
+          rowsAfter(tokensProjection, events(told.slice(old))),
+        ];
+        const plain = (rows: readonly { readonly position: number }[]) =>
+          rows.map(({ position: _, ...row }) => JSON.stringify(row)).sort();
+        expect(plain(purgedRows.usage)).to.deep.equal(plain(without.usage));
+        expect(plain(purgedRows.reports)).to.deep.equal(plain(without.reports));
+      }),
+      { numRuns: 100 },
+    );
   });
 
   it('every bucket of a facet adds up to the same, which is the sum of the reports', () => {
@@ -128,7 +183,7 @@ describe('projection: tokens', () => {
         };
         for (const facet of ['agent', 'session', 'task'] as const) {
           const counted = facet === 'task' ? all.map((batch) => batch.filter(({ taskId }) => taskId !== null)) : all;
-          for (const unit of FACET_UNITS[facet]) {
+          for (const unit of [...FACET_UNITS[facet], ALL_TIME]) {
             const rows = usage.filter((row) => row.facet === facet && row.unit === unit);
             const sum = (of: (row: (typeof rows)[number]) => number) => rows.reduce((total, row) => total + of(row), 0);
             const sums = [sum((row) => row.requests), sum((row) => row.input_tokens), sum((row) => row.cost)];
