@@ -48,3 +48,27 @@ export function tables<T extends AnyTable>(
 ): Kysely<{ [K in T as K['name']]: Row<K> }> {
   return reads.db.withSchema(reads.schema(projection)) as Kysely<{ [K in T as K['name']]: Row<K> }>;
 }
+
+/** From this offset on, the total is read first, so that the page can be read from the nearer end. */
+const DEEP = 1_000;
+
+/** Where to read a page of a list whose total is cheap to know. */
+export interface PagePlace {
+  /** The total, if it was read. */
+  readonly known: number | undefined;
+  readonly size: number;
+  /** Rows to skip: from the beginning of the list, or from its end. */
+  readonly skip: number;
+  readonly fromEnd: boolean;
+}
+
+export async function placeOfPage(
+  { limit, offset }: { readonly limit: number; readonly offset: number },
+  total: () => Promise<{ readonly total: number } | undefined>,
+): Promise<PagePlace> {
+  if (offset < DEEP) return { known: undefined, size: limit, skip: offset, fromEnd: false };
+  const known = Number((await total())?.total ?? 0);
+  const size = Math.min(limit, Math.max(0, known - offset));
+  const fromEnd = offset > known / 2;
+  return { known, size, skip: fromEnd ? Math.max(0, known - offset - size) : offset, fromEnd };
+}

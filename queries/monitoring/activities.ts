@@ -3,7 +3,7 @@ import { sql } from 'kysely';
 import { activitiesProjection } from '../../projections/monitoring/activities.ts';
 import type { ActivitiesQuery, Activity } from '../../shared/contract/monitoring/activities.ts';
 import { HOUR } from '../../shared/time.ts';
-import { type Reads, tables } from '../reads.ts';
+import { placeOfPage, type Reads, tables } from '../reads.ts';
 import { SUBJECT_MODELS, subjectsOf } from './subjects.ts';
 
 /** Read models from which the list is made. */
@@ -44,17 +44,12 @@ function totalOf(reads: Reads, workspace: number, { type, actor, entity_type, si
   return counted;
 }
 
-/** From this offset on, the total is read first, so that the page can be read from the nearer end. */
-const DEEP = 1_000;
-
 /** A page of activities, newest first. */
 export async function listActivities(reads: Reads, workspace: number, query: ActivitiesQuery) {
-  const { actor, entity_type, since, limit, offset } = query;
+  const { actor, entity_type, since, offset } = query;
   const types = typesOf(query.type);
   const total = totalOf(reads, workspace, query);
-  const known = offset < DEEP ? undefined : ((await total.executeTakeFirst())?.total ?? 0);
-  const size = known === undefined ? limit : Math.min(limit, Math.max(0, known - offset));
-  const oldEnd = known !== undefined && offset > known / 2 ? Math.max(0, known - offset - size) : undefined;
+  const { known, size, skip, fromEnd } = await placeOfPage(query, () => total.executeTakeFirst());
   let page = own(reads).selectFrom('activities').selectAll().where('workspace_id', '=', workspace);
   if (types.length === 1) page = page.where('type', '=', types[0] as string);
   else if (types.length > 1) page = page.where('type', 'in', types);
@@ -62,9 +57,9 @@ export async function listActivities(reads: Reads, workspace: number, query: Act
   if (entity_type !== undefined) page = page.where('entity_type', '=', entity_type);
   if (since !== undefined) page = page.where('created_at', '>', since);
   page = page
-    .orderBy('position', oldEnd === undefined ? 'desc' : 'asc')
+    .orderBy('position', fromEnd ? 'asc' : 'desc')
     .limit(size)
-    .offset(oldEnd ?? offset);
+    .offset(skip);
   // List and total in one statement, so that both show the same moment.
   const { rows } = await sql<{ activities: Activity[] | null; total: number }>`
     WITH page AS (${page}), subjects AS (${subjectsOf(reads, workspace, 'page')})

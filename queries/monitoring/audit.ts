@@ -2,12 +2,9 @@
 import { sql } from 'kysely';
 import { auditProjection } from '../../projections/monitoring/audit.ts';
 import type { AuditEntry, AuditQuery } from '../../shared/contract/monitoring/audit.ts';
-import { type Reads, tables } from '../reads.ts';
+import { placeOfPage, type Reads, tables } from '../reads.ts';
 
 const own = (reads: Reads) => tables(reads, auditProjection);
-
-/** From this offset on, the total is read first, so that the page can be read from the nearer end. */
-const DEEP = 1_000;
 
 /** A page of audit entries, newest first; list and total in one statement, so that both show the same moment. */
 export async function listAudit(reads: Reads, workspace: number, query: AuditQuery) {
@@ -18,13 +15,11 @@ export async function listAudit(reads: Reads, workspace: number, query: AuditQue
   if (since !== undefined) page = page.where('created_at', '>=', since);
   if (until !== undefined) page = page.where('created_at', '<=', until);
   const total = totalOf(reads, workspace, query);
-  const known = offset < DEEP ? undefined : Number((await total.executeTakeFirst())?.total ?? 0);
-  const size = known === undefined ? limit : Math.min(limit, Math.max(0, known - offset));
-  const oldEnd = known !== undefined && offset > known / 2 ? Math.max(0, known - offset - size) : undefined;
+  const { known, size, skip, fromEnd } = await placeOfPage(query, () => total.executeTakeFirst());
   page = page
-    .orderBy('position', oldEnd === undefined ? 'desc' : 'asc')
+    .orderBy('position', fromEnd ? 'asc' : 'desc')
     .limit(size)
-    .offset(oldEnd ?? offset);
+    .offset(skip);
   const { rows } = await sql<{ entries: AuditEntry[] | null; total: number }>`
     WITH page AS (${page})
     SELECT ${known === undefined ? sql`(${total})` : sql`${known}::bigint`} AS total, json_agg(json_build_object(

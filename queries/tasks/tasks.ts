@@ -4,7 +4,7 @@ import { projectsProjection } from '../../projections/projects/projects.ts';
 import { tasksProjection } from '../../projections/tasks/tasks.ts';
 import type { ListedTask, TaskRecord, TasksQuery } from '../../shared/contract/tasks/tasks.ts';
 import type { TaskSource } from '../../shared/events/tasks/tasks.ts';
-import { type Reads, tables } from '../reads.ts';
+import { placeOfPage, type Reads, tables } from '../reads.ts';
 
 export const taskTables = (reads: Reads) => tables(reads, tasksProjection);
 
@@ -105,27 +105,22 @@ const orderText = (columns: readonly (readonly [string, Direction])[], backwards
     columns.map(([column, direction]) => `${table}${column} ${backwards ? turned(direction) : direction}`).join(', '),
   );
 
-/** From this offset on the total is read first, so that the page can be read from the nearer end. */
-const DEEP = 1_000;
-
 /** A page of tasks. */
 export async function listTasks(reads: Reads, workspace: number, query: TasksQuery) {
   const { limit, offset, sort = 'created_at', order } = query;
   const { columns, first } = ORDERS[sort];
   const backwards = order !== undefined && order !== first;
   const total = totalOf(reads, workspace, query);
-  const known = offset < DEEP ? undefined : Number((await total.executeTakeFirst())?.total ?? 0);
-  const size = known === undefined ? limit : Math.min(limit, Math.max(0, known - offset));
-  const farEnd = known !== undefined && offset > known / 2 ? Math.max(0, known - offset - size) : undefined;
+  const { known, size, skip, fromEnd } = await placeOfPage(query, () => total.executeTakeFirst());
   let page = taskTables(reads).selectFrom('tasks').selectAll().where('workspace_id', '=', workspace);
   for (const column of FILTERS) {
     const value = query[column];
     if (value !== undefined) page = page.where(column, '=', value as never);
   }
   page = page
-    .orderBy(orderText(columns, farEnd === undefined ? backwards : !backwards))
+    .orderBy(orderText(columns, fromEnd !== backwards))
     .limit(size)
-    .offset(farEnd ?? offset);
+    .offset(skip);
   // List and total in one statement: they tell of the same moment.
   const { rows } = await sql<{ tasks: ListedTask[] | null; total: number }>`
     WITH page AS (${page})
