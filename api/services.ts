@@ -48,6 +48,9 @@ export interface ApiSettings extends SettingDefaults {
   readonly googleKeysUrl: string;
   readonly googleIssuers: readonly string[];
   readonly coordinatorAgent: string;
+  readonly tenantHomeRoot: string;
+  readonly tenantWorkspaceDirname: string;
+  readonly defaultOwnerGateway: string;
   readonly subscribedProviders: readonly string[];
   readonly timeZone: string;
   readonly alertSeconds: number;

@@ -366,6 +366,24 @@ export const SETTINGS = {
     90,
     'default of the setting retention.gateway_sessions_days: how long sessions of gateways are kept, days; 0: for ever',
   ),
+  tenantHomeRoot: setting(
+    'MC_TENANT_HOME_ROOT',
+    text.regex(/^\/[\w./-]*[\w-]$/, 'must be an absolute path without a slash at its end, such as /home'),
+    '/home',
+    'where the directories of tenants are, for provisioning jobs',
+  ),
+  tenantWorkspaceDirname: setting(
+    'MC_TENANT_WORKSPACE_DIRNAME',
+    text.regex(/^[\w-][\w.-]*$/, 'must be the name of a directory'),
+    'workspace',
+    'name of the directory of a tenant that holds its workspace',
+  ),
+  defaultOwnerGateway: setting(
+    'MC_DEFAULT_OWNER_GATEWAY',
+    text.trim().min(1).max(120),
+    'primary',
+    'gateway of new tenants for which none is named',
+  ),
   releasesUrl: setting<string | undefined>(
     'RELEASES_URL',
     url(['https', 'http']),

@@ -24,6 +24,7 @@ import type { Projection } from './projection.ts';
 import { projectsProjection } from './projects/projects.ts';
 import { qualityReviewsProjection } from './quality/reviews.ts';
 import { sessionsProjection } from './sessions.ts';
+import { tenantsProjection } from './super/tenants.ts';
 import { taskCommentsProjection } from './tasks/comments.ts';
 import { tasksProjection } from './tasks/tasks.ts';
 import { tokenPricesProjection } from './tokens/prices.ts';
@@ -57,6 +58,7 @@ export const projections: readonly Projection[] = [
   gatewaysProjection,
   execApprovalsProjection,
   cronProjection,
+  tenantsProjection,
   workspacesProjection,
   activitiesProjection,
   auditProjection,

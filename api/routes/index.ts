@@ -50,6 +50,8 @@ import { projectRoutes } from './projects/projects.ts';
 import { qualityReviewRoutes } from './quality/reviews.ts';
 import { releaseRoutes } from './releases.ts';
 import { sessionRoutes } from './sessions.ts';
+import { provisionJobRoutes } from './super/provision-jobs.ts';
+import { tenantRoutes } from './super/tenants.ts';
 import { taskBranchRoutes } from './tasks/branches.ts';
 import { taskBroadcastRoutes } from './tasks/broadcasts.ts';
 import { taskChangeRoutes } from './tasks/changes.ts';
@@ -119,6 +121,8 @@ export const routes: readonly Route[] = [
   ...cleanupRoutes,
   ...settingsRoutes,
   ...schedulerRoutes,
+  ...tenantRoutes,
+  ...provisionJobRoutes,
   ...workspaceRoutes,
   ...activityRoutes,
   ...auditRoutes,

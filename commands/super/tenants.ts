@@ -4,7 +4,17 @@
  */
 import { notFound } from '../../shared/errors.ts';
 import type { EventDraft, EventOf } from '../../shared/events/define.ts';
-import { DEFAULT_TENANT, DEFAULT_WORKSPACE } from '../../shared/events/metadata.ts';
+import { type Actor, DEFAULT_TENANT, DEFAULT_WORKSPACE } from '../../shared/events/metadata.ts';
+import {
+  type JobType,
+  provisionJobApproved,
+  provisionJobCancelled,
+  provisionJobCompleted,
+  provisionJobFailed,
+  provisionJobQueued,
+  provisionJobRejected,
+  provisionJobStarted,
+} from '../../shared/events/super/provision-jobs.ts';
 import { type TenantStatus, tenantCreated, tenantStream } from '../../shared/events/super/tenants.ts';
 import { type Isolation, workspaceCreated, workspaceUpdated } from '../../shared/events/workspaces/workspaces.ts';
 import { defineDecider, on } from '../decider.ts';
@@ -19,6 +29,17 @@ export interface KnownWorkspace {
   readonly isolation: Isolation;
 }
 
+/** A provisioning job that has not ended for good. */
+export interface OpenJob {
+  readonly id: number;
+  readonly jobType: JobType;
+  readonly dryRun: boolean;
+  readonly status: 'queued' | 'approved' | 'rejected' | 'failed';
+  readonly steps: readonly { readonly key: string; readonly title: string }[];
+  readonly requestedBy: Actor;
+  readonly approvedBy: Actor | null;
+}
+
 export interface TenantState extends NameOwnerState {
   /** 0 until created. */
   readonly id: number;
@@ -28,6 +49,8 @@ export interface TenantState extends NameOwnerState {
   readonly status: TenantStatus;
   readonly mainWorkspace: number;
   readonly workspaces: ReadonlyMap<number, KnownWorkspace>;
+  /** Without those that were completed or cancelled. */
+  readonly jobs: ReadonlyMap<number, OpenJob>;
 }
 
 const initial: TenantState = {
@@ -38,12 +61,24 @@ const initial: TenantState = {
   status: 'pending',
   mainWorkspace: 0,
   workspaces: new Map(),
+  jobs: new Map(),
   givenUpNames: {},
 };
 
 /** A map with one more entry, or another value of one. */
 export const withEntry = <K, V>(map: ReadonlyMap<K, V>, key: K, value: V): ReadonlyMap<K, V> =>
   new Map(map).set(key, value);
+
+const withoutEntry = <K, V>(map: ReadonlyMap<K, V>, key: K): ReadonlyMap<K, V> =>
+  new Map([...map].filter(([one]) => one !== key));
+
+const withJob = (state: TenantState, id: number, changes: Partial<OpenJob>): TenantState => {
+  const known = state.jobs.get(id);
+  return known ? { ...state, jobs: withEntry(state.jobs, id, { ...known, ...changes }) } : state;
+};
+
+const withStatus = (state: TenantState, status: TenantStatus | null): TenantState =>
+  status === null ? state : { ...state, status };
 
 export const tenantDecider = defineDecider<TenantState>({
   kind: 'tenant',
@@ -68,6 +103,23 @@ export const tenantDecider = defineDecider<TenantState>({
       const set = Object.fromEntries(Object.entries(changes).filter(([, value]) => value !== undefined));
       return { ...state, workspaces: withEntry(state.workspaces, workspaceId, { ...known, ...set }) };
     }),
+    on(provisionJobQueued, (state, { data: { jobId: id, jobType, dryRun, plan, requestedBy } }) => {
+      const steps = plan.map(({ key, title }) => ({ key, title }));
+      const job = { id, jobType, dryRun, status: 'queued', steps, requestedBy, approvedBy: null } as const;
+      return { ...state, jobs: withEntry(state.jobs, id, job) };
+    }),
+    on(provisionJobApproved, (state, { data }) =>
+      withJob(state, data.jobId, { status: 'approved', approvedBy: data.by }),
+    ),
+    on(provisionJobRejected, (state, { data }) => withJob(state, data.jobId, { status: 'rejected' })),
+    on(provisionJobCancelled, (state, { data }) => ({ ...state, jobs: withoutEntry(state.jobs, data.jobId) })),
+    on(provisionJobStarted, (state, { data }) => withStatus(state, data.tenantStatus)),
+    on(provisionJobCompleted, (state, { data }) =>
+      withStatus({ ...state, jobs: withoutEntry(state.jobs, data.jobId) }, data.tenantStatus),
+    ),
+    on(provisionJobFailed, (state, { data }) =>
+      withStatus(withJob(state, data.jobId, { status: 'failed' }), data.tenantStatus),
+    ),
     ...namingFolds<TenantState>(),
   ],
 });

@@ -40,6 +40,7 @@ import { projectAssignmentEvents } from './projects/assignments.ts';
 import { projectEvents } from './projects/projects.ts';
 import { qualityReviewEvents } from './quality/reviews.ts';
 import { sessionEvents } from './sessions.ts';
+import { provisionJobEvents } from './super/provision-jobs.ts';
 import { tenantEvents } from './super/tenants.ts';
 import { taskBranchEvents } from './tasks/branches.ts';
 import { taskBroadcastEvents } from './tasks/broadcasts.ts';
@@ -109,6 +110,7 @@ const definitions = [
   ...cronEvents,
   ...backupEvents,
   ...tenantEvents,
+  ...provisionJobEvents,
   ...workspaceEvents,
   nameClaimed,
   nameReleased,

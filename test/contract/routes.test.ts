@@ -135,6 +135,14 @@ GET     /api/cleanup                  admin     -
 POST    /api/cleanup                  admin     heavy
 GET     /api/scheduler                admin     -                deployment
 POST    /api/scheduler                admin     -                deployment
+GET     /api/super/tenants            admin     -                deployment
+POST    /api/super/tenants            admin     mutation         deployment
+POST    /api/super/tenants/{id}/decommission  admin  mutation   deployment
+GET     /api/super/provision-jobs     admin     -                deployment
+POST    /api/super/provision-jobs     admin     mutation         deployment
+GET     /api/super/provision-jobs/{id}  admin   -                deployment
+POST    /api/super/provision-jobs/{id}  admin   mutation         deployment
+POST    /api/super/provision-jobs/{id}/run  admin  mutation      deployment
 GET     /api/workspaces               viewer    -
 POST    /api/workspaces               admin     mutation
 GET     /api/workspaces/{id}          viewer    -

@@ -21,8 +21,9 @@ import { type AuthWorld, PASSWORD, startAuthWorld } from '../support/worlds/auth
 
 /** A workspace, and how its records are told from those of others. */
 interface Party {
-  readonly workspace: number;
-  readonly tenant: number;
+  /** Those of tenants that are made here are known once they are. */
+  workspace: number;
+  tenant: number;
   /** In every name that others may send as well, as when they guess it. */
   readonly names: string;
   /** In every other text: whoever is not of the workspace cannot know it. */
@@ -30,8 +31,8 @@ interface Party {
 }
 
 const HOUSE: Party = { workspace: 1, tenant: 1, names: 'nhouse9x', texts: 'thouse9x' };
-const AMBER: Party = { workspace: 2, tenant: 2, names: 'namber9x', texts: 'tamber9x' };
-const BIRCH: Party = { workspace: 3, tenant: 3, names: 'nbirch9x', texts: 'tbirch9x' };
+const AMBER: Party = { workspace: 0, tenant: 0, names: 'namber9x', texts: 'tamber9x' };
+const BIRCH: Party = { workspace: 0, tenant: 0, names: 'nbirch9x', texts: 'tbirch9x' };
 const PARTIES = [HOUSE, AMBER, BIRCH];
 const othersThan = (party: Party) => PARTIES.filter((one) => one !== party);
 
@@ -41,6 +42,8 @@ const HOUSE_REPO = `${HOUSE.names}/${HOUSE.texts}`;
 
 /** Every workspace has an agent of this name. */
 const TWIN = 'scout';
+
+type Place = Pick<Party, 'workspace' | 'tenant'>;
 
 /** An address at which nobody answers. */
 const NOBODY = 'http://127.0.0.1:9';
@@ -64,6 +67,11 @@ const BODIES: Readonly<Record<string, (ref: { readonly number: number; readonly 
   'POST /api/gateways': ({ name }) => [{ name, url: NOBODY }],
   'PUT /api/gateways': ({ number, name }) => [{ id: number, name }],
   'POST /api/cron': ({ name }) => [{ action: 'add', name, schedule: '0 4 1 1 *', command: 'purge_logs' }],
+  'POST /api/workspaces': ({ name }) => [{ name }],
+  'PUT /api/workspaces/{id}': ({ name }) => [{ name }],
+  'POST /api/super/tenants': ({ name }) => [{ slug: name, display_name: name, gateway_port: 2_000 }],
+  'POST /api/super/provision-jobs': ({ number }) => [{ tenant_id: number }],
+  'POST /api/super/provision-jobs/{id}': () => [{ action: 'approve' }],
   'DELETE /api/backup': () => [{ name: 'mc-backup-2020-01-01_00-00-00.db' }],
   'PUT /api/exec-approvals': ({ name }) => [{ agents: { [name]: [{ pattern: name }] } }],
   'PATCH /api/chat/session-prefs': ({ name }) => [{ key: `local:${name}`, name }],
@@ -104,7 +112,11 @@ const all = [
 const OWN_WORDS: ReadonlySet<string> = new Set(['kind', 'type', 'entity_type', 'known_by', 'unit']);
 const hasTexts = (table: Table) =>
   Object.entries(table.columns).some(([name, type]) => /text|json/.test(String(type)) && !OWN_WORDS.has(name));
-const isScoped = (table: Table) => 'workspace_id' in table.columns;
+/** The column that says whose a row is. */
+const ownerOf = (table: Table): 'workspace_id' | 'tenant_id' | undefined => {
+  if ('workspace_id' in table.columns) return 'workspace_id';
+  return table.name === 'workspaces' ? 'tenant_id' : undefined;
+};
 
 /** Leaves of a JSON value by their path. */
 function leaves(value: unknown, path = '', found = new Map<string, unknown>()): Map<string, unknown> {
@@ -189,6 +201,7 @@ describe('contract: tenancy', function () {
       display_name: texts,
       email: `${texts}-${round}@example.org`,
     });
+    await done('POST', '/api/workspaces', { name: `${names}-lab-${round}`, brand: texts });
     const { template } = await done('POST', '/api/workflows', { name: texts, task_prompt: texts, tags: [texts] });
     const steps = [{ template_id: template.id }, { template_id: template.id }];
     const { pipeline } = await done('POST', '/api/pipelines', { name: texts, steps });
@@ -232,8 +245,8 @@ describe('contract: tenancy', function () {
     expect((await ask(HOUSE, { method: 'POST', path: '/api/tokens/rotate' })).status).to.equal(200);
     const settings = { [`${names}-setting`]: texts };
     expect((await ask(HOUSE, { method: 'PUT', path: '/api/settings', body: { settings } })).status).to.equal(200);
-    const lab = { name: `${names}-lab`, brand: texts };
-    expect((await ask(HOUSE, { method: 'POST', path: '/api/workspaces', body: lab })).status).to.equal(201);
+    const customer = { slug: `${names}-tenant`, display_name: texts, gateway_port: 2_000, config: { note: texts } };
+    expect((await ask(HOUSE, { method: 'POST', path: '/api/super/tenants', body: customer })).status).to.equal(201);
     const gateway = { name: `${names}-gateway`, url: NOBODY, token: texts };
     expect((await ask(HOUSE, { method: 'POST', path: '/api/gateways', body: gateway })).status).to.equal(201);
     expect((await ask(HOUSE, { method: 'POST', path: '/api/gateways/health' })).status).to.equal(200);
@@ -254,9 +267,11 @@ describe('contract: tenancy', function () {
   }
 
   /** Rows of every table as text, those of a workspace where the table has some, in one statement. */
-  async function rowsOf(workspace: number): Promise<Map<string, string[]>> {
+  async function rowsOf({ workspace, tenant }: Place): Promise<Map<string, string[]>> {
     const each = all.map(({ table, place }) => {
-      const whose = isScoped(table) ? sql`WHERE workspace_id = ${workspace}::int` : sql``;
+      const owner = ownerOf(table);
+      const id = owner === 'tenant_id' ? tenant : workspace;
+      const whose = owner ? sql`WHERE ${sql.ref(owner)} = ${id}::int` : sql``;
       return sql`SELECT ${place}::text AS place, row_to_json(t)::text AS row FROM ${sql.table(place)} t ${whose}`;
     });
     const { rows } = await sql<{ place: string; row: string }>`
@@ -267,17 +282,17 @@ describe('contract: tenancy', function () {
   }
 
   /** Hash of everything that a workspace has, by table. */
-  async function hashesOf({ workspace }: Party): Promise<Record<string, string>> {
+  async function hashesOf(party: Party): Promise<Record<string, string>> {
     const hash = (rows: readonly string[]) => createHash('sha256').update(rows.join('\n')).digest('hex');
-    return Object.fromEntries([...(await rowsOf(workspace))].map(([place, rows]) => [place, hash(rows)]));
+    return Object.fromEntries([...(await rowsOf(party))].map(([place, rows]) => [place, hash(rows)]));
   }
 
   /** Ids and names in the records of these: the last of each column. */
   async function valuesOf(parties: readonly Party[]): Promise<Values> {
     const numbers = new Set<number>();
     const names = new Set<string>();
-    for (const { workspace } of parties) {
-      const stored = await rowsOf(workspace);
+    for (const party of parties) {
+      const stored = await rowsOf(party);
       for (const { table, place } of all) {
         const rows = (stored.get(place) ?? []).map((row) => JSON.parse(row) as Record<string, unknown>);
         for (const column of Object.keys(table.columns).filter((name) => /^(id|.*_id|name|username)$/.test(name))) {
@@ -316,10 +331,14 @@ describe('contract: tenancy', function () {
       GITHUB_DEFAULT_REPO: HOUSE_REPO,
       GITHUB_SYNC_INTERVAL_MS: '86400000',
     });
-    for (const party of PARTIES) {
+    await freshAdmin(HOUSE);
+    for (const [at, party] of [AMBER, BIRCH].entries()) {
+      const body = { slug: `tenant-${at}`, display_name: `Tenant ${at}`, gateway_port: 2_000 };
+      const { tenant } = (await ask(HOUSE, { method: 'POST', path: '/api/super/tenants', body })).body;
+      Object.assign(party, { tenant: tenant.id, workspace: tenant.workspace_id });
       await freshAdmin(party);
-      await fill(party, 1);
     }
+    for (const party of PARTIES) await fill(party, 1);
     await fillDeployment();
     operations = operationsOf((await world.ask('GET', '/api/docs')).body as OpenApiDocument);
   });
@@ -353,7 +372,9 @@ describe('contract: tenancy', function () {
   /** Checks one answer to somebody who has sent these names before. */
   function check(party: Party, sent: Sent, reply: Reply, said = describeRequest(sent)): void {
     expect(reply.status, describeRequest(sent)).not.to.equal(500);
-    const leaks = leakedIn(party, textOf(reply), said);
+    // Admins of the deployment see which tenants there are, and nothing of what these have.
+    const isAboutTenants = party === HOUSE && sent.path.startsWith('/api/super/');
+    const leaks = leakedIn(party, textOf(reply), said).filter((leak) => !(isAboutTenants && /^"\w+_id":/.test(leak)));
     if (leaks.length > 0) throw new Error(`${describeRequest(sent)} as ${party.names} shows ${leaks.join(', ')}`);
   }
 
@@ -361,9 +382,9 @@ describe('contract: tenancy', function () {
 
   it('every table of every read model holds marked records of every workspace', async () => {
     const empty: string[] = [];
-    const stored = new Map(await Promise.all(PARTIES.map(async (one) => [one, await rowsOf(one.workspace)] as const)));
+    const stored = new Map(await Promise.all(PARTIES.map(async (one) => [one, await rowsOf(one)] as const)));
     for (const one of all) {
-      const isEverybodys = isScoped(one.table) && !DEPLOYMENT_ONLY.includes(one.table.name);
+      const isEverybodys = ownerOf(one.table) !== undefined && !DEPLOYMENT_ONLY.includes(one.table.name);
       for (const party of isEverybodys ? PARTIES : [HOUSE]) {
         const { workspace, names, texts } = party;
         const rows = stored.get(party)?.get(one.place) ?? [];

@@ -128,6 +128,8 @@ export const GROUPS: Readonly<Record<string, Readonly<Record<string, string>>>> 
   },
   super: {
     tenants: 'the record, and all that its stream holds',
+    changes: 'how tenants are made',
+    'provision-jobs': 'asked for by one, approved by another, run',
   },
   releases: {},
   github: {

@@ -306,6 +306,14 @@ describe('contract: API keys', function () {
         'DELETE /api/settings',
         'GET /api/scheduler',
         'POST /api/scheduler',
+        'GET /api/super/tenants',
+        'POST /api/super/tenants',
+        'POST /api/super/tenants/{id}/decommission',
+        'GET /api/super/provision-jobs',
+        'POST /api/super/provision-jobs',
+        'GET /api/super/provision-jobs/{id}',
+        'POST /api/super/provision-jobs/{id}',
+        'POST /api/super/provision-jobs/{id}/run',
       ];
       const wide = [...harmless, ...others];
       const stated = routes.filter(({ scope }) => scope === 'deployment');

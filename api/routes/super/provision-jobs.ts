@@ -1,0 +1,110 @@
+/** Provisioning jobs: queued by one person, approved by another, run. */
+import { hostname } from 'node:os';
+import { decideAboutJob, type JobPlace, queueJob, runJob } from '../../../commands/super/provision-jobs.ts';
+import { jobDetail, listJobs, tenantOfJob } from '../../../queries/super/provision-jobs.ts';
+import { idParams } from '../../../shared/contract/common.ts';
+import {
+  jobDecisionBody,
+  newProvisionJobBody,
+  provisionJobAnswer,
+  provisionJobsAnswer,
+  provisionJobsQuery,
+} from '../../../shared/contract/super/provision-jobs.ts';
+import { notFound } from '../../../shared/errors.ts';
+import { defineRoute, type Route } from '../../http/route.ts';
+import type { Services } from '../../services.ts';
+
+async function answer({ reads }: Services, id: number) {
+  const job = await jobDetail(reads, id);
+  if (!job) throw notFound('Job');
+  return { body: { job } };
+}
+
+async function placeOf({ reads }: Services, job: number): Promise<JobPlace> {
+  const tenant = await tenantOfJob(reads, job);
+  if (tenant === undefined) throw notFound('Job');
+  return { tenant, job };
+}
+
+const list = defineRoute({
+  method: 'get',
+  path: '/api/super/provision-jobs',
+  tag: 'Super Admin',
+  summary: 'List provisioning jobs, newest first',
+  access: 'admin',
+  scope: 'deployment',
+  query: provisionJobsQuery,
+  responses: { 200: { description: 'Jobs', schema: provisionJobsAnswer } },
+  cache: { models: ['tenants'], scope: 'all' },
+  handle: async ({ query, services }) => ({ body: { jobs: await listJobs(services.reads, query) } }),
+});
+
+const create = defineRoute({
+  method: 'post',
+  path: '/api/super/provision-jobs',
+  tag: 'Super Admin',
+  summary: 'Queue a provisioning job',
+  access: 'admin',
+  scope: 'deployment',
+  limit: 'mutation',
+  body: newProvisionJobBody,
+  refuses: [404],
+  responses: { 201: { description: 'The job', schema: provisionJobAnswer } },
+  async handle({ body, services, command }) {
+    const id = await queueJob(services.commands, command, body);
+    return { status: 201, ...(await answer(services, id)) };
+  },
+});
+
+const one = defineRoute({
+  method: 'get',
+  path: '/api/super/provision-jobs/{id}',
+  tag: 'Super Admin',
+  summary: 'A provisioning job, with what happened to it',
+  access: 'admin',
+  scope: 'deployment',
+  params: idParams,
+  refuses: [404],
+  responses: { 200: { description: 'The job', schema: provisionJobAnswer } },
+  cache: { models: ['tenants'], scope: 'all' },
+  handle: async ({ params, services }) => answer(services, params.id),
+});
+
+const decide = defineRoute({
+  method: 'post',
+  path: '/api/super/provision-jobs/{id}',
+  tag: 'Super Admin',
+  summary: 'Approve, reject or cancel a provisioning job',
+  access: 'admin',
+  scope: 'deployment',
+  limit: 'mutation',
+  params: idParams,
+  body: jobDecisionBody,
+  refuses: [404],
+  responses: { 200: { description: 'The job', schema: provisionJobAnswer } },
+  async handle({ params, body, services, command }) {
+    await decideAboutJob(services.commands, command, await placeOf(services, params.id), body);
+    return answer(services, params.id);
+  },
+});
+
+const run = defineRoute({
+  method: 'post',
+  path: '/api/super/provision-jobs/{id}/run',
+  tag: 'Super Admin',
+  summary: 'Run an approved provisioning job',
+  description:
+    'A dry run goes through the steps and executes nothing. A live run needs two people: whoever asked for the job cannot approve it, and whoever approved it cannot run it. It fails with 400 `NO_PROVISIONER`, because Signalbox executes no commands.',
+  access: 'admin',
+  scope: 'deployment',
+  limit: 'mutation',
+  params: idParams,
+  refuses: [404],
+  responses: { 200: { description: 'The job after its run', schema: provisionJobAnswer } },
+  async handle({ params, services, command }) {
+    await runJob(services.commands, command, await placeOf(services, params.id), hostname());
+    return answer(services, params.id);
+  },
+});
+
+export const provisionJobRoutes: readonly Route[] = [list, create, one, decide, run];

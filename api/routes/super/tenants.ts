@@ -1,0 +1,74 @@
+/** Tenants of the deployment. */
+import { createTenant } from '../../../commands/super/changes.ts';
+import { decommission } from '../../../commands/super/provision-jobs.ts';
+import { jobDetail } from '../../../queries/super/provision-jobs.ts';
+import { findTenant, listTenants } from '../../../queries/super/tenants.ts';
+import { idParams } from '../../../shared/contract/common.ts';
+import {
+  decommissionBody,
+  newTenantBody,
+  tenantAnswer,
+  tenantsAnswer,
+  tenantsQuery,
+} from '../../../shared/contract/super/tenants.ts';
+import { notFound } from '../../../shared/errors.ts';
+import { defineRoute, type Route } from '../../http/route.ts';
+import type { Services } from '../../services.ts';
+
+async function answer({ reads }: Services, tenantId: number, jobId: number) {
+  const [tenant, job] = await Promise.all([findTenant(reads, tenantId), jobDetail(reads, jobId)]);
+  if (!tenant || !job) throw notFound('Tenant');
+  return { status: 201, body: { tenant, job } };
+}
+
+const list = defineRoute({
+  method: 'get',
+  path: '/api/super/tenants',
+  tag: 'Super Admin',
+  summary: 'List tenants, newest first',
+  access: 'admin',
+  scope: 'deployment',
+  query: tenantsQuery,
+  responses: { 200: { description: 'Tenants with their latest job', schema: tenantsAnswer } },
+  cache: { models: ['tenants'], scope: 'all' },
+  handle: async ({ query, services }) => ({ body: { tenants: await listTenants(services.reads, query) } }),
+});
+
+const create = defineRoute({
+  method: 'post',
+  path: '/api/super/tenants',
+  tag: 'Super Admin',
+  summary: 'Create a tenant, with its main workspace and a bootstrap job',
+  description:
+    'The job waits for approval. Put the first admin of the tenant into `workspace_id` with `POST /api/auth/users`.',
+  access: 'admin',
+  scope: 'deployment',
+  limit: 'mutation',
+  body: newTenantBody,
+  responses: { 201: { description: 'Tenant and job', schema: tenantAnswer } },
+  async handle({ body, services, command }) {
+    const { commands, projects, settings } = services;
+    const { tenant, job } = await createTenant(commands, command, projects, settings, body);
+    return answer(services, tenant, job);
+  },
+});
+
+const takeDown = defineRoute({
+  method: 'post',
+  path: '/api/super/tenants/{id}/decommission',
+  tag: 'Super Admin',
+  summary: 'Queue a job that takes a tenant down',
+  access: 'admin',
+  scope: 'deployment',
+  limit: 'mutation',
+  params: idParams,
+  body: decommissionBody,
+  bodyOptional: true,
+  refuses: [404],
+  responses: { 201: { description: 'Tenant and job', schema: tenantAnswer } },
+  async handle({ params, body, services, command }) {
+    return answer(services, params.id, await decommission(services.commands, command, params.id, body));
+  },
+});
+
+export const tenantRoutes: readonly Route[] = [list, create, takeDown];

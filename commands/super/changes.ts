@@ -1,0 +1,132 @@
+/** How tenants come into being: under unique names, with a main workspace and a first job. */
+import { randomUUID } from 'node:crypto';
+import type { NewTenantBody } from '../../shared/contract/super/tenants.ts';
+import { conflict } from '../../shared/errors.ts';
+import type { EventDraft, EventOf } from '../../shared/events/define.ts';
+import { tenantCreated, tenantStream } from '../../shared/events/super/tenants.ts';
+import { workspaceCreated } from '../../shared/events/workspaces/workspaces.ts';
+import { systemActor } from '../../shared/identity.ts';
+import type { ProjectDirectory } from '../../shared/ports/projects.ts';
+import type { NameKind } from '../claims.ts';
+import type { CommandContext, Commands } from '../handler.ts';
+import { type Claim, claimAll, isRefusal, releaseAll } from '../naming.ts';
+import { ensureGeneral } from '../projects/changes.ts';
+import { reserveAfterDefault, slugClaim } from '../workspaces/workspaces.ts';
+import { decideQueue, planFor, reserveJob } from './provision-jobs.ts';
+import { DEFAULT_LINUX_USER, DEFAULT_SLUG, type TenantState, tenantDecider } from './tenants.ts';
+
+const nameOfTenants = (
+  kind: string,
+  held: (state: TenantState) => string,
+  ofDefault: string,
+  taken: (name: string) => string,
+): NameKind<TenantState> => ({
+  kind,
+  owner: tenantDecider,
+  holds(state, name) {
+    if (state.id !== 0) return held(state) === name ? 'yes' : 'never';
+    // A stream whose first claim was voided never becomes a tenant.
+    return Object.keys(state.givenUpNames).length > 0 ? 'never' : 'not yet';
+  },
+  taken,
+  refuse(name) {
+    // The default tenant has it without a claim.
+    if (name === ofDefault) throw conflict(taken(name), { code: 'NAME_TAKEN' });
+  },
+});
+
+const slugs = nameOfTenants(
+  'tenant_slug',
+  ({ slug }) => slug,
+  DEFAULT_SLUG,
+  (slug) => `There is a tenant with the slug "${slug}" already; send another slug.`,
+);
+const linuxUsers = nameOfTenants(
+  'linux_user',
+  ({ linuxUser }) => linuxUser,
+  DEFAULT_LINUX_USER,
+  (name) => `Another tenant has the linux_user "${name}"; send another one.`,
+);
+
+type Created = Omit<EventOf<typeof tenantCreated>['data'], 'tenantId'>;
+
+/** @throws AppError 409 when a claim of the stream was voided: somebody else has the name by now */
+export function decideCreateTenant(state: TenantState, tenantId: number, tenant: Created): EventDraft[] {
+  if (state.id !== 0 || Object.keys(state.givenUpNames).length > 0)
+    throw conflict('Somebody else has taken the slug or the linux_user of this tenant meanwhile; try again.');
+  const { slug, displayName: name, mainWorkspace: workspaceId } = tenant;
+  return [
+    tenantCreated.draft({ tenantId, ...tenant }),
+    workspaceCreated.draft({ tenantId, workspaceId, name, slug, brand: null, isolation: 'shared', main: true }),
+  ];
+}
+
+export interface TenantDefaults {
+  readonly tenantHomeRoot: string;
+  readonly tenantWorkspaceDirname: string;
+  readonly defaultOwnerGateway: string;
+}
+
+/**
+ * Creates a tenant with its main workspace and its bootstrap job, in one append; then the general project.
+ *
+ * @throws AppError 409 when slug or linux_user is taken
+ */
+export async function createTenant(
+  commands: Commands,
+  context: CommandContext,
+  projects: ProjectDirectory,
+  defaults: TenantDefaults,
+  body: NewTenantBody,
+): Promise<{ readonly tenant: number; readonly job: number }> {
+  const { origin } = context;
+  const tenant = await reserveAfterDefault(commands, context, 'tenant');
+  const mainWorkspace = await reserveAfterDefault(commands, context, 'workspace');
+  const job = await reserveJob(commands, context);
+  const { slug, linux_user: linuxUser } = body;
+  const created: Created = {
+    slug,
+    displayName: body.display_name,
+    linuxUser,
+    planTier: body.plan_tier,
+    status: 'pending',
+    workspaceRoot: [defaults.tenantHomeRoot, linuxUser, defaults.tenantWorkspaceDirname].join('/'),
+    gatewayPort: body.gateway_port,
+    dashboardPort: body.dashboard_port,
+    config: body.config,
+    ownerGateway: body.owner_gateway ?? defaults.defaultOwnerGateway,
+    createdBy: origin.actor,
+    mainWorkspace,
+  };
+  const queued = {
+    jobType: 'bootstrap',
+    dryRun: body.dry_run,
+    request: { slug, linux_user: linuxUser, gateway_port: body.gateway_port, dashboard_port: body.dashboard_port },
+    plan: planFor('bootstrap', { slug, linuxUser }, { remove_linux_user: false, remove_state_dirs: false }),
+    requestedBy: origin.actor,
+    idempotencyKey: randomUUID(),
+    reason: null,
+  } as const;
+
+  const stream = tenantStream(tenant);
+  const claims: Claim<TenantState>[] = [
+    { kind: slugs, scope: 'all', name: slug },
+    { kind: linuxUsers, scope: 'all', name: linuxUser },
+    slugClaim(slug),
+  ];
+  await claimAll(commands, context, claims, stream, (claimed) => releaseAll(commands, context, claimed, stream));
+  try {
+    const decide = (state: TenantState) => [
+      ...decideCreateTenant(state, tenant, created),
+      ...decideQueue({ ...state, id: tenant }, job, queued),
+    ];
+    await commands.execute(tenantDecider, stream, context, decide, { fresh: true });
+  } catch (error) {
+    if (isRefusal(error)) await releaseAll(commands, context, claims, stream);
+    throw error;
+  }
+  // In the new workspace, where the name and the address of the caller are nobody's business.
+  const own = { tenant, workspace: mainWorkspace, actor: systemActor('first start'), ip: null, userAgent: null };
+  await ensureGeneral(commands, { origin: { ...origin, ...own } }, projects);
+  return { tenant, job };
+}

@@ -1,0 +1,241 @@
+/**
+ * Provisioning jobs: asked for by one person, approved by another, then run. Signalbox keeps the books. It executes
+ * nothing itself, so that a dry run skips every step, and a live run fails because there is no provisioner.
+ */
+import { randomUUID } from 'node:crypto';
+import type { JobDecisionBody, NewProvisionJobBody, StepRecord } from '../../shared/contract/super/provision-jobs.ts';
+import type { DecommissionBody } from '../../shared/contract/super/tenants.ts';
+import { AppError, conflict, invalid } from '../../shared/errors.ts';
+import { type EventDraft, firstOf } from '../../shared/events/define.ts';
+import { type Actor, DEFAULT_TENANT } from '../../shared/events/metadata.ts';
+import {
+  type JobType,
+  provisionJobApproved,
+  provisionJobCancelled,
+  provisionJobCompleted,
+  provisionJobFailed,
+  provisionJobQueued,
+  provisionJobRejected,
+  provisionJobStarted,
+  provisionStepEnded,
+} from '../../shared/events/super/provision-jobs.ts';
+import { type TenantStatus, tenantStream } from '../../shared/events/super/tenants.ts';
+import type { CommandContext, Commands } from '../handler.ts';
+import { reserveId } from '../reserve.ts';
+import { existing, type OpenJob, type TenantState, tenantDecider } from './tenants.ts';
+
+/** Jobs of one tenant that wait for somebody. */
+export const MAX_OPEN_JOBS = 100;
+
+export interface NewJob {
+  readonly jobType: JobType;
+  readonly dryRun: boolean;
+  readonly request: Readonly<Record<string, unknown>>;
+  readonly plan: readonly StepRecord[];
+  readonly requestedBy: Actor;
+  readonly idempotencyKey: string | null;
+  readonly reason: string | null;
+}
+
+const step = (key: string, title: string): StepRecord => ({ key, title, command: [], requires_root: true });
+
+/** The steps of a job. Which commands they take is for a provisioner to know. */
+export function planFor(
+  jobType: JobType,
+  { linuxUser, slug }: Pick<TenantState, 'linuxUser' | 'slug'>,
+  removes: Pick<DecommissionBody, 'remove_linux_user' | 'remove_state_dirs'>,
+): StepRecord[] {
+  if (jobType === 'decommission')
+    return [
+      step('stop-services', `Stop the services of ${slug}`),
+      ...(removes.remove_state_dirs ? [step('remove-state-dirs', `Remove the directories of ${slug}`)] : []),
+      ...(removes.remove_linux_user ? [step('remove-linux-user', `Remove the account ${linuxUser}`)] : []),
+    ];
+  if (jobType === 'update') return [step('update-services', `Update and restart the services of ${slug}`)];
+  return [
+    step('create-linux-user', `Create the account ${linuxUser}`),
+    step('create-state-dirs', `Create the directories of ${slug}`),
+    step('start-services', `Start the services of ${slug}`),
+  ];
+}
+
+// --- Decisions --------------------------------------------------------------------------------------------------------
+
+/** @throws AppError 400 for the default tenant, 404 for an unknown one, 409 with too many open jobs */
+export function decideQueue(state: TenantState, jobId: number, job: NewJob): EventDraft[] {
+  const tenant = existing(state);
+  if (state.id === DEFAULT_TENANT)
+    throw invalid(
+      'tenant_id: the default tenant is the deployment itself, which is not provisioned; name another one.',
+    );
+  if (state.jobs.size >= MAX_OPEN_JOBS)
+    throw conflict(`This tenant has ${MAX_OPEN_JOBS} open jobs already, which is the limit; run or cancel one first.`);
+  const { plan, ...rest } = job;
+  return [
+    provisionJobQueued.draft({
+      ...tenant,
+      jobId,
+      ...rest,
+      request: { ...job.request, dry_run: job.dryRun },
+      plan: plan.map(({ requires_root, timeout_ms, ...one }) => ({
+        ...one,
+        requiresRoot: requires_root,
+        timeoutMs: timeout_ms ?? null,
+      })),
+    }),
+  ];
+}
+
+/** @throws AppError 400 for a job that has ended for good */
+function openJob({ jobs }: TenantState, id: number): OpenJob {
+  const job = jobs.get(id);
+  if (!job) throw invalid('This job has ended: completed and cancelled jobs do not change any more. Queue a new one.');
+  return job;
+}
+
+const ALLOWED: Readonly<Record<JobDecisionBody['action'], readonly OpenJob['status'][]>> = {
+  approve: ['queued', 'rejected', 'failed'],
+  reject: ['queued', 'approved', 'failed'],
+  cancel: ['queued', 'approved', 'rejected', 'failed'],
+};
+const DECIDED = { approve: provisionJobApproved, reject: provisionJobRejected, cancel: provisionJobCancelled };
+
+/** @throws AppError 400 where the status of the job does not allow it */
+export function decideJob(
+  state: TenantState,
+  jobId: number,
+  {
+    action,
+    reason = null,
+  }: { readonly action: JobDecisionBody['action']; readonly reason?: string | null | undefined },
+  by: Actor,
+): EventDraft[] {
+  const { jobType, dryRun, status } = openJob(state, jobId);
+  if (!ALLOWED[action].includes(status))
+    throw invalid(`This job is ${status}; ${action} is for jobs that are ${ALLOWED[action].join(', ')}.`);
+  return [DECIDED[action].draft({ ...existing(state), jobId, jobType, dryRun, by, reason })];
+}
+
+const isSame = (one: Actor, other: Actor): boolean => one.type === other.type && one.id === other.id;
+
+/** The status of the tenant after a run that succeeded. */
+const statusAfter = ({ jobType, dryRun }: OpenJob): TenantStatus | null => {
+  if (jobType !== 'decommission') return 'active';
+  return dryRun ? null : 'suspended';
+};
+
+export const NO_PROVISIONER =
+  'This deployment has no provisioner, so the job cannot be run live and nothing was executed. Queue it with dry_run: true to go through its steps.';
+
+/** @throws AppError 400 where a rule of runs is broken */
+export function decideRun(state: TenantState, jobId: number, by: Actor, runnerHost: string): EventDraft[] {
+  const job = openJob(state, jobId);
+  const { jobType, dryRun, status, steps, approvedBy, requestedBy } = job;
+  if (status !== 'approved' || approvedBy === null)
+    throw invalid(`This job is ${status}; somebody has to approve it before it can run.`);
+  if (steps.length === 0)
+    throw invalid('plan_json: the plan of this job is empty; cancel it and queue one with steps.');
+  if (!dryRun && isSame(approvedBy, requestedBy))
+    throw invalid(
+      'A live job needs two people: whoever asked for it cannot approve it. Reject it, and let somebody else approve it.',
+    );
+  if (!dryRun && isSame(approvedBy, by))
+    throw invalid('A live job needs two people: whoever approved it cannot run it. Let somebody else run it.');
+  const about = { ...existing(state), jobId, jobType, dryRun };
+  const during = jobType === 'decommission' ? 'decommissioning' : 'provisioning';
+  const started = provisionJobStarted.draft({ ...about, by, runnerHost, tenantStatus: dryRun ? null : during });
+  if (!dryRun) return [started, provisionJobFailed.draft({ ...about, error: NO_PROVISIONER, tenantStatus: 'error' })];
+  return [
+    started,
+    ...steps.map(({ key, title }) => provisionStepEnded.draft({ ...about, key, title, ok: true, skipped: true })),
+    provisionJobCompleted.draft({ ...about, steps: steps.length, tenantStatus: statusAfter(job) }),
+  ];
+}
+
+// --- Commands ---------------------------------------------------------------------------------------------------------
+
+export const reserveJob = (commands: Commands, context: CommandContext): Promise<number> =>
+  reserveId(commands, context, 'provision-job', (id) => `provision-job-${id}`);
+
+/** Queues a job of an existing tenant. Gives its id. @throws AppError 400, 404, 409 */
+async function queue(
+  commands: Commands,
+  context: CommandContext,
+  tenant: number,
+  jobOf: (state: TenantState) => NewJob,
+): Promise<number> {
+  const id = await reserveJob(commands, context);
+  await commands.execute(tenantDecider, tenantStream(tenant), context, (state) => decideQueue(state, id, jobOf(state)));
+  return id;
+}
+
+/** Queues the job that a body describes. Gives its id. @throws AppError 400, 404, 409 */
+export function queueJob(commands: Commands, context: CommandContext, body: NewProvisionJobBody): Promise<number> {
+  const { tenant_id, job_type: jobType, dry_run: dryRun, plan_json, request_json: request } = body;
+  const idempotencyKey = jobType === 'update' ? null : randomUUID();
+  const removes = {
+    remove_linux_user: request.remove_linux_user === true,
+    remove_state_dirs: request.remove_state_dirs === true,
+  };
+  return queue(commands, context, tenant_id, (state) => ({
+    jobType,
+    dryRun,
+    request,
+    plan: plan_json ?? planFor(jobType, state, removes),
+    requestedBy: context.origin.actor,
+    idempotencyKey,
+    reason: null,
+  }));
+}
+
+/** Asks for a tenant to be taken down. Gives the id of the job. @throws AppError 400 for the default tenant, 404, 409 */
+export function decommission(
+  commands: Commands,
+  context: CommandContext,
+  tenant: number,
+  body: DecommissionBody,
+): Promise<number> {
+  const { dry_run: dryRun, reason, ...removes } = body;
+  const idempotencyKey = randomUUID();
+  return queue(commands, context, tenant, (state) => ({
+    jobType: 'decommission',
+    dryRun,
+    request: { ...removes, ...(reason !== undefined && { reason }) },
+    plan: planFor('decommission', state, removes),
+    requestedBy: context.origin.actor,
+    idempotencyKey,
+    reason: reason ?? null,
+  }));
+}
+
+/** A job, by the tenant that has it. */
+export interface JobPlace {
+  readonly tenant: number;
+  readonly job: number;
+}
+
+/** Approves, rejects or cancels a job. @throws AppError 400 */
+export async function decideAboutJob(
+  commands: Commands,
+  context: CommandContext,
+  { tenant, job }: JobPlace,
+  body: JobDecisionBody,
+): Promise<void> {
+  await commands.execute(tenantDecider, tenantStream(tenant), context, (state) =>
+    decideJob(state, job, body, context.origin.actor),
+  );
+}
+
+/** Runs a job. A run that fails is recorded, and refused. @throws AppError 400 */
+export async function runJob(
+  commands: Commands,
+  context: CommandContext,
+  { tenant, job }: JobPlace,
+  runnerHost: string,
+): Promise<void> {
+  const { events } = await commands.execute(tenantDecider, tenantStream(tenant), context, (state) =>
+    decideRun(state, job, context.origin.actor, runnerHost),
+  );
+  const failed = firstOf(events, provisionJobFailed);
+  if (failed) throw new AppError(400, failed.data.error, { code: 'NO_PROVISIONER' });
+}

@@ -1,0 +1,82 @@
+/** Tenants of the deployment, with the latest job of each. Their provisioning jobs stand beside them. */
+import { type TenantStatus, tenantCreated } from '../../shared/events/super/tenants.ts';
+import { seconds } from '../../shared/time.ts';
+import { type Change, defineProjection, defineTable, insert, on, type RowOf, update } from '../projection.ts';
+import { jobHandlers, provisionEventsTable, provisionJobsTable } from './provision-jobs.ts';
+
+export const tenantsTable = defineTable(
+  'tenants',
+  {
+    id: 'bigint',
+    slug: 'text',
+    display_name: 'text',
+    linux_user: 'text',
+    plan_tier: 'text',
+    status: 'text',
+    workspace_root: 'text',
+    gateway_port: 'int?',
+    dashboard_port: 'int?',
+    config: 'jsonb',
+    created_by: 'text',
+    owner_gateway: 'text?',
+    main_workspace: 'int',
+    created_at: 'bigint',
+    updated_at: 'bigint',
+    latest_job_id: 'bigint?',
+    latest_job_status: 'text?',
+    latest_job_created_at: 'bigint?',
+  },
+  { key: ['id'], indexes: ['created_at DESC, id DESC'] },
+);
+
+type Tenant = RowOf<(typeof tenantsTable)['columns']>;
+
+/** A job of the tenant changed: the row of the tenant shows the latest one. */
+function ofJob(
+  { meta, data }: { readonly meta: { readonly at: number }; readonly data: { tenantId: number; jobId: number } },
+  status: string,
+  tenantStatus: TenantStatus | null,
+  isNew: boolean,
+): Change {
+  const at = seconds(meta.at);
+  return update(tenantsTable, { id: data.tenantId }, (row): Tenant => {
+    const isLatest = isNew ? data.jobId >= (row.latest_job_id ?? 0) : data.jobId === row.latest_job_id;
+    return {
+      ...row,
+      ...(tenantStatus !== null && { status: tenantStatus, updated_at: at }),
+      ...(isLatest && { latest_job_status: status }),
+      ...(isLatest && isNew && { latest_job_id: data.jobId, latest_job_created_at: at }),
+    };
+  });
+}
+
+export const tenantsProjection = defineProjection({
+  name: 'tenants',
+  version: 1,
+  tables: [tenantsTable, provisionJobsTable, provisionEventsTable],
+  handlers: [
+    on(tenantCreated, ({ data, meta }) => [
+      insert(tenantsTable, {
+        id: data.tenantId,
+        slug: data.slug,
+        display_name: data.displayName,
+        linux_user: data.linuxUser,
+        plan_tier: data.planTier,
+        status: data.status,
+        workspace_root: data.workspaceRoot,
+        gateway_port: data.gatewayPort,
+        dashboard_port: data.dashboardPort,
+        config: data.config,
+        created_by: data.createdBy.name,
+        owner_gateway: data.ownerGateway,
+        main_workspace: data.mainWorkspace,
+        created_at: seconds(meta.at),
+        updated_at: seconds(meta.at),
+        latest_job_id: null,
+        latest_job_status: null,
+        latest_job_created_at: null,
+      }),
+    ]),
+    ...jobHandlers(ofJob),
+  ],
+});

@@ -1,0 +1,71 @@
+/** Provisioning jobs of all tenants. */
+import type {
+  ProvisionJobDetail,
+  ProvisionJobRecord,
+  ProvisionJobsQuery,
+} from '../../shared/contract/super/provision-jobs.ts';
+import type { Reads } from '../reads.ts';
+import { tenantTables } from './tenants.ts';
+
+/** What happened to a job: the latest of it that is shown. */
+const SHOWN_EVENTS = 500;
+
+const jobs = (reads: Reads) =>
+  tenantTables(reads)
+    .selectFrom('provision_jobs')
+    .innerJoin('tenants', 'tenants.id', 'provision_jobs.tenant_id')
+    .select([
+      'provision_jobs.id',
+      'tenant_id',
+      'job_type',
+      'provision_jobs.status',
+      'dry_run',
+      'requested_by',
+      'approved_by',
+      'runner_host',
+      'idempotency_key',
+      'request_json',
+      'plan_json',
+      'result_json',
+      'error_text',
+      'started_at',
+      'completed_at',
+      'provision_jobs.created_at',
+      'provision_jobs.updated_at',
+      'tenants.slug as tenant_slug',
+      'tenants.display_name as tenant_display_name',
+    ]);
+
+/** Newest first. */
+export async function listJobs(reads: Reads, query: ProvisionJobsQuery): Promise<ProvisionJobRecord[]> {
+  let rows = jobs(reads)
+    .orderBy('provision_jobs.created_at', 'desc')
+    .orderBy('provision_jobs.id', 'desc')
+    .limit(query.limit);
+  if (query.tenant_id !== undefined) rows = rows.where('tenant_id', '=', query.tenant_id);
+  if (query.status !== undefined) rows = rows.where('provision_jobs.status', '=', query.status);
+  return (await rows.execute()) as unknown as ProvisionJobRecord[];
+}
+
+/** A job with what happened to it, oldest first. */
+export async function jobDetail(reads: Reads, id: number): Promise<ProvisionJobDetail | undefined> {
+  const job = await jobs(reads)
+    .select(['linux_user', 'workspace_root'])
+    .where('provision_jobs.id', '=', id)
+    .executeTakeFirst();
+  if (!job) return undefined;
+  const events = await tenantTables(reads)
+    .selectFrom('provision_events')
+    .select(['id', 'job_id', 'level', 'step_key', 'message', 'data', 'created_at'])
+    .where('job_id', '=', id)
+    .orderBy('id', 'desc')
+    .limit(SHOWN_EVENTS)
+    .execute();
+  return { ...job, events: events.reverse() } as unknown as ProvisionJobDetail;
+}
+
+/** The tenant that has a job. */
+export async function tenantOfJob(reads: Reads, id: number): Promise<number | undefined> {
+  const jobs = tenantTables(reads).selectFrom('provision_jobs').select('tenant_id').where('id', '=', id);
+  return (await jobs.executeTakeFirst())?.tenant_id;
+}

@@ -1,0 +1,126 @@
+/** Provisioning jobs of a tenant. They stand in the stream of their tenant: `tenant-<id>`. */
+import { z } from 'zod';
+import { defineEvent } from '../define.ts';
+import { actorSchema } from '../metadata.ts';
+import { TENANT_STATUSES } from './tenants.ts';
+
+export const JOB_TYPES = ['bootstrap', 'update', 'decommission'] as const;
+export type JobType = (typeof JOB_TYPES)[number];
+
+const id = z.int().positive();
+const job = { tenantId: id, jobId: id, jobType: z.enum(JOB_TYPES), dryRun: z.boolean() };
+const reason = z.string().nullable();
+/** The status of the tenant from now on; null: as before. */
+const tenantStatus = z.enum(TENANT_STATUSES).nullable();
+
+interface Job {
+  readonly tenantId: number;
+  readonly jobId: number;
+  readonly jobType: JobType;
+  readonly dryRun: boolean;
+}
+
+const audited = (action: string, { tenantId, jobId, jobType, dryRun }: Job, more: object = {}) => ({
+  action,
+  target_type: 'tenant',
+  target_id: tenantId,
+  detail: { job_id: jobId, job_type: jobType, dry_run: dryRun, ...more },
+});
+
+export const provisionJobQueued = defineEvent({
+  type: 'ProvisionJobQueued',
+  version: 1,
+  doc: 'Somebody asked for a provisioning job. Nothing runs before somebody has approved it. Passwords and tokens in the request and the plan are sealed.',
+  schema: z.object({
+    ...job,
+    request: z.record(z.string(), z.unknown()),
+    plan: z.array(
+      z.object({
+        key: z.string(),
+        title: z.string(),
+        /** Texts; null once the key that a secret was sealed with is gone. */
+        command: z.array(z.string().nullable()),
+        requiresRoot: z.boolean(),
+        timeoutMs: z.int().nullable(),
+      }),
+    ),
+    requestedBy: actorSchema,
+    idempotencyKey: z.uuid().nullable(),
+    reason,
+  }),
+  secrets: { fields: ['request', 'plan'], owner: (data) => `tenant:${data.tenantId}` },
+  audit: ({ data }) =>
+    audited(data.jobType === 'decommission' ? 'tenant_decommission_requested' : 'tenant_bootstrap_requested', data, {
+      ...(data.reason !== null && { reason: data.reason }),
+    }),
+});
+
+const decision = { ...job, by: actorSchema, reason };
+type Decided = Job & { readonly reason: string | null };
+const decided = (action: string) => (event: { readonly data: Decided }) =>
+  audited(action, event.data, { reason: event.data.reason });
+
+export const provisionJobApproved = defineEvent({
+  type: 'ProvisionJobApproved',
+  version: 1,
+  doc: 'A provisioning job may run.',
+  schema: z.object(decision),
+  audit: decided('provision_job_approved'),
+});
+
+export const provisionJobRejected = defineEvent({
+  type: 'ProvisionJobRejected',
+  version: 1,
+  doc: 'A provisioning job must not run, unless somebody approves it after all.',
+  schema: z.object(decision),
+  audit: decided('provision_job_rejected'),
+});
+
+export const provisionJobCancelled = defineEvent({
+  type: 'ProvisionJobCancelled',
+  version: 1,
+  doc: 'A provisioning job will never run.',
+  schema: z.object(decision),
+  audit: decided('provision_job_cancelled'),
+});
+
+export const provisionJobStarted = defineEvent({
+  type: 'ProvisionJobStarted',
+  version: 1,
+  doc: 'A provisioning job began to run.',
+  schema: z.object({ ...job, by: actorSchema, runnerHost: z.string(), tenantStatus }),
+});
+
+export const provisionStepEnded = defineEvent({
+  type: 'ProvisionStepEnded',
+  version: 1,
+  doc: 'A step of a provisioning job came to its end. In a dry run every step is skipped.',
+  schema: z.object({ ...job, key: z.string(), title: z.string(), ok: z.boolean(), skipped: z.boolean() }),
+});
+
+export const provisionJobCompleted = defineEvent({
+  type: 'ProvisionJobCompleted',
+  version: 1,
+  doc: 'A provisioning job is done.',
+  schema: z.object({ ...job, steps: z.int().nonnegative(), tenantStatus }),
+  audit: ({ data }) => audited('tenant_bootstrap_completed', data),
+});
+
+export const provisionJobFailed = defineEvent({
+  type: 'ProvisionJobFailed',
+  version: 1,
+  doc: 'A provisioning job failed. It may be approved again.',
+  schema: z.object({ ...job, error: z.string(), tenantStatus }),
+  audit: ({ data }) => audited('tenant_bootstrap_failed', data, { error: data.error }),
+});
+
+export const provisionJobEvents = [
+  provisionJobQueued,
+  provisionJobApproved,
+  provisionJobRejected,
+  provisionJobCancelled,
+  provisionJobStarted,
+  provisionStepEnded,
+  provisionJobCompleted,
+  provisionJobFailed,
+];
