@@ -256,12 +256,13 @@ function operationIdOf({ method, path }: Route): string {
   return method + words.map(capital).join('');
 }
 
-function accessText({ access, scope }: Pick<Route, 'access' | 'scope'>): string {
+function accessText({ access, scope, shared }: Pick<Route, 'access' | 'scope' | 'shared'>): string {
   if (access === 'public') return '**Access:** public, no credential needed.';
   const callers =
     access === 'any' ? 'any caller with a credential' : `role ${access}${access === 'admin' ? '' : ' or higher'}`;
-  if (scope !== 'deployment') return `**Access:** ${callers}.`;
-  return `**Access:** ${callers}, in the default tenant, because the call concerns the whole deployment.`;
+  const strict = shared ? ' Callers of a strictly isolated workspace get 403.' : '';
+  if (scope !== 'deployment') return `**Access:** ${callers}.${strict}`;
+  return `**Access:** ${callers}, in the default tenant, because the call concerns the whole deployment.${strict}`;
 }
 
 function limitText(limit: LimitClass | undefined): string | undefined {

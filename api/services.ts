@@ -18,6 +18,7 @@ import type { Gateways } from '../shared/ports/gateways.ts';
 import type { Github } from '../shared/ports/github.ts';
 import type { ReadHost } from '../shared/ports/host.ts';
 import type { IdempotencyStore } from '../shared/ports/idempotency.ts';
+import type { Isolations } from '../shared/ports/isolation.ts';
 import type { LogEntries } from '../shared/ports/log-entries.ts';
 import type { MentionTargets } from '../shared/ports/mentions.ts';
 import type { NotificationDirectory } from '../shared/ports/notifications.ts';
@@ -113,5 +114,6 @@ export interface Services {
   readonly now: () => number;
   readonly stream: StreamHub;
   readonly incidents: Incidents;
+  readonly isolation: Isolations;
   readonly verifyGoogleToken: VerifyGoogleToken;
 }

@@ -22,6 +22,7 @@ import { createKnownProjects } from '../queries/projects/tickets.ts';
 import { commentDirectory } from '../queries/tasks/comments.ts';
 import { taskQueueReads } from '../queries/tasks/queue.ts';
 import { tokenDirectory } from '../queries/tokens/reports.ts';
+import { createIsolations } from '../queries/workspaces/isolation.ts';
 import { AppError } from '../shared/errors.ts';
 import type { Jobs } from '../shared/ports/jobs.ts';
 import type { ReadModels } from '../shared/ports/read-models.ts';
@@ -174,6 +175,7 @@ export async function startService(
         ready,
         now: Date.now,
         incidents: recorded,
+        isolation: createIsolations({ reads, freshness }),
         verifyGoogleToken: createGoogleVerifier(config),
         stream: createStreamHub({
           source: { ...sourceOf(store), follow: (options) => followLive(following.reader, options) },

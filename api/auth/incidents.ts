@@ -14,6 +14,7 @@ import {
   proxyAuthMisconfigured,
   rateLimitHit,
   tenantAccessDenied,
+  workspaceIsolationDenied,
 } from '../../shared/events/auth/incidents.ts';
 import type { EventDraft } from '../../shared/events/define.ts';
 import type { Identity, Role } from '../../shared/identity.ts';
@@ -35,6 +36,8 @@ export interface Incidents {
   accessDenied(exchange: Exchange, route: string, needed: Role): void;
   /** A caller from outside the default tenant asked for `route`, which concerns the whole deployment. */
   tenantAccessDenied(exchange: Exchange, route: string): void;
+  /** A caller of a strict workspace asked for `route`, which is about a `resource` that workspaces share. */
+  isolationDenied(exchange: Exchange, route: string, resource: string): void;
   /** A caller exceeded a rate limit. */
   rateLimitHit(exchange: Exchange, limit: string): void;
   /** A caller sent an invalid API key. */
@@ -150,6 +153,11 @@ export function createIncidents(parts: Parts): Incidents {
     tenantAccessDenied(exchange, route) {
       note(exchange, `foreign ${callerOf(exchange)} ${route}`, MINUTE_MS, (count) =>
         tenantAccessDenied.draft({ route, count }),
+      );
+    },
+    isolationDenied(exchange, route, resource) {
+      note(exchange, `isolated ${callerOf(exchange)} ${route}`, MINUTE_MS, (count) =>
+        workspaceIsolationDenied.draft({ route, resource, count }),
       );
     },
     rateLimitHit(exchange, limit) {

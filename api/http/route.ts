@@ -70,6 +70,8 @@ export interface Call<P, Q, B, A extends Access = Access> {
   readonly identity: 'public' extends A ? Identity | null : Identity;
   readonly exchange: Exchange;
   readonly services: Services;
+  /** Refuses callers of a strict workspace, for routes that use what workspaces share in some calls only. @throws AppError 403 */
+  readonly checkShared: (resource: string) => Promise<void>;
   /** Checks a limit that applies to some calls of the route only. @throws AppError 429 */
   readonly checkLimit: (name: LimitClass) => Promise<void>;
   /** For `commands.execute`: carries the origin of the events and the request's idempotency. */
@@ -122,6 +124,8 @@ export interface Route<
   readonly access: A;
   /** Default: `workspace`. */
   readonly scope?: Scope;
+  /** What workspaces share and the route is about: callers of a workspace with strict isolation are refused. */
+  readonly shared?: string;
   readonly limit?: LimitClass;
   /** Set for a GET that changes something: pages of other origins cannot make it, and HEAD is refused. */
   readonly writes?: true;
@@ -166,13 +170,13 @@ export function defineRoute<
 
 /** Every error status of a route: its own, and those implied by its access, limit and input. */
 export function errorsOf(route: Route): ReadonlySet<ErrorStatus> {
-  const { method, access, scope, limit, writes, params, query, body, refuses = [] } = route;
+  const { method, access, scope, shared, limit, writes, params, query, body, refuses = [] } = route;
   const statuses = new Set<ErrorStatus>(refuses);
   if (params || query || body || method === 'post') statuses.add(400);
   // Too many wrong API keys from one address are refused wherever a credential is needed.
   if (access !== 'public') statuses.add(401).add(429).add(503);
-  // Insufficient role, or an Origin header that names another host.
-  if (access === 'operator' || access === 'admin' || scope === 'deployment' || method !== 'get' || writes)
+  // Insufficient role, a strict workspace, or an Origin header that names another host.
+  if (access === 'operator' || access === 'admin' || scope === 'deployment' || shared || method !== 'get' || writes)
     statuses.add(403);
   // A different body under the same Idempotency-Key, or the first request is still running.
   if (method === 'post') statuses.add(409);

@@ -49,7 +49,7 @@ export interface ApiServer {
 }
 
 export function createApiServer(routes: readonly Route[], services: Services): ApiServer {
-  const { settings, log, incidents } = services;
+  const { settings, log, incidents, isolation } = services;
   const identify = createIdentify(services);
   const limiter = createLimiter(services, (name, exchange) => incidents.rateLimitHit(exchange, name));
   const cache = createResponseCache(services.freshness, services.now);
@@ -64,7 +64,16 @@ export function createApiServer(routes: readonly Route[], services: Services): A
     registers: [services.metrics],
   });
 
-  /** Checks credential, role, scope and limit, in this order. @throws AppError 401, 403, 429 */
+  /** @throws AppError 403 to a caller of a strict workspace */
+  async function checkShared(exchange: Exchange, identity: Identity, path: string, resource: string): Promise<void> {
+    if (!(await isolation.isStrict(identity.workspace))) return;
+    incidents.isolationDenied(exchange, `${exchange.req.method} ${path}`, resource);
+    throw forbidden(
+      `Your workspace is strictly isolated, and ${resource} is shared with other workspaces: use a workspace with the isolation "shared".`,
+    );
+  }
+
+  /** Checks credential, role, scope, isolation and limit, in this order. @throws AppError 401, 403, 429 */
   async function authorize(route: Route, exchange: Exchange): Promise<Identity | null> {
     exchange.route = route.path;
     if (route.limit && 'first' in LIMITS[route.limit]) await limiter.check(route.limit, exchange);
@@ -91,6 +100,7 @@ export function createApiServer(routes: readonly Route[], services: Services): A
         throw forbidden('This call concerns the whole deployment: only callers of the default tenant may make it.');
       }
     }
+    if (route.shared !== undefined && identity) await checkShared(exchange, identity, route.path, route.shared);
     if (route.limit && !('first' in LIMITS[route.limit])) await limiter.check(route.limit, exchange);
     return identity;
   }
@@ -107,6 +117,7 @@ export function createApiServer(routes: readonly Route[], services: Services): A
       identity: identity as Identity,
       exchange,
       services,
+      checkShared: (resource: string) => checkShared(exchange, identity as Identity, route.path, resource),
       checkLimit: (name: LimitClass) => limiter.check(name, exchange),
     };
     if (exchange.req.method === 'HEAD' && route.responses[200]?.type === STREAM) {

@@ -31,6 +31,7 @@ const listCli = defineRoute({
   tag: 'Sessions',
   summary: 'Sessions of command-line tools, last reported first',
   access: 'viewer',
+  shared: 'claude/sessions',
   query: cliSessionsQuery,
   responses: { 200: { description: 'A page of sessions, and numbers of all', schema: cliSessionsAnswer } },
   handle: async ({ query, identity, services }) => ({
@@ -53,6 +54,7 @@ const register = defineRoute({
   summary: 'Register a session, or report where it is',
   description: 'It counts as active for 15 minutes after each report. What a report does not mention stays as it was.',
   access: 'operator',
+  shared: 'claude/sessions',
   body: cliSessionBody,
   responses: { 200: { description: 'Registered', schema: registeredSessionAnswer } },
   async handle({ body, identity, services, command }) {
@@ -83,6 +85,7 @@ const list = defineRoute({
   tag: 'Sessions',
   summary: 'Sessions of all kinds, last active first',
   access: 'viewer',
+  shared: 'sessions',
   responses: { 200: { description: 'At most 100 sessions', schema: sessionsAnswer } },
   handle: async ({ identity, services }) => ({
     body: { sessions: await listSessions(services.reads, identity.workspace, seconds(services.now())) },
@@ -114,6 +117,7 @@ const set = defineRoute({
   description:
     'The session is one that its tool has registered. The tool learns of it from the stream (`session.control`).',
   access: 'operator',
+  shared: 'sessions',
   limit: 'mutation',
   query: sessionActionQuery,
   body: sessionActionBody,
@@ -139,6 +143,7 @@ const remove = defineRoute({
   summary: 'Delete a session from the lists',
   description: 'Its tool learns of it from the stream (`session.control`). A later report registers it again.',
   access: 'operator',
+  shared: 'sessions',
   limit: 'mutation',
   body: sessionKeyBody,
   refuses: [404],
@@ -156,6 +161,7 @@ const control = defineRoute({
   summary: 'Ask the tool of a session to pause, go on or end it',
   description: 'The tool learns of it from the stream (`session.control`). A terminated session is no longer active.',
   access: 'operator',
+  shared: 'sessions',
   limit: 'mutation',
   params: controlParams,
   body: controlBody,
@@ -174,6 +180,7 @@ const prefs = defineRoute({
   tag: 'Chat',
   summary: 'Names and colors under which clients show sessions',
   access: 'viewer',
+  shared: 'session-prefs',
   responses: { 200: { description: 'By session', schema: sessionPrefsAnswer } },
   cache: { models: ['sessions'], scope: 'workspace' },
   handle: async ({ identity, services }) => ({
@@ -187,6 +194,7 @@ const setPref = defineRoute({
   tag: 'Chat',
   summary: 'Set the name and color under which clients show a session',
   access: 'operator',
+  shared: 'session-prefs',
   body: sessionPrefBody,
   responses: { 200: { description: 'As it is now', schema: sessionPrefAnswer } },
   async handle({ body, identity, services, command }) {

@@ -16,10 +16,16 @@ import {
   provisionJobStarted,
 } from '../../shared/events/super/provision-jobs.ts';
 import { type TenantStatus, tenantCreated, tenantStream } from '../../shared/events/super/tenants.ts';
-import { type Isolation, workspaceCreated, workspaceUpdated } from '../../shared/events/workspaces/workspaces.ts';
+import {
+  type Isolation,
+  workspaceCreated,
+  workspaceDeleted,
+  workspaceRemovalBegun,
+  workspaceUpdated,
+} from '../../shared/events/workspaces/workspaces.ts';
 import { defineDecider, on } from '../decider.ts';
 import type { CommandContext, Commands } from '../handler.ts';
-import { type NameOwnerState, namingFolds } from '../naming.ts';
+import { giveUpName, type NameOwnerState, nameKey, namingFolds } from '../naming.ts';
 
 export interface KnownWorkspace {
   readonly id: number;
@@ -27,6 +33,8 @@ export interface KnownWorkspace {
   readonly name: string;
   readonly brand: string | null;
   readonly isolation: Isolation;
+  /** Set while it is being deleted. */
+  readonly removal?: { readonly movesTo: number; readonly agents: number };
 }
 
 /** A provisioning job that has not ended for good. */
@@ -69,6 +77,9 @@ const initial: TenantState = {
 export const withEntry = <K, V>(map: ReadonlyMap<K, V>, key: K, value: V): ReadonlyMap<K, V> =>
   new Map(map).set(key, value);
 
+/** Kind of the unique slugs of workspaces (`workspaces/workspaces.ts`). */
+export const WORKSPACE_SLUG = 'workspace_slug';
+
 const withoutEntry = <K, V>(map: ReadonlyMap<K, V>, key: K): ReadonlyMap<K, V> =>
   new Map([...map].filter(([one]) => one !== key));
 
@@ -103,6 +114,19 @@ export const tenantDecider = defineDecider<TenantState>({
       const set = Object.fromEntries(Object.entries(changes).filter(([, value]) => value !== undefined));
       return { ...state, workspaces: withEntry(state.workspaces, workspaceId, { ...known, ...set }) };
     }),
+    on(workspaceRemovalBegun, (state, { data: { workspaceId, movesTo, agents } }) => {
+      const known = state.workspaces.get(workspaceId);
+      if (!known) return state;
+      return {
+        ...state,
+        workspaces: withEntry(state.workspaces, workspaceId, { ...known, removal: { movesTo, agents } }),
+      };
+    }),
+    on(workspaceDeleted, (state, { data, at }) => ({
+      ...state,
+      workspaces: withoutEntry(state.workspaces, data.workspaceId),
+      givenUpNames: giveUpName(state.givenUpNames, nameKey(WORKSPACE_SLUG, data.slug), at),
+    })),
     on(provisionJobQueued, (state, { data: { jobId: id, jobType, dryRun, plan, requestedBy } }) => {
       const steps = plan.map(({ key, title }) => ({ key, title }));
       const job = { id, jobType, dryRun, status: 'queued', steps, requestedBy, approvedBy: null } as const;

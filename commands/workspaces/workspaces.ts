@@ -11,7 +11,14 @@ import type { CommandContext, Commands } from '../handler.ts';
 import { type Claim, executeWithNames, type Named } from '../naming.ts';
 import { ensureGeneral } from '../projects/changes.ts';
 import { reserveId } from '../reserve.ts';
-import { DEFAULT_SLUG, existing, type KnownWorkspace, type TenantState, tenantDecider } from '../super/tenants.ts';
+import {
+  DEFAULT_SLUG,
+  existing,
+  type KnownWorkspace,
+  type TenantState,
+  tenantDecider,
+  WORKSPACE_SLUG,
+} from '../super/tenants.ts';
 
 /** Workspaces of one tenant: their list has no pages. */
 export const MAX_WORKSPACES = 200;
@@ -23,7 +30,7 @@ const takenSlug = (slug: string) => `There is a workspace with the slug "${slug}
 
 /** Slugs of workspaces, unique in the deployment: scope is `all`. */
 export const workspaceSlugKind: NameKind<TenantState> = {
-  kind: 'workspace_slug',
+  kind: WORKSPACE_SLUG,
   owner: tenantDecider,
   holds(state, slug) {
     if (state.id !== 0) return hasSlug(state, slug) ? 'yes' : 'not yet';
@@ -39,7 +46,7 @@ export const workspaceSlugKind: NameKind<TenantState> = {
 
 export const slugClaim = (slug: string): Claim<TenantState> => ({ kind: workspaceSlugKind, scope: 'all', name: slug });
 
-const named: Named<TenantState> = {
+export const namedTenant: Named<TenantState> = {
   decider: tenantDecider,
   existing,
   held: (_, { workspaces }) =>
@@ -61,10 +68,10 @@ export function decideCreate(
   return [workspaceCreated.draft({ ...tenant, workspaceId, name, slug, brand, isolation, main: false })];
 }
 
-/** The workspace of a tenant. @throws AppError 404 */
+/** The workspace of a tenant. @throws AppError 404, also when it is being deleted */
 export function workspaceOf(state: TenantState, id: number): KnownWorkspace {
   const known = state.workspaces.get(id);
-  if (!known) throw notFound('Workspace');
+  if (!known || known.removal) throw notFound('Workspace');
   return known;
 }
 
@@ -104,7 +111,7 @@ export async function createWorkspace(
 ): Promise<number> {
   const { tenant } = context.origin;
   const id = await reserveAfterDefault(commands, context, 'workspace');
-  await executeWithNames(commands, context, named, tenantStream(tenant), [slugClaim(body.slug)], (state) =>
+  await executeWithNames(commands, context, namedTenant, tenantStream(tenant), [slugClaim(body.slug)], (state) =>
     decideCreate(state, id, body),
   );
   await ensureGeneral(commands, { origin: { ...context.origin, workspace: id } }, projects);
@@ -132,7 +139,8 @@ export interface Place {
 /** @throws AppError 400 when the log has no such workspace (any more) */
 export async function mustBeThere(commands: Commands, { tenant, workspace }: Place): Promise<void> {
   const { state } = await commands.load(tenantDecider, tenantStream(tenant));
-  if (!state.workspaces.has(workspace)) throw noSuchWorkspace(workspace);
+  const known = state.workspaces.get(workspace);
+  if (!known || known.removal) throw noSuchWorkspace(workspace);
 }
 
 export const noSuchWorkspace = (id: number) =>

@@ -1,6 +1,6 @@
 /**
- * Scheduled work: silent agents and connections, stale and recurring tasks, deletions of projects, cleanup and
- * housekeeping. Each scheduled job is run by one of the processes; how it went is recorded for all.
+ * Scheduled work: silent agents and connections, stale and recurring tasks, deletions of projects and workspaces,
+ * cleanup and housekeeping. Each scheduled job is run by one of the processes; how it went is recorded for all.
  */
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
@@ -17,9 +17,11 @@ import { requeueStaleTasks } from '../../commands/policies/tasks/queue.ts';
 import { spawnRecurring } from '../../commands/policies/tasks/recurrence.ts';
 import { routeTasks } from '../../commands/policies/tasks/routing.ts';
 import { retentionReads } from '../../queries/admin/cleanup.ts';
+import { finishRemovals } from '../../commands/policies/workspaces/removal.ts';
 import { settingValues } from '../../queries/admin/settings.ts';
 import { silentAgents } from '../../queries/agents/liveness.ts';
 import { alertReads } from '../../queries/alerts/rules.ts';
+import { adminsIn } from '../../queries/auth/users.ts';
 import { staleConnections } from '../../queries/connections.ts';
 import { githubProjects } from '../../queries/github/syncs.ts';
 import { notificationDirectory } from '../../queries/monitoring/notifications.ts';
@@ -28,6 +30,7 @@ import { staleTaskReads } from '../../queries/tasks/queue.ts';
 import { recurrenceReads } from '../../queries/tasks/recurrence.ts';
 import { routingReads } from '../../queries/tasks/routing.ts';
 import { allWorkspaces } from '../../queries/workspaces/workspaces.ts';
+import { workspaceContents } from '../../queries/workspaces/removal.ts';
 import type { SettingName } from '../../shared/contract/admin/settings.ts';
 import { DEFAULT_TENANT, DEFAULT_WORKSPACE } from '../../shared/events/metadata.ts';
 import { defineJob, handleJob, type JobHandler, type JobKind } from '../../shared/ports/jobs.ts';
@@ -212,6 +215,15 @@ export function schedulesOf(
           { commands, readModels: positions, projects: projectDirectory(reads), projectTasks: projectTasks(reads) },
           Date.now() + DELETIONS_MS,
         );
+        return 'No deletion is left half done.';
+      },
+    },
+    {
+      ...{ id: 'workspace_removals', kind: 'workspace-removals', everyMs: EVERY_MINUTE_MS },
+      name: 'Finish deletions of workspaces',
+      async run() {
+        const parts = { commands, contents: workspaceContents(reads), admins: adminsIn(reads) };
+        await finishRemovals(parts, Date.now() + DELETIONS_MS);
         return 'No deletion is left half done.';
       },
     },

@@ -1,5 +1,13 @@
-/** Workspaces of all tenants as they are now. */
-import { workspaceCreated, workspaceUpdated } from '../../shared/events/workspaces/workspaces.ts';
+/**
+ * Workspaces of all tenants as they are now. The row of a deleted one stays, because somebody may have come into it at
+ * the last moment and has to be found there (`life` is `removing`, then `removed`).
+ */
+import {
+  workspaceCreated,
+  workspaceDeleted,
+  workspaceRemovalBegun,
+  workspaceUpdated,
+} from '../../shared/events/workspaces/workspaces.ts';
 import { seconds } from '../../shared/time.ts';
 import { defineProjection, defineTable, insert, on, update } from '../projection.ts';
 
@@ -14,10 +22,13 @@ export const workspacesTable = defineTable(
     isolation: 'text',
     /** Whether it is the main one of its tenant. */
     main: 'boolean',
+    life: 'text',
+    /** Where its users, agents and projects go when it is deleted. */
+    moves_to: 'int?',
     created_at: 'bigint',
     updated_at: 'bigint',
   },
-  { key: ['id'], indexes: ['tenant_id, main DESC, lower(name), id'] },
+  { key: ['id'], indexes: ['tenant_id, main DESC, lower(name), id', "(id) WHERE life <> 'active'"] },
 );
 
 export const workspacesProjection = defineProjection({
@@ -34,6 +45,8 @@ export const workspacesProjection = defineProjection({
         brand: data.brand,
         isolation: data.isolation,
         main: data.main,
+        life: 'active',
+        moves_to: null,
         created_at: seconds(meta.at),
         updated_at: seconds(meta.at),
       }),
@@ -44,6 +57,21 @@ export const workspacesProjection = defineProjection({
         name: changes.name ?? row.name,
         brand: changes.brand === undefined ? row.brand : changes.brand,
         isolation: changes.isolation ?? row.isolation,
+        updated_at: seconds(meta.at),
+      })),
+    ]),
+    on(workspaceRemovalBegun, ({ data, meta }) => [
+      update(workspacesTable, { id: data.workspaceId }, (row) => ({
+        ...row,
+        life: 'removing',
+        moves_to: data.movesTo,
+        updated_at: seconds(meta.at),
+      })),
+    ]),
+    on(workspaceDeleted, ({ data, meta }) => [
+      update(workspacesTable, { id: data.workspaceId }, (row) => ({
+        ...row,
+        life: 'removed',
         updated_at: seconds(meta.at),
       })),
     ]),

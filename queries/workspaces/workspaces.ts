@@ -8,6 +8,7 @@ import { type Reads, tables } from '../reads.ts';
 const workspaces = (reads: Reads) =>
   tables(reads, workspacesProjection)
     .selectFrom('workspaces')
+    .where('life', '=', 'active')
     .select(['id', 'slug', 'name', 'tenant_id', 'brand', 'isolation', 'created_at', 'updated_at']);
 
 /** The main one first, then by name. */
@@ -32,6 +33,12 @@ export async function allWorkspaces(
 /** A workspace of whatever tenant. */
 export const findWorkspace = (reads: Reads, id: number): Promise<WorkspaceRecord | undefined> =>
   workspaces(reads).where('id', '=', id).executeTakeFirst() as Promise<WorkspaceRecord | undefined>;
+
+/** The isolation of a workspace, also of one that is being deleted. */
+export async function isolationOf(reads: Reads, id: number): Promise<string | undefined> {
+  const all = tables(reads, workspacesProjection).selectFrom('workspaces');
+  return (await all.select('isolation').where('id', '=', id).executeTakeFirst())?.isolation;
+}
 
 /** A workspace of this tenant with the number of its agents; undefined when the tenant has none such. */
 export async function workspaceDetail(reads: Reads, tenant: number, id: number) {

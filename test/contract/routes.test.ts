@@ -147,6 +147,7 @@ GET     /api/workspaces               viewer    -
 POST    /api/workspaces               admin     mutation
 GET     /api/workspaces/{id}          viewer    -
 PUT     /api/workspaces/{id}          admin     mutation
+DELETE  /api/workspaces/{id}          admin     mutation
 GET     /api/settings                 admin     -                deployment
 PUT     /api/settings                 admin     mutation         deployment
 DELETE  /api/settings                 admin     mutation         deployment

@@ -48,6 +48,7 @@ import { liveReads } from '../../queries/reads.ts';
 import { commentDirectory } from '../../queries/tasks/comments.ts';
 import { taskQueueReads } from '../../queries/tasks/queue.ts';
 import { tokenDirectory } from '../../queries/tokens/reports.ts';
+import { createIsolations } from '../../queries/workspaces/isolation.ts';
 import { AppError } from '../../shared/errors.ts';
 import { catalogue } from '../../shared/events/catalogue.ts';
 import type { EventDefinition } from '../../shared/events/define.ts';
@@ -172,6 +173,7 @@ describe('example resource: on the embedded store', function () {
       queue: createTaskQueue({ commands, reads: taskQueueReads(reads) }),
       agents: agentDirectory(reads),
       comments: commentDirectory(reads),
+      isolation: createIsolations({ reads, freshness }),
       projects: projectDirectory(reads),
       projectTasks: projectTasks(reads),
       knownProjects: createKnownProjects({ directory: projectDirectory(reads), freshness }),

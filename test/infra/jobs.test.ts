@@ -652,6 +652,7 @@ describe('schedules', () => {
       'cron-jobs',
       'liveness-sweep',
       'project-deletions',
+      'workspace-removals',
       'purge-idempotency-keys',
       'purge-logs',
       'purge-sessions',

@@ -26,6 +26,7 @@ export const GROUPS: Readonly<Record<string, Readonly<Record<string, string>>>> 
     config: 'how much a config may hold',
     registration: 'agents that register themselves',
     names: 'unique names and session keys',
+    moves: 'from a deleted workspace into another',
     keys: 'API keys of agents',
     heartbeat: 'signs of life, and what is waiting for the agent',
     liveness: 'agents that have fallen silent',
@@ -81,6 +82,7 @@ export const GROUPS: Readonly<Record<string, Readonly<Record<string, string>>>> 
     assignments: 'agents of a project',
     tasks: 'tasks of a project',
     deletion: 'archived or gone, and where its tasks go',
+    moves: 'from a deleted workspace into another',
     tickets: 'numbers of tasks within a project',
   },
   mentions: {},
@@ -125,6 +127,8 @@ export const GROUPS: Readonly<Record<string, Readonly<Record<string, string>>>> 
   },
   workspaces: {
     workspaces: 'the record: list, create, one, change',
+    isolation: 'what callers of a strict one do not get',
+    removal: 'deleted, and where its users, agents and projects go',
   },
   super: {
     tenants: 'the record, and all that its stream holds',

@@ -11,6 +11,7 @@ const list = defineRoute({
   tag: 'Admin',
   summary: 'List the backups of this process, newest first',
   access: 'admin',
+  shared: 'backup',
   scope: 'deployment',
   responses: { 200: { description: 'Files', schema: backupsAnswer } },
   async handle({ services }) {
@@ -27,6 +28,7 @@ const create = defineRoute({
   description:
     'The file holds the whole log, credentials and the keys that open personal data: keep it as safe as the database. `signalbox restore` reads it. It is written to the data directory of the process that answers; the newest ones are kept, as many as the setting `general.backup_retention_count` says.',
   access: 'admin',
+  shared: 'backup',
   scope: 'deployment',
   limit: 'backup',
   responses: { 200: { description: 'The file', schema: backupAnswer } },
@@ -45,6 +47,7 @@ const remove = defineRoute({
   tag: 'Admin',
   summary: 'Delete a backup',
   access: 'admin',
+  shared: 'backup',
   scope: 'deployment',
   limit: 'backup',
   body: backupBody,

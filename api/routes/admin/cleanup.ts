@@ -17,6 +17,7 @@ const read = defineRoute({
   tag: 'Admin',
   summary: 'See how long rows are kept, and how many are older',
   access: 'admin',
+  shared: 'cleanup',
   responses: { 200: { description: 'Days by kind of record, and a preview', schema: retentionAnswer } },
   async handle({ identity, services }) {
     const set = await settingValues(services.reads, services.settings, [
@@ -65,6 +66,7 @@ const run = defineRoute({
   description:
     'Only what lists show is removed, in the caller’s workspace. Events stay in the log, and the audit trail is kept. Runs that have not ended stay. Sums of tokens go down by the reports that are removed.',
   access: 'admin',
+  shared: 'cleanup',
   limit: 'heavy',
   body: cleanupBody,
   bodyOptional: true,

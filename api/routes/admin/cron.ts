@@ -30,6 +30,7 @@ const read = defineRoute({
   tag: 'Admin',
   summary: 'List scheduled jobs, or the log or the history of one',
   access: 'admin',
+  shared: 'cron',
   scope: 'deployment',
   query: cronQuery,
   refuses: [404],
@@ -87,6 +88,7 @@ const act = defineRoute({
   description:
     'A job runs one of the scheduled tasks of the service (`command`) by a cron schedule of five fields, in the time zone `TZ`. Each due time has one run, whichever process does it; times missed while no worker was running are made up for once, when they were at most 15 minutes ago. `trigger` runs a job now and waits up to 10 s for its end.',
   access: 'admin',
+  shared: 'cron',
   scope: 'deployment',
   body: cronBody,
   refuses: [404, 409],

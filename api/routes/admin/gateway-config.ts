@@ -30,6 +30,7 @@ const read = defineRoute({
   tag: 'Admin',
   summary: 'Get the stored gateway configuration, with its secrets hidden',
   access: 'admin',
+  shared: 'gateway-config',
   query: gatewayConfigQuery,
   responses: {
     200: { description: 'The document', schema: gatewayConfigAnswer },
@@ -59,6 +60,7 @@ const write = defineRoute({
   tag: 'Admin',
   summary: 'Replace or change the stored gateway configuration',
   access: 'admin',
+  shared: 'gateway-config',
   limit: 'gateway-config',
   query: gatewayConfigPutQuery,
   body: gatewayConfigBody,

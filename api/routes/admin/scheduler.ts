@@ -14,6 +14,7 @@ const list = defineRoute({
   tag: 'Admin',
   summary: 'List what the service does by the clock',
   access: 'admin',
+  shared: 'scheduler',
   scope: 'deployment',
   responses: { 200: { description: 'Every scheduled task', schema: schedulerAnswer } },
   handle: async ({ services }) => ({ body: { tasks: [...(await services.scheduler.list())] } }),
@@ -27,6 +28,7 @@ const run = defineRoute({
   description:
     'A worker runs it, even when it is switched off; its schedule and its last result stay as they are. The answer waits for it for up to 10 seconds.',
   access: 'admin',
+  shared: 'scheduler',
   scope: 'deployment',
   body: runTaskBody,
   refuses: [503],

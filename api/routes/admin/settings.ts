@@ -18,6 +18,7 @@ const list = defineRoute({
   tag: 'Admin',
   summary: 'List the settings of the deployment',
   access: 'admin',
+  shared: 'settings',
   scope: 'deployment',
   responses: { 200: { description: 'Stored values and defaults', schema: settingsAnswer } },
   cache: { models: ['settings'], scope: 'all' },
@@ -32,6 +33,7 @@ const update = defineRoute({
   description:
     'Settings that the service knows are checked; others may be added for clients, in the category `custom`. A name that looks like a secret is refused.',
   access: 'admin',
+  shared: 'settings',
   scope: 'deployment',
   limit: 'mutation',
   body: settingsBody,
@@ -52,6 +54,7 @@ const reset = defineRoute({
   tag: 'Admin',
   summary: 'Reset a setting to its default',
   access: 'admin',
+  shared: 'settings',
   scope: 'deployment',
   limit: 'mutation',
   body: settingBody,

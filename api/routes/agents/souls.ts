@@ -93,6 +93,7 @@ const soulTemplates = defineRoute({
   summary: 'List the soul templates, or get the text of one',
   description: 'Changes nothing; a body is ignored.',
   access: 'viewer',
+  shared: 'soul templates',
   params: agentParams,
   query: soulTemplatesQuery,
   refuses: [403, 404],

@@ -11,6 +11,7 @@ const preview = defineRoute({
   tag: 'Agents',
   summary: 'Preview an import from the gateway configuration',
   access: 'admin',
+  shared: 'agents/sync',
   refuses: [422],
   responses: {
     200: { description: 'Names of agents, by what would happen to them', schema: syncPreviewAnswer },
@@ -26,6 +27,7 @@ const sync = defineRoute({
   summary: 'Import agents from the gateway configuration',
   description: 'Creates agents that do not exist, and updates role and config of the others from the document.',
   access: 'admin',
+  shared: 'agents/sync',
   limit: 'mutation',
   refuses: [409, 422],
   responses: {

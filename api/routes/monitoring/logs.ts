@@ -29,6 +29,7 @@ const list = defineRoute({
   description:
     'What the service itself has logged at warn and above, in the default workspace, and what clients of the workspace have added. Lines are kept for 30 days (`MC_RETAIN_LOGS_DAYS`), and about the newest 10,000 or 8 MB of a workspace.',
   access: 'viewer',
+  shared: 'logs',
   limit: 'read',
   query: logsQuery,
   responses: { 200: { description: 'Lines, or the names of their sources', schema: logsAnswer } },
@@ -50,6 +51,7 @@ const add = defineRoute({
   tag: 'Monitoring',
   summary: 'Add a line to the log of the workspace',
   access: 'operator',
+  shared: 'logs',
   limit: 'mutation',
   body: logBody,
   responses: { 200: { description: 'Stored', schema: logAnswer } },

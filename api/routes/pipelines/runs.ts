@@ -87,7 +87,7 @@ const act = defineRoute({
   tag: 'Pipelines',
   summary: 'Start, advance or cancel a run',
   description:
-    '`start` begins a run at its first step. `advance` ends the step that the run is at: with `success` the next one begins, without it the run fails or goes on, as the step says. `cancel` ends the run. A step that begins is handed to the agent runner; `spawn` is what is known of that within two seconds.',
+    '`start` begins a run at its first step. `advance` ends the step that the run is at: with `success` the next one begins, without it the run fails or goes on, as the step says. `cancel` ends the run. A step that begins is handed to the agent runner; `spawn` is what is known of that within two seconds. Callers of a workspace with strict isolation can only cancel.',
   access: 'operator',
   body: runBody,
   refuses: [404],
@@ -95,7 +95,7 @@ const act = defineRoute({
     200: { description: 'Advanced or cancelled', schema: runAnswer },
     201: { description: 'Started', schema: runAnswer },
   },
-  async handle({ body, identity, services, command }) {
+  async handle({ body, identity, services, command, checkShared }) {
     const { commands, settings } = services;
     const { workspace } = identity;
     const hasRunner = settings.runnerUrl !== undefined;
@@ -104,6 +104,8 @@ const act = defineRoute({
       await cancelRun(commands, command, id);
       return { status: 200, body: answerOf(await recordOf(services, workspace, id)) };
     }
+    // Steps go to the agent runner, which serves all workspaces.
+    await checkShared('pipelines');
     if (body.action === 'advance') {
       const id = body.run_id as number;
       const end = { step: body.step_index, success: body.success ?? true, error: body.error || null };

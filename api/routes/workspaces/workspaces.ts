@@ -1,11 +1,15 @@
 /** Workspaces of the caller's tenant. */
+import { deleteWorkspace } from '../../../commands/workspaces/removal.ts';
 import { createWorkspace, updateWorkspace } from '../../../commands/workspaces/workspaces.ts';
+import { adminsIn } from '../../../queries/auth/users.ts';
+import { workspaceContents } from '../../../queries/workspaces/removal.ts';
 import { findWorkspace, listWorkspaces, workspaceDetail } from '../../../queries/workspaces/workspaces.ts';
 import { idParams } from '../../../shared/contract/common.ts';
 import {
   newWorkspaceBody,
   workspaceAnswer,
   workspaceChangesBody,
+  workspaceDeletedAnswer,
   workspaceDetailAnswer,
   workspacesAnswer,
 } from '../../../shared/contract/workspaces/workspaces.ts';
@@ -92,4 +96,23 @@ const update = defineRoute({
   },
 });
 
-export const workspaceRoutes: readonly Route[] = [list, create, one, update];
+const remove = defineRoute({
+  method: 'delete',
+  path: '/api/workspaces/{id}',
+  tag: 'Admin',
+  summary: "Delete a workspace of the caller's tenant",
+  description:
+    'Its users, agents and projects go to the main workspace of the tenant; agents and projects whose names are taken there get a number. Keys and connections of its agents end. Tasks, messages and everything else of the workspace stay in the event log, where no call finds them. The main workspace cannot be deleted.',
+  access: 'admin',
+  limit: 'mutation',
+  params: idParams,
+  refuses: [404, 409],
+  responses: { 200: { description: 'Deleted', schema: workspaceDeletedAnswer } },
+  async handle({ params, services: { commands, reads }, command }) {
+    const parts = { commands, contents: workspaceContents(reads), admins: adminsIn(reads) };
+    const { name, movesTo } = await deleteWorkspace(parts, command, params.id);
+    return { body: { success: true, deleted: name, agents_moved_to: movesTo } };
+  },
+});
+
+export const workspaceRoutes: readonly Route[] = [list, create, one, update, remove];

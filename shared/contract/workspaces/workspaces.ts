@@ -57,4 +57,9 @@ export const workspacesAnswer = z.object({
   tenant_id: z.int(),
 });
 export const workspaceAnswer = z.object({ workspace: workspaceSchema });
+export const workspaceDeletedAnswer = z.object({
+  success: z.literal(true),
+  deleted: z.string().describe('its name'),
+  agents_moved_to: z.int(),
+});
 export const workspaceDetailAnswer = z.object({ workspace: workspaceSchema.extend({ agent_count: z.int() }) });

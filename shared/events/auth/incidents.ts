@@ -64,6 +64,19 @@ export const tenantAccessDenied = defineEvent({
   }),
 });
 
+export const workspaceIsolationDenied = defineEvent({
+  type: 'WorkspaceIsolationDenied',
+  version: 1,
+  doc: 'A caller of a workspace with strict isolation requested something that workspaces share.',
+  schema: z.object({ route: z.string(), resource: z.string(), ...counted }),
+  audit: ({ data: { route, resource, count }, meta }) => ({
+    action: 'workspace_isolation_denied',
+    target_type: 'workspace',
+    target_id: meta.workspace,
+    detail: { resource, route, tenant_id: meta.tenant, reason: 'strict_isolation', count },
+  }),
+});
+
 export const rateLimitHit = defineEvent({
   type: 'RateLimitHit',
   version: 1,
@@ -117,6 +130,7 @@ export const proxyAuthMisconfigured = defineEvent({
 export const incidentEvents = [
   accessDenied,
   tenantAccessDenied,
+  workspaceIsolationDenied,
   rateLimitHit,
   apiKeyRefused,
   globalKeyUsed,

@@ -46,4 +46,28 @@ export const workspaceUpdated = defineEvent({
   }),
 });
 
-export const workspaceEvents = [workspaceCreated, workspaceUpdated];
+export const workspaceRemovalBegun = defineEvent({
+  type: 'WorkspaceRemovalBegun',
+  version: 1,
+  doc: 'A workspace is being deleted: from now on nobody finds it. Its users, agents and projects go to another workspace of the tenant.',
+  schema: z.object({
+    ...workspace,
+    movesTo: id,
+    /** Agents that it had. */
+    agents: z.int().nonnegative(),
+  }),
+});
+
+export const workspaceDeleted = defineEvent({
+  type: 'WorkspaceDeleted',
+  version: 1,
+  doc: 'A workspace is gone. Its tasks and messages stay in the log, where no call finds them.',
+  schema: z.object({ ...workspace, movesTo: id, agents: z.int().nonnegative() }),
+  audit: ({ data }) => ({
+    action: 'workspace_deleted',
+    ...target(data),
+    detail: { name: data.name, slug: data.slug, agents_moved: data.agents, moved_to_workspace: data.movesTo },
+  }),
+});
+
+export const workspaceEvents = [workspaceCreated, workspaceUpdated, workspaceRemovalBegun, workspaceDeleted];

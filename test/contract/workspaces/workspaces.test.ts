@@ -1,6 +1,12 @@
 /** Workspaces of a tenant, and users who are put into them: through real HTTP. */
 import { expect } from 'chai';
+import { routes } from '../../../api/routes/index.ts';
+import { schedulesOf } from '../../../infra/jobs/schedules.ts';
+import { tenantStream } from '../../../shared/events/super/tenants.ts';
+import { workspaceRemovalBegun } from '../../../shared/events/workspaces/workspaces.ts';
 import { TEST_ADMIN } from '../../support/service.ts';
+import { until } from '../../support/until.ts';
+import { testOrigin } from '../../support/world.ts';
 import { type AuthWorld, PASSWORD, startAuthWorld } from '../../support/worlds/auth.ts';
 import { expectEnd, streamOf } from '../monitoring/events.endings.ts';
 
@@ -125,6 +131,183 @@ describe('contract: workspaces', function () {
       const id = await world.makeUser({ username: 'not-theirs', role: 'viewer' });
       for (const workspace_id of [1, 90])
         expect((await ask('PUT', '/api/auth/users', { id, workspace_id }, foreign)).status).to.be.oneOf([400, 404]);
+    });
+  });
+
+  describe('strict isolation', () => {
+    /** Filled with an id that nothing has. */
+    const calls = routes
+      .filter(({ shared }) => shared !== undefined)
+      .map(({ method, path, shared = '' }) => ({
+        method: method.toUpperCase(),
+        path: path.replace(/\{\w+\}/g, '99999'),
+        shared,
+      }));
+
+    it('is for everything that workspaces share', () => {
+      expect([...new Set(calls.map(({ shared }) => shared))]).to.have.members([
+        'agents/sync',
+        'soul templates',
+        'backup',
+        'cleanup',
+        'cron',
+        'gateway-config',
+        'gateways',
+        'exec-approvals',
+        'claude/sessions',
+        'sessions',
+        'session-prefs',
+        'scheduler',
+        'settings',
+        'logs',
+      ]);
+      const groupOf = (path: string) => path.split('/')[2];
+      const groups = new Set(
+        calls.map(({ path }) => groupOf(path)).filter((group) => group !== 'agents' && group !== 'chat'),
+      );
+      // No call of these groups is left out.
+      const left = routes.filter(({ path, shared }) => groups.has(groupOf(path)) && shared === undefined);
+      expect(left.map(({ path }) => path)).to.deep.equal([]);
+    });
+
+    it('refuses the callers of a strict workspace, at once, and lets them in again', async () => {
+      const workspace = await newWorkspace();
+      await world.makeUser({ username: `strict-${workspace}`, role: 'admin', workspace });
+      const there = await world.signIn(`strict-${workspace}`);
+      const set = async (isolation: string) => {
+        const body = { name: `Lab ${workspace}`, isolation };
+        expect((await ask('PUT', `/api/workspaces/${workspace}`, body)).body.workspace).to.include({ isolation });
+      };
+      const agent = (await ask('POST', '/api/agents', { name: 'kept', role: 'r', soul_content: 'calm' }, there)).body
+        .agent;
+      await set('strict');
+      for (const { method, path, shared } of calls) {
+        const reply = await ask(method, path, method === 'GET' ? undefined : {}, there);
+        expect([method, path, reply.status]).to.deep.equal([method, path, 403]);
+        expect(reply.body.error, path).to.include('strictly isolated').and.include(shared);
+      }
+      const start = await ask('POST', '/api/pipelines/run', { action: 'start', pipeline_id: 99_999 }, there);
+      expect(start.status).to.equal(403);
+      expect((await ask('POST', '/api/pipelines/run', { action: 'cancel', run_id: 99_999 }, there)).status).to.equal(
+        404,
+      );
+      // What is the workspace's own stays.
+      expect((await ask('GET', `/api/agents/${agent.id}/soul`, undefined, there)).body.soul_content).to.equal('calm');
+      expect((await ask('GET', `/api/agents/${agent.id}/memory`, undefined, there)).status).to.equal(200);
+      const entries = await until('the refusals are audited', async () => {
+        const path = '/api/audit?action=workspace_isolation_denied&limit=200';
+        const { body } = await ask('GET', path, undefined, there);
+        return body.entries.length > calls.length && body.entries;
+      });
+      expect(
+        entries.find(({ detail }: { detail: { resource: string } }) => detail.resource === 'cron'),
+      ).to.deep.include({
+        target_type: 'workspace',
+        target_id: workspace,
+      });
+      // Nobody else is concerned.
+      for (const path of ['/api/gateways', '/api/sessions', '/api/cron'])
+        expect((await ask('GET', path)).status, path).to.equal(200);
+      await set('shared');
+      for (const path of ['/api/gateways', '/api/sessions', '/api/cron'])
+        expect((await ask('GET', path, undefined, there)).status, path).to.equal(200);
+    });
+  });
+
+  describe('deleted workspaces', () => {
+    it('give their users, agents and projects to the main one, and free their slug', async () => {
+      const workspace = await newWorkspace();
+      const slug = `lab-${names}`;
+      await world.makeUser({ username: `last-${workspace}`, role: 'admin', workspace });
+      const there = await world.signIn(`last-${workspace}`);
+      const name = `gone-${workspace}`;
+      const body = {
+        name,
+        role: 'r',
+        soul_content: 'calm',
+        config: { apiKey: 'sk-secret-of-the-lab-1' },
+        session_key: name,
+      };
+      const { agent } = (await ask('POST', '/api/agents', body, there)).body;
+      await ask('PUT', `/api/agents/${agent.id}/memory`, { working_memory: 'remembered', more: 1 }, there);
+      const key = (await ask('POST', `/api/agents/${agent.id}/keys`, {}, there)).body.api_key;
+      await ask('POST', '/api/agents', { name: `twin-${workspace}`, role: 'r' }, there);
+      await world.makeAgent(`twin-${workspace}`);
+      const project = { name: `P ${workspace}`, ticket_prefix: `P${workspace}` };
+      const made = (await ask('POST', '/api/projects', project, there)).body.project;
+      await ask('POST', '/api/tasks', { title: 'Left behind' }, there);
+
+      expect((await ask('DELETE', `/api/workspaces/${workspace}`, undefined, there)).body).to.deep.equal({
+        success: true,
+        deleted: `Lab ${names}`,
+        agents_moved_to: 1,
+      });
+      expect((await ask('GET', `/api/workspaces/${workspace}`)).status).to.equal(404);
+      expect((await ask('DELETE', `/api/workspaces/${workspace}`)).status).to.equal(404);
+      expect((await ask('GET', '/api/workspaces')).body.workspaces.map(({ id }: { id: number }) => id)).not.to.include(
+        workspace,
+      );
+      // The session goes on where the user is now.
+      expect((await ask('GET', '/api/auth/me', undefined, there)).body.user.workspace_id).to.equal(1);
+      const moved = (await ask('GET', `/api/agents/${agent.id}`)).body.agent;
+      expect(moved).to.deep.include({ name, session_key: name, soul_content: 'calm', workspace_id: 1 });
+      expect(moved.config).to.deep.include({ apiKey: 'sk-secret-of-the-lab-1' });
+      expect((await ask('GET', `/api/agents/${agent.id}/memory`)).body).to.deep.include({
+        working_memory: 'remembered',
+        more: 1,
+      });
+      expect((await ask('GET', '/api/auth/me', undefined, key)).status).to.equal(401);
+      expect((await ask('GET', `/api/agents/twin-${workspace}-2`)).status).to.equal(200);
+      expect((await ask('GET', `/api/projects/${made.id}`)).body.project).to.include({ name: project.name });
+      expect(JSON.stringify((await ask('GET', '/api/tasks?limit=200')).body)).not.to.include('Left behind');
+      const [entry] = await world.audit('workspace_deleted');
+      expect(entry).to.deep.include({ target_type: 'workspace', target_id: workspace });
+      expect(entry?.detail).to.deep.equal({
+        name: `Lab ${names}`,
+        slug,
+        agents_moved: 2,
+        moved_to_workspace: 1,
+      });
+      expect((await ask('POST', '/api/workspaces', { name: 'again', slug })).status).to.equal(201);
+      const user = { username: `late-${workspace}`, password: PASSWORD, role: 'viewer', workspace_id: workspace };
+      expect((await ask('POST', '/api/auth/users', user)).status).to.equal(400);
+    });
+
+    it('400 for the main one, 404 for one of another tenant', async () => {
+      const main = await ask('DELETE', '/api/workspaces/1');
+      expect([main.status, main.body.error.includes('main workspace')]).to.deep.equal([400, true]);
+      await world.makeUser({ username: 'stranger', role: 'admin', tenant: 91, workspace: 91 });
+      const stranger = await world.signIn('stranger');
+      const workspace = await newWorkspace();
+      expect((await ask('DELETE', `/api/workspaces/${workspace}`, undefined, stranger)).status).to.equal(404);
+    });
+
+    it('are finished by the schedule, and those who came at the last moment move on', async () => {
+      const workspace = await newWorkspace();
+      const { core } = world.service;
+      const about = { tenantId: 1, workspaceId: workspace, name: `Lab ${names}`, slug: `lab-${names}` };
+      await world.makeUser({ username: `waiting-${workspace}`, role: 'viewer', workspace });
+      // The process died right after the first event.
+      await core.commands.record(tenantStream(1), { origin: testOrigin }, [
+        workspaceRemovalBegun.draft({ ...about, movesTo: 1, agents: 0 }),
+      ]);
+      const turn = async () => {
+        const schedule = schedulesOf(core).find(({ kind }) => kind.name === 'workspace-removals');
+        const run = { id: 'turn', attempt: 1, last: false, signal: new AbortController().signal };
+        await schedule?.handler.accept({})(run);
+      };
+      const placeOf = async (username: string) =>
+        (await ask('GET', '/api/auth/users')).body.users.find((one: { username: string }) => one.username === username);
+      expect(await placeOf(`waiting-${workspace}`)).to.equal(undefined);
+      await turn();
+      expect(await placeOf(`waiting-${workspace}`)).to.include({ workspace_id: 1 });
+      expect((await world.audit('workspace_deleted')).map(({ target_id }) => target_id)).to.include(workspace);
+      // Created by a request that had seen the workspace before.
+      await world.makeUser({ username: `tardy-${workspace}`, role: 'viewer', workspace });
+      await world.makeAgent(`tardy-${workspace}`, workspace);
+      await turn();
+      expect(await placeOf(`tardy-${workspace}`)).to.include({ workspace_id: 1 });
+      expect((await ask('GET', `/api/agents/tardy-${workspace}`)).status).to.equal(200);
     });
   });
 

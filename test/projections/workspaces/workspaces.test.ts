@@ -1,6 +1,11 @@
 import { expect } from 'chai';
 import { workspacesProjection } from '../../../projections/workspaces/workspaces.ts';
-import { workspaceCreated, workspaceUpdated } from '../../../shared/events/workspaces/workspaces.ts';
+import {
+  workspaceCreated,
+  workspaceDeleted,
+  workspaceRemovalBegun,
+  workspaceUpdated,
+} from '../../../shared/events/workspaces/workspaces.ts';
 import { type Draft, eventsOf, rowsAfter } from '../../support/kit.ts';
 
 const about = { tenantId: 4, workspaceId: 9, name: 'Lab', slug: 'lab' };
@@ -19,6 +24,8 @@ describe('projection workspaces', () => {
         brand: null,
         isolation: 'shared',
         main: true,
+        life: 'active',
+        moves_to: null,
         created_at: 1_700_000_001,
         updated_at: 1_700_000_001,
         position: 1,
@@ -36,6 +43,13 @@ describe('projection workspaces', () => {
       updated_at: 1_700_000_003,
     });
     expect(rows(created, updated({ brand: 'Acme' }), updated({ brand: null }))[0]).to.include({ brand: null });
+  });
+
+  it('keeps the row of one that is deleted', () => {
+    const begun = workspaceRemovalBegun.draft({ ...about, movesTo: 1, agents: 2 });
+    expect(rows(created, begun)[0]).to.include({ life: 'removing', moves_to: 1 });
+    const deleted = workspaceDeleted.draft({ ...about, movesTo: 1, agents: 2 });
+    expect(rows(created, begun, deleted)[0]).to.include({ life: 'removed', moves_to: 1 });
   });
 
   it('passes over a change of one that it does not know', () => {

@@ -1,0 +1,92 @@
+/**
+ * Agents of a workspace that is deleted, registered in another one of the tenant under the same id. Keys and connections
+ * end. Every step may be repeated.
+ */
+import { AppError } from '../../shared/errors.ts';
+import { agentHidden } from '../../shared/events/agents/agents.ts';
+import { agentMemoryFieldsSet, agentMemoryWritten } from '../../shared/events/agents/memory.ts';
+import type { EventDraft } from '../../shared/events/define.ts';
+import type { MovingAgent } from '../../shared/ports/workspaces.ts';
+import type { CommandContext, Commands } from '../handler.ts';
+import { claimAll, isRefusal, releaseAll } from '../naming.ts';
+import { agentDecider, agentStream } from './agents.ts';
+import { deleteAgent, updateAgent } from './changes.ts';
+import { claimsFor } from './names.ts';
+import { decideRegister } from './registration.ts';
+
+/** Names that an agent gets where its own is taken, before it gets one that is made of its id. */
+const NAMES_TRIED = 9;
+
+/** The agent with all that it remembers, under a name that is free where it goes. */
+function draftsOf(agent: MovingAgent, name: string): EventDraft[] {
+  const { id: agentId, memory, memoryFields } = agent;
+  const size = memory.length;
+  return [
+    ...(memory === '' ? [] : [agentMemoryWritten.draft({ agentId, name, text: memory, append: false, size })]),
+    ...(Object.keys(memoryFields).length === 0
+      ? []
+      : [
+          agentMemoryFieldsSet.draft({
+            agentId,
+            name,
+            fields: memoryFields,
+            size,
+            append: false,
+            announced: memory !== '',
+          }),
+        ]),
+    ...(agent.hidden ? [agentHidden.draft({ agentId, name })] : []),
+  ];
+}
+
+async function register(commands: Commands, context: CommandContext, agent: MovingAgent, name: string): Promise<void> {
+  const { workspace } = context.origin;
+  const stream = agentStream(workspace, agent.id);
+  const claims = claimsFor(workspace, { name });
+  await claimAll(commands, context, claims, stream, (claimed) => releaseAll(commands, context, claimed, stream));
+  const registration = {
+    name,
+    role: agent.role,
+    status: 'offline',
+    sessionKey: null,
+    soulContent: agent.soul,
+    config: agent.config,
+    template: null,
+    runtimeType: agent.runtimeType,
+    source: agent.source,
+    via: 'operator' as const,
+    framework: null,
+    capabilities: [],
+  };
+  await commands.execute(agentDecider, stream, context, (state) =>
+    state.registered ? [] : [...decideRegister(state, agent.id, registration), ...draftsOf(agent, name)],
+  );
+}
+
+/** Moves an agent from the workspace of the context into another one. */
+export async function moveAgent(
+  commands: Commands,
+  { origin }: CommandContext,
+  to: number,
+  agent: MovingAgent,
+): Promise<void> {
+  const there = { origin: { ...origin, workspace: to } };
+  const { state } = await commands.load(agentDecider, agentStream(to, agent.id));
+  if (!state.registered) {
+    const more = Array.from({ length: NAMES_TRIED - 1 }, (_, at) => `${agent.name}-${at + 2}`);
+    for (const name of [agent.name, ...more, `agent-${agent.id}`]) {
+      try {
+        await register(commands, there, agent, name);
+        break;
+      } catch (error) {
+        // Taken, or not allowed any more.
+        if (!isRefusal(error) || name === `agent-${agent.id}`) throw error;
+      }
+    }
+  }
+  await deleteAgent(commands, { origin }, agent.id, false).catch((error: unknown) => {
+    if (!(error instanceof AppError && error.status === 404)) throw error;
+  });
+  if (agent.sessionKey !== null)
+    await updateAgent(commands, there, agent.id, { sessionKey: agent.sessionKey }, { via: 'id' });
+}

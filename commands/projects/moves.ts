@@ -1,0 +1,65 @@
+/**
+ * Projects of a workspace that is deleted, created in another one of the tenant under the same id. Their tasks stay
+ * where they were. Every step may be repeated.
+ */
+import type { MovingProject } from '../../shared/ports/workspaces.ts';
+import type { CommandContext, Commands } from '../handler.ts';
+import { claimAll, isRefusal, releaseAll } from '../naming.ts';
+import { claimsFor } from './names.ts';
+import { decideArchive, decideCreate, projectDecider, projectStream } from './projects.ts';
+
+/** Names that a project gets where its own are taken, before it gets some that are made of its id. */
+const NAMES_TRIED = 9;
+/** Characters of a ticket prefix to which a digit is added. */
+const PREFIX_KEPT = 11;
+
+interface Names {
+  readonly slug: string;
+  readonly ticketPrefix: string;
+}
+
+function namesOf({ id, slug, ticketPrefix }: MovingProject): Names[] {
+  const more = Array.from({ length: NAMES_TRIED - 1 }, (_, at) => ({
+    slug: `${slug}-${at + 2}`,
+    ticketPrefix: `${ticketPrefix.slice(0, PREFIX_KEPT)}${at + 2}`,
+  }));
+  return [{ slug, ticketPrefix }, ...more, { slug: `project-${id}`, ticketPrefix: `P${id}` }];
+}
+
+async function create(
+  commands: Commands,
+  context: CommandContext,
+  project: MovingProject,
+  names: Names,
+): Promise<void> {
+  const { workspace } = context.origin;
+  const { id, archived, ...fields } = project;
+  const stream = projectStream(workspace, id);
+  const claims = claimsFor(workspace, names);
+  await claimAll(commands, context, claims, stream, (claimed) => releaseAll(commands, context, claimed, stream));
+  await commands.execute(projectDecider, stream, context, (state) => {
+    if (state.life !== 'none') return [];
+    const created = decideCreate(state, id, { ...fields, ...names });
+    const after = created.reduce((now, { type, data }) => projectDecider.evolve(now, { type, data, at: 0 }), state);
+    return [...created, ...(archived ? decideArchive(after, true) : [])];
+  });
+}
+
+/** Creates a project of the context's workspace in another one. */
+export async function moveProject(
+  commands: Commands,
+  { origin }: CommandContext,
+  to: number,
+  project: MovingProject,
+): Promise<void> {
+  const there = { origin: { ...origin, workspace: to } };
+  const tried = namesOf(project);
+  for (const [at, names] of tried.entries()) {
+    try {
+      await create(commands, there, project, names);
+      return;
+    } catch (error) {
+      if (!isRefusal(error) || at === tried.length - 1) throw error;
+    }
+  }
+}

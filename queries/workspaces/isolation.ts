@@ -1,0 +1,29 @@
+/** Isolation of workspaces, kept in memory while the read model stands still. */
+import { LRUCache } from 'lru-cache';
+import { workspacesProjection } from '../../projections/workspaces/workspaces.ts';
+import { atMost } from '../../shared/bounded.ts';
+import type { Freshness } from '../../shared/ports/freshness.ts';
+import type { Isolations } from '../../shared/ports/isolation.ts';
+import type { Reads } from '../reads.ts';
+import { isolationOf } from './workspaces.ts';
+
+/** Workspaces that one process keeps. */
+const KEPT = 10_000;
+
+export function createIsolations(parts: {
+  readonly reads: Reads;
+  readonly freshness: Pick<Freshness, 'stamp'>;
+}): Isolations {
+  const kept = new LRUCache<number, { readonly stamp: string; readonly strict: boolean }>(atMost(KEPT));
+  return {
+    async isStrict(workspace) {
+      // Taken before the read: what changes in between is looked up again.
+      const stamp = await parts.freshness.stamp([workspacesProjection.name], 'all');
+      const known = kept.get(workspace);
+      if (known?.stamp === stamp) return known.strict;
+      const strict = (await isolationOf(parts.reads, workspace)) === 'strict';
+      kept.set(workspace, { stamp, strict });
+      return strict;
+    },
+  };
+}

@@ -1,0 +1,91 @@
+/** What a workspace holds, for moving it out of one that is deleted. */
+import { sql } from 'kysely';
+import { agentsProjection } from '../../projections/agents/agents.ts';
+import { usersProjection } from '../../projections/auth/users.ts';
+import { projectsProjection } from '../../projections/projects/projects.ts';
+import { workspacesProjection } from '../../projections/workspaces/workspaces.ts';
+import type { RemovedWorkspace, WorkspaceContents } from '../../shared/ports/workspaces.ts';
+import { type Reads, tables } from '../reads.ts';
+
+/** Users and projects that are looked up at once. */
+const PAGE = 100;
+/** Agents bring their texts, which may be large. */
+const PAGE_OF_AGENTS = 10;
+/** Workspaces that a schedule looks at in one turn. */
+const IN_ONE_TURN = 100;
+
+export const workspaceContents = (reads: Reads): WorkspaceContents => ({
+  async agentCount(workspace) {
+    const { agents } = await tables(reads, agentsProjection)
+      .selectFrom('agents')
+      .select(({ fn }) => fn.countAll<number>().as('agents'))
+      .where('workspace_id', '=', workspace)
+      .executeTakeFirstOrThrow();
+    return agents;
+  },
+  async users(workspace) {
+    const rows = await tables(reads, usersProjection)
+      .selectFrom('users')
+      .select('id')
+      .where('workspace_id', '=', workspace)
+      .orderBy('created_at')
+      .orderBy('id')
+      .limit(PAGE)
+      .execute();
+    return rows.map(({ id }) => id);
+  },
+  async agents(workspace) {
+    const rows = await tables(reads, agentsProjection)
+      .selectFrom('agents as a')
+      .innerJoin('agent_texts as t', (join) =>
+        join.onRef('t.workspace_id', '=', 'a.workspace_id').onRef('t.id', '=', 'a.id'),
+      )
+      .select(['a.id', 'a.name', 'a.role', 'a.session_key as sessionKey', 'a.hidden', 'a.runtime_type as runtimeType'])
+      .select(['a.source', 't.config', 't.soul_content as soul', 't.working_memory as memory'])
+      .select('t.memory_fields as memoryFields')
+      .where('a.workspace_id', '=', workspace)
+      .orderBy('a.id')
+      .limit(PAGE_OF_AGENTS)
+      .execute();
+    return rows.map(({ hidden, config, memoryFields, ...row }) => ({
+      ...row,
+      hidden: hidden === 1,
+      config: config as Readonly<Record<string, unknown>>,
+      memoryFields: memoryFields as Readonly<Record<string, unknown>>,
+    }));
+  },
+  async projects(workspace, movesTo) {
+    const projects = sql.table(`${reads.schema(projectsProjection)}.projects`);
+    const rows = await tables(reads, projectsProjection)
+      .selectFrom('projects')
+      .select(['id', 'name', 'slug', 'description', 'ticket_prefix as ticketPrefix', 'github_repo as githubRepo'])
+      .select(['deadline', 'color', 'status'])
+      .where('workspace_id', '=', workspace)
+      .where('slug', '<>', 'general')
+      .where('status', 'in', ['active', 'archived'])
+      .where(
+        sql<boolean>`NOT EXISTS (SELECT 1 FROM ${projects} p WHERE p.workspace_id = ${movesTo} AND p.id = projects.id)`,
+      )
+      .orderBy('id')
+      .limit(PAGE)
+      .execute();
+    return rows.map(({ status, ...row }) => ({ ...row, archived: status === 'archived' }));
+  },
+  async inRemoval() {
+    const users = sql.table(`${reads.schema(usersProjection)}.users`);
+    const agents = sql.table(`${reads.schema(agentsProjection)}.agents`);
+    const rows = await tables(reads, workspacesProjection)
+      .selectFrom('workspaces')
+      .select(['tenant_id as tenant', 'id as workspace', 'moves_to as movesTo'])
+      .where('life', '<>', 'active')
+      .where(
+        sql<boolean>`(life = 'removing'
+          OR EXISTS (SELECT 1 FROM ${users} u WHERE u.workspace_id = workspaces.id)
+          OR EXISTS (SELECT 1 FROM ${agents} a WHERE a.workspace_id = workspaces.id))`,
+      )
+      .orderBy('id')
+      .limit(IN_ONE_TURN)
+      .execute();
+    return rows as RemovedWorkspace[];
+  },
+});

@@ -1,0 +1,45 @@
+/** What a workspace holds according to the read models, for moving it out of one that is deleted. */
+
+export interface MovingAgent {
+  readonly id: number;
+  readonly name: string;
+  readonly role: string;
+  readonly sessionKey: string | null;
+  readonly hidden: boolean;
+  readonly runtimeType: string | null;
+  readonly source: string;
+  readonly config: Readonly<Record<string, unknown>>;
+  readonly soul: string | null;
+  readonly memory: string;
+  readonly memoryFields: Readonly<Record<string, unknown>>;
+}
+
+export interface MovingProject {
+  readonly id: number;
+  readonly name: string;
+  readonly slug: string;
+  readonly description: string | null;
+  readonly ticketPrefix: string;
+  readonly githubRepo: string | null;
+  readonly deadline: number | null;
+  readonly color: string | null;
+  readonly archived: boolean;
+}
+
+export interface RemovedWorkspace {
+  readonly tenant: number;
+  readonly workspace: number;
+  readonly movesTo: number;
+}
+
+export interface WorkspaceContents {
+  agentCount(workspace: number): Promise<number>;
+  /** Ids of users, some of them. */
+  users(workspace: number): Promise<readonly number[]>;
+  /** Agents, some of them. */
+  agents(workspace: number): Promise<readonly MovingAgent[]>;
+  /** Projects that the other workspace does not have yet, some of them; without the general one. */
+  projects(workspace: number, movesTo: number): Promise<readonly MovingProject[]>;
+  /** Workspaces whose deletion has begun, and deleted ones into which somebody came at the last moment; some of them. */
+  inRemoval(): Promise<readonly RemovedWorkspace[]>;
+}

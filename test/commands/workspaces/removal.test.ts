@@ -1,0 +1,133 @@
+/** Deleting workspaces: the decisions, and what moves where names are taken or a step is repeated. */
+import { expect } from 'chai';
+import { agentDecider, agentStream } from '../../../commands/agents/agents.ts';
+import { moveAgent } from '../../../commands/agents/moves.ts';
+import { moveProject } from '../../../commands/projects/moves.ts';
+import { projectDecider, projectStream } from '../../../commands/projects/projects.ts';
+import { tenantDecider } from '../../../commands/super/tenants.ts';
+import { decideBeginRemoval, decideEndRemoval } from '../../../commands/workspaces/removal.ts';
+import { workspaceOf } from '../../../commands/workspaces/workspaces.ts';
+import {
+  workspaceCreated,
+  workspaceDeleted,
+  workspaceRemovalBegun,
+} from '../../../shared/events/workspaces/workspaces.ts';
+import type { MovingAgent, MovingProject } from '../../../shared/ports/workspaces.ts';
+import { type Draft, refusalOf, registeredAgent, stateAfter } from '../../support/kit.ts';
+import { memoryWorld } from '../../support/memory-world.ts';
+import { tenantMade } from '../../support/tenants.ts';
+import { testOrigin } from '../../support/world.ts';
+
+const about = { tenantId: 4, workspaceId: 10, name: 'Lab', slug: 'lab' };
+const created = workspaceCreated.draft({ ...about, brand: null, isolation: 'shared', main: false });
+const begun = workspaceRemovalBegun.draft({ ...about, movesTo: 9, agents: 3 });
+const deleted = workspaceDeleted.draft({ ...about, movesTo: 9, agents: 3 });
+const given = (...drafts: readonly Draft[]) => stateAfter(tenantDecider, ...tenantMade, created, ...drafts);
+
+describe('deleting workspaces', () => {
+  it('begins once, ends once, and nobody finds the workspace in between', () => {
+    expect(decideBeginRemoval(given(), 10, 3)).to.deep.equal([begun]);
+    expect(decideBeginRemoval(given(begun), 10, 0)).to.deep.equal([]);
+    expect(refusalOf(() => workspaceOf(given(begun), 10)).status).to.equal(404);
+    expect(decideEndRemoval(given(), 10)).to.deep.equal([]);
+    expect(decideEndRemoval(given(begun), 10)).to.deep.equal([deleted]);
+    expect(decideEndRemoval(given(begun, deleted), 10)).to.deep.equal([]);
+    expect(refusalOf(() => decideBeginRemoval(given(begun, deleted), 10, 0)).status).to.equal(404);
+  });
+
+  it('is refused for the main workspace of a tenant', () => {
+    expect(refusalOf(() => decideBeginRemoval(given(), 9, 0)).status).to.equal(400);
+  });
+
+  const FROM = 10;
+  const TO = 9;
+  const from = { origin: { ...testOrigin, workspace: FROM } };
+
+  describe('agents', () => {
+    const scout: MovingAgent = {
+      id: 7,
+      name: 'scout',
+      role: 'tester',
+      sessionKey: 'key-7',
+      hidden: true,
+      runtimeType: null,
+      source: 'manual',
+      config: { colour: 'red' },
+      soul: 'calm',
+      memory: 'remembered',
+      memoryFields: { more: 1 },
+    };
+    const start = async () => {
+      const world = memoryWorld();
+      const commands = world.process();
+      await commands.record(agentStream(FROM, 7), from, [registeredAgent({ agentId: 7, name: 'scout' })]);
+      const there = async (id: number) => (await commands.load(agentDecider, agentStream(TO, id))).state;
+      return { world, commands, there };
+    };
+
+    it('keep id, texts and session key; the old record is deleted', async () => {
+      const { commands, there } = await start();
+      await moveAgent(commands, from, TO, scout);
+      expect(await there(7)).to.deep.include({
+        registered: true,
+        name: 'scout',
+        sessionKey: 'key-7',
+        hidden: true,
+        soulLength: 4,
+        memoryLength: 10,
+        status: 'offline',
+      });
+      expect((await commands.load(agentDecider, agentStream(FROM, 7))).state).to.include({ deleted: true });
+    });
+
+    it('may be moved again after any step', async () => {
+      const { world, commands, there } = await start();
+      await moveAgent(commands, from, TO, scout);
+      const written = world.written().length;
+      await moveAgent(commands, from, TO, scout);
+      expect(world.written().slice(written)).to.deep.equal([]);
+      for (let kept = 1; kept < written; kept++) {
+        const { world: cut } = await start();
+        await moveAgent(cut.process(), from, TO, scout);
+        cut.forgetAfter(kept);
+        const next = cut.process();
+        await moveAgent(next, from, TO, scout);
+        const { state } = await next.load(agentDecider, agentStream(TO, 7));
+        expect(state, `after ${kept} of ${written}`).to.include({ registered: true, sessionKey: 'key-7' });
+      }
+      expect(await there(7)).to.include({ name: 'scout' });
+    });
+
+    it('get a number where their name is taken, and one of their id where it is not allowed', async () => {
+      const { commands, there } = await start();
+      await moveAgent(commands, from, TO, { ...scout, id: 70, sessionKey: null });
+      await moveAgent(commands, from, TO, { ...scout, id: 71, sessionKey: null });
+      expect((await there(71)).name).to.equal('scout-2');
+      await moveAgent(commands, from, TO, { ...scout, id: 72, name: 'bad\u200bname', sessionKey: null });
+      expect((await there(72)).name).to.equal('agent-72');
+    });
+  });
+
+  describe('projects', () => {
+    const site: MovingProject = {
+      id: 5,
+      name: 'Site',
+      slug: 'site',
+      description: null,
+      ticketPrefix: 'SITE',
+      githubRepo: null,
+      deadline: null,
+      color: null,
+      archived: false,
+    };
+    it('keep id and names, or get a number; archived ones stay so', async () => {
+      const commands = memoryWorld().process();
+      const there = async (id: number) => (await commands.load(projectDecider, projectStream(TO, id))).state;
+      await moveProject(commands, from, TO, site);
+      await moveProject(commands, from, TO, site);
+      await moveProject(commands, from, TO, { ...site, id: 6, archived: true });
+      expect(await there(5)).to.deep.include({ id: 5, slug: 'site', prefix: 'SITE', life: 'active' });
+      expect(await there(6)).to.deep.include({ id: 6, slug: 'site-2', prefix: 'SITE2', life: 'archived' });
+    });
+  });
+});
