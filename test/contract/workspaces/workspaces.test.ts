@@ -232,7 +232,7 @@ describe('contract: workspaces', function () {
       await ask('PUT', `/api/agents/${agent.id}/memory`, { working_memory: 'remembered', more: 1 }, there);
       const key = (await ask('POST', `/api/agents/${agent.id}/keys`, {}, there)).body.api_key;
       await ask('POST', '/api/agents', { name: `twin-${workspace}`, role: 'r' }, there);
-      await world.makeAgent(`twin-${workspace}`);
+      await ask('POST', '/api/agents', { name: `twin-${workspace}`, role: 'r' });
       const project = { name: `P ${workspace}`, ticket_prefix: `P${workspace}` };
       const made = (await ask('POST', '/api/projects', project, there)).body.project;
       await ask('POST', '/api/tasks', { title: 'Left behind' }, there);
