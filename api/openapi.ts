@@ -74,7 +74,7 @@ API keys from one address within a minute, every call that needs a credential an
 
 **Writes.** After an answer 2xx, the next read shows the change, on every process. A \`POST\` may carry an \
 \`Idempotency-Key\`: repeated with the same key and body within 24 hours, it gives the first answer again and does \
-nothing twice.
+nothing twice. A \`DELETE\` that takes a body takes its fields from the query when it is sent without one.
 
 **Lists.** \`limit\` is clamped to the range that the call names and \`offset\` to zero or more; anything but a whole number \
 counts as the default.

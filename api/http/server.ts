@@ -108,7 +108,7 @@ export function createApiServer(routes: readonly Route[], services: Services): A
   async function answerRoute(route: Route, exchange: Exchange, { params, query }: Asked): Promise<void> {
     if (route.writes) refuseUnlessMeant(exchange);
     const identity = await authorize(route, exchange);
-    const body = await readBody(route, exchange);
+    const body = await readBody(route, exchange, query);
     const call = {
       params: route.params ? route.params.parse(params) : {},
       query: route.query ? route.query.parse(query) : {},
@@ -148,12 +148,17 @@ export function createApiServer(routes: readonly Route[], services: Services): A
     return (await findAgent(services.reads, identity.workspace, { name: identity.agentName }))?.id;
   }
 
-  async function readBody(route: Route, { req, res }: Exchange): Promise<unknown> {
+  async function readBody(route: Route, { req, res }: Exchange, query: Asked['query']): Promise<unknown> {
     if (!route.body) return undefined;
-    const value = await readJson(req, res);
+    const sent = await readJson(req, res);
+    // Some clients and proxies send no body with DELETE.
+    const inQuery = route.method === 'delete' && !route.query && Object.keys(query).length > 0;
+    const value = sent === undefined && inQuery ? { ...query } : sent;
     if (value === undefined) {
       if (route.bodyOptional) return route.body.parse({});
-      throw invalid('JSON body required: send the fields of this call as one JSON object.');
+      throw invalid(
+        `JSON body required: send the fields of this call as one JSON object${route.method === 'delete' ? ', or in the query' : ''}.`,
+      );
     }
     // Checked first, because later steps may walk through the body recursively.
     const problem = storageProblem(value, BODY_BOUNDS);

@@ -179,7 +179,7 @@ export const FLOORS: Readonly<Record<string, Floor>> = {
   'test/queries': { column: 'queries', shared: [], mirrors: 'queries' },
   'test/contract': {
     column: 'contract',
-    shared: ['limits', 'requests', 'routes', 'secrets', 'tenancy'],
+    shared: ['clients', 'limits', 'requests', 'routes', 'secrets', 'tenancy'],
     mirrors: 'api/routes',
     wholeColumn: true,
   },
