@@ -126,7 +126,9 @@ export async function createTenant(
     throw error;
   }
   // In the new workspace, where the name and the address of the caller are nobody's business.
-  const own = { tenant, workspace: mainWorkspace, actor: systemActor('first start'), ip: null, userAgent: null };
-  await ensureGeneral(commands, { origin: { ...origin, ...own } }, projects);
+  const { requestId, correlationId, causationId } = origin;
+  const actor = systemActor('first start');
+  const own = { tenant, workspace: mainWorkspace, actor, ip: null, userAgent: null };
+  await ensureGeneral(commands, { origin: { ...own, requestId, correlationId, causationId } }, projects);
   return { tenant, job };
 }

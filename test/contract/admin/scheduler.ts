@@ -18,6 +18,7 @@ export function describeScheduler(service: () => AuthWorld): void {
       'auto_backup',
       'auto_cleanup',
       'project_deletions',
+      'workspace_removals',
       'stale_task_requeue',
       'recurring_task_spawn',
       'task_auto_route',
@@ -72,7 +73,14 @@ export function describeScheduler(service: () => AuthWorld): void {
         ...{ 'general.stale_task_requeue': false, 'general.agent_timeout_minutes': 0 },
       });
       expect(await enabled()).to.have.members([
-        ...['auto_cleanup', 'project_deletions', 'stale_connections', 'webhook_retry', 'alert_evaluation'],
+        ...[
+          'auto_cleanup',
+          'project_deletions',
+          'workspace_removals',
+          'stale_connections',
+          'webhook_retry',
+          'alert_evaluation',
+        ],
         ...['purge_idempotency_keys', 'purge_logs', 'purge_sessions', 'cron'],
       ]);
       await put({
