@@ -22,11 +22,12 @@ export async function listWorkspaces(reads: Reads, tenant: number): Promise<Work
   return rows as WorkspaceRecord[];
 }
 
-/** Those of all tenants, by id. */
+/** Those of all tenants, by id, the deleted ones included: what is kept of them grows old as well. */
 export async function allWorkspaces(
   reads: Reads,
 ): Promise<readonly { readonly id: number; readonly tenant: number }[]> {
-  const rows = await workspaces(reads).orderBy('id').execute();
+  const all = tables(reads, workspacesProjection).selectFrom('workspaces');
+  const rows = await all.select(['id', 'tenant_id']).orderBy('id').execute();
   return rows.map(({ id, tenant_id: tenant }) => ({ id, tenant }));
 }
 

@@ -308,10 +308,10 @@ describe('contract: tenancy', function () {
   }
 
   /** The path of an operation with a record of the caller's own, the last of the kind that the path names. */
-  async function ownPathOf({ path }: Described, { workspace }: Party): Promise<string | undefined> {
+  async function ownPathOf({ path }: Described, party: Party): Promise<string | undefined> {
     const kind = /^\/api\/([\w-]+)\/\{id\}/.exec(path)?.[1];
     const place = all.find(({ table }) => table.name === kind)?.place;
-    const row = place === undefined ? undefined : (await rowsOf(workspace)).get(place)?.at(-1);
+    const row = place === undefined ? undefined : (await rowsOf(party)).get(place)?.at(-1);
     const id = row === undefined ? undefined : (JSON.parse(row) as { id?: number }).id;
     return id === undefined ? undefined : path.replace('{id}', String(id));
   }
