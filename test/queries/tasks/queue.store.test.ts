@@ -7,7 +7,7 @@ import { usersProjection } from '../../../projections/auth/users.ts';
 import { schemaOf, type Table } from '../../../projections/projection.ts';
 import { projectsProjection } from '../../../projections/projects/projects.ts';
 import { tasksProjection, tasksTable } from '../../../projections/tasks/tasks.ts';
-import { staleTaskReads, taskQueueReads, waitingTasks } from '../../../queries/tasks/queue.ts';
+import { staleTaskReads, taskQueueReads, waitingStatement, waitingTasks } from '../../../queries/tasks/queue.ts';
 import { recurrenceReads } from '../../../queries/tasks/recurrence.ts';
 import { agentRegistered } from '../../../shared/events/agents/registration.ts';
 import { userCreated } from '../../../shared/events/auth/users.ts';
@@ -67,6 +67,29 @@ describe('queries of the queue', function () {
     expect(await inProgress(1, 'ada', 1)).to.deep.equal(found.slice(0, 1));
     expect(found[0]).not.to.have.any.keys('project_name', 'project_prefix', 'ticket_ref');
     expect(await inProgress(2, 'ada', 20)).to.deep.equal([]);
+  });
+
+  it('polls of the same moment get an answer each: of their workspace, their agent, what they passed over and their limit', async () => {
+    const { waiting, inProgress, earlier } = taskQueueReads(models.reads);
+    const [first, ...rest] = await Promise.all([
+      waiting(1, 'nobody', [], 20),
+      waiting(1, 'ada', [7, 2], 3),
+      waiting(2, 'ada', [], 20),
+      waiting(1, 'ada', [], 20),
+      waiting(1, 'ada', [], 1),
+      waiting(9, 'ada', [], 20),
+    ]);
+    expect([first, ...rest]).to.deep.equal([[2, 6, 1], [3, 6, 1], [8], [7, 3, 2, 6, 1, 10], [7], []]);
+    const working = await Promise.all([inProgress(1, 'ada', 1), inProgress(1, 'bob', 5), inProgress(1, 'ada', 5)]);
+    expect(working.map((tasks) => tasks.map(({ id }) => id))).to.deep.equal([[11], [], [11, 4]]);
+    const before = await Promise.all([
+      earlier(1, 'ada', 11, 99, 5),
+      earlier(1, 'ada', 11, 0, 5),
+      earlier(1, 'ada', 99, 99, 1),
+      earlier(1, 'ada', 99, 99, 5),
+      earlier(2, 'ada', 99, 99, 5),
+    ]);
+    expect(before).to.deep.equal([1, 0, 1, 2, 0]);
   });
 
   it('tasks that stand still while their agent is offline or unknown, page by page', async () => {
@@ -170,19 +193,26 @@ describe('queries of the queue', function () {
     await addIndexes(models.reads.db, schema, tasksTable as unknown as Table);
     await models.query(`ANALYZE ${table}`);
     const limit = 16;
-    const { rows } = await sql<{ 'QUERY PLAN': readonly { readonly Plan: Plan }[] }>`
-      EXPLAIN (ANALYZE, FORMAT JSON) SELECT * FROM ${waitingTasks(models.reads, 3, 'ada', limit, [1_001, 1_004])} x`.execute(
-      models.reads.db,
-    );
-    const nodes = nodesOf(rows[0]?.['QUERY PLAN'][0]?.Plan as Plan);
-    const scans = nodes.filter((node) => node['Node Type'].includes('Scan') && node['Index Name'] !== undefined);
-    expect(scans, JSON.stringify(nodes)).to.have.length(2);
-    for (const scan of scans) {
-      expect(scan['Node Type']).to.equal('Index Scan');
-      expect(scan['Actual Rows'] + (scan['Rows Removed by Filter'] ?? 0)).to.be.at.most(limit + 2);
+    const passed_over = [1_001, 1_004];
+    const alone = sql`SELECT * FROM ${waitingTasks(models.reads, 3, 'ada', limit, passed_over)} x`;
+    const together = waitingStatement(models.reads, [
+      { workspace: 3, agent: 'ada', limit, passed_over },
+      { workspace: 3, agent: 'agent-1', limit: 4, passed_over: [] },
+    ]);
+    for (const statement of [alone, together]) {
+      const { rows } = await sql<{ 'QUERY PLAN': readonly { readonly Plan: Plan }[] }>`
+        EXPLAIN (ANALYZE, FORMAT JSON) ${statement}`.execute(models.reads.db);
+      const nodes = nodesOf(rows[0]?.['QUERY PLAN'][0]?.Plan as Plan);
+      const scans = nodes.filter((node) => node['Node Type'].includes('Scan') && node['Index Name'] !== undefined);
+      expect(scans, JSON.stringify(nodes)).to.have.length(2);
+      for (const scan of scans) {
+        expect(scan['Node Type']).to.match(/^Index (Only )?Scan$/);
+        // Of a scan that is repeated, these are averages.
+        expect(scan['Actual Rows'] + (scan['Rows Removed by Filter'] ?? 0)).to.be.at.most(limit + 2);
+      }
+      expect(nodes.map((node) => node['Node Type'])).not.to.include('Seq Scan');
+      const most = Math.max(...nodes.map((node) => node['Actual Rows']));
+      expect(most, 'rows of the widest step').to.be.at.most(2 * limit);
     }
-    expect(nodes.map((node) => node['Node Type'])).not.to.include('Seq Scan');
-    const most = Math.max(...nodes.map((node) => node['Actual Rows']));
-    expect(most, 'rows of the widest step').to.be.at.most(2 * limit);
   });
 });
