@@ -144,16 +144,16 @@ export function createWebhookQueue(pool: pg.Pool, leaseMs: number): WebhookQueue
       await pool.query('UPDATE service.webhooks SET wanted = greatest(wanted, $1), seen = 0', [position]);
       if (alone) await pool.query('UPDATE service.webhooks SET lease = NULL, leased_until = 0');
     },
-    async wake(workspaces, position) {
+    async wake(webhooks, position) {
       const { rows } = await pool.query(
         `WITH asleep AS (
            SELECT webhook_id, wanted <= seen AND leased_until <= ${NOW} AS idle FROM service.webhooks
-           WHERE workspace_id = ANY($1::int[]) AND wanted < $2 ORDER BY webhook_id FOR UPDATE
+           WHERE webhook_id = ANY($1::bigint[]) AND wanted < $2 ORDER BY webhook_id FOR UPDATE
          ), woken AS (
            UPDATE service.webhooks w SET wanted = $2 FROM asleep a WHERE w.webhook_id = a.webhook_id RETURNING a.idle
          )
          SELECT count(*) FILTER (WHERE idle) AS idle FROM woken`,
-        [workspaces, position],
+        [webhooks, position],
       );
       return (rows[0] as { idle: number }).idle;
     },

@@ -2,8 +2,8 @@
  * Wakes the webhooks whose workspaces have news, and has jobs deliver them (`commands/policies/webhooks/`).
  *
  * Every worker follows the log from where it is: what a webhook has to be told is in the log from the webhook's own
- * position on, so being woken is only a hint, and the next one makes up for a missed one. A workspace without webhooks
- * costs nothing but a look into a map.
+ * position on, so being woken is only a hint, and the next one makes up for a missed one. An event is looked at once for
+ * all webhooks of its workspace, and wakes those that have chosen it; without webhooks it costs a look into a map.
  */
 import { randomUUID } from 'node:crypto';
 import { createDeliveries, deliveryJob } from '../../commands/policies/webhooks/deliveries.ts';
@@ -13,7 +13,7 @@ import { EventUnreadableError } from '../../shared/event-store.ts';
 import { catalogue } from '../../shared/events/catalogue.ts';
 import type { EventOf } from '../../shared/events/define.ts';
 import { MESSAGE_EVENTS, messagesOf } from '../../shared/events/webhooks/messages.ts';
-import { webhookCreated, webhookEvents, webhookUpdated } from '../../shared/events/webhooks/webhooks.ts';
+import { webhookDeleted, webhookEvents, type webhookUpdated } from '../../shared/events/webhooks/webhooks.ts';
 import type { LoggedEvent, Position } from '../../shared/ports/event-log.ts';
 import { handleJob, type JobHandler, type Jobs, JobsUnavailableError } from '../../shared/ports/jobs.ts';
 import type { WebhookQueue } from '../../shared/ports/webhooks.ts';
@@ -91,36 +91,49 @@ export function createWebhooks(core: Core, jobs: Pick<Jobs, 'enqueue'>): Webhook
   };
 }
 
-/** A workspace with webhooks. */
+/** A webhook that may have to be told. */
 interface Listening {
-  /** The types that some of them have chosen; what nobody chooses any more stays. */
+  /** The types that it has chosen; what it no longer chooses stays. */
   readonly chosen: Set<string>;
-  /** They have been woken for everything up to here. */
+  /** It has been woken for everything up to here. */
   woken: Position;
 }
 
 /** Follows the log for the webhooks of all workspaces. Its place is kept nowhere: it begins at the end. */
 function waking({ database, eventLog, reads, store, positions }: Core, queue: WebhookQueue, add: Add): Subject {
-  const listening = new Map<number, Listening>();
+  /** By workspace, then by id. */
+  const listening = new Map<number, Map<number, Listening>>();
   // At first; later this process may have claims itself.
   let alone = database.kind === 'embedded';
-  const learn = (workspace: number, chosen: readonly string[], position: Position) => {
-    const one = listening.get(workspace) ?? { chosen: new Set(), woken: position };
+  const learn = (workspace: number, id: number, chosen: readonly string[], position: Position) => {
+    const all = listening.get(workspace) ?? new Map<number, Listening>();
+    const one = all.get(id) ?? { chosen: new Set(), woken: position };
     for (const type of chosen) one.chosen.add(type);
-    listening.set(workspace, one);
+    listening.set(workspace, all.set(id, one));
   };
-  const concerns = async ({ chosen, woken }: Listening, logged: LoggedEvent): Promise<boolean> => {
-    // Those who choose what is rare must not have the whole log before them when it happens.
-    if (chosen.has('*') || OWN_TYPES.has(logged.type) || logged.position - woken > FAR) return true;
+  /** The types of an event's messages; undefined when it cannot be read: whoever delivers skips it and tells so. */
+  const typesOf = async (logged: LoggedEvent): Promise<readonly string[] | undefined> => {
     const definition = catalogue.get(logged.type);
-    if (!definition) return false;
+    if (!definition) return [];
     try {
-      return messagesOf(definition, await store.decode(logged)).some(({ type }) => chosen.has(type));
+      return messagesOf(definition, await store.decode(logged)).map(({ type }) => type);
     } catch (error) {
-      // Whoever delivers skips it and tells so.
-      if (error instanceof EventUnreadableError) return true;
+      if (error instanceof EventUnreadableError) return undefined;
       throw error;
     }
+  };
+  /** Adds those of a workspace that an event concerns. */
+  const wakeFor = async (all: ReadonlyMap<number, Listening>, logged: LoggedEvent, awake: Map<number, Listening>) => {
+    const asleep = [...all].filter(([id]) => !awake.has(id));
+    // Those who choose what is rare must not have the whole log before them when it happens.
+    const wanted = ({ chosen, woken }: Listening) => chosen.has('*') || logged.position - woken > FAR;
+    const others = asleep.filter(([id, one]) => {
+      if (wanted(one)) awake.set(id, one);
+      return !wanted(one);
+    });
+    if (others.length === 0) return;
+    const types = await typesOf(logged);
+    for (const [id, one] of others) if (!types || types.some((type) => one.chosen.has(type))) awake.set(id, one);
   };
   return {
     name: 'webhooks',
@@ -130,27 +143,32 @@ function waking({ database, eventLog, reads, store, positions }: Core, queue: We
       await positions.visible([...OWN_TYPES], position);
       const webhooks = await allWebhooks(reads);
       listening.clear();
-      for (const { workspace, events } of webhooks) learn(workspace, events, position);
+      for (const { workspace, id, events } of webhooks) learn(workspace, id, events, position);
       await queue.resume(webhooks, position, alone);
       alone = false;
       if (webhooks.length > 0) await add(randomUUID());
       return { position, generation: 0, stuckAt: null };
     },
     async apply(events) {
-      const awake = new Set<number>();
+      const awake = new Map<number, Listening>();
       for (const logged of events) {
         const workspace = logged.meta.workspace as number;
-        if (logged.type === webhookCreated.type || logged.type === webhookUpdated.type) {
+        if (OWN_TYPES.has(logged.type)) {
           const { data } = (await store.decode(logged)) as EventOf<typeof webhookUpdated>;
-          learn(workspace, data.events ?? [], logged.position);
+          learn(workspace, data.webhookId, data.events ?? [], logged.position);
+          const all = listening.get(workspace);
+          const one = all?.get(data.webhookId);
+          // It has been changed, or is gone: whoever delivers looks at it.
+          if (one) awake.set(data.webhookId, one);
+          if (logged.type === webhookDeleted.type) all?.delete(data.webhookId);
         }
-        const one = listening.get(workspace);
-        if (one && !awake.has(workspace) && (await concerns(one, logged))) awake.add(workspace);
+        const all = listening.get(workspace);
+        if (all && MESSAGE_EVENTS.has(logged.type)) await wakeFor(all, logged, awake);
       }
       if (awake.size === 0) return;
       const position = events.at(-1)?.position ?? 0;
-      const idle = await queue.wake([...awake], position);
-      for (const workspace of awake) (listening.get(workspace) as Listening).woken = position;
+      const idle = await queue.wake([...awake.keys()], position);
+      for (const one of awake.values()) one.woken = position;
       await Promise.all(Array.from({ length: Math.min(idle, MOST_JOBS) }, () => add(randomUUID())));
     },
     forget: () => undefined,

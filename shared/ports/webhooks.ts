@@ -103,11 +103,11 @@ export interface WebhookQueue {
     alone: boolean,
   ): Promise<void>;
   /**
-   * There is something to deliver in these workspaces, up to a position.
+   * There is something to deliver to these webhooks, up to a position.
    *
-   * @returns for how many webhooks nobody knew that already
+   * @returns for how many of them nobody knew that already
    */
-  wake(workspaces: readonly number[], position: Position): Promise<number>;
+  wake(webhooks: readonly number[], position: Position): Promise<number>;
   /** Takes the webhook that has waited longest; undefined when none has anything to do. */
   claim(): Promise<Claim | undefined>;
   /** When a webhook can be claimed, Unix ms: a retry is due then, or the lease on one with something to do ends. */

@@ -64,7 +64,7 @@ describe('queue of webhooks', () => {
   it('one that has not come to its end is claimed again, after those that wait longer', async () => {
     await records.begin(1, 1, 10);
     await records.begin(1, 2, 10);
-    await queue.wake([1], 12);
+    await queue.wake([1, 2], 12);
     const first = await claimed();
     await queue.release(first, { position: 11, done: false, retries: true });
     const second = await claimed();

@@ -207,7 +207,8 @@ class Turn {
         this.#position = logged.position;
       }
     }
-    return sent === 0 ? 'waits' : 'more';
+    // News that came meanwhile, and retries that are due, lead to another claim.
+    return 'waits';
   }
 
   /** What this event tells this webhook, without what it has been told. */

@@ -2,6 +2,7 @@
 import { expect } from 'chai';
 import { newWebhookAnswer, webhookChangedAnswer, webhooksAnswer } from '../../../shared/contract/webhooks/webhooks.ts';
 import { type Receiver, startReceiver } from '../../support/receiver.ts';
+import { until } from '../../support/until.ts';
 import { type AgentsWorld, conforms, startAgentsWorld } from '../../support/worlds/agents.ts';
 import type { WebhooksWorld } from '../../support/worlds/webhooks.ts';
 import { describeDeliveries } from './deliveries.ts';
@@ -71,6 +72,31 @@ describe('webhooks', () => {
       const made = await create({ generate_secret: false });
       expect(made.secret).to.equal(null);
       expect((await find(made.id)).secret).to.equal(null);
+    });
+
+    it('an event wakes those that have chosen it, and no others', async () => {
+      const chosen = await create({ url: `${receiver.url}/awake`, events: ['activity.agent_created'] });
+      const other = await create({ url: `${receiver.url}/asleep`, events: ['activity.task_created'] });
+      const wanted = async (id: number) => {
+        const { rows } = await world.world.service.core.database.pool.query(
+          'SELECT wanted FROM service.webhooks WHERE webhook_id = $1',
+          [id],
+        );
+        return (rows[0] as { wanted: number }).wanted;
+      };
+      const before = await until('the webhooks themselves are old news', async () => {
+        const [one, two] = [await wanted(chosen.id), await wanted(other.id)];
+        return two > 0 && one > 0 && [one, two];
+      });
+      await world.create();
+      await until('it has been told', () => receiver.requests.some(({ path }) => path.endsWith('/awake')));
+      expect(await wanted(chosen.id)).to.be.above(before[0] as number);
+      expect(await wanted(other.id), 'of the one that has not chosen it').to.equal(before[1]);
+      // What it has chosen later is told from then on.
+      await world.ask('PUT', PATH, { id: other.id, events: ['activity.agent_created'] });
+      await world.create();
+      await until('it is told, too', () => receiver.requests.some(({ path }) => path.endsWith('/asleep')));
+      for (const { id } of [chosen, other]) await world.ask('DELETE', PATH, { id });
     });
 
     it('neither secret nor URL is in the log or the tables in clear', async () => {
