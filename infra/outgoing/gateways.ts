@@ -1,6 +1,7 @@
 /** Gateways over HTTP. Redirects are not followed, and what they answer is read up to a limit. */
 import { GatewayError, type GatewayHealth, type Gateways } from '../../shared/ports/gateways.ts';
 import { frontOf } from '../../shared/storable.ts';
+import { codeOf, parsed, textOf } from './answers.ts';
 
 /** For a whole request, milliseconds. */
 export const GATEWAY_TIMEOUT_MS = 5_000;
@@ -8,6 +9,8 @@ export const GATEWAY_TIMEOUT_MS = 5_000;
 const MAX_ANSWER = 1_048_576;
 /** Characters. */
 const MAX_VERSION = 100;
+
+const tooMuch = () => new GatewayError(`The gateway sent more than ${MAX_ANSWER} bytes.`, false);
 
 /** Addresses of WebSockets stand for those of HTTP. */
 const httpUrl = (base: string, path: string): string => `${base.replace(/^ws/, 'http')}${path}`;
@@ -17,7 +20,7 @@ export function createGateways({ timeoutMs = GATEWAY_TIMEOUT_MS }: { readonly ti
     const late = AbortSignal.timeout(timeoutMs);
     try {
       const response = await fetch(url, { ...init, redirect: 'manual', signal: late });
-      return { status: response.status, text: await textOf(response) };
+      return { status: response.status, text: await textOf(response, MAX_ANSWER, tooMuch) };
     } catch (error) {
       if (error instanceof GatewayError) throw error;
       const cause = { cause: error };
@@ -55,35 +58,7 @@ export function createGateways({ timeoutMs = GATEWAY_TIMEOUT_MS }: { readonly ti
   };
 }
 
-/** @throws GatewayError when it is too long */
-async function textOf(response: Response): Promise<string> {
-  const chunks: Uint8Array[] = [];
-  let bytes = 0;
-  for await (const chunk of response.body ?? []) {
-    bytes += chunk.length;
-    // Leaving the loop ends the connection.
-    if (bytes > MAX_ANSWER) throw new GatewayError(`The gateway sent more than ${MAX_ANSWER} bytes.`, false);
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString('utf8');
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch (error) {
-    if (error instanceof SyntaxError) return undefined;
-    throw error;
-  }
-}
-
 function versionOf(body: unknown): string | null {
   const version = (body as { readonly version?: unknown } | null | undefined)?.version;
   return typeof version === 'string' ? frontOf(version.replace(/[\0\p{Surrogate}]/gu, '\uFFFD'), MAX_VERSION) : null;
-}
-
-/** What went wrong below HTTP. */
-function codeOf(error: unknown): string {
-  const { code, cause } = error as { readonly code?: unknown; readonly cause?: { readonly code?: unknown } };
-  return String(cause?.code ?? code ?? 'no connection');
 }

@@ -12,6 +12,7 @@ import {
 } from '../../shared/ports/github.ts';
 import { frontOf } from '../../shared/storable.ts';
 import { VERSION } from '../version.ts';
+import { codeOf, parsed, textOf } from './answers.ts';
 
 export interface GithubOptions {
   readonly githubApiUrl: string;
@@ -150,7 +151,11 @@ export function createGithub(options: GithubOptions, now: () => number = Date.no
         },
         ...(body && { body: JSON.stringify(body) }),
       });
-      const answer = { status: response.status, headers: response.headers, body: parsed(await textOf(response)) };
+      const answer = {
+        status: response.status,
+        headers: response.headers,
+        body: parsed(await textOf(response, MAX_ANSWER, tooMuch)),
+      };
       if (response.ok || also.includes(response.status)) return answer;
       throw failureOf(answer);
     } catch (error) {
@@ -280,6 +285,8 @@ function paramsOf({ state, labels, since, perPage, page = 1 }: IssuesQuery): URL
   });
 }
 
+const tooMuch = () => new GithubError('refused', `GitHub sent more than ${MAX_ANSWER} bytes.`);
+
 const limited = (seconds: number): GithubError =>
   new GithubError('limited', `GitHub has had too many requests; it can be asked again in ${seconds} s.`, {
     retryAfter: seconds,
@@ -295,32 +302,4 @@ function waitOf(status: number, headers: Headers, now: number): number | undefin
   if (headers.get('x-ratelimit-remaining') === '0' && reset !== null && /^\d{1,12}$/.test(reset))
     return bounded(Number(reset) - now / 1_000);
   return status === 429 ? LIMITED_FOR : undefined;
-}
-
-/** @throws GithubError when it is too long */
-async function textOf(response: Response): Promise<string> {
-  const chunks: Uint8Array[] = [];
-  let bytes = 0;
-  for await (const chunk of response.body ?? []) {
-    bytes += chunk.length;
-    // Leaving the loop ends the connection.
-    if (bytes > MAX_ANSWER) throw new GithubError('refused', `GitHub sent more than ${MAX_ANSWER} bytes.`);
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString('utf8');
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch (error) {
-    if (error instanceof SyntaxError) return undefined;
-    throw error;
-  }
-}
-
-/** What went wrong below HTTP. The message of the error may hold an address, which is nobody's business. */
-function codeOf(error: unknown): string {
-  const { code, cause } = error as { readonly code?: unknown; readonly cause?: { readonly code?: unknown } };
-  return String(cause?.code ?? code ?? 'no connection');
 }

@@ -4,6 +4,7 @@ import { z } from 'zod';
 import type { Release, Releases } from '../../shared/ports/releases.ts';
 import { frontOf } from '../../shared/storable.ts';
 import { VERSION } from '../version.ts';
+import { codeOf, parsed, textOf } from './answers.ts';
 
 const TIMEOUT_MS = 10_000;
 const MAX_BYTES = 1_000_000;
@@ -50,6 +51,7 @@ export function createReleases(
 }
 
 class FeedError extends Error {}
+const tooMuch = () => new FeedError(`The release feed sent more than ${MAX_BYTES} bytes.`);
 
 async function read(url: string, timeoutMs: number): Promise<Release> {
   const response = await fetch(url, {
@@ -61,33 +63,17 @@ async function read(url: string, timeoutMs: number): Promise<Release> {
     await response.body?.cancel();
     throw new FeedError(`The release feed answered ${response.status}.`);
   }
-  const chunks: Uint8Array[] = [];
-  let bytes = 0;
-  for await (const chunk of response.body ?? []) {
-    bytes += chunk.length;
-    // Leaving the loop ends the connection.
-    if (bytes > MAX_BYTES) throw new FeedError(`The release feed sent more than ${MAX_BYTES} bytes.`);
-    chunks.push(chunk);
-  }
-  const feed = FEED.safeParse(parsed(Buffer.concat(chunks).toString('utf8')));
+  const text = await textOf(response, MAX_BYTES, tooMuch);
+  const feed = FEED.safeParse(parsed(text));
   if (!feed.success) throw new FeedError('The release feed answered with something that is no release.');
   const { tag_name, html_url, body } = feed.data;
   return { version: tag_name.replace(/^v(?=\d)/i, ''), url: html_url, notes: frontOf(body ?? '', MAX_NOTES) };
 }
 
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch (error) {
-    if (error instanceof SyntaxError) return undefined;
-    throw error;
-  }
-}
-
 /** As a sentence. The message of a failed connection may hold the address, which is nobody's business. */
 function reasonOf(error: unknown, timeoutMs: number): string {
   if (error instanceof FeedError) return error.message;
-  const { name, code, cause } = error as { name?: string; code?: unknown; cause?: { code?: unknown } };
-  if (name === 'TimeoutError') return `The release feed did not answer within ${timeoutMs} ms.`;
-  return `The release feed could not be reached (${String(cause?.code ?? code ?? 'no connection')}).`;
+  if ((error as { name?: unknown }).name === 'TimeoutError')
+    return `The release feed did not answer within ${timeoutMs} ms.`;
+  return `The release feed could not be reached (${codeOf(error)}).`;
 }
