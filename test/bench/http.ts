@@ -208,6 +208,26 @@ export async function benchHttp({ name, start }: Combination): Promise<void> {
       },
       { name: 'GET agents?limit=50', connections: 32, method: 'GET', path: '/api/agents?limit=50', reference: 408 },
       {
+        name: 'GET agents/{id}/attribution',
+        connections: 32,
+        method: 'GET',
+        path: `/api/agents/${ids[0]}/attribution?privileged=1`,
+        reference: 200,
+      },
+      {
+        name: 'GET agents/{id}/attribution, any of 100',
+        connections: 32,
+        method: 'GET',
+        path: (n) => `/api/agents/${id(n)}/attribution?privileged=1`,
+      },
+      {
+        name: 'GET agents/{id}/diagnostics',
+        connections: 32,
+        method: 'GET',
+        path: `/api/agents/${ids[0]}/diagnostics?privileged=1`,
+        reference: 174,
+      },
+      {
         name: 'GET activities?limit=50',
         connections: 32,
         method: 'GET',

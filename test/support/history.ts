@@ -29,7 +29,7 @@ import {
 } from '../../shared/events/auth/users.ts';
 import type { EventDraft } from '../../shared/events/define.ts';
 import type { Actor, Origin } from '../../shared/events/metadata.ts';
-import { reportsStream, tokensReported } from '../../shared/events/tokens/reports.ts';
+import { tokensReported } from '../../shared/events/tokens/reports.ts';
 import type { Expectation, NewEvent } from '../../shared/ports/event-log.ts';
 
 export interface HistoryOptions {
@@ -208,10 +208,8 @@ export async function writeHistory(store: EventStore, options: HistoryOptions): 
           outputTokens: below(3_000),
           taskId: below(3) === 0 ? null : 1 + below(5_000),
         });
-        if (below(2) === 0)
-          return append(`agent_tokens-${agent.workspace}-${agent.id}`, agent.workspace, self(agent), [
-            tokenUsageReported.draft(report()),
-          ]);
+        const stream = `agent_tokens-${agent.workspace}-${agent.id}`;
+        if (below(2) === 0) return append(stream, agent.workspace, self(agent), [tokenUsageReported.draft(report())]);
         const reports = Array.from({ length: 1 + below(3) }, () => ({
           ...report(),
           id: `report-${++ids}`,
@@ -219,9 +217,7 @@ export async function writeHistory(store: EventStore, options: HistoryOptions): 
           duration: below(2) === 0 ? null : below(60_000),
           cost: below(1_000_000) / 1e9,
         }));
-        return append(reportsStream(agent.workspace), agent.workspace, self(agent), [
-          tokensReported.draft({ page: null, reports }),
-        ]);
+        return append(stream, agent.workspace, self(agent), [tokensReported.draft({ page: null, reports })]);
       },
     ],
     [
