@@ -314,6 +314,10 @@ describe('contract: API keys', function () {
         'GET /api/super/provision-jobs/{id}',
         'POST /api/super/provision-jobs/{id}',
         'POST /api/super/provision-jobs/{id}/run',
+        'GET /api/github',
+        'POST /api/github',
+        'GET /api/github/sync',
+        'POST /api/github/sync',
       ];
       const wide = [...harmless, ...others];
       const stated = routes.filter(({ scope }) => scope === 'deployment');
