@@ -142,7 +142,7 @@ describe('Workflow templates', () => {
     expect((await list('?limit=1&offset=1')).map(({ id }: { id: number }) => id)).to.deep.equal([two.id]);
   });
 
-  it('DELETE takes the id as a number or as text, from the body alone', async () => {
+  it('DELETE takes the id as a number or as text, from the body, or without one from the query', async () => {
     for (const asText of [false, true]) {
       const { id } = await create();
       conforms(successAnswer, await world.ask('DELETE', PATH, { id: asText ? `${id}` : id }));
@@ -152,7 +152,9 @@ describe('Workflow templates', () => {
       await world.refused('PUT', PATH, { id }, 404);
     }
     const { id } = await create();
-    await world.refused('DELETE', `${PATH}?id=${id}`, undefined, 400, /body required/);
+    conforms(successAnswer, await world.ask('DELETE', `${PATH}?id=${id}`));
+    expect(await find(id)).to.equal(undefined);
+    await world.refused('DELETE', PATH, undefined, 400, /body required/);
     for (const body of [{}, { id: 0 }, { id: 'x' }, { id: null }]) {
       await world.refused('DELETE', PATH, body, 400);
       await world.refused('PUT', PATH, body, 400);

@@ -650,6 +650,7 @@ describe('schedules', () => {
       'auto-backup',
       'auto-cleanup',
       'cron-jobs',
+      'github-sync',
       'liveness-sweep',
       'project-deletions',
       'workspace-removals',
@@ -659,6 +660,7 @@ describe('schedules', () => {
       'recurring-tasks',
       'stale-connections',
       'stale-tasks',
+      'task-routing',
       'webhook-retry',
     ]);
     await jobs.close();

@@ -9,7 +9,7 @@ import { createChangeTracker } from '../../infra/read-models/change-tracker.ts';
 import { createFreshness } from '../../infra/read-models/freshness.ts';
 import { Positions } from '../../infra/read-models/positions.ts';
 import { RowCache, RowCaches } from '../../infra/read-models/row-cache.ts';
-import type { AnyStoredRow } from '../../projections/apply.ts';
+import { type AnyStoredRow, keyText } from '../../projections/apply.ts';
 import { change, defineProjection, defineTable, insert, on, type Table, update } from '../../projections/projection.ts';
 import { AppError } from '../../shared/errors.ts';
 import { defineEvent } from '../../shared/events/define.ts';
@@ -23,6 +23,8 @@ const removed = defineEvent({ type: 'Removed', version: 1, doc: 'test', schema: 
 const noted = defineEvent({ type: 'Noted', version: 1, doc: 'test', schema: z.object({ id: z.int() }) });
 const boxes = defineTable('boxes', { id: 'bigint', text: 'text' }, { key: ['id'] });
 const notes = defineTable('notes', { id: 'bigint' }, { key: ['id'] });
+/** Of a row in either. */
+const key = (id: number) => keyText(boxes, { id });
 const projection = defineProjection({
   name: 'boxes',
   version: 1,
@@ -40,53 +42,52 @@ describe('rows that a runner keeps', () => {
 
   it('are found again, and so is that there is none', () => {
     const rows = new RowCache();
-    expect(rows.find('boxes', '1')).to.equal(undefined);
-    rows.remember('boxes', '1', row());
-    rows.remember('boxes', '2', undefined);
-    expect(rows.find('boxes', '1')).to.deep.equal({ row: row() });
-    expect(rows.find('boxes', '2')).to.deep.equal({ row: undefined });
-    expect(rows.find('notes', '1'), 'of another table').to.equal(undefined);
-    rows.forget('boxes', '1');
-    expect(rows.find('boxes', '1')).to.equal(undefined);
+    expect(rows.find('boxes', key(1))).to.equal(undefined);
+    rows.remember('boxes', key(1), row());
+    rows.remember('boxes', key(2), undefined);
+    expect(rows.find('boxes', key(1))).to.deep.equal({ row: row() });
+    expect(rows.find('boxes', key(2))).to.deep.equal({ row: undefined });
+    expect(rows.find('notes', key(1)), 'of another table').to.equal(undefined);
+    rows.forget('boxes', key(1));
+    expect(rows.find('boxes', key(1))).to.equal(undefined);
     rows.clear();
-    expect(rows.find('boxes', '2')).to.equal(undefined);
+    expect(rows.find('boxes', key(2))).to.equal(undefined);
   });
 
   it('of tables that began empty are all known, until one is not kept', () => {
     const ways: ((rows: RowCache) => void)[] = [
       (rows) => rows.lacks('boxes'),
-      (rows) => rows.forget('boxes', '9'),
+      (rows) => rows.forget('boxes', key(9)),
       (rows) => rows.clear(),
       // Too large to be kept.
-      (rows) => rows.remember('boxes', '9', row('x'.repeat(17_000_000))),
+      (rows) => rows.remember('boxes', key(9), row('x'.repeat(17_000_000))),
     ];
     for (const lose of ways) {
       const rows = new RowCache([boxes as unknown as Table]);
-      expect(rows.find('boxes', '1')).to.deep.equal({ row: undefined });
-      expect(rows.find('notes', '1')).to.equal(undefined);
+      expect(rows.find('boxes', key(1))).to.deep.equal({ row: undefined });
+      expect(rows.find('notes', key(1))).to.equal(undefined);
       lose(rows);
-      expect(rows.find('boxes', '1'), String(lose)).to.equal(undefined);
+      expect(rows.find('boxes', key(1)), String(lose)).to.equal(undefined);
     }
     const kept = new RowCache([boxes as unknown as Table]);
-    kept.remember('boxes', '9', row());
-    kept.remember('boxes', '8', undefined);
-    expect(kept.find('boxes', '1')).to.deep.equal({ row: undefined });
+    kept.remember('boxes', key(9), row());
+    kept.remember('boxes', key(8), undefined);
+    expect(kept.find('boxes', key(1))).to.deep.equal({ row: undefined });
   });
 
   it('have a bound: the oldest go, and what is not kept is not taken for missing', () => {
     const rows = new RowCache([boxes as unknown as Table]);
-    for (let n = 0; n < 20; n++) rows.remember('boxes', String(n), { ...row('x'.repeat(1_000_000)), id: n });
-    expect(rows.find('boxes', '19')?.row).to.include({ id: 19 });
-    expect(rows.find('boxes', '0')).to.equal(undefined);
+    for (let n = 0; n < 20; n++) rows.remember('boxes', key(n), { ...row('x'.repeat(1_000_000)), id: n });
+    expect(rows.find('boxes', key(19))?.row).to.include({ id: 19 });
+    expect(rows.find('boxes', key(0))).to.equal(undefined);
     const json = new RowCache([boxes as unknown as Table]);
-    for (let n = 0; n < 20; n++)
-      json.remember('boxes', String(n), { position: 1, json: { text: 'x'.repeat(1_000_000) } });
-    expect(json.find('boxes', '0')).to.equal(undefined);
+    for (let n = 0; n < 20; n++) json.remember('boxes', key(n), { position: 1, json: { text: 'x'.repeat(1_000_000) } });
+    expect(json.find('boxes', key(0))).to.equal(undefined);
     const small = new RowCache([boxes as unknown as Table]);
-    for (let n = 0; n < 200; n++) small.remember('boxes', String(n), row());
-    expect(small.find('boxes', '0')?.row).to.deep.equal(row());
+    for (let n = 0; n < 200; n++) small.remember('boxes', key(n), row());
+    expect(small.find('boxes', key(0))?.row).to.deep.equal(row());
     for (let n = 0; n < 80_000; n++) small.remember('boxes', `absent ${n}`, undefined);
-    expect(small.find('boxes', '0'), 'also that there is no row takes room').to.equal(undefined);
+    expect(small.find('boxes', key(0)), 'also that there is no row takes room').to.equal(undefined);
   });
 });
 
@@ -99,13 +100,13 @@ describe('the rows of all read models of a process', () => {
     const kept = rows.keptRows(true);
     expect(kept(projection, [boxes], { id: 1 }), 'of a projection that nobody runs').to.equal(undefined);
     const cache = rows.of('boxes_v1');
-    cache.remember('boxes', '1', row(5));
+    cache.remember('boxes', key(1), row(5));
     expect(kept(projection, [boxes], { id: 1 })).to.deep.equal([row(5)]);
     expect(kept(projection, [boxes], { id: 2 })).to.equal(undefined);
     expect(kept(projection, tables, { id: 1 })).to.equal(undefined);
-    cache.remember('notes', '1', row(3));
+    cache.remember('notes', key(1), row(3));
     expect(kept(projection, tables, { id: 1 })).to.deep.equal([row(5), row(3)]);
-    cache.remember('notes', '1', undefined);
+    cache.remember('notes', key(1), undefined);
     expect(kept(projection, tables, { id: 1 }), 'one is missing').to.equal(undefined);
     rows.of('boxes_v2');
     cache.clear();
@@ -115,8 +116,8 @@ describe('the rows of all read models of a process', () => {
   it('count only from a position on, where another process may have replaced this one', () => {
     const rows = new RowCaches();
     const kept = rows.keptRows(false);
-    rows.of('boxes_v1').remember('boxes', '1', row(5));
-    rows.of('boxes_v1').remember('notes', '1', row(3));
+    rows.of('boxes_v1').remember('boxes', key(1), row(5));
+    rows.of('boxes_v1').remember('notes', key(1), row(3));
     expect(kept(projection, [boxes], { id: 1 })).to.equal(undefined);
     expect(kept(projection, [boxes], { id: 1 }, 6)).to.equal(undefined);
     expect(kept(projection, [boxes], { id: 1 }, 5)).to.deep.equal([row(5)]);
@@ -126,8 +127,8 @@ describe('the rows of all read models of a process', () => {
   it('have one bound, and clearing one leaves the others', () => {
     const rows = new RowCaches();
     const caches = Array.from({ length: 8 }, (_, n) => rows.of(`many_v${n}`));
-    for (const cache of caches) cache.remember('boxes', '1', row(1, 'x'.repeat(10_000_000)));
-    const found = () => caches.map((cache) => cache.find('boxes', '1') !== undefined);
+    for (const cache of caches) cache.remember('boxes', key(1), row(1, 'x'.repeat(10_000_000)));
+    const found = () => caches.map((cache) => cache.find('boxes', key(1)) !== undefined);
     expect(found()).to.deep.equal([false, false, true, true, true, true, true, true]);
     caches[3]?.clear();
     expect(found()).to.deep.equal([false, false, true, false, true, true, true, true]);
@@ -135,7 +136,7 @@ describe('the rows of all read models of a process', () => {
 });
 
 describe('a batch', () => {
-  const stored = new Map<string, AnyStoredRow>([['1', { id: 1, text: 'a', position: 1 }]]);
+  const stored = new Map<string, AnyStoredRow>([[key(1), { id: 1, text: 'a', position: 1 }]]);
   const open = (more: Partial<BatchOptions> = {}) => {
     const loaded: unknown[] = [];
     const cache = more.cache ?? new RowCache();
@@ -180,7 +181,7 @@ describe('a batch', () => {
       handlers: [on(touched, () => [mark(1, 'a'), mark(2, 'b')]), on(removed, () => [mark(2, 'c'), mark(1, 'd')])],
     });
     const cache = new RowCache();
-    cache.remember('boxes', '2', { id: 2, text: 'x', position: 1 });
+    cache.remember('boxes', key(2), { id: 2, text: 'x', position: 1 });
     const { batch, loaded } = open({ projection: marking, cache });
     await batch.add(events(touched.draft({ id: 0 }), removed.draft({ id: 0 })));
     expect(loaded).to.deep.equal([['boxes', [{ id: 1 }]]]);
@@ -229,9 +230,9 @@ describe('a batch', () => {
     const { batch, cache, loaded } = open();
     await batch.add(events(touched.draft({ id: 1 }), removed.draft({ id: 2 }), noted.draft({ id: 5 })));
     batch.written();
-    expect(cache.find('boxes', '1')).to.deep.equal({ row: { id: 1, text: 'a!', position: 10 } });
-    expect(cache.find('boxes', '2')).to.deep.equal({ row: undefined });
-    expect(cache.find('notes', '5')).to.equal(undefined);
+    expect(cache.find('boxes', key(1))).to.deep.equal({ row: { id: 1, text: 'a!', position: 10 } });
+    expect(cache.find('boxes', key(2))).to.deep.equal({ row: undefined });
+    expect(cache.find('notes', key(5))).to.equal(undefined);
     const next = open({ cache });
     await next.batch.add(events(touched.draft({ id: 1 }), touched.draft({ id: 1 })));
     expect([...loaded, ...next.loaded], 'the next batch loads nothing').to.have.length(1);
@@ -260,8 +261,8 @@ describe('a batch', () => {
     await apply(noted.draft({ id: 5 }));
     expect(await apply(touched.draft({ id: 5 })), 'nobody knew that it would be changed').to.have.length(1);
     await apply(noted.draft({ id: 6 }));
-    expect(cache.find('boxes', '6')?.row).to.include({ id: 6, text: '' });
-    expect(cache.find('notes', '6')).to.equal(undefined);
+    expect(cache.find('boxes', key(6))?.row).to.include({ id: 6, text: '' });
+    expect(cache.find('notes', key(6))).to.equal(undefined);
     expect(await apply(touched.draft({ id: 6 }))).to.deep.equal([]);
   });
 
@@ -278,7 +279,7 @@ describe('a batch', () => {
     expect(await batch.add(events(noted.draft({ id: 5 }), put.draft({ id: 7, text: 'x' })))).to.equal(2);
     expect(taken).to.deep.equal([['notes', { id: 5 }, 10]]);
     expect(writesOf(batch)).to.deep.equal([['boxes', [{ id: 7, text: 'x', position: 11 }], [], []]]);
-    expect(cache.find('notes', '5'), 'nobody knows that there is none').to.equal(undefined);
+    expect(cache.find('notes', key(5)), 'nobody knows that there is none').to.equal(undefined);
     const renoted = defineProjection({
       name: 'renotes',
       version: 1,

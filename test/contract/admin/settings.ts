@@ -54,6 +54,7 @@ export function describeSettings(service: () => AuthWorld): void {
       });
       await ask('PUT', { settings: { 'general.site_name': 'Yard' } });
       expect(await world.audit('settings_update'), 'nothing has changed').to.have.length(1);
+      expect((await ask('DELETE', { key: 'general.auto_backup' })).status).to.equal(200);
     });
 
     it('are reset to their defaults, or are gone', async () => {

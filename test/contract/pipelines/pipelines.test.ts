@@ -119,9 +119,12 @@ describe('pipelines', () => {
       await world.refused('PUT', PATH, { id: 999_999 }, 404);
     });
 
-    it('DELETE is a success also for what does not exist; the id is in the body', async () => {
+    it('DELETE is a success also for what does not exist; the id is in the body, or without one in the query', async () => {
       const { id } = await world.pipeline();
-      await world.refused('DELETE', `${PATH}?id=${id}`, undefined, 400, /body required/);
+      await world.refused('DELETE', PATH, undefined, 400, /body required/);
+      const { id: queried } = await world.pipeline();
+      conforms(successAnswer, await world.ask('DELETE', `${PATH}?id=${queried}`));
+      expect(await world.listed(queried)).to.equal(undefined);
       await world.refused('DELETE', PATH, {}, 400);
       for (const one of [`${id}`, id, 999_999]) {
         conforms(successAnswer, await world.ask('DELETE', PATH, { id: one }));

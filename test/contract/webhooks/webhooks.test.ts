@@ -128,7 +128,8 @@ describe('webhooks', () => {
       ] as const)
         await world.refused('POST', PATH, { ...ok, ...fields }, 400, says);
       await world.refused('POST', PATH, undefined, 400, /body required/);
-      await world.refused('DELETE', `${PATH}?id=1`, undefined, 400, /body required/);
+      await world.refused('DELETE', PATH, undefined, 400, /body required/);
+      await world.refused('DELETE', `${PATH}?id=999999`, undefined, 404, /Webhook/);
       await world.refused('PUT', PATH, { name: 'n' }, 400, /id/);
       await world.refused('DELETE', PATH, {}, 400, /id/);
       for (const method of ['PUT', 'DELETE']) await world.refused(method, PATH, { id: 999_999 }, 404, /Webhook/);
