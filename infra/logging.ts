@@ -18,7 +18,7 @@ export function createLogger(level: string, file: 'stdout' | 'stderr' = 'stdout'
     timestamp: pino.stdTimeFunctions.isoTime,
     redact: ['password', 'api_key', '*.password', '*.api_key', 'headers.cookie', 'headers.authorization'],
   };
-  const printed = file === 'stdout' ? turnByTurn() : pino.destination(2);
+  const printed = file === 'stdout' ? turnByTurn() : destination(2);
   if (!taker) return pino(options, printed);
   const streams = [
     { level: 'warn' as const, stream: { write: (line: string) => taker.take(line) } },
@@ -65,6 +65,15 @@ export function holdLines({ lines: most = 1_000, characters: mostCharacters = 1_
 
 /** Characters of lines after which they are written within a turn, too. */
 const MOST_IN_A_TURN = 16_000;
+/** Characters that are kept while they cannot be written, as on a full disk. What comes on top is lost. */
+const MOST_KEPT = 1_000_000;
+
+/** Lines are lost when they cannot be written; nobody is left to be told. */
+function destination(fd: number) {
+  const out = pino.destination({ fd, sync: true, maxLength: MOST_KEPT });
+  out.on('error', () => undefined);
+  return out;
+}
 
 interface Output {
   write(line: string): void;
@@ -74,22 +83,32 @@ interface Output {
 
 let stdout: Output | undefined;
 
-/** Writes the lines of a turn of the event loop at its end, in one system call. One for all loggers of a process. */
+/**
+ * Writes the lines of a turn of the event loop at its end, in one system call. One for all loggers of a process.
+ *
+ * Nothing here may end the process or hold it up when stdout fails: once its reader has gone, lines are dropped. (The
+ * destination's own `flushSync` would try again for ever.)
+ */
 function turnByTurn(): Output {
   if (stdout) return stdout;
-  const out = pino.destination({ fd: 1, sync: true, minLength: MOST_IN_A_TURN });
+  const out = destination(1);
+  let lines = '';
   let waiting = false;
   const flush = () => {
     waiting = false;
-    out.flushSync();
+    const text = lines;
+    lines = '';
+    if (text !== '') out.write(text);
   };
   process.on('exit', flush);
   stdout = {
     write(line) {
-      out.write(line);
-      if (waiting) return;
-      waiting = true;
-      setImmediate(flush);
+      lines += line;
+      if (lines.length >= MOST_IN_A_TURN) flush();
+      else if (!waiting) {
+        waiting = true;
+        setImmediate(flush);
+      }
     },
     flushSync: flush,
   };

@@ -37,6 +37,8 @@ export function addStart(program: Command): void {
     .addOption(new Option('--role <role>', 'the work of this process').choices(PROCESS_ROLES).default('all'))
     .action(async (options: { role: ProcessRole }) => {
       const config = readConfig(process.env);
+      // Whoever reads what is printed may go; the service stays.
+      for (const output of [process.stdout, process.stderr]) output.on('error', () => undefined);
       const taken = holdLines();
       const log = createLogger(config.logLevel, 'stdout', taken);
       process.on('unhandledRejection', (error) => {

@@ -1,0 +1,40 @@
+/** What a process does when nobody reads what it prints. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { expect } from 'chai';
+
+/** Logs without end, and answers each message with how many lines it has logged. */
+const LOGGING = `
+  import { createLogger } from '${new URL('../../infra/logging.js', import.meta.url).href}';
+  const log = createLogger('info');
+  let lines = 0;
+  setInterval(() => log.info({ line: ++lines, text: 'x'.repeat(1_000) }, 'still here'), 1);
+  process.on('message', () => process.send(lines));
+  process.on('disconnect', () => process.exit(0));
+`;
+
+describe('the log on stdout', () => {
+  let child: ChildProcess;
+  afterEach(() => child.kill('SIGKILL'));
+
+  it('does not hold up the process when its reader has gone', async () => {
+    child = spawn(process.execPath, ['--input-type=module', '-e', LOGGING], {
+      stdio: ['ignore', 'pipe', 'ignore', 'ipc'],
+    });
+    const ended = once(child, 'exit');
+    const logged = async (): Promise<number> => {
+      const answer = once(child, 'message');
+      child.send('how many?');
+      return Number((await answer)[0]);
+    };
+    const { stdout } = child;
+    if (!stdout) throw new Error('the process has no stdout');
+    const [first] = await once(stdout, 'data');
+    expect(JSON.parse(String(first).split('\n')[0] as string)).to.include({ line: 1, msg: 'still here' });
+    stdout.destroy();
+    const before = await logged();
+    for (let lines = before; lines < before + 20; ) lines = await logged();
+    child.disconnect();
+    expect((await ended)[0]).to.equal(0);
+  });
+});
