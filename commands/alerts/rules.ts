@@ -1,7 +1,7 @@
 /** Alert rules: created, changed, deleted. */
 import { problemOf } from '../../shared/contract/alerts/conditions.ts';
-import type { RuleChangesBody } from '../../shared/contract/alerts/rules.ts';
-import { invalid, notFound } from '../../shared/errors.ts';
+import { MAX_RULES, type RuleChangesBody } from '../../shared/contract/alerts/rules.ts';
+import { conflict, invalid, notFound } from '../../shared/errors.ts';
 import {
   type ActionConfig,
   alertRuleCreated,
@@ -137,16 +137,24 @@ export function decideDelete({ id, rule }: RuleState): EventDraft[] {
   return [alertRuleDeleted.draft({ ruleId: id, name: rule.name })];
 }
 
-/** Gives the id of the new rule. @throws AppError 400 */
+/**
+ * Gives the id of the new rule.
+ *
+ * @param count how many rules the workspace has
+ * @throws AppError 400, 409 when the workspace has too many
+ */
 export async function createRule(
   commands: Commands,
   context: CommandContext,
   rule: RuleFields,
   faultOf: UrlFault,
+  count: (workspace: number) => Promise<number>,
 ): Promise<number> {
   const { workspace } = context.origin;
   // Refused before it takes a number.
   decideCreate(0, rule, faultOf);
+  if ((await count(workspace)) >= MAX_RULES)
+    throw conflict(`A workspace has at most ${MAX_RULES} alert rules; delete some that are no longer needed.`);
   const id = await reserveId(commands, context, 'alert_rule', (one) => ruleStream(workspace, one));
   await commands.execute(ruleDecider, ruleStream(workspace, id), context, () => decideCreate(id, rule, faultOf), {
     fresh: true,

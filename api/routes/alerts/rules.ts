@@ -25,12 +25,11 @@ import {
   deleteRuleBody,
   deleteRuleQuery,
   evaluationAnswer,
-  MAX_RULES,
   type NewRuleBody,
   ruleChangesBody,
   ruleDeletedAnswer,
 } from '../../../shared/contract/alerts/rules.ts';
-import { conflict, invalid, notFound, unavailable } from '../../../shared/errors.ts';
+import { invalid, notFound, unavailable } from '../../../shared/errors.ts';
 import type { EventDraft } from '../../../shared/events/define.ts';
 import type { Identity } from '../../../shared/identity.ts';
 import { MINUTE } from '../../../shared/time.ts';
@@ -71,11 +70,11 @@ const list = defineRoute({
 });
 
 async function create(services: Services, context: CommandContext, body: NewRuleBody, identity: Identity) {
-  if ((await countRules(services.reads, identity.workspace)) >= MAX_RULES)
-    throw conflict(`A workspace has at most ${MAX_RULES} alert rules; delete some that are no longer needed.`);
   const { action: _create, description, enabled = true, ...fields } = body;
   const rule = { ...fields, enabled, description: description || null };
-  const id = await createRule(services.commands, context, rule, faultOf(services));
+  const id = await createRule(services.commands, context, rule, faultOf(services), (workspace) =>
+    countRules(services.reads, workspace),
+  );
   return ruleAnswer(services, identity, id);
 }
 

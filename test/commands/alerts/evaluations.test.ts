@@ -49,9 +49,24 @@ describe('commands: evaluation of alert rules', function () {
     ...{ commands: view.commands, reads: { ...reads, ...more }, now: () => now, failed: () => undefined },
   });
   const context = (workspace: number) => ({ origin: { ...testOrigin, workspace } });
-  const add = (workspace: number) => createRule(first().commands, context(workspace), rule, () => undefined);
+  const add = (workspace: number, others = 0) =>
+    createRule(
+      first().commands,
+      context(workspace),
+      rule,
+      () => undefined,
+      async () => others,
+    );
   const watchedIn = (workspace: number) => reads.watched({ workspace, id: 0 }, 1_000, workspace);
   const only = async (workspace: number) => (await watchedIn(workspace))[0] as WatchedRule;
+
+  it('a workspace has so many rules and no more', async () => {
+    await add(77, 499);
+    const refused = await add(77, 500).catch((error: unknown) => error);
+    expect(refused).to.include({ status: 409 });
+    expect((refused as Error).message).to.match(/at most 500 alert rules; delete/);
+    expect(await watchedIn(77)).to.have.length(1);
+  });
 
   it('of twenty evaluations at once, by two instances, one triggers', async () => {
     await add(31);
