@@ -18,7 +18,7 @@ import type { EventDefinition } from '../../shared/events/define.ts';
 import { DEFAULT_TENANT, DEFAULT_WORKSPACE, type Origin } from '../../shared/events/metadata.ts';
 import type { EventLog } from '../../shared/ports/event-log.ts';
 import { freshDatabase, SERVERS } from './databases.ts';
-import { dataDirectory } from './template.ts';
+import { migratedDirectory } from './template.ts';
 
 export const testOrigin: Origin = {
   tenant: DEFAULT_TENANT,
@@ -81,7 +81,7 @@ export async function openView(
 
 /** A PGlite database of its own. */
 export async function embeddedDatabase(): Promise<{ database: Database; close(): Promise<void> }> {
-  const dataDir = await dataDirectory();
+  const dataDir = await migratedDirectory();
   const database = await openDatabase({ dataDir, poolSize: 10, statementTimeoutMs: 15_000, log });
   await migrate(database.db);
   return {
