@@ -6,6 +6,7 @@ import { z } from 'zod';
 import '../shared/messages.ts';
 import { parseNetwork } from '../shared/addresses.ts';
 import { REPOSITORY } from '../shared/contract/github/issues.ts';
+import { isTimeZone } from '../shared/cron.ts';
 import { ROLES } from '../shared/identity.ts';
 import { LOG_LEVELS } from './logging.ts';
 
@@ -66,15 +67,6 @@ export const STREAM_PREFIX = /^[A-Za-z0-9_]+\.$/;
 
 /** In characters; shorter keys could be guessed. */
 const MIN_API_KEY = 16;
-
-function isTimeZone(name: string): boolean {
-  try {
-    new Intl.DateTimeFormat('en-US', { timeZone: name });
-    return true;
-  } catch {
-    return false;
-  }
-}
 
 interface Setting<T> {
   readonly env: string;

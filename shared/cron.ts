@@ -1,4 +1,5 @@
 /** Schedules in cron's five fields: minute, hour, day of month, month, day of week. */
+import { createHash } from 'node:crypto';
 import { type CronExpression, CronExpressionParser } from 'cron-parser';
 import { LRUCache } from 'lru-cache';
 import { MINUTE } from './time.ts';
@@ -65,6 +66,26 @@ export function nextDue(cron: string, zone: string, after: number): number {
   const expression = CronExpressionParser.parse(cron, { tz: zone, currentDate: new Date(after * 1_000) });
   return Math.floor(expression.next().getTime() / 1_000);
 }
+
+/** An IANA name, such as Europe/Berlin. */
+export function isTimeZone(name: string): boolean {
+  try {
+    new Intl.DateTimeFormat('en-US', { timeZone: name });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Splits `0 4 * * * (Europe/Berlin)` into the schedule and its time zone. */
+export function splitZone(text: string): { readonly schedule: string; readonly zone: string | undefined } {
+  const [, schedule = text, zone] = /^(.*?)\s*\(([^()]*)\)$/.exec(text.trim()) ?? [];
+  return { schedule: schedule.trim(), zone: zone?.trim() };
+}
+
+/** By how much a job begins late so that jobs of one schedule do not all begin at once: 0 to `most` seconds, the same each time. */
+export const staggerOf = (name: string, most: number): number =>
+  createHash('sha256').update(name).digest().readUInt32BE() % (most + 1);
 
 /** Whether a schedule may be due more than once on a day. */
 export function isFrequent(cron: string): boolean {

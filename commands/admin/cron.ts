@@ -2,7 +2,7 @@
  * Scheduled jobs. All of them are one stream, in which whoever does a run claims it first: each due time has one run,
  * however many processes look at the clock.
  */
-import { cronProblem, dueMinutes, minuteOf } from '../../shared/cron.ts';
+import { cronProblem, dueMinutes, isTimeZone, minuteOf, staggerOf } from '../../shared/cron.ts';
 import { conflict, invalid, notFound } from '../../shared/errors.ts';
 import {
   cronJobAdded,
@@ -22,6 +22,10 @@ export interface CronJob {
   readonly schedule: string;
   readonly command: string;
   readonly enabled: boolean;
+  /** IANA name; undefined: that of the service. */
+  readonly timeZone?: string | undefined;
+  /** Runs begin up to so many seconds late. */
+  readonly staggerSeconds?: number | undefined;
   /** Times before this one are no longer due, Unix seconds. */
   readonly since: number;
   /** Runs so far. */
@@ -84,12 +88,14 @@ function jobOf({ jobs }: CronState, name: string): CronJob {
 
 // --- Decisions --------------------------------------------------------------------------------------------------------
 
-export type NewJob = Pick<CronJob, 'name' | 'schedule' | 'command' | 'enabled'>;
+export type NewJob = Pick<CronJob, 'name' | 'schedule' | 'command' | 'enabled' | 'timeZone' | 'staggerSeconds'>;
 
 /** @param commands those that there are @throws AppError 400 */
-export function checkJob({ schedule, command }: NewJob, commands: readonly string[]): void {
+export function checkJob({ schedule, command, timeZone }: NewJob, commands: readonly string[]): void {
   const problem = cronProblem(schedule);
   if (problem !== undefined) throw invalid(`schedule: ${problem}`);
+  if (timeZone !== undefined && !isTimeZone(timeZone))
+    throw invalid(`timezone: must be the name of a time zone, such as Europe/Berlin; ${timeZone} is none`);
   if (!commands.includes(command)) throw invalid(`command: must be one of ${commands.join(', ')}`);
 }
 
@@ -112,11 +118,16 @@ export const decideRemove = (state: CronState, name: string): EventDraft[] => [
   cronJobRemoved.draft({ name: jobOf(state, name).name }),
 ];
 
-/** The last minute that is due and has had no run, Unix seconds; undefined: none. `now`: Unix ms */
-export function dueOf({ schedule, enabled, since }: CronJob, zone: string, now: number): number | undefined {
+/**
+ * The last minute that is due and has had no run, Unix seconds; undefined: none. `now`: Unix ms
+ *
+ * @param zone of jobs that name none
+ */
+export function dueOf(job: CronJob, zone: string, now: number): number | undefined {
+  const { name, schedule, enabled, since, timeZone = zone, staggerSeconds = 0 } = job;
   if (!enabled) return undefined;
-  const until = minuteOf(seconds(now));
-  return dueMinutes(schedule, zone, Math.max(since, until - LOOK_BACK), until).at(-1);
+  const until = minuteOf(seconds(now) - staggerOf(name, staggerSeconds));
+  return dueMinutes(schedule, timeZone, Math.max(since, until - LOOK_BACK), until).at(-1);
 }
 
 /** Claims the run of a due minute; no event when it has been claimed or the job is gone, off or still running. */

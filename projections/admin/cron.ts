@@ -18,6 +18,9 @@ export const cronJobsTable = defineTable(
     schedule: 'text',
     command: 'text',
     enabled: 'boolean',
+    /** Null: that of the service. */
+    time_zone: 'text?',
+    stagger_seconds: 'int?',
     /** Unix milliseconds. */
     last_run: 'bigint?',
     last_status: 'text?',
@@ -46,15 +49,17 @@ const slotOf = (run: number): number => run % KEPT_RUNS;
 
 export const cronProjection = defineProjection({
   name: 'cron',
-  version: 1,
+  version: 2,
   tables: [cronJobsTable, cronRunsTable],
   handlers: [
-    on(cronJobAdded, ({ data: { name, schedule, command, enabled } }) => [
+    on(cronJobAdded, ({ data: { name, schedule, command, enabled, timeZone, staggerSeconds } }) => [
       change(cronJobsTable, { name }, (row) => ({
         name,
         schedule,
         command,
         enabled,
+        time_zone: timeZone ?? null,
+        stagger_seconds: staggerSeconds ?? null,
         last_run: row?.last_run ?? null,
         last_status: row?.last_status ?? null,
         last_error: row?.last_error ?? null,

@@ -1,7 +1,7 @@
 /** Scheduled jobs, their log and their history. */
 import { cronProjection } from '../../projections/admin/cron.ts';
 import type { CronJobRecord, RUN_STATUSES } from '../../shared/contract/admin/cron.ts';
-import { nextDue } from '../../shared/cron.ts';
+import { nextDue, staggerOf } from '../../shared/cron.ts';
 import { notFound } from '../../shared/errors.ts';
 import { seconds } from '../../shared/time.ts';
 import { type Reads, tables } from '../reads.ts';
@@ -9,22 +9,30 @@ import { type Reads, tables } from '../reads.ts';
 const own = (reads: Reads) => tables(reads, cronProjection);
 type Status = (typeof RUN_STATUSES)[number];
 
-/** By name. @param now Unix ms */
+/** Unix ms, as is `now`. @param late seconds */
+const nextRun = (schedule: string, zone: string, late: number, now: number): number =>
+  (nextDue(schedule, zone, seconds(now) - late) + late) * 1_000;
+
+/** By name. @param zone of jobs that name none @param now Unix ms */
 export async function listJobs(reads: Reads, zone: string, now: number): Promise<CronJobRecord[]> {
   const rows = await own(reads).selectFrom('cron_jobs').selectAll().orderBy('name').execute();
-  return rows.map(({ name, schedule, command, enabled, last_run, last_status, last_error }) => ({
-    name,
-    schedule,
-    enabled,
-    last_run: last_run === null ? null : seconds(last_run),
-    last_status: last_status as Status | null,
-    id: name,
-    command,
-    lastRun: last_run,
-    nextRun: enabled ? nextDue(schedule, zone, seconds(now)) * 1_000 : null,
-    lastStatus: last_status as Status | null,
-    lastError: last_error,
-  }));
+  return rows.map(
+    ({ name, schedule, command, enabled, time_zone, stagger_seconds, last_run, last_status, last_error }) => ({
+      name,
+      schedule: time_zone === null ? schedule : `${schedule} (${time_zone})`,
+      enabled,
+      last_run: last_run === null ? null : seconds(last_run),
+      last_status: last_status as Status | null,
+      id: name,
+      command,
+      ...(time_zone !== null && { timezone: time_zone }),
+      ...(stagger_seconds !== null && { staggerSeconds: stagger_seconds }),
+      lastRun: last_run,
+      nextRun: enabled ? nextRun(schedule, time_zone ?? zone, staggerOf(name, stagger_seconds ?? 0), now) : null,
+      lastStatus: last_status as Status | null,
+      lastError: last_error,
+    }),
+  );
 }
 
 /** Runs of a job, newest first. @throws AppError 404 */

@@ -14,6 +14,7 @@ import {
 import type { CommandContext } from '../../../commands/handler.ts';
 import { jobHistory, jobLogs, listJobs } from '../../../queries/admin/cron.ts';
 import { type CronBody, cronAnswer, cronBody, cronDoneAnswer, cronQuery } from '../../../shared/contract/admin/cron.ts';
+import { splitZone } from '../../../shared/cron.ts';
 import { invalid, notFound } from '../../../shared/errors.ts';
 import type { EventDraft } from '../../../shared/events/define.ts';
 import { defineRoute, type Route } from '../../http/route.ts';
@@ -86,7 +87,7 @@ const act = defineRoute({
   tag: 'Admin',
   summary: 'Add, switch, trigger, clone or remove a scheduled job',
   description:
-    'A job runs one of the scheduled tasks of the service (`command`) by a cron schedule of five fields, in the time zone `TZ`. Each due time has one run, whichever process does it; times missed while no worker was running are made up for once, when they were at most 15 minutes ago. `trigger` runs a job now and waits up to 10 s for its end.',
+    'A job runs one of the scheduled tasks of the service (`command`) by a cron schedule of five fields, in the time zone `TZ` or in one of its own (`timezone`). `staggerSeconds` keeps jobs of one schedule from all beginning at once. Each due time has one run, whichever process does it; times missed while no worker was running are made up for once, when they were at most 15 minutes ago. `trigger` runs a job now and waits up to 10 s for its end.',
   access: 'admin',
   shared: 'cron',
   scope: 'deployment',
@@ -97,9 +98,10 @@ const act = defineRoute({
     const { action } = body;
     const name = body.name ?? body.jobId ?? body.jobName;
     if (action === 'add') {
-      const { schedule, command: task, enabled = true } = body;
-      if (!name || !schedule || !task) throw invalid('name, schedule and command are required.');
-      const job = { name, schedule: schedule.trim(), command: task, enabled };
+      const { command: task, enabled = true, staggerSeconds } = body;
+      if (!name || !body.schedule || !task) throw invalid('name, schedule and command are required.');
+      const { schedule, zone } = splitZone(body.schedule);
+      const job = { name, schedule, command: task, enabled, timeZone: body.timezone ?? zone, staggerSeconds };
       checkJob(job, commandsOf(services));
       await execute(services, command, (state) => decideAdd(state, job));
       return { body: { success: true, enabled } };
@@ -123,8 +125,8 @@ const act = defineRoute({
       const job = state.jobs.find((one) => one.name === selected);
       if (!job) throw notFound('Scheduled job');
       clonedName = copyOf(state, selected);
-      const { schedule, command: task, enabled } = job;
-      return decideAdd(state, { name: clonedName, schedule, command: task, enabled });
+      const { schedule, command: task, enabled, timeZone, staggerSeconds } = job;
+      return decideAdd(state, { name: clonedName, schedule, command: task, enabled, timeZone, staggerSeconds });
     });
     return { body: { success: true, clonedName } };
   },

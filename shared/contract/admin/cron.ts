@@ -8,12 +8,14 @@ export const RUN_STATUSES = ['success', 'error', 'running'] as const;
 export const cronJobSchema = z
   .object({
     name: z.string(),
-    schedule: z.string(),
+    schedule: z.string().describe('a time zone of its own follows in brackets: 0 4 * * * (Europe/Berlin)'),
     enabled: z.boolean(),
     last_run: unixSeconds.nullable(),
     last_status: z.enum(RUN_STATUSES).nullable(),
     id: z.string().describe('the name'),
     command: z.string(),
+    timezone: z.string().optional(),
+    staggerSeconds: z.int().optional(),
     lastRun: z.int().nullable().describe('Unix milliseconds'),
     nextRun: z.int().nullable().describe('Unix milliseconds; null while the job is off'),
     lastStatus: z.enum(RUN_STATUSES).nullable(),
@@ -23,6 +25,8 @@ export const cronJobSchema = z
 export type CronJobRecord = z.infer<typeof cronJobSchema>;
 
 const MAX_NAME = 200;
+/** An hour: jobs of the same hour can be spread over it. */
+export const MAX_STAGGER = 3_600;
 const selector = text(MAX_NAME).optional();
 
 export const cronQuery = z.object({
@@ -69,7 +73,16 @@ export const cronBody = z.object({
   name: filledText(MAX_NAME).optional(),
   jobId: selector.describe('the same as `name`'),
   jobName: selector.describe('the same as `name`'),
-  schedule: text(200).optional().describe('cron’s five fields, such as 0 4 * * *, in the time zone TZ'),
+  schedule: text(200)
+    .optional()
+    .describe('cron’s five fields, such as 0 4 * * *; a time zone may follow in brackets: 0 4 * * * (Europe/Berlin)'),
+  timezone: text(100).optional().describe('IANA name; default: the time zone of the service, TZ'),
+  staggerSeconds: z
+    .int()
+    .min(1)
+    .max(MAX_STAGGER)
+    .optional()
+    .describe('runs begin up to so many seconds late, always the same for one job'),
   command: text(200).optional().describe('id of a scheduled task, as GET /api/scheduler lists them'),
   enabled: z.boolean().optional(),
   mode: z.enum(['force', 'due']).default('force').describe('for trigger; due: only if its time has come'),

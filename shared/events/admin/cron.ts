@@ -15,6 +15,10 @@ export const cronJobAdded = defineEvent({
     /** One of the scheduled tasks of the service. */
     command: z.string(),
     enabled: z.boolean(),
+    /** IANA name; missing: that of the service. */
+    timeZone: z.string().optional(),
+    /** Runs begin up to so many seconds late, always the same for one job. */
+    staggerSeconds: z.int().positive().optional(),
   }),
 });
 

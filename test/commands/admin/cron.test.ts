@@ -1,5 +1,6 @@
 import { expect } from 'chai';
 import { cronDecider, decideAskedRun, decideDueRun, dueOf } from '../../../commands/admin/cron.ts';
+import { staggerOf } from '../../../shared/cron.ts';
 import { cronJobAdded, cronJobToggled, cronRunEnded, cronRunStarted } from '../../../shared/events/admin/cron.ts';
 import { type Draft, refusalOf, stateAfter, timeOf } from '../../support/kit.ts';
 
@@ -27,6 +28,21 @@ describe('commands: scheduled jobs', () => {
     const running = state(started);
     expect(decideDueRun(running, 'a', dueAt + 60, timeOf(3))).to.deep.equal([]);
     expect(refusalOf(() => decideAskedRun(running, 'a', timeOf(3))).status).to.equal(409);
+  });
+
+  it('a time zone of its own moves the hours of a job, and a stagger the second at which it begins', () => {
+    const at = Date.UTC(2026, 6, 1, 2) / 1_000;
+    const daily = cronJobAdded.draft({ ...added.data, name: 'b', schedule: '0 4 * * *', timeZone: 'Europe/Berlin' });
+    const [, berlin] = state(daily).jobs;
+    if (!berlin) throw new Error('there is no job');
+    const job = { ...berlin, since: at - 86_400 };
+    expect(dueOf(job, 'UTC', at * 1_000)).to.equal(at);
+    expect(dueOf({ ...job, timeZone: undefined }, 'UTC', at * 1_000)).to.equal(undefined);
+    const late = staggerOf('b', 600);
+    expect(late).to.be.within(60, 600);
+    const spread = { ...job, staggerSeconds: 600 };
+    expect(dueOf(spread, 'UTC', (at + late - 1) * 1_000)).to.equal(undefined);
+    expect(dueOf(spread, 'UTC', (at + late) * 1_000)).to.equal(at);
   });
 
   it('a run that died with its process is ended by the next', () => {

@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import { createCommands } from '../../../commands/handler.ts';
 import { runDueJobs } from '../../../commands/policies/admin/cron.ts';
 import { cronAnswer, cronDoneAnswer } from '../../../shared/contract/admin/cron.ts';
-import { DAY, MINUTE } from '../../../shared/time.ts';
+import { DAY, HOUR, MINUTE } from '../../../shared/time.ts';
 import { call, type TestService } from '../../support/service.ts';
 
 export function describeCron(service: () => TestService): void {
@@ -62,6 +62,31 @@ export function describeCron(service: () => TestService): void {
       const history = (await get('?action=history&jobId=sweep&query=succ')).body;
       expect(history).to.include({ total: 3, hasMore: false, page: 1 });
       expect((await get('?action=history&jobId=sweep&query=error')).body.total).to.equal(0);
+    });
+
+    it('runs in a time zone of its own, and spread over some seconds', async () => {
+      for (const [name, more] of [
+        ['east', { timezone: 'Asia/Tokyo', staggerSeconds: 60 }],
+        ['west', { schedule: '30 4 * * * (Europe/Berlin)' }],
+      ] as const) {
+        const { status } = await post({ action: 'add', name, schedule: '30 4 * * *', command: 'purge_logs', ...more });
+        expect(status).to.equal(200);
+      }
+      const [east, west] = [await job('east'), await job('west')];
+      expect(east).to.include({ schedule: '30 4 * * * (Asia/Tokyo)', timezone: 'Asia/Tokyo', staggerSeconds: 60 });
+      // Tokyo has no summer time.
+      expect((east.nextRun / 1_000) % DAY).to.be.within(19.5 * HOUR, 19.5 * HOUR + 60);
+      expect(west).to.include({ schedule: '30 4 * * * (Europe/Berlin)', timezone: 'Europe/Berlin' });
+      expect((west.nextRun / 1_000) % DAY).to.be.oneOf([2.5 * HOUR, 3.5 * HOUR]);
+      expect((await post({ action: 'clone', name: 'east' })).body.clonedName).to.equal('east (copy)');
+      expect(await job('east (copy)')).to.include({ schedule: east.schedule, staggerSeconds: 60 });
+      const unknown = { action: 'add', name: 'x', schedule: '30 4 * * * (Mars/Olympus)', command: 'purge_logs' };
+      const { status, body } = await post(unknown);
+      expect([status, body.error]).to.deep.equal([
+        400,
+        'timezone: must be the name of a time zone, such as Europe/Berlin; Mars/Olympus is none',
+      ]);
+      for (const name of ['east', 'west', 'east (copy)']) await post({ action: 'remove', name });
     });
 
     it('by the clock, each due time has one run, however many look, in two processes', async () => {
