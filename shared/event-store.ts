@@ -8,7 +8,7 @@ import './messages.ts';
 import { AppError } from './errors.ts';
 import type { DomainEvent, EventDefinition, EventDraft } from './events/define.ts';
 import { type Metadata, metadataSchema, type Origin } from './events/metadata.ts';
-import { holdsSealedSecrets, isSealed, seal, sealSecrets, unseal, unsealSecrets } from './events/seal.ts';
+import { holdsSealedSecrets, isSealed, type Sealed, seal, sealSecrets, unseal, unsealSecrets } from './events/seal.ts';
 import { type Upcasters, upcast, upcasters } from './events/upcasters.ts';
 import type { Counters } from './ports/counters.ts';
 import {
@@ -144,6 +144,43 @@ function personsIn({ data, meta }: LoggedEvent, { personal, secrets }: EventDefi
   return persons;
 }
 
+/** Where metadata keeps its address until somebody asks for it. */
+const SEALED_IP = Symbol('sealed ip');
+
+interface SealedIp {
+  readonly event: LoggedEvent;
+  readonly sealed: Sealed;
+  readonly key: Buffer | undefined;
+}
+
+/**
+ * Nearly every event has a client address, and only audit entries show it: decrypting it was most of what decoding cost.
+ * One function serves all events, so that their metadata keeps one shape.
+ */
+const IP: PropertyDescriptor & ThisType<Metadata & { readonly [SEALED_IP]: SealedIp }> = {
+  enumerable: true,
+  configurable: true,
+  get() {
+    const { event, sealed, key } = this[SEALED_IP];
+    try {
+      const value = metadataSchema.shape.ip.parse(unseal(key, `${event.id}/ip`, sealed));
+      Object.defineProperty(this, 'ip', { value, enumerable: true });
+      return value;
+    } catch (error) {
+      throw unreadable(event, error);
+    }
+  },
+};
+
+/** Metadata whose address is unsealed when it is first read, which throws EventUnreadableError if it was altered. */
+function withSealedIp({ ip: _, ...meta }: Metadata, sealed: SealedIp): Metadata {
+  Object.defineProperty(meta, SEALED_IP, { value: sealed });
+  return Object.defineProperty(meta, 'ip', IP) as Metadata;
+}
+
+const unreadable = (event: LoggedEvent, error: unknown): EventUnreadableError =>
+  new EventUnreadableError(event, error instanceof Error ? error.message : String(error), { cause: error });
+
 /** @throws EventUnreadableError */
 function openedWith(
   keyOf: (person: string) => Buffer | undefined,
@@ -154,9 +191,9 @@ function openedWith(
   const { id, type, stream, revision, position } = event;
   try {
     const { ip } = event.meta;
-    const meta = metadataSchema.parse(
-      isSealed(ip) ? { ...event.meta, ip: unseal(keyOf(ip.person), `${id}/ip`, ip) } : event.meta,
-    );
+    const meta = isSealed(ip)
+      ? withSealedIp(metadataSchema.parse({ ...event.meta, ip: null }), { event, sealed: ip, key: keyOf(ip.person) })
+      : metadataSchema.parse(event.meta);
     let open = event.data;
     // Only these fields are unsealed, because data sent by a client may look like a sealed value. For fields with secrets, `unsealSecrets` tells them apart.
     for (const field of definition.personal?.fields ?? []) {
@@ -172,7 +209,7 @@ function openedWith(
     const data = definition.schema.parse(upcast(type, open, version, definition.version, steps));
     return { id, type, data, meta, stream, revision, position };
   } catch (error) {
-    throw new EventUnreadableError(event, error instanceof Error ? error.message : String(error), { cause: error });
+    throw unreadable(event, error);
   }
 }
 

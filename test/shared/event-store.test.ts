@@ -2,7 +2,7 @@
 import { expect } from 'chai';
 import { z } from 'zod';
 import { AppError } from '../../shared/errors.ts';
-import { createEventStore } from '../../shared/event-store.ts';
+import { createEventStore, EventUnreadableError } from '../../shared/event-store.ts';
 import { defineEvent, type EventDefinition } from '../../shared/events/define.ts';
 import { isSealed } from '../../shared/events/seal.ts';
 import { type Upcasters, upcast } from '../../shared/events/upcasters.ts';
@@ -87,6 +87,19 @@ describe('event store', () => {
     expect(read.data).to.deep.equal({ id: 3, email: 'ada@example.org' });
     expect(read.meta.ip).to.equal('192.0.2.1');
     expect(read.meta).to.include({ version: 2, number: 1, at: 1_700_000_000_000, tenant: 1, workspace: 1 });
+  });
+
+  it('opens the address when it is asked for, in copies and as JSON too; an altered one is an error then', async () => {
+    const { store } = open();
+    const event = logged(await first(store, { id: 3, email: null }));
+    const { meta } = await store.decode(event);
+    expect([{ ...meta }.ip, structuredClone(meta).ip]).to.deep.equal(['192.0.2.1', '192.0.2.1']);
+    expect(JSON.parse(JSON.stringify((await store.decode(logged(event))).meta))).to.deep.equal(meta);
+    const { ip } = event.meta as { ip: { box: string } };
+    const altered = logged({ ...event, meta: { ...event.meta, ip: { ...ip, box: `A${ip.box.slice(1, -1)}A` } } });
+    const read = await store.decode(altered);
+    expect(read.meta.actor).to.deep.equal(meta.actor);
+    expect(() => read.meta.ip).to.throw(EventUnreadableError, 'Joined at position 1 cannot be read');
   });
 
   it('gives its own followers, who get the original objects, the same as every reader', async () => {
