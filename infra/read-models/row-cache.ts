@@ -105,7 +105,7 @@ export class RowCache {
 }
 
 /** Approximate length of the row in JSON, characters. */
-function charactersOf(row: AnyStoredRow): number {
+export function charactersOf(row: Readonly<Record<string, unknown>>): number {
   let characters = 0;
   for (const value of Object.values(row)) {
     if (typeof value === 'string') characters += value.length;

@@ -20,41 +20,29 @@ import {
   dropSchema,
   loadRows,
   qualified,
-  type TableWrite,
   writeBatches,
 } from '../tables.ts';
-import { type BulkSession, encodeRow } from './bulk.ts';
+import type { BulkSession } from './bulk.ts';
 import type { Build, Fed } from './plan.ts';
+import { BuiltRows, type Changed } from './rows.ts';
 
 /** How often a checkpoint is stored at least, milliseconds, so that a resumed run has little to repeat. */
-const STORE_MS = 2_000;
+const STORE_MS = 10_000;
 /** Most events read before taking the lock; if there are more, there is another round without it. */
 const AHEAD = 20_000;
-/** A batch is written when its COPY text has this many characters. */
-const MAX_CHARACTERS = 8_000_000;
+/** Rows are written when those that are encoded, or the events since the last write, have this many characters. */
+const MAX_CHARACTERS = 16_000_000;
+/**
+ * Most characters of rows in memory, in all read models together. A read model that uses most of its rows forgets none
+ * of them at first, so that there may be twice as many.
+ */
+const ROOM_CHARACTERS = 32_000_000;
 /**
  * On the embedded database, the tables of a log with more events than this are indexed while they are filled: that
  * takes twice as long, but a single statement that indexes millions of rows would make everybody wait for longer than
  * their time limits.
  */
 const INDEX_AFTERWARDS = 2_000_000;
-
-/**
- * Rows in COPY's format, as bytes outside the heap: thousands of strings would be copied by each garbage collection.
- */
-class CopyText {
-  text: string;
-  readonly #pieces: Buffer[] = [];
-  constructor(text: string) {
-    this.text = text;
-  }
-  /** All pieces so far. */
-  settle(): readonly Buffer[] {
-    if (this.text !== '') this.#pieces.push(Buffer.from(this.text));
-    this.text = '';
-    return this.#pieces;
-  }
-}
 
 export class Building implements Fed {
   readonly projection: Projection;
@@ -69,17 +57,12 @@ export class Building implements Fed {
   readonly begun = performance.now();
   /** Tables that have their primary key. */
   readonly #keyed = new Set<string>();
-  #cache = new RowCache();
   #generation = 0;
   /** The position stored in the database. */
   stored: Position = 0;
   #storedAt = performance.now();
-  #batch: Batch;
-  /** Rows of the batch in COPY's format, for tables to which rows have only been added so far. */
-  #copies = new Map<Table, CopyText>();
-  /** Tables whose rows change; these are written through the batch. */
-  readonly #mixed = new Set<string>();
-  /** Number of events in the batch, and of characters in `#copies`. */
+  #rows: BuiltRows;
+  /** Events that were applied since the last write, and their characters. */
   #size = { events: 0, characters: 0 };
   #writing: Promise<void> = Promise.resolve();
   #failure: Error | undefined;
@@ -95,7 +78,7 @@ export class Building implements Fed {
     this.live = schemaOf(projection);
     this.schema = `${this.live}_rebuild`;
     this.old = `${this.live}_old`;
-    this.#batch = this.#newBatch();
+    this.#rows = this.#newRows(false);
   }
 
   static async open(build: Build, projection: Projection): Promise<Building> {
@@ -126,8 +109,7 @@ export class Building implements Fed {
         await sql`DELETE FROM service.checkpoints WHERE schema_name = ${this.schema}`.execute(trx);
         await dropSchema(trx, this.schema);
         await createBareTables(trx, this.projection, this.schema);
-        this.#cache = new RowCache(this.projection.tables);
-        this.#batch = this.#newBatch();
+        this.#rows = this.#newRows(true);
         this.#generation = (known?.generation ?? 0) + 1;
         await sql`INSERT INTO service.checkpoints (schema_name, projection, version, generation, leader, updated_at)
           VALUES (${this.schema}, ${this.projection.name}, ${this.projection.version}, ${this.#generation}, ${fingerprint}, ${Date.now()})`.execute(
@@ -174,14 +156,17 @@ export class Building implements Fed {
     this.target = Math.max(this.target, head, this.foreign ? 0 : position);
   }
 
-  /** Applies events up to `end`; those of other types, after the target, or already applied are skipped. */
-  async take(events: readonly DomainEvent[], end: Position): Promise<void> {
-    const { handles } = this.projection;
-    let mine = events.filter(
-      (event) => handles.has(event.type) && event.position > this.position && event.position <= this.target,
-    );
+  /**
+   * Applies events up to `end`; those after the target, or already applied, are skipped.
+   *
+   * @param events of types that the projection handles
+   * @param characters approximate size of their data
+   */
+  async take(events: readonly DomainEvent[], end: Position, characters: number): Promise<void> {
+    const from = this.position;
+    let mine = events.filter(({ position }) => position > from && position <= this.target);
     while (mine.length > 0) {
-      const taken = await this.#batch.add(mine);
+      const taken = await this.#rows.add(mine);
       this.#size.events += taken;
       if (taken > 0) this.position = (mine[taken - 1] as DomainEvent).position;
       if (taken === mine.length) break;
@@ -190,15 +175,27 @@ export class Building implements Fed {
       mine = mine.slice(taken);
     }
     this.position = Math.max(this.position, Math.min(end, this.target));
-    for (const copied of this.#copies.values()) copied.settle();
-    const full = this.#size.events >= this.build.batchSize || this.#size.characters > MAX_CHARACTERS;
-    if (full || performance.now() - this.#storedAt > STORE_MS) await this.#store();
+    this.#size.characters += characters;
+    const full =
+      this.#size.events >= this.build.batchSize ||
+      this.#size.characters > MAX_CHARACTERS ||
+      this.#rows.encoded > MAX_CHARACTERS;
+    if (full || this.#crowded || performance.now() - this.#storedAt > STORE_MS) await this.#store();
   }
 
-  #newBatch(): Batch {
-    return new Batch({
+  /** Whether it should forget rows. */
+  get #crowded(): boolean {
+    const { used, unused } = this.#rows;
+    const { room, share } = this.build;
+    return room.characters > ROOM_CHARACTERS && used >= unused && used > ROOM_CHARACTERS * share;
+  }
+
+  #newRows(empty: boolean): BuiltRows {
+    return new BuiltRows({
       projection: this.projection,
-      cache: this.#cache,
+      room: this.build.room,
+      empty,
+      copies: this.build.copies,
       load: async (table, keys) => {
         await this.#written();
         return this.build.sessions.use(async ({ db }) => {
@@ -206,37 +203,21 @@ export class Building implements Fed {
           return loadRows(db, this.schema, table, keys);
         });
       },
-      append: {
-        takes: (table) => this.build.copies && !this.#mixed.has(table.name),
-        take: (table, row, position) => {
-          const text = encodeRow(table, row, position);
-          this.#size.characters += text.length;
-          const copied = this.#copies.get(table);
-          if (copied) copied.text += text;
-          else this.#copies.set(table, new CopyText(text));
-        },
-        refuses: (table) => {
-          this.#mixed.add(table.name);
-          return this.#copies.has(table);
-        },
-      },
     });
   }
 
-  /** Writes the batch while the next one is being filled; one write at a time. */
+  /** Writes what has changed while the next events are being applied; one write at a time. */
   async #store(): Promise<void> {
     await this.#written();
     const end = this.position;
-    const batch = this.#batch;
-    const copies = this.#copies;
     const { events } = this.#size;
     this.#storedAt = performance.now();
     if (events === 0 && end === this.stored) return;
-    batch.written();
-    this.#batch = this.#newBatch();
-    this.#copies = new Map();
+    const crowded = this.#crowded;
+    const changed = this.#rows.changed();
+    if (crowded) this.#rows.age();
     this.#size = { events: 0, characters: 0 };
-    this.#writing = this.#write(batch.writes(), copies, end)
+    this.#writing = this.#write(changed, end)
       .then(() => {
         this.events += events;
       })
@@ -258,47 +239,31 @@ export class Building implements Fed {
     this.position = Math.max(this.position, this.target);
   }
 
-  async #write(writes: readonly TableWrite[], copies: ReadonlyMap<Table, CopyText>, end: Position): Promise<void> {
+  async #write(changed: Changed, end: Position): Promise<void> {
     const move = this.#move(end);
     await this.build.sessions.use(async (session) => {
-      for (const { table, upserts, deletes } of writes) {
-        if (upserts.length + deletes.length > 0 || !session.copy) await this.#ensureKey(session.db, table);
-      }
+      for (const { table } of changed.writes) await this.#ensureKey(session.db, table);
       try {
-        await this.#copyAndMove(session, writes, copies, move);
+        await this.#copyAndMove(session, changed, move);
       } catch (error) {
         if (!isDuplicate(error)) throw this.explained(error);
         // A row that was expected to be new exists already: without the primary key both are inserted, and the older
         // one is removed.
-        await this.#copyAndMove(session, writes, copies, move, true);
+        await this.#copyAndMove(session, changed, move, true);
       }
     });
     this.stored = end;
   }
 
-  #copyAndMove(
-    session: BulkSession,
-    writes: readonly TableWrite[],
-    copies: ReadonlyMap<Table, CopyText>,
-    move: CheckpointMove,
-    twice = false,
-  ): Promise<void> {
+  #copyAndMove(session: BulkSession, { writes, copies }: Changed, move: CheckpointMove, twice = false): Promise<void> {
     const { copy } = session;
     if (!copy) return writeBatches(session.db, [{ writes, move }]);
     return session.db.transaction().execute(async (trx) => {
       const tables = new Set([...copies.keys(), ...writes.map(({ table }) => table)]);
       if (twice) for (const table of tables) await this.#dropKey(trx, table);
-      for (const [table, copied] of copies) await copy(this.schema, table, copied.settle());
-      for (const { table, inserts } of writes) {
-        if (inserts.length === 0) continue;
-        const text = inserts.map((row) => encodeRow(table, row, row.position)).join('');
-        await copy(this.schema, table, [Buffer.from(text)]);
-      }
+      for (const [table, pieces] of copies) await copy(this.schema, table, pieces);
       if (twice) for (const table of tables) await this.#addKeyToOne(trx, table);
-      const rest = writes
-        .filter(({ upserts, deletes }) => upserts.length + deletes.length > 0)
-        .map((write) => ({ ...write, inserts: [] }));
-      await writeBatches(trx, [{ writes: rest, move }]);
+      await writeBatches(trx, [{ writes, move }]);
     });
   }
 
@@ -394,10 +359,10 @@ export class Building implements Fed {
 
   async catchUpLocked(trx: AnyDatabase, ahead: readonly DomainEvent[], to: Position): Promise<void> {
     const events = ahead.filter(({ position }) => position > this.position && position <= to);
-    // No cache: it would be wrong if the transaction is rolled back, and is not needed if it is not.
+    // No rows from memory: they would be wrong if the transaction is rolled back, and are not needed if it is not.
     const batch = new Batch({
       projection: this.projection,
-      cache: this.#cache,
+      cache: new RowCache(),
       load: (table, keys) => loadRows(trx, this.schema, table, keys),
     });
     await batch.add(events);

@@ -7,6 +7,7 @@ import type { Database } from '../../database/database.ts';
 import type { Logger } from '../../logging.ts';
 import type { Fingerprint } from '../tables.ts';
 import { type BulkSession, openBulkSession } from './bulk.ts';
+import type { Room } from './rows.ts';
 
 /** The parts of a `Core` that a rebuild needs. */
 export interface RebuildStores {
@@ -25,7 +26,7 @@ export interface RebuildOptions {
   readonly check?: boolean;
   /** Discards what an interrupted rebuild has built. */
   readonly fresh?: boolean;
-  /** Events per transaction; default 5,000. */
+  /** Most events per transaction; default 50,000. */
   readonly batchSize?: number;
   /**
    * Live tables that are behind by more events than this (and a twentieth of the log) are not compared; default 10,000.
@@ -80,7 +81,7 @@ export interface Fed {
   readonly position: Position;
   /** Where reading stops. */
   readonly target: Position;
-  take(events: readonly DomainEvent[], end: Position): Promise<void>;
+  take(events: readonly DomainEvent[], end: Position, characters: number): Promise<void>;
   flush(): Promise<void>;
 }
 
@@ -88,6 +89,9 @@ export interface Fed {
 export interface Build {
   readonly stores: RebuildStores;
   readonly sessions: Sessions;
+  /** The memory for rows, and the part of it that a read model may use however little there is. */
+  readonly room: Room;
+  readonly share: number;
   /** Whether the sessions can COPY. */
   readonly copies: boolean;
   readonly code: string;

@@ -12,6 +12,7 @@ import { fileURLToPath } from 'node:url';
 import type { Projection } from '../../../projections/projection.ts';
 import type { DomainEvent } from '../../../shared/events/define.ts';
 import type { LoggedEvent, Position } from '../../../shared/ports/event-log.ts';
+import { charactersOf } from '../row-cache.ts';
 import { Building } from './building.ts';
 import { compare } from './comparing.ts';
 import {
@@ -25,7 +26,7 @@ import {
 } from './plan.ts';
 import { dropBuilt, dropOld, settle } from './switching.ts';
 
-const BATCH = 5_000;
+const BATCH = 50_000;
 const FAR_BEHIND = 10_000;
 const LOCK_MS = 5_000;
 /** Pages of the log read ahead. More would only be promoted to the old generation of the heap. */
@@ -60,6 +61,8 @@ export async function rebuildProjections(
     const build: Build = {
       stores,
       sessions,
+      room: { characters: 0 },
+      share: 1 / (4 * projections.length),
       copies: await sessions.use(async ({ copy }) => copy !== undefined),
       code: codeFingerprint(),
       check: options.check ?? false,
@@ -107,16 +110,26 @@ async function feed(build: Build, buildings: readonly Fed[]): Promise<void> {
   const from = Math.min(...buildings.map((building) => building.position));
   const target = Math.max(...buildings.map((building) => building.target));
   const behind = buildings.filter((building) => building.position < building.target);
-  const types = new Set(behind.flatMap((building) => [...building.projection.handles]));
+  const takers = new Map<string, number[]>();
+  for (const [index, { projection }] of behind.entries()) {
+    for (const type of projection.handles) {
+      const known = takers.get(type);
+      if (known) known.push(index);
+      else takers.set(type, [index]);
+    }
+  }
   try {
     if (behind.length > 0) {
       for await (const page of readAhead(build.stores.store.log.readAll({ from }))) {
         build.signal.throwIfAborted();
         const end = Math.min(page.at(-1)?.position ?? from, target);
-        const events = await decodePage(build, page, types, target);
-        for (const building of behind) {
-          await building.take(events, end);
-          await yieldToOthers();
+        const { events, characters } = await decodePage(build, page, takers, target);
+        const shares: DomainEvent[][] = behind.map(() => []);
+        for (const event of events) for (const index of takers.get(event.type) ?? []) shares[index]?.push(event);
+        for (const [index, building] of behind.entries()) {
+          const share = shares[index] ?? [];
+          await building.take(share, end, share.length === 0 ? 0 : characters);
+          if (share.length > 0) await yieldToOthers();
         }
         build.tell({ phase: 'reading the log', position: end, target }, page.length);
         if (end >= target) break;
@@ -133,17 +146,19 @@ async function feed(build: Build, buildings: readonly Fed[]): Promise<void> {
 async function decodePage(
   build: Build,
   page: readonly LoggedEvent[],
-  types: ReadonlySet<string>,
+  types: { has(type: string): boolean },
   target: Position,
-): Promise<DomainEvent[]> {
+): Promise<{ events: readonly DomainEvent[]; characters: number }> {
   const events: DomainEvent[] = [];
+  let characters = 0;
   for (const event of page) {
     if (event.position > target || !types.has(event.type)) continue;
     const decoded = build.stores.store.decode(event);
     events.push(decoded instanceof Promise ? await decoded : decoded);
+    characters += charactersOf(event.data);
     if (events.length % TURN === 0) await yieldToOthers();
   }
-  return events;
+  return { events, characters };
 }
 
 /** Yields to the event loop, so that the database does not have to wait while we compute. */

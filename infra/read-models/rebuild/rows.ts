@@ -1,0 +1,320 @@
+/**
+ * The rows of a read model that is being built, in memory between two writes and beyond: a row that changes a hundred
+ * times is written once, and a row that changes again is not read back.
+ *
+ * Tables to which rows are only added keep nothing in memory: their rows become COPY's text at once.
+ */
+import { type AnyStoredRow, keyText } from '../../../projections/apply.ts';
+import type { Change, Projection, Table } from '../../../projections/projection.ts';
+import type { DomainEvent } from '../../../shared/events/define.ts';
+import { charactersOf } from '../row-cache.ts';
+import type { TableWrite } from '../tables.ts';
+import { encodeRow } from './bulk.ts';
+
+type Key = Readonly<Record<string, unknown>>;
+
+/** A row in memory. */
+interface Slot {
+  readonly key: Key;
+  /** Undefined: there is none. */
+  row: Key | undefined;
+  /** Position of the event that last changed it; -1: none did. */
+  position: number;
+  /** Whether the table has a row with this key. */
+  stored: boolean;
+  /** Whether it may have one although none should exist yet. */
+  doubtful: boolean;
+  /** Whether it has to be written. */
+  dirty: boolean;
+  /** Approximate size, characters. */
+  size: number;
+}
+
+/** A change that is applied once the missing rows are loaded. */
+interface Waiting {
+  readonly slot: Slot;
+  readonly state: TableState;
+  readonly apply: Change['apply'];
+  readonly position: number;
+}
+
+/** Size of a slot besides its row, characters. */
+const SLOT_CHARACTERS = 200;
+/** Characters that are encoded before they leave the heap. */
+const PIECE = 1_000_000;
+
+/**
+ * Rows in COPY's format, as bytes outside the heap: thousands of strings would be copied by each garbage collection.
+ */
+class CopyText {
+  readonly #pieces: Buffer[] = [];
+  #text = '';
+
+  add(text: string): void {
+    this.#text += text;
+    if (this.#text.length > PIECE) this.settle();
+  }
+
+  /** All pieces so far. */
+  settle(): readonly Buffer[] {
+    if (this.#text !== '') this.#pieces.push(Buffer.from(this.#text));
+    this.#text = '';
+    return this.#pieces;
+  }
+}
+
+class TableState {
+  readonly table: Table;
+  /** Rows of two generations: what is used moves to the newer one, and the older one is forgotten as a whole. */
+  newer = new Map<string, Slot>();
+  older = new Map<string, Slot>();
+  dirty: Slot[] = [];
+  copied: CopyText | undefined;
+  /** Every row of the table is in memory. */
+  complete: boolean;
+  /** Rows were only added so far. */
+  growing = true;
+
+  constructor(table: Table, complete: boolean) {
+    this.table = table;
+    this.complete = complete;
+  }
+}
+
+/** The memory of all read models of a rebuild. */
+export interface Room {
+  /** Approximate size of the rows in memory, characters. */
+  characters: number;
+}
+
+/** What has changed since it was last asked for. */
+export interface Changed {
+  readonly writes: readonly TableWrite[];
+  /** Rows to be added by COPY, encoded. */
+  readonly copies: ReadonlyMap<Table, readonly Buffer[]>;
+}
+
+export interface BuiltRowsOptions {
+  readonly projection: Projection;
+  readonly room: Room;
+  /** The tables have no rows yet. */
+  readonly empty: boolean;
+  /** Whether new rows can be added by COPY. */
+  readonly copies: boolean;
+  /** Loads the existing rows of a table, by `keyText`. */
+  readonly load: (table: Table, keys: readonly Key[]) => Promise<ReadonlyMap<string, AnyStoredRow>>;
+}
+
+export class BuiltRows {
+  readonly #options: BuiltRowsOptions;
+  readonly #tables: ReadonlyMap<Table, TableState>;
+  /** Size of the two generations of all tables, and of what is encoded. */
+  #newer = 0;
+  #older = 0;
+  #encoded = 0;
+
+  constructor(options: BuiltRowsOptions) {
+    this.#options = options;
+    this.#tables = new Map(options.projection.tables.map((table) => [table, new TableState(table, options.empty)]));
+  }
+
+  /** Size of the rows that are encoded already, characters. */
+  get encoded(): number {
+    return this.#encoded;
+  }
+
+  /** Size of the rows in memory that have been used since others were last forgotten, characters. */
+  get used(): number {
+    return this.#newer;
+  }
+
+  /** Size of the rows in memory that have not been used since. */
+  get unused(): number {
+    return this.#older;
+  }
+
+  /**
+   * Applies events in memory; in order, and all after those applied before.
+   *
+   * @returns how many were applied; fewer than given when a row has to be written before it can be changed
+   * @throws whatever the projection throws; the rows must then be discarded
+   */
+  async add(events: readonly DomainEvent[]): Promise<number> {
+    const missing = new Map<TableState, Map<string, Slot>>();
+    const waiting: Waiting[] = [];
+    let taken = 0;
+    for (const event of events) {
+      const changes = this.#options.projection.project(event);
+      if (!this.#accepts(changes)) break;
+      for (const change of changes) this.#take(change, event.position, missing, waiting);
+      taken++;
+    }
+    for (const [state, slots] of missing) await this.#load(state, slots);
+    for (const { slot, state, apply, position } of waiting) applyTo(slot, state, apply, position);
+    return taken;
+  }
+
+  /** Whether these changes can be applied: a row that is encoded already cannot be changed before it is written. */
+  #accepts(changes: readonly Change[]): boolean {
+    for (const { table, fresh } of changes) {
+      if (fresh) continue;
+      const state = this.#stateOf(table);
+      state.growing = false;
+      if (state.copied) return false;
+    }
+    return true;
+  }
+
+  #take(
+    { table, key, fresh, apply }: Change,
+    position: number,
+    missing: Map<TableState, Map<string, Slot>>,
+    waiting: Waiting[],
+  ): void {
+    const state = this.#stateOf(table);
+    if (fresh && state.growing && this.#options.copies) {
+      const row = apply(undefined);
+      if (row !== undefined) this.#encode(state, row, position);
+      state.complete = false;
+      return;
+    }
+    const text = keyText(table, key);
+    const slot = this.#find(state, text) ?? this.#slotFor(state, text, key, fresh, missing);
+    // Once a row is missing, everything behind it waits: changes are applied in their order (`Change`).
+    if (missing.size > 0) waiting.push({ slot, state, apply, position });
+    else applyTo(slot, state, apply, position);
+  }
+
+  #find(state: TableState, text: string): Slot | undefined {
+    const slot = state.newer.get(text);
+    if (slot) return slot;
+    const old = state.older.get(text);
+    if (!old) return undefined;
+    state.older.delete(text);
+    state.newer.set(text, old);
+    this.#older -= old.size;
+    this.#newer += old.size;
+    return old;
+  }
+
+  #slotFor(
+    state: TableState,
+    text: string,
+    key: Key,
+    fresh: boolean,
+    missing: Map<TableState, Map<string, Slot>>,
+  ): Slot {
+    const slot: Slot = { key, row: undefined, position: -1, stored: false, doubtful: false, dirty: false, size: 0 };
+    state.newer.set(text, slot);
+    this.#resize(slot, SLOT_CHARACTERS + text.length);
+    if (state.complete) return slot;
+    if (fresh) slot.doubtful = true;
+    else {
+      const slots = missing.get(state) ?? new Map<string, Slot>();
+      missing.set(state, slots.set(text, slot));
+    }
+    return slot;
+  }
+
+  async #load(state: TableState, slots: ReadonlyMap<string, Slot>): Promise<void> {
+    const rows = await this.#options.load(
+      state.table,
+      Array.from(slots.values(), ({ key }) => key),
+    );
+    for (const [text, row] of rows) {
+      const slot = slots.get(text);
+      if (!slot) continue;
+      Object.assign(slot, { row, position: row.position, stored: true });
+      this.#resize(slot, slot.size + charactersOf(row));
+    }
+  }
+
+  /** @returns its number of characters */
+  #encode(state: TableState, row: Key, position: number): number {
+    const text = encodeRow(state.table, row, position);
+    state.copied ??= new CopyText();
+    state.copied.add(text);
+    this.#encoded += text.length;
+    return text.length;
+  }
+
+  /** A slot of the newer generation has another size. */
+  #resize(slot: Slot, size: number): void {
+    this.#newer += size - slot.size;
+    this.#options.room.characters += size - slot.size;
+    slot.size = size;
+  }
+
+  /** What is to be written. From here on, it counts as written. */
+  changed(): Changed {
+    const writes: TableWrite[] = [];
+    const copies = new Map<Table, readonly Buffer[]>();
+    for (const state of this.#tables.values()) {
+      const { table } = state;
+      const inserts: AnyStoredRow[] = [];
+      const upserts: AnyStoredRow[] = [];
+      const deletes: Key[] = [];
+      for (const slot of state.dirty) {
+        const { row, position, stored, doubtful, key } = slot;
+        slot.dirty = false;
+        slot.stored = row !== undefined;
+        slot.doubtful = false;
+        if (!row) {
+          if (stored || doubtful) deletes.push(key);
+          this.#resize(slot, SLOT_CHARACTERS);
+        } else if (!stored && this.#options.copies) {
+          this.#resize(slot, SLOT_CHARACTERS + this.#encode(state, row, position));
+        } else {
+          const whole = { ...row, position };
+          this.#resize(slot, SLOT_CHARACTERS + charactersOf(whole));
+          (stored ? upserts : inserts).push(whole);
+        }
+      }
+      state.dirty = [];
+      if (state.copied) copies.set(table, state.copied.settle());
+      state.copied = undefined;
+      if (inserts.length + upserts.length + deletes.length > 0) writes.push({ table, inserts, upserts, deletes });
+      if (state.growing) this.#forget(state);
+    }
+    this.#encoded = 0;
+    return { writes, copies };
+  }
+
+  /** Forgets rows that have not been used for long. To be called right after `changed`. */
+  age(): void {
+    const { room } = this.#options;
+    for (const state of this.#tables.values()) {
+      if (state.older.size > 0) state.complete = false;
+      state.older = state.newer;
+      state.newer = new Map();
+    }
+    room.characters -= this.#older;
+    this.#older = this.#newer;
+    this.#newer = 0;
+  }
+
+  /** Rows of a table that nobody changes. */
+  #forget(state: TableState): void {
+    if (state.newer.size === 0) return;
+    for (const slot of state.newer.values()) this.#resize(slot, 0);
+    state.newer = new Map();
+    state.complete = false;
+  }
+
+  #stateOf(table: Table): TableState {
+    const state = this.#tables.get(table);
+    if (!state) throw new Error(`${this.#options.projection.name}: table ${table.name} is not in its list of tables`);
+    return state;
+  }
+}
+
+function applyTo(slot: Slot, state: TableState, apply: Change['apply'], position: number): void {
+  if (slot.row && slot.position >= position) return;
+  const next = apply(slot.row);
+  if (next === slot.row) return;
+  slot.row = next;
+  slot.position = position;
+  if (slot.dirty) return;
+  slot.dirty = true;
+  state.dirty.push(slot);
+}
