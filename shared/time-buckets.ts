@@ -1,17 +1,27 @@
-/** Hours, days and months of UTC: the buckets that read models add up in. Times are Unix milliseconds. */
+/**
+ * Hours, days, dekads and months of UTC: the buckets that read models add up in. A month has three dekads, which begin on
+ * its 1st, 11th and 21st day. Times are Unix milliseconds.
+ */
 
-export const UNITS = ['hour', 'day', 'month'] as const;
+export const UNITS = ['hour', 'day', 'dekad', 'month'] as const;
 export type Unit = (typeof UNITS)[number];
 
 export const HOUR_MS = 3_600_000;
 export const DAY_MS = 24 * HOUR_MS;
+/** Days of a dekad; the last one of a month has what is left. */
+const DEKAD = 10;
+const DEKADS = 3;
+
+/** The dekad of a day of the month, from 0. */
+const dekadOf = (date: Date): number => Math.min(DEKADS - 1, Math.floor((date.getUTCDate() - 1) / DEKAD));
 
 /** The beginning of the bucket that a moment is in. */
 export function startOf(unit: Unit, at: number): number {
   if (unit === 'hour') return at - (at % HOUR_MS);
   if (unit === 'day') return at - (at % DAY_MS);
   const date = new Date(at);
-  return Date.UTC(date.getUTCFullYear(), date.getUTCMonth());
+  const day = unit === 'month' ? 1 : 1 + dekadOf(date) * DEKAD;
+  return Date.UTC(date.getUTCFullYear(), date.getUTCMonth(), day);
 }
 
 /** The beginning of the first bucket that begins at or after a moment. */
@@ -21,7 +31,10 @@ export function firstFrom(unit: Unit, at: number): number {
   if (unit === 'hour') return start + HOUR_MS;
   if (unit === 'day') return start + DAY_MS;
   const date = new Date(at);
-  return Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1);
+  const next = unit === 'month' ? DEKADS : dekadOf(date) + 1;
+  return next < DEKADS
+    ? Date.UTC(date.getUTCFullYear(), date.getUTCMonth(), 1 + next * DEKAD)
+    : Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1);
 }
 
 /** What a window is made of: whole buckets, and what lies beside them. Beginnings belong to a span, ends do not. */

@@ -136,9 +136,16 @@ function kyselyOver(pool: pg.Pool, prepares: boolean): AnyDatabase {
 const DETECT_DEAD_CLIENTS = `SELECT set_config('tcp_keepalives_idle', '10', false),
   set_config('tcp_keepalives_interval', '5', false), set_config('tcp_keepalives_count', '3', false)`;
 
+/**
+ * Statements of requests take milliseconds: starting helpers for one, or compiling it, took longer than all of its work,
+ * and there are as many connections as the server has cores to spare. What reads very much, as comparing a rebuild does,
+ * still gets helpers. The URL can say otherwise: `?options=-c%20jit%3Don`.
+ */
+const PLANNING = '-c jit=off -c parallel_setup_cost=100000';
+
 function openServer(url: string, options: DatabaseOptions): Database {
   options.launched?.();
-  const session = { connectionString: url, statement_timeout: options.statementTimeoutMs };
+  const session = { connectionString: url, statement_timeout: options.statementTimeoutMs, options: PLANNING };
   const pool = makePool(session, options);
   const connect: Database['connect'] = async (name) => {
     const client = new Client({

@@ -8,7 +8,7 @@ import {
 } from '../../shared/events/tokens/reports.ts';
 import { costOf } from '../../shared/token-prices.ts';
 import { type Change, change, defineProjection, defineTable, insert, on, update } from '../projection.ts';
-import { tokenUsageTable, usageChanges, usageRemoved } from './usage.ts';
+import { tokenDaysTable, tokenUsageTable, usageChanges, usageRemoved } from './usage.ts';
 
 export const tokenReportsTable = defineTable(
   'reports',
@@ -87,8 +87,8 @@ const opened = (workspace_id: number, page: number): Change =>
 
 export const tokensProjection = defineProjection({
   name: 'tokens',
-  version: 3,
-  tables: [tokenReportsTable, tokenUsageTable, tokenAgentsTable, tokenLedgersTable],
+  version: 4,
+  tables: [tokenReportsTable, tokenUsageTable, tokenDaysTable, tokenAgentsTable, tokenLedgersTable],
   weigh({ data }) {
     const many = data.reports ?? data.ids;
     return Array.isArray(many) ? many.length : 1;

@@ -1,6 +1,7 @@
 /**
- * Sums of reported tokens by hour, day and month (UTC) and of all time, so that a window of any length is a few thousand
- * rows. Each report counts in three facets: of its agent, of its session, and of its task.
+ * Sums of reported tokens by hour, day, dekad and month (UTC) and of all time, so that a window of any length is a few
+ * thousand rows. Each report counts in three facets: of its agent, of its session, and of its task. The days of an agent
+ * are kept once more, a month in one row, for time lines.
  */
 import { hash } from 'node:crypto';
 import type { TokenReport } from '../../shared/events/tokens/reports.ts';
@@ -10,11 +11,14 @@ import { type Change, change, defineTable, type RowOf, update } from '../project
 
 export type Facet = 'agent' | 'session' | 'task';
 
-/** Buckets of time. Sessions and tasks have no hours: there would be nearly as many as reports. */
+/**
+ * Buckets of time. Sessions and tasks have no hours: there would be nearly as many as reports. They are asked for the last
+ * 30 days or for all time, which months would not make shorter.
+ */
 export const FACET_UNITS: Readonly<Record<Facet, readonly Unit[]>> = {
   agent: UNITS,
-  session: ['day', 'month'],
-  task: ['day', 'month'],
+  session: ['day', 'dekad'],
+  task: ['day', 'dekad'],
 };
 
 /** The bucket of all time, which every facet has. It starts at 0. */
@@ -53,6 +57,29 @@ export const tokenUsageTable = defineTable(
   },
 );
 
+/** The days of agents by month: 100 agents have 36,500 days in a year, and 1,200 months. */
+export const tokenDaysTable = defineTable(
+  'days',
+  {
+    workspace_id: 'int',
+    /** Unix ms. */
+    month: 'bigint',
+    /** Digest of the two columns after it. */
+    series: 'text',
+    /** 0: no agent of the workspace. */
+    agent_id: 'bigint',
+    /** As in `usage`. */
+    agent_name: 'text',
+    /** `DaySums` by the day of the month. */
+    days: 'jsonb',
+  },
+  { key: ['workspace_id', 'month', 'series'] },
+);
+
+/** Requests, tokens, and billionths of a US dollar. */
+export type DaySums = readonly [requests: number, tokens: number, cost: number];
+type Days = Readonly<Record<string, DaySums>>;
+
 /** What was used by one report, or by several that have everything but their amounts in common. */
 export interface Used {
   /** Unix ms. */
@@ -78,13 +105,22 @@ export const usedBy = (at: number, report: TokenReport): Used => ({
 });
 
 type Row = RowOf<(typeof tokenUsageTable)['columns']>;
+type DaysRow = RowOf<(typeof tokenDaysTable)['columns']>;
+
+const ownerOf = ({ agentId, agentName }: Used) => ({
+  agent_id: agentId ?? 0,
+  agent_name: agentId === null ? agentName : '',
+});
+
+const seriesOf = (text: string): string => hash('sha256', text, 'base64url').slice(0, 22);
 
 /** One row for each bucket, with what is to be added to it. */
 function bucketsOf(workspace: number, used: readonly Used[]): Row[] {
   const rows = new Map<string, Row>();
   const digests = new Map<string, string>();
-  for (const { at, model, sessionId, agentId, agentName, taskId, requests, inputTokens, outputTokens, cost } of used) {
-    const agent = { agent_id: agentId ?? 0, agent_name: agentId === null ? agentName : '' };
+  for (const one of used) {
+    const { at, model, sessionId, taskId, requests, inputTokens, outputTokens, cost } = one;
+    const agent = ownerOf(one);
     const facets: [Facet, Pick<Row, 'subject' | 'agent_id' | 'agent_name' | 'model'>][] = [
       ['agent', { subject: '', ...agent, model }],
       ['session', { subject: sessionId, ...agent, model: '' }],
@@ -92,7 +128,7 @@ function bucketsOf(workspace: number, used: readonly Used[]): Row[] {
     if (taskId !== null) facets.push(['task', { subject: String(taskId), ...agent, model }]);
     for (const [facet, whose] of facets) {
       const text = JSON.stringify(whose);
-      const series = digests.get(text) ?? hash('sha256', text, 'base64url').slice(0, 22);
+      const series = digests.get(text) ?? seriesOf(text);
       digests.set(text, series);
       for (const unit of [...FACET_UNITS[facet], ALL_TIME] as const) {
         const start = unit === ALL_TIME ? 0 : startOf(unit, at);
@@ -130,15 +166,60 @@ const summed = (row: Row, other: Row, sign: 1 | -1): Row => ({
   last_at: sign === 1 ? Math.max(row.last_at, other.last_at) : row.last_at,
 });
 
+/** Sums of days with others added to them, or taken from them. Days without any reports are gone. */
+function summedDays(days: Days, others: Days, sign: 1 | -1): Days {
+  const sums: Record<string, DaySums> = { ...days };
+  for (const [day, [requests, tokens, cost]] of Object.entries(others)) {
+    const [hadRequests, hadTokens, hadCost] = sums[day] ?? [0, 0, 0];
+    if (hadRequests + sign * requests > 0)
+      sums[day] = [hadRequests + sign * requests, hadTokens + sign * tokens, hadCost + sign * cost];
+    else delete sums[day];
+  }
+  return sums;
+}
+
+/** One row for each month of each agent, with what is to be added to it. */
+function monthsOf(workspace: number, used: readonly Used[]): DaysRow[] {
+  const rows = new Map<string, DaysRow>();
+  for (const one of used) {
+    const agent = ownerOf(one);
+    const text = JSON.stringify(agent);
+    const month = startOf('month', one.at);
+    const key = `${month} ${text}`;
+    const row = rows.get(key) ?? { workspace_id: workspace, month, series: seriesOf(text), ...agent, days: {} };
+    const day: Days = {
+      [new Date(one.at).getUTCDate()]: [one.requests, one.inputTokens + one.outputTokens, one.cost],
+    };
+    rows.set(key, { ...row, days: summedDays(row.days as Days, day, 1) });
+  }
+  return [...rows.values()];
+}
+
+/** Adds sums of days, or takes them away. A month without any is gone. */
+const daysChanges = (workspace: number, used: readonly Used[], sign: 1 | -1): Change[] =>
+  monthsOf(workspace, used).map((other) =>
+    change(tokenDaysTable, { workspace_id: workspace, month: other.month, series: other.series }, (row) => {
+      if (!row) return sign === 1 ? other : undefined;
+      const days = summedDays(row.days as Days, other.days as Days, sign);
+      return Object.keys(days).length > 0 ? { ...row, days } : undefined;
+    }),
+  );
+
 /** The reports of one event in all of their buckets. @param at Unix ms */
-export const usageChanges = (workspace: number, at: number, reports: readonly TokenReport[]): Change[] =>
-  bucketsOf(
-    workspace,
-    reports.map((report) => usedBy(at, report)),
-  ).map((more) => change(tokenUsageTable, keyOf(more), (row) => (row ? summed(row, more, 1) : more)));
+export function usageChanges(workspace: number, at: number, reports: readonly TokenReport[]): Change[] {
+  const used = reports.map((report) => usedBy(at, report));
+  return [
+    ...bucketsOf(workspace, used).map((more) =>
+      change(tokenUsageTable, keyOf(more), (row) => (row ? summed(row, more, 1) : more)),
+    ),
+    ...daysChanges(workspace, used, 1),
+  ];
+}
 
 /** The oldest reports no longer count. Buckets without any are gone. */
-export const usageRemoved = (workspace: number, used: readonly Used[]): Change[] =>
-  bucketsOf(workspace, used).map((less) =>
+export const usageRemoved = (workspace: number, used: readonly Used[]): Change[] => [
+  ...bucketsOf(workspace, used).map((less) =>
     update(tokenUsageTable, keyOf(less), (row) => (row.requests > less.requests ? summed(row, less, -1) : undefined)),
-  );
+  ),
+  ...daysChanges(workspace, used, -1),
+];

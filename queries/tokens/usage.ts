@@ -6,7 +6,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import { agentsProjection } from '../../projections/agents/agents.ts';
 import { tokensProjection } from '../../projections/tokens/reports.ts';
-import { ALL_TIME, FACET_UNITS, type Facet } from '../../projections/tokens/usage.ts';
+import { ALL_TIME, FACET_UNITS, type Facet, type DaySums as KeptDay } from '../../projections/tokens/usage.ts';
 import {
   type AgentCostsAnswer,
   type ByAgentAnswer,
@@ -16,7 +16,7 @@ import {
   type TokenStats,
   type TokenStatsAnswer,
 } from '../../shared/contract/tokens/usage.ts';
-import { DAY_MS, HOUR_MS, spansOf, startOf, UNITS, type Unit } from '../../shared/time-buckets.ts';
+import { DAY_MS, firstFrom, HOUR_MS, spansOf, startOf, UNITS, type Unit } from '../../shared/time-buckets.ts';
 import { NANO } from '../../shared/token-prices.ts';
 import type { Reads } from '../reads.ts';
 
@@ -43,22 +43,27 @@ const FACET_ROWS: Readonly<Record<Facet, { readonly subject: Sql; readonly model
  * @param since Unix ms
  * @param only.coarsest the longest buckets to use: `start` is then no coarser
  * @param only.agent id of the agent whose they are
+ * @param only.until Unix ms: only what is before it
  */
 export function usageSince(
   reads: Reads,
   workspace: number,
   facet: Facet,
   since: number,
-  { coarsest = 'month', agent }: { readonly coarsest?: Unit; readonly agent?: number } = {},
+  {
+    coarsest = 'month',
+    agent,
+    until: end = Number.POSITIVE_INFINITY,
+  }: { readonly coarsest?: Unit; readonly agent?: number; readonly until?: number } = {},
 ): Sql {
   const whose = agent === undefined ? sql`` : sql`AND agent_id = ${agent}`;
-  if (since <= 0 && coarsest === 'month')
+  if (since <= 0 && coarsest === 'month' && end === Number.POSITIVE_INFINITY)
     return sql`
       SELECT subject, agent_id, agent_name, model, start, requests, input_tokens, output_tokens, cost, last_at, position
       FROM ${tokensTable(reads, 'usage')}
       WHERE workspace_id = ${workspace} ${whose} AND facet = ${facet} AND unit = ${ALL_TIME} AND start = 0`;
   const units = FACET_UNITS[facet].filter((unit) => UNITS.indexOf(unit) <= UNITS.indexOf(coarsest));
-  const { buckets, rests } = spansOf(units, since, Number.POSITIVE_INFINITY);
+  const { buckets, rests } = spansOf(units, since, end);
   const upTo = (column: Sql, until: number) =>
     until === Number.POSITIVE_INFINITY ? sql`` : sql`AND ${column} < ${until}`;
   const { subject, model, where } = FACET_ROWS[facet];
@@ -190,7 +195,8 @@ export async function tokenStats(
 ): Promise<TokenStatsAnswer> {
   const since = sinceOf(timeframe, now);
   const { rows } = await sql<Sums & Whose & { kind: 'all' | 'model' | 'agent' | 'session'; name: string }>`
-    WITH a AS MATERIALIZED (${usageSince(reads, workspace, 'agent', since)}),
+    WITH a AS MATERIALIZED (
+        SELECT model, agent_id, agent_name, ${SUMS} FROM (${usageSince(reads, workspace, 'agent', since)}) u GROUP BY 1, 2, 3),
       s AS (${usageSince(reads, workspace, 'session', since)})
     SELECT 'all' AS kind, '' AS name, 0::bigint AS agent_id, '' AS agent_name, ${SUMS} FROM a
     UNION ALL (SELECT 'model', model, 0, '', ${SUMS} FROM a GROUP BY model ORDER BY ${MOST_TOKENS}, model LIMIT ${MAX_GROUPS})
@@ -212,6 +218,8 @@ export async function tokenStats(
 }
 
 const ISO_DAY = 10;
+/** With the dash that follows. */
+const ISO_MONTH = 8;
 /** @param start Unix ms */
 export const dateOf = (start: number): string => new Date(start).toISOString().slice(0, ISO_DAY);
 
@@ -238,6 +246,40 @@ export function grouped<T>(rows: readonly T[], keyOf: (row: T) => string): Reado
   return groups;
 }
 
+type Timeline = ReturnType<typeof timelineOf>;
+
+/** Sums of agents in a part of a day. */
+async function sumsBetween(reads: Reads, workspace: number, from: number, until: number) {
+  const { rows } = await sql<Whose & Sums>`
+    SELECT agent_id, agent_name, ${SUMS}
+    FROM (${usageSince(reads, workspace, 'agent', from, { coarsest: 'hour', until })}) a
+    GROUP BY agent_id, agent_name`.execute(reads.db);
+  return rows;
+}
+
+/** The days of agents since a moment, oldest first, by `whoseKey`. @param since Unix ms */
+async function timelinesSince(reads: Reads, workspace: number, since: number): Promise<ReadonlyMap<string, Timeline>> {
+  const whole = firstFrom('day', since);
+  const first = whole === since ? [] : await sumsBetween(reads, workspace, since, whole);
+  const { rows: months } = await sql<Whose & { month: number; days: Readonly<Record<string, KeptDay>> }>`
+    SELECT agent_id, agent_name, month, days FROM ${tokensTable(reads, 'days')}
+    WHERE workspace_id = ${workspace} AND month >= ${startOf('month', whole)} ORDER BY month`.execute(reads.db);
+  const timelines = new Map<string, Timeline>(
+    first.map((row) => [whoseKey(row), timelineOf([{ ...row, day: startOf('day', since) }])]),
+  );
+  for (const row of months) {
+    const timeline = timelines.get(whoseKey(row)) ?? [];
+    timelines.set(whoseKey(row), timeline);
+    const month = dateOf(row.month).slice(0, ISO_MONTH);
+    // Keys that are whole numbers come in their order.
+    for (const [day, [, tokens, cost]] of Object.entries(row.days)) {
+      if (row.month + (Number(day) - 1) * DAY_MS >= whole)
+        timeline.push({ date: month + day.padStart(2, '0'), cost: dollars(cost), tokens });
+    }
+  }
+  return timelines;
+}
+
 /** @param now Unix ms */
 export async function agentCosts(
   reads: Reads,
@@ -246,26 +288,22 @@ export async function agentCosts(
   now: number,
 ): Promise<AgentCostsAnswer> {
   const since = sinceOf(timeframe, now);
-  const { rows } = await sql<Whose & Sums & { models: readonly (Sums & { model: string })[] }>`
+  const { rows } = await sql<Whose & Sums & { models: readonly (Sums & { model: string })[]; records: number }>`
     WITH m AS (
       SELECT agent_id, agent_name, model, ${SUMS} FROM (${usageSince(reads, workspace, 'agent', since)}) a
       GROUP BY agent_id, agent_name, model)
     SELECT agent_id, agent_name, ${SUMS},
-      json_agg(row_to_json(m) ORDER BY m.input_tokens + m.output_tokens DESC, model) AS models
+      json_agg(row_to_json(m) ORDER BY m.input_tokens + m.output_tokens DESC, model) AS models,
+      (sum(sum(requests)) OVER ())::bigint AS records
     FROM m GROUP BY agent_id, agent_name
     ORDER BY ${MOST_TOKENS}, agent_id, agent_name LIMIT ${MAX_GROUPS}`.execute(reads.db);
   const { rows: sessions } = await sql<Whose & { sessions: readonly string[] }>`
     SELECT agent_id, agent_name, (array_agg(subject ORDER BY subject))[1:${sql.lit(MAX_GROUPS)}] AS sessions
     FROM (${sessionsSince(reads, workspace, since)}) s
     GROUP BY agent_id, agent_name`.execute(reads.db);
-  const { rows: days } = await sql<Whose & DaySums>`
-    SELECT agent_id, agent_name, start - start % ${DAY_MS} AS day, ${SUMS}
-    FROM (${usageSince(reads, workspace, 'agent', timelineSince(since, now), { coarsest: 'day' })}) a
-    GROUP BY 1, 2, 3 ORDER BY 3`.execute(reads.db);
+  const timelines = await timelinesSince(reads, workspace, timelineSince(since, now));
   const nameOf = await namesOf(reads, workspace, rows);
   const sessionsBy = new Map(sessions.map((row) => [whoseKey(row), row.sessions]));
-  const daysBy = grouped(days, whoseKey);
-  const total = await totalSince(reads, workspace, since);
   return {
     agents: Object.fromEntries(
       rows.map((row) => [
@@ -274,12 +312,12 @@ export async function agentCosts(
           stats: statsOf(row),
           models: statsBy(row.models.slice(0, MAX_GROUPS), ({ model }) => model),
           sessions: [...(sessionsBy.get(whoseKey(row)) ?? [])],
-          timeline: timelineOf(daysBy.get(whoseKey(row)) ?? []),
+          timeline: timelines.get(whoseKey(row)) ?? [],
         },
       ]),
     ),
     timeframe,
-    recordCount: total.requests,
+    recordCount: rows[0]?.records ?? 0,
   };
 }
 

@@ -255,6 +255,14 @@ function suite(name: string, open: () => Promise<{ database: Database; close(): 
       await client.end();
     });
 
+    it('a statement of a request neither takes workers from others nor is compiled', async function () {
+      if (!two) this.skip();
+      const { rows } = await place.database.pool.query(
+        "SELECT current_setting('jit') AS jit, current_setting('parallel_setup_cost')::int AS cost",
+      );
+      expect(rows[0]).to.deep.equal({ jit: 'off', cost: 100_000 });
+    });
+
     it('while one process leads, another that keeps asking does not', async function () {
       if (!two) this.skip();
       const leader = view.project('one');

@@ -4,7 +4,14 @@ import { DAY_MS, HOUR_MS, spansOf, startOf, UNITS, type Unit } from '../../share
 
 const ENDLESS = Number.POSITIVE_INFINITY;
 const BEGIN = Date.UTC(2025, 10, 27);
-const unitLists: readonly (readonly Unit[])[] = [['hour'], ['hour', 'day'], UNITS, ['day', 'month'], ['month']];
+const unitLists: readonly (readonly Unit[])[] = [
+  ['hour'],
+  ['hour', 'day'],
+  UNITS,
+  ['day', 'dekad'],
+  ['day', 'month'],
+  ['month'],
+];
 /** Edges of hours, days and months among them. */
 const moment = fc.oneof(
   fc.nat(100 * DAY_MS).map((ms) => BEGIN + ms),
@@ -43,5 +50,22 @@ describe('windows of buckets', () => {
     ]);
     const shown = buckets.map((one) => `${one.unit} ${new Date(one.from).toISOString().slice(5, 13)}`).sort();
     expect(shown).to.deep.equal(['day 01-31T00', 'day 03-01T00', 'hour 01-30T23', 'hour 03-02T00', 'month 02-01T00']);
+  });
+
+  it('have dekads that begin on the 1st, 11th and 21st, and end with their month', () => {
+    const from = Date.UTC(2026, 1, 9, 12);
+    const { buckets } = spansOf(UNITS, from, Date.UTC(2026, 4, 23));
+    const shown = buckets.map(
+      (one) => `${one.unit} ${[one.from, one.until].map((at) => new Date(at).toISOString().slice(5, 10)).join(' ')}`,
+    );
+    expect(shown.sort()).to.deep.equal([
+      'day 02-10 02-11',
+      'day 05-21 05-23',
+      'dekad 02-11 03-01',
+      'dekad 05-01 05-21',
+      'hour 02-09 02-10',
+      'month 03-01 05-01',
+    ]);
+    expect(startOf('dekad', Date.UTC(2026, 4, 31, 23))).to.equal(Date.UTC(2026, 4, 21));
   });
 });

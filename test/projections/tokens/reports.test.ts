@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { tokensProjection } from '../../../projections/tokens/reports.ts';
-import { ALL_TIME, FACET_UNITS } from '../../../projections/tokens/usage.ts';
+import { ALL_TIME, type DaySums, FACET_UNITS } from '../../../projections/tokens/usage.ts';
 import { tokenUsageReported } from '../../../shared/events/agents/heartbeat.ts';
 import {
   type TokenReport,
@@ -55,11 +55,11 @@ describe('projection: tokens', () => {
     const sums = usage.map(({ facet, unit, subject, model, requests, input_tokens, cost }) =>
       [facet, unit, subject, model, requests, input_tokens, cost].join(' '),
     );
-    const units = (line: (unit: string) => string) => ['day', 'month', 'all'].map(line);
+    const units = (line: (unit: string) => string) => ['day', 'dekad', 'all'].map(line);
     expect(sums.sort()).to.deep.equal(
       [
-        ...['hour', 'day', 'month', 'all'].map((unit) => `agent ${unit}  m 3 30 3`),
-        ...['hour', 'day', 'month', 'all'].map((unit) => `agent ${unit}  n 1 10 1`),
+        ...['hour', 'day', 'dekad', 'month', 'all'].map((unit) => `agent ${unit}  m 3 30 3`),
+        ...['hour', 'day', 'dekad', 'month', 'all'].map((unit) => `agent ${unit}  n 1 10 1`),
         ...units((unit) => `session ${unit} ada:cli  4 40 4`),
         ...units((unit) => `task ${unit} 3 m 1 10 1`),
       ].sort(),
@@ -68,6 +68,7 @@ describe('projection: tokens', () => {
     expect(starts).to.deep.equal({
       hour: '2023-11-14T22:00:00.000Z',
       day: '2023-11-14T00:00:00.000Z',
+      dekad: '2023-11-11T00:00:00.000Z',
       month: '2023-11-01T00:00:00.000Z',
       all: '1970-01-01T00:00:00.000Z',
     });
@@ -106,7 +107,7 @@ describe('projection: tokens', () => {
     const { reports, usage } = rowsAfter(tokensProjection, event ? [event] : []);
     expect(reports).to.have.length(1);
     expect(reports[0]).to.deep.include({ id: event?.id, operation: 'heartbeat', cost: 5, task_id: 3 });
-    expect(usage).to.have.length(10);
+    expect(usage).to.have.length(11);
   });
 
   it('is, without the oldest reports, as if they had never been', () => {
@@ -153,6 +154,7 @@ describe('projection: tokens', () => {
         const plain = (rows: readonly { readonly position: number }[]) =>
           rows.map(({ position: _, ...row }) => JSON.stringify(row)).sort();
         expect(plain(purgedRows.usage)).to.deep.equal(plain(without.usage));
+        expect(plain(purgedRows.days)).to.deep.equal(plain(without.days));
         expect(plain(purgedRows.reports)).to.deep.equal(plain(without.reports));
       }),
       { numRuns: 100 },
@@ -175,7 +177,7 @@ describe('projection: tokens', () => {
       fc.property(batches, (all) => {
         let ids = 0;
         const drafts = all.map((batch) => reported(null, ...batch.map((fields) => report(`r${ids++}`, fields))));
-        const { usage } = rowsAfter(tokensProjection, eventsOf(drafts));
+        const { usage, days } = rowsAfter(tokensProjection, eventsOf(drafts));
         const expected = (reports: typeof all) => {
           const flat = reports.flat();
           const sum = (of: (one: (typeof flat)[number]) => number) => flat.reduce((total, one) => total + of(one), 0);
@@ -190,6 +192,11 @@ describe('projection: tokens', () => {
             expect(sums, `${facet} ${unit}`).to.deep.equal(expected(counted));
           }
         }
+        const ofDays = days.flatMap((row) => Object.values(row.days as Readonly<Record<string, DaySums>>));
+        const total = (place: 0 | 1 | 2) => ofDays.reduce((sum, one) => sum + one[place], 0);
+        const output = all.flat().reduce((sum, one) => sum + one.outputTokens, 0);
+        const [requests = 0, input = 0, cost = 0] = expected(all);
+        expect([total(0), total(1), total(2)]).to.deep.equal([requests, input + output, cost]);
       }),
       { numRuns: 50 },
     );
