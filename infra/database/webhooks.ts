@@ -102,7 +102,7 @@ export function createWebhookRecords(pool: pg.Pool): WebhookRecords {
          INSERT INTO service.webhook_deliveries (${COLUMNS}) SELECT ${GIVEN} FROM fired RETURNING id`,
         valuesOf(delivery),
       );
-      await prune(pool, delivery.webhookId);
+      await pool.query(PRUNE, [delivery.webhookId]);
       return (rows[0] as { id: number } | undefined)?.id;
     },
     async reset(workspace, webhook) {
@@ -121,15 +121,10 @@ export function createWebhookRecords(pool: pg.Pool): WebhookRecords {
   };
 }
 
-/** Removes all but the newest deliveries, and those that will be tried again. */
-async function prune(pool: pg.Pool, webhook: number): Promise<void> {
-  await pool.query(
-    `DELETE FROM service.webhook_deliveries WHERE webhook_id = $1 AND next_retry_at IS NULL AND id <= (
-       SELECT id FROM service.webhook_deliveries WHERE webhook_id = $1 ORDER BY id DESC OFFSET $2 LIMIT 1
-     )`,
-    [webhook, KEPT_DELIVERIES],
-  );
-}
+/** Removes all but the newest deliveries of webhook `$1`, and those that will be tried again. */
+const PRUNE = `DELETE FROM service.webhook_deliveries WHERE webhook_id = $1 AND next_retry_at IS NULL AND id <= (
+  SELECT id FROM service.webhook_deliveries WHERE webhook_id = $1 ORDER BY id DESC OFFSET ${KEPT_DELIVERIES} LIMIT 1
+)`;
 
 /** @param leaseMs how long a claim lasts; longer than an attempt can take */
 export function createWebhookQueue(pool: pg.Pool, leaseMs: number): WebhookQueue {
@@ -159,13 +154,16 @@ export function createWebhookQueue(pool: pg.Pool, leaseMs: number): WebhookQueue
     },
     async claim() {
       const { rows } = await pool.query(
-        `UPDATE service.webhooks SET lease = $1, leased_until = ${NOW} + $2, claimed_at = ${NOW}
+        `UPDATE service.webhooks w SET lease = $1, leased_until = ${NOW} + $2, claimed_at = ${NOW}
          WHERE webhook_id = (
            SELECT webhook_id FROM service.webhooks
            WHERE (wanted > seen OR resume_at <= ${NOW}) AND leased_until <= ${NOW}
            ORDER BY claimed_at, webhook_id LIMIT 1 FOR UPDATE SKIP LOCKED
          )
-         RETURNING workspace_id AS workspace, webhook_id AS webhook, position, failures, lease, wanted`,
+         RETURNING workspace_id AS workspace, webhook_id AS webhook, position, failures, lease, wanted, (
+           SELECT count(*) FROM service.webhook_deliveries d
+           WHERE d.webhook_id = w.webhook_id AND d.next_retry_at IS NOT NULL
+         ) AS waiting`,
         [randomUUID(), leaseMs],
       );
       return rows[0] as Claim | undefined;
@@ -223,9 +221,9 @@ export function createWebhookQueue(pool: pg.Pool, leaseMs: number): WebhookQueue
       return rows.length === 1;
     },
     async release({ webhook, lease, wanted }, { position, done, retries }) {
-      await prune(pool, webhook);
       await pool.query(
-        `UPDATE service.webhooks SET position = $3, seen = CASE WHEN $4::boolean THEN $5::bigint ELSE seen END,
+        `WITH pruned AS (${PRUNE})
+         UPDATE service.webhooks SET position = $3, seen = CASE WHEN $4::boolean THEN $5::bigint ELSE seen END,
            resume_at = CASE WHEN $6::boolean THEN
              (SELECT min(next_retry_at) FROM service.webhook_deliveries WHERE webhook_id = $1) END,
            lease = NULL, leased_until = 0

@@ -81,6 +81,8 @@ export interface Claim {
   readonly lease: string;
   /** The event up to which there was something to deliver. */
   readonly wanted: Position;
+  /** How many deliveries will be tried again. */
+  readonly waiting: number;
 }
 
 /** What an attempt leaves behind. */

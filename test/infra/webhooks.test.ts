@@ -87,7 +87,7 @@ describe('queue of webhooks', () => {
     expect((await records.list(1, { webhook: 1, limit: 10, offset: 0 })).total).to.equal(0);
     expect(await queue.settle(taken, { delivery: delivery(), failures: 1, position: undefined })).to.equal(true);
     await queue.release(taken, { position: 10, done: false, retries: true });
-    expect(await claimed()).to.include({ position: 10, failures: 1 });
+    expect(await claimed()).to.include({ position: 10, failures: 1, waiting: 0 });
   });
 
   it('a retry takes the place of the one that waited for it', async () => {
@@ -125,6 +125,7 @@ describe('queue of webhooks', () => {
     await queue.release(claim, { ...REST, position: 12 });
     expect(await queue.next()).to.equal(5_000);
     const next = await claimed();
+    expect(next.waiting).to.equal(1);
     await queue.release(next, { position: 12, done: true, retries: false });
     expect(await queue.claim()).to.equal(undefined);
     expect(await queue.recall()).to.equal(1);

@@ -104,6 +104,7 @@ export const GROUPS: Readonly<Record<string, Readonly<Record<string, string>>>> 
     webhooks: 'the record: who is told of what',
     messages: 'what an event says to receivers',
     deliveries: 'attempts, by themselves and by hand',
+    news: 'the log, read once for all receivers',
     signatures: 'how receivers know who it was',
   },
   alerts: {

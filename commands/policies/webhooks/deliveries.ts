@@ -32,6 +32,7 @@ import {
 } from '../../webhooks/deliveries.ts';
 import { decideTrip, type WebhookState, webhookDecider, webhookStream } from '../../webhooks/webhooks.ts';
 import { scheduledContext } from '../policy.ts';
+import { createNews, type News } from './news.ts';
 
 /** Tells webhooks what they have not been told, until nothing is left to do. */
 export const deliveryJob = defineJob({ name: 'webhook-deliveries', schema: z.object({}), timeoutMs: 120_000 });
@@ -52,8 +53,8 @@ const RETRIES = 20;
 const MESSAGES = 20;
 /** Messages of a webhook that may wait for a retry; while there are more, new ones wait in the log. */
 const MAX_PENDING = 1_000;
-/** Bytes of a page of the log. */
-const PAGE_BYTES = 1_000_000;
+/** A lease that was taken or renewed this recently need not be renewed; it lasts much longer. Milliseconds. */
+const FRESH_MS = 1_000;
 
 export interface DeliveryWork {
   readonly commands: Commands;
@@ -76,6 +77,7 @@ export interface DeliveryWork {
 /** Delivers for all webhooks that have something to do. One per process: it counts what the process does at once. */
 export function createDeliveries(work: DeliveryWork): (signal: AbortSignal) => Promise<void> {
   let running = 0;
+  const news = createNews(work.store.log);
   return async (signal) => {
     // Those that run go on until nothing is left to do.
     if (running >= AT_ONCE) return;
@@ -84,7 +86,7 @@ export function createDeliveries(work: DeliveryWork): (signal: AbortSignal) => P
     try {
       while (!signal.aborted) {
         const claim = await work.queue.claim();
-        if (claim) await new Turn(work, claim, signal).take();
+        if (claim) await new Turn(work, news, claim, signal).take();
         if (work.now() >= until) return await work.again(work.now());
         if (claim) continue;
         const at = await work.queue.next();
@@ -112,21 +114,29 @@ type Gone = 'lost' | 'deleted';
 
 class Turn {
   readonly #work: DeliveryWork;
+  readonly #news: News;
   readonly #claim: Claim;
   readonly #signal: AbortSignal;
   readonly #until: number;
   #failures: number;
+  /** When the lease was taken or last renewed, Unix ms. */
+  #leased: number;
+  /** Messages may be waiting for a retry. */
+  #waiting: boolean;
   #retries = true;
   /** Everything up to here has been told. */
   #position: Position;
   #tenant = 1;
 
-  constructor(work: DeliveryWork, claim: Claim, signal: AbortSignal) {
+  constructor(work: DeliveryWork, news: News, claim: Claim, signal: AbortSignal) {
     this.#work = work;
+    this.#news = news;
     this.#claim = claim;
     this.#signal = signal;
-    this.#until = work.now() + TURN_MS;
+    this.#leased = work.now();
+    this.#until = this.#leased + TURN_MS;
     this.#failures = claim.failures;
+    this.#waiting = claim.waiting > 0;
     this.#position = claim.position;
   }
 
@@ -148,19 +158,22 @@ class Turn {
       if (!state || state.id === 0) return 'deleted';
       if (!state.enabled) return 'disabled';
       if (this.#isOver()) return 'unfinished';
-      this.#retries = await this.#work.retries();
-      let retried = false;
-      for (const delivery of this.#retries ? await queue.due(this.#claim, now(), RETRIES) : []) {
-        if (this.#isOver()) return 'unfinished';
-        const kept = await this.#retry(state, delivery);
-        if (kept !== 'enabled') return kept;
-        retried = true;
+      if (this.#waiting) {
+        this.#retries = await this.#work.retries();
+        let retried = false;
+        for (const delivery of this.#retries ? await queue.due(this.#claim, now(), RETRIES) : []) {
+          if (this.#isOver()) return 'unfinished';
+          const kept = await this.#retry(state, delivery);
+          if (kept !== 'enabled') return kept;
+          retried = true;
+        }
+        // After retries the webhook is looked at again: one of them may have closed the circuit.
+        if (retried) continue;
+        const waiting = await queue.pending(this.#claim);
+        this.#waiting = waiting > 0;
+        const held = isOpen(this.#failures, this.#work.schedule) ? waiting > 0 : waiting >= MAX_PENDING;
+        if (held && this.#retries) return 'waits';
       }
-      // After retries the webhook is looked at again: one of them may have closed the circuit.
-      if (retried) continue;
-      const waiting = await queue.pending(this.#claim);
-      const held = isOpen(this.#failures, this.#work.schedule) ? waiting > 0 : waiting >= MAX_PENDING;
-      if (held && this.#retries) return 'waits';
       // With nothing to try again, a single new message shows whether the receiver is back.
       const most = isOpen(this.#failures, this.#work.schedule) ? 1 : MESSAGES;
       const told = await this.#tell(versions, state, most);
@@ -192,7 +205,11 @@ class Turn {
   /** Sends the next messages, at most so many. `more`: there may be further ones. */
   async #tell(versions: readonly Version[], webhook: WebhookState, most: number): Promise<Ending | Gone | 'more'> {
     let sent = 0;
-    for await (const page of this.#work.store.log.readAll({ from: this.#position, maxBytes: PAGE_BYTES })) {
+    // News that come meanwhile, and retries that are due, lead to another claim.
+    while (this.#position < this.#claim.wanted) {
+      if (this.#isOver()) return 'unfinished';
+      const page = await this.#news.after(this.#position);
+      if (page.length === 0) break;
       for (const logged of page) {
         const messages = await this.#messagesFor(versions, logged);
         for (const [index, message] of messages.entries()) {
@@ -207,7 +224,6 @@ class Turn {
         this.#position = logged.position;
       }
     }
-    // News that came meanwhile, and retries that are due, lead to another claim.
     return 'waits';
   }
 
@@ -228,7 +244,8 @@ class Turn {
     const chosen = messagesOf(catalogue.get(event.type) as EventDefinition, event).filter(({ type }) =>
       isChosen(then.events, type),
     );
-    if (chosen.length === 0) return [];
+    // The only message of an event moves the webhook on as it is recorded: it cannot have been told.
+    if (chosen.length <= 1) return chosen;
     const told = await queue.told(
       this.#claim,
       chosen.map(({ id }) => id),
@@ -242,6 +259,15 @@ class Turn {
       parentId: delivery.id,
       position: undefined,
     });
+  }
+
+  /** Makes sure that the lease outlasts an attempt. Gives the failures in a row; undefined when the claim was lost. */
+  async #renewed(): Promise<number | undefined> {
+    const now = this.#work.now();
+    if (now - this.#leased < FRESH_MS) return this.#failures;
+    const failures = await this.#work.queue.renew(this.#claim);
+    this.#leased = now;
+    return failures;
   }
 
   /** Sends one message and records how that went. `enabled`: go on. */
@@ -258,8 +284,8 @@ class Turn {
       readonly position: Position | undefined;
     },
   ): Promise<Ending | Gone | 'enabled'> {
-    const { queue, outgoing, schedule, now, random } = this.#work;
-    const before = await queue.renew(this.#claim);
+    const { outgoing, schedule, now, random, queue } = this.#work;
+    const before = await this.#renewed();
     if (before === undefined) return 'lost';
     const to = { ...webhook, workspace: this.#claim.workspace };
     let done: Attempted;
@@ -275,6 +301,7 @@ class Turn {
     const { failures, nextRetryAt, trips } = verdict;
     if (!(await queue.settle(this.#claim, { delivery: { ...done, nextRetryAt }, failures, position }))) return 'lost';
     this.#failures = failures;
+    this.#waiting ||= nextRetryAt !== null;
     if (position !== undefined) this.#position = position;
     if (!trips) return 'enabled';
     const { workspace, webhook: id } = this.#claim;

@@ -1,0 +1,48 @@
+/**
+ * The log as those read it who deliver for webhooks: an event usually concerns several, which have all been told of what
+ * was before it. What one of them has read is kept for the others, so it is read and decoded once in a process.
+ */
+import type { EventLog, LoggedEvent, Position } from '../../../shared/ports/event-log.ts';
+import { takingTurns } from '../../../shared/waiting.ts';
+
+/** Bytes of a page of the log. */
+const PAGE_BYTES = 1_000_000;
+/** Newest pages that are kept. */
+const PAGES = 4;
+
+export interface News {
+  /**
+   * Events after a position, oldest first: some of them, or none when there is nothing after it.
+   *
+   * @throws what `EventLog.readAll` throws
+   */
+  after(position: Position): Promise<readonly LoggedEvent[]>;
+}
+
+/** Everything in the log after `from` and up to `until`. */
+interface Page {
+  readonly from: Position;
+  readonly until: Position;
+  readonly events: readonly LoggedEvent[];
+}
+
+export function createNews(log: Pick<EventLog, 'readAll'>): News {
+  const pages: Page[] = [];
+  // Those who come meanwhile find what the one before them has read.
+  const reading = takingTurns();
+  const kept = (position: Position): readonly LoggedEvent[] | undefined => {
+    const page = pages.find(({ from, until }) => from <= position && position < until);
+    return page?.events.slice(page.events.findIndex((event) => event.position > position));
+  };
+  async function read(from: Position): Promise<readonly LoggedEvent[]> {
+    for await (const events of log.readAll({ from, maxBytes: PAGE_BYTES })) {
+      const last = events.at(-1);
+      if (!last) continue;
+      pages.unshift({ from, until: last.position, events });
+      pages.length = Math.min(pages.length, PAGES);
+      return events;
+    }
+    return [];
+  }
+  return { after: async (position) => kept(position) ?? reading(async () => kept(position) ?? read(position)) };
+}
