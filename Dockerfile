@@ -3,7 +3,7 @@ FROM node:22.20.0-bookworm-slim AS build
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 RUN npm ci
-COPY tsconfig.json ./
+COPY tsconfig.json bundle.mjs ./
 COPY shared shared
 COPY commands commands
 COPY projections projections
@@ -24,5 +24,5 @@ VOLUME /data
 EXPOSE 3000
 HEALTHCHECK --interval=10s --timeout=5s --start-period=60s \
   CMD ["node", "-e", "fetch('http://127.0.0.1:'+process.env.PORT+'/health/ready').then(r=>process.exit(r.ok?0:1),()=>process.exit(1))"]
-ENTRYPOINT ["node", "--enable-source-maps", "dist/infra/cli.js"]
+ENTRYPOINT ["node", "--enable-source-maps", "dist/bin/signalbox.js"]
 CMD ["start"]

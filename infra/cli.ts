@@ -1,4 +1,3 @@
-#!/usr/bin/env node
 /** The command line: `signalbox start` and the tools around it. */
 import { Command } from 'commander';
 import { addStart } from './cli/start.ts';

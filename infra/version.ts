@@ -1,11 +1,14 @@
-/** The version of this build, from package.json. */
+/** Where the code is, and its version, from package.json. */
 import { readFileSync } from 'node:fs';
 
+/** The folder of the rooms. A bundle (`bundle.mjs`) is in a folder beside them, like this one. */
+export const CODE = new URL('../', import.meta.url);
+
 function findVersion(): string {
-  // dist/infra/version.js in a build, infra/version.ts in the sources.
-  for (const place of ['../package.json', '../../package.json']) {
+  // Above `dist` in a build.
+  for (const place of ['package.json', '../package.json']) {
     try {
-      const { name, version } = JSON.parse(readFileSync(new URL(place, import.meta.url), 'utf8'));
+      const { name, version } = JSON.parse(readFileSync(new URL(place, CODE), 'utf8'));
       if (name === 'signalbox') return String(version);
     } catch (error) {
       if ((error as { code?: string }).code !== 'ENOENT') throw error;

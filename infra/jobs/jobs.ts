@@ -18,7 +18,6 @@ import { createBackOff, pause, settledWithin, within } from '../../shared/waitin
 import type { Database } from '../database/database.ts';
 import type { Logger } from '../logging.ts';
 import { openPostgresStore } from './postgres.ts';
-import { openRedisStore } from './redis.ts';
 import { type JobStore, PREFIX, QUEUE } from './store.ts';
 
 export interface RetryTimes {
@@ -92,15 +91,18 @@ export async function openJobs(options: JobsOptions): Promise<Jobs> {
   const { log } = options;
   const bullmq = await loadBullMQ();
   const complain = complaints(log);
-  return new BullJobs(bullmq, openStore(bullmq, complain, options), complain, options);
+  return new BullJobs(bullmq, await openStore(bullmq, complain, options), complain, options);
 }
 
-function openStore(
+async function openStore(
   bullmq: typeof BullMQ,
   complain: (error: Error) => void,
   { redisUrl, databaseUrl, database, statementTimeoutMs, log }: JobsOptions,
-): JobStore {
-  if (redisUrl !== undefined) return openRedisStore(bullmq, { url: redisUrl, log, complain });
+): Promise<JobStore> {
+  if (redisUrl !== undefined) {
+    const { openRedisStore } = await import('./redis.ts');
+    return openRedisStore(bullmq, { url: redisUrl, log, complain });
+  }
   if (!database) throw new Error('jobs need Redis or a database; set REDIS_URL or DATABASE_URL');
   return openPostgresStore(bullmq, { database, databaseUrl, statementTimeoutMs, log });
 }

@@ -3,9 +3,8 @@
  * each process counts its own requests.
  */
 import type { ClientRateLimitInfo, Options, Store } from 'express-rate-limit';
-import { Redis } from 'ioredis';
 import { LRUCache } from 'lru-cache';
-import { type RedisReply, RedisStore } from 'rate-limit-redis';
+import type { RedisReply, RedisStore } from 'rate-limit-redis';
 import { atMost } from '../../shared/bounded.ts';
 import { createOutage, type Outage } from '../../shared/waiting.ts';
 import type { Logger } from '../logging.ts';
@@ -23,6 +22,8 @@ const SKIP_MS = 1_000;
 
 export async function createLimitStores(redisUrl: string | undefined, log: Logger): Promise<LimitStores> {
   if (!redisUrl) return { storeFor: (_name, windowMs) => new MemoryStore(windowMs), close: () => Promise.resolve() };
+  // Only here, because loading them takes a while.
+  const [{ Redis }, { RedisStore }] = await Promise.all([import('ioredis'), import('rate-limit-redis')]);
   const redis = new Redis(redisUrl, {
     commandTimeout: 1_000,
     maxRetriesPerRequest: 1,

@@ -154,7 +154,7 @@ describe('documents', () => {
 
 describe('README, command line', () => {
   it('its table has every command', () => {
-    const cli = fileURLToPath(new URL('../../infra/cli.js', import.meta.url));
+    const cli = fileURLToPath(new URL('../../bin/signalbox.js', import.meta.url));
     const help = spawnSync(process.execPath, [cli, '--help'], { encoding: 'utf8' }).stdout;
     const commands = [...(help.split('Commands:')[1] ?? '').matchAll(/^ {2}([a-z][a-z-]*)/gm)].map(([, name]) => name);
     const section = read('README.md').split('## Command line')[1]?.split(/^## /m)[0] ?? '';

@@ -8,7 +8,7 @@ import { expect } from 'chai';
 import { KEY, type ServiceProcess, startProcess } from '../support/service-process.ts';
 import { dataDirectory } from '../support/template.ts';
 
-const CLI = fileURLToPath(new URL('../../infra/cli.js', import.meta.url));
+const CLI = fileURLToPath(new URL('../../bin/signalbox.js', import.meta.url));
 
 interface Ran {
   readonly code: number;

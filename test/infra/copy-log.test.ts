@@ -27,7 +27,7 @@ import { freshDatabase, freshPrefix } from '../support/service.ts';
 import { temporaryDirectory } from '../support/service-process.ts';
 import { until } from '../support/until.ts';
 
-const CLI = fileURLToPath(new URL('../../infra/cli.js', import.meta.url));
+const CLI = fileURLToPath(new URL('../../bin/signalbox.js', import.meta.url));
 const log = createLogger(process.env.TEST_LOG_LEVEL ?? 'silent');
 const EVENTS = 2_000;
 const PASSWORD = 'correct horse battery';

@@ -208,7 +208,7 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'waiting',
   ],
   api: ['openapi', 'openapi-schemas', 'services'],
-  infra: ['cli', 'config', 'core', 'host', 'logging', 'main', 'processes', 'readiness', 'runner', 'version'],
+  infra: ['bin', 'cli', 'config', 'core', 'host', 'logging', 'main', 'processes', 'readiness', 'runner', 'version'],
 };
 
 /** Folders of mechanisms: nothing in them belongs to one group. */

@@ -35,7 +35,7 @@ process.env.TEST_PATIENCE_MS = '5000';
 export default {
   testRunner: 'mocha-here',
   plugins: ['./test/mutation/mocha-runner.mjs'],
-  buildCommand: 'npx tsc -p tsconfig.json',
+  buildCommand: 'npm run build',
   // Not at commas inside braces.
   mutate: FILES?.split(/,(?![^{]*\})/) ?? [room.mutate],
   ignorePatterns: ['dist', 'data', 'docs'],

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 export const KEY = 'process-key-0123456789abcdef';
-export const CLI = fileURLToPath(new URL('../../infra/cli.js', import.meta.url));
+export const CLI = fileURLToPath(new URL('../../bin/signalbox.js', import.meta.url));
 /** Kernel clock ticks per second, as Linux fixes it for /proc. */
 const TICKS = 100;
 

@@ -12,6 +12,7 @@ import { fileURLToPath } from 'node:url';
 import type { Projection } from '../../../projections/projection.ts';
 import type { DomainEvent } from '../../../shared/events/define.ts';
 import type { LoggedEvent, Position } from '../../../shared/ports/event-log.ts';
+import { CODE } from '../../version.ts';
 import { charactersOf } from '../row-cache.ts';
 import { Building } from './building.ts';
 import { compare } from './comparing.ts';
@@ -203,7 +204,7 @@ function progressTeller(onProgress: RebuildOptions['onProgress']): Build['tell']
 function codeFingerprint(): string {
   const hash = createHash('sha256');
   for (const room of ['projections', 'shared']) {
-    const root = fileURLToPath(new URL(`../../../${room}/`, import.meta.url));
+    const root = fileURLToPath(new URL(`${room}/`, CODE));
     const files = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter((name) => /\.(js|ts)$/.test(name));
     for (const name of files.sort()) hash.update(name).update(readFileSync(join(root, name)));
   }

@@ -12,7 +12,7 @@ import type { EventLog } from '../../../shared/ports/event-log.ts';
 import { SERVERS } from '../../support/databases.ts';
 import { call, freshDatabase, startTestService, TEST_ADMIN, type TestService } from '../../support/service.ts';
 
-const CLI = fileURLToPath(new URL('../../../infra/cli.js', import.meta.url));
+const CLI = fileURLToPath(new URL('../../../bin/signalbox.js', import.meta.url));
 
 async function textOf(log: EventLog): Promise<string[]> {
   const lines: string[] = [];

@@ -1,0 +1,50 @@
+/**
+ * Puts the program into a few files, `dist/bin/signalbox.js` first: loading it takes a third of the time that the 1,500
+ * modules take. `npm run build` runs it on what the compiler has written.
+ */
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { build } from 'esbuild';
+
+const OUT = 'dist/bin';
+
+rmSync(OUT, { recursive: true, force: true });
+const { metafile } = await build({
+  entryPoints: { signalbox: 'dist/infra/bin.js', worker: 'dist/infra/embedded/worker.js' },
+  outdir: OUT,
+  bundle: true,
+  splitting: true,
+  format: 'esm',
+  platform: 'node',
+  target: 'node20',
+  // They find files of theirs by their own place, or are loaded only where they are needed.
+  external: [
+    '@electric-sql/pglite',
+    '@eventstore/db-client',
+    'argon2',
+    'bullmq',
+    'cron-parser',
+    'ioredis',
+    'pg-native',
+  ],
+  // CommonJS packages ask for Node's modules by `require`.
+  banner: {
+    js: "import { createRequire as requireFrom } from 'node:module';const require = requireFrom(import.meta.url);",
+  },
+  sourcemap: true,
+  sourcesContent: false,
+  keepNames: true,
+  metafile: true,
+  logLevel: 'warning',
+});
+
+// Licences ask that their text goes where the code goes.
+const packages = new Set(
+  Object.keys(metafile.inputs).flatMap((file) => /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(file)?.[0] ?? []),
+);
+const notices = [...packages].sort().map((directory) => {
+  const { name, version, license } = JSON.parse(readFileSync(`${directory}/package.json`, 'utf8'));
+  const files = readdirSync(directory).filter((file) => /^(licen[cs]e|notice)/i.test(file));
+  const texts = files.map((file) => readFileSync(`${directory}/${file}`, 'utf8').trim());
+  return [`${name} ${version} (${license})`, ...texts].join('\n\n');
+});
+writeFileSync(`${OUT}/THIRD-PARTY-NOTICES.txt`, `${notices.join(`\n\n${'-'.repeat(80)}\n\n`)}\n`);
