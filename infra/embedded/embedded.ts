@@ -14,6 +14,7 @@
  * `statement_timeout` has no effect; do not use LISTEN, COPY FROM STDIN or session-level advisory locks; `SET` affects
  * everybody.
  */
+import { existsSync } from 'node:fs';
 import { mkdir, mkdtemp, open, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join, relative, resolve } from 'node:path';
@@ -81,7 +82,7 @@ const STARTING_MS = 15_000;
 const socketPath = (socketDir: string): string => join(socketDir, `.s.PGSQL.${PORT}`);
 
 /**
- * Starts the database of `dataDir`, creating it if there is none (about 3.5 s; later starts take 0.5 s).
+ * Starts the database of `dataDir`, creating it if there is none (about 1 s, or 3.5 s without the one of the build; later starts take 0.5 s).
  * @throws DirectoryLockedError when a running process has it open
  */
 export async function openEmbedded(options: EmbeddedOptions): Promise<Embedded> {
@@ -142,10 +143,10 @@ async function start(
     drainMs: DRAIN_MS,
     engine: await engineCode(),
   };
+  const created = !existsSync(workerOptions.directory);
   let thread = startThread(workerOptions, dataDir, log);
   options.launched?.();
-  const created = (await thread.started) === 'created';
-  if (created) {
+  if ((await thread.started) === 'created') {
     await thread.ended;
     thread = startThread(workerOptions, dataDir, log);
     await thread.started;
@@ -208,7 +209,7 @@ declare global {
 let compiled: Promise<WebAssembly.Module> | undefined;
 
 /**
- * The engine's code, compiled once per process: a first start runs it in two threads, one after the other, and shared
+ * The engine's code, compiled once per process: a first start with initdb runs it in two threads, one after the other, and shared
  * code keeps the optimisations made so far.
  */
 function engineCode(): Promise<WebAssembly.Module> {

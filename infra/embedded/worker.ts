@@ -5,8 +5,8 @@
  * Durability. PGlite as shipped never flushes anything to disk: it starts with `-F` (no fsync), its Node file system
  * has no fsync operation, its `fdatasync`, PostgreSQL's default on Linux, does nothing, and its rename removes the
  * target before moving the file. Here it starts without `-F`, with `wal_sync_method=fsync`, with an fsync operation
- * that reaches the disk (for directories, too), and with an atomic rename. initdb runs in a directory that gets its
- * final name only after every file and directory in it has been synced, so a crash during initdb leaves no broken
+ * that reaches the disk (for directories, too), and with an atomic rename. A new database is made in a directory that
+ * gets its final name only after every file and directory in it has been synced, so a crash meanwhile leaves no broken
  * database behind.
  *
  * Trust. PGlite's JavaScript swallows every exception of the engine, even an abort after a failed write to the
@@ -35,6 +35,7 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { PGlite, type PGliteOptions } from '@electric-sql/pglite';
 import { pg_trgm } from '@electric-sql/pglite/contrib/pg_trgm';
 import { NodeFS } from '@electric-sql/pglite/nodefs';
+import { unpack } from './prepared.ts';
 import { startupMessage } from './protocol.ts';
 import { createSession, type Engine, type Session } from './session.ts';
 
@@ -54,7 +55,7 @@ export interface WorkerOptions {
 
 export type FromWorker =
   | { readonly kind: 'log'; readonly level: 'info' | 'warn' | 'error'; readonly message: string }
-  /** There was no database; it has been created, and this thread ends. */
+  /** There was no database; initdb has made one, and this thread ends. */
   | { readonly kind: 'created' }
   | { readonly kind: 'ready' }
   | { readonly kind: 'failed'; readonly message: string };
@@ -231,21 +232,31 @@ function engineOf(pglite: PGlite): Engine {
 
 /* ---- the files ---- */
 
-/** Runs initdb in `<directory>.new`, which is renamed once it is complete and on disk. */
-async function createCluster(directory: string): Promise<void> {
+/**
+ * Makes a database in `<directory>.new`, which is renamed once it is complete and on disk: unpacks the one of the build,
+ * or else runs initdb.
+ * @returns whether initdb has run
+ */
+async function createCluster(directory: string): Promise<boolean> {
   const unfinished = `${directory}.new`;
   rmSync(unfinished, { recursive: true, force: true });
-  mkdirSync(unfinished, { mode: 0o700 });
-  const pglite = await openEngine(unfinished);
+  const unpacked = unpack(unfinished);
+  if (!unpacked) await initialize(unfinished);
+  syncTree(unfinished);
+  renameSync(unfinished, directory);
+  syncEntry(join(directory, '..'), true);
+  return !unpacked;
+}
+
+async function initialize(directory: string): Promise<void> {
+  mkdirSync(directory, { mode: 0o700 });
+  const pglite = await openEngine(directory);
   // Nobody can connect to the template databases here, so their rows would never be frozen, and the oldest database
   // determines when transaction ids run out.
   await pglite.exec(`UPDATE pg_database SET datistemplate = false WHERE datname LIKE 'template_'`);
   await pglite.exec('DROP DATABASE template0');
   await pglite.exec('DROP DATABASE template1');
   await pglite.close();
-  syncTree(unfinished);
-  renameSync(unfinished, directory);
-  syncEntry(join(directory, '..'), true);
 }
 
 function syncTree(directory: string): void {
@@ -386,8 +397,7 @@ async function attempt(pglite: PGlite, statement: string): Promise<void> {
 /* ---- start to end ---- */
 
 async function serve(): Promise<void> {
-  if (!existsSync(options.directory)) {
-    await createCluster(options.directory);
+  if (!existsSync(options.directory) && (await createCluster(options.directory))) {
     // Ending the thread releases some 200 MB that initdb used.
     tell({ kind: 'created' });
     process.exit(0);
