@@ -47,15 +47,21 @@ function isPlain(headers: IncomingHttpHeaders): boolean {
 function bytesOf(req: IncomingMessage): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
-    const cut = () => reject(cutOff());
+    let ended = false;
+    // Every request closes; an error made each time, with its stack, was 4 % of a heartbeat.
+    const cut = () => {
+      if (!ended) reject(cutOff());
+    };
     if (req.destroyed) {
       cut();
       return;
     }
     req.on('data', (chunk: Buffer) => chunks.push(chunk));
-    req.once('end', () => resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks)));
+    req.once('end', () => {
+      ended = true;
+      resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks));
+    });
     req.once('error', cut);
-    // After `end` it says nothing new.
     req.once('close', cut);
   });
 }
