@@ -22,6 +22,7 @@ import { waitForStore } from './database/wait.ts';
 import { Following } from './following/following.ts';
 import type { Logger } from './logging.ts';
 import { openPostgresLog } from './postgres/event-log.ts';
+import type { RowWrites } from './read-models/batch-writer.ts';
 import { Positions } from './read-models/positions.ts';
 import { ensureTables } from './read-models/projector.ts';
 import { RowCaches } from './read-models/row-cache.ts';
@@ -41,6 +42,8 @@ export interface Core {
   readonly positions: Positions;
   /** Rows of the read models that this process leads. */
   readonly rows: RowCaches;
+  /** Rows that this process is writing to them. */
+  readonly rowWrites: RowWrites;
   readonly following: Following;
   readonly commands: Commands;
   readonly reads: Reads;
@@ -66,7 +69,8 @@ export async function openCore(
     await migrate(database.db);
     await ensureTables(database, projections);
     await warnOfSlowSearch(database, log);
-    const eventLog = await openLog(config, database, log, deadline);
+    const rowWrites: RowWrites = { inFlight: undefined };
+    const eventLog = await openLog(config, { database, rowWrites, log }, deadline);
     const counters = createCounters(database.pool, {
       prepared: database.kind === 'embedded',
       withLog: !config.eventStoreUrl,
@@ -92,6 +96,7 @@ export async function openCore(
       following,
       commands: createCommands({ store, counters, readModels: positions, snapshots }),
       rows,
+      rowWrites,
       reads: liveReads(database.db, rows.keptRows(database.kind === 'embedded' && !database.attached)),
       async close() {
         await following.close();
@@ -118,9 +123,15 @@ async function warnOfSlowSearch(database: Database, log: Logger): Promise<void> 
   );
 }
 
-async function openLog(config: Config, database: Database, log: Logger, deadline: number): Promise<EventLog> {
+async function openLog(
+  config: Config,
+  { database, rowWrites, log }: Pick<Core, 'database' | 'rowWrites' | 'log'>,
+  deadline: number,
+): Promise<EventLog> {
   const { eventStoreUrl, eventStorePrefix, appendTimeoutMs } = config;
-  if (!eventStoreUrl) return openPostgresLog({ database, log, appendTimeoutMs });
+  // The embedded database runs one statement at a time.
+  const rowsInFlight = database.kind === 'embedded' ? () => rowWrites.inFlight : undefined;
+  if (!eventStoreUrl) return openPostgresLog({ database, log, appendTimeoutMs, rowsInFlight });
   // Loaded only when needed, because its client is large.
   const { openEventStoreLog } = await import('./eventstore/event-log.ts');
   const eventLog = await openEventStoreLog({

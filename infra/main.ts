@@ -100,8 +100,8 @@ export async function startService(
 
     let projector: Projector | undefined;
     if (runs.projector) {
-      const { rows } = core;
-      const options = { database, store, following, positions, changes, rows, log, process: core.process };
+      const { rows, rowWrites } = core;
+      const options = { database, store, following, positions, changes, rows, rowWrites, log, process: core.process };
       projector = startProjector(projections, options);
       const started = projector;
       undo.push(() => started.close());

@@ -19,6 +19,9 @@ export function pause(ms: number, signal?: AbortSignal, { ref = false }: { ref?:
   });
 }
 
+/** Resolves when the event loop has handled what is there now. */
+export const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
 /** Waits for a promise; false when `ms` pass first. @throws what the promise rejects with, in time */
 export async function settledWithin(ms: number, work: Promise<unknown>): Promise<boolean> {
   let timer: NodeJS.Timeout | undefined;

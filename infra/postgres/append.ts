@@ -1,8 +1,8 @@
 /**
  * Appending to the event log on PostgreSQL.
  *
- * Appends of concurrent callers are grouped: while one statement is in flight, the next group gathers; nobody waits for
- * a group to fill. The row `log.head` queues the writers of all processes: it stays locked until the commit, so
+ * Appends of concurrent callers are grouped: a group has what was asked for in the same turn of the event loop, and while
+ * its statement is in flight, the next one gathers; nobody waits for a group to fill. The row `log.head` queues the writers of all processes: it stays locked until the commit, so
  * positions are assigned in commit order and no reader can miss a slow writer. Usually a group is one statement: a
  * short one if this process was the last writer and knows the streams, otherwise one that looks them up. Appends that
  * this does not accept (a conflict, a known id) are retried alone, in a transaction that sees everything.
@@ -10,7 +10,7 @@
 import type pg from 'pg';
 import { ConflictError, LogUnavailableError } from '../../shared/errors.ts';
 import type { Appended, Expectation, LoggedEvent, NewEvent, Position } from '../../shared/ports/event-log.ts';
-import { createBackOff, pause } from '../../shared/waiting.ts';
+import { createBackOff, nextTurn, pause, settledWithin } from '../../shared/waiting.ts';
 import { isConnectionFailure } from '../database/failures.ts';
 import { type PreparedEvent, prepareAppend } from '../event-log/prepared.ts';
 import { rememberSize } from '../event-log/size.ts';
@@ -48,6 +48,14 @@ export interface AppenderOptions {
   readonly notify: string | undefined;
   /** How long an append is retried while the database is unavailable, milliseconds. */
   readonly timeoutMs: number;
+  /**
+   * Given where appends and rows of read models are written one after the other: the write of rows that is on its way.
+   * A group that is sent behind it would only wait there, and a group that is sent before it delays the answers to the
+   * appends whose rows they are. Until they are written, the next group grows instead.
+   */
+  readonly rowsInFlight?: (() => Promise<void> | undefined) | undefined;
+  /** Longest time that it waits for them, milliseconds. */
+  readonly rowsFirstMs?: number | undefined;
 }
 
 export class Appender {
@@ -87,7 +95,12 @@ export class Appender {
   }
 
   async #pump(): Promise<void> {
+    const { rowsInFlight, rowsFirstMs = 20 } = this.#options;
     while (this.#waiting.length > 0) {
+      // What comes in the same turn shares a statement; followers of the last group get to their rows.
+      await nextTurn();
+      const rows = rowsInFlight?.();
+      if (rows) await settledWithin(rowsFirstMs, rows);
       const { members, rest } = planGroup(this.#takeGroup());
       // What cannot share a statement with an earlier append goes first in the next one, which keeps the order per stream.
       this.#waiting.unshift(...rest);

@@ -22,7 +22,7 @@ import {
 import type { Database } from '../database/database.ts';
 import { isConnectionFailure } from '../database/failures.ts';
 import type { Logger } from '../logging.ts';
-import { Appender, closedError } from './append.ts';
+import { Appender, type AppenderOptions, closedError } from './append.ts';
 import { EVENT_COLUMNS } from './statements.ts';
 import { Tail } from './tail.ts';
 
@@ -50,7 +50,7 @@ const boundedPage = (forwards: boolean) => {
 const PAGE_FORWARDS = boundedPage(true);
 const PAGE_BACKWARDS = boundedPage(false);
 
-export interface PostgresLogOptions {
+export interface PostgresLogOptions extends Pick<AppenderOptions, 'rowsInFlight' | 'rowsFirstMs'> {
   readonly database: Database;
   readonly log: Logger;
   /** How long an append is retried while the database is unavailable, milliseconds. */
@@ -69,7 +69,7 @@ class PostgresLog implements EventLog {
   readonly #appender: Appender;
   #closed = false;
 
-  constructor({ database, log, appendTimeoutMs = 10_000, pollMs = 500 }: PostgresLogOptions) {
+  constructor({ database, log, appendTimeoutMs = 10_000, pollMs = 500, ...rows }: PostgresLogOptions) {
     this.#pool = database.pool;
     const writer = randomUUID();
     this.#tail = new Tail({
@@ -85,6 +85,8 @@ class PostgresLog implements EventLog {
       tail: this.#tail,
       notify: database.kind === 'server' ? `pg_notify('signalbox_log', '${writer}')` : undefined,
       timeoutMs: appendTimeoutMs,
+      rowsInFlight: rows.rowsInFlight,
+      rowsFirstMs: rows.rowsFirstMs,
     });
   }
 

@@ -3,6 +3,7 @@
  * event usually concerns several read models, whose followers receive it in the same turn of the event loop. While a
  * statement is in flight, the next batches gather; none waits for more to come.
  */
+import { nextTurn } from '../../shared/waiting.ts';
 import type { AnyDatabase } from '../database/database.ts';
 import { type BatchWrite, writeBatches } from './tables.ts';
 
@@ -15,14 +16,22 @@ interface Waiting {
   reject(error: unknown): void;
 }
 
+/** What of the small batches is on its way; shared with those who had better wait for it. */
+export interface RowWrites {
+  /** Settles when the next statement has been answered; never rejects. Undefined: there is none. */
+  inFlight: Promise<void> | undefined;
+}
+
 export class BatchWriter {
   readonly db: AnyDatabase;
+  readonly #writes: RowWrites;
   /** At most one per follower, because each waits for its last batch. */
   #waiting: Waiting[] = [];
   #pumping = false;
 
-  constructor(db: AnyDatabase) {
+  constructor(db: AnyDatabase, writes: RowWrites = { inFlight: undefined }) {
     this.db = db;
+    this.#writes = writes;
   }
 
   /**
@@ -36,21 +45,27 @@ export class BatchWriter {
       this.#waiting.push({ batch, resolve, reject });
       if (this.#pumping) return;
       this.#pumping = true;
-      // Lets the other followers that received the same events add their batches first.
-      setImmediate(() => {
-        this.#pump().catch(reject);
-      });
+      this.#pump().catch(reject);
     });
   }
 
   /** Never throws. */
   async #pump(): Promise<void> {
+    // Lets the other followers that received the same events add their batches first.
+    this.#writes.inFlight = nextTurn().then(() => this.#writeNext());
+    await this.#writes.inFlight;
     while (this.#waiting.length > 0) {
-      const group = this.#waiting;
-      this.#waiting = [];
-      await this.#writeGroup(group);
+      this.#writes.inFlight = this.#writeNext();
+      await this.#writes.inFlight;
     }
+    this.#writes.inFlight = undefined;
     this.#pumping = false;
+  }
+
+  #writeNext(): Promise<void> {
+    const group = this.#waiting;
+    this.#waiting = [];
+    return this.#writeGroup(group);
   }
 
   async #writeGroup(group: readonly Waiting[]): Promise<void> {

@@ -15,7 +15,7 @@ import type { Following } from '../following/following.ts';
 import { LOCK_CLASS } from '../following/leadership.ts';
 import type { Logger } from '../logging.ts';
 import { applyBatch } from './batch.ts';
-import { BatchWriter } from './batch-writer.ts';
+import { BatchWriter, type RowWrites } from './batch-writer.ts';
 import type { ChangeTracker } from './change-tracker.ts';
 import type { Positions } from './positions.ts';
 import type { RowCaches } from './row-cache.ts';
@@ -50,6 +50,8 @@ export interface ProjectorOptions {
   readonly positions: Positions;
   readonly changes: ChangeTracker;
   readonly rows: RowCaches;
+  /** Told of the rows that are on their way. */
+  readonly rowWrites?: RowWrites;
   readonly log: Logger;
   /** Name of this process in `service.checkpoints.leader`. */
   readonly process: string;
@@ -70,7 +72,7 @@ export interface Projector {
 export function startProjector(projections: readonly Projection[], options: ProjectorOptions): Projector {
   const { database, following, positions } = options;
   const closing = new AbortController();
-  const writer = new BatchWriter(database.db);
+  const writer = new BatchWriter(database.db, options.rowWrites);
   const unwatch = following.reader.watch((position) => positions.raise(position));
   const followed = projections.map((projection) => ({
     projection,

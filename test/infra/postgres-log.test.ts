@@ -10,6 +10,7 @@ import { createLogger } from '../../infra/logging.ts';
 import { openPostgresLog } from '../../infra/postgres/event-log.ts';
 import { planGroup } from '../../infra/postgres/group.ts';
 import type { Expectation } from '../../shared/ports/event-log.ts';
+import { nextTurn } from '../../shared/waiting.ts';
 import { needsServer } from '../support/needs.ts';
 import { freshDatabase } from '../support/service.ts';
 import { until } from '../support/until.ts';
@@ -151,6 +152,8 @@ describe('appends that wait', () => {
     const gate = new Promise<never>((_, reject) => {
       broken = reject;
     });
+    // It breaks before anybody asks for a connection.
+    gate.catch(() => undefined);
     const database = { kind: 'embedded', pool: { connect: () => gate } } as unknown as Database;
     const events = openPostgresLog({ database, log });
     const append = (n: number) =>
@@ -170,9 +173,9 @@ describe('appends that wait', () => {
   });
 });
 
-describe('appends that do not fit the group', () => {
-  it('stay at the front of the queue', async () => {
-    /** Streams of each statement, in order. */
+describe('groups of appends', () => {
+  /** A log that writes down the streams of each statement. */
+  function open(options: Partial<Parameters<typeof openPostgresLog>[0]> = {}) {
     const statements: string[][] = [];
     const revisions = new Map<string, number>();
     const query = async ({ name, values }: { readonly name: string; readonly values: readonly unknown[] }) => {
@@ -190,22 +193,53 @@ describe('appends that do not fit the group', () => {
     };
     const client = { query, release: () => undefined };
     const database = { kind: 'embedded', pool: { connect: async () => client } } as unknown as Database;
-    const eventLog = openPostgresLog({ database, log });
-    const append = (stream: string, expected: Expectation) =>
+    const eventLog = openPostgresLog({ database, log, ...options });
+    const append = (stream: string, expected: Expectation = 'none') =>
       eventLog.append(stream, [{ id: randomUUID(), type: 'Waited', data: {}, meta: {} }], expected);
-    // The first goes alone, and the others gather behind it. Of the next 256 one is held back: what it expects cannot
-    // be known in one statement with an append that expects nothing.
+    return { statements, append, close: () => eventLog.close() };
+  }
+
+  it('keep those that do not fit at the front of the queue', async () => {
+    const { statements, append, close } = open();
+    // All are asked for in the same turn. Of the first 256 one is held back: what it expects cannot be known in one
+    // statement with an append that expects nothing.
     const asked = [append('first', 'none'), append('held', 'any'), append('held', 0)];
     for (let n = 0; n < 300; n++) asked.push(append(`other-${n}`, 'none'));
     asked.push(append('held', 'any'));
     await Promise.all(asked);
     const others = Array.from({ length: 300 }, (_, n) => `other-${n}`);
     expect(statements).to.deep.equal([
-      ['first'],
-      ['held', ...others.slice(0, 254)],
-      ['held', ...others.slice(254), 'held'],
+      ['first', 'held', ...others.slice(0, 253)],
+      ['held', ...others.slice(253), 'held'],
     ]);
-    await eventLog.close();
+    await close();
+  });
+
+  it('grow while the rows of the group before are written', async () => {
+    const rows: { inFlight: Promise<void> | undefined } = { inFlight: undefined };
+    const { statements, append, close } = open({ rowsInFlight: () => rows.inFlight, rowsFirstMs: 60_000 });
+    await append('first');
+    let written = () => {};
+    rows.inFlight = new Promise((resolve) => {
+      written = resolve;
+    });
+    const asked = [append('second')];
+    for (let turn = 0; turn < 5; turn++) await nextTurn();
+    asked.push(append('third'));
+    for (let turn = 0; turn < 5; turn++) await nextTurn();
+    expect(statements).to.deep.equal([['first']]);
+    rows.inFlight = undefined;
+    written();
+    await Promise.all(asked);
+    expect(statements).to.deep.equal([['first'], ['second', 'third']]);
+    await close();
+  });
+
+  it('do not wait for rows that take long', async () => {
+    const { statements, append, close } = open({ rowsInFlight: () => new Promise(() => {}), rowsFirstMs: 5 });
+    await Promise.all([append('first'), append('second')]);
+    expect(statements).to.deep.equal([['first', 'second']]);
+    await close();
   });
 });
 
