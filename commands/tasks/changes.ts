@@ -119,7 +119,7 @@ function changed(task: TaskData, fields: TaskFields, ticket: Ticket | undefined,
 /** The event that says what is different. */
 function updatedFrom({ id, createdAt, source }: TaskState, task: TaskData, next: TaskData, fields: TaskFields) {
   const different = (Object.keys(next) as (keyof TaskData)[]).filter(
-    (field) => JSON.stringify(next[field]) !== JSON.stringify(task[field]),
+    (field) => next[field] !== task[field] && JSON.stringify(next[field]) !== JSON.stringify(task[field]),
   );
   const { title, status, priority, assignedTo, projectId, projectName, outcome } = task;
   return taskUpdated.draft({
@@ -159,6 +159,7 @@ const statusNotice = (id: number, recipient: string, task: TaskData, status: str
 
 /** Names that the text before did not mention. A name is mentioned by itself, with hyphens for blanks. */
 function newlyMentioned(names: readonly string[], before: string | null): readonly string[] {
+  if (names.length === 0) return names;
   const old = new Set(
     mentionsIn(before ?? '')
       .flatMap(readingsOf)
