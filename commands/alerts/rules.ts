@@ -131,6 +131,10 @@ export function decideChange(state: RuleState, changes: RuleChanges, faultOf: Ur
   return [alertRuleUpdated.draft({ ruleId: state.id, ...Object.fromEntries(changed) })];
 }
 
+/** No event when it is not enabled. */
+export const decideDisable = ({ id, rule }: RuleState): EventDraft[] =>
+  rule.enabled ? [alertRuleUpdated.draft({ ruleId: id, enabled: false })] : [];
+
 /** @throws AppError 404 */
 export function decideDelete({ id, rule }: RuleState): EventDraft[] {
   if (id === 0) throw notFound('Alert rule');

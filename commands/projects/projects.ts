@@ -145,6 +145,12 @@ function refuseGeneral({ slug }: ProjectState, done: string): void {
     throw invalid(`The general project cannot be ${done}: it takes the tasks that belong to no other one.`);
 }
 
+/** The project is no longer kept in step with a repository. No event for one that is gone. */
+export const decideStopSync = (state: ProjectState): EventDraft[] =>
+  state.life === 'active' || state.life === 'archived'
+    ? [projectUpdated.draft({ ...existing(state), changes: { githubSyncEnabled: false } })]
+    : [];
+
 /** Replaces the members: those that stay keep their role. */
 function decideMembers(state: ProjectState, names: readonly string[], ids: readonly number[]): EventDraft[] {
   const project = existing(state);

@@ -1,4 +1,5 @@
 /** Changes of tasks: fields of one, and the status of many. */
+import { activeCron, recurrenceOf } from '../../shared/contract/tasks/recurrence.ts';
 import type { BulkStatus, UpdateTask } from '../../shared/contract/tasks/tasks.ts';
 import { AppError, conflict, invalid } from '../../shared/errors.ts';
 import { type EventDraft, type EventOf, firstOf } from '../../shared/events/define.ts';
@@ -114,6 +115,14 @@ function changed(task: TaskData, fields: TaskFields, ticket: Ticket | undefined,
     ...ticket,
     ...(fields.metadata && { metadata: restored(fields.metadata, task.metadata, 'metadata') as TaskData['metadata'] }),
   };
+}
+
+/** A recurring task makes no further ones. No event for any other task. */
+export function decideStopRecurring(state: TaskState): EventDraft[] {
+  const { id, task } = state;
+  if (id === 0 || activeCron(task.metadata) === null) return [];
+  const metadata = { ...task.metadata, recurrence: { ...recurrenceOf(task.metadata), enabled: false } };
+  return [updatedFrom(state, task, { ...task, metadata }, { metadata })];
 }
 
 /** The event that says what is different. */

@@ -77,6 +77,10 @@ export function decideDelete(state: WebhookState): EventDraft[] {
   return [webhookDeleted.draft({ webhookId: state.id })];
 }
 
+/** No event when it is not enabled. */
+export const decideDisable = (state: WebhookState): EventDraft[] =>
+  state.enabled ? [webhookUpdated.draft({ webhookId: state.id, enabled: false })] : [];
+
 /** Disables a webhook whose receiver has failed this often in a row. */
 export const decideTrip = (state: WebhookState, failures: number): EventDraft[] =>
   state.enabled ? [webhookTripped.draft({ webhookId: state.id, failures })] : [];

@@ -1,9 +1,10 @@
 /**
  * Deleting a workspace: its users, agents and projects go to the main workspace of its tenant; tasks and messages stay
- * in the log, where no call finds them.
+ * in the log, where no call finds them. What it does by itself ends.
  *
- * A deletion spans many streams. From the first event on nobody finds the workspace any more; then each user, agent and
- * project moves on its own stream, then the last event frees the slug. Every step may be repeated, so whoever finds a
+ * A deletion spans many streams. From the first event on nobody finds the workspace any more; then its webhooks, alert
+ * rules, recurring tasks and syncs with GitHub are switched off, and each user, agent and project moves, all on their own
+ * streams; then the last event frees the slug. Every step may be repeated, so whoever finds a
  * deletion half done goes on with it: the same request, sent again, or the schedule. The schedule also finds those who
  * came into the workspace at the last moment.
  */
@@ -11,14 +12,19 @@ import { AppError, invalid } from '../../shared/errors.ts';
 import type { EventDraft } from '../../shared/events/define.ts';
 import { tenantStream } from '../../shared/events/super/tenants.ts';
 import { workspaceDeleted, workspaceRemovalBegun } from '../../shared/events/workspaces/workspaces.ts';
-import type { WorkspaceContents } from '../../shared/ports/workspaces.ts';
+import type { ActiveKind, WorkspaceContents } from '../../shared/ports/workspaces.ts';
 import { moveAgent } from '../agents/moves.ts';
+import { decideDisable as disableRule, ruleDecider, ruleStream } from '../alerts/rules.ts';
 import { decideMove } from '../auth/changes.ts';
 import { type AdminsOf, changeUser } from '../auth/last-admin.ts';
 import type { CommandContext, Commands } from '../handler.ts';
 import { executeWithNames } from '../naming.ts';
 import { moveProject } from '../projects/moves.ts';
+import { decideStopSync, projectDecider, projectStream } from '../projects/projects.ts';
 import { existing, type TenantState, tenantDecider } from '../super/tenants.ts';
+import { decideStopRecurring } from '../tasks/changes.ts';
+import { taskDecider, taskStream } from '../tasks/tasks.ts';
+import { decideDisable as disableWebhook, webhookDecider, webhookStream } from '../webhooks/webhooks.ts';
 import { namedTenant, workspaceOf } from './workspaces.ts';
 
 export interface RemovalParts {
@@ -70,10 +76,10 @@ export async function deleteWorkspace(parts: RemovalParts, context: CommandConte
   return removed as unknown as Removed;
 }
 
-/** Moves one after another until none is left. @returns whether none is left */
-async function moveAll<T>(
+/** Moves one after another, or switches them off, until none is left. @returns whether none is left */
+async function doAll<T>(
   some: () => Promise<readonly T[]>,
-  move: (one: T) => Promise<unknown>,
+  act: (one: T) => Promise<unknown>,
   deadline: number,
 ): Promise<boolean> {
   for (;;) {
@@ -81,9 +87,41 @@ async function moveAll<T>(
     if (found.length === 0) return true;
     for (const one of found) {
       if (Date.now() >= deadline) return false;
-      await move(one);
+      await act(one);
     }
   }
+}
+
+/** Ends what a workspace does by itself. @returns whether nothing is left that does */
+async function switchOff(
+  { commands, contents }: RemovalParts,
+  from: CommandContext,
+  deadline: number,
+): Promise<boolean> {
+  const { workspace } = from.origin;
+  const active = (kind: ActiveKind) => () => contents.active(workspace, kind);
+  return (
+    (await doAll(
+      active('webhooks'),
+      (id) => commands.execute(webhookDecider, webhookStream(workspace, id), from, disableWebhook),
+      deadline,
+    )) &&
+    (await doAll(
+      active('rules'),
+      (id) => commands.execute(ruleDecider, ruleStream(workspace, id), from, disableRule),
+      deadline,
+    )) &&
+    (await doAll(
+      active('recurring tasks'),
+      (id) => commands.execute(taskDecider, taskStream(workspace, id), from, decideStopRecurring),
+      deadline,
+    )) &&
+    (await doAll(
+      active('synced projects'),
+      (id) => commands.execute(projectDecider, projectStream(workspace, id), from, decideStopSync),
+      deadline,
+    ))
+  );
 }
 
 const unlessGone = (error: unknown): void => {
@@ -91,16 +129,18 @@ const unlessGone = (error: unknown): void => {
 };
 
 /**
- * Goes on with a deletion that has begun: moves what is left, and ends it when there is nothing any more.
+ * Goes on with a deletion that has begun: ends what is active, moves what is left, and is done when there is nothing any
+ * more.
  *
  * @param deadline Unix ms
  */
 export async function goOnRemoving(
-  { commands, contents, admins }: RemovalParts,
+  parts: RemovalParts,
   { origin }: CommandContext,
   { workspace, movesTo }: { readonly workspace: number; readonly movesTo: number },
   deadline: number,
 ): Promise<void> {
+  const { commands, contents, admins } = parts;
   const { tenant } = origin;
   const there = { tenant, workspace: movesTo };
   const from = { origin: { ...origin, workspace } };
@@ -110,13 +150,14 @@ export async function goOnRemoving(
       state.exists && state.workspace !== workspace ? [] : decideMove(state, userId, there),
     ).catch(unlessGone);
   const isEmpty =
-    (await moveAll(() => contents.users(workspace), moveUser, deadline)) &&
-    (await moveAll(
+    (await switchOff(parts, from, deadline)) &&
+    (await doAll(() => contents.users(workspace), moveUser, deadline)) &&
+    (await doAll(
       () => contents.projects(workspace, movesTo),
       (project) => moveProject(commands, from, movesTo, project),
       deadline,
     )) &&
-    (await moveAll(
+    (await doAll(
       () => contents.agents(workspace),
       (agent) => moveAgent(commands, from, movesTo, agent),
       deadline,

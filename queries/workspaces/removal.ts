@@ -1,10 +1,14 @@
 /** What a workspace holds, for moving it out of one that is deleted. */
-import { sql } from 'kysely';
+import { type RawBuilder, sql } from 'kysely';
 import { agentsProjection } from '../../projections/agents/agents.ts';
+import { alertRulesProjection } from '../../projections/alerts/rules.ts';
 import { usersProjection } from '../../projections/auth/users.ts';
+import type { Projection } from '../../projections/projection.ts';
 import { projectsProjection } from '../../projections/projects/projects.ts';
+import { tasksProjection } from '../../projections/tasks/tasks.ts';
+import { webhooksProjection } from '../../projections/webhooks/webhooks.ts';
 import { workspacesProjection } from '../../projections/workspaces/workspaces.ts';
-import type { RemovedWorkspace, WorkspaceContents } from '../../shared/ports/workspaces.ts';
+import type { ActiveKind, RemovedWorkspace, WorkspaceContents } from '../../shared/ports/workspaces.ts';
 import { type Reads, tables } from '../reads.ts';
 
 /** Users and projects that are looked up at once. */
@@ -13,6 +17,27 @@ const PAGE = 100;
 const PAGE_OF_AGENTS = 10;
 /** Workspaces that a schedule looks at in one turn. */
 const IN_ONE_TURN = 100;
+
+/** By kind: its table, and which rows of a workspace are switched on. */
+const ACTIVE: Readonly<
+  Record<ActiveKind, { readonly projection: Projection; readonly table: string; readonly on: RawBuilder<boolean> }>
+> = {
+  webhooks: { projection: webhooksProjection, table: 'webhooks', on: sql`enabled` },
+  rules: { projection: alertRulesProjection, table: 'alert_rules', on: sql`enabled` },
+  'recurring tasks': { projection: tasksProjection, table: 'tasks', on: sql`cron IS NOT NULL` },
+  'synced projects': {
+    projection: projectsProjection,
+    table: 'projects',
+    on: sql`github_sync_enabled = 1 AND status IN ('active', 'archived')`,
+  },
+};
+
+const KINDS = Object.keys(ACTIVE) as ActiveKind[];
+
+const activeRows = (reads: Reads, kind: ActiveKind, workspace: RawBuilder<unknown>): RawBuilder<unknown> => {
+  const { projection, table, on } = ACTIVE[kind];
+  return sql`FROM ${sql.table(`${reads.schema(projection)}.${table}`)} WHERE workspace_id = ${workspace} AND ${on}`;
+};
 
 export const workspaceContents = (reads: Reads): WorkspaceContents => ({
   async agentCount(workspace) {
@@ -71,9 +96,18 @@ export const workspaceContents = (reads: Reads): WorkspaceContents => ({
       .execute();
     return rows.map(({ status, ...row }) => ({ ...row, archived: status === 'archived' }));
   },
+  async active(workspace, kind) {
+    const { rows } = await sql<{ id: number }>`
+      SELECT id ${activeRows(reads, kind, sql`${workspace}`)} ORDER BY id LIMIT ${sql.lit(PAGE)}`.execute(reads.db);
+    return rows.map(({ id }) => id);
+  },
   async inRemoval() {
     const users = sql.table(`${reads.schema(usersProjection)}.users`);
     const agents = sql.table(`${reads.schema(agentsProjection)}.agents`);
+    const anyActive = sql.join(
+      KINDS.map((kind) => sql`EXISTS (SELECT 1 ${activeRows(reads, kind, sql.ref('workspaces.id'))})`),
+      sql` OR `,
+    );
     const rows = await tables(reads, workspacesProjection)
       .selectFrom('workspaces')
       .select(['tenant_id as tenant', 'id as workspace', 'moves_to as movesTo'])
@@ -81,7 +115,8 @@ export const workspaceContents = (reads: Reads): WorkspaceContents => ({
       .where(
         sql<boolean>`(life = 'removing'
           OR EXISTS (SELECT 1 FROM ${users} u WHERE u.workspace_id = workspaces.id)
-          OR EXISTS (SELECT 1 FROM ${agents} a WHERE a.workspace_id = workspaces.id))`,
+          OR EXISTS (SELECT 1 FROM ${agents} a WHERE a.workspace_id = workspaces.id)
+          OR ${anyActive})`,
       )
       .orderBy('id')
       .limit(IN_ONE_TURN)

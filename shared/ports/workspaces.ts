@@ -32,6 +32,9 @@ export interface RemovedWorkspace {
   readonly movesTo: number;
 }
 
+/** What a workspace does by itself: webhooks, alert rules, recurring tasks, projects in step with a repository. */
+export type ActiveKind = 'webhooks' | 'rules' | 'recurring tasks' | 'synced projects';
+
 export interface WorkspaceContents {
   agentCount(workspace: number): Promise<number>;
   /** Ids of users, some of them. */
@@ -40,6 +43,11 @@ export interface WorkspaceContents {
   agents(workspace: number): Promise<readonly MovingAgent[]>;
   /** Projects that the other workspace does not have yet, some of them; without the general one. */
   projects(workspace: number, movesTo: number): Promise<readonly MovingProject[]>;
-  /** Workspaces whose deletion has begun, and deleted ones into which somebody came at the last moment; some of them. */
+  /** Ids of those that are switched on, some of them. */
+  active(workspace: number, kind: ActiveKind): Promise<readonly number[]>;
+  /**
+   * Workspaces whose deletion has begun, and deleted ones into which somebody or something came at the last moment; some
+   * of them.
+   */
   inRemoval(): Promise<readonly RemovedWorkspace[]>;
 }

@@ -102,7 +102,7 @@ const remove = defineRoute({
   tag: 'Admin',
   summary: "Delete a workspace of the caller's tenant",
   description:
-    'Its users, agents and projects go to the main workspace of the tenant; agents and projects whose names are taken there get a number. Keys and connections of its agents end. Tasks, messages and everything else of the workspace stay in the event log, where no call finds them. The main workspace cannot be deleted.',
+    'Its users, agents and projects go to the main workspace of the tenant; agents and projects whose names are taken there get a number. Keys and connections of its agents end. Its webhooks, alert rules, recurring tasks and syncs with GitHub are switched off. Tasks, messages and everything else of the workspace stay in the event log, where no call finds them. The main workspace cannot be deleted.',
   access: 'admin',
   limit: 'mutation',
   params: idParams,

@@ -1,8 +1,12 @@
 /** Workspaces of a tenant, and users who are put into them: through real HTTP. */
 import { expect } from 'chai';
 import { routes } from '../../../api/routes/index.ts';
+import { taskDecider, taskStream } from '../../../commands/tasks/tasks.ts';
+import { webhookStream } from '../../../commands/webhooks/webhooks.ts';
 import { schedulesOf } from '../../../infra/jobs/schedules.ts';
+import { workspaceContents } from '../../../queries/workspaces/removal.ts';
 import { tenantStream } from '../../../shared/events/super/tenants.ts';
+import { webhookCreated } from '../../../shared/events/webhooks/webhooks.ts';
 import { workspaceRemovalBegun } from '../../../shared/events/workspaces/workspaces.ts';
 import { TEST_ADMIN } from '../../support/service.ts';
 import { until } from '../../support/until.ts';
@@ -215,6 +219,13 @@ describe('contract: workspaces', function () {
   });
 
   describe('deleted workspaces', () => {
+    /** One turn of the schedule. */
+    const finishDeletions = async () => {
+      const schedule = schedulesOf(world.service.core).find(({ kind }) => kind.name === 'workspace-removals');
+      const run = { id: 'turn', attempt: 1, last: false, signal: new AbortController().signal };
+      await schedule?.handler.accept({})(run);
+    };
+
     it('give their users, agents and projects to the main one, and free their slug', async () => {
       const workspace = await newWorkspace();
       const slug = `lab-${names}`;
@@ -273,6 +284,48 @@ describe('contract: workspaces', function () {
       expect((await ask('POST', '/api/auth/users', user)).status).to.equal(400);
     });
 
+    it('do nothing by themselves any more: webhooks, rules, recurring tasks and syncs end as events', async () => {
+      const { core } = world.service;
+      const contents = workspaceContents(core.reads);
+      const KINDS = ['webhooks', 'rules', 'recurring tasks', 'synced projects'] as const;
+      const active = async (workspace: number) =>
+        (await Promise.all(KINDS.map((kind) => contents.active(workspace, kind)))).map(({ length }) => length);
+      const workspace = await newWorkspace();
+      await world.makeUser({ username: `busy-${workspace}`, role: 'admin', workspace });
+      const there = await world.signIn(`busy-${workspace}`);
+      const made = async (path: string, body: unknown) => {
+        const reply = await ask('POST', path, body, there);
+        expect(reply.status, JSON.stringify(reply.body)).to.be.oneOf([200, 201]);
+        return reply.body;
+      };
+      for (const name of ['one', 'two']) {
+        await made('/api/webhooks', { name, url: 'https://hooks.example.org/x', events: ['*'] });
+        const condition = { condition_field: 'status', condition_operator: 'equals', condition_value: 'error' };
+        await made('/api/alerts', { name, entity_type: 'agent', ...condition, action_type: 'notification' });
+      }
+      const metadata = { mine: 1, recurrence: { cron_expr: '0 9 * * *', enabled: true } };
+      const { task } = await made('/api/tasks', { title: 'Daily', metadata });
+      const { project } = await made('/api/projects', { name: `S ${workspace}`, ticket_prefix: `S${workspace}` });
+      const sync = { github_repo: 'acme/web', github_sync_enabled: true };
+      expect((await ask('PATCH', `/api/projects/${project.id}`, sync, there)).status).to.equal(200);
+      expect(await active(workspace)).to.deep.equal([2, 2, 1, 1]);
+
+      expect((await ask('DELETE', `/api/workspaces/${workspace}`, undefined, there)).status).to.equal(200);
+      expect(await active(workspace)).to.deep.equal([0, 0, 0, 0]);
+      const { state } = await core.commands.load(taskDecider, taskStream(workspace, task.id));
+      const kept = { mine: 1, recurrence: { cron_expr: '0 9 * * *', enabled: false } };
+      expect(state.task.metadata).to.deep.equal(kept);
+
+      // Created by a request that had seen the workspace before.
+      const late = await core.commands.counters.take('webhook');
+      const hook = { webhookId: late, name: 'late', url: 'https://hooks.example.org/x', secret: null, events: ['*'] };
+      const origin = { ...testOrigin, workspace };
+      await core.commands.record(webhookStream(workspace, late), { origin }, [webhookCreated.draft(hook)]);
+      expect(await active(workspace)).to.deep.equal([1, 0, 0, 0]);
+      await finishDeletions();
+      expect(await active(workspace)).to.deep.equal([0, 0, 0, 0]);
+    });
+
     it('400 for the main one, 404 for one of another tenant', async () => {
       const main = await ask('DELETE', '/api/workspaces/1');
       expect([main.status, main.body.error.includes('main workspace')]).to.deep.equal([400, true]);
@@ -291,21 +344,16 @@ describe('contract: workspaces', function () {
       await core.commands.record(tenantStream(1), { origin: testOrigin }, [
         workspaceRemovalBegun.draft({ ...about, movesTo: 1, agents: 0 }),
       ]);
-      const turn = async () => {
-        const schedule = schedulesOf(core).find(({ kind }) => kind.name === 'workspace-removals');
-        const run = { id: 'turn', attempt: 1, last: false, signal: new AbortController().signal };
-        await schedule?.handler.accept({})(run);
-      };
       const placeOf = async (username: string) =>
         (await ask('GET', '/api/auth/users')).body.users.find((one: { username: string }) => one.username === username);
       expect(await placeOf(`waiting-${workspace}`)).to.equal(undefined);
-      await turn();
+      await finishDeletions();
       expect(await placeOf(`waiting-${workspace}`)).to.include({ workspace_id: 1 });
       expect((await world.audit('workspace_deleted')).map(({ target_id }) => target_id)).to.include(workspace);
       // Created by a request that had seen the workspace before.
       await world.makeUser({ username: `tardy-${workspace}`, role: 'viewer', workspace });
       await world.makeAgent(`tardy-${workspace}`, workspace);
-      await turn();
+      await finishDeletions();
       expect(await placeOf(`tardy-${workspace}`)).to.include({ workspace_id: 1 });
       expect((await ask('GET', `/api/agents/tardy-${workspace}`)).status).to.equal(200);
     });
