@@ -116,7 +116,15 @@ export function decideJob(
   return [DECIDED[action].draft({ ...existing(state), jobId, jobType, dryRun, by, reason })];
 }
 
-const isSame = (one: Actor, other: Actor): boolean => one.type === other.type && one.id === other.id;
+/** Whether one person may be behind both. Only accounts of users tell: who signs in may have the global API key as well. */
+const mayBeSame = (one: Actor, other: Actor): boolean =>
+  one.type !== 'user' || other.type !== 'user' || one.id === other.id;
+
+/** What to do when somebody did not act with an account of their own. */
+const signIn = (...actors: readonly Actor[]): string =>
+  actors.every(({ type }) => type === 'user')
+    ? ''
+    : ' An API key does not say which person uses it: ask for, approve and run live jobs signed in.';
 
 /** The status of the tenant after a run that succeeded. */
 const statusAfter = ({ jobType, dryRun }: OpenJob): TenantStatus | null => {
@@ -135,12 +143,14 @@ export function decideRun(state: TenantState, jobId: number, by: Actor, runnerHo
     throw invalid(`This job is ${status}; somebody has to approve it before it can run.`);
   if (steps.length === 0)
     throw invalid('plan_json: the plan of this job is empty; cancel it and queue one with steps.');
-  if (!dryRun && isSame(approvedBy, requestedBy))
+  if (!dryRun && mayBeSame(approvedBy, requestedBy))
     throw invalid(
-      'A live job needs two people: whoever asked for it cannot approve it. Reject it, and let somebody else approve it.',
+      `A live job needs two people: whoever asked for it cannot approve it. Reject it, and let somebody else approve it.${signIn(approvedBy, requestedBy)}`,
     );
-  if (!dryRun && isSame(approvedBy, by))
-    throw invalid('A live job needs two people: whoever approved it cannot run it. Let somebody else run it.');
+  if (!dryRun && mayBeSame(approvedBy, by))
+    throw invalid(
+      `A live job needs two people: whoever approved it cannot run it. Let somebody else run it.${signIn(approvedBy, by)}`,
+    );
   const about = { ...existing(state), jobId, jobType, dryRun };
   const during = jobType === 'decommission' ? 'decommissioning' : 'provisioning';
   const started = provisionJobStarted.draft({ ...about, by, runnerHost, tenantStatus: dryRun ? null : during });

@@ -129,7 +129,7 @@ export const GROUPS: Readonly<Record<string, Readonly<Record<string, string>>>> 
   workspaces: {
     workspaces: 'the record: list, create, one, change',
     isolation: 'what callers of a strict one do not get',
-    removal: 'deleted: what it does ends, and its users, agents and projects go elsewhere',
+    removal: 'deleted: what is moved, what is switched off',
   },
   super: {
     tenants: 'the record, and all that its stream holds',

@@ -144,13 +144,29 @@ describe('decisions about provisioning jobs', () => {
         [ann, ann, bob],
         [ann, { ...ann, name: 'ann, renamed' }, bob],
         [ann, bob, bob],
-        [key, key, ann],
-      ] as const)
-        expect(refusalOf(run(requester, approver, runner)).message).to.include('two people');
+      ] as const) {
+        const { message } = refusalOf(run(requester, approver, runner));
+        expect(message).to.include('two people').and.not.include('API key');
+      }
       expect(types(run(ann, bob, ann)())).to.deep.equal(['ProvisionJobStarted', 'ProvisionJobFailed']);
-      expect(types(run(ann, key, ann)())).to.deep.equal(['ProvisionJobStarted', 'ProvisionJobFailed']);
-      // Another kind of caller with the same number is somebody else.
-      expect(types(run({ ...bob, type: 'agent' }, bob, ann)())).to.have.length(2);
+      expect(types(run(bob, ann, bob)())).to.deep.equal(['ProvisionJobStarted', 'ProvisionJobFailed']);
+    });
+
+    it('somebody who signs in and also has the API key is one person', () => {
+      const agent: Actor = { ...bob, type: 'agent' };
+      for (const [requester, approver, runner] of [
+        [key, ann, bob],
+        [ann, key, ann],
+        [ann, bob, key],
+        [key, key, ann],
+        [agent, ann, bob],
+      ] as const) {
+        const live = { dryRun: false, requestedBy: requester };
+        const { message } = refusalOf(() => decideRun(approved(live, approver), 5, runner, 'host'));
+        expect(message).to.include('two people').and.include('signed in');
+        const rehearsed = decideRun(approved({ requestedBy: requester }, approver), 5, runner, 'host');
+        expect(types(rehearsed)).to.include('ProvisionJobCompleted');
+      }
     });
 
     it('a live run fails without a provisioner, and the tenant with it', () => {
