@@ -3,6 +3,7 @@ import type { Store as RateLimitStore } from 'express-rate-limit';
 import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
 import type { Commands } from '../commands/handler.ts';
+import type { LimitParts } from '../commands/limits.ts';
 import type { TaskQueue } from '../commands/tasks/queue.ts';
 import type { Inboxes } from '../queries/agents/heartbeat.ts';
 import type { Reads } from '../queries/reads.ts';
@@ -19,6 +20,7 @@ import type { Github } from '../shared/ports/github.ts';
 import type { ReadHost } from '../shared/ports/host.ts';
 import type { IdempotencyStore } from '../shared/ports/idempotency.ts';
 import type { Isolations } from '../shared/ports/isolation.ts';
+import type { Locks } from '../shared/ports/locks.ts';
 import type { LogEntries } from '../shared/ports/log-entries.ts';
 import type { MentionTargets } from '../shared/ports/mentions.ts';
 import type { NotificationDirectory } from '../shared/ports/notifications.ts';
@@ -84,6 +86,7 @@ export interface Services {
   readonly store: EventStore;
   readonly reads: Reads;
   readonly readModels: ReadModels;
+  readonly locks: Locks;
   readonly credentials: Credentials;
   readonly freshness: Freshness;
   readonly inboxes: Inboxes;
@@ -117,3 +120,11 @@ export interface Services {
   readonly isolation: Isolations;
   readonly verifyGoogleToken: VerifyGoogleToken;
 }
+
+/** What keeps a limit per workspace. @param count how many a workspace has, according to the read model */
+export const limitsOf = ({ locks, store, readModels }: Services, count: LimitParts['count']): LimitParts => ({
+  locks,
+  log: store.log,
+  readModels,
+  count,
+});

@@ -32,6 +32,7 @@ import { type Core, openCore } from './core.ts';
 import { prepareFirstStart } from './credentials/first-start.ts';
 import type { Database } from './database/database.ts';
 import { createIdempotencyStore } from './database/idempotency.ts';
+import { createLocks } from './database/locks.ts';
 import { createLogEntries, keepLines } from './database/log-entries.ts';
 import { waitForStore } from './database/wait.ts';
 import { createWebhookRecords } from './database/webhooks.ts';
@@ -168,6 +169,7 @@ export async function startService(
         host: readHostOf(config.dataDir),
         releases: createReleases(config),
         idempotency: createIdempotencyStore(database.pool, core.process),
+        locks: createLocks(database),
         webhooks: createWebhookRecords(database.pool),
         outgoing: outgoingOf(config),
         metrics,

@@ -1,7 +1,7 @@
 /** Alert rules: created, changed, deleted. */
 import { problemOf } from '../../shared/contract/alerts/conditions.ts';
 import { MAX_RULES, type RuleChangesBody } from '../../shared/contract/alerts/rules.ts';
-import { conflict, invalid, notFound } from '../../shared/errors.ts';
+import { invalid, notFound } from '../../shared/errors.ts';
 import {
   type ActionConfig,
   alertRuleCreated,
@@ -21,6 +21,7 @@ import { isStorableText } from '../../shared/storable.ts';
 import { seconds } from '../../shared/time.ts';
 import { defineDecider, on } from '../decider.ts';
 import type { CommandContext, Commands } from '../handler.ts';
+import { type Limit, type LimitParts, withinLimit } from '../limits.ts';
 import { reserveId } from '../reserve.ts';
 
 export interface RuleState {
@@ -141,27 +142,24 @@ export function decideDelete({ id, rule }: RuleState): EventDraft[] {
   return [alertRuleDeleted.draft({ ruleId: id, name: rule.name })];
 }
 
-/**
- * Gives the id of the new rule.
- *
- * @param count how many rules the workspace has
- * @throws AppError 400, 409 when the workspace has too many
- */
+const LIMIT: Limit = { kind: 'alert rules', most: MAX_RULES, added: alertRuleCreated };
+
+/** Gives the id of the new rule. @throws AppError 400, 409 when the workspace has too many */
 export async function createRule(
   commands: Commands,
   context: CommandContext,
+  limits: LimitParts,
   rule: RuleFields,
   faultOf: UrlFault,
-  count: (workspace: number) => Promise<number>,
 ): Promise<number> {
   const { workspace } = context.origin;
   // Refused before it takes a number.
   decideCreate(0, rule, faultOf);
-  if ((await count(workspace)) >= MAX_RULES)
-    throw conflict(`A workspace has at most ${MAX_RULES} alert rules; delete some that are no longer needed.`);
-  const id = await reserveId(commands, context, 'alert_rule', (one) => ruleStream(workspace, one));
-  await commands.execute(ruleDecider, ruleStream(workspace, id), context, () => decideCreate(id, rule, faultOf), {
-    fresh: true,
+  return withinLimit(limits, LIMIT, workspace, async () => {
+    const id = await reserveId(commands, context, 'alert_rule', (one) => ruleStream(workspace, one));
+    await commands.execute(ruleDecider, ruleStream(workspace, id), context, () => decideCreate(id, rule, faultOf), {
+      fresh: true,
+    });
+    return id;
   });
-  return id;
 }

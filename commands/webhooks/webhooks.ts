@@ -11,6 +11,7 @@ import {
 import type { Position } from '../../shared/ports/event-log.ts';
 import { defineDecider, on } from '../decider.ts';
 import type { CommandContext, Commands } from '../handler.ts';
+import { type Limit, type LimitParts, withinLimit } from '../limits.ts';
 import { reserveId } from '../reserve.ts';
 
 /** Everything that deliveries need. Saved nowhere but in the log, where address and secret are sealed. */
@@ -92,12 +93,26 @@ export interface NewWebhook {
   readonly secret: string | null;
 }
 
-/** Creates a webhook. Gives its id, and where in the log it begins. */
-export async function createWebhook(
+/** Each event is looked at for each of them. */
+const LIMIT: Limit = { kind: 'webhooks', most: 100, added: webhookCreated };
+
+export interface CreatedWebhook {
+  readonly id: number;
+  /** Where in the log it begins. */
+  readonly position: Position;
+  readonly secret: string | null;
+}
+
+/** @throws AppError 409 when the workspace has too many */
+export const createWebhook = (
   commands: Commands,
   context: CommandContext,
+  limits: LimitParts,
   fields: NewWebhook,
-): Promise<{ readonly id: number; readonly position: Position; readonly secret: string | null }> {
+): Promise<CreatedWebhook> =>
+  withinLimit(limits, LIMIT, context.origin.workspace, () => create(commands, context, fields));
+
+async function create(commands: Commands, context: CommandContext, fields: NewWebhook): Promise<CreatedWebhook> {
   const { workspace } = context.origin;
   const id = await reserveId(commands, context, 'webhook', (one) => webhookStream(workspace, one));
   const stream = webhookStream(workspace, id);

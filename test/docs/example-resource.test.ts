@@ -20,6 +20,7 @@ import { createTaskQueue } from '../../commands/tasks/queue.ts';
 import { createCredentials } from '../../infra/credentials/credentials.ts';
 import { prepareFirstStart } from '../../infra/credentials/first-start.ts';
 import { createIdempotencyStore } from '../../infra/database/idempotency.ts';
+import { createLocks } from '../../infra/database/locks.ts';
 import { createLogEntries } from '../../infra/database/log-entries.ts';
 import { createWebhookRecords } from '../../infra/database/webhooks.ts';
 import { followLive } from '../../infra/following/live.ts';
@@ -190,6 +191,7 @@ describe('example resource: on the embedded store', function () {
         now: Date.now,
       }),
       idempotency: createIdempotencyStore(database.pool, 'example'),
+      locks: createLocks(database),
       webhooks: createWebhookRecords(database.pool),
       outgoing: outgoingOf(config),
       metrics,

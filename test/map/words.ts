@@ -165,7 +165,10 @@ export const FLOORS: Readonly<Record<string, Floor>> = {
     column: 'events',
     shared: ['catalogue', 'claims', 'define', 'metadata', 'seal', 'upcasters'],
   },
-  commands: { column: 'commands', shared: ['claims', 'decider', 'handler', 'intents', 'naming', 'reserve', 'states'] },
+  commands: {
+    column: 'commands',
+    shared: ['claims', 'decider', 'handler', 'intents', 'limits', 'naming', 'reserve', 'states'],
+  },
   'commands/policies': { column: 'policies', shared: ['index', 'policy'] },
   projections: { column: 'projections', shared: ['apply', 'index', 'projection'] },
   queries: { column: 'queries', shared: ['reads'] },

@@ -35,7 +35,7 @@ import type { Identity } from '../../../shared/identity.ts';
 import { MINUTE } from '../../../shared/time.ts';
 import { takingTurns } from '../../../shared/waiting.ts';
 import { defineRoute, type Route } from '../../http/route.ts';
-import type { Services } from '../../services.ts';
+import { limitsOf, type Services } from '../../services.ts';
 
 /** Operators set secrets, and only admins see them again. */
 const shownTo =
@@ -72,9 +72,8 @@ const list = defineRoute({
 async function create(services: Services, context: CommandContext, body: NewRuleBody, identity: Identity) {
   const { action: _create, description, enabled = true, ...fields } = body;
   const rule = { ...fields, enabled, description: description || null };
-  const id = await createRule(services.commands, context, rule, faultOf(services), (workspace) =>
-    countRules(services.reads, workspace),
-  );
+  const limits = limitsOf(services, (workspace) => countRules(services.reads, workspace));
+  const id = await createRule(services.commands, context, limits, rule, faultOf(services));
   return ruleAnswer(services, identity, id);
 }
 

@@ -11,12 +11,9 @@ import {
   webhookDeletedAnswer,
   webhooksAnswer,
 } from '../../../shared/contract/webhooks/webhooks.ts';
-import { conflict, invalid } from '../../../shared/errors.ts';
+import { invalid } from '../../../shared/errors.ts';
 import { defineRoute, type Route } from '../../http/route.ts';
-import type { ApiSettings } from '../../services.ts';
-
-/** Each event is looked at for each of them. */
-const MAX_WEBHOOKS = 100;
+import { type ApiSettings, limitsOf } from '../../services.ts';
 
 /** @throws AppError 400 */
 function checkUrl(settings: ApiSettings, url: string): void {
@@ -51,11 +48,9 @@ const create = defineRoute({
   async handle({ body, identity: { workspace }, services, command }) {
     const { name, url, events, generate_secret } = body;
     checkUrl(services.settings, url);
-    if ((await countWebhooks(services.reads, workspace)) >= MAX_WEBHOOKS) {
-      throw conflict(`A workspace has at most ${MAX_WEBHOOKS} webhooks; delete some that are no longer needed.`);
-    }
     const fields = { name, url, events, secret: generate_secret ? newSecret() : null };
-    const { id, position, secret } = await createWebhook(services.commands, command, fields);
+    const limits = limitsOf(services, (one) => countWebhooks(services.reads, one));
+    const { id, position, secret } = await createWebhook(services.commands, command, limits, fields);
     await services.webhooks.begin(workspace, id, position);
     const message =
       secret === null

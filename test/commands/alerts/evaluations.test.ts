@@ -4,14 +4,16 @@ import { type Evaluating, evaluateRule, evaluateWorkspace, PAGE } from '../../..
 import { createRule } from '../../../commands/alerts/rules.ts';
 import { createCommands } from '../../../commands/handler.ts';
 import { evaluateAlerts, FIRST } from '../../../commands/policies/alerts/evaluations.ts';
+import { createLocks } from '../../../infra/database/locks.ts';
 import { alertRulesProjection } from '../../../projections/alerts/rules.ts';
 import { alertReads } from '../../../queries/alerts/rules.ts';
 import { liveReads } from '../../../queries/reads.ts';
 import { alertRuleEvents, NO_RULE } from '../../../shared/events/alerts/rules.ts';
 import type { AlertReads, WatchedRule } from '../../../shared/ports/alerts.ts';
+import type { Locks } from '../../../shared/ports/locks.ts';
 import { ensureTables, openView, testDatabase, testOrigin } from '../../support/world.ts';
 
-type View = Pick<Awaited<ReturnType<typeof openView>>, 'commands' | 'close'>;
+type View = Pick<Awaited<ReturnType<typeof openView>>, 'commands' | 'close' | 'positions' | 'store'>;
 
 const rule = {
   ...NO_RULE,
@@ -23,9 +25,11 @@ describe('commands: evaluation of alert rules', function () {
   let close: () => Promise<void>;
   const views: View[] = [];
   let reads: AlertReads;
+  let locks: Locks;
   before(async () => {
     const opened = await testDatabase();
     ({ close } = opened);
+    locks = createLocks(opened.database);
     await ensureTables(opened.database, [alertRulesProjection]);
     const open = () => openView(opened.database, alertRuleEvents, [alertRulesProjection]);
     const [one, other] = [await open(), await open()];
@@ -33,7 +37,7 @@ describe('commands: evaluation of alert rules', function () {
     // What it has appended is shown by the projector of the other one.
     const { store, counters } = other;
     const commands = createCommands({ store, counters, readModels: one.positions });
-    views.push(one, { commands, close: other.close });
+    views.push(one, { ...other, commands });
     const closing = close;
     close = async () => {
       await projector.close();
@@ -49,23 +53,21 @@ describe('commands: evaluation of alert rules', function () {
     ...{ commands: view.commands, reads: { ...reads, ...more }, now: () => now, failed: () => undefined },
   });
   const context = (workspace: number) => ({ origin: { ...testOrigin, workspace } });
-  const add = (workspace: number, others = 0) =>
-    createRule(
-      first().commands,
-      context(workspace),
-      rule,
-      () => undefined,
-      async () => others,
-    );
+  /** @param others rules that the workspace has besides */
+  const add = (workspace: number, others = 0, { commands, positions, store } = first()) => {
+    const count = async () => others + (await watchedIn(workspace)).length;
+    const limits = { locks, log: store.log, readModels: positions, count };
+    return createRule(commands, context(workspace), limits, rule, () => undefined);
+  };
   const watchedIn = (workspace: number) => reads.watched({ workspace, id: 0 }, 1_000, workspace);
   const only = async (workspace: number) => (await watchedIn(workspace))[0] as WatchedRule;
 
-  it('a workspace has so many rules and no more', async () => {
-    await add(77, 499);
-    const refused = await add(77, 500).catch((error: unknown) => error);
-    expect(refused).to.include({ status: 409 });
-    expect((refused as Error).message).to.match(/at most 500 alert rules; delete/);
-    expect(await watchedIn(77)).to.have.length(1);
+  it('a workspace has so many rules and no more, also when many are created at once', async () => {
+    const outcomes = await Promise.allSettled(Array.from({ length: 6 }, () => add(77, 498)));
+    const refused = outcomes.flatMap((one) => (one.status === 'rejected' ? [one.reason] : []));
+    expect(refused.map(({ status }) => status)).to.deep.equal([409, 409, 409, 409]);
+    expect(refused[0].message).to.match(/at most 500 alert rules; delete/);
+    expect(await watchedIn(77)).to.have.length(2);
   });
 
   it('of twenty evaluations at once, by two instances, one triggers', async () => {
