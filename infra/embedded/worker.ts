@@ -173,9 +173,9 @@ async function openEngine(directory: string): Promise<PGlite> {
     log_line_prefix: '',
     // WAL segments kept for reuse; the default would only take up disk space.
     min_wal_size: '32MB',
-    // Half of the default, which saves 70 MB of memory and start time; reads of a table three times as large were not
-    // slower.
-    shared_buffers: '64MB',
+    // A quarter of the default. All of it is resident from the start on; what is not in it comes from the system's own
+    // cache of files (docs/benchmarks.md).
+    shared_buffers: '32MB',
     wal_buffers: '4MB',
   };
   const given: PGliteOptions = {
