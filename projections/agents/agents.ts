@@ -164,6 +164,9 @@ export const agentsProjection = defineProjection({
       if (config !== undefined || soulContent !== undefined) {
         const soul_updated_at = soulContent === undefined ? undefined : seconds(event.meta.at);
         rows.push(texts(event, () => defined({ config, soul_content: soulContent, soul_updated_at })));
+      } else {
+        // As they were: rows that are looked at here stay in memory, and the answer to the call shows both.
+        rows.push(update(agentTextsTable, keyOf(event), (row) => row));
       }
       return rows;
     }),

@@ -9,12 +9,14 @@ import { createChangeTracker } from '../../infra/read-models/change-tracker.ts';
 import { createFreshness } from '../../infra/read-models/freshness.ts';
 import { Positions } from '../../infra/read-models/positions.ts';
 import { RowCache, RowCaches } from '../../infra/read-models/row-cache.ts';
+import { agentsProjection } from '../../projections/agents/agents.ts';
 import { type AnyStoredRow, keyText } from '../../projections/apply.ts';
 import { change, defineProjection, defineTable, insert, on, type Table, update } from '../../projections/projection.ts';
 import { AppError } from '../../shared/errors.ts';
+import { agentDetailsChanged } from '../../shared/events/agents/agents.ts';
 import { defineEvent } from '../../shared/events/define.ts';
 import type { LoggedEvent } from '../../shared/ports/event-log.ts';
-import { type Draft, eventsOf } from '../support/kit.ts';
+import { type Draft, eventsOf, registeredAgent, rowsAfter } from '../support/kit.ts';
 import { until } from '../support/until.ts';
 
 const put = defineEvent({ type: 'Put', version: 1, doc: 'test', schema: z.object({ id: z.int(), text: z.string() }) });
@@ -167,6 +169,36 @@ describe('a batch', () => {
       ['boxes', [{ id: 2, text: 'b!', position: 12 }], [{ id: 1, text: 'a!', position: 10 }], []],
     ]);
     expect(writesOf(batch), 'asked twice').to.deep.equal(writesOf(batch));
+  });
+
+  it('of an agent’s change keeps both of its rows, which the answer shows, and reads them once', async () => {
+    const rows = rowsAfter(agentsProjection, eventsOf([registeredAgent({ agentId: 7, name: 'ada' })]));
+    const tables: Record<string, readonly object[]> = rows;
+    const loaded: string[] = [];
+    const cache = new RowCache();
+    const load: BatchOptions['load'] = async (table) => {
+      loaded.push(table.name);
+      return new Map((tables[table.name] as AnyStoredRow[]).map((row) => [keyText(table, row), row]));
+    };
+    const change = (role: string) =>
+      agentDetailsChanged.draft({
+        ...{ agentId: 7, name: 'ada', changes: { role } },
+        ...({ via: 'id', writeToGateway: false, status: null } as const),
+      });
+    for (const [round, role] of ['tester', 'reviewer'].entries()) {
+      const batch = new Batch({ projection: agentsProjection, cache, load });
+      await batch.add(events(change(role)).map((event) => ({ ...event, position: event.position + round })));
+      expect(
+        writesOf(batch).map(([table]) => table),
+        'only the agent is written',
+      ).to.deep.equal(['agents']);
+      batch.written();
+    }
+    expect(loaded).to.deep.equal(['agents', 'agent_texts']);
+    for (const table of agentsProjection.tables) {
+      const found = cache.find(table.name, keyText(table as Table, { workspace_id: 1, id: 7 }));
+      expect(found?.row, table.name).to.be.an('object');
+    }
   });
 
   it('applies changes in their order, also where some rows are in memory and others are loaded', async () => {
