@@ -17,6 +17,7 @@ import {
   githubIssueClaimed,
   type IssueFace,
   type TaskFace,
+  taskIssueGone,
   taskLinked,
   taskSynced,
 } from '../../shared/events/github/links.ts';
@@ -156,7 +157,7 @@ export function decidePull(state: TaskState, repo: string, issue: GithubIssue, n
   const { agreed, source, task } = state;
   if (!agreed || !isLinked(state, repo, issue.number) || issue.updatedAt < agreed.issueUpdatedAt) return [];
   const face = faceOfIssue(issue);
-  if (JSON.stringify(face) === JSON.stringify(agreed.issue)) return [];
+  if (!agreed.gone && JSON.stringify(face) === JSON.stringify(agreed.issue)) return [];
   const mine = faceOfTask(task);
   const isLater = Date.parse(issue.updatedAt) / 1_000 >= state.updatedAt;
   /** Whether the issue has the word on a field. */
@@ -219,7 +220,7 @@ export interface Push {
 
 /** What a task has that is newer than its issue; undefined: nothing. @param labels whether labels tell of status and priority */
 export function pushOf({ id, task, agreed }: TaskState, labels: boolean): Push | undefined {
-  if (id === 0 || !agreed) return undefined;
+  if (id === 0 || !agreed || agreed.gone) return undefined;
   const face = faceOfTask(task);
   if (JSON.stringify(face) === JSON.stringify(agreed.face)) return undefined;
   const state = task.status === 'done' ? 'closed' : 'open';
@@ -269,6 +270,13 @@ export function decidePushed(state: TaskState, push: Push, issue: GithubIssue | 
       issueState: face.state,
     }),
   ];
+}
+
+/** GitHub has the repository, and in it the issue of a task no more. No event when that is known. */
+export function decideGone({ id, task, agreed, source }: TaskState, repo: string): EventDraft[] {
+  const { github_repo: linked, github_issue_number: issueNumber } = source ?? {};
+  if (!agreed || agreed.gone || !issueNumber || linked?.toLowerCase() !== repo.toLowerCase()) return [];
+  return [taskIssueGone.draft({ taskId: id, title: task.title, repo: linked, issueNumber })];
 }
 
 /** The issue of a task was closed by hand: its metadata says so, and the next sync of its project moves it. */

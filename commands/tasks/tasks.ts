@@ -6,6 +6,7 @@ import { type EventDraft, type EventOf, firstOf } from '../../shared/events/defi
 import {
   type IssueFace,
   type TaskFace,
+  taskIssueGone,
   taskLinked,
   taskSynced,
   withIssueState,
@@ -67,6 +68,8 @@ export interface Agreed {
   readonly issueUpdatedAt: string;
   readonly issue: IssueFace;
   readonly face: TaskFace;
+  /** GitHub no longer has the issue. */
+  readonly gone?: true;
 }
 
 const NOTHING: TaskData = {
@@ -153,7 +156,7 @@ const atPlace = ({ status, priority, assignedTo, projectId }: TaskPlace): Partia
 export const taskDecider = defineDecider<TaskState>({
   kind: 'task',
   // Comments make these streams long.
-  snapshotVersion: 2,
+  snapshotVersion: 3,
   initial,
   sizeOf: ({ size, subscribers }) => size + subscribers.length * 30,
   folds: [
@@ -219,6 +222,7 @@ export const taskDecider = defineDecider<TaskState>({
       const metadata = withIssueState(state.task.metadata, 'issueState' in data ? data.issueState : issue.state, at);
       return { ...linked, task: { ...state.task, metadata }, agreed: { issueUpdatedAt, issue, face } };
     }),
+    on(taskIssueGone, (state) => (state.agreed ? { ...state, agreed: { ...state.agreed, gone: true } } : state)),
     on(taskBranched, (state, { data }) => withSource(state, { github_branch: data.branch })),
     on(taskPullOpened, (state, { data }) =>
       withSource(state, { github_pr_number: data.pullNumber, github_pr_state: 'open' }),

@@ -1,6 +1,6 @@
 /** Syncs with repositories of GitHub: the latest of each source, sums by project, and what tasks and issues agree on. */
 import type { DomainEvent } from '../../shared/events/define.ts';
-import { type TaskFace, taskLinked, taskSynced } from '../../shared/events/github/links.ts';
+import { type TaskFace, taskIssueGone, taskLinked, taskSynced } from '../../shared/events/github/links.ts';
 import { githubSynced } from '../../shared/events/github/syncs.ts';
 import { taskDeleted } from '../../shared/events/tasks/tasks.ts';
 import { seconds } from '../../shared/time.ts';
@@ -81,6 +81,10 @@ const agreed = ({ data, meta }: DomainEvent<string, Linked>): Change[] => {
   ];
 };
 
+const unlinked = ({ data, meta }: DomainEvent<string, { readonly taskId: number }>): Change[] => [
+  update(githubLinksTable, { workspace_id: meta.workspace, task_id: data.taskId }, () => undefined),
+];
+
 export const githubProjection = defineProjection({
   name: 'github',
   version: 1,
@@ -88,9 +92,8 @@ export const githubProjection = defineProjection({
   handlers: [
     on(taskLinked, agreed),
     on(taskSynced, agreed),
-    on(taskDeleted, ({ data, meta }) => [
-      update(githubLinksTable, { workspace_id: meta.workspace, task_id: data.taskId }, () => undefined),
-    ]),
+    on(taskIssueGone, unlinked),
+    on(taskDeleted, unlinked),
     on(githubSynced, ({ data, meta }) => {
       const workspace_id = meta.workspace;
       const { syncId, source, earlier, repo, projectId, status, error, issues, imported, updated, pushed } = data;

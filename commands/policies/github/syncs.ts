@@ -13,7 +13,7 @@ import { GithubError, type GithubIssue } from '../../../shared/ports/github.ts';
 import type { GithubProject } from '../../../shared/ports/github-projects.ts';
 import { seconds } from '../../../shared/time.ts';
 import { type GithubWork, type Import, importIssues, messageOf, withoutIntents } from '../../github/issues.ts';
-import { decidePull, decidePushed, issueDecider, issueStream, pushOf } from '../../github/links.ts';
+import { decideGone, decidePull, decidePushed, issueDecider, issueStream, pushOf } from '../../github/links.ts';
 import { cursorFor, decideSynced, projectSource, syncDecider, syncStream } from '../../github/syncs.ts';
 import type { CommandContext } from '../../handler.ts';
 import { taskDecider, taskStream } from '../../tasks/tasks.ts';
@@ -165,6 +165,11 @@ async function push(
     } catch (error) {
       if (isFatal(error)) throw error;
       failures.push(error);
+      // The repository has just been read, so it is the issue that is not there: asking again would fail every time.
+      if (error instanceof GithubError && error.fault === 'missing') {
+        const stream = taskStream(project.workspace, id);
+        await work.commands.execute(taskDecider, stream, { ...context }, (state) => decideGone(state, project.repo));
+      }
     }
   }
   return pushed;

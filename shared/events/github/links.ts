@@ -69,7 +69,14 @@ export const taskSynced = defineEvent({
   frames: ({ data, meta }) => [{ type: 'task.updated', data: shown(data, meta.at) }],
 });
 
-export const githubLinkEvents = [githubIssueClaimed, taskLinked, taskSynced];
+export const taskIssueGone = defineEvent({
+  type: 'TaskIssueGone',
+  version: 1,
+  doc: 'GitHub no longer has the issue of a task, although it has its repository: nothing is carried over to it until it is seen there again. The task stays.',
+  schema: z.object({ ...taskFields, repo: z.string(), issueNumber: z.int().positive() }),
+});
+
+export const githubLinkEvents = [githubIssueClaimed, taskLinked, taskSynced, taskIssueGone];
 
 type Metadata = Readonly<Record<string, unknown>>;
 

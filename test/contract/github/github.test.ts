@@ -302,6 +302,37 @@ describe('GitHub', function () {
       expect(await tasksOf(id)).to.deep.equal([]);
     });
 
+    it('an issue that is gone from GitHub is asked for once, until GitHub shows it again', async () => {
+      const { repo, id, sync } = await project();
+      github.issue(repo, { title: 'Gone' });
+      github.issue(repo, { title: 'Stays' });
+      await sync();
+      const [stays, gone] = (await tasksOf(id)) as { id: number }[];
+      const { issues } = github.repo(repo);
+      const [deleted] = issues.splice(0, 1);
+      const rename = (task: typeof gone, title: string) => ask('PUT', `/api/tasks/${task?.id}`, { title });
+      await rename(gone, 'Gone here');
+      await rename(stays, 'Stays here');
+      expect(await sync()).to.deep.equal({ ok: true, pulled: 0, pushed: 1 });
+      expect(issues.map(({ title }) => title)).to.deep.equal(['Stays here']);
+      const [first] = (await act('status')).body.syncs;
+      expect(first).to.deep.include({ project_id: id, status: 'partial', changes_pushed: 1 });
+      expect(first.error).to.include('nothing there');
+
+      github.seen.length = 0;
+      expect(await sync()).to.deep.equal({ ok: true, pulled: 0, pushed: 0 });
+      expect(github.seen.map(({ line }) => line.split(' ')[0])).to.deep.equal(['GET']);
+      await rename(gone, 'Gone for good');
+      expect(await sync()).to.deep.equal({ ok: true, pulled: 0, pushed: 0 });
+      expect((await world.taskNow(gone?.id ?? 0)).title).to.equal('Gone for good');
+
+      issues.push(deleted as (typeof issues)[number]);
+      github.issue(repo, { number: 1 });
+      await sync();
+      await sync();
+      expect(github.repo(repo).issues.find(({ number }) => number === 1)?.title).to.equal('Gone for good');
+    });
+
     it('says what went wrong, and goes on where it was', async () => {
       const { repo, id, sync } = await project();
       github.issue(repo, {});

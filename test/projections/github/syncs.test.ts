@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { githubProjection, KEPT_SYNCS } from '../../../projections/github/syncs.ts';
 import { tasksProjection } from '../../../projections/tasks/tasks.ts';
-import { taskLinked, taskSynced } from '../../../shared/events/github/links.ts';
+import { taskIssueGone, taskLinked, taskSynced } from '../../../shared/events/github/links.ts';
 import { githubSynced } from '../../../shared/events/github/syncs.ts';
 import { taskBranched, taskPullOpened } from '../../../shared/events/tasks/branches.ts';
 import { type Draft, eventsOf, rowsAfter } from '../../support/kit.ts';
@@ -69,6 +69,14 @@ describe('projection github', () => {
     expect(rows(linked).github_links).to.deep.equal([{ ...row, position: 1 }]);
     expect(rows(linked, agreed).github_links).to.deep.equal([{ ...row, status: 'review', position: 2 }]);
     expect(rows(linked, deleted()).github_links).to.deep.equal([]);
+    const gone = taskIssueGone.draft({
+      taskId: LINK.taskId,
+      title: 't',
+      repo: LINK.repo,
+      issueNumber: LINK.issueNumber,
+    });
+    expect(rows(linked, gone).github_links).to.deep.equal([]);
+    expect(rows(linked, gone, agreed).github_links).to.deep.equal([{ ...row, status: 'review', position: 3 }]);
   });
 });
 
