@@ -218,6 +218,11 @@ export function createGithub(options: GithubOptions, now: () => number = Date.no
     async addLabels(repo, issue, names, signal) {
       await ask(of(repo, `/issues/${issue}/labels`), { method: 'POST', body: { labels: names }, signal });
     },
+    async hasIssue(repo, issue, signal) {
+      // 301: it has moved to another repository.
+      const { status } = await ask(of(repo, `/issues/${issue}`), { also: [301, 404, 410], signal });
+      return status < 300;
+    },
     async removeLabel(repo, issue, name, signal) {
       const path = of(repo, `/issues/${issue}/labels/${encodeURIComponent(name)}`);
       await ask(path, { method: 'DELETE', also: [404], signal });

@@ -87,6 +87,8 @@ export interface Github {
     changes: { readonly title?: string; readonly body?: string; readonly state?: 'open' | 'closed' },
     signal?: AbortSignal,
   ): Promise<GithubIssue>;
+  /** Whether the repository has the issue, or the token may see it. */
+  hasIssue(repo: string, issue: number, signal?: AbortSignal): Promise<boolean>;
   comment(repo: string, issue: number, body: string): Promise<void>;
   /** Names that the issue has already stay. */
   addLabels(repo: string, issue: number, names: readonly string[], signal?: AbortSignal): Promise<void>;

@@ -31,7 +31,7 @@ interface Repository {
 export interface FakeGithub {
   readonly url: string;
   /** What it does from now on. */
-  mode: 'well' | 'broken' | 'silent' | 'redirects' | 'limited' | 'spent' | 'garbage';
+  mode: 'well' | 'read-only' | 'broken' | 'silent' | 'redirects' | 'limited' | 'spent' | 'garbage';
   /** Requests it has had. */
   readonly seen: { readonly line: string; readonly authorization: string | undefined }[];
   /** A repository; made when it is first asked for. */
@@ -106,7 +106,7 @@ export async function startFakeGithub(): Promise<FakeGithub> {
     const one = issues.find((issue) => issue.number === Number(number));
     if (number !== undefined && !one) return { status: 404, body: { message: 'Not Found' } };
     if (one && what === undefined) {
-      Object.assign(one, body, { updatedAt: later() });
+      if (method !== 'GET') Object.assign(one, body, { updatedAt: later() });
       return { status: 200, body: issueJson(full, one) };
     }
     if (one && what === '/comments') {
@@ -168,6 +168,9 @@ export async function startFakeGithub(): Promise<FakeGithub> {
         else if (mode === 'spent') {
           resetAt = Math.ceil(Date.now() / 1_000) + 90;
           res.writeHead(403, { 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': String(resetAt) }).end('{}');
+        } else if (mode === 'read-only' && req.method !== 'GET') {
+          // As for a token without the right to write.
+          res.writeHead(404).end('{"message":"Not Found"}');
         } else if (req.headers.authorization !== `Bearer ${GITHUB_TOKEN}`) {
           res.writeHead(401).end('{"message":"Bad credentials"}');
         } else {

@@ -165,14 +165,29 @@ async function push(
     } catch (error) {
       if (isFatal(error)) throw error;
       failures.push(error);
-      // The repository has just been read, so it is the issue that is not there: asking again would fail every time.
-      if (error instanceof GithubError && error.fault === 'missing') {
-        const stream = taskStream(project.workspace, id);
-        await work.commands.execute(taskDecider, stream, { ...context }, (state) => decideGone(state, project.repo));
-      }
+      if (error instanceof GithubError && error.fault === 'missing') await noteGone(work, context, project, id, signal);
     }
   }
   return pushed;
+}
+
+/**
+ * An issue that is not there is not asked for again: that would fail every time. The repository has just been read, and a
+ * token that may not write is also told that there is nothing.
+ */
+async function noteGone(
+  { commands, github }: GithubWork,
+  context: CommandContext,
+  { workspace, repo }: GithubProject,
+  id: number,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  const stream = taskStream(workspace, id);
+  const { state } = await commands.load(taskDecider, stream);
+  const [gone] = decideGone(state, repo);
+  const { github_issue_number: issue } = state.source ?? {};
+  if (!gone || !issue || (await github.hasIssue(repo, issue, signal))) return;
+  await commands.execute(taskDecider, stream, { ...context }, (current) => decideGone(current, repo));
 }
 
 async function pushTask(

@@ -333,6 +333,20 @@ describe('GitHub', function () {
       expect(github.repo(repo).issues.find(({ number }) => number === 1)?.title).to.equal('Gone for good');
     });
 
+    it('an issue that the token may only read is not taken for one that is gone', async () => {
+      const { repo, id, sync } = await project();
+      github.issue(repo, {});
+      await sync();
+      const [task] = (await tasksOf(id)) as { id: number }[];
+      await ask('PUT', `/api/tasks/${task?.id}`, { title: 'Renamed' });
+      github.mode = 'read-only';
+      await act('sync-project', { project_id: id });
+      expect(github.repo(repo).issues[0]?.title).to.equal('Issue 1');
+      github.mode = 'well';
+      expect(await sync()).to.deep.equal({ ok: true, pulled: 0, pushed: 1 });
+      expect(github.repo(repo).issues[0]?.title).to.equal('Renamed');
+    });
+
     it('says what went wrong, and goes on where it was', async () => {
       const { repo, id, sync } = await project();
       github.issue(repo, {});
