@@ -166,7 +166,11 @@ export class Building implements Fed {
     const from = this.position;
     let mine = events.filter(({ position }) => position > from && position <= this.target);
     while (mine.length > 0) {
-      const taken = await this.#rows.add(mine);
+      const taken = await this.#rows.add(mine).catch((error) => {
+        // Some changes of an event may have been applied, others not: none of them may be written.
+        this.#failure = error instanceof Error ? error : new Error(String(error));
+        throw error;
+      });
       this.#size.events += taken;
       if (taken > 0) this.position = (mine[taken - 1] as DomainEvent).position;
       if (taken === mine.length) break;
