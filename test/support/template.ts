@@ -4,8 +4,8 @@
  * seconds each. Test files run in several processes, which share them: mocha loads this file (`.mocharc.json`) and calls
  * its global fixtures once per run.
  */
-import { cpSync, existsSync } from 'node:fs';
-import { mkdir, mkdtemp, rename, rm, statfs } from 'node:fs/promises';
+import { cpSync } from 'node:fs';
+import { mkdir, mkdtemp, rm, statfs } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { readConfig } from '../../infra/config.ts';
@@ -22,10 +22,13 @@ const MEMORY = '/dev/shm';
 /** Free bytes that it must have; a run uses less than half of them at a time. */
 const ENOUGH = 4 * 2 ** 30;
 
+/** Makes them before any test, because a test that waited for them would need more time than it has. */
 export async function mochaGlobalSetup(): Promise<void> {
   // Tests create and delete tens of thousands of files, and they kill processes, never the machine.
   if (process.env.TMPDIR === undefined && (await hasRoom(MEMORY))) process.env.TMPDIR = MEMORY;
   process.env[SHARED] = await mkdtemp(join(tmpdir(), 'sbx-template-'));
+  await makeMigrated(template('migrated'));
+  await makeService(template('service'));
 }
 
 export async function mochaGlobalTeardown(): Promise<void> {
@@ -37,57 +40,46 @@ async function hasRoom(directory: string): Promise<boolean> {
   return room !== undefined && room.bavail * room.bsize >= ENOUGH;
 }
 
-/** Where the directory of this name is; made by the process that asks first, waited for by the others. */
-async function once(name: string, make: (directory: string) => Promise<void>): Promise<string> {
+function template(name: 'migrated' | 'service'): string {
   const shared = process.env[SHARED];
   if (!shared) throw new Error('the tests run by mocha, whose configuration loads test/support/template.ts');
-  const ready = join(shared, name);
-  if (existsSync(ready)) return ready;
-  const making = `${ready}.new`;
-  const first = await mkdir(making).then(
-    () => true,
-    (error: NodeJS.ErrnoException) => {
-      if (error.code === 'EEXIST') return false;
-      throw error;
-    },
-  );
-  if (first) {
-    await make(making);
-    await rename(making, ready);
-  } else await until(`another test process has made ${name}`, () => existsSync(ready), 60_000);
-  return ready;
+  return join(shared, name);
 }
 
-const migratedTemplate = (): Promise<string> =>
-  once('migrated', async (directory) => {
-    const options = { dataDir: directory, poolSize: 2, statementTimeoutMs: 30_000, log: createLogger('silent') };
-    const database = await openDatabase(options);
-    await migrate(database.db);
-    await database.close();
-  });
+async function makeMigrated(dataDir: string): Promise<void> {
+  const log = createLogger('silent');
+  const database = await openDatabase({ dataDir, poolSize: 2, statementTimeoutMs: 30_000, log });
+  await migrate(database.db);
+  await database.close();
+}
 
-const serviceTemplate = (): Promise<string> =>
-  once('service', async (directory) => {
-    copyDatabase(await migratedTemplate(), directory);
-    const core = await openCore(readConfig({ DATA_DIR: directory }), createLogger('silent'));
-    const jobs = await openCoreJobs(core);
-    // The first call makes their tables.
-    await jobs.counts();
-    await jobs.close();
-    await core.close();
-  });
+async function makeService(dataDir: string): Promise<void> {
+  await mkdir(dataDir);
+  copyDatabase(template('migrated'), dataDir);
+  const core = await openCore(readConfig({ DATA_DIR: dataDir }), createLogger('silent'));
+  const jobs = await openCoreJobs(core);
+  // The first call makes their tables, and may take longer than a call may.
+  const made = () =>
+    jobs.counts().then(
+      () => true,
+      () => false,
+    );
+  await until('the tables of the jobs have been made', made, 60_000);
+  await jobs.close();
+  await core.close();
+}
 
 // A third of what the asynchronous copy costs.
 const copyDatabase = (from: string, to: string): void => cpSync(join(from, 'pg'), join(to, 'pg'), { recursive: true });
 
-async function copyOf(template: string): Promise<string> {
+async function copyOf(name: 'migrated' | 'service'): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), 'sbx-'));
-  copyDatabase(template, directory);
+  copyDatabase(template(name), directory);
   return directory;
 }
 
 /** A new directory as a service without any events has left it. The caller removes it. */
-export const dataDirectory = async (): Promise<string> => copyOf(await serviceTemplate());
+export const dataDirectory = (): Promise<string> => copyOf('service');
 
 /** A new directory whose database has been migrated, but has no read models. The caller removes it. */
-export const migratedDirectory = async (): Promise<string> => copyOf(await migratedTemplate());
+export const migratedDirectory = (): Promise<string> => copyOf('migrated');
