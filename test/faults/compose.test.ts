@@ -180,7 +180,15 @@ describe('Dockerfile', () => {
       .filter((copy) => !copy.startsWith('--from'))
       .flatMap((copy) => copy.split(' ').slice(0, -1));
     for (const source of copied) expect(existsSync(new URL(source, top)), source).to.equal(true);
-    const needed = ['package.json', 'package-lock.json', 'tsconfig.json', 'shared', 'commands', 'projections'];
+    const needed = [
+      'package.json',
+      'package-lock.json',
+      'tsconfig.json',
+      'bundle.mjs',
+      'shared',
+      'commands',
+      'projections',
+    ];
     expect(copied).to.include.members([...needed, 'queries', 'api', 'infra']);
   });
 
@@ -192,7 +200,9 @@ describe('Dockerfile', () => {
   });
 
   it('sets only existing settings, and starts the command line', () => {
-    const known = new Set([...Object.values(SETTINGS).map((setting) => setting.env as string), 'NODE_ENV']);
+    // Node and the C library have settings of their own.
+    const others = ['NODE_ENV', 'MALLOC_MMAP_THRESHOLD_'];
+    const known = new Set([...Object.values(SETTINGS).map((setting) => setting.env as string), ...others]);
     const set = inLast('ENV').flatMap((env) => env.split(' ').map((one) => one.split('=')[0] as string));
     for (const name of set) expect(known.has(name), name).to.equal(true);
     expect(set).to.include.members(['HOST', 'PORT', 'DATA_DIR']);
