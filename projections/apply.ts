@@ -4,6 +4,12 @@ import type { Change, Projection, Table } from './projection.ts';
 
 export type AnyStoredRow = Readonly<Record<string, unknown>> & { readonly position: number };
 
+/** The row as it is stored, with the position of the event that last changed it. */
+export function withPosition(row: Readonly<Record<string, unknown>>, position: number): AnyStoredRow {
+  // Not a spread to which a property is added: see `projection.ts`.
+  return Object.assign({}, row, { position });
+}
+
 /** A text that identifies a row of a table: the values of its key. A string comes after its length, so no two keys agree. */
 export function keyText(table: Pick<Table, 'key'>, key: Readonly<Record<string, unknown>>): string {
   let text = '';
@@ -30,7 +36,7 @@ export function applyEvent(changes: readonly Change[], event: Pick<DomainEvent, 
     if (row && row.position >= event.position) continue;
     const next = apply(row);
     if (next === row) continue;
-    rows.set(table, text, next === undefined ? undefined : { ...next, position: event.position });
+    rows.set(table, text, next === undefined ? undefined : withPosition(next, event.position));
     changed++;
   }
   return changed;

@@ -112,10 +112,12 @@ interface Message {
 function sent(message: Message, meta: Metadata): Change[] {
   const { messageId: id, conversation, from, to } = message;
   const created_at = seconds(meta.at);
-  const place = { workspace_id: meta.workspace, conversation };
+  const { workspace: workspace_id } = meta;
+  const place = { workspace_id, conversation };
   const changes = [
     insert(messagesTable, {
-      ...place,
+      workspace_id,
+      conversation,
       id,
       from_agent: from,
       to_agent: to,
@@ -127,7 +129,8 @@ function sent(message: Message, meta: Metadata): Change[] {
       created_at,
     }),
     change(conversationsTable, place, (row) => ({
-      ...place,
+      workspace_id,
+      conversation,
       id: row?.id ?? message.conversationId ?? id,
       message_count: (row?.message_count ?? 0) + 1,
       broadcasts: (row?.broadcasts ?? 0) + (to === null ? 1 : 0),
@@ -135,14 +138,15 @@ function sent(message: Message, meta: Metadata): Change[] {
       created_at: row?.created_at ?? created_at,
       updated_at: Math.max(row?.updated_at ?? 0, created_at),
     })),
-    change(messageTotalsTable, { workspace_id: meta.workspace }, (row) => ({
-      workspace_id: meta.workspace,
+    change(messageTotalsTable, { workspace_id }, (row) => ({
+      workspace_id,
       messages: (row?.messages ?? 0) + 1,
     })),
     // A set, because who writes to themselves is one participant.
     ...[...new Set([from, ...(to === null ? [] : [to])])].map((name) =>
-      change(participantsTable, { ...place, name }, (row) => ({
-        ...place,
+      change(participantsTable, { workspace_id, conversation, name }, (row) => ({
+        workspace_id,
+        conversation,
         name,
         unread: (row?.unread ?? 0) + (name === to ? 1 : 0),
         first_id: row?.first_id ?? id,
@@ -150,13 +154,13 @@ function sent(message: Message, meta: Metadata): Change[] {
     ),
   ];
   if (to === null || message.toAgentId === null) return changes;
-  const edge = { workspace_id: meta.workspace, from_agent: from, to_agent: to };
+  const edge = { workspace_id, from_agent: from, to_agent: to };
   return [
     ...changes,
     change(messageEdgesTable, edge, (row) => ({
-      ...edge,
       count: (row?.count ?? 0) + 1,
       last_message_at: Math.max(row?.last_message_at ?? 0, created_at),
+      ...edge,
     })),
   ];
 }
@@ -165,7 +169,7 @@ function sent(message: Message, meta: Metadata): Change[] {
 const between = (
   data: Omit<Message, 'conversation' | 'metadata'> & { readonly to: string },
   meta: Metadata,
-): Change[] => sent({ ...data, conversation: conversationOf(data), metadata: null }, meta);
+): Change[] => sent({ conversation: conversationOf(data), metadata: null, ...data }, meta);
 
 export const chatProjection = defineProjection({
   name: 'chat',

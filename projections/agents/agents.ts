@@ -105,7 +105,8 @@ export const agentsProjection = defineProjection({
       const at = seconds(meta.at);
       return [
         insert(agentsTable, {
-          ...keyOf(event),
+          workspace_id: meta.workspace,
+          id: data.agentId,
           tenant_id: meta.tenant,
           name: data.name,
           role: data.role,

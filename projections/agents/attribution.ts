@@ -10,7 +10,7 @@ import { activityOf } from '../../shared/events/monitoring/activities.ts';
 import { auditOf } from '../../shared/events/monitoring/audit.ts';
 import { seconds } from '../../shared/time.ts';
 import { DAY_MS, startOf } from '../../shared/time-buckets.ts';
-import { type Change, change, defineProjection, defineTable, type Handler, insert, on, update } from '../projection.ts';
+import { type Change, defineProjection, defineTable, type Handler, insert, on, tally, update } from '../projection.ts';
 
 /** Records that an event can leave behind. */
 export type ActionKind = 'activity' | 'audit';
@@ -71,19 +71,27 @@ interface Action {
 /** An action with its buckets. */
 function acted({ meta }: DomainEvent, { agentId: agent_id, by: known_by }: Attributed, action: Action): Change[] {
   const { at, number: id, workspace: workspace_id } = meta;
-  const { kind, type, entity_type } = action;
-  const buckets = [
-    { unit: 'hour', start: startOf('hour', at) },
-    { unit: 'day', start: startOf('day', at) },
-    ...(kind === 'activity' && type === COMMENT ? [{ unit: 'all', start: 0 }] : []),
-  ];
-  return [
-    insert(agentActionsTable, { workspace_id, id, agent_id, ...action, known_by, created_at: seconds(at) }),
-    ...buckets.map((bucket) => {
-      const key = { workspace_id, agent_id, ...bucket, kind, type, entity_type };
-      return change(agentActionCountsTable, key, (row) => ({ ...key, count: (row?.count ?? 0) + 1 }));
+  const { kind, type, entity_type, entity_id } = action;
+  const created_at = seconds(at);
+  const counted = (unit: string, start: number) =>
+    tally(agentActionCountsTable, { workspace_id, agent_id, unit, start, kind, type, entity_type });
+  const changes = [
+    insert(agentActionsTable, {
+      workspace_id,
+      kind,
+      id,
+      agent_id,
+      type,
+      entity_type,
+      entity_id,
+      known_by,
+      created_at,
     }),
+    counted('hour', startOf('hour', at)),
+    counted('day', startOf('day', at)),
   ];
+  if (kind === 'activity' && type === COMMENT) changes.push(counted('all', 0));
+  return changes;
 }
 
 const handlers: Handler[] = [...catalogue.values()]

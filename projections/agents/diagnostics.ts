@@ -7,7 +7,7 @@ import { agentRegistered } from '../../shared/events/agents/registration.ts';
 import { catalogue } from '../../shared/events/catalogue.ts';
 import type { DomainEvent } from '../../shared/events/define.ts';
 import { HOUR, seconds } from '../../shared/time.ts';
-import { type Change, change, defineProjection, defineTable, type Handler, insert, on } from '../projection.ts';
+import { type Change, defineProjection, defineTable, type Handler, insert, on, tally } from '../projection.ts';
 
 /** Names of agents, each from when it was given until the agent's next row. */
 export const agentNamesTable = defineTable(
@@ -63,7 +63,7 @@ function signalChanges(event: DomainEvent): Change[] {
     const hour = { workspace_id, agent, kind, start: created_at - (created_at % HOUR), type };
     return [
       insert(signalsTable, { workspace_id, id, kind, agent, type, description, data, created_at }),
-      change(signalHoursTable, hour, (row) => ({ ...hour, count: (row?.count ?? 0) + 1 })),
+      tally(signalHoursTable, hour),
     ];
   });
 }

@@ -3,7 +3,7 @@ import { recordsPurged } from '../../shared/events/admin/cleanup.ts';
 import { catalogue } from '../../shared/events/catalogue.ts';
 import { activityOf } from '../../shared/events/monitoring/activities.ts';
 import { HOUR } from '../../shared/time.ts';
-import { change, defineProjection, defineTable, type Handler, insert, on, update } from '../projection.ts';
+import { defineProjection, defineTable, type Handler, insert, on, tally, update } from '../projection.ts';
 
 export const activitiesTable = defineTable(
   'activities',
@@ -62,11 +62,7 @@ const handlers: Handler[] = [...catalogue.values()]
       const { workspace_id, type, actor, entity_type } = record;
       const key = { workspace_id, type, actor, entity_type };
       const hour = { workspace_id, actor, start: record.created_at - (record.created_at % HOUR), type };
-      return [
-        insert(activitiesTable, record),
-        change(activityCountsTable, key, (row) => ({ ...key, count: (row?.count ?? 0) + 1 })),
-        change(activityHoursTable, hour, (row) => ({ ...hour, count: (row?.count ?? 0) + 1 })),
-      ];
+      return [insert(activitiesTable, record), tally(activityCountsTable, key), tally(activityHoursTable, hour)];
     },
   }));
 

@@ -1,7 +1,7 @@
 /** The audit trail: who did or tried what, from where; with totals per action and actor. */
 import { catalogue } from '../../shared/events/catalogue.ts';
 import { auditOf } from '../../shared/events/monitoring/audit.ts';
-import { change, defineProjection, defineTable, type Handler, insert } from '../projection.ts';
+import { defineProjection, defineTable, type Handler, insert, tally } from '../projection.ts';
 
 export const auditTable = defineTable(
   'audit',
@@ -44,10 +44,7 @@ const handlers: Handler[] = [...catalogue.values()]
       if (!record) return [];
       const { workspace_id, action, actor } = record;
       const key = { workspace_id, action, actor };
-      return [
-        insert(auditTable, record),
-        change(auditCountsTable, key, (row) => ({ ...key, count: (row?.count ?? 0) + 1 })),
-      ];
+      return [insert(auditTable, record), tally(auditCountsTable, key)];
     },
   }));
 

@@ -24,7 +24,7 @@ import {
   taskMoved,
 } from '../../shared/events/tasks/tasks.ts';
 import { seconds } from '../../shared/time.ts';
-import { type Change, change, defineProjection, defineTable, insert, on, type RowOf, update } from '../projection.ts';
+import { type Change, defineProjection, defineTable, insert, on, type RowOf, tally, update } from '../projection.ts';
 
 const NEWEST = 'created_at DESC, id DESC';
 
@@ -158,7 +158,7 @@ function counted({ meta }: AboutTask, { status, priority, assignedTo, projectId 
     assigned_to: assignedTo ?? '',
     project_id: projectId,
   };
-  return change(taskCountsTable, key, (row) => ({ ...key, count: (row?.count ?? 0) + by }));
+  return tally(taskCountsTable, key, by);
 }
 
 /** The counts after a task went from one place to another. */

@@ -24,6 +24,12 @@ export const FACET_UNITS: Readonly<Record<Facet, readonly Unit[]>> = {
 /** The bucket of all time, which every facet has. It starts at 0. */
 export const ALL_TIME = 'all';
 
+const BUCKETS: Readonly<Record<Facet, readonly (Unit | typeof ALL_TIME)[]>> = {
+  agent: [...FACET_UNITS.agent, ALL_TIME],
+  session: [...FACET_UNITS.session, ALL_TIME],
+  task: [...FACET_UNITS.task, ALL_TIME],
+};
+
 export const tokenUsageTable = defineTable(
   'usage',
   {
@@ -98,9 +104,15 @@ export interface Used {
 
 /** One report, as it is used. @param at Unix ms */
 export const usedBy = (at: number, report: TokenReport): Used => ({
-  ...report,
   at,
+  model: report.model,
+  sessionId: report.sessionId,
+  agentId: report.agentId,
+  agentName: report.agentName,
+  taskId: report.taskId,
   requests: 1,
+  inputTokens: report.inputTokens,
+  outputTokens: report.outputTokens,
   cost: Math.round(report.cost * NANO),
 });
 
@@ -115,32 +127,35 @@ const ownerOf = ({ agentId, agentName }: Used) => ({
 const seriesOf = (text: string): string => hash('sha256', text, 'base64url').slice(0, 22);
 
 /** One row for each bucket, with what is to be added to it. */
-function bucketsOf(workspace: number, used: readonly Used[]): Row[] {
+function bucketsOf(workspace_id: number, used: readonly Used[]): Row[] {
   const rows = new Map<string, Row>();
   const digests = new Map<string, string>();
   for (const one of used) {
-    const { at, model, sessionId, taskId, requests, inputTokens, outputTokens, cost } = one;
-    const agent = ownerOf(one);
-    const facets: [Facet, Pick<Row, 'subject' | 'agent_id' | 'agent_name' | 'model'>][] = [
-      ['agent', { subject: '', ...agent, model }],
-      ['session', { subject: sessionId, ...agent, model: '' }],
+    const { at, sessionId, taskId, requests, inputTokens, outputTokens, cost } = one;
+    const { agent_id, agent_name } = ownerOf(one);
+    const facets: [facet: Facet, subject: string, model: string][] = [
+      ['agent', '', one.model],
+      ['session', sessionId, ''],
     ];
-    if (taskId !== null) facets.push(['task', { subject: String(taskId), ...agent, model }]);
-    for (const [facet, whose] of facets) {
-      const text = JSON.stringify(whose);
+    if (taskId !== null) facets.push(['task', String(taskId), one.model]);
+    for (const [facet, subject, model] of facets) {
+      const text = JSON.stringify({ subject, agent_id, agent_name, model });
       const series = digests.get(text) ?? seriesOf(text);
       digests.set(text, series);
-      for (const unit of [...FACET_UNITS[facet], ALL_TIME] as const) {
+      for (const unit of BUCKETS[facet]) {
         const start = unit === ALL_TIME ? 0 : startOf(unit, at);
         const key = `${facet} ${unit} ${start} ${series}`;
         const row = rows.get(key);
         rows.set(key, {
-          workspace_id: workspace,
+          workspace_id,
           facet,
           unit,
           start,
           series,
-          ...whose,
+          subject,
+          agent_id,
+          agent_name,
+          model,
           requests: (row?.requests ?? 0) + requests,
           input_tokens: (row?.input_tokens ?? 0) + inputTokens,
           output_tokens: (row?.output_tokens ?? 0) + outputTokens,
@@ -186,7 +201,7 @@ function monthsOf(workspace: number, used: readonly Used[]): DaysRow[] {
     const text = JSON.stringify(agent);
     const month = startOf('month', one.at);
     const key = `${month} ${text}`;
-    const row = rows.get(key) ?? { workspace_id: workspace, month, series: seriesOf(text), ...agent, days: {} };
+    const row = rows.get(key) ?? { days: {}, workspace_id: workspace, month, series: seriesOf(text), ...agent };
     const day: Days = {
       [new Date(one.at).getUTCDate()]: [one.requests, one.inputTokens + one.outputTokens, one.cost],
     };

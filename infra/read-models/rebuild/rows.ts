@@ -4,7 +4,7 @@
  *
  * Tables to which rows are only added keep nothing in memory: their rows become COPY's text at once.
  */
-import { type AnyStoredRow, keyText } from '../../../projections/apply.ts';
+import { type AnyStoredRow, keyText, withPosition } from '../../../projections/apply.ts';
 import type { Change, Projection, Table } from '../../../projections/projection.ts';
 import type { DomainEvent } from '../../../shared/events/define.ts';
 import { charactersOf } from '../row-cache.ts';
@@ -265,7 +265,7 @@ export class BuiltRows {
         } else if (!stored && this.#options.copies) {
           this.#resize(slot, SLOT_CHARACTERS + this.#encode(state, row, position));
         } else {
-          const whole = { ...row, position };
+          const whole = withPosition(row, position);
           this.#resize(slot, SLOT_CHARACTERS + charactersOf(whole));
           (stored ? upserts : inserts).push(whole);
         }
