@@ -119,9 +119,10 @@ export function createCommands(parts: {
     const expected = kept.revision < 0 ? 'none' : kept.revision;
     await context.intents?.record(step, { stream, expected, events: prepared });
     const first = kept.revision + 1;
-    states.advance(decider, stream, kept, readable(prepared, drafts, context, { stream, first, position: 0 }));
+    const decided = readable(prepared, drafts, context, { stream, first, position: 0 });
+    states.advance(decider, stream, kept, decided);
     const append = store.append(stream, prepared, expected).then(({ position }) => ({
-      events: readable(prepared, drafts, context, { stream, first, position }),
+      events: decided.map((event) => ({ ...event, position })),
       position,
     }));
     const types = drafts.map(({ type }) => type);
@@ -225,10 +226,12 @@ function readable(
   { origin }: CommandContext,
   at: { readonly stream: string; readonly first: number; readonly position: number },
 ): DomainEvent[] {
-  return prepared.map((event, index) => ({
-    ...event,
+  // Every property by its name, so that all events have one hidden class: see docs/benchmarks.md on object spread.
+  return prepared.map(({ id, type, meta }, index) => ({
+    id,
+    type,
     data: (drafts[index] as EventDraft).data,
-    meta: { ...(event.meta as unknown as DomainEvent['meta']), ip: origin.ip },
+    meta: { ...(meta as unknown as DomainEvent['meta']), ip: origin.ip },
     stream: at.stream,
     revision: at.first + index,
     position: at.position,

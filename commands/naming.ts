@@ -157,7 +157,7 @@ export async function executeWithNames<State extends NameOwnerState>(
     throw error;
   }
   const after = executed.events.reduce(
-    (state, event) => decider.evolve(state, { ...event, at: event.meta.at }),
+    (state, event) => decider.evolve(state, { at: event.meta.at, ...event }),
     decidedOn,
   );
   const givenUp = named.held(context.origin.workspace, decidedOn).filter((claim) => !holds(after, claim));

@@ -171,19 +171,26 @@ export function createStates(store: Pick<EventStore, 'readStream'>, snapshots: S
     },
     async load(decider, stream, known, trustSnapshots) {
       const now = await readFrom(decider, stream, known, trustSnapshots);
-      const kept: KeptState = {
-        ...now,
-        weight: weightOf(decider, now.state),
-        savedAt: known?.savedAt ?? now.revision,
-        appends: new Set(),
-      };
+      const { state, revision, position, at, types } = now;
+      const weight = weightOf(decider, state);
+      const savedAt = known?.savedAt ?? revision;
+      const kept: KeptState = { state, revision, position, at, types, weight, savedAt, appends: new Set() };
       states.set(stream, kept);
       return kept;
     },
     begin(decider, stream) {
       const { initial: state } = decider;
-      const nothing = { state, revision: -1, position: 0, at: 0, types: [], savedAt: -1 };
-      const kept: KeptState = { ...nothing, weight: weightOf(decider, state), appends: new Set() };
+      const weight = weightOf(decider, state);
+      const kept: KeptState = {
+        state,
+        revision: -1,
+        position: 0,
+        at: 0,
+        types: [],
+        weight,
+        savedAt: -1,
+        appends: new Set(),
+      };
       states.set(stream, kept);
       return kept;
     },
@@ -234,4 +241,4 @@ export function createStates(store: Pick<EventStore, 'readStream'>, snapshots: S
 }
 
 const fold = (decider: Decider<unknown>, state: unknown, events: readonly DomainEvent[]): unknown =>
-  events.reduce((before, event) => decider.evolve(before, { ...event, at: event.meta.at }), state);
+  events.reduce((before, { type, data, meta }) => decider.evolve(before, { type, data, at: meta.at }), state);

@@ -8,6 +8,7 @@ import cookieParser from 'cookie-parser';
 import express from 'express';
 import helmet from 'helmet';
 import { Histogram } from 'prom-client';
+import type { CommandContext, Intents } from '../../commands/handler.ts';
 import { findAgent } from '../../queries/agents/agents.ts';
 import { isStorable } from '../../shared/contract/storable.ts';
 import { AppError, forbidden, invalid, unauthenticated } from '../../shared/errors.ts';
@@ -125,10 +126,11 @@ export function createApiServer(routes: readonly Route[], services: Services): A
       return;
     }
     const agent = await spokenFor(route, identity);
-    const handle = (intents?: Parameters<Parameters<typeof runOnce>[4]>[0]) =>
-      Promise.resolve(
-        route.handle({ ...call, command: { origin: originOf(exchange, agent), ...(intents && { intents }) } }),
-      );
+    const handle = (intents?: Intents) => {
+      const origin = originOf(exchange, agent);
+      const command: CommandContext = intents ? { origin, intents, step: 0 } : { origin, step: 0 };
+      return Promise.resolve(route.handle({ command, ...call }));
+    };
     if (route.cache && identity && !route.cache.unless?.(call.query)) {
       await cache.answer(route, exchange, identity, async () => ((await handle()) as Answer).body);
       return;

@@ -136,7 +136,7 @@ export async function changeGatewayConfig(
     decide,
   );
   const document = events.reduce(
-    (state, event) => gatewayConfigDecider.evolve(state, { ...event, at: event.meta.at }),
+    (state, event) => gatewayConfigDecider.evolve(state, { at: event.meta.at, ...event }),
     gatewayConfigDecider.initial,
   ).document;
   return { hash: hashOf(documentText(document)) };

@@ -94,11 +94,10 @@ export const agentDecider = defineDecider<AgentState>({
       soulLength: data.soulContent?.length ?? 0,
       aliveAt: at,
     })),
-    on([agentReturned, agentHeartbeatReceived, agentWoken], (state, { at }) => ({
-      ...state,
-      status: 'idle',
-      aliveAt: at,
-    })),
+    // Of all events by far the most frequent; on copies of copies, Object.assign is several times as fast as spread.
+    on([agentReturned, agentHeartbeatReceived, agentWoken], (state, { at }) =>
+      Object.assign({}, state, { status: 'idle', aliveAt: at }),
+    ),
     on(agentStatusChanged, (state, { data, at }) => ({
       ...state,
       status: data.to,
@@ -222,7 +221,7 @@ const KNOWN = { name: true, role: true, sessionKey: true, runtimeType: true } as
  * @throws AppError 404
  */
 export function decideUpdate(state: AgentState, update: AgentUpdate, mode: UpdateMode): EventDraft[] {
-  const agent = existing(state);
+  const { agentId, name } = existing(state);
   const { status, ...fields } = update;
   const { via, writeToGateway = false, config } = mode;
   const changes = Object.fromEntries(
@@ -239,7 +238,8 @@ export function decideUpdate(state: AgentState, update: AgentUpdate, mode: Updat
   if (changed) {
     drafts.push(
       agentStatusChanged.draft({
-        ...agent,
+        agentId,
+        name,
         from: state.status,
         to: status,
         cause: 'update',
@@ -253,7 +253,8 @@ export function decideUpdate(state: AgentState, update: AgentUpdate, mode: Updat
   if (details) {
     drafts.push(
       agentDetailsChanged.draft({
-        ...agent,
+        agentId,
+        name,
         changes,
         via,
         writeToGateway,

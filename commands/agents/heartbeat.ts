@@ -30,14 +30,15 @@ export interface Heartbeat {
 
 /** A sign of life, after which the agent is idle. @throws AppError 404 */
 export function decideHeartbeat(state: AgentState, heartbeat: Heartbeat): EventDraft[] {
-  const agent = existing(state);
+  const { agentId, name } = existing(state);
   const { connectionId, workItemsCount, workItemTypes, tokenUsage } = heartbeat;
   const lastActivity = 'Heartbeat received';
   const drafts: EventDraft[] = [];
   if (state.status !== 'idle') {
     drafts.push(
       agentStatusChanged.draft({
-        ...agent,
+        agentId,
+        name,
         from: state.status,
         to: 'idle',
         cause: 'heartbeat',
@@ -49,7 +50,8 @@ export function decideHeartbeat(state: AgentState, heartbeat: Heartbeat): EventD
   }
   drafts.push(
     agentHeartbeatReceived.draft({
-      ...agent,
+      agentId,
+      name,
       lastActivity,
       connectionId,
       workItemsCount,
@@ -57,11 +59,10 @@ export function decideHeartbeat(state: AgentState, heartbeat: Heartbeat): EventD
     }),
   );
   if (connectionId !== null && state.connection?.id === connectionId) {
-    drafts.push(connectionSeen.draft({ ...agent, connectionId }));
+    drafts.push(connectionSeen.draft({ agentId, name, connectionId }));
   }
   if (tokenUsage) {
-    const { agentId, name: agentName } = agent;
-    const report = { agentId, agentName, sessionId: `${agentName}:cli`, operation: 'heartbeat', duration: null };
+    const report = { agentId, agentName: name, sessionId: `${name}:cli`, operation: 'heartbeat', duration: null };
     drafts.push(tokensReported.draft({ page: null, reports: [{ ...report, ...tokenUsage }] }));
   }
   return drafts;
@@ -116,7 +117,8 @@ export async function recordHeartbeat<Inbox extends Waiting>(
         const expected = kept || 'name' in ref ? name : state.name;
         if (state.registered && state.name !== expected) throw notFound('Agent');
         return decideHeartbeat(state, {
-          ...heartbeat,
+          connectionId: heartbeat.connectionId,
+          tokenUsage: heartbeat.tokenUsage,
           workItemsCount: inbox.workItems.reduce((sum, group) => sum + group.count, 0),
           workItemTypes: inbox.workItems.map((group) => group.type),
         });

@@ -92,7 +92,7 @@ export async function importIssue(
   );
   if (events.length === 0) return undefined;
   const state = events.reduce(
-    (before, event) => taskDecider.evolve(before, { ...event, at: event.meta.at }),
+    (before, event) => taskDecider.evolve(before, { at: event.meta.at, ...event }),
     taskDecider.initial,
   );
   return recordOf(state, workspace);

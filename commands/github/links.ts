@@ -182,7 +182,7 @@ export function decidePull(state: TaskState, repo: string, issue: GithubIssue, n
   };
   const change = { fields, by: 'github-sync', mentioned: [], ticket: undefined, project: () => null, now };
   const changed = decideUpdate(state, change);
-  const after = changed.reduce((before, draft) => taskDecider.evolve(before, { ...draft, at: now * 1_000 }), state);
+  const after = changed.reduce((before, draft) => taskDecider.evolve(before, { at: now * 1_000, ...draft }), state);
   const next = faceOfTask(after.task);
   return [
     ...changed,

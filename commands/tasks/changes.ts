@@ -91,7 +91,7 @@ export function decideUpdate(state: TaskState, change: TaskChange): EventDraft[]
   const task = underItsProject(state.task, change);
   const next = changed(task, fields, moves ? ticket : undefined, now);
   const updated = updatedFrom(state, task, next, fields);
-  const after = taskDecider.evolve(state, { ...updated, at: now * 1000 });
+  const after = taskDecider.evolve(state, { at: now * 1000, ...updated });
   return [
     updated,
     ...tellMentioned(after, newlyMentioned(mentioned, task.description), by),
@@ -138,7 +138,6 @@ function updatedFrom({ id, createdAt, source }: TaskState, task: TaskData, next:
     given: sentIn(fields),
     changed: different.map(recordName),
     before: {
-      ...Object.fromEntries(different.map((field) => [field, task[field]])),
       title,
       status,
       priority,
@@ -146,6 +145,7 @@ function updatedFrom({ id, createdAt, source }: TaskState, task: TaskData, next:
       projectId,
       projectName,
       outcome,
+      ...Object.fromEntries(different.map((field) => [field, task[field]])),
     },
     ...(source && { github: source }),
   });
@@ -220,7 +220,7 @@ export async function updateTask(
       const executed = await commands.execute(taskDecider, stream, { ...context }, (state) => {
         last = existing(state);
         mayTouch(state);
-        return decideUpdate(state, { ...change, mentioned, ticket, project });
+        return decideUpdate(state, { mentioned, ticket, project, ...change });
       });
       const updated = firstOf(executed.events, taskUpdated) as EventOf<typeof taskUpdated> | undefined;
       if (!updated) {

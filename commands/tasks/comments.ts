@@ -60,7 +60,7 @@ export function decideComment(state: TaskState, comment: Comment): EventDraft[] 
   const assignee = task.assignedTo ?? (assignment.length > 0 ? (mentioned.agents[0] as string) : null);
   const followers = [author, ...mentioned.recipients, ...(assignee === null ? [] : [assignee])];
   const subscribed = decideSubscribe(state, followers);
-  const now = subscribed.reduce((before, draft) => taskDecider.evolve(before, { ...draft, at: 0 }), state);
+  const now = subscribed.reduce((before, draft) => taskDecider.evolve(before, { at: 0, ...draft }), state);
   const told = now.subscribers.filter((name) => name !== author);
   return [
     commented,

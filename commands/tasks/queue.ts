@@ -138,7 +138,7 @@ export function createTaskQueue({
       const from = before as TaskState | undefined;
       const [event] = events;
       if (!from || !event) return undefined;
-      const state = taskDecider.evolve(from, { ...event, at: event.meta.at });
+      const state = taskDecider.evolve(from, { at: event.meta.at, ...event });
       return { state, before: placeOf(from.task), position };
     } catch (error) {
       if (error instanceof Lost || isBusy(error)) return undefined;

@@ -169,13 +169,14 @@ export const taskDecider = defineDecider<TaskState>({
       subscribers: followedBy(initial, [source === 'api' ? task.createdBy : null, task.assignedTo]),
       size: sizeOf(task),
     })),
-    on(taskUpdated, (state, { data: { task, before }, at }) => ({
-      ...state,
-      task,
-      updatedAt: seconds(at),
-      subscribers: task.assignedTo === before.assignedTo ? state.subscribers : followedBy(state, [task.assignedTo]),
-      size: sizeOf(task),
-    })),
+    on(taskUpdated, (state, { data: { task, before }, at }) =>
+      Object.assign({}, state, {
+        task,
+        updatedAt: seconds(at),
+        subscribers: task.assignedTo === before.assignedTo ? state.subscribers : followedBy(state, [task.assignedTo]),
+        size: sizeOf(task),
+      }),
+    ),
     on(taskStatusChanged, (state, { data: { after, completedAt }, at }) =>
       withTask(state, { ...atPlace(after), completedAt }, at),
     ),
@@ -273,7 +274,7 @@ export function decideSubscribe(state: TaskState, names: readonly string[]): Eve
 export const notice = (
   taskId: number,
   told: { readonly recipient: string; readonly type: string; readonly title: string; readonly message: string },
-): EventDraft => notificationRaised.draft({ ...told, sourceType: 'task', sourceId: taskId });
+): EventDraft => notificationRaised.draft({ sourceType: 'task', sourceId: taskId, ...told });
 
 /** Who a task that is assigned to this text belongs to; null: nobody. */
 export const assigneeOf = (text: string | undefined): string | null => text?.trim() || null;
@@ -342,7 +343,7 @@ export function decideCreate(taskId: number, { fields, createdBy, ticket, mentio
   };
   if (task.status === 'done') requireApproval({ id: taskId, approved: false });
   const created = taskCreated.draft({ taskId, task, source: 'api' });
-  const state = taskDecider.evolve(initial, { ...created, at: 0 });
+  const state = taskDecider.evolve(initial, { at: 0, ...created });
   return [created, ...tellMentioned(state, mentioned, createdBy), ...tellAssignee(taskId, task)];
 }
 

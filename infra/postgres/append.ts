@@ -171,7 +171,8 @@ export class Appender {
     for (const { stream, events, texts } of members) {
       for (const [index, event] of events.entries()) {
         const revision = revisions[logged.length] ?? 0;
-        const one: LoggedEvent = { ...event, stream, revision, position: base + logged.length + 1 };
+        const { id, type, data, meta } = event;
+        const one: LoggedEvent = { stream, revision, position: base + logged.length + 1, id, type, data, meta };
         rememberSize(one, (texts[index] as PreparedEvent).data.length);
         logged.push(one);
       }
@@ -254,11 +255,14 @@ export class Appender {
         await client.query('ROLLBACK');
         throw new ConflictError(stream, expected, actual);
       }
-      const logged = events.map((event, index) => ({
-        ...event,
+      const logged = events.map(({ id, type, data, meta }, index) => ({
         stream,
         revision: actual + 1 + index,
         position: base + 1 + index,
+        id,
+        type,
+        data,
+        meta,
       }));
       await client.query(
         `INSERT INTO log.events (${EVENT_COLUMNS})

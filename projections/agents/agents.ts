@@ -77,7 +77,7 @@ const keyOf = ({ meta, data }: DomainEvent<string, { readonly agentId: number }>
 
 function agent(event: DomainEvent<string, { readonly agentId: number }>, change: Partial<Agent>): Change {
   const updated_at = seconds(event.meta.at);
-  return update(agentsTable, keyOf(event), (row) => ({ ...row, ...change, updated_at }));
+  return update(agentsTable, keyOf(event), (row) => Object.assign({}, row, change, { updated_at }));
 }
 
 function texts(

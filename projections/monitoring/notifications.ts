@@ -100,7 +100,7 @@ const raised: Handler[] = [...catalogue.values()]
     handle(event) {
       const record = notificationOf(definition, event);
       if (!record) return [];
-      const now = { ...record, tenant_id: event.meta.tenant, read_at: null, delivered_at: null };
+      const now = { tenant_id: event.meta.tenant, read_at: null, delivered_at: null, ...record };
       return [insert(notificationsTable, now), totals(record.workspace_id, [() => ({ now })])];
     },
   }));

@@ -128,8 +128,8 @@ const placed = ({ status, priority, assignedTo, projectId }: TaskPlace) => ({
 });
 
 const columnsOf = (task: TaskData) => ({
-  ...placed(task),
   title: task.title,
+  ...placed(task),
   description: task.description,
   project_ticket_no: task.ticketNo,
   created_by: task.createdBy,
@@ -169,7 +169,9 @@ function moved(event: AboutTask, before: TaskPlace, after: TaskPlace): Change[] 
 
 /** Sets columns of a task. Its `updated_at` moves with them, unless the event says nothing about the task itself. */
 export function taskRow(event: AboutTask, columns: Partial<Row>): Change {
-  return update(tasksTable, keyOf(event), (row) => ({ ...row, updated_at: seconds(event.meta.at), ...columns }));
+  return update(tasksTable, keyOf(event), (row) =>
+    Object.assign({}, row, { updated_at: seconds(event.meta.at) }, columns),
+  );
 }
 
 /** A task that is in another place now, with its counts. */
@@ -177,7 +179,7 @@ export const movedTask = (
   event: DomainEvent<string, { readonly taskId: number; readonly before: TaskPlace; readonly after: TaskPlace }>,
   columns: Partial<Row> = {},
 ): Change[] => [
-  taskRow(event, { ...placed(event.data.after), ...columns }),
+  taskRow(event, Object.assign(placed(event.data.after), columns)),
   ...moved(event, event.data.before, event.data.after),
 ];
 
@@ -216,10 +218,10 @@ export const tasksProjection = defineProjection({
       const at = seconds(event.meta.at);
       return [
         insert(tasksTable, {
-          ...keyOf(event),
-          ...columnsOf(task),
           created_at: at,
           updated_at: at,
+          ...keyOf(event),
+          ...columnsOf(task),
           claim_position: null,
           cron_since: at,
           recurred_at: null,

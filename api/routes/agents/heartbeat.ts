@@ -24,11 +24,25 @@ import { requireAgent, requireSelf } from './agents.ts';
 function answerOf(identity: Identity, { agent, workItems, pendingTasks, messages }: Inbox, checked_at: number) {
   const pending_tasks = pendingTasks.map((task) => taskShownTo(identity, task));
   const total = workItems.reduce((sum, group) => sum + group.count, 0);
-  const found =
-    total === 0
-      ? { status: 'HEARTBEAT_OK', message: `Nothing is waiting for ${agent.name}.` }
-      : { status: 'WORK_ITEMS_FOUND', work_items: workItems, total_items: total };
-  return { ...found, agent: agent.name, checked_at, pending_tasks, messages };
+  const { name } = agent;
+  return total === 0
+    ? {
+        status: 'HEARTBEAT_OK',
+        message: `Nothing is waiting for ${name}.`,
+        agent: name,
+        checked_at,
+        pending_tasks,
+        messages,
+      }
+    : {
+        status: 'WORK_ITEMS_FOUND',
+        work_items: workItems,
+        total_items: total,
+        agent: name,
+        checked_at,
+        pending_tasks,
+        messages,
+      };
 }
 
 const look = defineRoute({
@@ -72,7 +86,7 @@ const beat = defineRoute({
       requireSelf(identity, agent),
     );
     return {
-      body: { success: true, ...answerOf(identity, inbox, seconds(services.now())), token_recorded: usage !== null },
+      body: { success: true, token_recorded: usage !== null, ...answerOf(identity, inbox, seconds(services.now())) },
     };
   },
 });

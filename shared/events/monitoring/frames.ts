@@ -10,7 +10,7 @@ export function framesOf(definition: EventDefinition, event: DomainEvent): reado
   const notification = notificationOf(definition, event);
   if (notification) frames.push({ type: 'notification.created', data: { ...notification } });
   const activity = activityOf(definition, event);
-  if (activity) frames.push({ type: 'activity.created', data: { ...activity, metadata: activity.data } });
+  if (activity) frames.push({ type: 'activity.created', data: { metadata: activity.data, ...activity } });
   return frames.map((frame) => ({ ...frame, data: { ...frame.data, workspace_id: event.meta.workspace } }));
 }
 
