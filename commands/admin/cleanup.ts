@@ -5,7 +5,13 @@
  * built, and no event costs more than a bounded time. Each event is decided on what the read models show after the one
  * before it: two removals at the same time name no row twice, which the kept totals depend on.
  */
-import { RETAINED, type Retained, recordsPurged, retentionApplied } from '../../shared/events/admin/cleanup.ts';
+import {
+  auditEntriesPurged,
+  RETAINED,
+  type Retained,
+  recordsPurged,
+  retentionApplied,
+} from '../../shared/events/admin/cleanup.ts';
 import type { EventDraft } from '../../shared/events/define.ts';
 import { tokenReportsPurged } from '../../shared/events/tokens/reports.ts';
 import type { RetentionReads } from '../../shared/ports/retention.ts';
@@ -29,7 +35,7 @@ export const retentionDecider = defineDecider<RetentionState>({
   kind: 'removal of old rows',
   initial: { purges: 0 },
   snapshotVersion: 2,
-  folds: [on([recordsPurged, tokenReportsPurged], ({ purges }) => ({ purges: purges + 1 }))],
+  folds: [on([recordsPurged, tokenReportsPurged, auditEntriesPurged], ({ purges }) => ({ purges: purges + 1 }))],
 });
 
 export interface Cleaning {
@@ -134,6 +140,10 @@ async function oldest(
   if (table === 'token_usage') {
     const found = await reads.expiredReports(workspace, cutoff, CHUNK);
     return { rows: found.ids.length, draft: tokenReportsPurged.draft(found) };
+  }
+  if (table === 'audit_log') {
+    const found = await reads.expiredEntries(workspace, cutoff, CHUNK);
+    return { rows: found.ids.length, draft: auditEntriesPurged.draft(found) };
   }
   const found = await reads.expired(workspace, table, cutoff, CHUNK);
   return { rows: found.ids.length, draft: recordsPurged.draft({ table, ...found }) };

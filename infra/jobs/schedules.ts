@@ -182,7 +182,7 @@ export function schedulesOf(
     },
     {
       ...{ id: 'auto_cleanup', kind: 'auto-cleanup', everyMs: EVERY_TEN_MINUTES_MS, dailyAt: 4 },
-      name: 'Remove old notifications, activities, pipeline runs and token reports',
+      name: 'Remove old notifications, activities, pipeline runs, token reports and audit entries',
       enabled: on('general.auto_cleanup'),
       async run() {
         const notificationDays = Number(await setting('retention.notifications_days'));
@@ -195,6 +195,7 @@ export function schedulesOf(
             activities: Number(await setting('retention.activities_days')),
             pipeline_runs: Number(await setting('retention.pipeline_runs_days')),
             token_usage: Number(await setting('retention.token_usage_days')),
+            audit_log: Number(await setting('retention.audit_log_days')),
           },
           deadline,
         });
@@ -203,6 +204,7 @@ export function schedulesOf(
           ...(others.activities > 0 ? [counted(others.activities, 'activity', 'activities')] : []),
           ...(others.pipeline_runs > 0 ? [counted(others.pipeline_runs, 'pipeline run', 'pipeline runs')] : []),
           ...(others.token_usage > 0 ? [counted(others.token_usage, 'token report', 'token reports')] : []),
+          ...(others.audit_log > 0 ? [counted(others.audit_log, 'audit entry', 'audit entries')] : []),
         ];
         return `${all.join(', ')} ${all.length === 1 && removed === 1 ? 'was' : 'were'} removed.`;
       },

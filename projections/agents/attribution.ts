@@ -2,10 +2,11 @@
  * What agents did: one row for each activity and each audit entry that an event attributes to an agent, and their number
  * by hour and day (UTC), so that a window of any length is a few hundred rows.
  */
-import { recordsPurged } from '../../shared/events/admin/cleanup.ts';
+import { auditEntriesPurged, recordsPurged } from '../../shared/events/admin/cleanup.ts';
 import { type Attributed, attributedTo } from '../../shared/events/agents/attribution.ts';
 import { catalogue } from '../../shared/events/catalogue.ts';
 import type { DomainEvent } from '../../shared/events/define.ts';
+import type { Metadata } from '../../shared/events/metadata.ts';
 import { activityOf } from '../../shared/events/monitoring/activities.ts';
 import { auditOf } from '../../shared/events/monitoring/audit.ts';
 import { seconds } from '../../shared/time.ts';
@@ -94,6 +95,17 @@ function acted({ meta }: DomainEvent, { agentId: agent_id, by: known_by }: Attri
   return changes;
 }
 
+/**
+ * Numbers of a window stay what they were; only rows that no window reaches any more go with their activities and audit
+ * entries.
+ */
+const forgotten = (kind: ActionKind, ids: readonly number[], { at, workspace }: Metadata): Change[] =>
+  ids.map((id) =>
+    update(agentActionsTable, { workspace_id: workspace, kind, id }, (row) =>
+      row.type === COMMENT || row.created_at * 1_000 >= at - WINDOW_MS ? row : undefined,
+    ),
+  );
+
 const handlers: Handler[] = [...catalogue.values()]
   .filter(({ activity, audit }) => activity || audit)
   .map((definition) => ({
@@ -122,15 +134,7 @@ export const agentAttributionProjection = defineProjection({
   tables: [agentActionsTable, agentActionCountsTable],
   handlers: [
     ...handlers,
-    // Numbers of a window stay what they were; only rows that no window reaches any more go with their activities.
-    on(recordsPurged, ({ data, meta: { at, workspace } }) =>
-      data.table !== 'activities'
-        ? []
-        : data.ids.map((id) =>
-            update(agentActionsTable, { workspace_id: workspace, kind: 'activity', id }, (row) =>
-              row.type === COMMENT || row.created_at * 1_000 >= at - WINDOW_MS ? row : undefined,
-            ),
-          ),
-    ),
+    on(recordsPurged, ({ data, meta }) => (data.table === 'activities' ? forgotten('activity', data.ids, meta) : [])),
+    on(auditEntriesPurged, ({ data, meta }) => forgotten('audit', data.ids, meta)),
   ],
 });

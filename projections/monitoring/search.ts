@@ -6,7 +6,7 @@
  */
 import { hash } from 'node:crypto';
 import { z } from 'zod';
-import { recordsPurged } from '../../shared/events/admin/cleanup.ts';
+import { auditEntriesPurged, recordsPurged } from '../../shared/events/admin/cleanup.ts';
 import { agentDeleted, agentDetailsChanged, agentStatusChanged } from '../../shared/events/agents/agents.ts';
 import { agentHeartbeatReceived, agentWoken } from '../../shared/events/agents/heartbeat.ts';
 import { agentMessageSent } from '../../shared/events/agents/messages.ts';
@@ -195,6 +195,7 @@ const records: readonly Handler[] = [
           ),
         ],
   ),
+  on(auditEntriesPurged, ({ data, meta }) => data.ids.flatMap((id) => removed(meta.workspace, 'audit', id))),
 ];
 
 /** A task that is moved from one place to another, by whatever event. */

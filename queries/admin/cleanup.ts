@@ -1,12 +1,13 @@
 /** Rows of read models that are older than they are kept. */
 import { sql } from 'kysely';
 import { activitiesProjection } from '../../projections/monitoring/activities.ts';
+import { auditProjection } from '../../projections/monitoring/audit.ts';
 import { notificationsProjection } from '../../projections/monitoring/notifications.ts';
 import { searchProjection } from '../../projections/monitoring/search.ts';
 import { pipelinesProjection } from '../../projections/pipelines/pipelines.ts';
 import { tokensProjection } from '../../projections/tokens/reports.ts';
 import type { Retained } from '../../shared/events/admin/cleanup.ts';
-import type { Expired, ExpiredReports, RetentionReads } from '../../shared/ports/retention.ts';
+import type { Expired, ExpiredEntries, ExpiredReports, RetentionReads } from '../../shared/ports/retention.ts';
 import { startOf } from '../../shared/time-buckets.ts';
 import { NANO } from '../../shared/token-prices.ts';
 import { type Reads, tables } from '../reads.ts';
@@ -34,6 +35,11 @@ const expiredIds = {
       .selectFrom('reports')
       .where('workspace_id', '=', workspace)
       .where('at', '<', cutoff * 1_000),
+  audit_log: (reads: Reads, workspace: number, cutoff: number) =>
+    tables(reads, auditProjection)
+      .selectFrom('audit')
+      .where('workspace_id', '=', workspace)
+      .where('created_at', '<', cutoff),
 } as const;
 
 /** Reports are summed by hour, and by everything that sums tell apart, so that the event is no longer than it has to be. */
@@ -59,7 +65,7 @@ async function expiredReports(reads: Reads, workspace: number, cutoff: number, l
 async function idsOf(
   reads: Reads,
   workspace: number,
-  table: Exclude<Retained, 'token_usage'>,
+  table: Exclude<Retained, 'token_usage' | 'audit_log'>,
   cutoff: number,
   limit: number,
 ) {
@@ -70,6 +76,19 @@ async function idsOf(
     .orderBy('id')
     .limit(limit);
   return (await rows.execute()).map(({ id }) => id);
+}
+
+async function expiredEntries(reads: Reads, workspace: number, cutoff: number, limit: number): Promise<ExpiredEntries> {
+  const rows = await expiredIds
+    .audit_log(reads, workspace, cutoff)
+    .select(['id', 'action'])
+    .orderBy('created_at')
+    .orderBy('id')
+    .limit(limit)
+    .execute();
+  const counts = new Map<string, number>();
+  for (const { action } of rows) counts.set(action, (counts.get(action) ?? 0) + 1);
+  return { ids: rows.map(({ id }) => id), counts: [...counts].map(([action, count]) => ({ action, count })) };
 }
 
 async function expiredActivities(reads: Reads, workspace: number, cutoff: number, limit: number): Promise<Expired> {
@@ -107,6 +126,7 @@ export const retentionReads = (reads: Reads): RetentionReads => ({
     return { ids: await idsOf(reads, workspace, table, cutoff, limit), counts: [], phrases: [] };
   },
   expiredReports: (...asked) => expiredReports(reads, ...asked),
+  expiredEntries: (...asked) => expiredEntries(reads, ...asked),
   async count(workspace, table, cutoff) {
     const row = await expiredIds[table as 'notifications'](reads, workspace, cutoff)
       .select(({ fn }) => fn.countAll<number>().as('total'))

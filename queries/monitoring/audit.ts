@@ -32,13 +32,12 @@ export async function listAudit(reads: Reads, workspace: number, query: AuditQue
 }
 
 function totalOf(reads: Reads, workspace: number, { action, actor, since, until }: AuditQuery) {
-  if (since === undefined && until === undefined) {
+  if (since === undefined && until === undefined && actor === undefined) {
     let counts = own(reads)
       .selectFrom('audit_counts')
       .select(({ fn }) => fn.coalesce(fn.sum<number>('count'), sql<number>`0`).as('total'))
       .where('workspace_id', '=', workspace);
     if (action !== undefined) counts = counts.where('action', '=', action);
-    if (actor !== undefined) counts = counts.where('actor', '=', actor);
     return counts;
   }
   let counted = own(reads)

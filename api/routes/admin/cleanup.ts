@@ -25,34 +25,34 @@ const read = defineRoute({
       'retention.notifications_days',
       'retention.pipeline_runs_days',
       'retention.token_usage_days',
+      'retention.audit_log_days',
+      'retention.logs_days',
     ]);
     const days = {
       activities: Number(set['retention.activities_days']),
       notifications: Number(set['retention.notifications_days']),
       pipeline_runs: Number(set['retention.pipeline_runs_days']),
       token_usage: Number(set['retention.token_usage_days']),
+      audit_log: Number(set['retention.audit_log_days']),
     };
     const found = await previewCleanup(partsOf(services), identity.workspace, days);
     return {
       body: {
         retention: {
           activities: days.activities,
-          auditLog: 0,
-          logs: 0,
+          auditLog: days.audit_log,
+          logs: Number(set['retention.logs_days']),
           notifications: days.notifications,
           pipelineRuns: days.pipeline_runs,
           tokenUsage: days.token_usage,
           gatewaySessions: 0,
         },
-        preview: [
-          ...RETAINED.map((table) => {
-            const one = found.find((target) => target.table === table);
-            if (!one) return { table, retention_days: 0, stale_count: 0, note: 'kept for ever' };
-            const { retentionDays, cutoff, deleted } = one;
-            return { table, retention_days: retentionDays, cutoff_date: dateOf(cutoff), stale_count: deleted };
-          }),
-          { table: 'audit_log', retention_days: 0, stale_count: 0, note: 'the audit trail is kept for ever' },
-        ],
+        preview: RETAINED.map((table) => {
+          const one = found.find((target) => target.table === table);
+          if (!one) return { table, retention_days: 0, stale_count: 0, note: 'kept for ever' };
+          const { retentionDays, cutoff, deleted } = one;
+          return { table, retention_days: retentionDays, cutoff_date: dateOf(cutoff), stale_count: deleted };
+        }),
       },
     };
   },
@@ -62,9 +62,9 @@ const run = defineRoute({
   method: 'post',
   path: '/api/cleanup',
   tag: 'Admin',
-  summary: 'Remove old activities, notifications, pipeline runs and token reports from the lists',
+  summary: 'Remove old activities, notifications, pipeline runs, token reports and audit entries from the lists',
   description:
-    'Only what lists show is removed, in the caller’s workspace. Events stay in the log, and the audit trail is kept. Runs that have not ended stay. Sums of tokens go down by the reports that are removed.',
+    'Only what lists show is removed, in the caller’s workspace. Events stay in the log. Runs that have not ended stay, and so do audit entries that are younger than the setting retention.audit_log_days. Sums of tokens go down by the reports that are removed.',
   access: 'admin',
   shared: 'cleanup',
   limit: 'heavy',
@@ -73,7 +73,13 @@ const run = defineRoute({
   responses: { 200: { description: 'What was removed', schema: cleanupAnswer } },
   async handle({ body, identity, services, command }) {
     const days = body.older_than_days;
-    const retention = Object.fromEntries(RETAINED.map((table) => [table, days]));
+    const set = await settingValues(services.reads, services.settings, ['retention.audit_log_days']);
+    const auditDays = Number(set['retention.audit_log_days']);
+    const retention = {
+      ...Object.fromEntries(RETAINED.map((table) => [table, days])),
+      // How long the trail of a workspace is kept is for the operator of the deployment to say, not for those it tells about.
+      audit_log: auditDays === 0 ? 0 : Math.max(days, auditDays),
+    };
     const { results, complete } = body.dry_run
       ? { results: await previewCleanup(partsOf(services), identity.workspace, retention), complete: true }
       : await cleanUp(partsOf(services), command, retention, 'request');
@@ -89,6 +95,7 @@ function sumOf(results: readonly Cleaned[]) {
       notifications: deletedOf('notifications'),
       pipeline_runs: deletedOf('pipeline_runs'),
       token_usage: deletedOf('token_usage'),
+      audit_log: deletedOf('audit_log'),
     },
     total_deleted: results.reduce((sum, { deleted }) => sum + deleted, 0),
     results: results.map(({ table, deleted, cutoff, retentionDays }) => ({

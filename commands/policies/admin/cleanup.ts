@@ -57,7 +57,7 @@ export async function cleanUp(parts: {
 }
 
 /** What else is removed every day: by workspace, each with an event of its own that says what. */
-export const CLEANED = ['activities', 'pipeline_runs', 'token_usage'] as const;
+export const CLEANED = ['activities', 'pipeline_runs', 'token_usage', 'audit_log'] as const;
 export type CleanedTable = (typeof CLEANED)[number];
 
 /**
@@ -74,7 +74,7 @@ export async function cleanUpWorkspaces(parts: {
 }): Promise<Readonly<Record<CleanedTable, number>>> {
   const { cleaning, workspaces, retention, deadline } = parts;
   const run = randomUUID();
-  const removed = { activities: 0, pipeline_runs: 0, token_usage: 0 };
+  const removed = { activities: 0, pipeline_runs: 0, token_usage: 0, audit_log: 0 };
   for (const { id, tenant } of workspaces) {
     if (cleaning.now() >= deadline) break;
     const { results } = await cleanUpOne(cleaning, scheduledContext(run, tenant, id), retention, 'schedule');

@@ -13,7 +13,7 @@ export const oldRecordsRemoved = defineEvent({
 });
 
 /** Read models whose old rows are removed. */
-export const RETAINED = ['activities', 'notifications', 'pipeline_runs', 'token_usage'] as const;
+export const RETAINED = ['activities', 'notifications', 'pipeline_runs', 'token_usage', 'audit_log'] as const;
 export type Retained = (typeof RETAINED)[number];
 
 export const recordsPurged = defineEvent({
@@ -27,6 +27,16 @@ export const recordsPurged = defineEvent({
     counts: z.array(z.object({ type: z.string(), actor: z.string(), entityType: z.string(), count: z.int() })),
     /** Activities only: their rows in the search. */
     phrases: z.array(z.object({ phrase: z.int(), createdAt: z.int(), id: z.int() })),
+  }),
+});
+
+export const auditEntriesPurged = defineEvent({
+  type: 'AuditEntriesPurged',
+  version: 1,
+  doc: 'Entries were too old and are gone from the audit trail. The event names each of them, and says how many there were of each action, but not who they were about: names in the log are sealed where they are personal. What the entries were made from stays in the log.',
+  schema: z.object({
+    ids: z.array(z.int().positive()),
+    counts: z.array(z.object({ action: z.string(), count: z.int().positive() })),
   }),
 });
 
@@ -60,4 +70,4 @@ export const retentionApplied = defineEvent({
   },
 });
 
-export const cleanupEvents = [oldRecordsRemoved, recordsPurged, retentionApplied];
+export const cleanupEvents = [oldRecordsRemoved, recordsPurged, auditEntriesPurged, retentionApplied];

@@ -3,6 +3,7 @@ import { expect } from 'chai';
 import { cleanUp } from '../../../commands/admin/cleanup.ts';
 import { rebuildProjections } from '../../../infra/read-models/rebuild/rebuild.ts';
 import { activitiesProjection } from '../../../projections/monitoring/activities.ts';
+import { auditProjection } from '../../../projections/monitoring/audit.ts';
 import { notificationsProjection } from '../../../projections/monitoring/notifications.ts';
 import { searchProjection } from '../../../projections/monitoring/search.ts';
 import { tokensProjection } from '../../../projections/tokens/reports.ts';
@@ -26,7 +27,13 @@ export function describeCleanup(service: () => TestService): void {
       const { status, body } = await call(base, 'GET', '/api/cleanup');
       expect(status).to.equal(200);
       expect(retentionAnswer.parse(body)).to.deep.equal(body);
-      expect(body.retention).to.include({ activities: 12, notifications: 60, pipelineRuns: 90, auditLog: 0 });
+      expect(body.retention).to.include({
+        activities: 12,
+        notifications: 60,
+        pipelineRuns: 90,
+        auditLog: 365,
+        logs: 30,
+      });
     });
 
     it('removes nothing that is young, and is then not audited', async () => {
@@ -38,11 +45,31 @@ export function describeCleanup(service: () => TestService): void {
         expect(reply.body).to.deep.include({
           success: true,
           total_deleted: 0,
-          deleted: { activities: 0, notifications: 0, pipeline_runs: 0, token_usage: 0 },
+          deleted: { activities: 0, notifications: 0, pipeline_runs: 0, token_usage: 0, audit_log: 0 },
         });
       }
       expect(await total()).to.equal(before);
       expect(await audited('data_cleanup')).to.deep.equal([]);
+    });
+
+    it('keeps audit entries for as long as the setting says, however few days a call names', async () => {
+      const days = async (older_than_days: number) => {
+        const { body } = await post({ older_than_days, dry_run: true });
+        return body.results.find(({ table }: { table: string }) => table === 'audit_log')?.retention_days;
+      };
+      const set = (value: number) =>
+        call(base, 'PUT', '/api/settings', { settings: { 'retention.audit_log_days': value } });
+      expect([await days(1), await days(400)]).to.deep.equal([365, 400]);
+      expect((await set(7)).status).to.equal(200);
+      expect([await days(1), await days(8)]).to.deep.equal([7, 8]);
+      expect((await set(0)).status).to.equal(200);
+      expect([await days(1), await days(8)]).to.deep.equal([undefined, undefined]);
+      const { body } = await call(base, 'GET', '/api/cleanup');
+      expect(body.preview).to.deep.include({
+        ...{ table: 'audit_log', retention_days: 0, stale_count: 0 },
+        note: 'kept for ever',
+      });
+      expect((await call(base, 'DELETE', '/api/settings', { key: 'retention.audit_log_days' })).status).to.equal(200);
     });
 
     it('refuses what is no number of days', async () => {
@@ -122,6 +149,41 @@ export function describeCleanup(service: () => TestService): void {
           fresh: true,
         },
       );
+      expect(reports.map(({ equal, compared }) => ({ equal, compared }))).to.deep.equal(
+        reports.map(() => ({ equal: true, compared: true })),
+      );
+    });
+
+    it('removes old audit entries, each once; the events stay, and a rebuild gives the same', async () => {
+      const { core } = base.service;
+      const totalOf = async (filter = '') => (await call(base, 'GET', `/api/audit?limit=1${filter}`)).body.total;
+      const wrong = { username: 'nobody@example.com', password: 'not the password' };
+      await call(base, 'POST', '/api/auth/login', wrong);
+      const typed = '&actor=nobody%40example.com';
+      const [before, ofTyped] = [await totalOf(), await totalOf(typed)];
+      expect(before).to.be.above(1);
+      expect(ofTyped).to.be.above(0);
+      const now = () => Date.now() + 2 * DAY * 1_000;
+      const cleaning = { commands: core.commands, reads: retentionReads(core.reads), now };
+      const runs = await Promise.all(
+        [1, 2].map(() => cleanUp(cleaning, { origin: testOrigin }, { audit_log: 1 }, 'schedule')),
+      );
+      const removed = runs.reduce((sum, { results }) => sum + (results[0]?.deleted ?? 0), 0);
+      // The second of two that overlap may find the entry that the first one has left.
+      expect(removed).to.be.within(before, before + 1);
+      expect(await totalOf(typed)).to.equal(0);
+      const { entries, total: left } = (await call(base, 'GET', '/api/audit')).body;
+      expect(entries.map(({ action }: { action: string }) => action)).to.deep.equal(entries.map(() => 'auto_cleanup'));
+      expect([left, await totalOf('&action=auto_cleanup')]).to.deep.equal([entries.length, entries.length]);
+      const { results } = (await call(base, 'GET', '/api/search?q=nobody%40example.com&type=audit')).body;
+      expect(results).to.deep.equal([]);
+      let purged = '';
+      for await (const events of core.eventLog.readAll()) {
+        for (const event of events) if (event.type === 'AuditEntriesPurged') purged += JSON.stringify(event);
+      }
+      expect(purged).to.include('login_failed');
+      expect(purged).not.to.include('nobody@example.com');
+      const reports = await rebuildProjections(core, [auditProjection, searchProjection], { check: true, fresh: true });
       expect(reports.map(({ equal, compared }) => ({ equal, compared }))).to.deep.equal(
         reports.map(() => ({ equal: true, compared: true })),
       );

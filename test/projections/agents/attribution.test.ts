@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { agentAttributionProjection } from '../../../projections/agents/attribution.ts';
-import { recordsPurged } from '../../../shared/events/admin/cleanup.ts';
+import { auditEntriesPurged, recordsPurged } from '../../../shared/events/admin/cleanup.ts';
 import { agentDetailsChanged, agentStatusChanged } from '../../../shared/events/agents/agents.ts';
 import { agentHeartbeatReceived } from '../../../shared/events/agents/heartbeat.ts';
 import type { DomainEvent } from '../../../shared/events/define.ts';
@@ -140,6 +140,19 @@ describe('projection: attribution', () => {
     const [soon, later] = [rowsOf(...told, [purged(1, 2), late(30)]), rowsOf(...told, [purged(1, 2), late(31)])];
     expect(soon).to.deep.equal(untouched);
     expect(known(later.actions)).to.deep.equal(['activity comment_added key']);
+    expect(later.action_counts).to.deep.equal(untouched.action_counts);
+  });
+
+  it('keeps its numbers when audit entries are removed, and the rows of the longest window', () => {
+    const untouched = rowsOf([renamed, OWN_KEY]);
+    const entries = auditEntriesPurged.draft({ ids: [1], counts: [{ action: 'agent_updated', count: 1 }] });
+    const late = (days: number): Meta => ({ at: timeOf(1) + days * DAY_MS });
+    const [soon, later] = [
+      rowsOf([renamed, OWN_KEY], [entries, late(30)]),
+      rowsOf([renamed, OWN_KEY], [entries, late(31)]),
+    ];
+    expect(soon).to.deep.equal(untouched);
+    expect(known(later.actions)).to.deep.equal(['activity agent_config_updated key']);
     expect(later.action_counts).to.deep.equal(untouched.action_counts);
   });
 });

@@ -1,5 +1,6 @@
 import { expect } from 'chai';
 import { auditProjection } from '../../../projections/monitoring/audit.ts';
+import { auditEntriesPurged } from '../../../shared/events/admin/cleanup.ts';
 import { userDeleted, userUpdated } from '../../../shared/events/auth/users.ts';
 import { seconds } from '../../../shared/time.ts';
 import { eventsOf, rowsAfter, timeOf } from '../../support/kit.ts';
@@ -30,15 +31,29 @@ describe('projection audit', () => {
     const byGoogle = userUpdated.draft({ userId: 7, username: 'bob', passwordChanged: false, by: 'google' });
     expect(rowsAfter(auditProjection, eventsOf([byGoogle]))).to.deep.equal({ audit: [], audit_counts: [] });
   });
-  it('counts by action and actor, in each workspace', () => {
+  it('counts by action, in each workspace', () => {
     const { audit, audit_counts } = rowsAfter(auditProjection, [
       ...eventsOf([deleted, deleted], origin),
       ...eventsOf([deleted, deleted, deleted], { workspace: 2 }).slice(2),
     ]);
     expect(audit).to.have.length(3);
     expect(audit_counts).to.deep.equal([
-      { workspace_id: 1, action: 'user_delete', actor: 'ada', count: 2, position: 2 },
-      { workspace_id: 2, action: 'user_delete', actor: 'admin', count: 1, position: 3 },
+      { workspace_id: 1, action: 'user_delete', count: 2, position: 2 },
+      { workspace_id: 2, action: 'user_delete', count: 1, position: 3 },
     ]);
+  });
+  it('entries that are too old are gone, and no longer count', () => {
+    const told = eventsOf([deleted, deleted, deleted], origin);
+    const purged = (ids: number[]) =>
+      auditEntriesPurged.draft({ ids, counts: [{ action: 'user_delete', count: ids.length }] });
+    const left = (...ids: number[]) => {
+      const { audit, audit_counts } = rowsAfter(auditProjection, [
+        ...told,
+        ...eventsOf([deleted, deleted, deleted, purged(ids)], origin).slice(3),
+      ]);
+      return { ids: audit.map(({ id }) => id), counts: audit_counts.map(({ count }) => count) };
+    };
+    expect(left(1, 2)).to.deep.equal({ ids: [3], counts: [1] });
+    expect(left(1, 2, 3)).to.deep.equal({ ids: [], counts: [] });
   });
 });

@@ -1,10 +1,11 @@
 import { expect } from 'chai';
 import { searchProjection } from '../../../projections/monitoring/search.ts';
+import { auditEntriesPurged } from '../../../shared/events/admin/cleanup.ts';
 import { agentDeleted, agentDetailsChanged } from '../../../shared/events/agents/agents.ts';
 import { agentHeartbeatReceived } from '../../../shared/events/agents/heartbeat.ts';
 import { agentMessageSent } from '../../../shared/events/agents/messages.ts';
 import { signInFailed } from '../../../shared/events/auth/sign-in.ts';
-import { userCreated } from '../../../shared/events/auth/users.ts';
+import { userCreated, userDeleted } from '../../../shared/events/auth/users.ts';
 import { pipelineCreated, pipelineDeleted, pipelineUpdated } from '../../../shared/events/pipelines/pipelines.ts';
 import { type Draft, eventsOf, registeredAgent, rowsAfter } from '../../support/kit.ts';
 import { at, created, deleted, placed, reviewed, TASK, updated } from '../../support/tasks.ts';
@@ -69,6 +70,13 @@ describe('projection search', () => {
     expect(phrase_uses.map(({ id, created_at }) => [id, created_at])).to.deep.equal([2, 3, 4].map((n) => [n, at(n)]));
     expect(new Set(phrase_uses.map(({ phrase }) => phrase))).to.deep.equal(new Set([phrases[0]?.phrase]));
     expect(documents.find(({ type }) => type === 'agent')).to.include({ position: 2, created_at: at(1) });
+  });
+
+  it('an audit entry that was removed is not found any more', () => {
+    const sent = userDeleted.draft({ userId: 1, username: 'ada' });
+    expect(texts('audit', sent)).to.have.length(1);
+    const counts = [{ action: 'user_delete', count: 1 }];
+    expect(texts('audit', sent, auditEntriesPurged.draft({ ids: [1], counts }))).to.deep.equal([]);
   });
 
   it('a message is found by content and sender', () => {
