@@ -1,5 +1,5 @@
 /** What tasks cost, and with them agents and projects. */
-import { sql } from 'kysely';
+import { type RawBuilder, sql } from 'kysely';
 import { projectsProjection } from '../../projections/projects/projects.ts';
 import { tasksProjection } from '../../projections/tasks/tasks.ts';
 import { ticketRef } from '../../shared/contract/tasks/tasks.ts';
@@ -42,7 +42,61 @@ interface Shared extends Sums {
   readonly ids: readonly number[];
 }
 
+interface Found {
+  readonly attributed: Sums;
+  readonly existing: Sums;
+  readonly dearest: readonly TaskRow[] | null;
+  readonly models: readonly (Sums & { readonly task: number; readonly model: string })[] | null;
+  readonly agents: readonly (Whose & Shared)[] | null;
+  readonly projects: readonly (Shared & { readonly project: number | null })[] | null;
+}
+
 const sharedOf = (row: Shared) => ({ stats: statsOf(row), taskCount: row.tasks, taskIds: [...row.ids] });
+
+const ROW = (found: RawBuilder<unknown>) => sql`(SELECT row_to_json(one) FROM (${found}) one)`;
+const ROWS = (found: RawBuilder<unknown>) => sql`(SELECT json_agg(row_to_json(one)) FROM (${found}) one)`;
+
+/**
+ * Everything that is made from the sums of a window, in one statement: buckets of tasks are nearly as many as reports, so
+ * they are read once.
+ */
+async function findCosts(reads: Reads, workspace: number, since: number): Promise<Found> {
+  const tasks = sql.table(`${reads.schema(tasksProjection)}.tasks`);
+  const projects = sql.table(`${reads.schema(projectsProjection)}.projects`);
+  const TASKS = sql`count(DISTINCT task)::int AS tasks,
+    to_json((array_agg(DISTINCT task ORDER BY task))[1:${sql.lit(MAX_GROUPS)}]) AS ids`;
+  const { rows } = await sql<Found>`
+    WITH used AS MATERIALIZED (
+        SELECT subject, agent_id, agent_name, model, ${SUMS} FROM (${usageSince(reads, workspace, 'task', since)}) u
+        GROUP BY 1, 2, 3, 4),
+      -- Of tasks that exist.
+      known AS MATERIALIZED (
+        SELECT u.*, t.id AS task, p.id AS project
+        FROM used u JOIN ${tasks} t ON t.workspace_id = ${workspace} AND t.id = u.subject::bigint
+          LEFT JOIN ${projects} p ON p.workspace_id = t.workspace_id AND p.id = t.project_id),
+      dearest AS MATERIALIZED (
+        SELECT task, ${SUMS} FROM known GROUP BY task ORDER BY sum(cost) DESC, task LIMIT ${MAX_GROUPS})
+    SELECT ${ROW(sql`SELECT ${SUMS} FROM used`)} AS attributed,
+      ${ROW(sql`SELECT ${SUMS} FROM known`)} AS existing,
+      ${ROWS(sql`
+        SELECT d.*, t.title, t.status, t.priority, t.assigned_to, t.project_ticket_no AS ticket_no, p.id AS project_id, p.name,
+          p.slug, p.ticket_prefix AS prefix
+        FROM dearest d JOIN ${tasks} t ON t.workspace_id = ${workspace} AND t.id = d.task
+          LEFT JOIN ${projects} p ON p.workspace_id = t.workspace_id AND p.id = t.project_id
+        ORDER BY d.cost DESC, d.task`)} AS dearest,
+      ${ROWS(sql`
+        SELECT task, model, ${SUMS} FROM known WHERE task IN (SELECT task FROM dearest) GROUP BY task, model
+        ORDER BY sum(cost) DESC, model`)} AS models,
+      ${ROWS(sql`
+        SELECT agent_id, agent_name, ${SUMS}, ${TASKS} FROM known GROUP BY 1, 2
+        ORDER BY sum(cost) DESC, 1, 2 LIMIT ${MAX_GROUPS}`)} AS agents,
+      ${ROWS(sql`
+        SELECT project, ${SUMS}, ${TASKS} FROM known GROUP BY 1 ORDER BY sum(cost) DESC, 1 LIMIT ${MAX_GROUPS}`)} AS projects
+  `.execute(reads.db);
+  return (
+    rows[0] ?? { attributed: NO_SUMS, existing: NO_SUMS, dearest: null, models: null, agents: null, projects: null }
+  );
+}
 
 /** @param now Unix ms */
 export async function taskCosts(
@@ -52,45 +106,20 @@ export async function taskCosts(
   now: number,
 ): Promise<TaskCostsAnswer> {
   const since = sinceOf(timeframe, now);
-  const tasks = sql.table(`${reads.schema(tasksProjection)}.tasks`);
-  const projects = sql.table(`${reads.schema(projectsProjection)}.projects`);
-  const used = usageSince(reads, workspace, 'task', since);
-  /** Of tasks that exist. */
-  const joined = sql`(${used}) u JOIN ${tasks} t ON t.workspace_id = ${workspace} AND t.id = u.subject::bigint
-    LEFT JOIN ${projects} p ON p.workspace_id = t.workspace_id AND p.id = t.project_id`;
-  const TASKS = sql`count(DISTINCT t.id)::int AS tasks,
-    to_json((array_agg(DISTINCT t.id ORDER BY t.id))[1:${sql.lit(MAX_GROUPS)}]) AS ids`;
-
   const total = await totalSince(reads, workspace, since);
-  const { rows: sums } = await sql<Sums>`SELECT ${SUMS} FROM (${used}) u`.execute(reads.db);
-  const [attributed = NO_SUMS] = sums;
-  const { rows: existing } = await sql<Sums>`SELECT ${SUMS} FROM ${joined}`.execute(reads.db);
-  const { rows: dearest } = await sql<TaskRow>`
-    SELECT t.id AS task, t.title, t.status, t.priority, t.assigned_to, t.project_ticket_no AS ticket_no,
-      p.id AS project_id, p.name, p.slug, p.ticket_prefix AS prefix, ${SUMS}
-    FROM ${joined}
-    GROUP BY t.id, t.title, t.status, t.priority, t.assigned_to, t.project_ticket_no, p.id, p.name, p.slug, p.ticket_prefix
-    ORDER BY sum(cost) DESC, t.id LIMIT ${MAX_GROUPS}`.execute(reads.db);
+  const { attributed, existing, ...found } = await findCosts(reads, workspace, since);
+  const dearest = found.dearest ?? [];
+  const agents = found.agents ?? [];
   const subjects = dearest.map(({ task }) => String(task));
-  const { rows: models } = await sql<Sums & { subject: string; model: string }>`
-    SELECT subject, model, ${SUMS} FROM (${used}) u WHERE subject = ANY(${subjects}) GROUP BY subject, model
-    ORDER BY sum(cost) DESC, model`.execute(reads.db);
   const { rows: days } = await sql<DaySums & { subject: string }>`
     SELECT subject, start - start % ${DAY_MS} AS day, ${SUMS}
     FROM (${usageSince(reads, workspace, 'task', timelineSince(since, now), { coarsest: 'day' })}) u
     WHERE subject = ANY(${subjects}) GROUP BY 1, 2 ORDER BY 2`.execute(reads.db);
-  const { rows: agents } = await sql<Whose & Shared>`
-    SELECT u.agent_id, u.agent_name, ${SUMS}, ${TASKS} FROM ${joined} GROUP BY 1, 2
-    ORDER BY sum(cost) DESC, 1, 2 LIMIT ${MAX_GROUPS}`.execute(reads.db);
-  const { rows: inProjects } = await sql<Shared & { project: number | null }>`
-    SELECT p.id AS project, ${SUMS}, ${TASKS} FROM ${joined} GROUP BY 1
-    ORDER BY sum(cost) DESC, 1 LIMIT ${MAX_GROUPS}`.execute(reads.db);
-
-  const modelsBy = grouped(models, ({ subject }) => subject);
+  const modelsBy = grouped(found.models ?? [], ({ task }) => String(task));
   const daysBy = grouped(days, ({ subject }) => subject);
   const nameOf = await namesOf(reads, workspace, agents);
   return {
-    summary: statsOf(existing[0] ?? NO_SUMS),
+    summary: statsOf(existing),
     tasks: dearest.map((row) => ({
       taskId: row.task,
       title: row.title,
@@ -108,7 +137,9 @@ export async function taskCosts(
       timeline: timelineOf(daysBy.get(String(row.task)) ?? []),
     })),
     agents: Object.fromEntries(agents.map((row) => [nameOf(row), sharedOf(row)])),
-    projects: Object.fromEntries(inProjects.map((row) => [String(row.project ?? 'unscoped'), sharedOf(row)])),
+    projects: Object.fromEntries(
+      (found.projects ?? []).map((row) => [String(row.project ?? 'unscoped'), sharedOf(row)]),
+    ),
     unattributed: statsOf(added(total, attributed, -1)),
     timeframe,
     recordCount: total.requests,

@@ -1,5 +1,6 @@
 /** Sums of tokens in windows of every length, compared with adding up the reports one by one. */
 import { expect } from 'chai';
+import fc from 'fast-check';
 import { agentsProjection } from '../../../projections/agents/agents.ts';
 import { projectsProjection } from '../../../projections/projects/projects.ts';
 import { tasksProjection } from '../../../projections/tasks/tasks.ts';
@@ -226,6 +227,39 @@ describe('sums of tokens', () => {
       );
     });
   }
+
+  // The windows above begin on few edges; these begin anywhere, so that every mix of buckets and single reports occurs.
+  it('of windows that end at any time', async () => {
+    const later = fc.oneof(
+      fc.integer({ min: 0, max: 70 * DAY_MS }),
+      // On edges of hours and days, and just beside them.
+      fc
+        .record({ hours: fc.integer({ min: 1, max: 70 * 24 }), beside: fc.integer({ min: -1, max: 1 }) })
+        .map(({ hours, beside }) => hours * HOUR_MS - (NOW % HOUR_MS) + beside),
+    );
+    await fc.assert(
+      fc.asyncProperty(later, fc.constantFrom(...Object.keys(TIMEFRAMES)), async (after, timeframe) => {
+        const now = NOW + after;
+        const all = cases.filter(({ at }) => at >= now - (TIMEFRAMES[timeframe] ?? now));
+        const stats = await tokenStats(models.reads, 1, timeframe, now);
+        expect(stats.summary).to.deep.equal(sum(all));
+        expect(stats.sessions).to.deep.equal(sumBy(all, ({ sessionId }) => sessionId));
+        expect(stats.agents).to.deep.equal(sumBy(all, nameOf));
+        const costs = await taskCosts(models.reads, 1, timeframe, now);
+        expect(costs.summary).to.deep.equal(sum(all.filter(({ taskId }) => taskId === 1 || taskId === 2)));
+        expect(costs.unattributed).to.deep.equal(sum(all.filter(({ taskId }) => taskId === null)));
+        const { agents } = await tokensByAgent(models.reads, 1, 30, now);
+        const month = cases.filter(({ at }) => at >= now - 30 * DAY_MS);
+        const requests = Object.fromEntries(agents.map((one) => [one.agent, one.request_count]));
+        expect(requests).to.deep.equal(
+          Object.fromEntries(
+            Object.entries(sumBy(month, nameOf)).map(([name, { requestCount }]) => [name, requestCount]),
+          ),
+        );
+      }),
+      { numRuns: 30 },
+    );
+  });
 
   for (const days of [1, 1.5, 30, 365]) {
     it(`by agent, of ${days} days`, async () => {
