@@ -30,12 +30,17 @@ import { describeEventLog } from './event-log.conformance.ts';
 
 const silent = createLogger('silent');
 
+/** More than one step holds, and few enough to be overrun quickly. */
+const followBuffer = 1_200;
+
 describeEventLog('EventStoreDB, stand-in server', async () => {
   const standIn = await startEventStoreStandIn();
-  const log = await openEventStoreLog({ url: standIn.url, log: silent });
+  const open = () => openEventStoreLog({ url: standIn.url, log: silent, followBuffer });
+  const log = await open();
   return {
     log,
-    other: () => openEventStoreLog({ url: standIn.url, log: silent }),
+    followBuffer,
+    other: open,
     async close() {
       await log.close();
       await standIn.stop();
@@ -47,10 +52,11 @@ describeEventLog('EventStoreDB, stand-in server shared with others', async () =>
   const standIn = await startEventStoreStandIn();
   const [prefix, without] = ['test_a.', await openEventStoreLog({ url: standIn.url, log: silent })];
   await without.append('theirs', newEvents(700), 'none');
-  const open = () => openEventStoreLog({ url: standIn.url, prefix, log: silent });
+  const open = () => openEventStoreLog({ url: standIn.url, prefix, log: silent, followBuffer });
   const log = await open();
   return {
     log,
+    followBuffer,
     other: open,
     async close() {
       await log.close();

@@ -108,13 +108,14 @@ export function followConformance(subject: Subject): void {
     it('a slow consumer gets every event once, in order, however far it falls behind', async () => {
       const stream = newStream();
       const start = await subject.log.head();
-      const total = 12_000;
+      const total = 3 * subject.followBuffer;
+      const size = subject.followBuffer / 4;
       let held = true;
       const steps = await followUntil(subject.log, start, sawEvents(total, stream), async () => {
         if (!held) return;
         held = false;
         // While this step is held, far more is appended than any buffer may take.
-        for (let n = 0; n < total; n += 1_000) await subject.other.append(stream, newEvents(1_000, n), 'any');
+        for (let n = 0; n < total; n += size) await subject.other.append(stream, newEvents(size, n), 'any');
       });
       const numbers = eventsOf(steps)
         .filter(inStreams(stream))

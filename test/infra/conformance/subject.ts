@@ -7,6 +7,8 @@ export interface OpenedLog {
   readonly log: EventLog;
   /** A second process's view of the same store. */
   other?(): Promise<EventLog>;
+  /** Most events that the log buffers for a follower; default 4,000. */
+  readonly followBuffer?: number;
   /** Closes `log` and whatever was started for it. */
   close(): Promise<void>;
 }
@@ -17,6 +19,7 @@ export type OpenLog = () => Promise<OpenedLog>;
 export interface Subject {
   readonly log: EventLog;
   readonly other: EventLog;
+  readonly followBuffer: number;
 }
 
 /** Longest wait for a condition before a test fails, milliseconds. */

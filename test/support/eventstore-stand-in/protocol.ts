@@ -44,7 +44,20 @@ export function supportedMethods(): InstanceType<typeof serverFeatures.Supported
     );
 }
 
+const eventAnswers = new WeakMap<StoredEvent, ReadAnswer>();
+
+/** Made and encoded once, because most events are sent several times. */
 export function eventAnswer(event: StoredEvent): ReadAnswer {
+  const known = eventAnswers.get(event);
+  if (known) return known;
+  const answer = newEventAnswer(event);
+  const bytes = answer.serializeBinary();
+  answer.serializeBinary = () => bytes;
+  eventAnswers.set(event, answer);
+  return answer;
+}
+
+function newEventAnswer(event: StoredEvent): ReadAnswer {
   const recorded = new ReadResp.ReadEvent.RecordedEvent()
     .setId(new UUID().setString(event.id))
     .setStreamIdentifier(identifierOf(event.stream))
