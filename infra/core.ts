@@ -24,6 +24,7 @@ import type { Logger } from './logging.ts';
 import { openPostgresLog } from './postgres/event-log.ts';
 import type { RowWrites } from './read-models/batch-writer.ts';
 import { Positions } from './read-models/positions.ts';
+import { readMark, settlePrepared } from './read-models/prepared.ts';
 import { ensureTables } from './read-models/projector.ts';
 import { RowCaches } from './read-models/row-cache.ts';
 import { unindexedTexts } from './read-models/tables.ts';
@@ -65,7 +66,17 @@ export async function openCore(
   const deadline = Date.now() + config.startTimeoutMs;
   const database = await (options.database ?? openConfigured(config, log, { attach: options.attach ?? false }));
   try {
-    await waitForStore('the database', () => database.pool.query('SELECT 1'), deadline, log);
+    let mark: string | undefined;
+    const readPrepared = async () => {
+      mark = await readMark(database.db);
+    };
+    await waitForStore('the database', readPrepared, deadline, log);
+    // A tool that is attached leaves this to the service, which has just begun it.
+    if (mark !== undefined && database.kind === 'embedded' && !database.attached) {
+      const outcome = await settlePrepared(database.db, mark, projections);
+      if (outcome === 'dropped')
+        log.info('the database of the build has the tables of another version; new ones are made');
+    }
     await migrate(database.db);
     await ensureTables(database, projections);
     await warnOfSlowSearch(database, log);

@@ -189,6 +189,15 @@ const migrations: Record<string, Migration> = {
   ),
 };
 
+const MIGRATION_SCHEMA = 'migrations';
+/** Where Kysely's migrator notes what it has done. */
+export const MIGRATION_TABLE = `${MIGRATION_SCHEMA}.kysely_migration`;
+
+/** Runs every migration, without noting it. */
+export async function runMigrations(db: AnyDatabase): Promise<void> {
+  for (const migration of Object.values(migrations)) await migration.up(db);
+}
+
 /**
  * Brings the database up to date. Several processes may call it at once. @throws the error of the migration that failed
  */
@@ -197,7 +206,7 @@ export async function migrate(db: AnyDatabase): Promise<void> {
   const migrator = new Migrator({
     db,
     provider: { getMigrations: () => Promise.resolve(migrations) },
-    migrationTableSchema: 'migrations',
+    migrationTableSchema: MIGRATION_SCHEMA,
   });
   const { error } = await migrator.migrateToLatest();
   if (error) throw error;
@@ -209,7 +218,7 @@ export async function migrate(db: AnyDatabase): Promise<void> {
  */
 async function isUpToDate(db: AnyDatabase): Promise<boolean> {
   try {
-    const { rows } = await sql<{ name: string }>`SELECT name FROM migrations.kysely_migration`.execute(db);
+    const { rows } = await sql<{ name: string }>`SELECT name FROM ${sql.table(MIGRATION_TABLE)}`.execute(db);
     const done = new Set(rows.map(({ name }) => name));
     // Unknown migrations come from a newer version; the migrator then refuses to go on.
     return done.size === Object.keys(migrations).length && Object.keys(migrations).every((name) => done.has(name));

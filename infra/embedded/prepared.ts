@@ -1,6 +1,7 @@
 /**
- * A database directory as initdb makes it, in one compressed file that the build writes (`prepare.ts`). A first start
- * unpacks it, because initdb takes seconds, and memory that a process does not get rid of.
+ * A database directory with the tables of the service, in one compressed file that the build writes
+ * (`infra/tools/prepare.ts`). A first start unpacks it, because initdb and these tables take seconds, and initdb takes
+ * memory that a process does not get rid of.
  *
  * The file, gzipped: a line of JSON (`Header`), then the bytes of the files in its order.
  */

@@ -1,12 +1,22 @@
 /**
  * The schema of a migrated database with all read models, as text: a migration, or a read model whose tables change,
- * shows in review as a change of `test/golden/schema.txt`. UPDATE_GOLDEN=1 writes it.
+ * shows in review as a change of `test/golden/schema.txt`. UPDATE_GOLDEN=1 writes it. The tables in the database of the
+ * build are the same.
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
 import type { Pool } from 'pg';
+import { readConfig } from '../../infra/config.ts';
+import { type Core, openCore } from '../../infra/core.ts';
+import { type Database, openDatabase } from '../../infra/database/database.ts';
+import { createLogger } from '../../infra/logging.ts';
+import { hashOfTables, markPrepared, readMark, settlePrepared } from '../../infra/read-models/prepared.ts';
 import { projections } from '../../projections/index.ts';
+import { schemaOf } from '../../projections/projection.ts';
 import { embeddedDatabase, ensureTables } from '../support/world.ts';
 
 // Compiled tests run from dist/; the golden files stay with the sources.
@@ -129,5 +139,93 @@ describe('schema of a migrated database', function () {
       await place.database.pool.query(statement);
       expect(await schemaText(place.database.pool)).to.include(shown);
     }
+  });
+});
+
+describe('tables in the database of the build', function () {
+  this.timeout(60_000);
+  let dataDir: string;
+  let core: Core | undefined;
+  let database: Database | undefined;
+  const log = createLogger('silent');
+  const open = () => openDatabase({ dataDir, poolSize: 2, statementTimeoutMs: 30_000, log });
+  const start = () => openCore(readConfig({ DATA_DIR: dataDir }), log);
+
+  /** Without the tables of the jobs, which are BullMQ's. */
+  async function ours(pool: Pool): Promise<string> {
+    await pool.query('DROP SCHEMA IF EXISTS bullmq CASCADE');
+    return schemaText(pool);
+  }
+
+  before(async () => {
+    dataDir = await mkdtemp(join(tmpdir(), 'sbx-'));
+  });
+  after(() => rm(dataDir, { recursive: true, force: true }));
+  afterEach(async () => {
+    await database?.close();
+    await core?.close();
+    database = undefined;
+    core = undefined;
+  });
+
+  it('hold nothing that belongs to a deployment, and carry the mark of this program', async () => {
+    database = await open();
+    const { pool, db } = database;
+    expect(await readMark(db)).to.equal(await hashOfTables(projections));
+    const { rows: tables } = await pool.query<{ name: string }>(
+      `SELECT schemaname || '.' || tablename AS name FROM pg_tables
+        WHERE schemaname !~ '^pg_' AND schemaname <> 'information_schema'`,
+    );
+    const filled: string[] = [];
+    for (const { name } of tables) {
+      const { rows } = await pool.query(`SELECT FROM ${name} LIMIT 1`);
+      if (rows.length > 0) filled.push(name);
+    }
+    expect(tables.length).to.be.greaterThan(projections.length);
+    expect(filled.sort()).to.deep.equal([
+      'bullmq.migration',
+      'credentials.version',
+      'log.head',
+      'migrations.kysely_migration',
+      'migrations.kysely_migration_lock',
+      'service.checkpoints',
+    ]);
+    const { rows } = await pool.query(
+      'SELECT max(position) AS position, max(leader) AS leader FROM service.checkpoints',
+    );
+    expect(rows).to.deep.equal([{ position: 0, leader: null }]);
+  });
+
+  it('are those that a start would make, which keeps them and takes the mark away', async () => {
+    core = await start();
+    expect(await readMark(core.database.db)).to.equal(undefined);
+    const { rows } = await core.database.pool.query<{ there: boolean }>(
+      `SELECT to_regclass('bullmq.migration') IS NOT NULL AS there`,
+    );
+    expect(rows, 'the tables of the jobs were there before').to.deep.equal([{ there: true }]);
+    expect(await ours(core.database.pool)).to.equal(readFileSync(file, 'utf8'));
+  });
+
+  it('are made anew when another version has made them', async () => {
+    database = await open();
+    const other = projections[0] as (typeof projections)[number];
+    await database.pool.query(`ALTER TABLE "${schemaOf(other)}"."${other.tables[0]?.name}" ADD COLUMN old text`);
+    await database.pool.query('CREATE SCHEMA gone CREATE TABLE things (id int)');
+    await markPrepared(database.db, 'of another version');
+    await database.close();
+    database = undefined;
+    core = await start();
+    expect(await readMark(core.database.db)).to.equal(undefined);
+    expect(await ours(core.database.pool)).to.equal(readFileSync(file, 'utf8'));
+  });
+
+  it('are never dropped when there are events', async () => {
+    database = await open();
+    await database.pool.query(
+      `INSERT INTO log.events VALUES (1, gen_random_uuid(), 'thing-1', 0, 'thing', '{}', '{}')`,
+    );
+    const refused = await settlePrepared(database.db, 'of another version', projections).then(String, String);
+    expect(refused).to.include('the database has events');
+    expect((await database.pool.query('SELECT FROM log.events')).rows).to.have.length(1);
   });
 });

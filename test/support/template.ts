@@ -5,7 +5,7 @@
  * its global fixtures once per run.
  */
 import { cpSync } from 'node:fs';
-import { mkdir, mkdtemp, rm, statfs } from 'node:fs/promises';
+import { mkdtemp, rm, statfs } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { readConfig } from '../../infra/config.ts';
@@ -14,6 +14,7 @@ import { openDatabase } from '../../infra/database/database.ts';
 import { migrate } from '../../infra/database/migrations.ts';
 import { openCoreJobs } from '../../infra/jobs/work.ts';
 import { createLogger } from '../../infra/logging.ts';
+import { dropEverything } from '../../infra/read-models/prepared.ts';
 import { until } from './until.ts';
 
 const SHARED = 'SIGNALBOX_TEST_TEMPLATE';
@@ -49,13 +50,13 @@ function template(name: 'migrated' | 'service'): string {
 async function makeMigrated(dataDir: string): Promise<void> {
   const log = createLogger('silent');
   const database = await openDatabase({ dataDir, poolSize: 2, statementTimeoutMs: 30_000, log });
+  // That of the build has read models, too.
+  await dropEverything(database.db);
   await migrate(database.db);
   await database.close();
 }
 
 async function makeService(dataDir: string): Promise<void> {
-  await mkdir(dataDir);
-  copyDatabase(template('migrated'), dataDir);
   const core = await openCore(readConfig({ DATA_DIR: dataDir }), createLogger('silent'));
   const jobs = await openCoreJobs(core);
   // The first call makes their tables, and may take longer than a call may.

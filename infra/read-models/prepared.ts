@@ -1,0 +1,105 @@
+/**
+ * The tables in the database that the build makes (`infra/tools/prepare.ts`), so that a first start need not make
+ * them: those of the migrations, of the read models and of the jobs.
+ *
+ * The database carries a mark, a hash of the SQL that makes such tables. A first start removes the mark before it does
+ * anything else. If this program would make other tables, it first drops all of them, and the ordinary way makes its
+ * own.
+ */
+import { createHash } from 'node:crypto';
+import {
+  type DatabaseConnection,
+  DummyDriver,
+  Kysely,
+  PostgresAdapter,
+  PostgresIntrospector,
+  PostgresQueryCompiler,
+  sql,
+} from 'kysely';
+import { type Projection, schemaOf } from '../../projections/projection.ts';
+import type { AnyDatabase } from '../database/database.ts';
+import { MIGRATION_TABLE, runMigrations } from '../database/migrations.ts';
+import { createTables } from './tables.ts';
+
+/** Takes statements without running any. */
+class Recorder extends DummyDriver {
+  readonly hash = createHash('sha256');
+
+  override acquireConnection(): Promise<DatabaseConnection> {
+    return Promise.resolve({
+      executeQuery: ({ sql: text, parameters }) => {
+        this.hash.update(JSON.stringify([text, parameters]));
+        // Answers the only question that making tables asks: in which schema the extension pg_trgm is.
+        return Promise.resolve({ rows: [{ schema: 'service' }] as never[] });
+      },
+      streamQuery: () => {
+        throw new Error('making tables streams nothing');
+      },
+    });
+  }
+}
+
+/** Hash of the SQL that makes the tables of the migrations and of these read models. */
+export async function hashOfTables(projections: readonly Projection[]): Promise<string> {
+  const recorder = new Recorder();
+  const db: AnyDatabase = new Kysely({
+    dialect: {
+      createAdapter: () => new PostgresAdapter(),
+      createDriver: () => recorder,
+      createIntrospector: (database) => new PostgresIntrospector(database),
+      createQueryCompiler: () => new PostgresQueryCompiler(),
+    },
+  });
+  await runMigrations(db);
+  for (const projection of projections) await createTables(db, projection, schemaOf(projection));
+  return recorder.hash.digest('hex').slice(0, 32);
+}
+
+const KIND = 'prepared ';
+
+async function comment(db: AnyDatabase, text: string | null): Promise<void> {
+  await sql`COMMENT ON TABLE ${sql.table(MIGRATION_TABLE)} IS ${sql.lit(text)}`.execute(db);
+}
+
+/** Marks a database of the build. */
+export const markPrepared = (db: AnyDatabase, hash: string): Promise<void> => comment(db, `${KIND}${hash}`);
+
+/** The hash with which the database is marked; undefined for any but one that the build has just made. */
+export async function readMark(db: AnyDatabase): Promise<string | undefined> {
+  const { rows } = await sql<{ mark: string | null }>`
+    SELECT obj_description(to_regclass(${MIGRATION_TABLE}), 'pg_class') AS mark`.execute(db);
+  const mark = rows[0]?.mark;
+  return mark?.startsWith(KIND) ? mark.slice(KIND.length) : undefined;
+}
+
+/**
+ * Makes a marked database one like any other, with the tables of this program or with none. Nothing has been written to
+ * it yet, because every start does this first.
+ */
+export async function settlePrepared(
+  db: AnyDatabase,
+  mark: string,
+  projections: readonly Projection[],
+): Promise<'kept' | 'dropped'> {
+  if (mark === (await hashOfTables(projections))) {
+    await comment(db, null);
+    return 'kept';
+  }
+  await dropEverything(db);
+  return 'dropped';
+}
+
+/** Drops all tables of the service in a database without events. @throws Error if there are events */
+export async function dropEverything(db: AnyDatabase): Promise<void> {
+  await db.transaction().execute(async (trx) => {
+    const { rows: log } = await sql`SELECT FROM pg_tables WHERE schemaname = 'log' AND tablename = 'events'`.execute(
+      trx,
+    );
+    const { rows: events } = log.length === 0 ? { rows: [] } : await sql`SELECT FROM log.events LIMIT 1`.execute(trx);
+    if (events.length > 0) throw new Error('the database has events, so its tables must not be dropped');
+    const { rows } = await sql<{ name: string }>`
+      SELECT nspname AS name FROM pg_namespace
+      WHERE nspname NOT LIKE 'pg\\_%' AND nspname NOT IN ('information_schema', 'public')`.execute(trx);
+    for (const { name } of rows) await sql`DROP SCHEMA IF EXISTS ${sql.id(name)} CASCADE`.execute(trx);
+  });
+}
