@@ -17,7 +17,7 @@ import { projections } from '../../projections/index.ts';
 import { change, defineProjection, defineTable, insert, on, schemaOf, update } from '../../projections/projection.ts';
 import { catalogue } from '../../shared/events/catalogue.ts';
 import { type DomainEvent, defineEvent } from '../../shared/events/define.ts';
-import type { EventLog } from '../../shared/ports/event-log.ts';
+import type { EventLog, LoggedEvent } from '../../shared/ports/event-log.ts';
 import { startEventStoreStandIn } from '../support/eventstore-stand-in.ts';
 import { writeHistory } from '../support/history.ts';
 import { needsServer } from '../support/needs.ts';
@@ -309,6 +309,49 @@ function suite(name: string, open: () => Promise<Place>): void {
       breaks = false;
       expect(failed).to.match(/cannot be applied/);
       expect(await rows()).to.deep.equal(before);
+      const report = await rebuildProjection(stores(), oddProjection);
+      expect(report.equal && report.switched).to.equal(true);
+    });
+
+    it('writes nothing of the events that it was applying when one of them could not be applied', async () => {
+      breaks = false;
+      const note = (id: number) => noted.draft({ id, text: 'x', json: null, number: 1, flag: false });
+      await add('notes', note(60), note(61), broken.draft({}), note(62));
+      await live();
+      breaks = true;
+      const { store } = view;
+      // Each page begins with a note: what the pages before were applied to is still to be written when one fails.
+      async function* readAll(...options: Parameters<EventLog['readAll']>) {
+        let page: LoggedEvent[] = [];
+        for await (const events of store.log.readAll(...options)) {
+          for (const event of events) {
+            if (event.type === noted.type && page.length > 0) {
+              yield page;
+              page = [];
+            }
+            page.push(event);
+          }
+        }
+        yield page;
+      }
+      const paged: EventLog = {
+        append: (...given) => store.log.append(...given),
+        readStream: (...given) => store.log.readStream(...given),
+        readAll,
+        follow: (options) => store.log.follow(options),
+        head: () => store.log.head(),
+        close: () => store.log.close(),
+      };
+      const given = { ...stores(), store: { log: paged, decode: store.decode } };
+      const failed = await rebuildProjection(given, oddProjection, { fresh: true }).then(String, (error: Error) =>
+        String(error),
+      );
+      breaks = false;
+      expect(failed).to.match(/cannot be applied/);
+      const { rows } = await place.database.pool.query(`
+        SELECT n.position FROM odd_v7_rebuild.notes n, service.checkpoints c
+        WHERE c.schema_name = 'odd_v7_rebuild' AND n.position > c.position`);
+      expect(rows, 'rows of events after the checkpoint').to.deep.equal([]);
       const report = await rebuildProjection(stores(), oddProjection);
       expect(report.equal && report.switched).to.equal(true);
     });
