@@ -37,9 +37,11 @@ export interface EventStore {
   /**
    * Decodes a logged event; repeated calls give the same object.
    *
+   * @param once nobody else will ask for this event, so it need not be remembered: a weak map of many events makes
+   *   garbage collection dear
    * @throws EventUnreadableError, or what `PersonKeys.find` throws when the keys are unavailable
    */
-  decode(event: LoggedEvent): DomainEvent | Promise<DomainEvent>;
+  decode(event: LoggedEvent, once?: boolean): DomainEvent | Promise<DomainEvent>;
 }
 
 /** An event that this version of Signalbox cannot read: unknown type, newer version, invalid data. */
@@ -305,7 +307,7 @@ export function createEventStore(parts: {
       }
       return events;
     },
-    decode(event) {
+    decode(event, once = false) {
       const known = decoded.get(event);
       if (known) return known;
       let fresh: DomainEvent | Promise<DomainEvent>;
@@ -314,6 +316,7 @@ export function createEventStore(parts: {
       } catch (error) {
         return Promise.reject(error);
       }
+      if (once) return fresh;
       decoded.set(event, fresh);
       if (!(fresh instanceof Promise)) return fresh;
       return fresh.then(

@@ -154,7 +154,7 @@ async function decodePage(
   let characters = 0;
   for (const event of page) {
     if (event.position > target || !types.has(event.type)) continue;
-    const decoded = build.stores.store.decode(event);
+    const decoded = build.stores.store.decode(event, true);
     events.push(decoded instanceof Promise ? await decoded : decoded);
     characters += charactersOf(event.data);
     if (events.length % TURN === 0) await yieldToOthers();

@@ -15,7 +15,8 @@ type Key = Readonly<Record<string, unknown>>;
 
 /** A row in memory. */
 interface Slot {
-  readonly key: Key;
+  /** Only known while there is no row, which has it as well. */
+  key: Key | undefined;
   /** Undefined: there is none. */
   row: Key | undefined;
   /** Position of the event that last changed it; -1: none did. */
@@ -33,6 +34,7 @@ interface Slot {
 /** A change that is applied once the missing rows are loaded. */
 interface Waiting {
   readonly slot: Slot;
+  readonly key: Key;
   readonly state: TableState;
   readonly apply: Change['apply'];
   readonly position: number;
@@ -40,25 +42,40 @@ interface Waiting {
 
 /** Size of a slot besides its row, characters. */
 const SLOT_CHARACTERS = 200;
-/** Characters that are encoded before they leave the heap. */
-const PIECE = 1_000_000;
+/** Bytes of the first buffer for encoded rows; each is twice as large as the one before, up to the largest. */
+const FIRST_PIECE = 8_192;
+const LARGEST_PIECE = 262_144;
+/** Most bytes that a character takes in UTF-8. */
+const CHARACTER_BYTES = 3;
 
 /**
- * Rows in COPY's format, as bytes outside the heap: thousands of strings would be copied by each garbage collection.
+ * Rows in COPY's format, as bytes outside the heap at once: the many small strings that each text is put together from
+ * would be copied by each garbage collection.
  */
 class CopyText {
   readonly #pieces: Buffer[] = [];
-  #text = '';
+  #size = FIRST_PIECE;
+  /** What is left of the last buffer, and how much of that is used. */
+  #piece = Buffer.allocUnsafe(FIRST_PIECE);
+  #length = 0;
 
   add(text: string): void {
-    this.#text += text;
-    if (this.#text.length > PIECE) this.settle();
+    const bytes = text.length * CHARACTER_BYTES;
+    if (this.#piece.length - this.#length < bytes) {
+      this.settle();
+      this.#size = Math.min(LARGEST_PIECE, 2 * this.#size);
+      this.#piece = Buffer.allocUnsafe(Math.max(this.#size, bytes));
+    }
+    this.#length += this.#piece.write(text, this.#length);
   }
 
   /** All pieces so far. */
   settle(): readonly Buffer[] {
-    if (this.#text !== '') this.#pieces.push(Buffer.from(this.#text));
-    this.#text = '';
+    if (this.#length > 0) {
+      this.#pieces.push(this.#piece.subarray(0, this.#length));
+      this.#piece = this.#piece.subarray(this.#length);
+      this.#length = 0;
+    }
     return this.#pieces;
   }
 }
@@ -150,7 +167,7 @@ export class BuiltRows {
       taken++;
     }
     for (const [state, slots] of missing) await this.#load(state, slots);
-    for (const { slot, state, apply, position } of waiting) applyTo(slot, state, apply, position);
+    for (const { slot, key, state, apply, position } of waiting) applyTo(slot, key, state, apply, position);
     return taken;
   }
 
@@ -181,8 +198,8 @@ export class BuiltRows {
     const text = keyText(table, key);
     const slot = this.#find(state, text) ?? this.#slotFor(state, text, key, fresh, missing);
     // Once a row is missing, everything behind it waits: changes are applied in their order (`Change`).
-    if (missing.size > 0) waiting.push({ slot, state, apply, position });
-    else applyTo(slot, state, apply, position);
+    if (missing.size > 0) waiting.push({ slot, key, state, apply, position });
+    else applyTo(slot, key, state, apply, position);
   }
 
   #find(state: TableState, text: string): Slot | undefined {
@@ -217,14 +234,12 @@ export class BuiltRows {
   }
 
   async #load(state: TableState, slots: ReadonlyMap<string, Slot>): Promise<void> {
-    const rows = await this.#options.load(
-      state.table,
-      Array.from(slots.values(), ({ key }) => key),
-    );
+    const keys = Array.from(slots.values(), ({ key }) => key as Key);
+    const rows = await this.#options.load(state.table, keys);
     for (const [text, row] of rows) {
       const slot = slots.get(text);
       if (!slot) continue;
-      Object.assign(slot, { row, position: row.position, stored: true });
+      Object.assign(slot, { key: undefined, row, position: row.position, stored: true });
       this.#resize(slot, slot.size + charactersOf(row));
     }
   }
@@ -260,7 +275,7 @@ export class BuiltRows {
         slot.stored = row !== undefined;
         slot.doubtful = false;
         if (!row) {
-          if (stored || doubtful) deletes.push(key);
+          if (stored || doubtful) deletes.push(key as Key);
           this.#resize(slot, SLOT_CHARACTERS);
         } else if (!stored && this.#options.copies) {
           this.#resize(slot, SLOT_CHARACTERS + this.#encode(state, row, position));
@@ -308,11 +323,12 @@ export class BuiltRows {
   }
 }
 
-function applyTo(slot: Slot, state: TableState, apply: Change['apply'], position: number): void {
+function applyTo(slot: Slot, key: Key, state: TableState, apply: Change['apply'], position: number): void {
   if (slot.row && slot.position >= position) return;
   const next = apply(slot.row);
   if (next === slot.row) return;
   slot.row = next;
+  slot.key = next ? undefined : key;
   slot.position = position;
   if (slot.dirty) return;
   slot.dirty = true;
