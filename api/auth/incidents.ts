@@ -11,6 +11,7 @@ import {
   apiKeyRefused,
   globalKeyUsed,
   incidentsStream,
+  injectionRefused,
   proxyAuthMisconfigured,
   rateLimitHit,
   tenantAccessDenied,
@@ -40,6 +41,8 @@ export interface Incidents {
   isolationDenied(exchange: Exchange, route: string, resource: string): void;
   /** A caller exceeded a rate limit. */
   rateLimitHit(exchange: Exchange, limit: string): void;
+  /** A text of a caller was refused, because it tries to take an agent over: it broke these `rules`. */
+  injectionRefused(exchange: Exchange, rules: readonly string[]): void;
   /** A caller sent an invalid API key. */
   apiKeyRefused(exchange: Exchange): void;
   /** A request was authenticated with the global key; `identity` is the resulting caller. */
@@ -164,6 +167,12 @@ export function createIncidents(parts: Parts): Incidents {
       const route = at(exchange);
       note(exchange, `limited ${callerOf(exchange)} ${limit} ${route}`, MINUTE_MS, (count) =>
         rateLimitHit.draft({ route, limit, count }),
+      );
+    },
+    injectionRefused(exchange, rules) {
+      const route = at(exchange);
+      note(exchange, `injection ${callerOf(exchange)} ${route} ${rules.join()}`, MINUTE_MS, (count) =>
+        injectionRefused.draft({ route, rules: [...rules], count }),
       );
     },
     apiKeyRefused(exchange) {

@@ -9,6 +9,7 @@ import express from 'express';
 import helmet from 'helmet';
 import { Histogram } from 'prom-client';
 import type { CommandContext, Intents } from '../../commands/handler.ts';
+import { InjectionRefused } from '../../commands/screening/injection.ts';
 import { findAgent } from '../../queries/agents/agents.ts';
 import { isStorable } from '../../shared/contract/storable.ts';
 import { AppError, forbidden, invalid, unauthenticated } from '../../shared/errors.ts';
@@ -220,7 +221,7 @@ export function createApiServer(routes: readonly Route[], services: Services): A
       .catch(next);
   });
   app.use((error: unknown, req: express.Request, _res: express.Response, _next: express.NextFunction) => {
-    sendError(exchangeOf(req), error, log);
+    refuse(exchangeOf(req), error);
   });
 
   function front(req: IncomingMessage, res: ServerResponse): void {
@@ -259,14 +260,19 @@ export function createApiServer(routes: readonly Route[], services: Services): A
       (identity) => {
         if (!identity || !cache.answerNow(route, exchange, identity)) dispatch(exchange);
       },
-      (error) => sendError(exchange, error, log),
+      (error) => refuse(exchange, error),
     );
+  }
+
+  function refuse(exchange: Exchange, error: unknown): void {
+    if (error instanceof InjectionRefused) incidents.injectionRefused(exchange, error.rules);
+    sendError(exchange, error, log);
   }
 
   function dispatch(exchange: Exchange): void {
     const { req, res } = exchange;
     const found = match(req.method ?? '', req.url ?? '');
-    if (found) answerRoute(found.route, exchange, found).catch((error) => sendError(exchange, error, log));
+    if (found) answerRoute(found.route, exchange, found).catch((error) => refuse(exchange, error));
     else app(req, res);
   }
 

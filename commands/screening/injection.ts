@@ -443,6 +443,18 @@ export function criticalFindings(text: string): Finding[] {
   return screenText(text).filter(({ severity }) => severity === 'critical');
 }
 
+/** A text has critical findings, and nothing was stored. */
+export class InjectionRefused extends AppError {
+  /** Names of the rules that it broke. */
+  readonly rules: readonly string[];
+  constructor(subject: string, findings: readonly Finding[]) {
+    super(422, `${subject} was refused: it tries to take the agent over. Reword what the findings name.`, {
+      body: { injection: findings.map(({ rule, description }) => ({ rule, description })) },
+    });
+    this.rules = findings.map(({ rule }) => rule);
+  }
+}
+
 /**
  * @param subject the text with its article, as the start of a sentence: `The message`
  * @throws AppError 422 `{error, injection}` when the text tries to take an agent over
@@ -450,7 +462,5 @@ export function criticalFindings(text: string): Finding[] {
 export function refuseInjection(subject: string, text: string): void {
   const findings = criticalFindings(text);
   if (findings.length === 0) return;
-  throw new AppError(422, `${subject} was refused: it tries to take the agent over. Reword what the findings name.`, {
-    body: { injection: findings.map(({ rule, description }) => ({ rule, description })) },
-  });
+  throw new InjectionRefused(subject, findings);
 }

@@ -81,6 +81,19 @@ describe('incidents', () => {
     ]);
   });
 
+  it('keeps texts that tried different things apart, and says what they tried', async () => {
+    const { events, incidents } = recording();
+    for (const rules of [['prompt-override'], ['exfil-send-data'], ['prompt-override']])
+      incidents.injectionRefused(exchange(caller(1)), rules);
+    await incidents.drain();
+    const said = events.map(({ draft }) => draft.data as { rules: string[]; count: number });
+    expect(said.map(({ rules, count }) => `${rules} ${count}`).sort()).to.deep.equal([
+      'exfil-send-data 1',
+      'prompt-override 1',
+      'prompt-override 1',
+    ]);
+  });
+
   it('records the use of the global key once per address', async () => {
     const { events, incidents } = recording();
     const key: Identity = { ...caller(0), kind: 'global-key', username: 'api', role: 'admin', workspace: 1 };

@@ -127,6 +127,14 @@ export const proxyAuthMisconfigured = defineEvent({
   frames: (event) => securityFrame(event, 'proxy_auth_misconfigured', 'critical', 'proxy_auth', event.data),
 });
 
+export const injectionRefused = defineEvent({
+  type: 'InjectionRefused',
+  version: 1,
+  doc: 'A caller sent a text that tries to take an agent over. It was refused, and the text itself is not stored.',
+  schema: z.object({ route: z.string(), rules: z.array(z.string()), ...counted }),
+  frames: (event) => securityFrame(event, 'injection_attempt', 'warning', event.data.route, event.data),
+});
+
 export const incidentEvents = [
   accessDenied,
   tenantAccessDenied,
@@ -135,4 +143,5 @@ export const incidentEvents = [
   apiKeyRefused,
   globalKeyUsed,
   proxyAuthMisconfigured,
+  injectionRefused,
 ];
