@@ -111,7 +111,7 @@ const all = [
   { table: deliveries as unknown as Table, place: 'service.webhook_deliveries' },
 ];
 /** Columns whose texts are words of Signalbox: callers cannot mark them. */
-const OWN_WORDS: ReadonlySet<string> = new Set(['kind', 'type', 'entity_type', 'known_by', 'unit']);
+const OWN_WORDS: ReadonlySet<string> = new Set(['kind', 'type', 'entity_type', 'known_by', 'unit', 'action']);
 const hasTexts = (table: Table) =>
   Object.entries(table.columns).some(([name, type]) => /text|json/.test(String(type)) && !OWN_WORDS.has(name));
 /** The column that says whose a row is. */

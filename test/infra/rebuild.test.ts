@@ -90,6 +90,12 @@ const oddProjection = defineProjection({
 
 const definitions = [...catalogue.values(), noted, crossed, broken];
 const everything = [...projections, oddProjection];
+/** The schema of a projection, whatever its version is. */
+const schemaNamed = (name: string): string => {
+  const found = projections.find((projection) => projection.name === name);
+  if (!found) throw new Error(`there is no projection ${name}`);
+  return schemaOf(found);
+};
 /** Rows that are only added, rows that change, and the odd ones. */
 const some = everything.filter(({ name }) => ['activities', 'agents', 'odd'].includes(name));
 
@@ -247,7 +253,7 @@ function suite(name: string, open: () => Promise<Place>): void {
           onProgress: ({ phase }) => phase === 'reading the log' && stop.abort(new Error('stopped')),
         });
         expect(await cut.then(String, (error: Error) => error.message)).to.equal('stopped');
-        expect(await schemas()).to.include('activities_v2_rebuild');
+        expect(await schemas()).to.include(`${schemaNamed('activities')}_rebuild`);
       };
       const events = (reports: readonly RebuildReport[]) => reports[activities]?.events ?? 0;
 
@@ -275,9 +281,10 @@ function suite(name: string, open: () => Promise<Place>): void {
       await live();
       const { pool } = place.database;
       await pool.query(
-        "UPDATE audit_v1.audit SET actor = 'nobody' WHERE position = (SELECT min(position) FROM audit_v1.audit)",
+        `UPDATE ${schemaNamed('audit')}.audit SET actor = 'nobody' WHERE position = (SELECT min(position) FROM ${schemaNamed('audit')}.audit)`,
       );
-      await pool.query('DELETE FROM agents_v3.agent_texts WHERE id = (SELECT min(id) FROM agents_v3.agent_texts)');
+      const agentTexts = `${schemaNamed('agents')}.agent_texts`;
+      await pool.query(`DELETE FROM ${agentTexts} WHERE id = (SELECT min(id) FROM ${agentTexts})`);
       const reports = await rebuild({ check: true });
       expect(unequal(reports)).to.have.members(['audit', 'agent_texts']);
       expect(reports.filter((report) => !report.equal).map((report) => report.projection)).to.have.members([
@@ -288,7 +295,7 @@ function suite(name: string, open: () => Promise<Place>): void {
       expect(texts?.live?.rows).to.equal((texts?.rebuilt.rows ?? 0) - 1);
       expect(await schemas()).to.deep.equal([]);
 
-      await pool.query('DROP TABLE notifications_v4.notifications');
+      await pool.query(`DROP TABLE ${schemaNamed('notifications')}.notifications`);
       const repaired = await rebuild();
       expect(repaired.every((report) => report.switched)).to.equal(true);
       expect(
@@ -402,7 +409,7 @@ function suite(name: string, open: () => Promise<Place>): void {
       await history(300);
       const { pool } = place.database;
       // As if the log had been restored without its read models.
-      await pool.query('TRUNCATE agents_v3.agents, agents_v3.agent_texts');
+      await pool.query(`TRUNCATE ${schemaNamed('agents')}.agents, ${schemaNamed('agents')}.agent_texts`);
       await pool.query(
         "UPDATE service.checkpoints SET position = 0, generation = generation + 1 WHERE projection = 'agents'",
       );
