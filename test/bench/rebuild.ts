@@ -1,8 +1,16 @@
 /**
  * Rebuilding every read model from a log of realistic events: events per second until rows, keys and indexes are there,
- * and with the comparison and the switch. `BENCH_REBUILD_EVENTS` sets the sizes (default `100000,1000000`).
+ * and with the switch. Each rebuild runs in a process of its own, so that its memory and CPU are not those of filling the
+ * log.
+ *
+ * `BENCH_REBUILD_EVENTS` sets the sizes (default `100000,1000000`), `BENCH_REBUILD_STORES` the stores (default
+ * `pglite,postgres,eventstore`, as far as there are servers), `BENCH_REBUILD_MINUTES` the most time for one log in one
+ * store (default 30). Filling stops after half of it, and what is there by then is rebuilt; a rebuild that takes longer is
+ * stopped, and its rate is that of the events that it has read.
  */
-
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
 import { createPersonKeys } from '../../infra/credentials/person-keys.ts';
 import { createCounters } from '../../infra/database/counters.ts';
 import { type Database, openDatabase } from '../../infra/database/database.ts';
@@ -18,13 +26,13 @@ import { catalogue } from '../../shared/events/catalogue.ts';
 import { writeHistory } from '../support/history.ts';
 import { temporaryDirectory } from '../support/service-process.ts';
 import { freshPrefix } from './deployment.ts';
-import { freshBenchDatabase, table } from './report.ts';
+import { freshBenchDatabase, table, tableLine } from './report.ts';
 
 const log = createLogger('silent');
 /** The history covers 90 days, whatever its length. */
 const HISTORY_MS = 90 * 86_400_000;
 
-interface Place {
+export interface Place {
   /** PostgreSQL; unset: PGlite in `dataDir`. */
   readonly url?: string;
   readonly dataDir: string;
@@ -33,13 +41,20 @@ interface Place {
 }
 
 export interface RebuildMeasure {
+  /** Events of the log that were read. */
   readonly events: number;
-  /** Events of the log per second until the tables can be used, and until they are compared and live. */
+  /** False when the time was up. */
+  readonly finished: boolean;
+  /** Seconds until the tables can be used, and until they are live. */
   readonly built: number;
   readonly live: number;
+  /** At the peak. */
   readonly memoryMb: number;
   readonly cpuSeconds: number;
 }
+
+/** Thrown out of filling when its time is up. */
+class TimeUp extends Error {}
 
 /** Opens the stores of a place, as the service would. */
 export async function openPlace(place: Place, now: () => number = Date.now) {
@@ -64,8 +79,9 @@ export async function openPlace(place: Place, now: () => number = Date.now) {
   };
 }
 
-/** Fills an empty place. */
-export async function fillPlace(place: Place, events: number): Promise<void> {
+/** Fills an empty place, for `ms` at most. */
+export async function fillPlace(place: Place, events: number, ms: number): Promise<void> {
+  const begun = performance.now();
   let at = Date.now() - HISTORY_MS;
   const opened = await openPlace(place, () => Math.floor(at));
   try {
@@ -73,7 +89,10 @@ export async function fillPlace(place: Place, events: number): Promise<void> {
       events,
       tick: () => {
         at += HISTORY_MS / events;
+        if (performance.now() - begun > ms) throw new TimeUp();
       },
+    }).catch((error) => {
+      if (!(error instanceof TimeUp)) throw error;
     });
     if (opened.database.kind === 'server' && !place.events)
       await opened.database.pool.query('VACUUM (ANALYZE) log.events');
@@ -82,33 +101,32 @@ export async function fillPlace(place: Place, events: number): Promise<void> {
   }
 }
 
-/** Rebuilds every read model of a place. */
-export async function measureRebuild(place: Place): Promise<RebuildMeasure> {
+/** Rebuilds every read model of a place, for `ms` at most. To be called once in a process. */
+export async function measureRebuild(place: Place, ms: number): Promise<RebuildMeasure> {
   const opened = await openPlace(place);
   try {
     let events = 0;
-    for await (const batch of opened.store.log.readAll()) events += batch.length;
-    let memory = 0;
-    const watch = setInterval(() => {
-      memory = Math.max(memory, process.memoryUsage.rss());
-    }, 50);
     const cpu = process.cpuUsage();
     const begun = performance.now();
-    const reports = await rebuildProjections(opened, projections);
-    const seconds = (performance.now() - begun) / 1_000;
-    clearInterval(watch);
+    const seconds = () => (performance.now() - begun) / 1_000;
+    const signal = AbortSignal.timeout(Math.max(1, Math.floor(ms)));
+    const reports = await rebuildProjections(opened, projections, {
+      signal,
+      onProgress: (progress) => {
+        events = Math.max(events, progress.events);
+      },
+    }).catch((error) => {
+      if (!signal.aborted) throw error;
+      return undefined;
+    });
+    const live = seconds();
     const { user, system } = process.cpuUsage(cpu);
-    const built = Math.max(...reports.map((report) => report.ms.indexes)) / 1_000;
-    if (process.env.BENCH_VERBOSE) {
-      for (const { projection, events: own, ms } of reports) {
-        console.log(`${projection}: ${own} events, ${Object.values(ms).map(Math.round).join(' / ')} ms`);
-      }
-    }
     return {
       events,
-      built: Math.round(events / built),
-      live: Math.round(events / seconds),
-      memoryMb: Math.round(memory / 2 ** 20),
+      finished: reports !== undefined,
+      built: reports ? Math.max(...reports.map((report) => report.ms.indexes)) / 1_000 : live,
+      live,
+      memoryMb: Math.round(process.resourceUsage().maxRSS / 1_024),
       cpuSeconds: (user + system) / 1e6,
     };
   } finally {
@@ -116,37 +134,66 @@ export async function measureRebuild(place: Place): Promise<RebuildMeasure> {
   }
 }
 
+/** The same in a process of its own. @throws if that ends without an answer */
+async function measuredApart(place: Place, ms: number): Promise<RebuildMeasure> {
+  const child = fork(fileURLToPath(new URL('./rebuild-child.js', import.meta.url)), [JSON.stringify({ place, ms })]);
+  let measure: RebuildMeasure | undefined;
+  child.on('message', (message) => {
+    measure = message as RebuildMeasure;
+  });
+  await once(child, 'exit');
+  if (!measure) throw new Error('the process that rebuilds has ended without a result');
+  return measure;
+}
+
+const COLUMNS = [
+  '',
+  'events',
+  'built, events/s',
+  'live, events/s',
+  'CPU s per 100,000 events (this process)',
+  'peak MB',
+] as const;
+
 export async function benchRebuild(): Promise<void> {
+  const { BENCH_DATABASE_URL, BENCH_EVENTSTORE_URL } = process.env;
   const sizes = (process.env.BENCH_REBUILD_EVENTS ?? '100000,1000000').split(',').map(Number);
+  const stores = (process.env.BENCH_REBUILD_STORES ?? 'pglite,postgres,eventstore').split(',');
+  const ms = Number(process.env.BENCH_REBUILD_MINUTES ?? 30) * 60_000;
   const rows: string[][] = [];
   const measure = async (name: string, place: Place, size: number) => {
-    await fillPlace(place, size);
-    const one = await measureRebuild(place);
-    rows.push([
-      name,
-      ...[one.events, one.built, one.live, one.memoryMb].map((n) => n.toLocaleString('en')),
-      ((one.cpuSeconds * 1e6) / one.events).toFixed(1),
-    ]);
+    const begun = performance.now();
+    await fillPlace(place, size, ms / 2);
+    const filled = performance.now() - begun;
+    console.log(`${name}: the log was filled in ${Math.round(filled / 1_000)} s`);
+    const one = await measuredApart(place, ms - filled);
+    const row = [
+      `${name}${one.finished ? '' : ' (stopped: the time was up)'}`,
+      one.events.toLocaleString('en'),
+      ...[one.built, one.live].map((seconds) => Math.round(one.events / seconds).toLocaleString('en')),
+      ((one.cpuSeconds * 1e5) / one.events).toFixed(1),
+      one.memoryMb.toLocaleString('en'),
+    ];
+    rows.push(row);
+    console.log(tableLine(row));
   };
   for (const size of sizes) {
-    const directory = await temporaryDirectory();
-    await measure('PGlite', { dataDir: directory.path }, size);
-    await directory.remove();
-    if (!process.env.BENCH_DATABASE_URL) continue;
-    const fresh = await freshBenchDatabase(process.env.BENCH_DATABASE_URL);
-    await measure('PostgreSQL', { url: fresh.url, dataDir: '' }, size);
-    await fresh.drop();
-    if (!process.env.BENCH_EVENTSTORE_URL) continue;
-    const besides = await freshBenchDatabase(process.env.BENCH_DATABASE_URL);
-    const events = { url: process.env.BENCH_EVENTSTORE_URL, prefix: freshPrefix() };
-    await measure('event store server and PostgreSQL', { url: besides.url, dataDir: '', events }, size);
-    await besides.drop();
+    if (stores.includes('pglite')) {
+      const directory = await temporaryDirectory();
+      await measure('PGlite', { dataDir: directory.path }, size).finally(directory.remove);
+    }
+    if (stores.includes('postgres') && BENCH_DATABASE_URL) {
+      const fresh = await freshBenchDatabase(BENCH_DATABASE_URL);
+      await measure('PostgreSQL', { url: fresh.url, dataDir: '' }, size).finally(fresh.drop);
+    }
+    if (stores.includes('eventstore') && BENCH_DATABASE_URL && BENCH_EVENTSTORE_URL) {
+      const besides = await freshBenchDatabase(BENCH_DATABASE_URL);
+      const events = { url: BENCH_EVENTSTORE_URL, prefix: freshPrefix() };
+      await measure('event store server and PostgreSQL', { url: besides.url, dataDir: '', events }, size).finally(
+        besides.drop,
+      );
+    }
   }
   console.log(`\n## Rebuild of all ${projections.length} read models\n`);
-  console.log(
-    table(
-      ['', 'events', 'built, events/s', 'compared and live, events/s', 'peak MB', 'CPU µs/event (this process)'],
-      rows,
-    ),
-  );
+  console.log(table(COLUMNS, rows));
 }

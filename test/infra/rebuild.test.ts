@@ -99,6 +99,16 @@ const schemaNamed = (name: string): string => {
 /** Rows that are only added, rows that change, and the odd ones. */
 const some = everything.filter(({ name }) => ['activities', 'agents', 'odd'].includes(name));
 
+/** A log that is read in another way. */
+const passing = (log: EventLog, readAll: EventLog['readAll']): EventLog => ({
+  append: (...given) => log.append(...given),
+  readStream: (...given) => log.readStream(...given),
+  readAll,
+  follow: (options) => log.follow(options),
+  head: () => log.head(),
+  close: () => log.close(),
+});
+
 type View = Awaited<ReturnType<typeof openView>>;
 interface Place {
   readonly database: Database;
@@ -328,9 +338,9 @@ function suite(name: string, open: () => Promise<Place>): void {
       breaks = true;
       const { store } = view;
       // Each page begins with a note: what the pages before were applied to is still to be written when one fails.
-      async function* readAll(...options: Parameters<EventLog['readAll']>) {
+      const paged = passing(store.log, async function* (options) {
         let page: LoggedEvent[] = [];
-        for await (const events of store.log.readAll(...options)) {
+        for await (const events of store.log.readAll(options)) {
           for (const event of events) {
             if (event.type === noted.type && page.length > 0) {
               yield page;
@@ -340,15 +350,7 @@ function suite(name: string, open: () => Promise<Place>): void {
           }
         }
         yield page;
-      }
-      const paged: EventLog = {
-        append: (...given) => store.log.append(...given),
-        readStream: (...given) => store.log.readStream(...given),
-        readAll,
-        follow: (options) => store.log.follow(options),
-        head: () => store.log.head(),
-        close: () => store.log.close(),
-      };
+      });
       const given = { ...stores(), store: { log: paged, decode: store.decode } };
       const failed = await rebuildProjection(given, oddProjection, { fresh: true }).then(String, (error: Error) =>
         String(error),
@@ -420,6 +422,19 @@ function suite(name: string, open: () => Promise<Place>): void {
       projector = view.project('live again');
       await live();
       expect(unequal(await rebuild({ check: true }))).to.deep.equal([]);
+    });
+
+    it('counts once by how much read models at the same position are behind', async () => {
+      await live();
+      const { log: real, decode } = view.store;
+      const limits: unknown[] = [];
+      const counting = passing(real, (options) => {
+        if (options?.limit !== undefined) limits.push(options.from);
+        return real.readAll(options);
+      });
+      const reports = await rebuildProjections({ ...stores(), store: { log: counting, decode } }, some);
+      expect(reports.every((report) => report.compared && report.equal)).to.equal(true);
+      expect(limits).to.deep.equal([...new Set(limits)]);
     });
 
     it('compares with live tables that are a few events behind, however far apart the positions are', async () => {

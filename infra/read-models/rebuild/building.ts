@@ -4,7 +4,6 @@
  */
 import { sql } from 'kysely';
 import { type Projection, schemaOf, type Table } from '../../../projections/projection.ts';
-import { UnknownPositionError } from '../../../shared/errors.ts';
 import type { DomainEvent } from '../../../shared/events/define.ts';
 import type { Position } from '../../../shared/ports/event-log.ts';
 import type { AnyDatabase } from '../../database/database.ts';
@@ -118,25 +117,10 @@ export class Building implements Fed {
       }),
     );
     const { position } = await this.liveCheckpoint();
-    this.toHead = !check && (await this.#isFarBehind(position));
+    const standing = check ? 'near' : await this.build.standing(position);
+    this.foreign = standing === 'foreign';
+    this.toHead = standing !== 'near';
     if (stores.database.kind === 'embedded' && head > INDEX_AFTERWARDS) await this.index();
-  }
-
-  /**
-   * More than `farBehind` events and a twentieth of the log; the distance of two positions says something only in
-   * relation to the log.
-   */
-  async #isFarBehind(position: Position): Promise<boolean> {
-    const { farBehind, head, stores } = this.build;
-    const limit = head - position > head / 20 ? farBehind + 1 : 1;
-    let events = 0;
-    try {
-      for await (const page of stores.store.log.readAll({ from: position, limit })) events += page.length;
-    } catch (error) {
-      if (!(error instanceof UnknownPositionError)) throw error;
-      this.foreign = true;
-    }
-    return this.foreign || events > farBehind;
   }
 
   async liveCheckpoint(): Promise<{ position: Position }> {

@@ -1,5 +1,6 @@
 /** What the parts of a rebuild share: options, reports and connections. */
 import type { Projection } from '../../../projections/projection.ts';
+import { UnknownPositionError } from '../../../shared/errors.ts';
 import type { EventStore } from '../../../shared/event-store.ts';
 import type { DomainEvent } from '../../../shared/events/define.ts';
 import type { Position } from '../../../shared/ports/event-log.ts';
@@ -98,7 +99,7 @@ export interface Build {
   readonly check: boolean;
   readonly fresh: boolean;
   readonly batchSize: number;
-  readonly farBehind: number;
+  readonly standing: (position: Position) => Promise<Standing>;
   readonly lockMs: number;
   readonly signal: AbortSignal;
   /** Head of the log at the beginning. */
@@ -106,6 +107,38 @@ export interface Build {
   readonly tell: (progress: Omit<RebuildProgress, 'events'>, events?: number) => void;
   /** Reads the log from the positions of the read models to their targets. */
   readonly feed: (buildings: readonly Fed[]) => Promise<void>;
+}
+
+/** How live tables at a position stand to the log. `foreign`: the log does not have that position. */
+export type Standing = 'near' | 'far behind' | 'foreign';
+
+/**
+ * Tells how positions stand to the log. Far behind are more than `limit` events and a twentieth of the log, because the
+ * distance of two positions says something only in relation to the log. Many read models are at the same position, for
+ * which the events are counted once.
+ */
+export function standings(
+  log: Pick<EventStore['log'], 'readAll'>,
+  head: Position,
+  limit: number,
+): (position: Position) => Promise<Standing> {
+  const known = new Map<Position, Promise<Standing>>();
+  const count = async (from: Position): Promise<Standing> => {
+    let events = 0;
+    try {
+      const most = head - from > head / 20 ? limit + 1 : 1;
+      for await (const page of log.readAll({ from, limit: most })) events += page.length;
+    } catch (error) {
+      if (!(error instanceof UnknownPositionError)) throw error;
+      return 'foreign';
+    }
+    return events > limit ? 'far behind' : 'near';
+  };
+  return (position) => {
+    const standing = known.get(position) ?? count(position);
+    known.set(position, standing);
+    return standing;
+  };
 }
 
 /** A pool of connections for bulk work. */

@@ -23,6 +23,7 @@ import {
   type RebuildOptions,
   type RebuildReport,
   type RebuildStores,
+  standings,
   type TableReport,
 } from './plan.ts';
 import { dropBuilt, dropOld, settle } from './switching.ts';
@@ -59,6 +60,7 @@ export async function rebuildProjections(
   const writers = database.kind === 'server' ? Math.min(WRITERS, projections.length) : 1;
   const sessions = await openSessions(stores, writers);
   try {
+    const head = await store.log.head();
     const build: Build = {
       stores,
       sessions,
@@ -69,10 +71,10 @@ export async function rebuildProjections(
       check: options.check ?? false,
       fresh: options.fresh ?? false,
       batchSize: options.batchSize ?? BATCH,
-      farBehind: options.farBehind ?? FAR_BEHIND,
+      standing: standings(store.log, head, options.farBehind ?? FAR_BEHIND),
       lockMs: options.lockMs ?? LOCK_MS,
       signal: options.signal ?? new AbortController().signal,
-      head: await store.log.head(),
+      head,
       tell,
       feed: (buildings) => feed(build, buildings),
     };
