@@ -17,15 +17,9 @@ const { metafile } = await build({
   platform: 'node',
   target: 'node20',
   // They find files of theirs by their own place, or are loaded only where they are needed.
-  external: [
-    '@electric-sql/pglite',
-    '@eventstore/db-client',
-    'argon2',
-    'bullmq',
-    'cron-parser',
-    'ioredis',
-    'pg-native',
-  ],
+  external: ['@electric-sql/pglite', '@eventstore/db-client', 'argon2', 'ioredis', 'msgpackr-extract', 'pg-native'],
+  // Its main file is CommonJS, whose names an `import()` of a bundle would not have.
+  alias: { bullmq: 'bullmq/dist/esm/index.js' },
   // CommonJS packages ask for Node's modules by `require`.
   banner: {
     js: "import { createRequire as requireFrom } from 'node:module';const require = requireFrom(import.meta.url);",

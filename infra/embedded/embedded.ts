@@ -18,6 +18,7 @@ import { existsSync } from 'node:fs';
 import { mkdir, mkdtemp, open, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join, relative, resolve } from 'node:path';
+import { setFlagsFromString } from 'node:v8';
 import { Worker } from 'node:worker_threads';
 import { pause, settledWithin } from '../../shared/waiting.ts';
 import {
@@ -206,6 +207,13 @@ declare global {
   }
 }
 
+/**
+ * How much a function of the engine runs before V8 optimises it, in bytes of code executed. Node 20's default is a
+ * tenth of this: a start then optimises much that it hardly uses, and statements become fast no sooner
+ * (docs/benchmarks.md).
+ */
+const OPTIMISE_AFTER = 20_000_000;
+
 let compiled: Promise<WebAssembly.Module> | undefined;
 
 /**
@@ -213,6 +221,7 @@ let compiled: Promise<WebAssembly.Module> | undefined;
  * code keeps the optimisations made so far.
  */
 function engineCode(): Promise<WebAssembly.Module> {
+  if (compiled === undefined) setFlagsFromString(`--wasm-tiering-budget=${OPTIMISE_AFTER}`);
   compiled ??= readFile(new URL('pglite.wasm', import.meta.resolve('@electric-sql/pglite'))).then((bytes) =>
     WebAssembly.compile(bytes),
   );
