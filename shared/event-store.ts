@@ -10,6 +10,7 @@ import type { DomainEvent, EventDefinition, EventDraft } from './events/define.t
 import { type Metadata, metadataSchema, type Origin } from './events/metadata.ts';
 import { holdsSealedSecrets, isSealed, type Sealed, seal, sealSecrets, unseal, unsealSecrets } from './events/seal.ts';
 import { type Upcasters, upcast, upcasters } from './events/upcasters.ts';
+import { parserOf } from './parsing.ts';
 import type { Counters } from './ports/counters.ts';
 import {
   type Appended,
@@ -120,6 +121,21 @@ function changedAt(
   return next === value ? data : { ...data, [head]: next };
 }
 
+const parseMetadata = parserOf(metadataSchema);
+
+type Data = DomainEvent['data'];
+const dataParsers = new WeakMap<EventDefinition, (value: unknown) => Data>();
+
+/** @throws ZodError */
+function parseData(definition: EventDefinition, value: unknown): Data {
+  let parse = dataParsers.get(definition);
+  if (!parse) {
+    parse = parserOf(definition.schema);
+    dataParsers.set(definition, parse);
+  }
+  return parse(value);
+}
+
 /** @throws EventUnreadableError for a type that is not in the catalogue, or a version that is newer */
 function readable(event: LoggedEvent, catalogue: ReadonlyMap<string, EventDefinition>): EventDefinition {
   const definition = catalogue.get(event.type);
@@ -194,8 +210,8 @@ function openedWith(
   try {
     const { ip } = event.meta;
     const meta = isSealed(ip)
-      ? withSealedIp(metadataSchema.parse({ ...event.meta, ip: null }), { event, sealed: ip, key: keyOf(ip.person) })
-      : metadataSchema.parse(event.meta);
+      ? withSealedIp(parseMetadata({ ...event.meta, ip: null }), { event, sealed: ip, key: keyOf(ip.person) })
+      : parseMetadata(event.meta);
     let open = event.data;
     // Only these fields are unsealed, because data sent by a client may look like a sealed value. For fields with secrets, `unsealSecrets` tells them apart.
     for (const field of definition.personal?.fields ?? []) {
@@ -208,7 +224,7 @@ function openedWith(
       );
     }
     const version = event.meta.version as number;
-    const data = definition.schema.parse(upcast(type, open, version, definition.version, steps));
+    const data = parseData(definition, upcast(type, open, version, definition.version, steps));
     return { id, type, data, meta, stream, revision, position };
   } catch (error) {
     throw unreadable(event, error);
@@ -240,9 +256,9 @@ export function createEventStore(parts: {
   async function prepareOne(type: string, text: string, origin: Origin, number: number, at: number): Promise<NewEvent> {
     const definition = definitionOf(type);
     const id = randomUUID();
-    const data = definition.schema.parse(JSON.parse(text));
+    const data = parseData(definition, JSON.parse(text));
     const meta: Metadata = { version: definition.version, number, at, ...origin };
-    metadataSchema.parse(meta);
+    parseMetadata(meta);
     let sealedData: Record<string, unknown> = { ...data };
     const owner = definition.secrets?.owner(data, meta) ?? '';
     for (const path of definition.secrets?.fields ?? []) {

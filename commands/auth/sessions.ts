@@ -2,7 +2,7 @@
  * Sessions. They are kept in the credential store only, under the hash of their token. An event of the user ends all of
  * them: it changes the user's session mark, and a session is valid only while it carries the current one.
  */
-import { createHash, randomBytes } from 'node:crypto';
+import { hash, randomBytes } from 'node:crypto';
 import type { Credentials } from '../../shared/ports/credentials.ts';
 import type { FoundUser, UserDirectory } from '../../shared/ports/users.ts';
 import { DAY, seconds } from '../../shared/time.ts';
@@ -12,7 +12,7 @@ import type { CommandContext, Commands } from '../handler.ts';
 export const SESSION_SECONDS = 7 * DAY;
 
 export const newToken = (): string => randomBytes(32).toString('hex');
-export const hashToken = (token: string): string => createHash('sha256').update(token).digest('hex');
+export const hashToken = (token: string): string => hash('sha256', token, 'hex');
 
 /** What commands that begin a session need. */
 export interface SessionParts {

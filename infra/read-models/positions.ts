@@ -6,7 +6,7 @@ import { type Projection, schemaOf } from '../../projections/projection.ts';
 import { unavailable } from '../../shared/errors.ts';
 import type { Position } from '../../shared/ports/event-log.ts';
 import type { ReadModels } from '../../shared/ports/read-models.ts';
-import { createOutage, pause, settledWithin } from '../../shared/waiting.ts';
+import { createOutage, pause } from '../../shared/waiting.ts';
 import type { Database } from '../database/database.ts';
 import type { Logger } from '../logging.ts';
 
@@ -102,32 +102,47 @@ export class Positions implements ReadModels {
   }
 
   async visible(eventTypes: readonly string[], position: Position): Promise<void> {
-    const schemas = new Set(eventTypes.flatMap((type) => this.schemasFor(type)));
-    const behind = [...schemas].filter((schema) => this.current(schema) < position);
-    if (behind.length === 0) return;
-    const added: [string, Waiter][] = [];
-    const reached = Promise.all(
-      behind.map(
-        (schema) =>
-          new Promise<void>((resolve) => {
-            const waiter = { position, resolve };
-            const waiters = this.#waiters.get(schema) ?? new Set();
-            this.#waiters.set(schema, waiters.add(waiter));
-            added.push([schema, waiter]);
-          }),
-      ),
+    const behind = this.#behind(eventTypes, position);
+    if (behind.length === 0 || (await this.#reached(behind, position))) return;
+    const late = behind.filter((schema) => this.current(schema) < position);
+    throw unavailable(
+      `The change is stored at position ${position}, but the read model ${late.join(', ')} did not show it in time. Repeat the request with the same Idempotency-Key, or read again later; \`signalbox status\` shows what holds it up.`,
+      { code: 'READ_MODEL_BEHIND', body: { position } },
     );
-    try {
-      if (!(await settledWithin(this.#options.visibleTimeoutMs, reached))) {
-        const late = behind.filter((schema) => this.current(schema) < position);
-        throw unavailable(
-          `The change is stored at position ${position}, but the read model ${late.join(', ')} did not show it in time. Repeat the request with the same Idempotency-Key, or read again later; \`signalbox status\` shows what holds it up.`,
-          { code: 'READ_MODEL_BEHIND', body: { position } },
-        );
+  }
+
+  /** Schemas that depend on events of these types and are not at the position yet. */
+  #behind(eventTypes: readonly string[], position: Position): readonly string[] {
+    const behind: string[] = [];
+    for (const type of eventTypes)
+      for (const schema of this.schemasFor(type))
+        if (this.current(schema) < position && !behind.includes(schema)) behind.push(schema);
+    return behind;
+  }
+
+  /** Whether all of them get there in time. Every write waits here, so that it is one promise for all of them. */
+  #reached(schemas: readonly string[], position: Position): Promise<boolean> {
+    return new Promise((resolve) => {
+      let left = schemas.length;
+      const waiter: Waiter = {
+        position,
+        resolve: () => {
+          left--;
+          if (left > 0) return;
+          clearTimeout(timer);
+          resolve(true);
+        },
+      };
+      const timer = setTimeout(() => {
+        for (const schema of schemas) this.#waiters.get(schema)?.delete(waiter);
+        resolve(false);
+      }, this.#options.visibleTimeoutMs);
+      for (const schema of schemas) {
+        const waiters = this.#waiters.get(schema);
+        if (waiters) waiters.add(waiter);
+        else this.#waiters.set(schema, new Set([waiter]));
       }
-    } finally {
-      for (const [schema, waiter] of added) this.#waiters.get(schema)?.delete(waiter);
-    }
+    });
   }
 
   /** Starts tracking the positions of other processes. */

@@ -200,19 +200,33 @@ export async function writeBatches(db: AnyDatabase, batches: readonly BatchWrite
 const quoted = (name: string): string => `"${name.replaceAll('"', '""')}"`;
 const quotedTable = (schema: string, table: Table): string => `${quoted(schema)}.${quoted(table.name)}`;
 
-/** @param rows expression that gives a JSON array of whole rows */
-function upsertSql(schema: string, table: Table, rows: string): string {
-  const target = quotedTable(schema, table);
+/** Parts of upserts that depend on the table alone; every write needs those of several tables. */
+const upsertParts = new WeakMap<Table, { readonly columns: string; readonly conflict: string }>();
+
+function upsertPartsOf(table: Table): { readonly columns: string; readonly conflict: string } {
+  const known = upsertParts.get(table);
+  if (known) return known;
   const names = [...Object.keys(table.columns), 'position'];
-  const columns = names.map(quoted).join(', ');
   const set = names
     .filter((name) => !table.key.includes(name))
     .map((name) => `${quoted(name)} = excluded.${quoted(name)}`)
     .join(', ');
+  const parts = {
+    columns: names.map(quoted).join(', '),
+    conflict: `ON CONFLICT (${table.key.map(quoted).join(', ')}) DO UPDATE SET ${set}`,
+  };
+  upsertParts.set(table, parts);
+  return parts;
+}
+
+/** @param rows expression that gives a JSON array of whole rows */
+function upsertSql(schema: string, table: Table, rows: string): string {
+  const target = quotedTable(schema, table);
+  const { columns, conflict } = upsertPartsOf(table);
   return `
       INSERT INTO ${target} (${columns})
       SELECT ${columns} FROM json_populate_recordset(null::${target}, ${rows})
-      ON CONFLICT (${table.key.map(quoted).join(', ')}) DO UPDATE SET ${set}`;
+      ${conflict}`;
 }
 
 /** @param keys expression that gives a JSON array of keys */

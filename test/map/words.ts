@@ -201,6 +201,7 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'identity',
     'messages',
     'names',
+    'parsing',
     'secret-names',
     'secret-texts',
     'secrets',
