@@ -20,7 +20,12 @@ describe('contract: alerts', function () {
   let receiver: Receiver;
   before(async () => {
     receiver = await startReceiver();
-    world = await startAgentsWorld({ WEBHOOK_ALLOWED_NETWORKS: '127.0.0.0/8', MC_DISABLE_RATE_LIMIT: '1' });
+    world = await startAgentsWorld({
+      WEBHOOK_ALLOWED_NETWORKS: '127.0.0.0/8',
+      MC_DISABLE_RATE_LIMIT: '1',
+      // Rules are evaluated only when a test says so: by default the clock does it every minute, in between.
+      ALERT_EVALUATION_SECONDS: '86400',
+    });
   });
   after(async () => {
     await world?.close();
