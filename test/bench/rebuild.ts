@@ -161,37 +161,39 @@ export async function benchRebuild(): Promise<void> {
   const stores = (process.env.BENCH_REBUILD_STORES ?? 'pglite,postgres,eventstore').split(',');
   const ms = Number(process.env.BENCH_REBUILD_MINUTES ?? 30) * 60_000;
   const rows: string[][] = [];
-  const measure = async (name: string, place: Place, size: number) => {
-    const begun = performance.now();
-    await fillPlace(place, size, ms / 2);
-    const filled = performance.now() - begun;
-    console.log(`${name}: the log was filled in ${Math.round(filled / 1_000)} s`);
-    const one = await measuredApart(place, ms - filled);
-    const row = [
-      `${name}${one.finished ? '' : ' (stopped: the time was up)'}`,
-      one.events.toLocaleString('en'),
-      ...[one.built, one.live].map((seconds) => Math.round(one.events / seconds).toLocaleString('en')),
-      ((one.cpuSeconds * 1e5) / one.events).toFixed(1),
-      one.memoryMb.toLocaleString('en'),
-    ];
-    rows.push(row);
-    console.log(tableLine(row));
+  const measure = async (name: string, place: Place, size: number, cleanUp: () => Promise<void>) => {
+    try {
+      const begun = performance.now();
+      await fillPlace(place, size, ms / 2);
+      const filled = performance.now() - begun;
+      console.log(`${name}: the log was filled in ${Math.round(filled / 1_000)} s`);
+      const one = await measuredApart(place, ms - filled);
+      const row = [
+        `${name}${one.finished ? '' : ' (stopped: the time was up)'}`,
+        one.events.toLocaleString('en'),
+        ...[one.built, one.live].map((seconds) => Math.round(one.events / seconds).toLocaleString('en')),
+        ((one.cpuSeconds * 1e5) / one.events).toFixed(1),
+        one.memoryMb.toLocaleString('en'),
+      ];
+      rows.push(row);
+      console.log(tableLine(row));
+    } finally {
+      await cleanUp();
+    }
   };
   for (const size of sizes) {
     if (stores.includes('pglite')) {
       const directory = await temporaryDirectory();
-      await measure('PGlite', { dataDir: directory.path }, size).finally(directory.remove);
+      await measure('PGlite', { dataDir: directory.path }, size, directory.remove);
     }
     if (stores.includes('postgres') && BENCH_DATABASE_URL) {
       const fresh = await freshBenchDatabase(BENCH_DATABASE_URL);
-      await measure('PostgreSQL', { url: fresh.url, dataDir: '' }, size).finally(fresh.drop);
+      await measure('PostgreSQL', { url: fresh.url, dataDir: '' }, size, fresh.drop);
     }
     if (stores.includes('eventstore') && BENCH_DATABASE_URL && BENCH_EVENTSTORE_URL) {
       const besides = await freshBenchDatabase(BENCH_DATABASE_URL);
       const events = { url: BENCH_EVENTSTORE_URL, prefix: freshPrefix() };
-      await measure('event store server and PostgreSQL', { url: besides.url, dataDir: '', events }, size).finally(
-        besides.drop,
-      );
+      await measure('event store server and PostgreSQL', { url: besides.url, dataDir: '', events }, size, besides.drop);
     }
   }
   console.log(`\n## Rebuild of all ${projections.length} read models\n`);
