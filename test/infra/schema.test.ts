@@ -143,7 +143,8 @@ describe('schema of a migrated database', function () {
 });
 
 describe('tables in the database of the build', function () {
-  this.timeout(60_000);
+  // Making all tables takes a busy machine half a minute.
+  this.timeout(120_000);
   let dataDir: string;
   let core: Core | undefined;
   let database: Database | undefined;
