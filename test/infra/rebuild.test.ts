@@ -122,7 +122,7 @@ interface Place {
 
 function suite(name: string, open: () => Promise<Place>): void {
   describe(`rebuild on ${name}`, function () {
-    this.timeout(60_000);
+    this.timeout(180_000);
     let place: Place;
     let view: View;
     let projector: Projector | undefined;
