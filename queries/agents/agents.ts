@@ -84,7 +84,7 @@ export async function withTaskStats<const T extends readonly AgentRecord[]>(
 ): Promise<{ [K in keyof T]: AgentRecord & { taskStats: TaskStats } }> {
   const names = agents.map((agent) => agent.name);
   const stats = await taskStatsOf(reads, workspace, names);
-  const withStats = agents.map((agent) => ({ taskStats: stats.get(agent.name) ?? NO_TASKS, ...agent }));
+  const withStats = agents.map((agent) => Object.assign({}, agent, { taskStats: stats.get(agent.name) ?? NO_TASKS }));
   return withStats as { [K in keyof T]: AgentRecord & { taskStats: TaskStats } };
 }
 

@@ -64,6 +64,11 @@ describe('GitHub', function () {
   }
   const tasksOf = async (id: number) =>
     (await ask('GET', `/api/projects/${id}/tasks`)).body.tasks as Record<string, unknown>[];
+  /** Its tasks with these titles. The list's order depends on the second in which each was imported. */
+  const titled = async (id: number, ...titles: string[]) => {
+    const tasks = await tasksOf(id);
+    return titles.map((title) => tasks.find((task) => task.title === title) as { id: number } | undefined);
+  };
 
   describe('GET /api/github', () => {
     it('lists issues without pull requests', async () => {
@@ -255,10 +260,10 @@ describe('GitHub', function () {
 
     it('a closed issue makes its task done only where a review has approved it', async () => {
       const { repo, id, sync } = await project();
-      github.issue(repo, {});
-      github.issue(repo, {});
+      github.issue(repo, { title: 'First' });
+      github.issue(repo, { title: 'Second' });
       await sync();
-      const [second, first] = (await tasksOf(id)) as { id: number }[];
+      const [first, second] = await titled(id, 'First', 'Second');
       await world.approve(first?.id ?? 0);
       await ask('PUT', `/api/tasks/${first?.id}`, { status: 'in_progress' });
       for (const number of [1, 2]) github.issue(repo, { number, state: 'closed' });
@@ -307,7 +312,7 @@ describe('GitHub', function () {
       github.issue(repo, { title: 'Gone' });
       github.issue(repo, { title: 'Stays' });
       await sync();
-      const [stays, gone] = (await tasksOf(id)) as { id: number }[];
+      const [stays, gone] = await titled(id, 'Stays', 'Gone');
       const { issues } = github.repo(repo);
       const [deleted] = issues.splice(0, 1);
       const rename = (task: typeof gone, title: string) => ask('PUT', `/api/tasks/${task?.id}`, { title });
