@@ -56,6 +56,16 @@ async function seed(url: string): Promise<number[]> {
   return ids;
 }
 
+/** A key of each agent. */
+async function keysOf(url: string, ids: readonly number[]): Promise<string[]> {
+  const keys: string[] = [];
+  for (const id of ids) {
+    const made = (await post(url, `/api/agents/${id}/keys`, { name: 'stream' })) as unknown as { api_key: string };
+    keys.push(made.api_key);
+  }
+  return keys;
+}
+
 /** Tasks that wait in the queue, and how many of them are claimed. */
 const QUEUE = { waiting: 1_500, claimed: { warmUp: 400, measured: 800 } };
 
@@ -334,6 +344,8 @@ export async function benchStream({ name, start }: Combination): Promise<void> {
   const service = await start();
   try {
     const ids = await seed(service.url);
+    // An agent may have 20 streams open, and all who use the global key 200.
+    const keys = await keysOf(service.url, ids);
     const rows: string[][] = [];
     for (const clients of [50, 1_000]) {
       const latencies: number[] = [];
@@ -341,12 +353,13 @@ export async function benchStream({ name, start }: Combination): Promise<void> {
       let sentAt = 0;
       let arrived: (() => void) | undefined;
       const aborts = await Promise.all(
-        Array.from({ length: clients }, async () => {
+        Array.from({ length: clients }, async (_, client) => {
           const abort = new AbortController();
           const response = await fetch(`${service.url}/api/events?kind=agent.status_changed`, {
-            headers,
+            headers: { 'x-api-key': keys[client % keys.length] as string },
             signal: abort.signal,
           });
+          if (!response.ok) throw new Error(`/api/events: ${response.status} ${await response.text()}`);
           const reader = (response.body as ReadableStream<Uint8Array>).getReader();
           const decoder = new TextDecoder();
           await reader.read();
