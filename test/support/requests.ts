@@ -81,8 +81,8 @@ function queryValues({ schema }: Parameter, { numbers, names }: Values): (string
   return schema.type === 'integer' || schema.type === 'number' ? [1, ...numbers.slice(0, 1)] : [...names, '1'];
 }
 
-/** The empty query, every parameter alone with each value, and, unless `brief`, every two of them. */
-function queriesOf({ query }: Described, values: Values, brief = false): string[] {
+/** The empty query, every parameter alone with each value, and every two of them. */
+function queriesOf({ query }: Described, values: Values): string[] {
   const text = (pairs: readonly (readonly [Parameter, string | number])[]) =>
     pairs
       .map(([parameter, value], index) => `${index ? '&' : '?'}${parameter.name}=${encodeURIComponent(value)}`)
@@ -91,7 +91,7 @@ function queriesOf({ query }: Described, values: Values, brief = false): string[
   const pairs = choices.flatMap((some, index) =>
     choices.slice(index + 1).flatMap((others) => some.slice(0, 2).map((one) => [one, others[0] ?? one])),
   );
-  return [[], ...choices.flat().map((one) => [one]), ...(brief ? [] : pairs)].map(text);
+  return [[], ...choices.flat().map((one) => [one]), ...pairs].map(text);
 }
 
 type Ref = { readonly number: number; readonly name: string };
@@ -159,16 +159,14 @@ const hasIds = (schema: Schema | undefined): boolean =>
 export interface Sparse {
   /** The path of a record that the caller may read and change. */
   readonly own: string | undefined;
-  /** Each path once with no query, each parameter of a query alone, and each id of a body once with everything. */
-  readonly brief?: boolean;
 }
 
 /** Each path with each query; if `sparse`, paths of others with none and with one of them, the own one with each. */
 function targetsOf(operation: Described, values: Values, sparse: Sparse | undefined): string[] {
   const paths = pathsOf(operation, values);
-  const queries = queriesOf(operation, values, sparse?.brief);
+  const queries = queriesOf(operation, values);
   const [bare = '', ...others] = queries;
-  const some = (index: number) => [bare, ...(sparse?.brief ? [] : others.slice(index % others.length).slice(0, 1))];
+  const some = (index: number) => [bare, ...others.slice(index % others.length).slice(0, 1)];
   const targets = paths.flatMap((path, index) =>
     (sparse && paths.length > 1 ? some(index) : queries).map((query) => path + query),
   );
@@ -216,8 +214,7 @@ export function* writesOf(
       const shapes = distinct(bodiesOf(body, ref));
       // Every shape with the first; then what is required, and everything.
       const every = nth === 0 && (index < 2 || path === own);
-      const chosen = sparse?.brief ? shapes.slice(0, 2).slice(-1) : every ? shapes : shapes.slice(0, 2);
-      for (const one of chosen) yield { method, path, body: one };
+      for (const one of every ? shapes : shapes.slice(0, 2)) yield { method, path, body: one };
       for (const one of extra(ref)) yield { method, path, body: one };
     }
   }
