@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import { readConfig } from '../config.ts';
 import { openCore } from '../core.ts';
 import { createLogger } from '../logging.ts';
-import { restoreBackup } from '../tools/backup.ts';
+import { readBackup, restoreBackup } from '../tools/backup.ts';
 import { refuseRunning } from './copy-log.ts';
 
 export function addRestore(program: Command): void {
@@ -12,14 +12,17 @@ export function addRestore(program: Command): void {
     .description('write a backup into the configured stores, which must be empty')
     .argument('<file>', 'a file that POST /api/backup has written')
     .action(async (file: string) => {
+      const config = readConfig(process.env);
+      // A file that is not whole is refused before stores are opened, and made where there are none.
+      const contents = await readBackup(file);
       const stop = new AbortController();
       const interrupt = () => stop.abort(new Error('Interrupted; empty the stores before you restore again.'));
       process.once('SIGINT', interrupt);
       process.once('SIGTERM', interrupt);
-      const core = await openCore(readConfig(process.env), createLogger('warn', 'stderr'));
+      const core = await openCore(config, createLogger('warn', 'stderr'));
       try {
         await refuseRunning(core.database, 'the configured database');
-        const { events, sha256, rows } = await restoreBackup(file, core, { signal: stop.signal });
+        const { events, sha256, rows } = await restoreBackup(contents, core, { signal: stop.signal });
         console.log(`${events} events restored and compared`);
         for (const [table, count] of Object.entries(rows)) console.log(`${count} rows of ${table}`);
         console.log(`SHA-256 of the events in the backup ${sha256}`);

@@ -185,7 +185,9 @@ async function* parsedLines(
   if (rest !== '') throw broken(path, 'its last line breaks off');
 }
 
-interface Contents extends RelatedRows {
+/** What a file holds, without its events. */
+export interface Contents extends RelatedRows {
+  readonly path: string;
   readonly events: number;
   readonly sha256: string;
   readonly policies: readonly {
@@ -222,7 +224,7 @@ export async function readBackup(path: string): Promise<Contents> {
   const sha256 = hash.digest('hex');
   if (!end) throw broken(path, 'its end is missing');
   if (end.events !== events || end.sha256 !== sha256) throw broken(path, 'its events are not those that were written');
-  return { events, sha256, pages, counts, counters, policies };
+  return { path, events, sha256, pages, counts, counters, policies };
 }
 
 /** The events of a file as a log that can only be read from its beginning; positions count from 1. */
@@ -264,15 +266,15 @@ const EMPTY = ['credentials.person_keys', 'credentials.passwords', 'credentials.
 /**
  * Writes a backup into empty stores. Read models are built at the first start.
  *
+ * @param contents what `readBackup` gave, so that a file is checked before stores are opened or made
  * @returns the number of events, and the SHA-256 of their lines in the file
- * @throws CopyError when the file is not whole, or the stores hold something
+ * @throws CopyError when the stores hold something
  */
 export async function restoreBackup(
-  path: string,
+  contents: Contents,
   { database, eventLog }: Pick<Core, 'database' | 'eventLog'>,
   options: CopyOptions = {},
 ): Promise<{ readonly events: number; readonly sha256: string; readonly rows: Readonly<Record<string, number>> }> {
-  const contents = await readBackup(path);
   if ((await eventLog.head()) !== BEGINNING)
     throw new CopyError('The log holds events already. Restore into empty stores.');
   for (const table of EMPTY) {
@@ -281,7 +283,7 @@ export async function restoreBackup(
   }
   // Before the events, so that none of them is ever there without its key.
   const rows = await writeRelated(database.db, contents);
-  const source = { name: path, log: fileLog(path, contents.events), database: undefined };
+  const source = { name: contents.path, log: fileLog(contents.path, contents.events), database: undefined };
   await copyLog(source, { name: 'the log', log: eventLog, database: undefined }, options);
   const positions = await positionsOf(eventLog, contents.policies);
   await storePolicies(

@@ -2,9 +2,11 @@
  * Who may call what, and how often: one table, written by hand and compared with the routes both ways, so that neither
  * changes alone; then every row of it through real HTTP.
  */
+import { finished } from 'node:stream/promises';
 import { expect } from 'chai';
 import { routes } from '../../api/routes/index.ts';
 import type { Role } from '../../shared/identity.ts';
+import { send } from '../support/service.ts';
 import { type AuthWorld, freshAddress, PASSWORD, startAuthWorld } from '../support/worlds/auth.ts';
 
 /** Method, path, least role, class of limits, and `deployment` where only the default tenant may call. */
@@ -270,10 +272,10 @@ describe('contract: routes', function () {
   /** Status of one call; a stream is left at once. */
   async function statusOf({ method, path }: Row, as: { readonly [header: string]: string }, ip = freshAddress()) {
     const headers = { 'x-forwarded-for': ip, 'content-type': 'application/json', ...as };
-    const body = method === 'GET' ? {} : { body: '{}' };
-    const response = await fetch(`${world.url}${path}`, { method, headers, redirect: 'manual', ...body });
-    await response.body?.cancel();
-    return { status: response.status, headers: response.headers };
+    const response = await send(world, method, path, headers, method === 'GET' ? undefined : '{}');
+    if (response.headers['content-type'] === 'text/event-stream') response.destroy();
+    else await finished(response.resume());
+    return { status: response.statusCode, headers: response.headers };
   }
 
   const sessions = new Map<Role, string>();
@@ -334,8 +336,8 @@ describe('contract: routes', function () {
       }
       const { status, headers } = await statusOf(row, as, ip);
       expect(status).to.equal(429);
-      expect(headers.get('x-ratelimit-limit')).to.equal(String(limit));
-      expect(Number(headers.get('retry-after'))).to.be.within(1, 60);
+      expect(headers['x-ratelimit-limit']).to.equal(String(limit));
+      expect(Number(headers['retry-after'])).to.be.within(1, 60);
       // Whoever else calls, from elsewhere, is not concerned.
       expect((await statusOf(row, await caller())).status).not.to.equal(429);
     });

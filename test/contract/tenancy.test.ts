@@ -5,7 +5,7 @@
  */
 import { createHash } from 'node:crypto';
 import { expect } from 'chai';
-import { sql } from 'kysely';
+import type { QueryResultRow } from 'pg';
 import type { OpenApiDocument } from '../../api/openapi.ts';
 import { projections } from '../../projections/index.ts';
 import { defineTable, schemaOf, type Table } from '../../projections/projection.ts';
@@ -273,25 +273,37 @@ describe('contract: tenancy', function () {
     expect((await ask(HOUSE, { method: 'PUT', path: '/api/exec-approvals', body: allowed })).status).to.equal(200);
   }
 
-  /** Rows of every table as text, those of a workspace where the table has some, in one statement. */
-  async function rowsOf({ workspace, tenant }: Place): Promise<Map<string, string[]>> {
-    const each = all.map(({ table, place }) => {
-      const owner = ownerOf(table);
-      const id = owner === 'tenant_id' ? tenant : workspace;
-      const whose = owner ? sql`WHERE ${sql.ref(owner)} = ${id}::int` : sql``;
-      return sql`SELECT ${place}::text AS place, row_to_json(t)::text AS row FROM ${sql.table(place)} t ${whose}`;
-    });
-    const { rows } = await sql<{ place: string; row: string }>`
-      ${sql.join(each, sql` UNION ALL `)} ORDER BY 1, 2`.execute(world.service.core.database.db);
-    const found = new Map(all.map(({ place }): [string, string[]] => [place, []]));
-    for (const { place, row } of rows) found.get(place)?.push(row);
+  /** Reads rows of a table as text, those of a workspace where the table has some. */
+  function rowsIn({ table, place }: (typeof all)[number], { workspace, tenant }: Place): string {
+    const owner = ownerOf(table);
+    const whose = owner ? `WHERE ${owner} = ${owner === 'tenant_id' ? tenant : workspace}` : '';
+    return `SELECT '${place}' AS place, row_to_json(t)::text COLLATE "C" AS row FROM ${place} t ${whose}`;
+  }
+
+  /** Prepares the statement: planning it takes longer than what it reads, and it is asked for hundreds of times. */
+  async function query<Row extends QueryResultRow>(text: string): Promise<Row[]> {
+    const name = createHash('sha1').update(text).digest('base64url');
+    return (await world.service.core.database.pool.query<Row>({ name, text })).rows;
+  }
+
+  /** Rows of tables as text, in order, in one statement. */
+  async function rowsOf(party: Place, tables = all): Promise<Map<string, string[]>> {
+    const each = tables.map((one) => rowsIn(one, party));
+    const found = new Map(tables.map(({ place }): [string, string[]] => [place, []]));
+    for (const { place, row } of await query<{ place: string; row: string }>(
+      `${each.join(' UNION ALL ')} ORDER BY 1, 2`,
+    )) {
+      found.get(place)?.push(row);
+    }
     return found;
   }
 
   /** Hash of everything that a workspace has, by table. */
   async function hashesOf(party: Party): Promise<Record<string, string>> {
-    const hash = (rows: readonly string[]) => createHash('sha256').update(rows.join('\n')).digest('hex');
-    return Object.fromEntries([...(await rowsOf(party))].map(([place, rows]) => [place, hash(rows)]));
+    const hash = `encode(sha256(convert_to(coalesce(string_agg(row, chr(10) ORDER BY row), ''), 'UTF8')), 'hex') AS hash`;
+    const each = all.map((one) => `SELECT '${one.place}' AS place, ${hash} FROM (${rowsIn(one, party)}) rows`);
+    const rows = await query<{ place: string; hash: string }>(each.join(' UNION ALL '));
+    return Object.fromEntries(rows.map(({ place, hash }) => [place, hash]));
   }
 
   /** Ids and names in the records of these: the last of each column. */
@@ -316,8 +328,8 @@ describe('contract: tenancy', function () {
   /** The path of an operation with a record of the caller's own, the last of the kind that the path names. */
   async function ownPathOf({ path }: Described, party: Party): Promise<string | undefined> {
     const kind = /^\/api\/([\w-]+)\/\{id\}/.exec(path)?.[1];
-    const place = all.find(({ table }) => table.name === kind)?.place;
-    const row = place === undefined ? undefined : (await rowsOf(party)).get(place)?.at(-1);
+    const one = all.find(({ table }) => table.name === kind);
+    const row = one && (await rowsOf(party, [one])).get(one.place)?.at(-1);
     const id = row === undefined ? undefined : (JSON.parse(row) as { id?: number }).id;
     return id === undefined ? undefined : path.replace('{id}', String(id));
   }

@@ -131,6 +131,22 @@ export interface Reply {
 // A third of what `fetch` costs, and tests send some ten thousand requests.
 const agent = new Agent({ keepAlive: true });
 
+/** One request with exactly these headers. Resolves at the head of the answer, whose body the caller takes or leaves. */
+export function send(
+  base: Pick<TestService, 'url'>,
+  method: string,
+  path: string,
+  headers: Readonly<Record<string, string>>,
+  body?: string,
+): Promise<IncomingMessage> {
+  const length = body !== undefined && { 'content-length': String(Buffer.byteLength(body)) };
+  return new Promise((resolve, reject) => {
+    request(`${base.url}${path}`, { method, headers: { ...headers, ...length }, agent }, resolve)
+      .on('error', reject)
+      .end(body);
+  });
+}
+
 /** One request with the global key unless `headers` says otherwise (`{ 'x-api-key': '' }` for none). */
 export async function call(
   base: Pick<TestService, 'url'>,
@@ -148,10 +164,7 @@ export async function call(
   };
   for (const [name, value] of Object.entries(all)) if (value === '') delete all[name];
   const sent = body === undefined || typeof body === 'string' ? body : JSON.stringify(body);
-  if (sent !== undefined) all['content-length'] = String(Buffer.byteLength(sent));
-  const response = await new Promise<IncomingMessage>((resolve, reject) => {
-    request(`${base.url}${path}`, { method, headers: all, agent }, resolve).on('error', reject).end(sent);
-  });
+  const response = await send(base, method, path, all, sent);
   const packed = response.headers['content-encoding'] === 'gzip';
   const received = await text(packed ? response.pipe(createGunzip()) : response);
   const given = new Headers();

@@ -1,6 +1,6 @@
 /** Backups through HTTP, and their restoration by the command line into empty stores. */
 import { execFile } from 'node:child_process';
-import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -79,6 +79,8 @@ export function describeBackup(service: () => TestService): void {
         const { code, err } = await restore(bad, { DATA_DIR: join(folder, 'stores') });
         expect([code, why.test(err)], err).to.deep.equal([1, true]);
       }
+      const made = (await readdir(folder)).filter((name) => name === 'stores');
+      expect(made, 'stores made for a file that was refused').to.deep.equal([]);
     });
 
     it('restores every event and credential into empty stores, and refuses others', async () => {
