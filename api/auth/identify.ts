@@ -78,6 +78,8 @@ export function createIdentify(services: Parts): (exchange: Exchange) => Promise
     const user = await findUserByName(reads, username);
     if (user || !createProxyUser) return knownProxyUser(user);
     await createProxyUser(username, originOf({ ...exchange, identity: null }));
+    // What this request has seen of the store so far is from before the new user.
+    await credentialStamp(freshness);
     return knownProxyUser(await findUserByName(reads, username));
   }
 
@@ -101,7 +103,7 @@ export function createIdentify(services: Parts): (exchange: Exchange) => Promise
     const key = keyOf(exchange);
     if (proxied === undefined && key === undefined && tokens.length === 0) return null;
 
-    const stamp = credentialStampNow(freshness) ?? (await credentialStamp(freshness));
+    const stamp = credentialStampNow(freshness) ?? (await credentialStamp(freshness, exchange.startedAt));
     const now = seconds(services.now());
 
     if (proxied !== undefined) {

@@ -24,10 +24,12 @@ const MODELS = ['users', 'agent_keys'];
 /**
  * A value that changes whenever a credential, user or key may have changed in any process. Take it before a lookup: the
  * result then holds for as long as the value stays the same, apart from expiry.
+ *
+ * @param since `performance.now()`: what has been asked of the store after this will do; by default, it is asked anew
  */
-export async function credentialStamp(freshness: Freshness): Promise<string> {
+export async function credentialStamp(freshness: Freshness, since?: number): Promise<string> {
   // Asked together so that the two can share a query where they need one.
-  return (await Promise.all([freshness.stamp(MODELS, 'all'), freshness.credentials()])).join(' ');
+  return (await Promise.all([freshness.stamp(MODELS, 'all', since), freshness.credentials(since)])).join(' ');
 }
 
 /** The same without waiting; undefined where the store has to be asked. */

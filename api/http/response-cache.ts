@@ -61,7 +61,7 @@ export function createResponseCache(freshness: Freshness, now: () => number): Re
     },
     async answer(route, exchange, identity, make) {
       const key = keyOf(route, exchange, identity);
-      const stamp = currentFor(route, await freshness.stamp(...scopeOf(route, identity)));
+      const stamp = currentFor(route, await freshness.stamp(...scopeOf(route, identity), exchange.startedAt));
       let response = responses.get(key);
       if (response?.stamp !== stamp) {
         const running = `${stamp} ${key}`;

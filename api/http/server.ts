@@ -68,7 +68,7 @@ export function createApiServer(routes: readonly Route[], services: Services): A
 
   /** @throws AppError 403 to a caller of a strict workspace */
   async function checkShared(exchange: Exchange, identity: Identity, path: string, resource: string): Promise<void> {
-    if (!(await isolation.isStrict(identity.workspace))) return;
+    if (!(await isolation.isStrict(identity.workspace, exchange.startedAt))) return;
     incidents.isolationDenied(exchange, `${exchange.req.method} ${path}`, resource);
     throw forbidden(
       `Your workspace is strictly isolated, and ${resource} is shared with other workspaces: use a workspace with the isolation "shared".`,

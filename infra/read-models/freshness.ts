@@ -4,7 +4,8 @@
  * On the embedded database this process is the only one, so its own followers and a counter of credential changes know
  * everything, per workspace. On a server, checkpoints and the version of the credentials are read from the database,
  * one query at a time; a request that arrives while a query is in flight waits for the next one, because the current
- * one may have started too early.
+ * one may have started too early. What is read for a request is read once, because it began after the request arrived
+ * (docs/adr/0025-freshness-is-asked-for.md).
  */
 import { type Projection, schemaOf } from '../../projections/projection.ts';
 import type { Freshness } from '../../shared/ports/freshness.ts';
@@ -12,9 +13,23 @@ import type { Database } from '../database/database.ts';
 import type { ChangeTracker } from './change-tracker.ts';
 
 interface Snapshot {
-  readonly positions: ReadonlyMap<string, string>;
+  /** By schema. */
+  readonly positions: Readonly<Record<string, string>>;
   readonly credentials: string;
+  /** `performance.now()` before it was asked for. */
+  readonly begun: number;
 }
+
+/**
+ * Prepared, because planning it takes the server as long as running it. The plan cannot become a bad one: both tables
+ * are small, and read as a whole. One object, because a row for each read model costs more to take apart.
+ */
+const READ = {
+  name: 'freshness',
+  text: `SELECT json_object_agg(schema_name, generation || '.' || changed) AS positions,
+      (SELECT version::text FROM credentials.version) AS credentials
+    FROM service.checkpoints`,
+};
 
 export function createFreshness(parts: {
   database: Database;
@@ -45,16 +60,22 @@ export function createFreshness(parts: {
   /** `begun`: the query has been sent, so requests that arrive now need another one. */
   let current: { readonly promise: Promise<Snapshot>; begun: boolean } | undefined;
   let next: Promise<Snapshot> | undefined;
+  let newest: Snapshot | undefined;
   async function read(): Promise<Snapshot> {
-    const { rows } = await database.pool.query(
-      `SELECT schema_name, generation || '.' || changed AS stamp FROM service.checkpoints
-       UNION ALL SELECT '', version::text FROM credentials.version`,
-    );
-    const all = new Map((rows as { schema_name: string; stamp: string }[]).map((row) => [row.schema_name, row.stamp]));
-    return { positions: all, credentials: all.get('') ?? '' };
+    const begun = performance.now();
+    const { rows } = await database.pool.query(READ);
+    const { positions, credentials } = rows[0] as Omit<Snapshot, 'begun' | 'positions'> & {
+      /** Null when there are no checkpoints. */
+      readonly positions: Snapshot['positions'] | null;
+    };
+    newest = { positions: positions ?? {}, credentials, begun };
+    return newest;
   }
-  /** A snapshot taken after this call. Calls in the same turn of the event loop share one. */
-  function snapshot(): Promise<Snapshot> {
+  /**
+   * A snapshot taken after this call, or at least after `since`. Calls in the same turn of the event loop share one.
+   */
+  function snapshot(since = Number.POSITIVE_INFINITY): Promise<Snapshot> | Snapshot {
+    if (newest !== undefined && newest.begun > since) return newest;
     if (!current) {
       const mine = {
         begun: false,
@@ -82,10 +103,10 @@ export function createFreshness(parts: {
   return {
     stampNow: () => undefined,
     credentialsNow: () => undefined,
-    stamp: async (names) => {
-      const { positions } = await snapshot();
-      return names.map((name) => positions.get(schemaFor(name)) ?? '').join(',');
+    stamp: async (names, _workspace, since) => {
+      const { positions } = await snapshot(since);
+      return names.map((name) => positions[schemaFor(name)] ?? '').join(',');
     },
-    credentials: async () => (await snapshot()).credentials,
+    credentials: async (since) => (await snapshot(since)).credentials,
   };
 }

@@ -125,15 +125,17 @@ export function createInboxes(parts: {
     sizeCalculation: ({ inbox }) => JSON.stringify(inbox).length + 200,
   });
   const keyOf = (workspace: number, ref: AgentRef) => `${workspace} ${'id' in ref ? ref.id : `=${ref.name}`}`;
-  return {
+  const inboxes = {
     /**
      * Undefined when there is no such agent. `kept`: it was read earlier. Its content is then still current, but the
      * agent itself may have been renamed, replaced or deleted since, which the caller's append will detect.
+     *
+     * @param since `performance.now()`: what was waiting at any time after this will do; by default, what is now
      */
-    async find(workspace: number, ref: AgentRef) {
+    async find(workspace: number, ref: AgentRef, since?: number) {
       const key = keyOf(workspace, ref);
       // Taken before the read, so a change in between makes the next heartbeat read again.
-      const stamp = await freshness.stamp(INBOX_MODELS, workspace);
+      const stamp = await freshness.stamp(INBOX_MODELS, workspace, since);
       const now = seconds(parts.now());
       const earlier = cache.get(key);
       if (earlier?.stamp === stamp && now < earlier.inbox.until) return { inbox: earlier.inbox, kept: true };
@@ -145,5 +147,13 @@ export function createInboxes(parts: {
     forget(workspace: number, ref: AgentRef) {
       cache.delete(keyOf(workspace, ref));
     },
+  };
+  return {
+    ...inboxes,
+    /** The same for a request that arrived at `moment` (`performance.now()`): later changes may be left out. */
+    since: (moment: number) => ({
+      ...inboxes,
+      find: (workspace: number, ref: AgentRef) => inboxes.find(workspace, ref, moment),
+    }),
   };
 }

@@ -8,11 +8,14 @@ export interface Freshness {
   /**
    * A value that changes whenever rows of these projections change; `workspace` narrows it down where the store
    * supports that. Get it before reading: what was read is current for as long as the value stays the same.
+   *
+   * @param since `performance.now()`, such as the arrival of a request: what the store has said when asked after this
+   *   will do. Nothing that was acknowledged before then is missed. By default the store is asked anew.
    */
-  stamp(projections: readonly string[], workspace: number | 'all'): Promise<string>;
+  stamp(projections: readonly string[], workspace: number | 'all', since?: number): Promise<string>;
   /** The same, synchronously; undefined when it would take a query. */
   stampNow(projections: readonly string[], workspace: number | 'all'): string | undefined;
   /** A value that changes whenever a credential (session, key, password) is added or removed. */
-  credentials(): Promise<string>;
+  credentials(since?: number): Promise<string>;
   credentialsNow(): string | undefined;
 }

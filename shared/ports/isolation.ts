@@ -1,4 +1,5 @@
 /** Which workspaces are strictly isolated: asked before everything that workspaces share. */
 export interface Isolations {
-  isStrict(workspace: number): Promise<boolean>;
+  /** @param since `performance.now()`: as it was at any time after this will do; by default, as it is now */
+  isStrict(workspace: number, since?: number): Promise<boolean>;
 }

@@ -536,10 +536,7 @@ describe('freshness', () => {
 
   it('on a server is asked of the database: once for those of a moment, and never by a query that began before', async () => {
     const answers: ((rows: object[]) => void)[] = [];
-    const rows = (changed: number) => [
-      { schema_name: 'boxes_v1', stamp: `1.${changed}` },
-      { schema_name: '', stamp: '7' },
-    ];
+    const rows = (changed: number) => [{ positions: { boxes_v1: `1.${changed}` }, credentials: '7' }];
     const { freshness } = parts({
       kind: 'server',
       pool: { query: () => new Promise((resolve) => answers.push((found) => resolve({ rows: found }))) },
@@ -560,6 +557,26 @@ describe('freshness', () => {
     expect(await unknown).to.match(/there is no projection nothing/);
   });
 
+  it('on a server is asked once for a request, and again for one that arrived after that', async () => {
+    let version = 0;
+    const { freshness } = parts({
+      kind: 'server',
+      pool: {
+        query: async () => ({ rows: [{ positions: { boxes_v1: `1.${++version}` }, credentials: `${version}` }] }),
+      },
+    });
+    const arrival = performance.now();
+    await until('the clock goes on', () => performance.now() > arrival);
+    expect(await freshness.credentials(arrival)).to.equal('1');
+    expect(await freshness.stamp(['boxes'], 1, arrival)).to.equal('1.1');
+    expect(await freshness.stamp(['boxes'], 'all', arrival)).to.equal('1.1');
+    const later = performance.now();
+    expect(await freshness.stamp(['boxes'], 1, later), 'of a request that arrived later').to.equal('1.2');
+    expect(await freshness.stamp(['boxes'], 1, arrival), 'the newest will do').to.equal('1.2');
+    expect(await freshness.stamp(['boxes'], 1), 'asked anew').to.equal('1.3');
+    expect(await freshness.credentials()).to.equal('4');
+  });
+
   it('on a server a query that fails fails those who asked, and no later ones', async () => {
     let queries = 0;
     const { freshness } = parts({
@@ -567,7 +584,7 @@ describe('freshness', () => {
       pool: {
         query: async () => {
           if (++queries === 1) throw new Error('the server is away');
-          return { rows: [{ schema_name: 'boxes_v1', stamp: '1.1' }] };
+          return { rows: [{ positions: { boxes_v1: '1.1' }, credentials: '7' }] };
         },
       },
     });

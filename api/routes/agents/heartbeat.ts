@@ -79,10 +79,11 @@ const beat = defineRoute({
   responses: {
     200: { description: 'Recorded', schema: heartbeatPostAnswer },
   },
-  async handle({ params, body, identity, services, command }) {
+  async handle({ params, body, identity, services, command, exchange }) {
     const usage = await usageOf(services, identity.workspace, body.token_usage);
     const heartbeat = { connectionId: body.connection_id ?? null, tokenUsage: usage };
-    const inbox = await recordHeartbeat(services.commands, command, services.inboxes, params.id, heartbeat, (agent) =>
+    const inboxes = services.inboxes.since(exchange.startedAt);
+    const inbox = await recordHeartbeat(services.commands, command, inboxes, params.id, heartbeat, (agent) =>
       requireSelf(identity, agent),
     );
     return {
