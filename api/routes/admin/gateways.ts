@@ -164,6 +164,10 @@ const history = defineRoute({
 const isLoopback = (host: string): boolean =>
   host === 'localhost' || host.endsWith('.localhost') || /^127\./.test(host) || host === '[::1]';
 
+/** Whether only the machine of the server, or a container beside it, finds a host under this name. */
+const isOurs = (host: string): boolean =>
+  isLoopback(host) || /\.(docker|containers)\.internal$/.test(host) || /^172\.(1[6-9]|2\d|3[01])\.\d+\.\d+$/.test(host);
+
 /** The host that a browser shows, and whether over TLS; from the first of these headers that names one. */
 function browserOf(headers: IncomingHttpHeaders, secure: boolean): { readonly host: string; readonly secure: boolean } {
   for (const one of [headers.origin, headers.referer]) {
@@ -181,7 +185,7 @@ export function webSocketUrl(address: string, headers: IncomingHttpHeaders, secu
   const port = url.port === '' ? '' : `:${url.port}`;
   const browser = browserOf(headers, secure);
   // What is the gateway's own host to the server is another machine to the browser.
-  if (isLoopback(url.hostname) && !isLoopback(browser.host))
+  if (isOurs(url.hostname) && !isLoopback(browser.host))
     return `${browser.secure ? 'wss' : 'ws'}://${browser.host}${port}`;
   const near = (isLoopback(url.hostname) || url.hostname.endsWith('.local')) && url.protocol !== 'wss:';
   const scheme = !near && /^(https|wss):$/.test(url.protocol) ? 'wss' : 'ws';

@@ -128,6 +128,19 @@ export function describeGateways(service: () => TestService): void {
       expect((await ask('POST', { id }, '/connect', as)).body).to.include({ token: '', token_set: false });
       const { body } = await ask('POST', { id }, '/connect', { referer: 'https://box.example.org/gateways' });
       expect(body.ws_url).to.equal(`wss://box.example.org:${new URL(fake.url).port}`);
+      for (const host of ['host.docker.internal', 'host.containers.internal', '172.16.0.2', '172.31.255.9']) {
+        await ask('PUT', { id, url: `http://${host}:4711` });
+        const near = await ask('POST', { id }, '/connect', { referer: 'http://localhost:3000/' });
+        expect(near.body.ws_url).to.equal(`ws://${host}:4711`);
+        const elsewhere = await ask('POST', { id }, '/connect', { referer: 'https://box.example.org/' });
+        expect(elsewhere.body.ws_url, host).to.equal('wss://box.example.org:4711');
+      }
+      for (const host of ['172.15.0.2', '172.32.0.2', 'docker.internal.example.org']) {
+        await ask('PUT', { id, url: `http://${host}:4711` });
+        const { body: other } = await ask('POST', { id }, '/connect', { referer: 'https://box.example.org/' });
+        expect(other.ws_url).to.equal(`ws://${host}:4711`);
+      }
+      await ask('PUT', { id, url: fake.url });
       const away = (await list())[1];
       expect((await ask('POST', { id: away.id }, '/connect')).body.ws_url).to.equal('wss://gate.example.org:9443/base');
       expect((await ask('POST', { id: 987_654 }, '/connect')).status).to.equal(404);
