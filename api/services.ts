@@ -2,6 +2,7 @@
 import type { Store as RateLimitStore } from 'express-rate-limit';
 import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
+import type { GatewaySessions } from '../commands/admin/gateway-sessions.ts';
 import type { Commands } from '../commands/handler.ts';
 import type { LimitParts } from '../commands/limits.ts';
 import type { TaskQueue } from '../commands/tasks/queue.ts';
@@ -102,6 +103,7 @@ export interface Services {
   readonly logs: LogEntries;
   readonly scheduler: Scheduler;
   readonly gateways: Gateways;
+  readonly gatewaySessions: GatewaySessions;
   readonly github: Github;
   readonly backups: Backups;
   readonly host: ReadHost;

@@ -1,7 +1,10 @@
-/** Sessions of command-line tools. Stream: `cli_session-<workspace>-<session id>`. */
+/** Sessions: of command-line tools, stream `cli_session-<workspace>-<session id>`; what is asked of them, and of those of gateways. */
 import { notFound } from '../shared/errors.ts';
 import type { EventDraft, EventOf } from '../shared/events/define.ts';
 import { sessionControlled, sessionPrefSet, sessionReported } from '../shared/events/sessions.ts';
+import type { Gateways } from '../shared/ports/gateways.ts';
+import { controlAtGateway } from './admin/gateway-sessions.ts';
+import { gatewayOf } from './admin/gateways.ts';
 import { defineDecider, on } from './decider.ts';
 import type { CommandContext, Commands } from './handler.ts';
 
@@ -47,17 +50,26 @@ export async function reportSession(commands: Commands, context: CommandContext,
   );
 }
 
-/** Asks the tool of a session for something; what it sets or ends is shown at once. @throws AppError 404 */
+/**
+ * Asks the tool of a session for something; what it sets or ends is shown at once. A session that no tool has registered is
+ * the business of the primary gateway, if there is one.
+ *
+ * @returns what the gateway answered; undefined for the session of a tool
+ * @throws AppError 404; 500 when the gateway refuses or does not answer
+ */
 export async function controlSession(
   commands: Commands,
   context: CommandContext,
-  sessionId: string,
-  action: Action,
-  value: string | null = null,
-): Promise<void> {
-  await commands.execute(sessionDecider, streamOf(context, sessionId), context, (state) =>
-    decideControl(state, sessionId, action, value),
-  );
+  gateways: Pick<Gateways, 'call'>,
+  { session, action, value }: { readonly session: string; readonly action: Action; readonly value: string | null },
+): Promise<Record<string, unknown> | undefined> {
+  const stream = streamOf(context, session);
+  const gateway = await gatewayOf(commands, context.origin);
+  if (gateway && (await commands.load(sessionDecider, stream)).state.id === 0) {
+    return controlAtGateway(commands, context, { gateway, gateways }, { session, action, value });
+  }
+  await commands.execute(sessionDecider, stream, context, (state) => decideControl(state, session, action, value));
+  return undefined;
 }
 
 /** Sets how clients show a session. */

@@ -356,7 +356,7 @@ export const SETTINGS = {
     'MC_RETAIN_GATEWAY_SESSIONS_DAYS',
     integer(0, 3_650),
     90,
-    'default of the setting retention.gateway_sessions_days: how long sessions of gateways are kept, days; 0: for ever',
+    'default of the setting retention.gateway_sessions_days: sessions that a gateway last updated longer ago are not listed, days; 0: all are',
   ),
   tenantHomeRoot: setting(
     'MC_TENANT_HOME_ROOT',

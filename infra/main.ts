@@ -9,6 +9,7 @@ import { routes } from '../api/routes/index.ts';
 import type { Services } from '../api/services.ts';
 import { createStreamHub } from '../api/stream/hub.ts';
 import { sourceOf } from '../api/stream/source.ts';
+import { createGatewaySessions } from '../commands/admin/gateway-sessions.ts';
 import { createCommands } from '../commands/handler.ts';
 import { createTaskQueue } from '../commands/tasks/queue.ts';
 import { projections } from '../projections/index.ts';
@@ -142,6 +143,7 @@ export async function startService(
       undo.push(async () => {
         await (await opened)?.close();
       });
+      const gateways = createGateways();
       const services: Services = {
         settings: config,
         log,
@@ -163,7 +165,8 @@ export async function startService(
         tokens: tokenDirectory(reads),
         logs,
         scheduler,
-        gateways: createGateways(),
+        gateways,
+        gatewaySessions: createGatewaySessions({ commands, gateways, now: Date.now }),
         github: createGithub(config),
         backups: createBackups(core),
         host: readHostOf(config.dataDir),

@@ -1,9 +1,10 @@
-/** Sessions of command-line tools, and how clients show sessions. */
+/** Sessions of command-line tools and of gateways, and how clients show sessions. */
 import { type RawBuilder, sql } from 'kysely';
 import type { Row } from '../projections/projection.ts';
 import { type cliSessionsTable, sessionsProjection } from '../projections/sessions.ts';
 import type { CliSessionRecord, CliSessionsQuery, SessionPref, SessionRecord } from '../shared/contract/sessions.ts';
-import { DAY, HOUR, MINUTE } from '../shared/time.ts';
+import type { GatewaySession } from '../shared/ports/gateways.ts';
+import { DAY, HOUR, MINUTE, seconds } from '../shared/time.ts';
 import { NANO } from '../shared/token-prices.ts';
 import { type Reads, tables } from './reads.ts';
 
@@ -125,8 +126,45 @@ export function ageText(age: number): string {
 /** Sessions in the list of all kinds. */
 const LISTED = 100;
 
-/** Sessions of all kinds, last active first. @param now Unix seconds */
-export async function listSessions(reads: Reads, workspace: number, now: number): Promise<SessionRecord[]> {
+/** A session of a gateway that was not updated for so long is not active. */
+const GATEWAY_ACTIVE_FOR = HOUR;
+
+/** @param now Unix seconds */
+export function gatewaySessionRecord(session: GatewaySession, now: number): SessionRecord {
+  const { id, key, agent, kind, model, channel, label, settings, usedTokens, contextTokens, updatedAt } = session;
+  const age = now - seconds(updatedAt);
+  const percentage = Math.round((100 * usedTokens) / contextTokens);
+  return {
+    id,
+    key,
+    agent,
+    kind,
+    age: updatedAt === 0 ? '-' : ageText(age),
+    model,
+    tokens: `${shortened(usedTokens)}/${shortened(contextTokens)} (${percentage}%)`,
+    channel,
+    flags: [],
+    active: age < GATEWAY_ACTIVE_FOR,
+    startTime: updatedAt,
+    lastActivity: updatedAt,
+    source: 'gateway',
+    label,
+    settings,
+  };
+}
+
+/**
+ * Sessions of all kinds, last active first.
+ *
+ * @param now Unix seconds
+ * @param live those of the gateway, last updated first
+ */
+export async function listSessions(
+  reads: Reads,
+  workspace: number,
+  now: number,
+  live: readonly GatewaySession[],
+): Promise<SessionRecord[]> {
   const rows = await own(reads)
     .selectFrom('cli_sessions')
     .selectAll()
@@ -135,7 +173,7 @@ export async function listSessions(reads: Reads, workspace: number, now: number)
     .orderBy('id', 'desc')
     .limit(LISTED)
     .execute();
-  return rows.map((row) => {
+  const local = rows.map((row): SessionRecord => {
     const active = isActive(row, now);
     return {
       id: row.session_id,
@@ -162,6 +200,10 @@ export async function listSessions(reads: Reads, workspace: number, now: number)
       settings: row.settings as Record<string, string>,
     };
   });
+  if (live.length === 0) return local;
+  return [...local, ...live.map((session) => gatewaySessionRecord(session, now))]
+    .sort((a, b) => b.lastActivity - a.lastActivity)
+    .slice(0, LISTED);
 }
 
 /** Preferences in an answer. */

@@ -1,5 +1,10 @@
-/** Sessions of command-line tools: registered by them, controlled through the stream; and how clients show sessions. */
+/**
+ * Sessions of command-line tools, registered by them and controlled through the stream; those that live at the primary
+ * gateway; and how clients show sessions.
+ */
 import { controlSession, reportSession, setSessionPref } from '../../commands/sessions.ts';
+import { primaryVersion } from '../../queries/admin/gateways.ts';
+import { settingValues } from '../../queries/admin/settings.ts';
 import { cliSession, listCliSessions, listSessions, sessionPref, sessionPrefs } from '../../queries/sessions.ts';
 import {
   cliSessionBody,
@@ -21,9 +26,11 @@ import {
   sessionsAnswer,
 } from '../../shared/contract/sessions.ts';
 import { forbidden, invalid, notFound } from '../../shared/errors.ts';
+import { DEFAULT_TENANT } from '../../shared/events/metadata.ts';
 import type { Identity } from '../../shared/identity.ts';
-import { seconds } from '../../shared/time.ts';
+import { DAY, seconds } from '../../shared/time.ts';
 import { defineRoute, type Route } from '../http/route.ts';
+import type { Services } from '../services.ts';
 
 const listCli = defineRoute({
   method: 'get',
@@ -79,6 +86,17 @@ const register = defineRoute({
   },
 });
 
+/** Sessions at the primary gateway that are not too old to be listed. @param now Unix seconds */
+async function gatewaySessions({ reads, settings, gatewaySessions: at }: Services, { tenant }: Identity, now: number) {
+  // Gateways belong to the deployment.
+  const version = tenant === DEFAULT_TENANT ? await primaryVersion(reads) : undefined;
+  const live = version === undefined ? [] : await at.list(version);
+  if (live.length === 0) return live;
+  const name = 'retention.gateway_sessions_days';
+  const days = Number((await settingValues(reads, settings, [name]))[name]);
+  return days === 0 ? live : live.filter(({ updatedAt }) => updatedAt === 0 || updatedAt > (now - days * DAY) * 1_000);
+}
+
 const list = defineRoute({
   method: 'get',
   path: '/api/sessions',
@@ -86,10 +104,14 @@ const list = defineRoute({
   summary: 'Sessions of all kinds, last active first',
   access: 'viewer',
   shared: 'sessions',
+  description:
+    'Those of tools, and for callers of the default tenant those that live at the primary gateway, as it has said within the last 5 seconds. Without an answer within 2 seconds, its sessions are left out. So are those that it last updated longer ago than the setting `retention.gateway_sessions_days` says.',
   responses: { 200: { description: 'At most 100 sessions', schema: sessionsAnswer } },
-  handle: async ({ identity, services }) => ({
-    body: { sessions: await listSessions(services.reads, identity.workspace, seconds(services.now())) },
-  }),
+  async handle({ identity, services }) {
+    const now = seconds(services.now());
+    const live = await gatewaySessions(services, identity, now);
+    return { body: { sessions: await listSessions(services.reads, identity.workspace, now, live) } };
+  },
 });
 
 /** The value that an action sets. @throws AppError 400 */
@@ -115,7 +137,7 @@ const set = defineRoute({
   tag: 'Sessions',
   summary: 'Set the label of a session, or how much it thinks and says',
   description:
-    'The session is one that its tool has registered. The tool learns of it from the stream (`session.control`).',
+    'The tool of a registered session learns of it from the stream (`session.control`). For other sessions, the primary gateway is asked to do it: 404 when it does not know the session, 500 when it refuses or does not answer within 5 seconds.',
   access: 'operator',
   shared: 'sessions',
   limit: 'mutation',
@@ -131,8 +153,9 @@ const set = defineRoute({
     }
     const { sessionKey } = body;
     const value = settingOf(action, body.level, body.label);
-    await controlSession(services.commands, command, sessionKey, action, value);
-    return { body: { success: true, action, sessionKey, result: { requested: true, value } } };
+    const { commands, gateways } = services;
+    const answer = await controlSession(commands, command, gateways, { session: sessionKey, action, value });
+    return { body: { success: true, action, sessionKey, result: answer ?? { requested: true, value } } };
   },
 });
 
@@ -141,7 +164,8 @@ const remove = defineRoute({
   path: '/api/sessions',
   tag: 'Sessions',
   summary: 'Delete a session from the lists',
-  description: 'Its tool learns of it from the stream (`session.control`). A later report registers it again.',
+  description:
+    'The tool of a registered session learns of it from the stream (`session.control`); a later report registers it again. Other sessions are deleted by the primary gateway: 404 when it does not know the session, 500 when it refuses or does not answer within 5 seconds.',
   access: 'operator',
   shared: 'sessions',
   limit: 'mutation',
@@ -149,8 +173,9 @@ const remove = defineRoute({
   refuses: [404],
   responses: { 200: { description: 'Deleted', schema: sessionDeletedAnswer } },
   async handle({ body: { sessionKey }, services, command }) {
-    await controlSession(services.commands, command, sessionKey, 'delete');
-    return { body: { success: true, sessionKey, result: { deleted: true } } };
+    const asked = { session: sessionKey, action: 'delete', value: null } as const;
+    const answer = await controlSession(services.commands, command, services.gateways, asked);
+    return { body: { success: true, sessionKey, result: answer ?? { deleted: true } } };
   },
 });
 
@@ -158,8 +183,9 @@ const control = defineRoute({
   method: 'post',
   path: '/api/sessions/{id}/control',
   tag: 'Sessions',
-  summary: 'Ask the tool of a session to pause, go on or end it',
-  description: 'The tool learns of it from the stream (`session.control`). A terminated session is no longer active.',
+  summary: 'Ask for a session to pause, go on or end',
+  description:
+    'The tool of a registered session learns of it from the stream (`session.control`); a terminated session is no longer active. For other sessions, the primary gateway is asked to do it: 404 when it does not know the session, 500 when it refuses or does not answer within 5 seconds.',
   access: 'operator',
   shared: 'sessions',
   limit: 'mutation',
@@ -169,8 +195,9 @@ const control = defineRoute({
   responses: { 200: { description: 'Asked for', schema: controlAnswer } },
   async handle({ params, body, services, command }) {
     const action = body.action === 'kill' ? 'terminate' : body.action;
-    await controlSession(services.commands, command, params.id, action);
-    return { body: { success: true, action: body.action, session: params.id, result: { requested: true } } };
+    const asked = { session: params.id, action, value: null };
+    const answer = await controlSession(services.commands, command, services.gateways, asked);
+    return { body: { success: true, action: body.action, session: params.id, result: answer ?? { requested: true } } };
   },
 });
 

@@ -10,7 +10,7 @@ import type { EventDraft } from '../../shared/events/define.ts';
 import { type GatewayAnswer, GatewayError, type Gateways } from '../../shared/ports/gateways.ts';
 import { defineDecider, on } from '../decider.ts';
 import type { CommandContext, Commands } from '../handler.ts';
-import { primaryGateway } from './gateways.ts';
+import { gatewayRefusal, primaryGateway } from './gateways.ts';
 
 export interface AllowlistState {
   readonly agents: Allowlist;
@@ -119,12 +119,7 @@ export async function decideApproval(
   }
   const { status, body } = await answerOf(gateways.call(gateway, { method: 'POST', path: PATH, body: decision }));
   if (status < 200 || status >= 300) {
-    const said = (body as { readonly error?: unknown } | undefined)?.error;
-    const why = typeof said === 'string' ? `: ${said.slice(0, 500)}` : '';
-    throw new AppError(
-      REFUSALS.includes(status) ? (status as ErrorStatus) : 502,
-      `The gateway answered ${status}${why}`,
-    );
+    throw new AppError(REFUSALS.includes(status) ? (status as ErrorStatus) : 502, gatewayRefusal({ status, body }));
   }
   const { id: approvalId, action, reason = null } = decision;
   await commands.record(STREAM, context, [

@@ -1,12 +1,17 @@
-/** The gateway's configuration document: changed as a whole, by paths, or through an agent that is written to it. */
+/**
+ * The gateway's configuration document: changed as a whole, by paths, or through an agent that is written to it; and handed
+ * to the primary gateway.
+ */
 
-import { documentText, type GatewayDocument, hashOf } from '../../shared/contract/admin/gateway-document.ts';
+import { gatewayActionBody } from '../../shared/contract/admin/gateway-config.ts';
+import { documentText, type GatewayDocument, hashOf, isObject } from '../../shared/contract/admin/gateway-document.ts';
 import { AppError, conflict, forbidden, invalid } from '../../shared/errors.ts';
 import { EventUnreadableError } from '../../shared/event-store.ts';
-import { gatewayConfigChanged } from '../../shared/events/admin/gateway-config.ts';
+import { gatewayActionRequested, gatewayConfigChanged } from '../../shared/events/admin/gateway-config.ts';
 import type { EventDraft, EventOf } from '../../shared/events/define.ts';
+import { GatewayError, type GatewayRequest, type Gateways } from '../../shared/ports/gateways.ts';
 import { type SecretName, secretNameInside } from '../../shared/secret-names.ts';
-import { restored } from '../../shared/secrets.ts';
+import { masked, restored } from '../../shared/secrets.ts';
 import { storageProblem } from '../../shared/storable.ts';
 import type { Decider } from '../decider.ts';
 import type { CommandContext, Commands, Executed } from '../handler.ts';
@@ -20,6 +25,7 @@ import {
   withoutAgent,
   withValue,
 } from './gateway-document.ts';
+import { gatewayAgreed, gatewayOf, gatewayRefusal } from './gateways.ts';
 
 export interface GatewayConfigState {
   /** null: none is stored. */
@@ -71,6 +77,9 @@ function checkHash(state: GatewayConfigState, hash: string | undefined): void {
   }
 }
 
+const nothingStored = () =>
+  new AppError(404, 'No gateway configuration is stored; PUT the whole document first, as one JSON object.');
+
 const protectedPath = (path: string) =>
   forbidden(`${path} is protected: the gateway's own credentials are not changed through this service.`);
 
@@ -108,9 +117,7 @@ export function decideUpdates(
 ): EventDraft[] {
   for (const [path, value] of Object.entries(updates)) if (touchesProtected(path, value)) throw protectedPath(path);
   checkHash(state, hash);
-  if (state.document === null) {
-    throw new AppError(404, 'No gateway configuration is stored; PUT the whole document first, as one JSON object.');
-  }
+  if (state.document === null) throw nothingStored();
   let { document } = state;
   for (const [path, value] of Object.entries(updates)) {
     const [root = ''] = path.split('.');
@@ -207,4 +214,79 @@ export function writeToGateway(
   decide: (state: GatewayConfigState) => readonly EventDraft[],
 ): Promise<Executed> {
   return commands.execute(gatewayConfigDecider, gatewayConfigStream(context.origin.workspace), context, decide);
+}
+
+// --- The gateway ------------------------------------------------------------------------------------------------------
+
+type GatewayAction = EventOf<typeof gatewayActionRequested>['data']['action'];
+
+const noGateway = (action: string) =>
+  new AppError(
+    502,
+    `No gateway is connected, so action=${action} is not available; leave it out to use the stored document.`,
+  );
+
+/** The JSON schema of the configuration, as the primary gateway has it. @throws AppError 502 */
+export async function gatewaySchema(
+  commands: Commands,
+  { origin }: CommandContext,
+  gateways: Pick<Gateways, 'call'>,
+): Promise<Record<string, unknown>> {
+  const gateway = await gatewayOf(commands, origin);
+  if (!gateway) throw noGateway('schema');
+  const answer = await gateways.call(gateway, { method: 'GET', path: '/api/config/schema' }).catch(unreachable);
+  if (!gatewayAgreed(answer)) throw new AppError(502, gatewayRefusal(answer));
+  if (!isObject(answer.body)) throw new AppError(502, 'The gateway answered with something that is no JSON object.');
+  return answer.body;
+}
+
+/**
+ * Hands the stored document to the primary gateway, or asks the gateway to update itself. Whatever becomes of it is
+ * recorded, because a gateway that does not answer may have done it.
+ *
+ * @param body what came with the request: at most the hash that the stored document must have
+ * @returns the gateway's answer, with secrets hidden
+ * @throws AppError 404 when no document is stored; 409 for an outdated hash; 502 when there is no gateway, or it refuses
+ *   or does not answer; ZodError for a body with anything else
+ */
+export async function handToGateway(
+  commands: Commands,
+  context: CommandContext,
+  gateways: Pick<Gateways, 'call'>,
+  action: GatewayAction,
+  body: GatewayDocument,
+): Promise<Record<string, unknown>> {
+  const { workspace } = context.origin;
+  const gateway = await gatewayOf(commands, context.origin);
+  if (!gateway) throw noGateway(action);
+  const { hash } = gatewayActionBody.parse(body);
+  const document = action === 'apply' || hash !== undefined ? await gatewayDocument(commands, workspace) : null;
+  checkHash({ document }, hash);
+  const request = action === 'apply' ? applying(document) : UPDATING;
+  const requested = (status: number | null) =>
+    commands.record(`gateway_config_actions-${workspace}`, context, [
+      gatewayActionRequested.draft({ action, gatewayId: gateway.id, gatewayName: gateway.name, status }),
+    ]);
+  const answer = await gateways.call(gateway, request).catch(async (error: unknown) => {
+    if (error instanceof GatewayError) await requested(null);
+    return unreachable(error);
+  });
+  await requested(answer.status);
+  if (!gatewayAgreed(answer)) throw new AppError(502, gatewayRefusal(answer));
+  return isObject(answer.body) ? (masked(answer.body) as Record<string, unknown>) : {};
+}
+
+const UPDATING: GatewayRequest = { method: 'POST', path: '/api/system/update', body: {} };
+
+/** @throws AppError 404 when no document is stored */
+function applying(config: GatewayDocument | null): GatewayRequest {
+  if (config === null) throw nothingStored();
+  const hash = hashOf(documentText(config));
+  return { method: 'POST', path: '/api/config/apply', body: { config, hash } };
+}
+
+/** @throws AppError 502 when the gateway did not answer; other errors as they are */
+function unreachable(error: unknown): never {
+  if (error instanceof GatewayError) throw new AppError(502, error.message, { cause: error });
+  throw error;
 }

@@ -12,7 +12,9 @@ import {
   gatewaysProbed,
 } from '../../shared/events/admin/gateways.ts';
 import type { EventDraft } from '../../shared/events/define.ts';
-import { GatewayError, type GatewayHealth, type Gateways } from '../../shared/ports/gateways.ts';
+import { DEFAULT_TENANT, type Origin } from '../../shared/events/metadata.ts';
+import { type GatewayAnswer, GatewayError, type GatewayHealth, type Gateways } from '../../shared/ports/gateways.ts';
+import { maskedText } from '../../shared/secret-texts.ts';
 import { MASK } from '../../shared/secrets.ts';
 import { frontOf, isStorableText } from '../../shared/storable.ts';
 import type { Deliver } from '../chat.ts';
@@ -212,10 +214,27 @@ export async function knownGateway(commands: Commands, id: number): Promise<Know
 }
 
 /** The primary gateway with its token; undefined: there is none. */
-export async function primaryGateway(commands: Commands): Promise<KnownGateway | undefined> {
+export async function primaryGateway(commands: Pick<Commands, 'load'>): Promise<KnownGateway | undefined> {
   const { state } = await commands.load(gatewaysDecider, GATEWAYS_STREAM);
   return state.gateways.find((one) => one.isPrimary);
 }
+
+/** The primary gateway, for callers of the default tenant: gateways belong to the deployment. Others have none. */
+export const gatewayOf = async (commands: Commands, { tenant }: Pick<Origin, 'tenant'>) =>
+  tenant === DEFAULT_TENANT ? primaryGateway(commands) : undefined;
+
+/** Characters of what a gateway says about its refusal. */
+const MAX_REASON = 500;
+
+/** What is told of a refusal: the status of the gateway, and what it says. */
+export function gatewayRefusal({ status, body }: GatewayAnswer): string {
+  const said = (body as { readonly error?: unknown } | null | undefined)?.error;
+  return `The gateway answered ${status}${typeof said === 'string' ? `: ${frontOf(maskedText(said), MAX_REASON)}` : ''}`;
+}
+
+/** Whether a gateway did what it was asked for: a 2xx that does not say `"ok": false`. */
+export const gatewayAgreed = ({ status, body }: GatewayAnswer): boolean =>
+  status >= 200 && status < 300 && (body as { readonly ok?: unknown } | null | undefined)?.ok !== false;
 
 /** Characters of a run's id. */
 const MAX_RUN = 200;

@@ -15,8 +15,16 @@ const tooMuch = () => new GatewayError(`The gateway sent more than ${MAX_ANSWER}
 /** Addresses of WebSockets stand for those of HTTP. */
 const httpUrl = (base: string, path: string): string => `${base.replace(/^ws/, 'http')}${path}`;
 
-export function createGateways({ timeoutMs = GATEWAY_TIMEOUT_MS }: { readonly timeoutMs?: number } = {}): Gateways {
-  async function exchange(url: string, init: RequestInit): Promise<{ readonly status: number; readonly text: string }> {
+export function createGateways({
+  timeoutMs: usual = GATEWAY_TIMEOUT_MS,
+}: {
+  readonly timeoutMs?: number;
+} = {}): Gateways {
+  async function exchange(
+    url: string,
+    init: RequestInit,
+    timeoutMs = usual,
+  ): Promise<{ readonly status: number; readonly text: string }> {
     const late = AbortSignal.timeout(timeoutMs);
     try {
       const response = await fetch(url, { ...init, redirect: 'manual', signal: late });
@@ -43,8 +51,8 @@ export function createGateways({ timeoutMs = GATEWAY_TIMEOUT_MS }: { readonly ti
         return { status: 'offline', latency: null, error: error.late ? 'timeout' : error.message, version: null };
       }
     },
-    async call({ url, token }, { method, path, body }) {
-      const { status, text } = await exchange(httpUrl(url, path), {
+    async call({ url, token }, { method, path, body, timeoutMs }) {
+      const init = {
         method,
         headers: {
           accept: 'application/json',
@@ -52,7 +60,8 @@ export function createGateways({ timeoutMs = GATEWAY_TIMEOUT_MS }: { readonly ti
           ...(token !== null && { authorization: `Bearer ${token}` }),
         },
         ...(body !== undefined && { body: JSON.stringify(body) }),
-      });
+      };
+      const { status, text } = await exchange(httpUrl(url, path), init, timeoutMs);
       return { status, body: parsed(text) };
     },
   };

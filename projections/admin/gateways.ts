@@ -1,5 +1,6 @@
 /** Gateways as they are now, and the latest probes of each. Both belong to the deployment. */
 import { gatewayAdded, gatewayChanged, gatewayRemoved, gatewaysProbed } from '../../shared/events/admin/gateways.ts';
+import { gatewaySessionControlled } from '../../shared/events/sessions.ts';
 import { seconds } from '../../shared/time.ts';
 import { change, defineProjection, defineTable, insert, on, update } from '../projection.ts';
 
@@ -76,6 +77,8 @@ export const gatewaysProjection = defineProjection({
         updated_at: seconds(meta.at),
       })),
     ]),
+    // Moves the position of the row, by which readers know that the gateway's sessions are to be asked for again.
+    on(gatewaySessionControlled, ({ data }) => [update(gatewaysTable, { id: data.gatewayId }, (row) => ({ ...row }))]),
     on(gatewayRemoved, ({ data }) => [
       update(gatewaysTable, { id: data.gatewayId }, () => undefined),
       ...Array.from({ length: KEPT_PROBES }, (_, slot) =>

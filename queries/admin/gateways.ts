@@ -43,6 +43,19 @@ export async function gatewayRecord(reads: Reads, id: number): Promise<GatewayRe
   return row && recordOf(row);
 }
 
+/**
+ * Names the primary gateway in its present state: differs once it is changed, probed, or asked to do something to a
+ * session. Undefined: there is none.
+ */
+export async function primaryVersion(reads: Reads): Promise<string | undefined> {
+  const row = await own(reads)
+    .selectFrom('gateways')
+    .select(['id', 'position'])
+    .where('is_primary', '=', true)
+    .executeTakeFirst();
+  return row && `${row.id}.${row.position}`;
+}
+
 /** Rows of the history. */
 const HISTORY = 100;
 

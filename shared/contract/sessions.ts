@@ -1,6 +1,6 @@
-/** Sessions of command-line tools, and how clients show sessions. */
+/** Sessions of command-line tools and of gateways, and how clients show sessions. */
 import { z } from 'zod';
-import { filterParam, limitParam, offsetParam, unixSeconds } from './common.ts';
+import { filterParam, jsonObject, limitParam, offsetParam, unixSeconds } from './common.ts';
 import { filledText, isStorable, text, UNSTORABLE_TEXT } from './storable.ts';
 
 const isoTime = z.string().describe('ISO 8601, UTC');
@@ -81,25 +81,27 @@ export const registeredSessionAnswer = z.object({
 export const sessionSchema = z
   .object({
     id: z.string(),
-    key: z.string().describe('project'),
+    key: z.string().describe('of a gateway: key of the session; of a tool: project'),
     agent: z.string(),
-    kind: z.string(),
-    age: z.string().describe('now, or minutes, hours or days: 5m, 2h, 3d'),
+    kind: z.string().describe('of a gateway: as it says, else unknown; of a tool: claude-code'),
+    age: z.string().describe('now, or minutes, hours or days: 5m, 2h, 3d; - if nobody knows'),
     model: z.string(),
-    tokens: z.string().describe('in/out, shortened: 35k/1.2m'),
+    tokens: z
+      .string()
+      .describe('shortened; of a gateway: used/context (percentage), as 12k/35k (34%); of a tool: in/out, as 35k/1.2m'),
     channel: z.string(),
     flags: z.array(z.string()),
-    active: z.boolean(),
+    active: z.boolean().describe('of a gateway: updated within 60 minutes; of a tool: reported within 15'),
     startTime: z.int().describe('Unix milliseconds'),
     lastActivity: z.int().describe('Unix milliseconds'),
-    source: z.enum(['gateway', 'local']),
-    userMessages: z.int(),
-    assistantMessages: z.int(),
-    toolUses: z.int(),
-    estimatedCost: z.number(),
-    lastUserPrompt: z.string().nullable(),
-    workingDir: z.string().nullable(),
-    totalTokens: z.int(),
+    source: z.enum(['gateway', 'local']).describe('local: a tool. Sessions of gateways lack the next seven fields'),
+    userMessages: z.int().optional(),
+    assistantMessages: z.int().optional(),
+    toolUses: z.int().optional(),
+    estimatedCost: z.number().optional().describe('US dollars'),
+    lastUserPrompt: z.string().nullable().optional(),
+    workingDir: z.string().nullable().optional(),
+    totalTokens: z.int().optional(),
     label: z.string().nullable().describe('as set by set-label'),
     settings: z.record(z.string(), z.string()).describe('as set by set-thinking, set-verbose and set-reasoning'),
   })
@@ -128,18 +130,21 @@ export const sessionActionBody = z.object({
   level: text(100).optional(),
   label: text(10_000).optional().describe('at most 100 characters'),
 });
+/** What became of it: for sessions of tools as given here, for those of gateways what the gateway answered. */
+const resultOf = <Own extends z.ZodType>(own: Own) =>
+  z.union([own, jsonObject]).describe('of a session at a gateway: what the gateway answered');
 export const sessionActionAnswer = z.object({
   success: z.literal(true),
   action: z.string(),
   sessionKey: z.string(),
-  result: z.object({ requested: z.literal(true), value: z.string().nullable() }),
+  result: resultOf(z.object({ requested: z.literal(true), value: z.string().nullable() })),
 });
 
 export const sessionKeyBody = z.object({ sessionKey });
 export const sessionDeletedAnswer = z.object({
   success: z.literal(true),
   sessionKey: z.string(),
-  result: z.object({ deleted: z.literal(true) }),
+  result: resultOf(z.object({ deleted: z.literal(true) })),
 });
 
 export const controlParams = z.object({
@@ -155,7 +160,7 @@ export const controlAnswer = z.object({
   success: z.literal(true),
   action: z.string(),
   session: z.string(),
-  result: z.object({ requested: z.literal(true) }),
+  result: resultOf(z.object({ requested: z.literal(true) })),
 });
 
 const COLORS = ['slate', 'blue', 'green', 'amber', 'red', 'purple', 'pink', 'teal'] as const;

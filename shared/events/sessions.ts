@@ -1,11 +1,18 @@
 /**
- * Sessions of command-line tools, and how clients show sessions. Streams: `cli_session-<workspace>-<session id>`, and
- * `session_prefs-<workspace>`.
+ * Sessions of command-line tools and of gateways, and how clients show sessions. Streams:
+ * `cli_session-<workspace>-<session id>`, `gateway_sessions-<workspace>`, and `session_prefs-<workspace>`.
  */
 import { z } from 'zod';
 import { defineEvent } from './define.ts';
 
 const text = z.string().nullable();
+const control = (by: string, data: { readonly sessionId: string; readonly action: string }) => ({
+  type: 'session_control' as const,
+  entity_type: 'session' as const,
+  entity_id: 0,
+  description: `${by} asked for ${data.action} of session ${data.sessionId}`,
+  data: { session_key: data.sessionId, action: data.action },
+});
 const count = z.int().nonnegative().nullable();
 
 export const SESSION_ACTIONS = [
@@ -53,16 +60,26 @@ export const sessionControlled = defineEvent({
     /** Of a setting. */
     value: z.string().nullable(),
   }),
-  activity: ({ data, meta }) => ({
-    type: 'session_control',
-    entity_type: 'session',
-    entity_id: 0,
-    description: `${meta.actor.name} asked for ${data.action} of session ${data.sessionId}`,
-    data: { session_key: data.sessionId, action: data.action },
-  }),
+  activity: ({ data, meta }) => control(meta.actor.name, data),
   frames: ({ data }) => [
     { type: 'session.control', data: { session_key: data.sessionId, action: data.action, value: data.value } },
   ],
+});
+
+export const gatewaySessionControlled = defineEvent({
+  type: 'GatewaySessionControlled',
+  version: 1,
+  doc: 'Somebody asked for something to be done to a session that lives at the primary gateway, and the gateway did it.',
+  schema: z.object({
+    gatewayId: z.int().positive(),
+    gatewayName: z.string(),
+    /** Id or key of the session, as the caller named it. */
+    sessionId: z.string(),
+    action: z.enum(SESSION_ACTIONS),
+    /** Of a setting. */
+    value: z.string().nullable(),
+  }),
+  activity: ({ data, meta }) => control(meta.actor.name, data),
 });
 
 export const sessionPrefSet = defineEvent({
@@ -72,4 +89,4 @@ export const sessionPrefSet = defineEvent({
   schema: z.object({ key: z.string(), name: text.optional(), color: text.optional() }),
 });
 
-export const sessionEvents = [sessionReported, sessionControlled, sessionPrefSet];
+export const sessionEvents = [sessionReported, sessionControlled, gatewaySessionControlled, sessionPrefSet];

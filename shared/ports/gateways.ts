@@ -32,12 +32,39 @@ export class GatewayError extends Error {
   }
 }
 
+/** A session that lives at a gateway, as the gateway reports it. */
+export interface GatewaySession {
+  readonly id: string;
+  readonly key: string;
+  readonly agent: string;
+  readonly kind: string;
+  readonly model: string;
+  readonly channel: string;
+  readonly label: string | null;
+  /** Levels of thinking, verbose and reasoning, as far as they are set. */
+  readonly settings: Readonly<Record<string, string>>;
+  /** Tokens of the context that are in use. */
+  readonly usedTokens: number;
+  /** Tokens that the context can hold. */
+  readonly contextTokens: number;
+  /** Unix milliseconds; 0: the gateway does not say. */
+  readonly updatedAt: number;
+}
+
+export interface GatewayRequest {
+  readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
+  readonly path: string;
+  readonly body?: unknown;
+  /** Milliseconds that the whole request may take; by default as long as every other. */
+  readonly timeoutMs?: number;
+}
+
 export interface Gateways {
   /** Never rejects. @param url base URL of the gateway */
   probe(url: string): Promise<GatewayHealth>;
   /** Calls the gateway with its token. @throws GatewayError */
   call(
     gateway: { readonly url: string; readonly token: string | null },
-    request: { readonly method: 'GET' | 'POST'; readonly path: string; readonly body?: unknown },
+    request: GatewayRequest,
   ): Promise<GatewayAnswer>;
 }

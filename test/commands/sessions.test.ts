@@ -4,6 +4,13 @@ import { controlSession, decideControl, reportSession, sessionDecider } from '..
 import { agentsMemory } from '../support/agents-memory.ts';
 import { outcomeOf, refusalOf } from '../support/kit.ts';
 
+/** There is no gateway to be called. */
+const nobody = {
+  call(): never {
+    throw new Error('nobody is to be called');
+  },
+};
+
 describe('a session', () => {
   const report = {
     sessionId: 'a/b c',
@@ -28,7 +35,7 @@ describe('a session', () => {
     };
     const first = await reported();
     expect(await reported()).to.equal(first);
-    await controlSession(commands, context(), report.sessionId, 'delete');
+    await controlSession(commands, context(), nobody, { session: report.sessionId, action: 'delete', value: null });
     expect(await reported()).not.to.equal(first);
     expect(new Set(world.written().map(({ stream }) => stream))).to.deep.equal(new Set(['cli_session-1-a%2Fb%20c']));
   });
@@ -36,7 +43,8 @@ describe('a session', () => {
   it('is controlled only when it is registered', async () => {
     const { commands, context, world } = agentsMemory();
     expect(refusalOf(() => decideControl(sessionDecider.initial, 's', 'pause', null)).status).to.equal(404);
-    expect(await outcomeOf(controlSession(commands, context(), 's', 'pause'))).to.equal('404');
+    const asked = { session: 's', action: 'pause', value: null } as const;
+    expect(await outcomeOf(controlSession(commands, context(), nobody, asked))).to.equal('404');
     expect(decideControl({ id: 3 }, 's', 'set-label', 'x')[0]?.data).to.deep.equal({
       id: 3,
       sessionId: 's',

@@ -235,6 +235,10 @@ describe('contract: chat', function () {
       const { messages: both } = await messages('?conversation_id=coord:live');
       expect(both[1].metadata).to.deep.equal({ status: 'delivery_failed', reason: 'gateway_send_failed' });
     } finally {
+      for (const { id } of (await ask('GET', '/api/gateways')).body.gateways) {
+        await ask('PUT', '/api/gateways', { id, is_primary: false });
+        await ask('DELETE', '/api/gateways', { id });
+      }
       await gateway.close();
     }
   });

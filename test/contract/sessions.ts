@@ -1,4 +1,4 @@
-/** Sessions of tools, through HTTP. */
+/** Sessions of tools and of gateways, through HTTP. */
 import { expect } from 'chai';
 import { ageText, listCliSessions, shortened } from '../../queries/sessions.ts';
 import {
@@ -12,6 +12,7 @@ import {
   sessionPrefsAnswer,
   sessionsAnswer,
 } from '../../shared/contract/sessions.ts';
+import { type FakeGateway, startFakeGateway } from '../support/gateway.ts';
 import { type AgentsWorld, conforms } from '../support/worlds/agents.ts';
 
 export function describeSessions(service: () => AgentsWorld): void {
@@ -209,6 +210,187 @@ export function describeSessions(service: () => AgentsWorld): void {
       expect(await prefs()).to.deep.equal({});
       for (const body of [{}, { key: 'first' }, { key: 'a:b', color: 'pinkish' }, { key: 'a:b', name: 'x'.repeat(81) }])
         await world.refused('PATCH', '/api/chat/session-prefs', body, 400);
+    });
+
+    describe('at the primary gateway', () => {
+      let gateway: FakeGateway;
+      let id = 0;
+      const LIVE = {
+        key: 'agent:ada:main',
+        sessionId: 'live-1',
+        agent: 'ada',
+        chatType: 'direct',
+        model: 'opus',
+        channel: 'web',
+        label: 'mine',
+        thinkingLevel: 'high',
+        totalTokens: 7_000,
+        contextTokens: 200_000,
+      };
+      const DAYS = 'retention.gateway_sessions_days';
+      before(async () => {
+        gateway = await startFakeGateway();
+        const added = { name: 'live', url: gateway.url, token: 'live-token', is_primary: true };
+        id = (await ask('POST', '/api/gateways', added)).body.gateway.id;
+      });
+      after(async () => {
+        await ask('PUT', '/api/gateways', { id, is_primary: false });
+        await ask('DELETE', '/api/gateways', { id });
+        await gateway?.close();
+      });
+      /** What was heard before a change of the gateway is not used again. */
+      const listedAnew = async () => {
+        expect((await ask('PUT', '/api/gateways', { id, sessions_count: gateway.sessions.length })).status).to.equal(
+          200,
+        );
+        return (await all()).filter(({ source }) => source === 'gateway');
+      };
+
+      it('is listed among those of tools, last active first', async () => {
+        const updatedAt = Date.now() - 90 * 60_000;
+        gateway.sessions = [{ ...LIVE, updatedAt }, { key: 'cron' }, { no: 'key' }];
+        expect(await listedAnew()).to.deep.equal([
+          {
+            id: 'live-1',
+            key: 'agent:ada:main',
+            agent: 'ada',
+            kind: 'direct',
+            age: '1h',
+            model: 'opus',
+            tokens: '7k/200k (4%)',
+            channel: 'web',
+            flags: [],
+            active: false,
+            startTime: updatedAt,
+            lastActivity: updatedAt,
+            source: 'gateway',
+            label: 'mine',
+            settings: { thinking: 'high' },
+          },
+          {
+            id: 'unknown:cron',
+            key: 'cron',
+            agent: 'unknown',
+            kind: 'unknown',
+            age: '-',
+            model: 'unknown',
+            tokens: '0/35k (0%)',
+            channel: 'unknown',
+            flags: [],
+            active: false,
+            startTime: 0,
+            lastActivity: 0,
+            source: 'gateway',
+            label: null,
+            settings: {},
+          },
+        ]);
+        const everything = await all();
+        expect(everything.slice(-2).map(({ source }) => source)).to.deep.equal(['gateway', 'gateway']);
+        expect(everything.length).to.be.above(2);
+        const { line, authorization } = gateway.seen.at(-1) ?? {};
+        expect([line, authorization]).to.deep.equal(['GET /api/sessions', 'Bearer live-token']);
+      });
+
+      it('is not listed once it is older than the setting says', async () => {
+        const updatedAt = Date.now() - 25 * 3_600_000;
+        gateway.sessions = [{ ...LIVE, updatedAt }, { key: 'ageless' }];
+        const keys = async () => (await listedAnew()).map(({ key }) => key);
+        expect(await keys()).to.deep.equal([LIVE.key, 'ageless']);
+        const days = (value: number) => ask('PUT', '/api/settings', { settings: { [DAYS]: value } });
+        await days(1);
+        expect((await ask('GET', '/api/cleanup')).body.retention.gatewaySessions).to.equal(1);
+        expect(await keys()).to.deep.equal(['ageless']);
+        await days(0);
+        expect(await keys()).to.deep.equal([LIVE.key, 'ageless']);
+        await ask('DELETE', '/api/settings', { key: DAYS });
+      });
+
+      it('is left out when the gateway fails, and those of tools are not', async () => {
+        gateway.sessions = [LIVE];
+        for (const mode of ['broken', 'redirects'] as const) {
+          gateway.mode = mode;
+          expect(await listedAnew(), mode).to.deep.equal([]);
+          expect(await find('first')).to.include({ source: 'local' });
+        }
+        gateway.mode = 'well';
+        expect(await listedAnew()).to.have.length(1);
+      });
+
+      it('is set, asked to pause, and deleted by the gateway, whose answer is passed on', async () => {
+        gateway.sessions = [LIVE];
+        const key = LIVE.key;
+        const path = '/api/sessions/agent%3Aada%3Amain';
+        const set = (action: string, body: object) =>
+          ask('POST', `/api/sessions?action=${action}`, { sessionKey: key, ...body });
+        for (const [action, given, handed] of [
+          ['set-thinking', { level: 'low' }, { thinkingLevel: 'low' }],
+          ['set-verbose', { level: 'full' }, { verboseLevel: 'full' }],
+          ['set-reasoning', { level: 'on' }, { reasoningLevel: 'on' }],
+          ['set-label', { label: 'yours' }, { label: 'yours' }],
+        ] as const) {
+          const reply = await set(action, given);
+          conforms(sessionActionAnswer, reply);
+          const result = { done: `PATCH ${key}`, ...handed };
+          expect(reply.body).to.deep.equal({ success: true, action, sessionKey: key, result });
+          expect(gateway.seen.at(-1)).to.deep.equal({
+            line: `PATCH ${path}`,
+            authorization: 'Bearer live-token',
+            body: JSON.stringify(handed),
+          });
+        }
+        const controlled = await ask('POST', '/api/sessions/live-1/control', { action: 'kill' });
+        conforms(controlAnswer, controlled);
+        expect(controlled.body).to.deep.include({ success: true, action: 'kill', session: 'live-1' });
+        expect(controlled.body.result).to.deep.equal({ done: 'POST live-1', action: 'terminate' });
+        expect(gateway.seen.at(-1)?.line).to.equal('POST /api/sessions/live-1/control');
+        const deleted = await ask('DELETE', '/api/sessions', { sessionKey: key });
+        conforms(sessionDeletedAnswer, deleted);
+        expect(deleted.body.result).to.deep.equal({ done: `DELETE ${key}` });
+        const { activities } = (await ask('GET', '/api/activities?type=session_control&limit=6')).body;
+        expect(activities.map(({ metadata }: { metadata: object }) => metadata)).to.deep.equal([
+          { session_key: key, action: 'delete' },
+          { session_key: 'live-1', action: 'terminate' },
+          ...['set-label', 'set-reasoning', 'set-verbose', 'set-thinking'].map((action) => ({
+            session_key: key,
+            action,
+          })),
+        ]);
+        expect(activities[0]).to.include({ entity_type: 'session', entity_id: 0, actor: 'api' });
+        // Tools that listen have nothing to do with it.
+        expect(controls(key)).to.deep.equal([]);
+      });
+
+      it('is asked for again once something was done to it', async () => {
+        gateway.sessions = [{ ...LIVE, label: 'before' }];
+        expect(await listedAnew()).to.have.length(1);
+        gateway.sessions = [{ ...LIVE, label: 'after' }];
+        await ask('POST', '/api/sessions?action=set-label', { sessionKey: LIVE.key, label: 'after' });
+        expect((await find('live-1'))?.label).to.equal('after');
+      });
+
+      it('cannot be controlled when the gateway does not know it, refuses or is away', async () => {
+        gateway.sessions = [LIVE];
+        const remove = (status: number, says: RegExp, sessionKey: string = LIVE.key) =>
+          world.refused('DELETE', '/api/sessions', { sessionKey }, status, says);
+        await remove(404, /Session not found/, 'nobody');
+        gateway.mode = 'broken';
+        await remove(500, /The gateway answered 500: out of order/);
+        gateway.mode = 'redirects';
+        await remove(500, /The gateway answered 302/);
+        gateway.mode = 'well';
+        await ask('PUT', '/api/gateways', { id, url: 'http://127.0.0.1:1' });
+        await remove(500, /The gateway could not be reached/);
+        await world.refused('POST', '/api/sessions/live-1/control', { action: 'pause' }, 500, /could not be reached/);
+        await ask('PUT', '/api/gateways', { id, url: gateway.url });
+      });
+
+      it('does not get what is asked of the session of a tool', async () => {
+        const before = gateway.seen.length;
+        const reply = await ask('POST', '/api/sessions/first/control', { action: 'monitor' });
+        expect(reply.body.result).to.deep.equal({ requested: true });
+        expect(gateway.seen.length).to.equal(before);
+      });
     });
 
     it('numbers and ages are short', () => {

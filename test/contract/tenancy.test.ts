@@ -10,6 +10,7 @@ import type { OpenApiDocument } from '../../api/openapi.ts';
 import { projections } from '../../projections/index.ts';
 import { defineTable, schemaOf, type Table } from '../../projections/projection.ts';
 import { seconds } from '../../shared/time.ts';
+import { type FakeGateway, startFakeGateway } from '../support/gateway.ts';
 import { type FakeGithub, GITHUB_TOKEN, startFakeGithub } from '../support/github.ts';
 import { CLIENT_ID, type FakeGoogle, ISSUER, startFakeGoogle } from '../support/google.ts';
 import { type Receiver, startReceiver } from '../support/receiver.ts';
@@ -85,7 +86,6 @@ const BODIES: Readonly<Record<string, (ref: { readonly number: number; readonly 
 /** Writes that nobody of a running deployment gets done with a guessed body: what they answer instead. */
 const REFUSED: Readonly<Record<string, number>> = {
   'DELETE /api/backup': 404, // of no name that is guessed
-  'POST /api/exec-approvals': 502, // of no gateway that answers
   'POST /api/auth/login': 401, // of no password that is guessed
   'POST /api/auth/google': 400, // of no token that is guessed
   'POST /api/auth/google/disconnect': 400, // of a user with a password
@@ -133,6 +133,8 @@ describe('contract: tenancy', function () {
   let google: FakeGoogle;
   let receiver: Receiver;
   let github: FakeGithub;
+  /** The primary gateway of the deployment. */
+  let gatewayServer: FakeGateway;
   let world: AuthWorld;
   let operations: readonly Described[];
   const reads = () => operations.filter(({ method, isStream }) => method === 'GET' && !isStream);
@@ -256,7 +258,15 @@ describe('contract: tenancy', function () {
     expect((await ask(HOUSE, { method: 'POST', path: '/api/super/tenants', body: customer })).status).to.equal(201);
     const gateway = { name: `${names}-gateway`, url: NOBODY, token: texts };
     expect((await ask(HOUSE, { method: 'POST', path: '/api/gateways', body: gateway })).status).to.equal(201);
+    const primary = { name: `${names}-primary`, url: gatewayServer.url, token: texts, is_primary: true };
+    expect((await ask(HOUSE, { method: 'POST', path: '/api/gateways', body: primary })).status).to.equal(201);
     expect((await ask(HOUSE, { method: 'POST', path: '/api/gateways/health' })).status).to.equal(200);
+    gatewayServer.mark = texts;
+    gatewayServer.sessions = [{ key: `${names}-live`, agent: texts, label: texts }];
+    const live = await ask(HOUSE, { method: 'GET', path: '/api/sessions' });
+    expect(live.body.sessions.map(({ label }: { label: string }) => label)).to.include(texts);
+    const schema = await ask(HOUSE, { method: 'GET', path: '/api/gateway-config?action=schema' });
+    expect(schema.body.title).to.equal(texts);
     const project = { name: `${names}-synced`, ticket_prefix: `${names}S`, github_repo: HOUSE_REPO };
     const made = await ask(HOUSE, { method: 'POST', path: '/api/projects', body: project });
     const path = `/api/projects/${made.body.project.id}`;
@@ -338,6 +348,7 @@ describe('contract: tenancy', function () {
     google = await startFakeGoogle();
     receiver = await startReceiver();
     github = await startFakeGithub();
+    gatewayServer = await startFakeGateway();
     world = await startAuthWorld({
       GOOGLE_CLIENT_ID: CLIENT_ID,
       GOOGLE_KEYS_URL: google.url,
@@ -366,6 +377,7 @@ describe('contract: tenancy', function () {
     await google?.close();
     await receiver?.close();
     await github?.close();
+    await gatewayServer?.close();
   });
 
   // --- What must not be seen ---------------------------------------------------------------------------------------
@@ -462,11 +474,13 @@ describe('contract: tenancy', function () {
       }
       return answers;
     };
+    const called = gatewayServer.seen.length;
     const before = await readAll();
     const read = seconds(Date.now());
     // Otherwise a moment in an answer could look as if it stood still.
     await until('the clock shows another second', () => seconds(Date.now()) > read);
     const again = await readAll();
+    expect(gatewayServer.seen.length, 'calls of the gateway of the deployment').to.equal(called);
     await fill(AMBER, 2);
     await fill(HOUSE, 2);
     expect(again.size, 'answers to compare').to.be.above(100);
@@ -553,6 +567,7 @@ describe('contract: tenancy', function () {
     // What they were refused before is counted, and recorded a minute later.
     await world.service.incidents?.drain();
     const before = { house: await hashesOf(HOUSE), amber: await hashesOf(AMBER) };
+    const called = gatewayServer.seen.length;
     let fresh = 0;
     for (const operation of writes()) {
       // Who is not asked for a credential acts in the default workspace.
@@ -564,6 +579,7 @@ describe('contract: tenancy', function () {
       }
       const after = { house: await hashesOf(HOUSE), amber: await hashesOf(AMBER) };
       expect(after, `after ${operation.name} by another workspace`).to.deep.equal(before);
+      expect(gatewayServer.seen.length, `calls of the gateway by ${operation.name}`).to.equal(called);
     }
   });
 

@@ -169,6 +169,7 @@ describe('example resource: on the embedded store', function () {
       freshness,
       inboxes: createInboxes({ reads, freshness, now: Date.now }),
       gateways: createGateways(),
+      gatewaySessions: { list: async () => [] },
       github: createGithub(config),
       backups: createBackups({ ...view, config }),
       queue: createTaskQueue({ commands, reads: taskQueueReads(reads) }),

@@ -3,8 +3,11 @@ import type { LookupAddress, lookup } from 'node:dns';
 import { createServer, type ServerResponse } from 'node:http';
 import { type AddressInfo, createServer as createTcpServer, type Socket } from 'node:net';
 import { expect } from 'chai';
+import { createGateways } from '../../infra/outgoing/gateways.ts';
 import { createOutgoing, KEPT_ANSWER } from '../../infra/outgoing/post.ts';
 import { createAddressRule } from '../../shared/addresses.ts';
+import { GatewayError } from '../../shared/ports/gateways.ts';
+import { startFakeGateway } from '../support/gateway.ts';
 import { type Receiver, startReceiver } from '../support/receiver.ts';
 
 /** A name server that gives these answers, one after the other, the last one for good. */
@@ -157,5 +160,23 @@ describe('requests to URLs of users', () => {
       (error: unknown) => error,
     );
     expect(thrown).to.equal(reason);
+  });
+});
+
+describe('requests to gateways', () => {
+  it('a request may have less time than the others', async () => {
+    const gateway = await startFakeGateway();
+    try {
+      gateway.mode = 'silent';
+      const { call } = createGateways({ timeoutMs: 600_000 });
+      const asked = call({ url: gateway.url, token: null }, { method: 'GET', path: '/api/sessions', timeoutMs: 50 });
+      const error = await asked.then(
+        () => expect.fail('there was an answer'),
+        (reason: unknown) => reason,
+      );
+      expect(error).to.be.instanceOf(GatewayError).that.includes({ late: true });
+    } finally {
+      await gateway.close();
+    }
   });
 });

@@ -121,6 +121,7 @@ export const GROUPS: Readonly<Record<string, Readonly<Record<string, string>>>> 
     scheduler: 'what the service does by the clock',
     settings: 'what admins change while the service runs',
     gateways: 'servers that agents are reached through',
+    'gateway-sessions': 'sessions that live at the primary gateway',
     'exec-approvals': 'commands that agents may run',
     export: 'data taken out',
     cron: 'scheduled jobs that admins make',
@@ -146,7 +147,7 @@ export const GROUPS: Readonly<Record<string, Readonly<Record<string, string>>>> 
 };
 
 /** Concerns that look like one word and are two in the interface. */
-export const DISTINCT: readonly string[] = ['gateways', 'gateway-config', 'gateway-document'];
+export const DISTINCT: readonly string[] = ['gateways', 'gateway-config', 'gateway-document', 'gateway-sessions'];
 
 export interface Floor {
   /** Heading of its column; tests are shown in the column of what they test. */

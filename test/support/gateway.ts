@@ -1,4 +1,7 @@
-/** A local server that plays a gateway: healthy, broken or silent, with commands that wait for an approval. */
+/**
+ * A local server that plays a gateway: healthy, broken or silent, with commands that wait for an approval, sessions, and a
+ * configuration.
+ */
 import { createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
@@ -6,9 +9,34 @@ export interface FakeGateway {
   readonly url: string;
   /** What it does from now on; `silent`: it takes requests and never answers. */
   mode: 'well' | 'broken' | 'silent' | 'redirects';
+  /** What it lists as its sessions; others it does not know. */
+  sessions: readonly unknown[];
+  /** A text in what it says about its configuration. */
+  mark: string;
   /** Requests it has had: method, path, authorization, body. */
   readonly seen: { readonly line: string; readonly authorization: string | undefined; readonly body: string }[];
   close(): Promise<void>;
+}
+
+/** What it answers to requests for its sessions and its configuration; undefined: the request is for something else. */
+function answerTo(
+  { sessions, mark }: FakeGateway,
+  method: string,
+  path: string,
+  body: string,
+): { readonly status?: number; readonly body: unknown } | undefined {
+  if (path === '/api/config/schema') return { body: { type: 'object', title: mark } };
+  if (path === '/api/config/apply') return { body: { restarted: true, hash: JSON.parse(body).hash, token: mark } };
+  if (path === '/api/system/update') return { body: { version: '2.5.0' } };
+  if (path === '/api/sessions') return { body: { sessions } };
+  const [, named] = /^\/api\/sessions\/([^/]+)(\/control)?$/.exec(path) ?? [];
+  if (named === undefined) return undefined;
+  const session = decodeURIComponent(named);
+  const known = (sessions as { readonly key?: unknown; readonly sessionId?: unknown }[]).some(
+    ({ key, sessionId }) => key === session || sessionId === session,
+  );
+  if (!known) return { status: 404, body: { error: 'no such session' } };
+  return { body: { done: `${method} ${session}`, ...(body !== '' && JSON.parse(body)) } };
 }
 
 async function bodyOf(req: IncomingMessage): Promise<string> {
@@ -26,7 +54,11 @@ export async function startFakeGateway(): Promise<FakeGateway> {
         res.setHeader('Content-Type', 'application/json');
         if (gateway.mode === 'redirects') res.setHeader('Location', 'http://127.0.0.1:1/');
         res.statusCode = { well: 200, broken: 500, redirects: 302 }[gateway.mode];
-        if (req.url?.endsWith('/health')) res.end(JSON.stringify({ ok: true, version: '2.4.0' }));
+        const answer = answerTo(gateway, req.method ?? '', req.url ?? '', body);
+        if (answer) {
+          res.statusCode = gateway.mode === 'well' ? (answer.status ?? 200) : res.statusCode;
+          res.end(JSON.stringify(gateway.mode === 'well' ? answer.body : { error: 'out of order' }));
+        } else if (req.url?.endsWith('/health')) res.end(JSON.stringify({ ok: true, version: '2.4.0' }));
         else if (/\/messages$/.test(req.url ?? '')) res.end(JSON.stringify({ ok: true, runId: 'run-1' }));
         else if (req.method === 'GET')
           res.end(JSON.stringify({ approvals: [{ id: 'a1', command: 'ls' }, 'no object'] }));
@@ -42,6 +74,8 @@ export async function startFakeGateway(): Promise<FakeGateway> {
   const gateway: FakeGateway = {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     mode: 'well',
+    sessions: [],
+    mark: 'gateway',
     seen: [],
     close: () =>
       new Promise((resolve) => {

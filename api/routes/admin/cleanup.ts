@@ -27,6 +27,7 @@ const read = defineRoute({
       'retention.token_usage_days',
       'retention.audit_log_days',
       'retention.logs_days',
+      'retention.gateway_sessions_days',
     ]);
     const days = {
       activities: Number(set['retention.activities_days']),
@@ -45,7 +46,8 @@ const read = defineRoute({
           notifications: days.notifications,
           pipelineRuns: days.pipeline_runs,
           tokenUsage: days.token_usage,
-          gatewaySessions: 0,
+          // They stay with their gateways, so that there is nothing to remove here; older ones are not listed.
+          gatewaySessions: Number(set['retention.gateway_sessions_days']),
         },
         preview: RETAINED.map((table) => {
           const one = found.find((target) => target.table === table);

@@ -1,7 +1,16 @@
-/** The stored gateway configuration. Calls that need a running gateway answer 502, because none is connected. */
-import { changeGatewayConfig, decideReplace, decideUpdates } from '../../../commands/admin/gateway-config.ts';
+/** The stored gateway configuration, and what the primary gateway does with it. */
+
+import { z } from 'zod';
+import {
+  changeGatewayConfig,
+  decideReplace,
+  decideUpdates,
+  gatewaySchema,
+  handToGateway,
+} from '../../../commands/admin/gateway-config.ts';
 import { gatewayConfig } from '../../../queries/admin/gateway-config.ts';
 import {
+  gatewayActionAnswer,
   gatewayConfigAnswer,
   gatewayConfigBody,
   gatewayConfigPutAnswer,
@@ -10,35 +19,31 @@ import {
   updatesForm,
 } from '../../../shared/contract/admin/gateway-config.ts';
 import { type GatewayDocument, isObject } from '../../../shared/contract/admin/gateway-document.ts';
-import { errorSchema } from '../../../shared/contract/common.ts';
-import { AppError, invalid } from '../../../shared/errors.ts';
+import { errorSchema, jsonObject } from '../../../shared/contract/common.ts';
+import { invalid } from '../../../shared/errors.ts';
 import { defineRoute, type Route } from '../../http/route.ts';
 
 const NO_GATEWAY = {
-  502: { description: 'No gateway is connected', schema: errorSchema },
+  502: { description: 'No gateway is connected, or it refuses or does not answer', schema: errorSchema },
 } as const;
-
-const noGateway = (action: string) =>
-  new AppError(
-    502,
-    `No gateway is connected, so action=${action} is not available; leave it out to use the stored document.`,
-  );
 
 const read = defineRoute({
   method: 'get',
   path: '/api/gateway-config',
   tag: 'Admin',
-  summary: 'Get the stored gateway configuration, with its secrets hidden',
+  summary: 'Get the stored gateway configuration, with its secrets hidden, or the schema of the gateway',
+  description:
+    '`action=schema` asks the primary gateway, which serves callers of the default tenant; for others no gateway is connected.',
   access: 'admin',
   shared: 'gateway-config',
   query: gatewayConfigQuery,
   responses: {
-    200: { description: 'The document', schema: gatewayConfigAnswer },
+    200: { description: 'The document, or the JSON schema', schema: z.union([gatewayConfigAnswer, jsonObject]) },
     ...NO_GATEWAY,
   },
   cache: { models: ['gateway_config'], scope: 'workspace', unless: (query) => query.action !== undefined },
-  async handle({ query, identity, services }) {
-    if (query.action !== undefined) throw noGateway(query.action);
+  async handle({ query, identity, services, command }) {
+    if (query.action === 'schema') return { body: await gatewaySchema(services.commands, command, services.gateways) };
     return { body: await gatewayConfig(services.reads, identity.workspace) };
   },
 });
@@ -58,7 +63,9 @@ const write = defineRoute({
   method: 'put',
   path: '/api/gateway-config',
   tag: 'Admin',
-  summary: 'Replace or change the stored gateway configuration',
+  summary: 'Replace or change the stored gateway configuration, or hand it to the gateway',
+  description:
+    '`action=apply` hands the stored document to the primary gateway, `action=update` asks it to update itself; both add its answer to `ok`. The gateway serves callers of the default tenant; for others none is connected.',
   access: 'admin',
   shared: 'gateway-config',
   limit: 'gateway-config',
@@ -67,11 +74,17 @@ const write = defineRoute({
   bodyOptional: true,
   refuses: [404, 409],
   responses: {
-    200: { description: 'Stored', schema: gatewayConfigPutAnswer },
+    200: {
+      description: 'Stored, or what the gateway answered',
+      schema: z.union([gatewayConfigPutAnswer, gatewayActionAnswer]),
+    },
     ...NO_GATEWAY,
   },
   async handle({ query, body, services, command }) {
-    if (query.action !== undefined) throw noGateway(query.action);
+    if (query.action !== undefined) {
+      const answer = await handToGateway(services.commands, command, services.gateways, query.action, body);
+      return { body: { ...answer, ok: true } };
+    }
     const isUpdates = isObject(body.updates) && Object.keys(body).every((key) => key === 'updates' || key === 'hash');
     if (isUpdates) {
       const { updates, hash: expected } = updatesForm.parse(body);

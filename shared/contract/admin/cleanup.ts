@@ -45,7 +45,7 @@ export const retentionAnswer = z.object({
       notifications: z.int(),
       pipelineRuns: z.int(),
       tokenUsage: z.int(),
-      gatewaySessions: z.int(),
+      gatewaySessions: z.int().describe('sessions last updated longer ago are not listed; their gateway keeps them'),
     })
     .describe('days; 0: kept for ever'),
   preview: z.array(

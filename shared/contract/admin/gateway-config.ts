@@ -5,7 +5,7 @@ import { jsonObject } from '../common.ts';
 import { storable } from '../storable.ts';
 import { pathProblem } from './gateway-document.ts';
 
-/** Actions that a running gateway would answer. */
+/** Actions that the primary gateway answers. */
 export const gatewayConfigQuery = z.object({ action: z.enum(['schema']).optional() });
 export const gatewayConfigPutQuery = z.object({ action: z.enum(['apply', 'update']).optional() });
 
@@ -21,7 +21,7 @@ export const gatewayConfigBody = jsonObject
   // stored.
   .superRefine(storable({ depth: BODY_BOUNDS.depth, characters: BODY_BOUNDS.characters }))
   .describe(
-    '`{updates: {dotted.path: value}, hash?}` changes parts of the document; any other object replaces it (optionally as `config`, with the `hash` from GET beside it). Hidden secrets that are sent back as 8 dashes stay unchanged.',
+    '`{updates: {dotted.path: value}, hash?}` changes parts of the document; any other object replaces it (optionally as `config`, with the `hash` from GET beside it). Hidden secrets that are sent back as 8 dashes stay unchanged. With an `action`, only `hash` may be sent: that of the stored document.',
   );
 
 export const updatesForm = z.strictObject({
@@ -35,6 +35,9 @@ export const updatesForm = z.strictObject({
   }),
   hash: z.string().optional(),
 });
+
+export const gatewayActionBody = z.strictObject({ hash: z.string().optional() });
+export const gatewayActionAnswer = z.looseObject({ ok: z.literal(true) }).describe('what the gateway answered');
 
 export const gatewayConfigPutAnswer = z.object({
   success: z.literal(true),

@@ -58,7 +58,12 @@ export const KNOWN_SETTINGS = {
   'retention.notifications_days': days('notifications', (of) => of.retainNotificationsDays),
   'retention.pipeline_runs_days': days('runs of pipelines', (of) => of.retainPipelineRunsDays),
   'retention.token_usage_days': days('token reports', (of) => of.retainTokenUsageDays),
-  'retention.gateway_sessions_days': days('sessions of gateways', (of) => of.retainGatewaySessionsDays),
+  'retention.gateway_sessions_days': setting(
+    'retention',
+    'Sessions that a gateway last updated longer ago are not listed, days; 0: all are. The gateway keeps them',
+    (of) => String(of.retainGatewaySessionsDays),
+    whole(0, 3_650),
+  ),
   'gateway.host': setting('gateway', 'Host of the gateway', '127.0.0.1', anything),
   'gateway.port': setting('gateway', 'Port of the gateway', '18789', whole(1, 65_535)),
   'chat.coordinator_target_agent': setting('chat', 'Agent that gets messages to the coordinator', '', anything),

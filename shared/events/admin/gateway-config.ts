@@ -1,4 +1,7 @@
-/** The gateway's configuration document of a workspace. Stream: `gateway_config-<workspace>`. */
+/**
+ * The gateway's configuration document of a workspace, and what gateways were asked to do with it. Streams:
+ * `gateway_config-<workspace>`, `gateway_config_actions-<workspace>`.
+ */
 import { z } from 'zod';
 import { defineEvent } from '../define.ts';
 
@@ -31,4 +34,23 @@ export const gatewayConfigChanged = defineEvent({
   },
 });
 
-export const gatewayConfigEvents = [gatewayConfigChanged];
+export const gatewayActionRequested = defineEvent({
+  type: 'GatewayActionRequested',
+  version: 1,
+  doc: 'The primary gateway was asked to apply the stored configuration, or to update itself.',
+  schema: z.object({
+    action: z.enum(['apply', 'update']),
+    gatewayId: z.int().positive(),
+    gatewayName: z.string(),
+    /** HTTP status of its answer; null: it did not answer, so that nobody knows whether it did it. */
+    status: z.int().nullable(),
+  }),
+  audit: ({ data }) => ({
+    action: data.action === 'apply' ? 'gateway_config_apply' : 'gateway_config_system_update',
+    target_type: 'gateway',
+    target_id: data.gatewayId,
+    detail: { status: data.status },
+  }),
+});
+
+export const gatewayConfigEvents = [gatewayConfigChanged, gatewayActionRequested];

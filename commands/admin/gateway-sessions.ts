@@ -1,0 +1,181 @@
+/**
+ * Sessions that live at the primary gateway. Signalbox keeps no copy of them: they are listed as the gateway has them, and
+ * whatever is to be done to one is handed over to it.
+ */
+import { AppError, notFound } from '../../shared/errors.ts';
+import type { EventOf } from '../../shared/events/define.ts';
+import { gatewaySessionControlled } from '../../shared/events/sessions.ts';
+import {
+  type GatewayAnswer,
+  GatewayError,
+  type GatewayRequest,
+  type GatewaySession,
+  type Gateways,
+} from '../../shared/ports/gateways.ts';
+import { masked } from '../../shared/secrets.ts';
+import { frontOf } from '../../shared/storable.ts';
+import { within } from '../../shared/waiting.ts';
+import type { CommandContext, Commands } from '../handler.ts';
+import { gatewayAgreed, gatewayRefusal, type KnownGateway, primaryGateway } from './gateways.ts';
+
+const PATH = '/api/sessions';
+
+// --- Lists ------------------------------------------------------------------------------------------------------------
+
+/** A list of sessions is answered without those of the gateway when it takes longer, milliseconds. */
+const LISTED_WITHIN_MS = 2_000;
+/** How long what the gateway said is used again, milliseconds; the same for its silence. */
+const KEPT_MS = 5_000;
+/** Sessions of a gateway that are listed. */
+const MAX_LISTED = 100;
+/** Characters of a text in a listed session. */
+const MAX_TEXT = 200;
+const USUAL_CONTEXT = 35_000;
+/** The last moment of a date, Unix milliseconds. */
+const MAX_TIME = 8_640_000_000_000_000;
+
+type Reported = Readonly<Record<string, unknown>>;
+
+const isObject = (value: unknown): value is Reported =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+const textOf = (value: unknown): string | undefined => {
+  const text = typeof value === 'string' ? value.trim() : '';
+  return text === '' ? undefined : frontOf(text, MAX_TEXT);
+};
+const countOf = (value: unknown): number | undefined =>
+  typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : undefined;
+
+function sessionOf(one: unknown): GatewaySession | undefined {
+  if (!isObject(one)) return undefined;
+  const { key } = one;
+  // A key that was cut would name another session.
+  if (typeof key !== 'string' || key === '' || key.length > MAX_TEXT) return undefined;
+  const agent = textOf(one.agent) ?? textOf(/^agent:([^:]+)/.exec(key)?.[1]) ?? 'unknown';
+  const levels = { thinking: one.thinkingLevel, verbose: one.verboseLevel, reasoning: one.reasoningLevel };
+  const settings = Object.entries(levels).flatMap(([name, level]) => {
+    const text = textOf(level);
+    return text === undefined ? [] : [[name, text] as const];
+  });
+  const updatedAt = countOf(one.updatedAt) ?? 0;
+  return {
+    id: textOf(one.sessionId) ?? `${agent}:${key}`,
+    key,
+    agent,
+    kind: textOf(one.chatType) ?? 'unknown',
+    model: textOf(one.model) ?? 'unknown',
+    channel: textOf(one.channel) ?? 'unknown',
+    label: textOf(one.label) ?? null,
+    settings: Object.fromEntries(settings),
+    usedTokens: countOf(one.totalTokens) ?? 0,
+    contextTokens: countOf(one.contextTokens) || USUAL_CONTEXT,
+    updatedAt: updatedAt > MAX_TIME ? 0 : updatedAt,
+  };
+}
+
+/** What a gateway answered as sessions, each once, last updated first; what is no session is left out. */
+export function sessionsIn({ status, body }: GatewayAnswer): readonly GatewaySession[] {
+  const sessions = isObject(body) ? body.sessions : undefined;
+  if (status !== 200 || !Array.isArray(sessions)) return [];
+  const found = new Map<string, GatewaySession>();
+  for (const one of sessions.flatMap((each) => sessionOf(each) ?? []).sort((a, b) => b.updatedAt - a.updatedAt)) {
+    if (found.size < MAX_LISTED && !found.has(one.id)) found.set(one.id, one);
+  }
+  return [...found.values()];
+}
+
+export interface GatewaySessions {
+  /**
+   * Sessions at the primary gateway, last updated first; none when it does not answer. Never rejects, and takes about two
+   * seconds at most. The gateway is asked at most once in five seconds for each of its versions, however many want to
+   * know.
+   *
+   * @param version of the primary gateway: what was heard from an earlier one is not used
+   */
+  list(version: string): Promise<readonly GatewaySession[]>;
+}
+
+/** @param parts.now Unix milliseconds */
+export function createGatewaySessions(parts: {
+  readonly commands: Pick<Commands, 'load'>;
+  readonly gateways: Pick<Gateways, 'call'>;
+  readonly now: () => number;
+}): GatewaySessions {
+  const { commands, gateways, now } = parts;
+
+  async function ask(): Promise<readonly GatewaySession[]> {
+    const gateway = await primaryGateway(commands);
+    if (!gateway) return [];
+    return sessionsIn(await gateways.call(gateway, { method: 'GET', path: PATH, timeoutMs: LISTED_WITHIN_MS }));
+  }
+
+  interface Heard {
+    readonly version: string;
+    readonly sessions: Promise<readonly GatewaySession[]>;
+    /** Infinity while the gateway is being asked. */
+    until: number;
+  }
+  let heard: Heard | undefined;
+
+  return {
+    list(version) {
+      if (heard?.version === version && now() < heard.until) return heard.sessions;
+      const mine: Heard = {
+        version,
+        // Also when the log is away, from which the gateway's token comes: the other sessions are listed nevertheless.
+        sessions: within(LISTED_WITHIN_MS + 500, ask(), 'the gateway')
+          .catch((): readonly GatewaySession[] => [])
+          .finally(() => {
+            mine.until = now() + KEPT_MS;
+          }),
+        until: Number.POSITIVE_INFINITY,
+      };
+      heard = mine;
+      return mine.sessions;
+    },
+  };
+}
+
+// --- Control ----------------------------------------------------------------------------------------------------------
+
+type Action = EventOf<typeof gatewaySessionControlled>['data']['action'];
+
+/** Under which name a gateway knows what an action sets. */
+const FIELDS: Readonly<Partial<Record<Action, string>>> = {
+  'set-thinking': 'thinkingLevel',
+  'set-verbose': 'verboseLevel',
+  'set-reasoning': 'reasoningLevel',
+  'set-label': 'label',
+};
+
+function requestOf(session: string, action: Action, value: string | null): GatewayRequest {
+  const path = `${PATH}/${encodeURIComponent(session)}`;
+  const field = FIELDS[action];
+  if (field !== undefined) return { method: 'PATCH', path, body: { [field]: value } };
+  if (action === 'delete') return { method: 'DELETE', path };
+  return { method: 'POST', path: `${path}/control`, body: { action } };
+}
+
+/**
+ * Has the gateway do something to one of its sessions, and records it.
+ *
+ * @returns what it answered
+ * @throws AppError 404 when the gateway does not know the session; 500 when it refuses or does not answer
+ */
+export async function controlAtGateway(
+  commands: Commands,
+  context: CommandContext,
+  { gateway, gateways }: { readonly gateway: KnownGateway; readonly gateways: Pick<Gateways, 'call'> },
+  { session, action, value }: { readonly session: string; readonly action: Action; readonly value: string | null },
+): Promise<Record<string, unknown>> {
+  const answer = await gateways.call(gateway, requestOf(session, action, value)).catch((error: unknown) => {
+    if (error instanceof GatewayError) throw new AppError(500, error.message, { cause: error });
+    throw error;
+  });
+  if (answer.status === 404) throw notFound('Session');
+  if (!gatewayAgreed(answer)) throw new AppError(500, gatewayRefusal(answer));
+  const { id: gatewayId, name: gatewayName } = gateway;
+  await commands.record(`gateway_sessions-${context.origin.workspace}`, context, [
+    gatewaySessionControlled.draft({ gatewayId, gatewayName, sessionId: session, action, value }),
+  ]);
+  return isObject(answer.body) ? (masked(answer.body) as Record<string, unknown>) : {};
+}
