@@ -2,7 +2,6 @@
  * PostgreSQL, in one of two places: a server (`DATABASE_URL`) or PGlite in the data directory. Everything above
  * this file sees a `pg.Pool` and a Kysely instance and does not know which it is.
  */
-import { createHash } from 'node:crypto';
 import { Kysely, PostgresDialect } from 'kysely';
 import pg from 'pg';
 import type { Config } from '../config.ts';
@@ -11,6 +10,7 @@ import type { Logger } from '../logging.ts';
 import { Client } from './client.ts';
 import { createListener, type Listener } from './listener.ts';
 import { inTime } from './session.ts';
+import { createStatements } from './statements.ts';
 
 // Positions, counts and Unix times are safe integers by design: read them as numbers, not as strings.
 pg.types.setTypeParser(pg.types.builtins.INT8, Number);
@@ -90,39 +90,23 @@ function makePool(config: pg.PoolConfig, options: DatabaseOptions): pg.Pool {
 }
 
 /**
- * Marks, at its start, a statement that is prepared once per connection on PGlite, where planning is a large part of
- * the cost of statements that run with every write. Use it only for a small, fixed set of texts whose plan does not
- * depend on how full the tables are: on a server, a plan made for an empty table was kept and cost 10 times the
- * planning it saved.
+ * Marks, at its start, a statement that PGlite prepares when it comes again (`statements.ts`): planning is a large part
+ * of the cost of statements that run with every write. Use it only where the plan does not depend on how full the tables
+ * are: on a server, a plan made for an empty table was kept and cost 10 times the planning it saved.
  */
 export const PREPARED = '/* prepared */';
 
-/** Prepared statements live as long as their session, so texts beyond this number are not prepared. */
-const MAX_PREPARED = 500;
-const names = new Map<string, string>();
-function nameOf(text: string): string | undefined {
-  let name = names.get(text);
-  if (!name && names.size < MAX_PREPARED) {
-    name = `s${createHash('sha1').update(text).digest('base64url')}`;
-    names.set(text, name);
-  }
-  return name;
-}
-
 function kyselyOver(pool: pg.Pool, prepares: boolean): AnyDatabase {
   if (!prepares) return new Kysely({ dialect: new PostgresDialect({ pool }) });
-  const named = new WeakSet<pg.PoolClient>();
+  const statements = createStatements();
+  const equipped = new WeakSet<pg.PoolClient>();
   // Kysely does not name statements, so the connections that it gets do.
   async function connect(): Promise<pg.PoolClient> {
     const client = await pool.connect();
-    if (named.has(client)) return client;
-    named.add(client);
-    const query = client.query.bind(client) as (...args: unknown[]) => Promise<pg.QueryResult>;
-    const prepare = (text: unknown, ...rest: unknown[]) =>
-      typeof text === 'string' && text.startsWith(PREPARED)
-        ? query({ name: nameOf(text), text, values: rest[0] })
-        : query(text, ...rest);
-    client.query = prepare as typeof client.query;
+    if (!equipped.has(client)) {
+      equipped.add(client);
+      statements.equip(client, (text) => text.startsWith(PREPARED));
+    }
     return client;
   }
   const namingPool = { connect, end: () => pool.end() };

@@ -8,10 +8,13 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
+import { CompiledQuery } from 'kysely';
 import pg from 'pg';
+import { openDatabase, PREPARED } from '../../infra/database/database.ts';
 import { DirectoryLockedError, lockDirectory } from '../../infra/embedded/directory-lock.ts';
 import { type Embedded, openEmbedded, runningEmbedded } from '../../infra/embedded/embedded.ts';
 import { message, startupMessage } from '../../infra/embedded/protocol.ts';
+import { createLogger } from '../../infra/logging.ts';
 
 const warnings: string[] = [];
 const log = {
@@ -365,6 +368,56 @@ describe('embedded database', function () {
         (await last.query('SELECT count(*)::int AS n FROM pg_prepared_statements WHERE name <> $1', [''])).rows[0].n;
       await until(async () => (await left()) === 0);
       await last.end();
+    });
+
+    it('prepare statements that come again, and close the least recently used ones beyond a bound', async () => {
+      const database = await openDatabase({
+        dataDir: sharedDir,
+        attach: true,
+        poolSize: 2,
+        statementTimeoutMs: 30_000,
+        log: createLogger('silent'),
+      });
+      const marker = `/* ${'x'.repeat(20_000)} */`;
+      const ask = async (n: number): Promise<void> => {
+        const query = CompiledQuery.raw(`${PREPARED} ${marker} SELECT ${n} + $1::int AS sum`, [1]);
+        const { rows } = await database.db.executeQuery(query);
+        expect(rows).to.deep.equal([{ sum: n + 1 }]);
+      };
+      const held = async (): Promise<number[]> => {
+        const { rows } = await database.pool.query(
+          `SELECT substring(statement from 'SELECT ([0-9]+)')::int AS n FROM pg_prepared_statements
+           WHERE starts_with(statement, $1) ORDER BY n`,
+          [PREPARED],
+        );
+        return (rows as { n: number }[]).map(({ n }) => n);
+      };
+      await ask(0);
+      expect(await held(), 'one that came once').to.deep.equal([]);
+      await ask(0);
+      expect(await held(), 'one that came again').to.deep.equal([0]);
+      for (let n = 1; n <= 80; n++) {
+        await ask(n);
+        await ask(n);
+        await ask(0);
+      }
+      const numbers = await held();
+      expect(numbers).to.have.length.within(40, 50);
+      expect(numbers, 'the one in use').to.include(0);
+      expect(numbers, 'the newest').to.include(80);
+      expect(numbers, 'the least recently used').to.not.include(1);
+      await ask(1);
+      const after = await held();
+      expect(after, 'prepared again').to.include(1);
+      expect(after).to.have.length.within(40, 50);
+      const busy = await database.pool.connect();
+      await ask(0);
+      busy.release();
+      await database.close();
+      const client = await clientOf(shared);
+      const left = 'SELECT count(*)::int AS n FROM pg_prepared_statements WHERE starts_with(statement, $1)';
+      await until(async () => (await client.query(left, [PREPARED])).rows[0].n === 0);
+      await client.end();
     });
 
     it('are limited to 150, and one more is refused with a reason', async () => {
