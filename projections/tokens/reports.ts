@@ -87,7 +87,7 @@ const opened = (workspace_id: number, page: number): Change =>
 
 export const tokensProjection = defineProjection({
   name: 'tokens',
-  version: 4,
+  version: 5,
   tables: [tokenReportsTable, tokenUsageTable, tokenDaysTable, tokenAgentsTable, tokenLedgersTable],
   weigh({ data }) {
     const many = data.reports ?? data.ids;

@@ -1,7 +1,7 @@
 /**
- * Sums of reported tokens by hour, day, dekad and month (UTC) and of all time, so that a window of any length is a few
- * thousand rows. Each report counts in three facets: of its agent, of its session, and of its task. The days of an agent
- * are kept once more, a month in one row, for time lines.
+ * Sums of reported tokens by hour, day, dekad, month and year (UTC) and of all time, so that a window of any length is a
+ * few thousand rows. Each report counts in four facets: of its agent, of its session, of its task, and of its workspace.
+ * The days of an agent are kept once more, a month in one row, for time lines.
  */
 import { hash } from 'node:crypto';
 import type { TokenReport } from '../../shared/events/tokens/reports.ts';
@@ -9,25 +9,29 @@ import { startOf, UNITS, type Unit } from '../../shared/time-buckets.ts';
 import { NANO } from '../../shared/token-prices.ts';
 import { type Change, change, defineTable, type RowOf, update } from '../projection.ts';
 
-export type Facet = 'agent' | 'session' | 'task';
+export type Facet = 'agent' | 'session' | 'task' | 'workspace';
 
-/**
- * Buckets of time. Sessions and tasks have no hours: there would be nearly as many as reports. They are asked for the last
- * 30 days or for all time, which months would not make shorter.
- */
-export const FACET_UNITS: Readonly<Record<Facet, readonly Unit[]>> = {
-  agent: UNITS,
-  session: ['day', 'dekad'],
-  task: ['day', 'dekad'],
-};
-
-/** The bucket of all time, which every facet has. It starts at 0. */
+/** The bucket of all time. It starts at 0. */
 export const ALL_TIME = 'all';
 
-const BUCKETS: Readonly<Record<Facet, readonly (Unit | typeof ALL_TIME)[]>> = {
-  agent: [...FACET_UNITS.agent, ALL_TIME],
-  session: [...FACET_UNITS.session, ALL_TIME],
-  task: [...FACET_UNITS.task, ALL_TIME],
+/**
+ * Buckets of time, the finest first. Sessions and tasks have no hours: there would be nearly as many as reports. They are
+ * asked for the last 30 days or for all time, which months would not make shorter. Workspaces are asked for hours, and for
+ * the last 30 days, which are 720 of them.
+ */
+const BUCKETS = {
+  agent: UNITS,
+  session: ['day', 'dekad', ALL_TIME],
+  task: ['day', 'dekad', ALL_TIME],
+  workspace: ['hour'],
+} as const satisfies Readonly<Record<Facet, readonly (Unit | typeof ALL_TIME)[]>>;
+
+/** Those that windows are made of. */
+export const FACET_UNITS: Readonly<Record<Facet, readonly Unit[]>> = {
+  agent: BUCKETS.agent,
+  session: ['day', 'dekad'],
+  task: ['day', 'dekad'],
+  workspace: BUCKETS.workspace,
 };
 
 export const tokenUsageTable = defineTable(
@@ -42,11 +46,11 @@ export const tokenUsageTable = defineTable(
     series: 'text',
     /** Empty, the session, or the id of the task, by facet. */
     subject: 'text',
-    /** 0: no agent of the workspace. */
+    /** 0: no agent of the workspace, or all of them in the facet of workspaces. */
     agent_id: 'bigint',
     /** Of reports without an agent's id; empty where there is one, because agents can be renamed. */
     agent_name: 'text',
-    /** Empty in the facet of sessions, where nobody asks for it. */
+    /** Empty in the facets of sessions and workspaces, where nobody asks for it. */
     model: 'text',
     requests: 'bigint',
     // Sums of whole numbers. Unlike bigint, the type has no largest value that an update could exceed.
@@ -124,46 +128,75 @@ const ownerOf = ({ agentId, agentName }: Used) => ({
   agent_name: agentId === null ? agentName : '',
 });
 
+const NOBODY = { agent_id: 0, agent_name: '' };
+
 const seriesOf = (text: string): string => hash('sha256', text, 'base64url').slice(0, 22);
+
+const startsOf = (at: number): Readonly<Record<Unit | typeof ALL_TIME, number>> => ({
+  hour: startOf('hour', at),
+  day: startOf('day', at),
+  dekad: startOf('dekad', at),
+  month: startOf('month', at),
+  year: startOf('year', at),
+  [ALL_TIME]: 0,
+});
+
+/** While sums are added up, rows are changed in place: this runs for every report. */
+type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
 /** One row for each bucket, with what is to be added to it. */
 function bucketsOf(workspace_id: number, used: readonly Used[]): Row[] {
-  const rows = new Map<string, Row>();
+  const rows = new Map<string, Mutable<Row>>();
   const digests = new Map<string, string>();
+  const digestOf = (text: string): string => {
+    const series = digests.get(text) ?? seriesOf(text);
+    digests.set(text, series);
+    return series;
+  };
+  let at: number | undefined;
+  let starts = startsOf(0);
   for (const one of used) {
-    const { at, sessionId, taskId, requests, inputTokens, outputTokens, cost } = one;
-    const { agent_id, agent_name } = ownerOf(one);
-    const facets: [facet: Facet, subject: string, model: string][] = [
-      ['agent', '', one.model],
-      ['session', sessionId, ''],
-    ];
-    if (taskId !== null) facets.push(['task', String(taskId), one.model]);
-    for (const [facet, subject, model] of facets) {
-      const text = JSON.stringify({ subject, agent_id, agent_name, model });
-      const series = digests.get(text) ?? seriesOf(text);
-      digests.set(text, series);
+    // Reports of one event are of one moment.
+    if (one.at !== at) starts = startsOf(one.at);
+    at = one.at;
+    const owner = ownerOf(one);
+    const count = (facet: Facet, subject: string, model: string, whose = owner) => {
+      const { agent_id, agent_name } = whose;
+      const series = digestOf(JSON.stringify({ subject, agent_id, agent_name, model }));
       for (const unit of BUCKETS[facet]) {
-        const start = unit === ALL_TIME ? 0 : startOf(unit, at);
+        const start = starts[unit];
         const key = `${facet} ${unit} ${start} ${series}`;
         const row = rows.get(key);
-        rows.set(key, {
-          workspace_id,
-          facet,
-          unit,
-          start,
-          series,
-          subject,
-          agent_id,
-          agent_name,
-          model,
-          requests: (row?.requests ?? 0) + requests,
-          input_tokens: (row?.input_tokens ?? 0) + inputTokens,
-          output_tokens: (row?.output_tokens ?? 0) + outputTokens,
-          cost: (row?.cost ?? 0) + cost,
-          last_at: Math.max(row?.last_at ?? 0, at),
-        });
+        if (row) {
+          row.requests += one.requests;
+          row.input_tokens += one.inputTokens;
+          row.output_tokens += one.outputTokens;
+          row.cost += one.cost;
+          row.last_at = Math.max(row.last_at, one.at);
+        } else {
+          rows.set(key, {
+            workspace_id,
+            facet,
+            unit,
+            start,
+            series,
+            subject,
+            agent_id,
+            agent_name,
+            model,
+            requests: one.requests,
+            input_tokens: one.inputTokens,
+            output_tokens: one.outputTokens,
+            cost: one.cost,
+            last_at: one.at,
+          });
+        }
       }
-    }
+    };
+    count('agent', '', one.model);
+    count('session', one.sessionId, '');
+    if (one.taskId !== null) count('task', String(one.taskId), one.model);
+    count('workspace', '', '', NOBODY);
   }
   return [...rows.values()];
 }

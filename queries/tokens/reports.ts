@@ -40,7 +40,7 @@ export async function listTokens(reads: Reads, workspace: number, timeframe: str
     SELECT ${COLUMNS} FROM ${tokensTable(reads, 'reports')} r
     WHERE r.workspace_id = ${workspace} AND r.at >= ${since}
     ORDER BY r.at DESC, r.position DESC, r.place DESC LIMIT 100`.execute(reads.db);
-  const { requests } = await totalSince(reads, workspace, since);
+  const { requests } = await totalSince(reads, workspace, since, now);
   return { usage: rows.map((row) => recordOf(workspace, row)), total: requests, timeframe };
 }
 

@@ -10,6 +10,7 @@ import {
   added,
   type DaySums,
   grouped,
+  IN_WINDOW,
   NO_SUMS,
   namesOf,
   SUMS,
@@ -17,6 +18,7 @@ import {
   sinceOf,
   statsBy,
   statsOf,
+  sumsSince,
   timelineOf,
   timelineSince,
   totalSince,
@@ -60,15 +62,15 @@ const ROWS = (found: RawBuilder<unknown>) => sql`(SELECT json_agg(row_to_json(on
  * Everything that is made from the sums of a window, in one statement: buckets of tasks are nearly as many as reports, so
  * they are read once.
  */
-async function findCosts(reads: Reads, workspace: number, since: number): Promise<Found> {
+async function findCosts(reads: Reads, workspace: number, since: number, now: number): Promise<Found> {
   const tasks = sql.table(`${reads.schema(tasksProjection)}.tasks`);
   const projects = sql.table(`${reads.schema(projectsProjection)}.projects`);
   const TASKS = sql`count(DISTINCT task)::int AS tasks,
     to_json((array_agg(DISTINCT task ORDER BY task))[1:${sql.lit(MAX_GROUPS)}]) AS ids`;
   const { rows } = await sql<Found>`
     WITH used AS MATERIALIZED (
-        SELECT subject, agent_id, agent_name, model, ${SUMS} FROM (${usageSince(reads, workspace, 'task', since)}) u
-        GROUP BY 1, 2, 3, 4),
+        SELECT subject, agent_id, agent_name, model, ${SUMS} FROM (${sumsSince(reads, workspace, 'task', since, now)}) u
+        GROUP BY 1, 2, 3, 4 ${IN_WINDOW}),
       -- Of tasks that exist.
       known AS MATERIALIZED (
         SELECT u.*, t.id AS task, p.id AS project
@@ -106,8 +108,8 @@ export async function taskCosts(
   now: number,
 ): Promise<TaskCostsAnswer> {
   const since = sinceOf(timeframe, now);
-  const total = await totalSince(reads, workspace, since);
-  const { attributed, existing, ...found } = await findCosts(reads, workspace, since);
+  const total = await totalSince(reads, workspace, since, now);
+  const { attributed, existing, ...found } = await findCosts(reads, workspace, since, now);
   const dearest = found.dearest ?? [];
   const agents = found.agents ?? [];
   const subjects = dearest.map(({ task }) => String(task));

@@ -1,7 +1,7 @@
 /**
- * Sums of reported tokens within a window that ends now. Whole months, days and hours are read from buckets; what lies
- * between the beginning of the window and the first whole bucket is read from the reports themselves, so that sums are
- * exact, and as quick over a year as over a day. All time is a bucket of its own.
+ * Sums of reported tokens within a window that ends now. Whole years, months, days and hours are read from buckets; what
+ * lies between the beginning of the window and the nearest edge of a bucket is read from the reports themselves, so that
+ * sums are exact, and as quick over a year as over a day.
  */
 import { type RawBuilder, sql } from 'kysely';
 import { agentsProjection } from '../../projections/agents/agents.ts';
@@ -16,7 +16,17 @@ import {
   type TokenStats,
   type TokenStatsAnswer,
 } from '../../shared/contract/tokens/usage.ts';
-import { DAY_MS, firstFrom, HOUR_MS, spansOf, startOf, UNITS, type Unit } from '../../shared/time-buckets.ts';
+import {
+  DAY_MS,
+  firstFrom,
+  HOUR_MS,
+  spansOf,
+  startOf,
+  type Term,
+  termsSince,
+  UNITS,
+  type Unit,
+} from '../../shared/time-buckets.ts';
 import { NANO } from '../../shared/token-prices.ts';
 import type { Reads } from '../reads.ts';
 
@@ -34,11 +44,46 @@ const FACET_ROWS: Readonly<Record<Facet, { readonly subject: Sql; readonly model
   agent: { subject: sql`''`, model: sql`model`, where: sql`true` },
   session: { subject: sql`session_id`, model: sql`''`, where: sql`true` },
   task: { subject: sql`task_id::text`, model: sql`model`, where: sql`task_id IS NOT NULL` },
+  workspace: { subject: sql`''`, model: sql`''`, where: sql`true` },
 };
 
+/** What is read of a facet: of one unit, or single reports. */
+interface Part extends Term {
+  /** The id of the agent whose they are. */
+  readonly agent?: number;
+}
+
+function partOf(reads: Reads, workspace: number, facet: Facet, { unit, from, until, sign, agent }: Part): Sql {
+  const whose = agent === undefined ? sql`` : sql`AND agent_id = ${agent}`;
+  const upTo = (column: Sql) => (until === Number.POSITIVE_INFINITY ? sql`` : sql`AND ${column} < ${until}`);
+  const times = sign === 1 ? sql`` : sql`-`;
+  if (unit !== null)
+    return sql`
+      SELECT subject, agent_id, agent_name, model, start, ${times}requests AS requests, ${times}input_tokens AS input_tokens,
+        ${times}output_tokens AS output_tokens, ${times}cost AS cost, last_at, position
+      FROM ${tokensTable(reads, 'usage')}
+      WHERE workspace_id = ${workspace} ${whose} AND facet = ${facet} AND unit = ${unit} AND start >= ${from}
+        ${upTo(sql`start`)}`;
+  const { subject, model, where } = FACET_ROWS[facet];
+  return sql`
+      SELECT ${subject} AS subject, coalesce(agent_id, 0) AS agent_id,
+        CASE WHEN agent_id IS NULL THEN agent_name ELSE '' END AS agent_name, ${model} AS model, at - at % ${HOUR_MS} AS start,
+        ${times}1::bigint AS requests, ${times}input_tokens AS input_tokens, ${times}output_tokens AS output_tokens,
+        ${times}round(cost * ${NANO}) AS cost, at AS last_at, position
+      FROM ${tokensTable(reads, 'reports')}
+      WHERE workspace_id = ${workspace} ${whose} AND at >= ${from} ${upTo(sql`at`)} AND ${where}`;
+}
+
+const partsOf = (reads: Reads, workspace: number, facet: Facet, parts: readonly Part[]): Sql =>
+  sql.join(
+    parts.map((part) => partOf(reads, workspace, facet, part)),
+    sql` UNION ALL `,
+  );
+
 /**
- * Rows that add up to everything since a moment: `subject, agent_id, agent_name, model, start, requests, input_tokens,
- * output_tokens, cost` (billionths of a dollar), `last_at`, and the `position` of the newest event in them.
+ * Rows that add up to everything since a moment, each of which lies in the window: `subject, agent_id, agent_name, model,
+ * start, requests, input_tokens, output_tokens, cost` (billionths of a dollar), `last_at`, and the `position` of the newest
+ * event in them.
  *
  * @param since Unix ms
  * @param only.coarsest the longest buckets to use: `start` is then no coarser
@@ -51,42 +96,39 @@ export function usageSince(
   facet: Facet,
   since: number,
   {
-    coarsest = 'month',
+    coarsest = 'year',
     agent,
-    until: end = Number.POSITIVE_INFINITY,
+    until = Number.POSITIVE_INFINITY,
   }: { readonly coarsest?: Unit; readonly agent?: number; readonly until?: number } = {},
 ): Sql {
-  const whose = agent === undefined ? sql`` : sql`AND agent_id = ${agent}`;
-  if (since <= 0 && coarsest === 'month' && end === Number.POSITIVE_INFINITY)
-    return sql`
-      SELECT subject, agent_id, agent_name, model, start, requests, input_tokens, output_tokens, cost, last_at, position
-      FROM ${tokensTable(reads, 'usage')}
-      WHERE workspace_id = ${workspace} ${whose} AND facet = ${facet} AND unit = ${ALL_TIME} AND start = 0`;
   const units = FACET_UNITS[facet].filter((unit) => UNITS.indexOf(unit) <= UNITS.indexOf(coarsest));
-  const { buckets, rests } = spansOf(units, since, end);
-  const upTo = (column: Sql, until: number) =>
-    until === Number.POSITIVE_INFINITY ? sql`` : sql`AND ${column} < ${until}`;
-  const { subject, model, where } = FACET_ROWS[facet];
-  const parts = [
-    ...rests.map(
-      ({ from, until }) => sql`
-      SELECT ${subject} AS subject, coalesce(agent_id, 0) AS agent_id,
-        CASE WHEN agent_id IS NULL THEN agent_name ELSE '' END AS agent_name, ${model} AS model, at - at % ${HOUR_MS} AS start,
-        1::bigint AS requests, input_tokens, output_tokens, round(cost * ${NANO}) AS cost, at AS last_at,
-        position
-      FROM ${tokensTable(reads, 'reports')}
-      WHERE workspace_id = ${workspace} ${whose} AND at >= ${from} ${upTo(sql`at`, until)} AND ${where}`,
-    ),
-    ...buckets.map(
-      ({ unit, from, until }) => sql`
-      SELECT subject, agent_id, agent_name, model, start, requests, input_tokens, output_tokens, cost, last_at, position
-      FROM ${tokensTable(reads, 'usage')}
-      WHERE workspace_id = ${workspace} ${whose} AND facet = ${facet} AND unit = ${unit} AND start >= ${from}
-        ${upTo(sql`start`, until)}`,
-    ),
-  ];
-  return sql.join(parts, sql` UNION ALL `);
+  const { buckets, rests } = spansOf(units, since, until);
+  const parts = [...rests.map((span) => ({ unit: null, ...span })), ...buckets];
+  return partsOf(
+    reads,
+    workspace,
+    facet,
+    parts.map((part) => ({ ...part, sign: 1, ...(agent !== undefined && { agent }) })),
+  );
 }
+
+/**
+ * Rows that add up to everything since a moment, with fewer rows than `usageSince`, because some are negative: they take
+ * away what lies before the window. Groups with no requests are not in it: `IN_WINDOW` leaves them out.
+ *
+ * @param since Unix ms
+ * @param now Unix ms
+ */
+export function sumsSince(reads: Reads, workspace: number, facet: Facet, since: number, now: number): Sql {
+  if (since > 0 || facet === 'agent' || facet === 'workspace')
+    return partsOf(reads, workspace, facet, termsSince(FACET_UNITS[facet], Math.max(0, since), now));
+  return sql`
+    SELECT subject, agent_id, agent_name, model, start, requests, input_tokens, output_tokens, cost, last_at, position
+    FROM ${tokensTable(reads, 'usage')}
+    WHERE workspace_id = ${workspace} AND facet = ${facet} AND unit = ${ALL_TIME} AND start = 0`;
+}
+
+export const IN_WINDOW = sql`HAVING sum(requests) > 0`;
 
 /**
  * Sessions with a report since a moment, and whose they are: `subject, agent_id, agent_name`. The window ends now, so the
@@ -179,10 +221,12 @@ export async function namesOf(
 
 const MOST_TOKENS = sql`sum(input_tokens + output_tokens) DESC`;
 
-/** The sums of everything since a moment. */
-export async function totalSince(reads: Reads, workspace: number, since: number): Promise<Sums> {
+/** The sums of everything since a moment. @param since Unix ms @param now Unix ms */
+export async function totalSince(reads: Reads, workspace: number, since: number, now: number): Promise<Sums> {
+  // A workspace has only hours, agents have years.
+  const facet = since > 0 ? 'workspace' : 'agent';
   const { rows } = await sql<Sums>`
-    SELECT ${SUMS} FROM (${usageSince(reads, workspace, 'agent', since)}) a`.execute(reads.db);
+    SELECT ${SUMS} FROM (${sumsSince(reads, workspace, facet, since, now)}) a`.execute(reads.db);
   return rows[0] ?? NO_SUMS;
 }
 
@@ -196,13 +240,14 @@ export async function tokenStats(
   const since = sinceOf(timeframe, now);
   const { rows } = await sql<Sums & Whose & { kind: 'all' | 'model' | 'agent' | 'session'; name: string }>`
     WITH a AS MATERIALIZED (
-        SELECT model, agent_id, agent_name, ${SUMS} FROM (${usageSince(reads, workspace, 'agent', since)}) u GROUP BY 1, 2, 3),
-      s AS (${usageSince(reads, workspace, 'session', since)})
+        SELECT model, agent_id, agent_name, ${SUMS} FROM (${sumsSince(reads, workspace, 'agent', since, now)}) u
+        GROUP BY 1, 2, 3 ${IN_WINDOW}),
+      s AS (${sumsSince(reads, workspace, 'session', since, now)})
     SELECT 'all' AS kind, '' AS name, 0::bigint AS agent_id, '' AS agent_name, ${SUMS} FROM a
     UNION ALL (SELECT 'model', model, 0, '', ${SUMS} FROM a GROUP BY model ORDER BY ${MOST_TOKENS}, model LIMIT ${MAX_GROUPS})
     UNION ALL (SELECT 'agent', '', agent_id, agent_name, ${SUMS} FROM a GROUP BY agent_id, agent_name
       ORDER BY ${MOST_TOKENS}, agent_id, agent_name LIMIT ${MAX_GROUPS})
-    UNION ALL (SELECT 'session', subject, 0, '', ${SUMS} FROM s GROUP BY subject
+    UNION ALL (SELECT 'session', subject, 0, '', ${SUMS} FROM s GROUP BY subject ${IN_WINDOW}
       ORDER BY ${MOST_TOKENS}, subject LIMIT ${MAX_GROUPS})`.execute(reads.db);
   const of = (kind: string) => rows.filter((row) => row.kind === kind);
   const agents = of('agent');
@@ -290,8 +335,8 @@ export async function agentCosts(
   const since = sinceOf(timeframe, now);
   const { rows } = await sql<Whose & Sums & { models: readonly (Sums & { model: string })[]; records: number }>`
     WITH m AS (
-      SELECT agent_id, agent_name, model, ${SUMS} FROM (${usageSince(reads, workspace, 'agent', since)}) a
-      GROUP BY agent_id, agent_name, model)
+      SELECT agent_id, agent_name, model, ${SUMS} FROM (${sumsSince(reads, workspace, 'agent', since, now)}) a
+      GROUP BY agent_id, agent_name, model ${IN_WINDOW})
     SELECT agent_id, agent_name, ${SUMS},
       json_agg(row_to_json(m) ORDER BY m.input_tokens + m.output_tokens DESC, model) AS models,
       (sum(sum(requests)) OVER ())::bigint AS records
@@ -325,8 +370,8 @@ export async function agentCosts(
 export async function tokenTrends(reads: Reads, workspace: number, timeframe: string, now: number) {
   const since = Math.max(sinceOf(timeframe, now), now - DAY_MS);
   const { rows } = await sql<Sums & { hour: number }>`
-    SELECT start AS hour, ${SUMS} FROM (${usageSince(reads, workspace, 'agent', since, { coarsest: 'hour' })}) a
-    GROUP BY start ORDER BY start`.execute(reads.db);
+    SELECT start AS hour, ${SUMS} FROM (${sumsSince(reads, workspace, 'workspace', since, now)}) a
+    GROUP BY start ${IN_WINDOW} ORDER BY start`.execute(reads.db);
   const trends = rows.map((row) => ({
     timestamp: new Date(row.hour).toISOString(),
     tokens: tokensOf(row),
@@ -350,8 +395,8 @@ export async function tokensByAgent(
   >`
     WITH m AS (
       SELECT agent_id, agent_name, model, max(last_at) AS last_at, ${SUMS}
-      FROM (${usageSince(reads, workspace, 'agent', since)}) a
-      GROUP BY agent_id, agent_name, model),
+      FROM (${sumsSince(reads, workspace, 'agent', since, now)}) a
+      GROUP BY agent_id, agent_name, model ${IN_WINDOW}),
     t AS (
       SELECT agent_id, agent_name, max(last_at) AS last_at, ${SUMS},
         json_agg(row_to_json(m) ORDER BY m.input_tokens + m.output_tokens DESC, model) AS models

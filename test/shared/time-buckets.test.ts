@@ -1,6 +1,15 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { DAY_MS, HOUR_MS, spansOf, startOf, UNITS, type Unit } from '../../shared/time-buckets.ts';
+import {
+  DAY_MS,
+  firstFrom,
+  HOUR_MS,
+  spansOf,
+  startOf,
+  termsSince,
+  UNITS,
+  type Unit,
+} from '../../shared/time-buckets.ts';
 
 const ENDLESS = Number.POSITIVE_INFINITY;
 const BEGIN = Date.UTC(2025, 10, 27);
@@ -10,6 +19,7 @@ const unitLists: readonly (readonly Unit[])[] = [
   UNITS,
   ['day', 'dekad'],
   ['day', 'month'],
+  ['month', 'year'],
   ['month'],
 ];
 /** Edges of hours, days and months among them. */
@@ -36,6 +46,33 @@ describe('windows of buckets', () => {
         expect(all.every((span) => span.from < span.until)).to.equal(true);
         expect(all.map((span) => span.from)).to.deep.equal([from, ...all.slice(0, -1).map((span) => span.until)]);
         expect(all.at(-1)?.until).to.equal(until);
+      }),
+    );
+  });
+
+  it('add up to everything since a moment, what is added less what is taken away, from the nearest edges', () => {
+    const ago = fc.oneof(fc.nat(400 * DAY_MS), fc.nat(2 * DAY_MS), fc.nat(2 * HOUR_MS));
+    fc.assert(
+      fc.property(fc.constantFrom(...unitLists), moment, ago, (units, from, age) => {
+        const now = from + age;
+        const terms = termsSince(units, from, now);
+        for (const { unit, from: start, until: end } of terms) {
+          expect(start).to.be.below(end);
+          if (unit === null) continue;
+          expect(startOf(unit, start)).to.equal(start);
+          if (end !== ENDLESS) expect(startOf(unit, end)).to.equal(end);
+        }
+        const edges = terms.flatMap((one) => [one.from, one.until]).filter((at) => at !== ENDLESS);
+        for (const at of [...edges, from].flatMap((edge) => [edge - 1, edge])) {
+          const within = terms.filter((one) => one.from <= at && at < one.until);
+          const times = within.reduce((sum, { sign }) => sum + sign, 0);
+          expect(times, new Date(at).toISOString()).to.equal(at >= from ? 1 : 0);
+        }
+        // Single rows are those of at most half of the shortest bucket.
+        const [finest = 'hour'] = units;
+        const bucket = [startOf(finest, from), firstFrom(finest, from)] as const;
+        for (const single of terms.filter(({ unit }) => unit === null))
+          expect(Math.min(single.until, now) - single.from).to.be.at.most((bucket[1] - bucket[0]) / 2);
       }),
     );
   });
