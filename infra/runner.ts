@@ -4,8 +4,10 @@
  */
 import { z } from 'zod';
 import { MAX_STEP_TEXT } from '../shared/contract/pipelines/runs.ts';
-import { type Runner, type RunnerAnswer, RunnerError, type StepRequest } from '../shared/ports/runner.ts';
+import { MAX_RESULT } from '../shared/contract/tasks/dispatch.ts';
+import { type Runner, RunnerError, type StepRequest, type WorkRequest } from '../shared/ports/runner.ts';
 import { frontOf } from '../shared/storable.ts';
+import { codeOf, parsed, textOf } from './outgoing/answers.ts';
 
 export interface RunnerOptions {
   readonly runnerUrl: string | undefined;
@@ -13,49 +15,108 @@ export interface RunnerOptions {
   readonly runnerTimeoutMs: number;
 }
 
-/** Bytes of an answer. */
+/** Bytes of an answer to a step. */
 const MAX_ANSWER = 65_536;
+/** Bytes of an answer with a result. */
+const MAX_RESULT_ANSWER = 1_048_576;
+/** Characters of a session's id. */
+const MAX_SESSION = 200;
 /** Characters of an answer that a failure quotes. */
 const QUOTED = 200;
-/** Statuses by which the runner says that it will never take this step as it is. */
+/** Statuses by which the runner says that it will never take a request as it is. */
 const REFUSALS = [400, 413, 415, 422];
 
 const ANSWER = z.object({
   status: z.enum(['accepted', 'completed', 'failed']),
   output: z.string().nullish(),
   error: z.string().nullish(),
+  session_id: z.string().nullish(),
 });
+type Answered = z.infer<typeof ANSWER>;
 
 /** Undefined when none is configured. */
 export function createRunner(options: RunnerOptions): Runner | undefined {
-  const { runnerUrl } = options;
-  if (runnerUrl === undefined) return undefined;
+  const { runnerUrl: url } = options;
+  if (url === undefined) return undefined;
   return {
     async run(request, signal) {
-      const late = AbortSignal.timeout(options.runnerTimeoutMs);
-      try {
-        const response = await send(runnerUrl, options, request, AbortSignal.any([signal, late]));
-        return answerOf(response.status, await textOf(response));
-      } catch (error) {
-        if (error instanceof RunnerError) throw error;
-        // Its reason is whoever stops the work.
-        if (signal.aborted) throw signal.reason;
-        const cause = { cause: error };
-        if (late.aborted) {
-          throw new RunnerError(`The agent runner did not answer within ${options.runnerTimeoutMs} ms.`, true, cause);
-        }
-        throw new RunnerError(`The agent runner could not be reached (${codeOf(error)}).`, true, cause);
-      }
+      const sent = { url, key: request.idempotencyKey, body: stepOf(request), maxBytes: MAX_ANSWER };
+      const { status, output, error } = await ask(options, sent, signal);
+      return { status, output: shown(output, MAX_STEP_TEXT), error: shown(error, MAX_STEP_TEXT) };
+    },
+    async work(request, signal) {
+      const sent = { url, key: request.idempotencyKey, body: workOf(request), maxBytes: MAX_RESULT_ANSWER };
+      const { status, output, error, session_id } = await ask(options, sent, signal);
+      return {
+        status,
+        output: shown(output, MAX_RESULT),
+        error: shown(error, MAX_STEP_TEXT),
+        sessionId: shown(session_id, MAX_SESSION),
+      };
     },
   };
 }
 
-function send(
-  url: string,
-  { runnerToken }: RunnerOptions,
-  request: StepRequest,
-  signal: AbortSignal,
-): Promise<Response> {
+interface Sent {
+  readonly url: string;
+  readonly key: string;
+  readonly body: object;
+  /** Bytes of the answer. */
+  readonly maxBytes: number;
+}
+
+/** Sends a request, and reads the answer. @throws RunnerError; what the signal aborts with */
+async function ask(options: RunnerOptions, sent: Sent, signal: AbortSignal): Promise<Answered> {
+  const { maxBytes } = sent;
+  const late = AbortSignal.timeout(options.runnerTimeoutMs);
+  const tooMuch = () => new RunnerError(`The agent runner sent more than ${maxBytes} bytes.`, true);
+  try {
+    const response = await send(options, sent, AbortSignal.any([signal, late]));
+    return answerOf(response.status, await textOf(response, maxBytes, tooMuch));
+  } catch (error) {
+    if (error instanceof RunnerError) throw error;
+    // Its reason is whoever stops the work.
+    if (signal.aborted) throw signal.reason;
+    const cause = { cause: error };
+    if (late.aborted) {
+      throw new RunnerError(`The agent runner did not answer within ${options.runnerTimeoutMs} ms.`, true, cause);
+    }
+    throw new RunnerError(`The agent runner could not be reached (${codeOf(error)}).`, true, cause);
+  }
+}
+
+const stepOf = (request: StepRequest) => ({
+  workspace_id: request.workspaceId,
+  run_id: request.runId,
+  pipeline_id: request.pipelineId,
+  pipeline_name: request.pipelineName,
+  step_index: request.step,
+  step_count: request.steps,
+  template_id: request.templateId,
+  template_name: request.templateName,
+  prompt: request.prompt,
+  model: request.model,
+  timeout_seconds: request.timeoutSeconds,
+});
+
+const workOf = (request: WorkRequest) => ({
+  kind: request.kind,
+  workspace_id: request.workspaceId,
+  task_id: request.taskId,
+  ticket_ref: request.ticketRef,
+  title: request.title,
+  priority: request.priority,
+  attempt: request.attempt,
+  ...(request.kind === 'task' && {
+    agent_id: request.agent.id,
+    agent_name: request.agent.name,
+    agent_role: request.agent.role,
+    session_id: request.sessionId,
+  }),
+  prompt: request.prompt,
+});
+
+function send({ runnerToken }: RunnerOptions, { url, key, body }: Sent, signal: AbortSignal): Promise<Response> {
   return fetch(url, {
     method: 'POST',
     redirect: 'manual',
@@ -63,40 +124,15 @@ function send(
     headers: {
       'content-type': 'application/json',
       accept: 'application/json',
-      'idempotency-key': request.idempotencyKey,
+      'idempotency-key': key,
       ...(runnerToken !== undefined && { authorization: `Bearer ${runnerToken}` }),
     },
-    body: JSON.stringify({
-      workspace_id: request.workspaceId,
-      run_id: request.runId,
-      pipeline_id: request.pipelineId,
-      pipeline_name: request.pipelineName,
-      step_index: request.step,
-      step_count: request.steps,
-      template_id: request.templateId,
-      template_name: request.templateName,
-      prompt: request.prompt,
-      model: request.model,
-      timeout_seconds: request.timeoutSeconds,
-    }),
+    body: JSON.stringify(body),
   });
 }
 
-/** @throws RunnerError when it is too long */
-async function textOf(response: Response): Promise<string> {
-  const chunks: Uint8Array[] = [];
-  let bytes = 0;
-  for await (const chunk of response.body ?? []) {
-    bytes += chunk.length;
-    // Leaving the loop ends the connection.
-    if (bytes > MAX_ANSWER) throw new RunnerError(`The agent runner sent more than ${MAX_ANSWER} bytes.`, true);
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString('utf8');
-}
-
 /** @throws RunnerError */
-function answerOf(status: number, text: string): RunnerAnswer {
+function answerOf(status: number, text: string): Answered {
   if (status >= 300 && status < 400) {
     throw new RunnerError(
       `The agent runner answered with a redirect (${status}), which is not followed; set RUNNER_URL to where it leads.`,
@@ -107,7 +143,7 @@ function answerOf(status: number, text: string): RunnerAnswer {
     const said = text === '' ? '' : `: ${storable(text, QUOTED)}`;
     throw new RunnerError(`The agent runner answered ${status}${said}`, !REFUSALS.includes(status));
   }
-  if (status === 202 && text.trim() === '') return { status: 'accepted', output: null, error: null };
+  if (status === 202 && text.trim() === '') return { status: 'accepted' };
   const answer = ANSWER.safeParse(parsed(text));
   if (!answer.success) {
     throw new RunnerError(
@@ -115,28 +151,10 @@ function answerOf(status: number, text: string): RunnerAnswer {
       true,
     );
   }
-  const { output, error } = answer.data;
-  return {
-    status: answer.data.status,
-    output: output ? storable(output, MAX_STEP_TEXT) : null,
-    error: error ? storable(error, MAX_STEP_TEXT) : null,
-  };
+  return answer.data;
 }
 
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch (error) {
-    if (error instanceof SyntaxError) return undefined;
-    throw error;
-  }
-}
+const shown = (text: string | null | undefined, max: number): string | null => (text ? storable(text, max) : null);
 
 /** The beginning of a text, with characters that cannot be stored replaced. */
 const storable = (text: string, max: number): string => frontOf(text.replace(/[\0\p{Surrogate}]/gu, '\uFFFD'), max);
-
-/** What went wrong below HTTP. The message may hold the address, which is nobody's business. */
-function codeOf(error: unknown): string {
-  const { code, cause } = error as { readonly code?: unknown; readonly cause?: { readonly code?: unknown } };
-  return String(cause?.code ?? code ?? 'no connection');
-}

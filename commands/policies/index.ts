@@ -2,5 +2,7 @@
 import { alertPolicies } from './alerts/actions.ts';
 import { pipelinePolicies } from './pipelines/runs.ts';
 import type { Policy } from './policy.ts';
+import { reviewPolicy } from './quality/verdicts.ts';
+import { dispatchPolicy } from './tasks/dispatch.ts';
 
-export const policies: readonly Policy[] = [...pipelinePolicies, ...alertPolicies];
+export const policies: readonly Policy[] = [...pipelinePolicies, ...alertPolicies, dispatchPolicy, reviewPolicy];

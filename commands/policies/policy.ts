@@ -6,10 +6,11 @@
  * effect. `infra/jobs/policies.ts` calls each policy for every event since its first start; rebuilding read models does
  * not call policies.
  */
+import { AppError } from '../../shared/errors.ts';
 import type { DomainEvent, EventDefinition } from '../../shared/events/define.ts';
 import { systemActor } from '../../shared/identity.ts';
 import type { JobKind } from '../../shared/ports/jobs.ts';
-import type { CommandContext } from '../handler.ts';
+import type { CommandContext, Executed } from '../handler.ts';
 
 /** A job that a policy wants. */
 export interface WantedJob {
@@ -93,3 +94,13 @@ export const scheduledContext = (run: string, tenant: number, workspace: number)
     causationId: null,
   },
 });
+
+/** What a command of a schedule wrote: nothing when others keep the record busy, because then it is in good hands. */
+export const unlessBusy = (executed: Promise<Executed>): Promise<Executed['events']> =>
+  executed.then(
+    ({ events }) => events,
+    (error) => {
+      if (error instanceof AppError && error.status === 409) return [];
+      throw error;
+    },
+  );

@@ -5,6 +5,7 @@ import { taskReviewed } from '../../shared/events/quality/reviews.ts';
 import { placeOf } from '../../shared/events/tasks/tasks.ts';
 import type { CommandContext, Commands } from '../handler.ts';
 import { completedAtOf, existing, placedAt, type TaskState, taskDecider, taskStream } from '../tasks/tasks.ts';
+import { rejectionText } from './verdicts.ts';
 
 export interface Review extends Pick<QualityReviewBody, 'status' | 'notes'> {
   readonly reviewer: string;
@@ -30,7 +31,7 @@ export function decideReview(
       before: placeOf(task),
       after: placedAt(task, { status: next }),
       completedAt: completedAtOf(task, next, now),
-      errorMessage: status === 'approved' ? null : `Quality review rejected by ${reviewer}: ${notes}`,
+      errorMessage: status === 'approved' ? null : rejectionText(notes, reviewer),
     }),
   ];
 }

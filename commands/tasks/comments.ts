@@ -38,7 +38,7 @@ export interface Comment {
 export function decideComment(state: TaskState, comment: Comment): EventDraft[] {
   const { id, task, comments } = existing(state);
   const { author, content, mentioned } = comment;
-  if (comments.count >= MAX_COMMENTS.count || comments.characters + content.length > MAX_COMMENTS.characters)
+  if (isFull(comments, content))
     throw invalid(
       `A task takes ${MAX_COMMENTS.count} comments of ${MAX_COMMENTS.characters} characters together; go on in a new task.`,
     );
@@ -79,6 +79,19 @@ export function decideComment(state: TaskState, comment: Comment): EventDraft[] 
     ),
   ];
 }
+
+/** A comment that nobody is told of, because whoever follows the task sees what it is about; none when it has no room. */
+export function commentFrom(
+  { id: taskId, task, comments }: TaskState,
+  { id, author, content }: Pick<Comment, 'id' | 'author' | 'content'>,
+): EventDraft[] {
+  if (isFull(comments, content)) return [];
+  const about = { taskId, title: task.title, commentId: id, parentId: null, depth: 0 };
+  return [taskCommented.draft({ ...about, author, content, mentions: [] })];
+}
+
+const isFull = ({ count, characters }: TaskState['comments'], content: string): boolean =>
+  count >= MAX_COMMENTS.count || characters + content.length > MAX_COMMENTS.characters;
 
 /** A task that belongs to nobody goes to the first agent that is mentioned. */
 function assignToMentioned({ id, task }: TaskState, { author, mentioned }: Comment): EventDraft[] {

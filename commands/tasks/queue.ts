@@ -12,12 +12,12 @@
 import type { PollReason } from '../../shared/contract/tasks/queue.ts';
 import { AppError } from '../../shared/errors.ts';
 import type { EventDraft } from '../../shared/events/define.ts';
-import { taskCommented } from '../../shared/events/tasks/comments.ts';
 import { taskClaimed, taskReleased, taskRequeued } from '../../shared/events/tasks/queue.ts';
 import { placeOf, type TaskPlace } from '../../shared/events/tasks/tasks.ts';
 import type { QueuedTask, TaskQueueReads } from '../../shared/ports/queue.ts';
 import { takingTurnsByKey } from '../../shared/waiting.ts';
 import type { CommandContext, Commands } from '../handler.ts';
+import { commentFrom } from './comments.ts';
 import { placedAt, recordOf, type TaskState, taskDecider, taskStream } from './tasks.ts';
 
 export interface Polled {
@@ -52,7 +52,7 @@ export const MAX_ATTEMPTS = 5;
  * @param stale.since Unix seconds: a task that was changed later is not stale
  */
 export function decideRequeue(
-  { id, task, updatedAt }: TaskState,
+  state: TaskState,
   {
     agent,
     known,
@@ -60,6 +60,7 @@ export function decideRequeue(
     commentId,
   }: { readonly agent: string; readonly known: boolean; readonly since: number; readonly commentId: number },
 ): EventDraft[] {
+  const { id, task, updatedAt } = state;
   if (id === 0 || task.status !== 'in_progress' || task.assignedTo !== agent || updatedAt > since) return [];
   const dispatchAttempts = task.dispatchAttempts + 1;
   const failed = dispatchAttempts >= MAX_ATTEMPTS;
@@ -76,17 +77,12 @@ export function decideRequeue(
       errorMessage: failed ? `${silence} while it worked on the task; that was attempt ${dispatchAttempts}.` : null,
       reason: failed ? 'stale_task_max_retries' : 'stale_task_requeue',
     }),
-    taskCommented.draft({
-      taskId: id,
-      title: task.title,
-      commentId,
-      parentId: null,
-      depth: 0,
+    ...commentFrom(state, {
+      id: commentId,
       author: 'scheduler',
       content: failed
         ? `${silence} while it worked on the task. After ${dispatchAttempts} attempts the task has failed.`
         : `${silence} while it worked on the task, which waits in the queue again (attempt ${dispatchAttempts} of ${MAX_ATTEMPTS}).`,
-      mentions: [],
     }),
   ];
 }

@@ -1,4 +1,5 @@
 /** The task: the state of its stream, what every decision about it asks, and how it comes and goes. */
+import { SESSION } from '../../shared/contract/tasks/dispatch.ts';
 import { spawnedMetadata } from '../../shared/contract/tasks/recurrence.ts';
 import type { CreateTask, TaskRecord, UpdateTask } from '../../shared/contract/tasks/tasks.ts';
 import { AppError, notFound } from '../../shared/errors.ts';
@@ -13,9 +14,21 @@ import {
 } from '../../shared/events/github/links.ts';
 import { notificationRaised } from '../../shared/events/monitoring/notifications.ts';
 import { taskReviewed } from '../../shared/events/quality/reviews.ts';
+import {
+  taskReviewAbandoned,
+  taskReviewAccepted,
+  taskReviewRequested,
+  taskVerdictGiven,
+} from '../../shared/events/quality/verdicts.ts';
 import { taskBranched, taskPullOpened } from '../../shared/events/tasks/branches.ts';
 import { taskStatusChanged, taskUpdated } from '../../shared/events/tasks/changes.ts';
 import { taskAssigned, taskCommented } from '../../shared/events/tasks/comments.ts';
+import {
+  taskDispatchAccepted,
+  taskDispatchCompleted,
+  taskDispatched,
+  taskDispatchFailed,
+} from '../../shared/events/tasks/dispatch.ts';
 import { taskClaimed, taskReleased, taskRequeued } from '../../shared/events/tasks/queue.ts';
 import { taskRecurred } from '../../shared/events/tasks/recurrence.ts';
 import { taskRouted } from '../../shared/events/tasks/routing.ts';
@@ -54,6 +67,13 @@ export interface TaskState {
   readonly comments: { readonly count: number; readonly characters: number };
   /** The newest review by the one reviewer that counts was an approval. */
   readonly approved: boolean;
+  /** What the agent runner has been asked for; null: nothing, or somebody has moved the task since. */
+  readonly asked: Asked | null;
+  /** How often it was asked. */
+  readonly runs: number;
+  /** Rejections by automatic reviews, and automatic reviews without a verdict, since the last approval, or the last verdict. */
+  readonly rejections: number;
+  readonly abandoned: number;
   /** Of a recurring task: the minute that was due last, Unix seconds, and the task that is made for it. */
   readonly recurred: { readonly dueAt: number; readonly childId: number } | null;
   /** What its record tells of GitHub; null: nothing. */
@@ -62,6 +82,14 @@ export interface TaskState {
   readonly agreed: Agreed | null;
   /** Characters of its texts and its metadata, about. */
   readonly size: number;
+}
+
+export interface Asked {
+  readonly what: 'dispatch' | 'review';
+  /** Which time it is, counted from 1. */
+  readonly run: number;
+  /** The runner has taken it, and somebody reports the end. */
+  readonly accepted: boolean;
 }
 
 export interface Agreed {
@@ -106,6 +134,10 @@ const initial: TaskState = {
   subscribers: [],
   comments: { count: 0, characters: 0 },
   approved: false,
+  asked: null,
+  runs: 0,
+  rejections: 0,
+  abandoned: 0,
   recurred: null,
   source: null,
   agreed: null,
@@ -132,12 +164,37 @@ const BESIDES_TEXTS = 1_000;
 const sizeOf = ({ title, description, errorMessage, resolution, feedbackNotes, tags, metadata }: TaskData): number =>
   JSON.stringify([title, description, errorMessage, resolution, feedbackNotes, tags, metadata]).length + BESIDES_TEXTS;
 
+/** What the runner has been asked for, unless the task is in other hands now. */
+const stillAsked = ({ asked, task }: TaskState, now: TaskData): Asked | null =>
+  asked !== null && now.status === task.status && now.assignedTo === task.assignedTo ? asked : null;
+
 /** The state after some fields of the task changed. `at`: Unix ms. */
-export const withTask = (state: TaskState, changes: Partial<TaskData>, at: number): TaskState => ({
+export const withTask = (state: TaskState, changes: Partial<TaskData>, at: number): TaskState => {
+  const task = { ...state.task, ...changes };
+  return { ...state, task, asked: stillAsked(state, task), updatedAt: seconds(at) };
+};
+
+/** The same, with texts that change its size. */
+const withTexts = (state: TaskState, changes: Partial<TaskData>, at: number): TaskState => {
+  const changed = withTask(state, changes, at);
+  return { ...changed, size: sizeOf(changed.task) };
+};
+
+const withError = (errorMessage: string | null): Partial<TaskData> => (errorMessage === null ? {} : { errorMessage });
+
+/** The runner was asked for something. */
+const askedFor = (state: TaskState, what: Asked['what'], run: number): TaskState => ({
   ...state,
-  task: { ...state.task, ...changes },
-  updatedAt: seconds(at),
+  asked: { what, run, accepted: false },
+  runs: run,
 });
+
+const accepted = (state: TaskState): TaskState =>
+  state.asked ? { ...state, asked: { ...state.asked, accepted: true } } : state;
+
+/** The metadata of a task about which the runner has told the id of its session. */
+const withSession = ({ task }: TaskState, sessionId: string | null): Partial<TaskData> =>
+  sessionId === null ? {} : { metadata: { ...task.metadata, [SESSION]: sessionId } };
 
 /** The state with some of what the record tells of GitHub. */
 const withSource = (state: TaskState, source: Partial<TaskSource>): TaskState => ({
@@ -156,7 +213,7 @@ const atPlace = ({ status, priority, assignedTo, projectId }: TaskPlace): Partia
 export const taskDecider = defineDecider<TaskState>({
   kind: 'task',
   // Comments make these streams long.
-  snapshotVersion: 3,
+  snapshotVersion: 4,
   initial,
   sizeOf: ({ size, subscribers }) => size + subscribers.length * 30,
   folds: [
@@ -172,6 +229,7 @@ export const taskDecider = defineDecider<TaskState>({
     on(taskUpdated, (state, { data: { task, before }, at }) =>
       Object.assign({}, state, {
         task,
+        asked: stillAsked(state, task),
         updatedAt: seconds(at),
         subscribers: task.assignedTo === before.assignedTo ? state.subscribers : followedBy(state, [task.assignedTo]),
         size: sizeOf(task),
@@ -181,11 +239,37 @@ export const taskDecider = defineDecider<TaskState>({
       withTask(state, { ...atPlace(after), completedAt }, at),
     ),
     on(taskReviewed, (state, { data: { reviewer, status, after, completedAt, errorMessage }, at }) => {
-      const changes = { ...atPlace(after), completedAt, ...(errorMessage !== null && { errorMessage }) };
-      const reviewed = withTask(state, changes, at);
+      const reviewed = withTexts(state, { ...atPlace(after), completedAt, ...withError(errorMessage) }, at);
       const approved = reviewer === GATEKEEPER ? status === 'approved' : state.approved;
-      return { ...reviewed, approved, size: sizeOf(reviewed.task) };
+      return { ...reviewed, approved, rejections: approved ? 0 : reviewed.rejections, abandoned: 0 };
     }),
+    on(taskDispatched, (state, { data: { run, after }, at }) =>
+      askedFor(withTask(state, atPlace(after), at), 'dispatch', run),
+    ),
+    on(taskDispatchAccepted, (state, { data: { sessionId }, at }) =>
+      accepted(withTexts(state, withSession(state, sessionId), at)),
+    ),
+    on(taskDispatchCompleted, (state, { data: { after, resolution, sessionId }, at }) =>
+      withTexts(state, { ...atPlace(after), outcome: 'success', resolution, ...withSession(state, sessionId) }, at),
+    ),
+    on(taskDispatchFailed, (state, { data: { after, dispatchAttempts, errorMessage }, at }) =>
+      withTexts(state, { ...atPlace(after), dispatchAttempts, errorMessage }, at),
+    ),
+    on(taskReviewRequested, (state, { data: { run, after }, at }) =>
+      askedFor(withTask(state, atPlace(after), at), 'review', run),
+    ),
+    on(taskReviewAccepted, accepted),
+    on(taskVerdictGiven, (state, { data, at }) => {
+      const { status, after, completedAt, dispatchAttempts, errorMessage } = data;
+      const changes = { ...atPlace(after), completedAt, dispatchAttempts, ...withError(errorMessage) };
+      const approved = status === 'approved';
+      const rejections = approved ? 0 : state.rejections + 1;
+      return { ...withTexts(state, changes, at), approved, rejections, abandoned: 0 };
+    }),
+    on(taskReviewAbandoned, (state, { data: { after }, at }) => ({
+      ...withTask(state, atPlace(after), at),
+      abandoned: state.abandoned + 1,
+    })),
     on(taskSubscribed, (state, { data }) => ({ ...state, subscribers: followedBy(state, data.names) })),
     on(taskCommented, (state, { data: { content } }) => {
       const { count, characters } = state.comments;
@@ -199,11 +283,9 @@ export const taskDecider = defineDecider<TaskState>({
       ...withTask(state, atPlace(after), at),
       subscribers: followedBy(state, [agent]),
     })),
-    on(taskRequeued, (state, { data: { after, dispatchAttempts, errorMessage }, at }) => {
-      const changes = { ...atPlace(after), dispatchAttempts, ...(errorMessage !== null && { errorMessage }) };
-      const requeued = withTask(state, changes, at);
-      return { ...requeued, size: sizeOf(requeued.task) };
-    }),
+    on(taskRequeued, (state, { data: { after, dispatchAttempts, errorMessage }, at }) =>
+      withTexts(state, { ...atPlace(after), dispatchAttempts, ...withError(errorMessage) }, at),
+    ),
     on(taskRecurred, (state, { data: { dueAt, childId, spawnCount }, at }) => ({
       ...withTask(state, { metadata: spawnedMetadata(state.task.metadata, seconds(at), spawnCount) }, at),
       recurred: { dueAt, childId },

@@ -13,6 +13,8 @@ import { disconnectStale } from '../../commands/policies/connections.ts';
 import { syncProjects } from '../../commands/policies/github/syncs.ts';
 import { scheduledContext } from '../../commands/policies/policy.ts';
 import { finishDeletions } from '../../commands/policies/projects/deletion.ts';
+import { reviewTasks } from '../../commands/policies/quality/verdicts.ts';
+import { dispatchTasks } from '../../commands/policies/tasks/dispatch.ts';
 import { requeueStaleTasks } from '../../commands/policies/tasks/queue.ts';
 import { spawnRecurring } from '../../commands/policies/tasks/recurrence.ts';
 import { routeTasks } from '../../commands/policies/tasks/routing.ts';
@@ -26,6 +28,7 @@ import { staleConnections } from '../../queries/connections.ts';
 import { githubProjects } from '../../queries/github/syncs.ts';
 import { notificationDirectory } from '../../queries/monitoring/notifications.ts';
 import { projectDirectory, projectTasks } from '../../queries/projects/projects.ts';
+import { dispatchReads } from '../../queries/tasks/dispatch.ts';
 import { staleTaskReads } from '../../queries/tasks/queue.ts';
 import { recurrenceReads } from '../../queries/tasks/recurrence.ts';
 import { routingReads } from '../../queries/tasks/routing.ts';
@@ -87,6 +90,8 @@ const DELETIONS_MS = 40_000;
 /** Rules are evaluated for as long in one turn, milliseconds; the next one goes on. */
 const ALERTS_MS = 40_000;
 const CLEANUP_MS = 3 * MINUTE * 1_000;
+
+const NO_RUNNER = 'No agent runner is configured: RUNNER_URL is not set. Tasks stay as they are.';
 
 const counted = (count: number, one: string, many: string): string => `${count} ${count === 1 ? one : many}`;
 
@@ -258,6 +263,26 @@ export function schedulesOf(
       async run() {
         const routed = await routeTasks({ commands, reads: routingReads(reads) });
         return `${counted(routed.length, 'task was', 'tasks were')} given to agents.`;
+      },
+    },
+    {
+      ...{ id: 'task_dispatch', kind: 'task-dispatch', everyMs: EVERY_MINUTE_MS },
+      name: 'Have agents work on their tasks',
+      enabled: on('general.task_dispatch'),
+      async run() {
+        if (config.runnerUrl === undefined) return NO_RUNNER;
+        const dispatched = await dispatchTasks({ commands, reads: dispatchReads(reads), now });
+        return `${counted(dispatched, 'task was', 'tasks were')} dispatched.`;
+      },
+    },
+    {
+      ...{ id: 'aegis_review', kind: 'aegis-review', everyMs: EVERY_MINUTE_MS },
+      name: 'Review the results of tasks',
+      enabled: on('general.aegis_review'),
+      async run() {
+        if (config.runnerUrl === undefined) return NO_RUNNER;
+        const begun = await reviewTasks({ commands, reads: dispatchReads(reads), now });
+        return `${counted(begun, 'review was', 'reviews were')} begun.`;
       },
     },
     {

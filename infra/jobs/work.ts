@@ -2,7 +2,10 @@
 import { alertJobs } from '../../commands/policies/alerts/actions.ts';
 import { policies } from '../../commands/policies/index.ts';
 import { pipelineJobs } from '../../commands/policies/pipelines/runs.ts';
+import { reviewJobs } from '../../commands/policies/quality/verdicts.ts';
+import { dispatchJobs } from '../../commands/policies/tasks/dispatch.ts';
 import { runsOfPipeline } from '../../queries/pipelines/runs.ts';
+import { dispatchReads } from '../../queries/tasks/dispatch.ts';
 import type { JobHandler, Jobs } from '../../shared/ports/jobs.ts';
 import type { Core } from '../core.ts';
 import type { Database } from '../database/database.ts';
@@ -39,12 +42,16 @@ export function openCoreJobs({
 
 /** Handlers of the jobs that policies ask for. */
 function policyJobs({ commands, store, positions, reads, config }: Core): readonly JobHandler[] {
+  const runner = createRunner(config);
+  const work = { commands, runner, reads: dispatchReads(reads), now: Date.now };
   return [
+    ...dispatchJobs(work),
+    ...reviewJobs(work),
     ...pipelineJobs({
       commands,
       store,
       readModels: positions,
-      runner: createRunner(config),
+      runner,
       runsOf: (workspace, pipeline, after) => runsOfPipeline(reads, workspace, pipeline, after),
       now: Date.now,
     }),

@@ -1,6 +1,8 @@
 /** Quality reviews by task: as many as are ever shown. They are gone with their task. */
 import type { QualityReview } from '../../shared/contract/quality/reviews.ts';
+import type { DomainEvent, EventOf } from '../../shared/events/define.ts';
 import { taskReviewed } from '../../shared/events/quality/reviews.ts';
+import { taskVerdictGiven } from '../../shared/events/quality/verdicts.ts';
 import { taskDeleted } from '../../shared/events/tasks/tasks.ts';
 import { seconds } from '../../shared/time.ts';
 import { change, defineProjection, defineTable, on, update } from '../projection.ts';
@@ -19,29 +21,37 @@ export const qualityReviewsTable = defineTable(
   { key: ['workspace_id', 'task_id'] },
 );
 
+type Reviewed = DomainEvent<
+  string,
+  Pick<EventOf<typeof taskReviewed>['data'], 'taskId' | 'reviewId' | 'reviewer' | 'status' | 'notes'>
+>;
+
+function reviewed({ data, meta }: Reviewed) {
+  const key = { workspace_id: meta.workspace, task_id: data.taskId };
+  const review: QualityReview = {
+    id: data.reviewId,
+    task_id: data.taskId,
+    reviewer: data.reviewer,
+    status: data.status,
+    notes: data.notes,
+    created_at: seconds(meta.at),
+    workspace_id: meta.workspace,
+  };
+  return [
+    change(qualityReviewsTable, key, (row) => ({
+      ...key,
+      reviews: [review, ...((row?.reviews ?? []) as readonly unknown[])].slice(0, KEPT),
+    })),
+  ];
+}
+
 export const qualityReviewsProjection = defineProjection({
   name: 'quality_reviews',
   version: 1,
   tables: [qualityReviewsTable],
   handlers: [
-    on(taskReviewed, ({ data, meta }) => {
-      const key = { workspace_id: meta.workspace, task_id: data.taskId };
-      const review: QualityReview = {
-        id: data.reviewId,
-        task_id: data.taskId,
-        reviewer: data.reviewer,
-        status: data.status,
-        notes: data.notes,
-        created_at: seconds(meta.at),
-        workspace_id: meta.workspace,
-      };
-      return [
-        change(qualityReviewsTable, key, (row) => ({
-          ...key,
-          reviews: [review, ...((row?.reviews ?? []) as readonly unknown[])].slice(0, KEPT),
-        })),
-      ];
-    }),
+    on(taskReviewed, reviewed),
+    on(taskVerdictGiven, reviewed),
     on(taskDeleted, ({ data, meta }) => [
       update(qualityReviewsTable, { workspace_id: meta.workspace, task_id: data.taskId }, () => undefined),
     ]),

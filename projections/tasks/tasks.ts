@@ -2,14 +2,27 @@
  * Tasks as they are now, and how many there are of each kind, so that no total costs a count. Names and prefixes of
  * projects are looked up where tasks are read: they change with the project.
  */
+import { SESSION } from '../../shared/contract/tasks/dispatch.ts';
 import { activeCron, spawnedMetadata } from '../../shared/contract/tasks/recurrence.ts';
 import { priorityRank } from '../../shared/contract/tasks/tasks.ts';
 import type { DomainEvent } from '../../shared/events/define.ts';
 import { taskLinked, taskSynced, withIssueState } from '../../shared/events/github/links.ts';
 import { taskReviewed } from '../../shared/events/quality/reviews.ts';
+import {
+  taskReviewAbandoned,
+  taskReviewAccepted,
+  taskReviewRequested,
+  taskVerdictGiven,
+} from '../../shared/events/quality/verdicts.ts';
 import { taskBranched, taskPullOpened } from '../../shared/events/tasks/branches.ts';
 import { taskStatusChanged, taskUpdated } from '../../shared/events/tasks/changes.ts';
 import { taskAssigned, taskCommented } from '../../shared/events/tasks/comments.ts';
+import {
+  taskDispatchAccepted,
+  taskDispatchCompleted,
+  taskDispatched,
+  taskDispatchFailed,
+} from '../../shared/events/tasks/dispatch.ts';
 import { taskClaimed, taskReleased, taskRequeued } from '../../shared/events/tasks/queue.ts';
 import { taskRecurred } from '../../shared/events/tasks/recurrence.ts';
 import { taskRouted } from '../../shared/events/tasks/routing.ts';
@@ -60,6 +73,8 @@ export const tasksTable = defineTable(
     dispatch_attempts: 'int',
     /** Where in the log it was claimed from the queue, the last time. */
     claim_position: 'bigint?',
+    /** What the agent runner has been asked for: `dispatch`, `review`; `accepted`: it has taken that; null: nothing. */
+    asked: 'text?',
     /** Schedule of a recurring task, and since when it has this one. */
     cron: 'text?',
     cron_since: 'bigint?',
@@ -91,6 +106,8 @@ export const tasksTable = defineTable(
       '(workspace_id, id) WHERE cron IS NOT NULL',
       'workspace_id, project_id, md5(title)',
       "(workspace_id, due_date, id) WHERE status <> 'done'",
+      "(workspace_id, updated_at, id) WHERE status = 'review'",
+      '(workspace_id, asked, updated_at) WHERE asked IS NOT NULL',
     ],
   },
 );
@@ -174,14 +191,25 @@ export function taskRow(event: AboutTask, columns: Partial<Row>): Change {
   );
 }
 
+/** Whatever the runner has been asked for, the task is in other hands now. */
+const released = (before: Pick<TaskPlace, 'status' | 'assignedTo'>, after: TaskPlace): Partial<Row> =>
+  before.status === after.status && before.assignedTo === after.assignedTo ? {} : { asked: null };
+
 /** A task that is in another place now, with its counts. */
 export const movedTask = (
   event: DomainEvent<string, { readonly taskId: number; readonly before: TaskPlace; readonly after: TaskPlace }>,
   columns: Partial<Row> = {},
 ): Change[] => [
-  taskRow(event, Object.assign(placed(event.data.after), columns)),
+  taskRow(event, Object.assign(placed(event.data.after), released(event.data.before, event.data.after), columns)),
   ...moved(event, event.data.before, event.data.after),
 ];
+
+/** The runner has told the id of its session with the agent. */
+const sessionOf = (row: Row, sessionId: string | null): Partial<Row> =>
+  sessionId === null ? {} : { metadata: { ...(row.metadata as Record<string, unknown>), [SESSION]: sessionId } };
+
+const withError = (errorMessage: string | null): Partial<Row> =>
+  errorMessage === null ? {} : { error_message: errorMessage };
 
 /** The row with some of what the record tells of GitHub. */
 const sourced = (event: AboutTask, source: Partial<TaskSource>, more: (row: Row) => Partial<Row> = () => ({})) => [
@@ -210,7 +238,7 @@ const synced = (
 
 export const tasksProjection = defineProjection({
   name: 'tasks',
-  version: 3,
+  version: 4,
   tables: [tasksTable, taskCountsTable],
   handlers: [
     on(taskCreated, (event) => {
@@ -223,6 +251,7 @@ export const tasksProjection = defineProjection({
           ...keyOf(event),
           ...columnsOf(task),
           claim_position: null,
+          asked: null,
           cron_since: at,
           recurred_at: null,
           recurred_child: null,
@@ -237,17 +266,18 @@ export const tasksProjection = defineProjection({
       const columns = columnsOf(task);
       const rescheduled = columns.cron !== activeCron(before.metadata ?? task.metadata);
       return [
-        taskRow(event, { ...columns, ...(rescheduled && { cron_since: seconds(event.meta.at) }) }),
+        taskRow(event, {
+          ...columns,
+          ...released(before, task),
+          ...(rescheduled && { cron_since: seconds(event.meta.at) }),
+        }),
         ...moved(event, { ...task, ...before }, task),
       ];
     }),
     on(taskStatusChanged, (event) => movedTask(event, { completed_at: event.data.completedAt })),
     on(taskReviewed, (event) => {
       const { completedAt, errorMessage } = event.data;
-      return movedTask(event, {
-        completed_at: completedAt,
-        ...(errorMessage !== null && { error_message: errorMessage }),
-      });
+      return movedTask(event, { completed_at: completedAt, ...withError(errorMessage) });
     }),
     on(taskCommented, (event) => [
       update(tasksTable, keyOf(event), (row) => ({ ...row, comment_count: row.comment_count + 1 })),
@@ -259,11 +289,47 @@ export const tasksProjection = defineProjection({
     on(taskReleased, (event) => movedTask(event)),
     on(taskRequeued, (event) => {
       const { dispatchAttempts, errorMessage } = event.data;
+      return movedTask(event, { dispatch_attempts: dispatchAttempts, ...withError(errorMessage) });
+    }),
+    on(taskDispatched, (event) => movedTask(event, { asked: 'dispatch' })),
+    on(taskDispatchAccepted, (event) => [
+      update(tasksTable, keyOf(event), (row) => ({
+        ...row,
+        ...sessionOf(row, event.data.sessionId),
+        asked: 'accepted',
+        updated_at: seconds(event.meta.at),
+      })),
+    ]),
+    on(taskDispatchCompleted, (event) => {
+      const { before, after, resolution, sessionId } = event.data;
+      return [
+        update(tasksTable, keyOf(event), (row) => ({
+          ...row,
+          ...placed(after),
+          ...sessionOf(row, sessionId),
+          asked: null,
+          outcome: 'success',
+          resolution,
+          updated_at: seconds(event.meta.at),
+        })),
+        ...moved(event, before, after),
+      ];
+    }),
+    on(taskDispatchFailed, (event) => {
+      const { dispatchAttempts, errorMessage } = event.data;
+      return movedTask(event, { dispatch_attempts: dispatchAttempts, error_message: errorMessage });
+    }),
+    on(taskReviewRequested, (event) => movedTask(event, { asked: 'review' })),
+    on(taskReviewAccepted, (event) => [update(tasksTable, keyOf(event), (row) => ({ ...row, asked: 'accepted' }))]),
+    on(taskVerdictGiven, (event) => {
+      const { completedAt, dispatchAttempts, errorMessage } = event.data;
       return movedTask(event, {
+        completed_at: completedAt,
         dispatch_attempts: dispatchAttempts,
-        ...(errorMessage !== null && { error_message: errorMessage }),
+        ...withError(errorMessage),
       });
     }),
+    on(taskReviewAbandoned, (event) => movedTask(event)),
     on(taskRecurred, (event) => {
       const { dueAt, childId, spawnCount } = event.data;
       const at = seconds(event.meta.at);

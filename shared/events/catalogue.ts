@@ -39,6 +39,7 @@ import { pipelineRunEvents } from './pipelines/runs.ts';
 import { projectAssignmentEvents } from './projects/assignments.ts';
 import { projectEvents } from './projects/projects.ts';
 import { qualityReviewEvents } from './quality/reviews.ts';
+import { qualityVerdictEvents } from './quality/verdicts.ts';
 import { sessionEvents } from './sessions.ts';
 import { provisionJobEvents } from './super/provision-jobs.ts';
 import { tenantEvents } from './super/tenants.ts';
@@ -46,6 +47,7 @@ import { taskBranchEvents } from './tasks/branches.ts';
 import { taskBroadcastEvents } from './tasks/broadcasts.ts';
 import { taskChangeEvents } from './tasks/changes.ts';
 import { taskCommentEvents } from './tasks/comments.ts';
+import { taskDispatchEvents } from './tasks/dispatch.ts';
 import { taskQueueEvents } from './tasks/queue.ts';
 import { taskRecurrenceEvents } from './tasks/recurrence.ts';
 import { taskRoutingEvents } from './tasks/routing.ts';
@@ -86,10 +88,12 @@ const definitions = [
   ...taskBroadcastEvents,
   ...taskBranchEvents,
   ...taskRoutingEvents,
+  ...taskDispatchEvents,
   ...githubLinkEvents,
   ...githubIssueEvents,
   ...githubSyncEvents,
   ...qualityReviewEvents,
+  ...qualityVerdictEvents,
   ...tokenReportEvents,
   ...tokenPriceEvents,
   ...notificationEvents,

@@ -1,4 +1,4 @@
-/** The port of the agent runner: whoever has agents do the steps of pipelines. */
+/** The port of the agent runner: whoever has agents do the steps of pipelines, work on tasks, and review them. */
 
 /** One step of a run, as the runner is told. */
 export interface StepRequest {
@@ -32,7 +32,36 @@ export interface RunnerAnswer {
   readonly error: string | null;
 }
 
-/** The runner did not take the step, or it is not known whether it did. The message can be shown. */
+interface AboutTask {
+  readonly workspaceId: number;
+  readonly taskId: number;
+  readonly ticketRef: string;
+  readonly title: string;
+  readonly priority: string;
+  /** Which time it is that the runner is asked about this task, counted from 1. */
+  readonly attempt: number;
+  /** What the agent is told. */
+  readonly prompt: string;
+  /** The same whenever this request is repeated: a runner that has seen it answers as it did then. */
+  readonly idempotencyKey: string;
+}
+
+/** A task for its assignee, or one that needs a verdict. */
+export type WorkRequest =
+  | (AboutTask & {
+      readonly kind: 'task';
+      readonly agent: { readonly id: number; readonly name: string; readonly role: string };
+      /** The session to go on with; null: a new one. */
+      readonly sessionId: string | null;
+    })
+  | (AboutTask & { readonly kind: 'review' });
+
+/** `output` is the result; `sessionId` that of the agent, if the runner has told one. */
+export interface WorkAnswer extends RunnerAnswer {
+  readonly sessionId: string | null;
+}
+
+/** The runner did not take the request, or it is not known whether it did. The message can be shown. */
 export class RunnerError extends Error {
   /** Whether the same request may be answered otherwise later. */
   readonly retry: boolean;
@@ -46,4 +75,6 @@ export class RunnerError extends Error {
 export interface Runner {
   /** Hands a step over. @throws RunnerError; what the signal aborts with */
   run(request: StepRequest, signal: AbortSignal): Promise<RunnerAnswer>;
+  /** Has an agent work on a task, or review it. @throws RunnerError; what the signal aborts with */
+  work(request: WorkRequest, signal: AbortSignal): Promise<WorkAnswer>;
 }

@@ -646,6 +646,7 @@ describe('schedules', () => {
       return delayed.length >= schedulesOf(service.service.core).length && delayed;
     });
     expect(due.map(({ kind }) => kind)).to.have.members([
+      'aegis-review',
       'alert-evaluation',
       'auto-backup',
       'auto-cleanup',
@@ -660,6 +661,7 @@ describe('schedules', () => {
       'recurring-tasks',
       'stale-connections',
       'stale-tasks',
+      'task-dispatch',
       'task-routing',
       'webhook-retry',
     ]);

@@ -50,6 +50,7 @@ export const GROUPS: Readonly<Record<string, Readonly<Record<string, string>>>> 
     assignments: 'how many an agent has, which wait for it',
     history: 'who did what to a task, when and why',
     branches: 'branches and pull requests of tasks',
+    dispatch: 'tasks that agents are given by the runner',
     recurrence: 'tasks that come again, on a schedule',
     routing: 'the agent that fits a task of nobody',
     queue: 'tasks that agents claim, and how they come back',
@@ -62,6 +63,7 @@ export const GROUPS: Readonly<Record<string, Readonly<Record<string, string>>>> 
   sessions: {},
   quality: {
     reviews: 'verdicts about tasks, and the way to done',
+    verdicts: 'automatic reviews, by the runner',
   },
   tokens: {
     reports: 'what agents have used, one by one and in batches',

@@ -5,13 +5,12 @@
  * changed stays as it is.
  */
 import { randomUUID } from 'node:crypto';
-import { AppError } from '../../../shared/errors.ts';
 import type { StaleTask, StaleTaskReads } from '../../../shared/ports/queue.ts';
 import { MINUTE, seconds } from '../../../shared/time.ts';
 import type { Commands } from '../../handler.ts';
 import { decideRequeue } from '../../tasks/queue.ts';
 import { taskDecider, taskStream } from '../../tasks/tasks.ts';
-import { scheduledContext } from '../policy.ts';
+import { scheduledContext, unlessBusy } from '../policy.ts';
 
 /** Candidates that are read at a time. */
 const PAGE = 200;
@@ -38,15 +37,12 @@ export async function requeueStaleTasks(parts: {
     for (const task of page) {
       const { tenant, workspace, id } = task;
       const commentId = await commands.counters.take('comment');
-      const { events } = await commands
-        .execute(taskDecider, taskStream(workspace, id), scheduledContext(run, tenant, workspace), (state) =>
+      const context = scheduledContext(run, tenant, workspace);
+      const events = await unlessBusy(
+        commands.execute(taskDecider, taskStream(workspace, id), context, (state) =>
           decideRequeue(state, { ...task, since, commentId }),
-        )
-        .catch((error) => {
-          // A task that keeps the handler busy with its own changes is worked on.
-          if (error instanceof AppError && error.status === 409) return { events: [] };
-          throw error;
-        });
+        ),
+      );
       if (events.length > 0) requeued.push(id);
     }
     last = page.at(-1);

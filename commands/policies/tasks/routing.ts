@@ -5,12 +5,11 @@
  * taken stays where it is, and several processes give it away once.
  */
 import { randomUUID } from 'node:crypto';
-import { AppError } from '../../../shared/errors.ts';
 import type { RoutableAgent, RoutingReads } from '../../../shared/ports/routing.ts';
 import type { Commands } from '../../handler.ts';
 import { bestOf, decideRoute } from '../../tasks/routing.ts';
 import { taskDecider, taskStream } from '../../tasks/tasks.ts';
-import { scheduledContext } from '../policy.ts';
+import { scheduledContext, unlessBusy } from '../policy.ts';
 
 /** Tasks of a workspace in one turn. */
 const TASKS = 5;
@@ -33,13 +32,8 @@ export async function routeTasks(parts: {
     const { state } = await commands.load(taskDecider, stream);
     const best = bestOf(state.task, agents);
     if (!best) continue;
-    const { events } = await commands
-      .execute(taskDecider, stream, scheduledContext(run, tenant, workspace), (now) => decideRoute(now, best))
-      .catch((error) => {
-        // A task that keeps the handler busy with its own changes is in good hands.
-        if (error instanceof AppError && error.status === 409) return { events: [] };
-        throw error;
-      });
+    const context = scheduledContext(run, tenant, workspace);
+    const events = await unlessBusy(commands.execute(taskDecider, stream, context, (now) => decideRoute(now, best)));
     if (events.length === 0) continue;
     routed.push(id);
     const at = agents.indexOf(best.agent);

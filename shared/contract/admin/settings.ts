@@ -16,6 +16,8 @@ export interface SettingDefaults {
   readonly retainTokenUsageDays: number;
   readonly retainGatewaySessionsDays: number;
   readonly agentTimeoutMinutes: number;
+  /** Undefined: there is no agent runner. */
+  readonly runnerUrl: string | undefined;
 }
 
 interface Known {
@@ -47,6 +49,8 @@ const days = (what: string, initial: (defaults: SettingDefaults) => number) =>
   setting('retention', `How long ${what} are kept, days; 0: for ever`, (of) => String(initial(of)), whole(0, 3_650));
 const general = (description: string, initial: Known['initial'] | string, fault: Known['fault']) =>
   setting('general', description, initial, fault);
+/** On where there is an agent runner to do it. */
+const withRunner: Known['initial'] = ({ runnerUrl }) => String(runnerUrl !== undefined);
 const onboarding = (description: string, initial: string, fault: Known['fault']) =>
   setting('onboarding', description, initial, fault);
 
@@ -81,10 +85,11 @@ export const KNOWN_SETTINGS = {
   'general.recurring_task_spawn': general('Whether tasks are made from recurring ones', 'true', flag),
   'general.stale_task_requeue': general('Whether stuck tasks return to the queue', 'true', flag),
   'general.task_dispatch': general(
-    'Whether tasks that belong to nobody are given to the agent that fits best',
-    'false',
+    'Whether tasks in the inbox are given to agents that fit, and assigned ones handed to the agent runner',
+    withRunner,
     flag,
   ),
+  'general.aegis_review': general('Whether the agent runner reviews the results of tasks', withRunner, flag),
   'general.github_sync': general('Whether projects are synced with their repositories of GitHub', 'true', flag),
   'webhooks.retry_enabled': setting('webhooks', 'Whether failed deliveries of webhooks are repeated', 'true', flag),
   'subscription.plan_override': setting('subscription', 'Plan to show instead of the detected one', '', anything),

@@ -6,12 +6,13 @@ import { type DomainEvent, defineEvent, type FrameDraft } from '../define.ts';
 import { taskFailure } from './outcomes.ts';
 import { aboutTask, type TaskPlace, taskFields, taskPlace } from './tasks.ts';
 
-const moveFields = { ...taskFields, before: taskPlace, after: taskPlace };
+/** Of every event that moves a task. */
+export const moveFields = { ...taskFields, before: taskPlace, after: taskPlace };
 
 type Moved = DomainEvent<string, { readonly taskId: number; readonly before: TaskPlace; readonly after: TaskPlace }>;
 
 /** The frame of a task that came into or out of the hands of an agent. */
-const moveFrame = ({ data: { taskId, before, after }, meta }: Moved, reason: string): FrameDraft => ({
+export const moveFrame = ({ data: { taskId, before, after }, meta }: Moved, reason: string): FrameDraft => ({
   type: 'task.status_changed',
   data: {
     id: taskId,
@@ -54,6 +55,24 @@ export const taskReleased = defineEvent({
 /** Characters of an error message that a frame carries. */
 const SHOWN_MESSAGE = 500;
 
+type SentBack = Moved &
+  DomainEvent<
+    string,
+    { readonly title: string; readonly dispatchAttempts: number; readonly errorMessage: string | null }
+  >;
+
+/** The frames of a task that waits again or, with an `escalation`, has failed for that reason. */
+export function sentBackFrames(event: SentBack, reason: string, escalation?: string): FrameDraft[] {
+  const { taskId, title, dispatchAttempts, errorMessage } = event.data;
+  const moved = moveFrame(event, reason);
+  if (errorMessage === null) return [moved];
+  const error_message = frontOf(errorMessage, SHOWN_MESSAGE);
+  const told = { ...moved, data: { ...moved.data, error_message } };
+  if (escalation === undefined) return [told];
+  const data = { id: taskId, title, reason: escalation, dispatch_attempts: dispatchAttempts, error_message };
+  return [told, { type: 'task.escalated', data }];
+}
+
 export const taskRequeued = defineEvent({
   type: 'TaskRequeued',
   version: 1,
@@ -82,19 +101,7 @@ export const taskRequeued = defineEvent({
     const what = `${agent} fell silent over task "${title}"`;
     return [taskFailure(agent, failed ? 'task_failed' : 'task_stalled', data, what, errorMessage)];
   },
-  frames: (event) => {
-    const { taskId, title, dispatchAttempts, errorMessage, reason } = event.data;
-    const moved = moveFrame(event, reason);
-    if (errorMessage === null) return [moved];
-    const error_message = frontOf(errorMessage, SHOWN_MESSAGE);
-    return [
-      { ...moved, data: { ...moved.data, error_message } },
-      {
-        type: 'task.escalated',
-        data: { id: taskId, title, reason, dispatch_attempts: dispatchAttempts, error_message },
-      },
-    ];
-  },
+  frames: (event) => sentBackFrames(event, event.data.reason, event.data.reason),
 });
 
 export const taskQueueEvents = [taskClaimed, taskReleased, taskRequeued];

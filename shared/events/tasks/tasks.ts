@@ -31,7 +31,7 @@ export const taskData = z.object({
   completedAt: z.int().nullable(),
   tags: z.array(z.string()),
   metadata: z.record(z.string(), z.unknown()),
-  /** How often it was taken back from an agent that had fallen silent. */
+  /** How often it came back to the queue: its agent had fallen silent, its dispatch failed, or its result was rejected. */
   dispatchAttempts: z.int().nonnegative(),
 });
 export type TaskData = z.infer<typeof taskData>;

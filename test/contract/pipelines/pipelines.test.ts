@@ -1,10 +1,11 @@
-/** Pipelines and their runs through HTTP, on one service with an agent runner beside it. */
+/** Pipelines, their runs, and tasks for agents through HTTP, on one service with an agent runner beside it. */
 import { expect } from 'chai';
 import { successAnswer } from '../../../shared/contract/common.ts';
 import { pipelineAnswer, pipelinesAnswer } from '../../../shared/contract/pipelines/pipelines.ts';
 import { startRunner, type TestRunner } from '../../support/runner.ts';
 import { conforms } from '../../support/worlds/agents.ts';
 import { type PipelinesWorld, startPipelinesWorld } from '../../support/worlds/pipelines.ts';
+import { describeDispatch, describeNoRunner } from '../tasks/dispatch.ts';
 import { describeRuns } from './runs.ts';
 
 const PATH = '/api/pipelines';
@@ -137,6 +138,10 @@ describe('pipelines', () => {
     () => world,
     () => runner,
   );
+  describeDispatch(
+    () => world,
+    () => runner,
+  );
 });
 
 describe('pipelines without an agent runner', () => {
@@ -145,6 +150,8 @@ describe('pipelines without an agent runner', () => {
     world = await startPipelinesWorld();
   });
   after(() => world?.close());
+
+  describeNoRunner(() => world);
 
   it('runs are advanced by hand: each step says that nobody was told of it', async () => {
     const { id: pipeline } = await world.pipeline();

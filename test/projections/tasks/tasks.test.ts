@@ -55,6 +55,7 @@ describe('projection tasks', () => {
       tags: ['roof'],
       metadata: {},
       dispatch_attempts: 0,
+      asked: null,
       claim_position: null,
       cron: null,
       cron_since: at(1),

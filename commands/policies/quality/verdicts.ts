@@ -1,0 +1,53 @@
+/** Whenever a task waits for a review, the agent runner is asked for a verdict. See `../tasks/dispatch.ts` for the way. */
+import { taskReviewRequested } from '../../../shared/events/quality/verdicts.ts';
+import { handleJob, type JobHandler } from '../../../shared/ports/jobs.ts';
+import { seconds } from '../../../shared/time.ts';
+import {
+  decideReviewAbandoned,
+  decideReviewAnswer,
+  decideReviewRequest,
+  reviewPrompt,
+} from '../../quality/verdicts.ts';
+import { definePolicy, wantJob, whenever } from '../policy.ts';
+import {
+  askAbout,
+  askJob,
+  type Dispatching,
+  type Errand,
+  failForgotten,
+  payloadOf,
+  type RunnerWork,
+  runErrand,
+} from '../tasks/dispatch.ts';
+
+/** Candidates of a workspace that are looked at in one turn: some may have to wait after reviews without a verdict. */
+const CANDIDATES = 20;
+
+export const reviewJob = askJob('task-review-run');
+
+export const reviewPolicy = definePolicy(
+  'task-review',
+  [whenever(taskReviewRequested, (event) => [wantJob(reviewJob, payloadOf(event))])],
+  'beginning',
+);
+
+/** Looks at all workspaces once. Gives how many reviews begin now. */
+export async function reviewTasks(parts: Dispatching): Promise<number> {
+  const { commands, reads, now } = parts;
+  await failForgotten(parts, 'review', decideReviewAbandoned);
+  return askAbout(commands, await reads.reviewable(CANDIDATES), (state) => decideReviewRequest(state, seconds(now())));
+}
+
+export const reviewJobs = (work: RunnerWork): readonly JobHandler[] => [
+  handleJob(reviewJob, (payload, job) => runErrand(work, reviewErrand(work), payload, job)),
+];
+
+const reviewErrand = ({ commands, now }: RunnerWork): Errand => ({
+  what: 'review',
+  request: async (state) => ({ kind: 'review', prompt: reviewPrompt(state) }),
+  async answered(answer) {
+    const [review, comment] = [await commands.counters.take('quality_review'), await commands.counters.take('comment')];
+    return (state, run) => decideReviewAnswer(state, run, answer, { review, comment }, seconds(now()));
+  },
+  failed: decideReviewAbandoned,
+});

@@ -1,0 +1,121 @@
+/** Automatic reviews: who is asked for a verdict, and what follows from it. `commands/policies/quality/verdicts.ts` asks. */
+import type { EventDraft } from '../../shared/events/define.ts';
+import {
+  taskReviewAbandoned,
+  taskReviewAccepted,
+  taskReviewRequested,
+  taskVerdictGiven,
+} from '../../shared/events/quality/verdicts.ts';
+import { placeOf } from '../../shared/events/tasks/tasks.ts';
+import type { WorkAnswer } from '../../shared/ports/runner.ts';
+import { frontOf } from '../../shared/storable.ts';
+import { MINUTE } from '../../shared/time.ts';
+import { commentFrom } from '../tasks/comments.ts';
+import { describedTask, isAsked } from '../tasks/dispatch.ts';
+import { completedAtOf, GATEKEEPER, placedAt, type TaskState } from '../tasks/tasks.ts';
+
+/** After so many rejections in a row a task has failed. */
+export const MAX_REJECTIONS = 3;
+/** Characters of an answer that is no verdict, as its notes quote it. */
+const QUOTED = 500;
+/** Characters of notes, and of reasons. */
+const MAX_NOTES = 4_000;
+/** How long a task waits at most after reviews without a verdict, seconds. */
+const LONGEST_WAIT = 60 * MINUTE;
+
+export interface Verdict {
+  readonly status: 'approved' | 'rejected';
+  readonly notes: string;
+}
+
+/** What a reviewer says. A text that is no verdict, or several, is a rejection. */
+export function verdictOf(text: string | null): Verdict {
+  const said = [...(text ?? '').matchAll(/\bVERDICT\W+(APPROVE|REJECT)(?:D|ED)?\b/gi)].map(([, word]) =>
+    word?.toUpperCase(),
+  );
+  const [verdict] = said;
+  if (verdict === undefined || said.some((one) => one !== verdict)) {
+    const answer = text === null || text.trim() === '' ? 'nothing' : frontOf(text.trim(), QUOTED);
+    return { status: 'rejected', notes: `The reviewer gave no clear verdict. It said: ${answer}` };
+  }
+  const notes = /\bNOTES\W*:\W*([\s\S]*)/i.exec(text ?? '')?.[1]?.trim() || 'No notes were given.';
+  return { status: verdict === 'APPROVE' ? 'approved' : 'rejected', notes: frontOf(notes, MAX_NOTES) };
+}
+
+/** Whether a task may be reviewed now: it waits the longer, the more reviews of it ended without a verdict. */
+export const isReviewable = ({ id, task, abandoned, updatedAt }: TaskState, now: number): boolean =>
+  id !== 0 &&
+  task.status === 'review' &&
+  (abandoned === 0 || now - updatedAt >= Math.min(MINUTE * 2 ** Math.min(abandoned - 1, 10), LONGEST_WAIT));
+
+/** No event when the task is gone, or is no longer to be reviewed. @param now Unix seconds */
+export function decideReviewRequest(state: TaskState, now: number): EventDraft[] {
+  const { id, task, runs } = state;
+  if (!isReviewable(state, now)) return [];
+  const after = placedAt(task, { status: 'quality_review' });
+  return [taskReviewRequested.draft({ taskId: id, title: task.title, run: runs + 1, before: placeOf(task), after })];
+}
+
+/**
+ * An answer to the review with this number. No event when somebody has taken the task into their hands meanwhile.
+ *
+ * @param ids for what may have to be written
+ * @param now Unix seconds
+ */
+export function decideReviewAnswer(
+  state: TaskState,
+  run: number,
+  { status, output, error, sessionId }: WorkAnswer,
+  ids: { readonly review: number; readonly comment: number },
+  now: number,
+): EventDraft[] {
+  const { id, task } = state;
+  if (!isAsked(state, 'review', run)) return [];
+  if (status === 'failed') return decideReviewAbandoned(state, run, error ?? output ?? 'The reviewer gave no reason.');
+  const about = { taskId: id, title: task.title, run };
+  if (status === 'accepted') return [taskReviewAccepted.draft({ ...about, sessionId })];
+  const verdict = verdictOf(output);
+  const rejected = verdict.status === 'rejected';
+  const next = rejected ? statusAfterRejection(state) : 'done';
+  const given = taskVerdictGiven.draft({
+    ...about,
+    ...verdict,
+    reviewId: ids.review,
+    reviewer: GATEKEEPER,
+    before: placeOf(task),
+    after: placedAt(task, { status: next }),
+    completedAt: completedAtOf(task, next, now),
+    dispatchAttempts: task.dispatchAttempts + (rejected ? 1 : 0),
+    errorMessage: rejected ? rejectionText(verdict.notes) : null,
+  });
+  const comment = { id: ids.comment, author: GATEKEEPER, content: verdict.notes };
+  return [given, ...(rejected ? commentFrom(state, comment) : [])];
+}
+
+function statusAfterRejection({ task, rejections }: TaskState): string {
+  if (rejections + 1 >= MAX_REJECTIONS) return 'failed';
+  return task.assignedTo === null ? 'inbox' : 'assigned';
+}
+
+/** What a rejection leaves with the task. */
+export const rejectionText = (notes: string, reviewer = GATEKEEPER): string =>
+  `Quality review rejected by ${reviewer}: ${notes}`;
+
+/** The review with this number ended without a verdict. */
+export function decideReviewAbandoned({ id, task, asked }: TaskState, run: number, reason: string): EventDraft[] {
+  if (asked?.what !== 'review' || asked.run !== run) return [];
+  const after = placedAt(task, { status: 'review' });
+  const error = frontOf(reason, MAX_NOTES);
+  return [taskReviewAbandoned.draft({ taskId: id, title: task.title, run, before: placeOf(task), after, error })];
+}
+
+/** What the reviewer is told. */
+export const reviewPrompt = (state: TaskState): string => {
+  const { assignedTo, resolution } = state.task;
+  return [
+    'Review the result of a task. Approve it if it does what the task asks for, and reject it otherwise.',
+    describedTask(state),
+    `Result${assignedTo === null ? '' : ` of ${assignedTo}`}:\n${resolution ?? 'The task has no result.'}`,
+    'Answer with two lines and nothing else. The first: VERDICT: APPROVED, or VERDICT: REJECTED. The second: NOTES: and what is good, or what has to change.',
+  ].join('\n\n');
+};

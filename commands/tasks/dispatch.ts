@@ -1,0 +1,96 @@
+/** Tasks that are handed to the agent runner for their assignee. `commands/policies/tasks/dispatch.ts` hands them over. */
+import { TARGET_SESSION } from '../../shared/contract/tasks/dispatch.ts';
+import { ticketRef } from '../../shared/contract/tasks/tasks.ts';
+import type { EventDraft } from '../../shared/events/define.ts';
+import {
+  taskDispatchAccepted,
+  taskDispatchCompleted,
+  taskDispatched,
+  taskDispatchFailed,
+} from '../../shared/events/tasks/dispatch.ts';
+import { placeOf } from '../../shared/events/tasks/tasks.ts';
+import type { WorkAnswer } from '../../shared/ports/runner.ts';
+import { frontOf } from '../../shared/storable.ts';
+import { commentFrom } from './comments.ts';
+import { MAX_ATTEMPTS } from './queue.ts';
+import { type Asked, placedAt, type TaskState } from './tasks.ts';
+
+/** Characters of a task's error message. */
+const MAX_ERROR = 5_000;
+
+/** Whether the runner has still to answer that it was asked for this. */
+export const isAsked = ({ asked }: TaskState, what: Asked['what'], run: number): boolean =>
+  asked !== null && asked.what === what && asked.run === run && !asked.accepted;
+
+/** No event when the task is gone, or no longer waits for this agent. */
+export function decideDispatch({ id, task, runs }: TaskState, agent: string): EventDraft[] {
+  if (id === 0 || task.status !== 'assigned' || task.assignedTo !== agent) return [];
+  const after = placedAt(task, { status: 'in_progress' });
+  return [taskDispatched.draft({ taskId: id, title: task.title, agent, run: runs + 1, before: placeOf(task), after })];
+}
+
+/** An answer to the dispatch with this number. No event when somebody has taken the task into their hands meanwhile. */
+export function decideDispatchAnswer(
+  state: TaskState,
+  run: number,
+  { status, output, error, sessionId }: WorkAnswer,
+  commentId: number,
+): EventDraft[] {
+  const { id, task } = state;
+  if (!isAsked(state, 'dispatch', run)) return [];
+  if (status === 'failed') return decideDispatchFailed(state, run, error ?? output ?? 'The agent gave no reason.');
+  const agent = task.assignedTo ?? '';
+  const about = { taskId: id, title: task.title, agent, run, sessionId };
+  if (status === 'accepted') return [taskDispatchAccepted.draft(about)];
+  const resolution = output === null || output.trim() === '' ? null : output;
+  const after = placedAt(task, { status: 'review' });
+  return [
+    taskDispatchCompleted.draft({ ...about, before: placeOf(task), after, resolution }),
+    ...(resolution === null ? [] : commentFrom(state, { id: commentId, author: agent, content: resolution })),
+  ];
+}
+
+/** The dispatch with this number failed. */
+export function decideDispatchFailed(state: TaskState, run: number, reason: string): EventDraft[] {
+  const { id, task } = state;
+  if (!isAsked(state, 'dispatch', run)) return [];
+  const dispatchAttempts = task.dispatchAttempts + 1;
+  const status = dispatchAttempts >= MAX_ATTEMPTS ? 'failed' : 'assigned';
+  return [
+    taskDispatchFailed.draft({
+      taskId: id,
+      title: task.title,
+      agent: task.assignedTo ?? '',
+      run,
+      before: placeOf(task),
+      after: placedAt(task, { status }),
+      dispatchAttempts,
+      errorMessage: frontOf(reason, MAX_ERROR),
+    }),
+  ];
+}
+
+/** What the runner is told about every task. */
+export const ticketOf = ({ task }: TaskState): string => ticketRef(task.projectPrefix, task.ticketNo);
+
+/** The session that the runner is asked to go on with. */
+export function targetSession({ task: { metadata } }: TaskState): string | null {
+  const target = metadata[TARGET_SESSION];
+  return typeof target === 'string' && target.trim() !== '' ? target : null;
+}
+
+/** The task in words: what agents and reviewers read. */
+export function describedTask(state: TaskState): string {
+  const { title, description, tags } = state.task;
+  return [
+    `[Task ${ticketOf(state)}] ${title}`,
+    ...(description === null || description.trim() === '' ? [] : [description]),
+    ...(tags.length === 0 ? [] : [`Tags: ${tags.join(', ')}`]),
+  ].join('\n\n');
+}
+
+/** What the agent is told. @param rejection why the reviewer has sent the last result back; null: nobody has */
+export const taskPrompt = (state: TaskState, rejection: string | null): string =>
+  rejection === null
+    ? describedTask(state)
+    : `${describedTask(state)}\n\nThe last result was rejected. Take this into account:\n${rejection}`;

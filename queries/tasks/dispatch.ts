@@ -1,0 +1,91 @@
+/** Tasks for the agent runner. */
+import { type RawBuilder, sql } from 'kysely';
+import { agentsProjection } from '../../projections/agents/agents.ts';
+import { projectsProjection } from '../../projections/projects/projects.ts';
+import { qualityReviewsProjection } from '../../projections/quality/reviews.ts';
+import { taskCommentsProjection } from '../../projections/tasks/comments.ts';
+import { tasksProjection } from '../../projections/tasks/tasks.ts';
+import type { DispatchReads, NextTask, WaitingTask } from '../../shared/ports/dispatch.ts';
+import type { Reads } from '../reads.ts';
+
+/** Statuses of tasks that the runner works on, by what it was asked for. */
+const UNDER_WAY = { dispatch: 'in_progress', review: 'quality_review' } as const;
+type What = keyof typeof UNDER_WAY;
+
+export function dispatchReads(reads: Reads): DispatchReads {
+  const table = (projection: Parameters<Reads['schema']>[0], name: string) =>
+    sql.table(`${reads.schema(projection)}.${name}`);
+  const tasks = table(tasksProjection, 'tasks');
+  const projects = table(projectsProjection, 'projects');
+  const agents = table(agentsProjection, 'agents');
+
+  /** How many of a workspace's tasks the runner has been asked for and has not answered. */
+  const unanswered = (what: What, workspace: RawBuilder<unknown>) => sql`(
+    SELECT count(*)::int FROM ${tasks} b
+    WHERE b.workspace_id = ${workspace} AND b.asked = ${sql.lit(what)} AND b.status = ${sql.lit(UNDER_WAY[what])})`;
+
+  return {
+    async assigned(limit) {
+      const { rows } = await sql<NextTask & { readonly agent: string }>`
+        SELECT p.tenant_id AS tenant, t.workspace_id AS workspace, t.id, t.assigned_to AS agent,
+          ${unanswered('dispatch', sql.ref('t.workspace_id'))} AS unanswered
+        FROM (
+          SELECT one.*, row_number() OVER (PARTITION BY one.workspace_id ORDER BY one.priority_rank, one.created_at, one.id)
+            AS place
+          FROM ${agents} a
+          CROSS JOIN LATERAL (
+            SELECT t.workspace_id, t.id, t.assigned_to, t.priority_rank, t.created_at, t.project_id FROM ${tasks} t
+            WHERE t.workspace_id = a.workspace_id AND t.assigned_to = a.name AND t.status = 'assigned'
+              AND t.status IN ('assigned', 'in_progress') AND t.cron IS NULL
+            ORDER BY t.assigned_to, t.priority_rank, t.created_at, t.id LIMIT ${sql.lit(limit)}) one) t
+        JOIN ${projects} p ON p.workspace_id = t.workspace_id AND p.id = t.project_id
+        WHERE t.place <= ${sql.lit(limit)}
+        ORDER BY t.workspace_id, t.priority_rank, t.created_at, t.id`.execute(reads.db);
+      return rows;
+    },
+    async reviewable(limit) {
+      const { rows } = await sql<NextTask>`
+        SELECT p.tenant_id AS tenant, t.workspace_id AS workspace, t.id,
+          ${unanswered('review', sql.ref('t.workspace_id'))} AS unanswered
+        FROM (SELECT DISTINCT workspace_id FROM ${table(tasksProjection, 'task_counts')}
+          WHERE status = 'review' AND count > 0) w
+        CROSS JOIN LATERAL (
+          SELECT one.workspace_id, one.id, one.project_id, one.updated_at FROM ${tasks} one
+          WHERE one.workspace_id = w.workspace_id AND one.status = 'review'
+          ORDER BY one.updated_at, one.id LIMIT ${sql.lit(limit)}) t
+        JOIN ${projects} p ON p.workspace_id = t.workspace_id AND p.id = t.project_id
+        ORDER BY t.workspace_id, t.updated_at, t.id`.execute(reads.db);
+      return rows;
+    },
+    async forgotten(what, since, limit) {
+      const { rows } = await sql<WaitingTask>`
+        SELECT p.tenant_id AS tenant, t.workspace_id AS workspace, t.id
+        FROM ${tasks} t JOIN ${projects} p ON p.workspace_id = t.workspace_id AND p.id = t.project_id
+        WHERE t.asked IS NOT NULL AND (t.asked = ${sql.lit(what)} OR (${sql.lit(what)} = 'review' AND t.asked = 'accepted'))
+          AND t.status = ${sql.lit(UNDER_WAY[what])} AND t.updated_at <= ${since}
+        ORDER BY t.updated_at, t.workspace_id, t.id LIMIT ${sql.lit(limit)}`.execute(reads.db);
+      return rows;
+    },
+    async agent(workspace, name) {
+      const { rows } = await sql<{ readonly id: number; readonly name: string; readonly role: string }>`
+        SELECT id, name, role FROM ${agents} WHERE workspace_id = ${workspace} AND name = ${name}`.execute(reads.db);
+      return rows[0];
+    },
+    async rejection(workspace, task, reviewer) {
+      const { rows } = await sql<{ readonly status: string; readonly said: string }>`
+        SELECT status, said FROM (
+          (SELECT one->>'status' AS status, one->>'notes' AS said, (one->>'created_at')::bigint AS at, 1 AS rank
+          FROM ${table(qualityReviewsProjection, 'quality_reviews')} q,
+            jsonb_array_elements(q.reviews) WITH ORDINALITY AS listed (one, place)
+          WHERE q.workspace_id = ${workspace} AND q.task_id = ${task} AND one->>'reviewer' = ${reviewer}
+          ORDER BY place LIMIT 1)
+          UNION ALL
+          (SELECT 'rejected', c.content, c.created_at, 0 FROM ${table(taskCommentsProjection, 'task_comments')} c
+          WHERE c.workspace_id = ${workspace} AND c.task_id = ${task} AND c.author = ${reviewer}
+          ORDER BY c.id DESC LIMIT 1)) words
+        ORDER BY at DESC, rank DESC LIMIT 1`.execute(reads.db);
+      const [newest] = rows;
+      return newest?.status === 'rejected' ? newest.said : null;
+    },
+  };
+}

@@ -1,0 +1,120 @@
+/** Tasks that are handed to the agent runner for their assignee, and what comes of it. They are on the task's own stream. */
+import { z } from 'zod';
+import { defineEvent } from '../define.ts';
+import { taskFailure } from './outcomes.ts';
+import { moveFields, moveFrame, sentBackFrames } from './queue.ts';
+import { aboutTask, taskFields } from './tasks.ts';
+
+/** Which hand-over of a task it is, of all that there were; counted from 1. */
+export const handOverNo = z.int().positive();
+/** Of the runner's session with the agent; null: it has told none. */
+export const sessionId = z.string().nullable();
+
+export const taskDispatched = defineEvent({
+  type: 'TaskDispatched',
+  version: 1,
+  doc: 'A task is handed to the agent runner, for the agent that it is assigned to.',
+  schema: z.object({ ...moveFields, agent: z.string(), run: handOverNo }),
+  activity: ({ data: { taskId, title, agent, after } }) => ({
+    type: 'task_dispatched',
+    ...aboutTask(taskId),
+    description: `Dispatched task "${title}" to ${agent}`,
+    data: { agent, priority: after.priority },
+  }),
+  frames: (event) => [moveFrame(event, 'dispatched')],
+});
+
+export const taskDispatchAccepted = defineEvent({
+  type: 'TaskDispatchAccepted',
+  version: 1,
+  doc: 'The agent runner has taken a task. The agent reports by itself when it is done.',
+  schema: z.object({ ...taskFields, agent: z.string(), run: handOverNo, sessionId }),
+  activity: ({ data: { taskId, title, agent, sessionId } }) => ({
+    type: 'task_deferred_dispatch',
+    ...aboutTask(taskId),
+    description: `${agent} works on task "${title}"`,
+    data: { dispatch_session_id: sessionId, async_state: 'accepted' },
+  }),
+  frames: ({ data: { taskId, agent, sessionId } }) => [
+    {
+      type: 'task.updated',
+      data: {
+        id: taskId,
+        status: 'in_progress',
+        assigned_to: agent,
+        dispatch_session_id: sessionId,
+        async_state: 'accepted',
+      },
+    },
+  ],
+});
+
+export const taskDispatchCompleted = defineEvent({
+  type: 'TaskDispatchCompleted',
+  version: 1,
+  doc: 'The agent runner has sent the result of a task, which waits for its review now.',
+  schema: z.object({
+    ...moveFields,
+    agent: z.string(),
+    run: handOverNo,
+    sessionId,
+    /** What the agent said; null: nothing. */
+    resolution: z.string().nullable(),
+  }),
+  activity: ({ data: { taskId, title, agent, sessionId, resolution } }) => ({
+    type: 'task_agent_completed',
+    ...aboutTask(taskId),
+    actor: agent,
+    description: `${agent} completed task "${title}", which waits for its review`,
+    data: { response_length: resolution?.length ?? 0, dispatch_session_id: sessionId },
+  }),
+  frames: (event) => {
+    const { taskId, after, sessionId } = event.data;
+    return [
+      moveFrame(event, 'dispatch_completed'),
+      {
+        type: 'task.updated',
+        data: {
+          id: taskId,
+          status: after.status,
+          outcome: 'success',
+          assigned_to: after.assignedTo,
+          dispatch_session_id: sessionId,
+        },
+      },
+    ];
+  },
+});
+
+export const taskDispatchFailed = defineEvent({
+  type: 'TaskDispatchFailed',
+  version: 1,
+  doc: 'The agent runner could not be given a task, or the agent failed over it. The task waits again, or has failed for good after too many attempts.',
+  schema: z.object({
+    ...moveFields,
+    agent: z.string(),
+    run: handOverNo,
+    /** With this one. */
+    dispatchAttempts: z.int().positive(),
+    errorMessage: z.string(),
+  }),
+  activity: ({ data: { taskId, title, agent, after, errorMessage } }) => ({
+    type: 'task_dispatch_failed',
+    ...aboutTask(taskId),
+    description:
+      after.status === 'failed'
+        ? `Task "${title}" failed: it could not be dispatched to ${agent}`
+        : `Task "${title}" could not be dispatched to ${agent}`,
+    data: { error: errorMessage },
+  }),
+  signals: ({ data }) => {
+    const type = data.after.status === 'failed' ? 'task_failed' : 'task_dispatch_failed';
+    return [taskFailure(data.agent, type, data, `Dispatch of task "${data.title}" failed`, data.errorMessage)];
+  },
+  frames: (event) =>
+    event.data.after.status === 'failed'
+      ? sentBackFrames(event, 'max_dispatch_retries_exceeded', 'max_dispatch_retries')
+      : sentBackFrames(event, 'dispatch_failed'),
+});
+
+export const taskDispatchEvents = [taskDispatched, taskDispatchAccepted, taskDispatchCompleted, taskDispatchFailed];

@@ -1,0 +1,177 @@
+/** Automatic reviews: what counts as a verdict, and what follows from it. */
+import { expect } from 'chai';
+import { reviewTasks } from '../../../commands/policies/quality/verdicts.ts';
+import {
+  decideReviewAbandoned,
+  decideReviewAnswer,
+  decideReviewRequest,
+  isReviewable,
+  reviewPrompt,
+  verdictOf,
+} from '../../../commands/quality/verdicts.ts';
+import { taskDecider, taskStream } from '../../../commands/tasks/tasks.ts';
+import { qualityReviewsProjection } from '../../../projections/quality/reviews.ts';
+import { tasksProjection } from '../../../projections/tasks/tasks.ts';
+import type { EventDraft } from '../../../shared/events/define.ts';
+import { taskStatusChanged } from '../../../shared/events/tasks/changes.ts';
+import type { TaskData } from '../../../shared/events/tasks/tasks.ts';
+import type { WorkAnswer } from '../../../shared/ports/runner.ts';
+import { type Draft, eventsOf, rowsAfter, stateAfter } from '../../support/kit.ts';
+import { memoryWorld } from '../../support/memory-world.ts';
+import { at, created, placed, reviewed, statusSet } from '../../support/tasks.ts';
+import { testOrigin } from '../../support/world.ts';
+
+const given = (...drafts: readonly Draft[]) => stateAfter(taskDecider, ...drafts);
+const waiting = (fields: Partial<TaskData> = {}) => created({ status: 'review', assignedTo: 'ada', ...fields });
+const LATER = at(1_000);
+const requested = (fields: Partial<TaskData> = {}): Draft[] => [
+  waiting(fields),
+  ...decideReviewRequest(given(waiting(fields)), LATER),
+];
+const answer = (fields: Partial<WorkAnswer> = {}): WorkAnswer => ({
+  ...{ status: 'completed', output: 'VERDICT: APPROVED\nNOTES: good', error: null, sessionId: null },
+  ...fields,
+});
+const REJECTED = answer({ output: 'VERDICT: REJECTED\nNOTES: bad' });
+const IDS = { review: 4, comment: 12 };
+const answered = (drafts: readonly Draft[], said = answer(), run = 1) =>
+  decideReviewAnswer(given(...drafts), run, said, IDS, LATER);
+
+/** Somebody has worked on it, and it waits for a review again. */
+const redone = (from: string) =>
+  taskStatusChanged.draft({
+    ...{ taskId: 7, title: 'Mend the roof', cause: 'bulk', completedAt: null },
+    ...placed({ status: from, assignedTo: 'ada' }, { status: 'review' }),
+  });
+
+describe('automatic reviews', () => {
+  it('verdicts are read as reviewers write them; whatever is none is a rejection', () => {
+    for (const text of [
+      'VERDICT: APPROVED\nNOTES: good',
+      '**Verdict:** approved.\n\n**Notes:** good',
+      'verdict - APPROVE\nnotes: good',
+    ])
+      expect(verdictOf(text).status, text).to.equal('approved');
+    expect(verdictOf('VERDICT: APPROVED\nNOTES: good\nand cheap')).to.deep.equal({
+      ...{ status: 'approved', notes: 'good\nand cheap' },
+    });
+    expect(verdictOf('VERDICT: REJECTED').notes).to.equal('No notes were given.');
+    expect(verdictOf('verdict: rejected\nNOTES: bad')).to.deep.equal({ status: 'rejected', notes: 'bad' });
+    for (const text of [null, '', 'fine', 'VERDICT: APPROVEDISH', 'VERDICT: APPROVED, or VERDICT: REJECTED']) {
+      const { status, notes } = verdictOf(text);
+      expect(status, String(text)).to.equal('rejected');
+      expect(notes).to.match(/^The reviewer gave no clear verdict\. It said: ./);
+    }
+    expect(verdictOf(`VERDICT: REJECTED\nNOTES: ${'x'.repeat(9_000)}`).notes).to.have.length(4_000);
+  });
+
+  it('begin with a task that waits for a review', () => {
+    const [draft] = decideReviewRequest(given(waiting()), LATER);
+    expect(draft?.data).to.deep.include({ taskId: 7, run: 1 });
+    expect(given(...requested()).task.status).to.equal('quality_review');
+    for (const drafts of [requested(), [], [created()], [created({ status: 'quality_review' })]])
+      expect(decideReviewRequest(given(...drafts), LATER)).to.deep.equal([]);
+  });
+
+  it('approve: the task is done, and stays approved', () => {
+    const drafts = answered(requested());
+    expect(drafts.map(({ type }) => type)).to.deep.equal(['TaskVerdictGiven']);
+    const state = given(...requested(), ...drafts);
+    expect(state).to.deep.include({ approved: true, rejections: 0, asked: null });
+    expect(state.task).to.deep.include({ status: 'done', completedAt: LATER, errorMessage: null });
+  });
+
+  it('reject: the task waits for its agent, else for anybody, and fails the third time in a row', () => {
+    let drafts: Draft[] = requested();
+    for (const [nth, status] of ['assigned', 'assigned', 'failed'].entries()) {
+      drafts = [...drafts, ...answered(drafts, REJECTED, nth + 1)];
+      const { task, approved } = given(...drafts);
+      expect(task).to.deep.include({ status, dispatchAttempts: nth + 1, completedAt: null });
+      expect(task.errorMessage).to.equal('Quality review rejected by aegis: bad');
+      expect(approved).to.equal(false);
+      expect(drafts.at(-1)?.data).to.deep.include({ author: 'aegis', content: 'bad', commentId: 12 });
+      drafts = [...drafts, redone(status)];
+      drafts = [...drafts, ...decideReviewRequest(given(...drafts), LATER)];
+    }
+    const nobody = requested({ assignedTo: null });
+    expect(given(...nobody, ...answered(nobody, REJECTED)).task.status).to.equal('inbox');
+    const approvedBetween: Draft[] = [...requested(), ...answered(requested(), REJECTED), reviewed('approved')];
+    expect(given(...approvedBetween).rejections).to.equal(0);
+  });
+
+  it('without a verdict leave the task as it was, and it waits the longer the more often that happens', () => {
+    const failed = answered(requested(), answer({ status: 'failed', error: 'no reviewer' }));
+    expect(failed[0]?.data).to.deep.include({ error: 'no reviewer' });
+    let drafts: Draft[] = requested();
+    for (const minutes of [1, 2, 4]) {
+      drafts = [...drafts, ...decideReviewAbandoned(given(...drafts), given(...drafts).runs, 'no')];
+      const state = given(...drafts);
+      expect(state.task).to.deep.include({ status: 'review', dispatchAttempts: 0 });
+      const since = state.updatedAt;
+      expect(isReviewable(state, since + minutes * 60 - 1)).to.equal(false);
+      expect(isReviewable(state, since + minutes * 60)).to.equal(true);
+      drafts = [...drafts, ...decideReviewRequest(state, LATER)];
+    }
+  });
+
+  it('an answer counts once, and only while the task is under this review', () => {
+    const first = requested();
+    const accepted = answered(first, answer({ status: 'accepted' }));
+    expect(accepted.map(({ type }) => type)).to.deep.equal(['TaskReviewAccepted']);
+    for (const drafts of [
+      [...first, ...answered(first)],
+      [...first, ...accepted],
+      [...first, statusSet('quality_review', 'review')],
+      [...first, reviewed('rejected')],
+    ])
+      expect(answered(drafts)).to.deep.equal([]);
+    const given_up = decideReviewAbandoned(given(...first, ...accepted), 1, 'nothing was heard');
+    expect(given_up, 'also when the runner had taken it').to.have.length(1);
+  });
+
+  it('one of which nothing is heard is given up after two hours', async () => {
+    const world = memoryWorld();
+    const commands = world.process();
+    await commands.execute(taskDecider, taskStream(1, 7), { origin: testOrigin }, () => requested() as EventDraft[]);
+    const reads = {
+      assigned: async () => [],
+      reviewable: async () => [{ tenant: 1, workspace: 1, id: 7, unanswered: 0 }],
+      forgotten: async () => [{ tenant: 1, workspace: 1, id: 7 }],
+      agent: async () => undefined,
+      rejection: async () => null,
+    };
+    expect(await reviewTasks({ commands, reads, now: Date.now })).to.equal(0);
+    await reviewTasks({ commands, reads, now: () => Date.now() + 2 * 3_600_000 + 60_000 });
+    const types = world.written().map(({ type }) => type);
+    expect(types.slice(0, 3)).to.deep.equal(['TaskCreated', 'TaskReviewRequested', 'TaskReviewAbandoned']);
+  });
+
+  it('the reviewer is told the task and its result', () => {
+    const prompt = reviewPrompt(given(waiting({ description: 'It rains in.', resolution: 'A new roof.' })));
+    for (const part of [
+      '[Task TASK-003] Mend the roof',
+      'It rains in.',
+      'Result of ada:\nA new roof.',
+      'VERDICT: REJECTED',
+    ])
+      expect(prompt).to.include(part);
+    expect(reviewPrompt(given(waiting({ assignedTo: null })))).to.include('Result:\nThe task has no result.');
+  });
+
+  it('rows: the review is in the list, the task where the verdict puts it', () => {
+    const drafts = [...requested(), ...answered(requested(), REJECTED)];
+    const { quality_reviews } = rowsAfter(qualityReviewsProjection, eventsOf(drafts));
+    const reviews = quality_reviews[0]?.reviews as readonly object[];
+    expect(reviews).to.have.length(1);
+    expect(reviews[0]).to.deep.include({ id: 4, task_id: 7, reviewer: 'aegis', status: 'rejected', notes: 'bad' });
+    const { tasks } = rowsAfter(tasksProjection, eventsOf(drafts));
+    expect(tasks[0]).to.deep.include({ status: 'assigned', asked: null, dispatch_attempts: 1 });
+    expect(rowsAfter(tasksProjection, eventsOf(requested())).tasks[0]?.asked).to.equal('review');
+    const accepted = answered(requested(), answer({ status: 'accepted' }));
+    const taken = rowsAfter(tasksProjection, eventsOf([...requested(), ...accepted]));
+    expect(taken.tasks[0]?.asked).to.equal('accepted');
+    const back = decideReviewAbandoned(given(...requested()), 1, 'no');
+    const { tasks: returned } = rowsAfter(tasksProjection, eventsOf([...requested(), ...back]));
+    expect(returned[0]).to.deep.include({ status: 'review', asked: null });
+  });
+});
