@@ -260,7 +260,7 @@ export const SETTINGS = {
       'must not hold a name or a password; use RUNNER_TOKEN',
     ),
     undefined,
-    'URL of the agent runner, to which the steps of pipelines are sent; unset: steps are advanced by hand',
+    'URL of the agent runner, to which steps of pipelines, tasks of agents, and results to be reviewed are sent; unset: none are sent',
   ),
   runnerToken: setting<string | undefined>(
     'RUNNER_TOKEN',

@@ -1,5 +1,5 @@
 /**
- * kill -9 while a pipeline runs: the run goes on where it was, and no step is taken twice.
+ * kill -9 while a pipeline runs: the run goes on where it was, and no step is taken twice. The same for a task.
  *
  * FAULT_SEED repeats the random choices of a run.
  */
@@ -122,6 +122,34 @@ describe(`kill -9 while pipelines run (FAULT_SEED=${seed})`, function () {
     expect(asked(0), 'requests for the first step, whose answer was lost').to.equal(2);
     expect(asked(2), 'requests for the third step, whose answer was recorded').to.equal(1);
     expect((await run(id)).steps_snapshot.map(({ status }) => status)).to.deep.equal(Array(3).fill('completed'));
+  });
+
+  it('while the runner works on a task: the agent gets it once, and its result is recorded once', async () => {
+    runner.react(async () => {
+      await kill();
+      return { body: { status: 'completed', output: 'It is dry.' } };
+    });
+    await start();
+    const off = { 'general.task_dispatch': false, 'general.aegis_review': false };
+    expect((await ask('PUT', '/api/settings', { settings: off })).status).to.equal(200);
+    const { name } = (await ask('POST', '/api/agents', { name: 'ada', role: 'roofer' })).body.agent;
+    const { id } = (await ask('POST', '/api/tasks', { title: 'Mend the roof', assigned_to: name })).body.task;
+    await ask('POST', '/api/scheduler', { task_id: 'task_dispatch' }).catch((error) =>
+      expect(error)
+        .to.have.property('code')
+        .that.matches(/^ECONN/),
+    );
+    await until('the runner is asked, and the process is killed', () => killed !== undefined);
+    await restart();
+    const task = await until('the result is there', async () => {
+      const found = (await ask('GET', `/api/tasks/${id}`)).body.task;
+      return found.status !== 'in_progress' && found;
+    });
+    expect(task).to.deep.include({ status: 'review', resolution: 'It is dry.', dispatch_attempts: 0 });
+    const { comments } = (await ask('GET', `/api/tasks/${id}/comments`)).body;
+    expect(comments).to.have.length(1);
+    expect(runner.requests.length).to.be.greaterThan(1);
+    expect([...runner.taken.values()]).to.deep.equal([1]);
   });
 
   /** Starts a run, unless the process is killed meanwhile. */
