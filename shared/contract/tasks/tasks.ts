@@ -60,7 +60,11 @@ export const taskSchema = z
     github_branch: z.string().nullable(),
     github_pr_number: z.int().nullable(),
     github_pr_state: z.string().nullable(),
-    dispatch_attempts: z.int().describe('how often the task came back: its agent fell silent, its dispatch failed, or an automatic review rejected it'),
+    dispatch_attempts: z
+      .int()
+      .describe(
+        'how often the task came back: its agent fell silent, its dispatch failed, or an automatic review rejected it',
+      ),
     project_name: z.string().nullable(),
     project_prefix: z.string().nullable(),
     ticket_ref: z.string().optional().describe('prefix of the project and number in it: `TASK-007`'),
