@@ -16,9 +16,7 @@ import { masked } from '../../shared/secrets.ts';
 import { frontOf } from '../../shared/storable.ts';
 import { within } from '../../shared/waiting.ts';
 import type { CommandContext, Commands } from '../handler.ts';
-import { gatewayAgreed, gatewayRefusal, type KnownGateway, primaryGateway } from './gateways.ts';
-
-const PATH = '/api/sessions';
+import { gatewayAgreed, gatewayRefusal, type KnownGateway, primaryGateway, sessionPath } from './gateways.ts';
 
 // --- Lists ------------------------------------------------------------------------------------------------------------
 
@@ -49,7 +47,7 @@ function sessionOf(one: unknown): GatewaySession | undefined {
   if (!isObject(one)) return undefined;
   const { key } = one;
   // A key that was cut would name another session.
-  if (typeof key !== 'string' || key === '' || key.length > MAX_TEXT) return undefined;
+  if (typeof key !== 'string' || key === '' || key.length > MAX_TEXT || !sessionPath(key)) return undefined;
   const agent = textOf(one.agent) ?? textOf(/^agent:([^:]+)/.exec(key)?.[1]) ?? 'unknown';
   const levels = { thinking: one.thinkingLevel, verbose: one.verboseLevel, reasoning: one.reasoningLevel };
   const settings = Object.entries(levels).flatMap(([name, level]) => {
@@ -105,7 +103,9 @@ export function createGatewaySessions(parts: {
   async function ask(): Promise<readonly GatewaySession[]> {
     const gateway = await primaryGateway(commands);
     if (!gateway) return [];
-    return sessionsIn(await gateways.call(gateway, { method: 'GET', path: PATH, timeoutMs: LISTED_WITHIN_MS }));
+    return sessionsIn(
+      await gateways.call(gateway, { method: 'GET', path: '/api/sessions', timeoutMs: LISTED_WITHIN_MS }),
+    );
   }
 
   interface Heard {
@@ -147,8 +147,7 @@ const FIELDS: Readonly<Partial<Record<Action, string>>> = {
   'set-label': 'label',
 };
 
-function requestOf(session: string, action: Action, value: string | null): GatewayRequest {
-  const path = `${PATH}/${encodeURIComponent(session)}`;
+function requestOf(path: string, action: Action, value: string | null): GatewayRequest {
   const field = FIELDS[action];
   if (field !== undefined) return { method: 'PATCH', path, body: { [field]: value } };
   if (action === 'delete') return { method: 'DELETE', path };
@@ -167,7 +166,9 @@ export async function controlAtGateway(
   { gateway, gateways }: { readonly gateway: KnownGateway; readonly gateways: Pick<Gateways, 'call'> },
   { session, action, value }: { readonly session: string; readonly action: Action; readonly value: string | null },
 ): Promise<Record<string, unknown>> {
-  const answer = await gateways.call(gateway, requestOf(session, action, value)).catch((error: unknown) => {
+  const path = sessionPath(session);
+  if (path === undefined) throw notFound('Session');
+  const answer = await gateways.call(gateway, requestOf(path, action, value)).catch((error: unknown) => {
     if (error instanceof GatewayError) throw new AppError(500, error.message, { cause: error });
     throw error;
   });

@@ -236,6 +236,10 @@ export function gatewayRefusal({ status, body }: GatewayAnswer): string {
 export const gatewayAgreed = ({ status, body }: GatewayAnswer): boolean =>
   status >= 200 && status < 300 && (body as { readonly ok?: unknown } | null | undefined)?.ok !== false;
 
+/** Where a gateway has a session. Undefined: it has none of this name, which as a part of a path means another place. */
+export const sessionPath = (session: string): string | undefined =>
+  session === '.' || session === '..' ? undefined : `/api/sessions/${encodeURIComponent(session)}`;
+
 /** Characters of a run's id. */
 const MAX_RUN = 200;
 
@@ -249,12 +253,13 @@ export async function sessionDelivery(
   const gateway = await primaryGateway(commands);
   if (!gateway) return undefined;
   return async (session, { workspace, id, from, to, content, conversation }) => {
-    const path = `/api/sessions/${encodeURIComponent(session)}/messages`;
+    const path = sessionPath(session);
+    if (path === undefined) return undefined;
     // The same whenever the message is handed over: a gateway that has seen it answers as it did then.
     const key = `chat-message-${workspace}-${id}`;
     const body = { message_id: id, from, to, content, conversation, idempotency_key: key };
     try {
-      const answer = await gateways.call(gateway, { method: 'POST', path, body });
+      const answer = await gateways.call(gateway, { method: 'POST', path: `${path}/messages`, body });
       if (answer.status < 200 || answer.status >= 300) return undefined;
       const { runId, run_id } = (answer.body ?? {}) as { readonly runId?: unknown; readonly run_id?: unknown };
       const run = runId ?? run_id;

@@ -1,6 +1,6 @@
 /** Gateways over HTTP. Redirects are not followed, and what they answer is read up to a limit. */
 import { GatewayError, type GatewayHealth, type Gateways } from '../../shared/ports/gateways.ts';
-import { frontOf } from '../../shared/storable.ts';
+import { BODY_BOUNDS, frontOf, storageProblem } from '../../shared/storable.ts';
 import { codeOf, parsed, textOf } from './answers.ts';
 
 /** For a whole request, milliseconds. */
@@ -62,9 +62,15 @@ export function createGateways({
         ...(body !== undefined && { body: JSON.stringify(body) }),
       };
       const { status, text } = await exchange(httpUrl(url, path), init, timeoutMs);
-      return { status, body: parsed(text) };
+      return { status, body: bodyOf(text) };
     },
   };
+}
+
+/** What is nested deeper than a body of a request may be could not be passed on as JSON. */
+function bodyOf(text: string): unknown {
+  const body = parsed(text);
+  return storageProblem(body, BODY_BOUNDS) ? undefined : body;
 }
 
 function versionOf(body: unknown): string | null {

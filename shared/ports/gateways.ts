@@ -17,7 +17,7 @@ export interface GatewayHealth {
 /** What a gateway answered. */
 export interface GatewayAnswer {
   readonly status: number;
-  /** Parsed JSON; undefined when it was none. */
+  /** Parsed JSON; undefined when it was none, or nested more than 100 levels deep. */
   readonly body: unknown;
 }
 

@@ -223,6 +223,11 @@ describe('contract: chat', function () {
       const key = { idempotency_key: `chat-message-1-${message.id}` };
       expect(JSON.parse(body)).to.deep.include({ ...key, content: 'go', from: 'Olga', to: 'live' });
       expect(await inbox('live'), 'not in the inbox too').to.deep.equal([]);
+      // As a part of a path it would name something else than a session.
+      const calls = gateway.seen.length;
+      const astray = await say({ content: 'go', sessionKey: '..', forward: true });
+      expect(astray.forward).to.include({ delivered: false, reason: 'gateway_send_failed' });
+      expect(gateway.seen.length).to.equal(calls);
       gateway.mode = 'broken';
       const failed = await say({ content: 'wait', recipient: 'live', forward: true, conversation_id: 'coord:live' });
       expect(failed.forward).to.deep.equal({

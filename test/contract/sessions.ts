@@ -374,6 +374,10 @@ export function describeSessions(service: () => AgentsWorld): void {
         const remove = (status: number, says: RegExp, sessionKey: string = LIVE.key) =>
           world.refused('DELETE', '/api/sessions', { sessionKey }, status, says);
         await remove(404, /Session not found/, 'nobody');
+        // As parts of a path they would name something else than a session.
+        const calls = gateway.seen.length;
+        for (const key of ['.', '..']) await remove(404, /Session not found/, key);
+        expect(gateway.seen.length).to.equal(calls);
         gateway.mode = 'broken';
         await remove(500, /The gateway answered 500: out of order/);
         gateway.mode = 'redirects';

@@ -164,6 +164,23 @@ describe('requests to URLs of users', () => {
 });
 
 describe('requests to gateways', () => {
+  it('an answer that is nested too deep to be passed on is as if it were no JSON', async () => {
+    const gateway = await startFakeGateway();
+    try {
+      const { call } = createGateways();
+      const nested = async (levels: number) => {
+        let value: unknown = 1;
+        for (let level = 0; level < levels; level++) value = [value];
+        gateway.sessions = value as unknown[];
+        return call({ url: gateway.url, token: null }, { method: 'GET', path: '/api/sessions' });
+      };
+      expect((await nested(90)).body).to.have.property('sessions');
+      expect(await nested(101)).to.deep.equal({ status: 200, body: undefined });
+    } finally {
+      await gateway.close();
+    }
+  });
+
   it('a request may have less time than the others', async () => {
     const gateway = await startFakeGateway();
     try {

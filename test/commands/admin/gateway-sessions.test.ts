@@ -37,7 +37,9 @@ describe('commands: sessions at a gateway', () => {
   });
 
   it('what is no session is left out, and an answer that is no list is none', () => {
-    const keys = sessionsIn(heard([null, 'x', [], {}, { key: '' }, { key: 'x'.repeat(201) }, { key: 'good' }]));
+    const keys = sessionsIn(
+      heard([null, 'x', [], {}, { key: '' }, { key: 'x'.repeat(201) }, { key: '..' }, { key: 'good' }]),
+    );
     expect(keys.map(({ key }) => key)).to.deep.equal(['good']);
     for (const body of [undefined, null, 'x', [], {}, { sessions: {} }])
       expect(sessionsIn({ status: 200, body }), JSON.stringify(body)).to.deep.equal([]);
