@@ -166,7 +166,7 @@ export async function startService(
         logs,
         scheduler,
         gateways,
-        gatewaySessions: createGatewaySessions({ commands, gateways, now: Date.now }),
+        gatewaySessions: createGatewaySessions({ commands, gateways, now: () => performance.now() }),
         github: createGithub(config),
         backups: createBackups(core),
         host: readHostOf(config.dataDir),

@@ -92,7 +92,7 @@ export interface GatewaySessions {
   list(version: string): Promise<readonly GatewaySession[]>;
 }
 
-/** @param parts.now Unix milliseconds */
+/** @param parts.now milliseconds of a clock that nobody sets back */
 export function createGatewaySessions(parts: {
   readonly commands: Pick<Commands, 'load'>;
   readonly gateways: Pick<Gateways, 'call'>;
