@@ -10,11 +10,13 @@ export async function until<T>(
   holds: () => T | Promise<T>,
   patienceMs = PATIENCE_MS,
 ): Promise<Exclude<T, undefined | null | false | 0 | ''>> {
-  const deadline = Date.now() + patienceMs;
+  const begun = Date.now();
   for (;;) {
     const value = await holds();
     if (value) return value as Exclude<T, undefined | null | false | 0 | ''>;
-    if (Date.now() > deadline) throw new Error(`waited ${patienceMs} ms in vain until ${what}`);
-    await sleep(5);
+    const waited = Date.now() - begun;
+    if (waited > patienceMs) throw new Error(`waited ${patienceMs} ms in vain until ${what}`);
+    // Less often the longer it takes: asking takes CPU time from what is waited for.
+    await sleep(Math.min(Math.max(5, waited / 20), 25));
   }
 }
