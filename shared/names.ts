@@ -28,14 +28,21 @@ const MIXED = [
 /** Digits, punctuation, emoji and accents belong to all scripts. */
 const lettersOf = (scripts: readonly string[]) =>
   ['Common', 'Inherited', ...scripts].map((script) => `\\p{Script_Extensions=${script}}`).join('');
-const ONE_SCRIPT = [
+const oneScript = () => [
   ...[...RECOMMENDED.map((script) => [script]), ...MIXED].map(
     (scripts) => new RegExp(`^[${lettersOf(scripts)}]*$`, 'u'),
   ),
   // All other scripts, such as Cherokee, count as one: they do not mix with the recommended ones.
   new RegExp(`^(?:[${lettersOf([])}]|[^${lettersOf(RECOMMENDED)}])*$`, 'u'),
 ];
-const mixesScripts = (name: string): boolean => !ONE_SCRIPT.some((script) => script.test(name));
+/** Made for the first name that needs them: they took a twentieth of a start. */
+let scripts: readonly RegExp[] | undefined;
+const ASCII = /^[ -~]*$/;
+function mixesScripts(name: string): boolean {
+  if (ASCII.test(name)) return false;
+  scripts ??= oneScript();
+  return !scripts.some((script) => script.test(name));
+}
 
 /** Joiners inside an emoji: invisible by themselves, but they change what is shown. */
 const EMOJI_JOINERS = /(?<=\p{Extended_Pictographic}|\p{Emoji_Modifier}|\ufe0f)(?:\u200d|\ufe0f)/gu;
