@@ -5,6 +5,7 @@
  * elsewhere is fenced: another process leads, or a rebuild has swapped the tables.
  */
 import type { Position } from '../../shared/ports/event-log.ts';
+import { nextTurn } from '../../shared/waiting.ts';
 import type { Database } from '../database/database.ts';
 
 /** Where a follower starts. */
@@ -49,14 +50,44 @@ export function isFenced(error: unknown): boolean {
 
 const RETURNED = 'position, generation, stuck_at AS "stuckAt"';
 
-/** Takes over an existing checkpoint. @param process shown as its leader */
-export async function takeUp(database: Database, name: string, process: string): Promise<Checkpoint> {
-  const { rows } = await database.pool.query(
-    `UPDATE service.checkpoints SET leader = $2 WHERE schema_name = $1 RETURNING ${RETURNED}`,
-    [name, process],
-  );
-  if (!rows[0]) throw new Error(`there is no checkpoint for ${name}: its tables have not been created`);
-  return rows[0] as Checkpoint;
+/** Takes over an existing checkpoint. */
+export type TakeUp = (name: string) => Promise<Checkpoint>;
+
+/**
+ * @param process shown as the leader of the checkpoints
+ * @returns a function that takes over checkpoints: those that are wanted in the same turn of the event loop together on
+ *   the embedded database, where each statement waits for the disk; each on its own on a server, where a statement that
+ *   locks several could end in a deadlock with the batches of a leader that does not know yet that it was replaced
+ */
+export function createTakeUp(database: Pick<Database, 'kind' | 'pool'>, process: string): TakeUp {
+  async function takeUp(names: readonly string[]): Promise<ReadonlyMap<string, Checkpoint>> {
+    const { rows } = await database.pool.query(
+      `UPDATE service.checkpoints SET leader = $2 WHERE schema_name = ANY($1::text[])
+       RETURNING schema_name AS name, ${RETURNED}`,
+      [names, process],
+    );
+    const found = rows as ({ readonly name: string } & Checkpoint)[];
+    return new Map(found.map(({ name, ...checkpoint }) => [name, checkpoint]));
+  }
+  let group: { readonly names: string[]; readonly taken: Promise<ReadonlyMap<string, Checkpoint>> } | undefined;
+  function takeUpTogether(name: string): Promise<ReadonlyMap<string, Checkpoint>> {
+    if (!group) {
+      const names: string[] = [];
+      const taken = nextTurn().then(() => {
+        group = undefined;
+        return takeUp(names);
+      });
+      group = { names, taken };
+    }
+    group.names.push(name);
+    return group.taken;
+  }
+  return async (name) => {
+    const taken = await (database.kind === 'embedded' ? takeUpTogether(name) : takeUp([name]));
+    const checkpoint = taken.get(name);
+    if (!checkpoint) throw new Error(`there is no checkpoint for ${name}: its tables have not been created`);
+    return checkpoint;
+  };
 }
 
 /** Takes over a checkpoint, creating it at `first` if there is none. @param label shown instead of the name */

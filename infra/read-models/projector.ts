@@ -9,7 +9,7 @@ import type { DomainEvent } from '../../shared/events/define.ts';
 import { pause } from '../../shared/waiting.ts';
 import type { Database } from '../database/database.ts';
 import { isConnectionFailure } from '../database/failures.ts';
-import { storeStuck, takeUp } from '../following/checkpoints.ts';
+import { createTakeUp, storeStuck, type TakeUp } from '../following/checkpoints.ts';
 import type { FollowerStatus, Subject } from '../following/follower.ts';
 import type { Following } from '../following/following.ts';
 import { LOCK_CLASS } from '../following/leadership.ts';
@@ -73,10 +73,11 @@ export function startProjector(projections: readonly Projection[], options: Proj
   const { database, following, positions } = options;
   const closing = new AbortController();
   const writer = new BatchWriter(database.db, options.rowWrites);
+  const takeUp = createTakeUp(database, options.process);
   const unwatch = following.reader.watch((position) => positions.raise(position));
   const followed = projections.map((projection) => ({
     projection,
-    ...following.follow(projecting(projection, writer, options), {
+    ...following.follow(projecting(projection, writer, takeUp, options), {
       by: 'one process',
       log: options.log.child({ projection: projection.name }),
     }),
@@ -109,7 +110,8 @@ export function startProjector(projections: readonly Projection[], options: Proj
 function projecting(
   projection: Projection,
   writer: BatchWriter,
-  { database, store, positions, changes, rows, process }: ProjectorOptions,
+  takeUp: TakeUp,
+  { database, store, positions, changes, rows }: ProjectorOptions,
 ): Subject {
   const schema = schemaOf(projection);
   const cache = rows.of(schema);
@@ -120,7 +122,7 @@ function projecting(
     ...(projection.weigh && { weigh: projection.weigh }),
     async begin() {
       cache.clear();
-      const checkpoint = await takeUp(database, schema, process);
+      const checkpoint = await takeUp(schema);
       changes.reset(schema);
       return checkpoint;
     },

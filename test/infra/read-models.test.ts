@@ -2,6 +2,7 @@
 import { expect } from 'chai';
 import { z } from 'zod';
 import type { Database } from '../../infra/database/database.ts';
+import { createTakeUp } from '../../infra/following/checkpoints.ts';
 import { Inbox } from '../../infra/following/inbox.ts';
 import { createLogger } from '../../infra/logging.ts';
 import { Batch, type BatchOptions } from '../../infra/read-models/batch.ts';
@@ -499,6 +500,37 @@ describe('positions of read models', () => {
     expect(positions.current('boxes_v1')).to.equal(0);
     await positions.close();
     expect(stopped).to.equal(true);
+  });
+});
+
+describe('taking over checkpoints', () => {
+  const parts = (kind: Database['kind']) => {
+    const asked: string[][] = [];
+    const query = async (_text: string, [names]: [string[]]) => {
+      asked.push(names);
+      const known = names.filter((name) => name !== 'missing');
+      return { rows: known.map((name) => ({ name, position: name.length, generation: 1, stuckAt: null })) };
+    };
+    return { asked, takeUp: createTakeUp({ kind, pool: { query } } as unknown as Database, 'me') };
+  };
+
+  it('takes one statement for all of a moment on the embedded database, and fails only what is missing', async () => {
+    const { asked, takeUp } = parts('embedded');
+    const missing = takeUp('missing').catch((error: Error) => error.message);
+    expect(await Promise.all([takeUp('a'), takeUp('bb')])).to.deep.equal([
+      { position: 1, generation: 1, stuckAt: null },
+      { position: 2, generation: 1, stuckAt: null },
+    ]);
+    expect(await missing).to.include('there is no checkpoint for missing');
+    expect((await takeUp('ccc')).position).to.equal(3);
+    expect(asked).to.deep.equal([['missing', 'a', 'bb'], ['ccc']]);
+  });
+
+  it('takes a statement for each on a server', async () => {
+    const { asked, takeUp } = parts('server');
+    const [one, two] = await Promise.all([takeUp('a'), takeUp('bb')]);
+    expect([one.position, two.position]).to.deep.equal([1, 2]);
+    expect(asked).to.deep.equal([['a'], ['bb']]);
   });
 });
 
