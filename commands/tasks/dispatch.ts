@@ -23,10 +23,14 @@ export const isAsked = ({ asked }: TaskState, what: Asked['what'], run: number):
   asked !== null && asked.what === what && asked.run === run && !asked.accepted;
 
 /** No event when the task is gone, or no longer waits for this agent. */
-export function decideDispatch({ id, task, runs }: TaskState, agent: string): EventDraft[] {
+export function decideDispatch(
+  { id, task, runs }: TaskState,
+  { agentId, agent }: { readonly agentId: number; readonly agent: string },
+): EventDraft[] {
   if (id === 0 || task.status !== 'assigned' || task.assignedTo !== agent) return [];
   const after = placedAt(task, { status: 'in_progress' });
-  return [taskDispatched.draft({ taskId: id, title: task.title, agent, run: runs + 1, before: placeOf(task), after })];
+  const about = { taskId: id, title: task.title, agentId, agent, run: runs + 1 };
+  return [taskDispatched.draft({ ...about, before: placeOf(task), after })];
 }
 
 /** An answer to the dispatch with this number. No event when somebody has taken the task into their hands meanwhile. */
@@ -36,8 +40,9 @@ export function decideDispatchAnswer(
   { status, output, error, sessionId }: WorkAnswer,
   commentId: number,
 ): EventDraft[] {
-  const { id, task } = state;
-  if (!isAsked(state, 'dispatch', run)) return [];
+  const { id, task, asked } = state;
+  if (!isAsked(state, 'dispatch', run) || !asked?.agentId) return [];
+  const { agentId } = asked;
   if (status === 'failed') return decideDispatchFailed(state, run, error ?? output ?? 'The agent gave no reason.');
   const agent = task.assignedTo ?? '';
   const about = { taskId: id, title: task.title, agent, run, sessionId };
@@ -45,7 +50,7 @@ export function decideDispatchAnswer(
   const resolution = output === null || output.trim() === '' ? null : output;
   const after = placedAt(task, { status: 'review' });
   return [
-    taskDispatchCompleted.draft({ ...about, before: placeOf(task), after, resolution }),
+    taskDispatchCompleted.draft({ ...about, agentId, before: placeOf(task), after, resolution }),
     ...(resolution === null ? [] : commentFrom(state, { id: commentId, author: agent, content: resolution })),
   ];
 }

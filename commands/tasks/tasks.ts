@@ -71,8 +71,9 @@ export interface TaskState {
   readonly asked: Asked | null;
   /** How often it was asked. */
   readonly runs: number;
-  /** Rejections by automatic reviews, and automatic reviews without a verdict, since the last approval, or the last verdict. */
+  /** Rejections by automatic reviews since the last approval. */
   readonly rejections: number;
+  /** Automatic reviews without a verdict since the last verdict. */
   readonly abandoned: number;
   /** Of a recurring task: the minute that was due last, Unix seconds, and the task that is made for it. */
   readonly recurred: { readonly dueAt: number; readonly childId: number } | null;
@@ -88,6 +89,8 @@ export interface Asked {
   readonly what: 'dispatch' | 'review';
   /** Which time it is, counted from 1. */
   readonly run: number;
+  /** Whose work it is; null: nobody's in particular. */
+  readonly agentId: number | null;
   /** The runner has taken it, and somebody reports the end. */
   readonly accepted: boolean;
 }
@@ -183,10 +186,10 @@ const withTexts = (state: TaskState, changes: Partial<TaskData>, at: number): Ta
 const withError = (errorMessage: string | null): Partial<TaskData> => (errorMessage === null ? {} : { errorMessage });
 
 /** The runner was asked for something. */
-const askedFor = (state: TaskState, what: Asked['what'], run: number): TaskState => ({
+const askedFor = (state: TaskState, asked: Omit<Asked, 'accepted'>): TaskState => ({
   ...state,
-  asked: { what, run, accepted: false },
-  runs: run,
+  asked: { ...asked, accepted: false },
+  runs: asked.run,
 });
 
 const accepted = (state: TaskState): TaskState =>
@@ -213,7 +216,7 @@ const atPlace = ({ status, priority, assignedTo, projectId }: TaskPlace): Partia
 export const taskDecider = defineDecider<TaskState>({
   kind: 'task',
   // Comments make these streams long.
-  snapshotVersion: 4,
+  snapshotVersion: 5,
   initial,
   sizeOf: ({ size, subscribers }) => size + subscribers.length * 30,
   folds: [
@@ -243,8 +246,8 @@ export const taskDecider = defineDecider<TaskState>({
       const approved = reviewer === GATEKEEPER ? status === 'approved' : state.approved;
       return { ...reviewed, approved, rejections: approved ? 0 : reviewed.rejections, abandoned: 0 };
     }),
-    on(taskDispatched, (state, { data: { run, after }, at }) =>
-      askedFor(withTask(state, atPlace(after), at), 'dispatch', run),
+    on(taskDispatched, (state, { data: { run, agentId, after }, at }) =>
+      askedFor(withTask(state, atPlace(after), at), { what: 'dispatch', run, agentId }),
     ),
     on(taskDispatchAccepted, (state, { data: { sessionId }, at }) =>
       accepted(withTexts(state, withSession(state, sessionId), at)),
@@ -256,7 +259,7 @@ export const taskDecider = defineDecider<TaskState>({
       withTexts(state, { ...atPlace(after), dispatchAttempts, errorMessage }, at),
     ),
     on(taskReviewRequested, (state, { data: { run, after }, at }) =>
-      askedFor(withTask(state, atPlace(after), at), 'review', run),
+      askedFor(withTask(state, atPlace(after), at), { what: 'review', run, agentId: null }),
     ),
     on(taskReviewAccepted, accepted),
     on(taskVerdictGiven, (state, { data, at }) => {

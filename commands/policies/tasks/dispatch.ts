@@ -83,7 +83,7 @@ export async function dispatchTasks({ commands, reads, now }: Dispatching): Prom
   await failForgotten({ commands, reads, now }, 'dispatch', (state, run, reason) =>
     decideDispatchFailed(state, run, reason),
   );
-  return askAbout(commands, await reads.assigned(CANDIDATES), (state, { agent }) => decideDispatch(state, agent));
+  return askAbout(commands, await reads.assigned(CANDIDATES), decideDispatch);
 }
 
 /** Lets the runner be asked about as many tasks of each workspace as it has room for. Gives how many these are. */

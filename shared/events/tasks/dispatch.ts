@@ -14,7 +14,7 @@ export const taskDispatched = defineEvent({
   type: 'TaskDispatched',
   version: 1,
   doc: 'A task is handed to the agent runner, for the agent that it is assigned to.',
-  schema: z.object({ ...moveFields, agent: z.string(), run: handOverNo }),
+  schema: z.object({ ...moveFields, agentId: z.int().positive(), agent: z.string(), run: handOverNo }),
   activity: ({ data: { taskId, title, agent, after } }) => ({
     type: 'task_dispatched',
     ...aboutTask(taskId),
@@ -55,12 +55,15 @@ export const taskDispatchCompleted = defineEvent({
   doc: 'The agent runner has sent the result of a task, which waits for its review now.',
   schema: z.object({
     ...moveFields,
+    agentId: z.int().positive(),
     agent: z.string(),
     run: handOverNo,
     sessionId,
     /** What the agent said; null: nothing. */
     resolution: z.string().nullable(),
   }),
+  // Whoever answers in the name of the runner, it is the agent's work.
+  self: ({ data }) => data.agentId,
   activity: ({ data: { taskId, title, agent, sessionId, resolution } }) => ({
     type: 'task_agent_completed',
     ...aboutTask(taskId),

@@ -23,8 +23,9 @@ const given = (...drafts: readonly Draft[]) => stateAfter(taskDecider, ...drafts
 const waiting = (fields: Partial<TaskData> = {}) => created({ status: 'assigned', assignedTo: 'ada', ...fields });
 const dispatched = (fields: Partial<TaskData> = {}): Draft[] => [
   waiting(fields),
-  ...decideDispatch(given(waiting(fields)), 'ada'),
+  ...decideDispatch(given(waiting(fields)), ADA),
 ];
+const ADA = { agentId: 5, agent: 'ada' };
 const answer = (fields: Partial<WorkAnswer> = {}): WorkAnswer => ({
   ...{ status: 'completed', output: 'It is dry.', error: null, sessionId: null },
   ...fields,
@@ -32,24 +33,25 @@ const answer = (fields: Partial<WorkAnswer> = {}): WorkAnswer => ({
 
 describe('tasks for the agent runner: decisions', () => {
   it('a task is dispatched once, while it waits for its agent', () => {
-    const [draft, ...others] = decideDispatch(given(waiting()), 'ada');
+    const [draft, ...others] = decideDispatch(given(waiting()), ADA);
     expect(others).to.deep.equal([]);
-    expect(draft?.data).to.deep.include({ taskId: 7, agent: 'ada', run: 1 });
+    expect(draft?.data).to.deep.include({ taskId: 7, agentId: 5, agent: 'ada', run: 1 });
     const state = given(...dispatched());
     expect(state.task).to.deep.include({ status: 'in_progress', assignedTo: 'ada' });
-    expect(state.asked).to.deep.equal({ what: 'dispatch', run: 1, accepted: false });
+    expect(state.asked).to.deep.equal({ what: 'dispatch', run: 1, agentId: 5, accepted: false });
     for (const drafts of [
       dispatched(),
       [waiting(), deleted()],
       [created({ assignedTo: 'ada' })],
       [waiting({ assignedTo: 'bob' })],
     ])
-      expect(decideDispatch(given(...drafts), 'ada')).to.deep.equal([]);
+      expect(decideDispatch(given(...drafts), ADA)).to.deep.equal([]);
   });
 
   it('a result goes with a comment of the agent to the review', () => {
     const drafts = decideDispatchAnswer(given(...dispatched()), 1, answer({ sessionId: 's1' }), 12);
     expect(drafts.map(({ type }) => type)).to.deep.equal(['TaskDispatchCompleted', 'TaskCommented']);
+    expect(drafts[0]?.data).to.deep.include({ agentId: 5, sessionId: 's1' });
     expect(drafts[1]?.data).to.deep.include({ commentId: 12, author: 'ada', content: 'It is dry.' });
     const state = given(...dispatched({ metadata: { kept: 1 } }), ...drafts);
     expect(state.task).to.deep.include({ status: 'review', outcome: 'success', resolution: 'It is dry.' });
@@ -81,7 +83,7 @@ describe('tasks for the agent runner: decisions', () => {
     const done = decideDispatchAnswer(given(...first), 1, answer(), 12);
     const accepted = decideDispatchAnswer(given(...first), 1, answer({ status: 'accepted' }), 12);
     const back = decideDispatchFailed(given(...first), 1, 'no');
-    const again = decideDispatch(given(...first, ...back), 'ada');
+    const again = decideDispatch(given(...first, ...back), ADA);
     expect(again[0]?.data).to.deep.include({ run: 2 });
     for (const drafts of [
       [...first, ...done],
@@ -157,7 +159,7 @@ describe('tasks for the agent runner: turns', () => {
         ]);
     }
     const reads = (unanswered: number) => ({
-      assigned: async () => ids.map((id) => ({ tenant: 1, workspace: 1, id, agent: 'ada', unanswered })),
+      assigned: async () => ids.map((id) => ({ tenant: 1, workspace: 1, id, ...ADA, unanswered })),
       reviewable: async () => [],
       forgotten: async () => [],
       agent: async () => undefined,

@@ -13,6 +13,8 @@ const workOf = ({ body }: Handed): Work => body as unknown as Work;
 
 function helpersOf(world: () => AgentsWorld) {
   const ask: AgentsWorld['ask'] = (...asked) => world().ask(...asked);
+  /** Tasks that the test has made. */
+  const made: number[] = [];
   return {
     ask,
     /** Runs a scheduled task now. Gives what it says. */
@@ -24,15 +26,17 @@ function helpersOf(world: () => AgentsWorld) {
     async make(fields: object): Promise<number> {
       const reply = await ask('POST', '/api/tasks', { title: world().fresh('task'), ...fields });
       expect(reply.status, JSON.stringify(reply.body)).to.equal(201);
+      made.push(reply.body.task.id);
       return reply.body.task.id;
     },
+    made,
     task: async (id: number): Promise<Found> => (await ask('GET', `/api/tasks/${id}`)).body.task,
   };
 }
 
 export function describeDispatch(theWorld: () => AgentsWorld, theRunner: () => TestRunner): void {
   describe('tasks for agents', () => {
-    const { ask, turn, make, task } = helpersOf(theWorld);
+    const { ask, turn, make, made, task } = helpersOf(theWorld);
     let world: AgentsWorld;
     let runner: TestRunner;
     const answers = new Map<number, (work: Work) => Reaction>();
@@ -45,6 +49,9 @@ export function describeDispatch(theWorld: () => AgentsWorld, theRunner: () => T
       });
     });
     after(() => ask('DELETE', '/api/settings', { key: 'general.task_dispatch' }));
+    afterEach(async () => {
+      for (const id of made.splice(0)) await ask('DELETE', `/api/tasks/${id}`);
+    });
     beforeEach(() => {
       answers.clear();
       runner.react((handed) => answers.get(workOf(handed).task_id)?.(workOf(handed)) ?? { status: 422, body: 'no' });
@@ -121,6 +128,8 @@ export function describeDispatch(theWorld: () => AgentsWorld, theRunner: () => T
       const [completed] = await world.activities('task_agent_completed', first);
       const said = { response_length: 10_000, dispatch_session_id: 'session-2' };
       expect(completed).to.deep.include({ actor: agent.name, metadata: said });
+      const { body } = await ask('GET', `/api/agents/${agent.id}/attribution?privileged=1`);
+      expect(JSON.stringify(body), 'it is the work of the agent').to.include('task_agent_completed');
       await world.stream.until(() => frames('task.updated', first).length > 0);
       expect(statusFrame(first, 'dispatched')).to.deep.include({
         ...{ status: 'in_progress', previous_status: 'assigned', assigned_to: agent.name, workspace_id: 1 },
@@ -134,7 +143,6 @@ export function describeDispatch(theWorld: () => AgentsWorld, theRunner: () => T
           ...{ dispatch_session_id: 'session-2', workspace_id: 1 },
         },
       ]);
-      for (const id of [low, nobody, template]) await ask('DELETE', `/api/tasks/${id}`);
     });
 
     it('come back when the agent or the runner refuses, and have failed the fifth time', async () => {
@@ -189,7 +197,6 @@ export function describeDispatch(theWorld: () => AgentsWorld, theRunner: () => T
       expect(deferred.metadata).to.deep.equal({ dispatch_session_id: 'far-away', async_state: 'accepted' });
       const report = { status: 'review', outcome: 'success', resolution: 'by hand' };
       expect((await ask('PUT', `/api/tasks/${id}`, report)).body.task).to.deep.include(report);
-      await ask('DELETE', `/api/tasks/${id}`);
     });
 
     it('belong to their workspace: an agent of the same name elsewhere gets none of them', async () => {
@@ -214,11 +221,6 @@ export function describeDispatch(theWorld: () => AgentsWorld, theRunner: () => T
         return id;
       };
       const says = (output: string) => () => ({ body: { status: 'completed', output } });
-      before(async () => {
-        // Results of the tests before wait for nobody.
-        const { tasks } = (await ask('GET', '/api/tasks?status=review&limit=200')).body;
-        for (const { id } of tasks) await ask('DELETE', `/api/tasks/${id}`);
-      });
 
       it('approve: the task is done, by a review of aegis', async () => {
         const agent = await world.create();
@@ -284,7 +286,6 @@ export function describeDispatch(theWorld: () => AgentsWorld, theRunner: () => T
         expect(await task(id)).to.deep.include({ status: 'review', dispatch_attempts: 0 });
         await world.stream.until(() => statusFrame(id, 'aegis_error') !== undefined);
         expect(await turn('aegis_review'), 'it waits a while').to.equal('0 reviews were begun.');
-        await ask('DELETE', `/api/tasks/${id}`);
       });
 
       it('that were accepted end with a quality review like any other', async () => {
