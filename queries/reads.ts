@@ -1,8 +1,12 @@
 /** How queries access read models: a database and, for each projection, the schema of its tables. */
-import type { Kysely } from 'kysely';
+import { type Kysely, type RawBuilder, sql } from 'kysely';
 import { type Projection, type Row, schemaOf, type Table } from '../projections/projection.ts';
+import { PREPARED } from '../shared/prepared.ts';
 
 export type { Row };
+
+/** Begins a statement that PGlite plans once per connection (see `PREPARED`). */
+export const prepared: RawBuilder<unknown> = sql.raw(PREPARED);
 
 // biome-ignore lint/suspicious/noExplicitAny: any table; its columns are inferred where it is used.
 type AnyTable = Table<any>;

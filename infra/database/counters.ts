@@ -25,7 +25,7 @@ interface Ask {
 }
 
 export interface CounterOptions {
-  /** Each connection prepares the statement: see PREPARED in database.ts. */
+  /** Each connection prepares the statement: see `PREPARED`. */
   readonly prepared?: boolean;
   /**
    * The event log is in the same database. A crash then cannot lose a number that an event has, because what was

@@ -4,6 +4,7 @@
  */
 import { Kysely, PostgresDialect } from 'kysely';
 import pg from 'pg';
+import { PREPARED } from '../../shared/prepared.ts';
 import type { Config } from '../config.ts';
 import { openEmbedded, runningEmbedded } from '../embedded/embedded.ts';
 import type { Logger } from '../logging.ts';
@@ -88,13 +89,6 @@ function makePool(config: pg.PoolConfig, options: DatabaseOptions): pg.Pool {
   });
   return pool;
 }
-
-/**
- * Marks, at its start, a statement that PGlite prepares when it comes again (`statements.ts`): planning is a large part
- * of the cost of statements that run with every write. Use it only where the plan does not depend on how full the tables
- * are: on a server, a plan made for an empty table was kept and cost 10 times the planning it saved.
- */
-export const PREPARED = '/* prepared */';
 
 function kyselyOver(pool: pg.Pool, prepares: boolean): AnyDatabase {
   if (!prepares) return new Kysely({ dialect: new PostgresDialect({ pool }) });

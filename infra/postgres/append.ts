@@ -189,7 +189,7 @@ export class Appender {
     const client = await this.#options.pool.connect();
     let broken: Error | undefined;
     try {
-      // See PREPARED in database.ts: only the embedded database prepares.
+      // See `PREPARED`: only the embedded database prepares.
       return await client.query(
         this.#options.notify ? { text: `${text}, ${this.#options.notify}`, values } : { name, text, values },
       );

@@ -2,7 +2,8 @@
 import { CompiledQuery, type RawBuilder, sql } from 'kysely';
 import { type AnyStoredRow, keyText } from '../../projections/apply.ts';
 import { type Columns, type Projection, schemaOf, type Table } from '../../projections/projection.ts';
-import { type AnyDatabase, PREPARED } from '../database/database.ts';
+import { PREPARED } from '../../shared/prepared.ts';
+import type { AnyDatabase } from '../database/database.ts';
 import { FencedError } from '../following/checkpoints.ts';
 
 const SQL_TYPES: Record<string, string> = {

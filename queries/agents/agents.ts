@@ -7,7 +7,7 @@ import { atMost } from '../../shared/bounded.ts';
 import type { AgentRecord, AgentRef, AgentsQuery, TaskStats } from '../../shared/contract/agents/agents.ts';
 import type { DomainEvent } from '../../shared/events/define.ts';
 import type { AgentDirectory } from '../../shared/ports/agents.ts';
-import { keptRows, type Reads, type Row, tables } from '../reads.ts';
+import { keptRows, prepared, type Reads, type Row, tables } from '../reads.ts';
 import { NO_TASKS, taskStatsOf } from '../tasks/assignments.ts';
 
 export const agentTables = (reads: Reads) => tables(reads, agentsProjection);
@@ -62,7 +62,7 @@ export async function listAgents(reads: Reads, workspace: number, query: AgentsQ
   if (!hidden) matching = matching.where('hidden', '=', 0);
   const page = matching.selectAll().orderBy('created_at', 'desc').orderBy('id', 'desc').limit(limit).offset(offset);
   const texts = sql.table(`${reads.schema(agentsProjection)}.agent_texts`);
-  const { rows } = await sql<{ total: number; agents: AgentRecord[] | null }>`
+  const { rows } = await sql<{ total: number; agents: AgentRecord[] | null }>`${prepared}
     WITH page AS (${page})
     SELECT (${matching.select(({ fn }) => fn.countAll<number>().as('total'))}) AS total,
       (SELECT json_agg(${RECORD} ORDER BY a.created_at DESC, a.id DESC)

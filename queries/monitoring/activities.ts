@@ -3,8 +3,8 @@ import { sql } from 'kysely';
 import { activitiesProjection } from '../../projections/monitoring/activities.ts';
 import type { ActivitiesQuery, Activity } from '../../shared/contract/monitoring/activities.ts';
 import { HOUR } from '../../shared/time.ts';
-import { placeOfPage, type Reads, tables } from '../reads.ts';
-import { SUBJECT_MODELS, subjectsOf } from './subjects.ts';
+import { placeOfPage, prepared, type Reads, tables } from '../reads.ts';
+import { SUBJECT_MODELS, subjectOf } from './subjects.ts';
 
 /** Read models from which the list is made. */
 export const ACTIVITY_MODELS = [activitiesProjection.name, ...SUBJECT_MODELS];
@@ -61,14 +61,14 @@ export async function listActivities(reads: Reads, workspace: number, query: Act
     .limit(size)
     .offset(skip);
   // List and total in one statement, so that both show the same moment.
-  const { rows } = await sql<{ activities: Activity[] | null; total: number }>`
-    WITH page AS (${page}), subjects AS (${subjectsOf(reads, workspace, 'page')})
+  const { rows } = await sql<{ activities: Activity[] | null; total: number }>`${types.length > 1 ? sql`` : prepared}
+    WITH page AS (${page})
     SELECT json_agg(json_build_object(
       'id', p.id, 'type', p.type, 'entity_type', p.entity_type, 'entity_id', p.entity_id, 'actor', p.actor,
       'description', p.description, 'metadata', p.data, 'data', p.data, 'created_at', p.created_at,
-      'workspace_id', p.workspace_id, 'entity', s.entity
+      'workspace_id', p.workspace_id, 'entity', ${subjectOf(reads, workspace, sql`p.entity_type`, sql`p.entity_id`)}
     ) ORDER BY p.position DESC) AS activities, ${known === undefined ? sql`(${total})` : sql`${known}::bigint`} AS total
-    FROM page p LEFT JOIN subjects s USING (entity_type, entity_id)`.execute(reads.db);
+    FROM page p`.execute(reads.db);
   const [row] = rows;
   const activities = row?.activities ?? [];
   const all = Number(row?.total ?? 0);

@@ -2,7 +2,7 @@
 import { sql } from 'kysely';
 import { auditProjection } from '../../projections/monitoring/audit.ts';
 import type { AuditEntry, AuditQuery } from '../../shared/contract/monitoring/audit.ts';
-import { placeOfPage, type Reads, tables } from '../reads.ts';
+import { placeOfPage, prepared, type Reads, tables } from '../reads.ts';
 
 const own = (reads: Reads) => tables(reads, auditProjection);
 
@@ -20,7 +20,7 @@ export async function listAudit(reads: Reads, workspace: number, query: AuditQue
     .orderBy('position', fromEnd ? 'asc' : 'desc')
     .limit(size)
     .offset(skip);
-  const { rows } = await sql<{ entries: AuditEntry[] | null; total: number }>`
+  const { rows } = await sql<{ entries: AuditEntry[] | null; total: number }>`${prepared}
     WITH page AS (${page})
     SELECT ${known === undefined ? sql`(${total})` : sql`${known}::bigint`} AS total, json_agg(json_build_object(
       'id', p.id, 'action', p.action, 'actor', p.actor, 'actor_id', p.actor_id, 'target_type', p.target_type,

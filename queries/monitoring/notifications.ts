@@ -10,8 +10,8 @@ import type {
 } from '../../shared/contract/monitoring/notifications.ts';
 import { NOTIFIER } from '../../shared/events/monitoring/notifications.ts';
 import type { NotificationDirectory, PendingNotification } from '../../shared/ports/notifications.ts';
-import { type Reads, tables } from '../reads.ts';
-import { SUBJECT_MODELS, subjectsOf } from './subjects.ts';
+import { prepared, type Reads, tables } from '../reads.ts';
+import { SUBJECT_MODELS, subjectOf } from './subjects.ts';
 
 /** Read models from which the list is made. */
 export const NOTIFICATION_MODELS: readonly string[] = [notificationsProjection.name, ...SUBJECT_MODELS];
@@ -38,21 +38,15 @@ export async function listNotifications(reads: Reads, workspace: number, query: 
   const unread = theirs.where('read_at', 'is', null);
   let listed = query.unread_only || query.unread ? unread : theirs;
   if (type !== undefined) listed = listed.where('type', '=', type);
-  const page = listed
-    .selectAll()
-    .select(({ ref }) => [ref('source_type').as('entity_type'), ref('source_id').as('entity_id')])
-    .orderBy('created_at', 'desc')
-    .orderBy('id', 'desc')
-    .limit(limit)
-    .offset(offset);
+  const page = listed.selectAll().orderBy('created_at', 'desc').orderBy('id', 'desc').limit(limit).offset(offset);
   const count = (of: typeof theirs) => of.select(({ fn }) => fn.countAll<number>().as('count'));
   // List and counts in one statement, so that all show the same moment.
-  const { rows } = await sql<{ notifications: ListedNotification[] | null; total: number; unread: number }>`
-    WITH page AS (${page}), subjects AS (${subjectsOf(reads, workspace, 'page')})
-    SELECT json_agg(json_build_object(${sql.raw(NOTIFICATION_JSON)}, 'source', s.entity)
+  const { rows } = await sql<{ notifications: ListedNotification[] | null; total: number; unread: number }>`${prepared}
+    WITH page AS (${page})
+    SELECT json_agg(json_build_object(${sql.raw(NOTIFICATION_JSON)}, 'source', ${subjectOf(reads, workspace, sql`n.source_type`, sql`n.source_id`)})
         ORDER BY n.created_at DESC, n.id DESC) AS notifications,
       (${count(listed)}) AS total, (${count(unread)}) AS unread
-    FROM page n LEFT JOIN subjects s USING (entity_type, entity_id)`.execute(reads.db);
+    FROM page n`.execute(reads.db);
   const [row] = rows;
   return {
     notifications: row?.notifications ?? [],

@@ -1,12 +1,12 @@
 /** What tasks mean to agents: how many each has, which wait for it. */
 import { type RawBuilder, sql } from 'kysely';
-import { tasksProjection } from '../../projections/tasks/tasks.ts';
+import { taskCountsTable, tasksProjection } from '../../projections/tasks/tasks.ts';
 import type { TaskStats } from '../../shared/contract/agents/agents.ts';
 import type { TaskRecord } from '../../shared/contract/tasks/tasks.ts';
 import { askingTogether } from '../../shared/waiting.ts';
-import type { Reads } from '../reads.ts';
+import { prepared, type Reads, type Row } from '../reads.ts';
 import { URGENT_FIRST, waitingTasks } from './queue.ts';
-import { joinProject, TASK_JSON, taskTables } from './tasks.ts';
+import { joinProject, TASK_JSON } from './tasks.ts';
 
 export const NO_TASKS: TaskStats = { total: 0, assigned: 0, in_progress: 0, quality_review: 0, done: 0, completed: 0 };
 
@@ -14,17 +14,17 @@ export const NO_TASKS: TaskStats = { total: 0, assigned: 0, in_progress: 0, qual
 type Named = readonly [workspace: number, name: string];
 const textOf = ([workspace, name]: Named) => `${workspace} ${name}`;
 
+type TaskCount = Pick<Row<typeof taskCountsTable>, 'workspace_id' | 'assigned_to' | 'status' | 'count'>;
+
 /** Tasks by status, by workspace and name. */
 async function countTasks(reads: Reads, agents: readonly Named[]): Promise<ReadonlyMap<string, TaskStats>> {
   const workspaces = agents.map(([workspace]) => workspace);
   const names = agents.map(([, name]) => name);
-  const rows = await taskTables(reads)
-    .selectFrom('task_counts')
-    .select(({ fn }) => ['workspace_id', 'assigned_to', 'status', fn.sum<number>('count').as('count')])
-    .where(sql<boolean>`(workspace_id, assigned_to) IN (SELECT * FROM unnest(${workspaces}::int[], ${names}::text[]))`)
-    .where('count', '>', 0)
-    .groupBy(['workspace_id', 'assigned_to', 'status'])
-    .execute();
+  const { rows } = await sql<TaskCount>`${prepared}
+    SELECT workspace_id, assigned_to, status, sum(count) AS count
+    FROM ${sql.table(`${reads.schema(tasksProjection)}.${taskCountsTable.name}`)}
+    WHERE (workspace_id, assigned_to) IN (SELECT * FROM unnest(${workspaces}::int[], ${names}::text[])) AND count > 0
+    GROUP BY workspace_id, assigned_to, status`.execute(reads.db);
   const stats = new Map<string, TaskStats>();
   for (const { workspace_id, assigned_to, status, count } of rows) {
     const agent = textOf([workspace_id, assigned_to]);

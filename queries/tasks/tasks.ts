@@ -4,7 +4,7 @@ import { projectsProjection } from '../../projections/projects/projects.ts';
 import { tasksProjection } from '../../projections/tasks/tasks.ts';
 import type { ListedTask, TaskRecord, TasksQuery } from '../../shared/contract/tasks/tasks.ts';
 import type { TaskSource } from '../../shared/events/tasks/tasks.ts';
-import { placeOfPage, type Reads, tables } from '../reads.ts';
+import { placeOfPage, prepared, type Reads, tables } from '../reads.ts';
 
 export const taskTables = (reads: Reads) => tables(reads, tasksProjection);
 
@@ -122,7 +122,7 @@ export async function listTasks(reads: Reads, workspace: number, query: TasksQue
     .limit(size)
     .offset(skip);
   // List and total in one statement: they tell of the same moment.
-  const { rows } = await sql<{ tasks: ListedTask[] | null; total: number }>`
+  const { rows } = await sql<{ tasks: ListedTask[] | null; total: number }>`${prepared}
     WITH page AS (${page})
     SELECT json_agg(${LISTED_TASK_JSON} ORDER BY ${orderText(columns, backwards, 't.')}) AS tasks,
       ${known === undefined ? sql`(${total})` : sql`${known}::bigint`} AS total

@@ -10,11 +10,12 @@ import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
 import { CompiledQuery } from 'kysely';
 import pg from 'pg';
-import { openDatabase, PREPARED } from '../../infra/database/database.ts';
+import { openDatabase } from '../../infra/database/database.ts';
 import { DirectoryLockedError, lockDirectory } from '../../infra/embedded/directory-lock.ts';
 import { type Embedded, openEmbedded, runningEmbedded } from '../../infra/embedded/embedded.ts';
 import { message, startupMessage } from '../../infra/embedded/protocol.ts';
 import { createLogger } from '../../infra/logging.ts';
+import { PREPARED } from '../../shared/prepared.ts';
 
 const warnings: string[] = [];
 const log = {

@@ -205,6 +205,7 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'messages',
     'names',
     'parsing',
+    'prepared',
     'secret-names',
     'secret-texts',
     'secrets',
