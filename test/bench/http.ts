@@ -9,6 +9,7 @@ const ACTIVITIES = 2_600;
 const TASKS = 2_000;
 const SECONDS = Number(process.env.BENCH_SECONDS ?? 3);
 /** Before each measurement, so that V8 has compiled what the case needs. */
+const WARM_UP_CONNECTIONS = 32;
 const WARM_UP_SECONDS = Math.min(SECONDS, 2);
 /** A run that has not ended so many seconds after it should have is given up. */
 const GRACE_SECONDS = 30;
@@ -168,8 +169,10 @@ function writeSteadily(service: Deployment, ids: readonly number[], perSecond: n
 /** The row of the table. */
 async function measure(service: Deployment, one: Case, ids: readonly number[]): Promise<string[]> {
   await one.prepare?.(service.url);
-  await run(service, one, { seconds: WARM_UP_SECONDS, amount: one.amount?.warmUp });
   const stop = one.writes ? writeSteadily(service, ids, one.writes) : undefined;
+  // A single connection would not get V8 to optimise anything within the time.
+  const warmUp = { ...one, connections: Math.max(one.connections, WARM_UP_CONNECTIONS) };
+  await run(service, warmUp, { seconds: WARM_UP_SECONDS, amount: one.amount?.warmUp });
   const before = service.cpuMs();
   const result = await run(service, one, { seconds: SECONDS, amount: one.amount?.measured });
   const cpu = service.cpuMs() - before;
