@@ -229,6 +229,7 @@ export function describeSessions(service: () => AgentsWorld): void {
       };
       const DAYS = 'retention.gateway_sessions_days';
       before(async () => {
+        await register('first');
         gateway = await startFakeGateway();
         const added = { name: 'live', url: gateway.url, token: 'live-token', is_primary: true };
         id = (await ask('POST', '/api/gateways', added)).body.gateway.id;
