@@ -81,26 +81,51 @@ export interface Term {
   readonly sign: 1 | -1;
 }
 
+/** Hours of each unit, about: for weighing. */
+const HOURS: Readonly<Record<Unit, number>> = { hour: 1, day: 24, dekad: 244, month: 730, year: 8_766 };
+/** What each further term costs, in buckets. */
+const TERM = 0.3;
+
+interface Weighed {
+  readonly terms: readonly Term[];
+  readonly cost: number;
+}
+
+/** The cheapest terms that add up to everything since an edge, of which `unit` and the coarser ones have buckets. */
+function cheapest(unit: Unit, edge: number, coarser: readonly Unit[], from: number, now: number): Weighed {
+  const costOf = (start: number, end: number) =>
+    TERM + Math.max(0, Math.min(end, now) - start) / (HOURS[unit] * HOUR_MS);
+  const endless = Number.POSITIVE_INFINITY;
+  const all = { terms: [{ unit, from: edge, until: endless, sign: 1 as const }], cost: costOf(edge, endless) };
+  const [next, ...rest] = coarser;
+  if (next === undefined) return all;
+  const ways = [firstFrom(next, from), startOf(next, from)].map((other): Weighed => {
+    const { terms, cost } = cheapest(next, other, rest, from, now);
+    if (edge === other) return { terms, cost };
+    const [start, end, sign] = edge < other ? ([edge, other, 1] as const) : ([other, edge, -1] as const);
+    return { terms: [{ unit, from: start, until: end, sign }, ...terms], cost: cost + costOf(start, end) };
+  });
+  return ways.reduce((best, way) => (way.cost < best.cost ? way : best), all);
+}
+
 /**
- * Sums of everything since a moment, from as few buckets as possible. For each unit, the edge that is nearest to the moment
- * is where its buckets begin. If that edge is before the moment, what lies between is taken away: the sums since 23:00
- * yesterday are those of today and of one hour, and the sums since 01:00 yesterday are those of both days without one hour.
+ * Sums of everything since a moment, from as few buckets as possible. Buckets of a unit begin at an edge after the moment,
+ * or before it, and then what lies between is taken away: the sums since 23:00 yesterday are those of today and of one
+ * hour, and the sums since 01:00 yesterday are those of both days without one hour. Single rows are those up to the nearest
+ * edge of the finest unit.
  *
  * Groups that have nothing since the moment may occur, with sums of 0.
  *
  * @param units the finest first
  * @param now after this there is hardly anything to read
  */
-export function termsSince(units: readonly Unit[], from: number, now: number): Term[] {
-  const terms: Term[] = [];
-  let unit: Unit | null = null;
-  let edge = from;
-  for (const next of units) {
-    const [before, after] = [startOf(next, from), firstFrom(next, from)];
-    const nearest = from - before < Math.min(after, now) - from ? before : after;
-    if (edge < nearest) terms.push({ unit, from: edge, until: nearest, sign: 1 });
-    if (edge > nearest) terms.push({ unit, from: nearest, until: edge, sign: -1 });
-    [unit, edge] = [next, nearest];
-  }
-  return [...terms, { unit, from: edge, until: Number.POSITIVE_INFINITY, sign: 1 }];
+export function termsSince(units: readonly Unit[], from: number, now: number): readonly Term[] {
+  const [finest, ...coarser] = units;
+  if (finest === undefined) return [{ unit: null, from, until: Number.POSITIVE_INFINITY, sign: 1 }];
+  const [before, after] = [startOf(finest, from), firstFrom(finest, from)];
+  const edge = from - before < Math.min(after, now) - from ? before : after;
+  const { terms } = cheapest(finest, edge, coarser, from, now);
+  if (edge === from) return terms;
+  const single = edge > from ? { from, until: edge, sign: 1 as const } : { from: edge, until: from, sign: -1 as const };
+  return [{ unit: null, ...single }, ...terms];
 }

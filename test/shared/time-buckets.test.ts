@@ -77,6 +77,25 @@ describe('windows of buckets', () => {
     );
   });
 
+  it('since a moment, read whichever side of it takes fewer buckets', () => {
+    const now = Date.UTC(2026, 10, 22, 16, 31);
+    const shown = (since: number) =>
+      termsSince(UNITS, since, now).map(
+        ({ unit, from, sign }) => `${sign} ${unit} ${new Date(from).toISOString().slice(2, 16)}`,
+      );
+    const week = ['1 null 26-11-15T16:31', '1 hour 26-11-15T17:00', '1 day 26-11-16T00:00', '1 dekad 26-11-21T00:00'];
+    expect(shown(Date.UTC(2026, 10, 15, 16, 31))).to.deep.equal(week);
+    expect(shown(Date.UTC(2025, 10, 22, 16, 29))).to.deep.equal([
+      '-1 null 25-11-22T16:00',
+      '1 hour 25-11-22T16:00',
+      '-1 day 25-11-21T00:00',
+      '1 dekad 25-11-21T00:00',
+      '1 month 25-12-01T00:00',
+      '1 year 26-01-01T00:00',
+    ]);
+    expect(shown(now - 60_000)).to.deep.equal(['1 null 26-11-22T16:30', '1 hour 26-11-22T17:00']);
+  });
+
   it('take the longest buckets that fit, and single rows only for parts of the shortest', () => {
     const from = Date.UTC(2026, 0, 30, 22, 30);
     const until = Date.UTC(2026, 2, 2, 1, 15);
