@@ -68,7 +68,8 @@ describe('API description', () => {
         expect(operation['x-minimum-role'], nameOf(one)).to.equal(role);
         if (one.access !== 'public' && one.access !== 'any') expect(operation.description).to.include(one.access);
         expect(operation['x-scope'], nameOf(one)).to.equal(one.scope ?? 'workspace');
-        expect(operation.description.includes('default tenant'), nameOf(one)).to.equal(one.scope === 'deployment');
+        const access = operation.description.split('\n').find((line) => line.startsWith('**Access:**'));
+        expect(access?.includes('default tenant'), nameOf(one)).to.equal(one.scope === 'deployment');
         expect('401' in operation.responses || isPublic, `${nameOf(one)} without 401`).to.equal(true);
         // Wrong API keys are counted on every call that needs a credential, whether it has a limit of its own or not.
         expect('429' in operation.responses, `429 of ${nameOf(one)}`).to.equal(!isPublic || one.limit !== undefined);
