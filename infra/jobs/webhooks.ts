@@ -33,8 +33,10 @@ type Add = (id: string, delayMs?: number) => Promise<void>;
 const MOST_JOBS = 5;
 /** How long the recording of an attempt may take, milliseconds. */
 const RECORDING_MS = 10_000;
-/** Events after which webhooks are woken even if none of them was chosen. */
-const FAR = 5_000;
+/** Events after which webhooks are woken even if none of them was chosen, about. */
+const FAR_EVENTS = 5_000;
+/** Positions of EventStoreDB are bytes; an event takes some 1,000 of them. */
+const EVENT_BYTES = 1_000;
 const OWN_TYPES: ReadonlySet<string> = new Set(webhookEvents.map(({ type }) => type));
 
 export interface Webhooks {
@@ -100,7 +102,8 @@ interface Listening {
 }
 
 /** Follows the log for the webhooks of all workspaces. Its place is kept nowhere: it begins at the end. */
-function waking({ database, eventLog, reads, store, positions }: Core, queue: WebhookQueue, add: Add): Subject {
+function waking({ config, database, eventLog, reads, store, positions }: Core, queue: WebhookQueue, add: Add): Subject {
+  const far = config.eventStoreUrl === undefined ? FAR_EVENTS : FAR_EVENTS * EVENT_BYTES;
   /** By workspace, then by id. */
   const listening = new Map<number, Map<number, Listening>>();
   // At first; later this process may have claims itself.
@@ -126,7 +129,7 @@ function waking({ database, eventLog, reads, store, positions }: Core, queue: We
   const wakeFor = async (all: ReadonlyMap<number, Listening>, logged: LoggedEvent, awake: Map<number, Listening>) => {
     const asleep = [...all].filter(([id]) => !awake.has(id));
     // Those who choose what is rare must not have the whole log before them when it happens.
-    const wanted = ({ chosen, woken }: Listening) => chosen.has('*') || logged.position - woken > FAR;
+    const wanted = ({ chosen, woken }: Listening) => chosen.has('*') || logged.position - woken > far;
     const others = asleep.filter(([id, one]) => {
       if (wanted(one)) awake.set(id, one);
       return !wanted(one);
