@@ -1,43 +1,48 @@
 /**
- * Hours, days, dekads, months and years of UTC: the buckets that read models add up in. A month has three dekads, which
- * begin on its 1st, 11th and 21st day. Each bucket begins where a bucket of every shorter unit begins. Times are Unix
- * milliseconds.
+ * Hours, shifts, days, pentads, dekads, months and years of UTC: the buckets that read models add up in. A day has three
+ * shifts of eight hours. A month has three dekads, which begin on its 1st, 11th and 21st day, and a dekad has two pentads,
+ * the second of which begins with its 6th day. Each bucket begins where a bucket of every shorter unit begins. Times are
+ * Unix milliseconds.
  */
 
 /** The finest first. */
-export const UNITS = ['hour', 'day', 'dekad', 'month', 'year'] as const;
+export const UNITS = ['hour', 'shift', 'day', 'pentad', 'dekad', 'month', 'year'] as const;
 export type Unit = (typeof UNITS)[number];
 
 export const HOUR_MS = 3_600_000;
 export const DAY_MS = 24 * HOUR_MS;
-/** Days of a dekad; the last one of a month has what is left. */
-const DEKAD = 10;
-const DEKADS = 3;
+/** Units that divide a day, milliseconds. */
+const OF_A_DAY = { hour: HOUR_MS, shift: 8 * HOUR_MS, day: DAY_MS } as const;
+/** Units that divide a month, days; the last one of a month has what is left. */
+const OF_A_MONTH = { pentad: 5, dekad: 10, month: 30 } as const;
+const MONTH_DAYS = OF_A_MONTH.month;
 
-/** The dekad of a day of the month, from 0. */
-const dekadOf = (date: Date): number => Math.min(DEKADS - 1, Math.floor((date.getUTCDate() - 1) / DEKAD));
+const dividesDay = (unit: Unit): unit is keyof typeof OF_A_DAY => Object.hasOwn(OF_A_DAY, unit);
+
+/** Which pentad or dekad of its month a day is in, from 0. */
+const partOfMonth = (days: number, date: Date): number =>
+  Math.min(MONTH_DAYS / days - 1, Math.floor((date.getUTCDate() - 1) / days));
 
 /** The beginning of the bucket that a moment is in. */
 export function startOf(unit: Unit, at: number): number {
-  if (unit === 'hour') return at - (at % HOUR_MS);
-  if (unit === 'day') return at - (at % DAY_MS);
+  if (dividesDay(unit)) return at - (at % OF_A_DAY[unit]);
   const date = new Date(at);
   if (unit === 'year') return Date.UTC(date.getUTCFullYear(), 0);
-  const day = unit === 'month' ? 1 : 1 + dekadOf(date) * DEKAD;
-  return Date.UTC(date.getUTCFullYear(), date.getUTCMonth(), day);
+  const days = OF_A_MONTH[unit];
+  return Date.UTC(date.getUTCFullYear(), date.getUTCMonth(), 1 + partOfMonth(days, date) * days);
 }
 
 /** The beginning of the first bucket that begins at or after a moment. */
 export function firstFrom(unit: Unit, at: number): number {
   const start = startOf(unit, at);
   if (start === at) return at;
-  if (unit === 'hour') return start + HOUR_MS;
-  if (unit === 'day') return start + DAY_MS;
+  if (dividesDay(unit)) return start + OF_A_DAY[unit];
   const date = new Date(at);
   if (unit === 'year') return Date.UTC(date.getUTCFullYear() + 1, 0);
-  const next = unit === 'month' ? DEKADS : dekadOf(date) + 1;
-  return next < DEKADS
-    ? Date.UTC(date.getUTCFullYear(), date.getUTCMonth(), 1 + next * DEKAD)
+  const days = OF_A_MONTH[unit];
+  const next = (partOfMonth(days, date) + 1) * days;
+  return next < MONTH_DAYS
+    ? Date.UTC(date.getUTCFullYear(), date.getUTCMonth(), 1 + next)
     : Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1);
 }
 
@@ -82,7 +87,15 @@ export interface Term {
 }
 
 /** Hours of each unit, about: for weighing. */
-const HOURS: Readonly<Record<Unit, number>> = { hour: 1, day: 24, dekad: 244, month: 730, year: 8_766 };
+const HOURS: Readonly<Record<Unit, number>> = {
+  hour: 1,
+  shift: 8,
+  day: 24,
+  pentad: 122,
+  dekad: 244,
+  month: 730,
+  year: 8_766,
+};
 /** What each further term costs, in buckets. */
 const TERM = 0.3;
 

@@ -87,7 +87,7 @@ const opened = (workspace_id: number, page: number): Change =>
 
 export const tokensProjection = defineProjection({
   name: 'tokens',
-  version: 5,
+  version: 6,
   tables: [tokenReportsTable, tokenUsageTable, tokenDaysTable, tokenAgentsTable, tokenLedgersTable],
   weigh({ data }) {
     const many = data.reports ?? data.ids;

@@ -1,65 +1,67 @@
 /**
- * Sums of reported tokens by hour, day, dekad, month and year (UTC) and of all time, so that a window of any length is a
- * few thousand rows. Each report counts in four facets: of its agent, of its session, of its task, and of its workspace.
- * The days of an agent are kept once more, a month in one row, for time lines.
+ * Sums of reported tokens by buckets of UTC (see `time-buckets`) and of all time, so that a window of any length is a few
+ * thousand rows. Each report counts in four facets: of its agent, of its session, of its task, and of its model, in which
+ * the agents of the workspace are one. The days of an agent are kept once more, a month in one row, for time lines.
  */
 import { hash } from 'node:crypto';
 import type { TokenReport } from '../../shared/events/tokens/reports.ts';
-import { startOf, UNITS, type Unit } from '../../shared/time-buckets.ts';
+import { startOf, type Unit } from '../../shared/time-buckets.ts';
 import { NANO } from '../../shared/token-prices.ts';
 import { type Change, change, defineTable, type RowOf, update } from '../projection.ts';
 
-export type Facet = 'agent' | 'session' | 'task' | 'workspace';
+export type Facet = 'agent' | 'session' | 'task' | 'model';
 
 /** The bucket of all time. It starts at 0. */
 export const ALL_TIME = 'all';
 
 /**
  * Buckets of time, the finest first. Sessions and tasks have no hours: there would be nearly as many as reports. They are
- * asked for the last 30 days or for all time, which months would not make shorter. Workspaces are asked for hours, and for
- * the last 30 days, which are 720 of them.
+ * asked for the last 30 days or for all time, which months would not make shorter. Sessions have shifts and pentads instead,
+ * because statistics of a day and of a week have all of them: with shifts, at most four hours of single reports are read,
+ * and with pentads, sums of at most three days at the edge of a window.
  */
 const BUCKETS = {
-  agent: UNITS,
-  session: ['day', 'dekad', ALL_TIME],
+  agent: ['hour', 'day', 'dekad', 'month', 'year'],
+  session: ['shift', 'day', 'pentad', 'dekad', ALL_TIME],
   task: ['day', 'dekad', ALL_TIME],
-  workspace: ['hour'],
+  model: ['hour', 'day', 'dekad', ALL_TIME],
 } as const satisfies Readonly<Record<Facet, readonly (Unit | typeof ALL_TIME)[]>>;
 
 /** Those that windows are made of. */
 export const FACET_UNITS: Readonly<Record<Facet, readonly Unit[]>> = {
   agent: BUCKETS.agent,
-  session: ['day', 'dekad'],
+  session: ['shift', 'day', 'pentad', 'dekad'],
   task: ['day', 'dekad'],
-  workspace: BUCKETS.workspace,
+  model: ['hour', 'day', 'dekad'],
 };
 
+/** Numbers stand before texts: PostgreSQL knows where they are in a row without reading what is before them. */
 export const tokenUsageTable = defineTable(
   'usage',
   {
     workspace_id: 'int',
-    facet: 'text',
-    unit: 'text',
     /** Unix ms; 0 for all time. */
     start: 'bigint',
-    /** Digest of the four columns after it, whose texts may be too long for an index. */
-    series: 'text',
-    /** Empty, the session, or the id of the task, by facet. */
-    subject: 'text',
-    /** 0: no agent of the workspace, or all of them in the facet of workspaces. */
-    agent_id: 'bigint',
-    /** Of reports without an agent's id; empty where there is one, because agents can be renamed. */
-    agent_name: 'text',
-    /** Empty in the facets of sessions and workspaces, where nobody asks for it. */
-    model: 'text',
     requests: 'bigint',
     // Sums of whole numbers. Unlike bigint, the type has no largest value that an update could exceed.
     input_tokens: 'double',
     output_tokens: 'double',
     /** Billionths of a US dollar. */
     cost: 'double',
+    /** 0: no agent of the workspace, or all of them in the facet of models. */
+    agent_id: 'bigint',
     /** Time of the newest report, Unix ms. */
     last_at: 'bigint',
+    /** Empty, the session, or the id of the task, by facet. */
+    subject: 'text',
+    /** Of reports without an agent's id; empty where there is one, because agents can be renamed. */
+    agent_name: 'text',
+    /** Empty in the facet of sessions, where nobody asks for it. */
+    model: 'text',
+    facet: 'text',
+    unit: 'text',
+    /** Digest of `subject`, `agent_id`, `agent_name` and `model`, whose texts may be too long for an index. */
+    series: 'text',
   },
   {
     key: ['workspace_id', 'facet', 'unit', 'start', 'series'],
@@ -134,7 +136,9 @@ const seriesOf = (text: string): string => hash('sha256', text, 'base64url').sli
 
 const startsOf = (at: number): Readonly<Record<Unit | typeof ALL_TIME, number>> => ({
   hour: startOf('hour', at),
+  shift: startOf('shift', at),
   day: startOf('day', at),
+  pentad: startOf('pentad', at),
   dekad: startOf('dekad', at),
   month: startOf('month', at),
   year: startOf('year', at),
@@ -144,59 +148,70 @@ const startsOf = (at: number): Readonly<Record<Unit | typeof ALL_TIME, number>> 
 /** While sums are added up, rows are changed in place: this runs for every report. */
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
-/** One row for each bucket, with what is to be added to it. */
-function bucketsOf(workspace_id: number, used: readonly Used[]): Row[] {
+/** Adds what one row or report has to another. */
+function addTo(row: Mutable<Row>, requests: number, input: number, output: number, cost: number, at: number): void {
+  row.requests += requests;
+  row.input_tokens += input;
+  row.output_tokens += output;
+  row.cost += cost;
+  row.last_at = Math.max(row.last_at, at);
+}
+
+/**
+ * One row for each series and moment, in the bucket of all time. Many reports of a batch share their series, and those of an
+ * event their moment, so that there is less to divide into buckets.
+ */
+function seriesOfMoments(workspace_id: number, used: readonly Used[]): Row[] {
   const rows = new Map<string, Mutable<Row>>();
-  const digests = new Map<string, string>();
-  const digestOf = (text: string): string => {
-    const series = digests.get(text) ?? seriesOf(text);
-    digests.set(text, series);
-    return series;
-  };
-  let at: number | undefined;
-  let starts = startsOf(0);
   for (const one of used) {
-    // Reports of one event are of one moment.
-    if (one.at !== at) starts = startsOf(one.at);
-    at = one.at;
     const owner = ownerOf(one);
-    const count = (facet: Facet, subject: string, model: string, whose = owner) => {
-      const { agent_id, agent_name } = whose;
-      const series = digestOf(JSON.stringify({ subject, agent_id, agent_name, model }));
-      for (const unit of BUCKETS[facet]) {
-        const start = starts[unit];
-        const key = `${facet} ${unit} ${start} ${series}`;
-        const row = rows.get(key);
-        if (row) {
-          row.requests += one.requests;
-          row.input_tokens += one.inputTokens;
-          row.output_tokens += one.outputTokens;
-          row.cost += one.cost;
-          row.last_at = Math.max(row.last_at, one.at);
-        } else {
-          rows.set(key, {
-            workspace_id,
-            facet,
-            unit,
-            start,
-            series,
-            subject,
-            agent_id,
-            agent_name,
-            model,
-            requests: one.requests,
-            input_tokens: one.inputTokens,
-            output_tokens: one.outputTokens,
-            cost: one.cost,
-            last_at: one.at,
-          });
-        }
+    const count = (facet: Facet, subject: string, model: string, { agent_id, agent_name } = owner) => {
+      const key = `${facet} ${one.at} ${agent_id} ${subject.length} ${subject} ${agent_name.length} ${agent_name} ${model}`;
+      const row = rows.get(key);
+      if (row) {
+        addTo(row, one.requests, one.inputTokens, one.outputTokens, one.cost, one.at);
+        return;
       }
+      rows.set(key, {
+        workspace_id,
+        start: 0,
+        requests: one.requests,
+        input_tokens: one.inputTokens,
+        output_tokens: one.outputTokens,
+        cost: one.cost,
+        agent_id,
+        last_at: one.at,
+        subject,
+        agent_name,
+        model,
+        facet,
+        unit: ALL_TIME,
+        series: seriesOf(JSON.stringify({ subject, agent_id, agent_name, model })),
+      });
     };
     count('agent', '', one.model);
     count('session', one.sessionId, '');
     if (one.taskId !== null) count('task', String(one.taskId), one.model);
-    count('workspace', '', '', NOBODY);
+    count('model', '', one.model, NOBODY);
+  }
+  return [...rows.values()];
+}
+
+/** One row for each bucket, with what is to be added to it. */
+function bucketsOf(workspace_id: number, used: readonly Used[]): Row[] {
+  const rows = new Map<string, Mutable<Row>>();
+  let at: number | undefined;
+  let starts = startsOf(0);
+  for (const one of seriesOfMoments(workspace_id, used)) {
+    if (one.last_at !== at) starts = startsOf(one.last_at);
+    at = one.last_at;
+    for (const unit of BUCKETS[one.facet as Facet]) {
+      const start = starts[unit];
+      const key = `${one.facet} ${unit} ${start} ${one.series}`;
+      const row = rows.get(key);
+      if (row) addTo(row, one.requests, one.input_tokens, one.output_tokens, one.cost, at);
+      else rows.set(key, { ...one, start, unit });
+    }
   }
   return [...rows.values()];
 }

@@ -14,7 +14,6 @@ import {
   MAX_TIMELINE_DAYS,
   TIMEFRAMES,
   type TokenStats,
-  type TokenStatsAnswer,
 } from '../../shared/contract/tokens/usage.ts';
 import {
   DAY_MS,
@@ -30,7 +29,7 @@ import {
 import { NANO } from '../../shared/token-prices.ts';
 import type { Reads } from '../reads.ts';
 
-type Sql = RawBuilder<unknown>;
+export type Sql = RawBuilder<unknown>;
 
 export const tokensTable = (reads: Reads, name: string): Sql => sql.table(`${reads.schema(tokensProjection)}.${name}`);
 
@@ -44,7 +43,7 @@ const FACET_ROWS: Readonly<Record<Facet, { readonly subject: Sql; readonly model
   agent: { subject: sql`''`, model: sql`model`, where: sql`true` },
   session: { subject: sql`session_id`, model: sql`''`, where: sql`true` },
   task: { subject: sql`task_id::text`, model: sql`model`, where: sql`task_id IS NOT NULL` },
-  workspace: { subject: sql`''`, model: sql`''`, where: sql`true` },
+  model: { subject: sql`''`, model: sql`model`, where: sql`true` },
 };
 
 /** What is read of a facet: of one unit, or single reports. */
@@ -120,7 +119,7 @@ export function usageSince(
  * @param now Unix ms
  */
 export function sumsSince(reads: Reads, workspace: number, facet: Facet, since: number, now: number): Sql {
-  if (since > 0 || facet === 'agent' || facet === 'workspace')
+  if (since > 0 || facet === 'agent')
     return partsOf(reads, workspace, facet, termsSince(FACET_UNITS[facet], Math.max(0, since), now));
   return sql`
     SELECT subject, agent_id, agent_name, model, start, requests, input_tokens, output_tokens, cost, last_at, position
@@ -162,17 +161,19 @@ export const added = (one: Sums, other: Sums, sign: 1 | -1 = 1): Sums => ({
   cost: one.cost + sign * other.cost,
 });
 
-export function statsOf(sums: Sums): TokenStats {
-  const { requests } = sums;
-  const [tokens, cost] = [tokensOf(sums), dollars(sums.cost)];
+/** @param cost billionths of a US dollar */
+export function statsFrom(requests: number, tokens: number, cost: number): TokenStats {
+  const inDollars = dollars(cost);
   return {
     totalTokens: tokens,
-    totalCost: cost,
+    totalCost: inDollars,
     requestCount: requests,
     avgTokensPerRequest: requests === 0 ? 0 : Math.round(tokens / requests),
-    avgCostPerRequest: requests === 0 ? 0 : cost / requests,
+    avgCostPerRequest: requests === 0 ? 0 : inDollars / requests,
   };
 }
+
+export const statsOf = (sums: Sums): TokenStats => statsFrom(sums.requests, tokensOf(sums), sums.cost);
 
 export const statsBy = <T extends Sums>(rows: readonly T[], nameOf: (row: T) => string): Record<string, TokenStats> =>
   Object.fromEntries(rows.map((row) => [nameOf(row), statsOf(row)]));
@@ -185,25 +186,28 @@ export interface Whose {
 
 export const whoseKey = ({ agent_id, agent_name }: Whose): string => `${agent_id} ${agent_name}`;
 
+/** An agent as it is called now, or as it was last called. */
+export interface NamedAgent {
+  readonly id: number;
+  readonly name: string;
+  readonly gone: boolean;
+}
+
+/** @param which condition on `u.agent_id` */
+export const namedAgents = (reads: Reads, workspace: number, which: Sql): Sql => sql`
+  SELECT u.agent_id AS id, coalesce(a.name, u.name) AS name, a.id IS NULL AS gone
+  FROM ${tokensTable(reads, 'agents')} u
+  LEFT JOIN ${sql.table(`${reads.schema(agentsProjection)}.agents`)} a
+    ON a.workspace_id = u.workspace_id AND a.id = u.agent_id
+  WHERE u.workspace_id = ${workspace} AND u.agent_id ${which}
+  ORDER BY gone, id`;
+
 /**
- * The name to show for each: that of the agent, as it is now or as it was last. Where two have the same name, those that
- * are no agents (any more) say so.
+ * The name to show for each. Where two have the same name, those that are no agents (any more) say so.
  *
- * @returns names by `whoseKey`
+ * @param agents those that exist first
  */
-export async function namesOf(
-  reads: Reads,
-  workspace: number,
-  all: readonly Whose[],
-): Promise<(whose: Whose) => string> {
-  const ids = [...new Set(all.map(({ agent_id }) => agent_id))].filter((id) => id > 0);
-  const { rows } = await sql<{ id: number; name: string; gone: boolean }>`
-    SELECT u.agent_id AS id, coalesce(a.name, u.name) AS name, a.id IS NULL AS gone
-    FROM ${tokensTable(reads, 'agents')} u
-    LEFT JOIN ${sql.table(`${reads.schema(agentsProjection)}.agents`)} a
-      ON a.workspace_id = u.workspace_id AND a.id = u.agent_id
-    WHERE u.workspace_id = ${workspace} AND u.agent_id = ANY(${ids})
-    ORDER BY gone, id`.execute(reads.db);
+export function labelsOf(agents: readonly NamedAgent[], all: readonly Whose[]): (whose: Whose) => string {
   const labels = new Map<string, string>();
   const taken = new Set<string>();
   const give = (whose: Whose, name: string, suffix: string) => {
@@ -212,54 +216,31 @@ export async function namesOf(
     taken.add(label);
     labels.set(whoseKey(whose), label);
   };
-  for (const { id, name } of rows) give({ agent_id: id, agent_name: '' }, name, ` (#${id})`);
+  for (const { id, name } of agents) give({ agent_id: id, agent_name: '' }, name, ` (#${id})`);
   for (const whose of all) {
     if (whose.agent_id === 0 && !labels.has(whoseKey(whose))) give(whose, whose.agent_name, ' (no agent)');
   }
   return (whose) => labels.get(whoseKey(whose)) ?? `#${whose.agent_id}`;
 }
 
+/** The name to show for each: that of the agent, as it is now or as it was last (see `labelsOf`). */
+export async function namesOf(
+  reads: Reads,
+  workspace: number,
+  all: readonly Whose[],
+): Promise<(whose: Whose) => string> {
+  const ids = [...new Set(all.map(({ agent_id }) => agent_id))].filter((id) => id > 0);
+  const { rows } = await sql<NamedAgent>`${namedAgents(reads, workspace, sql`= ANY(${ids})`)}`.execute(reads.db);
+  return labelsOf(rows, all);
+}
+
 const MOST_TOKENS = sql`sum(input_tokens + output_tokens) DESC`;
 
 /** The sums of everything since a moment. @param since Unix ms @param now Unix ms */
 export async function totalSince(reads: Reads, workspace: number, since: number, now: number): Promise<Sums> {
-  // A workspace has only hours, agents have years.
-  const facet = since > 0 ? 'workspace' : 'agent';
   const { rows } = await sql<Sums>`
-    SELECT ${SUMS} FROM (${sumsSince(reads, workspace, facet, since, now)}) a`.execute(reads.db);
+    SELECT ${SUMS} FROM (${sumsSince(reads, workspace, 'model', since, now)}) a`.execute(reads.db);
   return rows[0] ?? NO_SUMS;
-}
-
-/** @param now Unix ms */
-export async function tokenStats(
-  reads: Reads,
-  workspace: number,
-  timeframe: string,
-  now: number,
-): Promise<TokenStatsAnswer> {
-  const since = sinceOf(timeframe, now);
-  const { rows } = await sql<Sums & Whose & { kind: 'all' | 'model' | 'agent' | 'session'; name: string }>`
-    WITH a AS MATERIALIZED (
-        SELECT model, agent_id, agent_name, ${SUMS} FROM (${sumsSince(reads, workspace, 'agent', since, now)}) u
-        GROUP BY 1, 2, 3 ${IN_WINDOW}),
-      s AS (${sumsSince(reads, workspace, 'session', since, now)})
-    SELECT 'all' AS kind, '' AS name, 0::bigint AS agent_id, '' AS agent_name, ${SUMS} FROM a
-    UNION ALL (SELECT 'model', model, 0, '', ${SUMS} FROM a GROUP BY model ORDER BY ${MOST_TOKENS}, model LIMIT ${MAX_GROUPS})
-    UNION ALL (SELECT 'agent', '', agent_id, agent_name, ${SUMS} FROM a GROUP BY agent_id, agent_name
-      ORDER BY ${MOST_TOKENS}, agent_id, agent_name LIMIT ${MAX_GROUPS})
-    UNION ALL (SELECT 'session', subject, 0, '', ${SUMS} FROM s GROUP BY subject ${IN_WINDOW}
-      ORDER BY ${MOST_TOKENS}, subject LIMIT ${MAX_GROUPS})`.execute(reads.db);
-  const of = (kind: string) => rows.filter((row) => row.kind === kind);
-  const agents = of('agent');
-  const [all = NO_SUMS] = of('all');
-  return {
-    summary: statsOf(all),
-    models: statsBy(of('model'), ({ name }) => name),
-    sessions: statsBy(of('session'), ({ name }) => name),
-    agents: statsBy(agents, await namesOf(reads, workspace, agents)),
-    timeframe,
-    recordCount: all.requests,
-  };
 }
 
 const ISO_DAY = 10;
@@ -370,8 +351,8 @@ export async function agentCosts(
 export async function tokenTrends(reads: Reads, workspace: number, timeframe: string, now: number) {
   const since = Math.max(sinceOf(timeframe, now), now - DAY_MS);
   const { rows } = await sql<Sums & { hour: number }>`
-    SELECT start AS hour, ${SUMS} FROM (${sumsSince(reads, workspace, 'workspace', since, now)}) a
-    GROUP BY start ${IN_WINDOW} ORDER BY start`.execute(reads.db);
+    SELECT start AS hour, ${SUMS} FROM (${usageSince(reads, workspace, 'model', since, { coarsest: 'hour' })}) a
+    GROUP BY start ORDER BY start`.execute(reads.db);
   const trends = rows.map((row) => ({
     timestamp: new Date(row.hour).toISOString(),
     tokens: tokensOf(row),

@@ -69,6 +69,7 @@ export const GROUPS: Readonly<Record<string, Readonly<Record<string, string>>>> 
     reports: 'what agents have used, one by one and in batches',
     prices: 'what a million tokens of a model costs',
     usage: 'sums by agent, model, session and time',
+    stats: 'the same sums of everything in a timeframe',
     'task-costs': 'what tasks and projects cost',
     export: 'reports as a file',
   },

@@ -13,9 +13,13 @@ import {
 
 const ENDLESS = Number.POSITIVE_INFINITY;
 const BEGIN = Date.UTC(2025, 10, 27);
+/** Without those between a day and an hour, and between a dekad and a day. */
+const PLAIN: readonly Unit[] = ['hour', 'day', 'dekad', 'month', 'year'];
 const unitLists: readonly (readonly Unit[])[] = [
   ['hour'],
   ['hour', 'day'],
+  PLAIN,
+  ['shift', 'day', 'pentad', 'dekad'],
   UNITS,
   ['day', 'dekad'],
   ['day', 'month'],
@@ -79,8 +83,8 @@ describe('windows of buckets', () => {
 
   it('since a moment, read whichever side of it takes fewer buckets', () => {
     const now = Date.UTC(2026, 10, 22, 16, 31);
-    const shown = (since: number) =>
-      termsSince(UNITS, since, now).map(
+    const shown = (since: number, units = PLAIN) =>
+      termsSince(units, since, now).map(
         ({ unit, from, sign }) => `${sign} ${unit} ${new Date(from).toISOString().slice(2, 16)}`,
       );
     const week = ['1 null 26-11-15T16:31', '1 hour 26-11-15T17:00', '1 day 26-11-16T00:00', '1 dekad 26-11-21T00:00'];
@@ -93,13 +97,25 @@ describe('windows of buckets', () => {
       '1 month 25-12-01T00:00',
       '1 year 26-01-01T00:00',
     ]);
+    const ofSessions: readonly Unit[] = ['shift', 'day', 'pentad', 'dekad'];
+    expect(shown(Date.UTC(2026, 10, 15, 16, 31), ofSessions)).to.deep.equal([
+      '-1 null 26-11-15T16:00',
+      '1 shift 26-11-15T16:00',
+      '1 pentad 26-11-16T00:00',
+    ]);
+    expect(shown(Date.UTC(2026, 10, 8, 7, 0), ofSessions)).to.deep.equal([
+      '1 null 26-11-08T07:00',
+      '1 shift 26-11-08T08:00',
+      '1 day 26-11-09T00:00',
+      '1 dekad 26-11-11T00:00',
+    ]);
     expect(shown(now - 60_000)).to.deep.equal(['1 null 26-11-22T16:30', '1 hour 26-11-22T17:00']);
   });
 
   it('take the longest buckets that fit, and single rows only for parts of the shortest', () => {
     const from = Date.UTC(2026, 0, 30, 22, 30);
     const until = Date.UTC(2026, 2, 2, 1, 15);
-    const { buckets, rests } = spansOf(UNITS, from, until);
+    const { buckets, rests } = spansOf(PLAIN, from, until);
     expect(rests).to.deep.equal([
       { from, until: Date.UTC(2026, 0, 30, 23) },
       { from: Date.UTC(2026, 2, 2, 1), until },
@@ -110,7 +126,7 @@ describe('windows of buckets', () => {
 
   it('have dekads that begin on the 1st, 11th and 21st, and end with their month', () => {
     const from = Date.UTC(2026, 1, 9, 12);
-    const { buckets } = spansOf(UNITS, from, Date.UTC(2026, 4, 23));
+    const { buckets } = spansOf(PLAIN, from, Date.UTC(2026, 4, 23));
     const shown = buckets.map(
       (one) => `${one.unit} ${[one.from, one.until].map((at) => new Date(at).toISOString().slice(5, 10)).join(' ')}`,
     );
@@ -123,5 +139,26 @@ describe('windows of buckets', () => {
       'month 03-01 05-01',
     ]);
     expect(startOf('dekad', Date.UTC(2026, 4, 31, 23))).to.equal(Date.UTC(2026, 4, 21));
+  });
+
+  it('have two pentads in a dekad, and three shifts in a day', () => {
+    const starts = (unit: Unit, from: number, until: number) => {
+      const found: string[] = [];
+      for (let at = firstFrom(unit, from); at < until; at = firstFrom(unit, at + 1)) {
+        expect(startOf(unit, at)).to.equal(at);
+        expect(startOf(unit, firstFrom(unit, at + 1) - 1)).to.equal(at);
+        found.push(new Date(at).toISOString().slice(5, 13));
+      }
+      return found;
+    };
+    const pentads = (month: number) => starts('pentad', Date.UTC(2026, month), Date.UTC(2026, month + 1));
+    expect(pentads(0)).to.deep.equal(['01', '06', '11', '16', '21', '26'].map((day) => `01-${day}T00`));
+    expect(pentads(1)).to.deep.equal(['01', '06', '11', '16', '21', '26'].map((day) => `02-${day}T00`));
+    expect(starts('shift', Date.UTC(2026, 1, 28, 1), Date.UTC(2026, 2, 1, 9))).to.deep.equal([
+      '02-28T08',
+      '02-28T16',
+      '03-01T00',
+      '03-01T08',
+    ]);
   });
 });

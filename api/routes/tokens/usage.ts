@@ -1,8 +1,9 @@
 /** How many tokens were used, by whom, for what, and what they cost. */
 import { z } from 'zod';
 import { allTokens, listTokens } from '../../../queries/tokens/reports.ts';
+import { tokenStats } from '../../../queries/tokens/stats.ts';
 import { taskCosts } from '../../../queries/tokens/task-costs.ts';
-import { agentCosts, tokenStats, tokensByAgent, tokenTrends } from '../../../queries/tokens/usage.ts';
+import { agentCosts, tokensByAgent, tokenTrends } from '../../../queries/tokens/usage.ts';
 import {
   agentCostsAnswer,
   byAgentAnswer,

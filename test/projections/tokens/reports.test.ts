@@ -55,20 +55,22 @@ describe('projection: tokens', () => {
     const sums = usage.map(({ facet, unit, subject, model, requests, input_tokens, cost }) =>
       [facet, unit, subject, model, requests, input_tokens, cost].join(' '),
     );
-    const units = (line: (unit: string) => string) => ['day', 'dekad', 'all'].map(line);
     expect(sums.sort()).to.deep.equal(
       [
         ...['hour', 'day', 'dekad', 'month', 'year'].map((unit) => `agent ${unit}  m 3 30 3`),
         ...['hour', 'day', 'dekad', 'month', 'year'].map((unit) => `agent ${unit}  n 1 10 1`),
-        ...units((unit) => `session ${unit} ada:cli  4 40 4`),
-        ...units((unit) => `task ${unit} 3 m 1 10 1`),
-        'workspace hour   4 40 4',
+        ...['shift', 'day', 'pentad', 'dekad', 'all'].map((unit) => `session ${unit} ada:cli  4 40 4`),
+        ...['day', 'dekad', 'all'].map((unit) => `task ${unit} 3 m 1 10 1`),
+        ...['hour', 'day', 'dekad', 'all'].map((unit) => `model ${unit}  m 3 30 3`),
+        ...['hour', 'day', 'dekad', 'all'].map((unit) => `model ${unit}  n 1 10 1`),
       ].sort(),
     );
     const starts = Object.fromEntries(usage.map(({ unit, start }) => [unit, new Date(start).toISOString()]));
     expect(starts).to.deep.equal({
       hour: '2023-11-14T22:00:00.000Z',
+      shift: '2023-11-14T16:00:00.000Z',
       day: '2023-11-14T00:00:00.000Z',
+      pentad: '2023-11-11T00:00:00.000Z',
       dekad: '2023-11-11T00:00:00.000Z',
       month: '2023-11-01T00:00:00.000Z',
       year: '2023-01-01T00:00:00.000Z',
@@ -109,7 +111,7 @@ describe('projection: tokens', () => {
     const { reports, usage } = rowsAfter(tokensProjection, event ? [event] : []);
     expect(reports).to.have.length(1);
     expect(reports[0]).to.deep.include({ id: event?.id, operation: 'heartbeat', cost: 5, task_id: 3 });
-    expect(usage).to.have.length(12);
+    expect(usage).to.have.length(17);
   });
 
   it('is, without the oldest reports, as if they had never been', () => {
@@ -185,9 +187,9 @@ describe('projection: tokens', () => {
           const sum = (of: (one: (typeof flat)[number]) => number) => flat.reduce((total, one) => total + of(one), 0);
           return [flat.length, sum((one) => one.inputTokens), sum((one) => Math.round(one.cost * 1e9))];
         };
-        for (const facet of ['agent', 'session', 'task', 'workspace'] as const) {
+        for (const facet of ['agent', 'session', 'task', 'model'] as const) {
           const counted = facet === 'task' ? all.map((batch) => batch.filter(({ taskId }) => taskId !== null)) : all;
-          const ofAllTime = facet === 'session' || facet === 'task' ? [ALL_TIME] : [];
+          const ofAllTime = facet === 'agent' ? [] : [ALL_TIME];
           for (const unit of [...FACET_UNITS[facet], ...ofAllTime]) {
             const rows = usage.filter((row) => row.facet === facet && row.unit === unit);
             const sum = (of: (row: (typeof rows)[number]) => number) => rows.reduce((total, row) => total + of(row), 0);

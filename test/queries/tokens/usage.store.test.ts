@@ -7,8 +7,9 @@ import { tasksProjection } from '../../../projections/tasks/tasks.ts';
 import { tokenPricesProjection } from '../../../projections/tokens/prices.ts';
 import { tokensProjection } from '../../../projections/tokens/reports.ts';
 import { allTokens, listTokens, tokenDirectory } from '../../../queries/tokens/reports.ts';
+import { tokenStats } from '../../../queries/tokens/stats.ts';
 import { taskCosts } from '../../../queries/tokens/task-costs.ts';
-import { agentCosts, tokenStats, tokensByAgent, tokenTrends } from '../../../queries/tokens/usage.ts';
+import { agentCosts, tokensByAgent, tokenTrends } from '../../../queries/tokens/usage.ts';
 import type { TokenRecord } from '../../../shared/contract/tokens/reports.ts';
 import { TIMEFRAMES } from '../../../shared/contract/tokens/usage.ts';
 import { agentDeleted, agentDetailsChanged } from '../../../shared/events/agents/agents.ts';
@@ -245,6 +246,7 @@ describe('sums of tokens', () => {
         const all = cases.filter(({ at }) => at >= now - (TIMEFRAMES[timeframe] ?? now));
         const stats = await tokenStats(models.reads, 1, timeframe, now);
         expect(stats.summary).to.deep.equal(sum(all));
+        expect(stats.models).to.deep.equal(sumBy(all, ({ model }) => model));
         expect(stats.sessions).to.deep.equal(sumBy(all, ({ sessionId }) => sessionId));
         expect(stats.agents).to.deep.equal(sumBy(all, nameOf));
         const costs = await taskCosts(models.reads, 1, timeframe, now);
