@@ -6,6 +6,15 @@ import type { Start } from './head-cache.ts';
 
 export const EVENT_COLUMNS = 'position, id, stream, revision, type, data, meta';
 
+/*
+ * How lists are passed. The driver quotes and escapes each element of an array, and the database takes that apart again,
+ * character by character. For these that is not needed: JSON holds no line feed (a text has `\n` instead), and numbers,
+ * booleans and UUIDs nothing that would have to be quoted.
+ */
+const jsonLines = (parameter: string): string => `string_to_array(${parameter}, E'\\n')::json[]`;
+const asLines = (documents: readonly string[]): string => documents.join('\n');
+const asArray = (plain: readonly (number | boolean | string)[]): string => `{${plain.join(',')}}`;
+
 /** An append with the texts of its events. */
 export interface Prepared extends GroupMember {
   readonly texts: readonly PreparedEvent[];
@@ -22,7 +31,7 @@ export const GROUP_APPEND = `
     UPDATE log.head SET position = position + $3::int WHERE NOT EXISTS (SELECT FROM bad) RETURNING position - $3::int AS base
   ),
   input AS (
-    SELECT * FROM unnest($4::uuid[], $5::text[], $6::int[], $7::boolean[], $8::text[], $9::json[], $10::json[])
+    SELECT * FROM unnest($4::uuid[], $5::text[], $6::int[], $7::boolean[], $8::text[], ${jsonLines('$9')}, ${jsonLines('$10')})
       WITH ORDINALITY AS i(id, stream, revision, relative, type, data, meta, ord)
   ),
   written AS (
@@ -44,7 +53,7 @@ export const APPEND_AT_HEAD = `
   WITH head AS (UPDATE log.head SET position = $2::bigint WHERE position = $1::bigint RETURNING position),
   written AS (
     INSERT INTO log.events (position, id, stream, revision, type, data, meta)
-    SELECT * FROM unnest($3::bigint[], $4::uuid[], $5::text[], $6::int[], $7::text[], $8::json[], $9::json[])
+    SELECT * FROM unnest($3::bigint[], $4::uuid[], $5::text[], $6::int[], $7::text[], ${jsonLines('$8')}, ${jsonLines('$9')})
     WHERE EXISTS (SELECT FROM head)
   )
   SELECT (SELECT position FROM head) AS head`;
@@ -76,7 +85,18 @@ export function valuesAtHead(
     }
     ends.set(stream, revision);
   }
-  return { values: [head, head + ids.length, positions, ids, streams, revisions, types, data, meta], revisions };
+  const values = [
+    head,
+    head + ids.length,
+    asArray(positions),
+    asArray(ids),
+    streams,
+    asArray(revisions),
+    types,
+    asLines(data),
+    asLines(meta),
+  ];
+  return { values, revisions };
 }
 
 /** Parameters of GROUP_APPEND. */
@@ -112,12 +132,12 @@ export function valuesAnywhere(members: readonly Prepared[]): unknown[] {
     [...expectations.keys()],
     [...expectations.values()],
     count,
-    ids,
+    asArray(ids),
     streams,
-    revisions,
-    relatives,
+    asArray(revisions),
+    asArray(relatives),
     types,
-    data,
-    meta,
+    asLines(data),
+    asLines(meta),
   ];
 }
