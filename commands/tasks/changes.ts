@@ -70,7 +70,7 @@ class ProjectNeeded extends Error {
 
 /** Names of the fields that were sent. */
 const sentIn = (fields: TaskFields): string[] =>
-  Object.entries(fields).flatMap(([field, value]) => (value === undefined ? [] : [field]));
+  (Object.keys(fields) as (keyof TaskFields)[]).filter((field) => fields[field] !== undefined);
 
 /** Status of a task that is changed: what was asked for; else an assignee takes it out of the inbox, or leaves it there. */
 function nextStatus({ status }: TaskData, fields: TaskFields, assignedTo: string | null): string {
@@ -91,10 +91,10 @@ export function decideUpdate(state: TaskState, change: TaskChange): EventDraft[]
   const task = underItsProject(state.task, change);
   const next = changed(task, fields, moves ? ticket : undefined, now);
   const updated = updatedFrom(state, task, next, fields);
-  const after = taskDecider.evolve(state, { at: now * 1000, ...updated });
+  const told = newlyMentioned(mentioned, task.description);
   return [
     updated,
-    ...tellMentioned(after, newlyMentioned(mentioned, task.description), by),
+    ...(told.length > 0 ? tellMentioned(taskDecider.evolve(state, { at: now * 1000, ...updated }), told, by) : []),
     ...(next.status !== task.status && task.assignedTo !== null
       ? [statusNotice(id, task.assignedTo, task, next.status)]
       : []),
