@@ -46,6 +46,8 @@ export interface EventStoreLogOptions {
 
 /** Separate limit each for appends in flight, for waiting appends, and for events buffered for a follower. */
 const MAX_BYTES = 16_000_000;
+/** What an event takes of the server's log, about. */
+const EVENT_BYTES = 1_000;
 /** How many event ids are remembered to recognise repeated appends. */
 const KNOWN_IDS = 20_000;
 /** How long closing waits for calls to end, after the last append is settled, milliseconds. */
@@ -116,6 +118,7 @@ export async function openEventStoreLog(options: EventStoreLogOptions): Promise<
   };
 
   return {
+    stride: EVENT_BYTES,
     async append(stream, events, expected) {
       checkOpen();
       const append = prepareAppend(stream, events, expected);

@@ -35,8 +35,6 @@ const MOST_JOBS = 5;
 const RECORDING_MS = 10_000;
 /** Events after which webhooks are woken even if none of them was chosen, about. */
 const FAR_EVENTS = 5_000;
-/** Positions of EventStoreDB are bytes; an event takes some 1,000 of them. */
-const EVENT_BYTES = 1_000;
 const OWN_TYPES: ReadonlySet<string> = new Set(webhookEvents.map(({ type }) => type));
 
 export interface Webhooks {
@@ -102,8 +100,8 @@ interface Listening {
 }
 
 /** Follows the log for the webhooks of all workspaces. Its place is kept nowhere: it begins at the end. */
-function waking({ config, database, eventLog, reads, store, positions }: Core, queue: WebhookQueue, add: Add): Subject {
-  const far = config.eventStoreUrl === undefined ? FAR_EVENTS : FAR_EVENTS * EVENT_BYTES;
+function waking({ database, eventLog, reads, store, positions }: Core, queue: WebhookQueue, add: Add): Subject {
+  const far = FAR_EVENTS * eventLog.stride;
   /** By workspace, then by id. */
   const listening = new Map<number, Map<number, Listening>>();
   // At first; later this process may have claims itself.

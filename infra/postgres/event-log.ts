@@ -64,6 +64,7 @@ export function openPostgresLog(options: PostgresLogOptions): EventLog {
 }
 
 class PostgresLog implements EventLog {
+  readonly stride = 1;
   readonly #pool: pg.Pool;
   readonly #tail: Tail;
   readonly #appender: Appender;

@@ -234,6 +234,7 @@ function fileLog(path: string, events: number): EventLog {
     throw new Error('a backup can only be read from its beginning');
   };
   return {
+    stride: 1,
     append: cannot,
     readStream: none,
     follow: none,

@@ -7,8 +7,8 @@
 
 /**
  * A place in the log's total order: an increasing, non-negative safe integer; 0 is before the first event. Positions
- * may be compared, stored and handed out as cursors, but the difference of two has no meaning: in PostgreSQL they are
- * consecutive, in EventStoreDB they are byte offsets.
+ * may be compared, stored and handed out as cursors. How far apart two of them are depends on the store (see
+ * `EventLog.stride`).
  */
 export type Position = number;
 
@@ -91,6 +91,12 @@ export const MAX_APPEND_BYTES = 1_000_000;
 export const MAX_APPEND_EVENTS = 1_000;
 
 export interface EventLog {
+  /**
+   * How far the position of an event is from that of the one before it: 1, always, where positions are consecutive; where
+   * they are offsets in bytes, about the size of an event. Only good for telling near from far.
+   */
+  readonly stride: number;
+
   /**
    * Appends one or more events to one stream, atomically. Resolves when they are durable and visible to every reader.
    *

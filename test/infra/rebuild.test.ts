@@ -101,6 +101,7 @@ const some = everything.filter(({ name }) => ['activities', 'agents', 'odd'].inc
 
 /** A log that is read in another way. */
 const passing = (log: EventLog, readAll: EventLog['readAll']): EventLog => ({
+  stride: log.stride,
   append: (...given) => log.append(...given),
   readStream: (...given) => log.readStream(...given),
   readAll,

@@ -30,6 +30,7 @@ export function memoryWorld(now: () => number = Date.now): MemoryWorld {
     throw new Error('the log in memory cannot do that');
   };
   const log: EventLog = {
+    stride: 1,
     async append(stream, events, expected) {
       await world.beforeAppend(stream, events);
       const before = of(stream);

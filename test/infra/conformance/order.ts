@@ -6,6 +6,7 @@ import {
   followUntil,
   idsOf,
   inStreams,
+  newEvent,
   newEvents,
   newStream,
   positionsOf,
@@ -59,6 +60,24 @@ export function orderConformance(subject: Subject): void {
         if ((batch.at(-1)?.position ?? 0) <= start) break;
       }
       expect(back.reverse()).to.deep.equal(idsOf(one));
+    });
+
+    it('positions are as far apart as the log says', async () => {
+      const { log } = subject;
+      const start = await log.head();
+      const stream = newStream();
+      // One append, so that no event of others lies between them.
+      await log.append(
+        stream,
+        Array.from({ length: 20 }, (_, n) => newEvent(n, { meta: { text: 'x'.repeat(500) } })),
+        'none',
+      );
+      const positions = positionsOf(await readAfter(log, start, [stream]));
+      const steps = positions.slice(1).map((position, n) => position - (positions[n] ?? 0));
+      expect(steps).to.have.length(19);
+      const mean = steps.reduce((sum, step) => sum + step, 0) / steps.length;
+      if (log.stride === 1) expect(steps).to.deep.equal(steps.map(() => 1));
+      else expect(mean).to.be.within(log.stride / 5, log.stride * 5);
     });
 
     it('a batch is contiguous in its stream', async () => {
