@@ -3,12 +3,9 @@ import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
-import { KEY, type ServiceProcess, startProcess } from '../support/service-process.ts';
+import { commandLine, KEY, type ServiceProcess, startProcess } from '../support/service-process.ts';
 import { dataDirectory } from '../support/template.ts';
-
-const CLI = fileURLToPath(new URL('../../bin/signalbox.js', import.meta.url));
 
 interface Ran {
   readonly code: number;
@@ -20,7 +17,7 @@ function run(args: readonly string[], env: Record<string, string> = {}, input = 
   return new Promise((resolve) => {
     const child = execFile(
       process.execPath,
-      [CLI, ...args],
+      commandLine(...args),
       { env: { PATH: process.env.PATH, HOME: process.env.HOME, ...env }, timeout: 60_000 },
       (error, out, err) => resolve({ code: error ? Number(error.code ?? -1) : 0, out, err }),
     );

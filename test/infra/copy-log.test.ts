@@ -1,10 +1,9 @@
 /** Copying a log between stores: the same events in the same order, through kills; nothing else in the target. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { cp } from 'node:fs/promises';
+import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
 import pg from 'pg';
 import { createCredentials } from '../../infra/credentials/credentials.ts';
@@ -24,10 +23,10 @@ import { startEventStoreStandIn } from '../support/eventstore-stand-in.ts';
 import { writeHistory } from '../support/history.ts';
 import { needsServer } from '../support/needs.ts';
 import { freshDatabase, freshPrefix } from '../support/service.ts';
-import { temporaryDirectory } from '../support/service-process.ts';
+import { commandLine, temporaryDirectory } from '../support/service-process.ts';
+import { copyDatabase, migratedDirectory } from '../support/template.ts';
 import { until } from '../support/until.ts';
 
-const CLI = fileURLToPath(new URL('../../bin/signalbox.js', import.meta.url));
 const log = createLogger(process.env.TEST_LOG_LEVEL ?? 'silent');
 const EVENTS = 2_000;
 const PASSWORD = 'correct horse battery';
@@ -79,7 +78,7 @@ const errorOf = (promise: Promise<unknown>) =>
 
 /** `signalbox copy-log` as a process. */
 function start(...args: string[]): { child: ChildProcess; ended: Promise<{ code: number | null; said: string }> } {
-  const child = spawn(process.execPath, [CLI, 'copy-log', ...args], {
+  const child = spawn(process.execPath, commandLine('copy-log', ...args), {
     env: { PATH: process.env.PATH, HOME: process.env.HOME },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
@@ -95,6 +94,7 @@ describe('copy of a log', function () {
   // Each case starts several processes, which takes its time on a loaded machine.
   this.timeout(180_000);
   const undo: (() => Promise<unknown>)[] = [];
+  let empty: string;
   let origin: string;
   let credentialId: string;
   let sha256: string;
@@ -103,9 +103,9 @@ describe('copy of a log', function () {
     const directory = await temporaryDirectory();
     undo.push(directory.remove);
     origin = join(directory.path, 'origin');
-    // Making a database takes seconds, copying an empty one does not.
-    await (await open({ dataDir: beside('empty') })).close();
-    await newDirectory('origin');
+    empty = await migratedDirectory();
+    undo.push(() => rm(empty, { recursive: true, force: true }));
+    newDirectory('origin');
     const source = await open({ dataDir: origin });
     await fill(source, EVENTS);
     await createCounters(source.database.pool).raise('user', 77);
@@ -125,8 +125,8 @@ describe('copy of a log', function () {
   /** A directory next to the origin. */
   const beside = (name: string) => join(origin, '..', name);
   /** One with an empty database. */
-  const newDirectory = async (name: string) => {
-    await cp(join(beside('empty'), 'pg'), join(beside(name), 'pg'), { recursive: true });
+  const newDirectory = (name: string): string => {
+    copyDatabase(empty, beside(name));
     return beside(name);
   };
 
@@ -143,16 +143,20 @@ describe('copy of a log', function () {
     for (let n = 0; n < times; n++) {
       const { child, ended } = start('--from', from, '--to', to, ...more);
       const threshold = reached + Math.random() * (EVENTS - reached) * 0.7;
-      await until('the target fills', async () => {
-        const events = await count();
-        if (events !== undefined && events > threshold) {
-          reached = events;
-          if (child.exitCode === null) kills++;
-          child.kill('SIGKILL');
-          return true;
-        }
-        return child.exitCode !== null;
-      });
+      await until(
+        'the target fills',
+        async () => {
+          const events = await count();
+          if (events !== undefined && events > threshold) {
+            reached = events;
+            if (child.exitCode === null) kills++;
+            child.kill('SIGKILL');
+            return true;
+          }
+          return child.exitCode !== null;
+        },
+        60_000,
+      );
       await ended;
     }
     expect(kills).to.be.greaterThan(0);
@@ -200,7 +204,7 @@ describe('copy of a log', function () {
   }
 
   it('copies from directory to directory completely, despite being killed', async () => {
-    const directory = await newDirectory('copy');
+    const directory = newDirectory('copy');
     // The copying process has the directory open, so use its socket.
     let looker: pg.Client | undefined;
     await copyThroughKills(`embedded:${origin}`, directory, 1, async () => {
@@ -232,7 +236,7 @@ describe('copy of a log', function () {
     undo.push(() => copy.close());
     await copyThroughKills(`embedded:${origin}`, fresh.url, 2, () => copy.log.head());
     await expectComplete(copy);
-    const back = await newDirectory('back');
+    const back = newDirectory('back');
     const { said, code } = await start('--from', fresh.url, '--to', `embedded:${back}`).ended;
     expect(code, said).to.equal(0);
     expect(said).to.contain(sha256);
@@ -257,7 +261,7 @@ describe('copy of a log', function () {
     const place = ['--to-database', fresh.url, '--to-prefix', prefix];
     await copyThroughKills(`embedded:${origin}`, url, 2, copied, ...place);
     await expectComplete({ ...beside, log: events }, false);
-    const back = await newDirectory('from-event-store');
+    const back = newDirectory('from-event-store');
     const { said, code } = await start(
       ...['--from', url, '--from-database', fresh.url, '--from-prefix', prefix],
       ...['--to', `embedded:${back}`],
@@ -274,7 +278,7 @@ describe('copy of a log', function () {
 
   it('continues after a run that was interrupted before its first event', async () => {
     const source = await open({ dataDir: origin });
-    const target = await open({ dataDir: await newDirectory('cut-off') });
+    const target = await open({ dataDir: newDirectory('cut-off') });
     undo.push(() => target.close());
     try {
       const cut = { ...source, log: { head: () => Promise.reject(new Error('cut off')) } as unknown as EventLog };
@@ -291,7 +295,7 @@ describe('copy of a log', function () {
     undo.push(() => standIn.stop());
     const events = await openEventStoreLog({ url: standIn.url, log });
     undo.push(() => events.close());
-    const source = await open({ dataDir: await newDirectory('large') });
+    const source = await open({ dataDir: newDirectory('large') });
     undo.push(() => source.close());
     const data = { filler: 'x'.repeat(900_000) };
     for (let n = 0; n < 60; n++)
@@ -306,13 +310,13 @@ describe('copy of a log', function () {
     const events = await openEventStoreLog({ url: standIn.url, log });
     undo.push(() => events.close());
     const server: CopySide = { name: 'server', log: events, database: undefined };
-    const source = await open({ dataDir: await newDirectory('small') });
+    const source = await open({ dataDir: newDirectory('small') });
     undo.push(() => source.close());
     await fill(source, 300);
     const there = await copyLog(source, server);
     expect(there.events).to.be.at.least(300);
     expect(there.rows).to.equal(undefined);
-    const copy = await open({ dataDir: await newDirectory('from-server') });
+    const copy = await open({ dataDir: newDirectory('from-server') });
     undo.push(() => copy.close());
     const back = await copyLog(server, { ...copy, database: undefined });
     expect(back.sha256).to.equal(there.sha256);
@@ -325,8 +329,8 @@ describe('copy of a log', function () {
   });
 
   it('stops when aborted, and continues', async () => {
-    const source = await open({ dataDir: await newDirectory('copy-2') });
-    const target = await open({ dataDir: await newDirectory('copy-3') });
+    const source = await open({ dataDir: newDirectory('copy-2') });
+    const target = await open({ dataDir: newDirectory('copy-3') });
     undo.push(() => source.close());
     undo.push(() => target.close());
     const one = () => ({ id: randomUUID(), type: 'One', data: {}, meta: {} });
@@ -348,9 +352,9 @@ describe('copy of a log', function () {
   });
 
   it('refuses a database that is in use, and invalid locations', async () => {
-    const target = await open({ dataDir: await newDirectory('in-use') });
+    const target = await open({ dataDir: newDirectory('in-use') });
     await createCredentials(target.database, log).addKey('other', { kind: 'global', keyId: 1 });
-    const source = await open({ dataDir: await newDirectory('copy-4') });
+    const source = await open({ dataDir: newDirectory('copy-4') });
     expect(await errorOf(copyLog(source, target))).to.match(/is empty, but its database has rows in credentials.keys/);
     await source.close();
     const locked = await start('--from', origin, '--to', beside('in-use')).ended;

@@ -1,7 +1,7 @@
 /** The embedded database: durable, one owner, many connections on its one session. */
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
-import { cp, mkdir, mkdtemp, readdir, rename, rm, stat } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, rename, rm, stat } from 'node:fs/promises';
 import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -16,6 +16,7 @@ import { type Embedded, openEmbedded, runningEmbedded } from '../../infra/embedd
 import { message, startupMessage } from '../../infra/embedded/protocol.ts';
 import { createLogger } from '../../infra/logging.ts';
 import { PREPARED } from '../../shared/prepared.ts';
+import { copyDatabase } from '../support/template.ts';
 
 const warnings: string[] = [];
 const log = {
@@ -107,7 +108,7 @@ describe('embedded database', function () {
   async function freshDirectory(...path: string[]): Promise<string> {
     const directory = join(await mkdtemp(join(root, 'data-')), ...path);
     await mkdir(directory, { recursive: true, mode: 0o700 });
-    await cp(join(template, 'pg'), join(directory, 'pg'), { recursive: true });
+    copyDatabase(template, directory);
     return directory;
   }
 

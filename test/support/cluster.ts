@@ -16,7 +16,7 @@ import type { LoggedEvent } from '../../shared/ports/event-log.ts';
 import { ended, found, ownPostgres, ownRedis, type Server } from './own-servers.ts';
 import { startProxy, type TcpProxy } from './proxy.ts';
 import { freshDatabase } from './service.ts';
-import { CLI, freePort, KEY } from './service-process.ts';
+import { commandLine, freePort, KEY } from './service-process.ts';
 
 /** Short, so that time-outs pass within the time limit of a test; milliseconds. */
 export const LIMITS = { append: 3_000, visible: 3_000, statement: 2_000, shutdown: 2_000 };
@@ -178,7 +178,7 @@ export async function startNode(
   env: Readonly<Record<string, string>> = {},
 ): Promise<Node> {
   const port = await freePort();
-  const child = spawn(process.execPath, [CLI, 'start', '--role', role], {
+  const child = spawn(process.execPath, commandLine('start', '--role', role), {
     env: {
       PATH: process.env.PATH,
       HOME: process.env.HOME,
@@ -254,7 +254,7 @@ export interface CliRun {
 
 /** Runs a command of the command line on the stores. */
 export async function runCli(stores: Pick<Stores, 'env'>, ...args: string[]): Promise<CliRun> {
-  const child = spawn(process.execPath, [CLI, ...args], {
+  const child = spawn(process.execPath, commandLine(...args), {
     env: { PATH: process.env.PATH, HOME: process.env.HOME, ...stores.env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });

@@ -10,7 +10,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
 export const KEY = 'process-key-0123456789abcdef';
-export const CLI = fileURLToPath(new URL('../../bin/signalbox.js', import.meta.url));
+const CLI = fileURLToPath(new URL('../../bin/signalbox.js', import.meta.url));
+/** What Node is started with to run a command of the command line. SERVICE_NODE_ARGS: options of Node. */
+export const commandLine = (...args: readonly string[]): string[] => [
+  ...(process.env.SERVICE_NODE_ARGS?.split(' ') ?? []),
+  CLI,
+  ...args,
+];
 /** Kernel clock ticks per second, as Linux fixes it for /proc. */
 const TICKS = 100;
 
@@ -63,7 +69,7 @@ export async function startProcess(
   const port = await freePort();
   const url = `http://127.0.0.1:${port}`;
   const begun = performance.now();
-  const child = spawn(process.execPath, [...(process.env.SERVICE_NODE_ARGS?.split(' ') ?? []), CLI, 'start', ...args], {
+  const child = spawn(process.execPath, commandLine('start', ...args), {
     env: {
       PATH: process.env.PATH,
       HOME: process.env.HOME,

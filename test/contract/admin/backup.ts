@@ -3,7 +3,6 @@ import { execFile } from 'node:child_process';
 import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { expect } from 'chai';
 import { canonical } from '../../../infra/tools/copy-log.ts';
@@ -11,8 +10,7 @@ import { backupAnswer, backupsAnswer } from '../../../shared/contract/admin/back
 import type { EventLog } from '../../../shared/ports/event-log.ts';
 import { SERVERS } from '../../support/databases.ts';
 import { call, freshDatabase, startTestService, TEST_ADMIN, type TestService } from '../../support/service.ts';
-
-const CLI = fileURLToPath(new URL('../../../bin/signalbox.js', import.meta.url));
+import { commandLine } from '../../support/service-process.ts';
 
 async function textOf(log: EventLog): Promise<string[]> {
   const lines: string[] = [];
@@ -35,7 +33,7 @@ export function describeBackup(service: () => TestService): void {
     const restore = (file: string, env: Record<string, string> = { DATA_DIR: folder }) =>
       new Promise<{ readonly code: number; readonly out: string; readonly err: string }>((resolve) => {
         const options = { env: { PATH: process.env.PATH, ...env }, timeout: 120_000 };
-        execFile(process.execPath, [CLI, 'restore', file], options, (error, out, err) =>
+        execFile(process.execPath, commandLine('restore', file), options, (error, out, err) =>
           resolve({ code: error ? Number(error.code ?? -1) : 0, out, err }),
         );
       });
