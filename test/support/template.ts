@@ -4,10 +4,10 @@
  * seconds each. Test files run in several processes, which share them: mocha loads this file (`.mocharc.json`) and calls
  * its global fixtures once per run.
  */
-import { cpSync } from 'node:fs';
+import { copyFileSync, type Dirent, mkdirSync, readdirSync } from 'node:fs';
 import { mkdtemp, rm, statfs } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import { readConfig } from '../../infra/config.ts';
 import { openCore } from '../../infra/core.ts';
 import { openDatabase } from '../../infra/database/database.ts';
@@ -78,8 +78,13 @@ async function makeService(dataDir: string): Promise<void> {
 
 /** Copies the database of one data directory, which no process has open, into another. */
 export function copyDatabase(from: string, to: string): void {
-  // A third of what the asynchronous copy costs.
-  cpSync(join(from, 'pg'), join(to, 'pg'), { recursive: true });
+  const [source, target] = [join(from, 'pg'), join(to, 'pg')];
+  mkdirSync(target, { recursive: true, mode: 0o700 });
+  // Half of what `cpSync` costs, which looks at each file several times.
+  const entries = readdirSync(source, { recursive: true, withFileTypes: true });
+  const at = ({ parentPath, name }: Dirent) => join(target, relative(source, parentPath), name);
+  for (const entry of entries) if (entry.isDirectory()) mkdirSync(at(entry), { recursive: true, mode: 0o700 });
+  for (const entry of entries) if (entry.isFile()) copyFileSync(join(entry.parentPath, entry.name), at(entry));
 }
 
 async function copyOf(name: 'migrated' | 'service'): Promise<string> {
