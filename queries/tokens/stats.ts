@@ -2,26 +2,43 @@
 import { sql } from 'kysely';
 import { MAX_GROUPS, type TokenStats, type TokenStatsAnswer } from '../../shared/contract/tokens/usage.ts';
 import type { Reads } from '../reads.ts';
-import { IN_WINDOW, labelsOf, type NamedAgent, namedAgents, type Sql, sinceOf, statsFrom, sumsSince } from './usage.ts';
+import { agentsTable, labelsOf, type Sql, sinceOf, statsFrom, sumsSince, tokensTable } from './usage.ts';
+
+interface Totals {
+  readonly requests: number;
+  readonly tokens: number;
+  /** Billionths of a US dollar. */
+  readonly cost: number;
+}
 
 /** Groups by column instead of by row: hundreds of rows take the driver several milliseconds. Null: no groups. */
-interface Listed {
-  readonly requests: readonly number[] | null;
-  readonly tokens: readonly number[] | null;
-  /** Billionths of a US dollar. */
-  readonly cost: readonly number[] | null;
-}
-type Named = Listed & { readonly name: readonly string[] | null };
-type Owned = Listed & { readonly agent_id: readonly number[] | null; readonly agent_name: readonly string[] | null };
+type Columns<T> = { readonly [K in keyof T]: readonly T[K][] | null };
+type Named = Columns<Totals & { readonly name: string }>;
+/** `name` is null for one of whom nothing is known but the id. */
+type Owned = Columns<Totals & { agent_id: number; agent_name: string; name: string | null; gone: boolean }>;
 
-const LISTED = sql`'requests', array_agg(requests), 'tokens', array_agg(tokens), 'cost', array_agg(cost)`;
+const COLUMNS = sql`'requests', array_agg(requests), 'tokens', array_agg(tokens), 'cost', array_agg(cost)`;
 const NAMED = (groups: Sql): Sql =>
-  sql`(SELECT json_build_object('name', array_agg(name), ${LISTED}) FROM (${groups}) g)`;
+  sql`(SELECT json_build_object('name', array_agg(name), ${COLUMNS}) FROM (${groups}) g)`;
 
-const listed = (names: readonly string[] | null, { requests, tokens, cost }: Listed): Record<string, TokenStats> =>
-  Object.fromEntries(
-    (names ?? []).map((name, n) => [name, statsFrom(requests?.[n] ?? 0, tokens?.[n] ?? 0, cost?.[n] ?? 0)]),
-  );
+function statsByName(names: readonly string[] | null, { requests, tokens, cost }: Columns<Totals>) {
+  // Without a prototype, `__proto__` is a name like any other.
+  const stats: Record<string, TokenStats> = Object.create(null);
+  for (const [n, name] of (names ?? []).entries())
+    stats[name] = statsFrom(requests?.[n] ?? 0, tokens?.[n] ?? 0, cost?.[n] ?? 0);
+  return stats;
+}
+
+function agentsByName(agents: Owned): Record<string, TokenStats> {
+  const all = (agents.agent_id ?? []).map((agent_id, n) => ({
+    agent_id,
+    agent_name: agents.agent_name?.[n] ?? '',
+    name: agents.name?.[n] ?? null,
+    gone: agents.gone?.[n] ?? true,
+  }));
+  const known = all.flatMap(({ agent_id: id, name, gone }) => (name === null ? [] : [{ id, name, gone }]));
+  return statsByName(all.map(labelsOf(known, all)), agents);
+}
 
 /** @param now Unix ms */
 export async function tokenStats(
@@ -31,42 +48,40 @@ export async function tokenStats(
   now: number,
 ): Promise<TokenStatsAnswer> {
   const since = sinceOf(timeframe, now);
-  const TOTALS = sql`sum(requests)::bigint AS requests, sum(input_tokens + output_tokens) AS tokens, sum(cost) AS cost`;
-  const AGAIN = sql`sum(requests)::bigint AS requests, sum(tokens) AS tokens, sum(cost) AS cost`;
-  const { rows } = await sql<{
-    total: Readonly<Record<'requests' | 'tokens' | 'cost', number>>;
-    models: Named;
-    sessions: Named;
-    agents: Owned;
-    names: readonly NamedAgent[] | null;
-  }>`
+  // PostgreSQL adds numbers of this type up several times as fast as bigint, and counts are far from its limits.
+  const COUNT = sql`sum(requests::double precision)`;
+  const TOTALS = sql`${COUNT} AS requests, sum(input_tokens + output_tokens) AS tokens, sum(cost) AS cost`;
+  const AGAIN = sql`sum(requests) AS requests, sum(tokens) AS tokens, sum(cost) AS cost`;
+  const { rows } = await sql<{ total: Totals; models: Named; sessions: Named; agents: Owned }>`
     WITH m AS MATERIALIZED (
         SELECT model AS name, ${TOTALS} FROM (${sumsSince(reads, workspace, 'model', since, now)}) u
-        GROUP BY 1 ${IN_WINDOW}),
+        GROUP BY 1 HAVING ${COUNT} > 0),
+      -- Sums by session tell agents apart, so those by agent need not be read.
       s AS MATERIALIZED (
         SELECT subject AS name, agent_id, agent_name, ${TOTALS}
-        FROM (${sumsSince(reads, workspace, 'session', since, now)}) u GROUP BY 1, 2, 3 ${IN_WINDOW}),
-      -- Sums by session tell agents apart, so those by agent need not be read.
-      a AS MATERIALIZED (
-        SELECT agent_id, agent_name, ${AGAIN} FROM s GROUP BY 1, 2
-        ORDER BY tokens DESC, agent_id, agent_name LIMIT ${MAX_GROUPS})
+        FROM (${sumsSince(reads, workspace, 'session', since, now)}) u GROUP BY 1, 2, 3 HAVING ${COUNT} > 0)
     SELECT (SELECT json_build_object('requests', coalesce(sum(requests), 0), 'tokens', coalesce(sum(tokens), 0),
         'cost', coalesce(sum(cost), 0)) FROM m) AS total,
       ${NAMED(sql`SELECT * FROM m ORDER BY tokens DESC, name LIMIT ${MAX_GROUPS}`)} AS models,
       ${NAMED(sql`SELECT name, ${AGAIN} FROM s GROUP BY 1 ORDER BY tokens DESC, name LIMIT ${MAX_GROUPS}`)} AS sessions,
-      (SELECT json_build_object('agent_id', array_agg(agent_id), 'agent_name', array_agg(agent_name), ${LISTED})
-        FROM a) AS agents,
-      (SELECT json_agg(row_to_json(n))
-        FROM (${namedAgents(reads, workspace, sql`IN (SELECT agent_id FROM a)`)}) n) AS names`.execute(reads.db);
+      (SELECT json_build_object('agent_id', array_agg(agent_id), 'agent_name', array_agg(agent_name), 'name', array_agg(name),
+          'gone', array_agg(gone), ${COLUMNS})
+        FROM (
+          SELECT a.*, coalesce(n.name, u.name) AS name, n.id IS NULL AS gone
+          FROM (
+            SELECT agent_id, agent_name, ${AGAIN} FROM s GROUP BY 1, 2
+            ORDER BY tokens DESC, agent_id, agent_name LIMIT ${MAX_GROUPS}) a
+          LEFT JOIN ${tokensTable(reads, 'agents')} u ON u.workspace_id = ${workspace} AND u.agent_id = a.agent_id
+          LEFT JOIN ${agentsTable(reads)} n ON n.workspace_id = u.workspace_id AND n.id = u.agent_id
+          ORDER BY a.tokens DESC, a.agent_id, a.agent_name) g) AS agents`.execute(reads.db);
   const [found] = rows;
   if (!found) throw new Error('the statement gives exactly one row');
   const { total, models, sessions, agents } = found;
-  const whose = (agents.agent_id ?? []).map((agent_id, n) => ({ agent_id, agent_name: agents.agent_name?.[n] ?? '' }));
   return {
     summary: statsFrom(total.requests, total.tokens, total.cost),
-    models: listed(models.name, models),
-    sessions: listed(sessions.name, sessions),
-    agents: listed(whose.map(labelsOf(found.names ?? [], whose)), agents),
+    models: statsByName(models.name, models),
+    sessions: statsByName(sessions.name, sessions),
+    agents: agentsByName(agents),
     timeframe,
     recordCount: total.requests,
   };

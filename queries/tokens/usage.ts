@@ -32,6 +32,7 @@ import type { Reads } from '../reads.ts';
 export type Sql = RawBuilder<unknown>;
 
 export const tokensTable = (reads: Reads, name: string): Sql => sql.table(`${reads.schema(tokensProjection)}.${name}`);
+export const agentsTable = (reads: Reads): Sql => sql.table(`${reads.schema(agentsProjection)}.agents`);
 
 /** The beginning of a timeframe, Unix ms; 0 for all. */
 export function sinceOf(timeframe: string, now: number): number {
@@ -193,20 +194,7 @@ export interface NamedAgent {
   readonly gone: boolean;
 }
 
-/** @param which condition on `u.agent_id` */
-export const namedAgents = (reads: Reads, workspace: number, which: Sql): Sql => sql`
-  SELECT u.agent_id AS id, coalesce(a.name, u.name) AS name, a.id IS NULL AS gone
-  FROM ${tokensTable(reads, 'agents')} u
-  LEFT JOIN ${sql.table(`${reads.schema(agentsProjection)}.agents`)} a
-    ON a.workspace_id = u.workspace_id AND a.id = u.agent_id
-  WHERE u.workspace_id = ${workspace} AND u.agent_id ${which}
-  ORDER BY gone, id`;
-
-/**
- * The name to show for each. Where two have the same name, those that are no agents (any more) say so.
- *
- * @param agents those that exist first
- */
+/** The name to show for each. Where two have the same name, those that are no agents (any more) say so. */
 export function labelsOf(agents: readonly NamedAgent[], all: readonly Whose[]): (whose: Whose) => string {
   const labels = new Map<string, string>();
   const taken = new Set<string>();
@@ -216,7 +204,8 @@ export function labelsOf(agents: readonly NamedAgent[], all: readonly Whose[]): 
     taken.add(label);
     labels.set(whoseKey(whose), label);
   };
-  for (const { id, name } of agents) give({ agent_id: id, agent_name: '' }, name, ` (#${id})`);
+  const existingFirst = [...agents].sort((a, b) => Number(a.gone) - Number(b.gone) || a.id - b.id);
+  for (const { id, name } of existingFirst) give({ agent_id: id, agent_name: '' }, name, ` (#${id})`);
   for (const whose of all) {
     if (whose.agent_id === 0 && !labels.has(whoseKey(whose))) give(whose, whose.agent_name, ' (no agent)');
   }
@@ -230,7 +219,11 @@ export async function namesOf(
   all: readonly Whose[],
 ): Promise<(whose: Whose) => string> {
   const ids = [...new Set(all.map(({ agent_id }) => agent_id))].filter((id) => id > 0);
-  const { rows } = await sql<NamedAgent>`${namedAgents(reads, workspace, sql`= ANY(${ids})`)}`.execute(reads.db);
+  const { rows } = await sql<NamedAgent>`
+    SELECT u.agent_id AS id, coalesce(a.name, u.name) AS name, a.id IS NULL AS gone
+    FROM ${tokensTable(reads, 'agents')} u
+    LEFT JOIN ${agentsTable(reads)} a ON a.workspace_id = u.workspace_id AND a.id = u.agent_id
+    WHERE u.workspace_id = ${workspace} AND u.agent_id = ANY(${ids})`.execute(reads.db);
   return labelsOf(rows, all);
 }
 
