@@ -1,6 +1,6 @@
 /**
  * The one way a command is run: load the stream (or take the state kept in memory), decide, append with the exact
- * revision, wait until the read models show it. A conflict is retried from a fresh load.
+ * revision, wait until every read is bound to show it. A conflict is retried from a fresh load.
  *
  * Commands on the same stream in this process take turns: each decides on a state of which every event is in the log.
  * Deciding ahead, on events that are still on their way, is not safe, even though each append expects its revision: when
@@ -71,7 +71,7 @@ type Decide = (state: unknown) => readonly EventDraft[];
 export function createCommands(parts: {
   store: EventStore;
   counters: Counters;
-  readModels: ReadModels;
+  readModels: Pick<ReadModels, 'promise'>;
   snapshots?: Snapshots;
 }): Commands {
   const { store, counters, readModels, snapshots } = parts;
@@ -138,9 +138,9 @@ export function createCommands(parts: {
     return repeated.catch(answerWith);
   }
 
-  /** Resolves once the read models show what was executed. */
+  /** Resolves once every read shows what was executed. */
   async function visible(executed: Executed): Promise<Executed> {
-    await readModels.visible(
+    await readModels.promise(
       executed.events.map((event) => event.type),
       executed.position,
     );
@@ -153,7 +153,7 @@ export function createCommands(parts: {
   async function unchanged(kept: KeptState): Promise<Executed | undefined> {
     const settled = await Promise.allSettled(kept.appends);
     if (settled.some((one) => one.status === 'rejected')) return undefined;
-    await readModels.visible(kept.types, kept.position);
+    await readModels.promise(kept.types, kept.position);
     return { events: [], position: kept.position };
   }
 

@@ -11,7 +11,7 @@ import type { ReadModels } from '../shared/ports/read-models.ts';
 export interface LimitParts {
   readonly locks: Locks;
   readonly log: Pick<EventLog, 'head'>;
-  readonly readModels: ReadModels;
+  readonly readModels: Pick<ReadModels, 'visible'>;
   /** How many the workspace has, according to the read model. */
   readonly count: (workspace: number) => Promise<number>;
 }

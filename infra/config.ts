@@ -128,7 +128,7 @@ export const SETTINGS = {
     'VISIBLE_TIMEOUT_MS',
     integer(100, 120_000),
     10_000,
-    'how long a write waits for its read models, milliseconds',
+    'how long a write, or on the embedded database a read, waits for read models, milliseconds',
   ),
   readyMaxLagMs: setting(
     'READY_MAX_LAG_MS',

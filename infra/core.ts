@@ -6,6 +6,7 @@ import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import { type Commands, createCommands } from '../commands/handler.ts';
 import { projections } from '../projections/index.ts';
+import { schemaOf } from '../projections/projection.ts';
 import { liveReads, type Reads } from '../queries/reads.ts';
 import { createEventStore, type EventStore } from '../shared/event-store.ts';
 import { catalogue } from '../shared/events/catalogue.ts';
@@ -108,7 +109,7 @@ export async function openCore(
       commands: createCommands({ store, counters, readModels: positions, snapshots }),
       rows,
       rowWrites,
-      reads: liveReads(database.db, rows.keptRows(database.kind === 'embedded' && !database.attached)),
+      reads: readsOf({ database, rows, positions }),
       async close() {
         await following.close();
         await eventLog.close();
@@ -122,6 +123,20 @@ export async function openCore(
     await database.close();
     throw error;
   }
+}
+
+/** Reads that show everything that was promised. */
+function readsOf({ database, rows, positions }: Pick<Core, 'database' | 'rows' | 'positions'>): Reads {
+  // Only where no other process writes rows.
+  const alone = database.kind === 'embedded' && !database.attached;
+  const kept = rows.keptRows(alone);
+  if (!alone) return liveReads(database.db, kept);
+  return liveReads(
+    database.waiting((statement) => positions.settledFor(statement)),
+    (projection, tables, key, current) =>
+      positions.isBehind(schemaOf(projection), current?.despite) ? undefined : kept(projection, tables, key, current),
+    (projection) => positions.settled([schemaOf(projection)]),
+  );
 }
 
 /** Without the extension pg_trgm searches give the same answers, but look at every text. */

@@ -37,6 +37,7 @@ import { createLocks } from './database/locks.ts';
 import { createLogEntries, keepLines } from './database/log-entries.ts';
 import { waitForStore } from './database/wait.ts';
 import { createWebhookRecords } from './database/webhooks.ts';
+import { Gathering } from './following/gathering.ts';
 import { followLive } from './following/live.ts';
 import { readHostOf } from './host.ts';
 import { loadBullMQ } from './jobs/jobs.ts';
@@ -103,7 +104,11 @@ export async function startService(
     let projector: Projector | undefined;
     if (runs.projector) {
       const { rows, rowWrites } = core;
-      const options = { database, store, following, positions, changes, rows, rowWrites, log, process: core.process };
+      // Without another process, every read passes through this one, and can wait.
+      const alone = database.kind === 'embedded' && !database.attached && runs.api;
+      const gathering = alone ? new Gathering((schema) => positions.isAwaited(schema)) : undefined;
+      const writing = { rows, rowWrites, gathering };
+      const options = { database, store, following, positions, changes, ...writing, log, process: core.process };
       projector = startProjector(projections, options);
       const started = projector;
       undo.push(() => started.close());
@@ -125,7 +130,7 @@ export async function startService(
       const limits = await createLimitStores(config.redisUrl, log);
       undo.push(() => limits.close());
       const credentialChanges = () => credentials.changes();
-      const freshness = createFreshness({ database, projections, changes, credentialChanges });
+      const freshness = createFreshness({ database, projections, changes, credentialChanges, positions });
       const recorded = createIncidents({ commands, log, now: Date.now });
       incidents = recorded;
       const projects = projectDirectory(reads);
@@ -281,12 +286,12 @@ async function caughtUp(core: Core, log: Logger, deadline: number): Promise<void
 /**
  * Keeps waiting for read models until the deadline of the start, because the projector may start after this process.
  */
-function withStartupRetries(readModels: ReadModels, log: Logger, deadline: number): ReadModels {
+function withStartupRetries(readModels: ReadModels, log: Logger, deadline: number): Pick<ReadModels, 'promise'> {
   return {
-    async visible(eventTypes, position) {
+    async promise(eventTypes, position) {
       for (;;) {
         try {
-          return await readModels.visible(eventTypes, position);
+          return await readModels.promise(eventTypes, position);
         } catch (error) {
           const behind = error instanceof AppError && error.extras.code === 'READ_MODEL_BEHIND';
           if (!behind || Date.now() > deadline) throw error;

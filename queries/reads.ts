@@ -11,17 +11,23 @@ export const prepared: RawBuilder<unknown> = sql.raw(PREPARED);
 // biome-ignore lint/suspicious/noExplicitAny: any table; its columns are inferred where it is used.
 type AnyTable = Table<any>;
 
+/** How current rows from memory have to be. */
+export interface KeptFor {
+  /** Position of an event whose change the rows must have, as for the answer to the command that appended it. */
+  readonly since?: number | undefined;
+  /** Types of events whose changes they may lack, because they change nothing of what is asked for. */
+  readonly despite?: ReadonlySet<string>;
+}
+
 /**
  * The current rows of some tables under one key, from the memory of this process: the one that writes them. Undefined when it
  * does not have them all, or cannot tell that they are current; the database then knows.
- *
- * @param since position of an event whose change the rows must have, as for the answer to the command that appended it
  */
 export type KeptRows = (
   projection: Pick<Projection, 'name' | 'version'>,
   tables: readonly Pick<Table, 'name' | 'key'>[],
   key: Readonly<Record<string, string | number>>,
-  since?: number,
+  current?: KeptFor,
 ) => readonly Readonly<Record<string, unknown>>[] | undefined;
 
 export interface Reads {
@@ -30,10 +36,22 @@ export interface Reads {
   /** The live tables by default; elsewhere those of a rebuild or of an earlier point in time. */
   schema(projection: Pick<Projection, 'name' | 'version'>): string;
   readonly kept: KeptRows;
+  /**
+   * Resolves when a read model shows everything that was promised (`ReadModels.promise`), so that its rows may be in
+   * memory. Undefined: it does. Statements need not be preceded by this, they wait themselves.
+   */
+  settled(projection: Pick<Projection, 'name' | 'version'>): Promise<void> | undefined;
 }
 
-/** @param kept rows in memory; by default none, so that everything comes from the database */
-export const liveReads = (db: Reads['db'], kept: KeptRows = () => undefined): Reads => ({ db, schema: schemaOf, kept });
+/**
+ * @param kept rows in memory; by default none, so that everything comes from the database
+ * @param settled by default writes wait for read models, so reads need not
+ */
+export const liveReads = (
+  db: Reads['db'],
+  kept: KeptRows = () => undefined,
+  settled: Reads['settled'] = () => undefined,
+): Reads => ({ db, schema: schemaOf, kept, settled });
 
 /** Rows from memory, typed (see `KeptRows`). */
 export const keptRows = <const T extends readonly AnyTable[]>(
@@ -41,9 +59,9 @@ export const keptRows = <const T extends readonly AnyTable[]>(
   projection: Pick<Projection, 'name' | 'version'>,
   wanted: T,
   key: Readonly<Record<string, string | number>>,
-  since?: number,
+  current?: KeptFor,
 ): { readonly [K in keyof T]: Row<T[K]> } | undefined =>
-  reads.kept(projection, wanted, key, since) as { readonly [K in keyof T]: Row<T[K]> } | undefined;
+  reads.kept(projection, wanted, key, current) as { readonly [K in keyof T]: Row<T[K]> } | undefined;
 
 /** Kysely over a projection's tables, typed so that unknown tables and columns do not compile. */
 export function tables<T extends AnyTable>(

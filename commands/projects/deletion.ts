@@ -22,7 +22,7 @@ import { takeTickets } from './tickets.ts';
 
 export interface DeletionParts {
   readonly commands: Commands;
-  readonly readModels: ReadModels;
+  readonly readModels: Pick<ReadModels, 'visible'>;
   readonly projects: ProjectDirectory;
   readonly projectTasks: ProjectTasks;
 }

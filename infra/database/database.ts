@@ -29,6 +29,13 @@ export interface Database {
   /** For requests: reads, appends, credentials. */
   readonly pool: pg.Pool;
   readonly db: AnyDatabase;
+  /**
+   * The same for statements that may have to wait before they run. They wait without a connection, so that those for whom
+   * they wait get one. Without transactions.
+   *
+   * @param settled what a statement waits for; undefined: nothing
+   */
+  waiting(settled: (statement: string) => Promise<void> | undefined): AnyDatabase;
   /** Opens a dedicated connection, outside the pool, for LISTEN and session locks. Only on `server`. */
   connect(name: string): Promise<pg.Client>;
   /** Notifications of the server; the embedded database has none. */
@@ -90,8 +97,14 @@ function makePool(config: pg.PoolConfig, options: DatabaseOptions): pg.Pool {
   return pool;
 }
 
-function kyselyOver(pool: pg.Pool, prepares: boolean): AnyDatabase {
-  if (!prepares) return new Kysely({ dialect: new PostgresDialect({ pool }) });
+/** What Kysely needs of a pool. */
+type Connections = Pick<pg.Pool, 'connect' | 'end'>;
+
+const kyselyOver = (pool: Connections): AnyDatabase =>
+  new Kysely({ dialect: new PostgresDialect({ pool: pool as pg.Pool }) });
+
+/** Connections that prepare statements. */
+function preparing(pool: pg.Pool): Connections {
   const statements = createStatements();
   const equipped = new WeakSet<pg.PoolClient>();
   // Kysely does not name statements, so the connections that it gets do.
@@ -103,8 +116,28 @@ function kyselyOver(pool: pg.Pool, prepares: boolean): AnyDatabase {
     }
     return client;
   }
-  const namingPool = { connect, end: () => pool.end() };
-  return new Kysely({ dialect: new PostgresDialect({ pool: namingPool as unknown as pg.Pool }) });
+  return { connect: connect as pg.Pool['connect'], end: () => pool.end() };
+}
+
+/** Connections that are taken for each statement, once it need not wait any more. */
+function waitingFirst(
+  connections: Connections,
+  settled: (statement: string) => Promise<void> | undefined,
+): AnyDatabase {
+  const client = {
+    async query(text: string, values: unknown[]) {
+      const waits = settled(text);
+      if (waits) await waits;
+      const taken = await connections.connect();
+      try {
+        return await taken.query(text, values);
+      } finally {
+        taken.release();
+      }
+    },
+    release: () => undefined,
+  };
+  return kyselyOver({ connect: async () => client, end: async () => undefined } as unknown as Connections);
 }
 
 /**
@@ -147,7 +180,8 @@ function openServer(url: string, options: DatabaseOptions): Database {
     kind: 'server',
     attached: false,
     pool,
-    db: kyselyOver(pool, false),
+    db: kyselyOver(pool),
+    waiting: (settled) => waitingFirst(pool, settled),
     connect,
     listener,
     failed: new Promise(() => {}),
@@ -165,11 +199,13 @@ async function openInDirectory(options: DatabaseOptions): Promise<Database> {
     : await openEmbedded({ dataDir: options.dataDir, log: options.log, launched: options.launched });
   const place = running ?? { host: embedded?.socketDir ?? '', port: embedded?.port ?? 0 };
   const pool = makePool({ ...place, database: 'postgres', user: 'postgres' }, options);
+  const connections = preparing(pool);
   return {
     kind: 'embedded',
     attached: running !== undefined,
     pool,
-    db: kyselyOver(pool, true),
+    db: kyselyOver(connections),
+    waiting: (settled) => waitingFirst(connections, settled),
     connect: () =>
       Promise.reject(new Error('the embedded database has a single session, so there are no dedicated connections')),
     listener: undefined,

@@ -18,12 +18,15 @@ import type { LoggedEvent, Position } from '../../shared/ports/event-log.ts';
 import { createBackOff, pause } from '../../shared/waiting.ts';
 import type { Logger } from '../logging.ts';
 import { type Checkpoint, isFenced, type Move, type Stuck } from './checkpoints.ts';
+import type { Gathering } from './gathering.ts';
 import type { IdleCheckpoints, Resting } from './idle.ts';
 import { Inbox } from './inbox.ts';
 import type { LogReader, Member } from './reader.ts';
 
 /** As many events as a batch has at most where each counts as one. */
 const MAX_WEIGHT = 1_000;
+/** As many events as are gathered at most. */
+const MAX_GATHERED = 200;
 const BACK_OFF = { firstMs: 200, lastMs: 30_000 };
 
 export interface Subject {
@@ -52,6 +55,10 @@ export interface Subject {
   stuck(stuck: Stuck, generation: number): Promise<void>;
   /** Called when it has reached this position, rows included. */
   reached?(position: Position): void;
+  /** Decides when events that arrive one after the other are applied together; undefined: at once. */
+  readonly gathering?: Gathering | undefined;
+  /** Called when it begins and ends to keep up with the log. */
+  keepsUp?(keepsUp: boolean): void;
   /** Called when it starts resting (from now on its position is that of the reader) and when it stops. */
   rests?(resting: boolean): void;
 }
@@ -158,13 +165,18 @@ export class Follower implements FollowerStatus, Member, Resting {
     this.#failure = undefined;
     this.#state = 'behind';
     this.#reached(position);
-    const wake = () => this.#wake();
+    const wake = () => this.#stir();
     signal.addEventListener('abort', wake);
     try {
       await reader.started(signal);
       while (!signal.aborted) {
         await this.#catchUp(signal);
-        await this.#keepUp(signal);
+        this.#subject.keepsUp?.(true);
+        try {
+          await this.#keepUp(signal);
+        } finally {
+          this.#subject.keepsUp?.(false);
+        }
       }
       // So that the next start has little to read.
       if (this.#isResting()) await idle?.store();
@@ -207,6 +219,7 @@ export class Follower implements FollowerStatus, Member, Resting {
     const { reader } = this.#tools;
     this.#state = 'busy';
     while (!signal.aborted && !this.#inbox.overflowed) {
+      await this.#gathered();
       this.#checkFailure();
       const events = this.#inbox.take(this.#position);
       if (events.length > 0) {
@@ -220,6 +233,23 @@ export class Follower implements FollowerStatus, Member, Resting {
         await this.#news();
       }
     }
+  }
+
+  /** Resolves when what is in the inbox is to be applied. */
+  async #gathered(): Promise<void> {
+    const { gathering, name } = this.#subject;
+    if (gathering && !this.#inbox.isEmpty && !this.#isPressed()) await gathering.wait(name);
+  }
+
+  /** Whether waiting for more events is out of the question. */
+  #isPressed(): boolean {
+    return this.#inbox.size >= MAX_GATHERED || this.#inbox.overflowed || this.#failure !== undefined;
+  }
+
+  /** Makes it look at what has happened. */
+  #stir(): void {
+    this.#wake();
+    this.#subject.gathering?.hurry(this.#subject.name);
   }
 
   /** Resolves when events arrive, when something fails, or when the signal aborts. */
@@ -251,6 +281,8 @@ export class Follower implements FollowerStatus, Member, Resting {
     this.#stopResting();
     this.#inbox.add(events);
     this.#wake();
+    // The others have received much the same.
+    if (this.#isPressed()) this.#subject.gathering?.end();
   }
 
   lost(reason: unknown): void {
@@ -272,7 +304,7 @@ export class Follower implements FollowerStatus, Member, Resting {
 
   failed(reason: unknown): void {
     this.#failure ??= { reason };
-    this.#wake();
+    this.#stir();
   }
 
   #isResting(): boolean {

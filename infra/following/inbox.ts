@@ -17,6 +17,10 @@ export class Inbox {
     return this.#events.length === 0;
   }
 
+  get size(): number {
+    return this.#events.length;
+  }
+
   add(events: readonly LoggedEvent[]): void {
     if (this.overflowed) return;
     for (const event of events) {

@@ -2,7 +2,7 @@
  * Freshness of read models and credentials (`shared/ports/freshness.ts`).
  *
  * On the embedded database this process is the only one, so its own followers and a counter of credential changes know
- * everything, per workspace. On a server, checkpoints and the version of the credentials are read from the database,
+ * everything, per workspace, once the rows that were promised are there. On a server, checkpoints and the version of the credentials are read from the database,
  * one query at a time; a request that arrives while a query is in flight waits for the next one, because the current
  * one may have started too early. What is read for a request is read once, because it began after the request arrived
  * (docs/adr/0025-freshness-is-asked-for.md).
@@ -11,6 +11,7 @@ import { type Projection, schemaOf } from '../../projections/projection.ts';
 import type { Freshness } from '../../shared/ports/freshness.ts';
 import type { Database } from '../database/database.ts';
 import type { ChangeTracker } from './change-tracker.ts';
+import type { Positions } from './positions.ts';
 
 interface Snapshot {
   /** By schema. */
@@ -37,8 +38,9 @@ export function createFreshness(parts: {
   changes: ChangeTracker;
   /** Number of changes to credentials that this process has made. */
   credentialChanges: () => number;
+  positions: Pick<Positions, 'isBehind' | 'settled'>;
 }): Freshness {
-  const { database, projections, changes, credentialChanges } = parts;
+  const { database, projections, changes, credentialChanges, positions } = parts;
   const schemas = new Map(projections.map((projection) => [projection.name, schemaOf(projection)]));
   const schemaFor = (name: string): string => {
     const schema = schemas.get(name);
@@ -46,13 +48,18 @@ export function createFreshness(parts: {
     return schema;
   };
   if (database.kind === 'embedded') {
-    const stampNow = (names: readonly string[], workspace: number | 'all') =>
+    const lastOf = (names: readonly string[], workspace: number | 'all') =>
       names.map((name) => changes.last(schemaFor(name), workspace)).join(',');
     const credentialsNow = () => String(credentialChanges());
     return {
-      stampNow,
+      stampNow: (names, workspace) =>
+        names.some((name) => positions.isBehind(schemaFor(name))) ? undefined : lastOf(names, workspace),
       credentialsNow,
-      stamp: async (names, workspace) => stampNow(names, workspace),
+      async stamp(names, workspace, _since, despite) {
+        const settled = positions.settled(names.map(schemaFor), despite);
+        if (settled) await settled;
+        return lastOf(names, workspace);
+      },
       credentials: async () => credentialsNow(),
     };
   }

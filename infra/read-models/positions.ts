@@ -1,9 +1,10 @@
 /**
  * The positions of the read models, as known to this process: those of its own followers at once, those of other
- * processes by notification and polling. Commands wait here until what they appended is visible.
+ * processes by notification and polling. Commands wait here until what they appended is visible, or have it promised:
+ * then reads wait here (docs/adr/0026-reads-wait.md).
  */
 import { type Projection, schemaOf } from '../../projections/projection.ts';
-import { unavailable } from '../../shared/errors.ts';
+import { type AppError, unavailable } from '../../shared/errors.ts';
 import type { Position } from '../../shared/ports/event-log.ts';
 import type { ReadModels } from '../../shared/ports/read-models.ts';
 import { createOutage, pause } from '../../shared/waiting.ts';
@@ -13,7 +14,17 @@ import type { Logger } from '../logging.ts';
 interface Waiter {
   readonly position: Position;
   resolve(): void;
+  /** Called when the read model gets stuck. */
+  stuck(): void;
 }
+
+/** A read model, and a position that it has yet to reach. */
+type Target = readonly [schema: string, position: Position];
+
+/** Schemas of read models as statements name them. */
+const SCHEMAS = /"([a-z0-9_]+_v\d+)"\./g;
+/** How far a read model may be behind what was promised, in positions, before writes wait for it. */
+const MAX_BEHIND = 1_000;
 
 export interface PositionsOptions {
   readonly database: Database;
@@ -21,6 +32,12 @@ export interface PositionsOptions {
   readonly log: Logger;
   /** How long a write waits for its read models, milliseconds. */
   readonly visibleTimeoutMs: number;
+}
+
+/** Those who decide when rows are written. */
+interface Gatherer {
+  /** Somebody waits for this read model. */
+  hurry(schema: string): void;
 }
 
 export class Positions implements ReadModels {
@@ -32,6 +49,14 @@ export class Positions implements ReadModels {
   /** Position of that reader. */
   #level: Position = 0;
   readonly #waiters = new Map<string, Set<Waiter>>();
+  /** Read models that gather their rows, and keep up with the log. */
+  readonly #gathering = new Map<string, Gatherer>();
+  /** What reads of a read model have to show. */
+  readonly #promised = new Map<string, Position>();
+  /** The same by event type. */
+  readonly #promisedOf = new Map<string, Position>();
+  /** Read models that cannot go on. */
+  readonly #stuck = new Set<string>();
   /** Schemas of the projections that listen to an event type. */
   readonly #listeners = new Map<string, readonly string[]>();
   #watching: Promise<void> | undefined;
@@ -53,7 +78,28 @@ export class Positions implements ReadModels {
   advance(schema: string, position: Position): void {
     if (position <= (this.#current.get(schema) ?? 0)) return;
     this.#current.set(schema, position);
+    this.#stuck.delete(schema);
     this.#tell(schema);
+  }
+
+  /**
+   * Records that a read model gathers what it writes, as long as nobody waits for it, and that only this process reads
+   * it: then writes need not wait for it. Undefined: no longer, because it has stopped or has fallen behind.
+   */
+  gathers(schema: string, gatherer: Gatherer | undefined): void {
+    if (gatherer) this.#gathering.set(schema, gatherer);
+    else this.#gathering.delete(schema);
+  }
+
+  /** Records that a read model fails on an event. Reads that would have to wait for it fail until it gets on. */
+  stuck(schema: string): void {
+    this.#stuck.add(schema);
+    for (const waiter of this.#waiters.get(schema) ?? []) waiter.stuck();
+  }
+
+  /** Whether anybody waits for a read model. */
+  isAwaited(schema: string): boolean {
+    return (this.#waiters.get(schema)?.size ?? 0) > 0;
   }
 
   /**
@@ -102,13 +148,91 @@ export class Positions implements ReadModels {
   }
 
   async visible(eventTypes: readonly string[], position: Position): Promise<void> {
+    await this.#show(this.#behind(eventTypes, position), position);
+  }
+
+  async promise(eventTypes: readonly string[], position: Position): Promise<void> {
     const behind = this.#behind(eventTypes, position);
-    if (behind.length === 0 || (await this.#reached(behind, position))) return;
-    const late = behind.filter((schema) => this.current(schema) < position);
-    throw unavailable(
+    if (behind.length === 0) return;
+    const others: string[] = [];
+    const far: Target[] = [];
+    for (const schema of behind) {
+      if (!this.#gathering.has(schema)) others.push(schema);
+      else {
+        if ((this.#promised.get(schema) ?? 0) < position) this.#promised.set(schema, position);
+        if (this.current(schema) < position - MAX_BEHIND) far.push([schema, position - MAX_BEHIND]);
+      }
+    }
+    for (const type of eventTypes)
+      if ((this.#promisedOf.get(type) ?? 0) < position) this.#promisedOf.set(type, position);
+    await this.#show(others, position);
+    if (far.length > 0 && !(await this.#reached(far))) throw this.#late(behind, position);
+  }
+
+  /** @throws AppError 503 when they do not reach the position in time */
+  async #show(schemas: readonly string[], position: Position): Promise<void> {
+    if (schemas.length === 0 || (await this.#reached(schemas.map((schema) => [schema, position])))) return;
+    throw this.#late(schemas, position);
+  }
+
+  #late(schemas: readonly string[], position: Position): AppError {
+    const late = schemas.filter((schema) => this.current(schema) < position);
+    return unavailable(
       `The change is stored at position ${position}, but the read model ${late.join(', ')} did not show it in time. Repeat the request with the same Idempotency-Key, or read again later; \`signalbox status\` shows what holds it up.`,
       { code: 'READ_MODEL_BEHIND', body: { position } },
     );
+  }
+
+  /**
+   * Whether changes that were promised are missing in a read model.
+   *
+   * @param despite types of events whose changes may be missing
+   */
+  isBehind(schema: string, despite?: ReadonlySet<string>): boolean {
+    const promised = this.#promised.get(schema);
+    if (promised === undefined) return false;
+    const current = this.current(schema);
+    if (current >= promised) {
+      this.#promised.delete(schema);
+      return false;
+    }
+    if (!despite) return true;
+    for (const [type, position] of this.#promisedOf)
+      if (position > current && !despite.has(type) && this.schemasFor(type).includes(schema)) return true;
+    return false;
+  }
+
+  /**
+   * Resolves when these read models (default: all) show everything that was promised until now. Undefined: they do.
+   *
+   * @throws AppError 503 `READ_MODEL_BEHIND` when that takes longer than the configured time-out, or when one is stuck
+   */
+  settled(
+    schemas: readonly string[] = [...this.#promised.keys()],
+    despite?: ReadonlySet<string>,
+  ): Promise<void> | undefined {
+    if (this.#promised.size === 0) return undefined;
+    const behind = schemas.filter((schema) => this.isBehind(schema, despite));
+    return behind.length === 0 ? undefined : this.#settle(behind);
+  }
+
+  async #settle(schemas: readonly string[]): Promise<void> {
+    const targets = schemas.map((schema): Target => [schema, this.#promised.get(schema) ?? 0]);
+    if (!schemas.some((schema) => this.#stuck.has(schema)) && (await this.#reached(targets, true))) return;
+    const late = targets.filter(([schema, position]) => this.current(schema) < position).map(([schema]) => schema);
+    throw unavailable(
+      `The read model ${late.join(', ')} does not yet show everything that was stored before this request. Read again later; \`signalbox status\` shows what holds it up.`,
+      { code: 'READ_MODEL_BEHIND' },
+    );
+  }
+
+  /**
+   * As `settled`, for a statement: it waits for the read models whose tables it names, or for all if it names none.
+   */
+  settledFor(statement: string): Promise<void> | undefined {
+    if (this.#promised.size === 0) return undefined;
+    const named = new Set(Array.from(statement.matchAll(SCHEMAS), ([, schema]) => schema as string));
+    return named.size === 0 ? this.settled() : this.settled([...named]);
   }
 
   /** Schemas that depend on events of these types and are not at the position yet. */
@@ -120,27 +244,33 @@ export class Positions implements ReadModels {
     return behind;
   }
 
-  /** Whether all of them get there in time. Every write waits here, so that it is one promise for all of them. */
-  #reached(schemas: readonly string[], position: Position): Promise<boolean> {
+  /**
+   * Whether all of them get there in time. One promise for all, because this is where requests wait.
+   *
+   * @param unlessStuck gives up when one of them gets stuck
+   */
+  #reached(targets: readonly Target[], unlessStuck = false): Promise<boolean> {
     return new Promise((resolve) => {
-      let left = schemas.length;
-      const waiter: Waiter = {
-        position,
-        resolve: () => {
-          left--;
-          if (left > 0) return;
-          clearTimeout(timer);
-          resolve(true);
-        },
+      let left = targets.length;
+      const arrived = () => {
+        left--;
+        if (left > 0) return;
+        clearTimeout(timer);
+        resolve(true);
       };
-      const timer = setTimeout(() => {
-        for (const schema of schemas) this.#waiters.get(schema)?.delete(waiter);
+      const giveUp = () => {
+        clearTimeout(timer);
+        for (const { schema, waiter } of waiting) this.#waiters.get(schema)?.delete(waiter);
         resolve(false);
-      }, this.#options.visibleTimeoutMs);
-      for (const schema of schemas) {
+      };
+      const stuck = unlessStuck ? giveUp : () => undefined;
+      const waiting = targets.map(([schema, position]) => ({ schema, waiter: { position, resolve: arrived, stuck } }));
+      const timer = setTimeout(giveUp, this.#options.visibleTimeoutMs);
+      for (const { schema, waiter } of waiting) {
         const waiters = this.#waiters.get(schema);
         if (waiters) waiters.add(waiter);
         else this.#waiters.set(schema, new Set([waiter]));
+        this.#gathering.get(schema)?.hurry(schema);
       }
     });
   }

@@ -12,6 +12,7 @@ import { isConnectionFailure } from '../database/failures.ts';
 import { createTakeUp, storeStuck, type TakeUp } from '../following/checkpoints.ts';
 import type { FollowerStatus, Subject } from '../following/follower.ts';
 import type { Following } from '../following/following.ts';
+import type { Gathering } from '../following/gathering.ts';
 import { LOCK_CLASS } from '../following/leadership.ts';
 import type { Logger } from '../logging.ts';
 import { applyBatch } from './batch.ts';
@@ -50,6 +51,8 @@ export interface ProjectorOptions {
   readonly positions: Positions;
   readonly changes: ChangeTracker;
   readonly rows: RowCaches;
+  /** Writes do not wait for rows, because all reads do: rows are then written in larger groups. */
+  readonly gathering?: Gathering | undefined;
   /** Told of the rows that are on their way. */
   readonly rowWrites?: RowWrites;
   readonly log: Logger;
@@ -98,6 +101,8 @@ export function startProjector(projections: readonly Projection[], options: Proj
       }));
     },
     async close() {
+      // So that the next start has little to read.
+      await positions.settled()?.catch(() => undefined);
       closing.abort();
       await watching;
       await Promise.all(followed.map((one) => one.close()));
@@ -111,7 +116,7 @@ function projecting(
   projection: Projection,
   writer: BatchWriter,
   takeUp: TakeUp,
-  { database, store, positions, changes, rows }: ProjectorOptions,
+  { database, store, positions, changes, rows, gathering }: ProjectorOptions,
 ): Subject {
   const schema = schemaOf(projection);
   const cache = rows.of(schema);
@@ -120,6 +125,7 @@ function projecting(
     name: schema,
     types: projection.handles,
     ...(projection.weigh && { weigh: projection.weigh }),
+    gathering,
     async begin() {
       cache.clear();
       const checkpoint = await takeUp(schema);
@@ -138,7 +144,11 @@ function projecting(
     },
     forget: () => cache.clear(),
     isTransient: (error) => isConnectionFailure(error as Error),
-    stuck: (stuck, generation) => storeStuck(database, schema, generation, stuck),
+    stuck(stuck, generation) {
+      positions.stuck(schema);
+      return storeStuck(database, schema, generation, stuck);
+    },
+    keepsUp: (keepsUp) => positions.gathers(schema, keepsUp ? gathering : undefined),
     reached: (position) => positions.advance(schema, position),
     rests: (resting) => positions.rest(schema, resting),
   };

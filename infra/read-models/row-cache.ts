@@ -138,7 +138,7 @@ export class RowCaches {
    *   caller asks.
    */
   keptRows(alone: boolean): KeptRows {
-    return (projection, tables, key, since) => {
+    return (projection, tables, key, { since } = {}) => {
       const cache = this.#caches.get(schemaOf(projection));
       if (!cache) return undefined;
       const rows = tables.map((table) => cache.find(table.name, keyText(table, key))?.row);

@@ -105,7 +105,9 @@ export async function agentRecord(
 ): Promise<AgentRecord | undefined> {
   if ('id' in ref) {
     const key = { workspace_id: workspace, id: ref.id };
-    const kept = keptRows(reads, agentsProjection, [agentsTable, agentTextsTable], key, since);
+    const settled = reads.settled(agentsProjection);
+    if (settled) await settled;
+    const kept = keptRows(reads, agentsProjection, [agentsTable, agentTextsTable], key, { since });
     if (kept) return recordOf(...kept);
   }
   const row = await withTexts(reads, workspace).where(isRef(ref)).select(RECORD.as('agent')).executeTakeFirst();
@@ -141,6 +143,8 @@ function keptAgent(reads: Reads, workspace: number, ref: AgentRef) {
 
 /** An agent without its texts, for commands and checks. */
 export async function findAgent(reads: Reads, workspace: number, ref: AgentRef) {
+  const settled = reads.settled(agentsProjection);
+  if (settled) await settled;
   const kept = keptAgent(reads, workspace, ref);
   if (kept) return kept;
   const row = await agentTables(reads)

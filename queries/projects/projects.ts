@@ -5,6 +5,8 @@ import { projectsProjection, projectsTable } from '../../projections/projects/pr
 import { tasksProjection } from '../../projections/tasks/tasks.ts';
 import { atMost } from '../../shared/bounded.ts';
 import type { ListedProject, ProjectRecord, ProjectsQuery } from '../../shared/contract/projects/projects.ts';
+import { taskUpdated } from '../../shared/events/tasks/changes.ts';
+import { taskCreated, taskMoved } from '../../shared/events/tasks/tasks.ts';
 import type { FoundProject, ProjectDirectory, ProjectTasks } from '../../shared/ports/projects.ts';
 import { keptRows, type Reads, type Row, tables } from '../reads.ts';
 
@@ -94,9 +96,14 @@ export async function tenantOf(reads: Reads, workspace: number): Promise<number 
 /** General projects, of as many workspaces, that one process remembers. */
 const KEPT_GENERALS = 10_000;
 
+/** Of a project, these change nothing but how many tickets it has given. */
+export const TICKET_EVENTS: ReadonlySet<string> = new Set([taskCreated.type, taskUpdated.type, taskMoved.type]);
+
 /** A project from memory, in whatever status. */
 function keptProject(reads: Reads, workspace: number, id: number) {
-  const [row] = keptRows(reads, projectsProjection, [projectsTable], { workspace_id: workspace, id }) ?? [];
+  const [row] =
+    keptRows(reads, projectsProjection, [projectsTable], { workspace_id: workspace, id }, { despite: TICKET_EVENTS }) ??
+    [];
   return row && foundOf(row);
 }
 

@@ -11,8 +11,14 @@ export interface Freshness {
    *
    * @param since `performance.now()`, such as the arrival of a request: what the store has said when asked after this
    *   will do. Nothing that was acknowledged before then is missed. By default the store is asked anew.
+   * @param despite types of events whose changes may be missed
    */
-  stamp(projections: readonly string[], workspace: number | 'all', since?: number): Promise<string>;
+  stamp(
+    projections: readonly string[],
+    workspace: number | 'all',
+    since?: number,
+    despite?: ReadonlySet<string>,
+  ): Promise<string>;
   /** The same, synchronously; undefined when it would take a query. */
   stampNow(projections: readonly string[], workspace: number | 'all'): string | undefined;
   /** A value that changes whenever a credential (session, key, password) is added or removed. */

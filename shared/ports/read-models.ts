@@ -9,4 +9,11 @@ export interface ReadModels {
    *   log nevertheless.
    */
   visible(eventTypes: readonly string[], position: Position): Promise<void>;
+  /**
+   * Resolves when a command that appended events of these types, the last of them at `position`, may be answered: whoever
+   * reads from then on sees them. Either the read models show them already, as after `visible`, or reads wait until they do.
+   *
+   * @throws as `visible`
+   */
+  promise(eventTypes: readonly string[], position: Position): Promise<void>;
 }

@@ -43,7 +43,7 @@ describe('command handler', function () {
     return createCommands({
       store,
       counters: view.counters,
-      readModels: { visible: () => Promise.resolve() },
+      readModels: { promise: () => Promise.resolve() },
       snapshots,
     });
   };
@@ -74,7 +74,7 @@ describe('command handler', function () {
       },
       save: () => undefined,
     };
-    const readModels = { visible: () => Promise.resolve() };
+    const readModels = { promise: () => Promise.resolve() };
     const commands = createCommands({ store, counters: view.counters, readModels, snapshots });
     const add = (amount: number) =>
       commands.execute(summing, 'new', context(), ({ sum }) => [added.draft({ amount: sum + amount })], {
@@ -118,7 +118,7 @@ describe('command handler', function () {
     const commands = createCommands({
       store: away,
       counters: view.counters,
-      readModels: { visible: () => Promise.resolve() },
+      readModels: { promise: () => Promise.resolve() },
     });
     const add = () => commands.execute(summing, 'away', context(), () => [added.draft({ amount: 1 })]);
     const failed = await Promise.allSettled(Array.from({ length: 20 }, add));
@@ -145,7 +145,7 @@ describe('command handler', function () {
       append: (...args) =>
         away ? Promise.reject(new LogUnavailableError('append of repeated: no answer')) : view.store.append(...args),
     };
-    const readModels = { visible: () => Promise.resolve() };
+    const readModels = { promise: () => Promise.resolve() };
     const commands = createCommands({ store, counters: view.counters, readModels });
     const first = recorded.slice();
     let decided = 0;
@@ -173,7 +173,7 @@ describe('command handler', function () {
       show = resolve;
     });
     const readModels = {
-      async visible(types: readonly string[], position: number) {
+      async promise(types: readonly string[], position: number) {
         asked.push({ types, position });
         await shown;
       },

@@ -157,6 +157,7 @@ describe('example resource: on the embedded store', function () {
       projections: models,
       changes,
       credentialChanges: () => credentials.changes(),
+      positions,
     });
     const services = {
       settings: config,

@@ -212,19 +212,154 @@ describe('taking over checkpoints', () => {
   });
 });
 
+describe('what writes promise, and reads wait for', () => {
+  const log = createLogger('silent');
+  const counted = defineEvent({ type: 'Counted', version: 1, doc: 'test', schema: z.object({ id: z.int() }) });
+  const crates = defineProjection({
+    name: 'crates',
+    version: 2,
+    tables: [boxes],
+    handlers: [on(put, () => []), on(counted, () => [])],
+  });
+  function open({ visibleTimeoutMs = 5_000, gathers = ['boxes_v1', 'crates_v2'] } = {}) {
+    const database = { pool: { query: async () => ({ rows: [] }) } } as unknown as Database;
+    const positions = new Positions({ database, projections: [projection, crates], log, visibleTimeoutMs });
+    const hurried: string[] = [];
+    for (const schema of gathers) positions.gathers(schema, { hurry: (one) => hurried.push(one) });
+    return { positions, hurried };
+  }
+  /** Whether it has settled once everything that is ready has run. */
+  async function isOver(work: Promise<unknown>): Promise<boolean> {
+    let over = false;
+    const done = () => {
+      over = true;
+    };
+    work.then(done, done);
+    await new Promise(setImmediate);
+    return over;
+  }
+  const failureOf = (work: Promise<unknown> | undefined) =>
+    Promise.resolve(work).then(
+      () => undefined,
+      (error: unknown) => error as AppError,
+    );
+
+  it('a write is answered at once, and a read of what it changes waits, and has the rows hurried up', async () => {
+    const { positions, hurried } = open();
+    expect(positions.settled(), 'nothing was promised').to.equal(undefined);
+    await positions.promise([put.type], 7);
+    expect(hurried, 'nobody waits yet').to.deep.equal([]);
+    expect([positions.isBehind('boxes_v1'), positions.isBehind('crates_v2')]).to.deep.equal([true, true]);
+    const read = positions.settled(['boxes_v1']) as Promise<void>;
+    expect(hurried).to.deep.equal(['boxes_v1']);
+    expect(positions.isAwaited('boxes_v1')).to.equal(true);
+    positions.advance('boxes_v1', 6);
+    expect(await isOver(read), 'too early').to.equal(false);
+    positions.advance('boxes_v1', 7);
+    await read;
+    expect(positions.isAwaited('boxes_v1')).to.equal(false);
+    expect(positions.settled(['boxes_v1'])).to.equal(undefined);
+    const all = positions.settled() as Promise<void>;
+    expect(await isOver(all), 'the other one').to.equal(false);
+    positions.rest('crates_v2', true);
+    positions.raise(7);
+    await all;
+    expect(positions.settled()).to.equal(undefined);
+  });
+
+  it('a statement waits for the read models that it names, and for all if it names none', async () => {
+    const { positions } = open();
+    await positions.promise([counted.type], 3);
+    expect(positions.settledFor('SELECT * FROM "boxes_v1"."boxes"')).to.equal(undefined);
+    const waiting = ['SELECT * FROM "boxes_v1"."boxes", "crates_v2"."boxes"', 'SELECT * FROM crates_v2.boxes'].map(
+      (statement) => positions.settledFor(statement) as Promise<void>,
+    );
+    for (const one of waiting) expect(await isOver(one)).to.equal(false);
+    positions.advance('crates_v2', 3);
+    await Promise.all(waiting);
+  });
+
+  it('changes that do not matter to a reader are not waited for', async () => {
+    const { positions } = open();
+    await positions.promise([counted.type], 3);
+    const counts = new Set([counted.type]);
+    expect(positions.isBehind('crates_v2')).to.equal(true);
+    expect(positions.isBehind('crates_v2', counts)).to.equal(false);
+    expect(positions.settled(['crates_v2'], counts)).to.equal(undefined);
+    await positions.promise([put.type], 4);
+    expect(positions.isBehind('crates_v2', counts)).to.equal(true);
+    positions.advance('crates_v2', 4);
+    await positions.promise([counted.type], 5);
+    expect(positions.isBehind('crates_v2', counts), 'the one that matters is there').to.equal(false);
+  });
+
+  it('a write waits for a read model that does not gather, or has stopped, and for one that is too far behind', async () => {
+    const { positions } = open({ gathers: ['crates_v2'] });
+    const first = positions.promise([put.type], 7);
+    expect(await isOver(first), 'boxes do not gather').to.equal(false);
+    positions.advance('boxes_v1', 7);
+    await first;
+    expect(positions.isBehind('crates_v2')).to.equal(true);
+    positions.gathers('crates_v2', undefined);
+    const second = positions.promise([counted.type], 8);
+    expect(await isOver(second), 'crates have stopped').to.equal(false);
+    positions.advance('crates_v2', 8);
+    await second;
+    positions.gathers('crates_v2', { hurry: () => undefined });
+    await positions.promise([counted.type], 1_008);
+    const far = positions.promise([counted.type], 1_009);
+    expect(await isOver(far), '1,001 behind').to.equal(false);
+    positions.advance('crates_v2', 9);
+    await far;
+    expect(positions.isBehind('crates_v2')).to.equal(true);
+  });
+
+  it('a read that waits too long is refused, and says for what; with a read model that is stuck at once', async () => {
+    const { positions } = open({ visibleTimeoutMs: 20 });
+    await positions.promise([put.type], 7);
+    positions.advance('crates_v2', 7);
+    const late = await failureOf(positions.settled());
+    expect([late?.status, late?.extras.code]).to.deep.equal([503, 'READ_MODEL_BEHIND']);
+    expect(late?.message).to.match(/^The read model boxes_v1 does not yet show everything/);
+
+    const other = open({ visibleTimeoutMs: 1_000_000 }).positions;
+    await other.promise([put.type], 7);
+    const waiting = failureOf(other.settled(['boxes_v1']));
+    other.stuck('boxes_v1');
+    expect((await waiting)?.extras.code, 'of one that waits already').to.equal('READ_MODEL_BEHIND');
+    expect((await failureOf(other.settled(['boxes_v1'])))?.extras.code).to.equal('READ_MODEL_BEHIND');
+    const unhurt = other.settled(['crates_v2']) as Promise<void>;
+    other.advance('crates_v2', 7);
+    await unhurt;
+    other.advance('boxes_v1', 5);
+    const again = other.settled(['boxes_v1']) as Promise<void>;
+    expect(await isOver(again), 'it goes on').to.equal(false);
+    other.advance('boxes_v1', 7);
+    await again;
+  });
+});
+
 describe('freshness', () => {
   const parts = (database: object) => {
     const changes = createChangeTracker();
+    const positions = new Positions({
+      database: database as Database,
+      projections: [projection],
+      log: createLogger('silent'),
+      visibleTimeoutMs: 5_000,
+    });
     let credentials = 0;
     const freshness = createFreshness({
       database: database as Database,
       projections: [projection],
       changes,
       credentialChanges: () => credentials,
+      positions,
     });
     return {
       freshness,
       changes,
+      positions,
       changeCredentials: () => {
         credentials++;
       },
@@ -242,6 +377,20 @@ describe('freshness', () => {
     expect(freshness.credentialsNow()).to.not.equal(credentials);
     expect(await freshness.credentials()).to.equal(freshness.credentialsNow());
     expect(() => freshness.stampNow(['nothing'], 1)).to.throw('there is no projection nothing');
+  });
+
+  it('of one process waits for what was promised, unless that does not matter', async () => {
+    const { freshness, changes, positions } = parts({ kind: 'embedded' });
+    positions.gathers('boxes_v1', { hurry: () => undefined });
+    const before = freshness.stampNow(['boxes'], 1);
+    await positions.promise([put.type], 5);
+    expect(freshness.stampNow(['boxes'], 1), 'cannot be told without waiting').to.equal(undefined);
+    expect(await freshness.stamp(['boxes'], 1, undefined, new Set([put.type]))).to.equal(before);
+    const waiting = freshness.stamp(['boxes'], 1);
+    changes.record('boxes_v1', 1, 5);
+    positions.advance('boxes_v1', 5);
+    expect(await waiting).to.not.equal(before);
+    expect(freshness.stampNow(['boxes'], 1)).to.equal(await waiting);
   });
 
   it('on a server is asked of the database: once for those of a moment, and never by a query that began before', async () => {

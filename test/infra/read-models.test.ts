@@ -114,9 +114,9 @@ describe('the rows of all read models of a process', () => {
     rows.of('boxes_v1').remember('boxes', key(1), row(5));
     rows.of('boxes_v1').remember('notes', key(1), row(3));
     expect(kept(projection, [boxes], { id: 1 })).to.equal(undefined);
-    expect(kept(projection, [boxes], { id: 1 }, 6)).to.equal(undefined);
-    expect(kept(projection, [boxes], { id: 1 }, 5)).to.deep.equal([row(5)]);
-    expect(kept(projection, tables, { id: 1 }, 5), 'written together').to.deep.equal([row(5), row(3)]);
+    expect(kept(projection, [boxes], { id: 1 }, { since: 6 })).to.equal(undefined);
+    expect(kept(projection, [boxes], { id: 1 }, { since: 5 })).to.deep.equal([row(5)]);
+    expect(kept(projection, tables, { id: 1 }, { since: 5 }), 'written together').to.deep.equal([row(5), row(3)]);
   });
 
   it('have one bound, and clearing one leaves the others', () => {

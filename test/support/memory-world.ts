@@ -76,7 +76,7 @@ export function memoryWorld(now: () => number = Date.now): MemoryWorld {
   };
   const waits: { readonly types: readonly string[]; readonly position: number }[] = [];
   const readModels = {
-    async visible(types: readonly string[], position: number) {
+    async promise(types: readonly string[], position: number) {
       waits.push({ types, position });
     },
   };

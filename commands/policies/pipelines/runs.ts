@@ -89,7 +89,7 @@ export const pipelinePolicies: readonly Policy[] = [
 export interface PipelineWork {
   readonly commands: Commands;
   readonly store: Pick<EventStore, 'log' | 'decode'>;
-  readonly readModels: ReadModels;
+  readonly readModels: Pick<ReadModels, 'visible'>;
   /** Undefined: none is configured. */
   readonly runner: Runner | undefined;
   /** Ids of runs of a pipeline in the read model, ascending, from behind one on; a page. */

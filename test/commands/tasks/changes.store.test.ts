@@ -39,7 +39,7 @@ describe('commands on tasks that meet', function () {
       createCommands({
         store: view.store,
         counters: view.counters,
-        readModels: { visible: () => Promise.resolve() },
+        readModels: { promise: () => Promise.resolve() },
       }),
     );
   });

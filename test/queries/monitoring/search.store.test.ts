@@ -65,6 +65,7 @@ describe('search of many texts', function () {
     }
     reads = {
       kept: () => undefined,
+      settled: () => undefined,
       db: new Kysely({
         dialect: new PostgresDialect({ pool }),
         log: ({ level, query }) => {

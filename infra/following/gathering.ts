@@ -1,0 +1,40 @@
+/**
+ * When the rows of events are written, where reads wait for read models and writes do not: as soon as somebody waits for
+ * them, once many have gathered, and otherwise after a moment. Together they cost less: rows that change several times are
+ * written once, and a statement is answered for all of them (docs/adr/0026-reads-wait.md).
+ */
+
+/** Longest time that events wait to be applied while nobody waits for their rows, milliseconds. */
+const GATHER_MS = 50;
+
+export class Gathering {
+  readonly #isAwaited: (name: string) => boolean;
+  readonly #waiting = new Map<string, () => void>();
+  #timer: NodeJS.Timeout | undefined;
+
+  /** @param isAwaited whether anybody waits for the rows of a follower */
+  constructor(isAwaited: (name: string) => boolean) {
+    this.#isAwaited = isAwaited;
+  }
+
+  /** Resolves when the follower of this name is to apply what it has received. All that wait begin at the same time. */
+  async wait(name: string): Promise<void> {
+    if (this.#isAwaited(name)) return;
+    this.#timer ??= setTimeout(() => this.end(), GATHER_MS);
+    await new Promise<void>((resolve) => this.#waiting.set(name, resolve));
+  }
+
+  /** Lets one follower begin. */
+  hurry(name: string): void {
+    this.#waiting.get(name)?.();
+    this.#waiting.delete(name);
+  }
+
+  /** Lets all begin. */
+  end(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    for (const resolve of this.#waiting.values()) resolve();
+    this.#waiting.clear();
+  }
+}
