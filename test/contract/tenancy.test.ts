@@ -293,6 +293,7 @@ describe('contract: tenancy', function () {
   /** Prepares the statement: planning it takes longer than what it reads, and it is asked for hundreds of times. */
   async function query<Row extends QueryResultRow>(text: string): Promise<Row[]> {
     const name = createHash('sha1').update(text).digest('base64url');
+    await world.service.core.positions.settled();
     return (await world.service.core.database.pool.query<Row>({ name, text })).rows;
   }
 

@@ -63,7 +63,7 @@ describe('schedules', () => {
   });
 
   it('removes old notifications once a day, when that is switched on', async () => {
-    const { commands, database } = service.service.core;
+    const { commands, database, positions } = service.service.core;
     const midnight = Math.ceil(Date.now() / 86_400_000) * 86_400_000;
     const at = (days: number, hour: number) => (midnight + (days * 24 + hour) * 3_600_000 - Date.now()) / 60_000;
     await commands.record('notifications-7', { origin: { ...testOrigin, workspace: 7 } }, [
@@ -71,9 +71,13 @@ describe('schedules', () => {
         ...{ recipient: 'ada', type: 'mention', title: 't', message: 'm', sourceType: null, sourceId: null },
       }),
     ]);
-    const left = async () =>
-      (await call(service, 'GET', '/api/scheduler')).status === 200 &&
-      (await database.pool.query('SELECT * FROM notifications_v4.notifications WHERE workspace_id = 7')).rowCount;
+    const left = async () => {
+      await positions.settled();
+      return (
+        (await call(service, 'GET', '/api/scheduler')).status === 200 &&
+        (await database.pool.query('SELECT * FROM notifications_v4.notifications WHERE workspace_id = 7')).rowCount
+      );
+    };
     const lastRun = async () => {
       const { rows } = await database.pool.query(
         `SELECT last_message FROM service.schedule_runs WHERE schedule = 'auto-cleanup'`,

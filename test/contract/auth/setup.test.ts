@@ -127,10 +127,11 @@ describe('contract: the first run is one', function () {
     expect([refused.status, refused.body.code]).to.deep.equal([401, undefined]);
 
     // Nor by the next start, and not even by one whose read model knows of nobody.
-    const { commands, credentials, reads } = world.service.core;
+    const { commands, credentials, reads, positions } = world.service.core;
     const log = createLogger('silent');
     const config = { ...world.config, authPass: 'a password of the environment' };
     expect(await prepareFirstStart({ config, commands, credentials, reads, log })).to.deep.equal([]);
+    await positions.settled();
     await sql`DELETE FROM ${sql.table(`${schemaOf(usersProjection)}.first_user`)}`.execute(
       world.service.core.database.db,
     );

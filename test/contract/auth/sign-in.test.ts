@@ -235,6 +235,7 @@ describe('contract: sign-in', function () {
       expect((await login({ username: 'emil', password: PASSWORD })).status).to.equal(401);
       expect((await login({ username: 'emil', password: '8 chars!' })).status).to.equal(200);
       expect((await world.audit('password_change'))[0]).to.deep.include({ actor: 'emil' });
+      await world.service.core.positions.settled();
       const { rows } = await world.service.core.database.pool.query(
         `SELECT count(*)::int AS n FROM credentials.passwords p JOIN ${schemaOf(usersProjection)}.users u ON u.id = p.user_id WHERE u.username = 'emil'`,
       );

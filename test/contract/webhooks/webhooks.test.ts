@@ -91,6 +91,7 @@ describe('webhooks', () => {
       /** Creates an agent, and waits until both the webhooks have been looked at for it and one has been told. */
       const createTold = async (times: number) => {
         const { id } = await world.create();
+        await world.world.service.core.positions.settled();
         const { rows } = await world.world.service.core.database.pool.query(
           `SELECT position FROM ${agents} WHERE type = 'agent_created' AND entity_id = $1`,
           [id],
@@ -118,7 +119,9 @@ describe('webhooks', () => {
       const { secret: next } = (await world.ask('PUT', PATH, { id, regenerate_secret: true })).body;
       const raw = await world.world.rawLog();
       for (const text of [secret, next, 'hidden-in-the-log']) expect(raw).not.to.include(text);
-      const { pool } = world.world.service.core.database;
+      const { database, positions } = world.world.service.core;
+      const { pool } = database;
+      await positions.settled();
       for (const table of ['webhooks_v1.webhooks', 'service.webhooks', 'service.webhook_deliveries']) {
         const { rows } = await pool.query(`SELECT row_to_json(t)::text AS row FROM ${table} t`);
         for (const one of [secret, next]) expect(JSON.stringify(rows), table).not.to.include(one);
