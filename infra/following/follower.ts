@@ -220,6 +220,8 @@ export class Follower implements FollowerStatus, Member, Resting {
     this.#state = 'busy';
     while (!signal.aborted && !this.#inbox.overflowed) {
       await this.#gathered();
+      // Events may have been dropped meanwhile.
+      if (this.#inbox.overflowed) return;
       this.#checkFailure();
       const events = this.#inbox.take(this.#position);
       if (events.length > 0) {

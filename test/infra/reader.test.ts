@@ -8,6 +8,7 @@ import type { Database } from '../../infra/database/database.ts';
 import { openEventStoreLog } from '../../infra/eventstore/event-log.ts';
 import type { Subject } from '../../infra/following/follower.ts';
 import { Following } from '../../infra/following/following.ts';
+import type { Gathering } from '../../infra/following/gathering.ts';
 import { followLive } from '../../infra/following/live.ts';
 import { createLogger } from '../../infra/logging.ts';
 import { createEventStore } from '../../shared/event-store.ts';
@@ -191,6 +192,53 @@ describe('the reader of the log', () => {
     expect(memory.counts.follows).to.equal(1);
     const wanted = memory.events.filter(({ type }) => type === 'A').map(({ position }) => position);
     expect(slow.state.taken).to.deep.equal(wanted);
+  });
+
+  /** For one follower, without a time after which it begins by itself. */
+  function untilEnded(): Gathering {
+    let begin = () => {};
+    const release = () => begin();
+    const wait = () =>
+      new Promise<void>((resolve) => {
+        begin = resolve;
+      });
+    return { wait, hurry: release, end: release } as unknown as Gathering;
+  }
+
+  it('a follower that gathers gets all that came meanwhile in one batch, and loses nothing when its inbox overflows', async () => {
+    const gathering = untilEnded();
+    const { one, state } = subject('gathers', ['A']);
+    const status = follow({ ...one, gathering });
+    await until('it has caught up', () => status.caughtUp);
+    for (let n = 0; n < 5; n++) {
+      memory.append('A');
+      await new Promise(setImmediate);
+    }
+    expect(state.batches, 'it waits').to.equal(0);
+    gathering.end();
+    await until('it is at the end', () => status.position === 5);
+    expect(state.batches).to.equal(1);
+    memory.append('A');
+    await new Promise(setImmediate);
+    memory.append('A', 10_001);
+    await until('it is at the end again', () => status.position === 10_007);
+    expect(state.taken).to.deep.equal(Array.from({ length: 10_007 }, (_, n) => n + 1));
+  });
+
+  it('a follower that gathers begins by itself when many have come, and ends at once', async () => {
+    const gathering = untilEnded();
+    const { one, state } = subject('gathers', ['A']);
+    const followed = following.follow({ ...one, gathering }, { log: logger, by: 'each process' });
+    await until('it has caught up', () => followed.status.caughtUp);
+    memory.append('A', 150);
+    await new Promise(setImmediate);
+    expect(state.taken).to.have.length(0);
+    memory.append('A', 50);
+    await until('all are applied', () => state.taken.length === 200);
+    memory.append('A');
+    await new Promise(setImmediate);
+    await followed.close();
+    expect(state.taken).to.have.length.below(202);
   });
 
   it('is shared by consumers without a checkpoint: from any position, in pieces, aborted or far behind', async () => {
