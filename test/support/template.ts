@@ -80,7 +80,7 @@ async function makeService(dataDir: string): Promise<void> {
 export function copyDatabase(from: string, to: string): void {
   const [source, target] = [join(from, 'pg'), join(to, 'pg')];
   mkdirSync(target, { recursive: true, mode: 0o700 });
-  // Half of what `cpSync` costs, which looks at each file several times.
+  // Costs a third less than `cpSync`, which looks at each file several times.
   const entries = readdirSync(source, { recursive: true, withFileTypes: true });
   const at = ({ parentPath, name }: Dirent) => join(target, relative(source, parentPath), name);
   for (const entry of entries) if (entry.isDirectory()) mkdirSync(at(entry), { recursive: true, mode: 0o700 });
