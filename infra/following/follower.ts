@@ -57,6 +57,8 @@ export interface Subject {
   reached?(position: Position): void;
   /** Decides when events that arrive one after the other are applied together; undefined: at once. */
   readonly gathering?: Gathering | undefined;
+  /** Called with events that it is going to apply, before anybody else who has received them does anything. */
+  received?(events: readonly LoggedEvent[]): void;
   /** Called when it begins and ends to keep up with the log. */
   keepsUp?(keepsUp: boolean): void;
   /** Called when it starts resting (from now on its position is that of the reader) and when it stops. */
@@ -281,6 +283,7 @@ export class Follower implements FollowerStatus, Member, Resting {
   /** Called by the reader: see `Member`. */
   take(events: readonly LoggedEvent[]): void {
     this.#stopResting();
+    if (this.#state === 'busy') this.#subject.received?.(events);
     this.#inbox.add(events);
     this.#wake();
     // The others have received much the same.

@@ -5,7 +5,7 @@
  */
 import { type Projection, schemaOf } from '../../projections/projection.ts';
 import { type AppError, unavailable } from '../../shared/errors.ts';
-import type { Position } from '../../shared/ports/event-log.ts';
+import type { LoggedEvent, Position } from '../../shared/ports/event-log.ts';
 import type { ReadModels } from '../../shared/ports/read-models.ts';
 import { createOutage, pause } from '../../shared/waiting.ts';
 import type { Database } from '../database/database.ts';
@@ -25,6 +25,10 @@ type Target = readonly [schema: string, position: Position];
 const SCHEMAS = /"([a-z0-9_]+_v\d+)"\./g;
 /** How far a read model may be behind what was promised, in positions, before writes wait for it. */
 const MAX_BEHIND = 1_000;
+
+function raise(positions: Map<string, Position>, name: string, position: Position): void {
+  if ((positions.get(name) ?? 0) < position) positions.set(name, position);
+}
 
 export interface PositionsOptions {
   readonly database: Database;
@@ -159,14 +163,24 @@ export class Positions implements ReadModels {
     for (const schema of behind) {
       if (!this.#gathering.has(schema)) others.push(schema);
       else {
-        if ((this.#promised.get(schema) ?? 0) < position) this.#promised.set(schema, position);
+        raise(this.#promised, schema, position);
         if (this.current(schema) < position - MAX_BEHIND) far.push([schema, position - MAX_BEHIND]);
       }
     }
-    for (const type of eventTypes)
-      if ((this.#promisedOf.get(type) ?? 0) < position) this.#promisedOf.set(type, position);
+    for (const type of eventTypes) raise(this.#promisedOf, type, position);
     await this.#show(others, position);
     if (far.length > 0 && !(await this.#reached(far))) throw this.#late(behind, position);
+  }
+
+  /**
+   * Promises what others in this process have received as well: a policy that reads because of an event, or a client that
+   * reads because of its frame, sees what the event has changed.
+   */
+  owe(schema: string, events: readonly Pick<LoggedEvent, 'type' | 'position'>[]): void {
+    for (const { type, position } of events) {
+      raise(this.#promised, schema, position);
+      raise(this.#promisedOf, type, position);
+    }
   }
 
   /** @throws AppError 503 when they do not reach the position in time */

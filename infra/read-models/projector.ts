@@ -148,6 +148,7 @@ function projecting(
       positions.stuck(schema);
       return storeStuck(database, schema, generation, stuck);
     },
+    ...(gathering && { received: (events) => positions.owe(schema, events) }),
     keepsUp: (keepsUp) => positions.gathers(schema, keepsUp ? gathering : undefined),
     reached: (position) => positions.advance(schema, position),
     rests: (resting) => positions.rest(schema, resting),

@@ -125,6 +125,33 @@ describe('rows that gather', () => {
     await Promise.all(Array.from({ length: 8 }, (_, n) => one(n + 10)));
   });
 
+  it('whoever has received an event from the log reads what it has changed', async () => {
+    const seen: Promise<number>[] = [];
+    const policy = view.following.follow(
+      {
+        name: 'policy',
+        types: new Set([added.type]),
+        begin: async () => ({ position: await view.eventLog.head(), generation: 0, stuckAt: null }),
+        async apply(events) {
+          for (const { data } of events) seen.push(sumOf((data as { to: number }).to));
+        },
+        forget: () => undefined,
+        isTransient: () => false,
+        stuck: async () => undefined,
+      },
+      { log, by: 'each process' },
+    );
+    await until('it has caught up', () => policy.status.caughtUp);
+    // Without a command, so that nobody promises it.
+    for (let n = 1; n <= 20; n++) {
+      const event = added.draft({ to: 100 + n, amount: n });
+      await view.store.append(`sum-${100 + n}`, await view.store.prepare([event] as never, testOrigin), 'any');
+    }
+    await until('it has received all', () => seen.length === 20);
+    expect(await Promise.all(seen)).to.deep.equal(Array.from({ length: 20 }, (_, n) => n + 1));
+    await policy.close();
+  });
+
   it('rows that nobody asks for are written, too', async () => {
     await add(2, 5);
     await until('the row is there', async () => {

@@ -279,6 +279,21 @@ describe('what writes promise, and reads wait for', () => {
     await Promise.all(waiting);
   });
 
+  it('what others in the process have received is promised, too', async () => {
+    const { positions } = open();
+    positions.owe('boxes_v1', [
+      { type: put.type, position: 3 },
+      { type: put.type, position: 5 },
+    ]);
+    expect([positions.isBehind('boxes_v1'), positions.isBehind('crates_v2')]).to.deep.equal([true, false]);
+    expect(positions.isBehind('boxes_v1', new Set([put.type]))).to.equal(false);
+    const read = positions.settled() as Promise<void>;
+    positions.advance('boxes_v1', 4);
+    expect(await isOver(read)).to.equal(false);
+    positions.advance('boxes_v1', 5);
+    await read;
+  });
+
   it('changes that do not matter to a reader are not waited for', async () => {
     const { positions } = open();
     await positions.promise([counted.type], 3);
