@@ -106,7 +106,7 @@ export async function startService(
       const { rows, rowWrites } = core;
       // Without another process, every read passes through this one, and can wait.
       const alone = database.kind === 'embedded' && !database.attached && runs.api;
-      const gathering = alone ? new Gathering((schema) => positions.isAwaited(schema)) : undefined;
+      const gathering = alone ? new Gathering(() => positions.isAwaited()) : undefined;
       const writing = { rows, rowWrites, gathering };
       const options = { database, store, following, positions, changes, ...writing, log, process: core.process };
       projector = startProjector(projections, options);

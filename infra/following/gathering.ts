@@ -8,18 +8,18 @@
 const GATHER_MS = 50;
 
 export class Gathering {
-  readonly #isAwaited: (name: string) => boolean;
+  readonly #isAwaited: () => boolean;
   readonly #waiting = new Map<string, () => void>();
   #timer: NodeJS.Timeout | undefined;
 
-  /** @param isAwaited whether anybody waits for the rows of a follower */
-  constructor(isAwaited: (name: string) => boolean) {
+  /** @param isAwaited whether anybody waits for rows */
+  constructor(isAwaited: () => boolean) {
     this.#isAwaited = isAwaited;
   }
 
   /** Resolves when the follower of this name is to apply what it has received. All that wait begin at the same time. */
   async wait(name: string): Promise<void> {
-    if (this.#isAwaited(name)) return;
+    if (this.#isAwaited()) return;
     this.#timer ??= setTimeout(() => this.end(), GATHER_MS);
     await new Promise<void>((resolve) => this.#waiting.set(name, resolve));
   }
@@ -30,7 +30,7 @@ export class Gathering {
     this.#waiting.delete(name);
   }
 
-  /** Lets all begin. */
+  /** Lets all begin: one statement for all costs less than one for those that somebody waits for, and another later. */
   end(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;

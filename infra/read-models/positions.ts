@@ -40,8 +40,8 @@ export interface PositionsOptions {
 
 /** Those who decide when rows are written. */
 interface Gatherer {
-  /** Somebody waits for this read model. */
-  hurry(schema: string): void;
+  /** Somebody waits. */
+  end(): void;
 }
 
 export class Positions implements ReadModels {
@@ -102,8 +102,9 @@ export class Positions implements ReadModels {
   }
 
   /** Whether anybody waits for a read model. */
-  isAwaited(schema: string): boolean {
-    return (this.#waiters.get(schema)?.size ?? 0) > 0;
+  isAwaited(): boolean {
+    for (const waiters of this.#waiters.values()) if (waiters.size > 0) return true;
+    return false;
   }
 
   /**
@@ -284,7 +285,7 @@ export class Positions implements ReadModels {
         const waiters = this.#waiters.get(schema);
         if (waiters) waiters.add(waiter);
         else this.#waiters.set(schema, new Set([waiter]));
-        this.#gathering.get(schema)?.hurry(schema);
+        this.#gathering.get(schema)?.end();
       }
     });
   }
