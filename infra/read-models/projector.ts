@@ -6,7 +6,7 @@ import { sql } from 'kysely';
 import { type Projection, schemaOf } from '../../projections/projection.ts';
 import type { EventStore } from '../../shared/event-store.ts';
 import type { DomainEvent } from '../../shared/events/define.ts';
-import { pause } from '../../shared/waiting.ts';
+import { pause, settledWithin } from '../../shared/waiting.ts';
 import type { Database } from '../database/database.ts';
 import { isConnectionFailure } from '../database/failures.ts';
 import { createTakeUp, storeStuck, type TakeUp } from '../following/checkpoints.ts';
@@ -24,6 +24,8 @@ import { createTables } from './tables.ts';
 
 /** How often an embedded service checks whether a command-line tool has rebuilt a read model, milliseconds. */
 const GENERATIONS_MS = 2_000;
+/** How long closing waits for rows that have gathered, milliseconds. */
+const SETTLING_MS = 1_000;
 
 /** Creates the tables of every projection version that has none. Several processes may call it at once. */
 export async function ensureTables(database: Database, projections: readonly Projection[]): Promise<void> {
@@ -101,8 +103,8 @@ export function startProjector(projections: readonly Projection[], options: Proj
       }));
     },
     async close() {
-      // So that the next start has little to read.
-      await positions.settled()?.catch(() => undefined);
+      // So that the next start has little to read. It does not need a database that has failed to come back.
+      await settledWithin(SETTLING_MS, positions.settled() ?? Promise.resolve()).catch(() => undefined);
       closing.abort();
       await watching;
       await Promise.all(followed.map((one) => one.close()));
