@@ -38,7 +38,7 @@ export function createFreshness(parts: {
   changes: ChangeTracker;
   /** Number of changes to credentials that this process has made. */
   credentialChanges: () => number;
-  positions: Pick<Positions, 'isBehind' | 'settled'>;
+  positions: Pick<Positions, 'isBehind' | 'settled' | 'reading'>;
 }): Freshness {
   const { database, projections, changes, credentialChanges, positions } = parts;
   const schemas = new Map(projections.map((projection) => [projection.name, schemaOf(projection)]));
@@ -52,11 +52,20 @@ export function createFreshness(parts: {
       names.map((name) => changes.last(schemaFor(name), workspace)).join(',');
     const credentialsNow = () => String(credentialChanges());
     return {
-      stampNow: (names, workspace) =>
-        names.some((name) => positions.isBehind(schemaFor(name))) ? undefined : lastOf(names, workspace),
+      stampNow(names, workspace) {
+        let behind = false;
+        for (const name of names) {
+          const schema = schemaFor(name);
+          positions.reading(schema);
+          if (positions.isBehind(schema)) behind = true;
+        }
+        return behind ? undefined : lastOf(names, workspace);
+      },
       credentialsNow,
       async stamp(names, workspace, _since, despite) {
-        const settled = positions.settled(names.map(schemaFor), despite);
+        const wanted = names.map(schemaFor);
+        if (!despite) for (const schema of wanted) positions.reading(schema);
+        const settled = positions.settled(wanted, despite);
         if (settled) await settled;
         return lastOf(names, workspace);
       },

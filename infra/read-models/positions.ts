@@ -23,6 +23,8 @@ type Target = readonly [schema: string, position: Position];
 
 /** Schemas of read models as statements name them. */
 const SCHEMAS = /"([a-z0-9_]+_v\d+)"\./g;
+/** For how long a read model counts as one that is read, milliseconds. */
+const READ_LATELY_MS = 1_000;
 /** How far a read model may be behind what was promised, in positions, before writes wait for it. */
 const MAX_BEHIND = 1_000;
 
@@ -36,6 +38,8 @@ export interface PositionsOptions {
   readonly log: Logger;
   /** How long a write waits for its read models, milliseconds. */
   readonly visibleTimeoutMs: number;
+  /** Milliseconds; default: `performance.now`. */
+  readonly now?: () => number;
 }
 
 /** Those who decide when rows are written. */
@@ -46,6 +50,7 @@ interface Gatherer {
 
 export class Positions implements ReadModels {
   readonly #options: PositionsOptions;
+  readonly #now: () => number;
   readonly #closing = new AbortController();
   readonly #current = new Map<string, Position>();
   /** Read models whose followers rest: their position is that of the reader of this process. */
@@ -59,6 +64,8 @@ export class Positions implements ReadModels {
   readonly #promised = new Map<string, Position>();
   /** The same by event type. */
   readonly #promisedOf = new Map<string, Position>();
+  /** When read models were read last. */
+  readonly #readAt = new Map<string, number>();
   /** Read models that cannot go on. */
   readonly #stuck = new Set<string>();
   /** Schemas of the projections that listen to an event type. */
@@ -67,6 +74,7 @@ export class Positions implements ReadModels {
 
   constructor(options: PositionsOptions) {
     this.#options = options;
+    this.#now = options.now ?? (() => performance.now());
   }
 
   /** Last known position of a projection's live tables. */
@@ -162,7 +170,7 @@ export class Positions implements ReadModels {
     const others: string[] = [];
     const far: Target[] = [];
     for (const schema of behind) {
-      if (!this.#gathering.has(schema)) others.push(schema);
+      if (!this.#gathering.has(schema) || this.#isRead(schema)) others.push(schema);
       else {
         raise(this.#promised, schema, position);
         if (this.current(schema) < position - MAX_BEHIND) far.push([schema, position - MAX_BEHIND]);
@@ -174,10 +182,25 @@ export class Positions implements ReadModels {
   }
 
   /**
+   * Records that somebody asks whether what is in memory of a read model is current. While that happens all the time, writes
+   * wait for the read model: otherwise each write would keep all of its readers waiting, who until then are answered from
+   * memory.
+   */
+  reading(schema: string): void {
+    this.#readAt.set(schema, this.#now());
+  }
+
+  #isRead(schema: string): boolean {
+    const at = this.#readAt.get(schema);
+    return at !== undefined && this.#now() - at < READ_LATELY_MS;
+  }
+
+  /**
    * Promises what others in this process have received as well: a policy that reads because of an event, or a client that
    * reads because of its frame, sees what the event has changed.
    */
   owe(schema: string, events: readonly Pick<LoggedEvent, 'type' | 'position'>[]): void {
+    if (this.#isRead(schema)) return;
     for (const { type, position } of events) {
       raise(this.#promised, schema, position);
       raise(this.#promisedOf, type, position);

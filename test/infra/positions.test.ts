@@ -221,9 +221,9 @@ describe('what writes promise, and reads wait for', () => {
     tables: [boxes],
     handlers: [on(put, () => []), on(counted, () => [])],
   });
-  function open({ visibleTimeoutMs = 5_000, gathers = ['boxes_v1', 'crates_v2'] } = {}) {
+  function open({ visibleTimeoutMs = 5_000, gathers = ['boxes_v1', 'crates_v2'], now = (): number => 0 } = {}) {
     const database = { pool: { query: async () => ({ rows: [] }) } } as unknown as Database;
-    const positions = new Positions({ database, projections: [projection, crates], log, visibleTimeoutMs });
+    const positions = new Positions({ database, projections: [projection, crates], log, visibleTimeoutMs, now });
     const ended = { times: 0 };
     const end = () => {
       ended.times++;
@@ -332,6 +332,22 @@ describe('what writes promise, and reads wait for', () => {
     expect(positions.isBehind('crates_v2')).to.equal(true);
   });
 
+  it('a write waits for a read model that others read all the time, so that they need not wait for the write', async () => {
+    let clock = 5_000;
+    const { positions } = open({ now: () => clock });
+    positions.reading('boxes_v1');
+    clock += 999;
+    const write = positions.promise([put.type], 7);
+    positions.owe('boxes_v1', [{ type: put.type, position: 7 }]);
+    expect(await isOver(write)).to.equal(false);
+    expect([positions.isBehind('boxes_v1'), positions.isBehind('crates_v2')]).to.deep.equal([false, true]);
+    positions.advance('boxes_v1', 7);
+    await write;
+    clock += 1;
+    await positions.promise([put.type], 8);
+    expect(positions.isBehind('boxes_v1'), 'nobody has read it for a second').to.equal(true);
+  });
+
   it('a read that waits too long is refused, and says for what; with a read model that is stuck at once', async () => {
     const { positions } = open({ visibleTimeoutMs: 20 });
     await positions.promise([put.type], 7);
@@ -400,7 +416,8 @@ describe('freshness', () => {
   it('of one process waits for what was promised, unless that does not matter', async () => {
     const { freshness, changes, positions } = parts({ kind: 'embedded' });
     positions.gathers('boxes_v1', { end: () => undefined });
-    const before = freshness.stampNow(['boxes'], 1);
+    // Not by asking: then the write would wait.
+    const before = changes.last('boxes_v1', 1);
     await positions.promise([put.type], 5);
     expect(freshness.stampNow(['boxes'], 1), 'cannot be told without waiting').to.equal(undefined);
     expect(await freshness.stamp(['boxes'], 1, undefined, new Set([put.type]))).to.equal(before);
