@@ -2,7 +2,9 @@
  * Freshness of read models and credentials (`shared/ports/freshness.ts`).
  *
  * On the embedded database this process is the only one, so its own followers and a counter of credential changes know
- * everything, per workspace, once the rows that were promised are there. On a server, checkpoints and the version of the credentials are read from the database,
+ * everything, per workspace, once the rows that were promised are there.
+ *
+ * On a server, checkpoints and the version of the credentials are read from the database,
  * one query at a time; a request that arrives while a query is in flight waits for the next one, because the current
  * one may have started too early. What is read for a request is read once, because it began after the request arrived
  * (docs/adr/0025-freshness-is-asked-for.md).

@@ -197,7 +197,8 @@ export class Positions implements ReadModels {
 
   /**
    * Promises what others in this process have received as well: a policy that reads because of an event, or a client that
-   * reads because of its frame, sees what the event has changed.
+   * reads because of its frame, sees what the event has changed. Read models that are read all the time are left out: their
+   * rows are on their way already.
    */
   owe(schema: string, events: readonly Pick<LoggedEvent, 'type' | 'position'>[]): void {
     if (this.#isRead(schema)) return;
