@@ -34,8 +34,8 @@ export async function mochaGlobalSetup(): Promise<void> {
   if (process.env.TMPDIR === undefined && (await hasRoom(MEMORY))) process.env.TMPDIR = MEMORY;
   process.env.SERVICE_NODE_ARGS ??= UNOPTIMISED;
   process.env[SHARED] = await mkdtemp(join(tmpdir(), 'sbx-template-'));
-  await makeMigrated(template('migrated'));
-  await makeService(template('service'));
+  // At the same time: each has one thread of its own that works, and the tests wait for both.
+  await Promise.all([makeMigrated(template('migrated')), makeService(template('service'))]);
 }
 
 export async function mochaGlobalTeardown(): Promise<void> {
