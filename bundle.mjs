@@ -28,7 +28,6 @@ const { metafile } = await build({
   },
   sourcemap: true,
   sourcesContent: false,
-  keepNames: true,
   metafile: true,
   logLevel: 'warning',
 });

@@ -124,6 +124,8 @@ class BullJobs implements Jobs {
   #worker: Worker | undefined;
   #scheduling: Promise<void> = Promise.resolve();
   #scheduleAsked = false;
+  /** Settles once storing the schedules has been tried, successfully or not. */
+  #schedulesTried: Promise<void> = Promise.resolve();
   #closed: Promise<void> | undefined;
 
   constructor(bullmq: typeof BullMQ, store: JobStore, complain: (error: Error) => void, options: JobsOptions) {
@@ -173,25 +175,30 @@ class BullJobs implements Jobs {
   #schedule(): void {
     if (this.#schedules.size === 0 || this.#scheduleAsked) return;
     this.#scheduleAsked = true;
-    this.#scheduling = this.#scheduling.then(() => {
-      this.#scheduleAsked = false;
-      return this.#until('the schedules', async () => {
-        for (const [name, every] of this.#schedules) {
-          // A schedule that has not changed is not touched: on PostgreSQL, the update would deadlock with a worker that
-          // is just starting its next job.
-          const known = await this.#call((queue) => queue.getJobScheduler(name));
-          if (known?.every === every && (known.next ?? 0) > Date.now() - every) continue;
-          const template = { name, data: {}, opts: { attempts: 1, removeOnComplete: true, removeOnFail: true } };
-          await this.#call((queue) => queue.upsertJobScheduler(name, { every, offset: SLOT_OFFSET_MS }, template));
-        }
+    this.#schedulesTried = new Promise((tried) => {
+      this.#scheduling = this.#scheduling.then(() => {
+        this.#scheduleAsked = false;
+        return this.#until('the schedules', () => this.#storeSchedules().finally(tried));
       });
     });
+  }
+
+  async #storeSchedules(): Promise<void> {
+    for (const [name, every] of this.#schedules) {
+      // A schedule that has not changed is not touched: on PostgreSQL, the update would deadlock with a worker that is
+      // just starting its next job.
+      const known = await this.#call((queue) => queue.getJobScheduler(name));
+      if (known?.every === every && (known.next ?? 0) > Date.now() - every) continue;
+      const template = { name, data: {}, opts: { attempts: 1, removeOnComplete: true, removeOnFail: true } };
+      await this.#call((queue) => queue.upsertJobScheduler(name, { every, offset: SLOT_OFFSET_MS }, template));
+    }
   }
 
   work(handlers: readonly JobHandler[]): void {
     const byKind = new Map(handlers.map((handler) => [handler.kind.name, handler]));
     if (byKind.size !== handlers.length) throw new Error('two handlers for the same kind of job');
-    this.#working ??= this.#until('the worker', () => this.#startWorker(byKind));
+    // Each schedule that is stored wakes the worker, which then asks five times what there is to do.
+    this.#working ??= this.#schedulesTried.then(() => this.#until('the worker', () => this.#startWorker(byKind)));
   }
 
   async #startWorker(handlers: ReadonlyMap<string, JobHandler>): Promise<void> {

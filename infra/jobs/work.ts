@@ -64,8 +64,8 @@ export async function startWork(core: Core): Promise<Work> {
   const jobs = await openCoreJobs(core);
   const webhooks = createWebhooks(core, jobs);
   const schedules = schedulesOf(core, Date.now, webhooks.retry);
-  jobs.work([...schedules.map(({ handler }) => handler), ...policyJobs(core), webhooks.handler]);
   for (const { kind, everyMs } of schedules) jobs.every(kind, everyMs);
+  jobs.work([...schedules.map(({ handler }) => handler), ...policyJobs(core), webhooks.handler]);
   const { database, store, following, log, process } = core;
   const running = startPolicies(policies, { database, store, following, jobs, log, process });
   const waking = webhooks.follow();

@@ -129,8 +129,8 @@ export interface Jobs {
    */
   every(kind: JobKind, intervalMs: number): void;
   /**
-   * Starts running jobs in this process. Returns at once; waits for an unavailable store in the background. To be
-   * called once per process.
+   * Starts running jobs in this process, once it has been tried to store the schedules that were given before. Returns
+   * at once; waits for an unavailable store in the background. To be called once per process.
    */
   work(handlers: readonly JobHandler[]): void;
   /** How many jobs there are. @throws JobsUnavailableError */
