@@ -66,12 +66,15 @@ export function openPostgresLog(options: PostgresLogOptions): EventLog {
 class PostgresLog implements EventLog {
   readonly stride = 1;
   readonly #pool: pg.Pool;
+  /** See `PREPARED`: only the embedded database prepares. */
+  readonly #prepares: boolean;
   readonly #tail: Tail;
   readonly #appender: Appender;
   #closed = false;
 
   constructor({ database, log, appendTimeoutMs = 10_000, pollMs = 500, ...rows }: PostgresLogOptions) {
     this.#pool = database.pool;
+    this.#prepares = database.kind === 'embedded';
     const writer = randomUUID();
     this.#tail = new Tail({
       read: (after, limit) => this.#readBatch(after, limit),
@@ -104,6 +107,7 @@ class PostgresLog implements EventLog {
         `SELECT ${EVENT_COLUMNS} FROM log.events WHERE stream = $1 AND revision ${forwards ? '>=' : '<='} $2
          ORDER BY revision ${forwards ? 'ASC' : 'DESC'} LIMIT $3`,
         [stream, next, Math.min(left, READ_BATCH)],
+        `read_stream_${direction}`,
       );
       if (batch.length > 0) yield batch;
       if (batch.length < Math.min(left, READ_BATCH)) return;
@@ -166,10 +170,14 @@ class PostgresLog implements EventLog {
     ]);
   }
 
-  async #query(text: string, values: unknown[]): Promise<LoggedEvent[]> {
+  /** @param name of a statement that comes again and again, for connections that prepare it */
+  async #query(text: string, values: unknown[], name?: string): Promise<LoggedEvent[]> {
     if (this.#closed) throw closedError();
     try {
-      return (await this.#pool.query(text, values)).rows as LoggedEvent[];
+      const { rows } = await (name !== undefined && this.#prepares
+        ? this.#pool.query({ name, text, values })
+        : this.#pool.query(text, values));
+      return rows as LoggedEvent[];
     } catch (error) {
       throw asUnavailable(error);
     }

@@ -110,7 +110,10 @@ export async function dropSchema(db: AnyDatabase, schema: string): Promise<void>
   await sql`DROP SCHEMA IF EXISTS ${sql.id(schema)} CASCADE`.execute(db);
 }
 
-/** Loads the rows with these keys. */
+/**
+ * Loads the rows with these keys. One at a time, by the index of the key: PostgreSQL takes a list of JSON for a hundred
+ * rows, and would rather read a table of some thousand rows than look up a hundred (docs/benchmarks.md).
+ */
 export async function loadRows(
   db: AnyDatabase,
   schema: string,
@@ -121,8 +124,8 @@ export async function loadRows(
   const names = sql.join(table.key.map((column) => sql.ref(`t.${column}`)));
   const wanted = sql.join(table.key.map((column) => sql.ref(`k.${column}`)));
   const { rows } = await sql<AnyStoredRow>`
-    SELECT t.* FROM ${qualified(schema, table)} t
-    JOIN json_to_recordset(${JSON.stringify(keys)}::json) AS k(${sql.raw(columns)}) ON (${names}) = (${wanted})`.execute(
+    SELECT t.* FROM json_to_recordset(${JSON.stringify(keys)}::json) AS k(${sql.raw(columns)})
+    CROSS JOIN LATERAL (SELECT * FROM ${qualified(schema, table)} t WHERE (${names}) = (${wanted}) OFFSET 0) t`.execute(
     db,
   );
   return new Map(rows.map((row) => [keyText(table, row), row]));
