@@ -48,8 +48,8 @@ function startReaders(urls: readonly string[], count: number) {
           await sleep(50);
           unexpected.push(`${url}: ${String(error)} ${String((error as Error).cause ?? '')}`);
         }
-        // Slow down only when requests are refused.
-        if (statuses.has(503)) await sleep(2);
+        // At any moment several of the readers wait for an answer; more would only take CPU time from the recovery.
+        await sleep(5);
       }
     }),
   );

@@ -298,10 +298,11 @@ describe('copy of a log', function () {
     const source = await open({ dataDir: newDirectory('large') });
     undo.push(() => source.close());
     const data = { filler: 'x'.repeat(900_000) };
-    for (let n = 0; n < 60; n++)
+    // 36 MB: the target sends 16 MB, lets 16 MB wait, and refuses what comes on top.
+    for (let n = 0; n < 40; n++)
       await source.log.append(`large-${n}`, [{ id: randomUUID(), type: 'L', data, meta: {} }], 'none');
     const report = await copyLog(source, { name: 'server', log: events, database: undefined });
-    expect(report).to.include({ copied: 60, events: 60 });
+    expect(report).to.include({ copied: 40, events: 40 });
   });
 
   it('copies to an event store server and back, and continues from there', async () => {

@@ -7,9 +7,7 @@
  * - `open`: opens the database and sends `opened`, or the error's message.
  * - `lock`: sends `up`; on every message tries to take the lock and sends `held` or the error's message.
  */
-import pg from 'pg';
 import { lockDirectory } from '../../infra/embedded/directory-lock.ts';
-import { openEmbedded } from '../../infra/embedded/embedded.ts';
 
 const [mode, dataDir = ''] = process.argv.slice(2);
 const send = (message: string | number | number[]): void => {
@@ -18,7 +16,12 @@ const send = (message: string | number | number[]): void => {
 const reason = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 const log = { info: () => undefined, warn: () => undefined, error: () => undefined };
 
+// Ten processes are started that only take the lock: they need not load the database.
 if (mode === 'insert') {
+  const [{ openEmbedded }, { default: pg }] = await Promise.all([
+    import('../../infra/embedded/embedded.ts'),
+    import('pg'),
+  ]);
   const embedded = await openEmbedded({ dataDir, log });
   const pool = new pg.Pool({ host: embedded.socketDir, port: embedded.port, user: 'postgres', max: 4 });
   const { rows } = await pool.query<{ n: number }>('SELECT n FROM numbers ORDER BY n');
@@ -33,6 +36,7 @@ if (mode === 'insert') {
   };
   await Promise.all([insert(), insert(), insert(), insert()]);
 } else if (mode === 'open') {
+  const { openEmbedded } = await import('../../infra/embedded/embedded.ts');
   await openEmbedded({ dataDir, log }).then(
     () => send('opened'),
     (error: unknown) => send(reason(error)),

@@ -16,6 +16,7 @@ import { type Embedded, openEmbedded, runningEmbedded } from '../../infra/embedd
 import { message, startupMessage } from '../../infra/embedded/protocol.ts';
 import { createLogger } from '../../infra/logging.ts';
 import { PREPARED } from '../../shared/prepared.ts';
+import { nodeArgs } from '../support/service-process.ts';
 import { copyDatabase } from '../support/template.ts';
 
 const warnings: string[] = [];
@@ -113,7 +114,9 @@ describe('embedded database', function () {
   }
 
   function child(mode: 'insert' | 'open' | 'lock', dataDir: string): ChildProcess {
-    const started = fork(fileURLToPath(new URL('./embedded-child.js', import.meta.url)), [mode, dataDir]);
+    const started = fork(fileURLToPath(new URL('./embedded-child.js', import.meta.url)), [mode, dataDir], {
+      execArgv: nodeArgs(),
+    });
     children.add(started);
     return started;
   }

@@ -15,6 +15,7 @@ import { rebuildProjection, rebuildProjections } from '../../infra/read-models/r
 import { MemoryTables } from '../../projections/apply.ts';
 import { projections } from '../../projections/index.ts';
 import { change, defineProjection, defineTable, insert, on, schemaOf, update } from '../../projections/projection.ts';
+import type { EventStore } from '../../shared/event-store.ts';
 import { catalogue } from '../../shared/events/catalogue.ts';
 import { type DomainEvent, defineEvent } from '../../shared/events/define.ts';
 import type { EventLog, LoggedEvent } from '../../shared/ports/event-log.ts';
@@ -142,10 +143,23 @@ function suite(name: string, open: () => Promise<Place>): void {
     });
 
     const stores = () => ({ database: place.database, store: view.store, log, config: { dataDir: place.dataDir } });
-    const rebuild = (options: RebuildOptions = {}) => rebuildProjections(stores(), everything, options);
+    const rebuild = (options: RebuildOptions = {}, which = everything) => rebuildProjections(stores(), which, options);
     const add = async (stream: string, ...drafts: { type: string; data: object }[]) =>
       view.store.append(stream, await view.store.prepare(drafts as never, testOrigin), 'any');
-    const history = (events: number) => writeHistory(view.store, { events, agents: 4, seed: ++seed });
+    /** Types of which histories have written events. */
+    const written = new Set<string>();
+    const history = async (events: number) => {
+      const noting: EventStore = {
+        ...view.store,
+        append(stream, given, expected) {
+          for (const { type } of given) written.add(type);
+          return view.store.append(stream, given, expected);
+        },
+      };
+      await writeHistory(noting, { events, agents: 4, seed: ++seed });
+    };
+    /** Read models that a history fills. The tables of the others stay empty, whatever it is and however it is read. */
+    const filled = () => everything.filter(({ handles }) => [...written].some((type) => handles.has(type)));
     const live = (leader: View = view) =>
       until('the read models have caught up', async () => {
         const { rows: stuck } = await place.database.pool.query(
@@ -171,7 +185,8 @@ function suite(name: string, open: () => Promise<Place>): void {
           async ({ events, batchSize }) => {
             await history(events);
             await live();
-            const reports = await rebuild({ batchSize, check: true });
+            const reports = await rebuild({ batchSize, check: true }, filled());
+            expect(reports).to.have.length.above(5);
             expect(unequal(reports)).to.deep.equal([]);
             expect(reports.every((report) => report.compared && report.equal && !report.switched)).to.equal(true);
           },
@@ -184,7 +199,9 @@ function suite(name: string, open: () => Promise<Place>): void {
     it('gives the same rows as the projections in memory', async () => {
       await history(300);
       await live();
-      await rebuild();
+      const reports = await rebuild();
+      expect(unequal(reports)).to.deep.equal([]);
+      expect(reports.every((report) => report.compared && report.switched)).to.equal(true);
       const memory = new MemoryTables();
       for await (const page of view.store.log.readAll()) {
         const events: DomainEvent[] = [];
@@ -296,7 +313,9 @@ function suite(name: string, open: () => Promise<Place>): void {
       );
       const agentTexts = `${schemaNamed('agents')}.agent_texts`;
       await pool.query(`DELETE FROM ${agentTexts} WHERE id = (SELECT min(id) FROM ${agentTexts})`);
-      const reports = await rebuild({ check: true });
+      const touched = ['agents', 'audit', 'notifications'];
+      const which = everything.filter((one) => some.includes(one) || touched.includes(one.name));
+      const reports = await rebuild({ check: true }, which);
       expect(unequal(reports)).to.have.members(['audit', 'agent_texts']);
       expect(reports.filter((report) => !report.equal).map((report) => report.projection)).to.have.members([
         'agents',
@@ -307,12 +326,12 @@ function suite(name: string, open: () => Promise<Place>): void {
       expect(await schemas()).to.deep.equal([]);
 
       await pool.query(`DROP TABLE ${schemaNamed('notifications')}.notifications`);
-      const repaired = await rebuild();
+      const repaired = await rebuild({}, which);
       expect(repaired.every((report) => report.switched)).to.equal(true);
       expect(
         repaired.flatMap((report) => report.tables).find((table) => table.table === 'notifications')?.live,
       ).to.equal(undefined);
-      expect(unequal(await rebuild({ check: true }))).to.deep.equal([]);
+      expect(unequal(await rebuild({ check: true }, which))).to.deep.equal([]);
     });
 
     it('leaves the live tables unchanged when an event cannot be applied', async () => {
@@ -422,7 +441,7 @@ function suite(name: string, open: () => Promise<Place>): void {
       expect(report).to.include({ compared: false, switched: true, position: head });
       projector = view.project('live again');
       await live();
-      expect(unequal(await rebuild({ check: true }))).to.deep.equal([]);
+      expect(unequal(await rebuild({ check: true }, some))).to.deep.equal([]);
     });
 
     it('counts once by how much read models at the same position are behind', async () => {
@@ -441,12 +460,12 @@ function suite(name: string, open: () => Promise<Place>): void {
     it('compares with live tables that are a few events behind, however far apart the positions are', async () => {
       await projector?.close();
       await history(300);
-      const reports = await rebuild();
+      const reports = await rebuild({}, filled());
       expect(reports.every((report) => report.compared)).to.equal(true);
       expect(unequal(reports)).to.deep.equal([]);
       projector = view.project('live again');
       await live();
-      expect(unequal(await rebuild({ check: true }))).to.deep.equal([]);
+      expect(unequal(await rebuild({ check: true }, some))).to.deep.equal([]);
     });
 
     it('live tables of another log are reported as stuck, and replaced', async () => {
@@ -467,7 +486,7 @@ function suite(name: string, open: () => Promise<Place>): void {
       expect(await reason()).to.equal('');
       await history(20);
       await live();
-      expect(unequal(await rebuild({ check: true }))).to.deep.equal([]);
+      expect(unequal(await rebuild({ check: true }, some))).to.deep.equal([]);
     });
 
     it('works while another process leads', async function () {

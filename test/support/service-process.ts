@@ -11,12 +11,10 @@ import { fileURLToPath } from 'node:url';
 
 export const KEY = 'process-key-0123456789abcdef';
 const CLI = fileURLToPath(new URL('../../bin/signalbox.js', import.meta.url));
-/** What Node is started with to run a command of the command line. SERVICE_NODE_ARGS: options of Node. */
-export const commandLine = (...args: readonly string[]): string[] => [
-  ...(process.env.SERVICE_NODE_ARGS?.split(' ') ?? []),
-  CLI,
-  ...args,
-];
+/** Options of Node for processes of the service: SERVICE_NODE_ARGS. */
+export const nodeArgs = (): string[] => process.env.SERVICE_NODE_ARGS?.split(' ') ?? [];
+/** What Node is started with to run a command of the command line. */
+export const commandLine = (...args: readonly string[]): string[] => [...nodeArgs(), CLI, ...args];
 /** Kernel clock ticks per second, as Linux fixes it for /proc. */
 const TICKS = 100;
 
