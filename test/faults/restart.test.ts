@@ -48,8 +48,8 @@ function startReaders(urls: readonly string[], count: number) {
           await sleep(50);
           unexpected.push(`${url}: ${String(error)} ${String((error as Error).cause ?? '')}`);
         }
-        // At any moment several of the readers wait for an answer; more would only take CPU time from the recovery.
-        await sleep(5);
+        // Readers that ask at once would only take CPU time from the recovery that they wait for.
+        await sleep(20);
       }
     }),
   );

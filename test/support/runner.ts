@@ -28,6 +28,8 @@ export interface TestRunner {
   readonly taken: ReadonlyMap<string, number>;
   /** Says what is answered from now on; `undefined` for no answer until the caller gives up. */
   react(how: (handed: Handed) => Reaction | undefined | Promise<Reaction | undefined>): void;
+  /** Forgets all requests. */
+  forget(): void;
   close(): Promise<void>;
 }
 
@@ -78,6 +80,11 @@ export async function startRunner(): Promise<TestRunner> {
     taken,
     react(how) {
       react = how;
+    },
+    forget() {
+      requests.length = 0;
+      taken.clear();
+      answers.clear();
     },
     async close() {
       for (const res of open) res.destroy();

@@ -1,6 +1,10 @@
-/** Lists of tasks stay on their indexes: plans and rows read with 100,000 tasks. */
+/**
+ * Lists of tasks stay on their indexes: plans and rows read with 30,000 tasks. More would prove no more: the bounds are a
+ * sixtieth of that, and the larger a table, the more the planner prefers its indexes.
+ */
 import { expect } from 'chai';
 import { CompiledQuery, type KyselyPlugin, type QueryId, type RootOperationNode } from 'kysely';
+import { addIndexes, addKey, createBareTables, dropSchema } from '../../../infra/read-models/tables.ts';
 import { schemaOf } from '../../../projections/projection.ts';
 import { projectsProjection } from '../../../projections/projects/projects.ts';
 import { tasksProjection } from '../../../projections/tasks/tasks.ts';
@@ -10,7 +14,7 @@ import { listTasks, taskById } from '../../../queries/tasks/tasks.ts';
 import { PRIORITIES, TASK_SORTS, TASK_STATUSES, type TasksQuery } from '../../../shared/contract/tasks/tasks.ts';
 import { openReadModels, type ReadModels } from '../../support/rows.ts';
 
-const TASKS = 100_000;
+const TASKS = 30_000;
 const PART = 5_000;
 const AGENTS = 1_000;
 const PROJECTS = 500;
@@ -26,7 +30,7 @@ interface Plan {
 
 const nodesOf = (plan: Plan): Plan[] => [plan, ...(plan.Plans ?? []).flatMap(nodesOf)];
 
-describe('queries of tasks, with 100,000 of them', function () {
+describe('queries of tasks, with 30,000 of them', function () {
   this.timeout(180_000);
   let models: ReadModels;
   let asked: { readonly node: RootOperationNode; readonly queryId: QueryId }[] = [];
@@ -35,6 +39,10 @@ describe('queries of tasks, with 100,000 of them', function () {
     models = await openReadModels([tasksProjection, projectsProjection]);
     const list = (texts: readonly string[]) => `(ARRAY[${texts.map((text) => `'${text}'`).join()}])`;
     const schema = schemaOf(tasksProjection);
+    const { db } = models.reads;
+    // Indexed when they are full, as a rebuild does it: filling fifteen indexes row by row takes several times as long.
+    await dropSchema(db, schema);
+    await createBareTables(db, tasksProjection, schema);
     // In parts: each statement has a time limit.
     for (let done = 0; done < TASKS; done += PART)
       await models.query(`
@@ -50,6 +58,10 @@ describe('queries of tasks, with 100,000 of them', function () {
       INSERT INTO ${schema}.task_counts (workspace_id, status, priority, assigned_to, project_id, count, position)
       SELECT workspace_id, status, priority, coalesce(assigned_to, ''), project_id, count(*), 1
       FROM ${schema}.tasks GROUP BY 1, 2, 3, 4, 5`);
+    for (const table of tasksProjection.tables) {
+      await addKey(db, schema, table);
+      await addIndexes(db, schema, table);
+    }
     await models.query('ANALYZE');
     const watcher: KyselyPlugin = {
       transformQuery({ node, queryId }) {
@@ -137,7 +149,7 @@ describe('queries of tasks, with 100,000 of them', function () {
   it('what agents ask reads little', async () => {
     const questions: ((reads: Reads) => Promise<unknown>)[] = [
       (reads) => assignmentsFor(reads, 1, 'agent-7'),
-      (reads) => taskById(reads, 1, 70_000),
+      (reads) => taskById(reads, 1, 20_000),
     ];
     for (const question of questions) {
       const { scans, rows } = await read(question);
