@@ -101,6 +101,8 @@ const deliveries = defineTable(
   { key: ['id'] },
 );
 
+const DELIVERIES = 'service.webhook_deliveries';
+
 /** Filled with the deployment's token, which only its own tenant may use. */
 const DEPLOYMENT_ONLY = ['github_syncs', 'github_projects', 'github_links'];
 
@@ -108,7 +110,7 @@ const all = [
   ...projections.flatMap((projection) =>
     projection.tables.map((table) => ({ table, place: `${schemaOf(projection)}.${table.name}` })),
   ),
-  { table: deliveries as unknown as Table, place: 'service.webhook_deliveries' },
+  { table: deliveries as unknown as Table, place: DELIVERIES },
 ];
 /** Columns whose texts are words of Signalbox: callers cannot mark them. */
 const OWN_WORDS: ReadonlySet<string> = new Set(['kind', 'type', 'entity_type', 'known_by', 'unit', 'action']);
@@ -166,6 +168,11 @@ describe('contract: tenancy', function () {
     if (method === 'POST' && path === '/api/workspaces' && reply.status === 201)
       party.more.add(reply.body.workspace.id);
     return reply;
+  }
+
+  /** Several requests at once take a seventh less CPU time than one after the other. */
+  async function together(requests: readonly Sent[], each: (sent: Sent) => Promise<void>): Promise<void> {
+    for (let at = 0; at < requests.length; at += 8) await Promise.all(requests.slice(at, at + 8).map(each));
   }
 
   // --- Records -----------------------------------------------------------------------------------------------------
@@ -283,12 +290,16 @@ describe('contract: tenancy', function () {
     expect((await ask(HOUSE, { method: 'PUT', path: '/api/exec-approvals', body: allowed })).status).to.equal(200);
   }
 
-  /** Reads rows of a table as text, those of a workspace where the table has some. */
-  function rowsIn({ table, place }: (typeof all)[number], { workspace, tenant }: Place): string {
+  /** Rows of a table, those of workspaces where the table has some. */
+  function from({ table, place }: (typeof all)[number], parties: readonly Place[]): string {
     const owner = ownerOf(table);
-    const whose = owner ? `WHERE ${owner} = ${owner === 'tenant_id' ? tenant : workspace}` : '';
-    return `SELECT '${place}' AS place, row_to_json(t)::text COLLATE "C" AS row FROM ${place} t ${whose}`;
+    const owners = parties.map(({ workspace, tenant }) => (owner === 'tenant_id' ? tenant : workspace));
+    return `FROM ${place} t ${owner ? `WHERE ${owner} IN (${owners.join(', ')})` : ''}`;
   }
+
+  /** Reads them as text. */
+  const rowsIn = (one: (typeof all)[number], party: Place) =>
+    `SELECT '${one.place}' AS place, row_to_json(t)::text COLLATE "C" AS row ${from(one, [party])}`;
 
   /** Prepares the statement: planning it takes longer than what it reads, and it is asked for hundreds of times. */
   async function query<Row extends QueryResultRow>(text: string): Promise<Row[]> {
@@ -307,6 +318,20 @@ describe('contract: tenancy', function () {
       found.get(place)?.push(row);
     }
     return found;
+  }
+
+  /**
+   * Differs, in some table, after every change that a projection makes to what these have: a row gets the position of the
+   * event that changes it, which is higher than all before. Takes a fraction of what hashes do.
+   */
+  async function marksOf(parties: readonly Party[]): Promise<Record<string, string>> {
+    const rows = 'count(*), max(t."position"), sum(t."position")';
+    const each = all.map((one) => {
+      const what = one.place === DELIVERIES ? `json_agg(t ORDER BY t.id)` : rows;
+      return `SELECT '${one.place}' AS place, concat_ws(' ', ${what}) AS mark ${from(one, parties)}`;
+    });
+    const found = await query<{ place: string; mark: string }>(each.join(' UNION ALL '));
+    return Object.fromEntries(found.map(({ place, mark }) => [place, mark]));
   }
 
   /** Hash of everything that a workspace has, by table. */
@@ -441,7 +466,7 @@ describe('contract: tenancy', function () {
       for (const operation of reads()) {
         const own = await ownPathOf(operation, party);
         const some = [...readsOf(operation, { ...theirs, names: [TWIN, ...theirs.names] }, { own })];
-        for (const sent of some) check(party, sent, await ask(party, sent));
+        await together(some, async (sent) => check(party, sent, await ask(party, sent)));
         // Of a key it is enough to see that it stands for the same workspace.
         for (const sent of some.slice(0, 2)) check(party, sent, await world.ask('GET', sent.path, { as: key }));
       }
@@ -467,12 +492,12 @@ describe('contract: tenancy', function () {
     const readAll = async () => {
       passes++;
       const answers = new Map<string, Map<string, unknown>>();
-      for (const sent of requests) {
+      await together(requests, async (sent) => {
         // Each pass has URLs of its own: an answer that was kept from the pass before would prove nothing.
         const path = `${sent.path}${sent.path.includes('?') ? '&' : '?'}pass=${passes}`;
         const { status, body } = await ask(BIRCH, { ...sent, path });
         if (status === 200 && typeof body === 'object') answers.set(sent.path, leaves(body));
-      }
+      });
       return answers;
     };
     const called = gatewayServer.seen.length;
@@ -567,7 +592,9 @@ describe('contract: tenancy', function () {
     const theirs = await valuesOf([HOUSE, AMBER]);
     // What they were refused before is counted, and recorded a minute later.
     await world.service.incidents?.drain();
-    const before = { house: await hashesOf(HOUSE), amber: await hashesOf(AMBER) };
+    const hashes = async () => ({ house: await hashesOf(HOUSE), amber: await hashesOf(AMBER) });
+    const before = await hashes();
+    const marks = await marksOf([HOUSE, AMBER]);
     const called = gatewayServer.seen.length;
     let fresh = 0;
     for (const operation of writes()) {
@@ -578,10 +605,11 @@ describe('contract: tenancy', function () {
       for (const sent of writesOf(operation, values, BODIES[operation.name], { own })) {
         check(BIRCH, sent, await ask(BIRCH, sent), stored);
       }
-      const after = { house: await hashesOf(HOUSE), amber: await hashesOf(AMBER) };
-      expect(after, `after ${operation.name} by another workspace`).to.deep.equal(before);
+      expect(await marksOf([HOUSE, AMBER]), `after ${operation.name} by another workspace`).to.deep.equal(marks);
       expect(gatewayServer.seen.length, `calls of the gateway by ${operation.name}`).to.equal(called);
     }
+    // Whatever a row says of its position.
+    expect(await hashes(), 'after all of them').to.deep.equal(before);
   });
 
   // What was refused above for its form would prove nothing: the same requests, made by who may, are accepted.
@@ -596,7 +624,8 @@ describe('contract: tenancy', function () {
         if (status < 300 || status === REFUSED[operation.name]) break;
       }
     };
-    for (const operation of reads()) await run(operation, readsOf(operation, await valuesOf([HOUSE])));
+    const values = await valuesOf([HOUSE]);
+    for (const operation of reads()) await run(operation, readsOf(operation, values));
     for (const operation of writes()) {
       const own = await valuesOf([HOUSE]);
       const values = { ...own, names: [`${HOUSE.names}-new`, ...own.names] };
