@@ -57,12 +57,12 @@ function fault(document: OpenApiDocument, { target, method }: GeneratedRequest, 
   return accepts(document, content[media].schema, body) ? undefined : 'a body that is not of its schema';
 }
 
-function isJson(text: string): boolean {
+/** Undefined for what is no JSON. */
+function parsed(text: string): unknown {
   try {
-    JSON.parse(text);
-    return true;
+    return JSON.parse(text);
   } catch {
-    return false;
+    return undefined;
   }
 }
 
@@ -184,19 +184,22 @@ describe('generated requests', () => {
     const callers = new Set<Caller>();
     for (const target of targets) {
       const name = `${target.method} ${target.path}`;
-      const all = fc.sample(requestTo(document, target, known), { seed: 1, numRuns: 40 });
-      for (const one of all) {
-        callers.add(one.caller);
-        headers.add(one.headers['content-encoding'] ?? '').add(one.headers['content-type'] ?? '');
-      }
       const schema = target.operation.requestBody?.content['application/json']?.schema;
+      let [good, others] = [0, 0];
+      // Ten are enough for most; those whose bodies have to meet more rules get more.
+      for (let seed = 1; seed === 1 || (schema && seed <= 4 && (good === 0 || others === 0)); seed++) {
+        for (const one of fc.sample(requestTo(document, target, known), { seed, numRuns: 10 })) {
+          callers.add(one.caller);
+          headers.add(one.headers['content-encoding'] ?? '').add(one.headers['content-type'] ?? '');
+          if (!schema || one.headers['content-encoding']) continue;
+          const body = parsed(one.body?.toString() ?? '');
+          if (body !== undefined && accepts(document, schema, body)) good++;
+          else others++;
+        }
+      }
       if (!schema) continue;
-      const bodies = all
-        .filter(({ headers }) => !headers['content-encoding'])
-        .map(({ body }) => body?.toString() ?? '');
-      const good = bodies.filter((text) => isJson(text) && accepts(document, schema, JSON.parse(text))).length;
       expect(good, `${name}: bodies as described`).to.be.above(0);
-      expect(bodies.length - good, `${name}: other bodies`).to.be.above(0);
+      expect(others, `${name}: other bodies`).to.be.above(0);
     }
     expect(callers).to.have.all.keys(...CALLERS);
     expect(headers).to.include.all.keys('gzip', 'x', 'application/json', 'application/json; charset=utf-99');

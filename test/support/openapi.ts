@@ -23,7 +23,8 @@ function isOfType(type: unknown, value: unknown): boolean {
   return type === typeof value;
 }
 
-const same = (a: unknown, b: unknown) => JSON.stringify(a) === JSON.stringify(b);
+const same = (a: unknown, b: unknown) =>
+  a === b || (typeof a === 'object' && typeof b === 'object' && JSON.stringify(a) === JSON.stringify(b));
 
 interface Rules {
   readonly $ref?: string;
