@@ -177,7 +177,6 @@ async function targetOf(
  * session: where there is a gateway and the message is to be forwarded.
  *
  * @param deliver undefined: there is no gateway
- * @returns the message's id
  * @throws AppError 422 for a text to an agent, or to be forwarded, that tries to take its reader over; 404 when there is
  *   no such conversation
  */
@@ -187,7 +186,7 @@ export async function say(
   directory: ChatDirectory,
   message: ChatMessage,
   deliver?: Deliver,
-): Promise<number> {
+): Promise<EventOf<typeof chatMessageSent>> {
   const { workspace } = context.origin;
   const { content, from, forward } = message;
   const target = await targetOf(directory, message);
@@ -220,18 +219,20 @@ export async function say(
     conversation.id === 0
       ? await commands.execute(chatDecider, stream, context, decide, { fresh: true })
       : await commands.record(stream, context, decide({ id: conversation.id }));
-  // In a repeated request, this is the id of the first run.
-  return firstOf(events, chatMessageSent)?.data.messageId ?? messageId;
+  // In a repeated request, this is the message of the first run.
+  return firstOf(events, chatMessageSent) as EventOf<typeof chatMessageSent>;
 }
 
-/** Marks a message as read, now. */
+/** Marks a message as read, now. @returns when that is, Unix ms */
 export async function readMessage(
   commands: Commands,
   context: CommandContext,
   message: { readonly id: number; readonly conversation: string; readonly to: string | null },
-): Promise<void> {
+): Promise<number> {
   const { id: messageId, conversation, to } = message;
-  await commands.execute(chatReadDecider, `chat_message-${context.origin.workspace}-${messageId}`, context, (state) => [
+  const stream = `chat_message-${context.origin.workspace}-${messageId}`;
+  const { events } = await commands.execute(chatReadDecider, stream, context, (state) => [
     chatMessageRead.draft({ messageId, conversation, to, first: !state.read }),
   ]);
+  return (firstOf(events, chatMessageRead) as EventOf<typeof chatMessageRead>).meta.at;
 }

@@ -1,7 +1,9 @@
 /** Conversations and the messages in them. */
 import { sql } from 'kysely';
+import { LRUCache } from 'lru-cache';
 import { agentsProjection } from '../projections/agents/agents.ts';
 import { chatProjection } from '../projections/chat.ts';
+import { atMost } from '../shared/bounded.ts';
 import type { SettingDefaults } from '../shared/contract/admin/settings.ts';
 import type {
   ChatMessageRecord,
@@ -10,7 +12,9 @@ import type {
   ConversationsQuery,
   MessagesQuery,
 } from '../shared/contract/chat.ts';
+import { messageFields } from '../shared/events/chat.ts';
 import { settingValues } from './admin/settings.ts';
+import { findAgent } from './agents/agents.ts';
 import { type Reads, tables } from './reads.ts';
 
 const own = (reads: Reads) => tables(reads, chatProjection);
@@ -145,9 +149,38 @@ export async function messageRecord(
 ): Promise<ChatMessageRecord | undefined> {
   const row = await withConversation(reads, workspace)
     .where('m.id', '=', id)
-    .select(MESSAGE.as('message'))
+    .selectAll('m')
+    .select('c.id as conversation_id')
     .executeTakeFirst();
-  return row?.message;
+  if (!row) return undefined;
+  const shown = messageFields({
+    id: row.id,
+    conversationId: row.conversation_id,
+    conversation: row.conversation,
+    from: row.from_agent,
+    to: row.to_agent,
+    content: row.content,
+    createdAt: row.created_at,
+    messageType: row.message_type,
+    metadata: row.metadata as ChatMessageRecord['metadata'],
+    readAt: row.read_at,
+  });
+  return { ...shown, workspace_id: row.workspace_id };
+}
+
+/** Id and key of conversations, by both. Neither of them ever changes, and no conversation goes. */
+const knownConversations = new WeakMap<Reads, LRUCache<string, Conversation>>();
+const MAX_CONVERSATIONS = 20_000;
+
+interface Conversation {
+  readonly id: number;
+  readonly key: string;
+}
+
+function conversationsKnownTo(reads: Reads): LRUCache<string, Conversation> {
+  const known = knownConversations.get(reads) ?? new LRUCache<string, Conversation>(atMost(MAX_CONVERSATIONS));
+  knownConversations.set(reads, known);
+  return known;
 }
 
 /** What sending a message looks up. */
@@ -157,9 +190,22 @@ export const chatDirectory = (reads: Reads, workspace: number, defaults: Setting
       .selectFrom('agents')
       .where('agents.workspace_id', '=', workspace)
       .select(['agents.id', 'agents.name', 'agents.session_key']);
-  const named = (name: string) => all().where('name', '=', name).executeTakeFirst();
+  const named = (name: string) => findAgent(reads, workspace, { name });
+  const known = conversationsKnownTo(reads);
+  const begun = ({ id, key }: Conversation): void => {
+    known.set(`${workspace} id ${id}`, { id, key });
+    known.set(`${workspace} key ${key}`, { id, key });
+  };
   return {
-    conversation: (ref: ConversationRef) => findConversation(reads, workspace, ref),
+    async conversation(ref: ConversationRef) {
+      const kept = known.get('id' in ref ? `${workspace} id ${ref.id}` : `${workspace} key ${ref.key}`);
+      if (kept) return kept;
+      const found = await findConversation(reads, workspace, ref);
+      if (found) begun(found);
+      return found;
+    },
+    /** A conversation that exists from now on, so that the next message in it need not look it up. */
+    begun,
     agent: (ref: { readonly name: string } | { readonly sessionKey: string }) =>
       'name' in ref ? named(ref.name) : all().where('session_key', '=', ref.sessionKey).executeTakeFirst(),
     async coordinator(name: string) {

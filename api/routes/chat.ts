@@ -16,9 +16,11 @@ import {
 } from '../../shared/contract/chat.ts';
 import { idParams } from '../../shared/contract/common.ts';
 import { notFound } from '../../shared/errors.ts';
+import { sentRecord } from '../../shared/events/chat.ts';
 import { DEFAULT_TENANT } from '../../shared/events/metadata.ts';
 import type { Identity } from '../../shared/identity.ts';
 import { masked } from '../../shared/secrets.ts';
+import { seconds } from '../../shared/time.ts';
 import { defineRoute, type Route } from '../http/route.ts';
 import type { Services } from '../services.ts';
 
@@ -98,8 +100,9 @@ const send = defineRoute({
       coordinator: settings.coordinatorAgent,
     };
     const directory = chatDirectory(reads, identity.workspace, settings);
-    const id = await say(commands, command, directory, said, deliver);
-    const message = await requireMessage(services, identity, id);
+    const sent = await say(commands, command, directory, said, deliver);
+    directory.begun({ id: sent.data.conversationId, key: sent.data.conversation });
+    const message = sentRecord(sent);
     const forward = body.forward ? ((message.metadata?.forwardInfo ?? null) as Forward | null) : null;
     return { status: 201, body: { message: shownTo(identity, message), forward } };
   },
@@ -135,8 +138,9 @@ const read = defineRoute({
     const message = await requireMessage(services, identity, params.id);
     if (!body.read) return { body: { message: shownTo(identity, message) } };
     const { id, conversation_key: conversation, to_agent: to } = message;
-    await readMessage(services.commands, command, { id, conversation, to });
-    return { body: { message: shownTo(identity, await requireMessage(services, identity, id)) } };
+    const at = await readMessage(services.commands, command, { id, conversation, to });
+    // Nothing else of a message changes.
+    return { body: { message: shownTo(identity, { ...message, read_at: seconds(at) }) } };
   },
 });
 

@@ -3,35 +3,69 @@
  * `chat_message-<workspace>-<message id>` for what happens to one message.
  */
 import { z } from 'zod';
+import type { ChatMessageRecord } from '../contract/chat.ts';
 import { frontOf } from '../storable.ts';
 import { seconds } from '../time.ts';
-import { defineEvent } from './define.ts';
+import { type DomainEvent, defineEvent, type EventOf } from './define.ts';
 
 /** Characters of a message that a notification quotes. */
 const QUOTED = 200;
 
 const quoteOf = (text: string): string => (text.length > QUOTED ? `${frontOf(text, QUOTED)}...` : text);
 
+/** A message as callers see it, except for the workspace. Times: Unix seconds. */
+export const messageFields = (message: {
+  readonly id: number;
+  readonly conversationId: number;
+  readonly conversation: string;
+  readonly from: string;
+  readonly to: string | null;
+  readonly content: string;
+  readonly createdAt: number;
+  readonly messageType: string;
+  readonly metadata: Readonly<Record<string, unknown>> | null;
+  readonly readAt: number | null;
+}) => ({
+  id: message.id,
+  conversation_id: message.conversationId,
+  conversation_key: message.conversation,
+  sender: message.from,
+  recipient: message.to,
+  content: message.content,
+  created_at: message.createdAt,
+  from_agent: message.from,
+  to_agent: message.to,
+  message_type: message.messageType,
+  metadata: message.metadata,
+  read_at: message.readAt,
+});
+
+const sent = z.object({
+  messageId: z.int().positive(),
+  conversationId: z.int().positive(),
+  /** Key of the conversation as text: chosen by a client, or made from its id. */
+  conversation: z.string(),
+  from: z.string(),
+  /** Null: to everybody. */
+  to: z.string().nullable(),
+  /** The agent in whose inbox the message is; null: in none. */
+  toAgentId: z.int().positive().nullable(),
+  content: z.string(),
+  messageType: z.string(),
+  metadata: z.record(z.string(), z.unknown()).nullable(),
+  /** Said by the service on behalf of `from`, to report what became of a message. */
+  report: z.boolean(),
+});
+
+/** A message that nobody has read yet. */
+const sentFields = ({ data, meta }: DomainEvent<string, z.output<typeof sent>>) =>
+  messageFields({ ...data, id: data.messageId, createdAt: seconds(meta.at), readAt: null });
+
 export const chatMessageSent = defineEvent({
   type: 'ChatMessageSent',
   version: 1,
   doc: 'Somebody said something in a conversation. A conversation begins with its first message and has the id of it.',
-  schema: z.object({
-    messageId: z.int().positive(),
-    conversationId: z.int().positive(),
-    /** Key of the conversation as text: chosen by a client, or made from its id. */
-    conversation: z.string(),
-    from: z.string(),
-    /** Null: to everybody. */
-    to: z.string().nullable(),
-    /** The agent in whose inbox the message is; null: in none. */
-    toAgentId: z.int().positive().nullable(),
-    content: z.string(),
-    messageType: z.string(),
-    metadata: z.record(z.string(), z.unknown()).nullable(),
-    /** Said by the service on behalf of `from`, to report what became of a message. */
-    report: z.boolean(),
-  }),
+  schema: sent,
   secrets: { fields: ['metadata'], owner: (_data, { workspace }) => `chat:${workspace}` },
   activity: ({ data }) =>
     data.report
@@ -59,26 +93,13 @@ export const chatMessageSent = defineEvent({
           source_type: 'message',
           source_id: data.messageId,
         },
-  frames: ({ data, meta }) => [
-    {
-      type: 'chat.message',
-      data: {
-        id: data.messageId,
-        conversation_id: data.conversationId,
-        conversation_key: data.conversation,
-        sender: data.from,
-        recipient: data.to,
-        content: data.content,
-        created_at: seconds(meta.at),
-        from_agent: data.from,
-        to_agent: data.to,
-        message_type: data.messageType,
-        metadata: data.metadata,
-        read_at: null,
-      },
-      secrets: ['metadata'],
-    },
-  ],
+  frames: (event) => [{ type: 'chat.message', data: sentFields(event), secrets: ['metadata'] }],
+});
+
+/** The record of a message that has just been sent. */
+export const sentRecord = (event: EventOf<typeof chatMessageSent>): ChatMessageRecord => ({
+  ...sentFields(event),
+  workspace_id: event.meta.workspace,
 });
 
 export const chatMessageRead = defineEvent({

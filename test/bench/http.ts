@@ -300,6 +300,14 @@ export async function benchHttp({ name, start }: Combination): Promise<void> {
         body: (n) => ({ from: 'bench', to: `agent-${n % AGENTS}`, content: `message ${n}` }),
       },
       {
+        name: 'POST chat/messages',
+        connections: 32,
+        method: 'POST',
+        path: '/api/chat/messages',
+        body: (n) => ({ to: `agent-${n % AGENTS}`, content: `message ${n}` }),
+        reference: 618,
+      },
+      {
         name: 'POST agents',
         connections: 32,
         method: 'POST',

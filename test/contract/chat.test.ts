@@ -87,6 +87,43 @@ describe('contract: chat', function () {
     expect(one.body.message).to.deep.equal(message);
   });
 
+  it('answers each write with what is shown afterwards', async () => {
+    const { name } = await world.create();
+    const metadata = { b: 1, a: { deep: [1.5, null, 'é 😀'] }, 'long key': true };
+    const first = await say({ content: ' line\n\ttwo \u2028 ', recipient: name, metadata });
+    const { id } = first.message;
+    const bodies = [
+      { content: 'to all', conversation_id: id },
+      { content: 'as text', conversation_id: String(id), message_type: 'command', to: name },
+      { content: 'by key', conversation_id: first.message.conversation_key, metadata: {} },
+      { content: 'own key', conversation_id: 'answers of writes' },
+      { content: 'again', conversation_id: 'answers of writes' },
+      { content: 'forwarded', recipient: name, forward: true, metadata: { kept: 1 } },
+      { content: 'to nobody', recipient: 'nobody', forward: true },
+    ];
+    const sent = [first.message];
+    for (const body of bodies) sent.push((await say(body)).message);
+    const all = (await messages('?limit=200')).messages;
+    for (const message of sent) {
+      const path = `/api/chat/messages/${message.id}`;
+      expect((await ask('GET', path)).body.message).to.deep.equal(message);
+      expect(all.find((one: { id: number }) => one.id === message.id)).to.deep.equal(message);
+      for (const body of [{}, { read: true }, { read: true }]) {
+        const reply = await ask('PATCH', path, body);
+        conforms(chatMessageAnswer, reply);
+        expect((await ask('GET', path)).body).to.deep.equal(reply.body);
+      }
+    }
+    const conversationIds = sent.map(({ conversation_id }: { conversation_id: number }) => conversation_id);
+    expect(conversationIds.slice(0, 4)).to.deep.equal([id, id, id, id]);
+    expect(conversationIds[5]).to.equal(conversationIds[4]);
+    const key = encodeURIComponent('answers of writes');
+    const found = (await messages(`?conversation_id=${key}`)).messages.map(
+      ({ content }: { content: string }) => content,
+    );
+    expect(found).to.deep.equal(['own key', 'again']);
+  });
+
   it('tells those who listen: a frame, a notification and an activity', async () => {
     const { message } = await say({ content: 'x'.repeat(300), recipient: 'ben' });
     const { stream } = world;
