@@ -143,6 +143,7 @@ export function createCommands(parts: {
     await readModels.promise(
       executed.events.map((event) => event.type),
       executed.position,
+      executed.events,
     );
     return executed;
   }

@@ -5,6 +5,7 @@
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import { type Commands, createCommands } from '../commands/handler.ts';
+import { agentsProjection } from '../projections/agents/agents.ts';
 import { projections } from '../projections/index.ts';
 import { schemaOf } from '../projections/projection.ts';
 import { liveReads, type Reads } from '../queries/reads.ts';
@@ -12,6 +13,7 @@ import { createEventStore, type EventStore } from '../shared/event-store.ts';
 import { catalogue } from '../shared/events/catalogue.ts';
 import type { Counters } from '../shared/ports/counters.ts';
 import type { EventLog } from '../shared/ports/event-log.ts';
+import { nextTurn } from '../shared/waiting.ts';
 import type { Config } from './config.ts';
 import { createCredentials } from './credentials/credentials.ts';
 import { createPersonKeys } from './credentials/person-keys.ts';
@@ -93,7 +95,10 @@ export async function openCore(
     const snapshots = createSnapshots(database.pool, log);
     const rows = new RowCaches();
     const following = new Following({ database, eventLog, log });
-    const positions = new Positions({ database, projections, log, visibleTimeoutMs: config.visibleTimeoutMs });
+    const { visibleTimeoutMs } = config;
+    // Elsewhere writes wait for rows.
+    const foreseen = isAlone(database) ? [agentsProjection] : [];
+    const positions = new Positions({ database, projections, foreseen, log, visibleTimeoutMs });
     return {
       config,
       log,
@@ -125,17 +130,25 @@ export async function openCore(
   }
 }
 
+/** No other process writes rows. */
+const isAlone = (database: Database): boolean => database.kind === 'embedded' && !database.attached;
+
 /** Reads that show everything that was promised. */
 function readsOf({ database, rows, positions }: Pick<Core, 'database' | 'rows' | 'positions'>): Reads {
-  // Only where no other process writes rows.
-  const alone = database.kind === 'embedded' && !database.attached;
+  const alone = isAlone(database);
   const kept = rows.keptRows(alone);
   if (!alone) return liveReads(database.db, kept);
+  const foreseen = rows.keptRows(alone, (schema) => positions.pending(schema));
   return liveReads(
     database.waiting((statement) => positions.settledFor(statement)),
-    (projection, tables, key, current) =>
-      positions.isBehind(schemaOf(projection), current?.despite) ? undefined : kept(projection, tables, key, current),
+    (projection, tables, key, current) => {
+      const schema = schemaOf(projection);
+      if (!positions.isBehind(schema, current?.despite)) return kept(projection, tables, key, current);
+      return positions.pending(schema) && foreseen(projection, tables, key, current);
+    },
     (projection) => positions.settled([schemaOf(projection)]),
+    // Appends of several requests are answered together, and each request goes on by itself.
+    (projection) => (positions.pending(schemaOf(projection))?.lacksSome ? nextTurn() : undefined),
   );
 }
 

@@ -288,10 +288,10 @@ async function caughtUp(core: Core, log: Logger, deadline: number): Promise<void
  */
 function withStartupRetries(readModels: ReadModels, log: Logger, deadline: number): Pick<ReadModels, 'promise'> {
   return {
-    async promise(eventTypes, position) {
+    async promise(eventTypes, position, events) {
       for (;;) {
         try {
-          return await readModels.promise(eventTypes, position);
+          return await readModels.promise(eventTypes, position, events);
         } catch (error) {
           const behind = error instanceof AppError && error.extras.code === 'READ_MODEL_BEHIND';
           if (!behind || Date.now() > deadline) throw error;

@@ -170,6 +170,10 @@ export interface Projection<T extends AnyTable = Table> {
    * statement.
    */
   readonly weigh?: (event: Pick<DomainEvent, 'type' | 'data'>) => number;
+  /**
+   * False for events of its types that change no row, as can be told from the event alone: nobody has to wait for them.
+   */
+  readonly concerns?: (event: Pick<DomainEvent, 'type' | 'data'>) => boolean;
   project(event: DomainEvent): readonly Change[];
 }
 
@@ -193,6 +197,7 @@ export function defineProjection<const T extends AnyTable>(definition: {
   readonly tables: readonly T[];
   readonly handlers: readonly Handler[];
   readonly weigh?: Projection['weigh'];
+  readonly concerns?: Projection['concerns'];
 }): Projection<T> {
   const handlers = new Map(definition.handlers.map((handler) => [handler.type, handler.handle]));
   if (handlers.size !== definition.handlers.length)
@@ -203,6 +208,7 @@ export function defineProjection<const T extends AnyTable>(definition: {
     tables: definition.tables,
     handles: new Set(handlers.keys()),
     ...(definition.weigh && { weigh: definition.weigh }),
+    ...(definition.concerns && { concerns: definition.concerns }),
     project: (event) => handlers.get(event.type)?.(event) ?? [],
   };
 }

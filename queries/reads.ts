@@ -41,6 +41,11 @@ export interface Reads {
    * memory. Undefined: it does. Statements need not be preceded by this, they wait themselves.
    */
   settled(projection: Pick<Projection, 'name' | 'version'>): Promise<void> | undefined;
+  /**
+   * Resolves when requests that are being answered at this moment have told what they have appended, so that rows may be in
+   * memory that were not known to be current before. Undefined: there is nothing to wait for.
+   */
+  told(projection: Pick<Projection, 'name' | 'version'>): Promise<void> | undefined;
 }
 
 /**
@@ -51,7 +56,8 @@ export const liveReads = (
   db: Reads['db'],
   kept: KeptRows = () => undefined,
   settled: Reads['settled'] = () => undefined,
-): Reads => ({ db, schema: schemaOf, kept, settled });
+  told: Reads['told'] = () => undefined,
+): Reads => ({ db, schema: schemaOf, kept, settled, told });
 
 /** Rows from memory, typed (see `KeptRows`). */
 export const keptRows = <const T extends readonly AnyTable[]>(

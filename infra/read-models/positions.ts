@@ -5,11 +5,13 @@
  */
 import { type Projection, schemaOf } from '../../projections/projection.ts';
 import { type AppError, unavailable } from '../../shared/errors.ts';
+import type { DomainEvent } from '../../shared/events/define.ts';
 import type { LoggedEvent, Position } from '../../shared/ports/event-log.ts';
 import type { ReadModels } from '../../shared/ports/read-models.ts';
 import { createOutage, pause } from '../../shared/waiting.ts';
 import type { Database } from '../database/database.ts';
 import type { Logger } from '../logging.ts';
+import { type PendingChanges, pendingOf } from './pending.ts';
 
 interface Waiter {
   readonly position: Position;
@@ -38,6 +40,8 @@ export interface PositionsOptions {
   readonly log: Logger;
   /** How long a write waits for its read models, milliseconds. */
   readonly visibleTimeoutMs: number;
+  /** Those whose rows are worked out in memory before they are written, because requests ask for single ones of them. */
+  readonly foreseen?: readonly Projection[];
   /** Milliseconds; default: `performance.now`. */
   readonly now?: () => number;
 }
@@ -66,8 +70,12 @@ export class Positions implements ReadModels {
   readonly #promisedOf = new Map<string, Position>();
   /** When read models were read last. */
   readonly #readAt = new Map<string, number>();
+  /** What is known of rows that are not written yet. */
+  readonly #pending: ReadonlyMap<string, PendingChanges>;
   /** Read models that cannot go on. */
   readonly #stuck = new Set<string>();
+  /** Projections that some events of their types do not concern, by schema. */
+  readonly #choosy: ReadonlyMap<string, Projection>;
   /** Schemas of the projections that listen to an event type. */
   readonly #listeners = new Map<string, readonly string[]>();
   #watching: Promise<void> | undefined;
@@ -75,6 +83,10 @@ export class Positions implements ReadModels {
   constructor(options: PositionsOptions) {
     this.#options = options;
     this.#now = options.now ?? (() => performance.now());
+    this.#choosy = new Map(
+      options.projections.filter(({ concerns }) => concerns).map((projection) => [schemaOf(projection), projection]),
+    );
+    this.#pending = pendingOf(options.foreseen ?? [], (schema) => this.current(schema));
   }
 
   /** Last known position of a projection's live tables. */
@@ -164,9 +176,11 @@ export class Positions implements ReadModels {
     await this.#show(this.#behind(eventTypes, position), position);
   }
 
-  async promise(eventTypes: readonly string[], position: Position): Promise<void> {
-    const behind = this.#behind(eventTypes, position);
+  async promise(eventTypes: readonly string[], position: Position, events?: readonly DomainEvent[]): Promise<void> {
+    const listening = this.#behind(eventTypes, position);
+    const behind = events ? listening.filter((schema) => this.#concerned(schema, events).length > 0) : listening;
     if (behind.length === 0) return;
+    for (const schema of behind) this.#foresee(schema, position, events);
     const others: string[] = [];
     const far: Target[] = [];
     for (const schema of behind) {
@@ -179,6 +193,23 @@ export class Positions implements ReadModels {
     for (const type of eventTypes) raise(this.#promisedOf, type, position);
     await this.#show(others, position);
     if (far.length > 0 && !(await this.#reached(far))) throw this.#late(behind, position);
+  }
+
+  /** Those of the events that may change rows of a read model that listens to their types. */
+  #concerned<E extends Pick<DomainEvent, 'type' | 'data'>>(schema: string, events: readonly E[]): readonly E[] {
+    const { concerns, handles } = this.#choosy.get(schema) ?? {};
+    return concerns ? events.filter((event) => handles?.has(event.type) && concerns(event)) : events;
+  }
+
+  #foresee(schema: string, position: Position, events: readonly DomainEvent[] | undefined): void {
+    const pending = this.#pending.get(schema);
+    if (events) for (const event of events) pending?.add(event);
+    else pending?.expect(position);
+  }
+
+  /** What is known of rows that are not written yet; undefined for read models of which that is not remembered. */
+  pending(schema: string): PendingChanges | undefined {
+    return this.#pending.get(schema);
   }
 
   /**
@@ -200,7 +231,10 @@ export class Positions implements ReadModels {
    * reads because of its frame, sees what the event has changed. Read models that are read all the time are left out: their
    * rows are on their way already.
    */
-  owe(schema: string, events: readonly Pick<LoggedEvent, 'type' | 'position'>[]): void {
+  owe(schema: string, received: readonly Pick<LoggedEvent, 'type' | 'data' | 'position'>[]): void {
+    const events = this.#concerned(schema, received);
+    const pending = this.#pending.get(schema);
+    if (pending) for (const { position } of events) pending.expect(position);
     if (this.#isRead(schema)) return;
     for (const { type, position } of events) {
       raise(this.#promised, schema, position);

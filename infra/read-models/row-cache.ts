@@ -6,6 +6,7 @@ import { LRUCache } from 'lru-cache';
 import { type AnyStoredRow, keyText } from '../../projections/apply.ts';
 import { schemaOf, type Table } from '../../projections/projection.ts';
 import type { KeptRows } from '../../queries/reads.ts';
+import type { PendingChanges } from './pending.ts';
 
 /** Characters that a cache of its own may have. */
 const CACHE_CHARACTERS = 16_000_000;
@@ -136,12 +137,19 @@ export class RowCaches {
    * @param alone no other process can write the tables, so that what is cached is what is stored. Otherwise this process
    *   may have been replaced as their leader without knowing yet: a row then counts only if it is at least as new as the
    *   caller asks.
+   *
+   * @param pendingOf gives the changes that are not written yet; by default there are none
    */
-  keptRows(alone: boolean): KeptRows {
+  keptRows(alone: boolean, pendingOf: (schema: string) => PendingChanges | undefined = () => undefined): KeptRows {
     return (projection, tables, key, { since } = {}) => {
-      const cache = this.#caches.get(schemaOf(projection));
+      const schema = schemaOf(projection);
+      const cache = this.#caches.get(schema);
       if (!cache) return undefined;
-      const rows = tables.map((table) => cache.find(table.name, keyText(table, key))?.row);
+      const pending = pendingOf(schema);
+      const rows = tables.map((table) => {
+        const kept = cache.find(table.name, keyText(table, key));
+        return (pending ? pending.row(table, key, kept) : kept)?.row;
+      });
       // Rows of one projection are written together: when one is new enough, the others are what they were then.
       const fresh = alone || rows.some((row) => row !== undefined && since !== undefined && row.position >= since);
       return fresh && rows.every((row) => row !== undefined) ? rows : undefined;

@@ -5,6 +5,7 @@
 
 import { agentDeleted, agentDetailsChanged } from '../../shared/events/agents/agents.ts';
 import { agentKeyIssued, agentKeyRevoked } from '../../shared/events/agents/keys.ts';
+import type { EventOf } from '../../shared/events/define.ts';
 import { seconds } from '../../shared/time.ts';
 import { globalKeyHandlers, globalKeyTable } from '../auth/global-key.ts';
 import { change, defineProjection, defineTable, on, update } from '../projection.ts';
@@ -42,6 +43,10 @@ export const agentKeysProjection = defineProjection({
   name: 'agent_keys',
   version: 2,
   tables: [agentKeysTable, keyAgentsTable, globalKeyTable],
+  // Every request asks whether keys have changed, and agents report how they are all the time.
+  concerns: ({ type, data }) =>
+    type !== agentDetailsChanged.type ||
+    (data as EventOf<typeof agentDetailsChanged>['data']).changes.name !== undefined,
   handlers: [
     on(agentDetailsChanged, ({ data, meta }) => {
       const { name } = data.changes;

@@ -103,13 +103,8 @@ export async function agentRecord(
   ref: AgentRef,
   since?: number,
 ): Promise<AgentRecord | undefined> {
-  if ('id' in ref) {
-    const key = { workspace_id: workspace, id: ref.id };
-    const settled = reads.settled(agentsProjection);
-    if (settled) await settled;
-    const kept = keptRows(reads, agentsProjection, [agentsTable, agentTextsTable], key, { since });
-    if (kept) return recordOf(...kept);
-  }
+  const kept = await keptWithTexts(reads, workspace, ref, since);
+  if (kept) return recordOf(...kept);
   const row = await withTexts(reads, workspace).where(isRef(ref)).select(RECORD.as('agent')).executeTakeFirst();
   return row?.agent;
 }
@@ -134,18 +129,51 @@ export const oneWithTexts = (reads: Reads, workspace: number, ref: AgentRef) =>
 const idsByName = new WeakMap<Reads, LRUCache<string, number>>();
 const MAX_NAMES = 20_000;
 
-function keptAgent(reads: Reads, workspace: number, ref: AgentRef) {
+/** Rows of an agent from memory (see `keptRows`). A name belongs to one agent, so whoever has it there is the one. */
+function keptOf<const T extends readonly [typeof agentsTable, ...(typeof agentTextsTable)[]]>(
+  reads: Reads,
+  workspace: number,
+  ref: AgentRef,
+  wanted: T,
+  since?: number,
+) {
   const id = 'id' in ref ? ref.id : idsByName.get(reads)?.get(`${workspace} ${ref.name}`);
   if (id === undefined) return undefined;
-  const [row] = keptRows(reads, agentsProjection, [agentsTable], { workspace_id: workspace, id }) ?? [];
-  return 'id' in ref || row?.name === ref.name ? row : undefined;
+  const kept = keptRows(reads, agentsProjection, wanted, { workspace_id: workspace, id }, { since });
+  const named = kept?.[0] as Row<typeof agentsTable> | undefined;
+  return 'id' in ref || named?.name === ref.name ? kept : undefined;
 }
+
+/**
+ * What `kept` finds in memory. What has gathered is written only if that is not there or not current, because it costs
+ * others their larger groups.
+ */
+async function keptOrSettled<T>(reads: Reads, kept: () => T | undefined): Promise<T | undefined> {
+  let found = kept();
+  if (found) return found;
+  const told = reads.told(agentsProjection);
+  if (told) {
+    await told;
+    found = kept();
+    if (found) return found;
+  }
+  const settled = reads.settled(agentsProjection);
+  if (!settled) return undefined;
+  await settled;
+  return kept();
+}
+
+/**
+ * An agent with its texts from memory.
+ *
+ * @param since as in `agentRecord`
+ */
+export const keptWithTexts = (reads: Reads, workspace: number, ref: AgentRef, since?: number) =>
+  keptOrSettled(reads, () => keptOf(reads, workspace, ref, [agentsTable, agentTextsTable], since));
 
 /** An agent without its texts, for commands and checks. */
 export async function findAgent(reads: Reads, workspace: number, ref: AgentRef) {
-  const settled = reads.settled(agentsProjection);
-  if (settled) await settled;
-  const kept = keptAgent(reads, workspace, ref);
+  const [kept] = (await keptOrSettled(reads, () => keptOf(reads, workspace, ref, [agentsTable]))) ?? [];
   if (kept) return kept;
   const row = await agentTables(reads)
     .selectFrom('agents as a')

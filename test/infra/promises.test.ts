@@ -6,7 +6,8 @@ import { createLogger } from '../../infra/logging.ts';
 import { Positions } from '../../infra/read-models/positions.ts';
 import { defineProjection, defineTable, insert, on } from '../../projections/projection.ts';
 import type { AppError } from '../../shared/errors.ts';
-import { defineEvent } from '../../shared/events/define.ts';
+import { type DomainEvent, defineEvent } from '../../shared/events/define.ts';
+import { eventsOf } from '../support/kit.ts';
 
 const put = defineEvent({ type: 'Put', version: 1, doc: 'test', schema: z.object({ id: z.int() }) });
 const boxes = defineTable('boxes', { id: 'bigint' }, { key: ['id'] });
@@ -90,8 +91,8 @@ describe('what writes promise, and reads wait for', () => {
   it('what others in the process have received is promised, too', async () => {
     const { positions } = open();
     positions.owe('boxes_v1', [
-      { type: put.type, position: 3 },
-      { type: put.type, position: 5 },
+      { type: put.type, data: { id: 3 }, position: 3 },
+      { type: put.type, data: { id: 5 }, position: 5 },
     ]);
     expect([positions.isBehind('boxes_v1'), positions.isBehind('crates_v2')]).to.deep.equal([true, false]);
     expect(positions.isBehind('boxes_v1', new Set([put.type]))).to.equal(false);
@@ -143,7 +144,7 @@ describe('what writes promise, and reads wait for', () => {
     positions.reading('boxes_v1');
     clock += 999;
     const write = positions.promise([put.type], 7);
-    positions.owe('boxes_v1', [{ type: put.type, position: 7 }]);
+    positions.owe('boxes_v1', [{ type: put.type, data: { id: 7 }, position: 7 }]);
     expect(await isOver(write)).to.equal(false);
     expect([positions.isBehind('boxes_v1'), positions.isBehind('crates_v2')]).to.deep.equal([false, true]);
     positions.advance('boxes_v1', 7);
@@ -175,5 +176,30 @@ describe('what writes promise, and reads wait for', () => {
     expect(await isOver(again), 'it goes on').to.equal(false);
     other.advance('boxes_v1', 7);
     await again;
+  });
+
+  it('nothing is promised of a read model that the events do not concern', async () => {
+    const even = defineProjection({
+      name: 'even',
+      version: 1,
+      tables: [boxes],
+      handlers: [on(put, ({ data }) => (data.id % 2 === 0 ? [insert(boxes, { id: data.id })] : []))],
+      concerns: ({ data }) => (data.id as number) % 2 === 0,
+    });
+    const database = { pool: { query: async () => ({ rows: [] }) } } as unknown as Database;
+    const positions = new Positions({ database, projections: [projection, even], log, visibleTimeoutMs: 5_000 });
+    for (const schema of ['boxes_v1', 'even_v1']) positions.gathers(schema, { end: () => undefined });
+    const behind = () => [positions.isBehind('boxes_v1'), positions.isBehind('even_v1')];
+    const event = (id: number) => ({ ...eventsOf([put.draft({ id })])[0], position: id }) as DomainEvent;
+    // Somebody asks for it all the time, so that writes would wait for it.
+    positions.reading('even_v1');
+    await positions.promise([put.type], 7, [event(7)]);
+    positions.owe('even_v1', [event(9)]);
+    expect(behind()).to.deep.equal([true, false]);
+    expect(await isOver(positions.promise([put.type], 8, [event(8)])), 'waits').to.equal(false);
+    expect(await isOver(positions.promise([put.type], 8)), 'which ones is not known').to.equal(false);
+    positions.advance('even_v1', 8);
+    positions.owe('boxes_v1', [event(9)]);
+    expect(behind()).to.deep.equal([true, false]);
   });
 });

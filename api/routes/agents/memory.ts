@@ -1,6 +1,7 @@
 /** Working memory of agents. */
 import { agentDecider, agentStream } from '../../../commands/agents/agents.ts';
 import { decideClearMemory, writeMemory as writeMemoryOf } from '../../../commands/agents/memory.ts';
+import type { Executed } from '../../../commands/handler.ts';
 import { agentMemory } from '../../../queries/agents/memory.ts';
 import { type AgentRef, agentParams } from '../../../shared/contract/agents/agents.ts';
 import {
@@ -18,8 +19,8 @@ import type { Services } from '../../services.ts';
 import { requireAgent, requireSelf } from './agents.ts';
 
 /** @throws AppError 404 */
-async function memoryOf({ reads }: Services, identity: Identity, ref: AgentRef) {
-  const memory = await agentMemory(reads, identity.workspace, ref);
+async function memoryOf({ reads }: Services, identity: Identity, ref: AgentRef, executed?: Executed) {
+  const memory = await agentMemory(reads, identity.workspace, ref, executed?.position);
   if (!memory) throw notFound('Agent');
   const { id, name, role } = memory;
   return { ...memory, agent: { id, name, role } };
@@ -79,8 +80,8 @@ const writeMemory = defineRoute({
     const append = body.append ?? false;
     const text = body.working_memory ?? '';
     const written = { text, append, fields: memoryFields(body) };
-    await writeMemoryOf(services.commands, command, id, written, services.now);
-    const { working_memory, memory_updated_at } = await memoryOf(services, identity, { id });
+    const executed = await writeMemoryOf(services.commands, command, id, written, services.now);
+    const { working_memory, memory_updated_at } = await memoryOf(services, identity, { id }, executed);
     return {
       body: {
         success: true,
@@ -106,8 +107,9 @@ const clearMemory = defineRoute({
   responses: { 200: { description: 'Emptied', schema: memoryDeleteAnswer } },
   async handle({ params, identity, services, command }) {
     const { id, name } = await memoryOwner(services, identity, params.id);
-    await services.commands.execute(agentDecider, agentStream(identity.workspace, id), command, decideClearMemory);
-    const { memory_updated_at } = await memoryOf(services, identity, { id });
+    const stream = agentStream(identity.workspace, id);
+    const executed = await services.commands.execute(agentDecider, stream, command, decideClearMemory);
+    const { memory_updated_at } = await memoryOf(services, identity, { id }, executed);
     return {
       body: {
         success: true,

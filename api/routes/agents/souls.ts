@@ -1,6 +1,7 @@
 /** Souls (persona texts) of agents. */
 import { agentDecider, agentStream } from '../../../commands/agents/agents.ts';
 import { decideSoul, fillSoul, SOUL_TEMPLATES, soulTemplate } from '../../../commands/agents/souls.ts';
+import type { Executed } from '../../../commands/handler.ts';
 import { agentSoul } from '../../../queries/agents/souls.ts';
 import { type AgentRef, agentParams } from '../../../shared/contract/agents/agents.ts';
 import {
@@ -17,8 +18,8 @@ import type { Services } from '../../services.ts';
 import { requireAgent } from './agents.ts';
 
 /** @throws AppError 404 */
-async function soulOf({ reads }: Services, identity: Identity, ref: AgentRef) {
-  const soul = await agentSoul(reads, identity.workspace, ref);
+async function soulOf({ reads }: Services, identity: Identity, ref: AgentRef, executed?: Executed) {
+  const soul = await agentSoul(reads, identity.workspace, ref, executed?.position);
   if (!soul) throw notFound('Agent');
   const { id, name, role } = soul;
   return { ...soul, agent: { id, name, role } };
@@ -63,10 +64,11 @@ const writeSoul = defineRoute({
     const agent = await requireAgent(services, identity, params.id);
     const template = body.template_name ?? null;
     const content = template === null ? (body.soul_content ?? '') : filled(template, agent, services.now());
-    await services.commands.execute(agentDecider, agentStream(identity.workspace, agent.id), command, (state) =>
+    const stream = agentStream(identity.workspace, agent.id);
+    const executed = await services.commands.execute(agentDecider, stream, command, (state) =>
       decideSoul(state, content, template),
     );
-    const { soul_content, soul_updated_at } = await soulOf(services, identity, { id: agent.id });
+    const { soul_content, soul_updated_at } = await soulOf(services, identity, { id: agent.id }, executed);
     return {
       body: {
         success: true,

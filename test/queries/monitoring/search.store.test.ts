@@ -66,6 +66,7 @@ describe('search of many texts', function () {
     reads = {
       kept: () => undefined,
       settled: () => undefined,
+      told: () => undefined,
       db: new Kysely({
         dialect: new PostgresDialect({ pool }),
         log: ({ level, query }) => {

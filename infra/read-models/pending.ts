@@ -1,0 +1,157 @@
+/**
+ * Rows that answered writes have changed and that are not written yet, where reads wait for read models instead of writes
+ * (docs/adr/0026-reads-wait.md). A request that asks for one row need not have everything written that has gathered: the
+ * row as it was, with the changes of the events since, is what will be written.
+ */
+import { type AnyStoredRow, keyText, withPosition } from '../../projections/apply.ts';
+import { type Change, type Projection, schemaOf, type Table } from '../../projections/projection.ts';
+import type { DomainEvent } from '../../shared/events/define.ts';
+import type { Position } from '../../shared/ports/event-log.ts';
+
+/** What is known of a row; `row` undefined: there is none. */
+export interface KnownRow {
+  readonly row: AnyStoredRow | undefined;
+}
+
+interface PendingChange extends Pick<Change, 'fresh' | 'apply'> {
+  readonly position: Position;
+}
+
+/** As many events are remembered at most: those that can be pending while the read model keeps up. */
+const MAX_PENDING = 2_000;
+
+/**
+ * The changes to one read model that its rows in memory lack. Only for projections whose changes depend on nothing but
+ * their own row.
+ */
+export class PendingChanges {
+  readonly #projection: Projection;
+  /** Position of the read model. */
+  readonly #current: () => Position;
+  /** In the order in which they came; undefined: it was received from the log, and is not known in clear. */
+  readonly #events = new Map<Position, DomainEvent | undefined>();
+  /** Known events whose changes are not in `#changes` yet. */
+  #unread: DomainEvent[] = [];
+  /** By table and key, in the order of their positions. */
+  readonly #changes = new Map<string, PendingChange[]>();
+  /** How many of the events are not known in clear. */
+  #unknown = 0;
+  /** There were too many: nothing is known up to here. */
+  #lostUpTo: Position = 0;
+  #prunedAt: Position = 0;
+
+  constructor(projection: Projection, current: () => Position) {
+    this.#projection = projection;
+    this.#current = current;
+  }
+
+  /** An event that this process has appended. */
+  add(event: DomainEvent): void {
+    const { type, position } = event;
+    if (!this.#projection.handles.has(type) || !this.#takes(position)) return;
+    if (this.#events.has(position)) {
+      if (this.#events.get(position)) return;
+      this.#unknown--;
+    }
+    this.#events.set(position, event);
+    this.#unread.push(event);
+  }
+
+  /** An event that must not be missing, although it is not known in clear. Whoever has appended it may still add it. */
+  expect(position: Position): void {
+    if (!this.#takes(position) || this.#events.has(position)) return;
+    this.#events.set(position, undefined);
+    this.#unknown++;
+  }
+
+  /** Whether there are events that are not known in clear, or not yet: whoever has appended one may be about to add it. */
+  get lacksSome(): boolean {
+    return this.#prune() < this.#lostUpTo || this.#unknown > 0;
+  }
+
+  /**
+   * The row under this key with everything that is pending. Undefined: that cannot be told.
+   *
+   * @param kept the row in memory; undefined: nothing is known about it
+   */
+  row(
+    table: Pick<Table, 'name' | 'key'>,
+    key: Readonly<Record<string, string | number>>,
+    kept: KnownRow | undefined,
+  ): KnownRow | undefined {
+    if (this.lacksSome) return undefined;
+    this.#read();
+    const changes = this.#changes.get(nameOf(table, key));
+    if (!changes) return kept;
+    const known = kept ?? (changes[0]?.fresh ? { row: undefined } : undefined);
+    if (!known) return undefined;
+    let { row } = known;
+    for (const { position, apply } of changes) {
+      if (row && row.position >= position) continue;
+      const next: Readonly<Record<string, unknown>> | undefined = apply(row);
+      if (next !== row) row = next && withPosition(next, position);
+    }
+    return { row };
+  }
+
+  /** Whether an event is to be remembered. */
+  #takes(position: Position): boolean {
+    const current = this.#prune();
+    if (position <= current) return false;
+    if (current >= this.#lostUpTo && this.#events.size < MAX_PENDING) return true;
+    this.#lostUpTo = Math.max(this.#lostUpTo, position, ...this.#events.keys());
+    this.#events.clear();
+    this.#changes.clear();
+    this.#unread = [];
+    this.#unknown = 0;
+    return false;
+  }
+
+  #read(): void {
+    for (const event of this.#unread) {
+      for (const { table, key, fresh, apply } of this.#projection.project(event)) {
+        const name = nameOf(table, key);
+        const changes = this.#changes.get(name) ?? [];
+        changes.push({ position: event.position, fresh, apply });
+        // Requests need not be told of their appends in the order of the log.
+        changes.sort((one, other) => one.position - other.position);
+        this.#changes.set(name, changes);
+      }
+    }
+    this.#unread = [];
+  }
+
+  /** Forgets what is written. @returns up to where that is */
+  #prune(): Position {
+    const current = this.#current();
+    if (current <= this.#prunedAt) return current;
+    this.#prunedAt = current;
+    for (const [position, event] of this.#events) {
+      if (position > current) continue;
+      this.#events.delete(position);
+      if (!event) this.#unknown--;
+    }
+    this.#unread = this.#unread.filter(({ position }) => position > current);
+    for (const [name, changes] of this.#changes) {
+      const left = changes.filter(({ position }) => position > current);
+      if (left.length === 0) this.#changes.delete(name);
+      else this.#changes.set(name, left);
+    }
+    return current;
+  }
+}
+
+const nameOf = (table: Pick<Table, 'name' | 'key'>, key: Readonly<Record<string, string | number>>): string =>
+  `${table.name}:${keyText(table, key)}`;
+
+/** For each of the projections: what is pending of it, by schema. */
+export const pendingOf = (
+  projections: readonly Projection[],
+  current: (schema: string) => Position,
+): ReadonlyMap<string, PendingChanges> =>
+  new Map(
+    projections.map((projection) => {
+      const schema = schemaOf(projection);
+      return [schema, new PendingChanges(projection, () => current(schema))];
+    }),
+  );

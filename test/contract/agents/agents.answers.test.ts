@@ -1,0 +1,127 @@
+/** What writes answer about agents is what the next reads show, though many rows are not written yet. */
+import { expect } from 'chai';
+import { type AgentsWorld, startAgentsWorld } from '../../support/worlds/agents.ts';
+
+describe('Answers of writes about agents', function () {
+  this.timeout(120_000);
+  let world: AgentsWorld;
+  before(async () => {
+    world = await startAgentsWorld();
+  });
+  after(() => world.close());
+
+  const ask: AgentsWorld['ask'] = (...asked) => world.ask(...asked);
+  const create: AgentsWorld['create'] = (fields) => world.create(fields);
+  const fresh: AgentsWorld['fresh'] = (prefix) => world.fresh(prefix);
+  const done = async (...asked: Parameters<AgentsWorld['ask']>) => {
+    const reply = await ask(...asked);
+    expect(reply.status, `${asked[0]} ${asked[1]} ${JSON.stringify(reply.body)}`).to.be.oneOf([200, 201]);
+    return reply.body;
+  };
+  /** The record as a list shows it, which is always read from the database. */
+  async function listed(id: number) {
+    const { agents } = await done('GET', '/api/agents?limit=200&show_hidden=1');
+    const { taskStats: _, ...agent } = agents.find((one: { id: number }) => one.id === id);
+    return agent;
+  }
+
+  it('PUT answers the record, after whatever came before it', async () => {
+    const { id, name } = await create({ soul_content: 'soul', config: { a: 1 }, session_key: fresh('key') });
+    const path = `/api/agents/${id}`;
+    /** Each happens right after the one before it. */
+    const before: readonly (() => Promise<unknown>)[] = [
+      async () => undefined,
+      () => done('POST', `${path}/heartbeat`, {}),
+      () => done('PUT', '/api/agents', { name, status: 'busy', last_activity: 'reads' }),
+      () => done('PUT', `${path}/memory`, { working_memory: 'one', mood: 'good' }),
+      () => done('PUT', `${path}/memory`, { working_memory: 'two', append: true }),
+      () => done('PUT', `${path}/soul`, { soul_content: 'another soul' }),
+      () => done('POST', `${path}/hide`),
+      () => done('POST', `${path}/wake`, { reason: 'now' }),
+      () => done('PUT', path, { config: { b: [1, { c: 'x' }] }, soul_content: 'third', runtime_type: 'codex' }),
+      () => done('DELETE', `${path}/memory`),
+      () => done('DELETE', `${path}/hide`),
+      () => Promise.all([1, 2, 3].map((n) => done('PUT', path, { role: `one of ${n}` }))),
+    ];
+    for (const [at, happens] of before.entries()) {
+      await happens();
+      const { agent } = await done('PUT', path, { role: `role ${at}`, status: at % 2 ? 'busy' : 'idle' });
+      const { agent: shown } = await done('GET', path);
+      expect(shown, `${at}: the next GET`).to.deep.equal(agent);
+      expect(await listed(id), `${at}: in the list`).to.deep.equal(agent);
+    }
+    // All in one go.
+    for (const happens of before) await happens();
+    const { agent } = await done('PUT', path, { role: 'last' });
+    expect(await listed(id)).to.deep.equal(agent);
+  });
+
+  it('PUT answers the record of an agent that is new', async () => {
+    const made = await create({ config: { a: 1 } });
+    const { agent } = await done('PUT', `/api/agents/${made.id}`, { role: 'lead', gateway_config: { b: 2 } });
+    expect(agent).to.include({ role: 'lead', name: made.name });
+    expect(agent.config).to.deep.equal({ a: 1, b: 2 });
+    expect(await listed(made.id)).to.deep.equal(agent);
+  });
+
+  it('PUT of memory and soul answer what GET shows', async () => {
+    const { id } = await create();
+    const parts = ['memory', 'soul'] as const;
+    const bodies = {
+      memory: [
+        { working_memory: 'one', mood: 'good' },
+        { working_memory: 'two', append: true },
+        { working_memory: '' },
+      ],
+      soul: [{ soul_content: 'calm' }, { soul_content: '' }],
+    };
+    for (const part of parts)
+      for (const body of bodies[part]) {
+        await done('POST', `/api/agents/${id}/heartbeat`, {});
+        const {
+          success: _,
+          message: __,
+          saved_to_workspace: ___,
+          ...answer
+        } = await done('PUT', `/api/agents/${id}/${part}`, body);
+        expect(await done('GET', `/api/agents/${id}/${part}`)).to.deep.include(answer);
+        const field = part === 'memory' ? 'working_memory' : 'soul_content';
+        expect((await listed(id))[field] ?? '').to.equal(answer[field]);
+      }
+  });
+
+  it('an agent is found under its name at once, and no more under the one that it had', async () => {
+    const { id, name } = await create();
+    const message = (to: string) => ask('POST', '/api/agents/message', { from: 'ann', to, content: 'hello' });
+    const say = async (recipient: string) =>
+      (await done('POST', '/api/chat/messages', { content: 'hello', recipient, forward: true })).forward.delivered;
+    expect((await message(name)).status).to.equal(200);
+    let last = name;
+    for (let n = 0; n < 5; n++) {
+      const next = fresh();
+      await done('PUT', `/api/agents/${id}`, { name: next });
+      expect((await message(last)).status, 'the old name').to.equal(404);
+      expect((await message(next)).status, 'the new name').to.equal(200);
+      await done('PUT', '/api/agents', { name: next, role: `role ${n}` });
+      expect((await ask('PUT', '/api/agents', { name: last, role: 'x' })).status).to.equal(404);
+      expect([await say(last), await say(next)]).to.deep.equal([false, true]);
+      last = next;
+    }
+    // Somebody else gets the first name.
+    const other = await create({ name });
+    await done('PUT', '/api/agents', { name, role: 'heir' });
+    expect((await world.get(other.id)).role).to.equal('heir');
+    expect((await world.get(id)).role).to.equal('role 4');
+    await done('DELETE', `/api/agents/${id}`);
+    expect((await message(last)).status, 'deleted').to.equal(404);
+    expect(await say(last)).to.equal(false);
+    const asks: readonly Parameters<AgentsWorld['ask']>[] = [
+      ['GET', `/api/agents/${id}`],
+      ['GET', `/api/agents/${last}/memory`],
+      ['GET', `/api/agents/${id}/soul`],
+      ['PUT', `/api/agents/${id}`, { role: 'x' }],
+      ['PUT', `/api/agents/${id}/memory`, { working_memory: 'x' }],
+    ];
+    for (const asked of asks) expect((await ask(...asked)).status, `${asked[0]} ${asked[1]}`).to.equal(404);
+  });
+});
