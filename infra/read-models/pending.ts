@@ -79,17 +79,21 @@ export class PendingChanges {
     key: Readonly<Record<string, string | number>>,
     kept: KnownRow | undefined,
   ): KnownRow | undefined {
-    if (this.lacksSome) return undefined;
-    this.#read();
+    if (this.lacksSome || !this.#read()) return undefined;
     const changes = this.#changes.get(nameOf(table, key));
     if (!changes) return kept;
     const known = kept ?? (changes[0]?.fresh ? { row: undefined } : undefined);
     if (!known) return undefined;
     let { row } = known;
-    for (const { position, apply } of changes) {
-      if (row && row.position >= position) continue;
-      const next: Readonly<Record<string, unknown>> | undefined = apply(row);
-      if (next !== row) row = next && withPosition(next, position);
+    try {
+      for (const { position, apply } of changes) {
+        if (row && row.position >= position) continue;
+        const next: Readonly<Record<string, unknown>> | undefined = apply(row);
+        if (next !== row) row = next && withPosition(next, position);
+      }
+    } catch {
+      // The read model is going to get stuck on it, and says so to whoever waits for it.
+      return undefined;
     }
     return { row };
   }
@@ -107,18 +111,27 @@ export class PendingChanges {
     return false;
   }
 
-  #read(): void {
-    for (const event of this.#unread) {
-      for (const { table, key, fresh, apply } of this.#projection.project(event)) {
-        const name = nameOf(table, key);
-        const changes = this.#changes.get(name) ?? [];
-        changes.push({ position: event.position, fresh, apply });
-        // Requests need not be told of their appends in the order of the log.
-        changes.sort((one, other) => one.position - other.position);
-        this.#changes.set(name, changes);
+  /** @returns false when there is an event that cannot be applied */
+  #read(): boolean {
+    const unread = this.#unread;
+    this.#unread = [];
+    for (const event of unread) {
+      try {
+        for (const { table, key, fresh, apply } of this.#projection.project(event)) {
+          const name = nameOf(table, key);
+          const changes = this.#changes.get(name) ?? [];
+          changes.push({ position: event.position, fresh, apply });
+          // Requests need not be told of their appends in the order of the log.
+          changes.sort((one, other) => one.position - other.position);
+          this.#changes.set(name, changes);
+        }
+      } catch {
+        // As if it were not known: the read model is going to get stuck on it, and says so to whoever waits for it.
+        this.#events.set(event.position, undefined);
+        this.#unknown++;
       }
     }
-    this.#unread = [];
+    return this.#unknown === 0;
   }
 
   /** Forgets what is written. @returns up to where that is */

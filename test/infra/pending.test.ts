@@ -4,6 +4,7 @@ import fc from 'fast-check';
 import { PendingChanges } from '../../infra/read-models/pending.ts';
 import { agentsProjection, agentsTable, agentTextsTable } from '../../projections/agents/agents.ts';
 import { keyText, MemoryTables } from '../../projections/apply.ts';
+import type { Projection } from '../../projections/projection.ts';
 import { agentDeleted, agentDetailsChanged, agentStatusChanged } from '../../shared/events/agents/agents.ts';
 import { agentHeartbeatReceived } from '../../shared/events/agents/heartbeat.ts';
 import { agentMemoryWritten } from '../../shared/events/agents/memory.ts';
@@ -142,6 +143,27 @@ describe('rows that are not written yet', () => {
     expect(row()).to.equal(undefined);
     current = 3;
     expect(row()?.row, 'nothing is pending any more').to.include({ role: 'tester' });
+  });
+
+  it('cannot be told while there is an event that cannot be applied, and nothing is thrown', () => {
+    const events = eventsOf([registered(1), draftOf(1, 0, 'lead'), draftOf(1, 0, 'chief')]);
+    const fail = (): never => {
+      throw new Error('cannot be applied');
+    };
+    const key = { workspace_id: 1, id: 1 };
+    const projecting: Projection['project'] = (event) =>
+      event.position === 2 ? fail() : agentsProjection.project(event);
+    const applying: Projection['project'] = (event) =>
+      agentsProjection.project(event).map((one) => (event.position === 2 ? { ...one, apply: fail } : one));
+    for (const project of [projecting, applying]) {
+      let current = 1;
+      const pending = new PendingChanges({ ...agentsProjection, project }, () => current);
+      const row = () => pending.row(agentsTable, key, { row: rowsAfter(events.slice(0, current))(agentsTable, 1) });
+      for (const event of events) pending.add(event);
+      expect([row(), row()]).to.deep.equal([undefined, undefined]);
+      current = 2;
+      expect(row()?.row, 'once it is written').to.include({ role: 'chief' });
+    }
   });
 
   it('cannot be told after too many, until those are written', () => {
