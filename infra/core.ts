@@ -131,7 +131,7 @@ export async function openCore(
 }
 
 /** No other process writes rows. */
-const isAlone = (database: Database): boolean => database.kind === 'embedded' && !database.attached;
+export const isAlone = (database: Database): boolean => database.kind === 'embedded' && !database.attached;
 
 /** Reads that show everything that was promised. */
 function readsOf({ database, rows, positions }: Pick<Core, 'database' | 'rows' | 'positions'>): Reads {

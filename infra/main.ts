@@ -29,7 +29,7 @@ import type { Jobs } from '../shared/ports/jobs.ts';
 import type { ReadModels } from '../shared/ports/read-models.ts';
 import { pause, within } from '../shared/waiting.ts';
 import type { Config, ProcessRole } from './config.ts';
-import { type Core, openCore } from './core.ts';
+import { type Core, isAlone, openCore } from './core.ts';
 import { prepareFirstStart } from './credentials/first-start.ts';
 import type { Database } from './database/database.ts';
 import { createIdempotencyStore } from './database/idempotency.ts';
@@ -105,7 +105,7 @@ export async function startService(
     if (runs.projector) {
       const { rows, rowWrites } = core;
       // Without another process, every read passes through this one, and can wait.
-      const alone = database.kind === 'embedded' && !database.attached && runs.api;
+      const alone = isAlone(database) && runs.api;
       const gathering = alone ? new Gathering(() => positions.isAwaited()) : undefined;
       const writing = { rows, rowWrites, gathering };
       const options = { database, store, following, positions, changes, ...writing, log, process: core.process };

@@ -1,25 +1,14 @@
 /** How far read models are, and what a process knows of it: changes, positions, checkpoints, freshness. Pure. */
 import { expect } from 'chai';
-import { z } from 'zod';
 import type { Database } from '../../infra/database/database.ts';
 import { createTakeUp } from '../../infra/following/checkpoints.ts';
 import { createLogger } from '../../infra/logging.ts';
 import { createChangeTracker } from '../../infra/read-models/change-tracker.ts';
 import { createFreshness } from '../../infra/read-models/freshness.ts';
 import { Positions } from '../../infra/read-models/positions.ts';
-import { defineProjection, defineTable, insert, on } from '../../projections/projection.ts';
 import { AppError } from '../../shared/errors.ts';
-import { defineEvent } from '../../shared/events/define.ts';
+import { boxesProjection as projection, put } from '../support/boxes.ts';
 import { until } from '../support/until.ts';
-
-const put = defineEvent({ type: 'Put', version: 1, doc: 'test', schema: z.object({ id: z.int() }) });
-const boxes = defineTable('boxes', { id: 'bigint' }, { key: ['id'] });
-const projection = defineProjection({
-  name: 'boxes',
-  version: 1,
-  tables: [boxes],
-  handlers: [on(put, ({ data }) => [insert(boxes, { id: data.id })])],
-});
 
 describe('the tracker of changes', () => {
   it('tells workspaces and read models apart', () => {

@@ -4,19 +4,11 @@ import { z } from 'zod';
 import type { Database } from '../../infra/database/database.ts';
 import { createLogger } from '../../infra/logging.ts';
 import { Positions } from '../../infra/read-models/positions.ts';
-import { defineProjection, defineTable, insert, on } from '../../projections/projection.ts';
+import { defineProjection, insert, on } from '../../projections/projection.ts';
 import type { AppError } from '../../shared/errors.ts';
 import { type DomainEvent, defineEvent } from '../../shared/events/define.ts';
+import { boxes, boxesProjection as projection, put } from '../support/boxes.ts';
 import { eventsOf } from '../support/kit.ts';
-
-const put = defineEvent({ type: 'Put', version: 1, doc: 'test', schema: z.object({ id: z.int() }) });
-const boxes = defineTable('boxes', { id: 'bigint' }, { key: ['id'] });
-const projection = defineProjection({
-  name: 'boxes',
-  version: 1,
-  tables: [boxes],
-  handlers: [on(put, ({ data }) => [insert(boxes, { id: data.id })])],
-});
 
 describe('what writes promise, and reads wait for', () => {
   const log = createLogger('silent');
