@@ -7,6 +7,10 @@ import { type AnyStoredRow, keyText, withPosition } from '../../projections/appl
 import { type Change, type Projection, schemaOf, type Table } from '../../projections/projection.ts';
 import type { DomainEvent } from '../../shared/events/define.ts';
 import type { Position } from '../../shared/ports/event-log.ts';
+import { charactersOf } from './row-cache.ts';
+
+/** In place of its size, for an event that is not known in clear. */
+const UNKNOWN = -1;
 
 /** What is known of a row; `row` undefined: there is none. */
 export interface KnownRow {
@@ -17,8 +21,11 @@ interface PendingChange extends Pick<Change, 'fresh' | 'apply'> {
   readonly position: Position;
 }
 
-/** As many events are remembered at most: those that can be pending while the read model keeps up. */
-const MAX_PENDING = 2_000;
+/**
+ * So much is remembered at most: the events that can be pending while the read model keeps up, and characters of their
+ * data.
+ */
+const MAX_PENDING = { events: 2_000, characters: 8_000_000 };
 
 /**
  * The changes to one read model that its rows in memory lack. Only for projections whose changes depend on nothing but
@@ -28,8 +35,9 @@ export class PendingChanges {
   readonly #projection: Projection;
   /** Position of the read model. */
   readonly #current: () => Position;
-  /** In the order in which they came; undefined: it was received from the log, and is not known in clear. */
-  readonly #events = new Map<Position, DomainEvent | undefined>();
+  /** How many characters each event has, in the order in which they came; `UNKNOWN`: see `expect`. */
+  readonly #events = new Map<Position, number>();
+  #characters = 0;
   /** Known events whose changes are not in `#changes` yet. */
   #unread: DomainEvent[] = [];
   /** By table and key, in the order of their positions. */
@@ -48,19 +56,21 @@ export class PendingChanges {
   /** An event that this process has appended. */
   add(event: DomainEvent): void {
     const { type, position } = event;
-    if (!this.#projection.handles.has(type) || !this.#takes(position)) return;
-    if (this.#events.has(position)) {
-      if (this.#events.get(position)) return;
-      this.#unknown--;
-    }
-    this.#events.set(position, event);
+    if (!this.#projection.handles.has(type)) return;
+    const characters = charactersOf(event.data);
+    if (!this.#takes(position, characters)) return;
+    const known = this.#events.get(position);
+    if (known !== undefined && known !== UNKNOWN) return;
+    if (known === UNKNOWN) this.#unknown--;
+    this.#events.set(position, characters);
+    this.#characters += characters;
     this.#unread.push(event);
   }
 
   /** An event that must not be missing, although it is not known in clear. Whoever has appended it may still add it. */
   expect(position: Position): void {
-    if (!this.#takes(position) || this.#events.has(position)) return;
-    this.#events.set(position, undefined);
+    if (!this.#takes(position, 0) || this.#events.has(position)) return;
+    this.#events.set(position, UNKNOWN);
     this.#unknown++;
   }
 
@@ -99,15 +109,17 @@ export class PendingChanges {
   }
 
   /** Whether an event is to be remembered. */
-  #takes(position: Position): boolean {
+  #takes(position: Position, characters: number): boolean {
     const current = this.#prune();
     if (position <= current) return false;
-    if (current >= this.#lostUpTo && this.#events.size < MAX_PENDING) return true;
+    const fits = this.#events.size < MAX_PENDING.events && this.#characters + characters <= MAX_PENDING.characters;
+    if (current >= this.#lostUpTo && fits) return true;
     this.#lostUpTo = Math.max(this.#lostUpTo, position, ...this.#events.keys());
     this.#events.clear();
     this.#changes.clear();
     this.#unread = [];
     this.#unknown = 0;
+    this.#characters = 0;
     return false;
   }
 
@@ -127,11 +139,19 @@ export class PendingChanges {
         }
       } catch {
         // As if it were not known: the read model is going to get stuck on it, and says so to whoever waits for it.
-        this.#events.set(event.position, undefined);
+        this.#forget(event.position);
+        this.#events.set(event.position, UNKNOWN);
         this.#unknown++;
       }
     }
     return this.#unknown === 0;
+  }
+
+  #forget(position: Position): void {
+    const characters = this.#events.get(position);
+    if (characters === UNKNOWN) this.#unknown--;
+    else this.#characters -= characters ?? 0;
+    this.#events.delete(position);
   }
 
   /** Forgets what is written. @returns up to where that is */
@@ -139,11 +159,7 @@ export class PendingChanges {
     const current = this.#current();
     if (current <= this.#prunedAt) return current;
     this.#prunedAt = current;
-    for (const [position, event] of this.#events) {
-      if (position > current) continue;
-      this.#events.delete(position);
-      if (!event) this.#unknown--;
-    }
+    for (const position of this.#events.keys()) if (position <= current) this.#forget(position);
     this.#unread = this.#unread.filter(({ position }) => position > current);
     for (const [name, changes] of this.#changes) {
       const left = changes.filter(({ position }) => position > current);

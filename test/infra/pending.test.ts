@@ -182,4 +182,23 @@ describe('rows that are not written yet', () => {
     pending.add(more as DomainEvent);
     expect(pending.row(agentsTable, key, kept())?.row).to.include({ role: 'again' });
   });
+
+  it('cannot be told after too much, until that is written', () => {
+    const large = 'x'.repeat(1_000_000);
+    const events = eventsOf([registered(1), ...Array.from({ length: 9 }, (_, n) => draftOf(1, 4, `${n}${large}`))]);
+    let current = 1;
+    const pending = new PendingChanges(agentsProjection, () => current);
+    const key = { workspace_id: 1, id: 1 };
+    const told = () =>
+      pending.row(agentTextsTable, key, { row: rowsAfter(events.slice(0, current))(agentTextsTable, 1) });
+    for (const event of events.slice(0, 8)) pending.add(event);
+    expect(told()?.row, 'seven million characters').to.include({ position: 8 });
+    for (const event of events.slice(8)) pending.add(event);
+    expect(told(), 'nine million').to.equal(undefined);
+    current = events.length;
+    expect(told()?.row).to.include({ position: 10 });
+    const [more] = eventsOf([...events, draftOf(1, 4, large)].map(({ type, data }) => ({ type, data }))).slice(-1);
+    pending.add(more as DomainEvent);
+    expect(told()?.row).to.include({ position: 11 });
+  });
 });
