@@ -1,18 +1,23 @@
 /**
  * Idempotency records in PostgreSQL.
  *
- * The process that runs a request holds a lease on its record and renews it meanwhile. When the process dies, or cannot
- * tell the database that the request is over, the lease expires and the next request with the key takes over. A process
- * that was only slow learns of this when it tries to store its intents or its response. Leases use the database's clock,
- * because the clocks of hosts differ.
+ * The process that runs a request holds a lease on its record and renews it meanwhile. When the process dies, the lease
+ * expires and the next request with the key takes over. A process that was only slow learns of this when it tries to
+ * store its intents or its response. Leases use the database's clock, because the clocks of hosts differ.
+ *
+ * A database that breaks under a request cannot be told that the request is over. It is told as soon as it answers again:
+ * otherwise whoever repeats the request would wait for the lease to expire, although the database has long been back.
  */
 import { randomBytes } from 'node:crypto';
 import type pg from 'pg';
 import { type AppError, conflict } from '../../shared/errors.ts';
 import type { IdempotencyRecord, IdempotencyStore } from '../../shared/ports/idempotency.ts';
+import { createBackOff, pause } from '../../shared/waiting.ts';
 
 /** A lease expires when it has not been renewed for this long, milliseconds. */
 const LEASE_MS = 10_000;
+/** Pauses between attempts to free keys whose requests are over. */
+const FREE_BACK_OFF = { firstMs: 100, lastMs: 1_000 };
 /** How long records are kept, milliseconds. */
 export const KEPT_MS = 24 * 3_600_000;
 /** The database's clock, Unix ms; `now()` would be the start of the transaction. */
@@ -27,13 +32,31 @@ interface Row {
   sealed: Buffer | null;
 }
 
+/** One run of a request, and the record that it holds or may hold. */
+interface Run {
+  readonly scope: string;
+  readonly keyHash: Buffer;
+  readonly run: string;
+}
+
+/** The records of these runs, as long as they still own them. Takes the parameters of `recordsOf`, from $2. */
+const OWNED = `state = 'running' AND (scope, key_hash, owner) IN (SELECT * FROM unnest($2::text[], $3::bytea[], $4::text[]))`;
+const recordsOf = (runs: readonly Run[]) => [
+  runs.map(({ scope }) => scope),
+  runs.map(({ keyHash }) => keyHash),
+  runs.map(({ run }) => run),
+];
+
 /** @param owner name of this process */
 export function createIdempotencyStore(pool: pg.Pool, owner: string, leaseMs = LEASE_MS): IdempotencyStore {
   /**
    * Requests that run in this process. Each run has its own name: a statement may still execute after its caller has
    * given up, and must not touch what a later run of the same process has stored.
    */
-  const held = new Map<string, { readonly scope: string; readonly keyHash: Buffer; readonly run: string }>();
+  const held = new Map<string, Run>();
+  /** Runs that are over although the database could not be told; each with the time when its lease has expired anyway. */
+  const over = new Map<Run, number>();
+  let freeing: Promise<void> | undefined;
   let runs = 0;
   let renewing: NodeJS.Timeout | undefined;
   let secret: Buffer | undefined;
@@ -52,15 +75,67 @@ export function createIdempotencyStore(pool: pg.Pool, owner: string, leaseMs = L
     renewing = undefined;
   }
   function renew(): void {
-    const all = [...held.values()];
     pool
-      .query(
-        `UPDATE service.idempotency SET locked_until = ${NOW} + $1 WHERE state = 'running'
-           AND (scope, key_hash, owner) IN (SELECT * FROM unnest($2::text[], $3::bytea[], $4::text[]))`,
-        [leaseMs, all.map((one) => one.scope), all.map((one) => one.keyHash), all.map((one) => one.run)],
-      )
+      .query(`UPDATE service.idempotency SET locked_until = ${NOW} + $1 WHERE ${OWNED}`, [
+        leaseMs,
+        ...recordsOf([...held.values()]),
+      ])
       // If the lease expires too early, `save` or `finish` refuses; nothing worse happens.
       .catch(() => undefined);
+  }
+
+  /** Frees the key of a run once the database answers. */
+  function freeLater(run: Run): void {
+    over.set(run, performance.now() + leaseMs);
+    if (!freeing) freeing = freeAll();
+  }
+  async function freeAll(): Promise<void> {
+    const backOff = createBackOff(FREE_BACK_OFF);
+    while (over.size > 0) {
+      await pause(backOff.next());
+      const all = [...over.keys()];
+      const told = await pool
+        .query(`UPDATE service.idempotency SET locked_until = $1 WHERE ${OWNED}`, [0, ...recordsOf(all)])
+        .then(
+          () => true,
+          () => false,
+        );
+      for (const one of all) if (told || performance.now() > (over.get(one) ?? 0)) over.delete(one);
+    }
+    // In the same turn as the check above, so a run that is added later starts a new loop.
+    freeing = undefined;
+  }
+  /** Ends a run that has no answer. */
+  async function end(scope: string, keyHash: Buffer, tell: () => Promise<unknown>): Promise<void> {
+    const run = held.get(nameOf(scope, keyHash));
+    try {
+      await tell();
+    } catch (error) {
+      if (run) freeLater(run);
+      throw error;
+    } finally {
+      release(scope, keyHash);
+    }
+  }
+
+  /** Takes the key in a single statement, which inserts a record, or takes over one whose lease has expired. */
+  async function take(one: Run, requestHash: Buffer): Promise<Row | undefined> {
+    const { scope, keyHash, run } = one;
+    try {
+      const { rows } = await pool.query(
+        `INSERT INTO service.idempotency AS i (scope, key_hash, request_hash, state, owner, locked_until, created_at)
+         VALUES ($1, $2, $3, 'running', $4, ${NOW} + $5, ${NOW})
+         ON CONFLICT (scope, key_hash) DO UPDATE SET owner = $4, locked_until = ${NOW} + $5
+           WHERE i.state = 'running' AND i.locked_until < ${NOW}
+         RETURNING request_hash, state, box AS sealed`,
+        [scope, keyHash, requestHash, run, leaseMs],
+      );
+      return rows[0] as Row | undefined;
+    } catch (error) {
+      // It may have taken the key all the same.
+      freeLater(one);
+      throw error;
+    }
   }
 
   /** Changes the record of a run that still owns it. @returns whether it did */
@@ -86,21 +161,10 @@ export function createIdempotencyStore(pool: pg.Pool, owner: string, leaseMs = L
     async begin(scope, keyHash, requestHash) {
       const here = held.has(nameOf(scope, keyHash));
       const run = `${owner} ${++runs}`;
-      // A single statement takes the key: it inserts a record, or takes over one whose lease has expired.
-      const taken = here
-        ? undefined
-        : await pool.query(
-            `INSERT INTO service.idempotency AS i (scope, key_hash, request_hash, state, owner, locked_until, created_at)
-         VALUES ($1, $2, $3, 'running', $4, ${NOW} + $5, ${NOW})
-         ON CONFLICT (scope, key_hash) DO UPDATE SET owner = $4, locked_until = ${NOW} + $5
-           WHERE i.state = 'running' AND i.locked_until < ${NOW}
-         RETURNING request_hash, state, box AS sealed`,
-            [scope, keyHash, requestHash, run, leaseMs],
-          );
-      const mine = taken?.rows[0] as Row | undefined;
-      if (mine) {
+      const taken = here ? undefined : await take({ scope, keyHash, run }, requestHash);
+      if (taken) {
         hold(scope, keyHash, run);
-        return { taken: true, record: asRecord(mine) };
+        return { taken: true, record: asRecord(taken) };
       }
       const { rows } = await pool.query(
         'SELECT request_hash, state, box AS sealed FROM service.idempotency WHERE scope = $1 AND key_hash = $2',
@@ -116,23 +180,14 @@ export function createIdempotencyStore(pool: pg.Pool, owner: string, leaseMs = L
       if (!(await change("box = $4, state = 'done'", scope, keyHash, sealed))) throw takenOver();
       release(scope, keyHash);
     },
-    async abandon(scope, keyHash) {
-      try {
-        await change('locked_until = 0', scope, keyHash);
-      } finally {
-        release(scope, keyHash);
-      }
-    },
-    async forget(scope, keyHash) {
-      try {
-        await pool.query(
+    abandon: (scope, keyHash) => end(scope, keyHash, () => change('locked_until = 0', scope, keyHash)),
+    forget: (scope, keyHash) =>
+      end(scope, keyHash, () =>
+        pool.query(
           "DELETE FROM service.idempotency WHERE scope = $1 AND key_hash = $2 AND state = 'running' AND owner = $3",
           [scope, keyHash, runOf(scope, keyHash)],
-        );
-      } finally {
-        release(scope, keyHash);
-      }
-    },
+        ),
+      ),
   };
 }
 

@@ -2,6 +2,7 @@
 import { expect } from 'chai';
 import { createIdempotencyStore, purgeIdempotency } from '../../infra/database/idempotency.ts';
 import { AppError } from '../../shared/errors.ts';
+import type { IdempotencyStore } from '../../shared/ports/idempotency.ts';
 import { until } from '../support/until.ts';
 import { embeddedDatabase } from '../support/world.ts';
 
@@ -55,6 +56,74 @@ describe('idempotency leases', function () {
     const refused = await one.save('s', hash, Buffer.from('others')).catch((error: unknown) => error);
     expect(refused).to.be.instanceOf(AppError).and.include({ status: 409 });
     await one.abandon('s', hash);
+    expect((await process('three').begin('s', hash, request)).taken, 'it still runs').to.equal(false);
+    await two.finish('s', hash, Buffer.from('answer'));
+  });
+
+  it('a request that ends while the database is away frees its key as soon as the database is back', async () => {
+    const [ended, begun, forgotten] = [key(), key(), key()];
+    let away = false;
+    let cut = false;
+    const pool = {
+      query: async (...args: [string, unknown[]]) => {
+        if (away) throw new Error('gone');
+        const done = await place.database.pool.query(...args);
+        if (!cut) return done;
+        cut = false;
+        throw new Error('gone before the answer');
+      },
+    } as unknown as typeof place.database.pool;
+    // No lease expires during the test.
+    const [one, two] = ['one', 'two'].map((name) =>
+      createIdempotencyStore(name === 'one' ? pool : place.database.pool, name, 600_000),
+    ) as [IdempotencyStore, IdempotencyStore];
+    const failed = (asked: Promise<unknown>) =>
+      asked.then(
+        () => expect.fail('it was answered'),
+        (error: Error) => expect(error.message).to.match(/^gone/),
+      );
+    await one.begin('s', ended, request);
+    await one.save('s', ended, Buffer.from('intents'));
+    await one.begin('s', forgotten, request);
+    cut = true;
+    await failed(one.begin('s', begun, request));
+    away = true;
+    await failed(one.abandon('s', ended));
+    await failed(one.forget('s', forgotten));
+    for (const hash of [ended, begun, forgotten]) {
+      expect((await two.begin('s', hash, request)).taken, 'while it is away').to.equal(false);
+    }
+    away = false;
+    const taken = (hash: Buffer) =>
+      until('the key is free', async () => {
+        const found = await two.begin('s', hash, request);
+        return found.taken && found;
+      });
+    expect((await taken(ended)).record?.sealed?.toString()).to.equal('intents');
+    for (const hash of [begun, forgotten]) await taken(hash);
+  });
+
+  it('a key that is freed late stays with the run that has taken it over meanwhile', async () => {
+    const hash = key();
+    let away = false;
+    let told: unknown;
+    const pool = {
+      query: async (...args: [string, unknown[]]) => {
+        if (away) throw new Error('gone');
+        const done = await place.database.pool.query(...args);
+        if (args[0].startsWith('UPDATE')) told = done.rowCount;
+        return done;
+      },
+    } as unknown as typeof place.database.pool;
+    const [one, two] = [process('one', pool), process('two')];
+    await one.begin('s', hash, request);
+    away = true;
+    await one.abandon('s', hash).catch(() => undefined);
+    await place.database.pool.query('UPDATE service.idempotency SET locked_until = 0 WHERE key_hash = $1', [hash]);
+    expect((await two.begin('s', hash, request)).taken).to.equal(true);
+    away = false;
+    await until('the first one has told that it is over', () => told !== undefined);
+    expect(told, 'records that it changed').to.equal(0);
     expect((await process('three').begin('s', hash, request)).taken, 'it still runs').to.equal(false);
     await two.finish('s', hash, Buffer.from('answer'));
   });
