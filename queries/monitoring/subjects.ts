@@ -19,14 +19,31 @@ interface Subject {
   readonly projection: Pick<Projection, 'name' | 'version'>;
   readonly table: string;
   readonly shows: readonly string[];
+  readonly also: Also;
 }
 
-/** The table has the columns `workspace_id` and `id`; `shows` are those that the answer has besides `type` and `id`. */
+/** Further fields by name, as expressions over the row `s`. */
+type Also = (reads: Reads, workspace: number) => Readonly<Record<string, RawBuilder<unknown>>>;
+
+/**
+ * The table has the columns `workspace_id` and `id`; `shows` are those that the answer has besides `type` and `id`, under
+ * their own names, so a column `type` cannot be among them.
+ */
 const subject = <C extends Columns & { readonly workspace_id: 'int'; readonly id: 'bigint' }>(
   projection: Subject['projection'],
   table: Table<C>,
-  shows: readonly (keyof C & string)[],
-): Subject => ({ projection, table: table.name, shows });
+  shows: readonly Exclude<keyof C & string, 'type' | 'id'>[],
+  also: Also = () => ({}),
+): Subject => ({ projection, table: table.name, shows, also });
+
+/** Characters of a comment's preview. */
+const PREVIEW = 100;
+
+const ofComment: Also = (reads, workspace) => ({
+  task_title: sql`(SELECT t.title FROM ${sql.table(`${reads.schema(tasksProjection)}.${tasksTable.name}`)} t
+    WHERE t.workspace_id = ${workspace} AND t.id = s.task_id)`,
+  content_preview: sql`left(s.content, ${sql.lit(PREVIEW)})`,
+});
 
 export const SUBJECTS: Readonly<Record<string, Subject>> = {
   agent: subject(agentsProjection, agentsTable, ['name', 'role', 'status']),
@@ -35,8 +52,10 @@ export const SUBJECTS: Readonly<Record<string, Subject>> = {
   project: subject(projectsProjection, projectsTable, ['name', 'status']),
   task: subject(tasksProjection, tasksTable, ['title', 'status']),
   message: subject(chatProjection, messagesTable, ['from_agent', 'to_agent', 'message_type']),
-  notification: subject(notificationsProjection, notificationsTable, ['recipient', 'type', 'title']),
-  comment: subject(taskCommentsProjection, taskCommentsTable, ['task_id', 'author']),
+  notification: subject(notificationsProjection, notificationsTable, ['recipient', 'title'], () => ({
+    notification_type: sql`s.type`,
+  })),
+  comment: subject(taskCommentsProjection, taskCommentsTable, ['task_id', 'author', 'content'], ofComment),
 };
 
 /** Read models in which subjects are looked up. */
@@ -50,8 +69,11 @@ export const SUBJECT_MODELS: readonly string[] = [
  * joins with all of these tables took longer than anything else about a page.
  */
 export function subjectOf(reads: Reads, workspace: number, type: RawBuilder<string>, id: RawBuilder<number>) {
-  const cases = Object.entries(SUBJECTS).map(([name, { projection, table, shows }]) => {
-    const fields = shows.map((column) => sql`, ${sql.lit(column)}, s.${sql.ref(column)}`);
+  const cases = Object.entries(SUBJECTS).map(([name, { projection, table, shows, also }]) => {
+    const fields = [
+      ...shows.map((column) => sql`, ${sql.lit(column)}, s.${sql.ref(column)}`),
+      ...Object.entries(also(reads, workspace)).map(([field, value]) => sql`, ${sql.lit(field)}, ${value}`),
+    ];
     return sql`WHEN ${sql.lit(name)} THEN (
       SELECT json_build_object('type', ${sql.lit(name)}, 'id', s.id${sql.join(fields, sql``)})
       FROM ${sql.table(`${reads.schema(projection)}.${table}`)} s WHERE s.workspace_id = ${workspace} AND s.id = ${id})`;

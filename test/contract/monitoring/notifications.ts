@@ -161,6 +161,8 @@ export function describeNotifications(service: () => TestService): void {
         session_key: null,
         title: 'Second',
       });
+      const entity = { type: 'notification', id: second, recipient: 'ines', title: 'Second' };
+      expect(activities[0].entity).to.deep.equal({ ...entity, notification_type: 'mention' });
       const batch = (await call(base, 'GET', '/api/activities?type=notification_delivery_batch')).body.activities;
       expect(batch.at(-1)).to.include({ actor: 'notification_daemon', entity_type: 'system', entity_id: 0 });
       expect(batch.at(-1).metadata).to.deep.equal({

@@ -50,6 +50,15 @@ export function describeComments(given: () => TasksWorld): void {
           mentions: [],
           content_preview: comment.content.slice(0, 100),
         },
+        entity: {
+          type: 'comment',
+          id: comment.id,
+          task_id: task.id,
+          task_title: task.title,
+          author: 'API Access',
+          content: comment.content,
+          content_preview: comment.content.slice(0, 100),
+        },
       });
       expect((await world.taskNow(task.id)).updated_at).to.equal(task.updated_at);
     });
