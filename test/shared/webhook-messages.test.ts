@@ -31,12 +31,16 @@ describe('messages to webhooks', () => {
       'agent.status_change',
       'activity.agent_status_change',
     ]);
-    for (const cause of ['heartbeat', 'update'] as const) {
-      const types = told(status({ to: 'error', cause })).map(({ type }) => type);
+    for (const change of [{ cause: 'heartbeat' }, { cause: 'update' }, { cause: 'heartbeat', announced: true }]) {
+      const errors = told(status({ to: 'error', lastActivity: 'no network', ...change })).filter(
+        ({ type }) => type === 'agent.error',
+      );
       expect(
-        types.filter((type) => type === 'agent.error'),
-        cause,
-      ).to.have.length(1);
+        errors.map(({ data }) => ({ ...data, last_seen: 0 })),
+        JSON.stringify(change),
+      ).to.deep.equal([
+        { id: 3, name: 'ann', status: 'error', last_activity: 'no network', last_seen: 0, workspace_id: 7 },
+      ]);
     }
   });
 

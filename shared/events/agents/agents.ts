@@ -1,7 +1,7 @@
 /** Changes to the records of agents: status, other fields, visibility, deletion. Streams: `agent-<workspace>-<id>`. */
 import { z } from 'zod';
 import { seconds } from '../../time.ts';
-import { defineEvent } from '../define.ts';
+import { type DomainEvent, defineEvent } from '../define.ts';
 
 /** Fields of every event about a single agent. */
 export const agentFields = { agentId: z.int().positive(), name: z.string() };
@@ -13,6 +13,23 @@ export const aboutAgent = (id: number) => ({ entity_type: 'agent', entity_id: id
 
 /** The owner of the key that seals the secrets in an agent's config and memory. */
 export const configOwner = (data: { readonly agentId: number }): string => `agent_config:${data.agentId}`;
+
+/** What the live stream and webhooks say of a status. */
+const statusOf = ({ data, meta }: Pick<DomainEvent<string, StatusData>, 'data' | 'meta'>) => ({
+  id: data.agentId,
+  name: data.name,
+  status: data.to,
+  ...(data.seen && { last_seen: seconds(meta.at) }),
+  last_activity: data.lastActivity,
+});
+
+interface StatusData {
+  readonly agentId: number;
+  readonly name: string;
+  readonly to: string;
+  readonly seen: boolean;
+  readonly lastActivity: string | null;
+}
 
 export const agentStatusChanged = defineEvent({
   type: 'AgentStatusChanged',
@@ -68,7 +85,13 @@ export const agentStatusChanged = defineEvent({
           },
         ]
       : [],
-  frames: ({ data, meta }) => {
+  // Told as such where the frame tells of an update, or is that of another event.
+  webhooks: (event) =>
+    event.data.to === 'error' && (event.data.cause === 'update' || event.data.announced)
+      ? [{ type: 'agent.error', data: statusOf(event) }]
+      : [],
+  frames: (event) => {
+    const { data, meta } = event;
     if (data.announced) return [];
     const updated = {
       id: data.agentId,
@@ -79,18 +102,7 @@ export const agentStatusChanged = defineEvent({
       ...(data.config && { config: data.config }),
     };
     if (data.cause === 'update') return [{ type: 'agent.updated', data: updated, secrets: ['config'] }];
-    return [
-      {
-        type: 'agent.status_changed',
-        data: {
-          id: data.agentId,
-          name: data.name,
-          status: data.to,
-          ...(data.seen && { last_seen: seconds(meta.at) }),
-          last_activity: data.lastActivity,
-        },
-      },
-    ];
+    return [{ type: 'agent.status_changed', data: statusOf(event) }];
   },
 });
 

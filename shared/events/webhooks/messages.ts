@@ -56,13 +56,6 @@ const typesOf = ({ type, data }: FrameDraft): string[] => {
   return named === undefined ? [] : [named];
 };
 
-/** The status that an agent has from now on, whichever call has set it. */
-function statusAfter({ type, data }: FrameDraft): unknown {
-  if (type === 'agent.status_changed') return data.status;
-  if (type !== 'activity.created' || data.type !== 'agent_status_change') return undefined;
-  return (data.data as { readonly status?: unknown } | null)?.status;
-}
-
 /** The messages of an event, in the order in which they are sent. */
 export function messagesOf(definition: EventDefinition, event: DomainEvent): readonly WebhookMessage[] {
   const found = new Map<string, WebhookMessage['data']>();
@@ -74,7 +67,7 @@ export function messagesOf(definition: EventDefinition, event: DomainEvent): rea
   for (const frame of framesOf(definition, event)) {
     const data = frame.secrets ? maskedFrame(frame) : frame.data;
     for (const type of typesOf(frame)) add(type, data);
-    if (statusAfter(frame) === 'error' && !found.has('agent.error')) add('agent.error', data);
+    if (frame.type === 'agent.status_changed' && data.status === 'error') add('agent.error', data);
   }
   for (const { type, data } of definition.webhooks?.(event) ?? [])
     add(type, { ...data, workspace_id: event.meta.workspace });
