@@ -17,6 +17,7 @@ import {
   notificationsRead,
 } from '../../shared/events/monitoring/notifications.ts';
 import type { NotificationDirectory, PendingNotification } from '../../shared/ports/notifications.ts';
+import { frontOf } from '../../shared/storable.ts';
 import { DAY, seconds } from '../../shared/time.ts';
 import { defineDecider, on } from '../decider.ts';
 import type { CommandContext, Commands } from '../handler.ts';
@@ -232,7 +233,7 @@ async function deliverOne(
     session_key: event.data.sessionKey,
     delivered_at: seconds(event.meta.at),
     status: 'delivered',
-    stdout: said.slice(0, SAID),
+    stdout: frontOf(said, SAID),
   };
 }
 

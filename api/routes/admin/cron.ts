@@ -17,6 +17,7 @@ import { type CronBody, cronAnswer, cronBody, cronDoneAnswer, cronQuery } from '
 import { splitZone } from '../../../shared/cron.ts';
 import { invalid, notFound } from '../../../shared/errors.ts';
 import type { EventDraft } from '../../../shared/events/define.ts';
+import { frontOf } from '../../../shared/storable.ts';
 import { defineRoute, type Route } from '../../http/route.ts';
 import type { Services } from '../../services.ts';
 
@@ -67,7 +68,7 @@ async function trigger(services: Services, context: CommandContext, name: string
     mode === 'force'
       ? await triggerJob(commands, context, name, run, now)
       : await runIfDue(commands, context, name, { run, zone: settings.timeZone, now });
-  if (!result) return { success: true as const, ran: false, message: 'Its time has not come.' };
+  if (!result) return { success: true as const, ran: false, message: 'The job is not due yet.' };
   const status = result.ok ? ('success' as const) : ('error' as const);
   return { success: true as const, ran: true, status, message: result.message };
 }
@@ -76,7 +77,7 @@ async function trigger(services: Services, context: CommandContext, name: string
 function copyOf({ jobs }: CronState, name: string): string {
   const taken = new Set(jobs.map((job) => job.name));
   for (let nth = 1; ; nth++) {
-    const copy = `${name.slice(0, 180)} (copy${nth === 1 ? '' : ` ${nth}`})`;
+    const copy = `${frontOf(name, 180)} (copy${nth === 1 ? '' : ` ${nth}`})`;
     if (!taken.has(copy)) return copy;
   }
 }

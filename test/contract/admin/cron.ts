@@ -151,6 +151,11 @@ export function describeCron(service: () => TestService): void {
       expect((await post({ action: 'toggle', name: 'sweep' })).body.enabled).to.equal(true);
       expect((await post({ action: 'clone', name: 'sweep' })).body.clonedName).to.equal('sweep (copy)');
       expect((await post({ action: 'clone', name: 'sweep' })).body.clonedName).to.equal('sweep (copy 2)');
+      // The name of a copy is cut, but never within a character.
+      const long = `${'x'.repeat(179)}🚂`;
+      await post({ action: 'add', name: long, schedule: '0 4 * * *', command: 'purge_logs' });
+      expect((await post({ action: 'clone', name: long })).body.clonedName).to.equal(`${'x'.repeat(179)} (copy)`);
+      for (const name of [long, `${'x'.repeat(179)} (copy)`]) await post({ action: 'remove', name });
       for (const name of ['sweep', 'sweep (copy)', 'sweep (copy 2)', 'broken'])
         expect((await post({ action: 'remove', name })).body).to.deep.equal({ success: true });
       expect((await get()).body).to.deep.equal({ jobs: [] });
