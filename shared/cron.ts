@@ -20,7 +20,7 @@ export function cronProblem(cron: string): string | undefined {
     CronExpressionParser.parse(cron, { tz: 'UTC' });
     return undefined;
   } catch (error) {
-    return `is no schedule: ${error instanceof Error ? error.message : String(error)}`;
+    return `is not a valid schedule: ${error instanceof Error ? error.message : String(error)}`;
   }
 }
 

@@ -23,11 +23,12 @@ function listOf(values: readonly unknown[]): string {
   return [...shown, ...(values.length > LISTED ? ['…'] : [])].join(', ');
 }
 
-/** @param limit such as `at most 5`; the unit depends on `origin` */
-function sizeText(origin: string, limit: string): string {
-  if (origin === 'string') return `must have ${limit} characters`;
-  if (origin === 'array' || origin === 'set') return `must have ${limit} entries`;
-  return origin === 'object' || origin === 'map' ? `must have ${limit} fields` : `must be ${limit}`;
+/** @param limit such as `at most`; the unit of `size` depends on `origin` */
+function sizeText(origin: string, limit: string, size: number | bigint): string {
+  const counted = (one: string, several: string) => `must have ${limit} ${size} ${Number(size) === 1 ? one : several}`;
+  if (origin === 'string') return counted('character', 'characters');
+  if (origin === 'array' || origin === 'set') return counted('entry', 'entries');
+  return origin === 'object' || origin === 'map' ? counted('field', 'fields') : `must be ${limit} ${size}`;
 }
 
 /** The problem with the alternative that was meant: the one whose type matched. If none did, lists all alternatives. */
@@ -35,8 +36,10 @@ function unionText(branches: readonly (readonly { readonly code: string; readonl
   const firsts = branches.flatMap(([first]) => (first ? [first] : []));
   const meant = firsts.find(({ code }) => code !== 'invalid_type' && code !== 'invalid_value');
   if (meant) return meant.message;
-  const forms = firsts.map(({ message }) => message.replace(/^must be /, ''));
-  return `must be ${[...new Set(forms)].join(' or ')}`;
+  const forms = [...new Set(firsts.map(({ message }) => message.replace(/^must be /, '')))];
+  const last = forms.pop() ?? '';
+  // A form may name alternatives itself, such as `true or false`.
+  return `must be ${forms.length === 0 ? last : `${forms.join(', ').replaceAll(' or ', ', ')} or ${last}`}`;
 }
 
 function messageOf(issue: Parameters<z.core.$ZodErrorMap>[0]): string | undefined {
@@ -46,10 +49,10 @@ function messageOf(issue: Parameters<z.core.$ZodErrorMap>[0]): string | undefine
     case 'invalid_value':
       return issue.values.length === 1 ? `must be ${listOf(issue.values)}` : `must be one of ${listOf(issue.values)}`;
     case 'too_big':
-      return sizeText(issue.origin, `${issue.inclusive === false ? 'less than' : 'at most'} ${issue.maximum}`);
+      return sizeText(issue.origin, issue.inclusive === false ? 'less than' : 'at most', issue.maximum);
     case 'too_small':
       if (issue.origin === 'string' && issue.minimum === 1) return 'must not be empty';
-      return sizeText(issue.origin, `${issue.inclusive === false ? 'more than' : 'at least'} ${issue.minimum}`);
+      return sizeText(issue.origin, issue.inclusive === false ? 'more than' : 'at least', issue.minimum);
     case 'unrecognized_keys':
       return `must not have the fields ${listOf(issue.keys.map((key) => key.slice(0, 60)))}`;
     case 'invalid_union':

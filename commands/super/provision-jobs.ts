@@ -100,6 +100,9 @@ const ALLOWED: Readonly<Record<JobDecisionBody['action'], readonly OpenJob['stat
 };
 const DECIDED = { approve: provisionJobApproved, reject: provisionJobRejected, cancel: provisionJobCancelled };
 
+const either = (statuses: readonly string[]): string =>
+  `${statuses.slice(0, -1).join(', ')} or ${statuses[statuses.length - 1]}`;
+
 /** @throws AppError 400 where the status of the job does not allow it */
 export function decideJob(
   state: TenantState,
@@ -112,7 +115,7 @@ export function decideJob(
 ): EventDraft[] {
   const { jobType, dryRun, status } = openJob(state, jobId);
   if (!ALLOWED[action].includes(status))
-    throw invalid(`This job is ${status}; ${action} is for jobs that are ${ALLOWED[action].join(', ')}.`);
+    throw invalid(`This job is ${status}; the action ${action} needs a job that is ${either(ALLOWED[action])}.`);
   return [DECIDED[action].draft({ ...existing(state), jobId, jobType, dryRun, by, reason })];
 }
 

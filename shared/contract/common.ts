@@ -14,19 +14,22 @@ export const errorSchema = z
 /** Unix seconds, UTC. */
 export const unixSeconds = z.int().describe('Unix seconds, UTC');
 
+const NO_ID = 'must be a positive whole number';
 const isSafe = (value: string) => /^\d+$/.test(value) && Number.isSafeInteger(Number(value)) && Number(value) > 0;
 
 /** A record's id in a path: a positive safe integer. */
 export const idText = z
   .string()
-  .refine(isSafe, 'must be a positive whole number')
+  .refine(isSafe, NO_ID)
   .transform(Number)
   .meta({ override: { type: 'integer', minimum: 1 } });
 export const idParams = z.object({ id: idText });
 
 /** An id in a body: a number, or a numeric string, as some clients send it. */
 export const idValue = z
-  .union([z.int().positive(), z.string().refine(isSafe, 'must be a positive whole number').transform(Number)])
+  .union([z.int().positive(NO_ID), z.string().refine(isSafe, NO_ID).transform(Number)], {
+    error: ({ input }) => (input === undefined ? 'is required' : NO_ID),
+  })
   .meta({ override: { type: 'integer', minimum: 1 } });
 
 export const idBody = z.object({ id: idValue });

@@ -13,8 +13,16 @@ describe('messages for refused input', () => {
 
   it('one that has none of them is told all', () => {
     expect(messageOf(z.object({ a: z.union([z.boolean(), z.literal(0)]) }), { a: 'x' })).to.equal(
-      'must be true or false or 0',
+      'must be true, false or 0',
     );
-    expect(messageOf(idBody, { id: '-1' })).to.equal('must be a positive whole number');
+    for (const id of ['-1', 'x', 0, -1, 1.5, null, {}])
+      expect(messageOf(idBody, { id }), String(id)).to.equal('must be a positive whole number');
+  });
+
+  it('sizes are counted in the singular and in the plural', () => {
+    expect(messageOf(z.array(z.string()).min(1), [])).to.equal('must have at least 1 entry');
+    expect(messageOf(z.array(z.string()).min(2), [])).to.equal('must have at least 2 entries');
+    expect(messageOf(z.string().max(1), 'ab')).to.equal('must have at most 1 character');
+    expect(messageOf(z.number().max(1), 2)).to.equal('must be at most 1');
   });
 });

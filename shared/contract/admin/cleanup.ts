@@ -2,15 +2,19 @@
 import { z } from 'zod';
 import { RETAINED } from '../../events/admin/cleanup.ts';
 
+const NO_DAYS = 'must be a whole number from 1 to 36500';
 const days = z
-  .union([
-    z.int(),
-    z
-      .string()
-      .regex(/^\d{1,5}$/, 'must be a whole number')
-      .transform(Number),
-  ])
-  .refine((value) => value >= 1 && value <= 36_500, 'must be a whole number from 1 to 36500')
+  .union(
+    [
+      z.int(),
+      z
+        .string()
+        .regex(/^\d{1,5}$/)
+        .transform(Number),
+    ],
+    { error: NO_DAYS },
+  )
+  .refine((value) => value >= 1 && value <= 36_500, NO_DAYS)
   .meta({ override: { type: 'integer', minimum: 1, maximum: 36_500 } });
 
 export const cleanupBody = z.object({

@@ -143,7 +143,7 @@ function textOf(value: unknown): string | undefined {
 
 function faultOf(name: string, value: unknown): string | undefined {
   if (name.length > MAX_NAME || !NAME.test(name)) {
-    return `is no name of a setting: up to ${MAX_NAME} letters, digits, dots, hyphens and _, the first a letter or a digit`;
+    return `is not a valid name: use up to ${MAX_NAME} letters, digits, dots, hyphens and underscores, and begin with a letter or a digit`;
   }
   const text = textOf(value);
   if (text === undefined) return 'must have a value; DELETE resets a setting';

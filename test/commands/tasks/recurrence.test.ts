@@ -105,7 +105,7 @@ describe('recurring tasks: decisions', () => {
     expect(problem({ cron_expr: '0 9 * * 1-5', enabled: true, more: 1 })).to.equal(undefined);
     expect(problem({ parent_task_id: 3, spawned_from_cron: '0 9 * * *' })).to.equal(undefined);
     expect(problem({ cron_expr: 'daily' })?.[0]).to.match(/^cron_expr: must have 5 fields/);
-    expect(problem({ cron_expr: '0 25 * * *', enabled: false })?.[0]).to.match(/^cron_expr: is no schedule/);
+    expect(problem({ cron_expr: '0 25 * * *', enabled: false })?.[0]).to.match(/^cron_expr: is not a valid schedule/);
     expect(problem({ enabled: true })?.[0]).to.match(/^cron_expr: is missing/);
     expect(
       [
