@@ -54,7 +54,7 @@ function messageOf(issue: Parameters<z.core.$ZodErrorMap>[0]): string | undefine
       if (issue.origin === 'string' && issue.minimum === 1) return 'must not be empty';
       return sizeText(issue.origin, issue.inclusive === false ? 'more than' : 'at least', issue.minimum);
     case 'unrecognized_keys':
-      return `must not have the fields ${listOf(issue.keys.map((key) => key.slice(0, 60)))}`;
+      return `must not have the field${issue.keys.length === 1 ? '' : 's'} ${listOf(issue.keys.map((key) => key.slice(0, 60)))}`;
     case 'invalid_union':
       return issue.input === undefined ? 'is required' : unionText(issue.errors);
     default:

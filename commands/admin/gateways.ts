@@ -164,9 +164,18 @@ export async function addGateway(commands: Commands, context: CommandContext, bo
   return id;
 }
 
-/** The fields that a body sets. @throws AppError 400 */
-export function changesOf(body: GatewayChangesBody): GatewayChange {
-  const address = addressOf(body);
+/** A host or a port that is sent alone, with the other one of a URL. */
+function completed({ url, host, port }: Pick<GatewayChangesBody, 'url' | 'host' | 'port'>, stored: string) {
+  if (url !== undefined || (host === undefined) === (port === undefined)) return { url, host, port };
+  if (host === undefined) return { host: stored, port };
+  // Whether it names a port: a URL does, if only that of its scheme.
+  const kept = new URL(stored).port;
+  return host.includes('://') || /:\d+$/.test(host) || kept === '' ? { host } : { host, port: Number(kept) };
+}
+
+/** The fields that a body sets. @param stored the URL as it is now @throws AppError 400 */
+export function changesOf(body: GatewayChangesBody, stored: string): GatewayChange {
+  const address = addressOf(completed(body, stored));
   const token = body.token === undefined ? address?.token : body.token;
   const changes: GatewayChange = {
     name: body.name,
@@ -191,10 +200,15 @@ export async function changeGateway(
   context: CommandContext,
   body: GatewayChangesBody,
 ): Promise<void> {
-  const changes = changesOf(body);
-  if (Object.keys(changes).length === 0) await knownGateway(commands, body.id);
+  // The decision refuses a gateway that is not known, whatever its URL would be.
+  const changes = ({ gateways }: GatewaysState) =>
+    changesOf(body, gateways.find(({ id }) => id === body.id)?.url ?? 'http://unknown');
+  const { state: now } = await commands.load(gatewaysDecider, GATEWAYS_STREAM);
+  if (Object.keys(changes(now)).length === 0) await knownGateway(commands, body.id);
   else
-    await commands.execute(gatewaysDecider, GATEWAYS_STREAM, context, (state) => decideChange(state, body.id, changes));
+    await commands.execute(gatewaysDecider, GATEWAYS_STREAM, context, (state) =>
+      decideChange(state, body.id, changes(state)),
+    );
 }
 
 /** Whether there was one. @throws AppError 400 for the primary one */

@@ -73,7 +73,9 @@ export type NewGatewayBody = z.infer<typeof newGatewayBody>;
 export const gatewayChangesBody = z.object({
   id: idValue,
   name: filledText(200).optional(),
-  ...address,
+  url: address.url,
+  host: address.host.describe('instead of `url`: a host, whose port stays unless it is sent as well, or a URL'),
+  port: address.port.describe('instead of `url`; without `host`, the rest of the address stays'),
   token: token.optional().describe('empty: none from now on; `--------`: unchanged'),
   is_primary: flag.optional(),
   status: z.enum(GATEWAY_STATUSES).optional(),

@@ -98,6 +98,22 @@ export function describeGateways(service: () => TestService): void {
       expect((await ask('PUT', { id: 987_654, name: 'x' })).status).to.equal(404);
     });
 
+    it('a host or a port that is changed alone leaves the rest of the address as it is', async () => {
+      const [, away] = await list();
+      const changed = async (fields: object) => {
+        const { status, body } = await ask('PUT', { id: away.id, ...fields });
+        expect(status, JSON.stringify(body)).to.equal(200);
+        return body.gateway.url;
+      };
+      expect(await changed({ port: 9444 })).to.equal('wss://gate.example.org:9444/base');
+      expect(await changed({ host: 'other.example.org' })).to.equal('http://other.example.org:9444');
+      expect(await changed({ host: 'other.example.org:81' })).to.equal('http://other.example.org:81');
+      expect(await changed({ host: 'ws://other.example.org' })).to.equal('ws://other.example.org');
+      expect(await changed({ host: 'third.example.org' })).to.equal('http://third.example.org');
+      expect((await ask('PUT', { id: 987_654, port: 1 })).status).to.equal(404);
+      expect(await changed({ url: away.url })).to.equal('wss://gate.example.org:9443/base');
+    });
+
     it('are changed; one is primary; a token that is sent back hidden stays', async () => {
       const [, away] = await list();
       const reply = await ask('PUT', {
