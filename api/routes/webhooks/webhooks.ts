@@ -75,6 +75,8 @@ const change = defineRoute({
   async handle({ body, identity: { workspace }, services, command }) {
     const { id, name, url, events, enabled, regenerate_secret, reset_circuit } = body;
     if (url !== undefined) checkUrl(services.settings, url);
+    // First: once it is enabled a worker may have it, and a failure on top of the old ones could disable it again.
+    if (reset_circuit) await services.webhooks.reset(workspace, id);
     const { secret } = await changeWebhook(services.commands, command, id, {
       name,
       url,
@@ -82,7 +84,6 @@ const change = defineRoute({
       enabled: reset_circuit ? true : enabled,
       secret: regenerate_secret ? newSecret() : undefined,
     });
-    if (reset_circuit) await services.webhooks.reset(workspace, id);
     if (!regenerate_secret || secret === null) return { body: { success: true as const } };
     const message = 'The secret was replaced. Store the new one now: it is not shown again.';
     return { body: { success: true as const, secret, message } };

@@ -1,5 +1,6 @@
 /** Webhooks through HTTP: configured, told of events, tested, retried. One service and one receiver for all. */
 import { expect } from 'chai';
+import { webhookDecider, webhookStream } from '../../../commands/webhooks/webhooks.ts';
 import { activitiesProjection } from '../../../projections/monitoring/activities.ts';
 import { schemaOf } from '../../../projections/projection.ts';
 import { newWebhookAnswer, webhookChangedAnswer, webhooksAnswer } from '../../../shared/contract/webhooks/webhooks.ts';
@@ -201,6 +202,28 @@ describe('webhooks', () => {
       expect((await world.ask('PUT', PATH, { id })).body).to.deep.equal({ success: true });
       await world.ask('PUT', PATH, { id, reset_circuit: true, enabled: false });
       expect((await find(id)).enabled, 'reset_circuit beats enabled').to.equal(true);
+    });
+
+    it('forgets failures before it is enabled, so that no worker counts on from them', async () => {
+      const { id } = await create();
+      await world.ask('PUT', PATH, { id, enabled: false });
+      const { commands, database } = world.world.service.core;
+      const { pool } = database;
+      const query = pool.query.bind(pool);
+      const enabledAt: boolean[] = [];
+      pool.query = (async (...args: Parameters<typeof query>) => {
+        if (String(args[0]).includes('SET failures = 0'))
+          enabledAt.push((await commands.load(webhookDecider, webhookStream(1, id))).state.enabled);
+        return query(...args);
+      }) as typeof pool.query;
+      try {
+        await world.ask('PUT', PATH, { id, reset_circuit: true });
+      } finally {
+        pool.query = query;
+      }
+      expect(enabledAt).to.deep.equal([false]);
+      expect((await find(id)).enabled).to.equal(true);
+      await world.ask('DELETE', PATH, { id });
     });
 
     it('a repeated request with an Idempotency-Key makes one webhook, with one secret', async () => {
