@@ -6,6 +6,7 @@ import { standupsProjection } from '../../projections/monitoring/standups.ts';
 import { tasksProjection } from '../../projections/tasks/tasks.ts';
 import type { AgentReport, StandupReport, StandupsQuery } from '../../shared/contract/monitoring/standups.ts';
 import type { StandupSummary } from '../../shared/events/monitoring/standups.ts';
+import { NO_SOURCE, type TaskSource } from '../../shared/events/tasks/tasks.ts';
 import { masked } from '../../shared/secrets.ts';
 import { DAY } from '../../shared/time.ts';
 import { type Reads, tables } from '../reads.ts';
@@ -96,6 +97,7 @@ const OVERDUE_COLUMNS = [
   'tags',
   'metadata',
   'dispatch_attempts',
+  'source',
 ] as const;
 
 async function overdueOf(scope: Scope) {
@@ -116,8 +118,10 @@ async function overdueOf(scope: Scope) {
     .limit(MAX_LISTED)
     .execute();
   const total = rows[0]?.total ?? 0;
-  const tasks = rows.map(({ total: _, due_date, tags, metadata, ...row }) => ({
+  const tasks = rows.map(({ total: _, due_date, tags, metadata, source, ...row }) => ({
     ...row,
+    ...NO_SOURCE,
+    ...(source as TaskSource | null),
     due_date: due_date ?? 0,
     tags: JSON.stringify(tags),
     metadata: jsonText(scope, metadata),

@@ -2,19 +2,11 @@
 import { tasksProjection, tasksTable } from '../../projections/tasks/tasks.ts';
 import type { ProjectRecord } from '../../shared/contract/projects/projects.ts';
 import { type TaskRecord, taskSchema, ticketRef } from '../../shared/contract/tasks/tasks.ts';
+import { NO_SOURCE, type TaskSource } from '../../shared/events/tasks/tasks.ts';
 import { type Reads, tables } from '../reads.ts';
 
 type Column = keyof (typeof tasksTable)['columns'] & keyof TaskRecord;
 const COLUMNS = Object.keys(taskSchema.shape).filter((field): field is Column => field in tasksTable.columns);
-
-const NOT_ON_GITHUB = {
-  github_issue_number: null,
-  github_repo: null,
-  github_synced_at: null,
-  github_branch: null,
-  github_pr_number: null,
-  github_pr_state: null,
-};
 
 /** Newest first. */
 export async function listProjectTasks(
@@ -24,7 +16,7 @@ export async function listProjectTasks(
 ): Promise<TaskRecord[]> {
   const rows = await tables(reads, tasksProjection)
     .selectFrom('tasks')
-    .select(COLUMNS)
+    .select([...COLUMNS, 'source'])
     .where('workspace_id', '=', project.workspace_id)
     .where('project_id', '=', project.id)
     .orderBy('created_at', 'desc')
@@ -32,8 +24,9 @@ export async function listProjectTasks(
     .limit(limit)
     .offset(offset)
     .execute();
-  return rows.map((row) => ({
-    ...NOT_ON_GITHUB,
+  return rows.map(({ source, ...row }) => ({
+    ...NO_SOURCE,
+    ...(source as TaskSource | null),
     ...(row as Pick<TaskRecord, Column>),
     project_name: project.name,
     project_prefix: project.ticket_prefix,

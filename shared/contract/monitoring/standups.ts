@@ -63,6 +63,12 @@ const overdueTask = z.object({
   feedback_notes: z.string().nullable(),
   retry_count: z.int(),
   completed_at: unixSeconds.nullable(),
+  github_issue_number: z.int().nullable(),
+  github_repo: z.string().nullable(),
+  github_synced_at: unixSeconds.nullable(),
+  github_branch: z.string().nullable(),
+  github_pr_number: z.int().nullable(),
+  github_pr_state: z.string().nullable(),
   dispatch_attempts: z.int(),
   agent_name: z.string().nullable().describe('the assignee, if that is an agent'),
 });

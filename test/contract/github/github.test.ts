@@ -405,7 +405,15 @@ describe('GitHub', function () {
       expect(github.repo(repo).pulls[0]).to.deep.include({ base: 'main', head: branch, body: 'In rain\n\nCloses #1' });
       const there = (await ask('GET', path)).body;
       expect(there).to.deep.include({ branch, pr_number: 500, pr_state: 'open' });
-      expect(await world.taskNow(task?.id ?? 0)).to.deep.include({ github_branch: branch, github_pr_number: 500 });
+      const now = await world.taskNow(task?.id ?? 0);
+      expect(now).to.deep.include({ github_branch: branch, github_pr_number: 500, github_issue_number: 1 });
+      const { tasks } = (await ask('GET', `/api/projects/${id}/tasks`)).body;
+      expect(tasks).to.deep.equal([now]);
+      const github_columns = Object.fromEntries(Object.entries(now).filter(([field]) => field.startsWith('github_')));
+      await ask('PUT', `/api/tasks/${task?.id}`, { due_date: 1 });
+      const { overdueTasks } = (await ask('POST', '/api/standup', {})).body.standup;
+      const overdue = overdueTasks.find((one: { id: number }) => one.id === task?.id);
+      expect(overdue).to.deep.include(github_columns);
       expect(await world.activities('task_updated', task?.id ?? 0)).to.have.length(2);
     });
   });
