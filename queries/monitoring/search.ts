@@ -14,6 +14,7 @@ import { auditProjection } from '../../projections/monitoring/audit.ts';
 import { type DocumentType, detailText, searchProjection } from '../../projections/monitoring/search.ts';
 import { pipelinesProjection } from '../../projections/pipelines/pipelines.ts';
 import { tasksProjection } from '../../projections/tasks/tasks.ts';
+import { webhooksProjection } from '../../projections/webhooks/webhooks.ts';
 import type { ResultType, SearchQuery, SearchResult } from '../../shared/contract/monitoring/search.ts';
 import { containing, folded } from '../../shared/folding.ts';
 import { frontOf } from '../../shared/storable.ts';
@@ -235,6 +236,31 @@ const SHOWN: Readonly<Record<DocumentType, Lookup>> = {
   },
 };
 
+/**
+ * Webhooks with the text in their names. They have no documents: their URLs often hold a token, which is sealed in the
+ * log. A workspace has few of them. URLs are for admins, who can list webhooks, to find and to see.
+ */
+async function webhooksWith({ reads, workspace, limit }: Search, query: string, isAdmin: boolean): Promise<Shown[]> {
+  const wanted = folded(query);
+  const rows = await tables(reads, webhooksProjection)
+    .selectFrom('webhooks')
+    .select(['id', 'created_at', 'name', 'url'])
+    .where('workspace_id', '=', workspace)
+    .orderBy('created_at', 'desc')
+    .orderBy('id', 'desc')
+    .execute();
+  return rows
+    .filter(({ name, url }) => folded(name).includes(wanted) || (isAdmin && folded(url).includes(wanted)))
+    .slice(0, limit)
+    .map(({ id, created_at, name, url }) => ({
+      id,
+      created_at,
+      title: name,
+      ...(isAdmin && { subtitle: url }),
+      titleCounts: true,
+    }));
+}
+
 const isSearched = (type: ResultType): type is DocumentType => type in SHOWN;
 
 /** Characters of an excerpt before the match, behind it, and where there is no match. */
@@ -271,7 +297,7 @@ function resultOf(type: ResultType, shown: Shown, query: string): SearchResult {
   };
 }
 
-/** @param isAdmin others get no audit entries */
+/** @param isAdmin others get no audit entries, and no URLs of webhooks */
 export async function searchRecords(
   reads: Reads,
   workspace: number,
@@ -287,6 +313,8 @@ export async function searchRecords(
     if (ids.length === 0) continue;
     for (const shown of await SHOWN[one](reads, workspace, ids)) results.push(resultOf(one, shown, q));
   }
+  if (type.includes('webhook'))
+    for (const shown of await webhooksWith(search, q, isAdmin)) results.push(resultOf('webhook', shown, q));
   results.sort((one, other) => other.relevance - one.relevance || latest(one, other));
   return { query: q, count: results.length, total: results.length, results: results.slice(0, limit) };
 }

@@ -139,6 +139,35 @@ export function describeSearch(service: () => TestService): void {
       for (const type of ['webhook', 'pipelines', 'nonsense']) expect(await types(type)).to.deep.equal([]);
     });
 
+    it('finds webhooks by their names, and for admins by their URLs, which often hold a token', async () => {
+      const made = [];
+      for (const [name, path] of [
+        ['Wombat alarm', 'first'],
+        ['Bell', 'of-WOMBATS'],
+      ]) {
+        const reply = await call(base, 'POST', '/api/webhooks', { name, url: `https://example.com/${path}` });
+        expect(reply.status, JSON.stringify(reply.body)).to.equal(200);
+        made.push(reply.body.id);
+      }
+      const shown = ({ results }: { results: Result[] }) =>
+        results.map(({ type, id, title, subtitle, relevance }) => [type, id, title, subtitle, relevance]);
+      const [alarm, bell] = made;
+      const all = [
+        ['webhook', alarm, 'Wombat alarm', 'https://example.com/first', 2],
+        ['webhook', bell, 'Bell', 'https://example.com/of-WOMBATS', 1],
+      ];
+      expect(shown(await search('q=wombat'))).to.deep.equal(all);
+      expect(shown(await search('q=WOMBAT&type=webhooks'))).to.deep.equal(all);
+      expect(await search('q=example.com&type=webhook&limit=1')).to.deep.include({ count: 1, total: 1 });
+      expect(shown(await search('q=example.com&type=webhook&limit=1'))).to.deep.equal([all[1]?.with(4, 1)]);
+      const scopes = ['viewer'];
+      const key = (await call(base, 'POST', `/api/agents/${agent.id}/keys`, { name: 'looker', scopes })).body.api_key;
+      expect(shown(await search('q=wombat', key))).to.deep.equal([all[0]?.with(3, undefined)]);
+      expect((await search('q=example.com&type=webhook', key)).results).to.deep.equal([]);
+      await call(base, 'DELETE', '/api/webhooks', { id: alarm });
+      expect(shown(await search('q=wombat'))).to.deep.equal([all[1]]);
+    });
+
     it('only admins find audit entries', async () => {
       const key = (await call(base, 'POST', `/api/agents/${agent.id}/keys`, { name: 'finder', scopes: ['operator'] }))
         .body.api_key;
