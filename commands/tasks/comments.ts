@@ -40,10 +40,10 @@ export function decideComment(state: TaskState, comment: Comment): EventDraft[] 
   const { author, content, mentioned } = comment;
   if (isFull(comments, content))
     throw invalid(
-      `A task takes ${MAX_COMMENTS.count} comments of ${MAX_COMMENTS.characters} characters together; go on in a new task.`,
+      `A task takes at most ${MAX_COMMENTS.count} comments, and ${MAX_COMMENTS.characters} characters in all of them together; continue in a new task.`,
     );
   if (comment.depth > MAX_DEPTH)
-    throw invalid(`Replies can stand ${MAX_DEPTH} levels deep; reply to a comment further up.`, [
+    throw invalid(`Replies can be nested at most ${MAX_DEPTH} levels deep; reply to a comment further up.`, [
       'parent_id: is too deep in its thread',
     ]);
   const commented = taskCommented.draft({

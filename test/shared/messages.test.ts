@@ -24,5 +24,7 @@ describe('messages for refused input', () => {
     expect(messageOf(z.array(z.string()).min(2), [])).to.equal('must have at least 2 entries');
     expect(messageOf(z.string().max(1), 'ab')).to.equal('must have at most 1 character');
     expect(messageOf(z.number().max(1), 2)).to.equal('must be at most 1');
+    expect(messageOf(z.strictObject({}), { a: 1 })).to.equal('must not have the field a');
+    expect(messageOf(z.strictObject({}), { a: 1, b: 2 })).to.equal('must not have the fields a, b');
   });
 });

@@ -192,8 +192,12 @@ const change = defineRoute({
 async function requireAgents(services: Services, identity: Identity, names: readonly string[]): Promise<void> {
   const known = await agentIds(services.reads, identity.workspace, names);
   const unknown = names.filter((name) => !known.has(name));
-  if (unknown.length > 0)
-    throw invalid(`assigned_agents: the workspace has no agent named ${unknown.join(', ')}; create it first.`, unknown);
+  if (unknown.length === 0) return;
+  const [agents, them] = unknown.length === 1 ? ['agent', 'it'] : ['agents', 'them'];
+  throw invalid(
+    `assigned_agents: the workspace has no ${agents} named ${unknown.join(', ')}; create ${them} first.`,
+    unknown,
+  );
 }
 
 const remove = defineRoute({

@@ -23,8 +23,8 @@ const idOf = (text: string | undefined): number | undefined => {
 /** Ids between commas; what is none is left out. @throws AppError 400 when there is none, or there are too many */
 function idsOf(text: string): number[] {
   const ids = text.split(',').flatMap((part) => idOf(part) ?? []);
-  if (ids.length === 0) throw invalid('taskIds: must hold ids of tasks, with commas between them.');
-  if (ids.length > MAX_REVIEWED_TASKS) throw invalid(`taskIds: must hold at most ${MAX_REVIEWED_TASKS} ids.`);
+  if (ids.length === 0) throw invalid('taskIds: must contain ids of tasks, separated by commas.');
+  if (ids.length > MAX_REVIEWED_TASKS) throw invalid(`taskIds: must contain at most ${MAX_REVIEWED_TASKS} ids.`);
   return ids;
 }
 

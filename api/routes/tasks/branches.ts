@@ -60,7 +60,7 @@ const make = defineRoute({
     const repo = repositoryIn(task.repo);
     if (repo === undefined)
       throw invalid(
-        'The github_repo of the project is no repository; set it to owner/name with PATCH /api/projects/{id}.',
+        'The github_repo of the project is not a repository; set it to owner/name with PATCH /api/projects/{id}.',
       );
     if (body.action === 'create-pr' && !task.source?.github_branch)
       throw invalid('This task has no branch to open a pull request from; make the branch first.');

@@ -64,7 +64,7 @@ export async function syncProject(
   let pushed = 0;
   try {
     if (repo === undefined) {
-      throw new GithubError('refused', 'The github_repo of the project is no repository; set it to owner/name.');
+      throw new GithubError('refused', 'The github_repo of the project is not a repository; set it to owner/name.');
     }
     await pull(work, context, { ...project, repo }, cursorFor(state, repo), pulled, failures, signal);
     pushed = await push(work, context, { ...project, repo }, failures, signal);

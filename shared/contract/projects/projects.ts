@@ -94,8 +94,8 @@ const optionalText = (max: number) =>
 
 const deadline = z.int().min(0).max(LAST_MOMENT).nullable().describe('Unix seconds, UTC');
 
-const NO_SLUG = 'must hold a letter from a to z or a digit: send a slug that does';
-const NO_PREFIX = 'must hold a letter from A to Z or a digit: send a ticket_prefix that does';
+const NO_SLUG = 'must contain a letter from a to z or a digit; send a slug that does';
+const NO_PREFIX = 'must contain a letter from A to Z or a digit; send a ticket_prefix that does';
 
 export const createProjectBody = z
   .object({

@@ -50,7 +50,7 @@ export const qualityReviewBody = z
   })
   .refine((body) => body.taskId !== undefined || body.task_id !== undefined, {
     path: ['taskId'],
-    message: 'is required: the id of a task',
+    message: 'is required; send the id of the task',
   });
 export type QualityReviewBody = z.infer<typeof qualityReviewBody>;
 

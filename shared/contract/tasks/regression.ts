@@ -56,7 +56,7 @@ export const regressionQuery = z
     if (betaStart(query) !== undefined) return;
     const message =
       givenStart(query) === undefined
-        ? 'is required: the moment of the change, as Unix seconds or as a date'
+        ? 'is required; send the moment of the change, as Unix seconds or as a date'
         : 'must be positive Unix seconds or a date such as 2026-01-31T12:00:00Z';
     context.addIssue({ code: 'custom', path: ['beta_start'], message });
   });

@@ -38,7 +38,7 @@ export const newWorkspaceBody = z
       context.addIssue({
         code: 'custom',
         path: ['slug'],
-        message: 'must hold a letter from a to z or a digit: send a slug that does',
+        message: 'must contain a letter from a to z or a digit; send a slug that does',
       });
     return { ...body, slug };
   });
