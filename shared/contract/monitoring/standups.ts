@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { standupSummary } from '../../events/monitoring/standups.ts';
 import { limitParam, offsetParam, unixSeconds } from '../common.ts';
+import { text } from '../storable.ts';
 
 const isDay = (value: string): boolean => {
   const at = Date.parse(`${value}T00:00:00Z`);
@@ -16,13 +17,9 @@ export const standupBody = z.object({
     .describe('UTC; today unless given')
     .meta({ override: { type: 'string', format: 'date' } }),
   agents: z
-    .unknown()
+    .preprocess((names) => (Array.isArray(names) ? names : []), z.array(text(500)))
     .optional()
-    .transform((names) =>
-      Array.isArray(names)
-        ? names.filter((name): name is string => typeof name === 'string' && name.length <= 500)
-        : [],
-    )
+    .transform((names) => names ?? [])
     .meta({ override: { type: 'array', items: { type: 'string' } } })
     .describe('names of the agents to report on; all of them unless given'),
 });

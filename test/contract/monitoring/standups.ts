@@ -106,5 +106,15 @@ export function describeStandups(service: () => TestService): void {
       }
       expect((await call(base, 'POST', '/api/standup', [])).status).to.equal(400);
     });
+
+    it('refuses a list in which something is not a name, instead of reporting on everybody', async () => {
+      for (const name of [5, null, {}, 'a'.repeat(501), 'a\0']) {
+        const { status, body } = await call(base, 'POST', '/api/standup', { agents: ['stan', name] });
+        expect(status, String(name)).to.equal(400);
+        expect(body.error).to.match(/^agents\.1: /);
+      }
+      for (const agents of [[], 'nobody', 5, null])
+        expect((await generate({ agents })).summary.totalAgents, String(agents)).to.be.above(0);
+    });
   });
 }
