@@ -2,6 +2,7 @@
  * All configuration, read once from the environment, typed and checked. On a bad value the service exits with a message
  * that names the variable, the value and what is allowed.
  */
+import { isIP } from 'node:net';
 import { z } from 'zod';
 import '../shared/messages.ts';
 import { parseNetwork } from '../shared/addresses.ts';
@@ -49,6 +50,20 @@ const pauses = list
 const networks = list.refine(
   (values) => values.every((value) => parseNetwork(value) !== undefined),
   'must be networks or addresses with commas in between, as in 10.0.0.0/8,::1',
+);
+const addresses = list
+  .refine(
+    (values) => values.every((value) => isIP(value) !== 0),
+    'must be IP addresses with commas in between, as in 10.0.0.5,::1; networks are not accepted',
+  )
+  // IPv4 addresses of connections are compared in their own form.
+  .transform((values): readonly string[] => values.map((value) => value.replace(/^::ffff:(?=\d+\.)/i, '')));
+/** Exact ones, subdomains and prefixes, as `hostAllowed` compares them. */
+const HOST_PATTERN =
+  /^([\w-]+(\.[\w-]+)*\.?(:\d+)?|\*\.[\w-]+(\.[\w-]+)*|[\w-]+(\.[\w-]+)*\.\*|\[[0-9a-f:.]+\](:\d+)?)$/i;
+const hosts = list.refine(
+  (values) => values.every((value) => HOST_PATTERN.test(value) || isIP(value) !== 0),
+  'must be hosts with commas in between, as in example.com,*.example.com,100.*',
 );
 const url = (schemes: readonly string[]) =>
   z.string().refine(
@@ -159,7 +174,7 @@ export const SETTINGS = {
     'AUTH_PASS_B64',
     text,
     undefined,
-    'the same in base64; takes precedence over AUTH_PASS',
+    'password of the first admin in base64; takes precedence over AUTH_PASS',
   ),
   apiKey: setting<string | undefined>(
     'API_KEY',
@@ -198,14 +213,14 @@ export const SETTINGS = {
   ),
   trustedProxies: setting<readonly string[]>(
     'MC_TRUSTED_PROXIES',
-    list,
+    addresses,
     [],
     'addresses whose X-Forwarded-For and X-Real-IP are trusted',
   ),
   allowAnyHost: setting('MC_ALLOW_ANY_HOST', flag, false, 'accepts every Host header'),
   allowedHosts: setting<readonly string[]>(
     'MC_ALLOWED_HOSTS',
-    list,
+    hosts,
     [],
     'accepted hosts: exact, *.example.com or 100.*; empty: every host',
   ),
@@ -213,7 +228,7 @@ export const SETTINGS = {
   enableHsts: setting('MC_ENABLE_HSTS', flag, false, 'sends Strict-Transport-Security'),
   proxyAuthHeader: setting<string | undefined>(
     'MC_PROXY_AUTH_HEADER',
-    text,
+    text.regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/, 'must be the name of one header, such as X-Auth-User'),
     undefined,
     'header in which a trusted proxy names the user',
   ),
@@ -225,7 +240,7 @@ export const SETTINGS = {
   ),
   proxyAuthTrustedIps: setting<readonly string[]>(
     'MC_PROXY_AUTH_TRUSTED_IPS',
-    list,
+    addresses,
     [],
     'addresses whose proxy header is trusted; empty: none',
   ),
@@ -431,43 +446,43 @@ export const SETTINGS = {
     'MC_WORKLOAD_QUEUE_DEPTH_THROTTLE',
     integer(0, 1_000_000),
     50,
-    'pending tasks from which /api/workload recommends to submit more slowly',
+    'pending tasks from which /api/workload recommends submitting more slowly',
   ),
   workloadQueueDepthShed: setting(
     'MC_WORKLOAD_QUEUE_DEPTH_SHED',
     integer(0, 1_000_000),
     100,
-    'pending tasks from which it recommends to submit critical work only',
+    'pending tasks from which /api/workload recommends submitting critical work only',
   ),
   workloadBusyRatioThrottle: setting(
     'MC_WORKLOAD_BUSY_RATIO_THROTTLE',
     share,
     0.8,
-    'the same for the share of busy agents: more slowly',
+    'share of busy agents from which /api/workload recommends submitting more slowly',
   ),
   workloadBusyRatioShed: setting(
     'MC_WORKLOAD_BUSY_RATIO_SHED',
     share,
     0.95,
-    'the same for the share of busy agents: critical work only',
+    'share of busy agents from which /api/workload recommends submitting critical work only',
   ),
   workloadErrorRateThrottle: setting(
     'MC_WORKLOAD_ERROR_RATE_THROTTLE',
     share,
     0.1,
-    'the same for the share of errors among activities: more slowly',
+    'share of errors among activities from which /api/workload recommends submitting more slowly',
   ),
   workloadErrorRateShed: setting(
     'MC_WORKLOAD_ERROR_RATE_SHED',
     share,
     0.25,
-    'the same for the share of errors among activities: critical work only',
+    'share of errors among activities from which /api/workload recommends submitting critical work only',
   ),
   workloadRecentWindowSeconds: setting(
     'MC_WORKLOAD_RECENT_WINDOW_SECONDS',
     integer(1, 86_400),
     300,
-    'how far back errors and new tasks are counted, seconds',
+    'how far back /api/workload counts errors and new tasks, seconds',
   ),
 } as const;
 

@@ -58,6 +58,23 @@ const REFUSED: Readonly<Record<string, { readonly values: readonly string[]; rea
   MC_ALLOW_ANY_HOST: { values: ['2', 'maybe'], says: FLAG },
   MC_COOKIE_SECURE: { values: ['2', 'maybe'], says: FLAG },
   MC_ENABLE_HSTS: { values: ['2', 'maybe'], says: FLAG },
+  MC_TRUSTED_PROXIES: { values: ['proxy', '10.0.0.0/8', '10.0.0', '10.0.0.5;::1'], says: 'must be IP addresses' },
+  MC_ALLOWED_HOSTS: {
+    values: [
+      'https://example.com',
+      '*.example.com:3000',
+      'a b',
+      'example.com/x',
+      '*',
+      '*.*',
+      'x.*.y',
+      '100.*.*',
+      'a;b',
+    ],
+    says: 'must be hosts with commas in between',
+  },
+  MC_PROXY_AUTH_HEADER: { values: ['X User', 'X-User:', 'X-A,X-B', 'ä'], says: 'must be the name of one header' },
+  MC_PROXY_AUTH_TRUSTED_IPS: { values: ['proxy', '10.0.0.0/8', '::1 ::2'], says: 'must be IP addresses' },
   MC_PROXY_AUTH_DEFAULT_ROLE: { values: ['root', 'Admin'], says: 'must be one of viewer, operator, admin' },
   API_KEY: { values: ['changeme', '123456789012345', '   padded-0815   '], says: 'at least 16 characters' },
   MC_AGENT_TIMEOUT_MINUTES: { values: ['10081', ...OTHER_NUMBERS], says: WHOLE(0, 10_080) },
@@ -118,11 +135,7 @@ const ANYTHING = [
   'AUTH_PASS_B64',
   'GOOGLE_CLIENT_ID',
   'GOOGLE_ISSUERS',
-  'MC_TRUSTED_PROXIES',
-  'MC_ALLOWED_HOSTS',
   'SUBSCRIBED_PROVIDERS',
-  'MC_PROXY_AUTH_HEADER',
-  'MC_PROXY_AUTH_TRUSTED_IPS',
 ];
 
 describe('configuration', () => {
@@ -150,6 +163,24 @@ describe('configuration', () => {
     for (const off of ['0', 'false', 'no', 'off', 'Off']) {
       expect(readConfig({ MC_COOKIE_SECURE: off }).cookieSecure, off).to.equal(false);
     }
+    const allowed = [
+      'localhost',
+      'web',
+      'a_b.example',
+      '10.1.2.3',
+      '100.*',
+      '10.1.*',
+      '*.example.com',
+      '::1',
+      '[::1]:3000',
+      'x.',
+      'x.example:3000',
+    ];
+    expect(readConfig({ MC_ALLOWED_HOSTS: allowed.join(',') }).allowedHosts).to.deep.equal(allowed);
+    expect(readConfig({ MC_TRUSTED_PROXIES: '::ffff:10.0.0.5, ::1' }).trustedProxies).to.deep.equal([
+      '10.0.0.5',
+      '::1',
+    ]);
     expect(readConfig({ MC_ALLOWED_HOSTS: ' a.example , *.example.com,, ' }).allowedHosts).to.deep.equal([
       'a.example',
       '*.example.com',
