@@ -6,11 +6,13 @@ import type { Command } from 'commander';
 import { readConfig, STREAM_PREFIX } from '../config.ts';
 import { type Database, openDatabase } from '../database/database.ts';
 import { migrate } from '../database/migrations.ts';
+import { holdsDatabase } from '../embedded/embedded.ts';
 import { openEventStoreLog } from '../eventstore/event-log.ts';
 import { createLogger, type Logger } from '../logging.ts';
 import { openPostgresLog } from '../postgres/event-log.ts';
 import { GONE_MS } from '../processes.ts';
 import { CopyError, type CopySide, copyLog } from '../tools/copy-log.ts';
+import { counted } from './with-core.ts';
 
 interface Options {
   readonly from: string;
@@ -77,6 +79,10 @@ async function openSide(
 ): Promise<CopySide> {
   let opened: Database | undefined;
   if (database) {
+    // Opening it would make one.
+    if (role === 'source' && database.kind === 'directory' && !holdsDatabase(database.address)) {
+      throw new CopyError(`There is no database in the directory ${database.name}.`);
+    }
     opened = await openDatabase({
       url: database.kind === 'postgres' ? database.address : undefined,
       dataDir: database.address,
@@ -199,8 +205,9 @@ export function addCopyLog(program: Command): void {
           : ([source, target] as const);
         const report = await copyLog(...sides, { signal: stop.signal, onProgress: progress.tell });
         progress.end();
-        console.log(`${report.events} events in ${to.name}, ${report.copied} of them copied now`);
-        for (const [table, count] of Object.entries(report.rows ?? {})) console.log(`${count} rows of ${table}`);
+        console.log(`${counted(report.events, 'event')} in ${to.name}, ${report.copied} of them copied now`);
+        for (const [table, count] of Object.entries(report.rows ?? {}))
+          console.log(`${counted(count, 'row')} of ${table}`);
         console.log(`SHA-256 of both sides ${report.sha256}`);
         const behind = (await source.log.head()) > 0 && (await isBehind(source, target));
         if (behind)

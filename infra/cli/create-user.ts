@@ -61,7 +61,7 @@ export function addCreateUser(program: Command): void {
             },
             password,
           ),
-        { project: true },
+        { create: true, project: true },
       );
       if (generated)
         console.log(

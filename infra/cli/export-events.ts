@@ -7,7 +7,7 @@ import { pipeline } from 'node:stream/promises';
 import { type Command, InvalidArgumentError } from 'commander';
 import { dataExported } from '../../shared/events/admin/export.ts';
 import type { Core } from '../core.ts';
-import { cliContext, withCore } from './with-core.ts';
+import { cliContext, counted, withCore } from './with-core.ts';
 
 interface Options {
   readonly after: number;
@@ -72,7 +72,11 @@ export function addExportEvents(program: Command): void {
           };
           if (options.output) {
             const partial = `${options.output}.partial`;
-            await pipeline(source, hashed, createWriteStream(partial, { mode: 0o600, flush: true }));
+            const file = createWriteStream(partial, { mode: 0o600, flush: true });
+            file.once('error', (error: NodeJS.ErrnoException) => {
+              error.message = `${options.output} cannot be written: ${error.message}. Choose another file for --output.`;
+            });
+            await pipeline(source, hashed, file);
             await rename(partial, options.output);
           } else {
             await pipeline(source, hashed, process.stdout, { end: false });
@@ -83,6 +87,6 @@ export function addExportEvents(program: Command): void {
         },
         { project: true },
       );
-      console.error(`${events} events, SHA-256 ${hash.digest('hex')}`);
+      console.error(`${counted(events, 'event')}, SHA-256 ${hash.digest('hex')}`);
     });
 }

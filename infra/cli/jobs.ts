@@ -6,7 +6,7 @@ import { readConfig } from '../config.ts';
 import { openDatabase } from '../database/database.ts';
 import { openCoreJobs } from '../jobs/work.ts';
 import { createLogger } from '../logging.ts';
-import { columns } from './with-core.ts';
+import { columns, requireDatabase } from './with-core.ts';
 
 const SHOWN = 50;
 const REASON_SHOWN = 120;
@@ -78,6 +78,7 @@ const iso = (ms: number | undefined): string => (ms === undefined ? '' : new Dat
 /** Opens the job store: Redis if configured, otherwise the database, including that of a running embedded service. */
 async function withJobs<T>(work: (jobs: Jobs) => Promise<T>): Promise<T> {
   const config = readConfig(process.env);
+  if (!config.redisUrl) requireDatabase(config);
   const log = createLogger('warn', 'stderr');
   const { databaseUrl: url, dataDir, poolSize, statementTimeoutMs, redisUrl } = config;
   const database = redisUrl

@@ -5,6 +5,7 @@ import { openCore } from '../core.ts';
 import { createLogger } from '../logging.ts';
 import { readBackup, restoreBackup } from '../tools/backup.ts';
 import { refuseRunning } from './copy-log.ts';
+import { counted } from './with-core.ts';
 
 export function addRestore(program: Command): void {
   program
@@ -23,8 +24,8 @@ export function addRestore(program: Command): void {
       try {
         await refuseRunning(core.database, 'the configured database');
         const { events, sha256, rows } = await restoreBackup(contents, core, { signal: stop.signal });
-        console.log(`${events} events restored and compared`);
-        for (const [table, count] of Object.entries(rows)) console.log(`${count} rows of ${table}`);
+        console.log(`${counted(events, 'event')} restored and compared`);
+        for (const [table, count] of Object.entries(rows)) console.log(`${counted(count, 'row')} of ${table}`);
         console.log(`SHA-256 of the events in the backup ${sha256}`);
         console.log('Read models are built when the service first starts.');
       } finally {

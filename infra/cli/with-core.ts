@@ -1,11 +1,13 @@
 /** Opens the stores for a command, projects events if nobody else does, and closes the stores. */
 import { randomUUID } from 'node:crypto';
+import { resolve } from 'node:path';
 import type { CommandContext } from '../../commands/handler.ts';
 import { projections } from '../../projections/index.ts';
 import { DEFAULT_TENANT, DEFAULT_WORKSPACE } from '../../shared/events/metadata.ts';
 import { systemActor } from '../../shared/identity.ts';
-import { readConfig } from '../config.ts';
+import { type Config, readConfig } from '../config.ts';
 import { type Core, openCore } from '../core.ts';
+import { holdsDatabase } from '../embedded/embedded.ts';
 import { createLogger } from '../logging.ts';
 import { createChangeTracker } from '../read-models/change-tracker.ts';
 import { startProjector } from '../read-models/projector.ts';
@@ -14,10 +16,16 @@ import { startProjector } from '../read-models/projector.ts';
  * Runs `work` on the configured stores. The embedded stores of a running service are reached through its socket.
  * Warnings go to stderr as JSON lines.
  *
+ * @param options.create makes an embedded database if there is none; otherwise that is an error, because a command that
+ *   looks at an empty one would report that all is well
  * @param options.project keeps read models up to date with what `work` appends, in the running service or in this process
  */
-export async function withCore<T>(work: (core: Core) => Promise<T>, options: { project?: boolean } = {}): Promise<T> {
+export async function withCore<T>(
+  work: (core: Core) => Promise<T>,
+  options: { create?: boolean; project?: boolean } = {},
+): Promise<T> {
   const config = readConfig(process.env);
+  if (!options.create) requireDatabase(config);
   const log = createLogger(
     config.logLevel === 'debug' || config.logLevel === 'trace' ? config.logLevel : 'warn',
     'stderr',
@@ -49,6 +57,14 @@ export async function withCore<T>(work: (core: Core) => Promise<T>, options: { p
   }
 }
 
+/** @throws Error when the configuration names an embedded database that does not exist */
+export function requireDatabase({ databaseUrl, dataDir }: Pick<Config, 'databaseUrl' | 'dataDir'>): void {
+  if (databaseUrl !== undefined || holdsDatabase(dataDir)) return;
+  throw new Error(
+    `there is no database in ${resolve(dataDir)}. Set DATA_DIR, or DATABASE_URL, to what the service uses; its first start makes the database.`,
+  );
+}
+
 /** The context of commands given on the command line. */
 export function cliContext(): CommandContext {
   const id = randomUUID();
@@ -65,6 +81,9 @@ export function cliContext(): CommandContext {
     },
   };
 }
+
+/** A number with its noun: 1 event, 2 events. */
+export const counted = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`;
 
 /** Columns of text, left-aligned, for people. */
 export function columns(head: readonly string[], rows: readonly (readonly string[])[]): string {

@@ -89,11 +89,12 @@ const socketPath = (socketDir: string): string => join(socketDir, `.s.PGSQL.${PO
 export async function openEmbedded(options: EmbeddedOptions): Promise<Embedded> {
   const begin = performance.now();
   const dataDir = resolve(options.dataDir);
-  await makeDirectory(dataDir);
+  await usable(dataDir, makeDirectory(dataDir));
   const socketDir = await chooseSocketDir(dataDir);
   try {
     // Relative, so that it is also correct for a tool outside a container, which sees the directory under another path.
-    const lock = await lockDirectory(dataDir, socketDir.startsWith(dataDir) ? relative(dataDir, socketDir) : socketDir);
+    const named = socketDir.startsWith(dataDir) ? relative(dataDir, socketDir) : socketDir;
+    const lock = await usable(dataDir, lockDirectory(dataDir, named));
     try {
       for (const { socketDir: left } of lock.predecessors) await removeTemporary(left);
       await rm(socketPath(socketDir), { force: true });
@@ -117,7 +118,7 @@ export async function runningEmbedded(dataDir: string): Promise<{ host: string; 
   const directory = resolve(dataDir);
   const giveUp = performance.now() + STARTING_MS;
   for (;;) {
-    const owner = await lockHolder(directory);
+    const owner = await usable(directory, lockHolder(directory));
     if (owner === undefined) return undefined;
     const host = resolve(directory, owner.socketDir);
     if (await canConnect(socketPath(host))) return { host, port: PORT };
@@ -136,7 +137,7 @@ async function start(
 ): Promise<Embedded> {
   const { dataDir, log } = options;
   const workerOptions: WorkerOptions = {
-    directory: join(dataDir, 'pg'),
+    directory: databaseDirectory(dataDir),
     socketPath: socketPath(socketDir),
     maxConnections: MAX_CONNECTIONS,
     idleInTransactionMs: options.idleInTransactionMs ?? 30_000,
@@ -253,6 +254,35 @@ function startThread(workerData: WorkerOptions, dataDir: string, log: Log): Thre
     );
   });
   return { worker, started, ended };
+}
+
+/** Whether there is a database in `dataDir`. */
+export const holdsDatabase = (dataDir: string): boolean => existsSync(databaseDirectory(dataDir));
+
+const databaseDirectory = (dataDir: string): string => join(dataDir, 'pg');
+
+/** What a failing access to the data directory means to whoever has named it. */
+const UNUSABLE: Readonly<Record<string, string>> = {
+  EACCES: 'this user may not write to it',
+  EPERM: 'it belongs to another user',
+  EROFS: 'its file system is read-only',
+  EEXIST: 'it is a file',
+  ENOTDIR: 'a part of its path is a file',
+  ENOSPC: 'its file system is full',
+};
+
+/** @throws Error that says why `dataDir` cannot be used, and which setting to change, if that is why `work` fails */
+async function usable<T>(dataDir: string, work: Promise<T>): Promise<T> {
+  try {
+    return await work;
+  } catch (error) {
+    const reason = UNUSABLE[(error as NodeJS.ErrnoException).code ?? ''];
+    if (reason === undefined) throw error;
+    throw new Error(
+      `data directory ${dataDir} cannot be used: ${reason}. Correct that, or set DATA_DIR to another directory.`,
+      { cause: error },
+    );
+  }
 }
 
 /** Like `mkdir -p`, but the new directories survive a power failure. */

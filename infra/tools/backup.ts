@@ -180,7 +180,8 @@ async function* parsedLines(
     }
   } catch (error) {
     if ((error as { code?: unknown }).code === 'ENOENT') throw new CopyError(`There is no file ${path}.`);
-    throw broken(path, error instanceof z.ZodError ? 'it has a line of another format' : String(error), error);
+    const reason = error instanceof Error ? error.message : String(error);
+    throw broken(path, error instanceof z.ZodError ? 'it has a line of another format' : reason, error);
   }
   if (rest !== '') throw broken(path, 'its last line breaks off');
 }

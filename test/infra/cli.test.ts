@@ -1,10 +1,10 @@
 /** The command line as users see it: real processes on a data directory, with and without a running service. */
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { readFile, rm } from 'node:fs/promises';
+import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { commandLine, KEY, type ServiceProcess, startProcess } from '../support/service-process.ts';
+import { commandLine, KEY, type ServiceProcess, startProcess, temporaryDirectory } from '../support/service-process.ts';
 import { dataDirectory } from '../support/template.ts';
 
 interface Ran {
@@ -62,6 +62,44 @@ describe('command line', function () {
     });
     expect(code).to.equal(1);
     expect(err).to.match(/the database could not be reached in time: .*ECONNREFUSED/);
+  });
+
+  it('refuses to look at a database that does not exist, and makes none', async () => {
+    const { path, remove } = await temporaryDirectory();
+    try {
+      const missing = join(path, 'data');
+      for (const args of [['status'], ['rebuild', '--check'], ['export-events'], ['jobs', 'list'], ['jobs', 'dead']]) {
+        const { code, err } = await run(args, { DATA_DIR: missing });
+        expect(code, args.join(' ')).to.equal(1);
+        expect(err, args.join(' ')).to.include(`there is no database in ${missing}. Set DATA_DIR`);
+      }
+      const copied = await run(['copy-log', '--from', `embedded:${missing}`, '--to', join(path, 'copy')]);
+      expect(copied.code).to.equal(1);
+      expect(copied.err).to.include(`There is no database in the directory ${missing}.`);
+      expect(await readdir(path)).to.deep.equal([]);
+    } finally {
+      await remove();
+    }
+  });
+
+  it('says which setting to change when the data directory cannot be used', async () => {
+    const { path, remove } = await temporaryDirectory();
+    try {
+      const file = join(path, 'file');
+      await writeFile(file, '');
+      for (const [directory, reason] of [
+        [file, 'it is a file'],
+        [join(file, 'data'), 'a part of its path is a file'],
+      ] as const) {
+        const { code, err } = await run(['start'], { DATA_DIR: directory });
+        expect(code).to.equal(1);
+        expect(err).to.equal(
+          `signalbox: data directory ${directory} cannot be used: ${reason}. Correct that, or set DATA_DIR to another directory.\n`,
+        );
+      }
+    } finally {
+      await remove();
+    }
   });
 
   it('creates a user without a service, and refuses the same name', async () => {
