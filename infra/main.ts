@@ -62,8 +62,6 @@ import { VERSION } from './version.ts';
 export interface Service {
   /** `http://host:port`; undefined for roles without an API. */
   readonly url: string | undefined;
-  /** Lines with credentials generated at the first start, to be shown once. */
-  readonly generatedCredentials: readonly string[];
   readonly core: Core;
   /** What the API records in the background; undefined for roles without an API. */
   readonly incidents: Incidents | undefined;
@@ -73,23 +71,30 @@ export interface Service {
   close(): Promise<void>;
 }
 
-/**
- * Starts one process. Resolves when it is ready: read models have caught up and the port is open.
- *
- * @param database a database that is already being opened; by default it is opened here
- * @param taken lines of the log that are to be kept in the database
- */
+export interface StartOptions {
+  /** A database that is already being opened; by default it is opened here. */
+  readonly database?: Promise<Database>;
+  /** Lines of the log that are to be kept in the database. */
+  readonly taken?: TakenLines;
+  /**
+   * Is given the lines with generated credentials as soon as they are valid: the start may still fail, and the next one
+   * generates none.
+   */
+  readonly showCredentials?: (lines: readonly string[]) => void;
+}
+
+/** Starts one process. Resolves when it is ready: read models have caught up and the port is open. */
 export async function startService(
   config: Config,
   log: Logger,
   role: ProcessRole = 'all',
-  database?: Promise<Database>,
-  taken?: TakenLines,
+  options: StartOptions = {},
 ): Promise<Service> {
+  const { taken, showCredentials } = options;
   // Loaded while the stores open, so that loading it does not delay the first responses. A failure is reported where
   // the module is used.
   if (role === 'all' || role === 'worker') loadBullMQ().catch(() => undefined);
-  const core = await openCore(config, log, { database });
+  const core = await openCore(config, log, { database: options.database });
   const undo: (() => Promise<unknown>)[] = [() => core.close()];
   try {
     const { database, store, counters, positions, following, commands, credentials, reads } = core;
@@ -122,11 +127,11 @@ export async function startService(
     let url: string | undefined;
     let incidents: Incidents | undefined;
     let work: Work | undefined;
-    let generatedCredentials: readonly string[] = [];
     if (runs.api) {
       const starting = createCommands({ store, counters, readModels: withStartupRetries(positions, log, startBy) });
       const waitMs = startBy - Date.now();
-      generatedCredentials = await prepareFirstStart({ config, commands: starting, credentials, reads, log, waitMs });
+      const first = { config, commands: starting, credentials, reads, log, waitMs };
+      await prepareFirstStart({ ...first, show: showCredentials });
       const limits = await createLimitStores(config.redisUrl, log);
       undo.push(() => limits.close());
       const credentialChanges = () => credentials.changes();
@@ -199,7 +204,7 @@ export async function startService(
       undo.push(() => recorded.drain());
       await new Promise<void>((resolve, reject) => {
         server.on('error', (error) => {
-          reject(error);
+          reject(cannotListen(error, config));
           if (server.listening) log.error({ err: error }, 'could not accept a connection');
         });
         server.listen(config.port, config.host, resolve);
@@ -228,7 +233,6 @@ export async function startService(
     let closing: Promise<void> | undefined;
     return {
       url,
-      generatedCredentials,
       core,
       incidents,
       failed: database.failed,
@@ -242,6 +246,27 @@ export async function startService(
   } catch (error) {
     for (const step of undo.reverse()) await step();
     throw error;
+  }
+}
+
+/** Says which setting to change when the port cannot be opened. */
+function cannotListen(error: NodeJS.ErrnoException, { host, port }: Pick<Config, 'host' | 'port'>): Error {
+  const because = (text: string) => new Error(text, { cause: error });
+  switch (error.code) {
+    case 'EADDRINUSE':
+      return because(
+        `port ${port} on ${host} is in use by another program. Stop that program, or set PORT to another port (0 picks a free one).`,
+      );
+    case 'EACCES':
+      return because(`this user is not allowed to listen on port ${port}. Set PORT to 1024 or higher.`);
+    case 'EADDRNOTAVAIL':
+    case 'ENOTFOUND':
+    case 'EAI_AGAIN':
+      return because(
+        `HOST is ${host}, which is not an address of this machine. Set HOST to one that is, such as 127.0.0.1, or 0.0.0.0 for all of them.`,
+      );
+    default:
+      return error;
   }
 }
 
@@ -276,8 +301,10 @@ async function caughtUp(core: Core, log: Logger, deadline: number): Promise<void
     }
     if (Date.now() - reportedAt > 2_000) {
       reportedAt = Date.now();
-      const lag = Object.fromEntries(behind.map((one) => [one.name, head - positions.current(schemaOf(one))]));
-      log.info({ lag }, 'read models are catching up');
+      // Some have caught up since they were counted.
+      const lags = behind.map((one) => [one.name, head - positions.current(schemaOf(one))] as const);
+      const lag = Object.fromEntries(lags.filter(([, missing]) => missing > 0));
+      if (Object.keys(lag).length > 0) log.info({ lag }, 'read models are catching up');
     }
     await pause(10, undefined, { ref: true });
   }

@@ -53,12 +53,14 @@ export function addStart(program: Command): void {
       process.on('SIGINT', () => end('SIGINT', 0));
       const database = await openingDatabase(config, log);
       const { startService } = await import('../main.ts');
-      const service = await startService(config, log, options.role, database.opened, taken);
+      const service = await startService(config, log, options.role, {
+        database: database.opened,
+        taken,
+        showCredentials: (lines) =>
+          console.log(box([...lines, '', 'Shown only once. Keep them; only hashes are stored.'])),
+      });
       // Keeps a process without HTTP alive while stores are away: the timers that wait for them do not.
       setInterval(() => undefined, 2 ** 30);
-      if (service.generatedCredentials.length > 0) {
-        console.log(box([...service.generatedCredentials, '', 'Shown only once. Keep them; only hashes are stored.']));
-      }
       if (service.url)
         console.log(`Signalbox is ready at ${service.url} (interactive documentation at ${service.url}/docs)`);
 

@@ -29,6 +29,8 @@ export interface FirstStartParts {
   readonly log: Logger;
   /** How long to wait for another process that is creating the same things, milliseconds; a second by default. */
   readonly waitMs?: number;
+  /** Is given the lines with what was generated, also when a later step fails: nobody can look them up afterwards. */
+  readonly show?: ((lines: readonly string[]) => void) | undefined;
 }
 
 /** Without look-alike characters. */
@@ -56,7 +58,14 @@ export async function prepareFirstStart(parts: FirstStartParts): Promise<string[
   const { commands, reads } = parts;
   await ensureDefaultTenant(commands, contextOf());
   await ensureGeneral(commands, contextOf(), projectDirectory(reads), parts.waitMs);
-  return [...(await seedAdmin(parts)), ...(await provideKey(parts))];
+  const lines: string[] = [];
+  try {
+    lines.push(...(await seedAdmin(parts)));
+    lines.push(...(await provideKey(parts)));
+  } finally {
+    if (lines.length > 0) parts.show?.(lines);
+  }
+  return lines;
 }
 
 /** `AUTH_PASS_B64` when it is canonical base64 of a non-empty text, else `AUTH_PASS`. */

@@ -2,6 +2,7 @@
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { commandLine, KEY, type ServiceProcess, startProcess, temporaryDirectory } from '../support/service-process.ts';
@@ -98,6 +99,43 @@ describe('command line', function () {
         );
       }
     } finally {
+      await remove();
+    }
+  });
+
+  it('shows generated credentials although the port is in use, and then says which setting to change', async () => {
+    const { path, remove } = await temporaryDirectory();
+    const taken = createServer();
+    await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve));
+    const { port } = taken.address() as AddressInfo;
+    try {
+      const env = { DATA_DIR: path, LOG_LEVEL: 'warn' };
+      const first = await run(['start'], { ...env, PORT: String(port) });
+      expect(first.code).to.equal(1);
+      expect(first.err).to.equal(
+        `signalbox: port ${port} on 127.0.0.1 is in use by another program. Stop that program, or set PORT to another port (0 picks a free one).\n`,
+      );
+      const password = /Admin password: (\S+)/.exec(first.out)?.[1];
+      const key = /API key: +(\S+)/.exec(first.out)?.[1] as string;
+      expect(password).to.match(/^\w{24}$/);
+      const named = await run(['start'], { ...env, HOST: 'no-such-host.invalid' });
+      expect(named.code).to.equal(1);
+      expect(named.err).to.include(
+        'HOST is no-such-host.invalid, which is not an address of this machine. Set HOST to',
+      );
+
+      // API_KEY and AUTH_PASS are left out: what was shown before has to be valid.
+      const service = await startProcess(path, { API_KEY: '', AUTH_PASS: '' });
+      try {
+        const me = await fetch(`${service.url}/api/auth/me`, { headers: { 'x-api-key': key } });
+        expect(me.status).to.equal(200);
+        const login = { method: 'POST', body: JSON.stringify({ username: 'admin', password }) };
+        expect((await fetch(`${service.url}/api/auth/login`, login)).status).to.equal(200);
+      } finally {
+        await service.stop();
+      }
+    } finally {
+      taken.close();
       await remove();
     }
   });

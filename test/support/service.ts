@@ -24,6 +24,8 @@ export interface TestService {
   readonly adminKey: string;
   readonly service: Service;
   readonly config: Config;
+  /** Lines with credentials generated at the first start, as the command line shows them. */
+  readonly shownCredentials: readonly string[];
   close(): Promise<void>;
 }
 
@@ -55,8 +57,13 @@ export async function startTestService(
   const dataDir = env.DATABASE_URL === undefined ? await dataDirectory() : await mkdtemp(join(tmpdir(), 'sbx-'));
   const config = testConfig(dataDir, env);
   const taken = holdLines();
-  const service = await startService(config, createLogger(config.logLevel, 'stdout', taken), role, undefined, taken);
+  const shownCredentials: string[] = [];
+  const service = await startService(config, createLogger(config.logLevel, 'stdout', taken), role, {
+    taken,
+    showCredentials: (lines) => shownCredentials.push(...lines),
+  });
   return {
+    shownCredentials,
     url: service.url as string,
     adminKey: TEST_KEY,
     service,
