@@ -21,8 +21,9 @@ import { frontOf } from '../../../shared/storable.ts';
 import { defineRoute, type Route } from '../../http/route.ts';
 import type { Services } from '../../services.ts';
 
-const required = (name: string | undefined): string => {
-  if (name === undefined || name === '') throw invalid('Job ID required: send the name of the job.');
+/** @param where the field or query parameter that names the job */
+const required = (name: string | undefined, where: string): string => {
+  if (name === undefined || name === '') throw invalid(`Job ID required: send the name of the job as ${where}.`);
   return name;
 };
 
@@ -39,9 +40,9 @@ const read = defineRoute({
   responses: { 200: { description: 'Jobs, a log or a history', schema: cronAnswer } },
   async handle({ query, services: { reads, settings, now } }) {
     const name = query.job ?? query.jobId;
-    if (query.action === 'logs') return { body: { logs: await jobLogs(reads, required(name)) } };
+    if (query.action === 'logs') return { body: { logs: await jobLogs(reads, required(name, '?job=')) } };
     if (query.action === 'history')
-      return { body: await jobHistory(reads, required(query.jobId ?? query.job), query.page, query.query) };
+      return { body: await jobHistory(reads, required(query.jobId ?? query.job, '?jobId='), query.page, query.query) };
     return { body: { jobs: await listJobs(reads, settings.timeZone, now()) } };
   },
 });
@@ -107,7 +108,7 @@ const act = defineRoute({
       await execute(services, command, (state) => decideAdd(state, job));
       return { body: { success: true, enabled } };
     }
-    const selected = required(name);
+    const selected = required(name, 'name');
     if (action === 'trigger') return { body: await trigger(services, command, selected, body.mode) };
     if (action === 'remove') {
       await execute(services, command, (state) => decideRemove(state, selected));
