@@ -20,9 +20,9 @@ const { metafile } = await build({
   external: ['@electric-sql/pglite', '@eventstore/db-client', 'argon2', 'ioredis', 'msgpackr-extract', 'pg-native'],
   // Its main file is CommonJS, whose names an `import()` of a bundle would not have.
   alias: { bullmq: 'bullmq/dist/esm/index.js' },
-  // CommonJS packages ask for Node's modules by `require`.
   // As in newer versions of Node. Without it, `pg` makes a Response to find out where it runs, which loads all of fetch.
   define: { navigator: JSON.stringify({ userAgent: `Node.js/${process.versions.node.split('.')[0]}` }) },
+  // CommonJS packages ask for Node's modules by `require`.
   banner: {
     js: "import { createRequire as requireFrom } from 'node:module';const require = requireFrom(import.meta.url);",
   },
