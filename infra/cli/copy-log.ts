@@ -7,7 +7,6 @@ import { readConfig, STREAM_PREFIX } from '../config.ts';
 import { type Database, openDatabase } from '../database/database.ts';
 import { migrate } from '../database/migrations.ts';
 import { holdsDatabase } from '../embedded/embedded.ts';
-import { openEventStoreLog } from '../eventstore/event-log.ts';
 import { createLogger, type Logger } from '../logging.ts';
 import { openPostgresLog } from '../postgres/event-log.ts';
 import { GONE_MS } from '../processes.ts';
@@ -100,6 +99,8 @@ async function openSide(
   }
   if (place.kind === 'eventstore') {
     const { address: url, prefix } = place;
+    // Its client is large, and every command loads this file.
+    const { openEventStoreLog } = await import('../eventstore/event-log.ts');
     const events = await openEventStoreLog({ url, prefix, log, appendTimeoutMs: APPEND_TIMEOUT_MS });
     undo.push(() => events.close());
     await events.head();

@@ -222,7 +222,11 @@ let compiled: Promise<WebAssembly.Module> | undefined;
  * code keeps the optimisations made so far.
  */
 function engineCode(): Promise<WebAssembly.Module> {
-  if (compiled === undefined) setFlagsFromString(`--wasm-tiering-budget=${OPTIMISE_AFTER}`);
+  if (compiled === undefined) {
+    setFlagsFromString(`--wasm-tiering-budget=${OPTIMISE_AFTER}`);
+    // Each function is validated when it is first called, as it is compiled then anyway: most never are.
+    setFlagsFromString('--wasm-lazy-validation');
+  }
   compiled ??= readFile(new URL('pglite.wasm', import.meta.resolve('@electric-sql/pglite'))).then((bytes) =>
     WebAssembly.compile(bytes),
   );
