@@ -7,7 +7,7 @@ import { liveReads, type Reads } from '../../queries/reads.ts';
 import { agentRegistered } from '../../shared/events/agents/registration.ts';
 import type { DomainEvent } from '../../shared/events/define.ts';
 import { type Draft, eventsOf, timeOf } from './kit.ts';
-import { ensureTables, testDatabase } from './world.ts';
+import { databaseWithTables } from './world.ts';
 
 /** One event and what its metadata has besides what `eventsOf` gives all. */
 export type Told = Draft | readonly [Draft, Partial<DomainEvent['meta']>];
@@ -46,8 +46,7 @@ export interface ReadModels {
 }
 
 export async function openReadModels(projections: readonly Projection[]): Promise<ReadModels> {
-  const { database, close } = await testDatabase();
-  await ensureTables(database, projections);
+  const { database, close } = await databaseWithTables(projections);
   const writer = new BatchWriter(database.db);
   const earlier: Told[] = [];
   const rows = new RowCaches();

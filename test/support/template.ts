@@ -17,6 +17,12 @@ import { createLogger } from '../../infra/logging.ts';
 import { dropEverything } from '../../infra/read-models/prepared.ts';
 import { until } from './until.ts';
 
+/**
+ * Steps that let go of what several test files of a process use one after another. Where test files run in processes
+ * of their own, nobody takes them: those processes end with what they have.
+ */
+export const atTheEnd: (() => Promise<void>)[] = [];
+
 const SHARED = 'SIGNALBOX_TEST_TEMPLATE';
 /** A file system in memory, as Linux has it. */
 const MEMORY = '/dev/shm';
@@ -39,6 +45,7 @@ export async function mochaGlobalSetup(): Promise<void> {
 }
 
 export async function mochaGlobalTeardown(): Promise<void> {
+  for (const end of atTheEnd) await end();
   await rm(process.env[SHARED] as string, { recursive: true, force: true });
 }
 
@@ -87,8 +94,8 @@ export function copyDatabase(from: string, to: string): void {
   for (const entry of entries) if (entry.isFile()) copyFileSync(join(entry.parentPath, entry.name), at(entry));
 }
 
-async function copyOf(name: 'migrated' | 'service'): Promise<string> {
-  const directory = await mkdtemp(join(tmpdir(), 'sbx-'));
+async function copyOf(name: 'migrated' | 'service', parent = tmpdir()): Promise<string> {
+  const directory = await mkdtemp(join(parent, 'sbx-'));
   copyDatabase(template(name), directory);
   return directory;
 }
@@ -98,3 +105,6 @@ export const dataDirectory = (): Promise<string> => copyOf('service');
 
 /** A new directory whose database has been migrated, but has no read models. The caller removes it. */
 export const migratedDirectory = (): Promise<string> => copyOf('migrated');
+
+/** The same, for all tests of this process; removed with the templates. */
+export const keptDirectory = (): Promise<string> => copyOf('migrated', process.env[SHARED]);

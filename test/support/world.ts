@@ -1,5 +1,6 @@
 /** Stores without HTTP, for tests of the log, the runner and the commands on any catalogue and projections. */
 import { rm } from 'node:fs/promises';
+import { sql } from 'kysely';
 import { createCommands } from '../../commands/handler.ts';
 import { createPersonKeys } from '../../infra/credentials/person-keys.ts';
 import { createCounters } from '../../infra/database/counters.ts';
@@ -12,13 +13,13 @@ import { createChangeTracker } from '../../infra/read-models/change-tracker.ts';
 import { Positions } from '../../infra/read-models/positions.ts';
 import { ensureTables, startProjector } from '../../infra/read-models/projector.ts';
 import { RowCaches } from '../../infra/read-models/row-cache.ts';
-import type { Projection } from '../../projections/projection.ts';
+import { type Projection, schemaOf } from '../../projections/projection.ts';
 import { createEventStore } from '../../shared/event-store.ts';
 import type { EventDefinition } from '../../shared/events/define.ts';
 import { DEFAULT_TENANT, DEFAULT_WORKSPACE, type Origin } from '../../shared/events/metadata.ts';
 import type { EventLog } from '../../shared/ports/event-log.ts';
 import { freshDatabase, SERVERS } from './databases.ts';
-import { migratedDirectory } from './template.ts';
+import { atTheEnd, keptDirectory, migratedDirectory } from './template.ts';
 
 export const testOrigin: Origin = {
   tenant: DEFAULT_TENANT,
@@ -79,11 +80,16 @@ export async function openView(
   };
 }
 
+async function databaseIn(dataDir: string): Promise<Database> {
+  const database = await openDatabase({ dataDir, poolSize: 10, statementTimeoutMs: 15_000, log });
+  await migrate(database.db);
+  return database;
+}
+
 /** A PGlite database of its own. */
 export async function embeddedDatabase(): Promise<{ database: Database; close(): Promise<void> }> {
   const dataDir = await migratedDirectory();
-  const database = await openDatabase({ dataDir, poolSize: 10, statementTimeoutMs: 15_000, log });
-  await migrate(database.db);
+  const database = await databaseIn(dataDir);
   return {
     database,
     async close() {
@@ -102,6 +108,38 @@ export async function serverDatabase(url: string): Promise<Database> {
 /** An empty database: of PGlite, or of the server with TEST_STACK=postgres or TEST_STACK=cluster, which is quicker. */
 export const testDatabase = (): Promise<{ database: Database; close(): Promise<void> }> =>
   SERVERS ? databaseOnServer() : embeddedDatabase();
+
+let kept: Database | undefined;
+atTheEnd.push(async () => kept?.close());
+
+/**
+ * A database with the tables of these projections, and without rows. Opening PGlite takes longer than most tests of
+ * queries, so a process keeps one for those that come one after another.
+ */
+export async function databaseWithTables(
+  projections: readonly Projection[],
+): Promise<{ database: Database; close(): Promise<void> }> {
+  if (SERVERS) {
+    const place = await databaseOnServer();
+    await ensureTables(place.database, projections);
+    return place;
+  }
+  const database = kept ?? (await databaseIn(await keptDirectory()));
+  kept = undefined;
+  const { db, pool, close } = database;
+  await ensureTables(database, projections);
+  return {
+    database,
+    async close() {
+      // Tests that need two at the same time open a second one.
+      if (kept !== undefined) return close();
+      const schemas = projections.map(schemaOf);
+      for (const schema of schemas) await sql`DROP SCHEMA ${sql.id(schema)} CASCADE`.execute(db);
+      await pool.query('DELETE FROM service.checkpoints WHERE schema_name = ANY($1)', [schemas]);
+      kept = database;
+    },
+  };
+}
 
 /** An empty database on the server of TEST_DATABASE_URL. */
 export async function databaseOnServer(): Promise<{ database: Database; close(): Promise<void> }> {
