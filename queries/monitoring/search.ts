@@ -236,9 +236,12 @@ const SHOWN: Readonly<Record<DocumentType, Lookup>> = {
   },
 };
 
+/** As many webhooks are looked at, the newest first. A workspace has few of them. */
+const WEBHOOKS = 1_000;
+
 /**
  * Webhooks with the text in their names. They have no documents: their URLs often hold a token, which is sealed in the
- * log. A workspace has few of them. URLs are for admins, who can list webhooks, to find and to see.
+ * log. URLs are for admins, who can list webhooks, to find and to see.
  */
 async function webhooksWith({ reads, workspace, limit }: Search, query: string, isAdmin: boolean): Promise<Shown[]> {
   const wanted = folded(query);
@@ -248,6 +251,7 @@ async function webhooksWith({ reads, workspace, limit }: Search, query: string, 
     .where('workspace_id', '=', workspace)
     .orderBy('created_at', 'desc')
     .orderBy('id', 'desc')
+    .limit(WEBHOOKS)
     .execute();
   return rows
     .filter(({ name, url }) => folded(name).includes(wanted) || (isAdmin && folded(url).includes(wanted)))
