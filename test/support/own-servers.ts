@@ -64,7 +64,7 @@ export async function ownPostgres(): Promise<OwnPostgres | undefined> {
     const args = ['-D', data, '-p', String(port), ...settings.flatMap((setting) => ['-c', setting])];
     server = spawn(...as(postgres, args), { stdio: 'ignore' });
     await until('PostgreSQL takes connections', async () => {
-      const client = new pg.Client({ connectionString: url.href });
+      const client = new pg.Client({ connectionString: url.href, connectionTimeoutMillis: 5_000 });
       client.on('error', () => undefined);
       return client.connect().then(
         () => client.end().then(() => true),
