@@ -30,26 +30,14 @@ export interface ServiceProcess {
   stop(signal?: NodeJS.Signals): Promise<void>;
 }
 
-/** Ports that no system gives to outgoing connections (Linux begins at 32768, others at 49152), and few services have. */
-const PORTS = { from: 12_000, to: 32_000 };
-
-/**
- * A port on which nobody listens. Not one that the system would choose: those are for outgoing connections, too, and a
- * client that tries again and again to reach a server that is down gets connected to itself one day. The server can then
- * never start again.
- */
 export async function freePort(): Promise<number> {
-  for (;;) {
-    const port = PORTS.from + Math.floor(Math.random() * (PORTS.to - PORTS.from));
-    if (await isFree(port)) return port;
-  }
-}
-
-function isFree(port: number): Promise<boolean> {
-  return new Promise((resolve) => {
+  return new Promise((resolve, reject) => {
     const server = createServer();
-    server.once('error', () => resolve(false));
-    server.listen(port, '127.0.0.1', () => server.close(() => resolve(true)));
+    server.once('error', reject);
+    server.listen(0, '127.0.0.1', () => {
+      const address = server.address();
+      server.close(() => resolve(typeof address === 'object' && address ? address.port : 0));
+    });
   });
 }
 
