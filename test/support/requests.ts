@@ -25,10 +25,6 @@ export interface Described {
   /** Needs no credential. */
   readonly isPublic: boolean;
   readonly isStream: boolean;
-  /** Refused to callers of all tenants but the default one. */
-  readonly isOfDeployment: boolean;
-  /** Parameters in the path and in the query. */
-  readonly params: readonly Parameter[];
   readonly query: readonly Parameter[];
   readonly body: Schema | undefined;
 }
@@ -53,9 +49,7 @@ export function operationsOf(document: OpenApiDocument): Described[] {
   };
   return Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([lower, operation]) => {
-      const described = follow(operation) as Operation;
-      const { requestBody, responses, security } = described;
-      const parameters = (described.parameters ?? []) as readonly Parameter[];
+      const { parameters = [], requestBody, responses, security } = follow(operation) as Operation;
       const method = lower.toUpperCase();
       const content = (responses[200] as ResponseObject | undefined)?.content ?? {};
       return {
@@ -64,35 +58,27 @@ export function operationsOf(document: OpenApiDocument): Described[] {
         path,
         isPublic: security?.length === 0,
         isStream: 'text/event-stream' in content,
-        isOfDeployment: described['x-scope'] === 'deployment',
-        params: parameters.filter((parameter) => parameter.in === 'path'),
-        query: parameters.filter((parameter) => parameter.in === 'query'),
+        query: (parameters as readonly Parameter[]).filter((parameter) => parameter.in === 'query'),
         body: requestBody?.content['application/json']?.schema,
       };
     }),
   );
 }
 
-const isNumber = ({ schema }: Parameter): boolean => schema.type === 'integer' || schema.type === 'number';
-
-/**
- * The path with every value in the place of each of its parameters. Where a number is expected, all names are refused for
- * their form, so one of them is enough.
- */
-function pathsOf({ path, params }: Described, { numbers, names }: Values): string[] {
+/** The path with every value in the place of each of its parameters. */
+function pathsOf({ path }: Described, { numbers, names }: Values): string[] {
   let paths = [path];
-  for (const parameter of params) {
-    const values = [...numbers, ...(isNumber(parameter) ? names.slice(0, 1) : names)];
+  for (const [parameter] of path.matchAll(/\{\w+\}/g)) {
     paths = paths.flatMap((one) =>
-      values.map((value) => one.replace(`{${parameter.name}}`, encodeURIComponent(value))),
+      [...numbers, ...names].map((value) => one.replace(parameter, encodeURIComponent(value))),
     );
   }
   return paths;
 }
 
-function queryValues(parameter: Parameter, { numbers, names }: Values): (string | number)[] {
-  if (Array.isArray(parameter.schema.enum)) return parameter.schema.enum;
-  return isNumber(parameter) ? [1, ...numbers.slice(0, 1)] : [...names, '1'];
+function queryValues({ schema }: Parameter, { numbers, names }: Values): (string | number)[] {
+  if (Array.isArray(schema.enum)) return schema.enum;
+  return schema.type === 'integer' || schema.type === 'number' ? [1, ...numbers.slice(0, 1)] : [...names, '1'];
 }
 
 /** The empty query, every parameter alone with each value, and every two of them. */
@@ -187,28 +173,17 @@ function targetsOf(operation: Described, values: Values, sparse: Sparse | undefi
   return sparse?.own === undefined ? targets : [...targets, ...queries.map((query) => sparse.own + query)];
 }
 
-/** Requests that only read, each once. */
-export function readsOf(operation: Described, values: Values, sparse?: Sparse): Sent[] {
-  const { method } = operation;
-  return [...new Set(targetsOf(operation, values, sparse))].map((path) => ({ method, path }));
+/** Requests that only read. */
+export function* readsOf(operation: Described, values: Values, sparse?: Sparse): Generator<Sent> {
+  for (const path of targetsOf(operation, values, sparse)) yield { method: operation.method, path };
 }
 
 /**
- * Requests that may write, each once: each path with every body that differs in shape, and with each id and each name. Where a
+ * Requests that may write: each path with every body that differs in shape, and with each id and each name. Where a
  * body has ids of its own, each of them with each path. `extra` gives bodies that cannot be derived from the schema.
  * If `sparse`, each id of a body is sent to the own path and to one of the others.
  */
-export function writesOf(
-  operation: Described,
-  values: Values,
-  extra?: (ref: Ref) => readonly unknown[],
-  sparse?: Sparse,
-): Sent[] {
-  const all = Array.from(allWritesOf(operation, values, extra, sparse), (one) => [JSON.stringify(one), one] as const);
-  return [...new Map(all).values()];
-}
-
-function* allWritesOf(
+export function* writesOf(
   operation: Described,
   values: Values,
   extra: (ref: Ref) => readonly unknown[] = () => [],
