@@ -16,6 +16,8 @@ import { createBackOff, pause } from '../../shared/waiting.ts';
 
 /** A lease expires when it has not been renewed for this long, milliseconds. */
 const LEASE_MS = 10_000;
+/** Runs that are over and that the database is yet to be told of; more than these wait for their leases to expire. */
+const MAX_OVER = 1_000;
 /** Pauses between attempts to free keys whose requests are over. */
 const FREE_BACK_OFF = { firstMs: 100, lastMs: 1_000 };
 /** How long records are kept, milliseconds. */
@@ -86,6 +88,7 @@ export function createIdempotencyStore(pool: pg.Pool, owner: string, leaseMs = L
 
   /** Frees the key of a run once the database answers. */
   function freeLater(run: Run): void {
+    if (over.size >= MAX_OVER) return;
     over.set(run, performance.now() + leaseMs);
     if (!freeing) freeing = freeAll();
   }

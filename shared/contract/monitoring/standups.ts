@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { standupSummary } from '../../events/monitoring/standups.ts';
 import { limitParam, offsetParam, unixSeconds } from '../common.ts';
 import { text } from '../storable.ts';
+import { sourceFields } from '../tasks/tasks.ts';
 
 const isDay = (value: string): boolean => {
   const at = Date.parse(`${value}T00:00:00Z`);
@@ -60,12 +61,7 @@ const overdueTask = z.object({
   feedback_notes: z.string().nullable(),
   retry_count: z.int(),
   completed_at: unixSeconds.nullable(),
-  github_issue_number: z.int().nullable(),
-  github_repo: z.string().nullable(),
-  github_synced_at: unixSeconds.nullable(),
-  github_branch: z.string().nullable(),
-  github_pr_number: z.int().nullable(),
-  github_pr_state: z.string().nullable(),
+  ...sourceFields,
   dispatch_attempts: z.int(),
   agent_name: z.string().nullable().describe('the assignee, if that is an agent'),
 });

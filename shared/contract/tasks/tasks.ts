@@ -28,6 +28,16 @@ export function priorityRank(priority: string): number {
 
 // --- Record -----------------------------------------------------------------------------------------------------------
 
+/** What a task has to do with GitHub; null: nothing. */
+export const sourceFields = {
+  github_issue_number: z.int().nullable(),
+  github_repo: z.string().nullable(),
+  github_synced_at: unixSeconds.nullable(),
+  github_branch: z.string().nullable(),
+  github_pr_number: z.int().nullable(),
+  github_pr_state: z.string().nullable(),
+};
+
 export const taskSchema = z
   .object({
     id: z.int(),
@@ -54,12 +64,7 @@ export const taskSchema = z
     feedback_notes: z.string().nullable(),
     retry_count: z.int(),
     completed_at: unixSeconds.nullable(),
-    github_issue_number: z.int().nullable(),
-    github_repo: z.string().nullable(),
-    github_synced_at: unixSeconds.nullable(),
-    github_branch: z.string().nullable(),
-    github_pr_number: z.int().nullable(),
-    github_pr_state: z.string().nullable(),
+    ...sourceFields,
     dispatch_attempts: z
       .int()
       .describe(
