@@ -28,7 +28,8 @@ const SHARED = 'SIGNALBOX_TEST_TEMPLATE';
 const MEMORY = '/dev/shm';
 /**
  * A process of the command line ends after some seconds, which is too soon for V8's optimising compilers to pay off: they
- * took a third of its CPU time.
+ * took a third of its CPU time. The test files' own processes, which live longer, only leave PGlite unoptimised
+ * (`liftoff-only` in `.mocharc.json`), which saves an eighth.
  */
 const UNOPTIMISED = '--liftoff-only --no-opt';
 /** Free bytes that it must have; a run uses less than half of them at a time. */
