@@ -1,9 +1,10 @@
 /** The projection runner: batches, checkpoints, stuck events, fencing, leadership, reading one's own writes. */
 import { expect } from 'chai';
+import { sql } from 'kysely';
 import { z } from 'zod';
 import type { Database } from '../../infra/database/database.ts';
 import { isFenced } from '../../infra/following/checkpoints.ts';
-import { writeBatches } from '../../infra/read-models/tables.ts';
+import { createTables, dropSchema, loadRows, writeBatches } from '../../infra/read-models/tables.ts';
 import { change, defineProjection, defineTable, insert, on, schemaOf, update } from '../../projections/projection.ts';
 import { defineEvent } from '../../shared/events/define.ts';
 import { needsServer } from '../support/needs.ts';
@@ -47,6 +48,13 @@ const boxesProjection = defineProjection({
     on(closed, ({ data }) => [update(boxes, { ...ws, id: data.box }, () => undefined)]),
   ],
 });
+/** An index on a part of its key. */
+const members = defineTable(
+  'members',
+  { workspace_id: 'int', room: 'text', name: 'text', since: 'bigint' },
+  { key: ['workspace_id', 'room', 'name'], indexes: ['workspace_id, name'] },
+);
+const membersProjection = defineProjection({ name: 'members', version: 1, tables: [members], handlers: [] });
 let poison = true;
 const historyProjection = defineProjection({
   name: 'history',
@@ -183,6 +191,24 @@ function suite(name: string, open: () => Promise<{ database: Database; close(): 
       const texts = (await rows(place.database, 'history_v1.history')).slice(before).map((row) => row.text);
       expect(texts).to.deep.equal(['filled 90', 'poison', 'filled 91']);
       await projector.close();
+    });
+
+    it('rows are looked up by their keys, also in a table of which PostgreSQL has no statistics', async () => {
+      const schema = schemaOf(membersProjection);
+      const keys = [0, 1, 1_000, 2_000, 9_999].map((n) => ({ ...ws, room: `room ${n}`, name: 'ann' }));
+      await place.database.db.transaction().execute(async (trx) => {
+        await createTables(trx, membersProjection, schema);
+        await sql`INSERT INTO ${sql.table(`${schema}.members`)} (workspace_id, room, name, since, position)
+          SELECT 1, 'room ' || n, 'ann', n, n FROM generate_series(1, 2000) n`.execute(trx);
+        const found = await loadRows(trx, schema, members, keys);
+        expect([...found.values()].map(({ since }) => since)).to.have.members([1, 1_000, 2_000]);
+        const { rows: read } = await sql<{ rows: number }>`
+          SELECT (coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0))::int AS rows
+          FROM pg_stat_xact_user_tables WHERE schemaname = ${schema} AND relname = 'members'`.execute(trx);
+        // One row for each key: that of the key, or the next one.
+        expect(read[0]?.rows).to.be.within(3, keys.length);
+        await dropSchema(trx, schema);
+      });
     });
 
     it('a batch is refused if its checkpoint was moved or its tables were swapped', async () => {
