@@ -111,11 +111,12 @@ export async function dropSchema(db: AnyDatabase, schema: string): Promise<void>
 }
 
 /**
- * Loads the rows with these keys. One at a time, because PostgreSQL takes a list of JSON for a hundred rows, and would
- * rather read a table of some thousand rows than look up a hundred. Each is the first row at its key or after it, in the
- * order of the keys, because only the index of the key has that order: of a table that was never analysed, PostgreSQL
- * thinks that an index on a part of the key finds the row as well, and then reads all the rows that share that part
- * (docs/benchmarks.md).
+ * Loads the rows with these keys, looking up one at a time: PostgreSQL takes a list of JSON for a hundred rows, and would
+ * rather read a table of some thousand rows than look up a hundred.
+ *
+ * A row is looked up as the first one at its key or after it, because only the index of the key has that order. Without
+ * statistics of the table, PostgreSQL thinks that an index on a part of the key finds a row as well, and then reads all
+ * the rows that share that part (docs/benchmarks.md).
  */
 export async function loadRows(
   db: AnyDatabase,
