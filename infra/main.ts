@@ -5,6 +5,7 @@ import { createGoogleVerifier } from '../api/auth/google.ts';
 import { createIncidents, type Incidents } from '../api/auth/incidents.ts';
 import { createCredentialCheck } from '../api/auth/recheck.ts';
 import { createApiServer } from '../api/http/server.ts';
+import { shutdownOf } from '../api/http/shutdown.ts';
 import { routes } from '../api/routes/index.ts';
 import type { Services } from '../api/services.ts';
 import { createStreamHub } from '../api/stream/hub.ts';
@@ -200,6 +201,7 @@ export async function startService(
         }),
       };
       const { server } = createApiServer(routes, services);
+      const shutDown = shutdownOf(server);
       undo.push(() => services.stream.close());
       undo.push(() => recorded.drain());
       await new Promise<void>((resolve, reject) => {
@@ -209,16 +211,9 @@ export async function startService(
         });
         server.listen(config.port, config.host, resolve);
       });
-      undo.push(async () => {
+      undo.push(() => {
         services.stream.end();
-        await new Promise<void>((resolve) => {
-          const cut = setTimeout(() => server.closeAllConnections(), config.shutdownTimeoutMs);
-          server.close(() => {
-            clearTimeout(cut);
-            resolve();
-          });
-          server.closeIdleConnections();
-        });
+        return shutDown(config.shutdownTimeoutMs);
       });
       const { port } = server.address() as AddressInfo;
       url = `http://${config.host.includes(':') ? `[${config.host}]` : config.host}:${port}`;
