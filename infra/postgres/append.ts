@@ -2,10 +2,11 @@
  * Appending to the event log on PostgreSQL.
  *
  * Appends of concurrent callers are grouped: a group has what was asked for in the same turn of the event loop, and while
- * its statement is in flight, the next one gathers; nobody waits for a group to fill. The row `log.head` queues the writers of all processes: it stays locked until the commit, so
- * positions are assigned in commit order and no reader can miss a slow writer. Usually a group is one statement: a
- * short one if this process was the last writer and knows the streams, otherwise one that looks them up. Appends that
- * this does not accept (a conflict, a known id) are retried alone, in a transaction that sees everything.
+ * its statement is in flight, the next one gathers; nobody waits for a group to fill. The row `log.head` queues the
+ * writers of all processes: it stays locked until the commit, so positions are assigned in commit order and no reader can
+ * miss a slow writer. Usually a group is one statement: a short one if this process was the last writer and knows the
+ * streams, otherwise one that looks them up. Appends that this does not accept (a conflict, a known id) are retried
+ * alone, in a transaction that sees everything, unless it is certain that they conflict.
  */
 import type pg from 'pg';
 import { ConflictError, LogUnavailableError } from '../../shared/errors.ts';
@@ -21,6 +22,7 @@ import {
   EVENT_COLUMNS,
   GROUP_APPEND,
   type Prepared,
+  STREAM_STATE,
   valuesAnywhere,
   valuesAtHead,
 } from './statements.ts';
@@ -147,14 +149,15 @@ export class Appender {
     const known = this.#headCache.startOf(members);
     if (known) {
       const { values, revisions } = valuesAtHead(members, known);
-      const moved = await this.#queryKeepingClient('append_at_head', APPEND_AT_HEAD, values);
+      const moved = await this.#queryKeepingClient('append_at_head', this.#notifying(APPEND_AT_HEAD), values);
       if (moved.rows[0].head !== null) {
         this.#settle(members, known.head, revisions);
         return undefined;
       }
       this.#headCache.missed();
     }
-    const row = (await this.#queryKeepingClient('append_group', GROUP_APPEND, valuesAnywhere(members))).rows[0] as {
+    const row = (await this.#queryKeepingClient('append_group', this.#notifying(GROUP_APPEND), valuesAnywhere(members)))
+      .rows[0] as {
       base: number | null;
       bad: string[] | null;
       revisions: number[] | null;
@@ -184,15 +187,18 @@ export class Appender {
     for (const [index, member] of members.entries()) member.resolve(ends[index] as Appended);
   }
 
+  /** The statement, which also notifies other processes. */
+  #notifying(text: string): string {
+    return this.#options.notify ? `${text}, ${this.#options.notify}` : text;
+  }
+
   /** `pool.query` would close the connection after every rejected statement. */
   async #queryKeepingClient(name: string, text: string, values: unknown[]): Promise<pg.QueryResult> {
     const client = await this.#options.pool.connect();
     let broken: Error | undefined;
     try {
       // See `PREPARED`: only the embedded database prepares.
-      return await client.query(
-        this.#options.notify ? { text: `${text}, ${this.#options.notify}`, values } : { name, text, values },
-      );
+      return await client.query(this.#options.notify ? { text, values } : { name, text, values });
     } catch (error) {
       if (isConnectionFailure(error as Error)) broken = error as Error;
       throw error;
@@ -209,7 +215,9 @@ export class Appender {
     const backOff = createBackOff({ firstMs: 50, lastMs: 1_000 });
     for (;;) {
       try {
-        member.resolve(await this.#appendInTransaction(member));
+        const conflict = await this.#certainConflict(member);
+        if (conflict) member.reject(conflict);
+        else member.resolve(await this.#appendInTransaction(member));
         return;
       } catch (error) {
         const failure = error instanceof Error ? error : new Error(String(error));
@@ -227,6 +235,22 @@ export class Appender {
         await pause(waitMs, undefined, { ref: true });
       }
     }
+  }
+
+  /**
+   * The conflict of an append whose stream has gone beyond the revision that it expects, without its events. That stays
+   * so, because revisions only grow: refusing it takes one statement, where a transaction takes five and holds up all
+   * writers.
+   */
+  async #certainConflict({ stream, events, expected }: Pending): Promise<ConflictError | undefined> {
+    if (expected === 'any') return undefined;
+    const values = [stream, events.map(({ id }) => id)];
+    const { actual, known } = (await this.#queryKeepingClient('stream_state', STREAM_STATE, values)).rows[0] as {
+      actual: number;
+      known: boolean;
+    };
+    const isBehind = actual > (expected === 'none' ? -1 : expected);
+    return isBehind && !known ? new ConflictError(stream, expected, actual) : undefined;
   }
 
   async #appendInTransaction({ stream, events, expected, texts }: Pending): Promise<Appended> {

@@ -58,6 +58,11 @@ export const APPEND_AT_HEAD = `
   )
   SELECT (SELECT position FROM head) AS head`;
 
+/** The last revision of a stream, -1 without events, and whether it has any of these ids. */
+export const STREAM_STATE = `
+  SELECT coalesce((SELECT max(revision) FROM log.events WHERE stream = $1), -1) AS actual,
+    EXISTS (SELECT FROM log.events WHERE id = ANY($2::uuid[]) AND stream = $1) AS known`;
+
 /** Parameters of APPEND_AT_HEAD, and the revisions that the events get. */
 export function valuesAtHead(
   members: readonly Prepared[],
