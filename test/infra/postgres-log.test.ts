@@ -9,6 +9,7 @@ import { migrate } from '../../infra/database/migrations.ts';
 import { createLogger } from '../../infra/logging.ts';
 import { openPostgresLog } from '../../infra/postgres/event-log.ts';
 import { planGroup } from '../../infra/postgres/group.ts';
+import { ConflictError } from '../../shared/errors.ts';
 import type { Expectation } from '../../shared/ports/event-log.ts';
 import { nextTurn } from '../../shared/waiting.ts';
 import { needsServer } from '../support/needs.ts';
@@ -44,6 +45,37 @@ describe('event log on PGlite', () => {
     await rm(directory, { recursive: true, force: true });
   });
   it('refuses to change or remove events', () => refusesChanges(database));
+
+  it('refuses a certain conflict without a transaction; what it has written before, it answers again', async () => {
+    const transactions: string[] = [];
+    const { pool } = database;
+    async function connect() {
+      const client = await pool.connect();
+      const query = (asked: never, values: never) => {
+        if (asked === 'BEGIN') transactions.push(asked);
+        return client.query(asked, values);
+      };
+      return { query, release: (error?: Error) => client.release(error) };
+    }
+    const watched = { ...database, pool: { connect, query: pool.query.bind(pool) } } as unknown as Database;
+    const eventLog = openPostgresLog({ database: watched, log });
+    const one = () => [{ id: randomUUID(), type: 'Raced', data: {}, meta: {} }];
+    const append = (events: ReturnType<typeof one>, expected: Expectation) =>
+      eventLog.append('certain', events, expected).then(
+        ({ revision }) => revision,
+        (error: unknown) => (error instanceof ConflictError ? `found ${error.actual}` : error),
+      );
+    const [first, second] = [one(), one()];
+    expect([await append(first, 'none'), await append(second, 0)]).to.deep.equal([0, 1]);
+    expect([await append(one(), 'none'), await append(one(), 0)]).to.deep.equal(['found 1', 'found 1']);
+    expect(transactions).to.deep.equal([]);
+    expect([await append(first, 'none'), await append(second, 0)]).to.deep.equal([0, 1]);
+    // The stream may still get there.
+    expect(await append(one(), 7)).to.equal('found 1');
+    expect(transactions).to.have.length(3);
+    await eventLog.close();
+  });
+
   describeEventLog('PGlite', async () => {
     const eventLog = openPostgresLog({ database, log });
     return { log: eventLog, close: () => eventLog.close() };
