@@ -22,12 +22,13 @@ describe('admin', function () {
     feed?.server.close();
   });
 
+  // Before the export, which makes thousands of events: a backup would hold them, too.
+  describeBackup(() => world);
   describeExport(() => world);
   // Before those that change settings: it counts the changes.
   describeSettings(() => world);
   describeScheduler(() => world);
   describeGateways(() => world);
-  describeBackup(() => world);
   describeCron(() => world);
   describeReleases(() => world);
   // Last, because it removes the activities of the service.

@@ -42,6 +42,10 @@ export function describeBackup(service: () => TestService): void {
     it('writes a file that only its owner can read, lists it and tells the audit trail', async () => {
       expect((await backup('GET')).body).to.deep.equal({ backups: [] });
       await call(base, 'POST', '/api/agents', { name: 'survivor', role: 'x', config: { api_key: 'geheim-1' } });
+      // More than is read at a time.
+      const soul_content = 'text '.repeat(10_000);
+      for (let n = 0; n < 24; n++)
+        await call(base, 'POST', '/api/agents', { name: `soul-${n}`, role: 'x', soul_content });
       await call(base, 'POST', '/api/auth/users', {
         username: 'resi',
         password: 'a long enough password',
