@@ -1,0 +1,27 @@
+/** Why something happened, and what followed from it. */
+import { historyCauses } from '../../../queries/history/causes.ts';
+import { causesAnswer, causesParams } from '../../../shared/contract/history/causes.ts';
+import { openQuery } from '../../../shared/contract/history/events.ts';
+import { defineRoute, type Route } from '../../http/route.ts';
+import { historyReadsOf } from './events.ts';
+
+export const historyCauseRoutes: readonly Route[] = [
+  defineRoute({
+    method: 'get',
+    path: '/api/history/causes/{id}',
+    tag: 'History',
+    summary: 'Get what caused an event, and what it caused',
+    description:
+      'The chain of events that led to it, up to the request or the schedule that began it: who it was, with which credential, from which address. Then the tree of events that followed from it. The id may also be that of a webhook message (`webhook-id`): it is sent because of an event.',
+    access: 'admin',
+    scope: 'deployment',
+    shared: 'history',
+    params: causesParams,
+    query: openQuery,
+    refuses: [404],
+    responses: { 200: { description: 'Causes and effects', schema: causesAnswer } },
+    handle: async ({ params, query, services }) => ({
+      body: await historyCauses(historyReadsOf(services), params.id, query.open),
+    }),
+  }),
+];

@@ -1,0 +1,47 @@
+/** The log over HTTP, as it is stored. */
+import { historyEvent, listHistoryEvents } from '../../../queries/history/events.ts';
+import {
+  historyEventParams,
+  historyEventSchema,
+  historyEventsAnswer,
+  historyEventsQuery,
+  openQuery,
+} from '../../../shared/contract/history/events.ts';
+import { defineRoute, type Route } from '../../http/route.ts';
+import type { Services } from '../../services.ts';
+
+export const historyReadsOf = ({ logIndex, store }: Services) => ({ index: logIndex, store });
+
+const list = defineRoute({
+  method: 'get',
+  path: '/api/history/events',
+  tag: 'History',
+  summary: 'List events of the log, oldest first',
+  description:
+    'For admins of the deployment: the log holds the events of all tenants. Events are as they are stored: personal fields and secrets are sealed, old versions are not brought up to date. `open=1` makes personal fields readable.\n\n`next_after` is the `after` of the next page; filters can be combined.',
+  access: 'admin',
+  scope: 'deployment',
+  shared: 'history',
+  query: historyEventsQuery,
+  responses: { 200: { description: 'Events', schema: historyEventsAnswer } },
+  handle: async ({ query, services }) => ({ body: await listHistoryEvents(historyReadsOf(services), query) }),
+});
+
+const one = defineRoute({
+  method: 'get',
+  path: '/api/history/events/{id}',
+  tag: 'History',
+  summary: 'Get an event of the log',
+  access: 'admin',
+  scope: 'deployment',
+  shared: 'history',
+  params: historyEventParams,
+  query: openQuery,
+  refuses: [404],
+  responses: { 200: { description: 'The event, as it is stored', schema: historyEventSchema } },
+  handle: async ({ params, query, services }) => ({
+    body: (await historyEvent(historyReadsOf(services), params.id, query.open)).event,
+  }),
+});
+
+export const historyEventRoutes: readonly Route[] = [list, one];

@@ -1,0 +1,130 @@
+/** Proofs that the log was not altered: a Merkle tree over it (RFC 9162), and signed checkpoints (C2SP tlog-checkpoint). */
+import {
+  consistencyAnswer,
+  consistencyQuery,
+  proofAnswer,
+  proofQuery,
+  sizeQuery,
+} from '../../../shared/contract/history/proofs.ts';
+import { AppError, invalid, notFound, unavailable } from '../../../shared/errors.ts';
+import { defineRoute, type Route } from '../../http/route.ts';
+import type { Services } from '../../services.ts';
+
+const TEXT = 'text/plain; charset=utf-8';
+
+const base64 = (hashes: readonly Buffer[]): string[] => hashes.map((hash) => hash.toString('base64'));
+
+/** @throws AppError 400 that names the range */
+function checkRange(name: string, value: number, from: number, to: number): void {
+  if (value >= from && value <= to) return;
+  if (from > to) throw invalid(`${name}: the tree over the log has ${to} events, which is too few; try again later`);
+  throw invalid(`${name}: must be a whole number from ${from} to ${to}`);
+}
+
+const noneYet = () =>
+  unavailable('No checkpoint of the log has been signed yet; the first one is signed soon after the start. Try again.');
+
+const latest = async ({ proofs }: Services) => (await proofs.checkpoint()) ?? Promise.reject(noneYet());
+
+/** @throws AppError 400, 404 */
+async function checkSigned(services: Services, size: number): Promise<void> {
+  checkRange('size', size, 1, (await latest(services)).size);
+  if (await services.proofs.checkpoint(size)) return;
+  const around = await services.proofs.sizesAround(size);
+  throw new AppError(
+    404,
+    `No checkpoint was signed at size ${size}; the nearest ${around.length === 1 ? 'is' : 'are'} of ${around.join(' and ')}.`,
+  );
+}
+
+const key = defineRoute({
+  method: 'get',
+  path: '/api/history/key',
+  tag: 'History',
+  summary: 'Get the public key of the log',
+  description:
+    'A verifier key of a C2SP signed note: name, hash and Ed25519 key. With `size`: the key that signed the checkpoint of that size, which may be an earlier one.',
+  access: 'any',
+  query: sizeQuery,
+  refuses: [404],
+  responses: { 200: { description: 'The verifier key', type: 'text/plain' } },
+  async handle({ query, services }) {
+    if (query.size !== undefined) await checkSigned(services, query.size);
+    const content = await services.proofs.key(query.size);
+    if (content === undefined) throw query.size === undefined ? noneYet() : notFound('Key');
+    return { text: { type: TEXT, content } };
+  },
+});
+
+const checkpoint = defineRoute({
+  method: 'get',
+  path: '/api/history/checkpoint',
+  tag: 'History',
+  summary: 'Get a signed checkpoint of the log',
+  description:
+    'A C2SP checkpoint: name of the log, number of its events, root of the tree over them, signature. By default the latest: one is signed within a minute of an event.',
+  access: 'any',
+  query: sizeQuery,
+  refuses: [404],
+  responses: { 200: { description: 'The note, byte for byte', type: 'text/plain' } },
+  async handle({ query: { size }, services }) {
+    if (size !== undefined) await checkSigned(services, size);
+    const note = size === undefined ? await latest(services) : await services.proofs.checkpoint(size);
+    if (!note) throw notFound('Checkpoint');
+    return { text: { type: TEXT, content: note.text } };
+  },
+});
+
+const inclusion = defineRoute({
+  method: 'get',
+  path: '/api/history/proof',
+  tag: 'History',
+  summary: 'Prove that an event is in the log',
+  description:
+    'The path from the event to the root of the tree of a checkpoint (RFC 9162, 2.1.3). Its leaf is the SHA-256 of a zero byte and of the canonical JSON (RFC 8785) of `{id, type, stream, revision, data, meta}` as `/api/history/events` shows them.',
+  access: 'admin',
+  scope: 'deployment',
+  shared: 'history',
+  query: proofQuery,
+  refuses: [404],
+  responses: { 200: { description: 'The path', schema: proofAnswer } },
+  async handle({ query: { event, size: wanted }, services }) {
+    const { logIndex, proofs } = services;
+    await logIndex.settled();
+    const entry = await logIndex.find(event);
+    if (!entry) throw notFound('Event');
+    const { number: index } = entry;
+    const treeSize = await proofs.size();
+    const size = wanted ?? (await latest(services)).size;
+    if (wanted === undefined && size <= index) {
+      throw invalid(
+        `size: the latest checkpoint has ${size} events, and this event is number ${index}; give a size from ${index + 1} to ${treeSize}, or try again in a minute`,
+      );
+    }
+    checkRange('size', size, index + 1, treeSize);
+    const { leaf, path } = await proofs.inclusion(index, size);
+    return { body: { index, size, leaf: leaf.toString('base64'), path: base64(path) } };
+  },
+});
+
+const consistency = defineRoute({
+  method: 'get',
+  path: '/api/history/consistency',
+  tag: 'History',
+  summary: 'Prove that the log was only added to',
+  description: 'That the tree of `from` events is the beginning of the tree of `to` events (RFC 9162, 2.1.4).',
+  access: 'admin',
+  scope: 'deployment',
+  shared: 'history',
+  query: consistencyQuery,
+  responses: { 200: { description: 'The proof; empty if both are the same', schema: consistencyAnswer } },
+  async handle({ query: { from, to }, services }) {
+    const { logIndex, proofs } = services;
+    await logIndex.settled();
+    checkRange('to', to, 1, await proofs.size());
+    checkRange('from', from, 1, to);
+    return { body: { path: base64(await proofs.consistency(from, to)) } };
+  },
+});
+
+export const historyProofRoutes: readonly Route[] = [key, checkpoint, inclusion, consistency];

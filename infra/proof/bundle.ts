@@ -1,0 +1,281 @@
+/**
+ * Signed exports: a folder with the events under a checkpoint, the tree's leaves, the checkpoints and the key. It is
+ * verified without the service and without any of its stores.
+ */
+import { createReadStream, createWriteStream } from 'node:fs';
+import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import type { EventLog } from '../../shared/ports/event-log.ts';
+import type { Database } from '../database/database.ts';
+import { allNotes } from './checkpoints.ts';
+import { HASH_BYTES, leafHash, leafText } from './hashing.ts';
+import { knownKeys } from './keys.ts';
+import {
+  type Note,
+  NoteError,
+  notesOf,
+  parseNote,
+  parseVerifierKey,
+  signerOf,
+  type VerifierKey,
+  verifierKeyText,
+} from './notes.ts';
+import { leavesOf } from './tree.ts';
+import { type Pair, type Verified, verifyTree } from './verification.ts';
+
+export const FILES = {
+  events: 'events.jsonl',
+  leaves: 'leaves',
+  checkpoint: 'checkpoint',
+  checkpoints: 'checkpoints',
+  key: 'key.pub',
+} as const;
+
+/** Bytes of events that are read at a time. */
+const PAGE_BYTES = 1_000_000;
+/** No event is as large, bytes. */
+const MAX_LINE = 16_000_000;
+const PAGE = 1_000;
+
+// --- Writing ----------------------------------------------------------------------------------------------------------
+
+interface Written {
+  readonly events: number;
+  /** Number of the first event that is not what its leaf says. */
+  readonly different: number | undefined;
+}
+
+/**
+ * Writes a folder, which appears when it is complete.
+ *
+ * @param note the checkpoint up to which events are written
+ * @throws Error when the folder is there and not empty
+ */
+export async function writeBundle(
+  { pool }: Pick<Database, 'pool'>,
+  eventLog: EventLog,
+  note: Note,
+  folder: string,
+  onProgress?: (events: number) => void,
+): Promise<Written> {
+  const there = await readdir(folder).catch((error: unknown) => {
+    if ((error as { code?: unknown }).code === 'ENOENT') return [];
+    throw error;
+  });
+  if (there.length > 0) throw new Error(`${folder} is not empty. Choose another folder for --output.`);
+  const partial = `${folder.replace(/\/+$/, '')}.partial`;
+  await rm(partial, { recursive: true, force: true });
+  await mkdir(partial, { recursive: true, mode: 0o700 });
+  const write = (name: string, contents: AsyncIterable<string | Buffer>) =>
+    pipeline(Readable.from(contents), createWriteStream(join(partial, name), { mode: 0o600, flush: true }));
+  try {
+    const keys = await knownKeys(pool);
+    const own = signerOf(note, keys);
+    if (!own) throw new Error('the checkpoint is not signed by a known key. Run: signalbox verify');
+    const others = keys.filter((key) => key !== own);
+    await writeFile(join(partial, FILES.key), [own, ...others].map(verifierKeyText).join('\n'), { mode: 0o600 });
+    await writeFile(join(partial, FILES.checkpoint), note.text, { mode: 0o600 });
+    await write(FILES.checkpoints, textsOf(allNotes(pool), note));
+    const written = { events: 0, different: undefined as number | undefined };
+    await write(FILES.leaves, leavesOf(pool, note.size));
+    const stored = chunksOf(partial, FILES.leaves, HASH_BYTES * PAGE);
+    await write(FILES.events, linesOf(eventLog, note.size, hashesIn(stored), written, onProgress));
+    await rename(partial, folder);
+    return written;
+  } catch (error) {
+    await rm(partial, { recursive: true, force: true });
+    throw error;
+  }
+}
+
+/** Without those that were signed since. */
+async function* textsOf(notes: AsyncIterable<Note>, { origin, size }: Note): AsyncGenerator<string> {
+  for await (const note of notes) if (note.origin !== origin || note.size <= size) yield note.text;
+}
+
+async function* linesOf(
+  eventLog: EventLog,
+  size: number,
+  leaves: AsyncGenerator<Buffer>,
+  written: { events: number; different: number | undefined },
+  onProgress?: (events: number) => void,
+): AsyncGenerator<string> {
+  for await (const page of eventLog.readAll({ maxBytes: PAGE_BYTES })) {
+    let text = '';
+    for (const event of page.slice(0, size - written.events)) {
+      const line = leafText(event);
+      const { value: leaf } = await leaves.next();
+      if (!leafHash(line).equals(leaf as Buffer)) written.different ??= written.events;
+      text += `${line}\n`;
+      written.events++;
+    }
+    yield text;
+    onProgress?.(written.events);
+    if (written.events === size) break;
+  }
+  if (written.events < size) written.different ??= written.events;
+  await leaves.return(undefined);
+}
+
+/** A file's bytes. An error is met when they are read; until then, nothing else must end the process because of it. */
+const chunksOf = (folder: string, name: string, highWaterMark = 1 << 17): AsyncIterable<Buffer> =>
+  createReadStream(join(folder, name), { highWaterMark }).on('error', () => undefined);
+
+// --- Reading ----------------------------------------------------------------------------------------------------------
+
+/** The hashes of a file of them; a last one that is cut off is not among them. */
+async function* hashesIn(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  let rest: Buffer = Buffer.alloc(0);
+  for await (const chunk of chunks) {
+    const bytes = rest.length === 0 ? chunk : Buffer.concat([rest, chunk]);
+    let at = 0;
+    for (; at + HASH_BYTES <= bytes.length; at += HASH_BYTES) yield bytes.subarray(at, at + HASH_BYTES);
+    rest = bytes.subarray(at);
+  }
+}
+
+/** Lines as they are, without their line feeds; a last one without a line feed is undefined. */
+async function* rawLinesIn(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer | undefined> {
+  let parts: Buffer[] = [];
+  let length = 0;
+  for await (const chunk of chunks) {
+    let from = 0;
+    for (let end = chunk.indexOf(10); end >= 0; end = chunk.indexOf(10, from)) {
+      const part = chunk.subarray(from, end);
+      yield parts.length === 0 ? part : Buffer.concat([...parts, part]);
+      parts = [];
+      length = 0;
+      from = end + 1;
+    }
+    if (from === chunk.length) continue;
+    parts.push(chunk.subarray(from));
+    length += chunk.length - from;
+    if (length > MAX_LINE) return yield undefined;
+  }
+  if (parts.length > 0) yield undefined;
+}
+
+/** The lines of events beside the leaves, as far as either goes. */
+async function* pairsIn(folder: string, counted: { lines: number; leaves: number }): AsyncGenerator<readonly Pair[]> {
+  const lines = rawLinesIn(chunksOf(folder, FILES.events));
+  const leaves = hashesIn(chunksOf(folder, FILES.leaves));
+  for (let page: Pair[] = []; ; ) {
+    const [line, leaf] = [await lines.next(), await leaves.next()];
+    if (line.done && leaf.done) {
+      yield page;
+      return;
+    }
+    if (!line.done) counted.lines++;
+    if (!leaf.done) counted.leaves++;
+    page.push({
+      // A line that breaks off is another one.
+      hash: line.done ? undefined : line.value ? leafHash(line.value) : Buffer.alloc(HASH_BYTES),
+      leaf: leaf.done ? undefined : leaf.value,
+    });
+    if (page.length < PAGE) continue;
+    yield page;
+    page = [];
+  }
+}
+
+/** The checkpoints of a bundle, and among them the one that it is about, where it belongs by its size. */
+async function* notesIn(folder: string, own: Note, broken: string[]): AsyncGenerator<Note> {
+  let isShown = false;
+  try {
+    for await (const note of notesOf(rawLinesIn(chunksOf(folder, FILES.checkpoints)))) {
+      if (!isShown && note.size >= own.size) {
+        isShown = true;
+        if (note.text !== own.text) yield own;
+      }
+      yield note;
+    }
+  } catch (error) {
+    if (!(error instanceof NoteError)) throw error;
+    broken.push(`The file ${FILES.checkpoints} was altered: ${error.message}.`);
+  }
+  if (!isShown) yield own;
+}
+
+export interface VerifiedBundle extends Verified {
+  readonly origin: string;
+  /** The key in the bundle. */
+  readonly ownKey: string;
+}
+
+/**
+ * Verifies a bundle.
+ *
+ * @param trusted the content of a file with a verifier key; undefined: the key of the bundle is taken for right
+ * @throws Error when a file is missing or cannot be read, or when `trusted` is no key
+ */
+export async function verifyBundle(
+  folder: string,
+  trusted: string | undefined,
+  onProgress?: (events: number) => void,
+): Promise<VerifiedBundle> {
+  const textOf = (name: string) => readFile(join(folder, name), 'utf8');
+  const [keyText, noteText] = [await textOf(FILES.key), await textOf(FILES.checkpoint)];
+  const broken: string[] = [];
+  const own = keysIn(keyText, (why) => broken.push(`The file ${FILES.key} was altered: ${why}.`));
+  const given = trusted === undefined ? undefined : keysIn(trusted, (why) => refuseKey(why));
+  if (given?.length === 0) refuseKey('it is empty');
+  const note = noteIn(noteText, broken);
+  if (!note) {
+    return {
+      size: 0,
+      root: Buffer.alloc(0),
+      checkpoints: 0,
+      findings: broken,
+      remarks: [],
+      origin: '',
+      ownKey: keyText,
+    };
+  }
+  if (given && !signerOf(note, given)) {
+    broken.push(
+      `The checkpoint is not signed by the given key: its signature is wrong, or the key is another one (${note.origin}).`,
+    );
+  }
+  const counted = { lines: 0, leaves: 0 };
+  const verified = await verifyTree({
+    pairs: pairsIn(folder, counted),
+    notes: notesIn(folder, note, broken),
+    // Earlier checkpoints may be of earlier keys. What the given key has signed stands above them.
+    keys: [...(given ?? []), ...own],
+    origin: note.origin,
+    ...(onProgress && { onProgress }),
+  });
+  const { size } = note;
+  if (counted.lines > size) broken.push(`Event ${size} was put in behind the end: the checkpoint has ${size} events.`);
+  if (counted.leaves > size)
+    broken.push(`The file ${FILES.leaves} has more leaves than the ${size} of the checkpoint.`);
+  if (counted.leaves < size) broken.push(`The leaf of event ${counted.leaves} is missing in the file ${FILES.leaves}.`);
+  return { ...verified, findings: [...broken, ...verified.findings], origin: note.origin, ownKey: keyText.trim() };
+}
+
+const refuseKey = (why: string): never => {
+  throw new Error(`The file given with --key holds no verifier key: ${why}.`);
+};
+
+function keysIn(text: string, broken: (why: string) => void): VerifierKey[] {
+  const keys: VerifierKey[] = [];
+  for (const line of text.split(/\r?\n/).filter((one) => one.trim() !== '')) {
+    try {
+      keys.push(parseVerifierKey(line.trim()));
+    } catch (error) {
+      broken((error as Error).message);
+    }
+  }
+  return keys;
+}
+
+function noteIn(text: string, broken: string[]): Note | undefined {
+  try {
+    return parseNote(text);
+  } catch (error) {
+    broken.push(`The file ${FILES.checkpoint} was altered: ${(error as Error).message}.`);
+    return undefined;
+  }
+}

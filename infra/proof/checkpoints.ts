@@ -1,0 +1,109 @@
+/**
+ * Signed checkpoints, in `credentials.log_checkpoints`. Of a log with one origin, no size is ever signed twice, and none
+ * is signed that a larger one does not continue.
+ */
+import type { Database } from '../database/database.ts';
+import { type KeySettings, openSigner, retireOrigin, type Signer } from './keys.ts';
+import { type Note, parseNote, signNote } from './notes.ts';
+import { rootAt, treeSize } from './tree.ts';
+
+type Pool = Pick<Database['pool'], 'query'>;
+
+const PAGE = 500;
+
+/** The newest note of the log with this origin. */
+export async function latestNote(pool: Pool, origin: string): Promise<Note | undefined> {
+  const { rows } = await pool.query(
+    'SELECT note FROM credentials.log_checkpoints WHERE origin = $1 ORDER BY size DESC LIMIT 1',
+    [origin],
+  );
+  return noteOf(rows);
+}
+
+/** The note that was signed last, under whatever origin. */
+export async function newestNote(pool: Pool): Promise<Note | undefined> {
+  const { rows } = await pool.query(
+    'SELECT note FROM credentials.log_checkpoints ORDER BY signed_at DESC, size DESC LIMIT 1',
+  );
+  return noteOf(rows);
+}
+
+/** The note of a size: of several origins, that of the newest. */
+export async function noteOfSize(pool: Pool, size: number): Promise<Note | undefined> {
+  const { rows } = await pool.query(
+    'SELECT note FROM credentials.log_checkpoints WHERE size = $1 ORDER BY signed_at DESC LIMIT 1',
+    [size],
+  );
+  return noteOf(rows);
+}
+
+/** The sizes before and after one that was not signed. */
+export async function sizesAround(pool: Pool, size: number): Promise<readonly number[]> {
+  const { rows } = await pool.query(
+    `SELECT max(size) FILTER (WHERE size < $1) AS before, min(size) FILTER (WHERE size > $1) AS after
+     FROM credentials.log_checkpoints`,
+    [size],
+  );
+  const { before, after } = rows[0] as { before: number | null; after: number | null };
+  return [before, after].filter((one) => one !== null);
+}
+
+/** The most events for which a checkpoint was signed, 0 for none. */
+export async function largestSize(pool: Pool): Promise<number> {
+  const { rows } = await pool.query('SELECT coalesce(max(size), 0) AS size FROM credentials.log_checkpoints');
+  return (rows[0] as { size: number }).size;
+}
+
+/** All notes, by size. */
+export async function* allNotes(pool: Pool): AsyncGenerator<Note> {
+  for (let [size, origin] = [-1, '']; ; ) {
+    const { rows } = await pool.query(
+      `SELECT origin, size, note FROM credentials.log_checkpoints WHERE (size, origin) > ($1, $2)
+       ORDER BY size, origin LIMIT ${PAGE}`,
+      [size, origin],
+    );
+    const page = rows as { origin: string; size: number; note: string }[];
+    for (const { note } of page) yield parseNote(note);
+    const last = page.at(-1);
+    if (!last || page.length < PAGE) return;
+    ({ size, origin } = last);
+  }
+}
+
+const noteOf = (rows: unknown[]): Note | undefined => {
+  const [row] = rows as { note: string }[];
+  return row && parseNote(row.note);
+};
+
+/** The log is not the one that a checkpoint was signed for. */
+export class AlteredLogError extends Error {}
+
+/**
+ * Signs the stored tree, unless that is done. If checkpoints of more events have been signed, these were lost, and the log
+ * gets another origin first. So the tree must have reached the end of the log before.
+ *
+ * @returns the size of the tree that is signed now
+ * @throws AlteredLogError when the tree does not continue what was signed last
+ */
+export async function signTree(pool: Pool, settings: KeySettings, signer: Signer): Promise<number> {
+  const { origin, privateKey } = signer;
+  const last = await latestNote(pool, origin);
+  const size = await treeSize(pool);
+  if (size === 0 || last?.size === size) return size;
+  if (last && last.size > size) {
+    await retireOrigin(pool, origin, size);
+    return signTree(pool, settings, (await openSigner(pool, settings, true)) as Signer);
+  }
+  if (last && !(await rootAt(pool, last.size)).equals(last.root)) {
+    throw new AlteredLogError(
+      `the tree over the log is not the one of the checkpoint with size ${last.size}, so no further one is signed. Run: signalbox verify`,
+    );
+  }
+  const note = signNote({ origin, size, root: await rootAt(pool, size) }, privateKey);
+  await pool.query(
+    `INSERT INTO credentials.log_checkpoints (origin, size, note, signed_at) VALUES ($1, $2, $3, $4)
+     ON CONFLICT (origin, size) DO NOTHING`,
+    [origin, size, note, Date.now()],
+  );
+  return size;
+}

@@ -1,0 +1,45 @@
+/** The tree as a command of the command line needs it: with every event that the log has, and signed. */
+import type { Core } from '../core.ts';
+import { newestNote, signTree } from './checkpoints.ts';
+import { createLogIndex } from './index.ts';
+import { keeperOptionsOf, startKeeper } from './keeper.ts';
+import { knownKeys, openSigner } from './keys.ts';
+import { type Note, signerOf } from './notes.ts';
+
+/** A tree that has to be made from a large log takes its time, milliseconds. */
+const TIMEOUT_MS = 24 * 3_600_000;
+
+/**
+ * Brings the tree up to date, here unless a service does it, and signs it if the key is at hand.
+ *
+ * The settings of the service may be missing here: what was signed with another key is left to it.
+ *
+ * @returns the latest checkpoint, which need not have every event; undefined if there is none
+ */
+export async function currentNote(core: Core): Promise<Note | undefined> {
+  const { database, eventLog, config } = core;
+  const { pool } = database;
+  const index = createLogIndex({ database, eventLog, timeoutMs: TIMEOUT_MS });
+  // An embedded database that is attached belongs to a service.
+  const keeper = database.attached ? undefined : startKeeper(keeperOptionsOf(core, false));
+  try {
+    await index.settled();
+  } finally {
+    await keeper?.close();
+  }
+  const last = await newestNote(pool);
+  if (last && !(await isOurs(pool, config, last))) return last;
+  const signer = await openSigner(pool, config, true);
+  if (signer) await signTree(pool, config, signer);
+  return newestNote(pool);
+}
+
+/** Whether the settings here are those with which the last checkpoint was signed. */
+async function isOurs(pool: Core['database']['pool'], config: Core['config'], last: Note): Promise<boolean> {
+  const keys = await knownKeys(pool);
+  const signed = signerOf(last, keys);
+  const signer = await openSigner(pool, config, false);
+  const isRetired = keys.some(({ name, kept }) => name === last.origin && kept !== null);
+  const sameKey = signed !== undefined && signer?.verifierKey.publicKey.equals(signed.publicKey) === true;
+  return sameKey && (isRetired || signer.origin === last.origin);
+}

@@ -1,0 +1,66 @@
+/** Hashes of the Merkle tree over the log (RFC 9162, section 2.1). */
+import { hash } from 'node:crypto';
+import { canonicalJson } from '../../shared/canonical-json.ts';
+import type { LoggedEvent } from '../../shared/ports/event-log.ts';
+
+/** Bytes of a hash. */
+export const HASH_BYTES = 32;
+/** The root of a tree without leaves. */
+export const EMPTY_ROOT = hash('sha256', '', 'buffer');
+
+const LEAF = Buffer.of(0);
+
+/** What is hashed of an event: canonical JSON of all that the log holds of it, but its place in the log. */
+export const leafText = ({ id, type, stream, revision, data, meta }: Omit<LoggedEvent, 'position'>): string =>
+  canonicalJson({ id, type, stream, revision, data, meta });
+
+/** @param text of `leafText`, or its bytes */
+export const leafHash = (text: string | Buffer): Buffer =>
+  hash('sha256', typeof text === 'string' ? `\0${text}` : Buffer.concat([LEAF, text]), 'buffer');
+
+const pair = Buffer.alloc(1 + 2 * HASH_BYTES, 1);
+
+export function nodeHash(left: Buffer, right: Buffer): Buffer {
+  left.copy(pair, 1);
+  right.copy(pair, 1 + HASH_BYTES);
+  return hash('sha256', pair, 'buffer');
+}
+
+/** The hash of the tree over two or more hashes of complete trees of one size, or the hash itself if it is one. */
+export function treeHash(hashes: readonly Buffer[]): Buffer {
+  const [first = EMPTY_ROOT] = hashes;
+  if (hashes.length <= 1) return first;
+  const half = splitOf(hashes.length);
+  return nodeHash(treeHash(hashes.slice(0, half)), treeHash(hashes.slice(half)));
+}
+
+/** The largest power of two that is smaller than `size`; `size` is at least 2. */
+export function splitOf(size: number): number {
+  let power = 1;
+  while (power * 2 < size) power *= 2;
+  return power;
+}
+
+/** The root of a tree that grows: it keeps one hash for each bit of its size. */
+export class GrowingRoot {
+  /** Hashes of complete trees; the one at `n` has 2^n leaves. */
+  readonly #complete: (Buffer | undefined)[] = [];
+  size = 0;
+
+  add(leaf: Buffer): void {
+    let carried = leaf;
+    let level = 0;
+    for (let left = this.#complete[0]; left; left = this.#complete[++level]) {
+      carried = nodeHash(left, carried);
+      this.#complete[level] = undefined;
+    }
+    this.#complete[level] = carried;
+    this.size++;
+  }
+
+  get root(): Buffer {
+    let root: Buffer | undefined;
+    for (const left of this.#complete) if (left) root = root ? nodeHash(left, root) : left;
+    return root ?? EMPTY_ROOT;
+  }
+}

@@ -1,0 +1,224 @@
+/**
+ * Keeps the tree over the log: a follower of its own adds each event, in the one process that leads, and signs a checkpoint
+ * soon after. A write never waits for it.
+ */
+import { UnknownPositionError } from '../../shared/errors.ts';
+import { BEGINNING, type EventLog, type LoggedEvent } from '../../shared/ports/event-log.ts';
+import { createOutage, settledWithin } from '../../shared/waiting.ts';
+import type { Core } from '../core.ts';
+import type { Database } from '../database/database.ts';
+import { isConnectionFailure } from '../database/failures.ts';
+import { storeStuck, takeUpOrBegin } from '../following/checkpoints.ts';
+import type { FollowerStatus, Subject } from '../following/follower.ts';
+import type { Following } from '../following/following.ts';
+import { Gathering } from '../following/gathering.ts';
+import type { Logger } from '../logging.ts';
+import { AlteredLogError, signTree } from './checkpoints.ts';
+import { type KeySettings, openSigner } from './keys.ts';
+import { addLeaves, type Edge, lastEntry, readEdge, TREE } from './tree.ts';
+
+/** Events are added together that arrive within this time, milliseconds. */
+const GATHER_MS = 200;
+/** An event is signed for after a second, so that those of one request are together; milliseconds. */
+const SIGN_AFTER_MS = 1_000;
+/** Shortest time between two checkpoints, milliseconds. */
+const SIGN_EVERY_MS = 30_000;
+/** How long closing waits for the last checkpoint, milliseconds. */
+const CLOSING_MS = 2_000;
+
+export interface KeeperOptions {
+  readonly database: Database;
+  readonly eventLog: EventLog;
+  readonly following: Following;
+  readonly settings: KeySettings;
+  readonly log: Logger;
+  /** Name of this process in `service.checkpoints.leader`. */
+  readonly process: string;
+  /** Whether the log itself refuses an event with the id of another. */
+  readonly uniqueIds: boolean;
+  /** Whether checkpoints are signed; else the tree only grows. */
+  readonly signs: boolean;
+}
+
+export const keeperOptionsOf = (
+  { database, eventLog, following, config, log, process }: Core,
+  signs: boolean,
+): KeeperOptions => ({
+  signs,
+  ...{ database, eventLog, following, settings: config, log, process },
+  uniqueIds: config.eventStoreUrl === undefined,
+});
+
+export interface Keeper {
+  readonly status: FollowerStatus;
+  /** Adds at once what has gathered: somebody waits for it. */
+  hurry(): void;
+  close(): Promise<void>;
+}
+
+/** Adds events to the tree where this process becomes the leader. Returns at once. */
+export function startKeeper(options: KeeperOptions): Keeper {
+  const log = options.log.child({ follower: TREE });
+  const signing = options.signs ? startSigning({ ...options, log }) : NO_SIGNING;
+  const gathering = new Gathering(() => false, GATHER_MS);
+  const subject = { ...growing({ ...options, log }, signing), gathering };
+  const { status, close } = options.following.follow(subject, { by: 'one process', log });
+  return {
+    status,
+    hurry: () => gathering.hurry(TREE),
+    async close() {
+      await close();
+      await signing.close();
+    },
+  };
+}
+
+function growing({ database, eventLog, log, process, uniqueIds }: KeeperOptions, signing: Signing): Subject {
+  const { pool } = database;
+  /** Undefined: to be read before the next event is added. */
+  let edge: Edge | undefined;
+  return {
+    name: TREE,
+    types: undefined,
+    async begin() {
+      signing.behind();
+      const checkpoint = await takeUpOrBegin(database, TREE, process, { label: 'tree over the log', first: BEGINNING });
+      await checkSameLog(pool, eventLog).catch(async (error: unknown) => {
+        // The follower does not know the generation yet, so it cannot record this itself.
+        if (error instanceof UnknownPositionError) {
+          const stuck = { position: error.position, reason: error.message };
+          await storeStuck(database, TREE, checkpoint.generation, stuck);
+        }
+        throw error;
+      });
+      edge = await readEdge(pool);
+      return checkpoint;
+    },
+    async apply(events, move) {
+      if (!uniqueIds) await warnOfTwins(pool, log, events);
+      edge = await addLeaves(pool, edge ?? (await readEdge(pool)), events, move);
+      signing.reached(edge.size);
+    },
+    // It is unknown what a failed statement has added.
+    forget() {
+      edge = undefined;
+    },
+    isTransient: (error) => isConnectionFailure(error as Error),
+    stuck: (stuck, generation) => storeStuck(database, TREE, generation, stuck),
+    rests: () => signing.caughtUp(),
+  };
+}
+
+/** @throws UnknownPositionError when the log is another one than that of the tree, or was restored to an earlier state */
+async function checkSameLog(pool: Database['pool'], eventLog: EventLog): Promise<void> {
+  const last = await lastEntry(pool);
+  if (!last) return;
+  for await (const [event] of eventLog.readStream(last.stream, { from: last.revision, limit: 1 })) {
+    if (event?.id === last.id && event.position === last.position) return;
+  }
+  throw new UnknownPositionError(last.position);
+}
+
+/**
+ * An event store server keeps ids unique within a stream only. Ids are random, or follow from an Idempotency-Key: an id that
+ * comes in two streams is the fault of a program, and nothing else notices it.
+ */
+async function warnOfTwins(pool: Database['pool'], log: Logger, events: readonly LoggedEvent[]): Promise<void> {
+  const ids = events.map(({ id }) => id);
+  const { rows } = await pool.query(
+    'SELECT id FROM log.entries WHERE id = ANY($1::uuid[]) AND position <> ALL($2::bigint[])',
+    [ids, events.map(({ position }) => position)],
+  );
+  const twins = new Set([
+    ...(rows as { id: string }[]).map(({ id }) => id),
+    ...ids.filter((id, n) => ids.indexOf(id) < n),
+  ]);
+  if (twins.size > 0) log.error({ ids: [...twins] }, 'events of several streams have the same id');
+}
+
+interface Signing {
+  /** The tree is not known to have every event of the log. */
+  behind(): void;
+  /** The tree has every event that the log had a moment ago. */
+  caughtUp(): void;
+  /** The tree has this many events. */
+  reached(size: number): void;
+  close(): Promise<void>;
+}
+
+const NO_SIGNING: Signing = {
+  behind: () => undefined,
+  caughtUp: () => undefined,
+  reached: () => undefined,
+  close: () => Promise.resolve(),
+};
+
+/** Signs the tree at the start and when it has grown, not more often than every `SIGN_EVERY_MS`. */
+function startSigning({ database, settings, log }: Pick<KeeperOptions, 'database' | 'settings' | 'log'>): Signing {
+  const { pool } = database;
+  /** Undefined until the tree has caught up: only then is it known whether events were lost. */
+  let size: number | undefined;
+  let signedSize = -1;
+  let signedAt = 0;
+  let closed = false;
+  let timer: NodeJS.Timeout | undefined;
+  let running: Promise<void> | undefined;
+  const outage = createOutage(
+    log,
+    'a checkpoint of the log could not be signed',
+    'checkpoints of the log are signed again',
+  );
+  const isSigned = () => size === undefined || size <= signedSize;
+
+  async function signNow(): Promise<void> {
+    try {
+      const signer = await openSigner(pool, settings, true);
+      if (signer) signedSize = await signTree(pool, settings, signer);
+      signedAt = Date.now();
+      outage.worked();
+    } catch (error) {
+      outage.failed(error);
+      // A log that was altered stays so.
+      if (error instanceof AlteredLogError) signedSize = size ?? 0;
+    }
+  }
+
+  function sign(): void {
+    running ??= signNow().finally(() => {
+      running = undefined;
+      timer = undefined;
+      schedule();
+    });
+  }
+
+  function schedule(): void {
+    if (timer || closed || isSigned()) return;
+    timer = setTimeout(sign, Math.max(SIGN_AFTER_MS, signedAt + SIGN_EVERY_MS - Date.now()));
+    timer.unref();
+  }
+
+  return {
+    behind() {
+      size = undefined;
+      clearTimeout(timer);
+      timer = undefined;
+    },
+    caughtUp() {
+      size ??= 0;
+      schedule();
+    },
+    reached(now) {
+      if (size === undefined) return;
+      size = now;
+      schedule();
+    },
+    async close() {
+      closed = true;
+      clearTimeout(timer);
+      await running;
+      if (isSigned()) return;
+      sign();
+      await settledWithin(CLOSING_MS, running ?? Promise.resolve());
+    },
+  };
+}

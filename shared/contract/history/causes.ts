@@ -1,0 +1,69 @@
+/** Why an event happened, and what followed from it. */
+import { z } from 'zod';
+import { unixSeconds } from '../common.ts';
+import { eventId, historyEventSchema } from './events.ts';
+
+/** The id of a webhook message has that of the event in it. */
+const OF_MESSAGE = /^msg_([0-9a-f-]{36})_[a-z_-]+$/;
+
+/** An event, or a webhook message that was sent because of it. */
+export const causesParams = z.object({
+  id: z
+    .string()
+    .transform((id) => OF_MESSAGE.exec(id)?.[1] ?? id)
+    .pipe(eventId)
+    .meta({ override: { type: 'string' } }),
+});
+
+/** Most events that are shown as effects. */
+export const MAX_EFFECTS = 1_000;
+
+const actor = historyEventSchema.shape.actor;
+
+const first = z.object({
+  kind: z
+    .enum(['request', 'schedule', 'command line', 'first start', 'unknown'])
+    .describe('what began it; `unknown`: the log does not say'),
+  id: z
+    .string()
+    .nullable()
+    .describe('of the request (`X-Request-Id`), or of the run; its events have it as correlation'),
+  at: unixSeconds.describe('of its first event in this chain'),
+  actor,
+  agent: z.int().nullable().describe('id of the agent that the caller spoke for'),
+  ip: z.unknown().describe('address of the caller; sealed, unless `open=1`'),
+  user_agent: z.string().nullable(),
+});
+
+const event = z.object({ kind: z.literal('event'), ...historyEventSchema.shape });
+
+const effect = historyEventSchema.pick({
+  id: true,
+  position: true,
+  index: true,
+  type: true,
+  stream: true,
+  revision: true,
+  at: true,
+  actor: true,
+});
+
+const effects = effect
+  .extend({
+    get effects() {
+      return z.array(effects);
+    },
+  })
+  .meta({ id: 'HistoryEffect' });
+export type HistoryEffect = z.infer<typeof effects>;
+
+export const causesAnswer = z.object({
+  event: historyEventSchema,
+  causes: z
+    .array(z.discriminatedUnion('kind', [event, first]))
+    .describe('nearest first, up to the request or the schedule that began it'),
+  effects: z.array(effects).describe('what followed from the event, and from that, in log order'),
+  effects_complete: z.boolean().describe(`false: only the first ${MAX_EFFECTS} are shown`),
+});
+export type CausesAnswer = z.infer<typeof causesAnswer>;
+export type FirstCause = z.infer<typeof first>;

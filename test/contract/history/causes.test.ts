@@ -1,0 +1,217 @@
+/**
+ * Causes: on a service that does everything that it does by itself, each event leads up to a request, a schedule or the
+ * first start, without a gap; and what followed from an event is found from it.
+ */
+import { randomUUID } from 'node:crypto';
+import { expect } from 'chai';
+import { causesAnswer } from '../../../shared/contract/history/causes.ts';
+import { type Receiver, startReceiver } from '../../support/receiver.ts';
+import { startRunner, type TestRunner } from '../../support/runner.ts';
+import { until } from '../../support/until.ts';
+import { type PipelinesWorld, startPipelinesWorld } from '../../support/worlds/pipelines.ts';
+
+interface Shown {
+  readonly id: string;
+  readonly index: number;
+  readonly type: string;
+  readonly stream: string;
+  readonly actor: { readonly type: string; readonly name: string };
+  readonly meta: {
+    readonly requestId: string | null;
+    readonly causationId: string | null;
+    readonly correlationId: string;
+  };
+}
+
+interface Effect extends Shown {
+  readonly effects: readonly Effect[];
+}
+
+/** Types that jobs and policies write because of another event. */
+const FROM_EVENTS = [
+  'PipelineStepCompleted',
+  'PipelineStepFailed',
+  'PipelineRunCompleted',
+  'PipelineRunRemoved',
+  'TaskDispatchCompleted',
+  'TaskDispatchFailed',
+  'TaskVerdictGiven',
+  'WebhookTripped',
+];
+/** Types that schedules write. */
+const FROM_SCHEDULES = ['TaskDispatched', 'TaskReviewRequested', 'TaskRouted', 'AlertRuleTriggered'];
+
+const valuesOf = (effects: readonly Effect[]): Effect[] => effects.flatMap((one) => [one, ...valuesOf(one.effects)]);
+
+describe('/api/history/causes', function () {
+  this.timeout(180_000);
+  let world: PipelinesWorld;
+  let runner: TestRunner;
+  let receiver: Receiver;
+  /** Each use of the global key is an event itself. */
+  let admin: string;
+  let all: readonly Shown[];
+
+  before(async () => {
+    runner = await startRunner();
+    receiver = await startReceiver();
+    receiver.react(({ path }) => ({ status: path.endsWith('/broken') ? 500 : 200 }));
+    world = await startPipelinesWorld({
+      RUNNER_URL: runner.url,
+      RUNNER_TOKEN: 'runner-token',
+      WEBHOOK_ALLOWED_NETWORKS: '127.0.0.0/8',
+      MC_WEBHOOK_MAX_RETRIES: '1',
+    });
+    await world.world.makeUser({ username: 'vera', role: 'admin' });
+    admin = await world.world.signIn('vera');
+    await busyRun();
+    all = await log();
+  });
+  after(async () => {
+    await world?.close();
+    await runner?.close();
+    await receiver?.close();
+  });
+
+  const get = (path: string) => world.ask('GET', `/api/history/${path}`, undefined, admin);
+  const causesOf = async (id: string, more = '') => {
+    const reply = await get(`causes/${id}${more}`);
+    expect(reply.status, JSON.stringify(reply.body)).to.equal(200);
+    return reply.body;
+  };
+
+  async function log(): Promise<Shown[]> {
+    const events: Shown[] = [];
+    for (let after: number | null = 0; after !== null; ) {
+      const { body } = await get(`events?limit=1000&after=${after}`);
+      events.push(...body.events);
+      after = body.next_after;
+    }
+    return events;
+  }
+
+  async function busyRun(): Promise<void> {
+    const { ask } = world;
+    const turn = async (task_id: string) => (await ask('POST', '/api/scheduler', { task_id })).body;
+    const typesNow = async () => new Set((await log()).map(({ type }) => type));
+    const made = async (path: string, body: object) => {
+      const reply = await ask('POST', path, body);
+      expect(reply.status, `${path} ${JSON.stringify(reply.body)}`).to.be.oneOf([200, 201]);
+      return reply.body;
+    };
+    await made('/api/webhooks', { name: 'good', url: `${receiver.url}/good`, events: ['*'] });
+    await made('/api/webhooks', { name: 'broken', url: `${receiver.url}/broken`, events: ['*'] });
+    const agent = (await made('/api/agents', { name: 'worker', role: 'coder' })).agent;
+    await made('/api/agents', { name: 'other', role: 'writer' });
+    await ask('POST', `/api/agents/${agent.id}/heartbeat`, {});
+    await made('/api/alerts', {
+      ...{ name: 'busy', entity_type: 'agent', condition_field: 'name', condition_operator: 'equals' },
+      ...{ condition_value: 'worker', action_type: 'webhook', action_config: { url: `${receiver.url}/alert` } },
+    });
+    runner.react(({ body }) => {
+      if (body.kind === 'review') return { body: { status: 'completed', output: 'VERDICT: APPROVED\nNOTES: fine' } };
+      if (String(body.prompt).includes('hopeless')) return { body: { status: 'failed', error: 'no way' } };
+      return { body: { status: 'completed', output: 'done' } };
+    });
+    const good = await world.pipeline();
+    await world.start(good.id);
+    const bad = await world.pipeline([await world.template('hopeless'), await world.template()]);
+    await world.start(bad.id);
+    for (const title of ['one', 'hopeless']) await made('/api/tasks', { title, assigned_to: 'worker' });
+    await made('/api/tasks', { title: 'for anybody who writes', description: 'write code' });
+    await until(
+      'everything has happened',
+      async () => {
+        for (const id of ['task_auto_route', 'task_dispatch', 'aegis_review', 'alert_evaluation', 'webhook_retry'])
+          await turn(id);
+        const types = await typesNow();
+        return [...FROM_EVENTS, ...FROM_SCHEDULES].every((type) => type === 'PipelineRunRemoved' || types.has(type));
+      },
+      60_000,
+    );
+    expect((await ask('DELETE', '/api/pipelines', { id: good.id })).status).to.equal(200);
+    await until('the runs are removed', async () => (await typesNow()).has('PipelineRunRemoved'));
+    const project = (await made('/api/projects', { name: 'Doomed' })).project;
+    await made('/api/tasks', { title: 'moved', project_id: project.id });
+    await ask('DELETE', `/api/projects/${project.id}?mode=delete`);
+    const workspace = (await made('/api/workspaces', { name: 'Lab', slug: 'lab' })).workspace;
+    await ask('DELETE', `/api/workspaces/${workspace.id}`, {});
+    await turn('auto_cleanup');
+  }
+
+  it('of each event of a busy run lead up to a request, a schedule or the first start, without a gap', async () => {
+    const byId = new Map(all.map((event) => [event.id, event]));
+    const kinds = new Map<string, number>();
+    for (const event of all) {
+      const reply = await causesOf(event.id);
+      expect(causesAnswer.parse(reply)).to.deep.equal(reply);
+      const first = reply.causes.at(-1);
+      expect(first.kind, JSON.stringify(event)).to.be.oneOf(['request', 'schedule', 'first start']);
+      kinds.set(first.kind, (kinds.get(first.kind) ?? 0) + 1);
+      // The chain as the events themselves tell it.
+      let last = event;
+      for (const cause of reply.causes.slice(0, -1)) {
+        expect(cause).to.include({ kind: 'event', id: last.meta.causationId });
+        expect(cause.index).to.be.below(last.index);
+        last = byId.get(cause.id) as Shown;
+      }
+      expect(byId.has(last.meta.causationId ?? ''), 'the chain goes on').to.equal(false);
+      if (first.kind === 'request') {
+        expect(last.meta.causationId).to.equal(last.meta.requestId);
+        expect(first.id).to.equal(last.meta.requestId);
+      } else {
+        expect(last.meta.causationId, JSON.stringify(last)).to.equal(null);
+        expect(first.id).to.equal(last.meta.correlationId);
+      }
+    }
+    expect([...kinds.keys()]).to.have.members(['request', 'schedule', 'first start']);
+  });
+
+  it('of what jobs and policies write are events, of what schedules write is the schedule', async () => {
+    for (const type of FROM_EVENTS) {
+      const event = all.find((one) => one.type === type) as Shown;
+      expect(event, type).not.to.equal(undefined);
+      const { causes } = await causesOf(event.id);
+      expect(causes[0].kind, type).to.equal('event');
+    }
+    for (const type of FROM_SCHEDULES) {
+      const event = all.find((one) => one.type === type) as Shown;
+      const { causes } = await causesOf(event.id);
+      expect(causes[0], type).to.include({ kind: 'schedule' });
+    }
+  });
+
+  it('and effects are two ways to see the same', async () => {
+    const caused = all.filter(({ meta }) => all.some(({ id }) => id === meta.causationId));
+    expect(caused.length).to.be.above(5);
+    for (const event of caused) {
+      const { causes } = await causesOf(event.id);
+      for (const cause of causes.filter(({ kind }: { kind: string }) => kind === 'event')) {
+        const { effects, effects_complete } = await causesOf(cause.id);
+        expect(effects_complete).to.equal(true);
+        expect(valuesOf(effects).map(({ id }) => id)).to.include(event.id);
+      }
+    }
+    const leaf = all.find(({ type }) => type === 'TenantCreated') as Shown;
+    expect((await causesOf(leaf.id)).effects).to.deep.equal([]);
+  });
+
+  it('of a webhook message are those of its event: who it was, and from where', async () => {
+    const message = await until('a message about the trigger', () => receiver.of('alert.triggered')[0]);
+    const id = message.headers['webhook-id'] as string;
+    const { event, causes } = await causesOf(id);
+    expect(event.type).to.equal('AlertRuleTriggered');
+    expect(causes[0]).to.include({ kind: 'schedule' });
+    const created = all.find(({ type }) => type === 'AgentRegistered') as Shown;
+    const [first] = (await causesOf(created.id, '?open=1')).causes;
+    expect(first).to.deep.include({ kind: 'request', actor: { type: 'api', id: 0, name: 'api' }, user_agent: 'node' });
+    expect(first.ip).to.match(/^\d+\.\d+\.\d+\.\d+$/);
+    expect((await causesOf(created.id)).causes[0].ip).to.have.keys('sealed', 'person', 'box');
+  });
+
+  it('of what is not there are not found', async () => {
+    expect((await get(`causes/${randomUUID()}`)).status).to.equal(404);
+    for (const id of ['x', 'msg_x', `msg_${randomUUID()}`])
+      expect((await get(`causes/${id}`)).status, id).to.equal(400);
+  });
+});
