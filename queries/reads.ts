@@ -1,6 +1,8 @@
 /** How queries access read models: a database and, for each projection, the schema of its tables. */
 import { type Kysely, type RawBuilder, sql } from 'kysely';
 import { type Projection, type Row, schemaOf, type Table } from '../projections/projection.ts';
+import type { Position } from '../shared/ports/event-log.ts';
+import type { ReadAt } from '../shared/ports/read-models.ts';
 import { PREPARED } from '../shared/prepared.ts';
 
 export type { Row };
@@ -11,63 +13,33 @@ export const prepared: RawBuilder<unknown> = sql.raw(PREPARED);
 // biome-ignore lint/suspicious/noExplicitAny: any table; its columns are inferred where it is used.
 type AnyTable = Table<any>;
 
-/** How current rows from memory have to be. */
-export interface KeptFor {
-  /** Position of an event whose change the rows must have, as for the answer to the command that appended it. */
-  readonly since?: number | undefined;
-  /** Types of events whose changes they may lack, because they change nothing of what is asked for. */
-  readonly despite?: ReadonlySet<string>;
-}
-
-/**
- * The current rows of some tables under one key, from the memory of this process: the one that writes them. Undefined when it
- * does not have them all, or cannot tell that they are current; the database then knows.
- */
-export type KeptRows = (
-  projection: Pick<Projection, 'name' | 'version'>,
-  tables: readonly Pick<Table, 'name' | 'key'>[],
-  key: Readonly<Record<string, string | number>>,
-  current?: KeptFor,
-) => readonly Readonly<Record<string, unknown>>[] | undefined;
-
 export interface Reads {
+  /**
+   * Runs statements once the read models whose tables they were built with (`tables`, `tableOf`) show what they have to. A
+   * statement waits without a connection, so those for whom it waits get one. No transactions.
+   */
   // biome-ignore lint/suspicious/noExplicitAny: `tables` narrows it to the projection's tables.
   readonly db: Kysely<any>;
   /** The live tables by default; elsewhere those of a rebuild or of an earlier point in time. */
   schema(projection: Pick<Projection, 'name' | 'version'>): string;
-  readonly kept: KeptRows;
-  /**
-   * Resolves when a read model shows everything that was promised (`ReadModels.promise`), so that its rows may be in
-   * memory. Undefined: it does. Statements need not be preceded by this, they wait themselves.
-   */
-  settled(projection: Pick<Projection, 'name' | 'version'>): Promise<void> | undefined;
-  /**
-   * Resolves when requests that are being answered at this moment have told what they have appended, so that rows may be in
-   * memory that were not known to be current before. Undefined: there is nothing to wait for.
-   */
-  told(projection: Pick<Projection, 'name' | 'version'>): Promise<void> | undefined;
+  /** The position of the log that the statements so far have shown, at least; undefined: there were none. */
+  readonly position: Position | undefined;
+  /** The same tables at another moment. By default, each statement reads at the head of the log as of when it is run. */
+  at(at: ReadAt): Reads;
 }
 
-/**
- * @param kept rows in memory; by default none, so that everything comes from the database
- * @param settled by default writes wait for read models, so reads need not
- */
-export const liveReads = (
-  db: Reads['db'],
-  kept: KeptRows = () => undefined,
-  settled: Reads['settled'] = () => undefined,
-  told: Reads['told'] = () => undefined,
-): Reads => ({ db, schema: schemaOf, kept, settled, told });
+/** Reads of tables for which nobody has to wait. */
+export const liveReads = (db: Reads['db']): Reads => {
+  const reads: Reads = { db, schema: schemaOf, position: undefined, at: () => reads };
+  return reads;
+};
 
-/** Rows from memory, typed (see `KeptRows`). */
-export const keptRows = <const T extends readonly AnyTable[]>(
+/** A table in a statement of its own text. */
+export const tableOf = <T extends AnyTable>(
   reads: Reads,
-  projection: Pick<Projection, 'name' | 'version'>,
-  wanted: T,
-  key: Readonly<Record<string, string | number>>,
-  current?: KeptFor,
-): { readonly [K in keyof T]: Row<T[K]> } | undefined =>
-  reads.kept(projection, wanted, key, current) as { readonly [K in keyof T]: Row<T[K]> } | undefined;
+  projection: Projection<T>,
+  name: T['name'],
+): RawBuilder<unknown> => sql.table(`${reads.schema(projection)}.${name}`);
 
 /** Kysely over a projection's tables, typed so that unknown tables and columns do not compile. */
 export function tables<T extends AnyTable>(

@@ -28,10 +28,12 @@ export interface CounterOptions {
   /** Each connection prepares the statement: see `PREPARED`. */
   readonly prepared?: boolean;
   /**
-   * The event log is in the same database. A crash then cannot lose a number that an event has, because what was
-   * written before the event is on disk with it, so no statement of a counter has to wait for the disk.
+   * The database, with the event log in it, ends with this process and no other uses it. A crash then cannot lose a number
+   * that an event has, because what was written before the event is on disk with it, so no statement of a counter has to
+   * wait for the disk. Processes that survive a crash of the database, however, still hold numbers that they were given:
+   * on a server, these would be given again.
    */
-  readonly withLog?: boolean;
+  readonly endsWithUs?: boolean;
   /** Unix ms. */
   readonly now?: () => number;
 }
@@ -44,14 +46,14 @@ const UNFLUSHED = `${TAKE}, set_config('synchronous_commit', 'off', true)`;
 
 export function createCounters(
   pool: Pick<pg.Pool, 'query'>,
-  { prepared = false, withLog = false, now = Date.now }: CounterOptions = {},
+  { prepared = false, endsWithUs = false, now = Date.now }: CounterOptions = {},
 ): Counters {
   const blocks = new Map<string, { next: number; end: number }>();
   /** When a counter was last asked, Unix ms, and how many numbers are taken ahead. */
   const paces = new Map<string, { at: number; ahead: number }>();
   let asks: Ask[] = [];
   let serving = false;
-  const text = withLog ? UNFLUSHED : TAKE;
+  const text = endsWithUs ? UNFLUSHED : TAKE;
 
   function aheadOf(name: string): number {
     if (name === 'event') return EVENTS_AHEAD;

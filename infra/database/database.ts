@@ -10,6 +10,7 @@ import { openEmbedded, runningEmbedded } from '../embedded/embedded.ts';
 import type { Logger } from '../logging.ts';
 import { Client } from './client.ts';
 import { createListener, type Listener } from './listener.ts';
+import { createMarkWatch } from './mark.ts';
 import { inTime } from './session.ts';
 import { createStatements } from './statements.ts';
 
@@ -29,17 +30,20 @@ export interface Database {
   /** For requests: reads, appends, credentials. */
   readonly pool: pg.Pool;
   readonly db: AnyDatabase;
-  /**
-   * The same for statements that may have to wait before they run. They wait without a connection, so that those for whom
-   * they wait get one. Without transactions.
-   *
-   * @param settled what a statement waits for; undefined: nothing
-   */
-  waiting(settled: (statement: string) => Promise<void> | undefined): AnyDatabase;
+  /** To be called when the migrations have run: losses are noticed from then on. */
+  watchLosses(): Promise<void>;
+  /** @param listener is called when the database may have lost rows that did not wait for the disk (`mark.ts`) */
+  onLoss(listener: () => void): void;
   /** Opens a dedicated connection, outside the pool, for LISTEN and session locks. Only on `server`. */
   connect(name: string): Promise<pg.Client>;
   /** Notifications of the server; the embedded database has none. */
   readonly listener: Listener | undefined;
+  /**
+   * Calls back whenever a rebuild, of this process or of a command-line tool, has swapped the tables of a schema. Only on
+   * `embedded`, in the process that has it: elsewhere, checkpoints are read for each request. @returns a function that ends
+   * this
+   */
+  readonly onSwap: ((heard: (schema: string) => void) => () => void) | undefined;
   /** Resolves when the database has failed for good and the process should exit. */
   readonly failed: Promise<Error>;
   close(): Promise<void>;
@@ -119,27 +123,6 @@ function preparing(pool: pg.Pool): Connections {
   return { connect: connect as pg.Pool['connect'], end: () => pool.end() };
 }
 
-/** Connections that are taken for each statement, once it need not wait any more. */
-function waitingFirst(
-  connections: Connections,
-  settled: (statement: string) => Promise<void> | undefined,
-): AnyDatabase {
-  const client = {
-    async query(text: string, values: unknown[]) {
-      const waits = settled(text);
-      if (waits) await waits;
-      const taken = await connections.connect();
-      try {
-        return await taken.query(text, values);
-      } finally {
-        taken.release();
-      }
-    },
-    release: () => undefined,
-  };
-  return kyselyOver({ connect: async () => client, end: async () => undefined } as unknown as Connections);
-}
-
 /**
  * A machine that loses power does not close its connections. The server keeps their sessions, and their locks, until
  * TCP notices: after two hours by default, after 25 s with these settings.
@@ -157,7 +140,12 @@ const PLANNING = '-c jit=off -c parallel_setup_cost=100000';
 function openServer(url: string, options: DatabaseOptions): Database {
   options.launched?.();
   const session = { connectionString: url, statement_timeout: options.statementTimeoutMs, options: PLANNING };
-  const pool = makePool(session, options);
+  const marks = createMarkWatch();
+  // Before a new connection is used.
+  const verify: pg.PoolConfig['verify'] = (client, done) => {
+    marks.check(client).then(() => done(), done);
+  };
+  const pool = makePool({ ...session, verify }, options);
   const connect: Database['connect'] = async (name) => {
     const client = new Client({
       connectionString: url,
@@ -181,9 +169,18 @@ function openServer(url: string, options: DatabaseOptions): Database {
     attached: false,
     pool,
     db: kyselyOver(pool),
-    waiting: (settled) => waitingFirst(pool, settled),
+    async watchLosses() {
+      const client = await pool.connect();
+      try {
+        await marks.check(client);
+      } finally {
+        client.release();
+      }
+    },
+    onLoss: marks.onLoss,
     connect,
     listener,
+    onSwap: undefined,
     failed: new Promise(() => {}),
     async close() {
       await listener.close();
@@ -205,10 +202,13 @@ async function openInDirectory(options: DatabaseOptions): Promise<Database> {
     attached: running !== undefined,
     pool,
     db: kyselyOver(connections),
-    waiting: (settled) => waitingFirst(connections, settled),
+    // It ends with its process, and so does what that process knows.
+    watchLosses: async () => undefined,
+    onLoss: () => undefined,
     connect: () =>
       Promise.reject(new Error('the embedded database has a single session, so there are no dedicated connections')),
     listener: undefined,
+    onSwap: embedded?.onSwap,
     failed: embedded?.failed ?? new Promise(() => {}),
     async close() {
       await pool.end();

@@ -10,7 +10,7 @@
  */
 import { randomBytes } from 'node:crypto';
 import type pg from 'pg';
-import { type AppError, conflict } from '../../shared/errors.ts';
+import { type AppError, conflict, RUN_IN_PROGRESS } from '../../shared/errors.ts';
 import type { IdempotencyRecord, IdempotencyStore } from '../../shared/ports/idempotency.ts';
 import { createBackOff, pause } from '../../shared/waiting.ts';
 
@@ -196,7 +196,7 @@ export function createIdempotencyStore(pool: pg.Pool, owner: string, leaseMs = L
 
 const takenOver = (): AppError =>
   conflict('A retry of this request has taken over; send it again in a moment to get its result.', {
-    code: 'IDEMPOTENCY_IN_PROGRESS',
+    code: RUN_IN_PROGRESS,
     headers: { 'Retry-After': '1' },
   });
 

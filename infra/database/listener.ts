@@ -11,8 +11,6 @@ import { endInTime, inTime } from './session.ts';
 
 export interface Hearing {
   heard(payload: string): void;
-  /** The connection broke: notifications sent in the meantime are lost. */
-  interrupted?(): void;
 }
 
 export interface Listener {
@@ -73,7 +71,6 @@ export function createListener(connect: (name: string) => Promise<pg.Client>, lo
       } catch (error) {
         if (!closing.signal.aborted) outage.failed(error);
       }
-      for (const set of hearings.values()) for (const hearing of set) hearing.interrupted?.();
       await pause(backOff.next(), closing.signal);
     }
   }

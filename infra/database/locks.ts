@@ -1,32 +1,86 @@
 /** Locks that all processes share (`shared/ports/locks.ts`): advisory ones of PostgreSQL, which end with their connection. */
-import { conflict } from '../../shared/errors.ts';
+import { AppError, conflict } from '../../shared/errors.ts';
 import type { Locks } from '../../shared/ports/locks.ts';
-import { takingTurnsByKey } from '../../shared/waiting.ts';
+import { createBackOff, pause, takingTurnsByKey } from '../../shared/waiting.ts';
 import type { Database } from './database.ts';
-import { endInTime, inTime } from './session.ts';
+import { isConnectionFailure } from './failures.ts';
+import { createSessionLocks, type HeldLock } from './session-locks.ts';
 
-/** First key of these locks ("SBOL"); the second names what is locked. */
-const CLASS = 0x5342_4f4c;
+/** First key of these locks ("SBOL"). */
+const LOCK_CLASS = 0x5342_4f4c;
 /** How long to wait for a lock, milliseconds. */
 const WAIT_MS = 10_000;
-const LOCK_NOT_AVAILABLE = '55P03';
+/** Pauses between attempts to take a lock that another process has. */
+const BACK_OFF = { firstMs: 4, lastMs: 32, spread: true };
+/**
+ * After so many turns, a process leaves a lock for which its own callers wait to the others. For so long, milliseconds: each
+ * of them asks for it meanwhile.
+ */
+const TURNS = 8;
+const YIELD_MS = 40;
 
-export function createLocks({ kind, connect }: Pick<Database, 'kind' | 'connect'>): Locks {
-  // The embedded database has one process. On a server, too, those of one process need one connection and not many.
-  const inTurn = takingTurnsByKey(() => false);
-  const locked = async <T>(name: string, work: () => Promise<T>): Promise<T> => {
-    const client = await connect('lock');
-    try {
-      await client.query(inTime("SELECT set_config('lock_timeout', $1, false)", [`${WAIT_MS}ms`]));
-      const lock = inTime('SELECT pg_advisory_lock($1, hashtext($2))', [CLASS, name], 2 * WAIT_MS);
-      await client.query(lock).catch((error: unknown) => {
-        if ((error as { readonly code?: unknown }).code !== LOCK_NOT_AVAILABLE) throw error;
-        throw conflict('Others are doing the same right now; try again.', { code: 'BUSY', cause: error });
-      });
-      return await work();
-    } finally {
-      await endInTime(client);
+/** The only process has every lock for as long as it runs. */
+const ALONE: HeldLock = { lost: new AbortController().signal, giveBack: async () => undefined };
+
+export interface OpenLocks extends Locks {
+  close(): Promise<void>;
+}
+
+const isUnavailable = (error: unknown): boolean =>
+  error instanceof AppError ? error.status === 503 : error instanceof Error && isConnectionFailure(error);
+
+/** @param waitMs default 10 s */
+export function createLocks(database: Pick<Database, 'kind' | 'connect'>, waitMs = WAIT_MS): OpenLocks {
+  const session = createSessionLocks(database, { lockClass: LOCK_CLASS, name: 'locks' });
+  // A name is taken once in a process: a session gets its own locks again. While the database is unavailable, all who
+  // wait for a name fail with the first.
+  const inTurn = takingTurnsByKey(isUnavailable);
+  /** By name: how many callers have not got their result yet, and how many turns have been taken since there were none. */
+  const lines = new Map<string, { callers: number; turns: number }>();
+
+  async function taken(name: string, giveUpAt: number): Promise<HeldLock> {
+    const backOff = createBackOff(BACK_OFF);
+    while (performance.now() < giveUpAt) {
+      const held = await session.take(name);
+      if (held) return held;
+      await pause(backOff.next(), undefined, { ref: true });
     }
+    throw conflict('Others are doing the same right now; try again.', { code: 'BUSY' });
+  }
+
+  /** Resolves when the next caller may have its turn. `settle` gets the work, which may be done earlier. */
+  async function turn<T>(
+    name: string,
+    giveUpAt: number,
+    work: (lost: AbortSignal) => Promise<T>,
+    settle: (working: Promise<T>) => void,
+  ): Promise<void> {
+    const held = database.kind === 'embedded' ? ALONE : await taken(name, giveUpAt);
+    try {
+      const working = work(held.lost);
+      settle(working);
+      await working;
+    } finally {
+      await held.giveBack();
+      const line = lines.get(name);
+      if (held !== ALONE && line && ++line.turns % TURNS === 0) await pause(YIELD_MS, undefined, { ref: true });
+    }
+  }
+
+  return {
+    async holding(name, work) {
+      const line = lines.get(name) ?? { callers: 0, turns: 0 };
+      lines.set(name, line);
+      line.callers++;
+      const giveUpAt = performance.now() + waitMs;
+      try {
+        return await new Promise((resolve, reject) => {
+          inTurn(name, () => turn(name, giveUpAt, work, resolve)).catch(reject);
+        });
+      } finally {
+        if (--line.callers === 0) lines.delete(name);
+      }
+    },
+    close: () => session.close(),
   };
-  return { holding: (name, work) => inTurn(name, kind === 'embedded' ? work : () => locked(name, work)) };
 }

@@ -187,6 +187,64 @@ const migrations: Record<string, Migration> = {
       asked_message text
     )`,
   ),
+  '0007_marks': statements(
+    // PostgreSQL empties an unlogged table when it recovers from a crash, as it forgets transactions that did not wait
+    // for the disk: rows of read models. So while the mark is the same, nothing was lost (`infra/database/mark.ts`).
+    'CREATE UNLOGGED TABLE service.mark (one boolean PRIMARY KEY DEFAULT true CHECK (one), mark uuid NOT NULL)',
+    // Position of the last acknowledged event that changes what a credential stands for.
+    'ALTER TABLE credentials.version ADD COLUMN position bigint NOT NULL DEFAULT 0',
+  ),
+  '0008_proof': statements(
+    // The same event cannot be in two streams.
+    'ALTER TABLE log.events DROP CONSTRAINT events_id_stream_key, ADD UNIQUE (id)',
+    // One row for each event, on every kind of event log: its leaf in the tree (infra/proof), and what events are looked
+    // up by. `number` counts from 0. `latest`: the latest `at` of any event up to here. Like positions it never decreases,
+    // so both are searched for by halves, without an index. Texts are indexed by their hash, which takes a third.
+    // Ids are not unique here: an event store server accepts one twice, in two streams.
+    `CREATE TABLE log.entries (
+      number bigint PRIMARY KEY,
+      position bigint NOT NULL,
+      at bigint NOT NULL,
+      latest bigint NOT NULL,
+      id uuid NOT NULL,
+      correlation uuid NOT NULL,
+      causation uuid,
+      revision integer NOT NULL,
+      stream text NOT NULL,
+      type text NOT NULL,
+      actor text NOT NULL,
+      actor_name text NOT NULL,
+      leaf bytea NOT NULL
+    )`,
+    'CREATE INDEX entries_id ON log.entries (id)',
+    'CREATE INDEX entries_stream ON log.entries (hashtext(stream), number)',
+    'CREATE INDEX entries_type ON log.entries (hashtext(type), number)',
+    'CREATE INDEX entries_actor ON log.entries (hashtext(actor), number)',
+    'CREATE INDEX entries_actor_name ON log.entries (hashtext(actor_name), number)',
+    'CREATE INDEX entries_correlation ON log.entries (correlation, number)',
+    // What a request causes has it as correlation, too.
+    'CREATE INDEX entries_causation ON log.entries (causation, number) WHERE causation <> correlation',
+    // Roots of complete trees with 16, 256, 4,096 … leaves (level 1, 2, 3 …).
+    'CREATE TABLE log.nodes (level integer, index bigint, hash bytea NOT NULL, PRIMARY KEY (level, index))',
+    // Every public key that has signed checkpoints. After a restore that lost events, a log goes on under another origin:
+    // `kept` is how many events of the earlier one are still there.
+    `CREATE TABLE credentials.log_keys (
+      origin text NOT NULL,
+      public_key bytea NOT NULL,
+      created_at bigint NOT NULL,
+      retired_at bigint,
+      kept bigint,
+      PRIMARY KEY (origin, public_key)
+    )`,
+    `CREATE TABLE credentials.log_checkpoints (
+      origin text NOT NULL,
+      size bigint NOT NULL,
+      note text NOT NULL,
+      signed_at bigint NOT NULL,
+      PRIMARY KEY (origin, size)
+    )`,
+    'CREATE INDEX log_checkpoints_size ON credentials.log_checkpoints (size)',
+  ),
 };
 
 const MIGRATION_SCHEMA = 'migrations';

@@ -17,6 +17,7 @@ import { UnknownPositionError } from '../../shared/errors.ts';
 import type { LoggedEvent, Position } from '../../shared/ports/event-log.ts';
 import { createBackOff, pause } from '../../shared/waiting.ts';
 import type { Logger } from '../logging.ts';
+import { eachAppend, inWholeAppends } from './appends.ts';
 import { type Checkpoint, isFenced, type Move, type Stuck } from './checkpoints.ts';
 import type { Gathering } from './gathering.ts';
 import type { IdleCheckpoints, Resting } from './idle.ts';
@@ -34,6 +35,8 @@ export interface Subject {
   readonly name: string;
   /** Undefined: all types. */
   readonly types: ReadonlySet<string> | undefined;
+  /** Leaves out events of its types. */
+  wants?(event: LoggedEvent): boolean;
   /** Gives the checkpoint to start from and discards everything cached before. */
   begin(): Promise<Checkpoint>;
   /**
@@ -55,14 +58,10 @@ export interface Subject {
   stuck(stuck: Stuck, generation: number): Promise<void>;
   /** Called when it has reached this position, rows included. */
   reached?(position: Position): void;
+  /** Called when there is nothing more to apply. */
+  rests?(): void;
   /** Decides when events that arrive one after the other are applied together; undefined: at once. */
   readonly gathering?: Gathering | undefined;
-  /** Called with events that it is going to apply, before anybody else who has received them does anything. */
-  received?(events: readonly LoggedEvent[]): void;
-  /** Called when it begins and ends to keep up with the log. */
-  keepsUp?(keepsUp: boolean): void;
-  /** Called when it starts resting (from now on its position is that of the reader) and when it stops. */
-  rests?(resting: boolean): void;
 }
 
 /** The state of a follower, as seen by others. */
@@ -123,6 +122,10 @@ export class Follower implements FollowerStatus, Member, Resting {
     return this.#subject.types;
   }
 
+  wants(event: LoggedEvent): boolean {
+    return this.#subject.wants?.(event) !== false;
+  }
+
   get position(): Position {
     return this.#isResting() ? Math.max(this.#position, this.#tools.reader.position) : this.#position;
   }
@@ -173,12 +176,7 @@ export class Follower implements FollowerStatus, Member, Resting {
       await reader.started(signal);
       while (!signal.aborted) {
         await this.#catchUp(signal);
-        this.#subject.keepsUp?.(true);
-        try {
-          await this.#keepUp(signal);
-        } finally {
-          this.#subject.keepsUp?.(false);
-        }
+        await this.#keepUp(signal);
       }
       // So that the next start has little to read.
       if (this.#isResting()) await idle?.store();
@@ -199,10 +197,10 @@ export class Follower implements FollowerStatus, Member, Resting {
       this.#leave = reader.join(this);
       const joinedAt = reader.position;
       if (this.#position === joinedAt) return;
-      for await (const page of reader.log.readAll({ from: this.#position })) {
+      for await (const page of inWholeAppends(reader.log.readAll({ from: this.#position }))) {
         if (signal.aborted) return;
         const { types } = this;
-        const mine = types ? page.filter((event) => types.has(event.type)) : page;
+        const mine = types ? page.filter((event) => types.has(event.type) && this.wants(event)) : page;
         const end = page.at(-1)?.position ?? this.#position;
         if (mine.length > 0) await this.#apply(mine, end);
         else this.#reached(end);
@@ -267,7 +265,7 @@ export class Follower implements FollowerStatus, Member, Resting {
   #rest(): void {
     this.#state = 'resting';
     this.caughtUp = true;
-    this.#subject.rests?.(true);
+    this.#subject.rests?.();
     this.#tools.idle?.rest(this);
   }
 
@@ -276,14 +274,11 @@ export class Follower implements FollowerStatus, Member, Resting {
     this.#position = this.position;
     this.#state = 'busy';
     this.#tools.idle?.wake(this);
-    this.#subject.rests?.(false);
-    this.#subject.reached?.(this.#position);
   }
 
   /** Called by the reader: see `Member`. */
   take(events: readonly LoggedEvent[]): void {
     this.#stopResting();
-    if (this.#state === 'busy') this.#subject.received?.(events);
     this.#inbox.add(events);
     this.#wake();
     // The others have received much the same.
@@ -331,14 +326,14 @@ export class Follower implements FollowerStatus, Member, Resting {
     if (!weigh) return this.#applyPart(events, end);
     let part: LoggedEvent[] = [];
     let weight = 0;
-    for (const event of events) {
-      const own = weigh(event);
+    for (const append of eachAppend(events)) {
+      const own = append.reduce((sum, event) => sum + weigh(event), 0);
       if (part.length > 0 && weight + own > MAX_WEIGHT) {
         await this.#applyPart(part, part.at(-1)?.position ?? end);
         part = [];
         weight = 0;
       }
-      part.push(event);
+      part.push(...append);
       weight += own;
     }
     await this.#applyPart(part, end);
@@ -349,14 +344,15 @@ export class Follower implements FollowerStatus, Member, Resting {
       await this.#applyTogether(events, end);
     } catch (error) {
       if (isFenced(error) || this.#subject.isTransient(error)) throw error;
-      // Retry one by one: the events before the failing one are applied, and the failing one is identified.
+      // Retry one by one: the appends before the failing one are applied, and the failing one is identified.
       this.#subject.forget();
-      for (const event of events) {
+      for (const append of eachAppend(events)) {
+        const [first, last] = [append[0] as LoggedEvent, append.at(-1) as LoggedEvent];
         try {
-          await this.#applyTogether([event], event.position);
+          await this.#applyTogether(append, last.position);
         } catch (cause) {
           if (isFenced(cause) || this.#subject.isTransient(cause)) throw cause;
-          throw new StuckError(event, cause);
+          throw new StuckError(first, cause);
         }
       }
       this.#reached(end);

@@ -13,6 +13,8 @@ import { LogReader } from './reader.ts';
 /** A running follower, until it is closed. */
 export interface Followed {
   readonly status: FollowerStatus;
+  /** Has it begin again at its stored checkpoint. */
+  restart(reason: Error): void;
   close(): Promise<void>;
 }
 
@@ -44,6 +46,7 @@ export class Following {
       : follower.run(signal);
     return {
       status: follower,
+      restart: (reason) => follower.failed(reason),
       async close() {
         closing.abort();
         await running;

@@ -1,8 +1,9 @@
 /** Events that the reader has handed out and that have not been taken yet. */
 import type { LoggedEvent, Position } from '../../shared/ports/event-log.ts';
 import { sizeOf } from '../event-log/size.ts';
+import { wholeUpTo } from './appends.ts';
 
-/** Most events taken at once. */
+/** Most events taken at once, if the last append among them fits. */
 const BATCH = 1_000;
 /** Bounds of an inbox; a follower that exceeds them reads the log instead. */
 const MAX = { events: 10_000, bytes: 16_000_000 };
@@ -34,8 +35,9 @@ export class Inbox {
 
   /** The next events after a position. */
   take(after: Position): readonly LoggedEvent[] {
-    const taken = this.#events.length <= BATCH ? this.#events : this.#events.slice(0, BATCH);
-    this.#events = taken === this.#events ? [] : this.#events.slice(BATCH);
+    const count = wholeUpTo(this.#events, BATCH);
+    const taken = this.#events.length === count ? this.#events : this.#events.slice(0, count);
+    this.#events = taken === this.#events ? [] : this.#events.slice(count);
     for (const event of taken) this.#bytes -= sizeOf(event);
     return (taken[0]?.position ?? 0) > after ? taken : taken.filter(({ position }) => position > after);
   }

@@ -5,10 +5,9 @@
  * leader notices, the fencing of checkpoints keeps it from writing. The embedded database has only one process, which
  * always leads.
  */
-import type pg from 'pg';
-import { createOutage, type Outage, pause, takingTurns } from '../../shared/waiting.ts';
+import { createOutage, type Outage, pause } from '../../shared/waiting.ts';
 import type { Database } from '../database/database.ts';
-import { endInTime, inTime } from '../database/session.ts';
+import { createSessionLocks, type HeldLock, type SessionLocks } from '../database/session-locks.ts';
 import type { Logger } from '../logging.ts';
 
 /** First key of our advisory locks ("SBOX"); the second names what is locked. */
@@ -30,31 +29,20 @@ export function createLeadership(database: Database, log: Logger): Leadership {
   };
 }
 
-interface Session {
-  readonly client: pg.Client;
-  /** Aborted when the connection, and with it the locks, is lost. */
-  readonly held: AbortController;
-}
-
 /** Asks for all wanted names in one query, and holds the granted locks on one connection. */
 class Locks implements Leadership {
-  readonly #database: Database;
-  readonly #log: Logger;
+  readonly #locks: SessionLocks;
   readonly #outage: Outage;
   readonly #closing = new AbortController();
   /** Names that are wanted, and the callbacks for when they are granted. */
-  readonly #wanted = new Map<string, (held: AbortSignal) => void>();
+  readonly #wanted = new Map<string, (held: HeldLock) => void>();
   /** Names that are wanted or held; needed because a session can take the same lock twice. */
   readonly #names = new Set<string>();
-  /** A connection takes one query at a time. */
-  readonly #inTurn = takingTurns();
-  /** Holds the locks. */
-  #session: Session | undefined;
   #asking: Promise<void> | undefined;
 
   constructor(database: Database, log: Logger) {
-    this.#database = database;
-    this.#log = log;
+    const broke = (err: Error) => log.warn({ err }, 'the connection that holds the leadership locks broke');
+    this.#locks = createSessionLocks(database, { lockClass: LOCK_CLASS, name: 'leader', broke });
     this.#outage = createOutage(
       log,
       'leadership cannot be requested; trying again',
@@ -70,8 +58,8 @@ class Locks implements Leadership {
       while (!ended.aborted) {
         const held = await this.#granted(name, ended);
         if (!held) return;
-        await run(AbortSignal.any([ended, held]));
-        if (!held.aborted) await this.#giveBack(name);
+        await run(AbortSignal.any([ended, held.lost]));
+        await held.giveBack();
       }
     } finally {
       this.#names.delete(name);
@@ -79,9 +67,9 @@ class Locks implements Leadership {
   }
 
   /** Resolves when this process holds the lock; undefined when the signal aborts first. */
-  #granted(name: string, signal: AbortSignal): Promise<AbortSignal | undefined> {
+  #granted(name: string, signal: AbortSignal): Promise<HeldLock | undefined> {
     return new Promise((resolve) => {
-      const settle = (held: AbortSignal | undefined) => {
+      const settle = (held: HeldLock | undefined) => {
         this.#wanted.delete(name);
         signal.removeEventListener('abort', aborted);
         resolve(held);
@@ -98,24 +86,9 @@ class Locks implements Leadership {
     await Promise.resolve();
     while (this.#wanted.size > 0 && !this.#closing.signal.aborted) {
       try {
-        const { client, held } = await this.#connected();
-        const { rows } = await this.#inTurn(() =>
-          client.query(
-            inTime('SELECT name FROM unnest($2::text[]) AS name WHERE pg_try_advisory_lock($1, hashtext(name))', [
-              LOCK_CLASS,
-              [...this.#wanted.keys()],
-            ]),
-          ),
-        );
+        await Promise.all(Array.from(this.#wanted.keys(), (name) => this.#take(name)));
         this.#outage.worked();
-        for (const { name } of rows as { name: string }[]) {
-          const granted = this.#wanted.get(name);
-          if (granted) granted(held.signal);
-          else await this.#giveBack(name);
-        }
       } catch (error) {
-        // The connection may never answer again, so the next request uses a new one.
-        await this.#drop();
         if (!this.#closing.signal.aborted) this.#outage.failed(error);
       }
       if (this.#wanted.size > 0) await pause(ASK_MS, this.#closing.signal);
@@ -124,38 +97,17 @@ class Locks implements Leadership {
     this.#asking = undefined;
   }
 
-  async #connected(): Promise<Session> {
-    if (this.#session) return this.#session;
-    const client = await this.#database.connect('leader');
-    const session = { client, held: new AbortController() };
-    client.on('error', (error) =>
-      this.#log.warn({ err: error }, 'the connection that holds the leadership locks broke'),
-    );
-    client.once('end', () => {
-      if (this.#session === session) this.#session = undefined;
-      session.held.abort();
-    });
-    this.#session = session;
-    return session;
-  }
-
-  /** Releases one lock for another process to take, while this one keeps the rest. */
-  async #giveBack(name: string): Promise<void> {
-    const unlock = inTime('SELECT pg_advisory_unlock($1, hashtext($2))', [LOCK_CLASS, name]);
-    // If the connection does not answer, it is dropped, which releases all its locks.
-    await this.#inTurn(async () => this.#session?.client.query(unlock)).catch(() => this.#drop());
-  }
-
-  async #drop(): Promise<void> {
-    const session = this.#session;
-    this.#session = undefined;
-    session?.held.abort();
-    if (session) await endInTime(session.client);
+  async #take(name: string): Promise<void> {
+    const held = await this.#locks.take(name);
+    if (!held) return;
+    const granted = this.#wanted.get(name);
+    if (granted) granted(held);
+    else await held.giveBack();
   }
 
   async close(): Promise<void> {
     this.#closing.abort();
     await this.#asking;
-    await this.#drop();
+    await this.#locks.close();
   }
 }

@@ -15,18 +15,24 @@ import {
 } from '../../shared/ports/event-log.ts';
 import { createBackOff, createOutage, pause } from '../../shared/waiting.ts';
 import type { Logger } from '../logging.ts';
+import { endOfWhole } from './appends.ts';
 
 export interface Member {
   /** Undefined: all types. */
   readonly types: ReadonlySet<string> | undefined;
+  /** Leaves out events of its types. */
+  readonly wants?: ((event: LoggedEvent) => boolean) | undefined;
   /**
-   * Receives events of its types, in order, each once. Called for all members in the same turn of the event loop; must
+   * Receives events of its types, in order, each once, and what was appended together in one call. Called for all members in the same turn of the event loop; must
    * not throw.
    */
   take(events: readonly LoggedEvent[]): void;
   /** The log has been replaced by another one, so the member has to find its place anew. */
   lost(reason: unknown): void;
 }
+
+/** Called with what was handed out, and up to where that is. */
+type Watcher = (position: Position, events: readonly LoggedEvent[]) => void;
 
 const BACK_OFF = { firstMs: 50, lastMs: 5_000 };
 
@@ -37,8 +43,10 @@ export class LogReader {
   readonly #members = new Set<Member>();
   readonly #byType = new Map<string, Set<Member>>();
   readonly #toAll = new Set<Member>();
-  readonly #watchers = new Set<(position: Position) => void>();
+  readonly #watchers = new Set<Watcher>();
   #position: Position | undefined;
+  /** The beginning of an append whose other events have not arrived yet. */
+  #held: readonly LoggedEvent[] = [];
   #running: Promise<void> | undefined;
   #started: (() => void)[] = [];
 
@@ -83,7 +91,7 @@ export class LogReader {
   /**
    * Calls `watcher` after each batch, once all members have received their events. @returns a function that ends this
    */
-  watch(watcher: (position: Position) => void): () => void {
+  watch(watcher: Watcher): () => void {
     this.#watchers.add(watcher);
     return () => this.#watchers.delete(watcher);
   }
@@ -107,6 +115,8 @@ export class LogReader {
       try {
         this.#position ??= await this.#log.head();
         const after = this.#position;
+        this.#held = [];
+        for (const watcher of this.#watchers) watcher(after, []);
         this.#release();
         for await (const step of this.#log.follow({ after, signal })) {
           backOff.reset();
@@ -127,12 +137,18 @@ export class LogReader {
     this.#release();
   }
 
-  #handOut({ events, position }: Followed): void {
+  #handOut(step: Followed): void {
+    const arrived = this.#held.length > 0 ? [...this.#held, ...step.events] : step.events;
+    const end = endOfWhole(arrived);
+    const events = end === arrived.length ? arrived : arrived.slice(0, end);
+    this.#held = arrived.slice(end);
+    const position = this.#held.length === 0 ? step.position : (events.at(-1)?.position ?? this.position);
     const parts = new Map<Member, LoggedEvent[]>();
     for (const event of events) {
       for (const members of [this.#toAll, this.#byType.get(event.type)]) {
         if (!members) continue;
         for (const member of members) {
+          if (member.wants?.(event) === false) continue;
           const part = parts.get(member);
           if (part) part.push(event);
           else parts.set(member, [event]);
@@ -142,7 +158,7 @@ export class LogReader {
     for (const [member, part] of parts) member.take(part);
     // Only now, because members that received nothing take this as their position.
     this.#position = position;
-    for (const watcher of this.#watchers) watcher(position);
+    for (const watcher of this.#watchers) watcher(position, events);
   }
 
   #release(): void {

@@ -2,129 +2,82 @@
  * Freshness of read models and credentials (`shared/ports/freshness.ts`).
  *
  * On the embedded database this process is the only one, so its own followers and a counter of credential changes know
- * everything, per workspace, once the rows that were promised are there.
- *
- * On a server, checkpoints and the version of the credentials are read from the database,
- * one query at a time; a request that arrives while a query is in flight waits for the next one, because the current
- * one may have started too early. What is read for a request is read once, because it began after the request arrived
- * (docs/adr/0025-freshness-is-asked-for.md).
+ * everything, per workspace. On a server, the database is asked (`Positions.ask`): what it said of a read model holds for
+ * a request if it said so after the request arrived, and if the read model had reached the head by then.
  */
 import { type Projection, schemaOf } from '../../projections/projection.ts';
-import type { Freshness } from '../../shared/ports/freshness.ts';
+import type { Position } from '../../shared/ports/event-log.ts';
+import type { Freshness, Stamp } from '../../shared/ports/freshness.ts';
 import type { Database } from '../database/database.ts';
 import type { ChangeTracker } from './change-tracker.ts';
-import type { Positions } from './positions.ts';
-
-interface Snapshot {
-  /** By schema. */
-  readonly positions: Readonly<Record<string, string>>;
-  readonly credentials: string;
-  /** `performance.now()` before it was asked for. */
-  readonly begun: number;
-}
-
-/**
- * Prepared, because planning it takes the server as long as running it. The plan cannot become a bad one: both tables
- * are small, and read as a whole. One object, because a row for each read model costs more to take apart.
- */
-const READ = {
-  name: 'freshness',
-  text: `SELECT json_object_agg(schema_name, generation || '.' || changed) AS positions,
-      (SELECT version::text FROM credentials.version) AS credentials
-    FROM service.checkpoints`,
-};
+import type { Asked, Positions } from './positions.ts';
 
 export function createFreshness(parts: {
-  database: Database;
+  database: Pick<Database, 'kind'>;
   projections: readonly Projection[];
   changes: ChangeTracker;
   /** Number of changes to credentials that this process has made. */
   credentialChanges: () => number;
-  positions: Pick<Positions, 'isBehind' | 'settled' | 'reading'>;
+  positions: Pick<Positions, 'reachSchemas' | 'showNow' | 'shown' | 'ask'>;
 }): Freshness {
   const { database, projections, changes, credentialChanges, positions } = parts;
   const schemas = new Map(projections.map((projection) => [projection.name, schemaOf(projection)]));
-  const schemaFor = (name: string): string => {
-    const schema = schemas.get(name);
-    if (!schema) throw new Error(`there is no projection ${name}`);
-    return schema;
-  };
+  const schemasOf = (names: readonly string[]): readonly string[] =>
+    names.map((name) => {
+      const schema = schemas.get(name);
+      if (!schema) throw new Error(`there is no projection ${name}`);
+      return schema;
+    });
   if (database.kind === 'embedded') {
-    const lastOf = (names: readonly string[], workspace: number | 'all') =>
-      names.map((name) => changes.last(schemaFor(name), workspace)).join(',');
-    const credentialsNow = () => String(credentialChanges());
+    const stampOf = (wanted: readonly string[], workspace: number | 'all', position: Position): Stamp => ({
+      value: wanted.map((schema) => changes.last(schema, workspace)).join(','),
+      position,
+    });
+    const stampNow: Freshness['stampNow'] = (names, workspace, at) => {
+      const wanted = schemasOf(names);
+      const position = positions.showNow(wanted, at);
+      return position === undefined ? undefined : stampOf(wanted, workspace, position);
+    };
+    const stamp: Freshness['stamp'] = async (names, workspace, at) => {
+      const wanted = schemasOf(names);
+      return stampOf(wanted, workspace, await positions.reachSchemas(wanted, at));
+    };
+    const withCredentials = ({ value }: Stamp) => `${credentialChanges()} ${value}`;
     return {
-      stampNow(names, workspace) {
-        let behind = false;
-        for (const name of names) {
-          const schema = schemaFor(name);
-          positions.reading(schema);
-          if (positions.isBehind(schema)) behind = true;
-        }
-        return behind ? undefined : lastOf(names, workspace);
+      stampNow,
+      stamp,
+      credentials: async (names, since) => withCredentials(await stamp(names, 'all', { since })),
+      credentialsNow(names, since) {
+        const found = stampNow(names, 'all', { since });
+        return found && withCredentials(found);
       },
-      credentialsNow,
-      async stamp(names, workspace, _since, despite) {
-        const wanted = names.map(schemaFor);
-        if (!despite) for (const schema of wanted) positions.reading(schema);
-        const settled = positions.settled(wanted, despite);
-        if (settled) await settled;
-        return lastOf(names, workspace);
-      },
-      credentials: async () => credentialsNow(),
     };
   }
 
-  /** `begun`: the query has been sent, so requests that arrive now need another one. */
-  let current: { readonly promise: Promise<Snapshot>; begun: boolean } | undefined;
-  let next: Promise<Snapshot> | undefined;
-  let newest: Snapshot | undefined;
-  async function read(): Promise<Snapshot> {
-    const begun = performance.now();
-    const { rows } = await database.pool.query(READ);
-    const { positions, credentials } = rows[0] as Omit<Snapshot, 'begun' | 'positions'> & {
-      /** Null when there are no checkpoints. */
-      readonly positions: Snapshot['positions'] | null;
-    };
-    newest = { positions: positions ?? {}, credentials, begun };
-    return newest;
-  }
-  /**
-   * A snapshot taken after this call, or at least after `since`. Calls in the same turn of the event loop share one.
-   */
-  function snapshot(since = Number.POSITIVE_INFINITY): Promise<Snapshot> | Snapshot {
-    if (newest !== undefined && newest.begun > since) return newest;
-    if (!current) {
-      const mine = {
-        begun: false,
-        promise: Promise.resolve()
-          .then(() => {
-            mine.begun = true;
-            return read();
-          })
-          .finally(() => {
-            current = undefined;
-          }),
-      };
-      current = mine;
-      return mine.promise;
-    }
-    if (!current.begun) return current.promise;
-    next ??= current.promise
-      .catch(() => undefined)
-      .then(() => {
-        next = undefined;
-        return snapshot();
-      });
-    return next;
-  }
+  /** What the read models looked like when asked, and what they showed then. */
+  const stampFrom = ({ checkpoints }: Pick<Asked, 'checkpoints'>, wanted: readonly string[]): Stamp => ({
+    value: wanted.map((schema) => checkpoints.get(schema)?.changed ?? '').join(','),
+    position: Math.min(...wanted.map((schema) => positions.shown(schema, checkpoints.get(schema)?.reached ?? 0))),
+  });
   return {
     stampNow: () => undefined,
     credentialsNow: () => undefined,
-    stamp: async (names, _workspace, since) => {
-      const { positions } = await snapshot(since);
-      return names.map((name) => positions[schemaFor(name)] ?? '').join(',');
+    async stamp(names, _workspace, at) {
+      const wanted = schemasOf(names);
+      const [asked, position] = await Promise.all([positions.ask(at.since), positions.reachSchemas(wanted, at)]);
+      const early = stampFrom(asked, wanted);
+      if (at.since === undefined && at.position === undefined) return early;
+      // If it was said before they had reached the head, it may be from before what the caller has to see.
+      const { value } = early.position >= position ? early : stampFrom(await positions.ask(), wanted);
+      return { value, position };
     },
-    credentials: async (since) => (await snapshot(since)).credentials,
+    async credentials(names, since) {
+      const wanted = schemasOf(names);
+      const { credentials, credentialsAt, ...asked } = await positions.ask(since);
+      const early = stampFrom(asked, wanted);
+      if (early.position >= credentialsAt) return `${credentials} ${early.value}`;
+      await positions.reachSchemas(wanted, { position: credentialsAt });
+      return `${credentials} ${stampFrom(await positions.ask(), wanted).value}`;
+    },
   };
 }

@@ -1,5 +1,5 @@
 /**
- * The tables in the database that the build makes (`infra/tools/prepare.ts`), so that a first start need not make
+ * The tables in the database that the build makes (`infra/prepare.ts`), so that a first start need not make
  * them: those of the migrations, of the read models and of the jobs.
  *
  * The database carries a mark, a hash of the SQL that makes such tables. A first start removes the mark before it does

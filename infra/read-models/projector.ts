@@ -6,7 +6,6 @@ import { sql } from 'kysely';
 import { type Projection, schemaOf } from '../../projections/projection.ts';
 import type { EventStore } from '../../shared/event-store.ts';
 import type { DomainEvent } from '../../shared/events/define.ts';
-import { pause, settledWithin } from '../../shared/waiting.ts';
 import type { Database } from '../database/database.ts';
 import { isConnectionFailure } from '../database/failures.ts';
 import { createTakeUp, storeStuck, type TakeUp } from '../following/checkpoints.ts';
@@ -21,11 +20,6 @@ import type { ChangeTracker } from './change-tracker.ts';
 import type { Positions } from './positions.ts';
 import type { RowCaches } from './row-cache.ts';
 import { createTables } from './tables.ts';
-
-/** How often an embedded service checks whether a command-line tool has rebuilt a read model, milliseconds. */
-const GENERATIONS_MS = 2_000;
-/** How long closing waits for rows that have gathered, milliseconds. */
-const SETTLING_MS = 1_000;
 
 /** Creates the tables of every projection version that has none. Several processes may call it at once. */
 export async function ensureTables(database: Database, projections: readonly Projection[]): Promise<void> {
@@ -53,7 +47,7 @@ export interface ProjectorOptions {
   readonly positions: Positions;
   readonly changes: ChangeTracker;
   readonly rows: RowCaches;
-  /** Writes do not wait for rows, because all reads do: rows are then written in larger groups. */
+  /** Lets rows gather until a read waits for them. */
   readonly gathering?: Gathering | undefined;
   /** Told of the rows that are on their way. */
   readonly rowWrites?: RowWrites;
@@ -75,11 +69,9 @@ export interface Projector {
 
 /** Runs the projections wherever this process becomes their leader. Returns at once. */
 export function startProjector(projections: readonly Projection[], options: ProjectorOptions): Projector {
-  const { database, following, positions } = options;
-  const closing = new AbortController();
+  const { database, following, positions, changes, rows } = options;
   const writer = new BatchWriter(database.db, options.rowWrites);
   const takeUp = createTakeUp(database, options.process);
-  const unwatch = following.reader.watch((position) => positions.raise(position));
   const followed = projections.map((projection) => ({
     projection,
     ...following.follow(projecting(projection, writer, takeUp, options), {
@@ -87,9 +79,14 @@ export function startProjector(projections: readonly Projection[], options: Proj
       log: options.log.child({ projection: projection.name }),
     }),
   }));
-  // On a server, every reader sees the checkpoint's generation; on the embedded database, a rebuild by a command-line
-  // tool has to be detected.
-  const watching = database.kind === 'embedded' ? watchGenerations(options, closing.signal) : undefined;
+  const unwatch = positions.onLoss(() => {
+    for (const one of followed) one.restart(new Error('the database has lost rows that it had written'));
+  });
+  // Nothing that was kept of the old tables is used any more.
+  const ignoreSwaps = database.onSwap?.((schema) => {
+    rows.of(schema).clear();
+    changes.reset(schema);
+  });
   return {
     get statuses() {
       return followed.map(({ projection, status }) => ({
@@ -103,10 +100,7 @@ export function startProjector(projections: readonly Projection[], options: Proj
       }));
     },
     async close() {
-      // So that the next start has little to read. It does not need a database that has failed to come back.
-      await settledWithin(SETTLING_MS, positions.settled() ?? Promise.resolve()).catch(() => undefined);
-      closing.abort();
-      await watching;
+      ignoreSwaps?.();
       await Promise.all(followed.map((one) => one.close()));
       unwatch();
     },
@@ -123,13 +117,17 @@ function projecting(
   const schema = schemaOf(projection);
   const cache = rows.of(schema);
   const notify = database.kind === 'server';
+  /** `Positions.losses` when it began: what it has reached since is void after the next one. */
+  let losses = 0;
   return {
     name: schema,
     types: projection.handles,
+    ...(projection.wants && { wants: projection.wants }),
     ...(projection.weigh && { weigh: projection.weigh }),
     gathering,
     async begin() {
       cache.clear();
+      losses = positions.losses;
       const checkpoint = await takeUp(schema);
       changes.reset(schema);
       return checkpoint;
@@ -146,36 +144,9 @@ function projecting(
     },
     forget: () => cache.clear(),
     isTransient: (error) => isConnectionFailure(error as Error),
-    stuck(stuck, generation) {
-      positions.stuck(schema);
-      return storeStuck(database, schema, generation, stuck);
+    stuck: (stuck, generation) => storeStuck(database, schema, generation, stuck),
+    reached(position) {
+      if (losses === positions.losses) positions.advance(schema, position);
     },
-    ...(gathering && { received: (events) => positions.owe(schema, events) }),
-    keepsUp: (keepsUp) => positions.gathers(schema, keepsUp ? gathering : undefined),
-    reached: (position) => positions.advance(schema, position),
-    rests: (resting) => positions.rest(schema, resting),
   };
-}
-
-/** Detects swapped tables, so that nothing cached from the old ones is used any more. */
-async function watchGenerations(
-  { database, changes, rows, log }: ProjectorOptions,
-  signal: AbortSignal,
-): Promise<void> {
-  const known = new Map<string, number>();
-  while (!signal.aborted) {
-    try {
-      const stored = await database.pool.query('SELECT schema_name, generation FROM service.checkpoints');
-      for (const { schema_name: schema, generation } of stored.rows as { schema_name: string; generation: number }[]) {
-        if (known.has(schema) && known.get(schema) !== generation) {
-          rows.of(schema).clear();
-          changes.reset(schema);
-        }
-        known.set(schema, generation);
-      }
-    } catch (error) {
-      if (!signal.aborted) log.warn({ err: error }, 'the generations of read models could not be read');
-    }
-    await pause(GENERATIONS_MS, signal);
-  }
 }

@@ -1,12 +1,9 @@
 /**
- * Rows that a projection's only writer keeps in memory, so that hot ones are not read back: neither to change them, nor to
- * answer the request that has just changed them.
+ * Rows that a projection's only writer keeps in memory, so that hot ones are not read back to be changed.
  */
 import { LRUCache } from 'lru-cache';
-import { type AnyStoredRow, keyText } from '../../projections/apply.ts';
-import { schemaOf, type Table } from '../../projections/projection.ts';
-import type { KeptRows } from '../../queries/reads.ts';
-import type { PendingChanges } from './pending.ts';
+import type { AnyStoredRow } from '../../projections/apply.ts';
+import type { Table } from '../../projections/projection.ts';
 
 /** Characters that a cache of its own may have. */
 const CACHE_CHARACTERS = 16_000_000;
@@ -129,30 +126,5 @@ export class RowCaches {
       this.#caches.set(schema, cache);
     }
     return cache;
-  }
-
-  /**
-   * What requests may take from the caches.
-   *
-   * @param alone no other process can write the tables, so that what is cached is what is stored. Otherwise this process
-   *   may have been replaced as their leader without knowing yet: a row then counts only if it is at least as new as the
-   *   caller asks.
-   *
-   * @param pendingOf gives the changes that are not written yet; by default there are none
-   */
-  keptRows(alone: boolean, pendingOf: (schema: string) => PendingChanges | undefined = () => undefined): KeptRows {
-    return (projection, tables, key, { since } = {}) => {
-      const schema = schemaOf(projection);
-      const cache = this.#caches.get(schema);
-      if (!cache) return undefined;
-      const pending = pendingOf(schema);
-      const rows = tables.map((table) => {
-        const kept = cache.find(table.name, keyText(table, key));
-        return (pending ? pending.row(table, key, kept) : kept)?.row;
-      });
-      // Rows of one projection are written together: when one is new enough, the others are what they were then.
-      const fresh = alone || rows.some((row) => row !== undefined && since !== undefined && row.position >= since);
-      return fresh && rows.every((row) => row !== undefined) ? rows : undefined;
-    };
   }
 }

@@ -1,21 +1,34 @@
-/** What commands and the API need to know about read models: how far they have got. */
-import type { DomainEvent } from '../events/define.ts';
+/** Where reads happen: which part of the log read models have to show. */
 import type { Position } from './event-log.ts';
 
+/**
+ * Where in the log something is read. Without any of the fields: wherever the read models are, at once.
+ *
+ * The head is the position of the last event in the log, whether or not its writer has been answered yet: what another
+ * caller has been refused may rest on it.
+ */
+export interface ReadAt {
+  /**
+   * At the head of the log as of this moment (`performance.now()`), such as the arrival of a request, or any later one:
+   * what a store said when it was asked after this will do.
+   */
+  readonly since?: number | undefined;
+  /** At this position or a later one. It is known to be in the log. */
+  readonly position?: Position | undefined;
+}
+
+/** At the head of the log as of this call. */
+export const atHead = (): ReadAt => ({ since: performance.now() });
+
+/** What commands need to know about read models, in front of rules that concern many streams. */
 export interface ReadModels {
   /**
-   * Resolves when every read model that listens to one of these event types has reached `position`.
+   * Resolves when every read model that listens to one of these event types shows `at`. A rule that is checked under a
+   * lock waits for the head as of getting the lock: `reach(types, atHead())`.
    *
-   * @throws AppError 503 `READ_MODEL_BEHIND` when that takes longer than the configured time-out. The event is in the
-   *   log nevertheless.
+   * @throws AppError 503 `READ_MODEL_BEHIND` when that takes longer than the configured time-out
    */
-  visible(eventTypes: readonly string[], position: Position): Promise<void>;
-  /**
-   * Resolves when a command that appended events of these types, the last of them at `position`, may be answered: whoever
-   * reads from then on sees them. Either the read models show them already, as after `visible`, or reads wait until they do.
-   *
-   * @param events the events themselves, if this process has appended them
-   * @throws as `visible`
-   */
-  promise(eventTypes: readonly string[], position: Position, events?: readonly DomainEvent[]): Promise<void>;
+  reach(eventTypes: readonly string[], at: ReadAt): Promise<void>;
+  /** Whether the log has this position. */
+  has(position: Position): Promise<boolean>;
 }

@@ -40,15 +40,6 @@ const WRITERS = 4;
 /** A round this short means that the rebuilt read models have caught up with the live ones. */
 const SHORT_ROUND_MS = 300;
 
-export async function rebuildProjection(
-  stores: RebuildStores,
-  projection: Projection,
-  options: RebuildOptions = {},
-): Promise<RebuildReport> {
-  const [report] = await rebuildProjections(stores, [projection], options);
-  return report as RebuildReport;
-}
-
 /** @throws what the projection or the log throws; the signal's reason. The live tables are then unchanged. */
 export async function rebuildProjections(
   stores: RebuildStores,

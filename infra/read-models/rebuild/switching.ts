@@ -7,6 +7,7 @@
 import { sql } from 'kysely';
 import type { Position } from '../../../shared/ports/event-log.ts';
 import type { AnyDatabase } from '../../database/database.ts';
+import { SWAPPED } from '../../embedded/protocol.ts';
 import { dropSchema } from '../tables.ts';
 import type { Building } from './building.ts';
 import { type Comparison, compareLocked } from './comparing.ts';
@@ -58,9 +59,10 @@ async function switchTables(built: Building, trx: AnyDatabase, position: Positio
     await sql`ALTER SCHEMA ${sql.id(built.live)} RENAME TO ${sql.id(built.old)}`.execute(trx);
   }
   await sql`ALTER SCHEMA ${sql.id(built.schema)} RENAME TO ${sql.id(built.live)}`.execute(trx);
-  if (built.build.stores.database.kind === 'server') {
+  // On a server, readers look at the generation; a process that has the embedded database to itself does not.
+  if (built.build.stores.database.kind === 'server')
     await sql`SELECT pg_notify('signalbox_positions', ${`${built.live}:${position}`})`.execute(trx);
-  }
+  else await sql`SELECT pg_notify(${SWAPPED}, ${built.live})`.execute(trx);
 }
 
 export async function dropBuilt(built: Building): Promise<void> {
