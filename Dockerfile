@@ -3,7 +3,7 @@ FROM node:22.20.0-bookworm-slim AS build
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 RUN npm ci
-COPY tsconfig.json bundle.mjs ./
+COPY tsconfig.json bundle.mjs LICENSE.unicode ./
 COPY shared shared
 COPY commands commands
 COPY projections projections

@@ -42,4 +42,5 @@ const notices = [...packages].sort().map((directory) => {
   const texts = files.map((file) => readFileSync(`${directory}/${file}`, 'utf8').trim());
   return [`${name} ${version} (${license})`, ...texts].join('\n\n');
 });
+notices.push(readFileSync('LICENSE.unicode', 'utf8').trim());
 writeFileSync(`${OUT}/THIRD-PARTY-NOTICES.txt`, `${notices.join(`\n\n${'-'.repeat(80)}\n\n`)}\n`);

@@ -5,7 +5,7 @@
 import type { z } from 'zod';
 import { ERRORS, errorSchema } from '../shared/contract/common.ts';
 import { LIMITS, type LimitClass, WRONG_KEYS } from './http/limits.ts';
-import { errorsOf, type Method, type ResponseSpec, type Route, type Scope, TAGS } from './http/route.ts';
+import { errorsOf, type Method, type ResponseSpec, type Route, type Scope, sharedOf, TAGS } from './http/route.ts';
 import { type Found, relink, type Schema, settleSchemas, toProperties, toSchema } from './openapi-schemas.ts';
 
 /** Version of the API, not of this program. */
@@ -72,8 +72,12 @@ recorded as an event that stays; what you read here is worked out from those eve
 A key or session belongs to one workspace and sees nothing of the others. After ${WRONG_KEYS} different wrong \
 API keys from one address within a minute, every call that needs a credential answers 429 to keys that are new to it.
 
-**Writes.** After an answer 2xx, the next read shows the change, on every process. A \`POST\` may carry an \
-\`Idempotency-Key\`: repeated with the same key and body within 24 hours, it gives the first answer again and does \
+**Writes and reads.** After a response 2xx, the next read shows the change, on every process: a read shows every event \
+that was in the log when it arrived. \`X-Signalbox-Position\` names the position in the log that a response shows; after a \
+write, that of its last event. A read that sends a position as \`X-Signalbox-Min-Position\` shows at least that one, and \
+with \`X-Signalbox-Consistency: eventual\` it shows what is there. When a read model is too far behind, the read is answered \
+503 with the code \`READ_MODEL_BEHIND\`; a write never is. A \`POST\` may carry an \
+\`Idempotency-Key\`: repeated with the same key, body and \`x-agent-name\` within 24 hours, it gives the first answer again and does \
 nothing twice. A \`DELETE\` that takes a body takes its fields from the query when it is sent without one.
 
 **Lists.** \`limit\` is clamped to the range that the call names and \`offset\` to zero or more; anything but a whole number \
@@ -97,6 +101,7 @@ const TAG_DESCRIPTIONS: Readonly<Record<(typeof TAGS)[number], string>> = {
   Workflows: 'Workflow templates',
   Pipelines: 'Pipelines and their runs',
   Monitoring: 'Activities, audit trail, live events, health',
+  History: 'The log as it is stored, causes and effects, and proofs that nothing was altered',
   Admin: 'Backup, retention, export, schedules, gateways and settings',
   'Super Admin': 'Tenants and their provisioning',
   Connections: 'Command-line tools that connect without a gateway',
@@ -134,7 +139,7 @@ const HEADER_PARAMETERS = {
     in: 'header',
     required: false,
     description:
-      'Makes retries safe: within 24 hours, the same key and body get the first answer again (with the header `Idempotency-Replayed: true`); a different body gets 409.',
+      'Makes retries safe: within 24 hours, the same key, body and `x-agent-name` get the first answer again (with the header `Idempotency-Replayed: true`); a different body or agent gets 409.',
     schema: { type: 'string', pattern: '^[!-~]{1,255}$', minLength: 1, maxLength: 255 },
   },
   AgentName: {
@@ -143,6 +148,22 @@ const HEADER_PARAMETERS = {
     required: false,
     description: 'The agent that the caller speaks for. An agent’s own key speaks for that agent without this header.',
     schema: { type: 'string' },
+  },
+  Consistency: {
+    name: 'X-Signalbox-Consistency',
+    in: 'header',
+    required: false,
+    description:
+      '`eventual`: responds at once with what is there, which may lack the last events. If omitted, the response shows every event that was in the log when the request arrived.',
+    schema: { type: 'string', enum: ['eventual'] },
+  },
+  MinPosition: {
+    name: 'X-Signalbox-Min-Position',
+    in: 'header',
+    required: false,
+    description:
+      'The response shows at least this position of the log, such as the one that `X-Signalbox-Position` of a write named, and may lack later events.',
+    schema: { type: 'integer', minimum: 0 },
   },
   LastEventId: {
     name: 'Last-Event-ID',
@@ -256,13 +277,21 @@ function operationIdOf({ method, path }: Route): string {
   return method + words.map(capital).join('');
 }
 
-function accessText({ access, scope, shared }: Pick<Route, 'access' | 'scope' | 'shared'>): string {
+/** What a call says of keys of agents. */
+function agentsText({ closedToAgents, agents }: Pick<Route, 'closedToAgents' | 'agents'>): string {
+  if (closedToAgents === true) return ' Not with the key of an agent, whatever its scopes.';
+  return agents ? ' The key of an agent may be used for that agent only, unless it has the scope `admin`.' : '';
+}
+
+function accessText(route: Pick<Route, 'access' | 'scope' | 'shared' | 'path' | 'closedToAgents' | 'agents'>): string {
+  const { access, scope } = route;
   if (access === 'public') return '**Access:** public, no credential needed.';
   const callers =
     access === 'any' ? 'any caller with a credential' : `role ${access}${access === 'admin' ? '' : ' or higher'}`;
-  const strict = shared ? ' Callers of a strictly isolated workspace get 403.' : '';
-  if (scope !== 'deployment') return `**Access:** ${callers}.${strict}`;
-  return `**Access:** ${callers}, in the default tenant, because the call concerns the whole deployment.${strict}`;
+  const strict = sharedOf(route) ? ' Callers of a strictly isolated workspace get 403.' : '';
+  const rest = `${strict}${agentsText(route)}`;
+  if (scope !== 'deployment') return `**Access:** ${callers}.${rest}`;
+  return `**Access:** ${callers}, in the default tenant, because the call concerns the whole deployment.${rest}`;
 }
 
 function limitText(limit: LimitClass | undefined): string | undefined {
@@ -293,6 +322,7 @@ function pathParameters(route: Route, found: Found): Parameter[] {
 function headerParameters(route: Route): Ref[] {
   const names: (keyof typeof HEADER_PARAMETERS)[] = [];
   if (route.method === 'post') names.push('IdempotencyKey');
+  if (route.cache) names.push('Consistency', 'MinPosition');
   // This header is read by limits that count per agent, and by calls that an agent may make only for itself.
   const countsByAgent = route.limit !== undefined && LIMITS[route.limit].key === LIMITS['agent-poll'].key;
   if (countsByAgent || route.path.startsWith('/api/agents/{id}/')) names.push('AgentName');

@@ -8,6 +8,7 @@ import type { LimitParts } from '../commands/limits.ts';
 import type { TaskQueue } from '../commands/tasks/queue.ts';
 import type { Inboxes } from '../queries/agents/heartbeat.ts';
 import type { Reads } from '../queries/reads.ts';
+import type { Records } from '../queries/records.ts';
 import type { SettingDefaults } from '../shared/contract/admin/settings.ts';
 import type { EventStore } from '../shared/event-store.ts';
 import type { Role } from '../shared/identity.ts';
@@ -23,6 +24,7 @@ import type { IdempotencyStore } from '../shared/ports/idempotency.ts';
 import type { Isolations } from '../shared/ports/isolation.ts';
 import type { Locks } from '../shared/ports/locks.ts';
 import type { LogEntries } from '../shared/ports/log-entries.ts';
+import type { LogIndex, Proofs } from '../shared/ports/log-index.ts';
 import type { MentionTargets } from '../shared/ports/mentions.ts';
 import type { NotificationDirectory } from '../shared/ports/notifications.ts';
 import type { Outgoing } from '../shared/ports/outgoing.ts';
@@ -31,6 +33,7 @@ import type { ReadModels } from '../shared/ports/read-models.ts';
 import type { Releases } from '../shared/ports/releases.ts';
 import type { Scheduler } from '../shared/ports/scheduler.ts';
 import type { TokenDirectory } from '../shared/ports/tokens.ts';
+import type { DisplayNames } from '../shared/ports/users.ts';
 import type { WebhookRecords } from '../shared/ports/webhooks.ts';
 
 import type { VerifyGoogleToken } from './auth/google.ts';
@@ -57,6 +60,10 @@ export interface ApiSettings extends SettingDefaults {
   readonly defaultOwnerGateway: string;
   readonly subscribedProviders: readonly string[];
   readonly timeZone: string;
+  readonly maxAgents: number;
+  readonly maxAgentKeys: number;
+  readonly maxConnections: number;
+  readonly maxRecurringTasks: number;
   readonly alertSeconds: number;
   readonly runnerUrl: string | undefined;
   readonly githubSyncIntervalMs: number;
@@ -84,8 +91,11 @@ export interface Services {
   readonly settings: ApiSettings;
   readonly log: Logger;
   readonly commands: Commands;
+  readonly displayNames: DisplayNames;
   readonly store: EventStore;
   readonly reads: Reads;
+  /** Records for responses of writes. */
+  readonly records: Records;
   readonly readModels: ReadModels;
   readonly locks: Locks;
   readonly credentials: Credentials;
@@ -101,6 +111,8 @@ export interface Services {
   readonly notifications: NotificationDirectory;
   readonly tokens: TokenDirectory;
   readonly logs: LogEntries;
+  readonly logIndex: LogIndex;
+  readonly proofs: Proofs;
   readonly scheduler: Scheduler;
   readonly gateways: Gateways;
   readonly gatewaySessions: GatewaySessions;
@@ -124,9 +136,8 @@ export interface Services {
 }
 
 /** What keeps a limit per workspace. @param count how many a workspace has, according to the read model */
-export const limitsOf = ({ locks, store, readModels }: Services, count: LimitParts['count']): LimitParts => ({
+export const limitsOf = ({ locks, readModels }: Services, count: LimitParts['count']): LimitParts => ({
   locks,
-  log: store.log,
   readModels,
   count,
 });

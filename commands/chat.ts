@@ -72,6 +72,8 @@ export interface ChatMessage {
   readonly metadata: Readonly<Record<string, unknown>> | null;
   readonly forward: boolean;
   readonly sessionKey: string | undefined;
+  /** It is forwarded only to the session that the agent of this workspace has. */
+  readonly ownSessionsOnly: boolean;
   /** The name under which the coordinator is written to. */
   readonly coordinator: string;
 }
@@ -191,7 +193,8 @@ export async function say(
   const { content, from, forward } = message;
   const target = await targetOf(directory, message);
   const recipient = message.recipient ?? target?.name;
-  const session = forward && deliver ? (message.sessionKey ?? target?.session_key ?? undefined) : undefined;
+  const named = message.ownSessionsOnly ? undefined : message.sessionKey;
+  const session = forward && deliver ? (named ?? target?.session_key ?? undefined) : undefined;
   if (target || (forward && recipient !== undefined) || session !== undefined) refuseInjection('The message', content);
 
   const messageId = await reserveId(commands, context, 'message', (id) => `chat_message-${workspace}-${id}`);

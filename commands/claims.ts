@@ -30,40 +30,58 @@ export const nameDecider = defineDecider<NameState>({
   ],
 });
 
-/** A kind of unique name: agent names, user names, session keys. */
+/** Within which a name is unique: a workspace id, or `all`. */
+export type NameScope = string | number;
+
+/** A kind of unique name: names of users and agents, session keys. */
 export interface NameKind<OwnerState> {
-  /** Part of the stream name: `agent_name`. */
+  /** Part of the stream name: `session_key`. */
   readonly kind: string;
   readonly owner: Decider<OwnerState>;
   /** `yes`: the owner has this name; `never`: it never will (again); `not yet`: it may be about to. */
-  holds(state: OwnerState, name: string): 'yes' | 'never' | 'not yet';
-  /** The 409 message. */
-  taken(name: string): string;
+  holds(state: OwnerState, name: string, scope: NameScope): 'yes' | 'never' | 'not yet';
+  /** The 409 message. @param shown the name as the caller wrote it */
+  taken(shown: string): string;
   /** @throws AppError 400 for a name that nobody may take */
-  refuse?(name: string): void;
+  refuse?(shown: string): void;
+  /** Where owners are of several kinds: the kind that the owner of this stream belongs to. Default: this one. */
+  // biome-ignore lint/suspicious/noExplicitAny: the state of another kind of record; only its own kind reads it.
+  of?(owner: string): NameKind<any>;
+  /** Who may have the name without a claim of this kind, because their names are older than the kind. */
+  earlier?(commands: Commands, scope: NameScope, name: string, shown: string): Promise<Earlier>;
+}
+
+/** Possible owners of a name that have not claimed it. */
+export interface Earlier {
+  /** Streams of those who may have the name now. */
+  readonly holders: readonly string[];
+  /** A claim of an older kind, whose owner may still be about to get the name. */
+  readonly claim: { readonly kind: string; readonly scope: NameScope; readonly name: string };
 }
 
 /** Code of a refusal because somebody else has the name. */
 export const NAME_TAKEN = 'NAME_TAKEN';
-const taken = <OwnerState>(kind: NameKind<OwnerState>, name: string) =>
-  conflict(kind.taken(name), { code: NAME_TAKEN });
+const taken = <OwnerState>(kind: NameKind<OwnerState>, shown: string) =>
+  conflict(kind.taken(shown), { code: NAME_TAKEN });
 
-const streamOf = (kind: string, scope: string | number, name: string) => `${kind}-${scope}-${encodeURIComponent(name)}`;
+const streamOf = (kind: string, scope: NameScope, name: string) => `${kind}-${scope}-${encodeURIComponent(name)}`;
 
 /**
  * Claims `name` for the owner of stream `owner`. Claiming a name that the owner already has is fine.
  *
- * @param scope within which the name is unique: a workspace id, or `all`
- * @throws AppError 409 when somebody else has it
+ * @param shown the name as the caller wrote it
+ * @throws AppError 409 when another record has it
  */
 export async function claimName<OwnerState>(
   commands: Commands,
   context: CommandContext,
   kind: NameKind<OwnerState>,
-  scope: string | number,
+  scope: NameScope,
   name: string,
   owner: string,
+  shown = name,
 ): Promise<void> {
+  await refuseEarlier(commands, context, kind, { scope, name, shown }, owner);
   const stream = streamOf(kind.kind, scope, name);
   const claim = (voided: string | undefined, options = {}) =>
     commands.execute(
@@ -72,7 +90,7 @@ export async function claimName<OwnerState>(
       context,
       (current) => {
         if (current.owner === owner) return [];
-        if (current.owner !== undefined && current.owner !== voided) throw taken(kind, name);
+        if (current.owner !== undefined && current.owner !== voided) throw taken(kind, shown);
         return [nameClaimed.draft({ kind: kind.kind, name, owner })];
       },
       options,
@@ -84,16 +102,16 @@ export async function claimName<OwnerState>(
     if (!isTaken(error)) throw error;
     const { state } = await commands.load(nameDecider, stream);
     if (state.owner !== undefined && state.owner !== owner)
-      await voidClaim(commands, context, kind, name, state.owner, state.claimedAt);
+      await voidClaim(commands, context, kind, { scope, name, shown }, state.owner, state.claimedAt);
     await claim(state.owner);
   }
 }
 
 /** Stream of whoever has claimed a name, whether or not it holds it yet; undefined when nobody has. */
 export async function claimantOf(
-  commands: Commands,
+  commands: Pick<Commands, 'load'>,
   kind: Pick<NameKind<unknown>, 'kind'>,
-  scope: string | number,
+  scope: NameScope,
   name: string,
 ): Promise<string | undefined> {
   return (await commands.load(nameDecider, streamOf(kind.kind, scope, name))).state.owner;
@@ -102,21 +120,54 @@ export async function claimantOf(
 /** A name is refused because somebody else has it. */
 export const isTaken = (error: unknown): boolean => error instanceof AppError && error.extras.code === NAME_TAKEN;
 
-/** Makes sure that `owner` can no longer get `name`. @throws AppError 409 when it has it or still may get it */
+interface Wanted {
+  readonly scope: NameScope;
+  readonly name: string;
+  readonly shown: string;
+}
+
+/** @throws AppError 409 when another record has the name, or may be about to get it, without a claim of this kind */
+async function refuseEarlier<OwnerState>(
+  commands: Commands,
+  context: CommandContext,
+  kind: NameKind<OwnerState>,
+  wanted: Wanted,
+  owner: string,
+): Promise<void> {
+  const { scope, name, shown } = wanted;
+  const earlier = await kind.earlier?.(commands, scope, name, shown);
+  if (!earlier) return;
+  for (const holder of earlier.holders) {
+    if (holder === owner) continue;
+    const its = kindOf(kind, holder);
+    // A read model may be behind a change of the name.
+    if (its.holds((await commands.load(its.owner, holder)).state, name, scope) === 'yes') throw taken(kind, shown);
+  }
+  const { claim } = earlier;
+  const { state } = await commands.load(nameDecider, streamOf(claim.kind, claim.scope, claim.name));
+  if (state.owner !== undefined && state.owner !== owner)
+    await voidClaim(commands, context, kind, wanted, state.owner, state.claimedAt);
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: as in `NameKind.of`.
+const kindOf = <OwnerState>(kind: NameKind<OwnerState>, owner: string): NameKind<any> => kind.of?.(owner) ?? kind;
+
+/** Makes sure that `owner` can no longer get a name. @throws AppError 409 when it has it or still may get it */
 async function voidClaim<OwnerState>(
   commands: Commands,
   context: CommandContext,
   kind: NameKind<OwnerState>,
-  name: string,
+  { scope, name, shown }: Wanted,
   owner: string,
   claimedAt: number,
 ): Promise<void> {
-  const held = await commands.load(kind.owner, owner);
-  const answer = kind.holds(held.state, name);
+  const its = kindOf(kind, owner);
+  const held = await commands.load(its.owner, owner);
+  const answer = its.holds(held.state, name, scope);
   if (answer === 'never') return;
-  if (answer === 'yes' || Date.now() - claimedAt < ABANDONED_AFTER_MS) throw taken(kind, name);
-  await commands.execute(kind.owner, owner, context, (state) => {
-    if (kind.holds(state, name) === 'yes') throw taken(kind, name);
+  if (answer === 'yes' || Date.now() - claimedAt < ABANDONED_AFTER_MS) throw taken(kind, shown);
+  await commands.execute(its.owner, owner, context, (state) => {
+    if (its.holds(state, name, scope) === 'yes') throw taken(kind, shown);
     return [nameClaimVoided.draft({ kind: kind.kind, name })];
   });
 }
@@ -128,7 +179,7 @@ export async function releaseName(
   commands: Commands,
   context: CommandContext,
   kind: Pick<NameKind<unknown>, 'kind'>,
-  scope: string | number,
+  scope: NameScope,
   name: string,
   owner: string,
 ): Promise<void> {

@@ -3,15 +3,19 @@
  * begins and ends in one append with the change of the agent's status.
  */
 import { randomUUID } from 'node:crypto';
-import { AppError } from '../shared/errors.ts';
 import { agentStatusChanged } from '../shared/events/agents/agents.ts';
 import { connectionClosed, connectionOpened } from '../shared/events/connections.ts';
 import { type EventDraft, type EventOf, firstOf } from '../shared/events/define.ts';
-import { pause } from '../shared/waiting.ts';
 import { type AgentState, agentDecider, agentStream, existing } from './agents/agents.ts';
-import { type Registration, registerAgent, selfRegistration } from './agents/registration.ts';
-import { isTaken } from './claims.ts';
+import {
+  belongsToAnother,
+  onSettledName,
+  type Registration,
+  registerAgent,
+  selfRegistration,
+} from './agents/registration.ts';
 import type { CommandContext, Commands } from './handler.ts';
+import type { Room } from './limits.ts';
 import { hasReserved } from './reserve.ts';
 
 type Opened = EventOf<typeof connectionOpened>['data'];
@@ -68,40 +72,45 @@ export const toolsRegistration = (name: string, role: string): Registration => (
   via: 'connect',
 });
 
-/** How often a tool tries to get hold of an agent that others are creating or deleting, and the pause between. */
-const MAX_TRIES = 40;
-const RETRY_MS = 25;
+/** How many agents, and how many connected tools, a workspace may have. */
+export interface ConnectionRooms {
+  readonly agents: Room;
+  /** Beside the connection of this agent, which a new one replaces. */
+  connections(agentId: number): Room;
+}
 
 /**
  * Connects a tool as the agent of this name, which is created if there is none.
  *
  * @param agentIdOf finds the agent that has the name
- * @throws AppError 400 for a name that no agent may have; 409 when the agent keeps being created and deleted
+ * @throws AppError 400 for a name that no agent may have; 409 when the agent keeps being created and deleted, or the
+ *   workspace has as many agents or connected tools as it may
  */
-export async function connectTool(
+export function connectTool(
   commands: Commands,
   context: CommandContext,
+  rooms: ConnectionRooms,
   agentIdOf: (name: string) => Promise<number | undefined>,
   { agentName, agentRole, ...tool }: Tool & { readonly agentName: string; readonly agentRole: string },
 ): Promise<{ readonly agentId: number; readonly connectionId: string }> {
   const { workspace } = context.origin;
-  for (let attempt = 1; ; attempt++) {
-    try {
+  return onSettledName(
+    async () => {
       const known = hasReserved(context) ? undefined : await agentIdOf(agentName);
-      const agentId = known ?? (await registerAgent(commands, context, toolsRegistration(agentName, agentRole))).id;
+      const registration = toolsRegistration(agentName, agentRole);
+      const agentId = known ?? (await registerAgent(commands, context, registration, rooms.agents)).id;
       const id = await commands.counters.take('connection');
       const connectionId = randomUUID();
-      const { events } = await commands.execute(agentDecider, agentStream(workspace, agentId), context, (state) =>
-        decideConnect(state, { ...tool, id, connectionId }),
-      );
+      const open = () =>
+        commands.execute(agentDecider, agentStream(workspace, agentId), context, (state) =>
+          decideConnect(state, { ...tool, id, connectionId }),
+        );
+      const { events } = await rooms.connections(agentId)(context, open);
       // In a repeated request, this is the connection of the first run.
       return { agentId, connectionId: firstOf(events, connectionOpened)?.data.connectionId ?? connectionId };
-    } catch (error) {
-      const gone = error instanceof AppError && error.status === 404;
-      if ((!isTaken(error) && !gone) || attempt >= MAX_TRIES) throw error;
-      await pause(RETRY_MS);
-    }
-  }
+    },
+    belongsToAnother(commands, workspace, agentName, agentIdOf),
+  );
 }
 
 /** Ends a connection of an agent. @throws AppError 404 when the agent is gone */

@@ -3,9 +3,14 @@
  * `handler.ts` runs them.
  */
 import type { DomainEvent, EventDefinition, EventOf } from '../shared/events/define.ts';
+import type { Actor } from '../shared/events/metadata.ts';
 
 /** The part of an event that a fold may use. */
-export type Evolving = Pick<DomainEvent, 'type' | 'data'> & { readonly at: number };
+export type Evolving = Pick<DomainEvent, 'type' | 'data'> & {
+  readonly at: number;
+  /** Who caused it; missing for what is only being decided. */
+  readonly by?: Actor;
+};
 
 /** The state of one kind of stream. `evolve` is pure and total: it ignores event types that it does not know. */
 export interface Decider<State> {
@@ -32,10 +37,13 @@ export interface Fold<State> {
 // biome-ignore lint/suspicious/noExplicitAny: any definition; the data of its events is inferred.
 type AnyDefinition = EventDefinition<any, any>;
 
-/** Gives the state after an event of one or several definitions. `at` is the time of the event, Unix ms. */
+/** Gives the state after an event of one or several definitions. `at` is the time of the event, Unix ms; `by` caused it. */
 export function on<State, const D extends AnyDefinition>(
   definitions: D | readonly D[],
-  fold: (state: State, event: { readonly data: EventOf<D>['data']; readonly at: number }) => NoInfer<State>,
+  fold: (
+    state: State,
+    event: { readonly data: EventOf<D>['data']; readonly at: number; readonly by: Actor | undefined },
+  ) => NoInfer<State>,
 ): Fold<State> {
   const all = Array.isArray(definitions) ? (definitions as readonly D[]) : [definitions as D];
   return { types: all.map((definition) => definition.type), fold };
@@ -63,9 +71,9 @@ export function defineDecider<State>(definition: {
   }
   return {
     ...rest,
-    evolve(state, { type, data, at }) {
+    evolve(state, { type, data, at, by }) {
       const fold = byType.get(type);
-      return fold ? fold(state, { data, at }) : state;
+      return fold ? fold(state, { data, at, by }) : state;
     },
   };
 }

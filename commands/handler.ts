@@ -1,6 +1,7 @@
 /**
  * The one way a command is run: load the stream (or take the state kept in memory), decide, append with the exact
- * revision, wait until every read is bound to show it. A conflict is retried from a fresh load.
+ * revision. A conflict is retried from a fresh load. A command is done when its events are durable: reads wait for read
+ * models, writes do not.
  *
  * Commands on the same stream in this process take turns: each decides on a state of which every event is in the log.
  * Deciding ahead, on events that are still on their way, is not safe, even though each append expects its revision: when
@@ -12,39 +13,48 @@ import type { EventStore } from '../shared/event-store.ts';
 import type { DomainEvent, EventDraft } from '../shared/events/define.ts';
 import type { Counters } from '../shared/ports/counters.ts';
 import type { NewEvent } from '../shared/ports/event-log.ts';
-import type { ReadModels } from '../shared/ports/read-models.ts';
+import type { NameDirectory } from '../shared/ports/names.ts';
 import type { Snapshots } from '../shared/ports/snapshots.ts';
 import { pause, takingTurnsByKey } from '../shared/waiting.ts';
 import type { Decider } from './decider.ts';
-import { type CommandContext, nextStep, repeatIntent } from './intents.ts';
+import { acknowledge, type CommandContext, nextStep, repeatIntent } from './intents.ts';
 import { createStates, type KeptState } from './states.ts';
 
-export type { CommandContext, Intent, Intents } from './intents.ts';
+export { acknowledgedOf, type CommandContext, type Intent, type Intents, originWith } from './intents.ts';
 
 export interface Executed {
+  readonly stream: string;
   /** The appended events, personal fields readable; empty when there was nothing to change. */
   readonly events: readonly DomainEvent[];
-  /** Position of the stream's last event, which read models have to reach. */
+  /** Position of the stream's last event. */
   readonly position: number;
+}
+
+export interface ExecuteOptions {
+  /**
+   * The stream most likely does not exist yet, so it is not read first. If it does exist, the append conflicts, and the
+   * decision is repeated on what the log says.
+   */
+  readonly fresh?: boolean;
+  /** Aborted when nothing may be appended any more, because a lock was lost on which the decision relies. */
+  readonly unless?: AbortSignal | undefined;
 }
 
 export interface Commands {
   readonly counters: Counters;
+  readonly names: NameDirectory;
   /**
    * Runs one command against one stream.
    *
    * @param decide pure: state in, events out; throws AppError to refuse. It may be called several times.
-   * @param options.fresh the stream most likely does not exist yet, so it is not read first. If it does exist, the
-   *   append conflicts, and the decision is repeated on what the log says.
-   * @throws AppError what `decide` throws; 409 after repeated conflicts; 503 when the log is unavailable or a read
-   *   model is behind
+   * @throws AppError what `decide` throws; 409 after repeated conflicts; 503 when the log is unavailable
    */
   execute<State>(
     decider: Decider<State>,
     stream: string,
     context: CommandContext,
     decide: (state: State) => readonly EventDraft[],
-    options?: { readonly fresh?: boolean },
+    options?: ExecuteOptions,
   ): Promise<Executed>;
   /** Appends without a decision: for streams that only record (sign-ins, denials). */
   record(stream: string, context: CommandContext, drafts: readonly EventDraft[]): Promise<Executed>;
@@ -71,10 +81,13 @@ type Decide = (state: unknown) => readonly EventDraft[];
 export function createCommands(parts: {
   store: EventStore;
   counters: Counters;
-  readModels: Pick<ReadModels, 'promise'>;
   snapshots?: Snapshots;
+  /** Default: nobody has a name that is not claimed. */
+  names?: NameDirectory;
+  /** Called with what was appended before it is acknowledged; undefined: there is nothing to wait for. */
+  beforeAcknowledged?: (executed: Executed) => Promise<void> | undefined;
 }): Commands {
-  const { store, counters, readModels, snapshots } = parts;
+  const { store, counters, snapshots, names = { holders: async () => [] }, beforeAcknowledged } = parts;
   const states = createStates(store, snapshots);
   /**
    * One decision at a time on each stream. While the log is unavailable, all that wait fail with the first in the
@@ -113,6 +126,7 @@ export function createCommands(parts: {
     context: CommandContext,
     step: number,
     { kept, drafts }: { readonly kept: KeptState; readonly drafts: readonly EventDraft[] },
+    unless: AbortSignal | undefined,
   ): Promise<{ readonly kept: KeptState; readonly append?: Promise<Executed> }> {
     if (drafts.length === 0) return { kept };
     const prepared = await store.prepare(drafts, context.origin);
@@ -121,12 +135,12 @@ export function createCommands(parts: {
     const first = kept.revision + 1;
     const decided = readable(prepared, drafts, context, { stream, first, position: 0 });
     states.advance(decider, stream, kept, decided);
-    const append = store.append(stream, prepared, expected).then(({ position }) => ({
+    const append = store.append(stream, prepared, expected, unless).then(({ position }) => ({
+      stream,
       events: decided.map((event) => ({ ...event, position })),
       position,
     }));
-    const types = drafts.map(({ type }) => type);
-    return { kept, append: states.track(decider, stream, kept, types, append) };
+    return { kept, append: states.track(decider, stream, kept, append) };
   }
 
   /** Repeats what an earlier run of the request was about to append; undefined when a decision is needed. */
@@ -135,49 +149,47 @@ export function createCommands(parts: {
     // A run that takes a different path than the earlier one has different steps.
     if (intent?.stream !== stream || intent.events.length === 0) return undefined;
     const repeated = repeatIntent(store, intent).finally(() => states.forget(stream));
-    return repeated.catch(answerWith);
+    const executed = await repeated.catch(answerWith);
+    return executed && { stream, ...executed };
   }
 
-  /** Resolves once every read shows what was executed. */
-  async function visible(executed: Executed): Promise<Executed> {
-    await readModels.promise(
-      executed.events.map((event) => event.type),
-      executed.position,
-      executed.events,
-    );
+  /** Notes with the request how far the log is with what it has done. */
+  async function acknowledged(context: CommandContext, executed: Executed): Promise<Executed> {
+    const work = executed.events.length > 0 ? beforeAcknowledged?.(executed) : undefined;
+    if (work) await work;
+    acknowledge(context, executed.position);
     return executed;
   }
 
-  /**
-   * Nothing to change. The state on which that was decided must be confirmed, and visible, as for any other success.
-   */
-  async function unchanged(kept: KeptState): Promise<Executed | undefined> {
+  /** Nothing to change. The state on which that was decided must be in the log, as after any other success. */
+  async function unchanged(stream: string, kept: KeptState): Promise<Executed | undefined> {
     const settled = await Promise.allSettled(kept.appends);
     if (settled.some((one) => one.status === 'rejected')) return undefined;
-    await readModels.promise(kept.types, kept.position);
-    return { events: [], position: kept.position };
+    return { stream, events: [], position: kept.position };
   }
 
   return {
     counters,
+    names,
     async execute<State>(
       typed: Decider<State>,
       stream: string,
       context: CommandContext,
       decide: (state: State) => readonly EventDraft[],
-      { fresh = false } = {},
+      { fresh = false, unless }: ExecuteOptions = {},
     ) {
       const decider = typed as Decider<unknown>;
       const step = nextStep(context);
       const repeated = await repeat(context, step, stream);
-      if (repeated) return visible(repeated);
+      if (repeated) return acknowledged(context, repeated);
       for (let attempt = 1; ; attempt++) {
-        const { kept, append } = await inTurn(stream, async () =>
-          start(decider, stream, context, step, await decideOn(decider, stream, decide as Decide, { attempt, fresh })),
-        );
+        const { kept, append } = await inTurn(stream, async () => {
+          const decided = await decideOn(decider, stream, decide as Decide, { attempt, fresh });
+          return start(decider, stream, context, step, decided, unless);
+        });
         try {
-          const executed = append ? await visible(await append) : await unchanged(kept);
-          if (executed) return executed;
+          const executed = append ? await append : await unchanged(stream, kept);
+          if (executed) return await acknowledged(context, executed);
         } catch (error) {
           if (!(error instanceof ConflictError)) throw asAnswer(error);
           if (attempt >= MAX_TRIES) throw busy(decider, error);
@@ -188,13 +200,17 @@ export function createCommands(parts: {
     async record(stream, context, drafts) {
       const step = nextStep(context);
       const repeated = await repeat(context, step, stream);
-      if (repeated) return visible(repeated);
+      if (repeated) return acknowledged(context, repeated);
       const prepared = await store.prepare(drafts, context.origin);
       await context.intents?.record(step, { stream, expected: 'any', events: prepared });
       const { revision, position } = await store.append(stream, prepared, 'any').catch(answerWith);
       states.forget(stream);
       const first = revision - prepared.length + 1;
-      return visible({ events: readable(prepared, drafts, context, { stream, first, position }), position });
+      return acknowledged(context, {
+        stream,
+        events: readable(prepared, drafts, context, { stream, first, position }),
+        position,
+      });
     },
     async load<State>(decider: Decider<State>, stream: string, { recent = false } = {}) {
       const how = recent ? states.recent : states.read;

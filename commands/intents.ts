@@ -27,6 +27,34 @@ export interface CommandContext {
   step?: number;
 }
 
+interface Acknowledged {
+  position: number;
+}
+
+/** By origin; those of one request share what they have. */
+const acknowledged = new WeakMap<Origin, Acknowledged>();
+
+function acknowledgedIn(origin: Origin): Acknowledged {
+  const known = acknowledged.get(origin) ?? { position: 0 };
+  acknowledged.set(origin, known);
+  return known;
+}
+
+/** Position of the last event that the commands of a request have appended, or found to be there; 0: there were none. */
+export const acknowledgedOf = (origin: Origin): number => acknowledged.get(origin)?.position ?? 0;
+
+export function acknowledge({ origin }: CommandContext, position: number): void {
+  const known = acknowledgedIn(origin);
+  known.position = Math.max(known.position, position);
+}
+
+/** The origin of events that the same request causes elsewhere. */
+export function originWith(origin: Origin, changes: Partial<Origin>): Origin {
+  const other = { ...origin, ...changes };
+  acknowledged.set(other, acknowledgedIn(origin));
+  return other;
+}
+
 /** Counts one more step of a request. @returns its number, from 0, which is the same in every run of the request */
 export function nextStep(context: CommandContext): number {
   const step = context.step ?? 0;

@@ -4,14 +4,14 @@
  */
 import { conflict } from '../shared/errors.ts';
 import type { EventDefinition } from '../shared/events/define.ts';
-import type { EventLog } from '../shared/ports/event-log.ts';
 import type { Locks } from '../shared/ports/locks.ts';
-import type { ReadModels } from '../shared/ports/read-models.ts';
+import { atHead, type ReadModels } from '../shared/ports/read-models.ts';
+import type { CommandContext } from './handler.ts';
+import { hasReserved } from './reserve.ts';
 
 export interface LimitParts {
   readonly locks: Locks;
-  readonly log: Pick<EventLog, 'head'>;
-  readonly readModels: Pick<ReadModels, 'visible'>;
+  readonly readModels: ReadModels;
   /** How many the workspace has, according to the read model. */
   readonly count: (workspace: number) => Promise<number>;
 }
@@ -25,21 +25,31 @@ export interface Limit {
 }
 
 /**
- * Creates a record, unless the workspace has as many as it may.
+ * Creates a record, unless the workspace has as many as it may. A request that is repeated after a crash has passed.
  *
  * @throws AppError 409 when it does; 503 when the read model is behind; what `create` throws
  */
 export function withinLimit<T>(
-  { locks, log, readModels, count }: LimitParts,
+  { locks, readModels, count }: LimitParts,
   { kind, most, added }: Limit,
-  workspace: number,
+  context: CommandContext,
   create: () => Promise<T>,
 ): Promise<T> {
+  if (hasReserved(context)) return create();
+  const { workspace } = context.origin;
   return locks.holding(`${kind} of workspace ${workspace}`, async () => {
     // Also one whose creator has died, or no longer waits for it to be seen.
-    await readModels.visible([added.type], await log.head());
+    await readModels.reach([added.type], atHead());
     if ((await count(workspace)) >= most)
       throw conflict(`A workspace has at most ${most} ${kind}; delete some that are no longer needed.`);
     return create();
   });
 }
+
+/** Creates records of a kind within a limit (`withinLimit`). */
+export type Room = <T>(context: CommandContext, create: () => Promise<T>) => Promise<T>;
+
+export const roomFor =
+  (parts: LimitParts, limit: Limit): Room =>
+  (context, create) =>
+    withinLimit(parts, limit, context, create);

@@ -8,10 +8,10 @@
  * all others conflict. And a name that is being given up cannot be taken back until its release is known to have ended
  * (`NameOwnerState.givenUpNames`).
  */
-import { AppError, conflict } from '../shared/errors.ts';
+import { conflict, isRefusal } from '../shared/errors.ts';
 import { nameClaimVoided, nameReleased } from '../shared/events/claims.ts';
 import type { EventDraft } from '../shared/events/define.ts';
-import { ABANDONED_AFTER_MS, claimName, type NameKind, releaseName } from './claims.ts';
+import { ABANDONED_AFTER_MS, claimName, type NameKind, type NameScope, releaseName } from './claims.ts';
 import { type Decider, type Fold, on } from './decider.ts';
 import type { CommandContext, Commands, Executed } from './handler.ts';
 
@@ -28,6 +28,11 @@ export interface NameOwnerState {
   /** By `<kind>:<name>`: the names that this owner gave up or was denied. */
   readonly givenUpNames: Readonly<Record<string, GivenUpName>>;
 }
+
+/** Kind of the names that users and agents share (`names.ts`). */
+export const SHARED_NAME = 'name';
+/** Kinds of claims before them: by the name as it is written, users among users and agents among agents. */
+export const OLDER_KINDS = { agent: 'agent_name', user: 'username' } as const;
 
 /** One key per unique name, for `NameOwnerState.givenUpNames`. */
 export const nameKey = (kind: string, name: string): string => `${kind}:${name}`;
@@ -58,9 +63,11 @@ export const namingFolds = <State extends NameOwnerState>(): readonly Fold<State
 /** A name that is to be claimed, or is held. */
 export interface Claim<State> {
   readonly kind: NameKind<State>;
-  /** Where the name is unique: a workspace id, or `all`. */
-  readonly scope: string | number;
+  readonly scope: NameScope;
+  /** What is claimed: the name itself, or what it is compared by. */
   readonly name: string;
+  /** The name as the caller wrote it; default: `name`. */
+  readonly shown?: string;
 }
 
 /** A kind of record that has unique names. */
@@ -72,11 +79,9 @@ export interface Named<State extends NameOwnerState> {
   held(workspace: number, state: State): readonly Claim<State>[];
 }
 
-/** After a refusal, nothing was written; after any other failure, the outcome is unknown. */
-export const isRefusal = (error: unknown): boolean => error instanceof AppError && error.status < 500;
-
 const keyOf = <State>(claim: Claim<State>): string => nameKey(claim.kind.kind, claim.name);
-const holds = <State>(state: State, claim: Claim<State>): boolean => claim.kind.holds(state, claim.name) === 'yes';
+const holds = <State>(state: State, { kind, name, scope }: Claim<State>): boolean =>
+  kind.holds(state, name, scope) === 'yes';
 // Claims and releases are safe to repeat, so they need no intents; a repeated request has to check them again.
 const bare = ({ origin }: CommandContext): CommandContext => ({ origin });
 
@@ -91,11 +96,11 @@ export async function claimAll<State>(
   owner: string,
   undo: (claimed: readonly Claim<State>[]) => Promise<unknown>,
 ): Promise<void> {
-  for (const { kind, name } of claims) kind.refuse?.(name);
+  for (const { kind, name, shown = name } of claims) kind.refuse?.(shown);
   const claimed: Claim<State>[] = [];
   try {
     for (const claim of claims) {
-      await claimName(commands, bare(context), claim.kind, claim.scope, claim.name, owner);
+      await claimName(commands, bare(context), claim.kind, claim.scope, claim.name, owner, claim.shown);
       claimed.push(claim);
     }
   } catch (error) {
@@ -137,6 +142,8 @@ export async function executeWithNames<State extends NameOwnerState>(
   const { decider } = named;
   const { state: before } = await commands.load(decider, stream);
   named.existing(before);
+  // What is refused anyway claims no names.
+  decide(before);
   const missing = wanted.filter((claim) => !holds(before, claim));
   const giveUp = (claims: readonly Claim<State>[]) =>
     settled(() => voidAndRelease(commands, context, named, stream, claims));

@@ -23,8 +23,6 @@ export interface StreamState {
   readonly position: number;
   /** Unix ms of the last event; 0 without events. */
   readonly at: number;
-  /** Types of the last events, to wait for the read models that show them. */
-  readonly types: readonly string[];
 }
 
 export interface KeptState {
@@ -32,7 +30,6 @@ export interface KeptState {
   revision: number;
   position: number;
   at: number;
-  types: readonly string[];
   /** What it counts as among the kept states, characters. */
   weight: number;
   /** Revision of the last snapshot, or of the first load. */
@@ -44,7 +41,7 @@ export interface KeptState {
 export interface States {
   /** The cached state; undefined when there is none. */
   kept(stream: string): KeptState | undefined;
-  /** Reads the stream from the log without caching it. */
+  /** The state according to the log: the last one that was read, with the events since. */
   read(decider: Decider<unknown>, stream: string): Promise<StreamState>;
   /**
    * The same, but possibly without reading: the last state that was read, with what this process has appended since.
@@ -71,7 +68,6 @@ export interface States {
     decider: Decider<unknown>,
     stream: string,
     kept: KeptState,
-    types: readonly string[],
     append: Promise<T>,
   ): Promise<T>;
   forget(stream: string): void;
@@ -99,15 +95,24 @@ export function createStates(store: Pick<EventStore, 'readStream'>, snapshots: S
     sizeCalculation: ({ weight }) => weight,
   });
 
-  /** By stream. */
+  /** By stream and kind of decider. */
   const recents = new LRUCache<string, RecentState>({
     maxSize: RECENT_CHARACTERS,
     sizeCalculation: ({ weight }) => weight,
   });
 
+  /** Kinds of deciders among them; there are few. */
+  const kinds = new Set<string>();
+  const nameOf = (stream: string, kind: string) => `${stream} ${kind}`;
+
   async function read(decider: Decider<unknown>, stream: string): Promise<StreamState> {
-    const now = await readFrom(decider, stream, undefined, true);
-    if (recents.has(stream)) recents.set(stream, { decider, now, weight: weightOf(decider, now.state) });
+    const name = nameOf(stream, decider.kind);
+    const now = await readFrom(decider, stream, recents.get(name)?.now, true);
+    // Another read, or an append, may have come further meanwhile.
+    if ((recents.peek(name)?.now.revision ?? -1) <= now.revision) {
+      kinds.add(decider.kind);
+      recents.set(name, { decider, now, weight: weightOf(decider, now.state) });
+    }
     return now;
   }
 
@@ -116,15 +121,24 @@ export function createStates(store: Pick<EventStore, 'readStream'>, snapshots: S
    * could count the changes of an append that then fails, and take as many changes of another process for the same.
    */
   function follow(stream: string, events: readonly DomainEvent[]): void {
-    const recent = recents.peek(stream);
     const [first, last] = [events.at(0), events.at(-1)];
-    if (!recent || !first || !last || recent.now.revision !== first.revision - 1) return;
-    const { decider, now } = recent;
-    const state = fold(decider, now.state, events);
-    const next = { ...now, state, revision: last.revision, at: last.meta.at };
-    // Most events say nothing about it; the cache weighs what is new to it only.
-    if (state === now.state) recent.now = next;
-    else recents.set(stream, { decider, now: next, weight: weightOf(decider, state) });
+    if (!first || !last) return;
+    for (const kind of kinds) {
+      const name = nameOf(stream, kind);
+      const recent = recents.peek(name);
+      if (recent?.now.revision !== first.revision - 1) continue;
+      const { decider, now } = recent;
+      const state = fold(decider, now.state, events);
+      const next = { state, revision: last.revision, position: last.position, at: last.meta.at };
+      // Most events say nothing about it; the cache weighs what is new to it only.
+      if (state === now.state) recent.now = next;
+      else recents.set(name, { decider, now: next, weight: weightOf(decider, state) });
+    }
+  }
+
+  function forget(stream: string): void {
+    states.delete(stream);
+    for (const kind of kinds) recents.delete(nameOf(stream, kind));
   }
 
   async function readFrom(
@@ -135,7 +149,7 @@ export function createStates(store: Pick<EventStore, 'readStream'>, snapshots: S
   ): Promise<StreamState> {
     const kind = snapshotKind(decider);
     const snapshot = kind && !known && trustSnapshots ? await snapshots?.find(stream, kind) : undefined;
-    const start = known ?? (snapshot && { ...snapshot, types: [] });
+    const start = known ?? snapshot;
     const events = await store.readStream(stream, start ? start.revision + 1 : 0);
     const last = events.at(-1);
     const now: StreamState = {
@@ -143,7 +157,6 @@ export function createStates(store: Pick<EventStore, 'readStream'>, snapshots: S
       revision: last?.revision ?? start?.revision ?? -1,
       position: last?.position ?? start?.position ?? 0,
       at: last?.meta.at ?? start?.at ?? 0,
-      types: last ? [last.type] : (start?.types ?? []),
     };
     if (kind && events.length >= SNAPSHOT_EVERY) snapshots?.save(stream, kind, now);
     return now;
@@ -163,18 +176,14 @@ export function createStates(store: Pick<EventStore, 'readStream'>, snapshots: S
     kept: (stream) => states.get(stream),
     read,
     async recent(decider, stream) {
-      const known = recents.get(stream);
-      if (known?.decider === decider) return known.now;
-      const now = await readFrom(decider, stream, undefined, true);
-      recents.set(stream, { decider, now, weight: weightOf(decider, now.state) });
-      return now;
+      return recents.get(nameOf(stream, decider.kind))?.now ?? read(decider, stream);
     },
     async load(decider, stream, known, trustSnapshots) {
       const now = await readFrom(decider, stream, known, trustSnapshots);
-      const { state, revision, position, at, types } = now;
+      const { state, revision, position, at } = now;
       const weight = weightOf(decider, state);
       const savedAt = known?.savedAt ?? revision;
-      const kept: KeptState = { state, revision, position, at, types, weight, savedAt, appends: new Set() };
+      const kept: KeptState = { state, revision, position, at, weight, savedAt, appends: new Set() };
       states.set(stream, kept);
       return kept;
     },
@@ -186,7 +195,6 @@ export function createStates(store: Pick<EventStore, 'readStream'>, snapshots: S
         revision: -1,
         position: 0,
         at: 0,
-        types: [],
         weight,
         savedAt: -1,
         appends: new Set(),
@@ -207,19 +215,15 @@ export function createStates(store: Pick<EventStore, 'readStream'>, snapshots: S
         states.set(stream, kept);
       }
     },
-    track(decider, stream, kept, types, append) {
+    track(decider, stream, kept, append) {
       const tracked = append.then(
         (appended) => {
           follow(stream, appended.events);
-          if (appended.position > kept.position) {
-            kept.position = appended.position;
-            kept.types = types;
-          }
+          kept.position = Math.max(kept.position, appended.position);
           return appended;
         },
         (error) => {
           if (states.get(stream) === kept) states.delete(stream);
-          recents.delete(stream);
           throw error;
         },
       );
@@ -233,12 +237,12 @@ export function createStates(store: Pick<EventStore, 'readStream'>, snapshots: S
       );
       return tracked;
     },
-    forget(stream) {
-      states.delete(stream);
-      recents.delete(stream);
-    },
+    forget,
   };
 }
 
 const fold = (decider: Decider<unknown>, state: unknown, events: readonly DomainEvent[]): unknown =>
-  events.reduce((before, { type, data, meta }) => decider.evolve(before, { type, data, at: meta.at }), state);
+  events.reduce(
+    (before, { type, data, meta }) => decider.evolve(before, { type, data, at: meta.at, by: meta.actor }),
+    state,
+  );

@@ -2,6 +2,7 @@
  * All configuration, read once from the environment, typed and checked. On a bad value the service exits with a message
  * that names the variable, the value and what is allowed.
  */
+import { createPrivateKey } from 'node:crypto';
 import { isIP } from 'node:net';
 import { z } from 'zod';
 import '../shared/messages.ts';
@@ -10,6 +11,7 @@ import { REPOSITORY } from '../shared/contract/github/issues.ts';
 import { isTimeZone } from '../shared/cron.ts';
 import { ROLES } from '../shared/identity.ts';
 import { LOG_LEVELS } from './logging.ts';
+import { isOrigin } from './proof/notes.ts';
 
 export const PROCESS_ROLES = ['all', 'api', 'projector', 'worker'] as const;
 export type ProcessRole = (typeof PROCESS_ROLES)[number];
@@ -80,6 +82,14 @@ const url = (schemes: readonly string[]) =>
  */
 export const STREAM_PREFIX = /^[A-Za-z0-9_]+\.$/;
 
+function isSigningKey(pem: string): boolean {
+  try {
+    return createPrivateKey(pem).asymmetricKeyType === 'ed25519';
+  } catch {
+    return false;
+  }
+}
+
 /** In characters; shorter keys could be guessed. */
 const MIN_API_KEY = 16;
 
@@ -119,6 +129,27 @@ export const SETTINGS = {
     undefined,
     'prefix of all stream names, such as acme. (for several deployments on one event store server)',
   ),
+  logSigningKey: setting<string | undefined>(
+    'LOG_SIGNING_KEY',
+    // In files of variables, line feeds are often written as \n.
+    text
+      .transform((value) => value.replaceAll('\\n', '\n'))
+      .refine(
+        isSigningKey,
+        'must be an Ed25519 private key as PKCS#8 PEM, as openssl genpkey -algorithm ed25519 writes it',
+      ),
+    undefined,
+    'Ed25519 key that signs checkpoints of the log, PKCS#8 PEM; unset: made at the first start and kept with the credentials',
+  ),
+  logOrigin: setting<string | undefined>(
+    'LOG_ORIGIN',
+    text.refine(
+      (value) => value.length <= 200 && isOrigin(value),
+      'must be a name without blanks and +, at most 200 characters, such as example.com/log',
+    ),
+    undefined,
+    'name of the log in its checkpoints, such as example.com/log; unset: made at the first start',
+  ),
   redisUrl: setting<string | undefined>(
     'REDIS_URL',
     url(['redis', 'rediss']),
@@ -143,7 +174,7 @@ export const SETTINGS = {
     'VISIBLE_TIMEOUT_MS',
     integer(100, 120_000),
     10_000,
-    'how long a write, or on the embedded database a read, waits for read models, milliseconds',
+    'how long a read waits for read models, milliseconds',
   ),
   readyMaxLagMs: setting(
     'READY_MAX_LAG_MS',
@@ -215,14 +246,14 @@ export const SETTINGS = {
     'MC_TRUSTED_PROXIES',
     addresses,
     [],
-    'addresses whose X-Forwarded-For and X-Real-IP are trusted',
+    'addresses whose X-Forwarded-For, X-Real-IP and forwarded hosts (X-Forwarded-Host, Forwarded) are trusted',
   ),
   allowAnyHost: setting('MC_ALLOW_ANY_HOST', flag, false, 'accepts every Host header'),
   allowedHosts: setting<readonly string[]>(
     'MC_ALLOWED_HOSTS',
     hosts,
     [],
-    'accepted hosts: exact, *.example.com or 100.*; empty: every host',
+    'accepted hosts: exact, *.example.com or 100.*; empty: every host, except for /api/setup',
   ),
   cookieSecure: setting('MC_COOKIE_SECURE', flag, true, 'the Secure attribute of the session cookie'),
   enableHsts: setting('MC_ENABLE_HSTS', flag, false, 'sends Strict-Transport-Security'),
@@ -325,6 +356,20 @@ export const SETTINGS = {
     60,
     'how often alert rules are evaluated, seconds; 0: only when somebody asks for it',
   ),
+  maxAgents: setting('MAX_AGENTS', integer(1, 1_000_000), 10_000, 'agents that a workspace may have'),
+  maxAgentKeys: setting('MAX_AGENT_KEYS', integer(1, 10_000), 100, 'valid API keys that an agent may have'),
+  maxConnections: setting(
+    'MAX_CONNECTIONS',
+    integer(1, 1_000_000),
+    10_000,
+    'tools that may be connected to a workspace at the same time',
+  ),
+  maxRecurringTasks: setting(
+    'MAX_RECURRING_TASKS',
+    integer(1, 100_000),
+    1_000,
+    'recurring tasks that a workspace may have',
+  ),
   staleTaskMinutes: setting(
     'MC_STALE_TASK_MINUTES',
     integer(0, 10_080),
@@ -372,6 +417,12 @@ export const SETTINGS = {
     integer(0, 3_650),
     90,
     'default of the setting retention.gateway_sessions_days: sessions that a gateway last updated longer ago are not listed, days; 0: all are',
+  ),
+  retainStreamDays: setting(
+    'MC_RETAIN_STREAM_DAYS',
+    integer(0, 3_650),
+    30,
+    'default of the setting retention.stream_days: how far back the event stream can be resumed by callers who are not admins, days; 0: to its beginning',
   ),
   tenantHomeRoot: setting(
     'MC_TENANT_HOME_ROOT',
@@ -505,7 +556,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
     const result = one.parse.safeParse(raw);
     if (result.success) config[name] = result.data;
     else {
-      const shown = /PASS|KEY|URL|TOKEN/.test(one.env) ? 'its value' : `"${raw}"`;
+      const shown = /(PASS|PASS_B64|KEY|URL|TOKEN)$/.test(one.env) ? 'its value' : `"${raw}"`;
       problems.push(
         `${one.env}: ${shown} is invalid: ${result.error.issues.map((issue) => issue.message).join(', ')} (${one.doc})`,
       );

@@ -4,21 +4,25 @@
  */
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
-import { type Commands, createCommands } from '../commands/handler.ts';
-import { agentsProjection } from '../projections/agents/agents.ts';
+import { type Commands, createCommands, type Executed } from '../commands/handler.ts';
+import { agentKeysProjection } from '../projections/agents/keys.ts';
+import { usersProjection } from '../projections/auth/users.ts';
 import { projections } from '../projections/index.ts';
-import { schemaOf } from '../projections/projection.ts';
-import { liveReads, type Reads } from '../queries/reads.ts';
+import type { Projection } from '../projections/projection.ts';
+import { nameDirectory } from '../queries/names.ts';
+import type { Reads } from '../queries/reads.ts';
 import { createEventStore, type EventStore } from '../shared/event-store.ts';
 import { catalogue } from '../shared/events/catalogue.ts';
+import type { DomainEvent } from '../shared/events/define.ts';
 import type { Counters } from '../shared/ports/counters.ts';
 import type { EventLog } from '../shared/ports/event-log.ts';
-import { nextTurn } from '../shared/waiting.ts';
+import { askedSince } from '../shared/waiting.ts';
 import type { Config } from './config.ts';
 import { createCredentials } from './credentials/credentials.ts';
 import { createPersonKeys } from './credentials/person-keys.ts';
 import { createCounters } from './database/counters.ts';
 import { type Database, openConfigured } from './database/database.ts';
+import { createLocks, type OpenLocks } from './database/locks.ts';
 import { migrate } from './database/migrations.ts';
 import { createSnapshots } from './database/snapshots.ts';
 import { waitForStore } from './database/wait.ts';
@@ -29,6 +33,7 @@ import type { RowWrites } from './read-models/batch-writer.ts';
 import { Positions } from './read-models/positions.ts';
 import { readMark, settlePrepared } from './read-models/prepared.ts';
 import { ensureTables } from './read-models/projector.ts';
+import { createReads } from './read-models/reads.ts';
 import { RowCaches } from './read-models/row-cache.ts';
 import { unindexedTexts } from './read-models/tables.ts';
 
@@ -49,6 +54,7 @@ export interface Core {
   /** Rows that this process is writing to them. */
   readonly rowWrites: RowWrites;
   readonly following: Following;
+  readonly locks: OpenLocks;
   readonly commands: Commands;
   readonly reads: Reads;
   close(): Promise<void>;
@@ -81,13 +87,14 @@ export async function openCore(
         log.info('the database of the build has the tables of another version; new ones are made');
     }
     await migrate(database.db);
+    await database.watchLosses();
     await ensureTables(database, projections);
     await warnOfSlowSearch(database, log);
     const rowWrites: RowWrites = { inFlight: undefined };
     const eventLog = await openLog(config, { database, rowWrites, log }, deadline);
     const counters = createCounters(database.pool, {
       prepared: database.kind === 'embedded',
-      withLog: !config.eventStoreUrl,
+      endsWithUs: isAlone(database) && !config.eventStoreUrl,
     });
     const personKeys = createPersonKeys(database);
     const credentials = createCredentials(database, log);
@@ -95,10 +102,15 @@ export async function openCore(
     const snapshots = createSnapshots(database.pool, log);
     const rows = new RowCaches();
     const following = new Following({ database, eventLog, log });
+    const locks = createLocks(database);
     const { visibleTimeoutMs } = config;
-    // Elsewhere writes wait for rows.
-    const foreseen = isAlone(database) ? [agentsProjection] : [];
-    const positions = new Positions({ database, projections, foreseen, log, visibleTimeoutMs });
+    const head = headOf(eventLog, { database, config });
+    const positions = new Positions({ database, projections, log, visibleTimeoutMs, head });
+    following.reader.watch((position, events) => positions.saw(position, events));
+    // Processes that share a database ask it what credentials stand for, not the log.
+    const beforeAcknowledged = ({ events, position }: Executed) =>
+      database.kind === 'server' && events.some(changesCredentials) ? credentials.changedAt(position) : undefined;
+    const reads = createReads({ db: database.db, projections, positions });
     return {
       config,
       log,
@@ -111,12 +123,16 @@ export async function openCore(
       personKeys,
       positions,
       following,
-      commands: createCommands({ store, counters, readModels: positions, snapshots }),
+      locks,
+      // Names without claims are older than this program, so what is there has them: no write waits for a read model.
+      commands: createCommands({ store, counters, snapshots, names: nameDirectory(reads.at({})), beforeAcknowledged }),
       rows,
       rowWrites,
-      reads: readsOf({ database, rows, positions }),
+      // A command-line tool does not follow the log, and takes what is there.
+      reads: options.attach ? reads.at({}) : reads,
       async close() {
         await following.close();
+        await locks.close();
         await eventLog.close();
         await positions.close();
         await credentials.close();
@@ -133,23 +149,17 @@ export async function openCore(
 /** No other process writes rows. */
 export const isAlone = (database: Database): boolean => database.kind === 'embedded' && !database.attached;
 
-/** Reads that show everything that was promised. */
-function readsOf({ database, rows, positions }: Pick<Core, 'database' | 'rows' | 'positions'>): Reads {
-  const alone = isAlone(database);
-  const kept = rows.keptRows(alone);
-  if (!alone) return liveReads(database.db, kept);
-  const foreseen = rows.keptRows(alone, (schema) => positions.pending(schema));
-  return liveReads(
-    database.waiting((statement) => positions.settledFor(statement)),
-    (projection, tables, key, current) => {
-      const schema = schemaOf(projection);
-      if (!positions.isBehind(schema, current?.despite)) return kept(projection, tables, key, current);
-      return positions.pending(schema) && foreseen(projection, tables, key, current);
-    },
-    (projection) => positions.settled([schemaOf(projection)]),
-    // Appends of several requests are answered together, and each request goes on by itself.
-    (projection) => (positions.pending(schemaOf(projection))?.lacksSome ? nextTurn() : undefined),
-  );
+/** Read models that decide what a credential stands for. */
+const CREDENTIAL_PROJECTIONS: readonly Projection[] = [usersProjection, agentKeysProjection];
+
+const changesCredentials = (event: DomainEvent): boolean =>
+  CREDENTIAL_PROJECTIONS.some(({ handles, wants }) => handles.has(event.type) && wants?.(event) !== false);
+
+/** Where the head of the log comes from; undefined: from the database that is asked anyway (`Positions.ask`). */
+function headOf(eventLog: EventLog, { database, config }: Pick<Core, 'database' | 'config'>) {
+  if (config.eventStoreUrl) return askedSince(() => eventLog.head(), { failsAll: true });
+  // This process alone appends.
+  return isAlone(database) ? () => eventLog.headKnown?.() ?? eventLog.head() : undefined;
 }
 
 /** Without the extension pg_trgm searches give the same answers, but look at every text. */

@@ -1,4 +1,5 @@
 /** The service: stores, projections, API and background work of one process, started and stopped in order. */
+
 import type { AddressInfo } from 'node:net';
 import { collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import { createGoogleVerifier } from '../api/auth/google.ts';
@@ -11,7 +12,6 @@ import type { Services } from '../api/services.ts';
 import { createStreamHub } from '../api/stream/hub.ts';
 import { sourceOf } from '../api/stream/source.ts';
 import { createGatewaySessions } from '../commands/admin/gateway-sessions.ts';
-import { createCommands } from '../commands/handler.ts';
 import { createTaskQueue } from '../commands/tasks/queue.ts';
 import { projections } from '../projections/index.ts';
 import { schemaOf } from '../projections/projection.ts';
@@ -19,22 +19,24 @@ import { agentDirectory } from '../queries/agents/agents.ts';
 import { createInboxes } from '../queries/agents/heartbeat.ts';
 import { mentionTargets } from '../queries/mentions.ts';
 import { notificationDirectory } from '../queries/monitoring/notifications.ts';
+import { createDisplayNames } from '../queries/names.ts';
 import { projectDirectory, projectTasks } from '../queries/projects/projects.ts';
 import { createKnownProjects } from '../queries/projects/tickets.ts';
+import { createRecords } from '../queries/records.ts';
 import { commentDirectory } from '../queries/tasks/comments.ts';
 import { taskQueueReads } from '../queries/tasks/queue.ts';
 import { tokenDirectory } from '../queries/tokens/reports.ts';
 import { createIsolations } from '../queries/workspaces/isolation.ts';
 import { AppError } from '../shared/errors.ts';
+import { taskClaimed } from '../shared/events/tasks/queue.ts';
 import type { Jobs } from '../shared/ports/jobs.ts';
-import type { ReadModels } from '../shared/ports/read-models.ts';
+import { atHead } from '../shared/ports/read-models.ts';
 import { pause, within } from '../shared/waiting.ts';
 import type { Config, ProcessRole } from './config.ts';
 import { type Core, isAlone, openCore } from './core.ts';
-import { prepareFirstStart } from './credentials/first-start.ts';
+import { type FirstStartParts, prepareFirstStart } from './credentials/first-start.ts';
 import type { Database } from './database/database.ts';
 import { createIdempotencyStore } from './database/idempotency.ts';
-import { createLocks } from './database/locks.ts';
 import { createLogEntries, keepLines } from './database/log-entries.ts';
 import { waitForStore } from './database/wait.ts';
 import { createWebhookRecords } from './database/webhooks.ts';
@@ -52,6 +54,10 @@ import { createGithub } from './outgoing/github.ts';
 import { outgoingOf } from './outgoing/post.ts';
 import { createReleases } from './outgoing/releases.ts';
 import { registerProcess } from './processes.ts';
+import { createLogIndex } from './proof/index.ts';
+import { type Keeper, keeperOptionsOf, startKeeper } from './proof/keeper.ts';
+import { openSigner } from './proof/keys.ts';
+import { createProofs } from './proof/proofs.ts';
 import { createChangeTracker } from './read-models/change-tracker.ts';
 import { createFreshness } from './read-models/freshness.ts';
 import { type Projector, startProjector } from './read-models/projector.ts';
@@ -98,7 +104,7 @@ export async function startService(
   const core = await openCore(config, log, { database: options.database });
   const undo: (() => Promise<unknown>)[] = [() => core.close()];
   try {
-    const { database, store, counters, positions, following, commands, credentials, reads } = core;
+    const { database, store, positions, following, commands, credentials, reads } = core;
     const logs = createLogEntries(database.pool);
     if (taken) undo.push(keepLines(logs, taken, core.process));
     const startBy = Date.now() + config.startTimeoutMs;
@@ -107,17 +113,22 @@ export async function startService(
     const runsWorker = role === 'all' || role === 'worker';
     undo.push(await registerProcess(core, role, VERSION));
 
+    await openSigner(database.pool, config, true);
     let projector: Projector | undefined;
+    let keeper: Keeper | undefined;
     if (runs.projector) {
       const { rows, rowWrites } = core;
       // Without another process, every read passes through this one, and can wait.
       const alone = isAlone(database) && runs.api;
       const gathering = alone ? new Gathering(() => positions.isAwaited()) : undefined;
+      if (gathering) positions.onWait(() => gathering.end());
       const writing = { rows, rowWrites, gathering };
       const options = { database, store, following, positions, changes, ...writing, log, process: core.process };
       projector = startProjector(projections, options);
       const started = projector;
       undo.push(() => started.close());
+      keeper = startKeeper(keeperOptionsOf(core, true));
+      undo.push(async () => keeper?.close());
     }
     // On a server, projectors of other processes may lead.
     if (database.kind === 'server') positions.watch();
@@ -129,14 +140,13 @@ export async function startService(
     let incidents: Incidents | undefined;
     let work: Work | undefined;
     if (runs.api) {
-      const starting = createCommands({ store, counters, readModels: withStartupRetries(positions, log, startBy) });
-      const waitMs = startBy - Date.now();
-      const first = { config, commands: starting, credentials, reads, log, waitMs };
-      await prepareFirstStart({ ...first, show: showCredentials });
+      const first = { config, commands, credentials, reads, log, waitMs: startBy - Date.now() };
+      await prepareInTime({ ...first, show: showCredentials }, startBy);
       const limits = await createLimitStores(config.redisUrl, log);
       undo.push(() => limits.close());
       const credentialChanges = () => credentials.changes();
       const freshness = createFreshness({ database, projections, changes, credentialChanges, positions });
+      const displayNames = createDisplayNames({ reads, freshness });
       const recorded = createIncidents({ commands, log, now: Date.now });
       incidents = recorded;
       const projects = projectDirectory(reads);
@@ -161,6 +171,7 @@ export async function startService(
         commands,
         store,
         reads,
+        records: createRecords({ reads, store }),
         readModels: positions,
         credentials,
         freshness,
@@ -168,13 +179,25 @@ export async function startService(
         projects,
         projectTasks: projectTasks(reads),
         knownProjects: createKnownProjects({ directory: projects, freshness }),
-        queue: createTaskQueue({ commands, reads: taskQueueReads(reads) }),
+        queue: createTaskQueue({
+          commands,
+          reads: taskQueueReads(reads),
+          locks: core.locks,
+          reachedHead: () => positions.reach([taskClaimed.type], atHead()),
+        }),
         agents: agentDirectory(reads),
         comments: commentDirectory(reads),
         mentions: mentionTargets(reads),
         notifications: notificationDirectory(reads),
         tokens: tokenDirectory(reads),
         logs,
+        logIndex: createLogIndex({
+          database,
+          eventLog: core.eventLog,
+          timeoutMs: config.visibleTimeoutMs,
+          hurry: () => keeper?.hurry(),
+        }),
+        proofs: createProofs(database, config),
         scheduler,
         gateways,
         gatewaySessions: createGatewaySessions({ commands, gateways, now: () => performance.now() }),
@@ -183,7 +206,7 @@ export async function startService(
         host: readHostOf(config.dataDir),
         releases: createReleases(config),
         idempotency: createIdempotencyStore(database.pool, core.process),
-        locks: createLocks(database),
+        locks: core.locks,
         webhooks: createWebhookRecords(database.pool),
         outgoing: outgoingOf(config),
         metrics,
@@ -192,10 +215,12 @@ export async function startService(
         now: Date.now,
         incidents: recorded,
         isolation: createIsolations({ reads, freshness }),
+        displayNames,
         verifyGoogleToken: createGoogleVerifier(config),
         stream: createStreamHub({
           source: { ...sourceOf(store), follow: (options) => followLive(following.reader, options) },
           credentials: createCredentialCheck({ reads, credentials, freshness }),
+          names: displayNames,
           log,
           metrics,
         }),
@@ -274,10 +299,19 @@ async function caughtUp(core: Core, log: Logger, deadline: number): Promise<void
   };
   // Also waits if a store becomes unavailable in the meantime.
   await waitForStore('the event log', readHead, deadline, log);
+  await core.following.reader.started(AbortSignal.timeout(Math.max(deadline - Date.now(), 1)));
   let reportedAt = 0;
   for (;;) {
-    if (database.kind === 'server') await waitForStore('the database', () => positions.refresh(), deadline, log);
-    const behind = projections.filter((projection) => positions.current(schemaOf(projection)) < head);
+    if (database.kind === 'server')
+      await waitForStore(
+        'the database',
+        async () => {
+          await positions.ask();
+        },
+        deadline,
+        log,
+      );
+    const behind = projections.filter((projection) => positions.shown(schemaOf(projection)) < head);
     if (behind.length === 0) return;
     let stuck = false;
     const readStuck = async () => {
@@ -297,7 +331,7 @@ async function caughtUp(core: Core, log: Logger, deadline: number): Promise<void
     if (Date.now() - reportedAt > 2_000) {
       reportedAt = Date.now();
       // Some have caught up since they were counted.
-      const lags = behind.map((one) => [one.name, head - positions.current(schemaOf(one))] as const);
+      const lags = behind.map((one) => [one.name, head - positions.shown(schemaOf(one))] as const);
       const lag = Object.fromEntries(lags.filter(([, missing]) => missing > 0));
       if (Object.keys(lag).length > 0) log.info({ lag }, 'read models are catching up');
     }
@@ -306,22 +340,19 @@ async function caughtUp(core: Core, log: Logger, deadline: number): Promise<void
 }
 
 /**
- * Keeps waiting for read models until the deadline of the start, because the projector may start after this process.
+ * Creates what a first start has to, whose reads wait for a projector that may start after this process.
  */
-function withStartupRetries(readModels: ReadModels, log: Logger, deadline: number): Pick<ReadModels, 'promise'> {
-  return {
-    async promise(eventTypes, position, events) {
-      for (;;) {
-        try {
-          return await readModels.promise(eventTypes, position, events);
-        } catch (error) {
-          const behind = error instanceof AppError && error.extras.code === 'READ_MODEL_BEHIND';
-          if (!behind || Date.now() > deadline) throw error;
-          log.warn({ position }, 'waiting for read models to show what the first start wrote; is a projector running?');
-        }
-      }
-    },
-  };
+async function prepareInTime(parts: FirstStartParts, deadline: number): Promise<void> {
+  for (;;) {
+    try {
+      await prepareFirstStart(parts);
+      return;
+    } catch (error) {
+      const behind = error instanceof AppError && error.extras.code === 'READ_MODEL_BEHIND';
+      if (!behind || Date.now() > deadline) throw error;
+      parts.log.warn('waiting for read models to show what the first start wrote; is a projector running?');
+    }
+  }
 }
 
 async function onlyStuck(core: Core, schemas: readonly string[]): Promise<boolean> {
@@ -342,7 +373,7 @@ function createMetrics(core: Core, projector: Projector | undefined): Registry {
     registers: [registry],
     collect() {
       for (const projection of projections)
-        this.set({ projection: projection.name }, core.positions.current(schemaOf(projection)));
+        this.set({ projection: projection.name }, core.positions.shown(schemaOf(projection)));
     },
   });
   new Gauge({

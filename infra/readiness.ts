@@ -53,7 +53,7 @@ export function createReadiness(core: Core, projector: Projector | undefined): (
         const schema = schemaOf(projection);
         const row = (rows as Record<string, unknown>[]).find((one) => one.schema_name === schema);
         const mine = projector?.statuses.find((one) => one.projection === projection.name);
-        const position = Math.max(Number(row?.position ?? 0), mine?.position ?? 0, core.positions.current(schema));
+        const position = Math.max(Number(row?.position ?? 0), mine?.position ?? 0, core.positions.shown(schema));
         const behindMs = lag.behindMs(schema, position, head, Date.now());
         const name = `projection ${projection.name}`;
         if (row?.stuck_at) fail(name, 'stuck', `stuck at position ${row.stuck_at}: ${row.stuck_reason}`);

@@ -7,7 +7,8 @@ import { MAX_STEP_TEXT } from '../shared/contract/pipelines/runs.ts';
 import { MAX_RESULT } from '../shared/contract/tasks/dispatch.ts';
 import { type Runner, RunnerError, type StepRequest, type WorkRequest } from '../shared/ports/runner.ts';
 import { frontOf } from '../shared/storable.ts';
-import { codeOf, parsed, textOf } from './outgoing/answers.ts';
+import { codeOf, parsed } from './outgoing/answers.ts';
+import { exchange } from './outgoing/exchange.ts';
 
 export interface RunnerOptions {
   readonly runnerUrl: string | undefined;
@@ -71,8 +72,15 @@ async function ask(options: RunnerOptions, sent: Sent, signal: AbortSignal): Pro
   const late = AbortSignal.timeout(options.runnerTimeoutMs);
   const tooMuch = () => new RunnerError(`The agent runner sent more than ${maxBytes} bytes.`, true);
   try {
-    const response = await send(options, sent, AbortSignal.any([signal, late]));
-    return answerOf(response.status, await textOf(response, maxBytes, tooMuch));
+    const { status, text } = await exchange(sent.url, {
+      method: 'POST',
+      headers: headersOf(options, sent.key),
+      body: JSON.stringify(sent.body),
+      signal: AbortSignal.any([signal, late]),
+      maxBytes,
+      tooMuch,
+    });
+    return answerOf(status, text);
   } catch (error) {
     if (error instanceof RunnerError) throw error;
     // Its reason is whoever stops the work.
@@ -116,20 +124,12 @@ const workOf = (request: WorkRequest) => ({
   prompt: request.prompt,
 });
 
-function send({ runnerToken }: RunnerOptions, { url, key, body }: Sent, signal: AbortSignal): Promise<Response> {
-  return fetch(url, {
-    method: 'POST',
-    redirect: 'manual',
-    signal,
-    headers: {
-      'content-type': 'application/json',
-      accept: 'application/json',
-      'idempotency-key': key,
-      ...(runnerToken !== undefined && { authorization: `Bearer ${runnerToken}` }),
-    },
-    body: JSON.stringify(body),
-  });
-}
+const headersOf = ({ runnerToken }: RunnerOptions, key: string) => ({
+  'content-type': 'application/json',
+  accept: 'application/json',
+  'idempotency-key': key,
+  ...(runnerToken !== undefined && { authorization: `Bearer ${runnerToken}` }),
+});
 
 /** @throws RunnerError */
 function answerOf(status: number, text: string): Answered {

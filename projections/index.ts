@@ -22,6 +22,7 @@ import { standupsProjection } from './monitoring/standups.ts';
 import { pipelinesProjection } from './pipelines/pipelines.ts';
 import type { Projection } from './projection.ts';
 import { projectsProjection } from './projects/projects.ts';
+import { ticketsProjection } from './projects/tickets.ts';
 import { qualityReviewsProjection } from './quality/reviews.ts';
 import { sessionsProjection } from './sessions.ts';
 import { tenantsProjection } from './super/tenants.ts';
@@ -47,6 +48,7 @@ export const projections: readonly Projection[] = [
   qualityReviewsProjection,
   workflowsProjection,
   projectsProjection,
+  ticketsProjection,
   pipelinesProjection,
   githubProjection,
   webhooksProjection,

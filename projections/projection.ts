@@ -12,7 +12,10 @@
  */
 import type { DomainEvent, EventDefinition } from '../shared/events/define.ts';
 
-/** PostgreSQL types that read models use; a trailing `?` allows null. */
+/**
+ * PostgreSQL types that read models use; a trailing `?` allows null. `int` has four bytes: it is for flags and for numbers
+ * that the contract bounds. Ids, times and counts that a request may name are `bigint`.
+ */
 export type ColumnType =
   | 'int'
   | 'bigint'
@@ -171,9 +174,10 @@ export interface Projection<T extends AnyTable = Table> {
    */
   readonly weigh?: (event: Pick<DomainEvent, 'type' | 'data'>) => number;
   /**
-   * False for events of its types that change no row, as can be told from the event alone: nobody has to wait for them.
+   * Leaves out events of its types that change no row, as can be told from an event as it is in the log: the read model
+   * does not get them, and no read waits for them.
    */
-  readonly concerns?: (event: Pick<DomainEvent, 'type' | 'data'>) => boolean;
+  readonly wants?: (event: Pick<DomainEvent, 'type' | 'data'>) => boolean;
   project(event: DomainEvent): readonly Change[];
 }
 
@@ -197,7 +201,7 @@ export function defineProjection<const T extends AnyTable>(definition: {
   readonly tables: readonly T[];
   readonly handlers: readonly Handler[];
   readonly weigh?: Projection['weigh'];
-  readonly concerns?: Projection['concerns'];
+  readonly wants?: Projection['wants'];
 }): Projection<T> {
   const handlers = new Map(definition.handlers.map((handler) => [handler.type, handler.handle]));
   if (handlers.size !== definition.handlers.length)
@@ -208,7 +212,7 @@ export function defineProjection<const T extends AnyTable>(definition: {
     tables: definition.tables,
     handles: new Set(handlers.keys()),
     ...(definition.weigh && { weigh: definition.weigh }),
-    ...(definition.concerns && { concerns: definition.concerns }),
+    ...(definition.wants && { wants: definition.wants }),
     project: (event) => handlers.get(event.type)?.(event) ?? [],
   };
 }

@@ -13,9 +13,11 @@ import type {
   MessagesQuery,
 } from '../shared/contract/chat.ts';
 import { messageFields } from '../shared/events/chat.ts';
+import type { TaskView } from '../shared/identity.ts';
 import { settingValues } from './admin/settings.ts';
 import { findAgent } from './agents/agents.ts';
-import { type Reads, tables } from './reads.ts';
+import { type Reads, tableOf, tables } from './reads.ts';
+import { conversationSeen, messageSeen } from './tasks/visibility.ts';
 
 const own = (reads: Reads) => tables(reads, chatProjection);
 
@@ -30,10 +32,11 @@ const CONVERSATION = sql<ConversationRecord>`json_build_object(
   'unread_count', coalesce(u.unread, 0), 'created_at', c.created_at, 'workspace_id', c.workspace_id)`;
 
 /** The conversations of a list in parts that do not overlap. Each part has its own index. */
-function conversationsOf(reads: Reads, workspace: number, agent: string | undefined) {
+function conversationsOf(reads: Reads, view: TaskView, agent: string | undefined) {
   const all = own(reads)
     .selectFrom('conversations as c')
-    .where('c.workspace_id', '=', workspace)
+    .where('c.workspace_id', '=', view.workspace)
+    .where(conversationSeen(reads, view, 'c'))
     .select(['c.conversation', 'c.updated_at', 'c.id']);
   if (agent === undefined) return [all];
   const within = all
@@ -46,10 +49,10 @@ function conversationsOf(reads: Reads, workspace: number, agent: string | undefi
 }
 
 /** A page of conversations, newest activity first. */
-export async function listConversations(reads: Reads, workspace: number, query: ConversationsQuery) {
+export async function listConversations(reads: Reads, view: TaskView, query: ConversationsQuery) {
+  const { workspace } = view;
   const { agent, limit, offset } = query;
-  const table = (name: string) => sql.table(`${reads.schema(chatProjection)}.${name}`);
-  const parts = conversationsOf(reads, workspace, agent);
+  const parts = conversationsOf(reads, view, agent);
   const newest = parts.map(
     (part) =>
       sql`(${part
@@ -65,17 +68,17 @@ export async function listConversations(reads: Reads, workspace: number, query: 
     )
     SELECT ${sql.join(counts, sql` + `)} AS total,
       (SELECT json_agg(${CONVERSATION} ORDER BY c.updated_at DESC, c.id DESC)
-       FROM page JOIN ${table('conversations')} c
+       FROM page JOIN ${tableOf(reads, chatProjection, 'conversations')} c
          ON c.workspace_id = ${workspace} AND c.conversation = page.conversation,
        LATERAL (
          SELECT count(*) AS count, json_agg(x.name ORDER BY x.first_id, x.name) FILTER (WHERE x.place <= ${NAMES}) AS names
          FROM (
            SELECT name, first_id, row_number() OVER (ORDER BY first_id, name) AS place
-           FROM ${table('participants')} WHERE workspace_id = ${workspace} AND conversation = c.conversation
+           FROM ${tableOf(reads, chatProjection, 'participants')} WHERE workspace_id = ${workspace} AND conversation = c.conversation
          ) x
        ) p,
        LATERAL (
-         SELECT sum(unread)::bigint AS unread FROM ${table('participants')}
+         SELECT sum(unread)::bigint AS unread FROM ${tableOf(reads, chatProjection, 'participants')}
          WHERE workspace_id = ${workspace} AND conversation = c.conversation AND name = ${agent ?? null}
        ) u) AS conversations`.execute(reads.db);
   const { total = 0, conversations } = rows[0] ?? {};
@@ -94,14 +97,15 @@ const MESSAGE = sql<ChatMessageRecord>`json_build_object(
   'to_agent', m.to_agent, 'message_type', m.message_type, 'metadata', m.metadata, 'read_at', m.read_at,
   'workspace_id', m.workspace_id)`;
 
-/** Rows `m` of all messages of a workspace, with row `c` of their conversations. */
-const withConversation = (reads: Reads, workspace: number) =>
+/** Rows `m` of all messages that the caller sees, with row `c` of their conversations. */
+const withConversation = (reads: Reads, view: TaskView) =>
   own(reads)
     .selectFrom('messages as m')
     .innerJoin('conversations as c', (join) =>
       join.onRef('c.workspace_id', '=', 'm.workspace_id').onRef('c.conversation', '=', 'm.conversation'),
     )
-    .where('m.workspace_id', '=', workspace);
+    .where('m.workspace_id', '=', view.workspace)
+    .where(messageSeen(view, 'm'));
 
 /** A conversation by id or key; undefined when there is none. */
 export async function findConversation(reads: Reads, workspace: number, ref: ConversationRef) {
@@ -112,18 +116,22 @@ export async function findConversation(reads: Reads, workspace: number, ref: Con
 }
 
 /** A page of messages, oldest first. */
-export async function listMessages(reads: Reads, workspace: number, query: MessagesQuery) {
+export async function listMessages(reads: Reads, view: TaskView, query: MessagesQuery) {
+  const { workspace } = view;
   const { conversation_id: ref, from_agent, to_agent, since, limit, offset } = query;
   const empty = { messages: [], total: 0, page: Math.floor(offset / limit) + 1, limit };
   const conversation = ref && (await findConversation(reads, workspace, ref));
   if (ref && !conversation) return empty;
-  let all = own(reads).selectFrom('messages as m').where('m.workspace_id', '=', workspace);
+  let all = own(reads)
+    .selectFrom('messages as m')
+    .where('m.workspace_id', '=', workspace)
+    .where(messageSeen(view, 'm'));
   if (conversation) all = all.where('m.conversation', '=', conversation.key);
   if (from_agent !== undefined) all = all.where('m.from_agent', '=', from_agent);
   if (to_agent !== undefined) all = all.where('m.to_agent', '=', to_agent);
   if (since !== undefined) all = all.where('m.created_at', '>', since);
-  // Counted by the read model, except for filters.
-  const filtered = from_agent !== undefined || to_agent !== undefined || since !== undefined;
+  // Counted by the read model, except for filters and bound callers.
+  const filtered = from_agent !== undefined || to_agent !== undefined || since !== undefined || view.agent !== null;
   const kept = conversation
     ? sql<number>`${conversation.message_count}::bigint`
     : sql<number>`(${own(reads).selectFrom('message_totals').where('workspace_id', '=', workspace).select('messages')})`;
@@ -133,7 +141,7 @@ export async function listMessages(reads: Reads, workspace: number, query: Messa
     WITH page AS (${page})
     SELECT ${total} AS total,
       (SELECT json_agg(message ORDER BY created_at, id) FROM (
-        ${withConversation(reads, workspace)
+        ${withConversation(reads, view)
           .where(sql<boolean>`m.id IN (SELECT id FROM page)`)
           .select([MESSAGE.as('message'), 'm.created_at', 'm.id'])}
       ) shown) AS messages`.execute(reads.db);
@@ -141,13 +149,9 @@ export async function listMessages(reads: Reads, workspace: number, query: Messa
   return { ...empty, messages: messages ?? [], total: Number(count ?? 0) };
 }
 
-/** One message; undefined when the workspace has none with this id. */
-export async function messageRecord(
-  reads: Reads,
-  workspace: number,
-  id: number,
-): Promise<ChatMessageRecord | undefined> {
-  const row = await withConversation(reads, workspace)
+/** One message; undefined when the workspace has none with this id, or the caller does not see it. */
+export async function messageRecord(reads: Reads, view: TaskView, id: number): Promise<ChatMessageRecord | undefined> {
+  const row = await withConversation(reads, view)
     .where('m.id', '=', id)
     .selectAll('m')
     .select('c.id as conversation_id')
@@ -168,7 +172,7 @@ export async function messageRecord(
   return { ...shown, workspace_id: row.workspace_id };
 }
 
-/** Id and key of conversations, by both. Neither of them ever changes, and no conversation goes. */
+/** Id and key of conversations, by workspace and both. Neither of them ever changes, and no conversation goes. */
 const knownConversations = new WeakMap<Reads, LRUCache<string, Conversation>>();
 const MAX_CONVERSATIONS = 20_000;
 
@@ -177,10 +181,18 @@ interface Conversation {
   readonly key: string;
 }
 
-function conversationsKnownTo(reads: Reads): LRUCache<string, Conversation> {
+/** Those of one workspace: no other one's can be asked for, or put in. */
+function conversationsKnownTo(reads: Reads, workspace: number) {
   const known = knownConversations.get(reads) ?? new LRUCache<string, Conversation>(atMost(MAX_CONVERSATIONS));
   knownConversations.set(reads, known);
-  return known;
+  const place = (ref: ConversationRef) => `${workspace} ${'id' in ref ? `id ${ref.id}` : `key ${ref.key}`}`;
+  return {
+    get: (ref: ConversationRef) => known.get(place(ref)),
+    add(conversation: Conversation): void {
+      known.set(place({ id: conversation.id }), conversation);
+      known.set(place({ key: conversation.key }), conversation);
+    },
+  };
 }
 
 /** What sending a message looks up. */
@@ -191,21 +203,17 @@ export const chatDirectory = (reads: Reads, workspace: number, defaults: Setting
       .where('agents.workspace_id', '=', workspace)
       .select(['agents.id', 'agents.name', 'agents.session_key']);
   const named = (name: string) => findAgent(reads, workspace, { name });
-  const known = conversationsKnownTo(reads);
-  const begun = ({ id, key }: Conversation): void => {
-    known.set(`${workspace} id ${id}`, { id, key });
-    known.set(`${workspace} key ${key}`, { id, key });
-  };
+  const known = conversationsKnownTo(reads, workspace);
   return {
     async conversation(ref: ConversationRef) {
-      const kept = known.get('id' in ref ? `${workspace} id ${ref.id}` : `${workspace} key ${ref.key}`);
+      const kept = known.get(ref);
       if (kept) return kept;
       const found = await findConversation(reads, workspace, ref);
-      if (found) begun(found);
+      if (found) known.add({ id: found.id, key: found.key });
       return found;
     },
     /** A conversation that exists from now on, so that the next message in it need not look it up. */
-    begun,
+    begun: known.add,
     agent: (ref: { readonly name: string } | { readonly sessionKey: string }) =>
       'name' in ref ? named(ref.name) : all().where('session_key', '=', ref.sessionKey).executeTakeFirst(),
     async coordinator(name: string) {

@@ -2,24 +2,20 @@
 import { sql } from 'kysely';
 import { agentsProjection } from '../projections/agents/agents.ts';
 import { connectionsProjection } from '../projections/connections.ts';
-import type { Projection } from '../projections/projection.ts';
 import type { ConnectionRecord, ConnectionsQuery } from '../shared/contract/connections.ts';
-import type { Reads } from './reads.ts';
-
-const place = (reads: Reads, projection: Pick<Projection, 'name' | 'version'>, table: string) =>
-  sql.table(`${reads.schema(projection)}.${table}`);
+import { type Reads, tableOf } from './reads.ts';
 
 /** Rows `c` of connections with row `a` of their agents: those of deleted agents are left out. */
 const connectionsWithAgents = (reads: Reads) => sql`
-  ${place(reads, connectionsProjection, 'connections')} c
-  JOIN ${place(reads, agentsProjection, 'agents')} a ON a.workspace_id = c.workspace_id AND a.id = c.agent_id`;
+  ${tableOf(reads, connectionsProjection, 'connections')} c
+  JOIN ${tableOf(reads, agentsProjection, 'agents')} a ON a.workspace_id = c.workspace_id AND a.id = c.agent_id`;
 
 /**
  * Whether the agent of a connection is still there. `IS TRUE` keeps the planner from joining: the ids of agents are then
  * hashed once, rather than looked up for every connection before the page.
  */
 const hasAgent = (reads: Reads, workspace: number) => sql`
-  (agent_id IN (SELECT id FROM ${place(reads, agentsProjection, 'agents')} WHERE workspace_id = ${workspace})) IS TRUE`;
+  (agent_id IN (SELECT id FROM ${tableOf(reads, agentsProjection, 'agents')} WHERE workspace_id = ${workspace})) IS TRUE`;
 
 const withAgents = (reads: Reads, workspace: number) => sql`
   ${connectionsWithAgents(reads)} WHERE c.workspace_id = ${workspace}`;
@@ -36,10 +32,10 @@ export async function listConnections(
       'last_heartbeat', c.last_heartbeat, 'created_at', c.created_at, 'updated_at', c.updated_at,
       'metadata', c.metadata, 'agent_status', a.status, 'agent_role', a.role, 'workspace_id', c.workspace_id) AS connection
     FROM (
-      SELECT * FROM ${place(reads, connectionsProjection, 'connections')} WHERE workspace_id = ${workspace}
+      SELECT * FROM ${tableOf(reads, connectionsProjection, 'connections')} WHERE workspace_id = ${workspace}
         AND ${hasAgent(reads, workspace)}
       ORDER BY created_at DESC, id DESC LIMIT ${limit} OFFSET ${offset}
-    ) c JOIN ${place(reads, agentsProjection, 'agents')} a ON a.workspace_id = c.workspace_id AND a.id = c.agent_id
+    ) c JOIN ${tableOf(reads, agentsProjection, 'agents')} a ON a.workspace_id = c.workspace_id AND a.id = c.agent_id
     ORDER BY c.created_at DESC, c.id DESC`.execute(reads.db);
   return rows.map(({ connection }) => connection);
 }
@@ -49,6 +45,14 @@ export async function agentOfConnection(reads: Reads, workspace: number, connect
   const { rows } = await sql<{ id: number; name: string }>`
     SELECT a.id, a.name FROM ${withAgents(reads, workspace)} AND c.connection_id = ${connection}`.execute(reads.db);
   return rows[0];
+}
+
+/** How many tools are connected to a workspace, besides the one of this agent. */
+export async function countConnected(reads: Reads, workspace: number, besides: number): Promise<number> {
+  const { rows } = await sql<{ count: number }>`
+    SELECT count(*) AS count FROM ${withAgents(reads, workspace)}
+      AND c.status = 'connected' AND c.agent_id <> ${besides}`.execute(reads.db);
+  return Number(rows[0]?.count ?? 0);
 }
 
 /** A connection through which no heartbeat has come. */

@@ -4,7 +4,7 @@ import { agentsProjection } from '../projections/agents/agents.ts';
 import { usersProjection } from '../projections/auth/users.ts';
 import type { MentionsQuery } from '../shared/contract/mentions.ts';
 import type { MentionTarget, MentionTargets } from '../shared/ports/mentions.ts';
-import type { Reads } from './reads.ts';
+import { type Reads, tableOf } from './reads.ts';
 
 /** Read models that mentions are looked up in. */
 export const MENTION_MODELS: readonly string[] = [usersProjection.name, agentsProjection.name];
@@ -42,8 +42,8 @@ function firstOwners(targets: readonly MentionTarget[]): MentionTarget[] {
 }
 
 const placesOf = (reads: Reads) => ({
-  users: sql.table(`${reads.schema(usersProjection)}.users`),
-  agents: sql.table(`${reads.schema(agentsProjection)}.agents`),
+  users: tableOf(reads, usersProjection, 'users'),
+  agents: tableOf(reads, agentsProjection, 'agents'),
 });
 
 /** What commands need to look up about mentions. */

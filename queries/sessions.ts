@@ -6,7 +6,7 @@ import type { CliSessionRecord, CliSessionsQuery, SessionPref, SessionRecord } f
 import type { GatewaySession } from '../shared/ports/gateways.ts';
 import { DAY, HOUR, MINUTE, seconds } from '../shared/time.ts';
 import { NANO } from '../shared/token-prices.ts';
-import { type Reads, tables } from './reads.ts';
+import { type Reads, tableOf, tables } from './reads.ts';
 
 const own = (reads: Reads) => tables(reads, sessionsProjection);
 
@@ -46,7 +46,7 @@ const NO_TOTALS = { sessions: 0, input_tokens: 0, output_tokens: 0, cost: 0 };
 
 /** Kept sums, and what depends on the time or takes one step of an index per project. */
 async function cliSessionStats(reads: Reads, workspace: number, now: number) {
-  const sessions = sql.table(`${reads.schema(sessionsProjection)}.cli_sessions`);
+  const sessions = tableOf(reads, sessionsProjection, 'cli_sessions');
   const nextProject = (after: RawBuilder<unknown>) => sql`
     SELECT project_slug FROM ${sessions} WHERE workspace_id = ${workspace} ${after} ORDER BY project_slug LIMIT 1`;
   const { rows } = await sql<{ totals: typeof NO_TOTALS | null; active_sessions: number; unique_projects: number }>`
@@ -59,7 +59,7 @@ async function cliSessionStats(reads: Reads, workspace: number, now: number) {
     SELECT (SELECT count(project_slug) FROM projects) AS unique_projects,
       (SELECT count(*) FROM ${sessions}
        WHERE workspace_id = ${workspace} AND NOT terminated AND reported_at > ${now - ACTIVE_FOR}) AS active_sessions,
-      (SELECT row_to_json(t) FROM ${sql.table(`${reads.schema(sessionsProjection)}.session_totals`)} t
+      (SELECT row_to_json(t) FROM ${tableOf(reads, sessionsProjection, 'session_totals')} t
        WHERE workspace_id = ${workspace}) AS totals`.execute(reads.db);
   const { totals = null, active_sessions = 0, unique_projects = 0 } = rows[0] ?? {};
   return { totals: totals ?? NO_TOTALS, active_sessions, unique_projects };

@@ -10,9 +10,20 @@ import ipaddr from 'ipaddr.js';
 type Address = ipaddr.IPv4 | ipaddr.IPv6;
 type Network = [Address, number];
 
-/** Names that only exist within a host, a network or a cloud. */
-const LOCAL_NAMES = ['localhost', 'metadata.google.internal', 'metadata.internal', 'instance-data'];
+/** Names that only exist within a host or a network. */
+const LOCAL_NAMES = ['localhost'];
 const LOCAL_ENDINGS = ['.localhost', '.local', '.internal'];
+
+/**
+ * Where clouds give a machine its own credentials and configuration. Refused even within an allowed network, because no
+ * receiver is there. 168.63.129.16 (Azure) is a public address.
+ */
+const METADATA_NAMES = ['metadata.google.internal', 'metadata.internal', 'instance-data'];
+const METADATA_ADDRESSES = new Set(
+  ['169.254.169.254', '168.63.129.16', '100.100.100.200', '192.0.0.192', 'fd00:ec2::254'].map((address) =>
+    ipaddr.parse(address).toNormalizedString(),
+  ),
+);
 
 export interface AddressRule {
   /** @param address an IP address without brackets */
@@ -34,6 +45,12 @@ function addressOf(text: string): Address | undefined {
   return isIP(text) === 0 ? undefined : ipaddr.process(text);
 }
 
+/** @param host a name, or an IP address without brackets */
+function isMetadata(host: string): boolean {
+  const address = addressOf(host);
+  return address ? METADATA_ADDRESSES.has(address.toNormalizedString()) : METADATA_NAMES.includes(host);
+}
+
 const isPublic = (address: Address): boolean =>
   address.range() === 'unicast' &&
   // Global unicast, 2000::/3; the rest of IPv6 is not assigned.
@@ -44,7 +61,7 @@ export function createAddressRule(allowed: readonly string[]): AddressRule {
   const networks = allowed.map(parseNetwork).filter((network) => network !== undefined);
   const allows = (text: string): boolean => {
     const address = addressOf(text);
-    if (!address) return false;
+    if (!address || isMetadata(text)) return false;
     return (
       isPublic(address) ||
       networks.some(([network, bits]) => network.kind() === address.kind() && address.match(network as never, bits))
@@ -57,6 +74,7 @@ export function createAddressRule(allowed: readonly string[]): AddressRule {
       if (!url) return 'must be an absolute URL, such as https://example.org/hook';
       if (url.protocol !== 'https:' && url.protocol !== 'http:') return 'must start with https:// or http://';
       const host = hostOf(url);
+      if (isMetadata(host)) return `must not point to ${host}, which serves the metadata of a machine in a cloud`;
       if (isIP(host) !== 0) {
         return allows(host) ? undefined : `must not point to ${host}, which is not a public address`;
       }

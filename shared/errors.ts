@@ -29,6 +29,17 @@ export class AppError extends Error {
   }
 }
 
+/** Code of the 409 to a request of which another run is under way. */
+export const RUN_IN_PROGRESS = 'IDEMPOTENCY_IN_PROGRESS';
+
+/**
+ * Whether a command was refused: then it has written nothing, and what it had prepared can be undone. After any other
+ * error it may have written. So may a run of a request that another run has taken over, which continues with what this
+ * one has prepared.
+ */
+export const isRefusal = (error: unknown): boolean =>
+  error instanceof AppError && error.status < 500 && error.extras.code !== RUN_IN_PROGRESS;
+
 export const invalid = (message: string, details?: readonly string[]) =>
   new AppError(400, message, details ? { details } : {});
 export const unauthenticated = (message: string, extras?: ErrorExtras) => new AppError(401, message, extras);

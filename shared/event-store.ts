@@ -32,7 +32,12 @@ export interface EventStore {
    */
   prepare(drafts: readonly EventDraft[], origin: Origin): Promise<readonly NewEvent[]>;
   /** @throws what `EventLog.append` throws. */
-  append(stream: string, events: readonly NewEvent[], expected: Expectation): Promise<Appended>;
+  append(
+    stream: string,
+    events: readonly NewEvent[],
+    expected: Expectation,
+    unless?: AbortSignal | undefined,
+  ): Promise<Appended>;
   /** Events of a stream, oldest first, starting at a revision (inclusive); by default all. */
   readStream(stream: string, from?: number): Promise<readonly DomainEvent[]>;
   /**
@@ -43,6 +48,13 @@ export interface EventStore {
    * @throws EventUnreadableError, or what `PersonKeys.find` throws when the keys are unavailable
    */
   decode(event: LoggedEvent, once?: boolean): DomainEvent | Promise<DomainEvent>;
+  /**
+   * Data and metadata of a logged event as they were written, with personal fields readable; null where the person was
+   * erased. Secrets stay sealed. Of types that this version does not know, only the address is readable.
+   *
+   * @throws as `decode`
+   */
+  reveal(event: LoggedEvent): Promise<Pick<LoggedEvent, 'data' | 'meta'>>;
 }
 
 /** An event that this version of Signalbox cannot read: unknown type, newer version, invalid data. */
@@ -110,7 +122,7 @@ async function changeAt(
 }
 
 /** The same for values that are opened, which needs nobody's time. */
-function changedAt(
+export function changedAt(
   data: Readonly<Record<string, unknown>>,
   [head = '', ...rest]: readonly string[],
   change: (value: unknown) => unknown,
@@ -145,8 +157,20 @@ function readable(event: LoggedEvent, catalogue: ReadonlyMap<string, EventDefini
   throw new EventUnreadableError(event, `its schema version ${String(version)} is newer than ${definition.version}`);
 }
 
+/** Where an event of an older version may have display names, which may be sealed (`copy-log`). */
+export const formerNamesOf = (
+  { data, meta }: Pick<LoggedEvent, 'data' | 'meta'>,
+  { version, formerNames }: EventDefinition,
+): readonly string[] =>
+  formerNames && typeof meta.version === 'number' && meta.version < version ? formerNames.fields(data) : [];
+
+/** Stands for a name whose person was erased. */
+export const ERASED_NAME = '[erased]';
+
 /** The persons with whose keys an event is sealed. */
-function personsIn({ data, meta }: LoggedEvent, { personal, secrets }: EventDefinition): string[] {
+function personsIn(event: LoggedEvent, definition: EventDefinition): string[] {
+  const { data, meta } = event;
+  const { personal, secrets } = definition;
   const persons: string[] = [];
   if (isSealed(meta.ip)) persons.push(meta.ip.person);
   for (const field of personal?.fields ?? []) {
@@ -156,6 +180,12 @@ function personsIn({ data, meta }: LoggedEvent, { personal, secrets }: EventDefi
   for (const path of secrets?.fields ?? []) {
     changedAt(data, path.split('.'), (value) => {
       if (holdsSealedSecrets(value)) persons.push(value.person);
+      return value;
+    });
+  }
+  for (const path of formerNamesOf(event, definition)) {
+    changedAt(data, path.split('.'), (value) => {
+      if (isSealed(value)) persons.push(value.person);
       return value;
     });
   }
@@ -223,8 +253,13 @@ function openedWith(
         holdsSealedSecrets(value) ? unsealSecrets(keyOf(value.person), `${id}/${path}`, value) : value,
       );
     }
+    for (const path of formerNamesOf(event, definition)) {
+      open = changedAt(open, path.split('.'), (value) =>
+        isSealed(value) ? (unseal(keyOf(value.person), `${id}/${path}`, value) ?? ERASED_NAME) : value,
+      );
+    }
     const version = event.meta.version as number;
-    const data = parseData(definition, upcast(type, open, version, definition.version, steps));
+    const data = parseData(definition, upcast(type, open, meta, version, definition.version, steps));
     return { id, type, data, meta, stream, revision, position };
   } catch (error) {
     throw unreadable(event, error);
@@ -253,11 +288,16 @@ export function createEventStore(parts: {
   }
 
   /** @param text the data as JSON. Parsing it ensures that what is projected from memory is exactly what a reader of the log will see. */
-  async function prepareOne(type: string, text: string, origin: Origin, number: number, at: number): Promise<NewEvent> {
+  async function prepareOne(
+    type: string,
+    text: string,
+    origin: Origin,
+    { number, at, rest }: Pick<Metadata, 'number' | 'at'> & { readonly rest: number },
+  ): Promise<NewEvent> {
     const definition = definitionOf(type);
     const id = randomUUID();
     const data = parseData(definition, JSON.parse(text));
-    const meta: Metadata = { version: definition.version, number, at, ...origin };
+    const meta: Metadata = { version: definition.version, number, at, ...(rest > 0 && { rest }), ...origin };
     parseMetadata(meta);
     let sealedData: Record<string, unknown> = { ...data };
     const owner = definition.secrets?.owner(data, meta) ?? '';
@@ -310,12 +350,18 @@ export function createEventStore(parts: {
       const texts = drafts.map((draft) => JSON.stringify(draft.data));
       const first = await counters.take('event', drafts.length);
       const events = await Promise.all(
-        drafts.map(({ type }, index) => prepareOne(type, texts[index] as string, origin, first + index, at)),
+        drafts.map(({ type }, index) =>
+          prepareOne(type, texts[index] as string, origin, {
+            number: first + index,
+            at,
+            rest: drafts.length - 1 - index,
+          }),
+        ),
       );
       if (texts.reduce((sum, text) => sum + text.length + META_CHARACTERS, 0) > SURELY_FITS) checkSize(events);
       return events;
     },
-    append: (stream, events, expected) => log.append(stream, events, expected),
+    append: (stream, events, expected, unless) => log.append(stream, events, expected, unless),
     async readStream(stream, from = 0) {
       const events: DomainEvent[] = [];
       for await (const batch of log.readStream(stream, { from })) {
@@ -346,6 +392,22 @@ export function createEventStore(parts: {
           throw error;
         },
       );
+    },
+    async reveal(event) {
+      const readable = async (values: LoggedEvent['data'], fields: readonly string[]) => {
+        const open = { ...values };
+        for (const field of fields) {
+          const value = values[field];
+          if (isSealed(value)) open[field] = unseal(await keys.find(value.person), `${event.id}/${field}`, value);
+        }
+        return open;
+      };
+      try {
+        const personal = catalogue.get(event.type)?.personal?.fields ?? [];
+        return { data: await readable(event.data, personal), meta: await readable(event.meta, ['ip']) };
+      } catch (error) {
+        throw unreadable(event, error);
+      }
     },
   };
   return store;

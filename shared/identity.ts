@@ -30,8 +30,55 @@ export function actorOf(identity: Identity): Actor {
   return { type: 'api', id: 0, name: identity.username };
 }
 
+/**
+ * The name under which a caller writes tasks, comments and messages: a username, or the name of an agent. Display names
+ * are no part of events; they are looked up where the record is shown.
+ */
+export const authorOf = ({ kind, username, displayName }: Identity): string =>
+  kind === 'user' ? username : displayName || username;
+
 export const ANONYMOUS: Actor = { type: 'anonymous', id: 0, name: 'anonymous' };
 
 /** The parts of the service that act by themselves. Nobody else may have these names. */
 export const SYSTEM_ACTORS = ['cli', 'first start', 'proxy', 'scheduler'] as const;
 export const systemActor = (name: (typeof SYSTEM_ACTORS)[number]): Actor => ({ type: 'system', id: 0, name });
+
+/**
+ * Which tasks of a workspace a caller sees. Every query that shows a task, its comments, its reviews or its branch takes
+ * such a view, so none can be called without one. `seesTask` is the rule; `queries/tasks/visibility.ts` has it as SQL.
+ */
+export interface TaskView {
+  readonly workspace: number;
+  /** The agent whose tasks are all that the caller sees. Its id is null for a caller without its key. Null: all tasks. */
+  readonly agent: { readonly name: string; readonly id: number | null } | null;
+}
+
+/** A caller that speaks for an agent, and is no admin, is bound to the tasks of that agent. */
+export const taskViewOf = ({ workspace, role, agentName, agentId }: Identity): TaskView => ({
+  workspace,
+  agent: role === 'admin' || agentName === null ? null : { name: agentName, id: agentId },
+});
+
+/** All tasks of a workspace: for the service itself. */
+export const allTasks = (workspace: number): TaskView => ({ workspace, agent: null });
+
+/** Whose a task is. */
+export interface TaskOwners {
+  readonly assignedTo: string | null;
+  /** Id of the agent that created it; null: another caller did. */
+  readonly creatorAgent: number | null;
+}
+
+/** An agent sees the tasks that are assigned to it, and those that it created. */
+export const seesTask = ({ agent }: TaskView, { assignedTo, creatorAgent }: TaskOwners): boolean =>
+  agent === null || assignedTo === agent.name || (agent.id !== null && creatorAgent === agent.id);
+
+/**
+ * The recipient whose notifications are all that a caller reads and marks: an agent's key those of its agent, a viewer
+ * those under its username. Undefined: those of every recipient.
+ */
+export function onlyRecipientOf({ kind, role, agentName, username }: Identity): string | undefined {
+  if (role === 'admin') return undefined;
+  if (kind === 'agent-key') return agentName ?? undefined;
+  return role === 'viewer' ? username : undefined;
+}

@@ -3,8 +3,10 @@
  * same, none may look like a name of the service itself, and none may disturb the text around it.
  *
  * Names are checked when they are chosen. Names that older versions accepted stay valid, also for signing in. Names are
- * case-sensitive.
+ * case-sensitive where they are looked up, but no two differ only in their case. They are compared and stored in
+ * Unicode form NFC.
  */
+import { skeleton } from './confusables.ts';
 import { SYSTEM_ACTORS } from './identity.ts';
 
 /** Control and format characters, text direction marks, private-use and invisible characters. */
@@ -58,61 +60,122 @@ const HIDDEN_FAULT = 'must not contain control characters, invisible characters 
  */
 const plain = (name: string): string => name.replace(/[^\u0e33\u0eb3]+/gu, (part) => part.normalize('NFKC'));
 
-/** Maps all names that look alike to the same text. */
-const skeleton = (name: string): string =>
-  name
-    .normalize('NFKC')
-    .toLowerCase()
-    .replace(/[\s_-]+/gu, ' ')
-    .trim();
+/** Case folding: what is left of a name when upper and lower case count as the same. */
+const folded = (text: string): string => text.toUpperCase().toLowerCase();
+/** Folded again because the skeleton of a digit or a sign may be a capital letter. */
+const look = (name: string): string => folded(skeleton(folded(skeleton(name))));
 
-const EVERYBODYS = new Set([
+/**
+ * What a name is compared by: names that share a key look alike, in one spelling or another. Most have one key, the
+ * skeleton of the name in lower case; a second one for letters that look like others as capitals only (I and l).
+ */
+export function nameKeys(name: string): readonly string[] {
+  const [inLowerCase, asWritten] = [look(folded(name)), look(name)];
+  return inLowerCase === asWritten ? [inLowerCase] : [inLowerCase, asWritten];
+}
+
+/** Whether a text looks like a name, in whatever case. */
+export function looksLike(text: string, name: string): boolean {
+  const keys = [name, name.toUpperCase()].flatMap(nameKeys);
+  return nameKeys(plain(text).trim()).some((key) => keys.includes(key));
+}
+
+/** A text in which a user stands by the username: the whole of it, its beginning, or its end. */
+export function withName(text: string, username: string, shown: string): string {
+  if (text === username) return shown;
+  if (text.startsWith(`${username} `)) return shown + text.slice(username.length);
+  return text.endsWith(` ${username}`) ? text.slice(0, text.length - username.length) + shown : text;
+}
+
+/** The same text for all ways to separate the words of a name. */
+const unseparated = (text: string): string => text.replace(/[\s_-]+/gu, ' ').trim();
+/** What a name shows, in lower case and as written. */
+const appearances = (name: string): readonly string[] => {
+  const shown = plain(name);
+  return [`folded ${unseparated(look(folded(shown)))}`, `written ${unseparated(skeleton(shown))}`];
+};
+const capitalised = (name: string): string => `${name.charAt(0).toUpperCase()}${name.slice(1)}`;
+const reserving = (names: readonly string[]) => {
+  let reserved: ReadonlySet<string> | undefined;
+  return (name: string): boolean => {
+    reserved ??= new Set(
+      names.flatMap((one) => [one, capitalised(one), one.toUpperCase()]).flatMap((one) => appearances(one)),
+    );
+    return appearances(name).some((one) => reserved?.has(one));
+  };
+};
+
+const isServices = reserving([
+  'aegis',
+  'scheduler',
+  'system',
   'api',
   'api access',
   'anonymous',
-  'system',
   'notification_daemon',
+  'github-sync',
   'signalbox',
   '[erased]',
 ]);
-const SYSTEMS = new Set<string>(SYSTEM_ACTORS.map(skeleton));
-/** Callers with an agent's key act as `agent:<name>`. */
-const AGENT = /^agent ?:/u;
+const isPartOfService = reserving(SYSTEM_ACTORS);
+const isAdmin = reserving(['admin']);
+/** The one account that may be called this. */
+const ADMIN = 'admin';
 
-const RESERVED_FAULT = 'is a name that the service itself uses; choose another one';
+/** Callers with an agent's key act as `agent:<name>`. */
+const AGENT = /^folded agent ?:/u;
+const isReserved = (name: string): boolean =>
+  isServices(name) || appearances(name).some((appearance) => AGENT.test(appearance));
+
+const RESERVED_FAULT = 'is a name that the service itself uses, or looks like one; choose another one';
+/** A path, or a number: `/api/agents/25` means the agent with this id. */
+const NO_NAME = /^(?:\.{1,2}|\p{N}+)$/u;
+const NO_NAME_FAULT = 'must not be ".", ".." or a number: add letters';
+
+const withoutJoiners = (text: string): string => text.replace(EMOJI_JOINERS, '');
 
 /** What is wrong with a text that is shown next to names, such as the label of a key; undefined: nothing. */
 export const textFault = (text: string): string | undefined =>
-  HIDDEN.test(text.replace(EMOJI_JOINERS, '').replace(LETTER_JOINERS, '')) ? HIDDEN_FAULT : undefined;
+  HIDDEN.test(withoutJoiners(text).replace(LETTER_JOINERS, '')) ? HIDDEN_FAULT : undefined;
 
-/** What is wrong with a display name; undefined: nothing. An empty name is left to the caller. */
-export function displayNameFault(name: string): string | undefined {
-  const key = skeleton(name);
-  return textFault(name) ?? (EVERYBODYS.has(key) || AGENT.test(key) ? RESERVED_FAULT : undefined);
+/**
+ * What is wrong with a display name; undefined: nothing. An empty name is left to the caller.
+ *
+ * @param username of the person; undefined: not known yet, so whether it may be "Admin" is not checked
+ */
+export function displayNameFault(name: string, username?: string): string | undefined {
+  const hidden = textFault(name);
+  if (hidden !== undefined) return hidden;
+  if (NO_NAME.test(name.trim())) return NO_NAME_FAULT;
+  const isOther = username !== undefined && username.toLowerCase() !== ADMIN;
+  return isReserved(name) || (isOther && isAdmin(name)) ? RESERVED_FAULT : undefined;
+}
+
+/** What is wrong with every new name that tells users and agents apart, whoever gets it. */
+function nameFault(name: string): string | undefined {
+  if (HIDDEN.test(withoutJoiners(name))) return HIDDEN_FAULT;
+  if (ODD_BLANK.test(name)) return 'must use only single, plain spaces, and none at the start or end';
+  if (NO_NAME.test(name)) return NO_NAME_FAULT;
+  if (mixesScripts(name)) return 'must not mix scripts, such as Latin and Cyrillic letters: write it in one of them';
+  return isReserved(name) ? RESERVED_FAULT : undefined;
 }
 
 /** What is wrong with the name of a new agent. */
-export function agentNameFault(name: string): string | undefined {
-  if (HIDDEN.test(name)) return HIDDEN_FAULT;
-  if (ODD_BLANK.test(name)) return 'must use only single, plain spaces, and none at the start or end';
-  if (name !== name.normalize('NFC')) return 'must be in Unicode normalization form C (NFC)';
-  if (mixesScripts(name)) return 'must not mix scripts, such as Latin and Cyrillic letters: write it in one of them';
-  const key = skeleton(name);
-  return EVERYBODYS.has(key) || AGENT.test(key) ? RESERVED_FAULT : undefined;
-}
+export const agentNameFault = (name: string): string | undefined =>
+  nameFault(name) ?? (isAdmin(name) ? RESERVED_FAULT : undefined);
 
-/** What is wrong with the name of a new user. The name must already be in NFC. */
+/** What is wrong with the name of a new user. */
 export function userNameFault(name: string): string | undefined {
-  const fault = agentNameFault(name);
+  const fault = nameFault(name);
   if (fault !== undefined) return fault;
   if (plain(name) !== name) return `must be written in plain characters: ${plain(name)}`;
-  return SYSTEMS.has(skeleton(name)) ? RESERVED_FAULT : undefined;
+  return isPartOfService(name) || (isAdmin(name) && name.toLowerCase() !== ADMIN) ? RESERVED_FAULT : undefined;
 }
 
-/** Cleans up a display name from elsewhere; null when nothing is left of it. */
+/** Cleans up a display name from elsewhere; null when nothing is left of it, or when it is the name of the service. */
 export function cleanDisplayName(name: string): string | null {
   const hidden = new RegExp(HIDDEN.source, 'gu');
   const clean = textFault(name) === undefined ? name : name.replace(hidden, '');
   const tidy = clean.normalize('NFC').replace(/\s+/gu, ' ').trim();
-  return tidy === '' || displayNameFault(tidy) !== undefined ? null : tidy;
+  return tidy === '' || displayNameFault(tidy, '') !== undefined ? null : tidy;
 }

@@ -16,9 +16,12 @@ export const STRONG_PARTS =
 const STRONG = new RegExp(STRONG_PARTS, 'i');
 const TOKEN = /token/i;
 
-/** Last words of names. */
-export const WEAK_WORDS = 'pwd|pass|auth|oauth|authorization|bearer|jwt|cookies?|creds?|keys?';
-const WEAK = new RegExp(`^(?:${WEAK_WORDS})$`);
+/** Last words of names: whole words, because spinning has a pin in it. */
+const STRONG_WORDS = /(?:^| )(?:pin|pin code|pincode|t?otp|t?otp code|cvv|cvc)$/;
+/** Pins that are no numbers to be kept. */
+const NO_SECRET_PIN = /^(?:gpio|map|drop|push|led|data|clock|input|output|reset|power|ground)$/;
+const WEAK = /^(?:pw|pwd|pass|auth|oauth|authorization|bearer|jwt|cookies?|cookiejar|creds?|keys?)$/;
+const COOKIE = /^(?:cookies?|setcookie)$/;
 /** Keys that are identifiers. `session_key` is a public field of agents. */
 const NO_SECRET_KEY = /^(?:public|primary|foreign|sort|partition|cache|row|group|lookup|short|hot|session|i18n|map)$/;
 
@@ -37,17 +40,73 @@ export function secretName(name: string): SecretName | undefined {
   if (TOKEN.test(name)) return 'token';
   const words = wordsOf(name);
   const last = words.at(-1) ?? '';
+  const before = words.at(-2) ?? '';
+  if (STRONG_WORDS.test(words.join(' '))) return last === 'pin' && NO_SECRET_PIN.test(before) ? undefined : 'strong';
   if (last !== 'pwd' && last.endsWith('pwd')) return 'weak';
-  if (!WEAK.test(last)) return undefined;
-  return last.startsWith('key') && NO_SECRET_KEY.test(words.at(-2) ?? '') ? undefined : 'weak';
+  if (WEAK.test(last)) return last.startsWith('key') && NO_SECRET_KEY.test(before) ? undefined : 'weak';
+  // A cookie's header, jar or value, but not its name or path.
+  const cookie = words.findIndex((word) => COOKIE.test(word));
+  return cookie < 0 || PLAIN.test(words.slice(cookie + 1).join('_')) ? undefined : 'weak';
 }
 
 /** Inside an object with a weak name, these only describe the secret. */
 const PLAIN =
-  /^(?:mode|type|kind|method|scheme|strategy|provider|profile|order|enabled|user|user_?name|login|name|id|url|host|issuer|audience|realm|scopes?)$/i;
+  /^(?:mode|type|kind|method|scheme|strategy|provider|profile|order|enabled|user|user_?name|login|name|prefix|id|url|host|domain|path|issuer|audience|realm|scopes?|policy|consent|same_?site|max_?age|ttl|expires(?:_?at)?|secure|http_?only)$/i;
+
+/** Keys under which a pair says what its value is called, and those of the value. */
+const LABELS = /^(?:name|key|id|header|variable|env|field|param|parameter|option|setting|attribute|property)$/i;
+const PAIRED = /^(?:value|val|default|default_?value)$/i;
+/** Characters of such a name; a longer text is prose. */
+const MAX_LABEL = 100;
+
+/** What `{name: 'API_KEY', value: …}` calls its value; several when it has several names. */
+export function labelsOf(pair: Readonly<Record<string, unknown>>): readonly string[] {
+  const keys = Object.keys(pair);
+  if (!keys.some((key) => PAIRED.test(key))) return [];
+  return keys.flatMap((key) => {
+    const label = LABELS.test(key) ? pair[key] : undefined;
+    return typeof label === 'string' && label.length <= MAX_LABEL && secretName(label) !== undefined ? [label] : [];
+  });
+}
+
+/** An amount, as in `--max-tokens 4096`, is no secret. */
+export const isAmount = (name: string, value: unknown): boolean => /tokens$/i.test(name) && /^\d+$/.test(String(value));
+
+/**
+ * What is known about the values of an object with the name `outer`, by their keys: from the key itself, and in a pair
+ * from its label, which is shown.
+ */
+export function secretNamesIn(
+  outer: SecretName | undefined,
+  object: Readonly<Record<string, unknown>>,
+): (key: string) => SecretName | undefined {
+  const [label] = outer === undefined ? labelsOf(object) : [];
+  const paired = label === undefined ? undefined : secretName(label);
+  return (key) => {
+    if (paired === undefined) return secretNameInside(outer, key);
+    if (PAIRED.test(key)) return isAmount(label ?? '', object[key]) ? undefined : paired;
+    return LABELS.test(key) && object[key] === label ? undefined : secretNameInside(outer, key);
+  };
+}
+
+/** `--token` in `['--token', 'x']`; undefined: it is no option. */
+export const optionOf = (word: unknown): string | undefined =>
+  typeof word === 'string' ? /^--?([A-Za-z][\w.-]*)$/.exec(word)?.[1] : undefined;
+
+/** What is known about an entry of a list with the name `outer`: that of the list, or of the option before it. */
+export function secretNameAt(
+  outer: SecretName | undefined,
+  list: readonly unknown[],
+  index: number,
+): SecretName | undefined {
+  if (outer !== undefined) return outer;
+  const option = optionOf(list[index - 1]);
+  if (option === undefined || optionOf(list[index]) !== undefined || isAmount(option, list[index])) return undefined;
+  return secretName(option);
+}
 
 /** What is known about the value `name` inside a value with the name `outer`. */
-export function secretNameInside(outer: SecretName | undefined, name: string): SecretName | undefined {
+function secretNameInside(outer: SecretName | undefined, name: string): SecretName | undefined {
   const own = secretName(name);
   if (own !== undefined || outer === undefined) return own;
   if (outer === 'weak') return PLAIN.test(name) ? undefined : 'weak';

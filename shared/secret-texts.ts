@@ -5,17 +5,17 @@
  * The text may be hostile, so every pattern takes linear time: it begins with a literal, and a match attempt can only
  * start where a token starts.
  */
-import { STRONG_PARTS, WEAK_WORDS } from './secret-names.ts';
+import { isAmount, STRONG_PARTS, secretName } from './secret-names.ts';
 
 /** Shown in place of a secret. */
 export const MASK = '--------';
 
 interface Detector {
   readonly type: string;
-  /** With a capture group, that is the credential; otherwise the whole match is. */
+  /** With a capture group, the last one is the credential; otherwise the whole match is. A first of two is its name. */
   readonly pattern: RegExp;
   /** For patterns with a capture: whether the captured value is a credential and not a placeholder or code. */
-  readonly accepts?: (value: string) => boolean;
+  readonly accepts?: (value: string, name: string) => boolean;
 }
 
 /** A variable, a mask, a type or a call in place of the credential. */
@@ -25,6 +25,14 @@ const isValue = (value: string): boolean => !NOT_A_VALUE.test(value);
 /** Used after words that usually mean something else: accepts no paths, words or numbers. */
 const looksRandom = (value: string): boolean =>
   isValue(value) && !/^[/~.]/.test(value) && /\d/.test(value) && /[a-z]/i.test(value);
+
+/** A value under a name of `secret-names.ts`: certain names have any value, the others one that looks like a secret. */
+const isNamed = (value: string, name: string): boolean => {
+  const level = secretName(name);
+  if (level === undefined || isAmount(name, value)) return false;
+  return level === 'strong' ? isValue(value) : looksRandom(value);
+};
+const SIGNATURE = /(?:^|[-_.])sig(?:nature)?$/i;
 
 const ASSIGNED = `["']?\\s*(?:=|:=?)\\s*["'\`]?`;
 
@@ -50,9 +58,21 @@ const DETECTORS: readonly Detector[] = [
     accepts: isValue,
   },
   {
+    type: 'webhook_url',
+    pattern:
+      /(?:hooks\.slack(?:-gov)?\.com\/(?:services|workflows|triggers)|discord(?:app)?\.com\/api\/(?:v\d{1,2}\/)?webhooks|webhook\.office\.com\/webhookb2)\/([\w@/-]{8,})/gi,
+    accepts: isValue,
+  },
+  {
     type: 'url_password',
     pattern: /(?<![\w+.-])[a-z][a-z\d+.-]{1,30}:\/\/[^\s:/@?#]*:([^\s/"'`]+)@/gi,
     accepts: isValue,
+  },
+  {
+    // A key in place of a user, as in the DSN of Sentry.
+    type: 'url_key',
+    pattern: /(?<![\w+.-])[a-z][a-z\d+.-]{1,30}:\/\/([\w-]{20,128})(?::[^\s/"'`@]{0,128})?@/gi,
+    accepts: looksRandom,
   },
   { type: 'bearer_token', pattern: /(?<!\w)bearer\s+(?=[\w.~+/-]{0,64}\d)[\w.~+/-]{16,}/gi },
   {
@@ -70,8 +90,34 @@ const DETECTORS: readonly Detector[] = [
   },
   {
     type: 'credential_assignment',
-    pattern: new RegExp(`(?<![a-z])(?:pwd|pass|auth|authorization|token|key)${ASSIGNED}([^\\s"'\`,;&]{8,})`, 'gi'),
+    pattern: new RegExp(`(?<![a-z])(?:pwd?|pass|auth|authorization|token|key)${ASSIGNED}([^\\s"'\`,;&]{8,})`, 'gi'),
     accepts: looksRandom,
+  },
+  {
+    type: 'cookie',
+    pattern: /(?<![\w-])(?:set-)?cookie["']?\s*:\s*["'`]?([^\r\n"'`]{4,})/gi,
+    accepts: (value) => /^[\w.-]+=[^\s;-]/.test(value),
+  },
+  {
+    type: 'url_parameter',
+    pattern: /[?&]([\w.-]{1,64})=([^\s&#"'`<>]+)/g,
+    accepts: (value, name) => (SIGNATURE.test(name) ? isValue(value) : isNamed(value, name)),
+  },
+  {
+    type: 'command_option',
+    pattern: /(?<![\w-])--?([A-Za-z][\w.-]{0,63})=["'`]?([^\s"'`]+)/g,
+    accepts: isNamed,
+  },
+  {
+    type: 'command_option',
+    pattern: /(?<![\w-])--?([A-Za-z][\w.-]{0,63})\s+["'`]?([^\s"'`-][^\s"'`]*)/g,
+    accepts: (value, name) => looksRandom(value) && isNamed(value, name),
+  },
+  {
+    // The whole text is one line of an environment, or one header.
+    type: 'credential_line',
+    pattern: /^(?:export )?([A-Za-z][\w.-]{0,63})(?:=|: ?)["'`]?([^\s"'`]+)["'`]?$/g,
+    accepts: isNamed,
   },
 ];
 
@@ -82,9 +128,10 @@ export const SECRET_TYPES: readonly string[] = [...new Set(DETECTORS.map(({ type
 function replaceSecrets(text: string, replace: (secret: string, type: string) => string): string {
   let rest = text;
   for (const { type, pattern, accepts } of DETECTORS) {
-    rest = rest.replace(pattern, (match: string, value: unknown) => {
+    rest = rest.replace(pattern, (match: string, ...captured: unknown[]) => {
       if (!accepts) return replace(match, type);
-      if (typeof value !== 'string' || !accepts(value)) return match;
+      const [name, value = name] = captured.filter((one) => typeof one === 'string').slice(0, -1) as string[];
+      if (value === undefined || !accepts(value, name ?? '')) return match;
       const at = match.lastIndexOf(value);
       return match.slice(0, at) + replace(value, type) + match.slice(at + value.length);
     });
@@ -101,15 +148,21 @@ export function eachSecret(text: string, found: (type: string) => void): void {
 }
 
 /** Shorter texts cannot contain any of the above. */
-const SHORTEST = 8;
+const SHORTEST = 5;
 
 /** `text` with the mask in place of every credential in it. */
 export const maskedText = (text: string): string => (text.length < SHORTEST ? text : replaceSecrets(text, () => MASK));
 
-const MASKED = new RegExp(
-  `:\\/\\/[^\\s:/@?#]*:${MASK}@|(?:${STRONG_PARTS}|token|(?<![a-z])(?:${WEAK_WORDS}))${ASSIGNED}${MASK}(?!-)`,
-  'i',
-);
+/** Would be taken for a credential wherever there may be one. */
+const SAMPLE = 'S4mple0f4Credent1al00';
+const MASKS = new RegExp(`(?<!-)${MASK}(?!-)`, 'g');
 
 /** Whether `text` has a mask in place of a credential. */
-export const holdsMask = (text: string): boolean => text.includes(MASK) && MASKED.test(text);
+export function holdsMask(text: string): boolean {
+  let holds = false;
+  replaceSecrets(text.replace(MASKS, SAMPLE), (secret) => {
+    holds ||= secret.includes(SAMPLE);
+    return secret;
+  });
+  return holds;
+}

@@ -4,7 +4,7 @@
  */
 import { isDeepStrictEqual } from 'node:util';
 import { invalid } from './errors.ts';
-import { type SecretName, secretNameInside } from './secret-names.ts';
+import { labelsOf, optionOf, type SecretName, secretNameAt, secretNamesIn } from './secret-names.ts';
 import { holdsMask, MASK, maskedText } from './secret-texts.ts';
 
 export { MASK } from './secret-texts.ts';
@@ -38,13 +38,12 @@ export function mapSecrets(
 ): unknown {
   if (isSecret(value, name) || also(value) || level > MAX_LEVELS) return replace(value, true);
   if (typeof value === 'string') return maskedText(value) === value ? value : replace(value, false);
-  if (Array.isArray(value)) return value.map((one) => mapSecrets(one, replace, name, also, level + 1));
+  if (Array.isArray(value))
+    return value.map((one, index) => mapSecrets(one, replace, secretNameAt(name, value, index), also, level + 1));
   if (!isObject(value)) return value;
+  const nameOf = secretNamesIn(name, value);
   return Object.fromEntries(
-    Object.entries(value).map(([key, one]) => [
-      key,
-      mapSecrets(one, replace, secretNameInside(name, key), also, level + 1),
-    ]),
+    Object.entries(value).map(([key, one]) => [key, mapSecrets(one, replace, nameOf(key), also, level + 1)]),
   );
 }
 
@@ -57,54 +56,87 @@ export const masked = (value: unknown, name?: SecretName): unknown =>
  * mask is never stored in place of a secret.
  *
  * @param path of the value in the request, for error messages
+ * @param name what is known about the value's own name
+ * @param before the same of the name under which `stored` was shown
  * @throws AppError 400 when a mask has no hidden value to stand for
  */
-export function restored(next: unknown, stored: unknown, path: string, name?: SecretName): unknown {
-  if (typeof next === 'string') return restoredText(next, stored, path, name);
+export function restored(
+  next: unknown,
+  stored: unknown,
+  path: string,
+  name?: SecretName,
+  before: SecretName | undefined = name,
+): unknown {
+  if (typeof next === 'string') return restoredText(next, stored, path, { name, before });
   if (Array.isArray(next)) {
-    const before = Array.isArray(stored) ? stored : [];
-    return next.map((one, index) =>
-      restored(one, counterpart(one, index, next, before, name), `${path}.${index}`, name),
-    );
+    const list = Array.isArray(stored) ? stored : [];
+    return next.map((one, index) => {
+      const at = counterpart(one, index, next, list, before);
+      const known = at === undefined ? undefined : secretNameAt(before, list, at);
+      return restored(
+        one,
+        at === undefined ? undefined : list[at],
+        `${path}.${index}`,
+        secretNameAt(name, next, index),
+        known,
+      );
+    });
   }
   if (!isObject(next)) return next;
-  const before = isObject(stored) ? stored : {};
+  const object = isObject(stored) ? stored : {};
+  const nameOf = secretNamesIn(name, next);
+  const nameBefore = secretNamesIn(before, object);
   return Object.fromEntries(
-    Object.entries(next).map(([key, one]) => [
-      key,
-      restored(
-        one,
-        Object.hasOwn(before, key) ? before[key] : undefined,
-        `${path}.${key}`,
-        secretNameInside(name, key),
-      ),
-    ]),
+    Object.entries(next).map(([key, one]) => {
+      const known = Object.hasOwn(object, key) ? object[key] : undefined;
+      return [key, restored(one, known, `${path}.${key}`, nameOf(key), nameBefore(key))];
+    }),
   );
 }
 
-function restoredText(next: string, stored: unknown, path: string, name: SecretName | undefined): unknown {
+function restoredText(
+  next: string,
+  stored: unknown,
+  path: string,
+  { name, before }: { readonly name: SecretName | undefined; readonly before: SecretName | undefined },
+): unknown {
   if (!next.includes(MASK) || next === stored) return next;
-  const shown = masked(stored, name);
-  if (next === shown) return stored;
-  const hides = shown !== stored && typeof shown === 'string' && shown !== MASK;
+  const shown = masked(stored, before);
+  // Under a name that is shown, a secret does not come back.
+  if (next === shown && (name !== undefined || before === undefined)) return stored;
+  const hides = shown !== stored && typeof shown === 'string' && (shown !== MASK || before !== undefined);
   if (name !== undefined ? next !== MASK : !hides && !holdsMask(next)) return next;
   throw invalid(`${path}: ${MASK} stands for a hidden value, but none is stored here; send the value itself.`);
 }
 
+/** What tells an entry of a list from the others, wherever it stands. */
+const markOf = (one: unknown): unknown => (isObject(one) ? (one.id ?? one.name ?? labelsOf(one)[0]) : undefined);
+
 /**
- * The entry of a stored list that corresponds to an entry of the new one: by id or name if it has one, otherwise by
- * index. If the list has become shorter, indexes have shifted, so it is the one that looks the same, if only one does.
+ * Index of the entry of a stored list that corresponds to an entry of the new one: by id or name if it has one, or behind
+ * the same option, otherwise by index. If the list has become shorter, indexes have shifted, so it is the one that looks
+ * the same, if only one does.
  */
 function counterpart(
   one: unknown,
   index: number,
   next: readonly unknown[],
-  before: readonly unknown[],
+  stored: readonly unknown[],
   name: SecretName | undefined,
-): unknown {
-  const mark = isObject(one) ? (one.id ?? one.name) : undefined;
-  if (mark !== undefined) return before.find((other) => isObject(other) && (other.id ?? other.name) === mark);
-  if (next.length >= before.length) return before[index];
-  const alike = before.filter((other) => isDeepStrictEqual(masked(other, name), one));
-  return alike.length > 0 && alike.every((other) => isDeepStrictEqual(other, alike[0])) ? alike[0] : undefined;
+): number | undefined {
+  const found = (matches: (other: unknown, at: number) => boolean): number | undefined => {
+    const at = stored.findIndex(matches);
+    return at < 0 ? undefined : at;
+  };
+  const mark = markOf(one);
+  if (mark !== undefined) return found((other) => markOf(other) === mark);
+  const alike = (matches: (other: unknown, at: number) => boolean): number | undefined => {
+    const [first, ...others] = stored.flatMap((other, at) => (matches(other, at) ? [at] : []));
+    return others.every((at) => isDeepStrictEqual(stored[at], stored[first as number])) ? first : undefined;
+  };
+  const option = next[index - 1];
+  if (optionOf(option) !== undefined && stored[index - 1] !== option)
+    return alike((_, at) => at > 0 && stored[at - 1] === option);
+  if (next.length >= stored.length || optionOf(option) !== undefined) return index;
+  return alike((other, at) => isDeepStrictEqual(masked(other, secretNameAt(name, stored, at)), one));
 }

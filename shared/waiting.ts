@@ -100,6 +100,44 @@ export function askingTogether<Key, Answer>(
   };
 }
 
+/**
+ * A question whose answer may be shared by callers that asked for it before it was sent: one is on its way at a time.
+ *
+ * @param options.failsAll callers that wait behind a question that fails, fail with it: after one time-out rather than two
+ * @returns a function that gives an answer to a question sent after `since` (`performance.now()`); by default, after the
+ *   call. Calls in the same turn of the event loop share one.
+ */
+export function askedSince<Answer>(
+  ask: () => Promise<Answer>,
+  { failsAll = false } = {},
+): (since?: number) => Promise<Answer> | Answer {
+  let newest: { readonly sent: number; readonly answer: Answer } | undefined;
+  let last: Promise<unknown> = Promise.resolve();
+  let gathering: Promise<Answer> | undefined;
+  const send = async (): Promise<Answer> => {
+    gathering = undefined;
+    const sent = performance.now();
+    const answer = await ask();
+    newest = { sent, answer };
+    return answer;
+  };
+  function next(): Promise<Answer> {
+    if (gathering) return gathering;
+    const mine = last.then(send);
+    gathering = mine;
+    const done = () => {
+      // It failed before it was sent.
+      if (gathering === mine) gathering = undefined;
+      if (last === waits) last = Promise.resolve();
+    };
+    const waits: Promise<unknown> = failsAll ? mine : mine.catch(() => undefined);
+    last = waits;
+    mine.then(done, done);
+    return mine;
+  }
+  return (since = Number.POSITIVE_INFINITY) => (newest && newest.sent > since ? newest.answer : next());
+}
+
 export interface BackOff {
   /** Milliseconds to wait after another failure: doubling from `firstMs` up to `lastMs`. */
   next(): number;

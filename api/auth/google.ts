@@ -25,7 +25,13 @@ const claims = z.object({
   sub: lineOfText(1, 255),
   email: lineOfText(3, 320).refine((value) => textFault(value) === undefined),
   email_verified: z.union([z.literal(true), z.literal('true')]),
-  name: z.string().max(200).transform(cleanDisplayName).nullable().catch(null).default(null),
+  name: z
+    .string()
+    .max(200)
+    .transform((name) => cleanDisplayName(name))
+    .nullable()
+    .catch(null)
+    .default(null),
   picture: lineOfText(1, 2_048).nullable().catch(null).default(null),
 });
 

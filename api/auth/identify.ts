@@ -42,7 +42,9 @@ const MAX_KEY_LENGTH = 1_024;
 const proxiedName = lineOfText(1, 128).normalize('NFC');
 
 export function createIdentify(services: Parts): (exchange: Exchange) => Promise<Identity | null> {
-  const { credentials, freshness, incidents, reads, settings } = services;
+  const { credentials, freshness, incidents, settings } = services;
+  // Whoever looks a credential up has taken a stamp, and with that waited for what it stands for.
+  const reads = services.reads.at({});
   const valid = new LRUCache<string, CachedLookup>(atMost(MAX_VALID));
   const invalid = new LRUCache<string, CachedLookup>({ max: MAX_INVALID });
 
@@ -103,7 +105,8 @@ export function createIdentify(services: Parts): (exchange: Exchange) => Promise
     const key = keyOf(exchange);
     if (proxied === undefined && key === undefined && tokens.length === 0) return null;
 
-    const stamp = credentialStampNow(freshness) ?? (await credentialStamp(freshness, exchange.startedAt));
+    const stamp =
+      credentialStampNow(freshness, exchange.startedAt) ?? (await credentialStamp(freshness, exchange.startedAt));
     const now = seconds(services.now());
 
     if (proxied !== undefined) {
@@ -147,7 +150,7 @@ function agentNameOf({ req }: Exchange): string | null {
   const header = req.headers['x-agent-name'];
   if (typeof header !== 'string') return null;
   // Node decodes HTTP headers as Latin-1; names are UTF-8.
-  const name = Buffer.from(header, 'latin1').toString('utf8').trim();
+  const name = Buffer.from(header, 'latin1').toString('utf8').trim().normalize('NFC');
   return name === '' ? null : name;
 }
 

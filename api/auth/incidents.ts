@@ -8,6 +8,7 @@
 import type { CommandContext } from '../../commands/handler.ts';
 import {
   accessDenied,
+  agentAccessDenied,
   apiKeyRefused,
   globalKeyUsed,
   incidentsStream,
@@ -35,6 +36,8 @@ type Parts = Pick<Services, 'commands' | 'log' | 'now'>;
 export interface Incidents {
   /** A known caller lacks the role for `route`. */
   accessDenied(exchange: Exchange, route: string, needed: Role): void;
+  /** A caller with an agent's key asked for `route`, which is not for agents, or for that of another agent. */
+  agentAccessDenied(exchange: Exchange, route: string): void;
   /** A caller from outside the default tenant asked for `route`, which concerns the whole deployment. */
   tenantAccessDenied(exchange: Exchange, route: string): void;
   /** A caller of a strict workspace asked for `route`, which is about a `resource` that workspaces share. */
@@ -151,6 +154,11 @@ export function createIncidents(parts: Parts): Incidents {
     accessDenied(exchange, route, needed) {
       note(exchange, `denied ${callerOf(exchange)} ${route}`, MINUTE_MS, (count) =>
         accessDenied.draft({ route, needed, count }),
+      );
+    },
+    agentAccessDenied(exchange, route) {
+      note(exchange, `agent ${callerOf(exchange)} ${route}`, MINUTE_MS, (count) =>
+        agentAccessDenied.draft({ route, count }),
       );
     },
     tenantAccessDenied(exchange, route) {

@@ -18,26 +18,21 @@ import {
   knownSession,
 } from './known.ts';
 
-/** Read models that decide what a credential stands for. */
+/** Read models that decide what a credential stands for (`CREDENTIAL_PROJECTIONS` in `infra/core.ts`). */
 const MODELS = ['users', 'agent_keys'];
 
 /**
  * A value that changes whenever a credential, user or key may have changed in any process. Take it before a lookup: the
  * result then holds for as long as the value stays the same, apart from expiry.
  *
- * @param since `performance.now()`: what has been asked of the store after this will do; by default, it is asked anew
+ * @param since `performance.now()`: as it was at any time after this will do; by default, as it is now
  */
-export async function credentialStamp(freshness: Freshness, since?: number): Promise<string> {
-  // Asked together so that the two can share a query where they need one.
-  return (await Promise.all([freshness.stamp(MODELS, 'all', since), freshness.credentials(since)])).join(' ');
-}
+export const credentialStamp = (freshness: Freshness, since = performance.now()): Promise<string> =>
+  freshness.credentials(MODELS, since);
 
-/** The same without waiting; undefined where the store has to be asked. */
-export function credentialStampNow(freshness: Freshness): string | undefined {
-  const ofModels = freshness.stampNow(MODELS, 'all');
-  const ofCredentials = freshness.credentialsNow();
-  return ofModels === undefined || ofCredentials === undefined ? undefined : `${ofModels} ${ofCredentials}`;
-}
+/** The same without waiting; undefined when there is something to wait for. */
+export const credentialStampNow = (freshness: Freshness, since: number): string | undefined =>
+  freshness.credentialsNow(MODELS, since);
 
 export interface CredentialCheck {
   /** See `credentialStamp`. */
@@ -49,7 +44,9 @@ export interface CredentialCheck {
 export function createCredentialCheck(
   services: Pick<Services, 'reads' | 'credentials' | 'freshness'>,
 ): CredentialCheck {
-  const { reads, credentials, freshness } = services;
+  const { credentials, freshness } = services;
+  // Whoever looks credentials up has taken a stamp, and with that waited for what they stand for.
+  const reads = services.reads.at({});
 
   async function sessions(hashes: readonly string[]): Promise<ReadonlyMap<string, Known | undefined>> {
     if (hashes.length === 0) return new Map();

@@ -17,6 +17,8 @@ export interface Exchange {
   /** `performance.now()` at arrival, milliseconds. */
   readonly startedAt: number;
   readonly ip: string;
+  /** The connection comes from a proxy in MC_TRUSTED_PROXIES, whose forwarded addresses and hosts count. */
+  readonly trusted: boolean;
   readonly secure: boolean;
   /** Pattern of the matched route, for metrics and logs. */
   route: string;
@@ -35,6 +37,7 @@ export function beginExchange(req: IncomingMessage, res: ServerResponse, setting
     id: randomUUID(),
     startedAt: performance.now(),
     ip: clientIp(req, settings.trustedProxies),
+    trusted: settings.trustedProxies.includes(peerOf(req)),
     secure: req.headers['x-forwarded-proto'] === 'https' || 'encrypted' in req.socket,
     route: 'unmatched',
     identity: undefined,
@@ -52,6 +55,7 @@ export function exchangeOf(req: IncomingMessage): Exchange {
 }
 
 const plain = (address: string) => address.replace(/^::ffff:/, '').trim();
+const peerOf = (req: IncomingMessage) => plain(req.socket.remoteAddress ?? 'unknown');
 
 /**
  * The caller's address. Headers are trusted only on connections from a trusted proxy. Then it is the right-most address
@@ -59,7 +63,7 @@ const plain = (address: string) => address.replace(/^::ffff:/, '').trim();
  * limits and the audit trail see.
  */
 export function clientIp(req: IncomingMessage, trustedProxies: readonly string[]): string {
-  const peer = plain(req.socket.remoteAddress ?? 'unknown');
+  const peer = peerOf(req);
   if (!trustedProxies.includes(peer)) return peer;
   const forwarded = String(req.headers['x-forwarded-for'] ?? '')
     .split(',')

@@ -1,10 +1,14 @@
-/** Which host a request is for, and whether it is allowed: request target, host allow-list, Origin check. */
+/** Which host a request is for, and whether it is allowed: request target, host allow-list, cross-site check. */
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
+import { isIPv4 } from 'node:net';
 import { hostname } from 'node:os';
+import type { Exchange } from './exchange.ts';
 
 type HostSettings = { readonly allowAnyHost: boolean; readonly allowedHosts: readonly string[] };
+type Asked = Pick<Exchange, 'req' | 'trusted'>;
 
-const LOCAL = new Set(['localhost', '127.0.0.1', '::1', hostname().toLowerCase()]);
+const LOOPBACK = ['localhost', '127.0.0.1', '::1'];
+const LOCAL = new Set([...LOOPBACK, hostname().toLowerCase()]);
 
 /** The host in lower case, without port, brackets or trailing dot. */
 export function bareHost(value: string): string {
@@ -14,35 +18,51 @@ export function bareHost(value: string): string {
   return bare.replace(/\.$/, '');
 }
 
-const parts = (header: string | string[] | undefined) => (header === undefined ? [] : String(header).split(','));
+const parts = (header: string | string[] | undefined) =>
+  String(header ?? '')
+    .split(',')
+    .map((part) => part.trim())
+    .filter((part) => part !== '');
 
-/** Every host that the request claims to be for. */
-export function hostCandidates(headers: IncomingHttpHeaders): string[] {
-  const forwarded = parts(headers.forwarded).flatMap((one) => /host="?([^";,]+)/i.exec(one)?.[1] ?? []);
-  return [
-    ...parts(headers['x-forwarded-host']),
-    ...parts(headers['x-original-host']),
-    ...parts(headers['x-forwarded-server']),
-    ...forwarded,
-    ...parts(headers.host),
-  ]
-    .map(bareHost)
-    .filter((host) => host !== '');
+const forwardedIn = (headers: IncomingHttpHeaders): string[] => [
+  ...parts(headers['x-forwarded-host']),
+  ...parts(headers['x-original-host']),
+  ...parts(headers.forwarded).flatMap((one) => /host="?([^";,]+)/i.exec(one)?.[1] ?? []),
+];
+
+/** Every host that the request is for, with its port. Forwarded hosts count only from a trusted proxy. */
+export function hostsOf({ req: { headers }, trusted }: Asked): string[] {
+  const forwarded = trusted ? [...forwardedIn(headers), ...parts(headers['x-forwarded-server'])] : [];
+  return headers.host === undefined ? forwarded : [...forwarded, headers.host];
 }
 
 function matches(host: string, pattern: string): boolean {
   const wanted = pattern.toLowerCase();
   if (wanted.startsWith('*.')) return host.endsWith(wanted.slice(1)) && host.length > wanted.length - 1;
+  // A prefix of digits is one of addresses: anybody can register 100.example.com.
+  if (/^[\d.]+\*$/.test(wanted)) return isIPv4(host) && host.startsWith(wanted.slice(0, -1));
   if (wanted.endsWith('.*')) return host.startsWith(wanted.slice(0, -1));
   return host === bareHost(wanted);
 }
 
-/** True when the list is off, or any candidate is local or matches it. */
-export function hostAllowed(headers: IncomingHttpHeaders, settings: HostSettings): boolean {
+const isListed = (host: string, { allowedHosts }: HostSettings) => allowedHosts.some((one) => matches(host, one));
+
+/** True when the list is off, or any host of the request is local or matches it. */
+export function hostAllowed(asked: Asked, settings: HostSettings): boolean {
   if (settings.allowAnyHost || settings.allowedHosts.length === 0) return true;
-  return hostCandidates(headers).some(
-    (host) => LOCAL.has(host) || settings.allowedHosts.some((pattern) => matches(host, pattern)),
-  );
+  return hostsOf(asked)
+    .map(bareHost)
+    .some((host) => LOCAL.has(host) || isListed(host, settings));
+}
+
+/**
+ * Whether the client used a name that only the operator can have given to this service: a loopback name or an allowed
+ * host. Pages can point names of their own at any address, so another name may be that of an attacker's page.
+ */
+export function hostKnown({ req: { headers }, trusted }: Asked, settings: HostSettings): boolean {
+  const forwarded = trusted ? forwardedIn(headers) : [];
+  const used = forwarded.length > 0 ? forwarded : [headers.host ?? ''];
+  return used.map(bareHost).every((host) => LOOPBACK.includes(host) || isListed(host, settings));
 }
 
 /**
@@ -60,22 +80,33 @@ export function readTarget(req: IncomingMessage): boolean {
   return true;
 }
 
-/**
- * The same check for a GET that changes something. Browsers send no Origin with a plain GET, but Sec-Fetch-Site. The
- * session cookie is never sent from other sites (SameSite=Strict), but it is from other origins of the same site.
- */
-export function fromOwnOrigin(headers: IncomingHttpHeaders): boolean {
-  const site = headers['sec-fetch-site'];
-  if (site !== undefined && site !== 'same-origin' && site !== 'none') return false;
-  return originAllowed('POST', headers);
-}
-
 const SAFE_METHODS = ['GET', 'HEAD', 'OPTIONS', 'TRACE'];
 
-/** Protects against cross-site request forgery: the Origin must be one of the request's own hosts. A missing or opaque Origin passes. */
-export function originAllowed(method: string, headers: IncomingHttpHeaders): boolean {
-  const { origin } = headers;
-  if (origin === undefined || SAFE_METHODS.includes(method)) return true;
-  if (!URL.canParse(origin)) return true;
-  return hostCandidates(headers).includes(bareHost(new URL(origin).host));
+export const isSafe = (method: string | undefined): boolean => SAFE_METHODS.includes(method ?? 'GET');
+
+function sameOrigin(origin: string, host: string, secure: boolean): boolean {
+  if (!URL.canParse(origin)) return false;
+  const { protocol, host: named } = new URL(origin);
+  // The scheme of the Origin says which port is its default. A page without TLS has another port than a request with it.
+  const asked = `${protocol}//${host}`;
+  return URL.canParse(asked) && new URL(asked).host === named && !(secure && protocol === 'http:');
+}
+
+/** Facts of the reference deployment, for callers with a key: ports are ignored, and an opaque Origin passes. */
+const sameHost = (origin: string, host: string): boolean =>
+  !URL.canParse(origin) || bareHost(new URL(origin).host) === bareHost(host);
+
+/**
+ * Whether a page of another site may have made this request, which changes something (cross-site request forgery). That
+ * is known from `Sec-Fetch-Site`, which browsers also send with a GET, and from `Origin`; a client that sends neither is
+ * no browser of today. A request that has a key and no session passes more easily, because no page can make a browser
+ * send a key to another site.
+ */
+export function isCrossSite(exchange: Pick<Exchange, 'req' | 'trusted' | 'secure'>, keyOnly: boolean): boolean {
+  const { origin, 'sec-fetch-site': site } = exchange.req.headers;
+  if (!keyOnly && site !== undefined && site !== 'same-origin' && site !== 'none') return true;
+  if (origin === undefined) return false;
+  return !hostsOf(exchange).some((host) =>
+    keyOnly ? sameHost(origin, host) : sameOrigin(origin, host, exchange.secure),
+  );
 }

@@ -1,5 +1,6 @@
 /**
- * `Idempotency-Key` on POST: for 24 h, the same key and body get the stored response, and another body gets 409.
+ * `Idempotency-Key` on POST: for 24 h, the same key, body and agent (`x-agent-name`) get the stored response, and another
+ * body or agent gets 409.
  *
  * Bodies hold passwords; responses hold keys and cookies. So a body is stored only as an HMAC, and a response only
  * encrypted. The keys of both are derived from the deployment's secret, the caller, and the caller's idempotency key,
@@ -10,7 +11,7 @@
  */
 import { createCipheriv, createDecipheriv, createHash, createHmac, hkdfSync, randomBytes } from 'node:crypto';
 import type { Intent, Intents } from '../../commands/handler.ts';
-import { AppError, conflict } from '../../shared/errors.ts';
+import { AppError, conflict, RUN_IN_PROGRESS } from '../../shared/errors.ts';
 import type { IdempotencyRecord, IdempotencyStore } from '../../shared/ports/idempotency.ts';
 import { pause } from '../../shared/waiting.ts';
 import { asAppError } from './errors.ts';
@@ -50,19 +51,21 @@ export async function runOnce(
   const scope = identity ? `${identity.workspace}:${identity.id}` : `anonymous:${exchange.ip}`;
   const keyHash = createHash('sha256').update(`${scope}\n${key}`).digest();
   const request = `${req.method} ${req.url}\n${JSON.stringify(body)}`;
-  const { hash, seal, former } = derive(await store.secret(), scope, key, request);
+  // What a caller asks for in the name of one agent is not what it asks for in the name of another.
+  const agent = identity === null || identity?.kind === 'agent-key' ? null : (identity?.agentName ?? null);
+  const { hashes, seal, formerSeal } = derive(await store.secret(), scope, key, request, agent);
 
-  const begun = await beginOrWait(store, scope, keyHash, [hash, former.hash]);
+  const begun = await beginOrWait(store, scope, keyHash, hashes);
   const { record } = begun;
   let stored: Stored | undefined;
-  if (!isOf(record, [hash, former.hash])) {
+  if (!isOf(record, hashes)) {
     if (begun.taken) await store.abandon(scope, keyHash);
     throw conflict('This Idempotency-Key was used for a different request; use a new key for each new request.', {
       code: 'IDEMPOTENCY_KEY_REUSED',
     });
   }
   if (record?.sealed) {
-    stored = open(seal, record.sealed) ?? open(former.seal, record.sealed);
+    stored = open(seal, record.sealed) ?? open(formerSeal, record.sealed);
     if (!stored || (!begun.taken && !stored.answer)) {
       if (begun.taken) await store.abandon(scope, keyHash);
       throw conflict(
@@ -103,32 +106,29 @@ export async function runOnce(
   }
 }
 
+/** A request's hash, and what earlier versions made of it. Their records expire a day after the upgrade. */
+type Hashes = readonly [current: Buffer, ...former: Buffer[]];
+
 /** Derives a request's hash and encryption key from the caller's key and the deployment's secret. */
-function derive(secret: Buffer, scope: string, key: string, request: string) {
+function derive(secret: Buffer, scope: string, key: string, request: string, agent: string | null) {
   // The secret has a fixed length, so different pairs of secret and key never give the same bytes.
   const material = Buffer.concat([secret, Buffer.from(key)]);
   const keyFor = (what: string) =>
     Buffer.from(hkdfSync('sha256', material, scope, `signalbox idempotency ${what}`, 32));
-  return {
-    hash: createHmac('sha256', keyFor('request')).update(request).digest(),
-    seal: keyFor('answer'),
-    /** As earlier versions derived them. Records made with these expire a day after the upgrade. */
-    former: {
-      hash: createHash('sha256').update(request).digest(),
-      seal: Buffer.from(hkdfSync('sha256', key, scope, 'signalbox idempotency', 32)),
-    },
-  };
+  const hmac = (what: string, text: string) => createHmac('sha256', keyFor(what)).update(text).digest();
+  const hashes: Hashes = [
+    hmac('request of an agent', `${JSON.stringify(agent)}\n${request}`),
+    hmac('request', request),
+    createHash('sha256').update(request).digest(),
+  ];
+  const formerSeal = Buffer.from(hkdfSync('sha256', key, scope, 'signalbox idempotency', 32));
+  return { hashes, seal: keyFor('answer'), formerSeal };
 }
 
-const isOf = (record: IdempotencyRecord | undefined, hashes: readonly [current: Buffer, former: Buffer]): boolean =>
+const isOf = (record: IdempotencyRecord | undefined, hashes: Hashes): boolean =>
   record === undefined || hashes.some((hash) => record.requestHash.equals(hash));
 
-async function beginOrWait(
-  store: IdempotencyStore,
-  scope: string,
-  keyHash: Buffer,
-  hashes: readonly [current: Buffer, former: Buffer],
-) {
+async function beginOrWait(store: IdempotencyStore, scope: string, keyHash: Buffer, hashes: Hashes) {
   const deadline = Date.now() + WAIT_MS;
   for (;;) {
     const begun = await store.begin(scope, keyHash, hashes[0]);
@@ -136,7 +136,7 @@ async function beginOrWait(
     if (!isOf(begun.record, hashes)) return begun;
     if (Date.now() > deadline) {
       throw conflict('A request with this Idempotency-Key is still running; try again in a moment.', {
-        code: 'IDEMPOTENCY_IN_PROGRESS',
+        code: RUN_IN_PROGRESS,
         headers: { 'Retry-After': '1' },
       });
     }

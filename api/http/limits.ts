@@ -3,6 +3,7 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ipKeyGenerator, type Options, rateLimit } from 'express-rate-limit';
+import { agentSpokenFor } from '../../commands/agents/names.ts';
 import { AppError } from '../../shared/errors.ts';
 import type { Services } from '../services.ts';
 import type { Exchange } from './exchange.ts';
@@ -10,7 +11,7 @@ import type { Exchange } from './exchange.ts';
 interface ClassSpec {
   /** Requests per minute. */
   readonly limit: number;
-  readonly key: (exchange: Exchange) => string;
+  readonly key: (exchange: Exchange, services: Pick<Services, 'commands'>) => string | Promise<string>;
   /** Stays on under MC_DISABLE_RATE_LIMIT. */
   readonly critical: boolean;
   /** Checked before the credential. */
@@ -26,10 +27,13 @@ export const networkOf = (ip: string): string => ipKeyGenerator(ip, IPV6_NETWORK
 /** Counted per workspace, so that nobody uses up another tenant's limit. */
 const within = ({ identity }: Exchange, key: string) => (identity ? `${identity.workspace}:${key}` : key);
 const byIp = (exchange: Exchange) => within(exchange, networkOf(exchange.ip));
-const byAgent = (exchange: Exchange) => {
-  const name = exchange.identity?.agentName;
-  return name ? within(exchange, `agent:${name.slice(0, 200)}`) : byIp(exchange);
-};
+
+/** By the agent's id: callers could choose a new name for every request, but each agent has one id. */
+async function byAgent(exchange: Exchange, { commands }: Pick<Services, 'commands'>): Promise<string> {
+  const { identity } = exchange;
+  const id = identity?.agentId ?? (identity && (await agentSpokenFor(commands, identity)));
+  return id === undefined || id === null ? byIp(exchange) : within(exchange, `agent:${id}`);
+}
 const byUser = (exchange: Exchange) => {
   const identity = exchange.identity;
   return identity ? `${identity.tenant}:${identity.workspace}:${identity.id}` : networkOf(exchange.ip);
@@ -120,7 +124,7 @@ export function createLimiter(services: Services, refused: (name: LimitClass, ex
       standardHeaders: false,
       // The library's checks concern Express's client address; our keys use our own (`clientIp`).
       validate: false,
-      keyGenerator: (req) => `${name}:${spec.key(held.get(req) as Exchange)}`,
+      keyGenerator: async (req) => `${name}:${await spec.key(held.get(req) as Exchange, services)}`,
       handler: (req, _res, next) => {
         const exchange = held.get(req) as Exchange;
         const info = (req as unknown as { rateLimit?: { resetTime?: Date } }).rateLimit;

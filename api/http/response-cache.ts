@@ -5,9 +5,10 @@
 import { createHash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { atMost } from '../../shared/bounded.ts';
-import type { Identity } from '../../shared/identity.ts';
-import type { Freshness } from '../../shared/ports/freshness.ts';
+import { type Identity, taskViewOf } from '../../shared/identity.ts';
+import type { Freshness, Stamp } from '../../shared/ports/freshness.ts';
 import { seconds } from '../../shared/time.ts';
+import { readAtOf, showPosition } from './consistency.ts';
 import type { Exchange } from './exchange.ts';
 import type { Route } from './route.ts';
 
@@ -15,6 +16,19 @@ import type { Route } from './route.ts';
 const MAX_BYTES = 48_000_000;
 /** Routes are remembered by URL, so that a known URL skips the router. */
 const MAX_URLS = 10_000;
+
+/**
+ * A caller that sees the tasks of one agent only has responses of its own, whatever the route is about. They depend on
+ * whose the tasks are.
+ */
+function ofView(identity: Identity): string {
+  const { agent } = taskViewOf(identity);
+  return agent === null ? '' : JSON.stringify([agent.id, agent.name]);
+}
+const withTasks = (models: readonly string[]): readonly string[] =>
+  models.includes(TASKS) ? models : [...models, TASKS];
+/** The read model that says whose a task is. */
+const TASKS = 'tasks';
 
 interface CachedResponse {
   readonly stamp: string;
@@ -41,27 +55,30 @@ export function createResponseCache(freshness: Freshness, now: () => number): Re
   const making = new Map<string, Promise<CachedResponse>>();
 
   const keyOf = (route: Route, exchange: Exchange, identity: Identity) =>
-    `${identity.workspace} ${exchange.req.url} ${route.cache?.per?.(identity) ?? ''}`;
+    `${identity.workspace} ${exchange.req.url} ${ofView(identity)} ${route.cache?.per?.(identity) ?? ''}`;
   const scopeOf = (route: Route, identity: Identity) => {
     const cache = route.cache as NonNullable<Route['cache']>;
-    return [cache.models, cache.scope === 'all' ? 'all' : identity.workspace] as const;
+    const models = taskViewOf(identity).agent === null ? cache.models : withTasks(cache.models);
+    return [models, cache.scope === 'all' ? 'all' : identity.workspace] as const;
   };
   /** What a body is current for, from the stamp of its read models. */
-  const currentFor = (route: Route, stamp: string) => (route.cache?.clock ? `${stamp} ${seconds(now())}` : stamp);
+  const currentFor = (route: Route, { value }: Stamp) => (route.cache?.clock ? `${value} ${seconds(now())}` : value);
 
   return {
     routeOf: (url) => routes.get(url),
     answerNow(route, exchange, identity) {
       const cached = responses.get(keyOf(route, exchange, identity));
       if (!cached) return false;
-      const stamp = freshness.stampNow(...scopeOf(route, identity));
+      const stamp = freshness.stampNow(...scopeOf(route, identity), readAtOf(exchange));
       if (stamp === undefined || currentFor(route, stamp) !== cached.stamp) return false;
+      showPosition(exchange, stamp.position);
       send(exchange, cached);
       return true;
     },
     async answer(route, exchange, identity, make) {
       const key = keyOf(route, exchange, identity);
-      const stamp = currentFor(route, await freshness.stamp(...scopeOf(route, identity), exchange.startedAt));
+      const shown = await freshness.stamp(...scopeOf(route, identity), readAtOf(exchange));
+      const stamp = currentFor(route, shown);
       let response = responses.get(key);
       if (response?.stamp !== stamp) {
         const running = `${stamp} ${key}`;
@@ -83,6 +100,7 @@ export function createResponseCache(freshness: Freshness, now: () => number): Re
         responses.set(key, response);
         routes.set(exchange.req.url ?? '', route);
       }
+      showPosition(exchange, shown.position);
       send(exchange, response);
     },
   };

@@ -4,6 +4,7 @@
  */
 import type { z } from 'zod';
 import type { CommandContext } from '../../commands/handler.ts';
+import type { AgentRef } from '../../shared/contract/agents/agents.ts';
 import type { ERRORS } from '../../shared/contract/common.ts';
 import type { Identity, Role } from '../../shared/identity.ts';
 import type { Services } from '../services.ts';
@@ -20,7 +21,8 @@ export type Access = 'public' | 'any' | Role;
 
 /**
  * How far a call reaches. `workspace`: the caller's own, passed to every query and command. `deployment`: across all
- * tenants; only callers of the default tenant may make such a call, whatever their role elsewhere.
+ * tenants; only callers of the default tenant may make such a call, and of these only callers of a workspace that is not
+ * strictly isolated, whatever their role.
  */
 export type Scope = 'workspace' | 'deployment';
 
@@ -36,6 +38,7 @@ export const TAGS = [
   'Workflows',
   'Pipelines',
   'Monitoring',
+  'History',
   'Admin',
   'Super Admin',
   'Connections',
@@ -72,6 +75,10 @@ export interface Call<P, Q, B, A extends Access = Access> {
   readonly services: Services;
   /** Refuses callers of a strict workspace, for routes that use what workspaces share in some calls only. @throws AppError 403 */
   readonly checkShared: (resource: string) => Promise<void>;
+  /** Whether the caller's workspace is strictly isolated. */
+  readonly isStrict: () => Promise<boolean>;
+  /** Whether the caller may make calls of the scope `deployment`, for routes that show or use more to such a caller. */
+  readonly isOfDeployment: () => Promise<boolean>;
   /** Checks a limit that applies to some calls of the route only. @throws AppError 429 */
   readonly checkLimit: (name: LimitClass) => Promise<void>;
   /** For `commands.execute`: carries the origin of the events and the request's idempotency. */
@@ -108,6 +115,9 @@ type BodyOf<S extends ResponseSpec> = S extends { readonly schema: infer Z exten
 type AnswerOf<R extends Responses> = Answer<BodyOf<R[keyof R & number]>> &
   (200 extends keyof R ? unknown : { readonly status: number });
 
+/** Agents that a call is about: one, several, or none; `unknown`: it is about one, and it cannot be said which. */
+export type Agents = AgentRef | readonly AgentRef[] | 'unknown' | undefined;
+
 export interface Route<
   P = unknown,
   Q = unknown,
@@ -124,9 +134,24 @@ export interface Route<
   readonly access: A;
   /** Default: `workspace`. */
   readonly scope?: Scope;
-  /** What workspaces share and the route is about: callers of a workspace with strict isolation are refused. */
+  /**
+   * What workspaces share and the route is about: callers of a workspace with strict isolation are refused. Default: for
+   * routes of the scope `deployment`, the path; for others, nothing.
+   */
   readonly shared?: string;
+  /**
+   * The agents that a call changes or speaks for: an agent's key may name its own only, unless it has the scope `admin`.
+   * See `api/auth/agent-keys.ts`. Not for routes with a cache.
+   */
+  readonly agents?: (call: Omit<Call<P, Q, B, A>, 'command'>) => Agents | Promise<Agents>;
+  /**
+   * `true`: no agent's key may make the call, whatever its scopes. A function: it gives what of the call is not for
+   * agents; undefined: nothing.
+   */
+  readonly closedToAgents?: true | ((call: Pick<Call<P, Q, B, A>, 'body'>) => string | undefined);
   readonly limit?: LimitClass;
+  /** Set for a call that trusts whoever comes first: it answers only under a loopback name or a host in MC_ALLOWED_HOSTS. */
+  readonly knownHost?: true;
   /** Set for a GET that changes something: pages of other origins cannot make it, and HEAD is refused. */
   readonly writes?: true;
   readonly params?: z.ZodType<P>;
@@ -141,8 +166,8 @@ export interface Route<
   /** The route's own errors. Those implied by access, limit and input need not be listed: see `errorsOf`. */
   readonly refuses?: readonly ErrorStatus[];
   /**
-   * Set when the response depends only on the URL, the caller's workspace, `per`, and these projections (names). It is
-   * then cached until one of them changes.
+   * Set when the response depends only on the URL, the caller's workspace and view of tasks, `per`, and these projections
+   * (names). It is then cached until one of them changes.
    */
   readonly cache?: {
     readonly models: readonly string[];
@@ -168,16 +193,33 @@ export function defineRoute<
   return route as unknown as Route;
 }
 
+/** What workspaces share and the route is about; undefined: nothing. */
+export const sharedOf = ({ shared, scope, path }: Pick<Route, 'shared' | 'scope' | 'path'>): string | undefined =>
+  shared ?? (scope === 'deployment' ? path.replace(/^\/(api\/)?/, '').replace(/\/\{\w+\}/g, '') : undefined);
+
 /** Every error status of a route: its own, and those implied by its access, limit and input. */
 export function errorsOf(route: Route): ReadonlySet<ErrorStatus> {
-  const { method, access, scope, shared, limit, writes, params, query, body, refuses = [] } = route;
+  const {
+    method,
+    access,
+    agents,
+    closedToAgents,
+    limit,
+    writes,
+    knownHost,
+    params,
+    query,
+    body,
+    cache,
+    refuses = [],
+  } = route;
   const statuses = new Set<ErrorStatus>(refuses);
-  if (params || query || body || method === 'post') statuses.add(400);
+  if (params || query || body || cache || method === 'post') statuses.add(400);
   // Too many wrong API keys from one address are refused wherever a credential is needed.
   if (access !== 'public') statuses.add(401).add(429).add(503);
-  // Insufficient role, a strict workspace, or an Origin header that names another host.
-  if (access === 'operator' || access === 'admin' || scope === 'deployment' || shared || method !== 'get' || writes)
-    statuses.add(403);
+  // Insufficient role, a strict workspace, an agent's key, a page of another site, or an unknown host.
+  const gated = access === 'operator' || access === 'admin' || sharedOf(route) !== undefined || knownHost;
+  if (gated || agents || closedToAgents || method !== 'get' || writes) statuses.add(403);
   // A different body under the same Idempotency-Key, or the first request is still running.
   if (method === 'post') statuses.add(409);
   if (body) statuses.add(413).add(415);

@@ -8,26 +8,30 @@ import cookieParser from 'cookie-parser';
 import express from 'express';
 import helmet from 'helmet';
 import { Histogram } from 'prom-client';
-import type { CommandContext, Intents } from '../../commands/handler.ts';
+import { agentSpokenFor } from '../../commands/agents/names.ts';
+import { acknowledgedOf, type CommandContext, type Intents } from '../../commands/handler.ts';
 import { InjectionRefused } from '../../commands/screening/injection.ts';
-import { findAgent } from '../../queries/agents/agents.ts';
-import { isStorable } from '../../shared/contract/storable.ts';
+import type { Reads } from '../../queries/reads.ts';
 import { AppError, forbidden, invalid, unauthenticated } from '../../shared/errors.ts';
 import { DEFAULT_TENANT } from '../../shared/events/metadata.ts';
 import { type Identity, type Role, reaches } from '../../shared/identity.ts';
+import type { Position } from '../../shared/ports/event-log.ts';
 import { BODY_BOUNDS, storageProblem } from '../../shared/storable.ts';
-import { createIdentify } from '../auth/identify.ts';
+import { requestFault, routeFault } from '../auth/agent-keys.ts';
+import { createIdentify, keyOf } from '../auth/identify.ts';
+import { tokensOf } from '../auth/sessions.ts';
 import type { Services } from '../services.ts';
 import { readJson } from './body.ts';
 import { answerClientErrors } from './client-errors.ts';
+import { readAtOf, requirePosition, showPosition } from './consistency.ts';
 import { sendError, sendJson } from './errors.ts';
 import { beginExchange, type Exchange, exchangeOf, originOf } from './exchange.ts';
-import { fromOwnOrigin, hostAllowed, originAllowed, readTarget } from './hosts.ts';
+import { hostAllowed, hostKnown, isCrossSite, isSafe, readTarget } from './hosts.ts';
 import { idempotencyKeyOf, runOnce } from './idempotency.ts';
 import { createLimiter, LIMITS, type LimitClass } from './limits.ts';
 import { type Asked, byPath, createMatcher, shapeOf } from './matching.ts';
 import { createResponseCache } from './response-cache.ts';
-import type { Answer, Route } from './route.ts';
+import { type Answer, type Route, sharedOf } from './route.ts';
 
 /** A stream does not end by itself, so HEAD is answered with its headers without running the handler. */
 const STREAM = 'text/event-stream';
@@ -68,16 +72,25 @@ export function createApiServer(routes: readonly Route[], services: Services): A
     registers: [services.metrics],
   });
 
+  const isStrict = (exchange: Exchange, { workspace }: Identity) => isolation.isStrict(workspace, exchange.startedAt);
+
   /** @throws AppError 403 to a caller of a strict workspace */
   async function checkShared(exchange: Exchange, identity: Identity, path: string, resource: string): Promise<void> {
-    if (!(await isolation.isStrict(identity.workspace, exchange.startedAt))) return;
+    if (!(await isStrict(exchange, identity))) return;
     incidents.isolationDenied(exchange, `${exchange.req.method} ${path}`, resource);
     throw forbidden(
       `Your workspace is strictly isolated, and ${resource} is shared with other workspaces: use a workspace with the isolation "shared".`,
     );
   }
 
-  /** Checks credential, role, scope, isolation and limit, in this order. @throws AppError 401, 403, 429 */
+  /** @throws AppError 403 when there is a fault */
+  function refuseAgent(exchange: Exchange, { path }: Route, fault: string | undefined): void {
+    if (fault === undefined) return;
+    incidents.agentAccessDenied(exchange, `${exchange.req.method} ${path}`);
+    throw forbidden(fault);
+  }
+
+  /** Checks credential, role, scope, isolation, whether it is for agents, and limit, in this order. @throws AppError 401, 403, 429 */
   async function authorize(route: Route, exchange: Exchange): Promise<Identity | null> {
     exchange.route = route.path;
     if (route.limit && 'first' in LIMITS[route.limit]) await limiter.check(route.limit, exchange);
@@ -104,15 +117,22 @@ export function createApiServer(routes: readonly Route[], services: Services): A
         throw forbidden('This call concerns the whole deployment: only callers of the default tenant may make it.');
       }
     }
-    if (route.shared !== undefined && identity) await checkShared(exchange, identity, route.path, route.shared);
+    const shared = sharedOf(route);
+    if (shared !== undefined && identity) await checkShared(exchange, identity, route.path, shared);
+    if (identity) refuseAgent(exchange, route, routeFault(route, identity));
     if (route.limit && !('first' in LIMITS[route.limit])) await limiter.check(route.limit, exchange);
     return identity;
   }
 
   async function answerRoute(route: Route, exchange: Exchange, { params, query }: Asked): Promise<void> {
     if (route.writes) refuseUnlessMeant(exchange);
+    if (route.knownHost && !hostKnown(exchange, settings)) throw forbidden(UNKNOWN_HOST);
     const identity = await authorize(route, exchange);
     const body = await readBody(route, exchange, query);
+    // What a write reads may be what it has just appended itself: at the head as of then.
+    const at = isRead(route) ? readAtOf(exchange) : undefined;
+    if (at) await requirePosition(at, services.readModels);
+    const reads = at ? services.reads.at(at) : services.reads;
     const call = {
       params: route.params ? route.params.parse(params) : {},
       query: route.query ? route.query.parse(query) : {},
@@ -120,19 +140,27 @@ export function createApiServer(routes: readonly Route[], services: Services): A
       // Null only on public routes; the others have been authorized.
       identity: identity as Identity,
       exchange,
-      services,
+      services: isRead(route) ? scopedTo(services, reads) : services,
       checkShared: (resource: string) => checkShared(exchange, identity as Identity, route.path, resource),
+      isStrict: async () => identity !== null && (await isStrict(exchange, identity)),
+      isOfDeployment: async () => identity?.tenant === DEFAULT_TENANT && !(await isStrict(exchange, identity)),
       checkLimit: (name: LimitClass) => limiter.check(name, exchange),
     };
     if (exchange.req.method === 'HEAD' && route.responses[200]?.type === STREAM) {
       sendAnswer(exchange, { text: { type: STREAM, content: '' } });
       return;
     }
+    if (identity?.kind === 'agent-key') refuseAgent(exchange, route, await requestFault(route, call));
     const agent = await spokenFor(route, identity);
-    const handle = (intents?: Intents) => {
+    const handle = async (intents?: Intents) => {
       const origin = originOf(exchange, agent);
       const command: CommandContext = intents ? { origin, intents, step: 0 } : { origin, step: 0 };
-      return Promise.resolve(route.handle({ command, ...call }));
+      try {
+        const answer = await route.handle({ command, ...call });
+        return 'handled' in answer || !intents ? answer : withPosition(answer, acknowledgedOf(origin));
+      } finally {
+        showPosition(exchange, isRead(route) ? reads.position : acknowledgedOf(origin) || undefined);
+      }
     };
     if (route.cache && identity && !route.cache.unless?.(call.query)) {
       await cache.answer(route, exchange, identity, async () => ((await handle()) as Answer).body);
@@ -148,9 +176,8 @@ export function createApiServer(routes: readonly Route[], services: Services): A
   /** The agent that a caller with another credential than the agent's key names, for the events of a write. */
   async function spokenFor(route: Route, identity: Identity | null): Promise<number | undefined> {
     if (route.method === 'get' && !route.writes) return undefined;
-    if (identity === null || identity.kind === 'agent-key' || identity.agentName === null) return undefined;
-    if (!isStorable(identity.agentName)) return undefined;
-    return (await findAgent(services.reads, identity.workspace, { name: identity.agentName }))?.id;
+    if (identity === null || identity.kind === 'agent-key') return undefined;
+    return agentSpokenFor(services.commands, identity);
   }
 
   async function readBody(route: Route, { req, res }: Exchange, query: Asked['query']): Promise<unknown> {
@@ -242,17 +269,17 @@ export function createApiServer(routes: readonly Route[], services: Services): A
       sendJson(res, 400, { error: 'The Host header is missing; HTTP/1.1 requires it.' });
       return;
     }
-    if (!hostAllowed(req.headers, settings)) {
+    if (!hostAllowed(exchange, settings)) {
       res.statusCode = 403;
       res.setHeader('Content-Type', 'text/plain; charset=utf-8');
       res.end('Forbidden');
       return;
     }
-    if (!originAllowed(req.method ?? 'GET', req.headers)) {
-      sendJson(res, 403, { error: 'CSRF check failed: the Origin header names a different host than the request.' });
+    parseCookies(req as express.Request, res as express.Response, () => undefined);
+    if (!isSafe(req.method) && isForged(exchange)) {
+      sendJson(res, 403, { error: CROSS_SITE });
       return;
     }
-    parseCookies(req as express.Request, res as express.Response, () => undefined);
     const route = req.method === 'GET' ? cache.routeOf(req.url ?? '') : undefined;
     if (!route) {
       dispatch(exchange);
@@ -306,6 +333,16 @@ export function createApiServer(routes: readonly Route[], services: Services): A
   return { server, app };
 }
 
+/** For responses that are stored, and sent again with the same position. */
+const withPosition = (answer: Answer, position: Position): Answer =>
+  position === 0 ? answer : { ...answer, headers: { ...answer.headers, 'X-Signalbox-Position': String(position) } };
+
+const isRead = ({ method, writes }: Route): boolean => method === 'get' && !writes;
+
+/** The services of one request, whose queries read where it does. */
+const scopedTo = (services: Services, reads: Reads): Services =>
+  Object.create(services, { reads: { value: reads, enumerable: true } }) as Services;
+
 /** The headers of every response; none depends on the request. */
 function headersOfAll({ enableHsts }: Services['settings']): readonly (readonly [name: string, value: string])[] {
   const headers: [string, string][] = [
@@ -329,14 +366,23 @@ function headersOfAll({ enableHsts }: Services['settings']): readonly (readonly 
   return headers;
 }
 
+const CROSS_SITE =
+  'CSRF check failed: the request comes from a page of another site, or its Origin header does not name the host and port of the request; a proxy must pass on the Host header as it is, with the port.';
+
+const UNKNOWN_HOST =
+  'This call answers only under localhost, 127.0.0.1, [::1] or a host in MC_ALLOWED_HOSTS: use one of them, or add this host to MC_ALLOWED_HOSTS.';
+
+const isForged = (exchange: Exchange): boolean =>
+  isCrossSite(exchange, keyOf(exchange) !== undefined && tokensOf(exchange).length === 0);
+
 /** A GET that changes something. @throws AppError 403 from another origin, 405 for HEAD */
-function refuseUnlessMeant({ req, res }: Exchange): void {
+function refuseUnlessMeant(exchange: Exchange): void {
+  const { req, res } = exchange;
   if (req.method === 'HEAD') {
     res.setHeader('Allow', 'GET');
     throw new AppError(405, 'HEAD is not supported here, because the call changes something; use GET.');
   }
-  if (!fromOwnOrigin(req.headers))
-    throw forbidden('CSRF check failed: the request comes from a page of another origin.');
+  if (isForged(exchange)) throw forbidden(CROSS_SITE);
 }
 
 function sendAnswer({ res }: Exchange, { status = 200, body, text, headers }: Answer): void {

@@ -2,6 +2,7 @@
 import { sessionDelivery } from '../../commands/admin/gateways.ts';
 import { readMessage, say } from '../../commands/chat.ts';
 import { chatDirectory, listConversations, listMessages, messageRecord } from '../../queries/chat.ts';
+import { PEOPLE_MODELS, withDisplayNames } from '../../queries/names.ts';
 import {
   type ChatMessageRecord,
   chatMessageAnswer,
@@ -16,21 +17,39 @@ import {
 } from '../../shared/contract/chat.ts';
 import { idParams } from '../../shared/contract/common.ts';
 import { notFound } from '../../shared/errors.ts';
-import { sentRecord } from '../../shared/events/chat.ts';
-import { DEFAULT_TENANT } from '../../shared/events/metadata.ts';
-import type { Identity } from '../../shared/identity.ts';
+import { SENDER, sentRecord } from '../../shared/events/chat.ts';
+import { authorOf, type Identity, taskViewOf } from '../../shared/identity.ts';
 import { masked } from '../../shared/secrets.ts';
 import { seconds } from '../../shared/time.ts';
 import { defineRoute, type Route } from '../http/route.ts';
 import type { Services } from '../services.ts';
+import { NOTICES } from './agents/messages.ts';
 
-/** Secrets in the metadata of a message are for admins. */
-const shownTo = ({ role }: Identity, message: ChatMessageRecord): ChatMessageRecord =>
-  role === 'admin' ? message : { ...message, metadata: masked(message.metadata) as ChatMessageRecord['metadata'] };
+/** Messages with their senders as they are displayed. Secrets in the metadata are for admins. */
+async function allShownTo(
+  { displayNames }: Services,
+  { role, workspace }: Identity,
+  messages: readonly ChatMessageRecord[],
+): Promise<ChatMessageRecord[]> {
+  const named = await withDisplayNames(displayNames, workspace, messages, SENDER);
+  return named.map((message) =>
+    role === 'admin' ? message : { ...message, metadata: masked(message.metadata) as ChatMessageRecord['metadata'] },
+  );
+}
+
+const shownTo = async (
+  services: Services,
+  identity: Identity,
+  message: ChatMessageRecord,
+): Promise<ChatMessageRecord> => (await allShownTo(services, identity, [message]))[0] as ChatMessageRecord;
+
+/** A filter by a name as records show it. */
+const nameOf = ({ displayNames }: Services, { workspace }: Identity, shown: string | undefined) =>
+  shown === undefined ? undefined : displayNames.usernameOf(workspace, shown);
 
 /** @throws AppError 404 */
-async function requireMessage({ reads }: Services, { workspace }: Identity, id: number): Promise<ChatMessageRecord> {
-  const message = await messageRecord(reads, workspace, id);
+async function requireMessage({ reads }: Services, identity: Identity, id: number): Promise<ChatMessageRecord> {
+  const message = await messageRecord(reads, taskViewOf(identity), id);
   if (!message) throw notFound('Message');
   return message;
 }
@@ -43,10 +62,21 @@ const conversations = defineRoute({
   access: 'viewer',
   query: conversationsQuery,
   responses: { 200: { description: 'A page of conversations', schema: conversationsAnswer } },
-  cache: { models: ['chat'], scope: 'workspace' },
-  handle: async ({ query, identity, services }) => ({
-    body: await listConversations(services.reads, identity.workspace, query),
-  }),
+  cache: { models: ['chat', ...PEOPLE_MODELS, 'agents'], scope: 'workspace' },
+  async handle({ query, identity, services }) {
+    const { workspace } = identity;
+    const agent = await nameOf(services, identity, query.agent);
+    const found = await listConversations(services.reads, taskViewOf(identity), { ...query, agent });
+    const shownAs = await services.displayNames.of(
+      workspace,
+      found.conversations.flatMap(({ participants }) => participants),
+    );
+    const conversations = found.conversations.map((one) => ({
+      ...one,
+      participants: one.participants.map((name) => shownAs(name, one.updated_at)),
+    }));
+    return { body: { ...found, conversations } };
+  },
 });
 
 const list = defineRoute({
@@ -54,20 +84,29 @@ const list = defineRoute({
   path: '/api/chat/messages',
   tag: 'Chat',
   summary: 'Messages, oldest first',
-  description: 'Messages between agents are among them. A conversation that does not exist has no messages.',
+  description: `Messages between agents are among them. ${NOTICES} A conversation that does not exist has no messages.`,
   access: 'viewer',
   query: messagesQuery,
   responses: { 200: { description: 'A page of messages', schema: messagesAnswer } },
-  cache: { models: ['chat'], scope: 'workspace', per: ({ role }) => (role === 'admin' ? 'admin' : 'others') },
+  cache: {
+    models: ['chat', ...PEOPLE_MODELS, 'agents'],
+    scope: 'workspace',
+    per: ({ role }) => (role === 'admin' ? 'admin' : 'others'),
+  },
   async handle({ query, identity, services }) {
-    const found = await listMessages(services.reads, identity.workspace, query);
-    return { body: { ...found, messages: found.messages.map((message) => shownTo(identity, message)) } };
+    const [from_agent, to_agent] = await Promise.all([
+      nameOf(services, identity, query.from_agent),
+      nameOf(services, identity, query.to_agent),
+    ]);
+    const found = await listMessages(services.reads, taskViewOf(identity), { ...query, from_agent, to_agent });
+    return { body: { ...found, messages: await allShownTo(services, identity, found.messages) } };
   },
 });
 
 /** The caller, or the coordinator if the caller says so. An agent's key speaks only for its agent. */
-function senderOf({ kind, displayName, username }: Identity, from: string | null | undefined, coordinator: string) {
-  const caller = displayName || username;
+function senderOf(identity: Identity, from: string | null | undefined, coordinator: string) {
+  const { kind } = identity;
+  const caller = authorOf(identity);
   if (kind === 'agent-key' || from?.trim().toLowerCase() !== coordinator.toLowerCase()) return caller;
   return coordinator;
 }
@@ -83,20 +122,20 @@ const send = defineRoute({
   body: chatMessageBody,
   refuses: [404, 422],
   responses: { 201: { description: 'The message', schema: sentAnswer } },
-  async handle({ body, identity, services, command }) {
+  async handle({ body, identity, services, command, isStrict }) {
     const { commands, gateways, reads, settings } = services;
-    // Gateways belong to the deployment.
-    const reachable = body.forward === true && identity.tenant === DEFAULT_TENANT;
-    const deliver = reachable ? await sessionDelivery(commands, gateways) : undefined;
+    const deliver = body.forward ? await sessionDelivery(commands, gateways, command.origin) : undefined;
     const said = {
       from: senderOf(identity, body.from, settings.coordinatorAgent),
       content: body.content,
       conversation: body.conversation_id ?? undefined,
-      recipient: body.recipient?.trim() || body.to?.trim() || undefined,
+      recipient: await nameOf(services, identity, body.recipient?.trim() || body.to?.trim() || undefined),
       messageType: body.message_type ?? 'text',
       metadata: body.metadata ?? null,
       forward: body.forward ?? false,
       sessionKey: body.sessionKey || undefined,
+      // Other sessions at the gateway are those of other workspaces.
+      ownSessionsOnly: deliver !== undefined && (await isStrict()),
       coordinator: settings.coordinatorAgent,
     };
     const directory = chatDirectory(reads, identity.workspace, settings);
@@ -104,7 +143,7 @@ const send = defineRoute({
     directory.begun({ id: sent.data.conversationId, key: sent.data.conversation });
     const message = sentRecord(sent);
     const forward = body.forward ? ((message.metadata?.forwardInfo ?? null) as Forward | null) : null;
-    return { status: 201, body: { message: shownTo(identity, message), forward } };
+    return { status: 201, body: { message: await shownTo(services, identity, message), forward } };
   },
 });
 
@@ -118,7 +157,7 @@ const one = defineRoute({
   refuses: [404],
   responses: { 200: { description: 'The message', schema: chatMessageAnswer } },
   handle: async ({ params, identity, services }) => ({
-    body: { message: shownTo(identity, await requireMessage(services, identity, params.id)) },
+    body: { message: await shownTo(services, identity, await requireMessage(services, identity, params.id)) },
   }),
 });
 
@@ -130,17 +169,23 @@ const read = defineRoute({
   description: 'A message that has been read is no longer in the inbox of its agent.',
   access: 'operator',
   params: idParams,
+  // A message that was read leaves the inbox of its recipient.
+  async agents({ params, body, identity, services }) {
+    if (!body.read) return undefined;
+    const to = (await messageRecord(services.reads, taskViewOf(identity), params.id))?.to_agent ?? null;
+    return to === null ? undefined : services.agents.named(identity.workspace, [to]);
+  },
   body: readBody,
   bodyOptional: true,
   refuses: [404],
   responses: { 200: { description: 'The message', schema: chatMessageAnswer } },
   async handle({ params, body, identity, services, command }) {
     const message = await requireMessage(services, identity, params.id);
-    if (!body.read) return { body: { message: shownTo(identity, message) } };
+    if (!body.read) return { body: { message: await shownTo(services, identity, message) } };
     const { id, conversation_key: conversation, to_agent: to } = message;
     const at = await readMessage(services.commands, command, { id, conversation, to });
     // Nothing else of a message changes.
-    return { body: { message: shownTo(identity, { ...message, read_at: seconds(at) }) } };
+    return { body: { message: await shownTo(services, identity, { ...message, read_at: seconds(at) }) } };
   },
 });
 

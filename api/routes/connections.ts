@@ -1,7 +1,8 @@
 /** Command-line tools that connect directly, without a gateway. */
-import { connectTool, disconnectTool } from '../../commands/connections.ts';
+import { type ConnectionRooms, connectTool, disconnectTool } from '../../commands/connections.ts';
+import { roomFor } from '../../commands/limits.ts';
 import { findAgent } from '../../queries/agents/agents.ts';
-import { agentOfConnection, listConnections } from '../../queries/connections.ts';
+import { agentOfConnection, countConnected, listConnections } from '../../queries/connections.ts';
 import {
   type ConnectionRecord,
   connectAnswer,
@@ -11,16 +12,22 @@ import {
   disconnectAnswer,
   disconnectBody,
 } from '../../shared/contract/connections.ts';
-import { forbidden, notFound } from '../../shared/errors.ts';
+import { notFound } from '../../shared/errors.ts';
+import { connectionOpened } from '../../shared/events/connections.ts';
 import type { Identity } from '../../shared/identity.ts';
 import { masked } from '../../shared/secrets.ts';
 import { defineRoute, type Route } from '../http/route.ts';
+import { limitsOf, type Services } from '../services.ts';
+import { agentRoom } from './agents/agents.ts';
 
-/** An agent's key connects and disconnects only that agent. @throws AppError 403 */
-function requireOwn(identity: Identity, agentName: string): void {
-  if (identity.kind !== 'agent-key' || identity.role === 'admin' || identity.agentName === agentName) return;
-  throw forbidden(`This key belongs to the agent ${identity.agentName}; \`agent_name\` must be that name.`);
-}
+const roomsOf = (services: Services): ConnectionRooms => ({
+  agents: agentRoom(services),
+  connections: (agentId) =>
+    roomFor(
+      limitsOf(services, (workspace) => countConnected(services.reads, workspace, agentId)),
+      { kind: 'connected tools', most: services.settings.maxConnections, added: connectionOpened },
+    ),
+});
 
 const connect = defineRoute({
   method: 'post',
@@ -31,12 +38,12 @@ const connect = defineRoute({
     'An agent that does not exist is created. It is online, and has this one connection: an earlier one is disconnected. A connection without heartbeats is disconnected after a while, and its agent goes offline.',
   access: 'operator',
   body: connectBody,
+  agents: ({ body }) => ({ name: body.agent_name }),
   responses: { 200: { description: 'Connected', schema: connectAnswer } },
   async handle({ body, identity, services, command }) {
     const { agent_name, tool_name } = body;
-    requireOwn(identity, agent_name);
     const agentIdOf = async (name: string) => (await findAgent(services.reads, identity.workspace, { name }))?.id;
-    const { agentId, connectionId } = await connectTool(services.commands, command, agentIdOf, {
+    const { agentId, connectionId } = await connectTool(services.commands, command, roomsOf(services), agentIdOf, {
       agentName: agent_name,
       agentRole: body.agent_role?.trim() || 'cli',
       toolName: tool_name,
@@ -84,13 +91,13 @@ const disconnect = defineRoute({
   description: 'Its agent goes offline. A connection that has ended already stays as it is.',
   access: 'operator',
   body: disconnectBody,
+  agents: ({ body, identity, services }) => agentOfConnection(services.reads, identity.workspace, body.connection_id),
   refuses: [404],
   responses: { 200: { description: 'Disconnected', schema: disconnectAnswer } },
   async handle({ body, identity, services, command }) {
     const { connection_id } = body;
     const agent = await agentOfConnection(services.reads, identity.workspace, connection_id);
     if (!agent) throw notFound('Connection');
-    requireOwn(identity, agent.name);
     await disconnectTool(services.commands, command, agent.id, connection_id);
     return { body: { status: 'disconnected', connection_id } };
   },

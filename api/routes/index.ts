@@ -32,6 +32,9 @@ import { connectionRoutes } from './connections.ts';
 import { docsRoutes } from './docs.ts';
 import { githubIssueRoutes } from './github/issues.ts';
 import { githubSyncRoutes } from './github/syncs.ts';
+import { historyCauseRoutes } from './history/causes.ts';
+import { historyEventRoutes } from './history/events.ts';
+import { historyProofRoutes } from './history/proofs.ts';
 import { mentionRoutes } from './mentions.ts';
 import { activityRoutes } from './monitoring/activities.ts';
 import { auditRoutes } from './monitoring/audit.ts';
@@ -134,6 +137,9 @@ export const routes: readonly Route[] = [
   ...eventRoutes,
   ...healthRoutes,
   ...statusRoutes,
+  ...historyEventRoutes,
+  ...historyCauseRoutes,
+  ...historyProofRoutes,
   ...releaseRoutes,
   ...githubIssueRoutes,
   ...githubSyncRoutes,

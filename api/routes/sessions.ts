@@ -5,7 +5,9 @@
 import { controlSession, reportSession, setSessionPref } from '../../commands/sessions.ts';
 import { primaryVersion } from '../../queries/admin/gateways.ts';
 import { settingValues } from '../../queries/admin/settings.ts';
+import { findAgent } from '../../queries/agents/agents.ts';
 import { cliSession, listCliSessions, listSessions, sessionPref, sessionPrefs } from '../../queries/sessions.ts';
+import { slug } from '../../shared/contract/admin/gateway-document.ts';
 import {
   cliSessionBody,
   cliSessionsAnswer,
@@ -25,11 +27,11 @@ import {
   sessionPrefsAnswer,
   sessionsAnswer,
 } from '../../shared/contract/sessions.ts';
-import { forbidden, invalid, notFound } from '../../shared/errors.ts';
-import { DEFAULT_TENANT } from '../../shared/events/metadata.ts';
+import { invalid, notFound } from '../../shared/errors.ts';
 import type { Identity } from '../../shared/identity.ts';
 import { DAY, seconds } from '../../shared/time.ts';
-import { defineRoute, type Route } from '../http/route.ts';
+import { isBoundKey } from '../auth/agent-keys.ts';
+import { type Agents, defineRoute, type Route } from '../http/route.ts';
 import type { Services } from '../services.ts';
 
 const listCli = defineRoute({
@@ -46,12 +48,21 @@ const listCli = defineRoute({
   }),
 });
 
-/** An agent's key registers sessions of that agent only. @throws AppError 403 */
-function agentNameOf(identity: Identity, given: string | null | undefined): string | null {
-  const named = given?.trim() || null;
-  if (identity.kind !== 'agent-key' || identity.role === 'admin') return named;
-  if (named === null || named === identity.agentName) return identity.agentName;
-  throw forbidden(`This key belongs to the agent ${identity.agentName}; \`agent_name\` must be that name.`);
+/** The agent of a registered session, where it is one of the workspace; undefined where no tool has registered it. */
+async function agentOfRegistered({ reads, agents, now }: Services, { workspace }: Identity, sessionId: string) {
+  const session = await cliSession(reads, workspace, sessionId, seconds(now()));
+  return session && agents.named(workspace, session.agent_name === null ? [] : [session.agent_name]);
+}
+
+/** The agent of any session. One at the gateway belongs to the agent that its key names, or that has it as session key. */
+async function agentOfSession(services: Services, identity: Identity, session: string): Promise<Agents> {
+  const registered = await agentOfRegistered(services, identity, session);
+  if (registered) return registered;
+  const name = identity.agentName ?? '';
+  const named = /^agent:([^:]+)/.exec(session)?.[1];
+  if (named !== undefined) return { name: named === slug(name) ? name : named };
+  const own = await findAgent(services.reads, identity.workspace, { name });
+  return own?.session_key === session ? { name } : 'unknown';
 }
 
 const register = defineRoute({
@@ -63,12 +74,17 @@ const register = defineRoute({
   access: 'operator',
   shared: 'claude/sessions',
   body: cliSessionBody,
+  async agents({ body, identity, services }) {
+    const name = body.agent_name?.trim();
+    const present = (await agentOfRegistered(services, identity, body.session_id)) ?? [];
+    return name ? [{ name }, ...present] : present;
+  },
   responses: { 200: { description: 'Registered', schema: registeredSessionAnswer } },
   async handle({ body, identity, services, command }) {
     const { session_id: sessionId } = body;
     await reportSession(services.commands, command, {
       sessionId,
-      agentName: agentNameOf(identity, body.agent_name),
+      agentName: body.agent_name?.trim() || (isBoundKey(identity) ? identity.agentName : null),
       model: body.model?.trim() || null,
       projectSlug: body.project_slug?.trim() || null,
       projectPath: body.project_path || null,
@@ -87,9 +103,8 @@ const register = defineRoute({
 });
 
 /** Sessions at the primary gateway that are not too old to be listed. @param now Unix seconds */
-async function gatewaySessions({ reads, settings, gatewaySessions: at }: Services, { tenant }: Identity, now: number) {
-  // Gateways belong to the deployment.
-  const version = tenant === DEFAULT_TENANT ? await primaryVersion(reads) : undefined;
+async function gatewaySessions({ reads, settings, gatewaySessions: at }: Services, hasGateways: boolean, now: number) {
+  const version = hasGateways ? await primaryVersion(reads) : undefined;
   const live = version === undefined ? [] : await at.list(version);
   if (live.length === 0) return live;
   const name = 'retention.gateway_sessions_days';
@@ -107,9 +122,9 @@ const list = defineRoute({
   description:
     'Those of tools, and for callers of the default tenant those that live at the primary gateway, as it has said within the last 5 seconds. Without an answer within 2 seconds, its sessions are left out. So are those that it last updated longer ago than the setting `retention.gateway_sessions_days` says.',
   responses: { 200: { description: 'At most 100 sessions', schema: sessionsAnswer } },
-  async handle({ identity, services }) {
+  async handle({ identity, services, isOfDeployment }) {
     const now = seconds(services.now());
-    const live = await gatewaySessions(services, identity, now);
+    const live = await gatewaySessions(services, await isOfDeployment(), now);
     return { body: { sessions: await listSessions(services.reads, identity.workspace, now, live) } };
   },
 });
@@ -143,7 +158,8 @@ const set = defineRoute({
   limit: 'mutation',
   query: sessionActionQuery,
   body: sessionActionBody,
-  refuses: [404],
+  agents: ({ body, identity, services }) => agentOfSession(services, identity, body.sessionKey),
+  refuses: [404, 500],
   responses: { 200: { description: 'Set', schema: sessionActionAnswer } },
   async handle({ query, body, services, command }) {
     const action = query.action ?? body.action;
@@ -170,7 +186,8 @@ const remove = defineRoute({
   shared: 'sessions',
   limit: 'mutation',
   body: sessionKeyBody,
-  refuses: [404],
+  agents: ({ body, identity, services }) => agentOfSession(services, identity, body.sessionKey),
+  refuses: [404, 500],
   responses: { 200: { description: 'Deleted', schema: sessionDeletedAnswer } },
   async handle({ body: { sessionKey }, services, command }) {
     const asked = { session: sessionKey, action: 'delete', value: null } as const;
@@ -190,8 +207,9 @@ const control = defineRoute({
   shared: 'sessions',
   limit: 'mutation',
   params: controlParams,
+  agents: ({ params, identity, services }) => agentOfSession(services, identity, params.id),
   body: controlBody,
-  refuses: [404],
+  refuses: [404, 500],
   responses: { 200: { description: 'Asked for', schema: controlAnswer } },
   async handle({ params, body, services, command }) {
     const action = body.action === 'kill' ? 'terminate' : body.action;

@@ -8,9 +8,11 @@ import type { Logger } from 'pino';
 import { EventUnreadableError } from '../../shared/event-store.ts';
 import { catalogue } from '../../shared/events/catalogue.ts';
 import type { DomainEvent } from '../../shared/events/define.ts';
-import { framesOf, maskedFrame } from '../../shared/events/monitoring/frames.ts';
-import { type Role, reaches } from '../../shared/identity.ts';
+import { framesOf, maskedFrame, NOTIFICATION, shownFrames, taskOf } from '../../shared/events/monitoring/frames.ts';
+import { type Role, reaches, seesTask, type TaskOwners, type TaskView } from '../../shared/identity.ts';
 import type { LoggedEvent, Position } from '../../shared/ports/event-log.ts';
+import type { DisplayNames } from '../../shared/ports/users.ts';
+import { createOwners } from './owners.ts';
 import type { StreamSource } from './source.ts';
 
 /** A place in the stream: after the event at `position`, or after only some of its frames. */
@@ -37,6 +39,8 @@ export interface Frame {
   readonly bytes: Buffer;
   /** The frame for callers who must not see secrets, where it differs. */
   readonly masked?: Buffer;
+  /** Whom it is for, if it tells of a notification. */
+  readonly recipient?: string;
 }
 
 /** The form of a frame that a client gets. */
@@ -44,7 +48,13 @@ export type Piece = Pick<Frame, 'bytes'>;
 
 export interface EventFrames {
   readonly position: Position;
+  /** When it happened, Unix ms. */
+  readonly at: number;
   readonly workspace: number;
+  /** The task that the frames tell of; null: one whose owners are not known. */
+  readonly task?: number | null;
+  /** Whose that task was then. Undefined: not looked up, or there is none, so that nobody gets it by being the owner. */
+  readonly owners?: TaskOwners;
   readonly frames: readonly Frame[];
   /** Bytes of all frames, in both forms. */
   readonly size: number;
@@ -52,21 +62,43 @@ export interface EventFrames {
 
 /** Who is listening, and to what. */
 export interface Audience {
-  readonly workspace: number;
   readonly role: Role;
+  /** The workspace, and the tasks in it that the client sees. */
+  readonly view: TaskView;
+  /** The recipient whose notifications are all that it gets; undefined: those of every recipient. */
+  readonly recipient: string | undefined;
   /** Types of frames; undefined for all. */
   readonly kinds: ReadonlySet<string> | undefined;
   /** Where the client resumes. */
   readonly after: StreamCursor | undefined;
+  /** It gets nothing that happened before, Unix ms. */
+  readonly notBefore: number;
 }
 
+/** What tells of a notification is for its recipient, everything else about a task for those who see the task. */
+function isFor({ view, recipient }: Audience, { task, owners }: EventFrames, frame: Frame): boolean {
+  if (frame.recipient === undefined) return task === undefined || view.agent === null || isOwner(view, owners);
+  // People find delivered notifications in the chat as well.
+  const only = view.agent?.name ?? (frame.type === NOTIFICATION ? recipient : undefined);
+  return only === undefined || frame.recipient === only;
+}
+
+const isOwner = (view: TaskView, owners: TaskOwners | undefined): boolean =>
+  owners !== undefined && seesTask(view, owners);
+
+/** Whether this client gets the frames of an event only if the task is its own, which then has to be looked up. */
+export const needsOwners = ({ view }: Audience, event: EventFrames): boolean =>
+  view.agent !== null && view.workspace === event.workspace && typeof event.task === 'number';
+
 /** The frames of an event that this client may see, wants, and does not have yet. */
-export function framesFor({ workspace, role, kinds, after }: Audience, event: EventFrames): readonly Piece[] {
-  if (event.workspace !== workspace) return [];
+export function framesFor(client: Audience, event: EventFrames): readonly Piece[] {
+  const { role, view, kinds, after, notBefore } = client;
+  if (event.workspace !== view.workspace || event.at < notBefore) return [];
   const skip = after?.position === event.position ? (after.frames ?? 0) : 0;
   return event.frames
     .slice(skip)
     .filter((frame) => reaches(role, frame.role) && (kinds === undefined || kinds.has(frame.type)))
+    .filter((frame) => isFor(client, event, frame))
     .map((frame) => (role === 'admin' ? frame : { bytes: frame.masked ?? frame.bytes }));
 }
 
@@ -75,9 +107,17 @@ export interface Framing {
   concerns(logged: LoggedEvent, workspace: number): boolean;
   /** Undefined when the event has no frames. @throws what `StreamSource.decode` throws for an event that cannot be read now */
   frames(logged: LoggedEvent): Promise<EventFrames | undefined>;
+  /** The same frames with the owners of the task that they tell of. @throws what `StreamSource.stream` throws */
+  owned(event: EventFrames): Promise<EventFrames>;
 }
 
-export function createFraming(source: Pick<StreamSource, 'decode'>, log: Logger): Framing {
+/** @param names how users are shown */
+export function createFraming(
+  source: Pick<StreamSource, 'decode' | 'stream'>,
+  log: Logger,
+  names: DisplayNames,
+): Framing {
+  const owners = createOwners(source);
   const typesWithFrames = new Set(
     [...catalogue.values()]
       .filter(({ frames, notification, activity }) => frames ?? notification ?? activity)
@@ -97,20 +137,32 @@ export function createFraming(source: Pick<StreamSource, 'decode'>, log: Logger)
         log.error({ err: error, position: logged.position }, 'skipped an event that cannot be read');
         return undefined;
       }
-      const drafts = framesOf(definition, event);
+      const drafts = await shownFrames(framesOf(definition, event), event.meta, names);
       if (drafts.length === 0) return undefined;
       const { position, meta } = event;
       const frames = drafts.map((draft, index): Frame => {
-        const { type, role = 'viewer' } = draft;
+        const { type, role = 'viewer', recipient } = draft;
         const id = index === drafts.length - 1 ? `${position}` : `${position}.${index + 1}`;
         const bytesOf = (data: object) =>
           Buffer.from(`id: ${id}\ndata: ${JSON.stringify({ type, data, timestamp: meta.at })}\n\n`);
         const bytes = bytesOf(draft.data);
         const masked = draft.secrets && bytesOf(maskedFrame(draft));
-        return { type, role, bytes, ...(masked && !masked.equals(bytes) && { masked }) };
+        return {
+          type,
+          role,
+          bytes,
+          ...(masked && !masked.equals(bytes) && { masked }),
+          ...(recipient !== undefined && { recipient }),
+        };
       });
+      const task = taskOf(event, drafts);
       const size = frames.reduce((sum, { bytes, masked }) => sum + bytes.length + (masked?.length ?? 0), 0);
-      return { position, workspace: meta.workspace, frames, size };
+      return { position, at: meta.at, workspace: meta.workspace, frames, size, ...(task !== undefined && { task }) };
+    },
+    async owned(event) {
+      if (typeof event.task !== 'number') return event;
+      const found = await owners.at(event.workspace, event.task, event.position);
+      return found ? { ...event, owners: found } : event;
     },
   };
 }

@@ -8,15 +8,17 @@ import type { ServerResponse } from 'node:http';
 import type { Logger } from 'pino';
 import { Gauge, type Registry } from 'prom-client';
 import { UnknownPositionError } from '../../shared/errors.ts';
-import type { Identity } from '../../shared/identity.ts';
+import { type Identity, onlyRecipientOf, taskViewOf } from '../../shared/identity.ts';
 import type { LoggedEvent, Position } from '../../shared/ports/event-log.ts';
+import type { DisplayNames } from '../../shared/ports/users.ts';
 import { createBackOff, createOutage, pause } from '../../shared/waiting.ts';
 import type { HeldCredential } from '../auth/known.ts';
 import type { CredentialCheck } from '../auth/recheck.ts';
 import { createBudget } from './budget.ts';
 import { type Connection, openConnection } from './connection.ts';
-import { type Audience, createFraming, type EventFrames, framesFor, type StreamCursor } from './frames.ts';
+import { type Audience, createFraming, type EventFrames, framesFor, needsOwners, type StreamCursor } from './frames.ts';
 import { createTurnstile, ownerOf, STREAM_LIMITS, type StreamLimits } from './limits.ts';
+import type { Past } from './past.ts';
 import type { StreamSource } from './source.ts';
 import { type Watched, watchCredentials } from './watch.ts';
 
@@ -46,6 +48,8 @@ export interface StreamRequest {
   readonly kinds: ReadonlySet<string> | undefined;
   /** Where to resume; undefined to start with the next event. */
   readonly after: StreamCursor | undefined;
+  /** How far back it may resume; undefined: to the beginning of the log. */
+  readonly past?: Past | undefined;
 }
 
 export interface StreamHub {
@@ -67,6 +71,7 @@ export interface StreamHub {
 export function createStreamHub(parts: {
   source: StreamSource;
   credentials: CredentialCheck;
+  names: DisplayNames;
   log: Logger;
   metrics: Registry;
   now?: () => number;
@@ -78,7 +83,7 @@ export function createStreamHub(parts: {
   const limits: StreamLimits = { ...STREAM_LIMITS, ...parts.limits };
   const clients = new Set<Client>();
   const turnstile = createTurnstile(limits);
-  const framing = createFraming(source, log);
+  const framing = createFraming(source, log, parts.names);
   const budget = createBudget({ ...limits, bytes: limits.catchUpBytes });
   const watch = watchCredentials({ check: parts.credentials, log, now, ...parts.watch });
   const closing = new AbortController();
@@ -157,10 +162,11 @@ export function createStreamHub(parts: {
   }
 
   async function deliver(logged: LoggedEvent): Promise<void> {
-    const concerned = ({ live, workspace }: Client) => live && framing.concerns(logged, workspace);
+    const concerned = ({ live, view }: Client) => live && framing.concerns(logged, view.workspace);
     if (![...clients].some(concerned)) return;
-    const event = await framing.frames(logged);
-    if (!event) return;
+    const found = await framing.frames(logged);
+    if (!found) return;
+    const event = [...clients].some((client) => needsOwners(client, found)) ? await framing.owned(found) : found;
     for (const client of clients) {
       // A client may have been ahead at the process that it came from.
       if (client.live && logged.position > client.position) writeLive(client, event);
@@ -263,7 +269,8 @@ export function createStreamHub(parts: {
     for (const logged of await source.page(client.position, limits.pageBytes)) {
       // Events after the tail arrive live.
       if (logged.position > (tail ?? 0)) return;
-      const event = framing.concerns(logged, client.workspace) ? await framing.frames(logged) : undefined;
+      const found = framing.concerns(logged, client.view.workspace) ? await framing.frames(logged) : undefined;
+      const event = found && needsOwners(client, found) ? await framing.owned(found) : found;
       if (connection.closed.aborted) return;
       const frames = event ? framesFor(client, event) : [];
       const size = frames.reduce((sum, { bytes }) => sum + bytes.length, 0);
@@ -276,6 +283,12 @@ export function createStreamHub(parts: {
       written += size;
       client.position = logged.position;
     }
+  }
+
+  /** Whether something after this position is from before what a client may resume from. */
+  async function leavesOut({ after, notBefore }: Past, position: Position): Promise<boolean> {
+    const [first] = await source.page(position, 1);
+    return first !== undefined && (first.position <= after || Number(first.meta.at) < notBefore);
   }
 
   // --- Clients --------------------------------------------------------------------------------------------------------
@@ -292,26 +305,39 @@ export function createStreamHub(parts: {
     get held() {
       return held();
     },
-    async serve(res, { identity, credential, ip, kinds, after }) {
+    async serve(res, { identity, credential, ip, kinds, after: asked, past }) {
       const leave = turnstile.enter(ownerOf(identity, ip, limits));
       const connection = openConnection(res, limits.stallMs, () =>
         log.info({ caller: identity.username, ip }, 'closed a stream because its client has stopped reading'),
       );
       connection.closed.addEventListener('abort', leave, { once: true });
       let position: Position;
+      let isCut = false;
       try {
         await start();
-        if (after) await source.checkPosition(after.position);
+        if (asked) await source.checkPosition(asked.position);
         // To resume inside an event, start before it and skip the frames that the client already has.
         position =
-          after?.frames !== undefined ? await source.positionBefore(after.position) : (after?.position ?? tail ?? 0);
+          asked?.frames !== undefined ? await source.positionBefore(asked.position) : (asked?.position ?? tail ?? 0);
+        isCut = asked !== undefined && past !== undefined && (await leavesOut(past, position));
+        if (isCut) position = Math.max(position, past?.after ?? 0);
       } catch (error) {
         leave();
         throw error;
       }
       if (connection.closed.aborted) return;
-      const { workspace, role } = identity;
-      const client: Client = { workspace, role, kinds, after, connection, position, live: !after, liveBytes: 0 };
+      const client: Client = {
+        role: identity.role,
+        view: taskViewOf(identity),
+        recipient: onlyRecipientOf(identity),
+        kinds,
+        after: asked,
+        notBefore: asked && past ? past.notBefore : 0,
+        connection,
+        position,
+        live: !asked,
+        liveBytes: 0,
+      };
       const watched: Watched = { identity, credential, end: (comment) => connection.end(comment) };
       connection.closed.addEventListener(
         'abort',
@@ -328,7 +354,8 @@ export function createStreamHub(parts: {
         'X-Accel-Buffering': 'no',
       });
       // The first frame is not an event, so it has no id and leaves the client's Last-Event-ID alone.
-      const connected = { type: 'connected', data: null, timestamp: now() };
+      const data = isCut && past ? { from: past.from } : null;
+      const connected = { type: 'connected', data, timestamp: now() };
       connection.send(Buffer.from(`data: ${JSON.stringify(connected)}\n\n`));
       clients.add(client);
       watch.add(watched);

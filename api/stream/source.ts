@@ -10,6 +10,8 @@ export interface StreamSource extends Pick<EventStore, 'decode'>, Pick<EventLog,
    * @throws UnknownPositionError
    */
   page(after: Position, maxBytes: number): Promise<readonly LoggedEvent[]>;
+  /** Events of one stream from a revision on. */
+  stream(name: string, from: number): AsyncIterable<readonly LoggedEvent[]>;
   /** @throws UnknownPositionError when the log does not have this position */
   checkPosition(position: Position): Promise<void>;
   /** The position of the event before this one. */
@@ -17,16 +19,19 @@ export interface StreamSource extends Pick<EventStore, 'decode'>, Pick<EventLog,
 }
 
 /** The event store itself. Following by it is a follower of one's own in the store: a process shares its reader instead. */
-export function sourceOf(store: Pick<EventStore, 'decode'> & { log: Pick<EventLog, 'head' | 'follow' | 'readAll'> }) {
+export function sourceOf(
+  store: Pick<EventStore, 'decode'> & { log: Pick<EventLog, 'head' | 'follow' | 'readAll' | 'readStream'> },
+) {
   const { log } = store;
   const source: StreamSource = {
-    decode: (event) => store.decode(event),
+    decode: (event, once) => store.decode(event, once),
     head: () => log.head(),
     follow: (options) => log.follow(options),
     async page(after, maxBytes) {
       for await (const events of log.readAll({ from: after, maxBytes })) return events;
       return [];
     },
+    stream: (name, from) => log.readStream(name, { from }),
     async checkPosition(position) {
       for await (const _ of log.readAll({ from: position, limit: 0 })) return;
     },

@@ -106,10 +106,11 @@ export function watchCredentials(parts: {
   };
 }
 
-/** A name may change while a stream is open; what the caller may see must not. */
+/** A user's name may change while a stream is open; what the caller may see must not. By its name, an agent has its tasks. */
 function hasSameAccess(one: Identity, other: Identity): boolean {
   return (
     one.kind === other.kind &&
+    (one.kind !== 'agent-key' || one.agentName === other.agentName) &&
     one.id === other.id &&
     one.role === other.role &&
     one.tenant === other.tenant &&

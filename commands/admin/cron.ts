@@ -1,9 +1,13 @@
 /**
  * Scheduled jobs. All of them are one stream, in which whoever does a run claims it first: each due time has one run,
  * however many processes look at the clock.
+ *
+ * A job runs a scheduled task of the service, or its text becomes a task for an agent. The claim then reserves the id of
+ * that task, which is a stream that must not exist yet: if a process dies between the two, another one finds the claim and
+ * makes that task, once.
  */
 import { cronProblem, dueMinutes, isTimeZone, minuteOf, staggerOf } from '../../shared/cron.ts';
-import { conflict, invalid, notFound } from '../../shared/errors.ts';
+import { AppError, conflict, invalid, notFound } from '../../shared/errors.ts';
 import {
   cronJobAdded,
   cronJobRemoved,
@@ -11,11 +15,17 @@ import {
   cronRunEnded,
   cronRunStarted,
 } from '../../shared/events/admin/cron.ts';
-import type { EventDraft } from '../../shared/events/define.ts';
+import type { EventDraft, EventOf } from '../../shared/events/define.ts';
+import { DEFAULT_TENANT } from '../../shared/events/metadata.ts';
+import { taskCreated } from '../../shared/events/tasks/tasks.ts';
+import type { ProjectDirectory } from '../../shared/ports/projects.ts';
 import { frontOf } from '../../shared/storable.ts';
 import { MINUTE, seconds } from '../../shared/time.ts';
 import { defineDecider, on } from '../decider.ts';
 import type { CommandContext, Commands } from '../handler.ts';
+import { takeTicket } from '../projects/tickets.ts';
+import { taskDecider, taskStream } from '../tasks/tasks.ts';
+import { mustBeThere } from '../workspaces/workspaces.ts';
 
 export interface CronJob {
   readonly name: string;
@@ -26,12 +36,24 @@ export interface CronJob {
   readonly timeZone?: string | undefined;
   /** Runs begin up to so many seconds late. */
   readonly staggerSeconds?: number | undefined;
+  /** Where its text becomes a task, and for which agent; null: for the queue. Undefined: it runs a task of the service. */
+  readonly task?: { readonly workspace: number; readonly agent: string | null } | undefined;
   /** Times before this one are no longer due, Unix seconds. */
   readonly since: number;
   /** Runs so far. */
   readonly runs: number;
-  /** The run that has not ended, and since when, Unix ms. */
-  readonly running: { readonly run: number; readonly at: number } | null;
+  readonly running: Running | null;
+}
+
+/** The run that has not ended. */
+interface Running {
+  readonly run: number;
+  /** Since when, Unix ms. */
+  readonly at: number;
+  /** Unix seconds; null: somebody asked for it. */
+  readonly dueAt: number | null;
+  /** Of the task that it makes. */
+  readonly taskId?: number | undefined;
 }
 
 export interface CronState {
@@ -53,7 +75,8 @@ const changed = ({ jobs }: CronState, name: string, change: (job: CronJob) => Cr
 export const cronDecider = defineDecider<CronState>({
   kind: 'list of scheduled jobs',
   initial: { jobs: [] },
-  snapshotVersion: 1,
+  snapshotVersion: 2,
+  sizeOf: ({ jobs }) => jobs.reduce((sum, { command }) => sum + command.length + 300, 0),
   folds: [
     on(cronJobAdded, ({ jobs }, { data, at }) => ({
       jobs: [
@@ -69,7 +92,7 @@ export const cronDecider = defineDecider<CronState>({
       changed(state, data.name, (job) => ({
         ...job,
         runs: data.run,
-        running: { run: data.run, at },
+        running: { run: data.run, at, dueAt: data.dueAt, taskId: data.taskId },
         since: Math.max(job.since, data.dueAt ?? 0),
       })),
     ),
@@ -88,15 +111,17 @@ function jobOf({ jobs }: CronState, name: string): CronJob {
 
 // --- Decisions --------------------------------------------------------------------------------------------------------
 
-export type NewJob = Pick<CronJob, 'name' | 'schedule' | 'command' | 'enabled' | 'timeZone' | 'staggerSeconds'>;
+export type NewJob = Pick<
+  CronJob,
+  'name' | 'schedule' | 'command' | 'enabled' | 'timeZone' | 'staggerSeconds' | 'task'
+>;
 
-/** @param commands those that there are @throws AppError 400 */
-export function checkJob({ schedule, command, timeZone }: NewJob, commands: readonly string[]): void {
+/** @throws AppError 400 */
+export function checkJob({ schedule, timeZone }: NewJob): void {
   const problem = cronProblem(schedule);
   if (problem !== undefined) throw invalid(`schedule: ${problem}`);
   if (timeZone !== undefined && !isTimeZone(timeZone))
     throw invalid(`timezone: must be the name of a time zone, such as Europe/Berlin; ${timeZone} is none`);
-  if (!commands.includes(command)) throw invalid(`command: must be one of ${commands.join(', ')}`);
 }
 
 /** @throws AppError 409 when there are too many */
@@ -130,91 +155,166 @@ export function dueOf(job: CronJob, zone: string, now: number): number | undefin
   return dueMinutes(schedule, timeZone, Math.max(since, until - LOOK_BACK), until).at(-1);
 }
 
-/** Claims the run of a due minute; no event when it has been claimed or the job is gone, off or still running. */
-export function decideDueRun({ jobs }: CronState, name: string, dueAt: number, now: number): EventDraft[] {
+/** Whether a run is under way: one that makes a task until it has, any other until it has died with its process. */
+const isRunning = ({ running }: CronJob, now: number): boolean =>
+  running !== null && (running.taskId !== undefined || now - running.at < GONE_MS);
+
+/**
+ * Claims the run of a due minute; no event when it has been claimed or the job is gone, off or still running.
+ *
+ * @param taskId reserved for the task that the run makes
+ */
+export function decideDueRun(
+  { jobs }: CronState,
+  name: string,
+  { dueAt, taskId }: { readonly dueAt: number; readonly taskId?: number | undefined },
+  now: number,
+): EventDraft[] {
   const job = jobs.find((one) => one.name === name);
-  if (!job?.enabled || job.since >= dueAt) return [];
-  if (job.running && now - job.running.at < GONE_MS) return [];
-  return [...abandoned(job), cronRunStarted.draft({ name, run: job.runs + 1, dueAt })];
+  if (!job?.enabled || job.since >= dueAt || isRunning(job, now)) return [];
+  return claimed(job, dueAt, taskId);
 }
 
 /** @throws AppError 404; 409 while it is running */
-export function decideAskedRun(state: CronState, name: string, now: number): EventDraft[] {
+export function decideAskedRun(state: CronState, name: string, now: number, taskId?: number): EventDraft[] {
   const job = jobOf(state, name);
-  if (job.running && now - job.running.at < GONE_MS) throw conflict('The job is running; wait until it has ended.');
-  return [...abandoned(job), cronRunStarted.draft({ name, run: job.runs + 1, dueAt: null })];
+  if (isRunning(job, now)) throw conflict('The job is running; wait until it has ended.');
+  return claimed(job, null, taskId);
 }
 
-const abandoned = ({ name, running }: CronJob): EventDraft[] =>
-  running
-    ? [cronRunEnded.draft({ name, run: running.run, ok: false, message: 'It never ended.', durationMs: GONE_MS })]
+/** No event for a job that is another one than the id was reserved for. */
+function claimed(job: CronJob, dueAt: number | null, taskId: number | undefined): EventDraft[] {
+  const { name, runs, running, task } = job;
+  if ((task === undefined) !== (taskId === undefined)) return [];
+  return [
+    ...(running
+      ? [cronRunEnded.draft({ name, run: running.run, ok: false, message: 'It never ended.', durationMs: GONE_MS })]
+      : []),
+    cronRunStarted.draft({ name, run: runs + 1, dueAt, ...(taskId !== undefined && { taskId }) }),
+  ];
+}
+
+/** No event when another process has ended the run. */
+const decideEnd = ({ jobs }: CronState, ended: Parameters<typeof cronRunEnded.draft>[0]): EventDraft[] =>
+  jobs.some(({ name, running }) => name === ended.name && running?.run === ended.run)
+    ? [cronRunEnded.draft(ended)]
     : [];
 
 // --- Commands ---------------------------------------------------------------------------------------------------------
 
-/** Runs one of the commands. @returns what it did @throws when it fails */
-export type RunCommand = (command: string) => Promise<string>;
+export interface CronWork {
+  readonly commands: Commands;
+  readonly projects: ProjectDirectory;
+  /** Runs a scheduled task of the service. @returns what it did @throws when it fails */
+  readonly run: (command: string) => Promise<string>;
+  /** Unix ms. */
+  readonly now: () => number;
+}
 
 export interface RunResult {
   readonly ok: boolean;
   readonly message: string;
 }
 
-/** Does a run that was claimed, and records how it went. */
-async function perform(
-  commands: Commands,
-  context: CommandContext,
-  claimed: readonly { readonly type: string; readonly data: Readonly<Record<string, unknown>> }[],
-  command: string,
-  run: RunCommand,
-): Promise<RunResult | undefined> {
-  const started = claimed.find(({ type }) => type === cronRunStarted.type)?.data as
-    | { readonly name: string; readonly run: number }
-    | undefined;
-  if (!started) return undefined;
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
+/** Does a run that was claimed, and records how it went. @throws what keeps its task from being made for now */
+async function perform(work: CronWork, context: CommandContext, job: CronJob): Promise<RunResult> {
+  const { commands } = work;
+  const { name, command, running } = job;
+  if (!running) return { ok: false, message: 'It was not run.' };
   const begun = performance.now();
-  const result = await run(command).then(
+  const done = running.taskId === undefined ? work.run(command) : makeTask(work, context, job, running.taskId);
+  const { ok, message: said } = await done.then(
     (message): RunResult => ({ ok: true, message }),
-    (error: unknown): RunResult => ({ ok: false, message: error instanceof Error ? error.message : String(error) }),
+    (error: unknown): RunResult => {
+      // What the request cannot help, such as a store that is away, is tried again by whoever looks next.
+      if (running.taskId !== undefined && !(error instanceof AppError && error.status < 500)) throw error;
+      return { ok: false, message: messageOf(error) };
+    },
   );
-  const message = frontOf(result.message.replace(/[\0\p{Surrogate}]/gu, '\uFFFD'), MAX_MESSAGE);
+  const message = frontOf(said.replace(/[\0\p{Surrogate}]/gu, '\uFFFD'), MAX_MESSAGE);
   const durationMs = Math.round(performance.now() - begun);
-  const { name, run: nth } = started;
-  await commands.record(CRON_STREAM, { origin: context.origin }, [
-    cronRunEnded.draft({ name, run: nth, ok: result.ok, message, durationMs }),
-  ]);
-  return { ok: result.ok, message };
+  await commands.execute(cronDecider, CRON_STREAM, { origin: context.origin }, (state) =>
+    decideEnd(state, { name, run: running.run, ok, message, durationMs }),
+  );
+  return { ok, message };
+}
+
+/** Makes the task whose id was reserved, unless that has been done; it may even have been deleted since. */
+async function makeTask(
+  { commands, projects }: CronWork,
+  { origin }: CommandContext,
+  { name, schedule, command, task, running }: CronJob,
+  taskId: number,
+): Promise<string> {
+  const { workspace = origin.workspace, agent = null } = task ?? {};
+  const made = `Task ${taskId} was made.`;
+  const stream = taskStream(workspace, taskId);
+  if ((await commands.load(taskDecider, stream)).lastAt > 0) return made;
+  await mustBeThere(commands, { tenant: DEFAULT_TENANT, workspace });
+  const context = { origin: { ...origin, tenant: DEFAULT_TENANT, workspace } };
+  const fields = {
+    ...taskDecider.initial.task,
+    ...(await takeTicket(commands, context, projects, undefined)),
+    title: name,
+    description: command,
+    assignedTo: agent,
+    status: agent === null ? 'inbox' : 'assigned',
+    createdBy: 'scheduler',
+    metadata: { cron_job: name, cron_due_at: running?.dueAt ?? null },
+  };
+  await commands.execute(taskDecider, stream, context, ({ id }) =>
+    id !== 0 ? [] : [taskCreated.draft({ taskId, task: fields, source: 'recurrence', cron: schedule })],
+  );
+  return made;
+}
+
+/** Ends the run of a job that a process has left without its task. @returns the job as it is then @throws AppError 404 */
+async function finished(work: CronWork, context: CommandContext, name: string): Promise<CronJob> {
+  const current = async () => jobOf((await work.commands.load(cronDecider, CRON_STREAM)).state, name);
+  const job = await current();
+  if (job.running?.taskId === undefined) return job;
+  await perform(work, context, job);
+  return current();
+}
+
+/** Claims a run. @returns the job with it; undefined: another process has claimed it, or there is none */
+async function claim(
+  { commands }: CronWork,
+  context: CommandContext,
+  job: CronJob,
+  decide: (state: CronState, taskId: number | undefined) => EventDraft[],
+): Promise<CronJob | undefined> {
+  const taskId = job.task && (await commands.counters.take('task'));
+  const { events } = await commands.execute(cronDecider, CRON_STREAM, { origin: context.origin }, (state) =>
+    decide(state, taskId),
+  );
+  const started = events.find(({ type }) => type === cronRunStarted.type);
+  if (!started) return undefined;
+  const { run, dueAt } = started.data as EventOf<typeof cronRunStarted>['data'];
+  return { ...job, running: { run, dueAt, taskId, at: started.meta.at } };
 }
 
 /** Runs a job because somebody asks for it. @throws AppError 404, 409 */
-export async function triggerJob(
-  commands: Commands,
-  context: CommandContext,
-  name: string,
-  run: RunCommand,
-  now: () => number,
-): Promise<RunResult> {
-  let command = '';
-  const { events } = await commands.execute(cronDecider, CRON_STREAM, { origin: context.origin }, (state) => {
-    ({ command } = jobOf(state, name));
-    return decideAskedRun(state, name, now());
-  });
-  return (await perform(commands, context, events, command, run)) ?? { ok: false, message: 'It was not run.' };
+export async function triggerJob(work: CronWork, context: CommandContext, name: string): Promise<RunResult> {
+  const job = await finished(work, context, name);
+  const claimed = await claim(work, context, job, (state, taskId) => decideAskedRun(state, name, work.now(), taskId));
+  return claimed ? perform(work, context, claimed) : { ok: false, message: 'It was not run.' };
 }
 
 /** Runs a job if its time has come. @returns undefined when it has not @throws AppError 404 */
 export async function runIfDue(
-  commands: Commands,
+  work: CronWork,
   context: CommandContext,
   name: string,
-  parts: { readonly run: RunCommand; readonly zone: string; readonly now: () => number },
+  zone: string,
 ): Promise<RunResult | undefined> {
-  const { state } = await commands.load(cronDecider, CRON_STREAM);
-  const job = jobOf(state, name);
-  const dueAt = dueOf(job, parts.zone, parts.now());
+  const job = await finished(work, context, name);
+  const dueAt = dueOf(job, zone, work.now());
   if (dueAt === undefined) return undefined;
-  const { events } = await commands.execute(cronDecider, CRON_STREAM, { origin: context.origin }, (now) =>
-    decideDueRun(now, name, dueAt, parts.now()),
+  const claimed = await claim(work, context, job, (state, taskId) =>
+    decideDueRun(state, name, { dueAt, taskId }, work.now()),
   );
-  return perform(commands, context, events, job.command, parts.run);
+  return claimed && perform(work, context, claimed);
 }

@@ -4,10 +4,11 @@ import { AppError, conflict, type ErrorStatus } from '../../shared/errors.ts';
 import {
   type EXEC_DECISIONS,
   execAllowlistChanged,
+  execApprovalAnswered,
   execApprovalDecided,
 } from '../../shared/events/admin/exec-approvals.ts';
-import type { EventDraft } from '../../shared/events/define.ts';
-import { type GatewayAnswer, GatewayError, type Gateways } from '../../shared/ports/gateways.ts';
+import type { EventDraft, EventOf } from '../../shared/events/define.ts';
+import { GatewayError, type Gateways } from '../../shared/ports/gateways.ts';
 import { defineDecider, on } from '../decider.ts';
 import type { CommandContext, Commands } from '../handler.ts';
 import { gatewayRefusal, primaryGateway } from './gateways.ts';
@@ -97,10 +98,18 @@ export async function waitingApprovals(
   }
 }
 
+type Outcome = EventOf<typeof execApprovalAnswered>['data']['outcome'];
+
 /** Refusals of the gateway that are the caller's business. */
 const REFUSALS: readonly number[] = [400, 404, 409, 422] satisfies ErrorStatus[];
 
-/** Hands a decision to the primary gateway. @returns its answer @throws AppError 502, 504; what the gateway refuses with */
+/**
+ * Records a decision, then hands it to the primary gateway, then records what became of it: a decision without an outcome
+ * was interrupted. When there is no gateway, nothing is recorded.
+ *
+ * @returns the gateway's answer
+ * @throws AppError 502, 504; what the gateway refuses with
+ */
 export async function decideApproval(
   commands: Commands,
   context: CommandContext,
@@ -117,31 +126,27 @@ export async function decideApproval(
       code: 'GATEWAY_NOT_CONFIGURED',
     });
   }
-  const { status, body } = await answerOf(gateways.call(gateway, { method: 'POST', path: PATH, body: decision }));
-  if (status < 200 || status >= 300) {
-    throw new AppError(REFUSALS.includes(status) ? (status as ErrorStatus) : 502, gatewayRefusal({ status, body }));
-  }
   const { id: approvalId, action, reason = null } = decision;
-  await commands.record(STREAM, context, [
-    execApprovalDecided.draft({
-      approvalId,
-      decision: action,
-      reason,
-      gatewayId: gateway.id,
-      gatewayName: gateway.name,
-    }),
+  const about = { approvalId, decision: action, gatewayId: gateway.id, gatewayName: gateway.name };
+  const decided = await commands.record(STREAM, context, [
+    execApprovalDecided.draft({ ...about, reason, taken: false }),
   ]);
+  const decisionId = (decided.events[0] as EventOf<typeof execApprovalDecided>).meta.number;
+  const answered = (outcome: Outcome, status: number | null) =>
+    commands.record(STREAM, context, [execApprovalAnswered.draft({ ...about, decisionId, outcome, status })]);
+
+  const { status, body } = await gateways
+    .call(gateway, { method: 'POST', path: PATH, body: decision })
+    .catch(async (error: unknown) => {
+      if (!(error instanceof GatewayError)) throw error;
+      await answered('unanswered', null);
+      throw new AppError(error.late ? 504 : 502, error.message, { cause: error });
+    });
+  const isTaken = status >= 200 && status < 300;
+  await answered(isTaken ? 'taken' : 'refused', status);
+  if (!isTaken)
+    throw new AppError(REFUSALS.includes(status) ? (status as ErrorStatus) : 502, gatewayRefusal({ status, body }));
   return typeof body === 'object' && body !== null && !Array.isArray(body)
     ? (body as Record<string, unknown>)
     : { ok: true };
-}
-
-/** @throws AppError 502, 504 */
-async function answerOf(call: Promise<GatewayAnswer>): Promise<GatewayAnswer> {
-  try {
-    return await call;
-  } catch (error) {
-    if (!(error instanceof GatewayError)) throw error;
-    throw new AppError(error.late ? 504 : 502, error.message, { cause: error });
-  }
 }

@@ -10,7 +10,7 @@ import { EventUnreadableError } from '../../shared/event-store.ts';
 import { gatewayActionRequested, gatewayConfigChanged } from '../../shared/events/admin/gateway-config.ts';
 import type { EventDraft, EventOf } from '../../shared/events/define.ts';
 import { GatewayError, type GatewayRequest, type Gateways } from '../../shared/ports/gateways.ts';
-import { type SecretName, secretNameInside } from '../../shared/secret-names.ts';
+import { type SecretName, secretNamesIn } from '../../shared/secret-names.ts';
 import { masked, restored } from '../../shared/secrets.ts';
 import { storageProblem } from '../../shared/storable.ts';
 import type { Decider } from '../decider.ts';
@@ -124,10 +124,21 @@ export function decideUpdates(
     if (!Object.hasOwn(document, root)) {
       throw invalid(`"${root}" is not a key of the gateway configuration; to add it, PUT the whole document.`);
     }
-    const name = path.split('.').reduce<SecretName | undefined>(secretNameInside, undefined);
+    const name = secretNameOf(document, path);
     document = withValue(document, path, restored(value, valueAt(document, path), `updates.${path}`, name));
   }
   return changed(document, { updatedKeys: Object.keys(updates) });
+}
+
+/** What is known about the value at a dotted path. */
+function secretNameOf(document: unknown, path: string): SecretName | undefined {
+  let name: SecretName | undefined;
+  let value: unknown = document;
+  for (const key of path.split('.')) {
+    name = secretNamesIn(name, isObject(value) ? value : {})(key);
+    value = valueAt(value, key);
+  }
+  return name;
 }
 
 /** Runs a change. @returns what its caller gets to see */

@@ -2,6 +2,7 @@
  * Gateways of the deployment: added, changed, removed, probed. There are few, so that all of them are one stream: names
  * are unique and one is primary without further means.
  */
+import { isIP } from 'node:net';
 import type { GatewayChangesBody, NewGatewayBody } from '../../shared/contract/admin/gateways.ts';
 import { AppError, conflict, invalid, notFound } from '../../shared/errors.ts';
 import {
@@ -26,6 +27,8 @@ export interface KnownGateway {
   readonly id: number;
   readonly name: string;
   readonly url: string;
+  /** It was given without a scheme. */
+  readonly bare: boolean;
   readonly token: string | null;
   readonly isPrimary: boolean;
 }
@@ -46,8 +49,8 @@ export const gatewaysDecider = defineDecider<GatewaysState>({
   initial: { gateways: [] },
   folds: [
     on(gatewayAdded, ({ gateways }, { data }) => {
-      const { gatewayId: id, name, url, token, isPrimary } = data;
-      return { gateways: [...gateways, { id, name, url, token, isPrimary }] };
+      const { gatewayId: id, name, url, bare = false, token, isPrimary } = data;
+      return { gateways: [...gateways, { id, name, url, bare, token, isPrimary }] };
     }),
     on(gatewayChanged, ({ gateways }, { data }) => ({
       gateways: gateways.map((one) =>
@@ -56,6 +59,7 @@ export const gatewaysDecider = defineDecider<GatewaysState>({
               ...one,
               name: data.name ?? one.name,
               url: data.url ?? one.url,
+              bare: data.url === undefined ? one.bare : (data.bare ?? false),
               token: data.tokenSet === undefined ? one.token : (data.token ?? null),
               isPrimary: data.isPrimary ?? one.isPrimary,
             }
@@ -69,37 +73,49 @@ export const gatewaysDecider = defineDecider<GatewaysState>({
 // --- Addresses --------------------------------------------------------------------------------------------------------
 
 export interface Address {
-  /** Without query, fragment, credentials and trailing slashes. */
+  /** Without query, fragment, credentials, trailing slashes, and the default port of its scheme. */
   readonly url: string;
+  /** It was given without a scheme. */
+  readonly bare: boolean;
   /** From the query of the URL. */
   readonly token: string | undefined;
 }
 
-/** The address in a body; undefined when it has none. @throws AppError 400 */
+/** What forms fill in for a gateway, so that beside a URL it says nothing. */
+const USUAL_PORT = 18_789;
+
+/**
+ * The address in a body, where `url` and `host` may be a URL or a host; undefined when it has none. What stands in it
+ * counts, before `port`.
+ *
+ * @throws AppError 400
+ */
 export function addressOf({
   url: given,
   host,
   port,
 }: Pick<NewGatewayBody, 'url' | 'host' | 'port'>): Address | undefined {
   const field = given === undefined ? 'host' : 'url';
-  const text = given ?? host;
+  const text = (given ?? host)?.trim();
   if (text === undefined) {
     if (port !== undefined) throw invalid('host: send it together with port, or send url');
     return undefined;
   }
-  const hasScheme = /^[a-z][a-z0-9+.-]*:\/\//i.test(text);
-  const whole = hasScheme ? text : `http://${text}`;
-  const url = (hasScheme || field === 'host') && URL.canParse(whole) ? new URL(whole) : undefined;
+  const bare = !/^[a-z][a-z0-9+.-]*:\/\//i.test(text);
+  const whole = bare ? `http://${isIP(text) === 6 ? `[${text}]` : text}` : text;
+  const url = URL.canParse(whole) ? new URL(whole) : undefined;
   if (!url || !['http:', 'https:', 'ws:', 'wss:'].includes(url.protocol) || url.hostname === '')
     throw invalid(`${field}: must be an address such as https://gateway.example.org:18789`);
   if (url.username !== '' || url.password !== '')
     throw invalid(`${field}: must not hold a name or a password; send the token as token`);
-  if (given === undefined && port !== undefined) url.port = String(port);
-  return {
-    url: `${url.protocol}//${url.host}${url.pathname}`.replace(/\/+$/, ''),
-    token: url.searchParams.get('token') || undefined,
-  };
+  // `https://gate:443` names its port, which URL leaves out.
+  const named = url.port !== '' || /^[^/?#]*:\d+(?:[/?#]|$)/.test(whole.slice(whole.indexOf('//') + 2));
+  if (port !== undefined && !named && (bare || port !== USUAL_PORT)) url.port = String(port);
+  return { url: withoutQuery(url), bare, token: url.searchParams.get('token') || undefined };
 }
+
+const withoutQuery = ({ protocol, host, pathname }: URL): string =>
+  `${protocol}//${host}${pathname}`.replace(/\/+$/, '');
 
 // --- Decisions --------------------------------------------------------------------------------------------------------
 
@@ -119,8 +135,9 @@ export function decideAdd(state: GatewaysState, gateway: KnownGateway): EventDra
   refuseTaken(state, gateway.name);
   if (state.gateways.length >= MAX_GATEWAYS)
     throw conflict(`There are ${MAX_GATEWAYS} gateways already, which is the limit; remove one first.`);
-  const { id, name, url, token, isPrimary } = gateway;
-  return [...(isPrimary ? demoted(state, id) : []), gatewayAdded.draft({ gatewayId: id, name, url, token, isPrimary })];
+  const { id, name, url, bare, token, isPrimary } = gateway;
+  const added = gatewayAdded.draft({ gatewayId: id, name, url, ...(bare && { bare }), token, isPrimary });
+  return [...(isPrimary ? demoted(state, id) : []), added];
 }
 
 /** @throws AppError 404, 409 */
@@ -157,29 +174,37 @@ export async function addGateway(commands: Commands, context: CommandContext, bo
     id,
     name: body.name,
     url: address.url,
-    token: body.token || address.token || null,
+    bare: address.bare,
+    token: address.token ?? (body.token || null),
     isPrimary: body.is_primary,
   };
   await commands.execute(gatewaysDecider, GATEWAYS_STREAM, context, (state) => decideAdd(state, gateway));
   return id;
 }
 
-/** A host or a port that is sent alone, with the other one of a URL. */
-function completed({ url, host, port }: Pick<GatewayChangesBody, 'url' | 'host' | 'port'>, stored: string) {
-  if (url !== undefined || (host === undefined) === (port === undefined)) return { url, host, port };
-  if (host === undefined) return { host: stored, port };
-  // Whether it names a port: a URL does, if only that of its scheme.
-  const kept = new URL(stored).port;
-  return host.includes('://') || /:\d+$/.test(host) || kept === '' ? { host } : { host, port: Number(kept) };
+/** The address that a change leaves: a host that is sent alone keeps the port, a port the rest. @throws AppError 400 */
+function changedAddress(
+  { url, host, port }: Pick<GatewayChangesBody, 'url' | 'host' | 'port'>,
+  stored: Pick<KnownGateway, 'url' | 'bare'>,
+): Address | undefined {
+  const before = new URL(stored.url);
+  if (url === undefined && host === undefined && port !== undefined) {
+    before.port = String(port);
+    return { url: withoutQuery(before), bare: stored.bare, token: undefined };
+  }
+  const sent = addressOf({ url, host, port });
+  if (!sent?.bare || port !== undefined || before.port === '') return sent;
+  return addressOf({ url, host, port: Number(before.port) });
 }
 
-/** The fields that a body sets. @param stored the URL as it is now @throws AppError 400 */
-export function changesOf(body: GatewayChangesBody, stored: string): GatewayChange {
-  const address = addressOf(completed(body, stored));
-  const token = body.token === undefined ? address?.token : body.token;
+/** The fields that a body sets. @param stored the address as it is now @throws AppError 400 */
+export function changesOf(body: GatewayChangesBody, stored: Pick<KnownGateway, 'url' | 'bare'>): GatewayChange {
+  const address = changedAddress(body, stored);
+  const token = address?.token ?? body.token;
   const changes: GatewayChange = {
     name: body.name,
     url: address?.url,
+    bare: address?.bare || undefined,
     isPrimary: body.is_primary,
     status: body.status,
     lastSeen: body.last_seen,
@@ -202,7 +227,7 @@ export async function changeGateway(
 ): Promise<void> {
   // The decision refuses a gateway that is not known, whatever its URL would be.
   const changes = ({ gateways }: GatewaysState) =>
-    changesOf(body, gateways.find(({ id }) => id === body.id)?.url ?? 'http://unknown');
+    changesOf(body, gateways.find(({ id }) => id === body.id) ?? { url: 'http://unknown', bare: false });
   const { state: now } = await commands.load(gatewaysDecider, GATEWAYS_STREAM);
   if (Object.keys(changes(now)).length === 0) await knownGateway(commands, body.id);
   else
@@ -258,13 +283,15 @@ export const sessionPath = (session: string): string | undefined =>
 const MAX_RUN = 200;
 
 /**
- * How messages reach live sessions: through the primary gateway, whose answer is waited for. Undefined: there is none.
+ * How messages reach live sessions: through the primary gateway, whose answer is waited for. Undefined: there is none,
+ * or the caller is of another tenant than the deployment's.
  */
 export async function sessionDelivery(
   commands: Commands,
   gateways: Pick<Gateways, 'call'>,
+  origin: Pick<Origin, 'tenant'>,
 ): Promise<Deliver | undefined> {
-  const gateway = await primaryGateway(commands);
+  const gateway = await gatewayOf(commands, origin);
   if (!gateway) return undefined;
   return async (session, { workspace, id, from, to, content, conversation }) => {
     const path = sessionPath(session);

@@ -2,7 +2,7 @@
  * The agent: the state of its stream, and the decisions about its record. The commands that run these are in
  * `changes.ts`.
  */
-import { notFound } from '../../shared/errors.ts';
+import { forbidden, notFound } from '../../shared/errors.ts';
 import {
   agentDeleted,
   agentDetailsChanged,
@@ -17,8 +17,9 @@ import { agentRegistered, agentReturned } from '../../shared/events/agents/regis
 import { agentSoulChanged } from '../../shared/events/agents/souls.ts';
 import { connectionClosed, connectionOpened, connectionSeen } from '../../shared/events/connections.ts';
 import type { EventDraft, EventOf } from '../../shared/events/define.ts';
+import { nameKeys } from '../../shared/names.ts';
 import { defineDecider, on } from '../decider.ts';
-import { giveUpName, type NameOwnerState, nameKey, namingFolds } from '../naming.ts';
+import { giveUpName, type NameOwnerState, nameKey, namingFolds, SHARED_NAME } from '../naming.ts';
 
 /**
  * The state of an agent that is cached between commands. It has no texts, because they are large and decisions need
@@ -48,8 +49,8 @@ export interface AgentState extends NameOwnerState {
   readonly aliveAt: number;
   /** Of a command-line tool; `seenAt`: last heartbeat through it, or when it began, Unix ms. */
   readonly connection: { readonly id: string; readonly seenAt: number } | null;
-  /** By key id. */
-  readonly keys: Readonly<Record<number, 'active' | 'revoked'>>;
+  /** Those that are not revoked, by id: when they expire, Unix seconds; null: never. */
+  readonly keys: Readonly<Record<number, number | null>>;
 }
 
 const initial: AgentState = {
@@ -77,8 +78,9 @@ export const agentStream = (workspace: number, id: number): string => `agent-${w
 
 export const agentDecider = defineDecider<AgentState>({
   kind: 'agent',
-  // Heartbeats make these streams long. In version 2, `givenUpNames` was called `left`; up to 3 there was no connection.
-  snapshotVersion: 4,
+  // Heartbeats make these streams long. In version 2, `givenUpNames` was called `left`; up to 3 there was no connection; up to
+  // 4, keys had no expiry; up to 5, names were given up as they were written.
+  snapshotVersion: 6,
   initial,
   folds: [
     on(agentRegistered, (_, { data, at }) => ({
@@ -132,8 +134,11 @@ export const agentDecider = defineDecider<AgentState>({
     ),
     on(agentHidden, (state) => ({ ...state, hidden: true })),
     on(agentShown, (state) => ({ ...state, hidden: false })),
-    on(agentKeyIssued, (state, { data }) => ({ ...state, keys: { ...state.keys, [data.keyId]: 'active' } })),
-    on(agentKeyRevoked, (state, { data }) => ({ ...state, keys: { ...state.keys, [data.keyId]: 'revoked' } })),
+    on(agentKeyIssued, (state, { data }) => ({ ...state, keys: { ...state.keys, [data.keyId]: data.expiresAt } })),
+    on(agentKeyRevoked, (state, { data }) => {
+      const { [data.keyId]: _, ...keys } = state.keys;
+      return { ...state, keys };
+    }),
     on(agentDeleted, (state) => ({ ...state, deleted: true, connection: null, givenUpNames: {} })),
     ...namingFolds<AgentState>(),
   ],
@@ -143,11 +148,18 @@ export const agentDecider = defineDecider<AgentState>({
 export const sizeOfFields = (fields: Readonly<Record<string, unknown>>): number =>
   Object.keys(fields).length === 0 ? 0 : JSON.stringify(fields).length;
 
+/** Keys of a name that are not keys of the next one. */
+function keysLeft(name: string, next: string): readonly string[] {
+  const kept = nameKeys(next);
+  return nameKeys(name).filter((key) => !kept.includes(key));
+}
+
 function withDetails(state: AgentState, data: EventOf<typeof agentDetailsChanged>['data'], at: number): AgentState {
   const { changes, via, status } = data;
   let { givenUpNames } = state;
   if (changes.name !== undefined && changes.name !== state.name)
-    givenUpNames = giveUpName(givenUpNames, nameKey(AGENT_NAME, state.name), at);
+    for (const key of keysLeft(state.name, changes.name))
+      givenUpNames = giveUpName(givenUpNames, nameKey(SHARED_NAME, key), at);
   if (changes.sessionKey !== undefined && state.sessionKey !== null && changes.sessionKey !== state.sessionKey)
     givenUpNames = giveUpName(givenUpNames, nameKey(SESSION_KEY, state.sessionKey), at);
   return {
@@ -180,8 +192,7 @@ export const agentConfigDecider = defineDecider<{
   ],
 });
 
-/** Kinds of the unique names of agents (`names.ts`). */
-export const AGENT_NAME = 'agent_name';
+/** Kind of the session keys of agents (`names.ts`). */
 export const SESSION_KEY = 'session_key';
 
 /** The agent of a state. @throws AppError 404 when it does not exist, or no longer does */
@@ -207,6 +218,8 @@ export interface AgentUpdate extends Changes {
 export interface UpdateMode {
   /** `name`: the agent speaks for itself, a status is a sign of life; `id`: an operator; `sync`: the gateway's configuration. */
   readonly via: 'name' | 'id' | 'sync';
+  /** By the agent's own key: its name and its role stay. */
+  readonly byItself?: boolean;
   readonly writeToGateway?: boolean;
   /** With `id`: the config on which the update is based, which the frame shows if the update sets none. */
   readonly config?: Readonly<Record<string, unknown>>;
@@ -218,7 +231,7 @@ const KNOWN = { name: true, role: true, sessionKey: true, runtimeType: true } as
 /**
  * Sets fields. Values that are known not to change are left out. A change of the status is a separate event.
  *
- * @throws AppError 404
+ * @throws AppError 403 when the agent would change its own name or role, 404
  */
 export function decideUpdate(state: AgentState, update: AgentUpdate, mode: UpdateMode): EventDraft[] {
   const { agentId, name } = existing(state);
@@ -229,6 +242,9 @@ export function decideUpdate(state: AgentState, update: AgentUpdate, mode: Updat
       ([field, value]) => value !== undefined && !(field in KNOWN && state[field as keyof typeof KNOWN] === value),
     ),
   ) as Changes;
+  const given = (['name', 'role'] as const).find((field) => changes[field] !== undefined);
+  if (mode.byItself && given !== undefined)
+    throw forbidden(`${given}: an agent cannot change its own ${given}; leave it out, or ask an operator.`);
   const changed = status !== undefined && status !== state.status;
   const repeated = status !== undefined && !changed;
   const others = Object.keys(changes).filter((field) => field !== 'lastActivity').length > 0;

@@ -1,6 +1,6 @@
 /** Commands that change an agent's fields, by name or by id, or delete it. */
 import type { GatewayDocument } from '../../shared/contract/admin/gateway-document.ts';
-import { AppError, conflict, notFound } from '../../shared/errors.ts';
+import { AppError, conflict, isRefusal, notFound } from '../../shared/errors.ts';
 import { MASK, restored } from '../../shared/secrets.ts';
 import {
   decidePutBack,
@@ -11,7 +11,7 @@ import {
 } from '../admin/gateway-config.ts';
 import { entryOf } from '../admin/gateway-document.ts';
 import type { CommandContext, Commands, Executed } from '../handler.ts';
-import { executeWithNames, isRefusal, releaseAll } from '../naming.ts';
+import { executeWithNames, releaseAll } from '../naming.ts';
 import {
   type AgentState,
   type AgentUpdate,
@@ -24,7 +24,7 @@ import {
   type UpdateMode,
 } from './agents.ts';
 import { bounded } from './config.ts';
-import { claimsFor, namedAgent } from './names.ts';
+import { claimsFor, heldBy, namedAgent, refuseName } from './names.ts';
 
 type Config = Readonly<Record<string, unknown>>;
 
@@ -33,13 +33,16 @@ export async function updateAgent(
   commands: Commands,
   context: CommandContext,
   id: number,
-  update: AgentUpdate,
+  given: AgentUpdate,
   mode: UpdateMode,
   /** Throws if the update must not be applied to this state. */
   check: (state: AgentState) => void = () => undefined,
 ): Promise<Executed> {
+  const update = given.name === undefined ? given : { ...given, name: given.name.normalize('NFC') };
   const decide = (state: AgentState) => {
     check(state);
+    // Also where the new name looks like the old one, and so needs no claim.
+    if (update.name !== undefined && update.name !== state.name) refuseName(update.name);
     return decideUpdate(state, update, mode);
   };
   const { workspace } = context.origin;
@@ -95,14 +98,20 @@ export async function updateFromConfig(
   }
 }
 
-/** The agent's own update. Secrets that it was shown masked stay as they are. @throws AppError 400, 404, 409 */
+/**
+ * The agent's own update. Secrets that it was shown masked stay as they are.
+ *
+ * @param byItself whether the caller has the agent's key
+ * @throws AppError 400, 403, 404, 409
+ */
 export function updateByName(
   commands: Commands,
   context: CommandContext,
   { id, name }: { readonly id: number; readonly name: string },
   update: AgentUpdate,
+  byItself = false,
 ): Promise<Executed> {
-  const mode = { via: 'name' } as const;
+  const mode = { via: 'name', byItself } as const;
   // The name selected the agent, so one that has since been renamed is not the one that was meant.
   const check = (state: AgentState) => {
     if (state.registered && state.name !== name) throw notFound('Agent');
@@ -125,6 +134,8 @@ export interface OperatorsUpdate {
   readonly fields: readonly string[];
   /** Undefined: true if `gatewayConfig` is given and a gateway configuration is stored. */
   readonly writeToGateway: boolean | undefined;
+  /** Whether the caller has the agent's key. */
+  readonly byItself?: boolean;
 }
 
 /**
@@ -132,13 +143,13 @@ export interface OperatorsUpdate {
  * agent's own change is refused afterwards, its previous entry is restored.
  *
  * @param isStored whether a gateway configuration is stored
- * @throws AppError 400, 404, 409; 502 when the gateway's document cannot be written
+ * @throws AppError 400, 403, 404, 409; 502 when the gateway's document cannot be written
  */
 export async function updateById(
   commands: Commands,
   context: CommandContext,
   id: number,
-  { update, gatewayConfig, fields, writeToGateway: asked }: OperatorsUpdate,
+  { update, gatewayConfig, fields, writeToGateway: asked, byItself = false }: OperatorsUpdate,
   isStored: () => Promise<boolean>,
 ): Promise<Executed> {
   const stored = (asked ?? gatewayConfig !== undefined) && (await isStored());
@@ -150,7 +161,7 @@ export async function updateById(
     const over = restored(gatewayConfig ?? {}, present, 'gateway_config');
     return { ...update, config: bounded({ ...(base as Config), ...(over as Config) }) };
   };
-  const mode = { via: 'id', writeToGateway: writes } as const;
+  const mode = { via: 'id', writeToGateway: writes, byItself } as const;
   if (!writes) return updateFromConfig(commands, context, id, mode, merged);
 
   let putBack: GatewayEntry | undefined;
@@ -225,7 +236,7 @@ export async function deleteAgent(
     return decideDelete(state, removeWorkspace);
   });
   const { name, sessionKey } = last as AgentState;
-  await releaseAll(commands, context, claimsFor(workspace, { name, sessionKey }), stream);
+  await releaseAll(commands, context, heldBy(workspace, { name, sessionKey }), stream);
   try {
     await writeToGateway(commands, context, (state) => decideRemoveAgent(state, name));
     return { name, warning: undefined };

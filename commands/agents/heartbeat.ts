@@ -8,6 +8,7 @@ import type { EventDraft } from '../../shared/events/define.ts';
 import { tokensReported } from '../../shared/events/tokens/reports.ts';
 import type { CommandContext, Commands } from '../handler.ts';
 import { type AgentState, agentDecider, agentStream, existing } from './agents.ts';
+import { agentInLog } from './names.ts';
 
 export interface TokenUsage {
   /** Of the report. */
@@ -79,14 +80,9 @@ export interface Waiting {
   readonly workItems: readonly { readonly type: string; readonly count: number }[];
 }
 
-/** Reads what is waiting for an agent. */
+/** Reads what is waiting for an agent of the caller's workspace. */
 export interface Inboxes<Inbox extends Waiting> {
-  /**
-   * Undefined when there is no such agent. `kept`: it was read earlier. Its content is then still current, but the
-   * agent itself may have been renamed, replaced or deleted since.
-   */
-  find(workspace: number, ref: AgentRef): Promise<{ readonly inbox: Inbox; readonly kept: boolean } | undefined>;
-  forget(workspace: number, ref: AgentRef): void;
+  find(agent: Waiting['agent']): Promise<Inbox>;
 }
 
 /**
@@ -105,17 +101,19 @@ export async function recordHeartbeat<Inbox extends Waiting>(
   mayBeat: (agent: Waiting['agent']) => void,
 ): Promise<Inbox> {
   const { workspace } = context.origin;
-  for (;;) {
-    const found = await inboxes.find(workspace, ref);
-    if (!found) throw notFound('Agent');
-    const { inbox, kept } = found;
-    const { id, name } = inbox.agent;
+  for (let recent = true; ; recent = false) {
+    const agent = await agentInLog(commands, workspace, ref, { recent });
+    if (!agent) throw notFound('Agent');
+    // Refusals of an agent that another process has renamed or deleted since its state was read count only when it is read again.
+    let moved = true;
     try {
-      mayBeat(inbox.agent);
+      mayBeat(agent);
+      moved = false;
+      const inbox = await inboxes.find(agent);
       // A copy, because the second attempt is the same step of the request.
-      await commands.execute(agentDecider, agentStream(workspace, id), { ...context }, (state) => {
-        const expected = kept || 'name' in ref ? name : state.name;
-        if (state.registered && state.name !== expected) throw notFound('Agent');
+      await commands.execute(agentDecider, agentStream(workspace, agent.id), { ...context }, (state) => {
+        moved = state.deleted || state.name !== agent.name;
+        if (moved) throw notFound('Agent');
         return decideHeartbeat(state, {
           connectionId: heartbeat.connectionId,
           tokenUsage: heartbeat.tokenUsage,
@@ -125,9 +123,7 @@ export async function recordHeartbeat<Inbox extends Waiting>(
       });
       return inbox;
     } catch (error) {
-      // The agent may have been renamed or replaced since its inbox was cached: retry once with a fresh one.
-      if (!kept || !(error instanceof AppError) || ![403, 404].includes(error.status)) throw error;
-      inboxes.forget(workspace, ref);
+      if (!moved || !recent || !(error instanceof AppError)) throw error;
     }
   }
 }

@@ -3,7 +3,7 @@
  * is in the credential store and is valid only if the log refers to its id.
  */
 import { randomBytes } from 'node:crypto';
-import { notFound } from '../../shared/errors.ts';
+import { conflict, isRefusal, notFound } from '../../shared/errors.ts';
 import { agentKeyIssued, agentKeyRevoked } from '../../shared/events/agents/keys.ts';
 import type { EventDraft, EventOf } from '../../shared/events/define.ts';
 import type { Credentials } from '../../shared/ports/credentials.ts';
@@ -24,14 +24,24 @@ function present(state: AgentLike): void {
 
 export type NewAgentKey = Omit<EventOf<typeof agentKeyIssued>['data'], 'agentName'>;
 
-export function decideIssue(state: AgentLike, key: NewAgentKey): readonly EventDraft[] {
+/** How many valid keys an agent may have, and the time, Unix seconds. */
+interface KeyLimit {
+  readonly most: number;
+  readonly now: number;
+}
+
+/** @throws AppError 404; 409 when the agent has as many valid keys as it may */
+export function decideIssue(state: AgentLike, key: NewAgentKey, { most, now }: KeyLimit): readonly EventDraft[] {
   present(state);
+  const valid = Object.values(state.keys).filter((expiresAt) => expiresAt === null || expiresAt > now);
+  if (valid.length >= most)
+    throw conflict(`An agent has at most ${most} valid keys; revoke some that are no longer needed.`);
   return [agentKeyIssued.draft({ ...key, agentName: state.name })];
 }
 
 export function decideRevoke(state: AgentLike, agentId: number, keyId: number): readonly EventDraft[] {
   present(state);
-  if (state.keys[keyId] !== 'active') throw notFound('Active key');
+  if (!Object.hasOwn(state.keys, keyId)) throw notFound('Active key');
   return [agentKeyRevoked.draft({ keyId, agentId, agentName: state.name })];
 }
 
@@ -44,7 +54,7 @@ export interface IssuedKey {
   readonly createdAt: number;
 }
 
-/** Issues a key. @throws AppError 404 */
+/** Issues a key. @throws AppError 404; 409 when the agent has as many valid keys as it may */
 export async function issueAgentKey(
   commands: Commands,
   context: CommandContext,
@@ -57,6 +67,7 @@ export async function issueAgentKey(
     /** Unix seconds; null: never. */
     readonly expiresAt: number | null;
   },
+  limit: KeyLimit,
 ): Promise<IssuedKey> {
   const { workspace, agentId, name, scopes, expiresAt } = request;
   let apiKey = newAgentKey();
@@ -66,11 +77,11 @@ export async function issueAgentKey(
   const createdBy = context.origin.actor.name;
   const { events } = await commands
     .execute(agentDecider, agentStream(workspace, agentId), context, (state) =>
-      decideIssue(state, { keyId, agentId, name, prefix, scopes: [...scopes], createdBy, expiresAt }),
+      decideIssue(state, { keyId, agentId, name, prefix, scopes: [...scopes], createdBy, expiresAt }, limit),
     )
     .catch(async (error) => {
       // Without its event, the hash is worthless; but if the outcome is unknown, it has to stay.
-      if ((error as { status?: number }).status === 404) await credentials.removeKey({ kind: 'agent', keyId });
+      if (isRefusal(error)) await credentials.removeKey({ kind: 'agent', keyId });
       throw error;
     });
   const { data, meta } = events[0] as EventOf<typeof agentKeyIssued>;

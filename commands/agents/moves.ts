@@ -2,13 +2,13 @@
  * Agents of a workspace that is deleted, registered in another one of the tenant under the same id. Keys and connections
  * end. Every step may be repeated.
  */
-import { AppError } from '../../shared/errors.ts';
+import { AppError, isRefusal } from '../../shared/errors.ts';
 import { agentHidden } from '../../shared/events/agents/agents.ts';
 import { agentMemoryFieldsSet, agentMemoryWritten } from '../../shared/events/agents/memory.ts';
 import type { EventDraft } from '../../shared/events/define.ts';
 import type { MovingAgent } from '../../shared/ports/workspaces.ts';
 import type { CommandContext, Commands } from '../handler.ts';
-import { claimAll, isRefusal, releaseAll } from '../naming.ts';
+import { claimAll, releaseAll } from '../naming.ts';
 import { agentDecider, agentStream } from './agents.ts';
 import { deleteAgent, updateAgent } from './changes.ts';
 import { claimsFor } from './names.ts';

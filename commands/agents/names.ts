@@ -1,9 +1,15 @@
 /** The unique names of an agent: its name, and its session key. How they are taken and given up: `commands/naming.ts`. */
+
+import type { AgentRef } from '../../shared/contract/agents/agents.ts';
 import { invalid } from '../../shared/errors.ts';
+import type { Identity } from '../../shared/identity.ts';
 import { agentNameFault } from '../../shared/names.ts';
-import type { NameKind } from '../claims.ts';
-import type { Claim, Named } from '../naming.ts';
-import { AGENT_NAME, type AgentState, agentDecider, existing, SESSION_KEY } from './agents.ts';
+import { isStorableText } from '../../shared/storable.ts';
+import { claimantOf, type NameKind } from '../claims.ts';
+import type { Commands } from '../handler.ts';
+import { agentNameClaims, nameTaken } from '../names.ts';
+import { type Claim, type Named, OLDER_KINDS } from '../naming.ts';
+import { type AgentState, agentDecider, agentStream, existing, SESSION_KEY } from './agents.ts';
 
 const holding =
   (held: (state: AgentState, name: string) => boolean): NameKind<AgentState>['holds'] =>
@@ -14,16 +20,18 @@ const holding =
     return Object.keys(state.givenUpNames).length > 0 ? 'never' : 'not yet';
   };
 
-/** Names of agents, unique per workspace: scope is the workspace id. */
-export const agentNameKind: NameKind<AgentState> = {
-  kind: AGENT_NAME,
+/** @throws AppError 400 for a name that no agent may get */
+export function refuseName(name: string): void {
+  const fault = agentNameFault(name);
+  if (fault !== undefined) throw invalid(`name: ${fault}`, [`name: ${fault}`]);
+}
+
+/** Claims of names from before users and agents shared them. They are only released. */
+const olderName: NameKind<AgentState> = {
+  kind: OLDER_KINDS.agent,
   owner: agentDecider,
   holds: holding((state, name) => state.name === name),
-  taken: (name) => `An agent named "${name}" already exists; choose another name.`,
-  refuse(name) {
-    const fault = agentNameFault(name);
-    if (fault !== undefined) throw invalid(`name: ${fault}`, [`name: ${fault}`]);
-  },
+  taken: nameTaken,
 };
 
 /** Session keys, unique in the deployment: scope is `all`. */
@@ -40,9 +48,75 @@ export function claimsFor(
   agent: { readonly name?: string; readonly sessionKey?: string | null },
 ): Claim<AgentState>[] {
   const claims: Claim<AgentState>[] = [];
-  if (agent.name !== undefined) claims.push({ kind: agentNameKind, scope: workspace, name: agent.name });
+  if (agent.name !== undefined) claims.push(...agentNameClaims(workspace, agent.name, refuseName));
   if (agent.sessionKey) claims.push({ kind: sessionKeyKind, scope: 'all', name: agent.sessionKey });
   return claims;
 }
 
-export const namedAgent: Named<AgentState> = { decider: agentDecider, existing, held: claimsFor };
+/** The names that an agent holds, however long it has had them. */
+export const heldBy = (
+  workspace: number,
+  agent: { readonly name: string; readonly sessionKey: string | null },
+): Claim<AgentState>[] => [...claimsFor(workspace, agent), { kind: olderName, scope: workspace, name: agent.name }];
+
+export const namedAgent: Named<AgentState> = { decider: agentDecider, existing, held: heldBy };
+
+export type KnownAgent = Pick<AgentState, 'id' | 'name' | 'role' | 'sessionKey'>;
+
+/**
+ * An agent according to the log, because writes do not wait for read models, and never decide on a stale one; undefined
+ * when the workspace has none such.
+ *
+ * @param options.recent a state from memory will do, from which changes by other processes may be missing: for a caller
+ *   that notices when its command runs
+ */
+export async function agentInLog(
+  commands: Pick<Commands, 'load'>,
+  workspace: number,
+  ref: AgentRef,
+  { recent = false } = {},
+): Promise<KnownAgent | undefined> {
+  for await (const stream of streamsOf(commands, workspace, ref)) {
+    const isIt = (state: AgentState) => state.registered && !state.deleted && ('id' in ref || state.name === ref.name);
+    if (recent) {
+      const { state } = await commands.load(agentDecider, stream, { recent });
+      if (isIt(state)) return known(state);
+    }
+    const { state } = await commands.load(agentDecider, stream);
+    if (isIt(state)) return known(state);
+  }
+  return undefined;
+}
+
+/** Streams of agents that may be the one that is referred to: by name, those that have claimed it. */
+async function* streamsOf(
+  commands: Pick<Commands, 'load'>,
+  workspace: number,
+  ref: AgentRef,
+): AsyncGenerator<string, void, void> {
+  if ('id' in ref) {
+    yield agentStream(workspace, ref.id);
+    return;
+  }
+  const claims = [...claimsFor(workspace, ref), { kind: olderName, name: ref.name }];
+  const seen = new Set<string>();
+  for (const { kind, name } of claims) {
+    const stream = await claimantOf(commands, kind, workspace, name);
+    if (stream === undefined || seen.has(stream) || !stream.startsWith(AGENTS_OF(workspace))) continue;
+    seen.add(stream);
+    yield stream;
+  }
+}
+
+const AGENTS_OF = (workspace: number) => agentStream(workspace, 0).slice(0, -1);
+
+const known = ({ id, name, role, sessionKey }: AgentState): KnownAgent => ({ id, name, role, sessionKey });
+
+/** The id of the agent that a caller names, by the header `x-agent-name` or by its key; undefined: there is none. */
+export async function agentSpokenFor(
+  commands: Commands,
+  { workspace, agentName }: Pick<Identity, 'workspace' | 'agentName'>,
+): Promise<number | undefined> {
+  if (agentName === null || !isStorableText(agentName)) return undefined;
+  return (await agentInLog(commands, workspace, { name: agentName }))?.id;
+}

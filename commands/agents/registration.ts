@@ -2,18 +2,23 @@
  * How agents come into being: created by an operator, registered by themselves, or imported from the gateway
  * configuration.
  */
-import { AppError, conflict } from '../../shared/errors.ts';
+import { AppError, conflict, isRefusal } from '../../shared/errors.ts';
 import { agentRegistered, agentReturned } from '../../shared/events/agents/registration.ts';
 import type { EventDraft, EventOf } from '../../shared/events/define.ts';
+import { nameKeys } from '../../shared/names.ts';
 import { restored } from '../../shared/secrets.ts';
 import { seconds } from '../../shared/time.ts';
+import { pause } from '../../shared/waiting.ts';
 import { decideWriteAgent, writeToGateway } from '../admin/gateway-config.ts';
+import { isTaken } from '../claims.ts';
 import type { CommandContext, Commands, Executed } from '../handler.ts';
-import { claimAll, isRefusal, releaseAll } from '../naming.ts';
+import type { Room } from '../limits.ts';
+import { nameTaken } from '../names.ts';
+import { claimAll, releaseAll } from '../naming.ts';
 import { hasReserved, reserveId } from '../reserve.ts';
 import { type AgentState, agentDecider, agentStream, existing } from './agents.ts';
 import { bounded } from './config.ts';
-import { agentNameKind, claimsFor } from './names.ts';
+import { claimsFor } from './names.ts';
 import { configFor } from './templates.ts';
 
 type Config = Readonly<Record<string, unknown>>;
@@ -21,8 +26,7 @@ export type Registration = Omit<EventOf<typeof agentRegistered>['data'], 'agentI
 
 /** @throws AppError 409 when the stream's claim was voided, because the name may now belong to another agent */
 export function decideRegister(state: AgentState, agentId: number, registration: Registration): EventDraft[] {
-  if (state.registered || Object.keys(state.givenUpNames).length > 0)
-    throw conflict(agentNameKind.taken(registration.name));
+  if (state.registered || Object.keys(state.givenUpNames).length > 0) throw conflict(nameTaken(registration.name));
   return [agentRegistered.draft({ agentId, ...registration })];
 }
 
@@ -88,12 +92,26 @@ export function selfRegistration(input: {
   };
 }
 
-/** Registers an agent. @throws AppError 409 when its name or session key is taken; 413 when it does not fit an event */
-export async function registerAgent(
+interface Registered {
+  readonly id: number;
+  readonly executed: Executed;
+}
+
+/**
+ * Registers an agent.
+ *
+ * @throws AppError 409 when its name or session key is taken, or the workspace has as many agents as it may; 413 when it
+ *   does not fit an event
+ */
+export const registerAgent = (
   commands: Commands,
   context: CommandContext,
   registration: Registration,
-): Promise<{ readonly id: number; readonly executed: Executed }> {
+  room: Room,
+): Promise<Registered> => room(context, () => register(commands, context, registration));
+
+async function register(commands: Commands, context: CommandContext, given: Registration): Promise<Registered> {
+  const registration = { ...given, name: given.name.normalize('NFC') };
   const { workspace } = context.origin;
   const id = await reserveId(commands, context, 'agent', (one) => agentStream(workspace, one));
   const stream = agentStream(workspace, id);
@@ -118,11 +136,12 @@ export async function registerAgent(
 export async function createAgent(
   commands: Commands,
   context: CommandContext,
+  room: Room,
   input: Parameters<typeof operatorsRegistration>[0],
   options: { readonly writeToGateway: boolean },
 ): Promise<{ readonly id: number; readonly executed: Executed; readonly warning: string | undefined }> {
   const registration = operatorsRegistration(input);
-  const registered = await registerAgent(commands, context, registration);
+  const registered = await registerAgent(commands, context, registration, room);
   if (!options.writeToGateway) return { ...registered, warning: undefined };
   try {
     await writeToGateway(commands, context, (state) => decideWriteAgent(state, 'agent-created', registration));
@@ -145,26 +164,78 @@ export interface RegisteredAgent {
   readonly created_at: number;
 }
 
+/** How often work is tried on an agent that others are creating or deleting, and the pause between. */
+const MAX_TRIES = 40;
+const RETRY_MS = 25;
+
 /**
- * An agent registers itself: an existing agent registers again, any other name creates a new agent.
+ * Does work on the agent of a name, which the work creates if there is none, while others may be creating or deleting it.
  *
- * @param known the agent that has this name, if any
- * @param now Unix ms
- * @throws AppError 404 when the agent was deleted at the same time; 409 when its name was taken at the same time
+ * @param isAnothers whether the name will not be this agent's soon
+ * @throws what `work` throws; after many attempts also 404 and 409 `NAME_TAKEN`
  */
-export async function registerSelf(
+export async function onSettledName<T>(work: () => Promise<T>, isAnothers: () => Promise<boolean>): Promise<T> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await work();
+    } catch (error) {
+      const gone = error instanceof AppError && error.status === 404;
+      if ((!isTaken(error) && !gone) || attempt >= MAX_TRIES) throw error;
+      if (isTaken(error) && (await isAnothers())) throw error;
+      await pause(RETRY_MS);
+    }
+  }
+}
+
+/** Whether a name is taken by a user, or by an agent whose name is only written otherwise. */
+export const belongsToAnother =
+  ({ names }: Commands, workspace: number, name: string, find: (name: string) => Promise<unknown>) =>
+  async (): Promise<boolean> => {
+    for (const key of nameKeys(name)) {
+      if ((await names.holders(workspace, key)).length > 0) return (await find(name)) === undefined;
+    }
+    return false;
+  };
+
+/** What a registration needs to know about the caller and its workspace. */
+export interface Registering {
+  /** The agent that has a name. */
+  readonly find: (name: string) => Promise<RegisteredAgent | undefined>;
+  /** Whether the caller may register as this agent. */
+  readonly mayBe: (agent: RegisteredAgent) => boolean;
+  readonly room: Room;
+  /** Unix ms. */
+  readonly now: () => number;
+}
+
+/**
+ * An agent registers itself: an existing agent registers again, any other name creates a new agent. Of several requests
+ * at the same time one creates it, and for the others it exists.
+ *
+ * @throws AppError 409 when the name belongs to an agent that the caller may not register as, or to somebody else
+ */
+export function registerSelf(
   commands: Commands,
   context: CommandContext,
   input: Parameters<typeof selfRegistration>[0],
-  known: RegisteredAgent | undefined,
-  now: () => number,
+  { find, mayBe, room, now }: Registering,
 ): Promise<{ readonly agent: RegisteredAgent; readonly registered: boolean }> {
-  if (known && !hasReserved(context)) {
-    await commands.execute(agentDecider, agentStream(context.origin.workspace, known.id), context, decideReturn);
-    return { agent: known, registered: false };
-  }
   const registration = selfRegistration(input);
-  const { id, executed } = await registerAgent(commands, context, registration);
   const { name, role } = registration;
-  return { agent: { id, name, role, created_at: seconds(executed.events[0]?.meta.at ?? now()) }, registered: true };
+  return onSettledName(
+    async () => {
+      const known = hasReserved(context) ? undefined : await find(name);
+      if (known) {
+        if (!mayBe(known))
+          throw conflict(
+            `The name "${name}" belongs to another agent; choose another name, or register with the key of that agent.`,
+          );
+        await commands.execute(agentDecider, agentStream(context.origin.workspace, known.id), context, decideReturn);
+        return { agent: known, registered: false };
+      }
+      const { id, executed } = await registerAgent(commands, context, registration, room);
+      return { agent: { id, name, role, created_at: seconds(executed.events[0]?.meta.at ?? now()) }, registered: true };
+    },
+    belongsToAnother(commands, context.origin.workspace, name, find),
+  );
 }

@@ -5,6 +5,7 @@ import { AppError } from '../../shared/errors.ts';
 import { agentsSynced } from '../../shared/events/agents/sync.ts';
 import { gatewayDocument } from '../admin/gateway-config.ts';
 import type { CommandContext, Commands } from '../handler.ts';
+import type { Room } from '../limits.ts';
 import { agentConfigDecider, agentDecider, agentStream } from './agents.ts';
 import { updateFromConfig } from './changes.ts';
 import { bounded, configProblem } from './config.ts';
@@ -47,12 +48,13 @@ const registrationOf = ({ name, role, config }: GatewayAgent): Registration => (
  * step is idempotent, so an import that fails halfway can simply be repeated.
  *
  * @param idsOf ids of the agents with these names, by name
- * @throws AppError 409 when a name is being taken at the same time; 422 when the document cannot be read, or the
- *   config of one of its agents would be too large; nothing is changed in these cases
+ * @throws AppError 409 when a name is being taken at the same time, or the workspace has as many agents as it may; 422
+ *   when the document cannot be read, or the config of one of its agents would be too large; then nothing is changed
  */
 export async function syncAgents(
   commands: Commands,
   { origin }: CommandContext,
+  room: Room,
   idsOf: (names: readonly string[]) => Promise<ReadonlyMap<string, number>>,
 ): Promise<SyncResult> {
   // Without the request's intents, because a repeated run takes different steps: part of the work has already been
@@ -68,7 +70,7 @@ export async function syncAgents(
     const { id, name } = agent;
     const known = ids.get(name);
     if (known === undefined) {
-      await registerAgent(commands, context, registrationOf(agent));
+      await registerAgent(commands, context, registrationOf(agent), room);
       agents.push({ id, name, action: 'created' });
       continue;
     }
@@ -99,6 +101,7 @@ export async function syncAgents(
 export async function registerTold(
   commands: Commands,
   { origin }: CommandContext,
+  room: Room,
   told: readonly { readonly name: string; readonly role: string }[],
   idsOf: (names: readonly string[]) => Promise<ReadonlyMap<string, number>>,
 ): Promise<number> {
@@ -109,7 +112,7 @@ export async function registerTold(
     const known = ids.get(name);
     if (known === undefined) {
       const registration = registrationOf({ id: name, name, role, config: {} });
-      await registerAgent(commands, context, { ...registration, status: 'idle' });
+      await registerAgent(commands, context, { ...registration, status: 'idle' }, room);
     } else {
       await commands.execute(agentDecider, agentStream(origin.workspace, known), context, decideReturn);
     }

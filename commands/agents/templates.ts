@@ -68,8 +68,6 @@ const TEMPLATES: Readonly<Record<string, Template>> = {
   },
 };
 
-export const TEMPLATE_IDS = Object.keys(TEMPLATES);
-
 /** The config of a template for an agent of this name; undefined for an unknown template. */
 export function templateConfig(id: string, name: string): Config | undefined {
   if (!Object.hasOwn(TEMPLATES, id)) return undefined;

@@ -155,7 +155,7 @@ export async function createRule(
   const { workspace } = context.origin;
   // Refused before it takes a number.
   decideCreate(0, rule, faultOf);
-  return withinLimit(limits, LIMIT, workspace, async () => {
+  return withinLimit(limits, LIMIT, context, async () => {
     const id = await reserveId(commands, context, 'alert_rule', (one) => ruleStream(workspace, one));
     await commands.execute(ruleDecider, ruleStream(workspace, id), context, () => decideCreate(id, rule, faultOf), {
       fresh: true,

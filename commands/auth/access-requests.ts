@@ -17,9 +17,9 @@ import { nameClaimVoided } from '../../shared/events/claims.ts';
 import { type EventDraft, firstOf } from '../../shared/events/define.ts';
 import { DEFAULT_TENANT, DEFAULT_WORKSPACE } from '../../shared/events/metadata.ts';
 import type { Role } from '../../shared/identity.ts';
-import { userNameFault } from '../../shared/names.ts';
+import { cleanDisplayName, userNameFault } from '../../shared/names.ts';
 import type { Credentials } from '../../shared/ports/credentials.ts';
-import { claimName, NAME_TAKEN, type NameKind, releaseName } from '../claims.ts';
+import { claimName, NAME_TAKEN, type NameKind } from '../claims.ts';
 import { defineDecider, on } from '../decider.ts';
 import type { CommandContext, Commands } from '../handler.ts';
 import { reserveId } from '../reserve.ts';
@@ -30,10 +30,10 @@ import {
   differing,
   inWorkspace,
   mustExist,
+  releaseUsername,
   USER_EXISTS,
   type UserState,
   userDecider,
-  usernames,
 } from './users.ts';
 
 export interface AccessRequestState {
@@ -257,7 +257,7 @@ function profileOf(state: AccessRequestState): GoogleProfile {
   if (email === null || providerId === null) {
     throw new AppError(409, 'The person behind this request was erased; they have to sign in again first.');
   }
-  return { email, sub: providerId, name: displayName, picture: avatarUrl };
+  return { email, sub: providerId, name: cleanDisplayName(displayName ?? ''), picture: avatarUrl };
 }
 
 /** How many suffixes are tried. */
@@ -305,7 +305,7 @@ async function createWithFreeName(
         const { state } = await commands.load(userDecider, userStream(id));
         // The other approval may have settled on another name.
         if (state.username !== username)
-          await releaseName(commands, context, usernames, 'all', username, userStream(id));
+          await releaseUsername(commands, context, { username, workspace: DEFAULT_WORKSPACE }, userStream(id));
         return false;
       }
       if (code !== NAME_TAKEN || suffix >= MAX_SUFFIX) throw error;

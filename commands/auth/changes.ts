@@ -1,5 +1,5 @@
 /** Changes to users by admins and operators: fields, password, workspace, deletion. */
-import { invalid } from '../../shared/errors.ts';
+import { conflict, invalid, isRefusal } from '../../shared/errors.ts';
 import {
   userDeleted,
   userMoved,
@@ -11,19 +11,20 @@ import {
 import { type EventDraft, firstOf } from '../../shared/events/define.ts';
 import type { Role } from '../../shared/identity.ts';
 import type { Credentials } from '../../shared/ports/credentials.ts';
-import { releaseName } from '../claims.ts';
+import { claimName } from '../claims.ts';
 import type { CommandContext, Commands } from '../handler.ts';
+import { userNameClaims } from '../names.ts';
 import type { Place } from '../workspaces/workspaces.ts';
 import { type AdminsOf, changeUser } from './last-admin.ts';
 import {
+  checkDisplayName,
   differing,
   mustExist,
   type Reach,
+  releaseUsername,
   removeUnnamedPasswords,
   type UserState,
   userDecider,
-  usernames,
-  wasRefused,
 } from './users.ts';
 
 /** Fields that an update may set; undefined leaves a field unchanged. */
@@ -58,6 +59,7 @@ export function decideUpdate(state: UserState, request: UpdateRequest): readonly
   const { userId, workspace, transfer, callerId, credentialId, by } = request;
   mustExist(state, transfer?.reach ?? workspace);
   const changes = differing(state, request.changes);
+  if (changes.displayName !== undefined) checkDisplayName(changes.displayName, state.username);
   if (callerId === userId && changes.role !== undefined) {
     throw invalid('You cannot change your own role; ask another admin.');
   }
@@ -114,19 +116,49 @@ export async function updateUser(
   },
 ): Promise<void> {
   const { userId, password, changes, ...rest } = request;
-  const decide = (credentialId: string | null) => (state: Parameters<typeof decideUpdate>[0]) =>
+  const decide = (credentialId: string | null) => (state: UserState) =>
     decideUpdate(state, { ...rest, userId, changes, credentialId });
-  // Decide first, to refuse before computing the slow hash.
-  if (password !== null) decide(null)((await commands.load(userDecider, userStream(userId))).state);
+  // Decide first, to refuse before computing the slow hash and before claiming a name.
+  if (password !== null || rest.transfer) decide(null)((await commands.load(userDecider, userStream(userId))).state);
   const credentialId = password === null ? null : await credentials.addPassword(userId, password);
   try {
-    await changeUser(commands, context, admins, userId, decide(credentialId));
+    const mayMove = await claimPlace(commands, context, userId, rest.transfer?.to.workspace);
+    const decided = decide(credentialId);
+    await changeUser(commands, context, admins, userId, (state) => {
+      const drafts = decided(state);
+      mayMove(state);
+      return drafts;
+    });
   } catch (error) {
-    if (credentialId !== null && wasRefused(error)) await removeUnnamedPasswords(commands, credentials, userId);
+    if (credentialId !== null && isRefusal(error)) await removeUnnamedPasswords(commands, credentials, userId);
     throw error;
   }
   if (credentialId !== null) await credentials.removePasswords(userId, credentialId);
   if (credentialId !== null || changes.isApproved === false) await credentials.removeSessions(userId);
+}
+
+/**
+ * Claims the name of a user in the workspace that the user is put into: an agent there may have it. Undefined: nowhere.
+ *
+ * @returns a check of the user's state: throws AppError 409 when the claim is no longer valid
+ * @throws AppError 409 when an agent there has the name
+ */
+export async function claimPlace(
+  commands: Commands,
+  context: CommandContext,
+  userId: number,
+  workspace: number | undefined,
+): Promise<(state: UserState) => void> {
+  const stream = userStream(userId);
+  const { state: before } = await commands.load(userDecider, stream);
+  if (workspace === undefined || !before.exists || before.workspace === workspace) return () => undefined;
+  // Claims are safe to repeat, so they need no intents.
+  for (const { kind, scope, name, shown } of userNameClaims(workspace, before.username))
+    await claimName(commands, { origin: context.origin }, kind, scope, name, stream, shown);
+  return (state) => {
+    if (state.workspace !== workspace && state.voidedPlaces !== before.voidedPlaces)
+      throw conflict('Another user or agent gets this name there at this moment; try again.', { code: 'BUSY' });
+  };
 }
 
 /** Deletes a user: ends the sessions, removes the password, frees the name. @throws AppError 400, 404, 409 for the last admin */
@@ -139,22 +171,13 @@ export async function deleteUser(
 ): Promise<void> {
   const { userId, workspace, callerId } = request;
   const stream = userStream(userId);
-  const executed = await changeUser(commands, context, admins, userId, (state) =>
-    decideDelete(state, userId, workspace, callerId),
-  );
+  let last = 0;
+  const executed = await changeUser(commands, context, admins, userId, (state) => {
+    last = state.workspace;
+    return decideDelete(state, userId, workspace, callerId);
+  });
   const deleted = firstOf(executed.events, userDeleted);
-  if (deleted) await releaseName(commands, context, usernames, 'all', deleted.data.username, stream);
+  if (deleted) await releaseUsername(commands, context, { ...deleted.data, workspace: last }, stream);
   await credentials.removeSessions(userId);
   await credentials.removePasswords(userId);
-}
-
-/** Moves a user to another workspace. @throws AppError 404, 409 for the last admin of the user's current tenant */
-export async function moveUser(
-  commands: Commands,
-  context: CommandContext,
-  admins: AdminsOf,
-  userId: number,
-  place: Place,
-): Promise<void> {
-  await changeUser(commands, context, admins, userId, (state) => decideMove(state, userId, place));
 }

@@ -3,7 +3,7 @@
  * hash there is worthless, so a replacement takes effect with its event.
  */
 import { randomBytes } from 'node:crypto';
-import { conflict } from '../../shared/errors.ts';
+import { conflict, isRefusal } from '../../shared/errors.ts';
 import {
   GLOBAL_KEY_STREAM,
   globalKeyConfigured,
@@ -59,10 +59,16 @@ export function decideConfigure(
   return [globalKeyConfigured.draft(key)];
 }
 
+/** @param replaced id of the key that is to be replaced; null: there is none @throws AppError 409 when another one is in force */
 export function decideRotate(
   state: GlobalKeyState,
   key: { readonly keyId: number; readonly masked: string },
+  replaced: number | null,
 ): readonly EventDraft[] {
+  if (state.keyId !== replaced)
+    throw conflict('The API key was replaced by another request at the same time; use that key, or try again.', {
+      code: 'CONFLICT',
+    });
   return [globalKeyRotated.draft({ ...key, oldSource: state.source, oldMasked: state.masked })];
 }
 
@@ -122,21 +128,30 @@ export interface RotatedKey {
   readonly by: string;
 }
 
-/** Replaces the key; the old one stops working at once. */
+/**
+ * Replaces the key; the old one stops working at once. Of several requests at the same time, one replaces it.
+ *
+ * @param held id of the key that the caller has; undefined: the caller has another credential, and means the key in force
+ * @throws AppError 409 when another request replaces the key at the same time
+ */
 export async function rotateGlobalKey(
   commands: Commands,
   context: CommandContext,
   credentials: Credentials,
+  held?: number,
 ): Promise<RotatedKey> {
+  const replaced = held ?? (await commands.load(globalKeyDecider, GLOBAL_KEY_STREAM)).state.keyId;
   let key = newGlobalKey();
   const masked = maskKey(key);
   const keyId = await commands.counters.take('global_key');
   await credentials.addKey(key, { kind: 'global', keyId });
-  let old: number | null = null;
-  const executed = await commands.execute(globalKeyDecider, GLOBAL_KEY_STREAM, context, (state) => {
-    old = state.keyId;
-    return decideRotate(state, { keyId, masked });
-  });
+  const executed = await commands
+    .execute(globalKeyDecider, GLOBAL_KEY_STREAM, context, (state) => decideRotate(state, { keyId, masked }, replaced))
+    .catch(async (error: unknown) => {
+      // Without its event, the hash is worthless; but if the outcome is unknown, it has to stay.
+      if (isRefusal(error)) await credentials.removeKey({ kind: 'global', keyId });
+      throw error;
+    });
   const { data, meta } = executed.events[0] as EventOf<typeof globalKeyRotated>;
   if (data.keyId !== keyId) {
     // An earlier run of this request rotated the key, but the new one never reached the caller.
@@ -144,6 +159,6 @@ export async function rotateGlobalKey(
     await credentials.removeKey({ kind: 'global', keyId: data.keyId });
     key = sameShape(data.masked);
     await credentials.addKey(key, { kind: 'global', keyId: data.keyId });
-  } else if (old !== null) await credentials.removeKey({ kind: 'global', keyId: old });
+  } else if (replaced !== null) await credentials.removeKey({ kind: 'global', keyId: replaced });
   return { key, masked: data.masked, at: seconds(meta.at), by: meta.actor.name };
 }

@@ -1,12 +1,12 @@
 /** What users change about themselves. */
-import { forbidden, notFound } from '../../shared/errors.ts';
+import { forbidden, isRefusal, notFound } from '../../shared/errors.ts';
 import { userPasswordChanged, userStream, userUpdated } from '../../shared/events/auth/users.ts';
 import { type EventDraft, firstOf } from '../../shared/events/define.ts';
 import type { Credentials } from '../../shared/ports/credentials.ts';
 import type { FoundUser } from '../../shared/ports/users.ts';
 import type { CommandContext } from '../handler.ts';
 import { beginSession, type SessionParts } from './sessions.ts';
-import { mustExist, removeUnnamedPasswords, type UserState, userDecider, wasRefused } from './users.ts';
+import { checkDisplayName, mustExist, removeUnnamedPasswords, type UserState, userDecider } from './users.ts';
 
 interface ProfileRequest {
   readonly userId: number;
@@ -27,6 +27,7 @@ export function decideProfile(state: UserState, request: ProfileRequest): readon
     drafts.push(userPasswordChanged.draft({ ...user, credentialId: password.credentialId, by: 'self' }));
   }
   if (displayName !== undefined && displayName !== state.displayName) {
+    checkDisplayName(displayName, state.username);
     drafts.push(userUpdated.draft({ ...user, displayName, passwordChanged: false, by: 'self' }));
   }
   return drafts;
@@ -97,7 +98,7 @@ async function applyProfile(
     await credentials.removeSessions(userId);
     return true;
   } catch (error) {
-    if (credentialId && wasRefused(error)) await removeUnnamedPasswords(commands, credentials, userId);
+    if (credentialId && isRefusal(error)) await removeUnnamedPasswords(commands, credentials, userId);
     throw error;
   }
 }

@@ -5,7 +5,7 @@
  * A new password is first stored in the credential store under a random id; then the event names that id. Passwords
  * that the log does not name, such as those of refused changes, are worthless and removed afterwards.
  */
-import { AppError, conflict, invalid, notFound } from '../../shared/errors.ts';
+import { AppError, conflict, invalid, isRefusal, notFound } from '../../shared/errors.ts';
 import { adminRemovalVoided } from '../../shared/events/auth/last-admin.ts';
 import {
   googleDisconnected,
@@ -22,11 +22,13 @@ import { nameClaimVoided } from '../../shared/events/claims.ts';
 import { type EventDraft, type EventOf, firstOf } from '../../shared/events/define.ts';
 import type { Origin } from '../../shared/events/metadata.ts';
 import type { Role } from '../../shared/identity.ts';
-import { userNameFault } from '../../shared/names.ts';
+import { displayNameFault, userNameFault } from '../../shared/names.ts';
 import type { Credentials } from '../../shared/ports/credentials.ts';
-import { claimName, type NameKind } from '../claims.ts';
+import { claimName, isTaken, type NameKind, releaseName } from '../claims.ts';
 import { defineDecider, on } from '../decider.ts';
-import type { CommandContext, Commands } from '../handler.ts';
+import { type CommandContext, type Commands, originWith } from '../handler.ts';
+import { userNameClaims } from '../names.ts';
+import { OLDER_KINDS } from '../naming.ts';
 import { reserveId } from '../reserve.ts';
 
 export interface UserState {
@@ -45,6 +47,8 @@ export interface UserState {
   readonly tenant: number;
   readonly workspace: number;
   readonly credentialId: string | null;
+  /** How many claims of this user's name, in workspaces that the user was not put into, have been voided. */
+  readonly voidedPlaces: number;
   /** How many turns to remove this user as an admin have ended: completed or voided (`last-admin.ts`). */
   readonly turns: number;
 }
@@ -74,6 +78,7 @@ export const userDecider = defineDecider<UserState>({
     tenant: 0,
     workspace: 0,
     credentialId: null,
+    voidedPlaces: 0,
     turns: 0,
   },
   folds: [
@@ -88,7 +93,9 @@ export const userDecider = defineDecider<UserState>({
     ),
     on(userDeleted, (state) => turnsCounted(state, { ...state, exists: false, deleted: true })),
     on(adminRemovalVoided, (state) => ({ ...state, turns: state.turns + 1 })),
-    on(nameClaimVoided, (state) => ({ ...state, voided: true })),
+    on(nameClaimVoided, (state) =>
+      state.exists ? { ...state, voidedPlaces: state.voidedPlaces + 1 } : { ...state, voided: true },
+    ),
   ],
 });
 
@@ -99,9 +106,12 @@ const ownership =
     return state.deleted || state.voided ? 'never' : 'not yet';
   };
 
-/** User names: case-sensitive and unique in the whole deployment. They never change. */
+/**
+ * User names as they are written, unique in the whole deployment. They never change. They are unique by what they look
+ * like as well, together with those of agents: `commands/names.ts`.
+ */
 export const usernames: NameKind<UserState> = {
-  kind: 'username',
+  kind: OLDER_KINDS.user,
   owner: userDecider,
   holds: ownership((state, name) => state.username === name),
   taken: (name) => `The username "${name}" is taken; choose another one.`,
@@ -138,6 +148,12 @@ export function decideCreate(
   return [userCreated.draft({ ...user, userId, credentialId })];
 }
 
+/** @throws AppError 400 for a name that this user may not be shown under */
+export function checkDisplayName(name: string, username: string): void {
+  const fault = displayNameFault(name, username);
+  if (fault !== undefined) throw invalid(`display_name: ${fault}`, [`display_name: ${fault}`]);
+}
+
 /** Users whom a caller finds: those of a workspace, of a tenant, or all. */
 export type Reach = number | { readonly tenant: number } | 'all';
 
@@ -172,7 +188,7 @@ export interface KnownUser {
  * The same request with another origin. Both share one step counter, so that a repeated request finds its own steps.
  */
 const withOrigin = (context: CommandContext, origin: Partial<Origin>): CommandContext => ({
-  origin: { ...context.origin, ...origin },
+  origin: originWith(context.origin, origin),
   ...(context.intents && { intents: context.intents }),
   get step() {
     return context.step;
@@ -214,6 +230,7 @@ export async function createUser(
 ): Promise<number> {
   const fault = userNameFault(user.username);
   if (fault !== undefined) throw invalid(`username: ${fault}`, [`username: ${fault}`]);
+  if (user.displayName !== null) checkDisplayName(user.displayName, user.username);
   // A repeated request may meet the user that it has created itself.
   if (!context.intents && (await options.isTaken?.(user.username))) throw conflict(usernames.taken(user.username));
   const id = options.id ?? (await reserveId(commands, context, 'user', userStream));
@@ -223,7 +240,7 @@ export async function createUser(
   const there = user.tenant === context.origin.tenant ? inWorkspace(context, user) : context;
   try {
     if (options.first) await claimName(commands, there, firstAdmin, 'all', FIRST_ADMIN_NAME, stream);
-    await claimName(commands, there, usernames, 'all', user.username, stream);
+    await claimUsername(commands, there, user, stream);
     if (!options.first) await closeSetup(commands, there, stream);
     const executed = await commands.execute(userDecider, stream, there, (state) =>
       decideCreate(state, id, user, credentialId),
@@ -233,9 +250,38 @@ export async function createUser(
     if (credentialId !== null && context.intents) await credentials.removePasswords(id, named ?? undefined);
     return id;
   } catch (error) {
-    if (credentialId !== null && wasRefused(error)) await credentials.removePasswords(id);
+    if (credentialId !== null && isRefusal(error)) await credentials.removePasswords(id);
+    // Others may be creating a user with an id that was reserved before.
+    if (isTaken(error) && options.id === undefined) await releaseUsername(commands, there, user, stream);
     throw error;
   }
+}
+
+/** All that a user of this name claims, what others are most likely to have first. */
+async function claimUsername(
+  commands: Commands,
+  context: CommandContext,
+  { username, workspace }: Pick<NewUser, 'username' | 'workspace'>,
+  stream: string,
+): Promise<void> {
+  for (const { kind, scope, name, shown } of [
+    ...userNameClaims('all', username),
+    ...userNameClaims(workspace, username),
+  ])
+    await claimName(commands, context, kind, scope, name, stream, shown);
+  await claimName(commands, context, usernames, 'all', username, stream);
+}
+
+/** Frees the name of a user who is gone, or was never created. Claims of others stay theirs. */
+export async function releaseUsername(
+  commands: Commands,
+  context: CommandContext,
+  { username, workspace }: Pick<NewUser, 'username' | 'workspace'>,
+  stream: string,
+): Promise<void> {
+  await releaseName(commands, context, usernames, 'all', username, stream);
+  for (const { kind, scope, name } of [...userNameClaims(workspace, username), ...userNameClaims('all', username)])
+    await releaseName(commands, context, kind, scope, name, stream);
 }
 
 /** Claims the right to be the first admin for good, so that the first-run setup is closed once there is any user. */
@@ -246,9 +292,6 @@ async function closeSetup(commands: Commands, context: CommandContext, stream: s
     if (!(error instanceof AppError) || error.status !== 409) throw error;
   }
 }
-
-/** Whether a command certainly wrote nothing. After any other error it may have. */
-export const wasRefused = (error: unknown): boolean => error instanceof AppError && error.status < 500;
 
 /** Removes the passwords of a user that the log does not name. */
 export async function removeUnnamedPasswords(

@@ -16,7 +16,7 @@ import {
   notificationsDelivered,
   notificationsRead,
 } from '../../shared/events/monitoring/notifications.ts';
-import type { NotificationDirectory, PendingNotification } from '../../shared/ports/notifications.ts';
+import type { NotificationDirectory, PendingNotification, Some } from '../../shared/ports/notifications.ts';
 import { frontOf } from '../../shared/storable.ts';
 import { DAY, seconds } from '../../shared/time.ts';
 import { defineDecider, on } from '../decider.ts';
@@ -102,7 +102,7 @@ export async function markRead(
   commands: Commands,
   context: CommandContext,
   directory: NotificationDirectory,
-  which: { readonly recipient: string } | { readonly ids: readonly number[] },
+  which: Some,
 ): Promise<number> {
   const { workspace } = context.origin;
   const read = await inBatches(
@@ -308,7 +308,7 @@ export async function notifyAgent(
   if (!agent) throw new AppError(404, `No agent of this workspace is named ${notice.agent}.`);
   const { agent: recipient, title, message, type } = notice;
   const { events } = await commands.record(streamOf(context), context, [
-    notificationRaised.draft({ recipient, type, title, message, sourceType: null, sourceId: null }),
+    notificationRaised.draft({ recipient, type, title, message, sourceType: null, sourceId: null, by: null }),
   ]);
   const raised = events[0] as EventOf<typeof notificationRaised>;
   await deliverOne(commands, context, {

@@ -21,6 +21,7 @@ import type { RunnerAnswer } from '../../shared/ports/runner.ts';
 import { defineDecider, on } from '../decider.ts';
 import type { CommandContext, Commands } from '../handler.ts';
 import { reserveId } from '../reserve.ts';
+import type { Breach } from '../screening/prompts.ts';
 import { workflowDecider, workflowStream } from '../workflows.ts';
 import { pipelineExists } from './pipelines.ts';
 
@@ -149,7 +150,7 @@ export function decideSpawned(
 export function decideAttemptFailed(
   state: RunState,
   step: number,
-  failure: { readonly reason: string; readonly willRetry: boolean },
+  failure: { readonly reason: string; readonly willRetry: boolean; readonly breaches?: Breach[] },
 ): EventDraft[] {
   if (!isWaiting(state, step)) return [];
   return [pipelineStepAttemptFailed.draft({ ...ofRun(state), step, attempt: state.attempts + 1, ...failure })];

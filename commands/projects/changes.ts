@@ -1,10 +1,10 @@
 /** Commands that make a project or change it. */
-import { unavailable } from '../../shared/errors.ts';
+import { isRefusal, unavailable } from '../../shared/errors.ts';
 import type { FoundProject, ProjectDirectory } from '../../shared/ports/projects.ts';
 import { pause } from '../../shared/waiting.ts';
 import { claimantOf, isTaken } from '../claims.ts';
 import type { CommandContext, Commands, Executed } from '../handler.ts';
-import { claimAll, executeWithNames, isRefusal, releaseAll } from '../naming.ts';
+import { claimAll, executeWithNames, releaseAll } from '../naming.ts';
 import { reserveId } from '../reserve.ts';
 import { ASSIGNMENT } from './assignments.ts';
 import { claimsFor, namedProject, projectSlugKind } from './names.ts';

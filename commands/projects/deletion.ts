@@ -22,7 +22,7 @@ import { takeTickets } from './tickets.ts';
 
 export interface DeletionParts {
   readonly commands: Commands;
-  readonly readModels: Pick<ReadModels, 'visible'>;
+  readonly readModels: ReadModels;
   readonly projects: ProjectDirectory;
   readonly projectTasks: ProjectTasks;
 }
@@ -73,7 +73,7 @@ export async function deleteProject(parts: DeletionParts, context: CommandContex
   const deadline = Date.now() + REQUEST_MS;
   const begun = await commands.execute(projectDecider, projectStream(workspace, id), context, decideBeginDeletion);
   // What was placed in it before has to be found now.
-  await readModels.visible([taskMoved.type], begun.position);
+  await readModels.reach([taskMoved.type], { position: begun.position });
   await goOnDeleting(parts, { origin: context.origin }, id, deadline);
 }
 

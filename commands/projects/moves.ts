@@ -2,9 +2,10 @@
  * Projects of a workspace that is deleted, created in another one of the tenant under the same id. Their tasks stay
  * where they were. Every step may be repeated.
  */
+import { isRefusal } from '../../shared/errors.ts';
 import type { MovingProject } from '../../shared/ports/workspaces.ts';
 import type { CommandContext, Commands } from '../handler.ts';
-import { claimAll, isRefusal, releaseAll } from '../naming.ts';
+import { claimAll, releaseAll } from '../naming.ts';
 import { claimsFor } from './names.ts';
 import { decideArchive, decideCreate, projectDecider, projectStream } from './projects.ts';
 

@@ -1,4 +1,4 @@
-/** Quality reviews: an approval makes a task done, a rejection sends it back to work. */
+/** Quality reviews: an approval that counts makes a task done, a rejection sends it back to work. */
 import type { QualityReviewBody } from '../../shared/contract/quality/reviews.ts';
 import { type EventDraft, type EventOf, firstOf } from '../../shared/events/define.ts';
 import { taskReviewed } from '../../shared/events/quality/reviews.ts';
@@ -9,17 +9,20 @@ import { rejectionText } from './verdicts.ts';
 
 export interface Review extends Pick<QualityReviewBody, 'status' | 'notes'> {
   readonly reviewer: string;
+  /** Whether an approval by this caller makes a task done. Other approvals are kept and shown, and change nothing. */
+  readonly counts: boolean;
 }
 
 /** @param now Unix seconds @throws AppError 404 */
 export function decideReview(
   state: TaskState,
   reviewId: number,
-  { reviewer, status, notes }: Review,
+  { reviewer, status, notes, counts }: Review,
   now: number,
 ): EventDraft[] {
   const { id, task } = existing(state);
-  const next = status === 'approved' ? 'done' : 'in_progress';
+  const approved = counts ? 'done' : task.status;
+  const next = status === 'approved' ? approved : 'in_progress';
   return [
     taskReviewed.draft({
       taskId: id,
@@ -36,18 +39,20 @@ export function decideReview(
   ];
 }
 
-/** Records a review. Gives its id. @throws AppError 404 */
+/** Records a review. Gives its id. @param mayReview throws when the caller must not @throws AppError 404, what `mayReview` throws */
 export async function reviewTask(
   commands: Commands,
   context: CommandContext,
   taskId: number,
   review: Review,
   now: number,
+  mayReview: (state: TaskState) => void,
 ): Promise<number> {
   const reviewId = await commands.counters.take('quality_review');
   const stream = taskStream(context.origin.workspace, taskId);
-  const { events } = await commands.execute(taskDecider, stream, context, (state) =>
-    decideReview(state, reviewId, review, now),
-  );
+  const { events } = await commands.execute(taskDecider, stream, context, (state) => {
+    mayReview(existing(state));
+    return decideReview(state, reviewId, review, now);
+  });
   return (firstOf(events, taskReviewed) as EventOf<typeof taskReviewed>).data.reviewId;
 }

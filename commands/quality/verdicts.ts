@@ -10,8 +10,9 @@ import { placeOf } from '../../shared/events/tasks/tasks.ts';
 import type { WorkAnswer } from '../../shared/ports/runner.ts';
 import { frontOf } from '../../shared/storable.ts';
 import { MINUTE } from '../../shared/time.ts';
+import type { PromptPart } from '../screening/prompts.ts';
 import { commentFrom } from '../tasks/comments.ts';
-import { describedTask, isAsked } from '../tasks/dispatch.ts';
+import { describedTask, isAsked, quoted } from '../tasks/dispatch.ts';
 import { completedAtOf, GATEKEEPER, placedAt, type TaskState } from '../tasks/tasks.ts';
 
 /** After so many rejections in a row a task has failed. */
@@ -109,13 +110,14 @@ export function decideReviewAbandoned({ id, task, asked }: TaskState, run: numbe
   return [taskReviewAbandoned.draft({ taskId: id, title: task.title, run, before: placeOf(task), after, error })];
 }
 
-/** What the reviewer is told. */
-export const reviewPrompt = (state: TaskState): string => {
+/** What the reviewer reads. */
+export const reviewPrompt = (state: TaskState): PromptPart[] => {
   const { assignedTo, resolution } = state.task;
+  const result = `result${assignedTo === null ? '' : ` of ${assignedTo}`}`;
   return [
     'Review the result of a task. Approve it if it does what the task asks for, and reject it otherwise.',
-    describedTask(state),
-    `Result${assignedTo === null ? '' : ` of ${assignedTo}`}:\n${resolution ?? 'The task has no result.'}`,
+    ...describedTask(state),
+    resolution === null ? 'The task has no result.' : { ...quoted(state, 'resolution', resolution), what: result },
     'Answer with two lines and nothing else. The first: VERDICT: APPROVED, or VERDICT: REJECTED. The second: NOTES: and what is good, or what has to change.',
-  ].join('\n\n');
+  ];
 };

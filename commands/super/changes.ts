@@ -1,7 +1,7 @@
 /** How tenants come into being: under unique names, with a main workspace and a first job. */
 import { randomUUID } from 'node:crypto';
 import type { NewTenantBody } from '../../shared/contract/super/tenants.ts';
-import { conflict } from '../../shared/errors.ts';
+import { conflict, isRefusal } from '../../shared/errors.ts';
 import type { EventDraft, EventOf } from '../../shared/events/define.ts';
 import { tenantCreated, tenantStream } from '../../shared/events/super/tenants.ts';
 import { workspaceCreated } from '../../shared/events/workspaces/workspaces.ts';
@@ -9,7 +9,7 @@ import { systemActor } from '../../shared/identity.ts';
 import type { ProjectDirectory } from '../../shared/ports/projects.ts';
 import type { NameKind } from '../claims.ts';
 import type { CommandContext, Commands } from '../handler.ts';
-import { type Claim, claimAll, isRefusal, releaseAll } from '../naming.ts';
+import { type Claim, claimAll, releaseAll } from '../naming.ts';
 import { ensureGeneral } from '../projects/changes.ts';
 import { reserveAfterDefault, slugClaim } from '../workspaces/workspaces.ts';
 import { decideQueue, planFor, reserveJob } from './provision-jobs.ts';

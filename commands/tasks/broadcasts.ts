@@ -7,7 +7,7 @@ import { quoted } from './comments.ts';
 import { existing, notice, type TaskState, taskDecider, taskStream } from './tasks.ts';
 
 export interface Broadcast {
-  /** Display name of the caller, who gets none. */
+  /** The caller, who gets none. */
   readonly author: string;
   readonly message: string;
   /** Agents of the workspace, by name. A name that is not in here is none. */
@@ -35,6 +35,7 @@ export function decideBroadcast(state: TaskState, { author, message, agents }: B
         type: 'message',
         title: 'Task broadcast',
         message: `${author} about the task "${task.title}" (${id}): ${quoted(message)}`,
+        by: author,
       }),
     ),
   ];

@@ -190,9 +190,25 @@ const MAX_TRIES = 8;
 /**
  * Changes a task. Gives its record, and whether there was nothing to change.
  *
- * @throws AppError 400 for unknown mentions or a project that takes no tasks, 403 without approval, 404
+ * @throws AppError 400 for unknown mentions or a project that takes no tasks, 403 without approval, 404; 409 for a
+ *   recurring task too many
  */
 export async function updateTask(
+  commands: Commands,
+  context: CommandContext,
+  lookups: TaskLookups,
+  id: number,
+  change: Pick<TaskChange, 'fields' | 'by' | 'now'>,
+  mayTouch: TaskAccess,
+) {
+  const apply = () => applyChange(commands, context, lookups, id, change, mayTouch);
+  if (activeCron(change.fields.metadata ?? {}) === null) return apply();
+  const { state } = await commands.load(taskDecider, taskStream(context.origin.workspace, id));
+  mayTouch(existing(state));
+  return activeCron(state.task.metadata) === null ? lookups.recurring(context, apply) : apply();
+}
+
+async function applyChange(
   commands: Commands,
   context: CommandContext,
   { projects, knownProjects, mentions }: TaskLookups,

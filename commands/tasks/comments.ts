@@ -28,7 +28,6 @@ export interface Comment {
   readonly id: number;
   readonly parentId: number | null;
   readonly depth: number;
-  /** Display name of the caller. */
   readonly author: string;
   readonly content: string;
   readonly mentioned: Mentioned;
@@ -68,14 +67,8 @@ export function decideComment(state: TaskState, comment: Comment): EventDraft[] 
     ...subscribed,
     ...told.map((recipient) =>
       mentioned.recipients.includes(recipient)
-        ? notice(
-            comment,
-            recipient,
-            'mention',
-            'You were mentioned',
-            `${author} mentioned you in a comment on "${task.title}"`,
-          )
-        : notice(comment, recipient, 'comment', 'New comment', `${author} commented on "${task.title}"`),
+        ? notice(comment, recipient, 'mention', 'You were mentioned', `mentioned you in a comment on "${task.title}"`)
+        : notice(comment, recipient, 'comment', 'New comment', `commented on "${task.title}"`),
     ),
   ];
 }
@@ -105,14 +98,21 @@ function assignToMentioned({ id, task }: TaskState, { author, mentioned }: Comme
   ];
 }
 
-const notice = ({ id, content }: Comment, recipient: string, type: string, title: string, what: string): EventDraft =>
+const notice = (
+  { id, author, content }: Comment,
+  recipient: string,
+  type: string,
+  title: string,
+  what: string,
+): EventDraft =>
   notificationRaised.draft({
     recipient,
     type,
     title,
-    message: `${what}: ${quoted(content)}`,
+    message: `${author} ${what}: ${quoted(content)}`,
     sourceType: 'comment',
     sourceId: id,
+    by: author,
   });
 
 /**

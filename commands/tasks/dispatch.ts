@@ -7,13 +7,15 @@ import {
   taskDispatchCompleted,
   taskDispatched,
   taskDispatchFailed,
+  taskWithheld,
 } from '../../shared/events/tasks/dispatch.ts';
 import { placeOf } from '../../shared/events/tasks/tasks.ts';
 import type { WorkAnswer } from '../../shared/ports/runner.ts';
 import { frontOf } from '../../shared/storable.ts';
+import { type Breach, breachReason, type PromptPart, type Quotation } from '../screening/prompts.ts';
 import { commentFrom } from './comments.ts';
 import { MAX_ATTEMPTS } from './queue.ts';
-import { type Asked, placedAt, type TaskState } from './tasks.ts';
+import { type Asked, GATEKEEPER, placedAt, type TaskState } from './tasks.ts';
 
 /** Characters of a task's error message. */
 const MAX_ERROR = 5_000;
@@ -84,18 +86,59 @@ export function targetSession({ task: { metadata } }: TaskState): string | null 
   return typeof target === 'string' && target.trim() !== '' ? target : null;
 }
 
-/** The task in words: what agents and reviewers read. */
-export function describedTask(state: TaskState): string {
-  const { title, description, tags } = state.task;
-  return [
-    `[Task ${ticketOf(state)}] ${title}`,
-    ...(description === null || description.trim() === '' ? [] : [description]),
-    ...(tags.length === 0 ? [] : [`Tags: ${tags.join(', ')}`]),
-  ].join('\n\n');
+/** A text of a task, with who wrote it. */
+export function quoted({ writers, source }: TaskState, what: keyof TaskState['writers'], text: string): Quotation {
+  const { github_repo: repo, github_issue_number: issue } = source ?? {};
+  const writer = writers[what] ?? 'an unknown writer';
+  return { what, by: writer === 'GitHub' && repo ? `GitHub issue ${repo}#${issue}` : writer, text };
 }
 
-/** What the agent is told. @param rejection why the reviewer has sent the last result back; null: nobody has */
-export const taskPrompt = (state: TaskState, rejection: string | null): string =>
-  rejection === null
-    ? describedTask(state)
-    : `${describedTask(state)}\n\nThe last result was rejected. Take this into account:\n${rejection}`;
+/** The task in words: what agents and reviewers read. */
+export function describedTask(state: TaskState): PromptPart[] {
+  const { title, description, tags } = state.task;
+  return [
+    `[Task ${ticketOf(state)}]`,
+    quoted(state, 'title', title),
+    ...(description === null || description.trim() === '' ? [] : [quoted(state, 'description', description)]),
+    ...(tags.length === 0 ? [] : [quoted(state, 'tags', tags.join(', '))]),
+  ];
+}
+
+/** What the agent reads. @param rejection why the reviewer has sent the last result back; null: nobody has */
+export const taskPrompt = (state: TaskState, rejection: string | null): PromptPart[] => [
+  ...describedTask(state),
+  ...(rejection === null
+    ? []
+    : [
+        'The last result was rejected. Take the notes of the review into account.',
+        { what: 'review notes', by: GATEKEEPER, text: rejection },
+      ]),
+];
+
+/** The text was not handed over. No event when somebody has taken the task into their hands meanwhile. */
+export function decideWithheld(
+  state: TaskState,
+  what: Asked['what'],
+  run: number,
+  breaches: readonly Breach[],
+): EventDraft[] {
+  const { id, task } = state;
+  if (!isAsked(state, what, run)) return [];
+  const next = what === 'dispatch' ? 'assigned' : 'review';
+  return [
+    taskWithheld.draft({
+      taskId: id,
+      title: task.title,
+      what,
+      agent: task.assignedTo,
+      run,
+      before: placeOf(task),
+      after: placedAt(task, { status: 'awaiting_owner' }),
+      breaches: [...breaches],
+      errorMessage: frontOf(
+        `${breachReason(breaches)} Change the text, then set the status to ${next} again.`,
+        MAX_ERROR,
+      ),
+    }),
+  ];
+}

@@ -4,18 +4,17 @@
  * A claim is one append to the task's own stream, so only one poll gets a task, no matter how many ask at once. The
  * others try the next candidate.
  *
- * The capacity of an agent concerns the streams of several tasks. Within a process, polls of one agent take turns. Across
- * processes, a poll checks after its claim: once the read models show the claim, they also show every earlier one, and
- * the order of the log decides which claims are too many. Those are released. No clock and no lock is involved. If a
- * process is killed between claim and release, its agent has one task too many; the next poll returns that task.
+ * How many tasks an agent may have in progress concerns the streams of several tasks. So whatever gives an agent work by
+ * itself takes the agent's turn first, a lock that all processes share, counts what the agent has according to read models
+ * that show everything that earlier turns have written, and only then claims. A claim is never taken back.
  */
 import type { PollReason } from '../../shared/contract/tasks/queue.ts';
-import { AppError } from '../../shared/errors.ts';
+import { AppError, conflict } from '../../shared/errors.ts';
 import type { EventDraft } from '../../shared/events/define.ts';
-import { taskClaimed, taskReleased, taskRequeued } from '../../shared/events/tasks/queue.ts';
-import { placeOf, type TaskPlace } from '../../shared/events/tasks/tasks.ts';
+import { taskClaimed, taskRequeued } from '../../shared/events/tasks/queue.ts';
+import { placeOf } from '../../shared/events/tasks/tasks.ts';
+import type { Locks } from '../../shared/ports/locks.ts';
 import type { QueuedTask, TaskQueueReads } from '../../shared/ports/queue.ts';
-import { takingTurnsByKey } from '../../shared/waiting.ts';
 import type { CommandContext, Commands } from '../handler.ts';
 import { commentFrom } from './comments.ts';
 import { placedAt, recordOf, type TaskState, taskDecider, taskStream } from './tasks.ts';
@@ -33,13 +32,6 @@ export function decideClaim({ id, task }: TaskState, agent: string): EventDraft[
   if (!open) return [];
   const after = placedAt(task, { status: 'in_progress', assignedTo: agent });
   return [taskClaimed.draft({ taskId: id, title: task.title, agent, before: placeOf(task), after })];
-}
-
-/** Puts the task back where it was before the claim; no event when somebody has changed it since. */
-export function decideRelease({ id, task }: TaskState, agent: string, before: TaskPlace): EventDraft[] {
-  if (id === 0 || task.status !== 'in_progress' || task.assignedTo !== agent) return [];
-  const after = placedAt(task, { status: before.status, assignedTo: before.assignedTo });
-  return [taskReleased.draft({ taskId: id, title: task.title, agent, before: placeOf(task), after })];
 }
 
 /** After so many attempts a task has failed. */
@@ -87,13 +79,25 @@ export function decideRequeue(
   ];
 }
 
-/** Candidates that are read at a time. */
-const PAGE = 16;
-/** Pages of candidates that one poll tries at most; all of them went to others. */
-const MAX_PAGES = 8;
+/**
+ * Does work while nothing else gives this agent work by itself, in any process.
+ *
+ * @param work what it appends has to depend on `lost` (`Commands.execute`)
+ * @throws AppError 409 `BUSY` when other polls of the agent take too long
+ */
+export const takingTurn = <T>(
+  locks: Locks,
+  { workspace, agent }: { readonly workspace: number; readonly agent: string },
+  work: (lost: AbortSignal) => Promise<T>,
+): Promise<T> => locks.holding(`work of agent ${agent} in workspace ${workspace}`, work);
 
-/** Another poll got the task. */
-class Lost extends Error {}
+/** Candidates that a poll reads first, and at most. */
+const CANDIDATES = { first: 16, most: 128 };
+/** For how long a poll tries to get a task while others are faster every time, milliseconds. */
+const PATIENCE_MS = 10_000;
+
+/** The task no longer waits for this agent. */
+class Gone extends Error {}
 
 const isBusy = (error: unknown): boolean => error instanceof AppError && error.extras.code === 'BUSY';
 
@@ -103,77 +107,104 @@ export interface TaskQueue {
    *
    * @param poll.agent any name; whether there is such an agent is not checked
    * @param poll.maxCapacity how many tasks it wants to have in progress, 1 or more
-   * @throws AppError 503 when a store cannot be reached; the task may have been claimed, the next poll knows
+   * @throws AppError 409 `BUSY` when other polls are faster for too long; 503 when a store cannot be reached: the task may
+   *   have been claimed, the next poll knows
    */
   poll(context: CommandContext, poll: { readonly agent: string; readonly maxCapacity: number }): Promise<Polled>;
 }
 
-/** The queue as one process sees it. */
-export function createTaskQueue({
-  commands,
-  reads,
-}: {
+export interface TaskQueueParts {
   readonly commands: Commands;
   readonly reads: TaskQueueReads;
-}): TaskQueue {
-  const inTurn = takingTurnsByKey((error) => error instanceof AppError && error.status === 503);
-  /** Tasks that polls of this process are claiming right now: other polls skip them. */
-  const tried = new Set<number>();
+  readonly locks: Locks;
+  /** Resolves when `reads` show everything that was in the log when this was called. */
+  readonly reachedHead: () => Promise<void>;
+  /** For how long a poll tries to get a task while others are faster every time, milliseconds; default: 10 s. */
+  readonly patienceMs?: number;
+}
 
-  async function claim(context: CommandContext, agent: string, id: number) {
+/** The queue as one process sees it. */
+export function createTaskQueue(parts: TaskQueueParts): TaskQueue {
+  const { commands, reads, locks, reachedHead, patienceMs = PATIENCE_MS } = parts;
+  /** Tasks that polls of this process are claiming right now. */
+  const tried = new Map<number, Promise<unknown>>();
+
+  /** Undefined: another poll got the task. */
+  async function claim(context: CommandContext, agent: string, id: number, lost: AbortSignal) {
     const stream = taskStream(context.origin.workspace, id);
     let before: TaskState | undefined;
-    tried.add(id);
     try {
-      const { events, position } = await commands.execute(taskDecider, stream, context, (state) => {
+      const decide = (state: TaskState) => {
         before = state;
         const drafts = decideClaim(state, agent);
-        if (drafts.length === 0) throw new Lost();
+        if (drafts.length === 0) throw new Gone();
         return drafts;
-      });
-      const from = before as TaskState | undefined;
+      };
+      const { events } = await commands.execute(taskDecider, stream, context, decide, { unless: lost });
       const [event] = events;
-      if (!from || !event) return undefined;
-      const state = taskDecider.evolve(from, { at: event.meta.at, ...event });
-      return { state, before: placeOf(from.task), position };
+      return before && event && taskDecider.evolve(before, { at: event.meta.at, ...event });
     } catch (error) {
-      if (error instanceof Lost || isBusy(error)) return undefined;
+      if (error instanceof Gone || isBusy(error)) return undefined;
       throw error;
-    } finally {
-      tried.delete(id);
     }
   }
 
-  async function poll(context: CommandContext, agent: string, maxCapacity: number): Promise<Polled> {
+  function tryToClaim(context: CommandContext, agent: string, id: number, lost: AbortSignal) {
+    const claiming = claim(context, agent, id, lost).finally(() => tried.delete(id));
+    tried.set(id, claiming);
+    return claiming;
+  }
+
+  async function claimNext(
+    context: CommandContext,
+    { agent, maxCapacity }: { readonly agent: string; readonly maxCapacity: number },
+    lost: AbortSignal,
+  ): Promise<Polled> {
     const { workspace } = context.origin;
-    const current = await reads.inProgress(workspace, agent, maxCapacity);
-    if (current.length >= maxCapacity) return full(current, maxCapacity);
-    const lost: number[] = [];
-    for (let page = 0; page < MAX_PAGES; page++) {
-      const candidates = await reads.waiting(workspace, agent, [...lost, ...tried], PAGE);
-      if (candidates.length === 0) break;
-      for (const id of candidates) {
-        // Another poll may have started on it since the page was read.
-        const claimed = tried.has(id) ? undefined : await claim(context, agent, id);
-        if (!claimed) {
-          lost.push(id);
-          continue;
-        }
-        const { state, before, position } = claimed;
-        if ((await reads.earlier(workspace, agent, id, position, maxCapacity)) < maxCapacity)
-          return { task: queued(state, workspace), reason: 'assigned' };
-        await commands.execute(taskDecider, taskStream(workspace, id), context, (now) =>
-          decideRelease(now, agent, before),
-        );
-        return full(await reads.inProgress(workspace, agent, maxCapacity), maxCapacity);
+    const giveUpAt = performance.now() + patienceMs;
+    await reachedHead();
+    const gone = new Set<number>();
+    let passesOver = true;
+    while (performance.now() < giveUpAt) {
+      const passedOver = passesOver ? [...gone, ...tried.keys()] : [];
+      const { inProgress, waiting } = await reads.look(workspace, agent, {
+        ...{ inProgress: maxCapacity, passedOver },
+        waiting: Math.min(CANDIDATES.first * (1 + gone.size), CANDIDATES.most),
+      });
+      if (inProgress.length >= maxCapacity) return full(inProgress, maxCapacity);
+      if (waiting.length === 0 && passedOver.length === 0) return idle(inProgress);
+      passesOver = waiting.length > 0;
+      if (!passesOver) {
+        // What others are claiming waits until they have it, and what they got may be back.
+        gone.clear();
+        await reachedHead();
+        continue;
       }
+      const free = waiting.filter((id) => !tried.has(id));
+      // Where many processes want the first one, only one of them gets it.
+      const id = free[gone.size === 0 ? 0 : Math.floor(Math.random() * free.length)];
+      if (id === undefined) {
+        await Promise.allSettled(waiting.map((one) => tried.get(one)));
+        continue;
+      }
+      const claimed = await tryToClaim(context, agent, id, lost);
+      if (claimed) return { task: queued(claimed, workspace), reason: 'assigned' };
+      gone.add(id);
     }
-    return idle(current);
+    throw conflict('Other polls were faster every time; poll again.', { code: 'BUSY' });
   }
 
   return {
-    poll: (context, { agent, maxCapacity }) =>
-      inTurn(`${context.origin.workspace} ${agent}`, () => poll(context, agent, maxCapacity)),
+    async poll(context, poll) {
+      const { agent, maxCapacity } = poll;
+      const { workspace } = context.origin;
+      // Most polls find nothing to claim, and need no turn to say so.
+      const seen = { inProgress: maxCapacity, waiting: 1, passedOver: [] };
+      const { inProgress, waiting } = await reads.look(workspace, agent, seen);
+      if (inProgress.length >= maxCapacity) return full(inProgress, maxCapacity);
+      if (waiting.length === 0) return idle(inProgress);
+      return takingTurn(locks, { workspace, agent }, (lost) => claimNext(context, poll, lost));
+    },
   };
 }
 
@@ -183,8 +214,8 @@ const queued = (state: TaskState, workspace: number): QueuedTask => {
 };
 
 /** An agent that takes one task at a time continues with the one it has. */
-const full = (current: readonly QueuedTask[], maxCapacity: number): Polled =>
-  maxCapacity === 1 ? idle(current) : { task: null, reason: 'at_capacity' };
+const full = (inProgress: readonly QueuedTask[], maxCapacity: number): Polled =>
+  maxCapacity === 1 ? idle(inProgress) : { task: null, reason: 'at_capacity' };
 
 /** Nothing to claim: the agent continues with what it has. */
 const idle = ([newest]: readonly QueuedTask[]): Polled =>

@@ -1,6 +1,6 @@
 /** The task: the state of its stream, what every decision about it asks, and how it comes and goes. */
 import { SESSION } from '../../shared/contract/tasks/dispatch.ts';
-import { spawnedMetadata } from '../../shared/contract/tasks/recurrence.ts';
+import { activeCron, spawnedMetadata } from '../../shared/contract/tasks/recurrence.ts';
 import type { CreateTask, TaskRecord, UpdateTask } from '../../shared/contract/tasks/tasks.ts';
 import { AppError, notFound } from '../../shared/errors.ts';
 import { type EventDraft, type EventOf, firstOf } from '../../shared/events/define.ts';
@@ -12,8 +12,9 @@ import {
   taskSynced,
   withIssueState,
 } from '../../shared/events/github/links.ts';
+import type { Actor } from '../../shared/events/metadata.ts';
 import { notificationRaised } from '../../shared/events/monitoring/notifications.ts';
-import { taskReviewed } from '../../shared/events/quality/reviews.ts';
+import { GATEKEEPER, taskReviewed } from '../../shared/events/quality/reviews.ts';
 import {
   taskReviewAbandoned,
   taskReviewAccepted,
@@ -28,6 +29,7 @@ import {
   taskDispatchCompleted,
   taskDispatched,
   taskDispatchFailed,
+  taskWithheld,
 } from '../../shared/events/tasks/dispatch.ts';
 import { taskClaimed, taskReleased, taskRequeued } from '../../shared/events/tasks/queue.ts';
 import { taskRecurred } from '../../shared/events/tasks/recurrence.ts';
@@ -43,16 +45,22 @@ import {
   taskDeleted,
   taskMoved,
   taskRecord,
+  taskStream,
 } from '../../shared/events/tasks/tasks.ts';
+import { looksLike } from '../../shared/names.ts';
 import type { MentionTargets } from '../../shared/ports/mentions.ts';
 import type { KnownProjects, ProjectDirectory } from '../../shared/ports/projects.ts';
 import { restored } from '../../shared/secrets.ts';
 import { seconds } from '../../shared/time.ts';
 import { defineDecider, on } from '../decider.ts';
 import type { CommandContext, Commands } from '../handler.ts';
+import type { Room } from '../limits.ts';
 import { mentionedIn } from '../mentions.ts';
 import { type Ticket, takeTicket } from '../projects/tickets.ts';
 import { reserveId } from '../reserve.ts';
+import { writerName } from '../screening/prompts.ts';
+
+export { taskStream };
 
 /** What is kept of a task between commands: all of it, because an event of a change carries the whole task. */
 export interface TaskState {
@@ -81,9 +89,13 @@ export interface TaskState {
   readonly source: TaskSource | null;
   /** What it and its issue were like when they last agreed; null: it has none. */
   readonly agreed: Agreed | null;
+  /** Who wrote the texts that agents read; null: nobody, or it is not known. */
+  readonly writers: Writers;
   /** Characters of its texts and its metadata, about. */
   readonly size: number;
 }
+
+type Writers = Readonly<Record<'title' | 'description' | 'tags' | 'resolution', string | null>>;
 
 export interface Asked {
   readonly what: 'dispatch' | 'review';
@@ -144,13 +156,14 @@ const initial: TaskState = {
   recurred: null,
   source: null,
   agreed: null,
+  writers: { title: null, description: null, tags: null, resolution: null },
   size: 0,
 };
 
-export const taskStream = (workspace: number, id: number): string => `task-${workspace}-${id}`;
+export { GATEKEEPER };
 
-/** Whose reviews open and close the way to `done`. */
-export const GATEKEEPER = 'aegis';
+/** Whether a text reads as the gatekeeper's name. */
+export const readsAsGatekeeper = (name: string): boolean => looksLike(name, GATEKEEPER);
 
 /** A task is followed by at most this many; whoever comes later is not added. */
 export const MAX_SUBSCRIBERS = 500;
@@ -210,6 +223,34 @@ const withSource = (state: TaskState, source: Partial<TaskSource>): TaskState =>
   source: { ...(state.source ?? NO_SOURCE), ...source },
 });
 
+const GITHUB = 'GitHub';
+
+/** The writers after one of them wrote some of the texts. */
+const writtenBy = (writers: Writers, writer: string | null, texts: readonly (keyof Writers)[]): Writers =>
+  texts.length === 0 ? writers : { ...writers, ...Object.fromEntries(texts.map((text) => [text, writer])) };
+
+/** Who wrote the first texts of a task. What is made on schedule repeats what somebody wrote there. */
+function firstWriter(
+  { source, parentTaskId }: EventOf<typeof taskCreated>['data'],
+  by: Actor | undefined,
+): string | null {
+  if (source === 'github') return GITHUB;
+  if (source === 'recurrence') return parentTaskId === undefined ? 'a cron job' : `recurring task ${parentTaskId}`;
+  return by ? writerName(by) : null;
+}
+
+const TEXTS = ['title', 'description', 'tags', 'resolution'] as const;
+
+/** What came from the issue when a task and its issue were compared. */
+function pulledTexts(agreed: Agreed | null, now: Agreed): (keyof Writers)[] {
+  const { face, issue } = now;
+  return [
+    ...(face.title === agreed?.face.title ? [] : (['title'] as const)),
+    ...(face.descriptionHash === agreed?.face.descriptionHash ? [] : (['description'] as const)),
+    ...(JSON.stringify(issue.labels) === JSON.stringify(agreed?.issue.labels) ? [] : (['tags'] as const)),
+  ];
+}
+
 /** What a place has is what the record has. */
 const atPlace = ({ status, priority, assignedTo, projectId }: TaskPlace): Partial<TaskData> => ({
   status,
@@ -220,26 +261,38 @@ const atPlace = ({ status, priority, assignedTo, projectId }: TaskPlace): Partia
 
 export const taskDecider = defineDecider<TaskState>({
   kind: 'task',
-  // Comments make these streams long.
-  snapshotVersion: 6,
+  // Comments make these streams long. Up to 6, creators and those who comment followed it by their display names; up to 7,
+  // it was not known who wrote its texts.
+  snapshotVersion: 8,
   initial,
   sizeOf: ({ size, subscribers }) => size + subscribers.length * 30,
   folds: [
-    on(taskCreated, (_, { data: { taskId, task, source }, at }) => ({
-      ...initial,
-      id: taskId,
-      task,
-      createdAt: seconds(at),
-      updatedAt: seconds(at),
-      subscribers: followedBy(initial, [source === 'api' ? task.createdBy : null, task.assignedTo]),
-      size: sizeOf(task),
-    })),
-    on(taskUpdated, (state, { data: { task, before }, at }) =>
-      Object.assign({}, state, {
+    on(taskCreated, (_, { data, at, by }) => {
+      const { taskId, task, source } = data;
+      const writer = firstWriter(data, by);
+      return {
+        ...initial,
+        id: taskId,
         task,
+        createdAt: seconds(at),
+        updatedAt: seconds(at),
+        subscribers: followedBy(initial, [source === 'api' ? task.createdBy : null, task.assignedTo]),
+        writers: { title: writer, description: writer, tags: writer, resolution: writer },
+        size: sizeOf(task),
+      };
+    }),
+    on(taskUpdated, (state, { data: { task, before, changed }, at, by }) =>
+      Object.assign({}, state, {
+        // Older changes name the creator otherwise.
+        task: { ...task, createdBy: state.task.createdBy },
         asked: stillAsked(state, task),
         updatedAt: seconds(at),
         subscribers: task.assignedTo === before.assignedTo ? state.subscribers : followedBy(state, [task.assignedTo]),
+        writers: writtenBy(
+          state.writers,
+          by ? writerName(by) : null,
+          TEXTS.filter((text) => changed.includes(text)),
+        ),
         size: sizeOf(task),
       }),
     ),
@@ -257,8 +310,12 @@ export const taskDecider = defineDecider<TaskState>({
     on(taskDispatchAccepted, (state, { data: { sessionId }, at }) =>
       accepted(withTexts(state, withSession(state, sessionId), at)),
     ),
-    on(taskDispatchCompleted, (state, { data: { after, resolution, sessionId }, at }) =>
-      withTexts(state, { ...atPlace(after), outcome: 'success', resolution, ...withSession(state, sessionId) }, at),
+    on(taskDispatchCompleted, (state, { data: { after, agent, resolution, sessionId }, at }) => ({
+      ...withTexts(state, { ...atPlace(after), outcome: 'success', resolution, ...withSession(state, sessionId) }, at),
+      writers: writtenBy(state.writers, `agent ${agent}`, ['resolution']),
+    })),
+    on(taskWithheld, (state, { data: { after, errorMessage }, at }) =>
+      withTexts(state, { ...atPlace(after), errorMessage }, at),
     ),
     on(taskDispatchFailed, (state, { data: { after, dispatchAttempts, errorMessage }, at }) =>
       withTexts(state, { ...atPlace(after), dispatchAttempts, errorMessage }, at),
@@ -311,7 +368,10 @@ export const taskDecider = defineDecider<TaskState>({
         github_synced_at: seconds(at),
       });
       const metadata = withIssueState(state.task.metadata, 'issueState' in data ? data.issueState : issue.state, at);
-      return { ...linked, task: { ...state.task, metadata }, agreed: { issueUpdatedAt, issue, face } };
+      const agreed = { issueUpdatedAt, issue, face };
+      const pulled = 'direction' in data && data.direction === 'pull' ? pulledTexts(state.agreed, agreed) : [];
+      const writers = writtenBy(state.writers, GITHUB, pulled);
+      return { ...linked, task: { ...state.task, metadata }, agreed, writers };
     }),
     on(taskIssueGone, (state) => (state.agreed ? { ...state, agreed: { ...state.agreed, gone: true } } : state)),
     on(taskBranched, (state, { data }) => withSource(state, { github_branch: data.branch })),
@@ -360,11 +420,20 @@ export function decideSubscribe(state: TaskState, names: readonly string[]): Eve
   return added.length === 0 ? [] : [taskSubscribed.draft({ taskId: id, title: task.title, names: added })];
 }
 
-/** A notification about a task. */
+/** A notification about a task. `by`: the name by which the message begins. */
 export const notice = (
   taskId: number,
-  told: { readonly recipient: string; readonly type: string; readonly title: string; readonly message: string },
-): EventDraft => notificationRaised.draft({ sourceType: 'task', sourceId: taskId, ...told });
+  {
+    by = null,
+    ...told
+  }: {
+    readonly recipient: string;
+    readonly type: string;
+    readonly title: string;
+    readonly message: string;
+    readonly by?: string | null;
+  },
+): EventDraft => notificationRaised.draft({ sourceType: 'task', sourceId: taskId, by, ...told });
 
 /** Who a task that is assigned to this text belongs to; null: nobody. */
 export const assigneeOf = (text: string | undefined): string | null => text?.trim() || null;
@@ -383,6 +452,7 @@ const mentionNotice = (taskId: number, title: string, recipient: string, by: str
     type: 'mention',
     title: 'You were mentioned',
     message: `${by} mentioned you in the task "${title}".`,
+    by,
   });
 
 /** Those who are mentioned follow the task, and all but the one who wrote it are told. */
@@ -408,7 +478,6 @@ export const tellAssignee = (taskId: number, { title, assignedTo }: TaskData): E
 
 export interface NewTask {
   readonly fields: CreateTask;
-  /** Display name of the caller. */
   readonly createdBy: string;
   readonly ticket: Ticket;
   /** Whom the description mentions. */
@@ -470,10 +539,27 @@ export interface TaskLookups {
   readonly projects: ProjectDirectory;
   readonly knownProjects: KnownProjects;
   readonly mentions: MentionTargets;
+  /** How many recurring tasks a workspace may have. */
+  readonly recurring: Room;
 }
 
-/** Creates a task. Gives its record. @throws AppError 400 for unknown mentions, 403 for one that would be done at once */
-export async function createTask(
+/**
+ * Creates a task. Gives its record.
+ *
+ * @throws AppError 400 for unknown mentions; 403 for one that would be done at once; 409 for a recurring one too many
+ */
+export function createTask(
+  commands: Commands,
+  context: CommandContext,
+  lookups: Omit<TaskLookups, 'knownProjects'>,
+  fields: CreateTask,
+  createdBy: string,
+): Promise<TaskRecord> {
+  const make = () => makeTask(commands, context, lookups, fields, createdBy);
+  return activeCron(fields.metadata ?? {}) === null ? make() : lookups.recurring(context, make);
+}
+
+async function makeTask(
   commands: Commands,
   context: CommandContext,
   { projects, mentions }: Omit<TaskLookups, 'knownProjects'>,

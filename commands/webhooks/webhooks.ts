@@ -109,8 +109,7 @@ export const createWebhook = (
   context: CommandContext,
   limits: LimitParts,
   fields: NewWebhook,
-): Promise<CreatedWebhook> =>
-  withinLimit(limits, LIMIT, context.origin.workspace, () => create(commands, context, fields));
+): Promise<CreatedWebhook> => withinLimit(limits, LIMIT, context, () => create(commands, context, fields));
 
 async function create(commands: Commands, context: CommandContext, fields: NewWebhook): Promise<CreatedWebhook> {
   const { workspace } = context.origin;

@@ -15,8 +15,9 @@ import { workspaceDeleted, workspaceRemovalBegun } from '../../shared/events/wor
 import type { ActiveKind, WorkspaceContents } from '../../shared/ports/workspaces.ts';
 import { moveAgent } from '../agents/moves.ts';
 import { decideDisable as disableRule, ruleDecider, ruleStream } from '../alerts/rules.ts';
-import { decideMove } from '../auth/changes.ts';
+import { claimPlace, decideMove } from '../auth/changes.ts';
 import { type AdminsOf, changeUser } from '../auth/last-admin.ts';
+import { isTaken } from '../claims.ts';
 import type { CommandContext, Commands } from '../handler.ts';
 import { executeWithNames } from '../naming.ts';
 import { moveProject } from '../projects/moves.ts';
@@ -64,6 +65,8 @@ export async function deleteWorkspace(parts: RemovalParts, context: CommandConte
   const { commands, contents } = parts;
   const { tenant } = context.origin;
   const deadline = Date.now() + REQUEST_MS;
+  // Refused before the read models are asked, where an id of no workspace means nothing.
+  decideBeginRemoval((await commands.load(tenantDecider, tenantStream(tenant))).state, id, 0);
   const agents = await contents.agentCount(id);
   let removed: Removed | undefined;
   await commands.execute(tenantDecider, tenantStream(tenant), context, (state) => {
@@ -124,6 +127,9 @@ async function switchOff(
   );
 }
 
+const unlessTaken = (error: unknown): void => {
+  if (!isTaken(error)) throw error;
+};
 const unlessGone = (error: unknown): void => {
   if (!(error instanceof AppError && error.status === 404)) throw error;
 };
@@ -144,11 +150,15 @@ export async function goOnRemoving(
   const { tenant } = origin;
   const there = { tenant, workspace: movesTo };
   const from = { origin: { ...origin, workspace } };
-  const moveUser = (userId: number) =>
-    changeUser(commands, { origin: { ...origin, workspace: movesTo } }, admins, userId, (state) =>
+  const moveUser = async (userId: number) => {
+    const context = { origin: { ...origin, workspace: movesTo } };
+    // An agent there that has the name keeps it, and so does the user, who has to be somewhere.
+    await claimPlace(commands, context, userId, movesTo).catch(unlessTaken);
+    await changeUser(commands, context, admins, userId, (state) =>
       // Somebody may have put the user elsewhere meanwhile.
       state.exists && state.workspace !== workspace ? [] : decideMove(state, userId, there),
     ).catch(unlessGone);
+  };
   const isEmpty =
     (await switchOff(parts, from, deadline)) &&
     (await doAll(() => contents.users(workspace), moveUser, deadline)) &&

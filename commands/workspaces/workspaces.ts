@@ -7,7 +7,7 @@ import { tenantStream } from '../../shared/events/super/tenants.ts';
 import { workspaceCreated, workspaceUpdated } from '../../shared/events/workspaces/workspaces.ts';
 import type { ProjectDirectory } from '../../shared/ports/projects.ts';
 import type { NameKind } from '../claims.ts';
-import type { CommandContext, Commands } from '../handler.ts';
+import { type CommandContext, type Commands, originWith } from '../handler.ts';
 import { type Claim, executeWithNames, type Named } from '../naming.ts';
 import { ensureGeneral } from '../projects/changes.ts';
 import { reserveId } from '../reserve.ts';
@@ -114,7 +114,7 @@ export async function createWorkspace(
   await executeWithNames(commands, context, namedTenant, tenantStream(tenant), [slugClaim(body.slug)], (state) =>
     decideCreate(state, id, body),
   );
-  await ensureGeneral(commands, { origin: { ...context.origin, workspace: id } }, projects);
+  await ensureGeneral(commands, { origin: originWith(context.origin, { workspace: id }) }, projects);
   return id;
 }
 

@@ -7,6 +7,9 @@ import { pipeline } from 'node:stream/promises';
 import { type Command, InvalidArgumentError } from 'commander';
 import { dataExported } from '../../shared/events/admin/export.ts';
 import type { Core } from '../core.ts';
+import { writeBundle } from '../proof/bundle.ts';
+import { currentNote } from '../proof/current.ts';
+import { showProgress } from './verify.ts';
 import { cliContext, counted, withCore } from './with-core.ts';
 
 interface Options {
@@ -16,6 +19,7 @@ interface Options {
   readonly type?: string;
   readonly reveal?: boolean;
   readonly output?: string;
+  readonly signed?: boolean;
 }
 
 function position(value: string): number {
@@ -44,6 +48,41 @@ async function* lines(core: Core, options: Options, count: (events: number) => v
   }
 }
 
+/** @throws Error for options that a signed export does not have */
+async function exportSigned({ output, after, until, stream, type, reveal }: Options): Promise<void> {
+  if (output === undefined) throw new Error('--signed writes a folder: pass it as --output FOLDER.');
+  if (after > 0 || until !== undefined || stream !== undefined || type !== undefined || reveal) {
+    throw new Error(
+      'A signed export has all events as they are stored: use it without --after, --until, --stream, --type and --reveal.',
+    );
+  }
+  const progress = showProgress('exporting');
+  await withCore(
+    async (core) => {
+      const note = await currentNote(core);
+      if (!note) throw new Error('no checkpoint of the log has been signed yet. Start the service, and try again.');
+      const written = await writeBundle(core.database, core.eventLog, note, output, (events) =>
+        progress.tell(events, note.size),
+      );
+      await recordExport(core, 'bundle', written.events);
+      progress.end();
+      console.error(`${counted(written.events, 'event')} under a checkpoint of ${note.origin}`);
+      if (written.different !== undefined) {
+        console.error(
+          `Event ${written.different} is not what its leaf says: the log was altered. See: signalbox verify`,
+        );
+        process.exitCode = 3;
+      }
+    },
+    { project: true },
+  ).finally(progress.end);
+}
+
+/** The export itself is recorded and audited. */
+async function recordExport(core: Core, format: string, rowCount: number): Promise<void> {
+  await core.commands.record('exports', cliContext(), [dataExported.draft({ what: 'events', format, rowCount })]);
+}
+
 export function addExportEvents(program: Command): void {
   program
     .command('export-events')
@@ -53,8 +92,16 @@ export function addExportEvents(program: Command): void {
     .option('--stream <name>', 'only events of this stream')
     .option('--type <type>', 'only events of this type')
     .option('--reveal', 'decrypt personal fields')
-    .option('--output <file>', 'write to this file, which appears once it is complete')
+    .option('--output <file>', 'write to this file, which appears once it is complete; with --signed, a folder')
+    .option(
+      '--signed',
+      'write a folder that `signalbox verify --bundle` checks anywhere: the events under the latest checkpoint, with the checkpoint',
+    )
     .action(async (options: Options) => {
+      if (options.signed) {
+        await exportSigned(options);
+        return;
+      }
       const hash = createHash('sha256');
       let events = 0;
       await withCore(
@@ -81,9 +128,7 @@ export function addExportEvents(program: Command): void {
           } else {
             await pipeline(source, hashed, process.stdout, { end: false });
           }
-          // The export itself is recorded and audited.
-          const draft = dataExported.draft({ what: 'events', format: 'jsonl', rowCount: events });
-          await core.commands.record('exports', cliContext(), [draft]);
+          await recordExport(core, 'jsonl', events);
         },
         { project: true },
       );

@@ -2,9 +2,13 @@
 import { SingleBar } from 'cli-progress';
 import type { Command } from 'commander';
 import { projections } from '../../projections/index.ts';
+import { repairTree } from '../proof/repair.ts';
 import type { RebuildReport } from '../read-models/rebuild/plan.ts';
 import { rebuildProjections } from '../read-models/rebuild/rebuild.ts';
-import { columns, withCore } from './with-core.ts';
+import { columns, counted, withCore } from './with-core.ts';
+
+/** Name of the tree over the log among the read models. */
+const LOG_TREE = 'log-tree';
 
 interface Options {
   readonly check?: boolean;
@@ -17,17 +21,18 @@ export function addRebuild(program: Command): void {
     .description('rebuild read models from the log beside the live ones, compare them, and switch')
     .argument(
       '[projection...]',
-      `read models to rebuild; all by default (${projections.map((one) => one.name).join(', ')})`,
+      `read models to rebuild; all by default (${projections.map((one) => one.name).join(', ')}); ${LOG_TREE}: the tree over the log, of which only events are removed that the log does not have`,
     )
     .option('--check', 'only compare; exit code 3 when something differs')
     .option('--fresh', 'discard what an interrupted rebuild has built')
     .action(async (names: string[], options: Options) => {
-      const unknown = names.filter((name) => !projections.some((one) => one.name === name));
+      const known = [...projections.map((one) => one.name), LOG_TREE];
+      const unknown = names.filter((name) => !known.includes(name));
       if (unknown.length > 0) {
-        throw new Error(
-          `Unknown projection: ${unknown.join(', ')}. Known ones: ${projections.map((one) => one.name).join(', ')}.`,
-        );
+        throw new Error(`Unknown projection: ${unknown.join(', ')}. Known ones: ${known.join(', ')}.`);
       }
+      if (!options.check && (names.length === 0 || names.includes(LOG_TREE))) await repair();
+      if (names.length === 1 && names[0] === LOG_TREE) return;
       const wanted = names.length === 0 ? projections : projections.filter((one) => names.includes(one.name));
       const stop = new AbortController();
       const interrupt = () => stop.abort(new Error('Interrupted; run rebuild again to continue from here.'));
@@ -84,4 +89,12 @@ export function addRebuild(program: Command): void {
       console.log(`${events} events in ${seconds.toFixed(1)} s, ${Math.round(events / seconds)}/s`);
       if (options.check && reports.some((report) => !report.equal || !report.compared)) process.exitCode = 3;
     });
+}
+
+async function repair(): Promise<void> {
+  const { size, removed } = await withCore(({ database, eventLog }) => repairTree(database, eventLog));
+  if (removed === 0) return;
+  console.log(
+    `The tree over the log has ${counted(size, 'event')}: ${removed} that the log does not have were removed. Checkpoints that had them are kept; new ones have another origin.`,
+  );
 }

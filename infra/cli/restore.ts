@@ -1,8 +1,10 @@
 /** `signalbox restore`: writes a backup into empty stores. */
+import { readFile } from 'node:fs/promises';
 import type { Command } from 'commander';
 import { readConfig } from '../config.ts';
 import { openCore } from '../core.ts';
 import { createLogger } from '../logging.ts';
+import { type Note, NoteError, parseNote } from '../proof/notes.ts';
 import { readBackup, restoreBackup } from '../tools/backup.ts';
 import { refuseRunning } from './copy-log.ts';
 import { counted } from './with-core.ts';
@@ -12,7 +14,12 @@ export function addRestore(program: Command): void {
     .command('restore')
     .description('write a backup into the configured stores, which must be empty')
     .argument('<file>', 'a file that POST /api/backup has written')
-    .action(async (file: string) => {
+    .option(
+      '--checkpoint <file>',
+      'the checkpoint of the log that was signed last: if the backup has all events under it, the log keeps its origin',
+    )
+    .action(async (file: string, options: { checkpoint?: string }) => {
+      const newest = options.checkpoint === undefined ? undefined : await checkpointIn(options.checkpoint);
       const config = readConfig(process.env);
       // A file that is not whole is refused before stores are opened, and made where there are none.
       const contents = await readBackup(file);
@@ -23,10 +30,16 @@ export function addRestore(program: Command): void {
       const core = await openCore(config, createLogger('warn', 'stderr'));
       try {
         await refuseRunning(core.database, 'the configured database');
-        const { events, sha256, rows } = await restoreBackup(contents, core, { signal: stop.signal });
+        const restored = await restoreBackup(contents, core, { signal: stop.signal, newest });
+        const { events, sha256, rows, keepsOrigin } = restored;
         console.log(`${counted(events, 'event')} restored and compared`);
         for (const [table, count] of Object.entries(rows)) console.log(`${counted(count, 'row')} of ${table}`);
         console.log(`SHA-256 of the events in the backup ${sha256}`);
+        if (keepsOrigin === false) {
+          console.log(
+            `The log goes on under another origin: ${newest ? 'the backup lacks events under the given checkpoint.' : 'events that were signed after the backup may be lost. If none are, restore with --checkpoint and the last checkpoint.'} Earlier checkpoints stay valid with their own key.`,
+          );
+        }
         console.log('Read models are built when the service first starts.');
       } finally {
         process.off('SIGINT', interrupt);
@@ -34,4 +47,13 @@ export function addRestore(program: Command): void {
         await core.close();
       }
     });
+}
+
+async function checkpointIn(file: string): Promise<Note> {
+  try {
+    return parseNote(await readFile(file, 'utf8'));
+  } catch (error) {
+    if (error instanceof NoteError) throw new Error(`${file} is not a checkpoint: ${error.message}.`);
+    throw error;
+  }
 }

@@ -5,6 +5,7 @@ import { schemaOf } from '../../projections/projection.ts';
 import { pause } from '../../shared/waiting.ts';
 import type { Core } from '../core.ts';
 import { GONE_MS } from '../processes.ts';
+import { TREE } from '../proof/tree.ts';
 import { columns, withCore } from './with-core.ts';
 
 interface ProcessRow {
@@ -58,7 +59,7 @@ async function readStatus(core: Core) {
       schema: row.schema_name,
       projection: row.projection,
       version: row.version,
-      in_use: live.has(row.schema_name) || row.schema_name.startsWith('policy_'),
+      in_use: live.has(row.schema_name) || row.schema_name.startsWith('policy_') || row.schema_name === TREE,
       position: row.position,
       lag: Math.max(0, head - row.position),
       /** Positions a second, over the last second. */

@@ -7,6 +7,7 @@ import { registerJobs } from './jobs.ts';
 import { addRebuild } from './rebuild.ts';
 import { addRestore } from './restore.ts';
 import { addStatus } from './status.ts';
+import { addVerify } from './verify.ts';
 
 export function addTools(program: Command): void {
   addStatus(program);
@@ -15,5 +16,6 @@ export function addTools(program: Command): void {
   addExportEvents(program);
   addCopyLog(program);
   addRestore(program);
+  addVerify(program);
   registerJobs(program);
 }

@@ -48,13 +48,30 @@ export async function withCore<T>(
           process: core.process,
         });
     try {
-      return await work(core);
+      const before = await core.eventLog.head();
+      const result = await work(core);
+      // The service that has the database hears of it a moment later; whoever uses the result may ask it at once.
+      if (database.attached) await shown(core, before);
+      return result;
     } finally {
       await projector?.close();
     }
   } finally {
     await core.close();
   }
+}
+
+/** Waits until the running service shows what was appended after a position. */
+async function shown({ eventLog, positions }: Core, from: number): Promise<void> {
+  const types = new Set<string>();
+  let position = from;
+  for await (const events of eventLog.readAll({ from })) {
+    for (const event of events) {
+      types.add(event.type);
+      position = event.position;
+    }
+  }
+  await positions.reach([...types], { position });
 }
 
 /** @throws Error when the configuration names an embedded database that does not exist */

@@ -22,6 +22,8 @@ const RAISE = 'UPDATE credentials.version SET version = version + 1';
 export interface CredentialStore extends Credentials {
   /** How often this process has added or removed a credential. */
   changes(): number;
+  /** Records that what credentials stand for was changed by an event at this position. */
+  changedAt(position: number): Promise<void>;
   /** Writes the uses collected so far. */
   close(): Promise<void>;
 }
@@ -90,6 +92,10 @@ export function createCredentials(database: Pick<Database, 'pool'>, log: Logger)
 
   return {
     changes: () => changes,
+    async changedAt(position) {
+      await pool.query(`${RAISE}, position = greatest(position, $1)`, [position]);
+      changes++;
+    },
 
     async addPassword(userId, password) {
       const id = randomUUID();

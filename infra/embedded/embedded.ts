@@ -40,6 +40,11 @@ export interface Embedded {
    * that are still open get error 57P01, as from PostgreSQL, so end pools first. Idempotent; never rejects.
    */
   close(): Promise<void>;
+  /**
+   * Calls back whenever a rebuild, of whatever process, has swapped the tables of a schema: before that process hears that
+   * it has. @returns a function that ends this
+   */
+  onSwap(heard: (schema: string) => void): () => void;
   /** Resolves when the database has stopped unexpectedly. Everything acknowledged is on disk. */
   readonly failed: Promise<Error>;
 }
@@ -146,11 +151,15 @@ async function start(
     engine: await engineCode(),
   };
   const created = !existsSync(workerOptions.directory);
-  let thread = startThread(workerOptions, dataDir, log);
+  const hearing = new Set<(schema: string) => void>();
+  const swapped = (schema: string) => {
+    for (const heard of hearing) heard(schema);
+  };
+  let thread = startThread(workerOptions, dataDir, log, swapped);
   options.launched?.();
   if ((await thread.started) === 'created') {
     await thread.ended;
-    thread = startThread(workerOptions, dataDir, log);
+    thread = startThread(workerOptions, dataDir, log, swapped);
     await thread.started;
   }
   log.info({ dataDir, created, ms: Math.round(performance.now() - begin) }, 'embedded database ready');
@@ -183,6 +192,10 @@ async function start(
     socketDir,
     port: PORT,
     failed,
+    onSwap(heard) {
+      hearing.add(heard);
+      return () => hearing.delete(heard);
+    },
     close: () => {
       closing ??= stop().catch((error: unknown) => {
         log.error({ err: error, dataDir }, 'embedded database: closing failed');
@@ -233,7 +246,7 @@ function engineCode(): Promise<WebAssembly.Module> {
   return compiled;
 }
 
-function startThread(workerData: WorkerOptions, dataDir: string, log: Log): Thread {
+function startThread(workerData: WorkerOptions, dataDir: string, log: Log, swapped: (schema: string) => void): Thread {
   const worker = new Worker(new URL('./worker.js', import.meta.url), {
     workerData,
     name: 'embedded database',
@@ -250,6 +263,7 @@ function startThread(workerData: WorkerOptions, dataDir: string, log: Log): Thre
     worker.on('message', (message: FromWorker) => {
       if (message.kind === 'log') log[message.level]({ dataDir }, `embedded database: ${message.message}`);
       else if (message.kind === 'failed') broken = new Error(`embedded database: ${message.message}`);
+      else if (message.kind === 'swapped') swapped(message.schema);
       else resolve(message.kind);
     });
     ended.then(

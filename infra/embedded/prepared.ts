@@ -1,6 +1,6 @@
 /**
  * A database directory with the tables of the service, in one compressed file that the build writes
- * (`infra/tools/prepare.ts`). A first start unpacks it, because initdb and these tables take seconds, and initdb takes
+ * (`infra/prepare.ts`). A first start unpacks it, because initdb and these tables take seconds, and initdb takes
  * memory that a process does not get rid of.
  *
  * The file, gzipped: a line of JSON (`Header`), then the bytes of the files in its order.

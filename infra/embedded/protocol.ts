@@ -23,6 +23,7 @@ export const COPY_DATA = type('d');
 export const COPY_DONE = type('c');
 export const COPY_FAIL = type('f');
 const READY = type('Z');
+const NOTIFICATION = type('A');
 /** In Describe and Close: what follows is the name of a statement, not of a portal. */
 export const STATEMENT = type('S');
 
@@ -86,4 +87,19 @@ export function cutString(bytes: Buffer, start: number): { value: string | undef
 /** Whether an answer ends with ReadyForQuery. */
 export function isReady(answer: Buffer): boolean {
   return answer.length >= 6 && answer[answer.length - 6] === READY && answer.readInt32BE(answer.length - 5) === 5;
+}
+
+/** The channel on which a rebuild names the schema whose tables it has swapped. */
+export const SWAPPED = 'signalbox_swapped';
+export const LISTEN_MESSAGE = message('Q', text(`LISTEN ${SWAPPED}`));
+
+/** Payloads of the notifications among the messages of an answer, which may be cut anywhere. */
+export function notificationsIn(answers: readonly Buffer[]): string[] {
+  const bytes = answers.length === 1 ? (answers[0] as Buffer) : Buffer.concat(answers);
+  const found: string[] = [];
+  for (let at = 0; at + 5 <= bytes.length; at += 1 + bytes.readInt32BE(at + 1)) {
+    // The process, the channel, the payload.
+    if (bytes[at] === NOTIFICATION) found.push(cutString(bytes, cutString(bytes, at + 9).end).value ?? '');
+  }
+  return found;
 }

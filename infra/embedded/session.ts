@@ -12,7 +12,7 @@
  * - Settings (`SET`, `search_path`, time zone), temporary tables, statements made by SQL `PREPARE`; `DISCARD` and
  *   `DEALLOCATE ALL` remove everybody's. `SET LOCAL` is safe.
  * - Session-level advisory locks: a connection can take one that another holds. Locks of a transaction are safe, since
- *   transactions exclude each other. LISTEN does not work.
+ *   transactions exclude each other. LISTEN does not work: the session listens on one channel, for the thread that has it.
  * - The protocol's named statements are translated, so each connection has its own. The unnamed statement is valid in the
  *   batch that parsed it, which is how `pg` uses it; a later use may fail because it no longer exists, but never runs
  *   another connection's.
@@ -29,6 +29,7 @@ import {
   fatal,
   isReady,
   message,
+  notificationsIn,
   ROLLBACK_MESSAGE,
   SYNC_MESSAGE,
   text,
@@ -49,6 +50,8 @@ export interface SessionOptions {
   /** A transaction idle for this long, milliseconds, is rolled back and its connection closed, if others wait for it. */
   readonly idleInTransactionMs: number;
   readonly warn: (message: string) => void;
+  /** Called with the payload of each notification of a transaction, before its client hears that it was committed. */
+  readonly notified: (payload: string) => void;
 }
 
 export interface Session {
@@ -194,6 +197,7 @@ export function createSession(engine: Engine, options: SessionOptions): Session 
     } else {
       owner = undefined;
       ownerWarned = false;
+      for (const payload of notificationsIn(answers)) options.notified(payload);
     }
     const { socket } = connection;
     if (!socket.writable) return;

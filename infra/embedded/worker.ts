@@ -36,7 +36,7 @@ import { PGlite, type PGliteOptions } from '@electric-sql/pglite';
 import { pg_trgm } from '@electric-sql/pglite/contrib/pg_trgm';
 import { NodeFS } from '@electric-sql/pglite/nodefs';
 import { unpack } from './prepared.ts';
-import { startupMessage } from './protocol.ts';
+import { LISTEN_MESSAGE, startupMessage } from './protocol.ts';
 import { createSession, type Engine, type Session } from './session.ts';
 
 export interface WorkerOptions {
@@ -58,6 +58,8 @@ export type FromWorker =
   /** There was no database; initdb has made one, and this thread ends. */
   | { readonly kind: 'created' }
   | { readonly kind: 'ready' }
+  /** A rebuild has swapped the tables of this schema. */
+  | { readonly kind: 'swapped'; readonly schema: string }
   | { readonly kind: 'failed'; readonly message: string };
 
 export type ToWorker = { readonly kind: 'close' };
@@ -410,11 +412,13 @@ async function serve(): Promise<void> {
   const engine = engineOf(pglite);
   const greeting: Buffer[] = [];
   engine.run(startupMessage({ user: 'postgres', database: 'postgres' }), (part) => greeting.push(Buffer.from(part)));
+  engine.run(LISTEN_MESSAGE, () => undefined);
   const session = createSession(engine, {
     greeting: Buffer.concat(greeting),
     maxConnections: options.maxConnections,
     idleInTransactionMs: options.idleInTransactionMs,
     warn: (message) => tell({ kind: 'log', level: 'warn', message }),
+    notified: (schema) => tell({ kind: 'swapped', schema }),
   });
   const server = createServer((socket) => session.accept(socket));
   await new Promise<void>((resolve, reject) => {

@@ -25,6 +25,8 @@ export interface PreparedAppend {
   readonly expected: Expectation;
   /** Size of the JSON in UTF-8, bytes. */
   readonly bytes: number;
+  /** Once this is aborted, nothing is sent any more. */
+  readonly unless: AbortSignal | undefined;
 }
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
@@ -38,7 +40,12 @@ const MAX_DEPTH = 200;
  * @throws Error for an empty list, a reserved or malformed name, an id that is not a UUID or occurs twice, an invalid
  *   expectation, or data that is not plain JSON
  */
-export function prepareAppend(stream: string, events: readonly NewEvent[], expected: Expectation): PreparedAppend {
+export function prepareAppend(
+  stream: string,
+  events: readonly NewEvent[],
+  expected: Expectation,
+  unless?: AbortSignal,
+): PreparedAppend {
   checkName('stream', stream);
   if (events.length === 0) throw new Error(`append to ${stream}: the list of events is empty`);
   if (typeof expected === 'number' && !(Number.isSafeInteger(expected) && expected >= 0)) {
@@ -65,7 +72,7 @@ export function prepareAppend(stream: string, events: readonly NewEvent[], expec
   if (bytes > MAX_APPEND_BYTES) {
     throw new EventTooLargeError(`${bytes} bytes of events in one append; the limit is ${MAX_APPEND_BYTES}`, bytes);
   }
-  return { stream, events: prepared, expected, bytes };
+  return { stream, events: prepared, expected, bytes, unless };
 }
 
 function checkName(what: string, name: string): void {

@@ -154,6 +154,10 @@ export function createAppender(options: AppenderOptions): Appender {
     let predecessor = 0;
     for (let tries = 1; ; tries++) {
       let failure: StoreFailure;
+      if (append.unless?.aborted) {
+        if (tries > 1) known.doubt(append, since);
+        throw new LogUnavailableError(`append to ${append.stream}: given up`);
+      }
       try {
         const appended = await attempt(append, tries, since, deadline);
         outage.worked();

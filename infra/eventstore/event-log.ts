@@ -119,9 +119,9 @@ export async function openEventStoreLog(options: EventStoreLogOptions): Promise<
 
   return {
     stride: EVENT_BYTES,
-    async append(stream, events, expected) {
+    async append(stream, events, expected, unless) {
       checkOpen();
-      const append = prepareAppend(stream, events, expected);
+      const append = prepareAppend(stream, events, expected, unless);
       own.sends(append);
       return appender.append(append);
     },

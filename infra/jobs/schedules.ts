@@ -121,14 +121,14 @@ function schedule(runs: ScheduleRuns, now: () => number, definition: Definition)
   };
 }
 
-type Parts = Pick<Core, 'commands' | 'reads' | 'config' | 'database' | 'eventLog' | 'positions' | 'log'>;
+type Parts = Pick<Core, 'commands' | 'reads' | 'config' | 'database' | 'eventLog' | 'positions' | 'locks' | 'log'>;
 
 /**
  * @param now Unix ms
  * @param retryWebhooks gives how many deliveries wait to be repeated; only workers can do it
  */
 export function schedulesOf(
-  { commands, reads, config, database, eventLog, positions, log }: Parts,
+  { commands, reads, config, database, eventLog, positions, locks, log }: Parts,
   now: () => number = Date.now,
   retryWebhooks: () => Promise<number> = async () => 0,
 ): readonly Schedule[] {
@@ -271,7 +271,7 @@ export function schedulesOf(
       enabled: on('general.task_dispatch'),
       async run() {
         if (config.runnerUrl === undefined) return NO_RUNNER;
-        const dispatched = await dispatchTasks({ commands, reads: dispatchReads(reads), now });
+        const dispatched = await dispatchTasks({ commands, reads: dispatchReads(reads), locks, now });
         return `${counted(dispatched, 'task was', 'tasks were')} dispatched.`;
       },
     },
@@ -281,7 +281,7 @@ export function schedulesOf(
       enabled: on('general.aegis_review'),
       async run() {
         if (config.runnerUrl === undefined) return NO_RUNNER;
-        const begun = await reviewTasks({ commands, reads: dispatchReads(reads), now });
+        const begun = await reviewTasks({ commands, reads: dispatchReads(reads), locks, now });
         return `${counted(begun, 'review was', 'reviews were')} begun.`;
       },
     },
@@ -362,7 +362,8 @@ export function schedulesOf(
         if (!task) throw new Error(`There is no scheduled task ${command}.`);
         return task.run(true, signal);
       };
-      const { runs, failed } = await runDueJobs({ commands, run, zone: config.timeZone, now });
+      const projects = projectDirectory(reads);
+      const { runs, failed } = await runDueJobs({ commands, projects, run, now }, config.timeZone);
       return `${counted(runs, 'job was', 'jobs were')} run, ${failed} failed.`;
     },
   };

@@ -8,6 +8,7 @@
 import { randomUUID } from 'node:crypto';
 import { createDeliveries, deliveryJob } from '../../commands/policies/webhooks/deliveries.ts';
 import { settingValues } from '../../queries/admin/settings.ts';
+import { createDisplayNames } from '../../queries/names.ts';
 import { allWebhooks } from '../../queries/webhooks/webhooks.ts';
 import { EventUnreadableError } from '../../shared/event-store.ts';
 import { catalogue } from '../../shared/events/catalogue.ts';
@@ -59,6 +60,7 @@ export function createWebhooks(core: Core, jobs: Pick<Jobs, 'enqueue'>): Webhook
   const deliver = createDeliveries({
     commands,
     store,
+    names: createDisplayNames({ reads: core.reads }),
     queue,
     outgoing: outgoingOf(config),
     retries: async () => {
@@ -141,7 +143,7 @@ function waking({ database, eventLog, reads, store, positions }: Core, queue: We
     types: new Set([...MESSAGE_EVENTS, ...OWN_TYPES]),
     async begin() {
       const position = await eventLog.head();
-      await positions.visible([...OWN_TYPES], position);
+      await positions.reach([...OWN_TYPES], { position });
       const webhooks = await allWebhooks(reads);
       listening.clear();
       for (const { workspace, id, events } of webhooks) learn(workspace, id, events, position);

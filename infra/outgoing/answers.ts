@@ -1,10 +1,14 @@
 /** What requests outward do with their answers. */
 
 /** The body as text. @param tooMuch the error for one of more bytes than this; its connection is ended */
-export async function textOf(response: Response, maxBytes: number, tooMuch: () => Error): Promise<string> {
+export async function textOf(
+  body: AsyncIterable<Uint8Array> | null,
+  maxBytes: number,
+  tooMuch: () => Error,
+): Promise<string> {
   const chunks: Uint8Array[] = [];
   let bytes = 0;
-  for await (const chunk of response.body ?? []) {
+  for await (const chunk of body ?? []) {
     bytes += chunk.length;
     // Leaving the loop ends the connection.
     if (bytes > maxBytes) throw tooMuch();

@@ -1,7 +1,8 @@
 /** Gateways over HTTP. Redirects are not followed, and what they answer is read up to a limit. */
 import { GatewayError, type GatewayHealth, type Gateways } from '../../shared/ports/gateways.ts';
 import { BODY_BOUNDS, frontOf, storageProblem } from '../../shared/storable.ts';
-import { codeOf, parsed, textOf } from './answers.ts';
+import { codeOf, parsed } from './answers.ts';
+import { exchange, type Sending } from './exchange.ts';
 
 /** For a whole request, milliseconds. */
 export const GATEWAY_TIMEOUT_MS = 5_000;
@@ -20,15 +21,14 @@ export function createGateways({
 }: {
   readonly timeoutMs?: number;
 } = {}): Gateways {
-  async function exchange(
+  async function ask(
     url: string,
-    init: RequestInit,
+    sending: Pick<Sending, 'method' | 'headers' | 'body'>,
     timeoutMs = usual,
   ): Promise<{ readonly status: number; readonly text: string }> {
     const late = AbortSignal.timeout(timeoutMs);
     try {
-      const response = await fetch(url, { ...init, redirect: 'manual', signal: late });
-      return { status: response.status, text: await textOf(response, MAX_ANSWER, tooMuch) };
+      return await exchange(url, { ...sending, signal: late, maxBytes: MAX_ANSWER, tooMuch });
     } catch (error) {
       if (error instanceof GatewayError) throw error;
       const cause = { cause: error };
@@ -41,7 +41,8 @@ export function createGateways({
     async probe(url): Promise<GatewayHealth> {
       const started = performance.now();
       try {
-        const { status, text } = await exchange(httpUrl(url, '/health'), { headers: { accept: 'application/json' } });
+        const asking = { method: 'GET', headers: { accept: 'application/json' } };
+        const { status, text } = await ask(httpUrl(url, '/health'), asking);
         const latency = Math.round(performance.now() - started);
         const version = versionOf(parsed(text));
         if (status >= 200 && status < 300) return { status: 'online', latency, error: null, version };
@@ -52,7 +53,7 @@ export function createGateways({
       }
     },
     async call({ url, token }, { method, path, body, timeoutMs }) {
-      const init = {
+      const sending = {
         method,
         headers: {
           accept: 'application/json',
@@ -61,7 +62,7 @@ export function createGateways({
         },
         ...(body !== undefined && { body: JSON.stringify(body) }),
       };
-      const { status, text } = await exchange(httpUrl(url, path), init, timeoutMs);
+      const { status, text } = await ask(httpUrl(url, path), sending, timeoutMs);
       return { status, body: bodyOf(text) };
     },
   };

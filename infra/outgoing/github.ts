@@ -154,7 +154,7 @@ export function createGithub(options: GithubOptions, now: () => number = Date.no
       const answer = {
         status: response.status,
         headers: response.headers,
-        body: parsed(await textOf(response, MAX_ANSWER, tooMuch)),
+        body: parsed(await textOf(response.body, MAX_ANSWER, tooMuch)),
       };
       if (response.ok || also.includes(response.status)) return answer;
       throw failureOf(answer);

@@ -63,7 +63,7 @@ async function read(url: string, timeoutMs: number): Promise<Release> {
     await response.body?.cancel();
     throw new FeedError(`The release feed answered ${response.status}.`);
   }
-  const text = await textOf(response, MAX_BYTES, tooMuch);
+  const text = await textOf(response.body, MAX_BYTES, tooMuch);
   const feed = FEED.safeParse(parsed(text));
   if (!feed.success) throw new FeedError('The release feed answered with something that is no release.');
   const { tag_name, html_url, body } = feed.data;

@@ -36,6 +36,8 @@ const MAX_WAITING = { appends: 10_000, bytes: 64_000_000 };
 interface Pending extends Prepared {
   readonly bytes: number;
   readonly deadline: number;
+  /** Once this is aborted, nothing is sent any more. */
+  readonly unless: AbortSignal | undefined;
   resolve(result: Appended): void;
   reject(error: Error): void;
 }
@@ -79,7 +81,12 @@ export class Appender {
     await this.#pumping;
   }
 
-  async append(stream: string, events: readonly NewEvent[], expected: Expectation): Promise<Appended> {
+  async append(
+    stream: string,
+    events: readonly NewEvent[],
+    expected: Expectation,
+    unless?: AbortSignal,
+  ): Promise<Appended> {
     const { events: texts, bytes } = prepareAppend(stream, events, expected);
     if (this.#closed) throw closedError();
     if (this.#waiting.length >= MAX_WAITING.appends || this.#waitingBytes + bytes > MAX_WAITING.bytes) {
@@ -89,7 +96,7 @@ export class Appender {
     return new Promise<Appended>((resolve, reject) => {
       const deadline = Date.now() + this.#options.timeoutMs;
       const prepared = texts.map(({ event }) => event);
-      this.#waiting.push({ stream, events: prepared, expected, texts, bytes, deadline, resolve, reject });
+      this.#waiting.push({ stream, events: prepared, expected, texts, bytes, deadline, unless, resolve, reject });
       this.#pumping ??= this.#pump();
     }).finally(() => {
       this.#waitingBytes -= bytes;
@@ -130,7 +137,7 @@ export class Appender {
    * Writes a group in one statement; members that prevent this are written alone. Settles every member; never throws.
    */
   async #writeGroup(group: Pending[]): Promise<void> {
-    let members = group;
+    let members = group.filter((member) => !isOver(member));
     try {
       while (members.length > 0) {
         const bad = await this.#tryGroup(members);
@@ -213,7 +220,7 @@ export class Appender {
    */
   async #writeAlone(member: Pending): Promise<void> {
     const backOff = createBackOff({ firstMs: 50, lastMs: 1_000 });
-    for (;;) {
+    while (!isOver(member)) {
       try {
         const conflict = await this.#certainConflict(member);
         if (conflict) member.reject(conflict);
@@ -263,10 +270,10 @@ export class Appender {
       const ids = events.map((event) => event.id);
       const known = (
         await client.query(
-          'SELECT id, revision, position FROM log.events WHERE id = ANY($1::uuid[]) AND stream = $2 ORDER BY position',
-          [ids, stream],
+          'SELECT id, stream, revision, position FROM log.events WHERE id = ANY($1::uuid[]) ORDER BY position',
+          [ids],
         )
-      ).rows as { id: string; revision: number; position: number }[];
+      ).rows as Known[];
       if (known.length > 0) {
         await client.query('ROLLBACK');
         this.#options.tail.look();
@@ -317,15 +324,29 @@ export class Appender {
   }
 }
 
-/** Answers an append whose ids are already in the log: as the first time, or with a conflict if only some match. */
-function answerAgain(
-  stream: string,
-  ids: readonly string[],
-  expected: Expectation,
-  known: readonly { id: string; revision: number; position: number }[],
-): Appended {
+/** Whether an append must not be sent any more; if so, it is settled. */
+function isOver({ unless, reject }: Pending): boolean {
+  if (!unless?.aborted) return false;
+  reject(new LogUnavailableError('the append was given up'));
+  return true;
+}
+
+/** An event with one of the ids of an append. */
+interface Known {
+  readonly id: string;
+  readonly stream: string;
+  readonly revision: number;
+  readonly position: number;
+}
+
+/**
+ * Answers an append whose ids are already in the log: as the first time, or with a conflict if only some match, or if they
+ * are in another stream.
+ */
+function answerAgain(stream: string, ids: readonly string[], expected: Expectation, known: readonly Known[]): Appended {
   const last = known.at(-1);
-  const same = known.length === ids.length && known.every((row, index) => row.id === ids[index]);
+  const same =
+    known.length === ids.length && known.every((row, index) => row.id === ids[index] && row.stream === stream);
   if (!same || !last) throw new ConflictError(stream, expected);
   return { revision: last.revision, position: last.position };
 }

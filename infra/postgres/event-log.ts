@@ -94,8 +94,8 @@ class PostgresLog implements EventLog {
     });
   }
 
-  append(stream: string, events: readonly NewEvent[], expected: Expectation): Promise<Appended> {
-    return this.#appender.append(stream, events, expected);
+  append(stream: string, events: readonly NewEvent[], expected: Expectation, unless?: AbortSignal): Promise<Appended> {
+    return this.#appender.append(stream, events, expected, unless);
   }
 
   async *readStream(stream: string, options: ReadStreamOptions = {}): AsyncIterable<readonly LoggedEvent[]> {
@@ -154,6 +154,10 @@ class PostgresLog implements EventLog {
     } catch (error) {
       throw asUnavailable(error);
     }
+  }
+
+  headKnown(): Position | undefined {
+    return this.#tail.head;
   }
 
   async close(): Promise<void> {

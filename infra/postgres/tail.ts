@@ -34,6 +34,8 @@ export class Tail {
   #window: LoggedEvent[] = [];
   #bytes = 0;
   #start: Position | undefined;
+  /** Last event that this process has appended. */
+  #appended: Position = 0;
   #wakers = new Set<() => void>();
   #filling: Promise<void> | undefined;
   #fillAgain = false;
@@ -53,8 +55,14 @@ export class Tail {
     return (this.#start ?? 0) + this.#window.length;
   }
 
+  /** Position of the last event that this process knows of; undefined until the end of the log is read. */
+  get head(): Position | undefined {
+    return this.#start === undefined ? undefined : Math.max(this.#end, this.#appended);
+  }
+
   /** To be called with the events that this process has just appended, in order. */
   wrote(events: readonly LoggedEvent[]): void {
+    this.#appended = Math.max(this.#appended, events.at(-1)?.position ?? 0);
     if (this.#start === undefined) return;
     // Positions have no gaps, so anything but the next one means that another process wrote in between.
     if (events[0]?.position === this.#end + 1) this.#push(events);

@@ -17,6 +17,8 @@ import { BEGINNING, type EventLog, type LoggedEvent, type Position } from '../..
 import { seconds } from '../../shared/time.ts';
 import { pause } from '../../shared/waiting.ts';
 import type { Core } from '../core.ts';
+import type { Note } from '../proof/notes.ts';
+import { settleOrigin } from '../proof/restored.ts';
 import { VERSION } from '../version.ts';
 import { CopyError, type CopyOptions, copyLog, policyCheckpoints, storePolicies } from './copy-log.ts';
 import { RELATED, type RelatedRows, readRelated, writeRelated } from './related.ts';
@@ -262,6 +264,15 @@ function fileLog(path: string, events: number): EventLog {
   };
 }
 
+export interface RestoreReport {
+  readonly events: number;
+  /** Of the lines of the events in the file. */
+  readonly sha256: string;
+  readonly rows: Readonly<Record<string, number>>;
+  /** Whether checkpoints go on under the same origin; undefined: none were signed. */
+  readonly keepsOrigin: boolean | undefined;
+}
+
 /** Tables that are empty before the first start. */
 const EMPTY = ['credentials.person_keys', 'credentials.passwords', 'credentials.keys'];
 
@@ -269,14 +280,14 @@ const EMPTY = ['credentials.person_keys', 'credentials.passwords', 'credentials.
  * Writes a backup into empty stores. Read models are built at the first start.
  *
  * @param contents what `readBackup` gave, so that a file is checked before stores are opened or made
- * @returns the number of events, and the SHA-256 of their lines in the file
+ * @param options.newest the checkpoint that was signed last: see `settleOrigin`
  * @throws CopyError when the stores hold something
  */
 export async function restoreBackup(
   contents: Contents,
   { database, eventLog }: Pick<Core, 'database' | 'eventLog'>,
-  options: CopyOptions = {},
-): Promise<{ readonly events: number; readonly sha256: string; readonly rows: Readonly<Record<string, number>> }> {
+  options: CopyOptions & { readonly newest?: Note | undefined } = {},
+): Promise<RestoreReport> {
   if ((await eventLog.head()) !== BEGINNING)
     throw new CopyError('The log holds events already. Restore into empty stores.');
   for (const table of EMPTY) {
@@ -293,7 +304,8 @@ export async function restoreBackup(
     contents.policies.map((one) => ({ ...one, position: one.after })),
     positions,
   );
-  return { events: contents.events, sha256: contents.sha256, rows };
+  const keepsOrigin = await settleOrigin(database, eventLog, contents.events, options.newest);
+  return { events: contents.events, sha256: contents.sha256, rows, keepsOrigin };
 }
 
 /** The place in the log behind so many events, for each policy. */

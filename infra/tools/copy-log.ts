@@ -2,12 +2,15 @@
  * Copies an event log from one store to another, event by event in log order, with ids, streams and revisions; then
  * what belongs to the log but is not in it: counters, persons' keys, credentials, checkpoints of policies.
  *
+ * Display names that events of older versions have in clear are sealed on the way (`former-names.ts`).
+ *
  * It can be interrupted at any point and run again: after checking that the target holds the beginning of the source,
  * it continues after the target's last event. At the end, both sides are read and compared from the first event to the
  * last. Read models are not copied, because the service builds them.
  */
 import { createHash } from 'node:crypto';
 import { sql } from 'kysely';
+import { canonicalJson } from '../../shared/canonical-json.ts';
 import { ConflictError } from '../../shared/errors.ts';
 import {
   type Appended,
@@ -18,7 +21,9 @@ import {
   MAX_APPEND_EVENTS,
   type Position,
 } from '../../shared/ports/event-log.ts';
+import { createPersonKeys } from '../credentials/person-keys.ts';
 import type { AnyDatabase, Database } from '../database/database.ts';
+import { createNameSealer } from './former-names.ts';
 import { readRelated, writeRelated } from './related.ts';
 
 /** One side of a copy. */
@@ -47,6 +52,8 @@ export interface CopyReport {
   readonly copied: number;
   /** Events that the target holds. */
   readonly events: number;
+  /** Events whose display names were sealed. */
+  readonly sealed: number;
   /** SHA-256 over every event of the target; each was compared with the source's. */
   readonly sha256: string;
   /** Rows copied per table; undefined when only the log was copied. */
@@ -64,24 +71,27 @@ const PROGRESS_EVERY = 500;
 
 export async function copyLog(source: CopySide, target: CopySide, options: CopyOptions = {}): Promise<CopyReport> {
   const databases = source.database && target.database ? { from: source.database, to: target.database } : undefined;
-  const after = await findStart(source, target);
+  const asCopied = createNameSealer(source.log, databases && createPersonKeys(databases.from));
+  const after = await findStart(source, target, asCopied);
   if (databases) {
     if (after === BEGINNING) await refuseForeignCredentials(target, databases.from.db, databases.to.db);
     // Before the events as well, so that an incomplete target has the keys for the events that it holds.
     await writeRelated(databases.to.db, await readRelated(databases.from.db));
   }
-  const copied = await copyEvents(source, target, after, options);
+  const copied = await copyEvents(source, target, after, asCopied, options);
   const policies = databases ? await policyCheckpoints(databases.from.db) : [];
-  const compared = await compare(source, target, policies, options);
+  const compared = await compare(source, target, policies, asCopied, options);
   const rows = databases && {
     ...(await writeRelated(databases.to.db, await readRelated(databases.from.db))),
     'service.checkpoints': await storePolicies(databases.to.db, policies, compared.positions),
   };
-  return { copied, events: compared.events, sha256: compared.sha256, rows };
+  return { copied, events: compared.events, sealed: compared.sealed, sha256: compared.sha256, rows };
 }
 
+type AsCopied = ReturnType<typeof createNameSealer>;
+
 /** Position in the source after which to continue. @throws CopyError when the target holds anything else */
-async function findStart(source: CopySide, target: CopySide): Promise<Position> {
+async function findStart(source: CopySide, target: CopySide, asCopied: AsCopied): Promise<Position> {
   const last = (await gather(target.log.readAll({ direction: 'backwards', limit: OVERLAP }))).reverse();
   const end = last.at(-1);
   if (!end) return BEGINNING;
@@ -97,7 +107,7 @@ async function findStart(source: CopySide, target: CopySide): Promise<Position> 
   const mine = [...before.reverse(), same];
   for (const [index, event] of last.entries()) {
     const other = mine[index];
-    if (!other || !equal(other, event)) throw foreign(event);
+    if (!other || !equal(await asCopied(other), event)) throw foreign(event);
   }
   return same.position;
 }
@@ -106,6 +116,7 @@ async function copyEvents(
   source: CopySide,
   target: CopySide,
   after: Position,
+  asCopied: AsCopied,
   { onProgress, signal }: CopyOptions,
 ): Promise<number> {
   const head = await source.log.head();
@@ -130,7 +141,7 @@ async function copyEvents(
   try {
     for await (const page of source.log.readAll({ from: after })) {
       signal?.throwIfAborted();
-      for (const run of runsOf(page)) {
+      for (const run of runsOf(await Promise.all(page.map(asCopied)))) {
         const bytes = run.reduce((sum, event) => sum + sizeOf(event), 0);
         while (inFlight.length > 0 && (inFlight.length >= IN_FLIGHT.appends || bytesInFlight + bytes > IN_FLIGHT.bytes))
           await settle();
@@ -203,24 +214,28 @@ async function compare(
   source: CopySide,
   target: CopySide,
   policies: readonly PolicyCheckpoint[],
+  asCopied: AsCopied,
   { onProgress, signal }: CopyOptions,
-): Promise<{ events: number; sha256: string; positions: Map<string, Position> }> {
+): Promise<{ events: number; sealed: number; sha256: string; positions: Map<string, Position> }> {
   const hash = createHash('sha256');
   const positions = new Map(policies.map(({ schema_name }) => [schema_name, BEGINNING]));
   const head = await target.log.head();
   const originals = eventsOf(source.log);
   let events = 0;
+  let sealed = 0;
   try {
     for await (const page of target.log.readAll()) {
       signal?.throwIfAborted();
       let text = '';
       for (const copy of page) {
         const original = await originals.next();
-        if (original.done || !equal(original.value, copy)) {
+        const expected = original.done ? undefined : await asCopied(original.value);
+        if (original.done || !expected || !equal(expected, copy)) {
           throw new CopyError(
             `${target.name} is not a copy of ${source.name}: event ${events + 1} (${copy.stream}, revision ${copy.revision}) differs. Start again with an empty target.`,
           );
         }
+        if (expected !== original.value) sealed++;
         text += canonical(copy);
         events++;
         for (const { schema_name, position } of policies) {
@@ -233,7 +248,7 @@ async function compare(
   } finally {
     await originals.return(undefined);
   }
-  return { events, sha256: hash.digest('hex'), positions };
+  return { events, sealed, sha256: hash.digest('hex'), positions };
 }
 
 /** Whether two events are equal, so that their `canonical` texts would be equal. */
@@ -260,14 +275,6 @@ export function canonical({ stream, revision, id, type, data, meta }: LoggedEven
   return `${[stream, revision, id.toLowerCase(), type, data, meta].map(canonicalJson).join(' ')}\n`;
 }
 
-/** JSON with the keys of objects sorted. */
-function canonicalJson(value: unknown): string {
-  if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`;
-  if (typeof value !== 'object' || value === null) return JSON.stringify(value);
-  const keys = Object.keys(value).sort();
-  return `{${keys.map((key) => `${JSON.stringify(key)}:${canonicalJson((value as Record<string, unknown>)[key])}`).join(',')}}`;
-}
-
 async function gather(pages: AsyncIterable<readonly LoggedEvent[]>): Promise<LoggedEvent[]> {
   const events: LoggedEvent[] = [];
   for await (const page of pages) events.push(...page);
@@ -283,6 +290,7 @@ const IDENTITY: Readonly<Record<string, readonly string[]>> = {
   'credentials.passwords': ['id'],
   'credentials.keys': ['key_hash'],
   'credentials.secrets': ['name', 'value'],
+  'credentials.log_keys': ['origin', 'public_key'],
 };
 
 /**

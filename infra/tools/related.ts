@@ -9,7 +9,7 @@ import type { AnyDatabase } from '../database/database.ts';
  * Tables that are replaced as a whole. The log refers to credentials and persons by id; these tables hold what the ids
  * stand for.
  */
-export const RELATED = ['person_keys', 'passwords', 'sessions', 'keys', 'secrets'].map(
+export const RELATED = ['person_keys', 'passwords', 'sessions', 'keys', 'secrets', 'log_keys', 'log_checkpoints'].map(
   (table) => `credentials.${table}`,
 );
 const PAGE = 2_000;
@@ -26,7 +26,11 @@ export interface RelatedRows {
   readonly counters: readonly Counter[];
 }
 
-export async function readRelated(from: AnyDatabase): Promise<RelatedRows> {
+/** All of it as it is at one moment: between pages, a row that is removed would let another one slip through. */
+export const readRelated = (from: AnyDatabase): Promise<RelatedRows> =>
+  from.transaction().setIsolationLevel('repeatable read').execute(readIn);
+
+async function readIn(from: AnyDatabase): Promise<RelatedRows> {
   const counts: Record<string, number> = {};
   const pages = new Map<string, string[]>();
   for (const table of RELATED) {
@@ -35,7 +39,7 @@ export async function readRelated(from: AnyDatabase): Promise<RelatedRows> {
     for (;;) {
       const { rows } = await sql<{ count: number; rows: string }>`
         SELECT count(*)::int AS count, json_agg(page)::text AS rows
-        FROM (SELECT * FROM ${sql.table(table)} ORDER BY 1 LIMIT ${PAGE} OFFSET ${count}) page`.execute(from);
+        FROM (SELECT * FROM ${sql.table(table)} ORDER BY 1, 2 LIMIT ${PAGE} OFFSET ${count}) page`.execute(from);
       const [page] = rows;
       if (!page || page.count === 0) break;
       texts.push(page.rows);

@@ -21,6 +21,8 @@ export const cronJobsTable = defineTable(
     /** Null: that of the service. */
     time_zone: 'text?',
     stagger_seconds: 'int?',
+    /** That gets the tasks. */
+    agent: 'text?',
     /** Unix milliseconds. */
     last_run: 'bigint?',
     last_status: 'text?',
@@ -49,10 +51,10 @@ const slotOf = (run: number): number => run % KEPT_RUNS;
 
 export const cronProjection = defineProjection({
   name: 'cron',
-  version: 2,
+  version: 3,
   tables: [cronJobsTable, cronRunsTable],
   handlers: [
-    on(cronJobAdded, ({ data: { name, schedule, command, enabled, timeZone, staggerSeconds } }) => [
+    on(cronJobAdded, ({ data: { name, schedule, command, enabled, timeZone, staggerSeconds, task } }) => [
       change(cronJobsTable, { name }, (row) => ({
         name,
         schedule,
@@ -60,6 +62,7 @@ export const cronProjection = defineProjection({
         enabled,
         time_zone: timeZone ?? null,
         stagger_seconds: staggerSeconds ?? null,
+        agent: task?.agent ?? null,
         last_run: row?.last_run ?? null,
         last_status: row?.last_status ?? null,
         last_error: row?.last_error ?? null,

@@ -14,8 +14,9 @@ import { agentMemoryCleared, agentMemoryFieldsSet, agentMemoryWritten } from '..
 import { agentRegistered, agentReturned } from '../../shared/events/agents/registration.ts';
 import { agentSoulChanged } from '../../shared/events/agents/souls.ts';
 import type { DomainEvent } from '../../shared/events/define.ts';
+import { nameKeys } from '../../shared/names.ts';
 import { seconds } from '../../shared/time.ts';
-import { type Change, defineProjection, defineTable, insert, on, type RowOf, update } from '../projection.ts';
+import { type Change, change, defineProjection, defineTable, insert, on, type RowOf, update } from '../projection.ts';
 
 export const agentsTable = defineTable(
   'agents',
@@ -67,6 +68,13 @@ export const agentTextsTable = defineTable(
   { key: ['workspace_id', 'id'] },
 );
 
+/** By what names are compared (`nameKeys`): one row for each key of a name. */
+export const agentNamesTable = defineTable(
+  'agent_names',
+  { workspace_id: 'int', key: 'text', id: 'bigint' },
+  { key: ['workspace_id', 'key', 'id'] },
+);
+
 type Agent = RowOf<(typeof agentsTable)['columns']>;
 type Texts = RowOf<(typeof agentTextsTable)['columns']>;
 
@@ -95,10 +103,21 @@ const defined = <T extends object>(given: T): { [K in keyof T]?: Exclude<T[K], u
     [K in keyof T]?: Exclude<T[K], undefined>;
   };
 
+/** The rows of a name that an agent gets, or no longer has. */
+const keysOf = (
+  { meta, data }: DomainEvent<string, { readonly agentId: number }>,
+  name: string,
+  has: boolean,
+): Change[] =>
+  nameKeys(name).map((key) => {
+    const row = { workspace_id: meta.workspace, key, id: data.agentId };
+    return change(agentNamesTable, row, () => (has ? row : undefined));
+  });
+
 export const agentsProjection = defineProjection({
   name: 'agents',
-  version: 3,
-  tables: [agentsTable, agentTextsTable],
+  version: 4,
+  tables: [agentsTable, agentTextsTable, agentNamesTable],
   handlers: [
     on(agentRegistered, (event) => {
       const { data, meta } = event;
@@ -130,6 +149,7 @@ export const agentsProjection = defineProjection({
           soul_updated_at: data.soulContent === null ? null : at,
           memory_updated_at: null,
         }),
+        ...keysOf(event, data.name, true),
       ];
     }),
     on(agentReturned, (event) => [agent(event, { status: 'idle', ...seenAt(event.meta.at) })]),
@@ -169,6 +189,7 @@ export const agentsProjection = defineProjection({
         // As they were: rows that are looked at here stay in memory, and the answer to the call shows both.
         rows.push(update(agentTextsTable, keyOf(event), (row) => row));
       }
+      if (name !== undefined) rows.push(...keysOf(event, event.data.name, false), ...keysOf(event, name, true));
       return rows;
     }),
     on(agentSoulChanged, (event) => [
@@ -195,6 +216,7 @@ export const agentsProjection = defineProjection({
     on(agentDeleted, (event) => [
       update(agentsTable, keyOf(event), () => undefined),
       update(agentTextsTable, keyOf(event), () => undefined),
+      ...keysOf(event, event.data.name, false),
     ]),
   ],
 });

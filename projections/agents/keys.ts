@@ -44,7 +44,7 @@ export const agentKeysProjection = defineProjection({
   version: 2,
   tables: [agentKeysTable, keyAgentsTable, globalKeyTable],
   // Every request asks whether keys have changed, and agents report how they are all the time.
-  concerns: ({ type, data }) =>
+  wants: ({ type, data }) =>
     type !== agentDetailsChanged.type ||
     (data as EventOf<typeof agentDetailsChanged>['data']).changes.name !== undefined,
   handlers: [

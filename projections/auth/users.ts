@@ -15,6 +15,7 @@ import {
   userUpdated,
 } from '../../shared/events/auth/users.ts';
 import type { EventOf } from '../../shared/events/define.ts';
+import { nameKeys } from '../../shared/names.ts';
 import { seconds } from '../../shared/time.ts';
 import { change, defineProjection, defineTable, on, update } from '../projection.ts';
 import { accessRequestHandlers, accessRequestsTable } from './access-requests.ts';
@@ -54,6 +55,9 @@ export const usersTable = defineTable(
   },
 );
 
+/** By what names are compared (`nameKeys`): one row for each key of a username. */
+export const userNamesTable = defineTable('user_names', { key: 'text', id: 'bigint' }, { key: ['key', 'id'] });
+
 /** Has one row once there has been a user, even if deleted since, because a deployment is set up only once. */
 export const firstUserTable = defineTable('first_user', { one: 'int', user_id: 'bigint' }, { key: ['one'] });
 
@@ -87,8 +91,8 @@ const moved = ({ data, meta }: EventOf<typeof userMoved> | EventOf<typeof userTr
 
 export const usersProjection = defineProjection({
   name: 'users',
-  version: 3,
-  tables: [usersTable, accessRequestsTable, firstUserTable],
+  version: 4,
+  tables: [usersTable, userNamesTable, accessRequestsTable, firstUserTable],
   handlers: [
     on(userCreated, (event) => {
       const { data, meta } = event;
@@ -113,6 +117,10 @@ export const usersProjection = defineProjection({
           updated_at: at,
           last_login_at: null,
         })),
+        ...nameKeys(data.username).map((key) => {
+          const row = { key, id: data.userId };
+          return change(userNamesTable, row, () => row);
+        }),
         change(firstUserTable, { one: 1 }, (row) => row ?? { one: 1, user_id: data.userId }),
       ];
     }),
@@ -143,7 +151,10 @@ export const usersProjection = defineProjection({
     ]),
     on(userMoved, moved),
     on(userTransferred, moved),
-    on(userDeleted, ({ data }) => [update(usersTable, { id: data.userId }, () => undefined)]),
+    on(userDeleted, ({ data }) => [
+      update(usersTable, { id: data.userId }, () => undefined),
+      ...nameKeys(data.username).map((key) => change(userNamesTable, { key, id: data.userId }, () => undefined)),
+    ]),
     on(userSignedIn, ({ data, meta }) => [
       update(usersTable, { id: data.userId }, (row) => ({
         ...row,

@@ -32,6 +32,9 @@ export const notificationsTable = defineTable(
     type: 'text',
     title: 'text',
     message: 'text',
+    /** The user by whom one of these texts begins or ends: which one, and the username. */
+    by_key: 'text?',
+    by_name: 'text?',
     source_type: 'text?',
     source_id: 'bigint?',
     read_at: 'bigint?',
@@ -100,15 +103,17 @@ const raised: Handler[] = [...catalogue.values()]
     handle(event) {
       const record = notificationOf(definition, event);
       if (!record) return [];
-      const now = { tenant_id: event.meta.tenant, read_at: null, delivered_at: null, ...record };
+      const by = definition.notification?.(event)?.by;
+      const named = { by_key: by?.key ?? null, by_name: by?.username ?? null };
+      const now = { tenant_id: event.meta.tenant, read_at: null, delivered_at: null, ...named, ...record };
       return [insert(notificationsTable, now), totals(record.workspace_id, [() => ({ now })])];
     },
   }));
 
 export const notificationsProjection = defineProjection({
   name: 'notifications',
-  // 2: indexes for lists, deliveries and retention. 3: the tenant, to whom what retention removes is recorded. 4: totals.
-  version: 4,
+  // 2: indexes for lists, deliveries and retention. 3: the tenant, to whom what retention removes is recorded. 4: totals. 5: users in texts.
+  version: 5,
   tables: [notificationsTable, notificationTotalsTable],
   handlers: [
     ...raised,

@@ -222,7 +222,7 @@ const handlers: readonly Handler[] = [...catalogue.values()].flatMap((definition
 
 export const searchProjection = defineProjection({
   name: 'search',
-  version: 1,
+  version: 3,
   tables: [documentsTable, phrasesTable, phraseUsesTable],
   handlers,
 });

@@ -11,8 +11,6 @@ import {
   projectRestored,
   projectUpdated,
 } from '../../shared/events/projects/projects.ts';
-import { taskUpdated } from '../../shared/events/tasks/changes.ts';
-import { taskCreated, taskMoved } from '../../shared/events/tasks/tasks.ts';
 import { seconds } from '../../shared/time.ts';
 import { type Change, defineProjection, defineTable, insert, on, type RowOf, update } from '../projection.ts';
 import { assignmentHandlers, projectAgentsTable } from './assignments.ts';
@@ -27,8 +25,6 @@ export const projectsTable = defineTable(
     slug: 'text',
     description: 'text?',
     ticket_prefix: 'text',
-    /** The last ticket number that was given to a task. */
-    ticket_counter: 'bigint',
     status: 'text',
     github_repo: 'text?',
     deadline: 'bigint?',
@@ -59,19 +55,11 @@ function project(event: ProjectEvent, change: Partial<Project> = {}): Change {
   return update(projectsTable, keyOf(event), (row) => ({ ...row, ...change, updated_at }));
 }
 
-/** A ticket of the project was given to a task. Numbers may come out of order: each is taken before its event is appended. */
-const ticket = ({ meta }: DomainEvent, projectId: number, number: number): Change =>
-  update(projectsTable, { workspace_id: meta.workspace, id: projectId }, (row) => ({
-    ...row,
-    ticket_counter: Math.max(row.ticket_counter, number),
-    updated_at: seconds(meta.at),
-  }));
-
 const flag = (value: boolean): number => (value ? 1 : 0);
 
 export const projectsProjection = defineProjection({
   name: 'projects',
-  version: 1,
+  version: 2,
   tables: [projectsTable, projectAgentsTable],
   handlers: [
     on(projectCreated, (event) => {
@@ -85,7 +73,6 @@ export const projectsProjection = defineProjection({
           slug: data.slug,
           description: data.description,
           ticket_prefix: data.ticketPrefix,
-          ticket_counter: 0,
           status: 'active',
           github_repo: data.githubRepo,
           deadline: data.deadline,
@@ -121,11 +108,5 @@ export const projectsProjection = defineProjection({
     on(projectDeletionBegun, (event) => [project(event, { status: 'deleting' })]),
     on(projectDeleted, (event) => [project(event, { status: 'deleted' })]),
     ...assignmentHandlers,
-    on(taskCreated, (event) => [ticket(event, event.data.task.projectId, event.data.task.ticketNo)]),
-    on(taskUpdated, (event) => {
-      const { task, before } = event.data;
-      return task.projectId === before.projectId ? [] : [ticket(event, task.projectId, task.ticketNo)];
-    }),
-    on(taskMoved, (event) => [ticket(event, event.data.after.projectId, event.data.ticketNo)]),
   ],
 });

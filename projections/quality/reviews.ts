@@ -1,7 +1,7 @@
 /** Quality reviews by task: as many as are ever shown. They are gone with their task. */
 import type { QualityReview } from '../../shared/contract/quality/reviews.ts';
 import type { DomainEvent, EventOf } from '../../shared/events/define.ts';
-import { taskReviewed } from '../../shared/events/quality/reviews.ts';
+import { GATEKEEPER, taskReviewed } from '../../shared/events/quality/reviews.ts';
 import { taskVerdictGiven } from '../../shared/events/quality/verdicts.ts';
 import { taskDeleted } from '../../shared/events/tasks/tasks.ts';
 import { seconds } from '../../shared/time.ts';
@@ -17,6 +17,8 @@ export const qualityReviewsTable = defineTable(
     task_id: 'bigint',
     /** Newest first. */
     reviews: 'jsonb',
+    /** Notes of the gatekeeper's newest review; null when it was no rejection, or there is none. */
+    rejection: 'text?',
   },
   { key: ['workspace_id', 'task_id'] },
 );
@@ -26,7 +28,12 @@ type Reviewed = DomainEvent<
   Pick<EventOf<typeof taskReviewed>['data'], 'taskId' | 'reviewId' | 'reviewer' | 'status' | 'notes'>
 >;
 
-function reviewed({ data, meta }: Reviewed) {
+/** Whether a review is the gatekeeper's. Agents review under their own names, whatever older events say. */
+const isGatekeepers = ({ data, meta }: Reviewed): boolean =>
+  data.reviewer === GATEKEEPER && meta.actor.type !== 'agent';
+
+function reviewed(event: Reviewed) {
+  const { data, meta } = event;
   const key = { workspace_id: meta.workspace, task_id: data.taskId };
   const review: QualityReview = {
     id: data.reviewId,
@@ -39,6 +46,7 @@ function reviewed({ data, meta }: Reviewed) {
   };
   return [
     change(qualityReviewsTable, key, (row) => ({
+      rejection: isGatekeepers(event) ? (data.status === 'rejected' ? data.notes : null) : (row?.rejection ?? null),
       ...key,
       reviews: [review, ...((row?.reviews ?? []) as readonly unknown[])].slice(0, KEPT),
     })),
@@ -47,7 +55,7 @@ function reviewed({ data, meta }: Reviewed) {
 
 export const qualityReviewsProjection = defineProjection({
   name: 'quality_reviews',
-  version: 1,
+  version: 2,
   tables: [qualityReviewsTable],
   handlers: [
     on(taskReviewed, reviewed),

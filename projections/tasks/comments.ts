@@ -25,7 +25,7 @@ export const taskCommentsTable = defineTable(
 /** Rows of a deleted task stay: nothing leads to them any more, and its id does not come again. */
 export const taskCommentsProjection = defineProjection({
   name: 'task_comments',
-  version: 1,
+  version: 2,
   tables: [taskCommentsTable],
   handlers: [
     on(taskCommented, ({ data, meta }) => [

@@ -22,11 +22,13 @@ import {
   taskDispatchCompleted,
   taskDispatched,
   taskDispatchFailed,
+  taskWithheld,
 } from '../../shared/events/tasks/dispatch.ts';
 import { taskClaimed, taskReleased, taskRequeued } from '../../shared/events/tasks/queue.ts';
 import { taskRecurred } from '../../shared/events/tasks/recurrence.ts';
 import { taskRouted } from '../../shared/events/tasks/routing.ts';
 import {
+  creatorAgentOf,
   NO_SOURCE,
   placeOf,
   type TaskData,
@@ -56,6 +58,8 @@ export const tasksTable = defineTable(
     project_ticket_no: 'bigint',
     assigned_to: 'text?',
     created_by: 'text',
+    /** Id of the agent that created it; null: another caller did. */
+    creator_agent: 'bigint?',
     created_at: 'bigint',
     updated_at: 'bigint',
     due_date: 'bigint?',
@@ -71,8 +75,6 @@ export const tasksTable = defineTable(
     tags: 'jsonb',
     metadata: 'jsonb',
     dispatch_attempts: 'int',
-    /** Where in the log it was claimed from the queue, the last time. */
-    claim_position: 'bigint?',
     /** What the agent runner has been asked for: `dispatch`, `review`; `accepted`: it has taken that; null: nothing. */
     asked: 'text?',
     /** Schedule of a recurring task, and since when it has this one. */
@@ -108,6 +110,7 @@ export const tasksTable = defineTable(
       "(workspace_id, due_date, id) WHERE status <> 'done'",
       "(workspace_id, updated_at, id) WHERE status = 'review'",
       '(workspace_id, asked, updated_at) WHERE asked IS NOT NULL',
+      `(workspace_id, creator_agent, ${NEWEST}) WHERE creator_agent IS NOT NULL`,
     ],
   },
 );
@@ -238,7 +241,7 @@ const synced = (
 
 export const tasksProjection = defineProjection({
   name: 'tasks',
-  version: 4,
+  version: 6,
   tables: [tasksTable, taskCountsTable],
   handlers: [
     on(taskCreated, (event) => {
@@ -250,7 +253,7 @@ export const tasksProjection = defineProjection({
           updated_at: at,
           ...keyOf(event),
           ...columnsOf(task),
-          claim_position: null,
+          creator_agent: creatorAgentOf(event.meta),
           asked: null,
           cron_since: at,
           recurred_at: null,
@@ -263,7 +266,8 @@ export const tasksProjection = defineProjection({
     }),
     on(taskUpdated, (event) => {
       const { task, before } = event.data;
-      const columns = columnsOf(task);
+      // Older changes name the creator otherwise.
+      const { created_by: _, ...columns } = columnsOf(task);
       const rescheduled = columns.cron !== activeCron(before.metadata ?? task.metadata);
       return [
         taskRow(event, {
@@ -285,7 +289,7 @@ export const tasksProjection = defineProjection({
     on(taskAssigned, (event) => movedTask(event)),
     on(taskRouted, (event) => movedTask(event)),
     on(taskMoved, (event) => movedTask(event, { project_ticket_no: event.data.ticketNo })),
-    on(taskClaimed, (event) => movedTask(event, { claim_position: event.position })),
+    on(taskClaimed, (event) => movedTask(event)),
     on(taskReleased, (event) => movedTask(event)),
     on(taskRequeued, (event) => {
       const { dispatchAttempts, errorMessage } = event.data;
@@ -330,6 +334,7 @@ export const tasksProjection = defineProjection({
       });
     }),
     on(taskReviewAbandoned, (event) => movedTask(event)),
+    on(taskWithheld, (event) => movedTask(event, { error_message: event.data.errorMessage })),
     on(taskRecurred, (event) => {
       const { dueAt, childId, spawnCount } = event.data;
       const at = seconds(event.meta.at);

@@ -14,7 +14,8 @@ import { defineProjection, defineTable, insert, on, update } from '../projection
 export const workspacesTable = defineTable(
   'workspaces',
   {
-    id: 'int',
+    // Requests name workspaces by any id; those of other tables come from here.
+    id: 'bigint',
     tenant_id: 'int',
     slug: 'text',
     name: 'text',
@@ -33,7 +34,7 @@ export const workspacesTable = defineTable(
 
 export const workspacesProjection = defineProjection({
   name: 'workspaces',
-  version: 1,
+  version: 2,
   tables: [workspacesTable],
   handlers: [
     on(workspaceCreated, ({ data, meta }) => [

@@ -17,7 +17,7 @@ const nextRun = (schedule: string, zone: string, late: number, now: number): num
 export async function listJobs(reads: Reads, zone: string, now: number): Promise<CronJobRecord[]> {
   const rows = await own(reads).selectFrom('cron_jobs').selectAll().orderBy('name').execute();
   return rows.map(
-    ({ name, schedule, command, enabled, time_zone, stagger_seconds, last_run, last_status, last_error }) => ({
+    ({ name, schedule, command, enabled, time_zone, stagger_seconds, agent, last_run, last_status, last_error }) => ({
       name,
       schedule: time_zone === null ? schedule : `${schedule} (${time_zone})`,
       enabled,
@@ -25,6 +25,7 @@ export async function listJobs(reads: Reads, zone: string, now: number): Promise
       last_status: last_status as Status | null,
       id: name,
       command,
+      ...(agent !== null && { agentId: agent }),
       ...(time_zone !== null && { timezone: time_zone }),
       ...(stagger_seconds !== null && { staggerSeconds: stagger_seconds }),
       lastRun: last_run,
@@ -42,9 +43,16 @@ async function runsOf(reads: Reads, name: string) {
   return own(reads).selectFrom('cron_runs').selectAll().where('name', '=', name).orderBy('run', 'desc').execute();
 }
 
-/** @throws AppError 404 */
-export async function jobLogs(reads: Reads, name: string) {
-  return (await runsOf(reads, name)).flatMap(({ run, status, message, started_at, duration_ms }) => [
+/** Lines about runs of all jobs. */
+const LINES = 200;
+
+/** What runs of a job said, newest first; without a job, of all of them the last lines. @throws AppError 404 */
+export async function jobLogs(reads: Reads, job: string | undefined) {
+  const runs =
+    job === undefined
+      ? await own(reads).selectFrom('cron_runs').selectAll().orderBy('started_at', 'desc').limit(LINES).execute()
+      : await runsOf(reads, job);
+  const lines = runs.flatMap(({ name, run, status, message, started_at, duration_ms }) => [
     ...(status === 'running'
       ? []
       : [
@@ -52,10 +60,12 @@ export async function jobLogs(reads: Reads, name: string) {
             timestamp: started_at + (duration_ms ?? 0),
             message: `Run ${run}: ${message}`,
             level: status === 'error' ? ('error' as const) : ('info' as const),
+            job: name,
           },
         ]),
-    { timestamp: started_at, message: `Run ${run} began.`, level: 'info' as const },
+    { timestamp: started_at, message: `Run ${run} began.`, level: 'info' as const, job: name },
   ]);
+  return job === undefined ? lines.sort((a, b) => b.timestamp - a.timestamp).slice(0, LINES) : lines;
 }
 
 const PAGE = 20;

@@ -6,8 +6,10 @@ import { auditProjection } from '../../projections/monitoring/audit.ts';
 import { pipelinesProjection } from '../../projections/pipelines/pipelines.ts';
 import { tasksProjection } from '../../projections/tasks/tasks.ts';
 import type { ExportKind, ExportQuery } from '../../shared/contract/admin/export.ts';
+import type { TaskView } from '../../shared/identity.ts';
 import { masked } from '../../shared/secrets.ts';
-import type { Reads } from '../reads.ts';
+import { type Reads, tableOf } from '../reads.ts';
+import { activitySeen, taskSeen } from '../tasks/visibility.ts';
 
 export type ExportedRow = Readonly<Record<string, string | number | null>>;
 
@@ -23,10 +25,9 @@ interface Source {
   /** Columns that are not plain columns of row `t`. */
   readonly computed: Readonly<Record<string, RawBuilder<unknown>>>;
   readonly finish?: (row: ExportedRow) => ExportedRow;
+  /** Of rows that tell of tasks: whether the caller sees row `t`. */
+  readonly seen?: (reads: Reads, view: TaskView) => RawBuilder<boolean>;
 }
-
-const tableOf = (reads: Reads, projection: { readonly name: string; readonly version: number }, table: string) =>
-  sql.table(`${reads.schema(projection)}.${table}`);
 
 export const EXPORTS: Readonly<Record<ExportKind, Source>> = {
   tasks: {
@@ -61,6 +62,7 @@ export const EXPORTS: Readonly<Record<ExportKind, Source>> = {
     ],
     from: (reads) => sql`${tableOf(reads, tasksProjection, 'tasks')} t`,
     computed: { tags: sql`t.tags::text`, metadata: sql`t.metadata::text` },
+    seen: (_reads, view) => taskSeen(view, 't'),
   },
   agents: {
     file: 'agents',
@@ -98,6 +100,7 @@ export const EXPORTS: Readonly<Record<ExportKind, Source>> = {
     more: ['workspace_id'],
     from: (reads) => sql`${tableOf(reads, activitiesProjection, 'activities')} t`,
     computed: { data: sql`t.data::text` },
+    seen: (reads, view) => activitySeen(reads, view, 't'),
   },
   audit: {
     file: 'audit-log',
@@ -143,14 +146,14 @@ export const EXPORTS: Readonly<Record<ExportKind, Source>> = {
 /** Most rows of a page, and most bytes that its rows have together, unless it is a single row. */
 const PAGE = { rows: 200, bytes: 1_000_000 };
 
-/** Rows of one kind, newest first, page by page. A row that is added meanwhile is not exported. */
+/** Rows of one kind that the caller sees, newest first, page by page. A row that is added meanwhile is not exported. */
 export async function* exportedRows(
   reads: Reads,
-  workspace: number,
+  view: TaskView,
   kind: ExportKind,
   { since, until, limit }: Pick<ExportQuery, 'since' | 'until' | 'limit'>,
 ): AsyncGenerator<readonly ExportedRow[]> {
-  const { columns, more, from, computed, finish } = EXPORTS[kind];
+  const { columns, more, from, computed, finish, seen } = EXPORTS[kind];
   const selected = sql.join(
     [...columns, ...more].map((name) => sql`${computed[name] ?? sql.ref(`t.${name}`)} AS ${sql.id(name)}`),
   );
@@ -158,7 +161,8 @@ export async function* exportedRows(
   let last: ExportedRow | undefined;
   while (left > 0) {
     const conditions = [
-      sql`t.workspace_id = ${workspace}`,
+      sql`t.workspace_id = ${view.workspace}`,
+      ...(seen ? [seen(reads, view)] : []),
       ...(since === undefined ? [] : [sql`t.created_at >= ${since}`]),
       ...(until === undefined ? [] : [sql`t.created_at <= ${until}`]),
       ...(last

@@ -1,13 +1,11 @@
 /** Agents: the list, one record, and lookups for commands. */
 import { type RawBuilder, sql } from 'kysely';
-import { LRUCache } from 'lru-cache';
 import { agentsProjection, agentsTable, agentTextsTable } from '../../projections/agents/agents.ts';
-import { keyText, MemoryTables } from '../../projections/apply.ts';
-import { atMost } from '../../shared/bounded.ts';
 import type { AgentRecord, AgentRef, AgentsQuery, TaskStats } from '../../shared/contract/agents/agents.ts';
-import type { DomainEvent } from '../../shared/events/define.ts';
+import { notFound } from '../../shared/errors.ts';
 import type { AgentDirectory } from '../../shared/ports/agents.ts';
-import { keptRows, prepared, type Reads, type Row, tables } from '../reads.ts';
+import { prepared, type Reads, type Row, tableOf, tables } from '../reads.ts';
+import type { Records } from '../records.ts';
 import { NO_TASKS, taskStatsOf } from '../tasks/assignments.ts';
 
 export const agentTables = (reads: Reads) => tables(reads, agentsProjection);
@@ -61,7 +59,7 @@ export async function listAgents(reads: Reads, workspace: number, query: AgentsQ
   if (role !== undefined) matching = matching.where('role', '=', role);
   if (!hidden) matching = matching.where('hidden', '=', 0);
   const page = matching.selectAll().orderBy('created_at', 'desc').orderBy('id', 'desc').limit(limit).offset(offset);
-  const texts = sql.table(`${reads.schema(agentsProjection)}.agent_texts`);
+  const texts = tableOf(reads, agentsProjection, 'agent_texts');
   const { rows } = await sql<{ total: number; agents: AgentRecord[] | null }>`${prepared}
     WITH page AS (${page})
     SELECT (${matching.select(({ fn }) => fn.countAll<number>().as('total'))}) AS total,
@@ -88,105 +86,59 @@ export async function withTaskStats<const T extends readonly AgentRecord[]>(
   return withStats as { [K in keyof T]: AgentRecord & { taskStats: TaskStats } };
 }
 
+/** Task counts of an agent with this name. */
+export const taskStatsOfName = async (reads: Reads, workspace: number, name: string): Promise<TaskStats> =>
+  (await taskStatsOf(reads, workspace, [name])).get(name) ?? NO_TASKS;
+
 /** Picks the agent of a reference from rows `a`. */
 export const isRef = (ref: AgentRef) =>
   'id' in ref ? sql<boolean>`a.id = ${ref.id}` : sql<boolean>`a.name = ${ref.name}`;
 
-/**
- * One agent with its texts; undefined when the workspace has no such agent.
- *
- * @param since position of an event of the agent, for the answer to the command that appended it
- */
-export async function agentRecord(
-  reads: Reads,
-  workspace: number,
-  ref: AgentRef,
-  since?: number,
-): Promise<AgentRecord | undefined> {
-  const kept = await keptWithTexts(reads, workspace, ref, since);
-  if (kept) return recordOf(...kept);
+/** One agent with its texts; undefined when the workspace has no such agent. */
+export async function agentRecord(reads: Reads, workspace: number, ref: AgentRef): Promise<AgentRecord | undefined> {
   const row = await withTexts(reads, workspace).where(isRef(ref)).select(RECORD.as('agent')).executeTakeFirst();
   return row?.agent;
 }
 
-/**
- * The record of an agent as these events have made it: the first ones of its stream. Undefined when it is not among them.
- */
-export function recordFrom(events: readonly DomainEvent[], workspace: number, id: number): AgentRecord | undefined {
-  const made = new MemoryTables();
-  made.apply(agentsProjection, events);
+/** The rows of an agent as they are after a command. @throws AppError 404 when it was deleted by then */
+export async function rowsAfter(
+  records: Records,
+  workspace: number,
+  id: number,
+  executed: Parameters<Records['after']>[3],
+): Promise<readonly [agent: Row<typeof agentsTable>, texts: Row<typeof agentTextsTable>]> {
   const key = { workspace_id: workspace, id };
-  const agent = made.get(agentsTable, keyText(agentsTable, key));
-  const texts = made.get(agentTextsTable, keyText(agentTextsTable, key));
-  return agent && texts && recordOf(agent as Row<typeof agentsTable>, texts as Row<typeof agentTextsTable>);
+  const [agent, texts] = await records.after(agentsProjection, [agentsTable, agentTextsTable], key, executed);
+  if (!agent || !texts) throw notFound('Agent');
+  return [agent, texts];
 }
+
+/** The record of an agent as it is after a command. @throws AppError 404 when it was deleted by then */
+export const recordAfter = async (...of: Parameters<typeof rowsAfter>): Promise<AgentRecord> =>
+  recordOf(...(await rowsAfter(...of)));
 
 /** One agent with its texts: id, name and role, to which more may be selected. */
 export const oneWithTexts = (reads: Reads, workspace: number, ref: AgentRef) =>
   withTexts(reads, workspace).where(isRef(ref)).select(['a.id', 'a.name', 'a.role']);
 
-/** Under which ids names were found, by the workspace and the name: where their rows may be in memory. */
-const idsByName = new WeakMap<Reads, LRUCache<string, number>>();
-const MAX_NAMES = 20_000;
-
-/** Rows of an agent from memory (see `keptRows`). A name belongs to one agent, so whoever has it there is the one. */
-function keptOf<const T extends readonly [typeof agentsTable, ...(typeof agentTextsTable)[]]>(
-  reads: Reads,
-  workspace: number,
-  ref: AgentRef,
-  wanted: T,
-  since?: number,
-) {
-  const id = 'id' in ref ? ref.id : idsByName.get(reads)?.get(`${workspace} ${ref.name}`);
-  if (id === undefined) return undefined;
-  const kept = keptRows(reads, agentsProjection, wanted, { workspace_id: workspace, id }, { since });
-  const named = kept?.[0] as Row<typeof agentsTable> | undefined;
-  return 'id' in ref || named?.name === ref.name ? kept : undefined;
-}
-
-/**
- * What `kept` finds in memory. What has gathered is written only if that is not there or not current, because it costs
- * others their larger groups.
- */
-async function keptOrSettled<T>(reads: Reads, kept: () => T | undefined): Promise<T | undefined> {
-  let found = kept();
-  if (found) return found;
-  const told = reads.told(agentsProjection);
-  if (told) {
-    await told;
-    found = kept();
-    if (found) return found;
-  }
-  const settled = reads.settled(agentsProjection);
-  if (!settled) return undefined;
-  await settled;
-  return kept();
-}
-
-/**
- * An agent with its texts from memory.
- *
- * @param since as in `agentRecord`
- */
-export const keptWithTexts = (reads: Reads, workspace: number, ref: AgentRef, since?: number) =>
-  keptOrSettled(reads, () => keptOf(reads, workspace, ref, [agentsTable, agentTextsTable], since));
-
 /** An agent without its texts, for commands and checks. */
-export async function findAgent(reads: Reads, workspace: number, ref: AgentRef) {
-  const [kept] = (await keptOrSettled(reads, () => keptOf(reads, workspace, ref, [agentsTable]))) ?? [];
-  if (kept) return kept;
-  const row = await agentTables(reads)
+export function findAgent(reads: Reads, workspace: number, ref: AgentRef) {
+  return agentTables(reads)
     .selectFrom('agents as a')
     .where('a.workspace_id', '=', workspace)
     .where(isRef(ref))
     .select(['a.id', 'a.name', 'a.role', 'a.status', 'a.session_key', 'a.created_at'])
     .executeTakeFirst();
-  if (row) {
-    const ids = idsByName.get(reads) ?? new LRUCache<string, number>(atMost(MAX_NAMES));
-    idsByName.set(reads, ids);
-    ids.set(`${workspace} ${row.name}`, row.id);
-  }
-  return row;
+}
+
+/** How many agents a workspace has. */
+export async function countAgents(reads: Reads, workspace: number): Promise<number> {
+  const counted = await agentTables(reads)
+    .selectFrom('agents')
+    .where('workspace_id', '=', workspace)
+    .select(({ fn }) => fn.countAll<number>().as('count'))
+    .executeTakeFirst();
+  return Number(counted?.count ?? 0);
 }
 
 /** Ids of the agents with these names. */

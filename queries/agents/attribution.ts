@@ -17,11 +17,13 @@ import {
 } from '../../shared/contract/agents/attribution.ts';
 import type { Timeframe } from '../../shared/contract/agents/scope.ts';
 import type { Attribution } from '../../shared/events/agents/attribution.ts';
+import type { TaskView } from '../../shared/identity.ts';
 import { frontOf } from '../../shared/storable.ts';
 import { seconds } from '../../shared/time.ts';
 import { DAY_MS, firstFrom, startOf } from '../../shared/time-buckets.ts';
-import type { Reads } from '../reads.ts';
+import { type Reads, tableOf } from '../reads.ts';
 import { NO_TASKS, taskStatsOf } from '../tasks/assignments.ts';
+import { activitySeen, taskIdSeen } from '../tasks/visibility.ts';
 import { added, dateOf, dollars, NO_SUMS, SUMS, type Sums, tokensOf, usageSince } from '../tokens/usage.ts';
 import { newestActions, type Source, type Sources } from './evidence.ts';
 
@@ -54,6 +56,8 @@ const HEARTBEAT = 'agent_heartbeat';
 export interface AttributedAgent {
   readonly workspace: number;
   readonly agent: AgentRecord;
+  /** Lists have what is about tasks that the caller sees. Numbers, and the events behind them, are of everything. */
+  readonly view: TaskView;
 }
 
 type Report = Pick<AttributionAnswer, AttributionSection>;
@@ -85,8 +89,7 @@ export async function attributionOf(
   };
 }
 
-const own = (reads: Reads, table: 'actions' | 'action_counts') =>
-  sql.table(`${reads.schema(agentAttributionProjection)}.${table}`);
+const own = (reads: Reads, table: 'actions' | 'action_counts') => tableOf(reads, agentAttributionProjection, table);
 
 // --- Identity ---------------------------------------------------------------------------------------------------------
 
@@ -233,8 +236,9 @@ async function activitiesOf(
     SELECT n.id, n.type, n.entity_type, n.entity_id, a.description, a.data, n.created_at, n.position,
       n.known_by AS attributed_by
     FROM (${newestActions(reads, about, source, limit)}) n
-    JOIN ${sql.table(`${reads.schema(activitiesProjection)}.activities`)} a
+    JOIN ${tableOf(reads, activitiesProjection, 'activities')} a
       ON a.workspace_id = n.workspace_id AND a.id = n.id
+    WHERE ${activitySeen(reads, about.view, 'a')}
     ORDER BY n.created_at DESC, n.position DESC`.execute(reads.db);
   return rows.map((row) => ({ ...row, metadata: row.data }));
 }
@@ -250,7 +254,7 @@ async function auditSection(reads: Reads, about: AttributedAgent, actions: Actio
       : await sql<Entry>`
           SELECT n.id, n.type AS action, a.actor, a.detail, n.created_at, n.position, n.known_by AS attributed_by
           FROM (${newestActions(reads, about, allEntries, SHOWN.entries)}) n
-          JOIN ${sql.table(`${reads.schema(auditProjection)}.audit`)} a
+          JOIN ${tableOf(reads, auditProjection, 'audit')} a
             ON a.workspace_id = n.workspace_id AND a.id = n.id
           ORDER BY n.created_at DESC, n.position DESC`.execute(reads.db);
   const single = (name: string, kind: ActionKind, groups: readonly Group[]) =>
@@ -297,10 +301,11 @@ async function mutationsSection(reads: Reads, about: AttributedAgent, actions: A
           SELECT c.id, c.task_id, c.content, n.created_at, c.mentions, t.title AS task_title, n.position,
             n.known_by AS attributed_by
           FROM (${newestActions(reads, about, comments, SHOWN.comments)}) n
-          JOIN ${sql.table(`${reads.schema(taskCommentsProjection)}.task_comments`)} c
+          JOIN ${tableOf(reads, taskCommentsProjection, 'task_comments')} c
             ON c.workspace_id = n.workspace_id AND c.id = n.entity_id
-          LEFT JOIN ${sql.table(`${reads.schema(tasksProjection)}.tasks`)} t
+          LEFT JOIN ${tableOf(reads, tasksProjection, 'tasks')} t
             ON t.workspace_id = c.workspace_id AND t.id = c.task_id
+          WHERE ${taskIdSeen(reads, about.view, sql.ref('c.task_id'))}
           ORDER BY n.created_at DESC, n.position DESC`.execute(reads.db);
   const changes = await activitiesOf(reads, about, statuses, SHOWN.statusChanges);
   return {

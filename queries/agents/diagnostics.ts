@@ -5,7 +5,6 @@
 import { type RawBuilder, sql } from 'kysely';
 import { diagnosticsProjection } from '../../projections/agents/diagnostics.ts';
 import { activitiesProjection } from '../../projections/monitoring/activities.ts';
-import type { Projection } from '../../projections/projection.ts';
 import { tasksProjection } from '../../projections/tasks/tasks.ts';
 import { tokensProjection } from '../../projections/tokens/reports.ts';
 import type {
@@ -18,9 +17,11 @@ import type {
 } from '../../shared/contract/agents/diagnostics.ts';
 import type { Timeframe } from '../../shared/contract/agents/scope.ts';
 import { MAX_GROUPS } from '../../shared/contract/tokens/usage.ts';
+import type { TaskView } from '../../shared/identity.ts';
 import { HOUR } from '../../shared/time.ts';
 import { spansOf } from '../../shared/time-buckets.ts';
-import type { Reads } from '../reads.ts';
+import { type Reads, tableOf } from '../reads.ts';
+import { taskIdSeen, taskSeen } from '../tasks/visibility.ts';
 import { NO_SUMS, SUMS, type Sums, usageSince } from '../tokens/usage.ts';
 import { percentChange, percentOf, perDay, trendAlerts } from './trends.ts';
 
@@ -37,9 +38,6 @@ type Sql = RawBuilder<unknown>;
 const RECENT_TASKS = 10;
 const RECENT_ERRORS = 20;
 
-const table = (reads: Reads, projection: Pick<Projection, 'name' | 'version'>, name: string): Sql =>
-  sql.table(`${reads.schema(projection)}.${name}`);
-
 /** A name of the agent while it had it, Unix seconds. */
 interface Held {
   readonly name: string;
@@ -55,7 +53,7 @@ interface Held {
 async function namesHeld(reads: Reads, workspace: number, agent: number, since: number): Promise<Held[]> {
   const { rows } = await sql<{ name: string; since: number; next: number | null }>`
     SELECT name, since, lead(since) OVER (ORDER BY id) AS next
-    FROM ${table(reads, diagnosticsProjection, 'names')}
+    FROM ${tableOf(reads, diagnosticsProjection, 'names')}
     WHERE workspace_id = ${workspace} AND agent_id = ${agent} ORDER BY id`.execute(reads.db);
   const last = new Map<string, number>();
   return rows.flatMap(({ name, since: from, next }) => {
@@ -124,12 +122,14 @@ const typesOf = (counts: string): Sql => sql`
     SELECT type, sum(count)::bigint AS count FROM ${sql.table(counts)} WHERE current
     GROUP BY type ORDER BY 2 DESC, 1 LIMIT ${sql.lit(MAX_GROUPS)}) t)`;
 
-/** The failures of the window, newest first. */
-function recentFailures(reads: Reads, workspace: number, names: readonly Held[], since: number): Sql {
+/** The failures of the window, newest first; those over tasks that the caller sees. */
+function recentFailures(reads: Reads, view: TaskView, names: readonly Held[], since: number): Sql {
+  const ofTask = sql`(data->>'task_id')::bigint`;
   const parts = names.map(
     (held) => sql`
-      (SELECT id, type, description, data, created_at FROM ${table(reads, diagnosticsProjection, 'signals')}
-       WHERE workspace_id = ${workspace} AND agent = ${held.name} AND kind = 'failed'
+      (SELECT id, type, description, data, created_at FROM ${tableOf(reads, diagnosticsProjection, 'signals')}
+       WHERE workspace_id = ${view.workspace} AND agent = ${held.name} AND kind = 'failed'
+         AND (${ofTask} IS NULL OR ${taskIdSeen(reads, view, ofTask)})
          AND created_at >= ${Math.max(since, held.since)}
          ${held.until === Number.POSITIVE_INFINITY ? sql`` : sql`AND created_at < ${held.until}`}
        ORDER BY created_at DESC, id DESC LIMIT ${sql.lit(RECENT_ERRORS)})`,
@@ -175,14 +175,15 @@ interface Subject {
   readonly status: string;
 }
 
-/** Diagnostics of one agent, as of one moment. */
+/** Diagnostics of one agent, as of one moment. The numbers count everything; the lists have the tasks that the caller sees. */
 export async function diagnosticsOf(
   reads: Reads,
-  workspace: number,
+  view: TaskView,
   { id, name, role, status }: Subject,
   { hours, since, until }: Timeframe,
   sections: ReadonlySet<DiagnosticsSection>,
 ): Promise<Diagnostics> {
+  const { workspace } = view;
   const before = since - hours * HOUR;
   const names = await namesHeld(reads, workspace, id, before);
   const windows: Window[] = [
@@ -191,24 +192,24 @@ export async function diagnosticsOf(
   ];
   const signals = (kind: 'completed' | 'failed') =>
     countsIn(workspace, names, windows, {
-      hours: table(reads, diagnosticsProjection, 'signal_hours'),
-      rows: table(reads, diagnosticsProjection, 'signals'),
+      hours: tableOf(reads, diagnosticsProjection, 'signal_hours'),
+      rows: tableOf(reads, diagnosticsProjection, 'signals'),
       whose: sql`agent`,
       where: sql`kind = ${sql.lit(kind)}`,
     });
   const activities = countsIn(workspace, names, windows, {
-    hours: table(reads, activitiesProjection, 'activity_hours'),
-    rows: table(reads, activitiesProjection, 'activities'),
+    hours: tableOf(reads, activitiesProjection, 'activity_hours'),
+    rows: tableOf(reads, activitiesProjection, 'activities'),
     whose: sql`actor`,
   });
-  const counts = table(reads, tasksProjection, 'task_counts');
+  const counts = tableOf(reads, tasksProjection, 'task_counts');
   const columns: Readonly<Record<keyof Found, Sql>> = {
     completed: totalOf('completed', true),
     completed_before: totalOf('completed', false),
     failed: totalOf('failed', true),
     failed_before: totalOf('failed', false),
     failures: typesOf('failed'),
-    recent_failures: recentFailures(reads, workspace, names, since),
+    recent_failures: recentFailures(reads, view, names, since),
     activities: totalOf('activities', true),
     activities_before: totalOf('activities', false),
     activity_types: typesOf('activities'),
@@ -222,8 +223,9 @@ export async function diagnosticsOf(
         GROUP BY status, priority HAVING sum(count) > 0) p)`,
     recent_completed: sql`
       (SELECT coalesce(json_agg(t ORDER BY t.updated_at DESC, t.id DESC), '[]') FROM (
-        SELECT id, title, priority, updated_at, completed_at FROM ${table(reads, tasksProjection, 'tasks')}
+        SELECT id, title, priority, updated_at, completed_at FROM ${tableOf(reads, tasksProjection, 'tasks')} own
         WHERE workspace_id = ${workspace} AND assigned_to = ${name} AND status = 'done' AND updated_at >= ${since}
+          AND ${taskSeen(view, 'own')}
         ORDER BY updated_at DESC, id DESC LIMIT ${sql.lit(RECENT_TASKS)}) t)`,
     models: sql`
       (SELECT coalesce(json_agg(m ORDER BY m.input_tokens + m.output_tokens DESC, m.model), '[]') FROM (

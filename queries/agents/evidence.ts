@@ -13,7 +13,7 @@ import { invalid } from '../../shared/errors.ts';
 import { HOUR, seconds } from '../../shared/time.ts';
 import { DAY_MS } from '../../shared/time-buckets.ts';
 import { NANO } from '../../shared/token-prices.ts';
-import type { Reads } from '../reads.ts';
+import { type Reads, tableOf } from '../reads.ts';
 import { dollars, tokensTable } from '../tokens/usage.ts';
 
 type Sql = RawBuilder<unknown>;
@@ -99,7 +99,7 @@ export const newestActions = (
   const { kind, types, entityType, since, upTo } = source;
   return sql`
     SELECT a.* FROM unnest(${[...types]}::text[]) AS wanted(type) CROSS JOIN LATERAL (
-      SELECT x.* FROM ${sql.table(`${reads.schema(agentAttributionProjection)}.actions`)} x
+      SELECT x.* FROM ${tableOf(reads, agentAttributionProjection, 'actions')} x
       WHERE x.workspace_id = ${workspace} AND x.agent_id = ${agent.id} AND x.kind = ${kind} AND x.type = wanted.type
         AND x.created_at >= ${since}
         ${entityType === undefined ? sql`` : sql`AND x.entity_type = ${entityType}`}
@@ -139,7 +139,7 @@ function newestTasks(
   after?: EvidenceCursor,
 ): Sql {
   const page = (having: Sql) => sql`
-    SELECT t.position, t.updated_at, t.created_at, t.id FROM ${sql.table(`${reads.schema(tasksProjection)}.tasks`)} t
+    SELECT t.position, t.updated_at, t.created_at, t.id FROM ${tableOf(reads, tasksProjection, 'tasks')} t
     WHERE t.workspace_id = ${workspace} AND t.assigned_to = ${agent.name} ${having}
       ${after === undefined ? sql`` : sql`AND (t.created_at, t.id) < (${after.at}::bigint, ${after.tie}::bigint)`}
     ORDER BY t.created_at DESC, t.id DESC LIMIT ${sql.lit(limit)}`;

@@ -4,18 +4,18 @@
  */
 import { sql } from 'kysely';
 import { LRUCache } from 'lru-cache';
-import { agentsProjection } from '../../projections/agents/agents.ts';
 import { chatProjection } from '../../projections/chat.ts';
 import { activitiesProjection } from '../../projections/monitoring/activities.ts';
 import { notificationsProjection } from '../../projections/monitoring/notifications.ts';
-import type { AgentRef } from '../../shared/contract/agents/agents.ts';
 import type { AgentMessageRecord } from '../../shared/contract/agents/messages.ts';
 import type { TaskRecord } from '../../shared/contract/tasks/tasks.ts';
+import type { TaskView } from '../../shared/identity.ts';
 import type { Freshness } from '../../shared/ports/freshness.ts';
 import { HOUR, seconds } from '../../shared/time.ts';
-import type { Reads } from '../reads.ts';
+import { type Reads, tableOf } from '../reads.ts';
 import { tasksOf, workItemOf } from '../tasks/assignments.ts';
 import { TASK_MODELS } from '../tasks/tasks.ts';
+import { activitySeen } from '../tasks/visibility.ts';
 import { MESSAGE_JSON } from './messages.ts';
 
 type Item = Readonly<Record<string, unknown>>;
@@ -37,34 +37,30 @@ export interface Inbox {
   readonly until: number;
 }
 
-/** Read models from which an inbox is made, except for the agent's own record. */
+/** Read models from which an inbox is made. */
 const INBOX_MODELS = [notificationsProjection.name, chatProjection.name, ...TASK_MODELS];
 
 /** Activities that an agent is shown if they mention it. All of them are about tasks. */
 const URGENT = ['task_created', 'task_assigned', 'high_priority_alert'];
 const URGENT_FOR = 4 * HOUR;
 
-/** @param now Unix seconds. Undefined when the workspace has no such agent. */
-export async function inboxOf(reads: Reads, workspace: number, ref: AgentRef, now: number): Promise<Inbox | undefined> {
-  const table = (projection: Parameters<Reads['schema']>[0], name: string) =>
-    sql.table(`${reads.schema(projection)}.${name}`);
+/** What the caller sees of it. @param now Unix seconds */
+export async function inboxOf(reads: Reads, view: TaskView, { id, name }: Inbox['agent'], now: number): Promise<Inbox> {
   const { rows } = await sql<{
-    id: number;
-    name: string;
     unread: number;
     notifications: Item[] | null;
     urgent: (Item & { readonly created_at: number })[] | null;
     messages: AgentMessageRecord[] | null;
     tasks: TaskRecord[] | null;
   }>`
-    SELECT a.id, a.name, n.unread, n.notifications, u.urgent, m.messages, w.tasks
-    FROM ${table(agentsProjection, 'agents')} a,
+    SELECT n.unread, n.notifications, u.urgent, m.messages, w.tasks
+    FROM (SELECT ${view.workspace}::int AS workspace_id, ${id}::bigint AS id, ${name}::text AS name) a,
     LATERAL (
       SELECT count(*) AS unread, json_agg(json_build_object('id', x.id, 'type', x.type, 'title', x.title,
         'message', x.message, 'created_at', x.created_at) ORDER BY x.place) FILTER (WHERE x.place <= 5) AS notifications
       FROM (
         SELECT *, row_number() OVER (ORDER BY created_at DESC, id DESC) AS place
-        FROM ${table(notificationsProjection, 'notifications')}
+        FROM ${tableOf(reads, notificationsProjection, 'notifications')}
         WHERE workspace_id = a.workspace_id AND recipient = a.name AND read_at IS NULL
       ) x
     ) n,
@@ -72,26 +68,22 @@ export async function inboxOf(reads: Reads, workspace: number, ref: AgentRef, no
       SELECT json_agg(json_build_object('id', x.id, 'type', x.type, 'description', x.description,
         'created_at', x.created_at) ORDER BY x.position DESC) AS urgent
       FROM (
-        SELECT * FROM ${table(activitiesProjection, 'activities')}
+        SELECT * FROM ${tableOf(reads, activitiesProjection, 'activities')} d
         WHERE workspace_id = a.workspace_id AND type IN (${sql.join(URGENT)}) AND created_at > ${now - URGENT_FOR}
-          AND strpos(description, a.name) > 0
+          AND strpos(description, a.name) > 0 AND ${activitySeen(reads, view, 'd')}
         ORDER BY position DESC LIMIT 5
       ) x
     ) u,
     LATERAL (
       SELECT json_agg(${MESSAGE_JSON} ORDER BY m.created_at, m.id) AS messages
       FROM (
-        SELECT * FROM ${table(chatProjection, 'messages')}
+        SELECT * FROM ${tableOf(reads, chatProjection, 'messages')}
         WHERE workspace_id = a.workspace_id AND to_agent_id = a.id AND read_at IS NULL
         ORDER BY created_at DESC, id DESC LIMIT 50
       ) m
     ) m,
-    LATERAL (${tasksOf(reads, 'a')}) w
-    WHERE a.workspace_id = ${workspace} AND ${'id' in ref ? sql`a.id = ${ref.id}` : sql`a.name = ${ref.name}`}`.execute(
-    reads.db,
-  );
-  const row = rows[0];
-  if (!row) return undefined;
+    LATERAL (${tasksOf(reads, 'a')}) w`.execute(reads.db);
+  const row = rows[0] as (typeof rows)[number];
   const tasks = row.tasks ?? [];
   const groups: WorkItems[] = [
     { type: 'assigned_tasks', count: tasks.length, items: tasks.map(workItemOf) },
@@ -99,7 +91,7 @@ export async function inboxOf(reads: Reads, workspace: number, ref: AgentRef, no
     { type: 'urgent_activities', count: row.urgent?.length ?? 0, items: row.urgent ?? [] },
   ];
   return {
-    agent: { id: Number(row.id), name: row.name },
+    agent: { id, name },
     workItems: groups.filter((group) => group.count > 0),
     pendingTasks: tasks,
     messages: row.messages ?? [],
@@ -124,36 +116,23 @@ export function createInboxes(parts: {
     maxSize: KEPT_CHARACTERS,
     sizeCalculation: ({ inbox }) => JSON.stringify(inbox).length + 200,
   });
-  const keyOf = (workspace: number, ref: AgentRef) => `${workspace} ${'id' in ref ? ref.id : `=${ref.name}`}`;
-  const inboxes = {
-    /**
-     * Undefined when there is no such agent. `kept`: it was read earlier. Its content is then still current, but the
-     * agent itself may have been renamed, replaced or deleted since, which the caller's append will detect.
-     *
-     * @param since `performance.now()`: what was waiting at any time after this will do; by default, what is now
-     */
-    async find(workspace: number, ref: AgentRef, since?: number) {
-      const key = keyOf(workspace, ref);
-      // Taken before the read, so a change in between makes the next heartbeat read again.
-      const stamp = await freshness.stamp(INBOX_MODELS, workspace, since);
-      const now = seconds(parts.now());
-      const earlier = cache.get(key);
-      if (earlier?.stamp === stamp && now < earlier.inbox.until) return { inbox: earlier.inbox, kept: true };
-      const inbox = await inboxOf(reads, workspace, ref, now);
-      if (!inbox) return undefined;
-      cache.set(key, { inbox, stamp });
-      return { inbox, kept: false };
-    },
-    forget(workspace: number, ref: AgentRef) {
-      cache.delete(keyOf(workspace, ref));
-    },
-  };
+  async function find(view: TaskView, agent: Inbox['agent'], since = performance.now()): Promise<Inbox> {
+    const key = JSON.stringify([view.workspace, agent.id, agent.name, view.agent && [view.agent.id, view.agent.name]]);
+    // Taken before the read, so a change in between makes the next heartbeat read again.
+    const { value: stamp } = await freshness.stamp(INBOX_MODELS, view.workspace, { since });
+    const now = seconds(parts.now());
+    const earlier = cache.get(key);
+    if (earlier?.stamp === stamp && now < earlier.inbox.until) return earlier.inbox;
+    const inbox = await inboxOf(reads, view, agent, now);
+    cache.set(key, { inbox, stamp });
+    return inbox;
+  }
   return {
-    ...inboxes,
-    /** The same for a request that arrived at `moment` (`performance.now()`): later changes may be left out. */
-    since: (moment: number) => ({
-      ...inboxes,
-      find: (workspace: number, ref: AgentRef) => inboxes.find(workspace, ref, moment),
+    /** @param since `performance.now()`: what was waiting at any time after this will do; by default, what is now */
+    find,
+    /** For a request that arrived at `moment` (`performance.now()`): later changes may be left out. */
+    seenBy: (view: TaskView, moment: number) => ({
+      find: (agent: Inbox['agent']) => find(view, agent, moment),
     }),
   };
 }

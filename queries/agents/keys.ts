@@ -34,6 +34,16 @@ export type LiveKeyRow = Awaited<ReturnType<typeof findLiveKeys>>[number];
 export const findLiveKey = async (reads: Reads, keyId: number): Promise<LiveKeyRow | undefined> =>
   (await findLiveKeys(reads, [keyId]))[0];
 
+/** When a key that is not revoked was issued: the position of that event, and Unix seconds. */
+export const keyIssued = (reads: Reads, keyId: number) =>
+  own(reads)
+    .selectFrom('agent_keys')
+    // Until it is revoked, nothing else changes its row.
+    .select(['position', 'created_at as at'])
+    .where('id', '=', keyId)
+    .where('revoked_at', 'is', null)
+    .executeTakeFirst();
+
 /**
  * Keys of an agent, newest first.
  *

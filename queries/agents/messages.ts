@@ -2,7 +2,9 @@
 import { sql } from 'kysely';
 import { chatProjection } from '../../projections/chat.ts';
 import type { AgentMessageRecord, CommsQuery } from '../../shared/contract/agents/messages.ts';
+import type { TaskView } from '../../shared/identity.ts';
 import { type Reads, tables } from '../reads.ts';
+import { messageSeen } from '../tasks/visibility.ts';
 
 const own = (reads: Reads) => tables(reads, chatProjection);
 
@@ -18,12 +20,13 @@ const NO_AGENTS = ['human', 'system', 'operator'];
 const amongAgents = sql<boolean>`lower(from_agent) <> ALL(${NO_AGENTS}) AND lower(to_agent) <> ALL(${NO_AGENTS})`;
 
 /** The latest messages that match: rows of `messages`. */
-function pageOf(reads: Reads, workspace: number, { agent, since, limit, offset }: CommsQuery) {
+function pageOf(reads: Reads, view: TaskView, { agent, since, limit, offset }: CommsQuery) {
   let all = own(reads)
     .selectFrom('messages')
     .selectAll()
-    .where('workspace_id', '=', workspace)
-    .where('to_agent_id', 'is not', null);
+    .where('workspace_id', '=', view.workspace)
+    .where('to_agent_id', 'is not', null)
+    .where(messageSeen(view, 'messages'));
   if (since !== undefined) all = all.where('created_at', '>', since);
   const latest = (query: typeof all, count: number) =>
     query.orderBy('created_at', 'desc').orderBy('id', 'desc').limit(count);
@@ -33,10 +36,11 @@ function pageOf(reads: Reads, workspace: number, { agent, since, limit, offset }
   return sql`(${of('from_agent')}) UNION (${of('to_agent')}) ORDER BY created_at DESC, id DESC LIMIT ${limit} OFFSET ${offset}`;
 }
 
-/** Edges that match; counted from the messages themselves only if there is a time filter. */
-function edgesOf(reads: Reads, workspace: number, { agent, since }: CommsQuery) {
+/** Edges that match; counted from the messages themselves only if there is a time filter, or the caller does not see all. */
+function edgesOf(reads: Reads, view: TaskView, { agent, since = 0 }: CommsQuery) {
+  const { workspace } = view;
   const touching = sql<boolean>`(from_agent = ${agent ?? ''} OR to_agent = ${agent ?? ''})`;
-  if (since === undefined) {
+  if (since === 0 && view.agent === null) {
     const kept = own(reads)
       .selectFrom('message_edges')
       .where('workspace_id', '=', workspace)
@@ -48,6 +52,7 @@ function edgesOf(reads: Reads, workspace: number, { agent, since }: CommsQuery) 
     .where('workspace_id', '=', workspace)
     .where('to_agent_id', 'is not', null)
     .where('created_at', '>', since)
+    .where(messageSeen(view, 'messages'))
     .select(({ fn }) => [
       'from_agent',
       'to_agent',
@@ -66,7 +71,8 @@ interface Edge {
 }
 
 /** The feed of messages with its graph, in one statement, so that all of it shows the same moment. */
-export async function listComms(reads: Reads, workspace: number, query: CommsQuery) {
+export async function listComms(reads: Reads, view: TaskView, query: CommsQuery) {
+  const { workspace } = view;
   const all = own(reads).selectFrom('message_edges').where('workspace_id', '=', workspace).where(amongAgents);
   const { rows } = await sql<{
     messages: AgentMessageRecord[] | null;
@@ -74,8 +80,8 @@ export async function listComms(reads: Reads, workspace: number, query: CommsQue
     edges: Edge[] | null;
     stats: { readonly agent: string; readonly sent: number; readonly received: number }[] | null;
   }>`
-    WITH page AS (${pageOf(reads, workspace, query)}),
-    edges AS (${edgesOf(reads, workspace, query)}),
+    WITH page AS (${pageOf(reads, view, query)}),
+    edges AS (${edgesOf(reads, view, query)}),
     stats AS (
       SELECT agent, sum(sent) AS sent, sum(received) AS received FROM (
         ${all.select(['from_agent as agent', 'count as sent', sql<number>`0`.as('received')])}

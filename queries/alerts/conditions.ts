@@ -7,6 +7,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import { agentsProjection } from '../../projections/agents/agents.ts';
 import { activitiesProjection } from '../../projections/monitoring/activities.ts';
+import type { Projection } from '../../projections/projection.ts';
 import { sessionsProjection } from '../../projections/sessions.ts';
 import { tasksProjection } from '../../projections/tasks/tasks.ts';
 import {
@@ -20,10 +21,10 @@ import {
   thresholdOf,
 } from '../../shared/contract/alerts/conditions.ts';
 import { MINUTE } from '../../shared/time.ts';
-import type { Reads } from '../reads.ts';
+import { type Reads, tableOf } from '../reads.ts';
 
 interface Source {
-  readonly projection: { readonly name: string; readonly version: number };
+  readonly projection: Projection;
   readonly table: string;
   /** Fields whose column has another name. */
   readonly columns: Readonly<Record<string, string>>;
@@ -115,7 +116,7 @@ function alternatives(condition: Condition, now: number): readonly RawBuilder<un
 function lookedAt(reads: Reads, workspace: number, condition: Condition): RawBuilder<unknown> {
   const { projection, table, live } = SOURCES[condition.entity_type];
   const seen = seesAll(condition) ? ALWAYS : live;
-  return sql`${sql.table(`${reads.schema(projection)}.${table}`)} WHERE workspace_id = ${workspace} AND ${seen}`;
+  return sql`${tableOf(reads, projection, table)} WHERE workspace_id = ${workspace} AND ${seen}`;
 }
 
 /** How many records match, counted up to `limit`. */

@@ -3,12 +3,11 @@ import { sql } from 'kysely';
 import { githubProjection } from '../../projections/github/syncs.ts';
 import { projectsProjection } from '../../projections/projects/projects.ts';
 import { tasksProjection } from '../../projections/tasks/tasks.ts';
+import { workspacesProjection } from '../../projections/workspaces/workspaces.ts';
 import { type GithubSyncRecord, repositoryIn } from '../../shared/contract/github/issues.ts';
+import { DEFAULT_TENANT } from '../../shared/events/metadata.ts';
 import type { GithubProject, GithubProjects } from '../../shared/ports/github-projects.ts';
-import { type Reads, tables } from '../reads.ts';
-
-/** Read models that syncs are shown from. */
-export const GITHUB_MODELS: readonly string[] = [githubProjection.name, projectsProjection.name];
+import { type Reads, tableOf, tables } from '../reads.ts';
 
 const LISTED = 20;
 
@@ -56,8 +55,8 @@ export async function listProjectSyncs(reads: Reads, workspace: number): Promise
     SELECT p.id AS project_id, p.name AS project_name, p.github_repo, g.last_synced_at,
       coalesce(g.total_pushed, 0) AS total_pushed, coalesce(g.total_pulled, 0) AS total_pulled,
       coalesce(g.sync_count, 0) AS sync_count
-    FROM ${sql.table(`${reads.schema(projectsProjection)}.projects`)} p
-    LEFT JOIN ${sql.table(`${reads.schema(githubProjection)}.github_projects`)} g
+    FROM ${tableOf(reads, projectsProjection, 'projects')} p
+    LEFT JOIN ${tableOf(reads, githubProjection, 'github_projects')} g
       ON g.workspace_id = p.workspace_id AND g.project_id = p.id
     WHERE p.workspace_id = ${workspace} AND p.status IN ('active', 'archived')
       AND (g.project_id IS NOT NULL OR (p.github_sync_enabled = 1 AND p.github_repo IS NOT NULL))
@@ -107,9 +106,11 @@ export function githubProjects(reads: Reads): GithubProjects {
         .executeTakeFirst();
       return row && projectOf(row);
     },
-    async enabled(tenant, after, limit, workspace) {
+    async enabled(after, limit, workspace) {
+      const strict = tables(reads, workspacesProjection).selectFrom('workspaces').where('isolation', '=', 'strict');
       let page = active()
-        .where('tenant_id', '=', tenant)
+        .where('tenant_id', '=', DEFAULT_TENANT)
+        .where('workspace_id', 'not in', strict.select('id'))
         .where('github_sync_enabled', '=', 1)
         .where('github_repo', 'is not', null)
         .where(sql<boolean>`(workspace_id, id) > (${after.workspace}, ${after.id})`);
@@ -118,8 +119,8 @@ export function githubProjects(reads: Reads): GithubProjects {
     },
     async waiting(workspace, project, limit) {
       const { rows } = await sql<{ id: number }>`
-        SELECT t.id FROM ${sql.table(`${reads.schema(tasksProjection)}.tasks`)} t
-        JOIN ${sql.table(`${reads.schema(githubProjection)}.github_links`)} l
+        SELECT t.id FROM ${tableOf(reads, tasksProjection, 'tasks')} t
+        JOIN ${tableOf(reads, githubProjection, 'github_links')} l
           ON l.workspace_id = t.workspace_id AND l.task_id = t.id
         WHERE t.workspace_id = ${workspace} AND t.project_id = ${project}
           AND (t.title, t.status, t.priority, md5(coalesce(t.description, '')))

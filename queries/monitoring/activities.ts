@@ -2,8 +2,10 @@
 import { sql } from 'kysely';
 import { activitiesProjection } from '../../projections/monitoring/activities.ts';
 import type { ActivitiesQuery, Activity } from '../../shared/contract/monitoring/activities.ts';
+import type { TaskView } from '../../shared/identity.ts';
 import { HOUR } from '../../shared/time.ts';
 import { placeOfPage, prepared, type Reads, tables } from '../reads.ts';
+import { activitySeen } from '../tasks/visibility.ts';
 import { SUBJECT_MODELS, subjectOf } from './subjects.ts';
 
 /** Read models from which the list is made. */
@@ -20,10 +22,12 @@ const typesOf = (type: string | undefined): string[] =>
     .map((one) => one.trim())
     .filter((one) => one !== '');
 
-/** Total for a filter: from the stored counts, or counted by index if there is a time filter. */
-function totalOf(reads: Reads, workspace: number, { type, actor, entity_type, since }: Filters) {
+/** Total for a filter: from the stored counts, or counted by index if there is a time filter or a bound caller. */
+function totalOf(reads: Reads, view: TaskView, filters: Filters) {
+  const { workspace } = view;
+  const { type, actor, entity_type, since } = filters;
   const types = typesOf(type);
-  if (since === undefined) {
+  if (since === undefined && view.agent === null) {
     let counts = own(reads)
       .selectFrom('activity_counts')
       .select(({ fn }) => fn.coalesce(fn.sum<number>('count'), sql<number>`0`).as('total'))
@@ -33,30 +37,31 @@ function totalOf(reads: Reads, workspace: number, { type, actor, entity_type, si
     if (entity_type !== undefined) counts = counts.where('entity_type', '=', entity_type);
     return counts;
   }
-  let counted = own(reads)
-    .selectFrom('activities')
-    .select(({ fn }) => fn.countAll<number>().as('total'))
-    .where('workspace_id', '=', workspace)
-    .where('created_at', '>', since);
-  if (types.length > 0) counted = counted.where('type', 'in', types);
-  if (actor !== undefined) counted = counted.where('actor', '=', actor);
-  if (entity_type !== undefined) counted = counted.where('entity_type', '=', entity_type);
-  return counted;
+  return matching(reads, view, filters).select(({ fn }) => fn.countAll<number>().as('total'));
 }
 
-/** A page of activities, newest first. */
-export async function listActivities(reads: Reads, workspace: number, query: ActivitiesQuery) {
-  const { actor, entity_type, since, offset } = query;
+/** Activities that the caller sees and a filter finds. */
+function matching(reads: Reads, view: TaskView, { type, actor, entity_type, since }: Filters) {
+  const types = typesOf(type);
+  let found = own(reads)
+    .selectFrom('activities')
+    .where('workspace_id', '=', view.workspace)
+    .where(activitySeen(reads, view, 'activities'));
+  if (types.length === 1) found = found.where('type', '=', types[0] as string);
+  else if (types.length > 1) found = found.where('type', 'in', types);
+  if (actor !== undefined) found = found.where('actor', '=', actor);
+  if (entity_type !== undefined) found = found.where('entity_type', '=', entity_type);
+  if (since !== undefined) found = found.where('created_at', '>', since);
+  return found;
+}
+
+/** A page of the activities that the caller sees, newest first. */
+export async function listActivities(reads: Reads, view: TaskView, query: ActivitiesQuery) {
   const types = typesOf(query.type);
-  const total = totalOf(reads, workspace, query);
+  const total = totalOf(reads, view, query);
   const { known, size, skip, fromEnd } = await placeOfPage(query, () => total.executeTakeFirst());
-  let page = own(reads).selectFrom('activities').selectAll().where('workspace_id', '=', workspace);
-  if (types.length === 1) page = page.where('type', '=', types[0] as string);
-  else if (types.length > 1) page = page.where('type', 'in', types);
-  if (actor !== undefined) page = page.where('actor', '=', actor);
-  if (entity_type !== undefined) page = page.where('entity_type', '=', entity_type);
-  if (since !== undefined) page = page.where('created_at', '>', since);
-  page = page
+  const page = matching(reads, view, query)
+    .selectAll()
     .orderBy('position', fromEnd ? 'asc' : 'desc')
     .limit(size)
     .offset(skip);
@@ -66,22 +71,19 @@ export async function listActivities(reads: Reads, workspace: number, query: Act
     SELECT json_agg(json_build_object(
       'id', p.id, 'type', p.type, 'entity_type', p.entity_type, 'entity_id', p.entity_id, 'actor', p.actor,
       'description', p.description, 'metadata', p.data, 'data', p.data, 'created_at', p.created_at,
-      'workspace_id', p.workspace_id, 'entity', ${subjectOf(reads, workspace, sql`p.entity_type`, sql`p.entity_id`)}
+      'workspace_id', p.workspace_id, 'entity', ${subjectOf(reads, view, sql`p.entity_type`, sql`p.entity_id`)}
     ) ORDER BY p.position DESC) AS activities, ${known === undefined ? sql`(${total})` : sql`${known}::bigint`} AS total
     FROM page p`.execute(reads.db);
   const [row] = rows;
   const activities = row?.activities ?? [];
   const all = Number(row?.total ?? 0);
-  return { activities, total: all, hasMore: offset + activities.length < all };
+  return { activities, total: all, hasMore: query.offset + activities.length < all };
 }
 
 /** What happened in the last `hours`, by type, actor and hour. */
-export async function activityStats(reads: Reads, workspace: number, hours: number, now: number) {
-  const since = now - hours * HOUR;
-  const recent = own(reads)
-    .selectFrom('activities')
-    .where('workspace_id', '=', workspace)
-    .where('created_at', '>', since);
+export async function activityStats(reads: Reads, view: TaskView, hours: number, now: number) {
+  const every = { type: undefined, actor: undefined, entity_type: undefined };
+  const recent = matching(reads, view, { ...every, since: now - hours * HOUR });
   const [byType, actors, hourly] = await Promise.all([
     recent
       .select(({ fn }) => ['type', fn.countAll<number>().as('count')])
@@ -111,4 +113,17 @@ export async function activityStats(reads: Reads, workspace: number, hours: numb
     topActors: actors,
     timeline: hourly.map((row) => ({ ...row, hour: new Date(row.timestamp * 1000).toISOString() })),
   };
+}
+
+/** A position in the log that is not after any event of the workspace from this time on, near to it if possible. @param at Unix seconds */
+export async function positionBefore(reads: Reads, workspace: number, at: number): Promise<number> {
+  const row = await own(reads)
+    .selectFrom('activities')
+    .select('position')
+    .where('workspace_id', '=', workspace)
+    .where('created_at', '<', at)
+    .orderBy('created_at', 'desc')
+    .limit(1)
+    .executeTakeFirst();
+  return row?.position ?? 0;
 }

@@ -9,12 +9,20 @@ import type {
   NotificationsQuery,
 } from '../../shared/contract/monitoring/notifications.ts';
 import { NOTIFIER } from '../../shared/events/monitoring/notifications.ts';
+import type { TaskView } from '../../shared/identity.ts';
+import { withName } from '../../shared/names.ts';
 import type { NotificationDirectory, PendingNotification } from '../../shared/ports/notifications.ts';
-import { prepared, type Reads, tables } from '../reads.ts';
+import type { DisplayNames } from '../../shared/ports/users.ts';
+import { PEOPLE_MODELS } from '../names.ts';
+import { prepared, type Reads, tableOf, tables } from '../reads.ts';
 import { SUBJECT_MODELS, subjectOf } from './subjects.ts';
 
 /** Read models from which the list is made. */
-export const NOTIFICATION_MODELS: readonly string[] = [notificationsProjection.name, ...SUBJECT_MODELS];
+export const NOTIFICATION_MODELS: readonly string[] = [
+  notificationsProjection.name,
+  ...SUBJECT_MODELS,
+  ...PEOPLE_MODELS,
+];
 /** Read models from which the state of deliveries is made. */
 export const DELIVERY_MODELS: readonly string[] = [notificationsProjection.name, agentsProjection.name];
 
@@ -26,30 +34,56 @@ const all = (reads: Reads, workspace: number) =>
   own(reads).selectFrom('notifications').where('workspace_id', '=', workspace);
 const ids = (rows: readonly { readonly id: number }[]): number[] => rows.map(({ id }) => id);
 
-/** A notification as JSON, from row `n`. */
-const NOTIFICATION_JSON = `'id', n.id, 'recipient', n.recipient, 'type', n.type, 'title', n.title, 'message', n.message,
+/** A notification as JSON, from row `n`, and the user by whom one of its texts begins or ends. */
+const NOTIFICATION_JSON = `'by_key', n.by_key, 'by_name', n.by_name, 'id', n.id, 'recipient', n.recipient, 'type', n.type, 'title', n.title, 'message', n.message,
   'source_type', n.source_type, 'source_id', n.source_id, 'read', n.read_at IS NOT NULL, 'read_at', n.read_at,
   'delivered_at', n.delivered_at, 'created_at', n.created_at, 'workspace_id', n.workspace_id`;
 
-/** A page of the notifications of one recipient, newest first. */
-export async function listNotifications(reads: Reads, workspace: number, query: NotificationsQuery) {
+interface Named {
+  readonly by_key: 'title' | 'message' | null;
+  readonly by_name: string | null;
+}
+
+/** Notifications with users as they are displayed. */
+async function shown<T extends { readonly title: string; readonly message: string; readonly created_at: number }>(
+  names: DisplayNames,
+  workspace: number,
+  rows: readonly (T & Named)[],
+): Promise<T[]> {
+  const shownAs = await names.of(
+    workspace,
+    rows.flatMap(({ by_name }) => by_name ?? []),
+  );
+  return rows.map(({ by_key: key, by_name: name, ...row }) =>
+    key === null || name === null
+      ? (row as unknown as T)
+      : ({ ...row, [key]: withName(row[key], name, shownAs(name, row.created_at)) } as unknown as T),
+  );
+}
+
+/** A page of the notifications of one recipient, newest first. What they are about is shown if the caller sees it. */
+export async function listNotifications(reads: Reads, view: TaskView, query: NotificationsQuery, names: DisplayNames) {
   const { recipient, type, limit, offset } = query;
-  const theirs = all(reads, workspace).where('recipient', '=', recipient);
+  const theirs = all(reads, view.workspace).where('recipient', '=', recipient);
   const unread = theirs.where('read_at', 'is', null);
   let listed = query.unread_only || query.unread ? unread : theirs;
   if (type !== undefined) listed = listed.where('type', '=', type);
   const page = listed.selectAll().orderBy('created_at', 'desc').orderBy('id', 'desc').limit(limit).offset(offset);
   const count = (of: typeof theirs) => of.select(({ fn }) => fn.countAll<number>().as('count'));
   // List and counts in one statement, so that all show the same moment.
-  const { rows } = await sql<{ notifications: ListedNotification[] | null; total: number; unread: number }>`${prepared}
+  const { rows } = await sql<{
+    notifications: (ListedNotification & Named)[] | null;
+    total: number;
+    unread: number;
+  }>`${prepared}
     WITH page AS (${page})
-    SELECT json_agg(json_build_object(${sql.raw(NOTIFICATION_JSON)}, 'source', ${subjectOf(reads, workspace, sql`n.source_type`, sql`n.source_id`)})
+    SELECT json_agg(json_build_object(${sql.raw(NOTIFICATION_JSON)}, 'source', ${subjectOf(reads, view, sql`n.source_type`, sql`n.source_id`)})
         ORDER BY n.created_at DESC, n.id DESC) AS notifications,
       (${count(listed)}) AS total, (${count(unread)}) AS unread
     FROM page n`.execute(reads.db);
   const [row] = rows;
   return {
-    notifications: row?.notifications ?? [],
+    notifications: await shown(names, view.workspace, row?.notifications ?? []),
     total: Number(row?.total ?? 0),
     page: Math.floor(offset / limit) + 1,
     limit,
@@ -62,15 +96,26 @@ export async function notificationsOf(
   reads: Reads,
   workspace: number,
   some: readonly number[],
+  names: DisplayNames,
 ): Promise<NotificationAnswer[]> {
-  const { rows } = await sql<{ notifications: NotificationAnswer[] | null }>`
+  const { rows } = await sql<{ notifications: (NotificationAnswer & Named)[] | null }>`
     SELECT json_agg(json_build_object(${sql.raw(NOTIFICATION_JSON)}) ORDER BY n.created_at DESC, n.id DESC) AS notifications
     FROM (${all(reads, workspace).selectAll().where(sql<boolean>`id = ANY(${some})`)}) n`.execute(reads.db);
-  return rows[0]?.notifications ?? [];
+  return shown(names, workspace, rows[0]?.notifications ?? []);
 }
 
-/** What has been delivered and what has not, in all or to one recipient. */
-export async function deliveryState(reads: Reads, workspace: number, agent: string | undefined) {
+/**
+ * What has been delivered and what has not, in all or to one recipient.
+ *
+ * @param only the recipient that the list of those with pending ones is limited to
+ */
+export async function deliveryState(
+  reads: Reads,
+  workspace: number,
+  agent: string | undefined,
+  only: string | undefined,
+) {
+  const waiting = all(reads, workspace).where('delivered_at', 'is', null);
   const some = agent === undefined ? all(reads, workspace) : all(reads, workspace).where('recipient', '=', agent);
   const [counted, pending, recent] = await Promise.all([
     agent === undefined
@@ -82,8 +127,7 @@ export async function deliveryState(reads: Reads, workspace: number, agent: stri
       : some
           .select(({ fn }) => [fn.countAll<number>().as('total'), fn.count<number>('delivered_at').as('delivered')])
           .executeTakeFirst(),
-    all(reads, workspace)
-      .where('delivered_at', 'is', null)
+    (only === undefined ? waiting : waiting.where('recipient', '=', only))
       .select(({ fn }) => ['recipient', fn.countAll<number>().as('pending_count')])
       .groupBy('recipient')
       .orderBy('pending_count', 'desc')
@@ -130,9 +174,8 @@ export async function deliveryState(reads: Reads, workspace: number, agent: stri
 export const notificationDirectory = (reads: Reads): NotificationDirectory => ({
   async unread(workspace, of, limit) {
     const unread = all(reads, workspace).select('id').where('read_at', 'is', null).limit(limit);
-    const some =
-      'ids' in of ? unread.where(sql<boolean>`id = ANY(${of.ids})`) : unread.where('recipient', '=', of.recipient);
-    return ids(await some.execute());
+    const some = of.ids === undefined ? unread : unread.where(sql<boolean>`id = ANY(${of.ids})`);
+    return ids(await (of.recipient === undefined ? some : some.where('recipient', '=', of.recipient)).execute());
   },
   async undelivered(workspace, recipient, limit) {
     const some = all(reads, workspace).select('id').where('delivered_at', 'is', null);
@@ -152,8 +195,8 @@ export const notificationDirectory = (reads: Reads): NotificationDirectory => ({
         .execute(),
     ),
   async pending(workspace, recipient, limit) {
-    const agents = sql.table(`${reads.schema(agentsProjection)}.agents`);
-    const users = sql.table(`${reads.schema(usersProjection)}.users`);
+    const agents = tableOf(reads, agentsProjection, 'agents');
+    const users = tableOf(reads, usersProjection, 'users');
     let some = all(reads, workspace).selectAll().where('delivered_at', 'is', null);
     if (recipient !== undefined) some = some.where('recipient', '=', recipient);
     const reachable = sql<boolean>`(recipient = ${NOTIFIER}

@@ -13,12 +13,15 @@ import { activitiesProjection } from '../../projections/monitoring/activities.ts
 import { auditProjection } from '../../projections/monitoring/audit.ts';
 import { type DocumentType, detailText, searchProjection } from '../../projections/monitoring/search.ts';
 import { pipelinesProjection } from '../../projections/pipelines/pipelines.ts';
+import type { Projection } from '../../projections/projection.ts';
 import { tasksProjection } from '../../projections/tasks/tasks.ts';
 import { webhooksProjection } from '../../projections/webhooks/webhooks.ts';
 import type { ResultType, SearchQuery, SearchResult } from '../../shared/contract/monitoring/search.ts';
 import { containing, folded } from '../../shared/folding.ts';
+import type { TaskView } from '../../shared/identity.ts';
 import { frontOf } from '../../shared/storable.ts';
-import { type Reads, tables } from '../reads.ts';
+import { type Reads, tableOf, tables } from '../reads.ts';
+import { activitySeen, messageSeen, taskIdSeen } from '../tasks/visibility.ts';
 
 /** Rows that the first step looks at, of each source. */
 const NEWEST = 1_000;
@@ -37,6 +40,7 @@ interface Hit {
 interface Search {
   readonly reads: Reads;
   readonly workspace: number;
+  readonly view: TaskView;
   /** Of LIKE, folded. */
   readonly pattern: string;
   readonly limit: number;
@@ -48,7 +52,22 @@ const typeOf = (source: Source): DocumentType => (source === 'routine' ? 'activi
 
 const LATEST = sql`ORDER BY created_at DESC, id DESC`;
 const place = ({ reads }: Search, table: 'documents' | 'phrases' | 'phrase_uses') =>
-  sql.table(`${reads.schema(searchProjection)}.${table}`);
+  tableOf(reads, searchProjection, table);
+
+/** Whether the caller sees the record behind a row of a source, which has the record's id. */
+function seen({ reads, workspace, view }: Search, source: RawBuilder<unknown>, id: RawBuilder<unknown>) {
+  if (view.agent === null) return sql<boolean>`true`;
+  const record = (projection: Projection, table: string, condition: RawBuilder<boolean>) =>
+    sql`EXISTS (SELECT FROM ${tableOf(reads, projection, table)} r
+      WHERE r.workspace_id = ${workspace} AND r.id = ${id} AND ${condition})`;
+  const activity = record(activitiesProjection, 'activities', activitySeen(reads, view, 'r'));
+  return sql<boolean>`CASE ${source}
+    WHEN 'task' THEN ${taskIdSeen(reads, view, id)}
+    WHEN 'activity' THEN ${activity}
+    WHEN 'routine' THEN ${activity}
+    WHEN 'message' THEN ${record(chatProjection, 'messages', messageSeen(view, 'r'))}
+    ELSE true END`;
+}
 
 /** Matches among the newest rows of a source. */
 function amongNewest(search: Search, source: Source, rows: number): RawBuilder<unknown> {
@@ -61,7 +80,7 @@ function amongNewest(search: Search, source: Source, rows: number): RawBuilder<u
       : sql`SELECT id, created_at, text FROM ${place(search, 'documents')}
           WHERE workspace_id = ${workspace} AND type = ${source} ${LATEST} LIMIT ${rows}`;
   return sql`(SELECT ${source}::text AS source, id, created_at FROM (${newest}) newest
-    WHERE text LIKE ${pattern} ${LATEST} LIMIT ${limit})`;
+    WHERE text LIKE ${pattern} AND ${seen(search, sql.lit(source), sql.ref('newest.id'))} ${LATEST} LIMIT ${limit})`;
 }
 
 /** Matches among all documents of some types. The inner query has no order, which would tempt the planner to walk. */
@@ -71,7 +90,7 @@ function amongDocuments(search: Search, types: readonly Source[]): RawBuilder<un
       SELECT source, id, created_at, row_number() OVER (PARTITION BY source ${LATEST}) AS place FROM (
         SELECT type AS source, id, created_at FROM ${place(search, 'documents')}
         WHERE text LIKE ${pattern} AND workspace_id = ${workspace} AND type = ANY(${types}) OFFSET 0
-      ) matching
+      ) matching WHERE ${seen(search, sql.ref('matching.source'), sql.ref('matching.id'))}
     ) placed WHERE place <= ${limit})`;
 }
 
@@ -83,7 +102,8 @@ function amongRoutine(search: Search): RawBuilder<unknown> {
           WHERE text LIKE ${pattern} AND workspace_id = ${workspace} OFFSET 0) p
     CROSS JOIN LATERAL (
       SELECT id, created_at FROM ${place(search, 'phrase_uses')} u
-      WHERE u.workspace_id = ${workspace} AND u.phrase = p.phrase ${LATEST} LIMIT ${limit}
+      WHERE u.workspace_id = ${workspace} AND u.phrase = p.phrase AND ${seen(search, sql.lit('routine'), sql.ref('u.id'))}
+      ${LATEST} LIMIT ${limit}
     ) u ${LATEST} LIMIT ${limit})`;
 }
 
@@ -302,14 +322,10 @@ function resultOf(type: ResultType, shown: Shown, query: string): SearchResult {
 }
 
 /** @param isAdmin others get no audit entries, and no URLs of webhooks */
-export async function searchRecords(
-  reads: Reads,
-  workspace: number,
-  { q, type, limit }: SearchQuery,
-  isAdmin: boolean,
-) {
+export async function searchRecords(reads: Reads, view: TaskView, { q, type, limit }: SearchQuery, isAdmin: boolean) {
+  const { workspace } = view;
   const types = type.filter(isSearched).filter((one) => isAdmin || one !== 'audit');
-  const search: Search = { reads, workspace, pattern: containing(folded(q)), limit };
+  const search: Search = { reads, workspace, view, pattern: containing(folded(q)), limit };
   const hits = await hitsOf(search, types, TRIGRAM.test(q));
   const results: SearchResult[] = [];
   for (const one of types) {

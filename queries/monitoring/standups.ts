@@ -7,9 +7,11 @@ import { tasksProjection } from '../../projections/tasks/tasks.ts';
 import type { AgentReport, StandupReport, StandupsQuery } from '../../shared/contract/monitoring/standups.ts';
 import type { StandupSummary } from '../../shared/events/monitoring/standups.ts';
 import { NO_SOURCE, type TaskSource } from '../../shared/events/tasks/tasks.ts';
+import type { TaskView } from '../../shared/identity.ts';
 import { masked } from '../../shared/secrets.ts';
 import { DAY } from '../../shared/time.ts';
-import { type Reads, tables } from '../reads.ts';
+import { type Reads, tableOf, tables } from '../reads.ts';
+import { taskSeen } from '../tasks/visibility.ts';
 
 /** Tasks in each list of a report, of all agents together; the summary counts all. */
 const MAX_LISTED = 1_000;
@@ -32,6 +34,7 @@ interface ListedTask {
 interface Scope {
   readonly reads: Reads;
   readonly workspace: number;
+  readonly view: TaskView;
   /** Names of agents; empty: all. */
   readonly names: readonly string[];
   /** The day, Unix seconds. */
@@ -41,7 +44,7 @@ interface Scope {
   readonly isAdmin: boolean;
 }
 
-const tasksOf = ({ reads }: Scope) => sql.table(`${reads.schema(tasksProjection)}.tasks`);
+const tasksOf = ({ reads }: Scope) => tableOf(reads, tasksProjection, 'tasks');
 
 /** The agents of the report. */
 function agentsOf({ reads, workspace, names }: Scope) {
@@ -62,8 +65,9 @@ async function listed(
 ) {
   const { rows } = await sql<ListedTask>`
     SELECT id, title, status, priority, assigned_to, created_at, updated_at, due_date, metadata, count(*) OVER () AS total
-    FROM ${tasksOf(scope)}
+    FROM ${tasksOf(scope)} t
     WHERE workspace_id = ${scope.workspace} AND assigned_to = ANY(${agents}) AND ${condition}
+      AND ${taskSeen(scope.view, 't')}
     ORDER BY ${order} LIMIT ${MAX_LISTED}`.execute(scope.reads.db);
   return rows;
 }
@@ -101,18 +105,19 @@ const OVERDUE_COLUMNS = [
 ] as const;
 
 async function overdueOf(scope: Scope) {
-  const { reads, workspace, now } = scope;
+  const { reads, workspace, view, now } = scope;
   const rows = await tables(reads, tasksProjection)
     .selectFrom('tasks')
     .select(OVERDUE_COLUMNS)
     .select(sql<number>`count(*) OVER ()`.as('total'))
     .select(
-      sql<string | null>`(SELECT a.name FROM ${sql.table(`${reads.schema(agentsProjection)}.agents`)} a
+      sql<string | null>`(SELECT a.name FROM ${tableOf(reads, agentsProjection, 'agents')} a
         WHERE a.workspace_id = tasks.workspace_id AND a.name = tasks.assigned_to LIMIT 1)`.as('agent_name'),
     )
     .where('workspace_id', '=', workspace)
     .where('due_date', '<', now)
     .where('status', '<>', sql.lit('done'))
+    .where(taskSeen(view, 'tasks'))
     .orderBy('due_date')
     .orderBy('id')
     .limit(MAX_LISTED)
@@ -164,19 +169,20 @@ const blockerRank = ({ priority }: { readonly priority: string }): number => {
 };
 
 /**
- * The report of a day, without the time at which it was made.
+ * The report of a day, without the time at which it was made. Its tasks are those that the caller sees.
  *
  * @param date `YYYY-MM-DD`
  * @param now Unix seconds
  */
 export async function standupOf(
   reads: Reads,
-  workspace: number,
+  view: TaskView,
   { date, names, isAdmin }: { readonly date: string; readonly names: readonly string[]; readonly isAdmin: boolean },
   now: number,
 ): Promise<Omit<StandupReport, 'generatedAt'>> {
   const from = Date.parse(`${date}T00:00:00Z`) / 1000;
-  const scope: Scope = { reads, workspace, names, from, to: from + DAY, now, isAdmin };
+  const { workspace } = view;
+  const scope: Scope = { reads, workspace, view, names, from, to: from + DAY, now, isAdmin };
   const agents = await agentsOf(scope).execute();
   const known = agents.map(({ name }) => name);
   const completed = await listed(

@@ -13,17 +13,23 @@ import { projectsProjection, projectsTable } from '../../projections/projects/pr
 import { taskCommentsProjection, taskCommentsTable } from '../../projections/tasks/comments.ts';
 import { tasksProjection, tasksTable } from '../../projections/tasks/tasks.ts';
 import { workflowsProjection, workflowsTable } from '../../projections/workflows.ts';
-import type { Reads } from '../reads.ts';
+import type { TaskView } from '../../shared/identity.ts';
+import { type Reads, tableOf } from '../reads.ts';
+import { notificationSeen, taskIdSeen, taskSeen } from '../tasks/visibility.ts';
 
 interface Subject {
-  readonly projection: Pick<Projection, 'name' | 'version'>;
+  readonly projection: Projection;
   readonly table: string;
   readonly shows: readonly string[];
   readonly also: Also;
+  readonly seen: Seen;
 }
 
 /** Further fields by name, as expressions over the row `s`. */
 type Also = (reads: Reads, workspace: number) => Readonly<Record<string, RawBuilder<unknown>>>;
+
+/** Whether the caller sees it, as a condition over the row `s`. */
+type Seen = (reads: Reads, view: TaskView) => RawBuilder<boolean>;
 
 /**
  * The table has the columns `workspace_id` and `id`; `shows` are those that the answer has besides `type` and `id`, under
@@ -33,14 +39,14 @@ const subject = <C extends Columns & { readonly workspace_id: 'int'; readonly id
   projection: Subject['projection'],
   table: Table<C>,
   shows: readonly Exclude<keyof C & string, 'type' | 'id'>[],
-  also: Also = () => ({}),
-): Subject => ({ projection, table: table.name, shows, also });
+  { also = () => ({}), seen = () => sql<boolean>`true` }: Partial<Pick<Subject, 'also' | 'seen'>> = {},
+): Subject => ({ projection, table: table.name, shows, also, seen });
 
 /** Characters of a comment's preview. */
 const PREVIEW = 100;
 
 const ofComment: Also = (reads, workspace) => ({
-  task_title: sql`(SELECT t.title FROM ${sql.table(`${reads.schema(tasksProjection)}.${tasksTable.name}`)} t
+  task_title: sql`(SELECT t.title FROM ${tableOf(reads, tasksProjection, tasksTable.name)} t
     WHERE t.workspace_id = ${workspace} AND t.id = s.task_id)`,
   content_preview: sql`left(s.content, ${sql.lit(PREVIEW)})`,
 });
@@ -50,12 +56,16 @@ export const SUBJECTS: Readonly<Record<string, Subject>> = {
   pipeline: subject(pipelinesProjection, pipelinesTable, ['name']),
   workflow: subject(workflowsProjection, workflowsTable, ['name', 'agent_role']),
   project: subject(projectsProjection, projectsTable, ['name', 'status']),
-  task: subject(tasksProjection, tasksTable, ['title', 'status']),
+  task: subject(tasksProjection, tasksTable, ['title', 'status'], { seen: (_reads, view) => taskSeen(view, 's') }),
   message: subject(chatProjection, messagesTable, ['from_agent', 'to_agent', 'message_type']),
-  notification: subject(notificationsProjection, notificationsTable, ['recipient', 'title'], () => ({
-    notification_type: sql`s.type`,
-  })),
-  comment: subject(taskCommentsProjection, taskCommentsTable, ['task_id', 'author', 'content'], ofComment),
+  notification: subject(notificationsProjection, notificationsTable, ['recipient', 'title'], {
+    also: () => ({ notification_type: sql`s.type` }),
+    seen: (_reads, view) => notificationSeen(view, 's'),
+  }),
+  comment: subject(taskCommentsProjection, taskCommentsTable, ['task_id', 'author', 'content'], {
+    also: ofComment,
+    seen: (reads, view) => taskIdSeen(reads, view, sql.ref('s.task_id')),
+  }),
 };
 
 /** Read models in which subjects are looked up. */
@@ -65,18 +75,20 @@ export const SUBJECT_MODELS: readonly string[] = [
 
 /**
  * The current subject of an activity, as a JSON expression over columns of its row; null when the subject no longer exists,
- * or its kind cannot be looked up. One look-up by primary key per row: PostgreSQL plans that in a moment, whereas planning
+ * the caller does not see it, or its kind cannot be looked up. One look-up by primary key per row: PostgreSQL plans that in a moment, whereas planning
  * joins with all of these tables took longer than anything else about a page.
  */
-export function subjectOf(reads: Reads, workspace: number, type: RawBuilder<string>, id: RawBuilder<number>) {
-  const cases = Object.entries(SUBJECTS).map(([name, { projection, table, shows, also }]) => {
+export function subjectOf(reads: Reads, view: TaskView, type: RawBuilder<string>, id: RawBuilder<number>) {
+  const { workspace } = view;
+  const cases = Object.entries(SUBJECTS).map(([name, { projection, table, shows, also, seen }]) => {
     const fields = [
       ...shows.map((column) => sql`, ${sql.lit(column)}, s.${sql.ref(column)}`),
       ...Object.entries(also(reads, workspace)).map(([field, value]) => sql`, ${sql.lit(field)}, ${value}`),
     ];
     return sql`WHEN ${sql.lit(name)} THEN (
       SELECT json_build_object('type', ${sql.lit(name)}, 'id', s.id${sql.join(fields, sql``)})
-      FROM ${sql.table(`${reads.schema(projection)}.${table}`)} s WHERE s.workspace_id = ${workspace} AND s.id = ${id})`;
+      FROM ${tableOf(reads, projection, table)} s
+      WHERE s.workspace_id = ${workspace} AND s.id = ${id} AND ${seen(reads, view)})`;
   });
   return sql`CASE ${type} ${sql.join(cases, sql` `)} END`;
 }

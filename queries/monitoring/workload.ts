@@ -11,7 +11,7 @@ import {
   type Workload,
 } from '../../shared/contract/monitoring/workload.ts';
 import { DAY, HOUR } from '../../shared/time.ts';
-import { type Reads, tables } from '../reads.ts';
+import { type Reads, tableOf, tables } from '../reads.ts';
 
 const MAX_AGENTS = 200;
 const WAITING = ['inbox', 'assigned'] as const;
@@ -94,11 +94,11 @@ export async function workloadOf(
     .execute();
   const load = await sql<{ agent: string; assigned: number; in_progress: number }>`
     SELECT a.name AS agent, coalesce(c.assigned, 0) AS assigned, coalesce(c.in_progress, 0) AS in_progress
-    FROM ${sql.table(`${reads.schema(agentsProjection)}.agents`)} a
+    FROM ${tableOf(reads, agentsProjection, 'agents')} a
     LEFT JOIN (
       SELECT assigned_to, sum(count) FILTER (WHERE status = 'assigned') AS assigned,
         sum(count) FILTER (WHERE status = 'in_progress') AS in_progress
-      FROM ${sql.table(`${reads.schema(tasksProjection)}.task_counts`)}
+      FROM ${tableOf(reads, tasksProjection, 'task_counts')}
       WHERE workspace_id = ${workspace} AND status IN ('assigned', 'in_progress') AND assigned_to <> ''
       GROUP BY assigned_to
     ) c ON c.assigned_to = a.name

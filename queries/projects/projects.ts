@@ -1,14 +1,11 @@
 /** Projects: the list, one record, and lookups for commands. */
 import { sql } from 'kysely';
-import { LRUCache } from 'lru-cache';
-import { projectsProjection, projectsTable } from '../../projections/projects/projects.ts';
+import { projectsProjection } from '../../projections/projects/projects.ts';
+import { ticketsProjection } from '../../projections/projects/tickets.ts';
 import { tasksProjection } from '../../projections/tasks/tasks.ts';
-import { atMost } from '../../shared/bounded.ts';
 import type { ListedProject, ProjectRecord, ProjectsQuery } from '../../shared/contract/projects/projects.ts';
-import { taskUpdated } from '../../shared/events/tasks/changes.ts';
-import { taskCreated, taskMoved } from '../../shared/events/tasks/tasks.ts';
 import type { FoundProject, ProjectDirectory, ProjectTasks } from '../../shared/ports/projects.ts';
-import { keptRows, type Reads, type Row, tables } from '../reads.ts';
+import { type Reads, tableOf, tables } from '../reads.ts';
 
 export const projectTables = (reads: Reads) => tables(reads, projectsProjection);
 
@@ -17,7 +14,11 @@ const SEEN = ['active', 'archived'] as const;
 const GENERAL_SLUG = 'general';
 
 /** Read models that a project with its tasks and agents is shown from. */
-export const PROJECT_MODELS: readonly string[] = [projectsProjection.name, tasksProjection.name];
+export const PROJECT_MODELS: readonly string[] = [
+  projectsProjection.name,
+  ticketsProjection.name,
+  tasksProjection.name,
+];
 
 const COLUMNS = [
   'id',
@@ -26,7 +27,6 @@ const COLUMNS = [
   'slug',
   'description',
   'ticket_prefix',
-  'ticket_counter',
   'status',
   'github_repo',
   'deadline',
@@ -35,7 +35,6 @@ const COLUMNS = [
   'github_labels_initialized',
   'github_default_branch',
   'created_at',
-  'updated_at',
 ] as const;
 
 const seen = (reads: Reads, workspace: number, statuses: readonly string[] = SEEN) =>
@@ -45,17 +44,27 @@ const seen = (reads: Reads, workspace: number, statuses: readonly string[] = SEE
 const assignedAgents = (reads: Reads) =>
   sql<string[]>`(
   SELECT coalesce(json_agg(a.agent_name ORDER BY a.assigned_at, a.id), '[]')
-  FROM ${sql.table(`${reads.schema(projectsProjection)}.project_agents`)} a
+  FROM ${tableOf(reads, projectsProjection, 'project_agents')} a
   WHERE a.workspace_id = projects.workspace_id AND a.project_id = projects.id)`.as('assigned_agents');
+/** The last ticket number, for row `projects`. Giving one changes the project. */
+const ticketed = (reads: Reads) => {
+  const of = (column: 'last' | 'updated_at') => sql<number>`(
+    SELECT ${sql.ref(column)} FROM ${tableOf(reads, ticketsProjection, 'tickets')} k
+    WHERE k.workspace_id = projects.workspace_id AND k.project_id = projects.id)`;
+  return [
+    sql<number>`coalesce(${of('last')}, 0)`.as('ticket_counter'),
+    sql<number>`greatest(projects.updated_at, ${of('updated_at')})`.as('updated_at'),
+  ] as const;
+};
 const taskCount = (reads: Reads) =>
   sql<number>`(
-  SELECT coalesce(sum(c.count), 0)::bigint FROM ${sql.table(`${reads.schema(tasksProjection)}.task_counts`)} c
+  SELECT coalesce(sum(c.count), 0)::bigint FROM ${tableOf(reads, tasksProjection, 'task_counts')} c
   WHERE c.workspace_id = projects.workspace_id AND c.project_id = projects.id)`.as('task_count');
 
 /** By name. */
 export async function listProjects(reads: Reads, workspace: number, query: ProjectsQuery): Promise<ListedProject[]> {
   const page = seen(reads, workspace, query.includeArchived === '1' ? SEEN : ['active'])
-    .select(COLUMNS)
+    .select([...COLUMNS, 'updated_at'])
     .orderBy(sql`lower(name)`)
     .orderBy('id')
     .limit(query.limit)
@@ -63,8 +72,8 @@ export async function listProjects(reads: Reads, workspace: number, query: Proje
   // Agents and tasks of those on the page alone, not of those before it.
   return reads.db
     .selectFrom(page.as('projects'))
-    .selectAll()
-    .select([assignedAgents(reads), taskCount(reads)])
+    .select(COLUMNS)
+    .select([...ticketed(reads), assignedAgents(reads), taskCount(reads)])
     .orderBy(sql`lower(name)`)
     .orderBy('id')
     .$castTo<ListedProject>()
@@ -75,17 +84,21 @@ export async function listProjects(reads: Reads, workspace: number, query: Proje
 export const listedProject = (reads: Reads, workspace: number, id: number): Promise<ListedProject | undefined> =>
   seen(reads, workspace)
     .select(COLUMNS)
-    .select([assignedAgents(reads), taskCount(reads)])
+    .select([...ticketed(reads), assignedAgents(reads), taskCount(reads)])
     .where('id', '=', id)
     .executeTakeFirst();
 
 /** The same without its tasks. */
 export const projectWithAgents = (reads: Reads, workspace: number, id: number) =>
-  seen(reads, workspace).select(COLUMNS).select(assignedAgents(reads)).where('id', '=', id).executeTakeFirst();
+  seen(reads, workspace)
+    .select(COLUMNS)
+    .select([...ticketed(reads), assignedAgents(reads)])
+    .where('id', '=', id)
+    .executeTakeFirst();
 
 /** The same with its own columns alone. */
 export const projectRecord = (reads: Reads, workspace: number, id: number): Promise<ProjectRecord | undefined> =>
-  seen(reads, workspace).select(COLUMNS).where('id', '=', id).executeTakeFirst();
+  seen(reads, workspace).select(COLUMNS).select(ticketed(reads)).where('id', '=', id).executeTakeFirst();
 
 /** The tenant that a workspace belongs to, by its general project; undefined while it has none. */
 export async function tenantOf(reads: Reads, workspace: number): Promise<number | undefined> {
@@ -93,48 +106,15 @@ export async function tenantOf(reads: Reads, workspace: number): Promise<number 
   return row?.tenant_id;
 }
 
-/** General projects, of as many workspaces, that one process remembers. */
-const KEPT_GENERALS = 10_000;
-
-/** Of a project, these change nothing but how many tickets it has given. */
-export const TICKET_EVENTS: ReadonlySet<string> = new Set([taskCreated.type, taskUpdated.type, taskMoved.type]);
-
-/** A project from memory, in whatever status. */
-function keptProject(reads: Reads, workspace: number, id: number) {
-  const [row] =
-    keptRows(reads, projectsProjection, [projectsTable], { workspace_id: workspace, id }, { despite: TICKET_EVENTS }) ??
-    [];
-  return row && foundOf(row);
-}
-
-const foundOf = ({ id, name, ticket_prefix, slug, status }: Row<typeof projectsTable>): FoundProject => ({
-  id,
-  name,
-  prefix: ticket_prefix,
-  slug,
-  status: status as FoundProject['status'],
-});
-
 /** What commands need to look up about projects. */
 export function projectDirectory(reads: Reads): ProjectDirectory {
   const found = (workspace: number, statuses: readonly string[] = SEEN) =>
     seen(reads, workspace, statuses).select(['id', 'name', 'ticket_prefix as prefix', 'slug', 'status']);
   const one = (row: { status: string } | undefined) => row as FoundProject | undefined;
-  /** Where general projects were found: they are looked up for most new tasks. */
-  const generals = new LRUCache<number, number>(atMost(KEPT_GENERALS));
-  async function find(workspace: number, id: number, statuses?: readonly string[]) {
-    const kept = keptProject(reads, workspace, id);
-    if (kept) return (statuses ?? SEEN).some((status) => status === kept.status) ? kept : undefined;
-    return one(await found(workspace, statuses).where('id', '=', id).executeTakeFirst());
-  }
-  async function general(workspace: number) {
-    const known = generals.get(workspace);
-    const kept = known === undefined ? undefined : keptProject(reads, workspace, known);
-    if (kept?.slug === GENERAL_SLUG && SEEN.some((status) => status === kept.status)) return kept;
-    const project = one(await found(workspace).where('slug', '=', GENERAL_SLUG).executeTakeFirst());
-    if (project) generals.set(workspace, project.id);
-    return project;
-  }
+  const find = async (workspace: number, id: number, statuses?: readonly string[]) =>
+    one(await found(workspace, statuses).where('id', '=', id).executeTakeFirst());
+  const general = async (workspace: number) =>
+    one(await found(workspace).where('slug', '=', GENERAL_SLUG).executeTakeFirst());
   return {
     find,
     general,
@@ -165,7 +145,7 @@ export const projectTasks = (reads: Reads): ProjectTasks => ({
     return rows.map(({ id }) => id);
   },
   async inDeletion() {
-    const counts = sql.table(`${reads.schema(tasksProjection)}.task_counts`);
+    const counts = tableOf(reads, tasksProjection, 'task_counts');
     return projectTables(reads)
       .selectFrom('projects')
       .select(['tenant_id as tenant', 'workspace_id as workspace', 'id'])

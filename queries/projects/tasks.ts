@@ -3,22 +3,26 @@ import { tasksProjection, tasksTable } from '../../projections/tasks/tasks.ts';
 import type { ProjectRecord } from '../../shared/contract/projects/projects.ts';
 import { type TaskRecord, taskSchema, ticketRef } from '../../shared/contract/tasks/tasks.ts';
 import { NO_SOURCE, type TaskSource } from '../../shared/events/tasks/tasks.ts';
+import type { TaskView } from '../../shared/identity.ts';
 import { type Reads, tables } from '../reads.ts';
+import { taskSeen } from '../tasks/visibility.ts';
 
 type Column = keyof (typeof tasksTable)['columns'] & keyof TaskRecord;
 const COLUMNS = Object.keys(taskSchema.shape).filter((field): field is Column => field in tasksTable.columns);
 
-/** Newest first. */
+/** Those that the caller sees, newest first. */
 export async function listProjectTasks(
   reads: Reads,
-  project: Pick<ProjectRecord, 'id' | 'workspace_id' | 'name' | 'ticket_prefix'>,
+  view: TaskView,
+  project: Pick<ProjectRecord, 'id' | 'name' | 'ticket_prefix'>,
   { limit, offset }: { readonly limit: number; readonly offset: number },
 ): Promise<TaskRecord[]> {
   const rows = await tables(reads, tasksProjection)
     .selectFrom('tasks')
     .select([...COLUMNS, 'source'])
-    .where('workspace_id', '=', project.workspace_id)
+    .where('workspace_id', '=', view.workspace)
     .where('project_id', '=', project.id)
+    .where(taskSeen(view, 'tasks'))
     .orderBy('created_at', 'desc')
     .orderBy('id', 'desc')
     .limit(limit)

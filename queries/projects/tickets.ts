@@ -4,7 +4,7 @@ import { projectsProjection } from '../../projections/projects/projects.ts';
 import { atMost } from '../../shared/bounded.ts';
 import type { Freshness } from '../../shared/ports/freshness.ts';
 import type { FoundProject, KnownProjects, ProjectDirectory } from '../../shared/ports/projects.ts';
-import { TICKET_EVENTS } from './projects.ts';
+import { atHead } from '../../shared/ports/read-models.ts';
 
 /** Projects of all workspaces together that one process keeps. */
 const KEPT = 10_000;
@@ -15,8 +15,8 @@ export function createKnownProjects(parts: {
 }): KnownProjects {
   const { directory, freshness } = parts;
   const kept = new LRUCache<string, { readonly stamp: string; readonly project: FoundProject | null }>(atMost(KEPT));
-  const stampOf = (workspace: number) =>
-    freshness.stamp([projectsProjection.name], workspace, undefined, TICKET_EVENTS);
+  const stampOf = async (workspace: number) =>
+    (await freshness.stamp([projectsProjection.name], workspace, atHead())).value;
   const keyOf = (workspace: number, id: number) => `${workspace} ${id}`;
   return {
     async current(workspace) {

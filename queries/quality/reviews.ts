@@ -2,28 +2,36 @@
 import { sql } from 'kysely';
 import { qualityReviewsProjection } from '../../projections/quality/reviews.ts';
 import type { QualityReview } from '../../shared/contract/quality/reviews.ts';
+import type { TaskView } from '../../shared/identity.ts';
 import { type Reads, tables } from '../reads.ts';
+import { requireSeen, taskIdSeen } from '../tasks/visibility.ts';
 
 /** Read models that reviews are shown from. */
 export const REVIEW_MODELS: readonly string[] = [qualityReviewsProjection.name];
 
-const rowsOf = (reads: Reads, workspace: number, taskIds: readonly number[]) =>
+const rowsOf = (reads: Reads, view: TaskView, taskIds: readonly number[]) =>
   tables(reads, qualityReviewsProjection)
     .selectFrom('quality_reviews')
-    .where('workspace_id', '=', workspace)
+    .where('workspace_id', '=', view.workspace)
     .where(sql<boolean>`task_id = ANY(${taskIds})`)
+    .where(taskIdSeen(reads, view, sql.ref('task_id')))
     .select(['task_id', 'reviews'])
     .execute();
 
-/** The newest reviews of a task, newest first; none of one that does not exist. */
-export async function reviewsOf(reads: Reads, workspace: number, taskId: number): Promise<readonly QualityReview[]> {
-  const [row] = await rowsOf(reads, workspace, [taskId]);
+/**
+ * The newest reviews of a task, newest first; none of one that does not exist.
+ *
+ * @throws AppError 403 when the caller does not see the task
+ */
+export async function reviewsOf(reads: Reads, view: TaskView, taskId: number): Promise<readonly QualityReview[]> {
+  await requireSeen(reads, view, taskId);
+  const [row] = await rowsOf(reads, view, [taskId]);
   return (row?.reviews ?? []) as unknown as readonly QualityReview[];
 }
 
-/** By id of the task: its newest review; null where it has none. */
-export async function latestReviews(reads: Reads, workspace: number, taskIds: readonly number[]) {
-  const rows = await rowsOf(reads, workspace, taskIds);
+/** By id of the task: its newest review; null where it has none, or the caller does not see the task. */
+export async function latestReviews(reads: Reads, view: TaskView, taskIds: readonly number[]) {
+  const rows = await rowsOf(reads, view, taskIds);
   const found = new Map(rows.map((row) => [row.task_id, (row.reviews as unknown as readonly QualityReview[])[0]]));
   return Object.fromEntries(
     taskIds.map((id) => {

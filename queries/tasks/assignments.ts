@@ -3,10 +3,12 @@ import { type RawBuilder, sql } from 'kysely';
 import { taskCountsTable, tasksProjection } from '../../projections/tasks/tasks.ts';
 import type { TaskStats } from '../../shared/contract/agents/agents.ts';
 import type { TaskRecord } from '../../shared/contract/tasks/tasks.ts';
+import type { TaskView } from '../../shared/identity.ts';
 import { askingTogether } from '../../shared/waiting.ts';
-import { prepared, type Reads, type Row } from '../reads.ts';
+import { prepared, type Reads, type Row, tableOf } from '../reads.ts';
 import { URGENT_FIRST, waitingTasks } from './queue.ts';
 import { joinProject, TASK_JSON } from './tasks.ts';
+import { taskSeen } from './visibility.ts';
 
 export const NO_TASKS: TaskStats = { total: 0, assigned: 0, in_progress: 0, quality_review: 0, done: 0, completed: 0 };
 
@@ -22,7 +24,7 @@ async function countTasks(reads: Reads, agents: readonly Named[]): Promise<Reado
   const names = agents.map(([, name]) => name);
   const { rows } = await sql<TaskCount>`${prepared}
     SELECT workspace_id, assigned_to, status, sum(count) AS count
-    FROM ${sql.table(`${reads.schema(tasksProjection)}.${taskCountsTable.name}`)}
+    FROM ${tableOf(reads, tasksProjection, taskCountsTable.name)}
     WHERE (workspace_id, assigned_to) IN (SELECT * FROM unnest(${workspaces}::int[], ${names}::text[])) AND count > 0
     GROUP BY workspace_id, assigned_to, status`.execute(reads.db);
   const stats = new Map<string, TaskStats>();
@@ -57,7 +59,7 @@ export async function taskStatsOf(
   );
 }
 
-const tasksTable = (reads: Reads) => sql.table(`${reads.schema(tasksProjection)}.tasks`);
+const tasksTable = (reads: Reads) => tableOf(reads, tasksProjection, 'tasks');
 
 /** At most as many tasks are shown in a heartbeat. */
 const SHOWN_TASKS = 10;
@@ -102,11 +104,23 @@ export interface Assignment {
 /** At most as many tasks are offered to an adapter. */
 const OFFERED_TASKS = 5;
 
-/** Tasks that wait for an agent, or for anybody, most urgent first, then by due date and age. */
-export async function assignmentsFor(reads: Reads, workspace: number, agentId: string): Promise<readonly Assignment[]> {
+/** Tasks of a bound caller that wait for an agent or for anybody: they are few, and their own index has them. */
+const waitingAmongOwn = (reads: Reads, view: TaskView, agent: string): RawBuilder<unknown> => sql`(
+  SELECT * FROM ${tasksTable(reads)} t
+  WHERE workspace_id = ${view.workspace} AND status IN ('assigned', 'inbox') AND (assigned_to = ${agent} OR assigned_to IS NULL)
+    AND ${taskSeen(view, 't')}
+  ORDER BY ${URGENT_FIRST} LIMIT ${sql.lit(OFFERED_TASKS)})`;
+
+/** Tasks that the caller sees and that wait for an agent or for anybody: most urgent first, then by due date and age. */
+export async function assignmentsFor(reads: Reads, view: TaskView, agentId: string): Promise<readonly Assignment[]> {
+  const waiting =
+    view.agent === null
+      ? waitingTasks(reads, view.workspace, agentId, OFFERED_TASKS)
+      : waitingAmongOwn(reads, view, agentId);
   const { rows } = await sql<{ id: number; title: string; description: string | null; rank: number }>`
-    SELECT id, title, description, priority_rank AS rank
-    FROM ${waitingTasks(reads, workspace, agentId, OFFERED_TASKS)} waiting ORDER BY ${URGENT_FIRST}`.execute(reads.db);
+    SELECT id, title, description, priority_rank AS rank FROM ${waiting} waiting ORDER BY ${URGENT_FIRST}`.execute(
+    reads.db,
+  );
   return rows.map(({ id, title, description, rank }) => ({
     taskId: String(id),
     description: description ? `${title}\n${description}` : title,

@@ -1,23 +1,30 @@
 /** The comments on one task, as threads. */
 import { taskCommentsProjection } from '../../projections/tasks/comments.ts';
 import type { CommentRecord } from '../../shared/contract/tasks/comments.ts';
+import type { TaskView } from '../../shared/identity.ts';
 import type { CommentDirectory } from '../../shared/ports/comments.ts';
 import { type Reads, tables } from '../reads.ts';
+import { requireSeen } from './visibility.ts';
 
 /** Read models that comments are shown from. */
 export const COMMENT_MODELS: readonly string[] = [taskCommentsProjection.name];
 
 const own = (reads: Reads) => tables(reads, taskCommentsProjection);
 
-/** All comments on a task, oldest first, each with its replies. A reply whose parent is not there is only counted. */
+/**
+ * All comments on a task, oldest first, each with its replies. A reply whose parent is not there is only counted.
+ *
+ * @throws AppError 403 when the caller does not see the task
+ */
 export async function commentsOf(
   reads: Reads,
-  workspace: number,
+  view: TaskView,
   taskId: number,
 ): Promise<{ readonly comments: CommentRecord[]; readonly total: number }> {
+  await requireSeen(reads, view, taskId);
   const rows = await own(reads)
     .selectFrom('task_comments')
-    .where('workspace_id', '=', workspace)
+    .where('workspace_id', '=', view.workspace)
     .where('task_id', '=', taskId)
     .orderBy('id')
     .select(['id', 'task_id', 'author', 'content', 'created_at', 'parent_id', 'mentions', 'workspace_id'])

@@ -3,21 +3,18 @@ import { type RawBuilder, sql } from 'kysely';
 import { agentsProjection } from '../../projections/agents/agents.ts';
 import { projectsProjection } from '../../projections/projects/projects.ts';
 import { qualityReviewsProjection } from '../../projections/quality/reviews.ts';
-import { taskCommentsProjection } from '../../projections/tasks/comments.ts';
 import { tasksProjection } from '../../projections/tasks/tasks.ts';
 import type { DispatchReads, NextTask, WaitingTask } from '../../shared/ports/dispatch.ts';
-import type { Reads } from '../reads.ts';
+import { type Reads, tableOf, tables } from '../reads.ts';
 
 /** Statuses of tasks that the runner works on, by what it was asked for. */
 const UNDER_WAY = { dispatch: 'in_progress', review: 'quality_review' } as const;
 type What = keyof typeof UNDER_WAY;
 
 export function dispatchReads(reads: Reads): DispatchReads {
-  const table = (projection: Parameters<Reads['schema']>[0], name: string) =>
-    sql.table(`${reads.schema(projection)}.${name}`);
-  const tasks = table(tasksProjection, 'tasks');
-  const projects = table(projectsProjection, 'projects');
-  const agents = table(agentsProjection, 'agents');
+  const tasks = tableOf(reads, tasksProjection, 'tasks');
+  const projects = tableOf(reads, projectsProjection, 'projects');
+  const agents = tableOf(reads, agentsProjection, 'agents');
 
   /** How many of a workspace's tasks the runner has been asked for and has not answered. */
   const unanswered = (what: What, workspace: RawBuilder<unknown>) => sql`(
@@ -47,7 +44,7 @@ export function dispatchReads(reads: Reads): DispatchReads {
       const { rows } = await sql<NextTask>`
         SELECT p.tenant_id AS tenant, t.workspace_id AS workspace, t.id,
           ${unanswered('review', sql.ref('t.workspace_id'))} AS unanswered
-        FROM (SELECT DISTINCT workspace_id FROM ${table(tasksProjection, 'task_counts')}
+        FROM (SELECT DISTINCT workspace_id FROM ${tableOf(reads, tasksProjection, 'task_counts')}
           WHERE status = 'review' AND count > 0) w
         CROSS JOIN LATERAL (
           SELECT one.workspace_id, one.id, one.project_id, one.updated_at FROM ${tasks} one
@@ -71,21 +68,14 @@ export function dispatchReads(reads: Reads): DispatchReads {
         SELECT id, name, role FROM ${agents} WHERE workspace_id = ${workspace} AND name = ${name}`.execute(reads.db);
       return rows[0];
     },
-    async rejection(workspace, task, reviewer) {
-      const { rows } = await sql<{ readonly status: string; readonly said: string }>`
-        SELECT status, said FROM (
-          (SELECT one->>'status' AS status, one->>'notes' AS said, (one->>'created_at')::bigint AS at, 1 AS rank
-          FROM ${table(qualityReviewsProjection, 'quality_reviews')} q,
-            jsonb_array_elements(q.reviews) WITH ORDINALITY AS listed (one, place)
-          WHERE q.workspace_id = ${workspace} AND q.task_id = ${task} AND one->>'reviewer' = ${reviewer}
-          ORDER BY place LIMIT 1)
-          UNION ALL
-          (SELECT 'rejected', c.content, c.created_at, 0 FROM ${table(taskCommentsProjection, 'task_comments')} c
-          WHERE c.workspace_id = ${workspace} AND c.task_id = ${task} AND c.author = ${reviewer}
-          ORDER BY c.id DESC LIMIT 1)) words
-        ORDER BY at DESC, rank DESC LIMIT 1`.execute(reads.db);
-      const [newest] = rows;
-      return newest?.status === 'rejected' ? newest.said : null;
+    async rejection(workspace, task) {
+      const row = await tables(reads, qualityReviewsProjection)
+        .selectFrom('quality_reviews')
+        .where('workspace_id', '=', workspace)
+        .where('task_id', '=', task)
+        .select('rejection')
+        .executeTakeFirst();
+      return row?.rejection ?? null;
     },
   };
 }

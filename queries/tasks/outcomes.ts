@@ -2,7 +2,9 @@
 import { type RawBuilder, sql } from 'kysely';
 import { tasksProjection } from '../../projections/tasks/tasks.ts';
 import { type OutcomeGroup, type Outcomes, TIMEFRAMES } from '../../shared/contract/tasks/outcomes.ts';
-import type { Reads } from '../reads.ts';
+import type { TaskView } from '../../shared/identity.ts';
+import { type Reads, tableOf } from '../reads.ts';
+import { taskSeen } from './visibility.ts';
 
 /** Read models that the answer is made from. */
 export const OUTCOME_MODELS: readonly string[] = [tasksProjection.name];
@@ -68,16 +70,17 @@ function groupsOf(rows: readonly Counted[], nameOf: (row: Counted) => string): R
   return Object.fromEntries([...groups].map(([name, members]) => [name, groupOf(members)]));
 }
 
-/** @param now Unix seconds */
-export async function taskOutcomes(reads: Reads, workspace: number, timeframe: string, now: number): Promise<Outcomes> {
+/** Of the tasks that the caller sees. @param now Unix seconds */
+export async function taskOutcomes(reads: Reads, view: TaskView, timeframe: string, now: number): Promise<Outcomes> {
   const window = TIMEFRAMES.get(timeframe);
-  const tasks = sql.table(`${reads.schema(tasksProjection)}.tasks`);
+  const tasks = tableOf(reads, tasksProjection, 'tasks');
   const since = now - (window ?? 0);
   const inWindow: RawBuilder<unknown> =
     window === undefined
       ? sql``
       : sql`AND (completed_at >= ${since} OR (completed_at IS NULL AND updated_at >= ${since}))`;
-  const done = sql`FROM ${tasks} WHERE workspace_id = ${workspace} AND status = 'done' ${inWindow}`;
+  const done = sql`FROM ${tasks} t
+    WHERE workspace_id = ${view.workspace} AND status = 'done' ${inWindow} AND ${taskSeen(view, 't')}`;
   // One statement, so that both parts tell of the same moment.
   const { rows } = await sql<{ groups: Counted[] | null; errors: { error_message: string; count: number }[] | null }>`
     WITH groups AS (

@@ -4,15 +4,16 @@ import { agentsProjection } from '../../projections/agents/agents.ts';
 import { usersProjection } from '../../projections/auth/users.ts';
 import { projectsProjection } from '../../projections/projects/projects.ts';
 import { tasksProjection } from '../../projections/tasks/tasks.ts';
-import type { QueuedTask, StaleTask, StaleTaskReads, TaskQueueReads } from '../../shared/ports/queue.ts';
+import type { QueueView, StaleTask, StaleTaskReads, TaskQueueReads } from '../../shared/ports/queue.ts';
 import { askingTogether } from '../../shared/waiting.ts';
-import type { Reads } from '../reads.ts';
+import { type Reads, tableOf } from '../reads.ts';
 import { joinProject, TASK_JSON } from './tasks.ts';
 
-const tasksTable = (reads: Reads) => sql.table(`${reads.schema(tasksProjection)}.tasks`);
+const tasksTable = (reads: Reads) => tableOf(reads, tasksProjection, 'tasks');
 
 /** The order of the queue. */
 export const URGENT_FIRST = sql.raw('priority_rank, due_date, created_at, id');
+const URGENT_FIRST_OF_W = sql.raw('w.priority_rank, w.due_date, w.created_at, w.id');
 
 /** A value, or a column of a row that is joined before. */
 type Given<T> = T | RawBuilder<unknown>;
@@ -43,79 +44,57 @@ export function waitingTasks(
 interface Poll {
   readonly workspace: number;
   readonly agent: string;
-  readonly limit: number;
-  readonly passed_over?: readonly number[];
-  readonly task?: number;
-  readonly position?: number;
+  readonly passedOver: readonly number[];
+  /** How many tasks it reads at most. */
+  readonly inProgress: number;
+  readonly waiting: number;
 }
 
-/** Row `q` for each poll, which has its place in the list as `poll`. */
-const pollsOf = (polls: readonly Poll[]): RawBuilder<unknown> =>
-  sql`json_to_recordset(${JSON.stringify(polls.map((one, poll) => ({ ...one, poll })))}::json) AS q (
-    poll int, workspace int, agent text, "limit" int, passed_over bigint[], task bigint, position bigint)`;
+/** A poll's answer; `poll` is its place in the list. */
+interface Answered extends QueueView {
+  readonly poll: number;
+}
 
 // Of the list, because a limit that differs from poll to poll would hide from the planner how little is read.
-const highestLimit = (polls: readonly Poll[]): number => Math.max(...polls.map(({ limit }) => limit));
+const highest = (polls: readonly Poll[], what: 'inProgress' | 'waiting'): number =>
+  Math.max(...polls.map((poll) => poll[what]));
 
-/** For each poll, the ids of what waits for it, in order. */
-export const waitingStatement = (reads: Reads, polls: readonly Poll[]): RawBuilder<Answered<number>> => {
-  const given = ['q.workspace', 'q.agent', 'q.passed_over'].map((column) => sql.ref(column));
-  const [workspace, agent, passedOver] = given as [RawBuilder<unknown>, RawBuilder<unknown>, RawBuilder<unknown>];
+/** For each poll, what its agent works on, and the ids of what waits for it, in order. */
+export function pollsStatement(reads: Reads, polls: readonly Poll[]): RawBuilder<Answered> {
+  const asked = polls.map(({ workspace, agent, passedOver }, poll) => ({ poll, workspace, agent, passed: passedOver }));
+  const column = (name: string) => sql.ref(`q.${name}`);
+  const limit = highest(polls, 'waiting');
+  const waiting = waitingTasks(reads, column('workspace'), column('agent'), limit, column('passed'));
   return sql`
-    SELECT q.poll, w.id AS found FROM ${pollsOf(polls)}
-    CROSS JOIN LATERAL ${waitingTasks(reads, workspace, agent, highestLimit(polls), passedOver)} w
-    ORDER BY q.poll, w.priority_rank, w.due_date, w.created_at, w.id`;
-};
-
-interface Answered<T> {
-  readonly poll: number;
-  readonly found: T;
+    SELECT q.poll,
+      (SELECT coalesce(json_agg(${TASK_JSON}::jsonb - ARRAY['project_name', 'project_prefix', 'ticket_ref']
+          ORDER BY t.updated_at DESC, t.id DESC), '[]')
+        FROM (
+          SELECT * FROM ${tasksTable(reads)}
+          WHERE workspace_id = q.workspace AND assigned_to = q.agent AND status = 'in_progress'
+          ORDER BY updated_at DESC, id DESC LIMIT ${sql.lit(highest(polls, 'inProgress'))}) t ${joinProject(reads)}) AS "inProgress",
+      (SELECT coalesce(json_agg(w.id ORDER BY ${URGENT_FIRST_OF_W}), '[]')
+        FROM ${waiting} w) AS waiting
+    FROM json_to_recordset(${JSON.stringify(asked)}::json) AS q (poll int, workspace int, agent text, passed bigint[])`;
 }
 
-/** Asks for all polls of the moment with one statement: a hundred agents that poll would ask three hundred questions. */
-function pollsTogether<T>(reads: Reads, statement: (polls: readonly Poll[]) => RawBuilder<Answered<T>>) {
-  const ask = askingTogether(async (polls: readonly Poll[]) => {
-    const { rows } = await statement(polls).execute(reads.db);
-    const found = new Map<Poll, T[]>(polls.map((poll) => [poll, []]));
-    for (const row of rows) found.get(polls[row.poll] as Poll)?.push(row.found);
-    return found;
-  });
-  return async (poll: Poll): Promise<readonly T[]> => (await ask([poll])).get(poll)?.slice(0, poll.limit) ?? [];
-}
-
+/** Asks for all polls of the moment with one statement: a hundred agents that poll would ask a hundred questions. */
 export function taskQueueReads(reads: Reads): TaskQueueReads {
-  const inProgress = pollsTogether<QueuedTask>(
-    reads,
-    (polls) => sql`
-      SELECT q.poll, ${TASK_JSON}::jsonb - ARRAY['project_name', 'project_prefix', 'ticket_ref'] AS found
-      FROM ${pollsOf(polls)} CROSS JOIN LATERAL (
-        SELECT * FROM ${tasksTable(reads)}
-        WHERE workspace_id = q.workspace AND assigned_to = q.agent AND status = 'in_progress'
-        ORDER BY updated_at DESC, id DESC LIMIT ${sql.lit(highestLimit(polls))}) t ${joinProject(reads)}
-      ORDER BY q.poll, t.updated_at DESC, t.id DESC`,
-  );
-  const waiting = pollsTogether<number>(reads, (polls) => waitingStatement(reads, polls));
-  const earlier = pollsTogether<number>(
-    reads,
-    (polls) => sql`
-      SELECT q.poll, e.id AS found FROM ${pollsOf(polls)} CROSS JOIN LATERAL (
-        SELECT id FROM ${tasksTable(reads)}
-        WHERE workspace_id = q.workspace AND assigned_to = q.agent AND status = 'in_progress' AND id <> q.task
-          AND coalesce(claim_position, 0) < q.position LIMIT ${sql.lit(highestLimit(polls))}) e`,
-  );
+  const ask = askingTogether(async (polls: readonly Poll[]) => {
+    const { rows } = await pollsStatement(reads, polls).execute(reads.db);
+    return new Map(rows.map((row) => [polls[row.poll] as Poll, row]));
+  });
   return {
-    inProgress: (workspace, agent, limit) => inProgress({ workspace, agent, limit }),
-    waiting: (workspace, agent, passedOver, limit) => waiting({ workspace, agent, limit, passed_over: passedOver }),
-    async earlier(workspace, agent, task, position, limit) {
-      return (await earlier({ workspace, agent, limit, task, position })).length;
+    async look(workspace, agent, look) {
+      const poll = { workspace, agent, ...look };
+      const { inProgress, waiting } = (await ask([poll])).get(poll) as Answered;
+      return { inProgress: inProgress.slice(0, look.inProgress), waiting: waiting.slice(0, look.waiting) };
     },
   };
 }
 
 export const staleTaskReads = (reads: Reads): StaleTaskReads => ({
   async stale(since, after, limit) {
-    const table = (projection: Parameters<Reads['schema']>[0], name: string) =>
-      sql.table(`${reads.schema(projection)}.${name}`);
     const behind = after
       ? sql`(t.updated_at, t.workspace_id, t.id) > (${after.updatedAt}, ${after.workspace}, ${after.id})`
       : sql`true`;
@@ -123,12 +102,12 @@ export const staleTaskReads = (reads: Reads): StaleTaskReads => ({
       SELECT p.tenant_id AS tenant, t.workspace_id AS workspace, t.id, t.assigned_to AS agent, a.id IS NOT NULL AS known,
         t.updated_at AS "updatedAt"
       FROM ${tasksTable(reads)} t
-      JOIN ${table(projectsProjection, 'projects')} p ON p.workspace_id = t.workspace_id AND p.id = t.project_id
-      LEFT JOIN ${table(agentsProjection, 'agents')} a ON a.workspace_id = t.workspace_id AND a.name = t.assigned_to
+      JOIN ${tableOf(reads, projectsProjection, 'projects')} p ON p.workspace_id = t.workspace_id AND p.id = t.project_id
+      LEFT JOIN ${tableOf(reads, agentsProjection, 'agents')} a ON a.workspace_id = t.workspace_id AND a.name = t.assigned_to
       WHERE t.status = 'in_progress' AND t.updated_at <= ${since} AND ${behind} AND t.assigned_to IS NOT NULL
         AND (a.id IS NULL OR a.status = 'offline')
         AND (a.id IS NOT NULL OR NOT EXISTS (
-          SELECT 1 FROM ${table(usersProjection, 'users')} u
+          SELECT 1 FROM ${tableOf(reads, usersProjection, 'users')} u
           WHERE u.workspace_id = t.workspace_id AND t.assigned_to IN (u.username, u.display_name)))
       ORDER BY t.updated_at, t.workspace_id, t.id LIMIT ${sql.lit(limit)}`.execute(reads.db);
     return rows;

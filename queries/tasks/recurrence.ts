@@ -3,17 +3,28 @@ import { sql } from 'kysely';
 import { projectsProjection } from '../../projections/projects/projects.ts';
 import { tasksProjection } from '../../projections/tasks/tasks.ts';
 import type { RecurrenceReads, RecurringTask } from '../../shared/ports/recurrence.ts';
-import type { Reads } from '../reads.ts';
+import { type Reads, tableOf } from '../reads.ts';
 import { taskTables } from './tasks.ts';
+
+/** How many recurring tasks a workspace has. */
+export async function countRecurring(reads: Reads, workspace: number): Promise<number> {
+  const counted = await taskTables(reads)
+    .selectFrom('tasks')
+    .where('workspace_id', '=', workspace)
+    .where('cron', 'is not', null)
+    .select(({ fn }) => fn.countAll<number>().as('count'))
+    .executeTakeFirst();
+  return Number(counted?.count ?? 0);
+}
 
 export const recurrenceReads = (reads: Reads): RecurrenceReads => ({
   async recurring({ workspace, id }, limit) {
-    const tasks = sql.table(`${reads.schema(tasksProjection)}.tasks`);
+    const tasks = tableOf(reads, tasksProjection, 'tasks');
     const { rows } = await sql<RecurringTask>`
       SELECT p.tenant_id AS tenant, t.workspace_id AS workspace, t.id, t.cron, t.cron_since AS "cronSince",
         t.recurred_at AS "recurredAt", CASE WHEN child.id IS NULL THEN t.recurred_child END AS "missingChild"
       FROM ${tasks} t
-      JOIN ${sql.table(`${reads.schema(projectsProjection)}.projects`)} p
+      JOIN ${tableOf(reads, projectsProjection, 'projects')} p
         ON p.workspace_id = t.workspace_id AND p.id = t.project_id
       LEFT JOIN ${tasks} child ON child.workspace_id = t.workspace_id AND child.id = t.recurred_child
       WHERE t.cron IS NOT NULL AND (t.workspace_id, t.id) > (${workspace}, ${id})

@@ -5,8 +5,10 @@
 import { sql } from 'kysely';
 import { tasksProjection } from '../../projections/tasks/tasks.ts';
 import type { Regression, RegressionWindow } from '../../shared/contract/tasks/regression.ts';
+import type { TaskView } from '../../shared/identity.ts';
 import { MINUTE } from '../../shared/time.ts';
-import type { Reads } from '../reads.ts';
+import { type Reads, tableOf } from '../reads.ts';
+import { taskSeen } from './visibility.ts';
 
 const DEFINITIONS = {
   p95_task_latency_seconds:
@@ -24,23 +26,24 @@ interface Measured {
   readonly interventions: number;
 }
 
-/** @param start,now Unix seconds, `start` not after `now` */
+/** Of the tasks that the caller sees. @param start,now Unix seconds, `start` not after `now` */
 export async function taskRegression(
   reads: Reads,
-  workspace: number,
+  view: TaskView,
   { start, lookback }: { readonly start: number; readonly lookback: number },
   now: number,
 ): Promise<Regression> {
   const end = now + 1;
   const from = Math.max(0, start - Math.min(lookback, Math.max(MINUTE, end - start)));
-  const tasks = sql.table(`${reads.schema(tasksProjection)}.tasks`);
+  const tasks = tableOf(reads, tasksProjection, 'tasks');
   const { rows } = await sql<Measured>`
     WITH completed AS (
       SELECT CASE WHEN completed_at < ${start} THEN 'baseline' ELSE 'post' END AS label,
         CASE WHEN completed_at >= created_at THEN completed_at - created_at END AS latency,
         retry_count > 0 OR coalesce(error_message, '') ~ '\\S' OR outcome IN ('failed', 'partial', 'abandoned') AS intervened
-      FROM ${tasks}
-      WHERE workspace_id = ${workspace} AND status = 'done' AND completed_at >= ${from} AND completed_at < ${end}
+      FROM ${tasks} t
+      WHERE workspace_id = ${view.workspace} AND status = 'done' AND completed_at >= ${from} AND completed_at < ${end}
+        AND ${taskSeen(view, 't')}
     )
     SELECT label, count(latency) AS samples, avg(latency) AS avg, count(*) FILTER (WHERE intervened) AS interventions,
       percentile_disc(0.5) WITHIN GROUP (ORDER BY latency) AS p50,

@@ -4,7 +4,7 @@ import { agentsProjection } from '../../projections/agents/agents.ts';
 import { projectsProjection } from '../../projections/projects/projects.ts';
 import { tasksProjection } from '../../projections/tasks/tasks.ts';
 import type { RoutableAgent, RoutingReads, UnassignedTask } from '../../shared/ports/routing.ts';
-import type { Reads } from '../reads.ts';
+import { type Reads, tableOf } from '../reads.ts';
 import { URGENT_FIRST } from './queue.ts';
 
 const AVAILABLE = sql`a.hidden = 0 AND a.status NOT IN ('offline', 'error')`;
@@ -13,10 +13,8 @@ const AVAILABLE = sql`a.hidden = 0 AND a.status NOT IN ('offline', 'error')`;
 const CAPABILITIES = 100;
 
 export function routingReads(reads: Reads): RoutingReads {
-  const table = (projection: Parameters<Reads['schema']>[0], name: string) =>
-    sql.table(`${reads.schema(projection)}.${name}`);
-  const agents = table(agentsProjection, 'agents');
-  const tasks = table(tasksProjection, 'tasks');
+  const agents = tableOf(reads, agentsProjection, 'agents');
+  const tasks = tableOf(reads, tasksProjection, 'tasks');
   return {
     async unassigned(limit) {
       const { rows } = await sql<UnassignedTask>`
@@ -27,7 +25,7 @@ export function routingReads(reads: Reads): RoutingReads {
           WHERE one.workspace_id = w.workspace_id AND one.assigned_to IS NULL AND one.status = 'inbox'
             AND one.status IN ('assigned', 'inbox')
           ORDER BY assigned_to, ${URGENT_FIRST} LIMIT ${sql.lit(limit)}) t
-        JOIN ${table(projectsProjection, 'projects')} p ON p.workspace_id = t.workspace_id AND p.id = t.project_id
+        JOIN ${tableOf(reads, projectsProjection, 'projects')} p ON p.workspace_id = t.workspace_id AND p.id = t.project_id
         ORDER BY t.workspace_id, t.priority_rank, t.due_date, t.created_at, t.id`.execute(reads.db);
       return rows;
     },
@@ -37,11 +35,11 @@ export function routingReads(reads: Reads): RoutingReads {
         SELECT a.name, a.role, a.status, x.config->'capabilities' AS capabilities,
           coalesce(c.in_progress, 0)::int AS "inProgress", coalesce(c.assigned, 0)::int AS assigned
         FROM ${agents} a
-        JOIN ${table(agentsProjection, 'agent_texts')} x ON x.workspace_id = a.workspace_id AND x.id = a.id
+        JOIN ${tableOf(reads, agentsProjection, 'agent_texts')} x ON x.workspace_id = a.workspace_id AND x.id = a.id
         LEFT JOIN LATERAL (
           SELECT sum(n.count) FILTER (WHERE n.status = 'in_progress') AS in_progress,
             sum(n.count) FILTER (WHERE n.status = 'assigned') AS assigned
-          FROM ${table(tasksProjection, 'task_counts')} n
+          FROM ${tableOf(reads, tasksProjection, 'task_counts')} n
           WHERE n.workspace_id = a.workspace_id AND n.assigned_to = a.name) c ON true
         WHERE a.workspace_id = ${workspace} AND ${AVAILABLE}
         ORDER BY a.name LIMIT ${sql.lit(limit)}`.execute(reads.db);

@@ -4,12 +4,15 @@ import { projectsProjection } from '../../projections/projects/projects.ts';
 import { tasksProjection } from '../../projections/tasks/tasks.ts';
 import type { ListedTask, TaskRecord, TasksQuery } from '../../shared/contract/tasks/tasks.ts';
 import type { TaskSource } from '../../shared/events/tasks/tasks.ts';
-import { placeOfPage, prepared, type Reads, tables } from '../reads.ts';
+import type { TaskView } from '../../shared/identity.ts';
+import { PEOPLE_MODELS } from '../names.ts';
+import { placeOfPage, prepared, type Reads, tableOf, tables } from '../reads.ts';
+import { taskSeen, unseen } from './visibility.ts';
 
 export const taskTables = (reads: Reads) => tables(reads, tasksProjection);
 
 /** Read models that a task is shown from. */
-export const TASK_MODELS: readonly string[] = [tasksProjection.name, projectsProjection.name];
+export const TASK_MODELS: readonly string[] = [tasksProjection.name, projectsProjection.name, ...PEOPLE_MODELS];
 
 /**
  * Fields of a task record as arguments of `json_build_object`, from row `t` of tasks and row `p` of projects. A function
@@ -37,13 +40,15 @@ export const LISTED_TASK_JSON: RawBuilder<ListedTask> = sql`json_build_object(${
 
 /** Joins row `p`, the project of row `t`. */
 export const joinProject = (reads: Reads): RawBuilder<unknown> =>
-  sql`LEFT JOIN ${sql.table(`${reads.schema(projectsProjection)}.projects`)} p
+  sql`LEFT JOIN ${tableOf(reads, projectsProjection, 'projects')} p
     ON p.workspace_id = t.workspace_id AND p.id = t.project_id`;
 
 type Filters = Pick<TasksQuery, 'status' | 'assigned_to' | 'priority' | 'project_id'>;
 
-/** How many tasks a filter finds, from the kept counts. */
-function totalOf(reads: Reads, workspace: number, filters: Filters) {
+/** How many tasks a filter finds: from the kept counts, or counted among those that a bound caller sees. */
+function totalOf(reads: Reads, view: TaskView, filters: Filters) {
+  const { workspace } = view;
+  if (view.agent !== null) return matching(reads, view, filters).select(({ fn }) => fn.countAll<number>().as('total'));
   let counts = taskTables(reads)
     .selectFrom('task_counts')
     .select(({ fn }) => fn.coalesce(fn.sum<number>('count'), sql<number>`0`).as('total'))
@@ -56,6 +61,19 @@ function totalOf(reads: Reads, workspace: number, filters: Filters) {
 }
 
 const FILTERS = ['status', 'assigned_to', 'priority', 'project_id'] as const;
+
+/** Tasks that the caller sees and a filter finds. */
+function matching(reads: Reads, view: TaskView, filters: Filters) {
+  let found = taskTables(reads)
+    .selectFrom('tasks')
+    .where('workspace_id', '=', view.workspace)
+    .where(taskSeen(view, 'tasks'));
+  for (const column of FILTERS) {
+    const value = filters[column];
+    if (value !== undefined) found = found.where(column, '=', value as never);
+  }
+  return found;
+}
 
 type Direction = 'asc' | 'desc';
 
@@ -105,19 +123,15 @@ const orderText = (columns: readonly (readonly [string, Direction])[], backwards
     columns.map(([column, direction]) => `${table}${column} ${backwards ? turned(direction) : direction}`).join(', '),
   );
 
-/** A page of tasks. */
-export async function listTasks(reads: Reads, workspace: number, query: TasksQuery) {
+/** A page of the tasks that the caller sees. */
+export async function listTasks(reads: Reads, view: TaskView, query: TasksQuery) {
   const { limit, offset, sort = 'created_at', order } = query;
   const { columns, first } = ORDERS[sort];
   const backwards = order !== undefined && order !== first;
-  const total = totalOf(reads, workspace, query);
+  const total = totalOf(reads, view, query);
   const { known, size, skip, fromEnd } = await placeOfPage(query, () => total.executeTakeFirst());
-  let page = taskTables(reads).selectFrom('tasks').selectAll().where('workspace_id', '=', workspace);
-  for (const column of FILTERS) {
-    const value = query[column];
-    if (value !== undefined) page = page.where(column, '=', value as never);
-  }
-  page = page
+  const page = matching(reads, view, query)
+    .selectAll()
     .orderBy(orderText(columns, fromEnd !== backwards))
     .limit(size)
     .offset(skip);
@@ -136,13 +150,20 @@ export async function listTasks(reads: Reads, workspace: number, query: TasksQue
   };
 }
 
-/** One task; undefined when the workspace has none such. */
-export async function taskById(reads: Reads, workspace: number, id: number): Promise<TaskRecord | undefined> {
-  const { rows } = await sql<{ task: TaskRecord }>`
-    SELECT ${TASK_JSON} AS task FROM ${sql.table(`${reads.schema(tasksProjection)}.tasks`)} t ${joinProject(reads)}
-    WHERE t.workspace_id = ${workspace} AND t.id = ${id}`.execute(reads.db);
-  return rows[0]?.task;
+/** A row of one task; undefined when the workspace has none such. @throws AppError 403 when the caller does not see it */
+async function rowOf<Row>(reads: Reads, view: TaskView, id: number, columns: RawBuilder<unknown>) {
+  const { rows } = await sql<Row & { readonly seen: boolean | null }>`
+    SELECT ${columns}, ${taskSeen(view, 't')} AS seen
+    FROM ${tableOf(reads, tasksProjection, 'tasks')} t ${joinProject(reads)}
+    WHERE t.workspace_id = ${view.workspace} AND t.id = ${id}`.execute(reads.db);
+  const [row] = rows;
+  if (row && row.seen !== true) throw unseen(view);
+  return row;
 }
+
+/** One task; undefined when the workspace has none such. @throws AppError 403 when the caller does not see it */
+export const taskById = async (reads: Reads, view: TaskView, id: number): Promise<TaskRecord | undefined> =>
+  (await rowOf<{ readonly task: TaskRecord }>(reads, view, id, sql`${TASK_JSON} AS task`))?.task;
 
 export interface TaskRepository {
   /** Of the task's project, as people wrote it; null: it has none. */
@@ -152,11 +173,11 @@ export interface TaskRepository {
   readonly source: TaskSource | null;
 }
 
-/** Where a task has its branch; undefined when the workspace has no such task. */
-export async function repositoryOf(reads: Reads, workspace: number, id: number): Promise<TaskRepository | undefined> {
-  const { rows } = await sql<TaskRepository>`
-    SELECT p.github_repo AS repo, coalesce(p.github_default_branch, 'main') AS base, t.source
-    FROM ${sql.table(`${reads.schema(tasksProjection)}.tasks`)} t ${joinProject(reads)}
-    WHERE t.workspace_id = ${workspace} AND t.id = ${id}`.execute(reads.db);
-  return rows[0];
-}
+/** Where a task has its branch; undefined when the workspace has no such task. @throws AppError 403 as `taskById` */
+export const repositoryOf = (reads: Reads, view: TaskView, id: number): Promise<TaskRepository | undefined> =>
+  rowOf<TaskRepository>(
+    reads,
+    view,
+    id,
+    sql`p.github_repo AS repo, coalesce(p.github_default_branch, 'main') AS base, t.source`,
+  );

@@ -7,7 +7,7 @@ import { tokensProjection } from '../../projections/tokens/reports.ts';
 import type { TokenRecord } from '../../shared/contract/tokens/reports.ts';
 import type { KnownReport, TokenDirectory } from '../../shared/ports/tokens.ts';
 import type { ModelPrice } from '../../shared/token-prices.ts';
-import { type Reads, tables } from '../reads.ts';
+import { type Reads, tableOf, tables } from '../reads.ts';
 import { sinceOf, tokensTable, totalSince } from './usage.ts';
 
 /** A report as the contract shows it. */
@@ -73,9 +73,9 @@ export async function* allTokens(
 export const tokenDirectory = (reads: Reads): TokenDirectory => ({
   async lookUp(workspace, { reportIds = [], agentNames = [], taskIds = [] }) {
     const own = tables(reads, tokensProjection);
-    const agents = sql.table(`${reads.schema(agentsProjection)}.agents`);
-    const tasks = sql.table(`${reads.schema(tasksProjection)}.tasks`);
-    const prices = sql.table(`${reads.schema(tokenPricesProjection)}.prices`);
+    const agents = tableOf(reads, agentsProjection, 'agents');
+    const tasks = tableOf(reads, tasksProjection, 'tasks');
+    const prices = tableOf(reads, tokenPricesProjection, 'prices');
     // One statement, so that the page and the reports are of the same moment.
     const { rows } = await sql<{
       page: number | null;

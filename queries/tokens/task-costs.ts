@@ -4,8 +4,10 @@ import { projectsProjection } from '../../projections/projects/projects.ts';
 import { tasksProjection } from '../../projections/tasks/tasks.ts';
 import { ticketRef } from '../../shared/contract/tasks/tasks.ts';
 import { MAX_GROUPS, type TaskCostsAnswer } from '../../shared/contract/tokens/usage.ts';
+import type { TaskView } from '../../shared/identity.ts';
 import { DAY_MS } from '../../shared/time-buckets.ts';
-import type { Reads } from '../reads.ts';
+import { type Reads, tableOf } from '../reads.ts';
+import { taskSeen } from '../tasks/visibility.ts';
 import {
   added,
   type DaySums,
@@ -62,19 +64,20 @@ const ROWS = (found: RawBuilder<unknown>) => sql`(SELECT json_agg(row_to_json(on
  * Everything that is made from the sums of a window, in one statement: buckets of tasks are nearly as many as reports, so
  * they are read once.
  */
-async function findCosts(reads: Reads, workspace: number, since: number, now: number): Promise<Found> {
-  const tasks = sql.table(`${reads.schema(tasksProjection)}.tasks`);
-  const projects = sql.table(`${reads.schema(projectsProjection)}.projects`);
+async function findCosts(reads: Reads, view: TaskView, since: number, now: number): Promise<Found> {
+  const { workspace } = view;
+  const tasks = tableOf(reads, tasksProjection, 'tasks');
+  const projects = tableOf(reads, projectsProjection, 'projects');
   const TASKS = sql`count(DISTINCT task)::int AS tasks,
     to_json((array_agg(DISTINCT task ORDER BY task))[1:${sql.lit(MAX_GROUPS)}]) AS ids`;
   const { rows } = await sql<Found>`
     WITH used AS MATERIALIZED (
         SELECT subject, agent_id, agent_name, model, ${SUMS} FROM (${sumsSince(reads, workspace, 'task', since, now)}) u
         GROUP BY 1, 2, 3, 4 ${IN_WINDOW}),
-      -- Of tasks that exist.
+      -- Of tasks that exist and the caller sees.
       known AS MATERIALIZED (
         SELECT u.*, t.id AS task, p.id AS project
-        FROM used u JOIN ${tasks} t ON t.workspace_id = ${workspace} AND t.id = u.subject::bigint
+        FROM used u JOIN ${tasks} t ON t.workspace_id = ${workspace} AND t.id = u.subject::bigint AND ${taskSeen(view, 't')}
           LEFT JOIN ${projects} p ON p.workspace_id = t.workspace_id AND p.id = t.project_id),
       dearest AS MATERIALIZED (
         SELECT task, ${SUMS} FROM known GROUP BY task ORDER BY sum(cost) DESC, task LIMIT ${MAX_GROUPS})
@@ -103,13 +106,14 @@ async function findCosts(reads: Reads, workspace: number, since: number, now: nu
 /** @param now Unix ms */
 export async function taskCosts(
   reads: Reads,
-  workspace: number,
+  view: TaskView,
   timeframe: string,
   now: number,
 ): Promise<TaskCostsAnswer> {
+  const { workspace } = view;
   const since = sinceOf(timeframe, now);
   const total = await totalSince(reads, workspace, since, now);
-  const { attributed, existing, ...found } = await findCosts(reads, workspace, since, now);
+  const { attributed, existing, ...found } = await findCosts(reads, view, since, now);
   const dearest = found.dearest ?? [];
   const agents = found.agents ?? [];
   const subjects = dearest.map(({ task }) => String(task));

@@ -27,12 +27,13 @@ import {
   type Unit,
 } from '../../shared/time-buckets.ts';
 import { NANO } from '../../shared/token-prices.ts';
-import type { Reads } from '../reads.ts';
+import { type Reads, tableOf } from '../reads.ts';
 
 export type Sql = RawBuilder<unknown>;
 
-export const tokensTable = (reads: Reads, name: string): Sql => sql.table(`${reads.schema(tokensProjection)}.${name}`);
-export const agentsTable = (reads: Reads): Sql => sql.table(`${reads.schema(agentsProjection)}.agents`);
+export const tokensTable = (reads: Reads, name: (typeof tokensProjection.tables)[number]['name']): Sql =>
+  tableOf(reads, tokensProjection, name);
+export const agentsTable = (reads: Reads): Sql => tableOf(reads, agentsProjection, 'agents');
 
 /** The beginning of a timeframe, Unix ms; 0 for all. */
 export function sinceOf(timeframe: string, now: number): number {

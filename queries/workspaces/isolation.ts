@@ -16,9 +16,9 @@ export function createIsolations(parts: {
 }): Isolations {
   const kept = new LRUCache<number, { readonly stamp: string; readonly strict: boolean }>(atMost(KEPT));
   return {
-    async isStrict(workspace, since) {
+    async isStrict(workspace, since = performance.now()) {
       // Taken before the read: what changes in between is looked up again.
-      const stamp = await parts.freshness.stamp([workspacesProjection.name], 'all', since);
+      const { value: stamp } = await parts.freshness.stamp([workspacesProjection.name], 'all', { since });
       const known = kept.get(workspace);
       if (known?.stamp === stamp) return known.strict;
       const strict = (await isolationOf(parts.reads, workspace)) === 'strict';

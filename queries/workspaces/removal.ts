@@ -9,7 +9,7 @@ import { tasksProjection } from '../../projections/tasks/tasks.ts';
 import { webhooksProjection } from '../../projections/webhooks/webhooks.ts';
 import { workspacesProjection } from '../../projections/workspaces/workspaces.ts';
 import type { ActiveKind, RemovedWorkspace, WorkspaceContents } from '../../shared/ports/workspaces.ts';
-import { type Reads, tables } from '../reads.ts';
+import { type Reads, tableOf, tables } from '../reads.ts';
 
 /** Users and projects that are looked up at once. */
 const PAGE = 100;
@@ -36,7 +36,7 @@ const KINDS = Object.keys(ACTIVE) as ActiveKind[];
 
 const activeRows = (reads: Reads, kind: ActiveKind, workspace: RawBuilder<unknown>): RawBuilder<unknown> => {
   const { projection, table, on } = ACTIVE[kind];
-  return sql`FROM ${sql.table(`${reads.schema(projection)}.${table}`)} WHERE workspace_id = ${workspace} AND ${on}`;
+  return sql`FROM ${tableOf(reads, projection, table)} WHERE workspace_id = ${workspace} AND ${on}`;
 };
 
 export const workspaceContents = (reads: Reads): WorkspaceContents => ({
@@ -80,7 +80,7 @@ export const workspaceContents = (reads: Reads): WorkspaceContents => ({
     }));
   },
   async projects(workspace, movesTo) {
-    const projects = sql.table(`${reads.schema(projectsProjection)}.projects`);
+    const projects = tableOf(reads, projectsProjection, 'projects');
     const rows = await tables(reads, projectsProjection)
       .selectFrom('projects')
       .select(['id', 'name', 'slug', 'description', 'ticket_prefix as ticketPrefix', 'github_repo as githubRepo'])
@@ -102,8 +102,8 @@ export const workspaceContents = (reads: Reads): WorkspaceContents => ({
     return rows.map(({ id }) => id);
   },
   async inRemoval() {
-    const users = sql.table(`${reads.schema(usersProjection)}.users`);
-    const agents = sql.table(`${reads.schema(agentsProjection)}.agents`);
+    const users = tableOf(reads, usersProjection, 'users');
+    const agents = tableOf(reads, agentsProjection, 'agents');
     const anyActive = sql.join(
       KINDS.map((kind) => sql`EXISTS (SELECT 1 ${activeRows(reads, kind, sql.ref('workspaces.id'))})`),
       sql` OR `,

@@ -35,6 +35,12 @@ export async function allWorkspaces(
 export const findWorkspace = (reads: Reads, id: number): Promise<WorkspaceRecord | undefined> =>
   workspaces(reads).where('id', '=', id).executeTakeFirst() as Promise<WorkspaceRecord | undefined>;
 
+/** Whether it is the main workspace of its tenant: the one that is always there. */
+export async function isMain(reads: Reads, id: number): Promise<boolean> {
+  const all = tables(reads, workspacesProjection).selectFrom('workspaces');
+  return (await all.select('main').where('id', '=', id).executeTakeFirst())?.main ?? false;
+}
+
 /** The isolation of a workspace, also of one that is being deleted. */
 export async function isolationOf(reads: Reads, id: number): Promise<string | undefined> {
   const all = tables(reads, workspacesProjection).selectFrom('workspaces');

@@ -1,7 +1,7 @@
 /** Chat: conversations, and the messages in them. */
 import { z } from 'zod';
-import { filterParam, idValue, jsonObject, limitParam, offsetParam, secondsParam, unixSeconds } from './common.ts';
-import { filledText, isStorable, storable, text, UNSTORABLE_TEXT } from './storable.ts';
+import { idValue, jsonObject, limitParam, MAX_ID, offsetParam, secondsParam, unixSeconds } from './common.ts';
+import { filledText, isStorable, nameFilter, storable, text, UNSTORABLE_TEXT } from './storable.ts';
 
 export const conversationSchema = z
   .object({
@@ -42,10 +42,8 @@ export const chatMessageSchema = z
   .meta({ id: 'ChatMessage' });
 export type ChatMessageRecord = z.infer<typeof chatMessageSchema>;
 
-const storableFilter = filterParam.refine(isStorable, UNSTORABLE_TEXT);
-
 export const conversationsQuery = z.object({
-  agent: storableFilter.describe(
+  agent: nameFilter.describe(
     'only conversations in which this name is a sender or a recipient, or which have messages to everybody',
   ),
   limit: limitParam(50),
@@ -81,10 +79,10 @@ export const messagesQuery = z.object({
     .refine((given) => given === '' || hasSafeId(given), NOT_AN_ID)
     .transform((given) => (given === '' ? undefined : refOf(given)))
     .optional()
-    .meta({ override: { type: 'integer', minimum: 1 } })
+    .meta({ override: { type: 'integer', minimum: 1, maximum: MAX_ID } })
     .describe('id of a conversation; its key is accepted, too'),
-  from_agent: storableFilter.describe('sender'),
-  to_agent: storableFilter.describe('recipient'),
+  from_agent: nameFilter.describe('sender'),
+  to_agent: nameFilter.describe('recipient'),
   since: secondsParam.describe('only messages after this time, Unix seconds'),
   limit: limitParam(50),
   offset: offsetParam,
@@ -109,12 +107,12 @@ export const chatMessageBody = z.object({
     .union([idValue, filledText(MAX_KEY).refine(hasSafeId, NOT_AN_ID)])
     .transform(refOf)
     .nullish()
-    .meta({ override: { type: 'integer', minimum: 1 } })
+    .meta({ override: { type: 'integer', minimum: 1, maximum: MAX_ID } })
     .describe(
       'id of a conversation; or a key as text, which begins a conversation if there is none; absent: a new one',
     ),
-  recipient: text(100).nullish().describe('an agent or a user; absent: everybody'),
-  to: text(100).nullish().describe('alias of recipient'),
+  recipient: text(100).normalize('NFC').nullish().describe('an agent or a user; absent: everybody'),
+  to: text(100).normalize('NFC').nullish().describe('alias of recipient'),
   message_type: filledText(100)
     .optional()
     .describe('default text; others: system, handoff, status, command, tool_call'),

@@ -14,23 +14,26 @@ export const errorSchema = z
 /** Unix seconds, UTC. */
 export const unixSeconds = z.int().describe('Unix seconds, UTC');
 
+/** Ids are stored as bigint: what a number of JavaScript holds exactly, the column holds too. */
+export const MAX_ID = Number.MAX_SAFE_INTEGER;
+const ID = { type: 'integer', minimum: 1, maximum: MAX_ID } as const;
+
 const NO_ID = 'must be a positive whole number';
 const isSafe = (value: string) => /^\d+$/.test(value) && Number.isSafeInteger(Number(value)) && Number(value) > 0;
 
 /** A record's id in a path: a positive safe integer. */
-export const idText = z
-  .string()
-  .refine(isSafe, NO_ID)
-  .transform(Number)
-  .meta({ override: { type: 'integer', minimum: 1 } });
+export const idText = z.string().refine(isSafe, NO_ID).transform(Number).meta({ override: ID });
 export const idParams = z.object({ id: idText });
+
+/** An id in a body, as a number. */
+export const idNumber = z.int().positive();
 
 /** An id in a body: a number, or a numeric string, as some clients send it. */
 export const idValue = z
   .union([z.int().positive(NO_ID), z.string().refine(isSafe, NO_ID).transform(Number)], {
     error: ({ input }) => (input === undefined ? 'is required' : NO_ID),
   })
-  .meta({ override: { type: 'integer', minimum: 1 } });
+  .meta({ override: ID });
 
 export const idBody = z.object({ id: idValue });
 
@@ -47,14 +50,19 @@ export const limitParam = (fallback: number, cap = 200) =>
     )
     .meta({ override: { type: 'integer', minimum: 1, maximum: cap, default: fallback } });
 
-/** `offset`: anything but a whole number counts as 0; whole numbers are clamped to 0 and the largest safe integer. */
+const MAX_OFFSET = 1_000_000_000;
+
+/** `offset`: anything but a whole number counts as 0; whole numbers are clamped to 0 and 1,000,000,000. */
 export const offsetParam = z
   .string()
   .optional()
   .transform((value) =>
-    value !== undefined && /^-?\d+$/.test(value) ? Math.min(Math.max(Number(value), 0), 1_000_000_000) : 0,
+    value !== undefined && /^-?\d+$/.test(value) ? Math.min(Math.max(Number(value), 0), MAX_OFFSET) : 0,
   )
-  .meta({ override: { type: 'integer', minimum: 0, default: 0 } });
+  .meta({ override: { type: 'integer', minimum: 0, maximum: MAX_OFFSET, default: 0 } });
+
+/** The last time that a request can name, Unix seconds. */
+export const MAX_SECONDS = 999_999_999_999;
 
 /** An optional time in a query, Unix seconds; anything else is refused. */
 export const secondsParam = z
@@ -62,7 +70,7 @@ export const secondsParam = z
   .refine((value) => /^\d{1,12}$/.test(value), 'must be Unix seconds')
   .transform(Number)
   .optional()
-  .meta({ override: { type: 'integer', minimum: 0, maximum: 999_999_999_999 } });
+  .meta({ override: { type: 'integer', minimum: 0, maximum: MAX_SECONDS } });
 
 /** A filter; empty means no filter. */
 export const filterParam = z

@@ -1,7 +1,7 @@
 /** Connections of command-line tools that speak to the service directly, without a gateway. */
 import { z } from 'zod';
 import { jsonObject, limitParam, offsetParam, unixSeconds } from './common.ts';
-import { filledText, storable, text } from './storable.ts';
+import { filledText, nameText, storable, text } from './storable.ts';
 
 export const connectionSchema = z
   .object({
@@ -28,7 +28,7 @@ const MAX_METADATA = 10_000;
 
 export const connectBody = z.object({
   tool_name: filledText(100),
-  agent_name: filledText(100).describe('an agent of this name is created if there is none'),
+  agent_name: nameText(100).describe('an agent of this name is created if there is none'),
   tool_version: text(50).nullish(),
   agent_role: text(100).nullish().describe('role of an agent that is created; default cli'),
   metadata: jsonObject.superRefine(storable({ characters: MAX_METADATA })).nullish(),

@@ -55,7 +55,9 @@ export const cliSessionsAnswer = z.object({
     .describe('of all sessions'),
 });
 
-const count = z.int().nonnegative().nullish();
+/** Tokens and messages of one session. Sums over a million sessions stay exact. */
+const MAX_COUNT = 9_000_000_000;
+const count = z.int().nonnegative().max(MAX_COUNT).nullish();
 
 export const cliSessionBody = z.object({
   session_id: filledText(200),

@@ -1,7 +1,7 @@
 /** Schemas of values to be stored: they refuse, with the field's name, what the event store would refuse. */
 import { z } from 'zod';
 import { type Bounds, isStorableText, storageProblem, UNSTORABLE_TEXT, VALUE_BOUNDS } from '../storable.ts';
-import { jsonObject } from './common.ts';
+import { filterParam, jsonObject } from './common.ts';
 
 export { UNSTORABLE_TEXT };
 
@@ -28,3 +28,12 @@ export const text = (max: number) => z.string().max(max).refine(isStorable, UNST
 /** A text that is not empty after trimming. */
 export const filledText = (max: number) =>
   z.string().trim().min(1, 'must not be empty').max(max).refine(isStorable, UNSTORABLE_TEXT);
+
+/** A name of a user or an agent, in the form in which names are stored. */
+export const nameText = (max: number) => filledText(max).normalize('NFC');
+
+/** A filter by such a name; empty means no filter. */
+export const nameFilter = filterParam
+  .refine(isStorable, UNSTORABLE_TEXT)
+  .transform((name) => name?.normalize('NFC'))
+  .meta({ override: { type: 'string', maxLength: 500 } });

@@ -6,7 +6,8 @@ import { z } from 'zod';
 import type { ChatMessageRecord } from '../contract/chat.ts';
 import { frontOf } from '../storable.ts';
 import { seconds } from '../time.ts';
-import { type DomainEvent, defineEvent, type EventOf } from './define.ts';
+import { type DomainEvent, defineEvent, type EventOf, type UserInText } from './define.ts';
+import { byUser } from './monitoring/notifications.ts';
 
 /** Characters of a message that a notification quotes. */
 const QUOTED = 200;
@@ -45,6 +46,7 @@ const sent = z.object({
   conversationId: z.int().positive(),
   /** Key of the conversation as text: chosen by a client, or made from its id. */
   conversation: z.string(),
+  /** The username, if it was a user; the name of an agent, or of the coordinator. */
   from: z.string(),
   /** Null: to everybody. */
   to: z.string().nullable(),
@@ -61,12 +63,17 @@ const sent = z.object({
 const sentFields = ({ data, meta }: DomainEvent<string, z.output<typeof sent>>) =>
   messageFields({ ...data, id: data.messageId, createdAt: seconds(meta.at), readAt: null });
 
+/** Under which keys of the record of a message stands who sent it. */
+const peopleOf = ({ from }: z.output<typeof sent>): UserInText[] => SENDER.map((key) => ({ key, username: from }));
+export const SENDER = ['sender', 'from_agent'] as const;
+
 export const chatMessageSent = defineEvent({
   type: 'ChatMessageSent',
-  version: 1,
+  version: 2,
   doc: 'Somebody said something in a conversation. A conversation begins with its first message and has the id of it.',
   schema: sent,
   secrets: { fields: ['metadata'], owner: (_data, { workspace }) => `chat:${workspace}` },
+  formerNames: { fields: ({ report }) => (report ? ['from', 'to'] : ['from']) },
   activity: ({ data }) =>
     data.report
       ? undefined
@@ -82,7 +89,7 @@ export const chatMessageSent = defineEvent({
             message_type: data.messageType,
           },
         },
-  notification: ({ data }) =>
+  notification: ({ data, meta }) =>
     data.report || data.to === null
       ? undefined
       : {
@@ -92,8 +99,11 @@ export const chatMessageSent = defineEvent({
           message: quoteOf(data.content),
           source_type: 'message',
           source_id: data.messageId,
+          ...byUser('title', meta, data.from),
         },
-  frames: (event) => [{ type: 'chat.message', data: sentFields(event), secrets: ['metadata'] }],
+  frames: (event) => [
+    { type: 'chat.message', data: sentFields(event), secrets: ['metadata'], people: peopleOf(event.data) },
+  ],
 });
 
 /** The record of a message that has just been sent. */

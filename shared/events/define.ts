@@ -47,6 +47,12 @@ export interface AuditDraft {
   readonly detail?: Readonly<Record<string, unknown>>;
 }
 
+/** A text of a record in which a user may stand by the username: the whole of it, its beginning, or its end. */
+export interface UserInText {
+  readonly key: string;
+  readonly username: string;
+}
+
 export interface NotificationDraft {
   readonly recipient: string;
   readonly type: string;
@@ -54,6 +60,8 @@ export interface NotificationDraft {
   readonly message: string;
   readonly source_type?: string;
   readonly source_id?: number;
+  /** The user by whom the text begins or ends. */
+  readonly by?: UserInText & { readonly key: 'title' | 'message' };
 }
 
 /** A frame of `GET /api/events`; the envelope (`timestamp`, `workspace_id`) is added when it is sent. */
@@ -62,11 +70,17 @@ export interface FrameDraft {
   readonly data: Readonly<Record<string, unknown>>;
   /** Keys of `data` that hold JSON from clients: the secrets in them are masked for everybody but admins. */
   readonly secrets?: readonly string[];
+  /** Users in texts of `data`: their display names are looked up when the frame is sent. */
+  readonly people?: readonly UserInText[];
+  /** Keys of `data` that receivers of webhooks do not get, such as what was typed into a form: null for them. */
+  readonly unsent?: readonly string[];
   /**
    * The lowest role that gets the frame; default: viewer. Data that other calls show only to admins must be limited to
    * admins here, too.
    */
   readonly role?: Role;
+  /** Name of the agent or user that it is for. Callers who get nothing of what others are notified of get it if it is theirs. */
+  readonly recipient?: string;
 }
 
 /** Something that went well or wrong for an agent; diagnostics count it by hour. */
@@ -99,6 +113,17 @@ export interface EventDefinition<Type extends string = string, Data = Readonly<R
    */
   readonly personal?: { readonly fields: readonly (keyof Data & string)[]; readonly person: (data: Data) => string };
   /**
+   * Fields of older versions that may hold display names, as dotted paths into `data`. `copy-log` seals them.
+   */
+  readonly formerNames?: {
+    readonly fields: (data: Readonly<Record<string, unknown>>) => readonly string[];
+    /**
+     * Whose names: those of the actor, the default; of the actor of the stream's first event; of the actor or, where that
+     * is no user, of users who are not known here; or always of such users.
+     */
+    readonly of?: 'actor' | 'creator' | 'actor or others' | 'others';
+  };
+  /**
    * Fields that hold JSON from clients, as dotted paths into `data`. The secrets in them, recognised by name or format,
    * are sealed with the owner's key before they reach the log; they read as null once that key has been deleted.
    */
@@ -114,6 +139,8 @@ export interface EventDefinition<Type extends string = string, Data = Readonly<R
   /** At most one of each kind. */
   readonly signals?: (event: DomainEvent<Type, Data>) => readonly SignalDraft[];
   readonly frames?: (event: DomainEvent<Type, Data>) => readonly FrameDraft[];
+  /** For events about a notification: whom it is for, and so all of their frames. */
+  readonly recipient?: (event: DomainEvent<Type, Data>) => string;
   /** Messages to webhooks besides those that follow from the frames (`webhooks/messages.ts`). No secrets. */
   readonly webhooks?: (event: DomainEvent<Type, Data>) => readonly WebhookMessageDraft[];
 }

@@ -23,6 +23,8 @@ export const metadataSchema = z.object({
   number: z.int().positive(),
   /** Unix milliseconds. */
   at: z.int().nonnegative(),
+  /** How many events of the same append follow this one; absent for the last, and in events of earlier versions. */
+  rest: z.int().positive().optional(),
   tenant: z.int().positive(),
   workspace: z.int().positive(),
   actor: actorSchema,

@@ -2,7 +2,7 @@
  * Sealing of personal fields, and of the secrets inside other fields: AES-256-GCM under the key of a person or of a
  * record, bound to the event and the field, so that a sealed value cannot be moved to another place.
  */
-import { createCipheriv, createDecipheriv, randomFillSync } from 'node:crypto';
+import { createCipheriv, createDecipheriv, createHmac, randomFillSync } from 'node:crypto';
 import type { PersonKeys } from '../ports/person-keys.ts';
 import { mapSecrets } from '../secrets.ts';
 
@@ -23,7 +23,7 @@ const IV_BYTES = 12;
 const pool = Buffer.alloc(IV_BYTES * 256);
 let used = pool.length;
 
-/** No IV is ever used twice. */
+/** A random one, for a value that is sealed once. */
 function nextIv(): Buffer {
   if (used === pool.length) {
     randomFillSync(pool);
@@ -35,9 +35,19 @@ function nextIv(): Buffer {
 }
 
 /** Seals any JSON value. `place` is `<event id>/<field>`. */
-export async function seal(keys: PersonKeys, person: string, place: string, value: unknown): Promise<Sealed> {
-  const iv = nextIv();
-  const cipher = createCipheriv('aes-256-gcm', await keys.findOrCreate(person), iv);
+export const seal = async (keys: PersonKeys, person: string, place: string, value: unknown): Promise<Sealed> =>
+  sealWith(await keys.findOrCreate(person), nextIv(), person, place, value);
+
+/** The same box each time: for copies that are compared. The IV follows from the key, the place and the value. */
+export function sealAlike(key: Buffer, person: string, place: string, value: unknown): Sealed {
+  const derived = createHmac('sha256', key)
+    .update(`${place}\0${JSON.stringify(value)}`)
+    .digest();
+  return sealWith(key, derived.subarray(0, IV_BYTES), person, place, value);
+}
+
+function sealWith(key: Buffer, iv: Buffer, person: string, place: string, value: unknown): Sealed {
+  const cipher = createCipheriv('aes-256-gcm', key, iv);
   cipher.setAAD(Buffer.from(place));
   const box = Buffer.concat([iv, cipher.update(JSON.stringify(value), 'utf8'), cipher.final(), cipher.getAuthTag()]);
   return { sealed: 1, person, box: box.toString('base64url') };

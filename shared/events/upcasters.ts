@@ -1,22 +1,57 @@
 /**
  * The one place where old versions of events are upcast.
  *
- * `upcasters.<type>[n]` turns data of version n into data of version n + 1. The golden files of the old version stay in
- * `test/golden/events` and the tests read them through these upcasters.
+ * `upcasters.<type>[n]` turns data of version n into data of version n + 1; who caused the event may matter. The golden
+ * files of the old version stay in `test/golden/events` and the tests read them through these upcasters.
  */
+import type { Actor } from './metadata.ts';
+
 type Data = Readonly<Record<string, unknown>>;
+type By = { readonly actor: Actor };
 
-export type Upcasters = Readonly<Record<string, Readonly<Record<number, (data: Data) => Data>>>>;
+export type Upcasters = Readonly<Record<string, Readonly<Record<number, (data: Data, meta: By) => Data>>>>;
 
-export const upcasters: Upcasters = {};
+/**
+ * In version 1 the author of a task, a comment and so on was named as on display; since version 2 by the username, under
+ * which others know it, and display names are looked up where they are shown.
+ */
+const username = (name: unknown, { actor }: By): unknown => (actor.type === 'user' ? actor.name : name);
+const namedByUsername = (field: string) => (data: Data, meta: By) => ({
+  ...data,
+  [field]: username(data[field], meta),
+});
+const asItWas = (data: Data): Data => data;
+
+export const upcasters: Upcasters = {
+  // Decisions were recorded once the gateway had taken them; since version 2, before it is asked.
+  ExecApprovalDecided: { 1: (data) => ({ ...data, taken: true }) },
+  TaskCreated: {
+    1(data, meta) {
+      const task = data.task as Data;
+      if (data.source === 'recurrence') return data;
+      return { ...data, task: { ...task, createdBy: username(task.createdBy, meta) } };
+    },
+  },
+  // Who created a task is known from its first event.
+  TaskUpdated: { 1: asItWas },
+  TaskCommented: { 1: namedByUsername('author') },
+  TaskBroadcast: { 1: namedByUsername('author') },
+  TaskAssigned: { 1: namedByUsername('by') },
+  // A display name among the names is that of who commented.
+  TaskSubscribed: { 1: (data) => ({ ...data, names: Array.isArray(data.names) ? data.names : [] }) },
+  // A user may have spoken as the coordinator, so that the name is not always the user's.
+  ChatMessageSent: { 1: asItWas },
+  NotificationRaised: { 1: (data) => ({ ...data, by: null }) },
+  NotificationForwarded: { 1: asItWas },
+};
 
 /** Upcasts `data` of `type` from version `from` to version `to`. @throws Error when a step is missing */
-export function upcast(type: string, data: Data, from: number, to: number, steps = upcasters): Data {
+export function upcast(type: string, data: Data, meta: By, from: number, to: number, steps = upcasters): Data {
   let current = data;
   for (let version = from; version < to; version++) {
     const step = steps[type]?.[version];
     if (!step) throw new Error(`there is no upcaster for ${type} from version ${version} to ${version + 1}`);
-    current = step(current);
+    current = step(current, meta);
   }
   return current;
 }

@@ -30,6 +30,6 @@ export interface DispatchReads {
     workspace: number,
     name: string,
   ): Promise<{ readonly id: number; readonly name: string; readonly role: string } | undefined>;
-  /** Why this reviewer has sent the task back, the last time; null: it has not, or has approved the task since. */
-  rejection(workspace: number, task: number, reviewer: string): Promise<string | null>;
+  /** Why the gatekeeper sent the task back, the last time; null: it has not, or has approved the task since. */
+  rejection(workspace: number, task: number): Promise<string | null>;
 }

@@ -24,8 +24,9 @@ export type Expectation = 'any' | 'none' | number;
 /** An event to be appended. `data` and `meta` are plain JSON objects: no undefined, bigint, Date or cycle. */
 export interface NewEvent {
   /**
-   * UUID. A stream never holds two events with the same id: repeating an append with known ids gives the same answer as
-   * before.
+   * UUID, unique in the whole log: callers make it at random, or derive it from what is unique. Repeating an append with
+   * known ids gives the same answer as before. An id of another stream is a ConflictError where the store can tell; an
+   * event store server cannot, and the tree over the log reports it (`infra/proof/keeper.ts`).
    */
   readonly id: string;
   readonly type: string;
@@ -100,12 +101,18 @@ export interface EventLog {
   /**
    * Appends one or more events to one stream, atomically. Resolves when they are durable and visible to every reader.
    *
+   * @param unless once this is aborted, the append is not sent to the store, or not again: for a caller that has lost a lock
    * @throws ConflictError when the expectation is not met; nothing was written.
    * @throws EventTooLargeError over MAX_APPEND_BYTES or MAX_APPEND_EVENTS: nothing was written.
-   * @throws LogUnavailableError when the store could not be reached within the adapter's time-out. The outcome is
-   *   then unknown; repeating the call (same ids, same expectation) is safe and resolves it.
+   * @throws LogUnavailableError when the store could not be reached within the adapter's time-out, or `unless` was aborted.
+   *   The outcome is then unknown; repeating the call (same ids, same expectation) is safe and resolves it.
    */
-  append(stream: string, events: readonly NewEvent[], expected: Expectation): Promise<Appended>;
+  append(
+    stream: string,
+    events: readonly NewEvent[],
+    expected: Expectation,
+    unless?: AbortSignal | undefined,
+  ): Promise<Appended>;
 
   /** Reads a stream's events in batches; none if the stream does not exist. */
   readStream(stream: string, options?: ReadStreamOptions): AsyncIterable<readonly LoggedEvent[]>;
@@ -129,6 +136,9 @@ export interface EventLog {
 
   /** Position of the last event, BEGINNING for an empty log. */
   head(): Promise<Position>;
+
+  /** Position of the last event that this process knows of; undefined: of none yet, or the store cannot tell. */
+  readonly headKnown?: () => Position | undefined;
 
   /** Waits for appends in flight, ends followers, releases connections. Later calls throw LogUnavailableError. */
   close(): Promise<void>;

@@ -1,27 +1,36 @@
 /**
  * Tells whether something read earlier is still current, without reading it again.
  *
- * With a single process, the answer is in memory; when several processes share a database, it takes one small query,
+ * With a single process, the response is in memory; when several processes share a database, it takes one small query,
  * shared by all requests that wait for it at the same time.
  */
+import type { Position } from './event-log.ts';
+import type { ReadAt } from './read-models.ts';
+
+export interface Stamp {
+  /** Changes whenever rows of the read models change. */
+  readonly value: string;
+  /** The position that the rows show; they may show later ones. */
+  readonly position: Position;
+}
+
 export interface Freshness {
   /**
-   * A value that changes whenever rows of these projections change; `workspace` narrows it down where the store
-   * supports that. Get it before reading: what was read is current for as long as the value stays the same.
+   * The state of these read models, once they show `at`. Get it before reading: what was read is current for as long as
+   * the value stays the same. `workspace` narrows it down where the store supports that.
    *
-   * @param since `performance.now()`, such as the arrival of a request: what the store has said when asked after this
-   *   will do. Nothing that was acknowledged before then is missed. By default the store is asked anew.
-   * @param despite types of events whose changes may be missed
+   * @throws AppError 503 `READ_MODEL_BEHIND`
    */
-  stamp(
-    projections: readonly string[],
-    workspace: number | 'all',
-    since?: number,
-    despite?: ReadonlySet<string>,
-  ): Promise<string>;
-  /** The same, synchronously; undefined when it would take a query. */
-  stampNow(projections: readonly string[], workspace: number | 'all'): string | undefined;
-  /** A value that changes whenever a credential (session, key, password) is added or removed. */
-  credentials(since?: number): Promise<string>;
-  credentialsNow(): string | undefined;
+  stamp(projections: readonly string[], workspace: number | 'all', at: ReadAt): Promise<Stamp>;
+  /** The same, synchronously; undefined when there is something to wait for. */
+  stampNow(projections: readonly string[], workspace: number | 'all', at: ReadAt): Stamp | undefined;
+  /**
+   * A value that changes whenever a credential (session, key, password) is added or removed, or rows of these read models
+   * change, which show everything acknowledged before `since` (`performance.now()`) that changes what one stands for.
+   *
+   * @throws AppError 503 `READ_MODEL_BEHIND`
+   */
+  credentials(projections: readonly string[], since: number): Promise<string>;
+  /** The same, synchronously; undefined when there is something to wait for. */
+  credentialsNow(projections: readonly string[], since: number): string | undefined;
 }

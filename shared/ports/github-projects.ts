@@ -17,9 +17,11 @@ export interface GithubProjects {
   of(workspace: number, repo: string): Promise<readonly GithubProject[]>;
   /** An active project; undefined: there is none, or it has no repository. */
   find(workspace: number, id: number): Promise<GithubProject | undefined>;
-  /** Active projects of a tenant that are to be synced, from behind one on; a page. @param workspace of one workspace only */
+  /**
+   * Active projects that are to be synced, after a given one; a page. The token is the deployment's, so they are those of
+   * the default tenant, without those of strictly isolated workspaces. @param workspace of one workspace only
+   */
   enabled(
-    tenant: number,
     after: { readonly workspace: number; readonly id: number },
     limit: number,
     workspace?: number,

@@ -17,13 +17,14 @@ export interface PendingNotification {
   readonly isPerson: boolean;
 }
 
+/** Some notifications: those of a recipient, those with some ids, or what is both. */
+export type Some =
+  | { readonly recipient: string; readonly ids?: undefined }
+  | { readonly ids: readonly number[]; readonly recipient: string | undefined };
+
 export interface NotificationDirectory {
-  /** Unread ones: of a recipient, or those of the ids that are unread; `limit` of them at most. */
-  unread(
-    workspace: number,
-    of: { readonly recipient: string } | { readonly ids: readonly number[] },
-    limit: number,
-  ): Promise<number[]>;
+  /** Unread ones; `limit` of them at most. */
+  unread(workspace: number, of: Some, limit: number): Promise<number[]>;
   /** Ids of those that a recipient has not got yet. */
   undelivered(workspace: number, recipient: string, limit: number): Promise<number[]>;
   /** Those of the ids that exist. */

@@ -24,18 +24,26 @@ export interface StaleTaskReads {
   stale(since: number, after: StaleTask | undefined, limit: number): Promise<readonly StaleTask[]>;
 }
 
-export interface TaskQueueReads {
-  /** Tasks that an agent works on, last changed first; at most `limit`. */
-  inProgress(workspace: number, agent: string, limit: number): Promise<readonly QueuedTask[]>;
+/** What a poll reads, at most so many tasks of each kind. */
+export interface QueueLook {
+  readonly inProgress: number;
+  readonly waiting: number;
+  /** Ids of tasks that are not to be among those that wait. */
+  readonly passedOver: readonly number[];
+}
+
+/** What a poll finds. */
+export interface QueueView {
+  /** Tasks that the agent works on, last changed first. */
+  readonly inProgress: readonly QueuedTask[];
   /**
    * Ids of tasks that wait for this agent or for anybody: most urgent first, then by due date (those without one last),
-   * then by age. At most `limit`, none of `passedOver`.
+   * then by age.
    */
-  waiting(workspace: number, agent: string, passedOver: readonly number[], limit: number): Promise<readonly number[]>;
-  /**
-   * How many tasks the agent worked on already when it claimed this one; at most `limit`.
-   *
-   * @param position of the claim in the log
-   */
-  earlier(workspace: number, agent: string, task: number, position: number, limit: number): Promise<number>;
+  readonly waiting: readonly number[];
+}
+
+export interface TaskQueueReads {
+  /** Both as of one moment. */
+  look(workspace: number, agent: string, look: QueueLook): Promise<QueueView>;
 }

@@ -26,3 +26,19 @@ export interface UserDirectory {
   /** Whether the deployment has ever had a user. */
   wasSetUp(): Promise<boolean>;
 }
+
+/** Display names. They stand in no event but those about the user, so they are looked up where a name is shown. */
+export interface DisplayNames {
+  /**
+   * How names in records of a workspace are shown. A name that is no user's stands for itself, and so does one that a
+   * user got after the record was written.
+   *
+   * @param names of which some may be usernames
+   */
+  of(workspace: number, names: readonly string[]): Promise<ShownAs>;
+  /** The username of the one user of a workspace who is shown so; the text itself if it is a name, or of several. */
+  usernameOf(workspace: number, shown: string): Promise<string>;
+}
+
+/** @param at when the record was written, Unix seconds */
+export type ShownAs = (name: string, at: number) => string;

@@ -1,5 +1,5 @@
 /** What is stored of a request with an `Idempotency-Key`: for whom, under which keys, and what earlier versions left. */
-import { createCipheriv, createHash, hkdfSync, randomBytes } from 'node:crypto';
+import { createCipheriv, createHash, createHmac, hkdfSync, randomBytes } from 'node:crypto';
 import { expect } from 'chai';
 import type { Exchange } from '../../api/http/exchange.ts';
 import { runOnce } from '../../api/http/idempotency.ts';
@@ -16,6 +16,8 @@ const url = '/api/auth/users';
 interface Caller {
   readonly workspace: number;
   readonly id: number;
+  readonly kind?: Identity['kind'];
+  readonly agentName?: string;
 }
 
 describe('Idempotency-Key', function () {
@@ -79,6 +81,26 @@ describe('Idempotency-Key', function () {
     expect((await ask(key, other, {}, { other: 'body' })).ran).to.equal(true);
   });
 
+  it('belongs to one agent: the same request in the name of another is refused', async () => {
+    const key = newKey();
+    const asking = (agentName?: string) =>
+      exchangeOf({ workspace: 1, id: 7, kind: 'user', ...(agentName && { agentName }) });
+    expect((await ask(key, asking('scout'), { for: 'scout' })).ran).to.equal(true);
+    for (const other of [asking('ada'), asking()]) {
+      const refusal = await refusalOf(ask(key, other));
+      expect([refusal.status, refusal.extras.code]).to.deep.equal([409, 'IDEMPOTENCY_KEY_REUSED']);
+    }
+    expect(await ask(key, asking('scout'))).to.deep.equal({ ran: false, body: { for: 'scout' }, replayed: true });
+    const nobodys = newKey();
+    await ask(nobodys, asking(), { for: 'nobody' });
+    expect((await refusalOf(ask(nobodys, asking('scout')))).extras.code).to.equal('IDEMPOTENCY_KEY_REUSED');
+    // The key of an agent speaks for that agent, whatever its name is by now.
+    const own = (agentName: string) => exchangeOf({ workspace: 1, id: -7, kind: 'agent-key', agentName });
+    const renamed = newKey();
+    await ask(renamed, own('scout'), { for: 'its key' });
+    expect(await ask(renamed, own('finch'))).to.deep.include({ ran: false, body: { for: 'its key' } });
+  });
+
   it('stores nothing that a guessed body or the caller’s key alone could decrypt', async () => {
     const key = newKey();
     await ask(key, exchangeOf({ workspace: 1, id: 7 }), { api_key: 'mca_secret' });
@@ -136,6 +158,21 @@ describe('Idempotency-Key', function () {
       expect(await ask(key, me)).to.deep.equal({ ran: false, body: { before: true }, replayed: true });
       const refusal = await refusalOf(ask(key, me, {}, { other: 'body' }));
       expect(refusal.extras.code).to.equal('IDEMPOTENCY_KEY_REUSED');
+    });
+
+    it('so are those whose hash did not have the agent', async () => {
+      const key = newKey();
+      const agent = exchangeOf({ workspace: 1, id: 7, kind: 'user', agentName: 'scout' });
+      await ask(key, agent, { before: true });
+      const material = Buffer.concat([await store.secret(), Buffer.from(key)]);
+      const secret = Buffer.from(hkdfSync('sha256', material, '1:7', 'signalbox idempotency request', 32));
+      const hash = createHmac('sha256', secret)
+        .update(`POST ${url}\n${JSON.stringify(body)}`)
+        .digest();
+      const change = 'UPDATE service.idempotency SET request_hash = $1 WHERE scope = $2 AND key_hash = $3';
+      const keyHash = createHash('sha256').update(`1:7\n${key}`).digest();
+      await place.database.pool.query(change, [hash, '1:7', keyHash]);
+      expect(await ask(key, agent)).to.deep.equal({ ran: false, body: { before: true }, replayed: true });
     });
 
     it('an interrupted request continues with what it was about to append', async () => {

@@ -8,7 +8,7 @@ import { type Route, TAGS } from '../../api/http/route.ts';
 import { describeApi, type OpenApiDocument } from '../../api/openapi.ts';
 import { docsRoutes } from '../../api/routes/docs.ts';
 import { routes } from '../../api/routes/index.ts';
-import { errorSchema, idParams, limitParam, secondsParam } from '../../shared/contract/common.ts';
+import { errorSchema, idParams, limitParam, MAX_ID, secondsParam } from '../../shared/contract/common.ts';
 import { accepts, follow, resolved } from '../support/openapi.ts';
 import {
   type Described,
@@ -143,7 +143,7 @@ describe('API description', () => {
         }),
       });
       expect(parameters).to.deep.equal([
-        { name: 'id', in: 'path', required: true, schema: { type: 'integer', minimum: 1 } },
+        { name: 'id', in: 'path', required: true, schema: { type: 'integer', minimum: 1, maximum: MAX_ID } },
         { name: 'part', in: 'path', required: true, schema: { type: 'string' } },
         {
           name: 'kind',

@@ -14,6 +14,7 @@ describe('chat', () => {
     metadata: null,
     forward: false,
     sessionKey: undefined,
+    ownSessionsOnly: false,
     coordinator: 'coordinator',
   };
   const directory: ChatDirectory = {
@@ -92,7 +93,7 @@ describe('chat', () => {
   });
 
   it('is handed to a live session where there is a gateway, and is in the inbox when that fails', async () => {
-    const handed: unknown[] = [];
+    const handed: [session: string, one: object][] = [];
     const forwarded = async (answer: { runId: string | null } | undefined, changed: Partial<ChatMessage>) => {
       const before = world.written().length;
       const all = { ...message, forward: true, ...changed };
@@ -102,6 +103,13 @@ describe('chat', () => {
       });
       return world.written().slice(before);
     };
+    // Only a session that an agent of the workspace has, where others are not the caller's to reach.
+    const own = { sessionKey: 'eve:main', recipient: 'ada', ownSessionsOnly: true };
+    await forwarded({ runId: 'r0' }, own);
+    await forwarded({ runId: 'r0' }, { ...own, recipient: 'bob' });
+    await forwarded({ runId: 'r0' }, { ...own, sessionKey: 'main', recipient: undefined });
+    await forwarded({ runId: 'r0' }, { ...own, ownSessionsOnly: false });
+    expect(handed.splice(0).map(([session]) => session)).to.deep.equal(['main', 'main', 'eve:main']);
     const [sent] = await forwarded({ runId: 'r1' }, { recipient: 'ada' });
     expect(sent?.data).to.deep.include({ to: 'ada', toAgentId: null });
     const done = { attempted: true, delivered: true, session: 'main', runId: 'r1' };

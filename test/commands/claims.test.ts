@@ -3,6 +3,7 @@ import { expect } from 'chai';
 import { createUser, NAME_LOST, type NewUser, userDecider, usernames } from '../../commands/auth/users.ts';
 import { ABANDONED_AFTER_MS, claimName, nameDecider, releaseName } from '../../commands/claims.ts';
 import type { Commands } from '../../commands/handler.ts';
+import { userNameClaims } from '../../commands/names.ts';
 import { userStream } from '../../shared/events/auth/users.ts';
 import type { Credentials } from '../../shared/ports/credentials.ts';
 import { outcomeOf } from '../support/kit.ts';
@@ -30,13 +31,14 @@ describe('unique names', () => {
     const world = memoryWorld(() => now);
     const first = world.process();
     const firstId = await first.counters.take('user');
-    await claimName(first, context(), usernames, 'all', 'ann', userStream(firstId));
+    const [{ kind, name } = expect.fail()] = userNameClaims('all', 'ann');
+    await claimName(first, context(), kind, 'all', name, userStream(firstId));
     now = Date.now();
     // Both have seen the abandoned claim and voided it before either claims the name.
     const both = gate();
     let waiting = 0;
-    world.beforeAppend = async (_stream, [event]) => {
-      if (event?.type !== 'NameClaimed' || event.data.kind !== 'username') return;
+    world.beforeAppend = async (stream, [event]) => {
+      if (event?.type !== 'NameClaimed' || stream !== 'name-all-ann') return;
       if (++waiting === 2) both.open();
       await both.wait();
     };

@@ -5,7 +5,7 @@ import { connectTool, decideConnect, decideDisconnect, toolsRegistration } from 
 import { connectionClosed, connectionOpened, connectionSeen } from '../../shared/events/connections.ts';
 import { ada, deleted, given, registered, status } from '../support/agent.ts';
 import { agentsMemory } from '../support/agents-memory.ts';
-import { type Draft, outcomeOf, refusalOf, timeOf } from '../support/kit.ts';
+import { anyRoom, type Draft, outcomeOf, refusalOf, timeOf } from '../support/kit.ts';
 
 const FIRST = '00000000-0000-4000-8000-000000000001';
 const SECOND = '00000000-0000-4000-8000-000000000002';
@@ -65,13 +65,17 @@ describe('a connection', () => {
 
 describe('a tool', () => {
   const input = { ...tool, agentName: 'ada', agentRole: 'cli' };
+  const rooms = { agents: anyRoom, connections: () => anyRoom };
 
   it('gets a new agent, online, or the one that has the name', async () => {
     const { commands, context, stateOf, events } = agentsMemory();
-    const first = await connectTool(commands, context(), async () => undefined, input);
+    const first = await connectTool(commands, context(), rooms, async () => undefined, input);
     expect(await stateOf(first.agentId)).to.include({ name: 'ada', role: 'cli', status: 'online' });
     expect(events('AgentRegistered')[0]?.data).to.include({ via: 'connect' });
-    const again = await connectTool(commands, context(), async () => first.agentId, { ...input, agentRole: 'other' });
+    const again = await connectTool(commands, context(), rooms, async () => first.agentId, {
+      ...input,
+      agentRole: 'other',
+    });
     expect(again.agentId).to.equal(first.agentId);
     expect(again.connectionId).not.to.equal(first.connectionId);
     expect((await stateOf(first.agentId)).role).to.equal('cli');
@@ -82,7 +86,9 @@ describe('a tool', () => {
     const memory = agentsMemory();
     const { world, context, events } = memory;
     const agentIdOf = async () => events('AgentRegistered')[0]?.data.agentId as number | undefined;
-    const both = await Promise.all([1, 2, 3].map(() => connectTool(world.process(), context(), agentIdOf, input)));
+    const both = await Promise.all(
+      [1, 2, 3].map(() => connectTool(world.process(), context(), rooms, agentIdOf, input)),
+    );
     expect(new Set(both.map(({ agentId }) => agentId)).size).to.equal(1);
     expect(events('AgentRegistered')).to.have.length(1);
     const replaced = events('ConnectionOpened').map(({ data }) => data.replaces);
@@ -92,7 +98,13 @@ describe('a tool', () => {
   it('gets a new agent when the one of the name was deleted meanwhile', async () => {
     const { commands, context } = agentsMemory();
     let asked = 0;
-    const { agentId } = await connectTool(commands, context(), async () => (asked++ === 0 ? 999 : undefined), input);
+    const { agentId } = await connectTool(
+      commands,
+      context(),
+      rooms,
+      async () => (asked++ === 0 ? 999 : undefined),
+      input,
+    );
     expect(agentId).not.to.equal(999);
   });
 
@@ -103,15 +115,15 @@ describe('a tool', () => {
       recorded[step] = intent as never;
     };
     const once = () => ({ ...context(), intents: { recorded, record } });
-    const first = await connectTool(commands, once(), async () => undefined, input);
+    const first = await connectTool(commands, once(), rooms, async () => undefined, input);
     const written = world.written().length;
-    expect(await connectTool(commands, once(), async () => first.agentId, input)).to.deep.equal(first);
+    expect(await connectTool(commands, once(), rooms, async () => first.agentId, input)).to.deep.equal(first);
     expect(world.written()).to.have.length(written);
   });
 
   it('is refused a name that no agent may have', async () => {
     const { commands, context } = agentsMemory();
-    const work = connectTool(commands, context(), async () => undefined, { ...input, agentName: 'a\u200bb' });
+    const work = connectTool(commands, context(), rooms, async () => undefined, { ...input, agentName: 'a\u200bb' });
     expect(await outcomeOf(work)).to.equal('400');
   });
 

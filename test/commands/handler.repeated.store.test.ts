@@ -5,9 +5,13 @@
 import { expect } from 'chai';
 import { agentStream } from '../../commands/agents/agents.ts';
 import { issueAgentKey } from '../../commands/agents/keys.ts';
+import { claimsFor, sessionKeyKind } from '../../commands/agents/names.ts';
+import { operatorsRegistration, registerAgent } from '../../commands/agents/registration.ts';
 import { rotateGlobalKey } from '../../commands/auth/global-key.ts';
 import { createUser } from '../../commands/auth/users.ts';
-import type { CommandContext, Intent } from '../../commands/handler.ts';
+import { claimantOf } from '../../commands/claims.ts';
+import { type CommandContext, type Commands, createCommands, type Intent } from '../../commands/handler.ts';
+import { reportTokens } from '../../commands/tokens/reports.ts';
 import { createCredentials } from '../../infra/credentials/credentials.ts';
 import { createLogger } from '../../infra/logging.ts';
 import { agentKeysProjection } from '../../projections/agents/keys.ts';
@@ -15,9 +19,12 @@ import { usersProjection } from '../../projections/auth/users.ts';
 import { listAgentKeys } from '../../queries/agents/keys.ts';
 import { findGlobalKey } from '../../queries/auth/global-key.ts';
 import { findUserByName, listUsers } from '../../queries/auth/users.ts';
-import { liveReads } from '../../queries/reads.ts';
+import type { Reads } from '../../queries/reads.ts';
+import { conflict, RUN_IN_PROGRESS } from '../../shared/errors.ts';
 import { catalogue } from '../../shared/events/catalogue.ts';
-import { registeredAgent } from '../support/kit.ts';
+import { reportsStream } from '../../shared/events/tokens/reports.ts';
+import type { TokenDirectory } from '../../shared/ports/tokens.ts';
+import { anyRoom, registeredAgent } from '../support/kit.ts';
 import { ensureTables, openView, testDatabase, testOrigin } from '../support/world.ts';
 
 describe('repeated requests', function () {
@@ -27,7 +34,7 @@ describe('repeated requests', function () {
   let view: Awaited<ReturnType<typeof openView>>;
   let projector: ReturnType<Awaited<ReturnType<typeof openView>>['project']>;
   let credentials: ReturnType<typeof createCredentials>;
-  let reads: ReturnType<typeof liveReads>;
+  let reads: Reads;
 
   before(async () => {
     place = await testDatabase();
@@ -35,7 +42,7 @@ describe('repeated requests', function () {
     view = await openView(place.database, [...catalogue.values()], models);
     projector = view.project('test');
     credentials = createCredentials(place.database, createLogger('silent'));
-    reads = liveReads(place.database.db);
+    reads = view.reads;
   });
   after(async () => {
     await projector?.close();
@@ -61,6 +68,32 @@ describe('repeated requests', function () {
     });
     const second = await act({ origin: testOrigin, intents: { recorded: steps.slice(), record } });
     return [first, second];
+  }
+
+  /**
+   * Runs `act` until it stores its step `at`. That is refused, because another process has taken the request over and run
+   * it to its end.
+   */
+  async function takenOver<T>(
+    act: (commands: Commands, context: CommandContext) => Promise<T>,
+    at: number,
+  ): Promise<T> {
+    const { store, counters } = view;
+    const other = createCommands({ store, counters });
+    const steps: Intent[] = [];
+    let result: T | undefined;
+    const record = async (step: number, intent: Intent) => {
+      if (step >= at) {
+        const intents = { recorded: steps.slice(), record: async () => undefined };
+        result = await act(other, { origin: testOrigin, intents });
+        throw conflict('taken over', { code: RUN_IN_PROGRESS });
+      }
+      steps[step] = intent;
+    };
+    const context = { origin: testOrigin, intents: { recorded: [], record } };
+    const refusal = await act(view.commands, context).catch((error) => error);
+    expect(refusal).to.include({ message: 'taken over' });
+    return result as T;
   }
 
   const newUser = (username: string) => ({
@@ -96,6 +129,61 @@ describe('repeated requests', function () {
     expect(new Set(names).size).to.equal(names.length);
   });
 
+  it('a run that is taken over leaves what the other run goes on with: names, and the password', async () => {
+    const registration = (name: string) =>
+      operatorsRegistration({ name, role: 'coder', session_key: `key of ${name}` });
+    for (const at of [0, 1]) {
+      const name = `taken-over-${at}`;
+      const { id } = await takenOver(
+        (commands, context) => registerAgent(commands, context, registration(name), anyRoom),
+        at,
+      );
+      for (const claim of claimsFor(1, { name }))
+        expect(await claimantOf(view.commands, claim.kind, 1, claim.name), name).to.equal(agentStream(1, id));
+      expect(await claimantOf(view.commands, sessionKeyKind, 'all', `key of ${name}`)).to.equal(agentStream(1, id));
+    }
+    // Steps: the number is reserved; the name is claimed among all users, in the workspace, as it is written, and the
+    // right to be the first admin; the user is created.
+    for (const at of [0, 1, 2, 3, 4, 5]) {
+      const username = `user-taken-over-${at}`;
+      await takenOver(
+        (commands, context) => createUser(commands, context, credentials, newUser(username), 'the password'),
+        at,
+      );
+      const row = await findUserByName(reads, username);
+      expect(await credentials.verifyPassword(row?.credential_id ?? null, 'the password'), username).to.equal(true);
+    }
+  });
+
+  it('token reports without an id are recorded once, wherever the first run stopped', async () => {
+    const directory: TokenDirectory = {
+      lookUp: async () => ({ page: 1, reports: new Map(), agents: new Map(), tasks: new Set(), prices: [] }),
+    };
+    const given = {
+      id: null,
+      model: 'm',
+      sessionId: 's',
+      inputTokens: 1,
+      operation: 'chat',
+      duration: null,
+      taskId: null,
+    };
+    // Two appends: what a batch may have, and one more.
+    const reports = Array.from({ length: 500 }, (_, outputTokens) => ({ ...given, outputTokens }));
+    const recorded = async () => {
+      const events = await view.store.readStream(reportsStream(1));
+      return events.flatMap(({ data }) => (data.reports as { outputTokens: number }[]).map((one) => one.outputTokens));
+    };
+    let before = 0;
+    for (const keep of [undefined, 0, 1]) {
+      const reporting = { directory, subscribedProviders: [] };
+      await twice((context) => reportTokens(view.commands, context, reporting, reports, null), keep);
+      const all = await recorded();
+      expect(all.slice(before), `${keep}`).to.deep.equal(reports.map(({ outputTokens }) => outputTokens));
+      before = all.length;
+    }
+  });
+
   it('repeating a rotation whose key was lost gives a new key for the same rotation', async () => {
     const [first, second] = await twice((context) => rotateGlobalKey(view.commands, context, credentials));
     expect(second.key)
@@ -116,7 +204,9 @@ describe('repeated requests', function () {
       }),
     ]);
     const request = { workspace: 1, agentId: 9, name: 'default', scopes: ['viewer'], expiresAt: null };
-    const [first, second] = await twice((context) => issueAgentKey(view.commands, context, credentials, request));
+    const [first, second] = await twice((context) =>
+      issueAgentKey(view.commands, context, credentials, request, { most: 100, now: 0 }),
+    );
     expect([second.id, second.prefix]).to.deep.equal([first?.id, first?.prefix]);
     expect(second.apiKey).to.match(/^mca_[0-9a-f]{48}$/);
     expect(second.apiKey.slice(0, 12)).to.equal(second.prefix);

@@ -43,7 +43,6 @@ describe('command handler', function () {
     return createCommands({
       store,
       counters: view.counters,
-      readModels: { promise: () => Promise.resolve() },
       snapshots,
     });
   };
@@ -74,8 +73,7 @@ describe('command handler', function () {
       },
       save: () => undefined,
     };
-    const readModels = { promise: () => Promise.resolve() };
-    const commands = createCommands({ store, counters: view.counters, readModels, snapshots });
+    const commands = createCommands({ store, counters: view.counters, snapshots });
     const add = (amount: number) =>
       commands.execute(summing, 'new', context(), ({ sum }) => [added.draft({ amount: sum + amount })], {
         fresh: true,
@@ -118,7 +116,6 @@ describe('command handler', function () {
     const commands = createCommands({
       store: away,
       counters: view.counters,
-      readModels: { promise: () => Promise.resolve() },
     });
     const add = () => commands.execute(summing, 'away', context(), () => [added.draft({ amount: 1 })]);
     const failed = await Promise.allSettled(Array.from({ length: 20 }, add));
@@ -145,8 +142,7 @@ describe('command handler', function () {
       append: (...args) =>
         away ? Promise.reject(new LogUnavailableError('append of repeated: no answer')) : view.store.append(...args),
     };
-    const readModels = { promise: () => Promise.resolve() };
-    const commands = createCommands({ store, counters: view.counters, readModels });
+    const commands = createCommands({ store, counters: view.counters });
     const first = recorded.slice();
     let decided = 0;
     const again = () =>
@@ -163,36 +159,6 @@ describe('command handler', function () {
     const { events } = await again();
     expect(events.map(({ id }) => id)).to.deep.equal(first[0]?.events.map(({ id }) => id));
     expect([decided, await sumOf('repeated')]).to.deep.equal([0, 7]);
-  });
-
-  it('"nothing to do" is answered only when the read models show the state it was decided on', async () => {
-    await process().execute(summing, 'waits', context(), () => [added.draft({ amount: 1 })]);
-    const asked: { readonly types: readonly string[]; readonly position: number }[] = [];
-    let show = () => {};
-    const shown = new Promise<void>((resolve) => {
-      show = resolve;
-    });
-    const readModels = {
-      async promise(types: readonly string[], position: number) {
-        asked.push({ types, position });
-        await shown;
-      },
-    };
-    const commands = createCommands({ store: view.store, counters: view.counters, readModels });
-    let answered = false;
-    const asking = commands
-      .execute(summing, 'waits', context(), () => [])
-      .finally(() => {
-        answered = true;
-      });
-    await until('it waits for the read models', () => asked.length > 0);
-    await new Promise((resolve) => setImmediate(resolve));
-    expect(answered, 'answered before they show it').to.equal(false);
-    show();
-    const { events, position } = await asking;
-    expect(events).to.deep.equal([]);
-    expect(asked).to.deep.equal([{ types: [added.type], position }]);
-    expect(position).to.be.greaterThan(0);
   });
 
   it('each of many concurrent decisions sees the previous one, in one process and in two', async () => {

@@ -1,7 +1,7 @@
 /** The command path on a log in memory: what is given back, what is waited for, what refusals say. */
 import { expect } from 'chai';
 import { defineDecider, on } from '../../commands/decider.ts';
-import type { Intent } from '../../commands/handler.ts';
+import { acknowledgedOf, type Intent } from '../../commands/handler.ts';
 import { AppError, ConflictError, EventTooLargeError, LogUnavailableError } from '../../shared/errors.ts';
 import { nameClaimed, nameReleased } from '../../shared/events/claims.ts';
 import { memoryWorld } from '../support/memory-world.ts';
@@ -26,26 +26,31 @@ const failure = (work: Promise<unknown>): Promise<unknown> =>
   );
 
 describe('command handler: on a log in memory', () => {
-  it('gives the events as they are in the log, and waits for what shows them', async () => {
+  it('gives the events as they are in the log, and how far that is with the request', async () => {
     const world = memoryWorld();
     const commands = world.process();
+    const origin = { ...testOrigin };
     await commands.execute(owners, STREAM, context(), () => [claimed('a')]);
-    const { events, position } = await commands.execute(owners, STREAM, context(), () => [claimed('b'), released('b')]);
+    const { events, position } = await commands.execute(owners, STREAM, { origin }, () => [
+      claimed('b'),
+      released('b'),
+    ]);
     expect(position).to.equal(3);
     expect(events.map(({ type, stream, revision, data }) => ({ type, stream, revision, data }))).to.deep.equal([
       { ...claimed('b'), stream: STREAM, revision: 1 },
       { ...released('b'), stream: STREAM, revision: 2 },
     ]);
     expect(events.map(({ meta }) => meta.ip)).to.deep.equal([testOrigin.ip, testOrigin.ip]);
-    expect(world.waits.at(-1)).to.deep.equal({ types: [nameClaimed.type, nameReleased.type], position: 3 });
+    expect(acknowledgedOf(origin)).to.equal(3);
   });
 
-  it('waits for the last change of a stream when there is nothing to change', async () => {
+  it('gives the position of the last change of a stream when there is nothing to change', async () => {
     const world = memoryWorld();
     await world.process().execute(owners, STREAM, context(), () => [claimed('a'), released('a')]);
-    const done = await world.process().execute(owners, STREAM, context(), () => []);
-    expect(done).to.deep.equal({ events: [], position: 2 });
-    expect(world.waits.at(-1)).to.deep.equal({ types: [nameReleased.type], position: 2 });
+    const origin = { ...testOrigin };
+    const done = await world.process().execute(owners, STREAM, { origin }, () => []);
+    expect(done).to.deep.equal({ stream: STREAM, events: [], position: 2 });
+    expect(acknowledgedOf(origin)).to.equal(2);
   });
 
   it('records without a decision: behind whatever is there, and later decisions know of it', async () => {
@@ -67,7 +72,6 @@ describe('command handler: on a log in memory', () => {
     expect(position).to.equal(3);
     expect(recorded).to.have.length(1);
     expect(recorded[0]).to.deep.include({ stream: STREAM, expected: 'any' });
-    expect(world.waits.at(-1)).to.deep.equal({ types: [nameClaimed.type, nameClaimed.type], position: 3 });
     const seen: (readonly string[])[] = [];
     await commands.execute(owners, STREAM, context(), (state) => {
       seen.push(state);

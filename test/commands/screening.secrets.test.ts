@@ -30,6 +30,25 @@ describe('screening: credentials', () => {
     expect(findSecrets(`Authorization: Bearer ${jwt}`)).to.deep.equal({ count: 1, types: ['jwt'] });
   });
 
+  it('takes a text that is one line of an environment or one header for an assignment', () => {
+    for (const text of [
+      'PASSWORD='.concat('short'),
+      'export API_KEY='.concat('x'),
+      'X-Api-Key: '.concat('abc'),
+      'PIN=1234',
+    ])
+      expect(findSecrets(text).types, text).to.deep.equal(['credential_line']);
+    for (const text of [
+      'PASSWORD=$OTHER',
+      'LOG_LEVEL=debug',
+      'SPINNING=1234',
+      'the PIN=1234 of',
+      'SORT_KEY=a1',
+      'MAX_TOKENS=5',
+    ])
+      expect(findSecrets(text).types, text).to.deep.equal([]);
+  });
+
   it('finds nothing in text without credentials', () => {
     expect(findSecrets('rotate the staging key, then set the password; changed? no')).to.deep.equal({
       count: 0,

@@ -81,7 +81,7 @@ describe('contract: chat', function () {
       participant_count: 3,
       unread_count: 0,
     });
-    expect(all[0].participants).to.deep.equal(['Olga', 'ben', 'API Access']);
+    expect(all[0].participants).to.deep.equal(['ben', 'Olga', 'API Access']);
     const one = await ask('GET', `/api/chat/messages/${message.id}`);
     conforms(chatMessageAnswer, one);
     expect(one.body.message).to.deep.equal(message);
@@ -200,6 +200,24 @@ describe('contract: chat', function () {
     expect((await mine()).find(({ id }: { id: number }) => id === message.id)).to.include({ unread_count: 1 });
   });
 
+  it('shows secrets in the metadata of a message to admins only, whatever call shows it', async () => {
+    const metadata = { api_key: 'sk-very-secret-value', mood: 'good' };
+    const sent = (await say({ content: 'secret', metadata })).message;
+    expect(sent.metadata).to.deep.equal({ ...metadata, api_key: MASK });
+    const path = `/api/chat/messages/${sent.id}`;
+    const shown = async (as?: string) => {
+      const listed = (await messages('?limit=200', as)).messages.find(({ id }: { id: number }) => id === sent.id);
+      const answers = [await ask('GET', path, undefined, as)];
+      for (const body of [{}, { read: true }, { read: true }]) answers.push(await ask('PATCH', path, body, as));
+      return [listed, ...answers.map(({ body }) => body.message)].map(({ metadata: one }) => one.api_key);
+    };
+    // Cold and warm, in turn: neither is given what the other has been shown.
+    for (let round = 0; round < 2; round++) {
+      expect(await shown(operator)).to.deep.equal(Array(5).fill(MASK));
+      expect(await shown()).to.deep.equal(Array(5).fill(metadata.api_key));
+    }
+  });
+
   it('leaves a message as it is without `read: true`', async () => {
     const { message } = await say({ content: 'unread' });
     for (const body of [undefined, {}, { read: false }]) {
@@ -258,13 +276,24 @@ describe('contract: chat', function () {
       expect(line).to.equal('POST /api/sessions/agent%3Alive%3Amain/messages');
       expect(authorization).to.equal('Bearer gateway-token');
       const key = { idempotency_key: `chat-message-1-${message.id}` };
-      expect(JSON.parse(body)).to.deep.include({ ...key, content: 'go', from: 'Olga', to: 'live' });
+      expect(JSON.parse(body)).to.deep.include({ ...key, content: 'go', from: 'olga', to: 'live' });
       expect(await inbox('live'), 'not in the inbox too').to.deep.equal([]);
       // As a part of a path it would name something else than a session.
       const calls = gateway.seen.length;
       const astray = await say({ content: 'go', sessionKey: '..', forward: true });
       expect(astray.forward).to.include({ delivered: false, reason: 'gateway_send_failed' });
       expect(gateway.seen.length).to.equal(calls);
+      // Gateways belong to the deployment; a strict workspace reaches only the sessions of its own agents.
+      const { workspace } = (await ask('POST', '/api/workspaces', { name: 'Strict chat', isolation: 'strict' })).body;
+      const reaching = async (username: string, place: object, target: object) => {
+        await world.world.makeUser({ username, role: 'operator', ...place });
+        const as = await world.world.signIn(username);
+        return (await say({ content: 'go', forward: true, ...target }, as)).forward.delivered;
+      };
+      const foreign = { sessionKey: session };
+      expect(await reaching('elsewhere', { workspace: 99, tenant: 2 }, foreign)).to.equal(false);
+      expect(await reaching('isolated', { workspace: workspace.id }, foreign)).to.equal(false);
+      expect(gateway.seen.length, 'calls of the gateway').to.equal(calls);
       gateway.mode = 'broken';
       const failed = await say({ content: 'wait', recipient: 'live', forward: true, conversation_id: 'coord:live' });
       expect(failed.forward).to.deep.equal({

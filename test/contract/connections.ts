@@ -90,6 +90,18 @@ export function describeConnections(service: () => AgentsWorld): void {
       expect(frames('connection.disconnected', first.connection_id)).to.deep.equal([]);
     });
 
+    it('says on the stream that a known agent is online, when it was not', async () => {
+      const agent = await world.create({ status: 'offline' });
+      const told = () => world.framesOf('agent.status_changed', agent.id);
+      await connect(agent.name);
+      await world.stream.until(() => told().length > 0);
+      const again = await connect(agent.name);
+      await world.stream.until(() => frames('connection.created', again.connection_id).length > 0);
+      expect(told().map(({ data }) => data)).to.deep.equal([
+        { id: agent.id, name: agent.name, status: 'online', last_activity: null, workspace_id: 1 },
+      ]);
+    });
+
     it('ends on request, once, and the agent goes offline', async () => {
       const { connection_id, agent_id, agent_name } = await connect(world.fresh('tool'));
       await disconnect(connection_id);

@@ -38,11 +38,32 @@ describe('contract: rate limits', function () {
     expect((await beat(await agentsKey('other', 2))).status).to.equal(200);
   });
 
+  it('an agent is counted by itself, and not by a name that a caller makes up', async () => {
+    const ip = freshAddress();
+    const { id } = await agentsKey('named');
+    await agentsKey('named-too');
+    const beat = (name: string) =>
+      world.ask('POST', `/api/agents/${id}/heartbeat`, { as: world.adminKey, ip, headers: { 'x-agent-name': name } });
+    const { limit } = LIMITS['agent-heartbeat'];
+    let made = 0;
+    const seen = await statuses(limit + 1, () => beat(`made-up-${++made}`));
+    expect(seen).to.deep.equal([...Array(limit).fill(200), 429]);
+    // Agents that there are have limits of their own, also at one caller.
+    for (const name of ['named', 'named-too']) {
+      expect(await statuses(limit + 1, () => beat(name))).to.deep.equal([...Array(limit).fill(200), 429]);
+    }
+    // The key of the agent is the same agent.
+    const own = await world.makeKey(id, ['operator']);
+    expect((await world.ask('POST', `/api/agents/${id}/heartbeat`, { as: own, ip: freshAddress() })).status).to.equal(
+      429,
+    );
+  });
+
   it('tenants behind one address do not share limits counted by address', async () => {
     const ip = freshAddress();
     const [mine, theirs] = [await agentsKey('a1', 1), await agentsKey('a2', 2)];
     const change = ({ id, key }: typeof mine) =>
-      world.ask('PUT', `/api/agents/${id}`, { as: key, body: { role: 'x' }, ip });
+      world.ask('PUT', `/api/agents/${id}`, { as: key, body: { status: 'x' }, ip });
     const { limit } = LIMITS.mutation;
     expect((await statuses(limit + 1, () => change(theirs))).indexOf(429)).to.equal(limit);
     expect((await change(mine)).status).to.equal(200);

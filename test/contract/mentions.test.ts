@@ -109,10 +109,10 @@ describe('contract: mentions', function () {
       // There are few rows: otherwise the plan would be to read the whole table.
       await client.query('SET LOCAL enable_seqscan = off');
       expect(
-        await planOf(`SELECT 1 FROM users_v3.users WHERE workspace_id = 1 AND lower(username) = ANY('{a,b}')`),
+        await planOf(`SELECT 1 FROM users_v4.users WHERE workspace_id = 1 AND lower(username) = ANY('{a,b}')`),
       ).to.match(/users_6/);
       expect(
-        await planOf(`SELECT 1 FROM agents_v3.agents WHERE workspace_id = 1
+        await planOf(`SELECT 1 FROM agents_v4.agents WHERE workspace_id = 1
           AND lower(regexp_replace(name, '\\s+', '-', 'g')) = ANY('{a,b}')`),
       ).to.match(/agents_6/);
     } finally {

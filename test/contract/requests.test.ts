@@ -4,11 +4,15 @@ import { connect } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { expect } from 'chai';
 import { call, startTestService, TEST_ADMIN, TEST_KEY, type TestService } from '../support/service.ts';
+import { cookieOf } from '../support/worlds/auth.ts';
 
 describe('contract: requests', () => {
   let base: TestService;
+  /** The session of an admin. */
+  let cookie: string;
   before(async () => {
     base = await startTestService({ MC_ALLOWED_HOSTS: 'box.example.com,*.inner.example' });
+    cookie = cookieOf(await call(base, 'POST', '/api/auth/login', TEST_ADMIN, { 'x-api-key': '' }));
     await agent('probing');
   });
   after(() => base?.close());
@@ -308,10 +312,68 @@ describe('contract: requests', () => {
     });
   });
 
-  it('refuses disallowed hosts, in plain text, before anything else', async () => {
-    const status = (host: string) =>
+  describe('writes of a page of another site', () => {
+    /** With the cookie, and in turn with each type that a form or a page without permission can send. */
+    const write = async (headers: Record<string, string>, method = 'POST', path = '/api/agents') => {
+      const body = { name: `forged-${++made}`, role: 'x' };
+      const type = { 'content-type': TYPES[made % TYPES.length] as string };
+      return call(base, method, path, body, { 'x-api-key': '', cookie, ...type, ...headers });
+    };
+    const TYPES = ['application/json', 'text/plain', 'application/x-www-form-urlencoded', 'multipart/form-data', ''];
+    let made = 0;
+    const agents = async () => (await call(base, 'GET', '/api/agents')).body.total;
+
+    it('are refused with a session cookie, whatever their type', async () => {
+      const before = await agents();
+      const { port } = new URL(base.url);
+      for (const headers of [
+        { origin: 'null' },
+        { origin: '::' },
+        { origin: 'https://evil.example' },
+        { origin: `http://127.0.0.1:${Number(port) + 1}` },
+        { origin: 'http://127.0.0.1' },
+        { 'sec-fetch-site': 'same-site' },
+        { 'sec-fetch-site': 'cross-site' },
+        { 'sec-fetch-site': 'cross-site', origin: base.url },
+        // A key beside it changes nothing: the session comes first.
+        { origin: 'null', 'x-api-key': TEST_KEY },
+      ] as Record<string, string>[]) {
+        for (const _type of TYPES) {
+          const { status, body } = await write(headers);
+          expect([status, /CSRF/.test(body.error)], JSON.stringify(headers)).to.deep.equal([403, true]);
+        }
+        for (const method of ['PUT', 'PATCH', 'DELETE'])
+          expect((await write(headers, method)).status, `${method} ${JSON.stringify(headers)}`).to.equal(403);
+      }
+      expect(await agents()).to.equal(before);
+      const own: Record<string, string>[] = [
+        {},
+        { origin: base.url },
+        { origin: base.url, 'sec-fetch-site': 'same-origin' },
+        { 'sec-fetch-site': 'none' },
+      ];
+      for (const headers of own) expect((await write(headers)).status, JSON.stringify(headers)).to.equal(201);
+    });
+
+    it('are refused where they would sign somebody in, which needs no cookie', async () => {
+      for (const headers of [{ origin: 'null' }, { 'sec-fetch-site': 'cross-site' }] as Record<string, string>[]) {
+        const reply = await call(base, 'POST', '/api/auth/login', TEST_ADMIN, { 'x-api-key': '', ...headers });
+        expect([reply.status, reply.headers.getSetCookie()]).to.deep.equal([403, []]);
+      }
+    });
+
+    it('are no matter for callers with a key, which a page cannot send', async () => {
+      for (const headers of [{ origin: 'null' }, { 'sec-fetch-site': 'cross-site' }] as Record<string, string>[]) {
+        const body = { name: `keyed-${++made}`, role: 'x' };
+        expect((await call(base, 'POST', '/api/agents', body, headers)).status).to.equal(201);
+      }
+    });
+  });
+
+  it('refuses disallowed hosts, in plain text, before anything else, whatever a client says was forwarded', async () => {
+    const status = (host: string, more: Record<string, string> = {}) =>
       new Promise<string>((resolve, reject) => {
-        const asked = request(`${base.url}/health/live`, { headers: { host } }, (response) => {
+        const asked = request(`${base.url}/health/live`, { headers: { host, ...more } }, (response) => {
           let text = '';
           response.setEncoding('utf8').on('data', (chunk) => {
             text += chunk;
@@ -326,5 +388,8 @@ describe('contract: requests', () => {
     expect(await status('a.inner.example')).to.match(/^200/);
     expect(await status('BOX.example.com:3000')).to.match(/^200/);
     expect(await status('localhost')).to.match(/^200/);
+    for (const header of ['x-forwarded-host', 'x-original-host', 'x-forwarded-server'])
+      expect(await status('evil.example', { [header]: 'localhost' }), header).to.equal('403 Forbidden');
+    expect(await status('evil.example', { forwarded: 'host=localhost' })).to.equal('403 Forbidden');
   });
 });

@@ -184,6 +184,22 @@ export function describeSessions(service: () => AgentsWorld): void {
         await world.refused('POST', '/api/claude/sessions', body, 400);
     });
 
+    it('counts what sums over a million sessions hold exactly, and no more', async () => {
+      const stats = async () => (await ask('GET', '/api/claude/sessions')).body.stats;
+      const before = await stats();
+      const most = { input_tokens: 9_000_000_000, output_tokens: 9_000_000_000, tool_uses: 9_000_000_000 };
+      const reply = await ask('POST', '/api/claude/sessions', { session_id: 'counted', ...most });
+      expect(reply.body.session).to.include(most);
+      expect((await stats()).total_input_tokens).to.equal(before.total_input_tokens + most.input_tokens);
+      for (const field of ['input_tokens', 'output_tokens', 'tool_uses', 'user_messages', 'assistant_messages']) {
+        for (const count of [9_000_000_001, Number.MAX_SAFE_INTEGER]) {
+          const body = { session_id: 'counted', [field]: count };
+          await world.refused('POST', '/api/claude/sessions', body, 400, new RegExp(`${field}: .*9000000000`));
+        }
+      }
+      await ask('POST', '/api/claude/sessions', { session_id: 'counted', input_tokens: 0, output_tokens: 0 });
+    });
+
     it('lets an agent’s key register sessions of that agent only', async () => {
       const agent = await world.create();
       const key = await world.world.makeKey(agent.id, ['operator']);

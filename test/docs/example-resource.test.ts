@@ -2,6 +2,7 @@
  * The worked example of docs/adding-a-resource.md: its code is run at every level, from the decision to HTTP, and the
  * document quotes it literally.
  */
+
 import { once } from 'node:events';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import type { Server } from 'node:http';
@@ -32,6 +33,8 @@ import { createGateways } from '../../infra/outgoing/gateways.ts';
 import { createGithub } from '../../infra/outgoing/github.ts';
 import { outgoingOf } from '../../infra/outgoing/post.ts';
 import { createReleases } from '../../infra/outgoing/releases.ts';
+import { createLogIndex } from '../../infra/proof/index.ts';
+import { createProofs } from '../../infra/proof/proofs.ts';
 import { createChangeTracker } from '../../infra/read-models/change-tracker.ts';
 import { createFreshness } from '../../infra/read-models/freshness.ts';
 import { startProjector } from '../../infra/read-models/projector.ts';
@@ -43,9 +46,10 @@ import { agentDirectory } from '../../queries/agents/agents.ts';
 import { createInboxes } from '../../queries/agents/heartbeat.ts';
 import { mentionTargets } from '../../queries/mentions.ts';
 import { notificationDirectory } from '../../queries/monitoring/notifications.ts';
+import { createDisplayNames } from '../../queries/names.ts';
 import { projectDirectory, projectTasks } from '../../queries/projects/projects.ts';
 import { createKnownProjects } from '../../queries/projects/tickets.ts';
-import { liveReads } from '../../queries/reads.ts';
+import { createRecords } from '../../queries/records.ts';
 import { commentDirectory } from '../../queries/tasks/comments.ts';
 import { taskQueueReads } from '../../queries/tasks/queue.ts';
 import { tokenDirectory } from '../../queries/tokens/reports.ts';
@@ -148,10 +152,11 @@ describe('example resource: on the embedded store', function () {
     const options = { database, store, following, positions, changes, rows: new RowCaches(), log, process: 'example' };
     const projector = startProjector(models, options);
     const credentials = createCredentials(database, log);
-    const reads = liveReads(database.db);
+    const { reads } = view;
     await prepareFirstStart({ config, commands, credentials, reads, log });
     const limits = await createLimitStores(undefined, log);
     const metrics = new Registry();
+    const locks = createLocks(database);
     const freshness = createFreshness({
       database,
       projections: models,
@@ -165,6 +170,7 @@ describe('example resource: on the embedded store', function () {
       commands,
       store,
       reads,
+      records: createRecords({ reads, store }),
       readModels: positions,
       credentials,
       freshness,
@@ -173,7 +179,7 @@ describe('example resource: on the embedded store', function () {
       gatewaySessions: { list: async () => [] },
       github: createGithub(config),
       backups: createBackups({ ...view, config }),
-      queue: createTaskQueue({ commands, reads: taskQueueReads(reads) }),
+      queue: createTaskQueue({ commands, reads: taskQueueReads(reads), locks, reachedHead: async () => undefined }),
       agents: agentDirectory(reads),
       comments: commentDirectory(reads),
       isolation: createIsolations({ reads, freshness }),
@@ -184,6 +190,8 @@ describe('example resource: on the embedded store', function () {
       notifications: notificationDirectory(reads),
       tokens: tokenDirectory(reads),
       logs: createLogEntries(database.pool),
+      logIndex: createLogIndex({ database, eventLog: view.eventLog, timeoutMs: 1_000 }),
+      proofs: createProofs(database, config),
       host: readHostOf(config.dataDir),
       releases: createReleases(config),
       scheduler: createScheduler({
@@ -193,7 +201,7 @@ describe('example resource: on the embedded store', function () {
         now: Date.now,
       }),
       idempotency: createIdempotencyStore(database.pool, 'example'),
-      locks: createLocks(database),
+      locks,
       webhooks: createWebhookRecords(database.pool),
       outgoing: outgoingOf(config),
       metrics,
@@ -202,9 +210,11 @@ describe('example resource: on the embedded store', function () {
       now: Date.now,
       incidents: createIncidents({ commands, log, now: Date.now }),
       verifyGoogleToken: createGoogleVerifier(config),
+      displayNames: createDisplayNames({ reads, freshness }),
       stream: createStreamHub({
         source: { ...sourceOf(store), follow: (options) => followLive(following.reader, options) },
         credentials: createCredentialCheck({ reads, credentials, freshness }),
+        names: createDisplayNames({ reads, freshness }),
         log,
         metrics,
       }),
@@ -232,11 +242,11 @@ describe('example resource: on the embedded store', function () {
     await commands.execute(noteDecider, noteStream(workspace, id), { origin: testOrigin }, (state) =>
       decideRevise(state, 'Tests are green'),
     );
-    const { notes, total } = await listNotes(liveReads(place.database.db), workspace, { limit: 50, offset: 0 });
+    const { notes, total } = await listNotes(view.reads, workspace, { limit: 50, offset: 0 });
     expect(total).to.equal(1);
     expect(notes[0]).to.include({ id, text: 'Tests are green', author: 'tester' });
     await commands.execute(noteDecider, noteStream(workspace, id), { origin: testOrigin }, decideDiscard);
-    expect(await listNotes(liveReads(place.database.db), workspace, { limit: 50, offset: 0 })).to.deep.equal({
+    expect(await listNotes(view.reads, workspace, { limit: 50, offset: 0 })).to.deep.equal({
       notes: [],
       total: 0,
     });

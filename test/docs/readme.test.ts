@@ -10,6 +10,8 @@ import { expect } from 'chai';
 import { box } from '../../infra/cli/start.ts';
 import { needs } from '../support/needs.ts';
 import { startTestService, type TestService } from '../support/service.ts';
+import { commandLine } from '../support/service-process.ts';
+import { until } from '../support/until.ts';
 
 // Compiled tests run from dist/; the documents are where package.json is.
 const top = new URL('../../../', import.meta.url);
@@ -141,6 +143,27 @@ describe('documents', () => {
     expect(namesIn(read('docs/operations.md'), /^\| `(signalbox_\w+)` \|/gm)).to.have.members(
       namesIn(await response.text(), /^# TYPE (signalbox_\w+) /gm),
     );
+  });
+
+  it('proofs.md: its session works as it is printed', async function () {
+    this.timeout(120_000);
+    await until('a checkpoint is signed', async () => {
+      const headers = { 'x-api-key': values().KEY };
+      return (await fetch(`${service.url}/api/history/checkpoint`, { headers })).status === 200;
+    });
+    const { dataDir, databaseUrl, eventStoreUrl, eventStorePrefix } = service.config;
+    const stores = {
+      ...(databaseUrl !== undefined && { DATABASE_URL: databaseUrl }),
+      ...(eventStoreUrl !== undefined && { EVENTSTORE_URL: eventStoreUrl }),
+      ...(eventStorePrefix !== undefined && { EVENTSTORE_STREAM_PREFIX: eventStorePrefix }),
+    };
+    const command = commandLine()
+      .map((word) => `'${word}'`)
+      .join(' ');
+    const defined = `signalbox() { '${process.execPath}' ${command} "$@"; }`;
+    const exported = Object.entries(stores).map(([name, value]) => `export ${name}='${value}'`);
+    const before = [...exported, defined].map((line) => ({ command: line, expected: [] }));
+    await play([...before, ...sessionOf('docs/proofs.md')], { ...values(), DATA_DIR: dataDir });
   });
 
   it('authentication.md: signing in works as it is printed', async function () {

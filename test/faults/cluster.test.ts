@@ -12,6 +12,7 @@ import { expect } from 'chai';
 import pg from 'pg';
 import type { ProcessRole } from '../../infra/config.ts';
 import {
+  LIMITS,
   LONGEST_MS,
   missingStores,
   type Node,
@@ -41,6 +42,7 @@ const random = randomFrom(seed);
 const between = (min: number, max: number): number => min + Math.floor(random() * (max - min + 1));
 
 const headers = { 'x-api-key': KEY };
+const EVENTUAL = { 'x-signalbox-consistency': 'eventual' };
 /** How much later than a time-out an answer may come, because machines may be shared. */
 const SLACK_MS = 2_500;
 
@@ -211,10 +213,10 @@ describe(`the layout of docker-compose.yml (FAULT_SEED=${seed})`, function () {
     await postgres.proxy.start();
     await until('somebody has reached the database', () => postgres.proxy.connections() > 0);
     await events.proxy.start();
-    // The first admin is created but not visible, because there is no projector.
-    await until('an API process waits for a projector', () =>
-      ofRole('api').some((one) => !one.running || one.lines.some((line) => line.msg.includes('projector'))),
-    );
+    // The first admin is created, but no read can show it without a projector.
+    await Promise.all(ofRole('api').map((one) => one.ready));
+    const signIn = await api('api-1', 'POST', '/api/auth/login', TEST_ADMIN);
+    expect([signIn.status, signIn.body.code]).to.deep.equal([503, 'READ_MODEL_BEHIND']);
     for (const name of ['projector-1', 'projector-2']) await start(name);
     await Promise.all([...nodes.values()].map((one) => one.ready));
     for (const one of ofRole('api')) expect(await isReady(one)).to.equal(true);
@@ -312,6 +314,46 @@ describe(`the layout of docker-compose.yml (FAULT_SEED=${seed})`, function () {
     expect(Math.max(...times)).to.be.lessThan(4_000);
   });
 
+  it('without a projector writes are answered, reads are refused in time or show what is there, and then all is right', async () => {
+    const { body } = await api('api-1', 'POST', '/api/agents', { name: 'projected', role: 'coder' });
+    const path = `/api/agents/${body.agent.id}`;
+    await until('it is there', async () => (await api('api-2', 'GET', path)).status === 200);
+    for (const one of ofRole('projector')) {
+      one.kill('SIGKILL');
+      await one.ended;
+    }
+    let position = 0;
+    for (let n = 0; n < 10; n++) {
+      const put = await api(n % 2 ? 'api-1' : 'api-2', 'PUT', path, { role: `without-${n}` });
+      expect([put.status, put.body.agent.role]).to.deep.equal([200, `without-${n}`]);
+      position = Number(put.headers.get('x-signalbox-position'));
+    }
+    for (const name of ['api-1', 'api-2']) {
+      const begun = performance.now();
+      const refused = await api(name, 'GET', path);
+      expect([refused.status, refused.body.code]).to.deep.equal([503, 'READ_MODEL_BEHIND']);
+      expect(refused.body.position).to.be.at.least(position);
+      expect(refused.body.reached).to.be.below(position);
+      expect(Number(refused.headers.get('retry-after'))).to.be.at.least(1);
+      expect(performance.now() - begun).to.be.within(LIMITS.visible, LIMITS.visible + SLACK_MS);
+      const eventual = await api(name, 'GET', path, undefined, EVENTUAL);
+      expect([eventual.status, eventual.body.agent.role]).to.deep.equal([200, 'coder']);
+      expect(Number(eventual.headers.get('x-signalbox-position'))).to.be.below(position);
+    }
+    for (const name of ['projector-1', 'projector-2']) await start(name);
+    const shown = await until('reads are answered again', async () => {
+      const read = await api('api-2', 'GET', path);
+      return read.status === 200 && read;
+    });
+    expect(shown.body.agent.role).to.equal('without-9');
+    expect(Number(shown.headers.get('x-signalbox-position'))).to.be.at.least(position);
+    const at = { 'x-signalbox-min-position': String(position) };
+    expect((await api('api-1', 'GET', path, undefined, at)).body.agent.role).to.equal('without-9');
+    const beyond = { 'x-signalbox-min-position': String(Number.MAX_SAFE_INTEGER) };
+    expect((await api('api-1', 'GET', path, undefined, beyond)).status).to.equal(400);
+    for (const one of ofRole('projector')) await one.ready;
+  });
+
   it('killing an API process loses nothing acknowledged', async () => {
     const report = await underLoad(LONGEST_MS.visible, async (load) => {
       const one = ofRole('api')[between(0, 1)] as Node;
@@ -333,7 +375,7 @@ describe(`the layout of docker-compose.yml (FAULT_SEED=${seed})`, function () {
     expect(report.refused).to.deep.equal([]);
   });
 
-  it('answers 503 to writes in time while the event store is down, and reads continue', async () => {
+  it('answers 503 to writes and current reads in time while the event store is down, and reads of what is there continue', async () => {
     const { proxy } = stores.events;
     const { body } = await api('api-1', 'POST', '/api/agents', { name: 'popular', role: 'coder' });
     const path = `/api/agents/${body.agent.id}`;
@@ -350,8 +392,10 @@ describe(`the layout of docker-compose.yml (FAULT_SEED=${seed})`, function () {
       told(`12 writes to one stream were refused within ${Math.round(ms)} ms`);
       expect(ms).to.be.lessThan(LONGEST_MS.log + SLACK_MS);
       for (const name of ['api-1', 'api-2']) {
-        expect((await api(name, 'GET', '/api/agents?limit=5')).status).to.equal(200);
-        expect((await api(name, 'GET', path)).status).to.equal(200);
+        for (const read of ['/api/agents?limit=5', path]) {
+          expect((await api(name, 'GET', read, undefined, EVENTUAL)).status, 'of what is there').to.equal(200);
+          expect((await api(name, 'GET', read)).status, 'of an end of the log that nobody knows').to.equal(503);
+        }
       }
       await until('writes are refused', () => load.refusedCount >= before + 6);
       await proxy.start();

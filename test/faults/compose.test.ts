@@ -30,7 +30,7 @@ const service = z.strictObject({
   depends_on: z
     .record(z.string(), z.strictObject({ condition: z.enum(['service_healthy', 'service_started']) }))
     .optional(),
-  ports: z.array(z.string().regex(/^(?:[\d.]+:)?\d+:\d+$/)).optional(),
+  ports: z.array(z.string().regex(/^\$\{\w+:-[\d.]+\}:\d+:\d+$/)).optional(),
   volumes: z.array(z.string().regex(/^[a-z-]+:\/[\w/.-]+$/)).optional(),
   healthcheck: healthcheck.optional(),
   stop_grace_period: duration.optional(),
@@ -41,6 +41,9 @@ const compose = z.strictObject({
   volumes: z.record(z.string(), z.null()),
 });
 
+/** What an operator sets where not any text will do. */
+const GIVEN: Readonly<Record<string, string>> = { LOG_LEVEL: 'info', MC_TRUSTED_PROXIES: '172.18.0.1' };
+
 describe('docker-compose.yml', () => {
   const file = compose.parse(parse(read('docker-compose.yml'), { merge: true }));
   const services = Object.entries(file.services);
@@ -49,9 +52,7 @@ describe('docker-compose.yml', () => {
   const settings = new Map(Object.values(SETTINGS).map((setting) => [setting.env as string, setting]));
   /** What a variable of the shell stands for in these tests. */
   const filled = (text: string) =>
-    text.replace(/\$\{(\w+)(?::[?-]([^}]*))?\}/g, (_all, name) =>
-      name === 'LOG_LEVEL' ? 'info' : 'given-by-the-operator',
-    );
+    text.replace(/\$\{(\w+)(?::[?-]([^}]*))?\}/g, (_all, name) => GIVEN[name] ?? 'given-by-the-operator');
 
   it('pins every image to a version', () => {
     for (const [name, { image }] of services) expect(image, name).to.match(/^[\w./-]+:\d+\.\d+(\.\d+)?[\w.-]*$/);
@@ -135,10 +136,18 @@ describe('docker-compose.yml', () => {
   });
 
   it('publishes each port once, and the one that the image listens on', () => {
-    const published = own.flatMap(([, { ports = [] }]) => ports.map((port) => port.split(':')));
+    const published = own.flatMap(([, { ports = [] }]) => ports.map((port) => port.split(':').slice(-2)));
     expect(new Set(published.map(([host]) => host)).size).to.equal(published.length);
     for (const [, inside] of published) expect(inside).to.equal(/PORT=(\d+)/.exec(read('Dockerfile'))?.[1]);
     for (const [name, { ports }] of stores) expect(ports, `${name} is reached from inside only`).to.equal(undefined);
+  });
+
+  it('publishes on the loopback address, unless the operator sets another one', () => {
+    const ports = own.flatMap(([, { ports = [] }]) => ports);
+    const addresses = ports.map((port) => /^\$\{PUBLISH_ADDRESS:-([\d.]+)\}:/.exec(port)?.[1]);
+    expect(addresses).to.deep.equal(ports.map(() => '127.0.0.1'));
+    for (const document of ['README.md', 'docs/operations.md'])
+      expect(read(document), document).to.include('PUBLISH_ADDRESS');
   });
 
   it('keeps the data of stores in declared volumes', () => {

@@ -11,7 +11,10 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
 import pg from 'pg';
+import { readConfig } from '../../infra/config.ts';
+import { type Core, openCore } from '../../infra/core.ts';
 import { runningEmbedded } from '../../infra/embedded/embedded.ts';
+import { createLogger } from '../../infra/logging.ts';
 import { type Node, runCli, startNode } from '../support/cluster.ts';
 import { expectOnce, randomFrom, type StreamClient, startLoad, startStreamClient } from '../support/load.ts';
 import { needs } from '../support/needs.ts';
@@ -163,6 +166,40 @@ describe(`a PostgreSQL that goes down and comes back (FAULT_SEED=${seed})`, func
     const rebuilt = await runCli({ env }, 'rebuild', '--check');
     expect(rebuilt.code, `rebuild --check: ${rebuilt.stdout}${rebuilt.stderr}`).to.equal(0);
   }
+
+  it('crashes, and gives no number again that a process still holds', async function () {
+    const server = own;
+    needs('the programs of a PostgreSQL server', server, this);
+    const config = readConfig({ DATABASE_URL: env.DATABASE_URL, LOG_LEVEL: 'silent' });
+    const log = createLogger('silent');
+    const cores = [await openCore(config, log), await openCore(config, log)];
+    const taken = new Map<string, number[]>([
+      ['held', []],
+      ['event', []],
+    ]);
+    const take = async (core: Core | undefined) => {
+      for (const [name, numbers] of taken) {
+        await until(`a number of ${name}`, async () => {
+          const number = await Promise.resolve(core?.counters.take(name)).catch(() => undefined);
+          if (number !== undefined) numbers.push(number);
+          return number !== undefined;
+        });
+      }
+    };
+    try {
+      for (let crash = 0; crash < 3; crash++) {
+        // The second number of `held` is taken with one ahead, which the process keeps.
+        await take(cores[0]);
+        await take(cores[0]);
+        await server.crash();
+        await take(cores[1]);
+        await take(cores[0]);
+      }
+    } finally {
+      for (const core of cores) await core.close();
+    }
+    for (const [name, numbers] of taken) expect(new Set(numbers).size, `${name}: ${numbers}`).to.equal(numbers.length);
+  });
 
   it(`restarts ${RESTARTS} times, alternately gracefully and by a crash`, async function () {
     const server = own;

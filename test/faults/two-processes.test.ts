@@ -2,8 +2,8 @@
 import { expect } from 'chai';
 import pg from 'pg';
 import { needsServer } from '../support/needs.ts';
-import { type ServerStores, serverStores, TWO_API_PROCESSES } from '../support/service.ts';
-import { KEY, type ServiceProcess, startProcess, temporaryDirectory } from '../support/service-process.ts';
+import { type ServerStores, serverStores, twoApiProcesses } from '../support/service.ts';
+import { KEY, type ServiceProcess, startProcesses } from '../support/service-process.ts';
 import { openStream } from '../support/stream.ts';
 import { until } from '../support/until.ts';
 
@@ -29,9 +29,8 @@ async function send(service: ServiceProcess, method: string, path: string, body?
 describe('two processes', function () {
   this.timeout(120_000);
   let stores: ServerStores | undefined;
-  let directory: Awaited<ReturnType<typeof temporaryDirectory>>;
-  const services: ServiceProcess[] = [];
-  const [A, B] = [0, 1].map((index) => () => services[index] as ServiceProcess) as [
+  let running: Awaited<ReturnType<typeof startProcesses>> | undefined;
+  const [A, B] = [0, 1].map((index) => () => running?.services[index] as ServiceProcess) as [
     () => ServiceProcess,
     () => ServiceProcess,
   ];
@@ -39,19 +38,10 @@ describe('two processes', function () {
   before(async function () {
     needsServer('TEST_DATABASE_URL', this);
     stores = await serverStores();
-    const { env } = stores;
-    directory = await temporaryDirectory();
-    // All at once: first starts must not trip over each other.
-    const starting = TWO_API_PROCESSES.map((role) =>
-      startProcess(directory.path, { ...env, ...PROXY }, ['--role', role]),
-    );
-    const settled = await Promise.allSettled(starting);
-    for (const one of settled) if (one.status === 'fulfilled') services.push(one.value);
-    for (const one of settled) if (one.status === 'rejected') throw one.reason;
+    running = await startProcesses({ ...stores.env, ...PROXY }, twoApiProcesses());
   });
   after(async () => {
-    for (const service of services) await service.stop();
-    await directory?.remove();
+    await running?.stop();
     await stores?.close();
   });
 

@@ -147,7 +147,7 @@ describe('command line', function () {
     expect(created.out).to.match(/Created user eve \(id 1, admin\)/);
     const again = await run(args, here(), 'a long password here\n');
     expect(again.code).to.equal(1);
-    expect(again.err).to.match(/"eve" is taken/);
+    expect(again.err).to.match(/named "eve", or with a name that looks like it, already exists/);
     const short = await run(
       ['create-user', '--username', 'max', '--role', 'viewer', '--password-stdin'],
       here(),
@@ -176,7 +176,7 @@ describe('command line', function () {
       expect(
         status.projections.every((one: { lag: number; stuck: null }) => one.lag === 0 && one.stuck === null),
       ).to.equal(true);
-      expect((await run(['status'], here())).out).to.match(/agents_v3 +\d+ +0/);
+      expect((await run(['status'], here())).out).to.match(/agents_v4 +\d+ +0/);
     });
 
     it('creates a user whose generated password opens a session', async () => {

@@ -1,4 +1,6 @@
 /** The settings: what is refused, and how; and the README's table, which says the same as `SETTINGS`, both ways. */
+
+import { generateKeyPairSync, type KeyObject } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { expect } from 'chai';
 import { ConfigError, readConfig, SETTINGS } from '../../infra/config.ts';
@@ -29,6 +31,9 @@ const FLAG = 'must be 1, true, yes, on, 0, false, no or off';
 const OTHER_NUMBERS = ['abc', '1.5', '-1', '1e3', ' 5', '5 ', '0x10', '99999999999999999999'];
 const NO_SHARES = ['1.1', '2', '-0.5', '.', '80%', '1e-1', 'half', ' 0.5'];
 
+const pemOf = (privateKey: KeyObject) => privateKey.export({ format: 'pem', type: 'pkcs8' }) as string;
+const RSA_KEY = pemOf(generateKeyPairSync('rsa', { modulusLength: 1_024 }).privateKey);
+
 /** Values that are refused, and what the message says. */
 const REFUSED: Readonly<Record<string, { readonly values: readonly string[]; readonly says: string }>> = {
   PORT: { values: ['65536', ...OTHER_NUMBERS], says: WHOLE(0, 65_535) },
@@ -38,6 +43,14 @@ const REFUSED: Readonly<Record<string, { readonly values: readonly string[]; rea
   },
   EVENTSTORE_URL: { values: ['http://store:2113', 'store:2113'], says: 'must be a URL that starts with esdb://' },
   EVENTSTORE_STREAM_PREFIX: { values: ['acme', '.', 'a.b.', 'a-b.', '$acme.', 'ä.'], says: 'end with a dot' },
+  LOG_SIGNING_KEY: {
+    values: ['geheim', RSA_KEY],
+    says: 'must be an Ed25519 private key as PKCS#8 PEM',
+  },
+  LOG_ORIGIN: {
+    values: ['example.com/the log', 'a+b', 'x'.repeat(201)],
+    says: 'must be a name without blanks and +, at most 200 characters',
+  },
   REDIS_URL: {
     values: ['http://redis:6379', '127.0.0.1:6379'],
     says: 'must be a URL that starts with redis:// or rediss://',
@@ -110,6 +123,11 @@ const REFUSED: Readonly<Record<string, { readonly values: readonly string[]; rea
   MC_RETAIN_PIPELINE_RUNS_DAYS: { values: ['3651', ...OTHER_NUMBERS], says: WHOLE(0, 3_650) },
   MC_RETAIN_TOKEN_USAGE_DAYS: { values: ['3651', ...OTHER_NUMBERS], says: WHOLE(0, 3_650) },
   MC_RETAIN_GATEWAY_SESSIONS_DAYS: { values: ['3651', ...OTHER_NUMBERS], says: WHOLE(0, 3_650) },
+  MAX_AGENTS: { values: ['0', '1000001', ...OTHER_NUMBERS], says: WHOLE(1, 1_000_000) },
+  MAX_AGENT_KEYS: { values: ['0', '10001', ...OTHER_NUMBERS], says: WHOLE(1, 10_000) },
+  MAX_CONNECTIONS: { values: ['0', '1000001', ...OTHER_NUMBERS], says: WHOLE(1, 1_000_000) },
+  MAX_RECURRING_TASKS: { values: ['0', '100001', ...OTHER_NUMBERS], says: WHOLE(1, 100_000) },
+  MC_RETAIN_STREAM_DAYS: { values: ['3651', ...OTHER_NUMBERS], says: WHOLE(0, 3_650) },
   MC_STALE_TASK_MINUTES: { values: ['10081', ...OTHER_NUMBERS], says: WHOLE(0, 10_080) },
   MC_TENANT_HOME_ROOT: { values: ['home', '/home/', '/', '/a b'], says: 'must be an absolute path' },
   MC_TENANT_WORKSPACE_DIRNAME: { values: ['a/b', '..', '.hidden', 'a b'], says: 'must be the name of a directory' },
@@ -213,7 +231,7 @@ describe('configuration', () => {
         expect(message.split('\n'), value).to.have.length(1);
         expect(message).to.match(new RegExp(`^${env}: `));
         expect(message).to.include(says).and.include(`(${doc})`);
-        if (/_URL$|KEY|TOKEN/.test(env)) expect(message, 'may hold a password').not.to.include(value);
+        if (/(URL|KEY|TOKEN)$/.test(env)) expect(message, 'may hold a password').not.to.include(value);
         else expect(message).to.include(`"${value}"`);
       }
     });

@@ -107,13 +107,13 @@ describe('counters', () => {
     expect(await again).to.equal(1);
   });
 
-  it('wait for the disk only where the log is elsewhere', async () => {
-    for (const withLog of [false, true]) {
-      const { counters, texts, asked } = open({ withLog });
+  it('wait for the disk unless the database ends with the process', async () => {
+    for (const endsWithUs of [false, true]) {
+      const { counters, texts, asked } = open({ endsWithUs });
       const taken = counters.take('task');
       (await asked(1)).answer();
       await taken;
-      expect(texts[0]?.includes("set_config('synchronous_commit', 'off', true)")).to.equal(withLog);
+      expect(texts[0]?.includes("set_config('synchronous_commit', 'off', true)")).to.equal(endsWithUs);
     }
   });
 });

@@ -12,7 +12,7 @@ import { usersProjection } from '../../projections/auth/users.ts';
 import { projectsProjection } from '../../projections/projects/projects.ts';
 import { findGlobalKey } from '../../queries/auth/global-key.ts';
 import { findUserByName, listUsers } from '../../queries/auth/users.ts';
-import { liveReads } from '../../queries/reads.ts';
+import type { Reads } from '../../queries/reads.ts';
 import { catalogue } from '../../shared/events/catalogue.ts';
 import { needsServer } from '../support/needs.ts';
 import { freshDatabase } from '../support/service.ts';
@@ -234,14 +234,21 @@ describe('credential store', () => {
 
     /** Two processes on one empty database: one leads the projections, both prepare. */
     async function twoProcesses(
-      run: (processes: readonly { start(settings: object): Promise<string[]> }[], at: Database) => Promise<void>,
+      run: (
+        processes: readonly { start(settings: object): Promise<string[]> }[],
+        at: Database,
+        reads: Reads,
+      ) => Promise<void>,
     ): Promise<void> {
       const fresh = await freshDatabase();
       const at = await serverDatabase(fresh.url);
       await ensureTables(at, models);
       const views = await Promise.all([1, 2].map(() => openView(at, [...catalogue.values()], models)));
       const projector = views[0]?.project('leader');
-      for (const view of views) view.positions.watch();
+      for (const view of views) {
+        view.positions.watch();
+        await view.following.reader.started(new AbortController().signal);
+      }
       const stores = views.map(() => createCredentials(at, log));
       try {
         await run(
@@ -251,11 +258,12 @@ describe('credential store', () => {
                 config: { ...config, ...settings },
                 commands: view.commands,
                 credentials: stores[index] as CredentialStore,
-                reads: liveReads(at.db),
+                reads: view.reads,
                 log,
               }),
           })),
           at,
+          (views[0] as (typeof views)[number]).reads,
         );
       } finally {
         await projector?.close();
@@ -267,12 +275,11 @@ describe('credential store', () => {
     }
 
     it('several at once create one admin and one key, and show each once', () =>
-      twoProcesses(async ([one, two], at) => {
+      twoProcesses(async ([one, two], at, reads) => {
         const shown = (await Promise.all([one?.start({}), two?.start({}), one?.start({}), two?.start({})])).flat();
         const passwords = shown.filter((line) => line?.startsWith('Admin password:'));
         const keys = shown.filter((line) => line?.startsWith('API key:'));
         expect([passwords.length, keys.length]).to.deep.equal([1, 1]);
-        const reads = liveReads(at.db);
         expect((await listUsers(reads, 1)).map((user) => [user.username, user.role])).to.deep.equal([
           ['admin', 'admin'],
         ]);
@@ -290,8 +297,7 @@ describe('credential store', () => {
       }));
 
     it('a key from the environment is agreed on, replaces a generated one, and may change', () =>
-      twoProcesses(async ([one, two], at) => {
-        const reads = liveReads(at.db);
+      twoProcesses(async ([one, two], at, reads) => {
         const credentials = createCredentials(at, log);
         const inForce = async (key: string) =>
           (await credentials.findKey(key))?.keyId === (await findGlobalKey(reads))?.key_id;
@@ -309,11 +315,11 @@ describe('credential store', () => {
       }));
 
     it('with a well-known password, no admin is created', () =>
-      twoProcesses(async ([one], at) => {
+      twoProcesses(async ([one], _at, reads) => {
         for (const authPass of ['admin', 'password', 'change-me-on-first-login', 'changeme', 'testpass123']) {
           await one?.start({ authPass, apiKey: 'k' });
         }
-        expect(await listUsers(liveReads(at.db), 1)).to.deep.equal([]);
+        expect(await listUsers(reads, 1)).to.deep.equal([]);
       }));
   });
 });

@@ -13,7 +13,7 @@ import pg from 'pg';
 import { openDatabase } from '../../infra/database/database.ts';
 import { DirectoryLockedError, lockDirectory } from '../../infra/embedded/directory-lock.ts';
 import { type Embedded, openEmbedded, runningEmbedded } from '../../infra/embedded/embedded.ts';
-import { message, startupMessage } from '../../infra/embedded/protocol.ts';
+import { message, notificationsIn, SWAPPED, startupMessage } from '../../infra/embedded/protocol.ts';
 import { createLogger } from '../../infra/logging.ts';
 import { PREPARED } from '../../shared/prepared.ts';
 import { nodeArgs } from '../support/service-process.ts';
@@ -455,6 +455,45 @@ describe('embedded database', function () {
       await once(socket, 'close');
       expect(await numbers(client)).to.deep.equal([]);
       await client.end();
+    });
+  });
+
+  describe('swapped tables', () => {
+    it('are heard of once they are committed, before the client hears of the commit', async () => {
+      const heard: string[] = [];
+      const stop = shared.onSwap((schema) => heard.push(schema));
+      const client = await clientOf(shared);
+      const notify = (schema: string) => client.query('SELECT pg_notify($1, $2)', [SWAPPED, schema]);
+      try {
+        await client.query('BEGIN');
+        await notify('undone_v1');
+        await client.query('ROLLBACK');
+        await client.query('BEGIN');
+        await notify('one_v1');
+        await notify('two_v1');
+        expect(heard).to.deep.equal([]);
+        await client.query('COMMIT');
+        await client.query("SELECT pg_notify('another_channel', 'x')");
+        await until(() => heard.length >= 2);
+        await notify('three_v1');
+        await until(() => heard.length >= 3);
+        expect(heard).to.deep.equal(['one_v1', 'two_v1', 'three_v1']);
+        stop();
+        await notify('four_v1');
+        expect(heard).to.have.length(3);
+      } finally {
+        await client.end();
+      }
+    });
+
+    it('are found in an answer wherever it is cut', () => {
+      const notification = (payload: string) => message('A', Buffer.alloc(4), text(SWAPPED), text(payload));
+      const row = message('D', Buffer.from('AAAA'));
+      const answer = Buffer.concat([row, message('C', text('COMMIT')), notification('a'), notification(''), row]);
+      for (let cut = 0; cut <= answer.length; cut++)
+        expect(notificationsIn([answer.subarray(0, cut), answer.subarray(cut)])).to.deep.equal(['a', '']);
+      expect(notificationsIn([answer])).to.deep.equal(['a', '']);
+      expect(notificationsIn([])).to.deep.equal([]);
     });
   });
 

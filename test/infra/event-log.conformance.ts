@@ -28,8 +28,8 @@ export function describeEventLog(name: string, open: OpenLog): void {
       closers.push(() => opened.close());
       const other = await opened.other?.();
       if (other) closers.push(() => other.close());
-      const { log, followBuffer = 4_000 } = opened;
-      Object.assign(subject, { log, other: other ?? log, followBuffer });
+      const { log, followBuffer = 4_000, idsPerStream = false } = opened;
+      Object.assign(subject, { log, other: other ?? log, followBuffer, idsPerStream });
     });
 
     after(async () => {

@@ -40,6 +40,7 @@ describeEventLog('EventStoreDB, stand-in server', async () => {
   return {
     log,
     followBuffer,
+    idsPerStream: true,
     other: open,
     async close() {
       await log.close();
@@ -57,6 +58,7 @@ describeEventLog('EventStoreDB, stand-in server shared with others', async () =>
   return {
     log,
     followBuffer,
+    idsPerStream: true,
     other: open,
     async close() {
       await log.close();
@@ -73,13 +75,14 @@ describe('event log on a real server', () => {
   const realUrl = process.env.TEST_EVENTSTORE_URL ?? '';
   describeEventLog('EventStoreDB', async () => {
     const log = await openEventStoreLog({ url: realUrl, log: silent });
-    return { log, other: () => openEventStoreLog({ url: realUrl, log: silent }), close: () => log.close() };
+    const other = () => openEventStoreLog({ url: realUrl, log: silent });
+    return { log, other, idsPerStream: true, close: () => log.close() };
   });
   describeEventLog('EventStoreDB, shared with others', async () => {
     const prefix = freshPrefix();
     const open = () => openEventStoreLog({ url: realUrl, prefix, log: silent });
     const log = await open();
-    return { log, other: open, close: () => log.close() };
+    return { log, other: open, idsPerStream: true, close: () => log.close() };
   });
 });
 

@@ -9,6 +9,7 @@ import { createAddressRule } from '../../shared/addresses.ts';
 import { GatewayError } from '../../shared/ports/gateways.ts';
 import { startFakeGateway } from '../support/gateway.ts';
 import { type Receiver, startReceiver } from '../support/receiver.ts';
+import { until } from '../support/until.ts';
 
 /** A name server that gives these answers, one after the other, the last one for good. */
 function names(...answers: readonly (readonly string[])[]) {
@@ -81,6 +82,40 @@ describe('requests to URLs of users', () => {
     expect((await outgoing.post(request(url))).status).to.equal(null);
     expect((await outgoing.post(request(url))).error).to.include('does not lead to a public address');
     expect(rebinding.asked, 'one look-up for each connection').to.have.length(2);
+    expect(sent()).to.equal(before);
+  });
+
+  it('every address of a name is checked, wherever the one that is not allowed stands', async () => {
+    const before = sent();
+    for (const addresses of [
+      ['127.0.0.1', '10.0.0.1'],
+      ['127.0.0.1', '127.0.0.2', '::1'],
+      ['127.0.0.1', '168.63.129.16'],
+    ]) {
+      const { lookup } = names(addresses);
+      const outgoing = createOutgoing({ rule: LOCAL, timeoutMs: 2_000, lookup });
+      const { error } = await outgoing.post(request(`http://hook.example.org:${receiver.port}/hook`));
+      expect(error, addresses.join()).to.equal('hook.example.org does not lead to a public address.');
+    }
+    expect(sent()).to.equal(before);
+  });
+
+  it('a metadata service is not connected to, whatever is allowed', async () => {
+    const { lookup, asked } = names(['127.0.0.1']);
+    const outgoing = createOutgoing({ rule: LOCAL, timeoutMs: 2_000, lookup });
+    const before = sent();
+    for (const host of ['metadata.google.internal', 'metadata.internal.', 'instance-data', '168.63.129.16']) {
+      const { error } = await outgoing.post(request(`http://${host}:${receiver.port}/latest`));
+      expect(error, host).to.match(/^The URL must not point to /);
+    }
+    const leading = createOutgoing({
+      rule: createAddressRule(['0.0.0.0/0']),
+      timeoutMs: 2_000,
+      lookup: names(['168.63.129.16']).lookup,
+    });
+    const { error } = await leading.post(request('http://hook.example.org/'));
+    expect(error).to.equal('hook.example.org does not lead to a public address.');
+    expect(asked).to.deep.equal([]);
     expect(sent()).to.equal(before);
   });
 
@@ -179,6 +214,37 @@ describe('requests to gateways', () => {
     } finally {
       await gateway.close();
     }
+  });
+
+  it('reach every port, also those that fetch refuses', async () => {
+    const { probe, call } = createGateways({ timeoutMs: 5_000 });
+    // fetch answers "bad port" without a connection; here nobody listens.
+    for (const port of [1, 6_000, 10_080]) {
+      const url = `http://127.0.0.1:${port}`;
+      expect((await probe(url)).error, url).to.equal('The gateway could not be reached (ECONNREFUSED).');
+      const error = await call({ url, token: null }, { method: 'GET', path: '/' }).catch((reason: unknown) => reason);
+      expect(String(error), url).to.include('ECONNREFUSED');
+    }
+  });
+
+  it('an answer that is too long ends its connection', async () => {
+    let ended = false;
+    const server = createServer((_req, res) => {
+      res.on('close', () => {
+        ended = true;
+      });
+      const more = () => {
+        while (!res.destroyed && res.write('y'.repeat(65_536)));
+        res.once('drain', more);
+      };
+      more();
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const { port } = server.address() as AddressInfo;
+    const health = await createGateways().probe(`http://127.0.0.1:${port}`);
+    expect(health.error).to.equal('The gateway sent more than 1048576 bytes.');
+    await until('the connection has ended', () => ended);
+    await new Promise((resolve) => server.close(resolve));
   });
 
   it('a request may have less time than the others', async () => {

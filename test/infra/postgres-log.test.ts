@@ -9,7 +9,7 @@ import { migrate } from '../../infra/database/migrations.ts';
 import { createLogger } from '../../infra/logging.ts';
 import { openPostgresLog } from '../../infra/postgres/event-log.ts';
 import { planGroup } from '../../infra/postgres/group.ts';
-import { ConflictError } from '../../shared/errors.ts';
+import { ConflictError, LogUnavailableError } from '../../shared/errors.ts';
 import type { Expectation } from '../../shared/ports/event-log.ts';
 import { nextTurn } from '../../shared/waiting.ts';
 import { needsServer } from '../support/needs.ts';
@@ -201,6 +201,28 @@ describe('appends that wait', () => {
     expect(answers.filter((answer) => answer === 'too many appends are waiting')).to.have.length(80 - 71);
     expect(answers.filter((answer) => answer === 'the disk is full')).to.have.length(71);
     expect(await append(80), 'there is room again').to.equal('the disk is full');
+    await events.close();
+  });
+});
+
+describe('appends that are given up', () => {
+  it('are not sent again when the database is back', async () => {
+    const giving = new AbortController();
+    let away = true;
+    let connections = 0;
+    const connect = async () => {
+      connections++;
+      if (away) throw Object.assign(new Error('starting'), { code: '57P03' });
+      expect.fail('it was sent');
+    };
+    const database = { kind: 'embedded', pool: { connect } } as unknown as Database;
+    const events = openPostgresLog({ database, log });
+    const append = events.append('s', [{ id: randomUUID(), type: 'Late', data: {}, meta: {} }], 'none', giving.signal);
+    const refused = append.catch((error) => error);
+    await until('it was tried again', () => connections >= 3);
+    giving.abort();
+    away = false;
+    expect(await refused).to.be.instanceOf(LogUnavailableError);
     await events.close();
   });
 });

@@ -5,11 +5,11 @@ import { createLogger } from '../../infra/logging.ts';
 import { ensureTables, type Projector } from '../../infra/read-models/projector.ts';
 import { encodeRow } from '../../infra/read-models/rebuild/bulk.ts';
 import type { RebuildOptions, RebuildProgress } from '../../infra/read-models/rebuild/plan.ts';
-import { rebuildProjection } from '../../infra/read-models/rebuild/rebuild.ts';
 import { change, defineProjection, defineTable, insert, on, update } from '../../projections/projection.ts';
 import { defineEvent } from '../../shared/events/define.ts';
 import type { EventLog } from '../../shared/ports/event-log.ts';
 import { needsServer } from '../support/needs.ts';
+import { rebuildProjection } from '../support/rebuild.ts';
 import { until } from '../support/until.ts';
 import { databaseOnServer, openView, testOrigin } from '../support/world.ts';
 
@@ -66,7 +66,7 @@ describe('rebuild of one small read model', () => {
   const note = (id: number, text = `note ${id}`) => noted.draft({ id, text });
   const add = async (...drafts: { type: string; data: object }[]) => {
     const { position } = await view.store.append('notes', await view.store.prepare(drafts as never, testOrigin), 'any');
-    await view.positions.visible([noted.type], position);
+    await view.positions.reach([noted.type], { position });
     return position;
   };
   const query = async (text: string) => (await place.database.pool.query(text)).rows as Record<string, unknown>[];

@@ -11,7 +11,7 @@ import { openEventStoreLog } from '../../infra/eventstore/event-log.ts';
 import { createLogger } from '../../infra/logging.ts';
 import { ensureTables, type Projector } from '../../infra/read-models/projector.ts';
 import type { RebuildOptions, RebuildReport } from '../../infra/read-models/rebuild/plan.ts';
-import { rebuildProjection, rebuildProjections } from '../../infra/read-models/rebuild/rebuild.ts';
+import { rebuildProjections } from '../../infra/read-models/rebuild/rebuild.ts';
 import { MemoryTables } from '../../projections/apply.ts';
 import { projections } from '../../projections/index.ts';
 import { change, defineProjection, defineTable, insert, on, schemaOf, update } from '../../projections/projection.ts';
@@ -22,6 +22,7 @@ import type { EventLog, LoggedEvent } from '../../shared/ports/event-log.ts';
 import { startEventStoreStandIn } from '../support/eventstore-stand-in.ts';
 import { writeHistory } from '../support/history.ts';
 import { needsServer } from '../support/needs.ts';
+import { rebuildProjection } from '../support/rebuild.ts';
 import { freshDatabase } from '../support/service.ts';
 import { until } from '../support/until.ts';
 import { openView, testOrigin } from '../support/world.ts';
@@ -167,7 +168,7 @@ function suite(name: string, open: () => Promise<Place>): void {
         );
         if (stuck[0]) throw new Error(stuck[0].stuck_reason);
         const head = await leader.store.log.head();
-        return everything.every((projection) => leader.positions.current(schemaOf(projection)) >= head);
+        return everything.every((projection) => leader.positions.shown(schemaOf(projection)) >= head);
       });
     const schemas = async () => {
       const { rows } = await place.database.pool.query(
@@ -399,7 +400,7 @@ function suite(name: string, open: () => Promise<Place>): void {
             `busy-${writer}`,
             noted.draft({ id: 1_000_000 * writer + n, text: 'busy', json: { n }, number: n, flag: false }),
           );
-          await view.positions.visible([noted.type], position);
+          await view.positions.reach([noted.type], { position });
           slowest = Math.max(slowest, performance.now() - begun);
           written++;
           const { rows } = await place.database.pool.query(

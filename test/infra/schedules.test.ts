@@ -3,6 +3,7 @@ import { expect } from 'chai';
 import { schedulesOf } from '../../infra/jobs/schedules.ts';
 import { openCoreJobs } from '../../infra/jobs/work.ts';
 import { notificationRaised } from '../../shared/events/monitoring/notifications.ts';
+import { allCaughtUp } from '../support/caught-up.ts';
 import { call, startTestService, type TestService } from '../support/service.ts';
 import { until } from '../support/until.ts';
 import { testOrigin } from '../support/world.ts';
@@ -63,16 +64,16 @@ describe('schedules', () => {
   });
 
   it('removes old notifications once a day, when that is switched on', async () => {
-    const { commands, database, positions } = service.service.core;
+    const { commands, database } = service.service.core;
     const midnight = Math.ceil(Date.now() / 86_400_000) * 86_400_000;
     const at = (days: number, hour: number) => (midnight + (days * 24 + hour) * 3_600_000 - Date.now()) / 60_000;
     await commands.record('notifications-7', { origin: { ...testOrigin, workspace: 7 } }, [
       notificationRaised.draft({
-        ...{ recipient: 'ada', type: 'mention', title: 't', message: 'm', sourceType: null, sourceId: null },
+        ...{ recipient: 'ada', type: 'mention', title: 't', message: 'm', sourceType: null, sourceId: null, by: null },
       }),
     ]);
     const left = async () => {
-      await positions.settled();
+      await allCaughtUp(service.service.core);
       return (
         (await call(service, 'GET', '/api/scheduler')).status === 200 &&
         (await database.pool.query('SELECT * FROM notifications_v4.notifications WHERE workspace_id = 7')).rowCount

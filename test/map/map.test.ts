@@ -1,6 +1,6 @@
 /** The source is as the map says, and the map notices what is not. */
 import { expect } from 'chai';
-import { deviations, printed, sameWord, sources } from './map.ts';
+import { circlesIn, deviations, importsOfInfra, printed, sameWord, sources } from './map.ts';
 
 const files = sources();
 
@@ -56,6 +56,17 @@ describe('the map of the source', () => {
         ['setup', 'users'],
       ].filter(([one = '', other = '']) => sameWord(one, other)),
     ).to.deep.equal([]);
+  });
+  it('has no folders of infra that import one another', () => {
+    const imports = importsOfInfra(files);
+    expect(imports.get('jobs')).to.include.members(['database', 'tools']);
+    expect(circlesIn(imports)).to.deep.equal([]);
+    const circle = new Map([
+      ['a', new Set(['b', 'c'])],
+      ['b', new Set(['c'])],
+      ['c', new Set(['a'])],
+    ]);
+    expect(circlesIn(circle)).to.deep.equal(['a → b → c → a', 'a → c → a']);
   });
   it('prints on a page', () => {
     const lines = printed(files).split('\n');

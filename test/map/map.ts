@@ -1,5 +1,6 @@
 /** Finds where each source file stands on the map, what the map says that is not so, and prints it. */
-import { readdirSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
+import { posix } from 'node:path';
 import { DISTINCT, EXAMPLE, FLOORS, GROUPS, MECHANISMS, ROOMS } from './words.ts';
 
 /** Compiled, this file is in dist/test/map; the sources are where package.json is. */
@@ -156,6 +157,35 @@ function missing(files: readonly string[]): string[] {
     ...Object.keys(MECHANISMS).filter((folder) => !has(`${folder}/`)),
     ...named.flatMap(([folder, names]) => names.map((name) => `${folder}/${name}`).filter((path) => !has(`${path}.`))),
   ].map((path) => `${path}: is on the map and not there`);
+}
+
+/** Folders of `infra` that each of them imports from. Files that put everything together stand beside them, not in one. */
+export function importsOfInfra(files: readonly string[]): Map<string, Set<string>> {
+  const imports = new Map<string, Set<string>>();
+  for (const file of files.filter((one) => /^infra\/[^/]+\//.test(one))) {
+    const [, folder = ''] = file.split('/');
+    const text = readFileSync(new URL(file, TOP), 'utf8');
+    for (const [, from, lazy] of text.matchAll(/ from '(\.[^']+)'|\bimport\('(\.[^']+)'\)/g)) {
+      const [room, other, deeper] = posix.join(folderOf(file), (from ?? lazy) as string).split('/');
+      if (room !== 'infra' || deeper === undefined || other === undefined || other === folder) continue;
+      imports.set(folder, (imports.get(folder) ?? new Set()).add(other));
+    }
+  }
+  return imports;
+}
+
+/** Ways along these arrows that come back to where they began, each once: `a → b → a`. */
+export function circlesIn(arrows: ReadonlyMap<string, ReadonlySet<string>>): string[] {
+  const found: string[] = [];
+  const walk = (way: readonly string[]): void => {
+    for (const next of arrows.get(way.at(-1) as string) ?? []) {
+      if (next === way[0]) found.push([...way, next].join(' → '));
+      // Each circle is found from the first of its names.
+      else if (next > (way[0] as string) && !way.includes(next)) walk([...way, next]);
+    }
+  };
+  for (const name of arrows.keys()) walk([name]);
+  return found;
 }
 
 const WIDTH = 100;

@@ -85,7 +85,7 @@ describe('addresses', () => {
       ['http://localhost/', /localhost/],
       ['http://LOCALHOST./', /localhost/],
       ['http://db.local:5432/', /not a public name/],
-      ['http://metadata.google.internal/', /not a public name/],
+      ['http://db.internal/', /not a public name/],
     ] as const)
       expect(rule.fault(url), url).to.match(says);
     for (const url of [
@@ -95,6 +95,26 @@ describe('addresses', () => {
       'https://localhost.example.org/',
     ])
       expect(rule.fault(url), url).to.equal(undefined);
+  });
+
+  it('the metadata services of clouds are refused, whatever is allowed', () => {
+    const all = createAddressRule(['0.0.0.0/0', '::/0', '168.63.129.16', '169.254.169.254']);
+    for (const one of [rule, all]) {
+      for (const address of ['168.63.129.16', '::ffff:168.63.129.16', '169.254.169.254', 'fd00:ec2::254'])
+        expect(one.allows(address), address).to.equal(false);
+      for (const host of [
+        'metadata.google.internal',
+        'METADATA.google.internal.',
+        'metadata.internal',
+        'instance-data',
+        '168.63.129.16',
+        '[::ffff:a83f:8110]',
+      ])
+        expect(one.fault(`http://${host}/latest`), host).to.match(/metadata of a machine/);
+      expect(one.fault('https://instance-data.example.org/')).to.equal(undefined);
+    }
+    expect(all.allows('169.254.169.253')).to.equal(true);
+    expect(all.allows('168.63.129.17')).to.equal(true);
   });
 
   it('a network is an address or in CIDR notation', () => {

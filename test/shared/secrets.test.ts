@@ -28,6 +28,15 @@ const NAMES: Readonly<Record<SecretName | 'none', readonly string[]>> = {
     'signingKey',
     'encryption_key',
     'apiKeys',
+    'pin',
+    'PIN',
+    'userPin',
+    'pin_code',
+    'pinCode',
+    'otp',
+    'login_otp',
+    'totp',
+    'otpCode',
   ],
   token: ['token', 'botToken', 'ACCESS_TOKEN', 'maxTokens', 'tokens'],
   weak: [
@@ -48,6 +57,15 @@ const NAMES: Readonly<Record<SecretName | 'none', readonly string[]>> = {
     'bearer',
     'jwt',
     'cookie',
+    'cookies',
+    'sessionCookie',
+    'cookieJar',
+    'cookie_value',
+    'cookieHeader',
+    'Set-Cookie',
+    'pw',
+    'db_pw',
+    'dbPw',
     'key',
     'keys',
     'hmacKey',
@@ -75,6 +93,21 @@ const NAMES: Readonly<Record<SecretName | 'none', readonly string[]>> = {
     'auth_url',
     'authMethod',
     'seecret',
+    'spinning',
+    'pinned',
+    'pin_version',
+    'pins',
+    'pinterest',
+    'gpio_pin',
+    'mapPin',
+    'otp_length',
+    'laptop',
+    'cookieName',
+    'cookie_path',
+    'cookieSameSite',
+    'cookie_max_age',
+    'cookiecutter',
+    'pwa',
   ],
 };
 
@@ -123,6 +156,67 @@ describe('secrets: masks', () => {
       empty: { secret: '', token: null, key: true },
       note: 'plain',
     });
+  });
+
+  it('hide values whose name stands beside them, and show the name', () => {
+    expect(
+      masked({
+        env: [
+          { name: 'API_KEY', value: 'a' },
+          { name: 'LOG_LEVEL', value: 'debug' },
+          { key: 'DB_PASSWORD', value: 'b' },
+          { key: 'hidden as before', value: 'c' },
+          { name: 'MAX_TOKENS', value: '4096' },
+          { name: 'PIN', value: 1234 },
+          { name: 'cookie', description: 'plain', default: 'd' },
+        ],
+        headers: [{ header: 'X-Api-Key', value: 'e' }],
+        one: { name: 'password reset', title: 'plain', value: { length: 'f', rounds: 3 } },
+        prose: { name: 'password '.repeat(20), value: 'plain' },
+      }),
+    ).to.deep.equal({
+      env: [
+        { name: 'API_KEY', value: MASK },
+        { name: 'LOG_LEVEL', value: 'debug' },
+        { key: 'DB_PASSWORD', value: MASK },
+        { key: MASK, value: 'c' },
+        { name: 'MAX_TOKENS', value: '4096' },
+        { name: 'PIN', value: MASK },
+        { name: 'cookie', description: 'plain', default: MASK },
+      ],
+      headers: [{ header: 'X-Api-Key', value: MASK }],
+      one: { name: 'password reset', title: 'plain', value: { length: MASK, rounds: 3 } },
+      prose: { name: 'password '.repeat(20), value: 'plain' },
+    });
+  });
+
+  it('hide what follows an option in a list, and what is assigned in one', () => {
+    const args = ['run', '--token', 'a', '-pw', 'b', '--pin', 1234, '--token', '--verbose', '--max-tokens', '4096'];
+    expect(masked({ args })).to.deep.equal({
+      args: ['run', '--token', MASK, '-pw', MASK, '--pin', MASK, '--token', '--verbose', '--max-tokens', '4096'],
+    });
+    expect(
+      masked({
+        args: ['--password=short', '--spinning', 'x', '--pinned', 'y', '--', 'token', 'z'],
+        env: ['API_KEY=a', 'LOG_LEVEL=debug', 'Cookie: sid=a'],
+      }),
+    ).to.deep.equal({
+      args: [`--password=${MASK}`, '--spinning', 'x', '--pinned', 'y', '--', 'token', 'z'],
+      env: [`API_KEY=${MASK}`, 'LOG_LEVEL=debug', `Cookie: ${MASK}`],
+    });
+    expect(masked(masked({ args }))).to.deep.equal(masked({ args }));
+  });
+
+  it('hide what makes a URL a secret', () => {
+    const path = 'T0AAAAAAA/B0BBBBBBB/'.concat('abcdefghijklmnop');
+    const key = '0123456789abcdef'.repeat(2);
+    for (const [url, shown] of [
+      [`https://hooks.slack.com/services/${path}`, `https://hooks.slack.com/services/${MASK}`],
+      [`https://${key}@o1.ingest.sentry.io/5`, `https://${MASK}@o1.ingest.sentry.io/5`],
+      [`https://${key}:${key}@o1.ingest.sentry.io/5`, `https://${MASK}:${MASK}@o1.ingest.sentry.io/5`],
+      ['https://x.example.org/c?sv=1&sig=abc%3D&se=2', `https://x.example.org/c?sv=1&sig=${MASK}&se=2`],
+    ] as const)
+      expect(masked({ url }), url).to.deep.equal({ url: shown });
   });
 
   it('hide credentials in texts, and leave the rest of the text', () => {
@@ -188,6 +282,46 @@ describe('secrets: sent back', () => {
     expect(refusal(() => restored({ servers: [{ id: 'z', token: MASK }] }, stored, 'config'))).to.match(
       /servers\.0\.token/,
     );
+  });
+
+  it('keep what is stored beside its name or behind its option, wherever that has moved to', () => {
+    const stored = {
+      env: [
+        { key: 'API_KEY', value: 'a' },
+        { key: 'DB_PASSWORD', value: 'b' },
+        { name: 'PIN', value: 1234 },
+      ],
+      args: ['--token', 'c', '--password', 'd', '--verbose'],
+      url: 'https://x.example.org/?sig=abc',
+    };
+    const shown = masked(stored) as typeof stored;
+    expect(restored(shown, stored, 'config')).to.deep.equal(stored);
+    const [one, two, three] = shown.env;
+    expect(restored({ env: [two, { key: 'LOG_LEVEL', value: 'x' }, one] }, stored, 'config')).to.deep.equal({
+      env: [stored.env[1], { key: 'LOG_LEVEL', value: 'x' }, stored.env[0]],
+    });
+    expect(restored({ env: [three] }, stored, 'config')).to.deep.equal({ env: [stored.env[2]] });
+    expect(restored({ args: ['--quiet', '--password', MASK, '--token', MASK, '-v'] }, stored, 'config')).to.deep.equal({
+      args: ['--quiet', '--password', 'd', '--token', 'c', '-v'],
+    });
+    expect(restored({ args: ['--password', MASK] }, stored, 'config')).to.deep.equal({ args: ['--password', 'd'] });
+    for (const [next, says] of [
+      [{ args: ['--secret', MASK] }, /^config\.args\.1: /],
+      [{ env: [{ key: 'OTHER_KEY', value: MASK }] }, /^config\.env\.0\.value: /],
+      [{ more: { name: 'API_KEY', value: MASK } }, /^config\.more\.value: /],
+      [{ url: `https://elsewhere.example/?sig=${MASK}` }, /^config\.url: /],
+      [{ fresh: `https://x.example.org/?sig=${MASK}` }, /^config\.fresh: /],
+    ] as const)
+      expect(
+        refusal(() => restored(next, stored, 'config')),
+        JSON.stringify(next),
+      ).to.match(says);
+    const pair = { one: { name: 'API_KEY', value: 'a' } };
+    const renamed = { one: { name: 'LOG_LEVEL', value: MASK } };
+    expect(
+      refusal(() => restored(renamed, pair, 'config')),
+      'a name that is shown',
+    ).to.match(/^config\.one\.value: /);
   });
 
   it('never reappear under a name that is shown', () => {

@@ -1,6 +1,7 @@
 /** Taking turns; outages, which are logged once in a while, and their end. */
 import { expect } from 'chai';
-import { askingTogether, createOutage, takingTurnsByKey } from '../../shared/waiting.ts';
+import { askedSince, askingTogether, createOutage, takingTurnsByKey } from '../../shared/waiting.ts';
+import { until } from '../support/until.ts';
 
 describe('an outage', () => {
   it('is logged at once, repeated after half a minute, and ends with one line', () => {
@@ -104,4 +105,58 @@ describe('questions asked together', () => {
     expect(await Promise.all(failing)).to.deep.equal(['away', 'away']);
     expect(await ask([3])).to.equal(2);
   });
+});
+
+describe('a question that is shared', () => {
+  const open = (options?: { failsAll?: boolean }) => {
+    const sent: { answer(value: string): void; fail(): void }[] = [];
+    const ask = askedSince(
+      () =>
+        new Promise<string>((answer, reject) => {
+          sent.push({ answer, fail: () => reject(new Error('away')) });
+        }),
+      options,
+    );
+    return { sent, ask };
+  };
+  const turn = () => new Promise((resolve) => setImmediate(resolve));
+  const outcomes = async (asked: readonly (Promise<string> | string)[]) =>
+    Promise.all(asked.map((one) => Promise.resolve(one).catch((error: Error) => error.message)));
+
+  it('is asked once for those who ask in the same turn, and anew for those who come while it is on its way', async () => {
+    const { sent, ask } = open();
+    const early = performance.now();
+    await until('the clock goes on', () => performance.now() > early);
+    const first = [ask(), ask()];
+    await turn();
+    const late = [ask(), ask()];
+    await turn();
+    expect(sent).to.have.length(1);
+    sent[0]?.answer('old');
+    expect(await outcomes(first)).to.deep.equal(['old', 'old']);
+    expect(ask(early), 'without a promise').to.equal('old');
+    await turn();
+    expect(sent).to.have.length(2);
+    sent[1]?.answer('new');
+    expect(await outcomes(late)).to.deep.equal(['new', 'new']);
+    expect(ask(early)).to.equal('new');
+  });
+
+  for (const failsAll of [false, true])
+    it(`when it fails, ${failsAll ? 'fails those who wait behind it, too' : 'is asked again for the others'}`, async () => {
+      const { sent, ask } = open({ failsAll });
+      const first = outcomes([ask()]);
+      await turn();
+      const second = outcomes([ask(), ask()]);
+      sent[0]?.fail();
+      expect(await first).to.deep.equal(['away']);
+      await turn();
+      expect(sent).to.have.length(failsAll ? 1 : 2);
+      sent[1]?.answer('there');
+      expect(await second).to.deep.equal(failsAll ? ['away', 'away'] : ['there', 'there']);
+      const third = outcomes([ask()]);
+      await turn();
+      sent.at(-1)?.answer('again');
+      expect(await third).to.deep.equal(['again']);
+    });
 });

@@ -4,6 +4,7 @@ import { agentConfigDecider, agentDecider, agentStream } from '../../commands/ag
 import { type Registration, registerAgent, selfRegistration } from '../../commands/agents/registration.ts';
 import type { CommandContext } from '../../commands/handler.ts';
 import type { GatewayDocument } from '../../shared/contract/admin/gateway-document.ts';
+import { anyRoom } from './kit.ts';
 import { memoryWorld } from './memory-world.ts';
 import { testOrigin } from './world.ts';
 
@@ -18,7 +19,7 @@ export function agentsMemory(now?: () => number) {
     /** Registers an agent like one that has registered itself. Gives its id. */
     async make(name: string, more: Partial<Registration> = {}): Promise<number> {
       const bare = selfRegistration({ name, framework: null, capabilities: [] });
-      return (await registerAgent(commands, context(), { ...bare, ...more })).id;
+      return (await registerAgent(commands, context(), { ...bare, ...more }, anyRoom)).id;
     },
     stateOf: async (id: number) => (await world.process().load(agentDecider, agentStream(1, id))).state,
     configOf: async (id: number) => (await world.process().load(agentConfigDecider, agentStream(1, id))).state.config,

@@ -2,10 +2,19 @@
 import { brotliCompressSync, constants, deflateSync, gzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import type { OpenApiDocument, Operation, Parameter } from '../../api/openapi.ts';
+import { AGENT_KEY_SCOPES } from '../../shared/contract/agents/keys.ts';
 import { follow, resolved } from './openapi.ts';
 
-export const CALLERS = ['admin', 'viewer', 'agent key', 'anonymous', 'wrong key'] as const;
+/** Callers who are signed in, by role. */
+export const SESSIONS = ['admin', 'operator', 'viewer'] as const;
+const KEYS = AGENT_KEY_SCOPES.map((scope) => `key with ${scope}` as const);
+export const CALLERS = [...SESSIONS, ...KEYS, 'anonymous', 'wrong key'] as const;
 export type Caller = (typeof CALLERS)[number];
+
+export const isSession = (caller: Caller): caller is (typeof SESSIONS)[number] =>
+  SESSIONS.some((one) => one === caller);
+/** The scope of a caller with an agent's key; undefined: it has none. */
+export const scopeOf = (caller: Caller) => AGENT_KEY_SCOPES.find((scope) => caller === `key with ${scope}`);
 
 export interface Target {
   readonly method: string;
@@ -75,10 +84,14 @@ const oddText = fc.oneof(
   fc.constantFrom(199, 200, 201, 5_000, 200_001, 900_000).map((length) => `${'x'.repeat(length - 1)}😀`),
 );
 
+/** Where the integers of PostgreSQL and those of JavaScript end. */
+const INT4 = 2 ** 31 - 1;
+const EDGES = [INT4, 2 ** 31, 2 ** 53 - 1, 2 ** 53];
+
 const oddNumber = fc.oneof(
   fc.double(),
   fc.maxSafeInteger(),
-  fc.constantFrom(0, -0, -1, 1.5, 2 ** 31, 2 ** 53, 2 ** 63, 1e21, 1e300, 5e-324, Number.MAX_VALUE),
+  fc.constantFrom(0, -0, -1, 1.5, ...EDGES, 2 ** 63, 1e21, 1e300, 5e-324, Number.MAX_VALUE),
 );
 
 /** Values that no schema describes. */
@@ -123,11 +136,12 @@ function asked(document: unknown, schema: unknown, known: readonly string[], lev
   switch (rules.type) {
     case 'string':
       return textOf(rules, known);
-    case 'integer':
-      return fc.oneof(
-        fc.integer({ min: numberOr(rules.minimum, -5), max: Math.min(numberOr(rules.maximum, 30), 2 ** 31 - 1) }),
-        fc.maxSafeNat(),
-      );
+    case 'integer': {
+      const max = numberOr(rules.maximum, Number.MAX_SAFE_INTEGER);
+      const small = fc.integer({ min: numberOr(rules.minimum, -5), max: Math.min(numberOr(rules.maximum, 30), INT4) });
+      const edges = EDGES.filter((edge) => edge <= max);
+      return fc.oneof(small, fc.maxSafeNat(), edges.length > 0 ? fc.constantFrom(...edges) : small);
+    }
     case 'number':
       return fc.double({ noNaN: true, noDefaultInfinity: true });
     case 'boolean':
@@ -246,7 +260,34 @@ const moreHeaders = fc.record(
   },
   { requiredKeys: [] },
 );
-const headers = fc.oneof({ weight: 3, arbitrary: fc.constant({}) }, { weight: 1, arbitrary: moreHeaders });
+
+/** Stands in headers for the origin of the service. */
+export const OWN_ORIGIN = '@own@';
+
+/** What a browser says of the page that makes a request: of this service, of another one, or of none. */
+const browserHeaders = fc.record(
+  {
+    'sec-fetch-site': fc.constantFrom('same-origin', 'same-site', 'cross-site', 'none'),
+    'sec-fetch-mode': fc.constantFrom('cors', 'no-cors', 'navigate'),
+    'sec-fetch-dest': fc.constantFrom('empty', 'document', 'image'),
+    origin: fc.constantFrom(OWN_ORIGIN, OWN_ORIGIN, 'null', 'https://evil.example', `${OWN_ORIGIN}1`),
+    referer: fc.constantFrom(`${OWN_ORIGIN}/docs`, 'https://evil.example/'),
+    'upgrade-insecure-requests': fc.constant('1'),
+  },
+  { requiredKeys: [] },
+);
+const headers = fc.oneof(
+  { weight: 3, arbitrary: fc.constant({}) },
+  { weight: 1, arbitrary: moreHeaders },
+  { weight: 1, arbitrary: browserHeaders },
+);
+
+/** Whether a page of another site may have made this request to change something. */
+export function isForged({ caller, method, headers }: GeneratedRequest): boolean {
+  const { origin = OWN_ORIGIN, 'sec-fetch-site': site = 'none' } = headers;
+  if (method === 'GET' || method === 'HEAD' || !isSession(caller)) return false;
+  return origin !== OWN_ORIGIN || !['same-origin', 'none'].includes(site);
+}
 
 // --- Requests --------------------------------------------------------------------------------------------------------
 
@@ -263,6 +304,7 @@ const segment = (document: unknown, parameter: Parameter, known: readonly string
     .oneof(
       { weight: 3, arbitrary: fc.constantFrom(...known) },
       { weight: 2, arbitrary: asked(document, parameter.schema, known).map(String) },
+      { weight: 1, arbitrary: fc.constantFrom(...EDGES).map(String) },
       { weight: 1, arbitrary: oddText.map((text) => text.slice(0, 2_000)) },
     )
     // An empty segment, or one that begins another path, is another call.
@@ -299,7 +341,10 @@ export function requestTo(
   const sent = schema ? sentAs(nearly(asked(document, schema, known)).map(jsonOf)) : nothing;
   return fc
     .record({
-      caller: fc.constantFrom('admin', 'admin', 'admin', ...CALLERS),
+      caller: fc.oneof(
+        { weight: 3, arbitrary: fc.constantFrom<Caller>('admin', 'key with admin') },
+        { weight: 3, arbitrary: fc.constantFrom(...CALLERS) },
+      ),
       method: method === 'GET' ? fc.constantFrom('GET', 'GET', 'GET', 'HEAD') : fc.constant(method),
       segments: fc.tuple(...inPath.map((parameter) => segment(document, parameter, known))),
       query: queryOf(document, inQuery, known),

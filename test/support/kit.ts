@@ -1,15 +1,21 @@
 /** Given, when, then: drafts become events; events become the state of a decider or the rows of a projection. */
+
 import { expect } from 'chai';
 import type { Decider } from '../../commands/decider.ts';
+import type { Room } from '../../commands/limits.ts';
 import { type AnyStoredRow, MemoryTables } from '../../projections/apply.ts';
 import type { Projection, Row, Table } from '../../projections/projection.ts';
 import { AppError } from '../../shared/errors.ts';
 import { agentRegistered } from '../../shared/events/agents/registration.ts';
 import type { DomainEvent, EventDraft } from '../../shared/events/define.ts';
+import type { DisplayNames } from '../../shared/ports/users.ts';
 
 export type Draft = EventDraft<string, object>;
 
 type Registered = Parameters<typeof agentRegistered.draft>[0];
+
+/** Takes any number of records. */
+export const anyRoom: Room = (_, create) => create();
 
 /** An agent like any other, made by an operator. */
 export const registeredAgent = (data: Pick<Registered, 'agentId' | 'name'> & Partial<Registered>) =>
@@ -58,7 +64,10 @@ export const eventsOf = (drafts: readonly Draft[], meta: Partial<DomainEvent['me
 
 /** The state that a decider has after these events. */
 export const stateAfter = <State>(decider: Decider<State>, ...drafts: readonly Draft[]): State =>
-  eventsOf(drafts).reduce((state, event) => decider.evolve(state, { ...event, at: event.meta.at }), decider.initial);
+  eventsOf(drafts).reduce(
+    (state, event) => decider.evolve(state, { ...event, at: event.meta.at, by: event.meta.actor }),
+    decider.initial,
+  );
 
 // biome-ignore lint/suspicious/noExplicitAny: any table; its columns are inferred where it is used.
 type AnyTable = Table<any>;
@@ -93,6 +102,9 @@ export const outcomeOf = (work: Promise<unknown>): Promise<string> =>
       throw error;
     },
   );
+
+/** Shows every user by the username. */
+export const BY_USERNAME: DisplayNames = { of: async () => (name) => name, usernameOf: async (_, shown) => shown };
 
 /** The refusal of a decision. @throws Error when it was none */
 export function refusalOf(decide: () => unknown): AppError {

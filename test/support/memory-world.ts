@@ -3,10 +3,12 @@
  * log, and a hook that holds an append back.
  */
 import { type Commands, createCommands } from '../../commands/handler.ts';
-import { ConflictError } from '../../shared/errors.ts';
+import { ConflictError, LogUnavailableError } from '../../shared/errors.ts';
 import { createEventStore } from '../../shared/event-store.ts';
 import { catalogue } from '../../shared/events/catalogue.ts';
 import type { EventLog, LoggedEvent, NewEvent } from '../../shared/ports/event-log.ts';
+import type { Locks } from '../../shared/ports/locks.ts';
+import { takingTurnsByKey } from '../../shared/waiting.ts';
 
 export interface MemoryWorld {
   /** A separate process, which shares nothing with the others. */
@@ -15,12 +17,14 @@ export interface MemoryWorld {
   written(): readonly { readonly stream: string; readonly type: string; readonly data: LoggedEvent['data'] }[];
   /** Streams that were read. */
   readonly reads: string[];
-  /** What commands have waited for: the types and the position that read models had to show. */
-  readonly waits: readonly { readonly types: readonly string[]; readonly position: number }[];
+  /** Locks that all processes share. */
+  readonly locks: Locks;
   /** Removes everything but the first `count` events, for processes created afterwards. */
   forgetAfter(count: number): void;
   /** Awaited before each append is made; a test sets it. */
   beforeAppend: (stream: string, events: readonly NewEvent[]) => Promise<void>;
+  /** The same after it was made, before the command hears of it. */
+  afterAppend: (stream: string, events: readonly NewEvent[]) => Promise<void>;
 }
 
 export function memoryWorld(now: () => number = Date.now): MemoryWorld {
@@ -31,8 +35,9 @@ export function memoryWorld(now: () => number = Date.now): MemoryWorld {
   };
   const log: EventLog = {
     stride: 1,
-    async append(stream, events, expected) {
+    async append(stream, events, expected, unless) {
       await world.beforeAppend(stream, events);
+      if (unless?.aborted) throw new LogUnavailableError('given up');
       const before = of(stream);
       const known = before.filter((event) => events.some((one) => one.id === event.id));
       const lastKnown = known.at(-1);
@@ -44,7 +49,9 @@ export function memoryWorld(now: () => number = Date.now): MemoryWorld {
         // As through a store: nothing is shared with the caller.
         all.push({ ...structuredClone(event), stream, revision: revision + 1 + index, position: all.length + 1 });
       }
-      return { revision: revision + events.length, position: all.length };
+      const appended = { revision: revision + events.length, position: all.length };
+      await world.afterAppend(stream, events);
+      return appended;
     },
     async *readStream(stream, { from = 0 } = {}) {
       world.reads.push(stream);
@@ -74,24 +81,21 @@ export function memoryWorld(now: () => number = Date.now): MemoryWorld {
       return key;
     },
   };
-  const waits: { readonly types: readonly string[]; readonly position: number }[] = [];
-  const readModels = {
-    async promise(types: readonly string[], position: number) {
-      waits.push({ types, position });
-    },
-  };
+  const inTurn = takingTurnsByKey(() => false);
+  const held = new AbortController().signal;
   const world: MemoryWorld = {
-    waits,
+    locks: { holding: (name, work) => inTurn(name, () => work(held)) },
     reads: [],
     process() {
       const store = createEventStore({ log, catalogue, counters, keys: personKeys, now });
-      return createCommands({ store, counters, readModels });
+      return createCommands({ store, counters });
     },
     written: () => all,
     forgetAfter(count) {
       all.length = count;
     },
     beforeAppend: async () => undefined,
+    afterAppend: async () => undefined,
   };
   return world;
 }

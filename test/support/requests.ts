@@ -219,3 +219,49 @@ export function* writesOf(
     }
   }
 }
+
+// --- Numbers ---------------------------------------------------------------------------------------------------------
+
+/** A number that a request may have, by the steps to it; in an array, the first. */
+export interface NumberField {
+  readonly place: 'path' | 'query' | 'body';
+  readonly steps: readonly (string | number)[];
+  readonly schema: Schema;
+}
+
+function numbersBelow(schema: unknown, steps: readonly (string | number)[]): Omit<NumberField, 'place'>[] {
+  if (typeof schema !== 'object' || schema === null) return [];
+  const { type, properties, items, additionalProperties, anyOf, oneOf, allOf } = schema as Schema;
+  const isNumber = [type].flat().some((one) => one === 'integer' || one === 'number');
+  const isFixed = 'const' in schema || 'enum' in schema;
+  return [
+    ...(isNumber && !isFixed ? [{ steps, schema: schema as Schema }] : []),
+    ...Object.entries((properties ?? {}) as object).flatMap(([name, one]) => numbersBelow(one, [...steps, name])),
+    ...[anyOf, oneOf, allOf].flatMap((forms) =>
+      ((forms ?? []) as unknown[]).flatMap((one) => numbersBelow(one, steps)),
+    ),
+    ...numbersBelow(items, [...steps, 0]),
+    ...numbersBelow(additionalProperties, [...steps, 'any']),
+  ];
+}
+
+/** Every number that the description of an operation has, and every parameter of its path, where clients send numbers. */
+export function numbersOf({ path, query, body }: Described): NumberField[] {
+  const parameters = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name as string);
+  return [
+    ...parameters.map((name) => ({ place: 'path' as const, steps: [name], schema: { type: 'integer' } })),
+    ...query.flatMap(({ name, schema }) =>
+      numbersBelow(schema, [name]).map((one) => ({ place: 'query' as const, ...one })),
+    ),
+    ...numbersBelow(body, []).map((one) => ({ place: 'body' as const, ...one })),
+  ];
+}
+
+/** A body with this value in one place. What the steps go through is made where it is missing. */
+export function withNumber(body: unknown, [step, ...more]: readonly (string | number)[], value: unknown): unknown {
+  if (step === undefined) return value;
+  const inner = (body as Record<string | number, unknown> | undefined)?.[step];
+  const changed = withNumber(inner, more, value);
+  if (typeof step === 'number') return [changed, ...(Array.isArray(body) ? body.slice(1) : [])];
+  return { ...(typeof body === 'object' && !Array.isArray(body) ? body : undefined), [step]: changed };
+}

@@ -36,8 +36,6 @@ export const secondsOf = (n: number): number => timeOf(n) / 1_000;
 
 export interface ReadModels {
   readonly reads: Reads;
-  /** Only what the projector has in memory. */
-  readonly remembered: Reads;
   /** Adds what happened next. */
   tell(...told: readonly Told[]): Promise<void>;
   /** For rows that no event makes yet. */
@@ -52,7 +50,6 @@ export async function openReadModels(projections: readonly Projection[]): Promis
   const rows = new RowCaches();
   return {
     reads: liveReads(database.db),
-    remembered: { ...liveReads(database.db, rows.keptRows(true)), db: undefined as never },
     async tell(...told) {
       const from = earlier.length;
       earlier.push(...told);

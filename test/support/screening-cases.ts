@@ -312,9 +312,35 @@ export const SECRET_CASES: SecretCase[] = [
     misses: ['postgres://db:5432/app', 'postgres://app@db/app', `postgres://app:${OPEN}PW}@db`, 'mysql://u:***@db'],
   },
   {
+    type: 'webhook_url',
+    hits: [
+      'https://hooks.slack.com/services/'.concat('T0AAAAAAA/B0BBBBBBB/', LETTERS.slice(0, 24)),
+      'hooks.slack.com/workflows/'.concat('T0AAAAAAA/', LETTERS),
+      'https://discord.com/api/webhooks/'.concat('123456789012345678/', LETTERS),
+      'https://acme.webhook.office.com/webhookb2/'.concat(LETTERS),
+    ],
+    misses: [
+      'https://hooks.slack.com/services/',
+      'https://slack.com/services/T0AAAAAAA/B0BBBBBBB',
+      'discord.com/api/v10',
+    ],
+  },
+  {
     type: 'url_password',
     hits: ['https://ada:'.concat('hunter2', '@example.org/x'), 'smtp+tls://u:'.concat('p@ss', '@mail')],
     misses: ['https://example.org:8080/x@y', 'https://ada@example.org', `https://ada:${OPEN}PW}@x`, 'a://b:c'],
+  },
+  {
+    type: 'url_key',
+    hits: [
+      'https://'.concat('0123456789abcdef'.repeat(2), '@o123.ingest.sentry.io/456'),
+      'https://'.concat(LETTERS, '@git.example.org/x.git'),
+    ],
+    misses: [
+      'https://ada@example.org',
+      'https://a-very-long-name-of-a-user@example.org',
+      `https://${LETTERS}.example.org`,
+    ],
   },
   {
     type: 'bearer_token',
@@ -356,6 +382,39 @@ export const SECRET_CASES: SecretCase[] = [
       'author: somebody1',
       'compass: northeast1',
       'pass: 12345678',
+    ],
+  },
+  {
+    type: 'cookie',
+    hits: ['Cookie: '.concat('sid=abc'), '"Set-Cookie": "'.concat('sid=abc; Path=/', '"')],
+    misses: ['cookie: chocolate', 'biscookie: a=b', 'Cookie: --------'],
+  },
+  {
+    type: 'url_parameter',
+    hits: [
+      'https://x.blob.core.windows.net/c?sv=2024&sig='.concat('abcDEF%2B%3D'),
+      'https://x.example.org/a?b=1&X-Amz-Signature='.concat('0a1b2c3d'),
+      'https://x.example.org/?apikey='.concat('abc'),
+      'https://x.example.org/?signature='.concat('abc'),
+      '/hook?otp='.concat('123456'),
+    ],
+    misses: [
+      'https://x.example.org/?design=new',
+      'https://x.example.org/?sig=',
+      'https://x.example.org/?pinned=true&cookie_policy=strict',
+      'https://x.example.org/?key=title',
+      'https://x.example.org/?max_tokens=4096',
+    ],
+  },
+  {
+    type: 'command_option',
+    hits: ['tool --token '.concat('a1b2c3'), 'tool --pin='.concat('1234'), "tool -pw '".concat('hunter2', "'")],
+    misses: [
+      'use --token to sign in',
+      'tool --token $TOKEN --verbose',
+      'tool --max-tokens 4096',
+      'tool --pinned v1.2 --spinning 3x',
+      'tool --token --password',
     ],
   },
 ];

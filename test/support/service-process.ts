@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import type { ProcessRole } from '../../infra/config.ts';
 
 export const KEY = 'process-key-0123456789abcdef';
 const CLI = fileURLToPath(new URL('../../bin/signalbox.js', import.meta.url));
@@ -105,6 +106,27 @@ export async function startProcess(
       await ended;
     },
   };
+}
+
+/** Starts a process for each role, all at once: first starts must not trip over each other. */
+export async function startProcesses(
+  env: Record<string, string>,
+  roles: readonly ProcessRole[],
+): Promise<{ readonly services: readonly ServiceProcess[]; stop(): Promise<void> }> {
+  const directory = await temporaryDirectory();
+  const starting = roles.map((role) => startProcess(directory.path, env, ['--role', role]));
+  const settled = await Promise.allSettled(starting);
+  const services = settled.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
+  const stop = async () => {
+    for (const service of services) await service.stop();
+    await directory.remove();
+  };
+  for (const one of settled) {
+    if (one.status === 'fulfilled') continue;
+    await stop();
+    throw one.reason;
+  }
+  return { services, stop };
 }
 
 const proc = (pid: number, file: string): string => {

@@ -83,18 +83,22 @@ export interface ServerStores {
   close(): Promise<void>;
 }
 
+/** Stores that processes may share. */
+export type ServerStack = 'postgres' | 'cluster';
+const STACK: ServerStack = process.env.TEST_STACK === 'cluster' ? 'cluster' : 'postgres';
+
 /** The roles of a deployment with two API processes on what `serverStores` gives. */
-export const TWO_API_PROCESSES: readonly ProcessRole[] =
-  process.env.TEST_STACK === 'cluster' ? ['api', 'api', 'projector', 'worker'] : ['all', 'all'];
+export const twoApiProcesses = (stack: ServerStack = STACK): readonly ProcessRole[] =>
+  stack === 'cluster' ? ['api', 'api', 'projector', 'worker'] : ['all', 'all'];
 
 /**
- * PostgreSQL; with TEST_STACK=cluster an event store and Redis beside it: the server of TEST_EVENTSTORE_URL, where the
+ * PostgreSQL; on the cluster (default: with TEST_STACK=cluster) an event store and Redis beside it: the server of TEST_EVENTSTORE_URL, where the
  * log has a prefix of its own, or the stand-in. Needs TEST_DATABASE_URL; Redis only with TEST_REDIS_URL.
  */
-export async function serverStores(): Promise<ServerStores> {
-  const { TEST_STACK, TEST_REDIS_URL, TEST_EVENTSTORE_URL } = process.env;
+export async function serverStores(stack: ServerStack = STACK): Promise<ServerStores> {
+  const { TEST_REDIS_URL, TEST_EVENTSTORE_URL } = process.env;
   const database = await freshDatabase();
-  if (TEST_STACK !== 'cluster') return { env: { DATABASE_URL: database.url }, close: database.drop };
+  if (stack !== 'cluster') return { env: { DATABASE_URL: database.url }, close: database.drop };
   const standIn = TEST_EVENTSTORE_URL ? undefined : await startEventStoreStandIn();
   return {
     env: {

@@ -1,4 +1,5 @@
 /** A hub behind a real HTTP server, on a log that tests control: headers of requests say who listens. */
+
 import { randomUUID } from 'node:crypto';
 import { createServer, type ServerResponse } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
@@ -8,26 +9,33 @@ import type { CredentialCheck } from '../../api/auth/recheck.ts';
 import { parseCursor } from '../../api/stream/frames.ts';
 import { createStreamHub, type StreamHub } from '../../api/stream/hub.ts';
 import type { StreamLimits } from '../../api/stream/limits.ts';
+import type { Past } from '../../api/stream/past.ts';
 import { sourceOf } from '../../api/stream/source.ts';
 import { createLogger } from '../../infra/logging.ts';
 import { UnknownPositionError } from '../../shared/errors.ts';
 import type { DomainEvent } from '../../shared/events/define.ts';
+import type { Metadata } from '../../shared/events/metadata.ts';
 import { type Identity, ROLES, type Role } from '../../shared/identity.ts';
 import type { LoggedEvent, ReadAllOptions } from '../../shared/ports/event-log.ts';
+import { BY_USERNAME } from './kit.ts';
 import { testOrigin } from './world.ts';
+
+/** When events of the log happened, Unix ms. */
+export const LOGGED_AT = 1_750_000_000_000;
 
 export const logged = (
   position: number,
   { type, data }: { readonly type: string; readonly data: object },
   workspace = 1,
+  more: { readonly stream?: string; readonly revision?: number; readonly meta?: Partial<Metadata> } = {},
 ): LoggedEvent => ({
   id: randomUUID(),
   type,
-  stream: `hub-${workspace}-${position}`,
-  revision: 0,
+  stream: more.stream ?? `hub-${workspace}-${position}`,
+  revision: more.revision ?? 0,
   position,
   data: data as LoggedEvent['data'],
-  meta: { ...testOrigin, workspace, at: 1_750_000_000_000, number: position, version: 1 },
+  meta: { ...testOrigin, workspace, at: LOGGED_AT, number: position, version: 1, ...more.meta },
 });
 
 /** A log that tests control. What is after `followed` has been written, but this process has not followed it yet. */
@@ -90,6 +98,11 @@ export class HandLog {
             hand.out.readers--;
           }
         },
+        async *readStream(stream, { from = 0 } = {}) {
+          await hand.reading();
+          const found = hand.events.filter((event) => event.stream === stream && event.revision >= from);
+          if (found.length > 0) yield found;
+        },
         async *follow({ after, signal }) {
           signal.addEventListener('abort', () => hand.wake());
           for (let at = after; !signal.aborted; ) {
@@ -111,16 +124,17 @@ export class HandLog {
 
 export const identityOf = (headers: Readonly<Record<string, unknown>>): Identity => {
   const role = ROLES.find((one) => one === headers['x-role']) ?? ('viewer' satisfies Role);
+  const agentId = headers['x-agent-id'];
   return {
-    kind: headers['x-kind'] === 'global-key' ? 'global-key' : 'user',
+    kind: headers['x-kind'] === 'global-key' ? 'global-key' : agentId === undefined ? 'user' : 'agent-key',
     id: Number(headers['x-user'] ?? 1),
     username: 'listener',
     displayName: 'Listener',
     role,
     tenant: 1,
     workspace: Number(headers['x-workspace'] ?? 1),
-    agentName: null,
-    agentId: null,
+    agentName: headers['x-agent-name'] === undefined ? null : String(headers['x-agent-name']),
+    agentId: agentId === undefined ? null : Number(agentId),
     session: null,
   };
 };
@@ -173,6 +187,8 @@ export async function startHub(
     limits?: Partial<StreamLimits>;
     now?: () => number;
     watch?: { everyMs?: number; uncheckedMs?: number };
+    /** Of every client. */
+    past?: Past;
   } = {},
 ): Promise<HubServer> {
   const log = new HandLog();
@@ -180,6 +196,7 @@ export async function startHub(
   const hub = createStreamHub({
     source: log.source(),
     credentials: credentials.check(),
+    names: BY_USERNAME,
     log: createLogger('silent'),
     metrics: new Registry(),
     ...options,
@@ -201,6 +218,7 @@ export async function startHub(
         ip: String(req.headers['x-ip'] ?? '192.0.2.1'),
         kinds: undefined,
         after: typeof id === 'string' ? parseCursor(id) : undefined,
+        past: options.past,
       })
       .catch((error: Error & { status?: number }) => {
         res.writeHead(error.status ?? 400).end(error.name);

@@ -11,6 +11,8 @@ export interface Frame {
 export interface OpenStream {
   /** Without the `connected` frame. */
   readonly frames: Frame[];
+  /** Data of the `connected` frame. */
+  readonly connected: Frame['data'];
   readonly comments: string[];
   readonly lastId: string;
   readonly headers: Headers;
@@ -27,7 +29,7 @@ export async function openStream(url: string, headers: Record<string, string>): 
   const comments: string[] = [];
   const watchers = new Set<() => void>();
   let lastId = '';
-  let connected = false;
+  let connected: Frame | undefined;
   let ended = false;
   let rest = '';
 
@@ -42,7 +44,7 @@ export async function openStream(url: string, headers: Record<string, string>): 
     if (id !== undefined) lastId = id;
     if (data === '') return;
     const frame = { id, ...JSON.parse(data) } as Frame;
-    if (frame.type === 'connected') connected = true;
+    if (frame.type === 'connected') connected = frame;
     else frames.push(frame);
   }
 
@@ -87,9 +89,10 @@ export async function openStream(url: string, headers: Record<string, string>): 
     });
   }
 
-  await until(() => connected);
+  await until(() => connected !== undefined);
   return {
     frames,
+    connected: connected?.data,
     comments,
     get lastId() {
       return lastId;

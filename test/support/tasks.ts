@@ -64,7 +64,10 @@ export const placed = (before: Partial<TaskPlace>, after: Partial<TaskPlace>) =>
 export const statusSet = (from: string, to: string, completedAt: number | null = null) =>
   taskStatusChanged.draft({ ...about, ...placed({ status: from }, { status: to }), cause: 'bulk', completedAt });
 
-export const reviewed = (status: 'approved' | 'rejected', more: { reviewer?: string; completedAt?: number } = {}) =>
+export const reviewed = (
+  status: 'approved' | 'rejected',
+  more: { reviewer?: string; notes?: string; completedAt?: number } = {},
+) =>
   taskReviewed.draft({
     ...about,
     reviewId: 4,

@@ -12,6 +12,7 @@ import { openPostgresLog } from '../../infra/postgres/event-log.ts';
 import { createChangeTracker } from '../../infra/read-models/change-tracker.ts';
 import { Positions } from '../../infra/read-models/positions.ts';
 import { ensureTables, startProjector } from '../../infra/read-models/projector.ts';
+import { createReads } from '../../infra/read-models/reads.ts';
 import { RowCaches } from '../../infra/read-models/row-cache.ts';
 import { type Projection, schemaOf } from '../../projections/projection.ts';
 import { createEventStore } from '../../shared/event-store.ts';
@@ -50,7 +51,14 @@ export async function openView(
     keys: createPersonKeys(database),
   });
   const following = new Following({ database, eventLog, log });
-  const positions = new Positions({ database, projections, log, visibleTimeoutMs: 10_000 });
+  const positions = new Positions({
+    database,
+    projections,
+    log,
+    visibleTimeoutMs: 10_000,
+    head: () => eventLog.head(),
+  });
+  following.reader.watch((position, events) => positions.saw(position, events));
   const changes = createChangeTracker();
   const project = (name: string) =>
     startProjector(projections, {
@@ -70,7 +78,8 @@ export async function openView(
     counters,
     positions,
     following,
-    commands: createCommands({ store, counters, readModels: positions }),
+    commands: createCommands({ store, counters }),
+    reads: createReads({ db: database.db, projections, positions }),
     project,
     async close() {
       await following.close();
@@ -102,6 +111,7 @@ export async function embeddedDatabase(): Promise<{ database: Database; close():
 export async function serverDatabase(url: string): Promise<Database> {
   const database = await openDatabase({ url, dataDir: '', poolSize: 10, statementTimeoutMs: 15_000, log });
   await migrate(database.db);
+  await database.watchLosses();
   return database;
 }
 

@@ -1,13 +1,13 @@
-/** Scheduled jobs that admins make. A job names one of the scheduled tasks of the service, never anything else. */
+/** Scheduled jobs that admins make. A job runs one of the scheduled tasks of the service, or its text becomes a task. */
 import {
   CRON_STREAM,
   type CronState,
+  type CronWork,
   checkJob,
   cronDecider,
   decideAdd,
   decideRemove,
   decideToggle,
-  type RunCommand,
   runIfDue,
   triggerJob,
 } from '../../../commands/admin/cron.ts';
@@ -31,7 +31,7 @@ const read = defineRoute({
   method: 'get',
   path: '/api/cron',
   tag: 'Admin',
-  summary: 'List scheduled jobs, or the log or the history of one',
+  summary: 'List scheduled jobs, the log of one or of all, or the history of one',
   access: 'admin',
   shared: 'cron',
   scope: 'deployment',
@@ -40,35 +40,36 @@ const read = defineRoute({
   responses: { 200: { description: 'Jobs, a log or a history', schema: cronAnswer } },
   async handle({ query, services: { reads, settings, now } }) {
     const name = query.job ?? query.jobId;
-    if (query.action === 'logs') return { body: { logs: await jobLogs(reads, required(name, '?job=')) } };
+    if (query.action === 'logs') return { body: { logs: await jobLogs(reads, name || undefined) } };
     if (query.action === 'history')
       return { body: await jobHistory(reads, required(query.jobId ?? query.job, '?jobId='), query.page, query.query) };
     return { body: { jobs: await listJobs(reads, settings.timeZone, now()) } };
   },
 });
 
-/** What jobs can run: every scheduled task but the one that runs the jobs. */
-const commandsOf = ({ scheduler }: Services): readonly string[] => scheduler.ids.filter((id) => id !== 'cron');
+/** Whether a command is a scheduled task of the service, which jobs may run: any but the one that runs the jobs. */
+const isTask = ({ scheduler }: Services, command: string): boolean =>
+  command !== 'cron' && scheduler.ids.includes(command);
 
 type Decide = (state: CronState) => EventDraft[];
 const execute = ({ commands }: Services, command: CommandContext, decide: Decide) =>
   commands.execute(cronDecider, CRON_STREAM, command, decide);
 
-const runBy =
-  ({ scheduler }: Services): RunCommand =>
-  async (command) => {
+const workOf = ({ commands, projects, scheduler, now }: Services): CronWork => ({
+  ...{ commands, projects, now },
+  async run(command) {
     const { ok, message } = await scheduler.runNow(command);
     if (!ok) throw new Error(message);
     return message;
-  };
+  },
+});
 
 async function trigger(services: Services, context: CommandContext, name: string, mode: CronBody['mode']) {
-  const { commands, settings, now } = services;
-  const run = runBy(services);
+  const work = workOf(services);
   const result =
     mode === 'force'
-      ? await triggerJob(commands, context, name, run, now)
-      : await runIfDue(commands, context, name, { run, zone: settings.timeZone, now });
+      ? await triggerJob(work, context, name)
+      : await runIfDue(work, context, name, services.settings.timeZone);
   if (!result) return { success: true as const, ran: false, message: 'The job is not due yet.' };
   const status = result.ok ? ('success' as const) : ('error' as const);
   return { success: true as const, ran: true, status, message: result.message };
@@ -89,22 +90,28 @@ const act = defineRoute({
   tag: 'Admin',
   summary: 'Add, switch, trigger, clone or remove a scheduled job',
   description:
-    'A job runs one of the scheduled tasks of the service (`command`) by a cron schedule of five fields, in the time zone `TZ` or in one of its own (`timezone`). `staggerSeconds` keeps jobs of one schedule from all beginning at once. Each due time has one run, whichever process does it; times missed while no worker was running are made up for once, when they were at most 15 minutes ago. `trigger` runs a job now and waits up to 10 s for its end.',
+    'A job runs one of the scheduled tasks of the service (`command`) by a cron schedule of five fields, in the time zone `TZ` or in one of its own (`timezone`). Any other text becomes a task in the workspace of the caller each time that the job is due: its title is the name of the job, its description the text, and it is for the agent named in `agentId`, else for the queue. `staggerSeconds` keeps jobs of one schedule from all beginning at once. Each due time has one run, whichever process does it; times missed while no worker was running are made up for once, when they were at most 15 minutes ago. `trigger` runs a job now and waits up to 10 s for its end.',
   access: 'admin',
   shared: 'cron',
   scope: 'deployment',
   body: cronBody,
   refuses: [404, 409],
   responses: { 200: { description: 'Done', schema: cronDoneAnswer } },
-  async handle({ body, services, command }) {
+  async handle({ body, identity, services, command }) {
     const { action } = body;
     const name = body.name ?? body.jobId ?? body.jobName;
     if (action === 'add') {
       const { command: task, enabled = true, staggerSeconds } = body;
       if (!name || !body.schedule || !task) throw invalid('name, schedule and command are required.');
       const { schedule, zone } = splitZone(body.schedule);
-      const job = { name, schedule, command: task, enabled, timeZone: body.timezone ?? zone, staggerSeconds };
-      checkJob(job, commandsOf(services));
+      const agent = body.agentId?.trim() || null;
+      const isText = !isTask(services, task);
+      if (!isText && agent !== null) throw invalid(`agentId: ${task} is a task of the service and has no agent`);
+      const job = {
+        ...{ name, schedule, command: task, enabled, timeZone: body.timezone ?? zone, staggerSeconds },
+        ...(isText && { task: { workspace: identity.workspace, agent } }),
+      };
+      checkJob(job);
       await execute(services, command, (state) => decideAdd(state, job));
       return { body: { success: true, enabled } };
     }
@@ -127,8 +134,11 @@ const act = defineRoute({
       const job = state.jobs.find((one) => one.name === selected);
       if (!job) throw notFound('Scheduled job');
       clonedName = copyOf(state, selected);
-      const { schedule, command: task, enabled, timeZone, staggerSeconds } = job;
-      return decideAdd(state, { name: clonedName, schedule, command: task, enabled, timeZone, staggerSeconds });
+      const { schedule, command: told, enabled, timeZone, staggerSeconds, task } = job;
+      return decideAdd(state, {
+        ...{ name: clonedName, schedule, command: told, enabled, timeZone, staggerSeconds },
+        ...(task && { task }),
+      });
     });
     return { body: { success: true, clonedName } };
   },

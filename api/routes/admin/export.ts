@@ -1,20 +1,18 @@
 /** Data of a workspace as a file, written while it is read. */
 import { pipeline } from 'node:stream/promises';
-import { stringify } from 'csv-stringify/sync';
 import { recordExport } from '../../../commands/admin/export.ts';
 import { EXPORTS, type ExportedRow, exportedRows } from '../../../queries/admin/export.ts';
 import { EXPORT_KINDS, type ExportKind, exportAnswer, exportQuery } from '../../../shared/contract/admin/export.ts';
+import { type Identity, taskViewOf } from '../../../shared/identity.ts';
+import { csvLine } from '../../http/csv.ts';
 import { defineRoute, HANDLED, type Route } from '../../http/route.ts';
+import type { Services } from '../../services.ts';
 
 /** A client that takes nothing for this long is cut off, milliseconds. */
 const STALLED_MS = 60_000;
 
-/** Spreadsheets run a text that begins like this as a formula. */
-const FORMULA = /^\s*[=+\-@\uff1d\uff0b\uff0d\uff20]|^[\t\r\n]/;
-
-/** Lines of CSV. Texts that a spreadsheet would run as formulas begin with an apostrophe. */
-const csvOf = (rows: readonly (readonly unknown[])[]): string =>
-  stringify([...rows], { cast: { string: (text) => (FORMULA.test(text) ? `'${text}` : text) } });
+const csvOf = (rows: readonly Parameters<typeof csvLine>[0][]): string =>
+  rows.map((cells) => `${csvLine(cells)}\n`).join('');
 
 type Pages = AsyncIterable<readonly ExportedRow[]>;
 interface Part {
@@ -65,6 +63,19 @@ async function* csvText(parts: readonly Part[]): AsyncGenerator<string> {
   yield text;
 }
 
+/** Rows of tasks with their creators as they are displayed. */
+async function withCreators(
+  { displayNames }: Services,
+  { workspace }: Identity,
+  rows: readonly ExportedRow[],
+): Promise<readonly ExportedRow[]> {
+  const shownAs = await displayNames.of(
+    workspace,
+    rows.map(({ created_by }) => String(created_by)),
+  );
+  return rows.map((row) => ({ ...row, created_by: shownAs(String(row.created_by), Number(row.created_at)) }));
+}
+
 const take = defineRoute({
   method: 'get',
   path: '/api/export',
@@ -89,9 +100,9 @@ const take = defineRoute({
       return recording;
     };
     async function* counted(kind: ExportKind, isLast: boolean): Pages {
-      for await (const page of exportedRows(services.reads, identity.workspace, kind, query)) {
+      for await (const page of exportedRows(services.reads, taskViewOf(identity), kind, query)) {
         rowCount += page.length;
-        yield page;
+        yield kind === 'tasks' ? await withCreators(services, identity, page) : page;
       }
       // Before the end of the answer: whoever has a whole file is in the audit trail.
       if (isLast) await record();

@@ -3,6 +3,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import {
   addGateway,
   changeGateway,
+  type KnownGateway,
   knownGateway,
   probeGateways,
   removeGateway,
@@ -30,6 +31,7 @@ import { notFound } from '../../../shared/errors.ts';
 import { reaches } from '../../../shared/identity.ts';
 import { type Call, defineRoute, type Route } from '../../http/route.ts';
 import type { Services } from '../../services.ts';
+import { agentRoom } from '../agents/agents.ts';
 
 /** What an answer says of agents that were sent along. */
 async function agentsOf(
@@ -39,7 +41,7 @@ async function agentsOf(
   if (agents === undefined) return {};
   const idsOf = (names: readonly string[]) => agentIds(services.reads, identity.workspace, names);
   const told = agents.slice(0, GATEWAY_AGENTS);
-  return { agents_registered: await registerTold(services.commands, command, told, idsOf) };
+  return { agents_registered: await registerTold(services.commands, command, agentRoom(services), told, idsOf) };
 }
 
 /** @throws AppError 404 when somebody else has removed it since */
@@ -168,28 +170,36 @@ const isLoopback = (host: string): boolean =>
 const isOurs = (host: string): boolean =>
   isLoopback(host) || /\.(docker|containers)\.internal$/.test(host) || /^172\.(1[6-9]|2\d|3[01])\.\d+\.\d+$/.test(host);
 
-/** The host that a browser shows, and whether over TLS; from the first of these headers that names one. */
+/** The host that a browser shows, and whether over TLS: a proxy says so, or else the first of its headers that names a page. */
 function browserOf(headers: IncomingHttpHeaders, secure: boolean): { readonly host: string; readonly secure: boolean } {
   for (const one of [headers.origin, headers.referer]) {
     if (one === undefined || !URL.canParse(one)) continue;
     const url = new URL(one);
-    if (url.hostname !== '') return { host: url.hostname, secure: url.protocol === 'https:' };
+    if (url.hostname !== '') return { host: url.hostname, secure: secure || url.protocol === 'https:' };
   }
   const host = `http://${headers.host ?? 'localhost'}`;
   return { host: URL.canParse(host) ? new URL(host).hostname : 'localhost', secure };
 }
 
-/** Where a browser reaches a gateway by WebSocket. */
-export function webSocketUrl(address: string, headers: IncomingHttpHeaders, secure: boolean): string {
+/** The port that gateways have by themselves; a proxy that adds TLS has that of its scheme. */
+const USUAL_PORT = '18789';
+
+/** Where a browser reaches a gateway by WebSocket. @param secure the request came over TLS, if only to a proxy */
+export function webSocketUrl(
+  { url: address, bare }: Pick<KnownGateway, 'url' | 'bare'>,
+  headers: IncomingHttpHeaders,
+  secure: boolean,
+): string {
   const url = new URL(address);
   const port = url.port === '' ? '' : `:${url.port}`;
   const browser = browserOf(headers, secure);
   // What is the gateway's own host to the server is another machine to the browser.
   if (isOurs(url.hostname) && !isLoopback(browser.host))
     return `${browser.secure ? 'wss' : 'ws'}://${browser.host}${port}`;
-  const near = (isLoopback(url.hostname) || url.hostname.endsWith('.local')) && url.protocol !== 'wss:';
-  const scheme = !near && /^(https|wss):$/.test(url.protocol) ? 'wss' : 'ws';
   const path = /^\/sessions(\/|$)/.test(url.pathname) ? '' : url.pathname.replace(/\/+$/, '');
+  const near = isLoopback(url.hostname) || url.hostname.endsWith('.local');
+  if (bare && !near && browser.secure) return `wss://${url.hostname}${url.port === USUAL_PORT ? '' : port}${path}`;
+  const scheme = url.protocol === 'wss:' || (url.protocol === 'https:' && !near) ? 'wss' : 'ws';
   return `${scheme}://${url.hostname}${port}${path}`;
 }
 
@@ -201,13 +211,15 @@ const connect = defineRoute({
   access: 'viewer',
   shared: 'gateways',
   scope: 'deployment',
+  closedToAgents: true,
   body: gatewayConnectBody,
   refuses: [404],
   responses: { 200: { description: 'Address and token', schema: gatewayConnectAnswer } },
   async handle({ body, identity, services, exchange }) {
-    const { id, url, token } = await knownGateway(services.commands, body.id);
+    const gateway = await knownGateway(services.commands, body.id);
+    const { id, token } = gateway;
     const shown = reaches(identity.role, 'operator') ? (token ?? '') : '';
-    const ws_url = webSocketUrl(url, exchange.req.headers, exchange.secure);
+    const ws_url = webSocketUrl(gateway, exchange.req.headers, exchange.secure);
     return { body: { id, ws_url, token: shown, token_set: shown !== '' } };
   },
 });

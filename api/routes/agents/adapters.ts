@@ -1,6 +1,7 @@
 /** Framework adapters, which report what their agents do. */
 import type { z } from 'zod';
 import { type AdapterReport, recordAdapterReport } from '../../../commands/agents/adapters.ts';
+import { findAgent } from '../../../queries/agents/agents.ts';
 import { assignmentsFor } from '../../../queries/tasks/assignments.ts';
 import {
   ADAPTERS,
@@ -9,7 +10,11 @@ import {
   adapterPostAnswer,
   adaptersAnswer,
 } from '../../../shared/contract/agents/adapters.ts';
+import type { AgentRef } from '../../../shared/contract/agents/agents.ts';
+import { isStorable } from '../../../shared/contract/storable.ts';
+import { type Identity, taskViewOf } from '../../../shared/identity.ts';
 import { defineRoute, type Route } from '../../http/route.ts';
+import type { Services } from '../../services.ts';
 import { nested } from '../nested.ts';
 
 const list = defineRoute({
@@ -28,10 +33,12 @@ const report = defineRoute({
   path: '/api/adapters',
   tag: 'Agents',
   summary: 'Report what an agent of a framework did, or get its assignments',
-  description: 'Reports are recorded and sent to the stream; they change no agents or tasks.',
+  description:
+    'Reports are recorded and sent to the stream; they change no agents or tasks. Assignments are tasks that wait for the agent or for anybody; a caller that speaks for an agent and is no admin gets those among them that it sees.',
   access: 'operator',
   limit: 'agent-heartbeat',
   body: adapterBody,
+  agents: ({ body, identity, services }) => agentsMeant(services, identity, body.payload?.agentId),
   responses: {
     200: { description: 'The report was recorded, or the assignments', schema: adapterPostAnswer },
   },
@@ -39,7 +46,7 @@ const report = defineRoute({
     const { framework, action, payload = {} } = body;
     if (action === 'assignments') {
       const { agentId } = parsePayload(action, payload);
-      return { body: { assignments: await assignmentsFor(services.reads, identity.workspace, agentId), framework } };
+      return { body: { assignments: await assignmentsFor(services.reads, taskViewOf(identity), agentId), framework } };
     }
     const parsed = parsePayload(action, payload);
     const report: AdapterReport = { framework, action, agentId: parsed.agentId, payload: parsed };
@@ -47,6 +54,16 @@ const report = defineRoute({
     return { body: { ok: true, action, framework } };
   },
 });
+
+/** Agents of the workspace that an adapter may mean. What is no id and no name of one belongs to the framework alone. */
+async function agentsMeant({ reads }: Services, { workspace }: Identity, agentId: unknown) {
+  const said = String(agentId ?? '');
+  if (!isStorable(said)) return [];
+  const refs: AgentRef[] = [{ name: said }];
+  if (/^\d{1,15}$/.test(said)) refs.push({ id: Number(said) });
+  const found = await Promise.all(refs.map((ref) => findAgent(reads, workspace, ref)));
+  return found.flatMap((agent) => (agent ? [{ id: agent.id }] : []));
+}
 
 /** @throws ZodError with paths that begin with `payload` */
 function parsePayload<A extends keyof typeof adapterPayloads>(

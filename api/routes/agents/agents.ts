@@ -1,9 +1,12 @@
 /** Agents: list, create, change, delete, hide; also which agent a path refers to, and what a caller may see of it. */
+import type { z } from 'zod';
 import { type AgentUpdate, agentDecider, agentStream, decideVisibility } from '../../../commands/agents/agents.ts';
 import { deleteAgent, updateById, updateByName } from '../../../commands/agents/changes.ts';
+import { agentInLog } from '../../../commands/agents/names.ts';
 import { createAgent } from '../../../commands/agents/registration.ts';
+import { type Room, roomFor } from '../../../commands/limits.ts';
 import { hasGatewayConfig } from '../../../queries/admin/gateway-config.ts';
-import { agentRecord, findAgent, listAgents, recordFrom, withTaskStats } from '../../../queries/agents/agents.ts';
+import { agentRecord, countAgents, listAgents, recordAfter, taskStatsOfName } from '../../../queries/agents/agents.ts';
 import { TASK_MODELS } from '../../../queries/tasks/tasks.ts';
 import {
   type AgentRecord,
@@ -23,14 +26,21 @@ import {
 } from '../../../shared/contract/agents/agents.ts';
 import { errorSchema, successAnswer } from '../../../shared/contract/common.ts';
 import { forbidden, invalid, notFound } from '../../../shared/errors.ts';
+import { agentRegistered } from '../../../shared/events/agents/registration.ts';
 import type { Identity } from '../../../shared/identity.ts';
 import { masked } from '../../../shared/secrets.ts';
+import { isBoundKey } from '../../auth/agent-keys.ts';
 import { defineRoute, type Route } from '../../http/route.ts';
-import type { Services } from '../../services.ts';
+import { limitsOf, type Services } from '../../services.ts';
 
-/** @throws AppError 404 when the caller's workspace has no such agent */
-export async function requireAgent(services: Services, identity: Identity, ref: AgentRef) {
-  const agent = await findAgent(services.reads, identity.workspace, ref);
+/**
+ * The agent that a write is about.
+ *
+ * @param options.recent as of some time ago, for a command that notices when it has changed since
+ * @throws AppError 404 when the caller's workspace has no such agent
+ */
+export async function requireAgent(services: Services, identity: Identity, ref: AgentRef, { recent = false } = {}) {
+  const agent = await agentInLog(services.commands, identity.workspace, ref, { recent });
   if (!agent) throw notFound('Agent');
   return agent;
 }
@@ -54,6 +64,13 @@ function speaksFor(identity: Identity, agent: { readonly id: number; readonly na
     ? identity.agentId === agent.id
     : identity.agentName === null || identity.agentName === agent.name;
 }
+
+/** How many agents a workspace may have. */
+export const agentRoom = (services: Services): Room =>
+  roomFor(
+    limitsOf(services, (workspace) => countAgents(services.reads, workspace)),
+    { kind: 'agents', most: services.settings.maxAgents, added: agentRegistered },
+  );
 
 /** An agent's record, limited to what this caller may see. */
 export function shownTo<A extends AgentRecord>(identity: Identity, agent: A): A {
@@ -91,19 +108,6 @@ const list = defineRoute({
   },
 });
 
-/** The record as in the answer of GET. The read models have caught up with the command, so it exists. */
-async function recordOf(
-  services: Services,
-  identity: Identity,
-  id: number,
-  { position }: { readonly position: number },
-) {
-  const agent = await agentRecord(services.reads, identity.workspace, { id }, position);
-  // Somebody else has deleted it in the meantime.
-  if (!agent) throw notFound('Agent');
-  return shownTo(identity, agent);
-}
-
 const create = defineRoute({
   method: 'post',
   path: '/api/agents',
@@ -112,18 +116,18 @@ const create = defineRoute({
   access: 'operator',
   limit: 'mutation',
   body: createAgentBody,
+  closedToAgents: ({ body }) => (body.write_to_gateway ? 'write_to_gateway' : undefined),
   refuses: [409],
   responses: {
     201: { description: 'The new agent', schema: createAgentAnswer },
   },
   async handle({ body, identity, services, command }) {
     const options = { writeToGateway: body.write_to_gateway ?? false };
-    const { id, executed, warning } = await createAgent(services.commands, command, body, options);
-    const made = recordFrom(executed.events, identity.workspace, id);
-    const record = made ? shownTo(identity, made) : await recordOf(services, identity, id, executed);
     // Tasks may have been assigned to the name before there was an agent.
-    const [agent] = await withTaskStats(services.reads, identity.workspace, [record]);
-    return { status: 201, body: { agent, ...(warning !== undefined && { warning }) } };
+    const taskStats = await taskStatsOfName(services.reads, identity.workspace, body.name);
+    const { id, executed, warning } = await createAgent(services.commands, command, agentRoom(services), body, options);
+    const agent = shownTo(identity, await recordAfter(services.records, identity.workspace, id, executed));
+    return { status: 201, body: { agent: { ...agent, taskStats }, ...(warning !== undefined && { warning }) } };
   },
 });
 
@@ -139,6 +143,7 @@ const putByName = defineRoute({
   access: 'operator',
   limit: 'mutation',
   body: updateByNameBody,
+  agents: ({ body }) => ({ name: body.name }),
   refuses: [404, 409],
   responses: {
     200: { description: 'Changed', schema: successAnswer },
@@ -155,8 +160,8 @@ const putByName = defineRoute({
       runtimeType: orNull(runtime_type),
     });
     if (Object.keys(update).length === 0) throw nothingToChange();
-    const { id } = await requireAgent(services, identity, { name });
-    await updateByName(services.commands, command, { id, name }, update);
+    const { id } = await requireAgent(services, identity, { name }, { recent: true });
+    await updateByName(services.commands, command, { id, name }, update, isBoundKey(identity));
     return { body: { success: true } };
   },
 });
@@ -184,6 +189,10 @@ const one = defineRoute({
   },
 });
 
+/** Whether a change may reach the gateway's document, if there is one. */
+const writesToGateway = ({ write_to_gateway: asked, gateway_config: given }: z.infer<typeof updateByIdBody>): boolean =>
+  asked ?? given !== undefined;
+
 const putById = defineRoute({
   method: 'put',
   path: '/api/agents/{id}',
@@ -193,6 +202,8 @@ const putById = defineRoute({
   limit: 'mutation',
   params: agentParams,
   body: updateByIdBody,
+  agents: ({ params }) => params.id,
+  closedToAgents: ({ body }) => (writesToGateway(body) ? 'write_to_gateway' : undefined),
   refuses: [404, 409],
   responses: {
     200: { description: 'The agent as it is now', schema: updateByIdAnswer },
@@ -201,7 +212,7 @@ const putById = defineRoute({
   async handle({ params, body, identity, services, command }) {
     const { write_to_gateway, ...fields } = body;
     if (Object.keys(defined(fields)).length === 0) throw nothingToChange();
-    const { id } = await requireAgent(services, identity, params.id);
+    const { id } = await requireAgent(services, identity, params.id, { recent: true });
     const change = {
       update: defined({
         name: body.name,
@@ -215,10 +226,11 @@ const putById = defineRoute({
       gatewayConfig: body.gateway_config,
       fields: Object.keys(defined(fields)),
       writeToGateway: write_to_gateway,
+      byItself: isBoundKey(identity),
     };
     const isStored = () => hasGatewayConfig(services.reads, identity.workspace);
     const executed = await updateById(services.commands, command, id, change, isStored);
-    const agent = await recordOf(services, identity, id, executed);
+    const agent = shownTo(identity, await recordAfter(services.records, identity.workspace, id, executed));
     return { body: { success: true, agent } };
   },
 });
@@ -232,12 +244,13 @@ const remove = defineRoute({
   access: 'admin',
   limit: 'mutation',
   params: agentParams,
+  agents: ({ params }) => params.id,
   body: deleteAgentBody,
   bodyOptional: true,
   refuses: [404],
   responses: { 200: { description: 'Deleted', schema: deleteAgentAnswer } },
   async handle({ params, body, identity, services, command }) {
-    const { id } = await requireAgent(services, identity, params.id);
+    const { id } = await requireAgent(services, identity, params.id, { recent: true });
     const remove_workspace = body.remove_workspace ?? false;
     const { name, warning } = await deleteAgent(services.commands, command, id, remove_workspace);
     return { body: { success: true, deleted: name, remove_workspace, ...(warning !== undefined && { warning }) } };
@@ -253,10 +266,11 @@ const visibility = (method: 'post' | 'delete', hidden: boolean) =>
     access: 'operator',
     limit: 'mutation',
     params: agentParams,
+    agents: ({ params }) => params.id,
     refuses: [404],
     responses: { 200: { description: 'Done', schema: hideAnswer } },
     async handle({ params, identity, services, command }) {
-      const { id } = await requireAgent(services, identity, params.id);
+      const { id } = await requireAgent(services, identity, params.id, { recent: true });
       await services.commands.execute(agentDecider, agentStream(identity.workspace, id), command, (state) =>
         decideVisibility(state, hidden),
       );

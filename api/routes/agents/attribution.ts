@@ -13,6 +13,7 @@ import {
 } from '../../../shared/contract/agents/attribution.ts';
 import { sectionsOf, type Timeframe, windowOf } from '../../../shared/contract/agents/scope.ts';
 import { notFound } from '../../../shared/errors.ts';
+import { taskViewOf } from '../../../shared/identity.ts';
 import { defineRoute, type Route } from '../../http/route.ts';
 import type { Services } from '../../services.ts';
 import { readerOf, requireReport } from './scope.ts';
@@ -71,7 +72,11 @@ const attribution = defineRoute({
     // Deleted in the meantime.
     if (!agent) throw notFound('Agent');
     const { timeframe } = asked;
-    const answer = await answerOf(services, { workspace: identity.workspace, agent }, asked);
+    const answer = await answerOf(
+      services,
+      { workspace: identity.workspace, agent, view: taskViewOf(identity) },
+      asked,
+    );
     return { body: { agent_name: agent.name, timeframe, access_scope: scope, ...answer } };
   },
 });

@@ -7,6 +7,7 @@ import {
   diagnosticsQuery,
 } from '../../../shared/contract/agents/diagnostics.ts';
 import { sectionsOf, windowOf } from '../../../shared/contract/agents/scope.ts';
+import { taskViewOf } from '../../../shared/identity.ts';
 import { defineRoute, type Route } from '../../http/route.ts';
 import { readerOf, requireReport } from './scope.ts';
 
@@ -28,7 +29,7 @@ export const agentDiagnosticsRoutes: readonly Route[] = [
       const { agent } = await requireReport(services, identity, params.id, query, 'name before username');
       const window = windowOf(query.hours, services.now());
       const sections = sectionsOf(query.section, DIAGNOSTICS_SECTIONS);
-      return { body: await diagnosticsOf(services.reads, identity.workspace, agent, window, sections) };
+      return { body: await diagnosticsOf(services.reads, taskViewOf(identity), agent, window, sections) };
     },
   }),
 ];

@@ -2,6 +2,8 @@
 import { randomUUID } from 'node:crypto';
 import { agentDecider, agentStream } from '../../../commands/agents/agents.ts';
 import { decideWake, recordHeartbeat, type TokenUsage } from '../../../commands/agents/heartbeat.ts';
+import { refuseInjection } from '../../../commands/screening/injection.ts';
+import { findAgent } from '../../../queries/agents/agents.ts';
 import { type Inbox, inboxOf } from '../../../queries/agents/heartbeat.ts';
 import { agentParams } from '../../../shared/contract/agents/agents.ts';
 import {
@@ -13,16 +15,21 @@ import {
   wakeBody,
 } from '../../../shared/contract/agents/heartbeat.ts';
 import { notFound } from '../../../shared/errors.ts';
-import type { Identity } from '../../../shared/identity.ts';
+import { type Identity, taskViewOf } from '../../../shared/identity.ts';
 import { seconds } from '../../../shared/time.ts';
 import { costOf } from '../../../shared/token-prices.ts';
 import { defineRoute, type Route } from '../../http/route.ts';
 import type { Services } from '../../services.ts';
-import { taskShownTo } from '../tasks/tasks.ts';
+import { tasksShownTo } from '../tasks/tasks.ts';
 import { requireAgent, requireSelf } from './agents.ts';
 
-function answerOf(identity: Identity, { agent, workItems, pendingTasks, messages }: Inbox, checked_at: number) {
-  const pending_tasks = pendingTasks.map((task) => taskShownTo(identity, task));
+async function answerOf(
+  services: Pick<Services, 'displayNames'>,
+  identity: Identity,
+  { agent, workItems, pendingTasks, messages }: Inbox,
+  checked_at: number,
+) {
+  const pending_tasks = pendingTasks.length === 0 ? [] : await tasksShownTo(services, identity, pendingTasks);
   const total = workItems.reduce((sum, group) => sum + group.count, 0);
   const { name } = agent;
   return total === 0
@@ -57,10 +64,11 @@ const look = defineRoute({
   responses: { 200: { description: 'What is waiting for the agent', schema: heartbeatAnswer } },
   async handle({ params, identity, services }) {
     const now = seconds(services.now());
-    const inbox = await inboxOf(services.reads, identity.workspace, params.id, now);
-    if (!inbox) throw notFound('Agent');
-    requireSelf(identity, inbox.agent);
-    return { body: answerOf(identity, inbox, now) };
+    const agent = await findAgent(services.reads, identity.workspace, params.id);
+    if (!agent) throw notFound('Agent');
+    requireSelf(identity, agent);
+    const inbox = await inboxOf(services.reads, taskViewOf(identity), agent, now);
+    return { body: await answerOf(services, identity, inbox, now) };
   },
 });
 
@@ -73,6 +81,7 @@ const beat = defineRoute({
   access: 'operator',
   limit: 'agent-heartbeat',
   params: agentParams,
+  agents: ({ params }) => params.id,
   body: heartbeatBody,
   bodyOptional: true,
   refuses: [404],
@@ -82,13 +91,14 @@ const beat = defineRoute({
   async handle({ params, body, identity, services, command, exchange }) {
     const usage = await usageOf(services, identity.workspace, body.token_usage);
     const heartbeat = { connectionId: body.connection_id ?? null, tokenUsage: usage };
-    const inboxes = services.inboxes.since(exchange.startedAt);
+    const inboxes = services.inboxes.seenBy(taskViewOf(identity), exchange.startedAt);
     const inbox = await recordHeartbeat(services.commands, command, inboxes, params.id, heartbeat, (agent) =>
       requireSelf(identity, agent),
     );
+    const answer = await answerOf(services, identity, inbox, seconds(services.now()));
     return {
       // Not a spread with something behind it: see docs/benchmarks.md on object spread.
-      body: Object.assign({ success: true }, answerOf(identity, inbox, seconds(services.now())), {
+      body: Object.assign({ success: true }, answer, {
         token_recorded: usage !== null,
       }),
     };
@@ -115,22 +125,25 @@ const wake = defineRoute({
   path: '/api/agents/{id}/wake',
   tag: 'Agents',
   summary: 'Ask an agent to check its tasks and notifications',
-  description: 'The agent is idle afterwards. It learns about the call from the stream or its next heartbeat.',
+  description:
+    'The agent is idle afterwards. It learns about the call from the stream or its next heartbeat. A reason that tries to take the agent over is refused.',
   access: 'operator',
   limit: 'mutation',
   params: agentParams,
+  agents: ({ params }) => params.id,
   body: wakeBody,
   bodyOptional: true,
-  refuses: [404],
+  refuses: [404, 422],
   responses: { 200: { description: 'Recorded', schema: wakeAnswer } },
   async handle({ params, body, identity, services, command }) {
     const agent = await requireAgent(services, identity, params.id);
     const reason = body.reason || body.message || null;
+    if (reason !== null) refuseInjection('The reason', reason);
     await services.commands.execute(agentDecider, agentStream(identity.workspace, agent.id), command, (state) =>
       decideWake(state, reason),
     );
     const message = reason ?? `${agent.name}, please look at your tasks and notifications.`;
-    return { body: { success: true, message, session_key: agent.session_key } };
+    return { body: { success: true, message, session_key: agent.sessionKey } };
   },
 });
 

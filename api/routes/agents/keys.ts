@@ -1,5 +1,6 @@
 /** API keys of one agent. */
 import { issueAgentKey, revokeAgentKey } from '../../../commands/agents/keys.ts';
+import { findAgent } from '../../../queries/agents/agents.ts';
 import { listAgentKeys } from '../../../queries/agents/keys.ts';
 import {
   agentKeysAnswer,
@@ -9,9 +10,9 @@ import {
   revokedAgentKeyAnswer,
 } from '../../../shared/contract/agents/keys.ts';
 import { idParams } from '../../../shared/contract/common.ts';
+import { notFound } from '../../../shared/errors.ts';
 import { DAY, seconds } from '../../../shared/time.ts';
 import { defineRoute, type Route } from '../../http/route.ts';
-import { requireAgent } from './agents.ts';
 
 const path = '/api/agents/{id}/keys';
 const DEFAULT_SCOPES = ['viewer', 'agent:self'];
@@ -22,6 +23,7 @@ const list = defineRoute({
   tag: 'Agents',
   summary: 'List the keys of an agent, newest first',
   access: 'admin',
+  closedToAgents: true,
   params: idParams,
   refuses: [404],
   responses: {
@@ -29,7 +31,8 @@ const list = defineRoute({
   },
   async handle({ params, services, identity }) {
     const { reads, credentials } = services;
-    const agent = await requireAgent(services, identity, { id: params.id });
+    const agent = await findAgent(reads, identity.workspace, { id: params.id });
+    if (!agent) throw notFound('Agent');
     const keys = await listAgentKeys(reads, identity.workspace, params.id, (ids) =>
       credentials.keysLastUsed('agent', ids),
     );
@@ -45,24 +48,22 @@ const issue = defineRoute({
   description:
     'The key is shown only in this answer. Its role follows from its scopes: the highest of admin, operator and viewer. Without an expiry, it is valid until it is revoked or the agent is deleted.',
   access: 'admin',
+  closedToAgents: true,
   limit: 'mutation',
   params: idParams,
   body: newAgentKeyBody,
   bodyOptional: true,
-  refuses: [404],
+  refuses: [404, 409],
   responses: { 201: { description: 'Issued', schema: newAgentKeyAnswer } },
   async handle({ params, body, services, identity, command }) {
     const scopes = body.scopes.length > 0 ? body.scopes : DEFAULT_SCOPES;
     const days = body.expires_in_days;
     const fromDays = days === undefined ? null : seconds(services.now()) + Math.floor(days * DAY);
     const expiresAt = body.expires_at ?? fromDays;
-    const { id, apiKey, prefix, createdAt } = await issueAgentKey(services.commands, command, services.credentials, {
-      workspace: identity.workspace,
-      agentId: params.id,
-      name: body.name,
-      scopes,
-      expiresAt,
-    });
+    const { commands, credentials, settings } = services;
+    const request = { workspace: identity.workspace, agentId: params.id, name: body.name, scopes, expiresAt };
+    const limit = { most: settings.maxAgentKeys, now: seconds(services.now()) };
+    const { id, apiKey, prefix, createdAt } = await issueAgentKey(commands, command, credentials, request, limit);
     return {
       status: 201,
       body: {
@@ -79,6 +80,7 @@ const revoke = defineRoute({
   tag: 'Agents',
   summary: 'Revoke a key',
   access: 'admin',
+  closedToAgents: true,
   limit: 'mutation',
   params: idParams,
   body: revokeAgentKeyBody,

@@ -2,6 +2,7 @@
 import { agentDecider, agentStream } from '../../../commands/agents/agents.ts';
 import { decideClearMemory, writeMemory as writeMemoryOf } from '../../../commands/agents/memory.ts';
 import type { Executed } from '../../../commands/handler.ts';
+import { rowsAfter } from '../../../queries/agents/agents.ts';
 import { agentMemory } from '../../../queries/agents/memory.ts';
 import { type AgentRef, agentParams } from '../../../shared/contract/agents/agents.ts';
 import {
@@ -19,11 +20,17 @@ import type { Services } from '../../services.ts';
 import { requireAgent, requireSelf } from './agents.ts';
 
 /** @throws AppError 404 */
-async function memoryOf({ reads }: Services, identity: Identity, ref: AgentRef, executed?: Executed) {
-  const memory = await agentMemory(reads, identity.workspace, ref, executed?.position);
+async function memoryOf({ reads }: Services, identity: Identity, ref: AgentRef) {
+  const memory = await agentMemory(reads, identity.workspace, ref);
   if (!memory) throw notFound('Agent');
   const { id, name, role } = memory;
   return { ...memory, agent: { id, name, role } };
+}
+
+/** The same after a command. */
+async function memoryAfter({ records }: Services, { workspace }: Identity, id: number, executed: Executed) {
+  const [agent, { working_memory, memory_updated_at }] = await rowsAfter(records, workspace, id, executed);
+  return { working_memory, memory_updated_at: memory_updated_at ?? agent.created_at };
 }
 
 /** The agent of a memory call. @throws AppError 404, 403 */
@@ -72,6 +79,7 @@ const writeMemory = defineRoute({
   access: 'operator',
   limit: 'mutation',
   params: agentParams,
+  agents: ({ params }) => params.id,
   body: memoryBody,
   refuses: [404],
   responses: { 200: { description: 'Written', schema: memoryPutAnswer } },
@@ -81,7 +89,7 @@ const writeMemory = defineRoute({
     const text = body.working_memory ?? '';
     const written = { text, append, fields: memoryFields(body) };
     const executed = await writeMemoryOf(services.commands, command, id, written, services.now);
-    const { working_memory, memory_updated_at } = await memoryOf(services, identity, { id }, executed);
+    const { working_memory, memory_updated_at } = await memoryAfter(services, identity, id, executed);
     return {
       body: {
         success: true,
@@ -103,13 +111,14 @@ const clearMemory = defineRoute({
   access: 'operator',
   limit: 'mutation',
   params: agentParams,
+  agents: ({ params }) => params.id,
   refuses: [404],
   responses: { 200: { description: 'Emptied', schema: memoryDeleteAnswer } },
   async handle({ params, identity, services, command }) {
     const { id, name } = await memoryOwner(services, identity, params.id);
     const stream = agentStream(identity.workspace, id);
     const executed = await services.commands.execute(agentDecider, stream, command, decideClearMemory);
-    const { memory_updated_at } = await memoryOf(services, identity, { id }, executed);
+    const { memory_updated_at } = await memoryAfter(services, identity, id, executed);
     return {
       body: {
         success: true,

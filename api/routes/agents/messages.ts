@@ -3,15 +3,12 @@ import { sendMessage } from '../../../commands/agents/messages.ts';
 import { findAgent } from '../../../queries/agents/agents.ts';
 import { listComms } from '../../../queries/agents/messages.ts';
 import { commsAnswer, commsQuery, messageAnswer, messageBody } from '../../../shared/contract/agents/messages.ts';
-import { forbidden } from '../../../shared/errors.ts';
-import type { Identity } from '../../../shared/identity.ts';
+import { taskViewOf } from '../../../shared/identity.ts';
 import { defineRoute, type Route } from '../../http/route.ts';
 
-/** An agent's key may send only as that agent. @throws AppError 403 */
-function requireSender(identity: Identity, from: string): void {
-  if (identity.kind !== 'agent-key' || identity.role === 'admin' || identity.agentName === from) return;
-  throw forbidden(`This key belongs to the agent ${identity.agentName}; \`from\` must be that name.`);
-}
+/** Notifications tell of tasks. */
+export const NOTICES =
+  'Notifications that were delivered to agents are among them; a caller that speaks for an agent and is no admin sees those of that agent.';
 
 const send = defineRoute({
   method: 'post',
@@ -23,13 +20,13 @@ const send = defineRoute({
   access: 'operator',
   limit: 'mutation',
   body: messageBody,
+  agents: ({ body }) => ({ name: body.from }),
   refuses: [404, 422],
   responses: {
     200: { description: 'Sent', schema: messageAnswer },
   },
   async handle({ body, identity, services, command }) {
     const { from, to } = body;
-    requireSender(identity, from);
     const agentIdOf = async (name: string) => (await findAgent(services.reads, identity.workspace, { name }))?.id;
     const id = await sendMessage(services.commands, command, agentIdOf, {
       from,
@@ -46,12 +43,13 @@ const comms = defineRoute({
   path: '/api/agents/comms',
   tag: 'Agents',
   summary: 'List messages between agents, and who talks to whom',
+  description: NOTICES,
   access: 'viewer',
   query: commsQuery,
   responses: { 200: { description: 'The latest messages, oldest first', schema: commsAnswer } },
   cache: { models: ['chat'], scope: 'workspace' },
   handle: async ({ query, identity, services }) => ({
-    body: await listComms(services.reads, identity.workspace, query),
+    body: await listComms(services.reads, taskViewOf(identity), query),
   }),
 });
 

@@ -3,13 +3,15 @@ import { registerSelf } from '../../../commands/agents/registration.ts';
 import { findAgent } from '../../../queries/agents/agents.ts';
 import { registerAnswer, registerBody } from '../../../shared/contract/agents/registration.ts';
 import { defineRoute, type Route } from '../../http/route.ts';
+import { agentRoom } from './agents.ts';
 
 const register = defineRoute({
   method: 'post',
   path: '/api/agents/register',
   tag: 'Agents',
   summary: 'Register as an agent',
-  description: 'An agent that already exists keeps its role; it becomes idle, and the call counts as a sign of life.',
+  description:
+    'An agent that already exists keeps its role; it becomes idle, and the call counts as a sign of life. With the key of an agent, a name that belongs to another agent is refused with 409.',
   access: 'viewer',
   limit: 'self-register',
   body: registerBody,
@@ -19,8 +21,13 @@ const register = defineRoute({
     201: { description: 'The agent was created', schema: registerAnswer },
   },
   async handle({ body, identity, services, command }) {
-    const known = await findAgent(services.reads, identity.workspace, { name: body.name });
-    const { agent, registered } = await registerSelf(services.commands, command, body, known, services.now);
+    const { agent, registered } = await registerSelf(services.commands, command, body, {
+      find: (name) => findAgent(services.reads, identity.workspace, { name }),
+      // Whatever its scopes: who registers says who it is.
+      mayBe: ({ id }) => identity.kind !== 'agent-key' || identity.agentId === id,
+      room: agentRoom(services),
+      now: services.now,
+    });
     const { id, name, role, created_at } = agent;
     const message = registered ? `Agent ${name} is registered.` : `Agent ${name} was already registered.`;
     const answer = { id, name, role, status: 'idle', created_at };

@@ -1,7 +1,7 @@
 /** Souls (persona texts) of agents. */
 import { agentDecider, agentStream } from '../../../commands/agents/agents.ts';
 import { decideSoul, fillSoul, SOUL_TEMPLATES, soulTemplate } from '../../../commands/agents/souls.ts';
-import type { Executed } from '../../../commands/handler.ts';
+import { findAgent, rowsAfter } from '../../../queries/agents/agents.ts';
 import { agentSoul } from '../../../queries/agents/souls.ts';
 import { type AgentRef, agentParams } from '../../../shared/contract/agents/agents.ts';
 import {
@@ -18,8 +18,8 @@ import type { Services } from '../../services.ts';
 import { requireAgent } from './agents.ts';
 
 /** @throws AppError 404 */
-async function soulOf({ reads }: Services, identity: Identity, ref: AgentRef, executed?: Executed) {
-  const soul = await agentSoul(reads, identity.workspace, ref, executed?.position);
+async function soulOf({ reads }: Services, identity: Identity, ref: AgentRef) {
+  const soul = await agentSoul(reads, identity.workspace, ref);
   if (!soul) throw notFound('Agent');
   const { id, name, role } = soul;
   return { ...soul, agent: { id, name, role } };
@@ -57,6 +57,7 @@ const writeSoul = defineRoute({
   access: 'operator',
   limit: 'mutation',
   params: agentParams,
+  agents: ({ params }) => params.id,
   body: soulBody,
   refuses: [404],
   responses: { 200: { description: 'Written', schema: soulPutAnswer } },
@@ -68,14 +69,15 @@ const writeSoul = defineRoute({
     const executed = await services.commands.execute(agentDecider, stream, command, (state) =>
       decideSoul(state, content, template),
     );
-    const { soul_content, soul_updated_at } = await soulOf(services, identity, { id: agent.id }, executed);
+    const [{ created_at }, texts] = await rowsAfter(services.records, identity.workspace, agent.id, executed);
+    const { soul_content, soul_updated_at } = texts;
     return {
       body: {
         success: true,
         message: `The soul of ${agent.name} was ${template === null ? 'replaced' : `loaded from the template ${template}`}.`,
         soul_content: soul_content ?? '',
         saved_to_workspace: false,
-        updated_at: soul_updated_at,
+        updated_at: soul_updated_at ?? created_at,
       },
     };
   },
@@ -103,7 +105,7 @@ const soulTemplates = defineRoute({
     200: { description: 'The templates, or the one named in `template`', schema: soulTemplatesAnswer },
   },
   async handle({ params, query, identity, services }) {
-    await requireAgent(services, identity, params.id);
+    if (!(await findAgent(services.reads, identity.workspace, params.id))) throw notFound('Agent');
     if (query.template === undefined) return { body: { templates: SOUL_TEMPLATES } };
     const content = soulTemplate(query.template);
     if (content === undefined) throw notFound(`Soul template ${query.template}`);

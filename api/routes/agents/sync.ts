@@ -4,6 +4,7 @@ import { agentIds } from '../../../queries/agents/agents.ts';
 import { previewSync } from '../../../queries/agents/sync.ts';
 import { syncAnswer, syncPreviewAnswer } from '../../../shared/contract/agents/sync.ts';
 import { defineRoute, type Route } from '../../http/route.ts';
+import { agentRoom } from './agents.ts';
 
 const preview = defineRoute({
   method: 'get',
@@ -33,9 +34,10 @@ const sync = defineRoute({
   responses: {
     200: { description: 'What was done', schema: syncAnswer },
   },
-  handle: async ({ identity, services, command }) => ({
-    body: await syncAgents(services.commands, command, (names) => agentIds(services.reads, identity.workspace, names)),
-  }),
+  async handle({ identity, services, command }) {
+    const idsOf = (names: readonly string[]) => agentIds(services.reads, identity.workspace, names);
+    return { body: await syncAgents(services.commands, command, agentRoom(services), idsOf) };
+  },
 });
 
 export const agentSyncRoutes: readonly Route[] = [preview, sync];

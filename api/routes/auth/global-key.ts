@@ -2,7 +2,9 @@
 import { rotateGlobalKey } from '../../../commands/auth/global-key.ts';
 import { findGlobalKey } from '../../../queries/auth/global-key.ts';
 import { globalKeyAnswer, globalKeyState } from '../../../shared/contract/auth/global-key.ts';
+import type { Exchange } from '../../http/exchange.ts';
 import { defineRoute, type Route } from '../../http/route.ts';
+import type { Services } from '../../services.ts';
 
 const path = '/api/tokens/rotate';
 
@@ -29,18 +31,27 @@ const state = defineRoute({
   },
 });
 
+/** Id of the key with which a request was made; 0 once it has been replaced. */
+async function heldKey(credentials: Services['credentials'], { credential }: Exchange): Promise<number> {
+  const hash = credential?.kind === 'key' ? credential.hash : '';
+  return (await credentials.findKeys([hash])).get(hash)?.keyId ?? 0;
+}
+
 const rotate = defineRoute({
   method: 'post',
   path,
   tag: 'Tokens',
   summary: 'Replace the API key',
-  description: 'The old key stops working at once. The new one is shown only in this answer.',
+  description:
+    'The old key stops working at once. The new one is shown only in this answer. Of several requests at the same time one replaces the key; the others get 409.',
   access: 'admin',
   scope: 'deployment',
   limit: 'api-key',
   responses: { 200: { description: 'The new key', schema: globalKeyAnswer } },
-  async handle({ services, command }) {
-    const { key, masked, at, by } = await rotateGlobalKey(services.commands, command, services.credentials);
+  async handle({ services, command, exchange, identity }) {
+    const { commands, credentials } = services;
+    const held = identity.kind === 'global-key' ? await heldKey(credentials, exchange) : undefined;
+    const { key, masked, at, by } = await rotateGlobalKey(commands, command, credentials, held);
     return {
       body: {
         key,

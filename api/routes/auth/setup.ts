@@ -12,6 +12,7 @@ const state = defineRoute({
   tag: 'Auth',
   summary: 'Check whether the first admin still has to be created',
   access: 'public',
+  knownHost: true,
   responses: { 200: { description: 'True until the first user is created', schema: setupState } },
   handle: async ({ services }) => ({ body: { needsSetup: !(await wasSetUp(services.reads)) } }),
 });
@@ -23,6 +24,7 @@ const create = defineRoute({
   summary: 'Create the first admin',
   description: 'Works only while the deployment has never had a user. Signs the new admin in.',
   access: 'public',
+  knownHost: true,
   limit: 'login',
   body: setupBody,
   refuses: [403, 409],

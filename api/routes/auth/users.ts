@@ -8,33 +8,43 @@ import { findWorkspace } from '../../../queries/workspaces/workspaces.ts';
 import { newUserBody, userAnswer, userChangesBody, usersAnswer } from '../../../shared/contract/auth/users.ts';
 import { idBody, successAnswer } from '../../../shared/contract/common.ts';
 import { invalid, notFound } from '../../../shared/errors.ts';
-import { DEFAULT_TENANT } from '../../../shared/events/metadata.ts';
 import type { Identity } from '../../../shared/identity.ts';
-import { defineRoute, type Route } from '../../http/route.ts';
+import { type Call, defineRoute, type Route } from '../../http/route.ts';
 import type { Services } from '../../services.ts';
 
 /** Users must not lock themselves out; keys have no account of their own. */
 const ownId = (identity: Identity): number => (identity.kind === 'user' ? identity.id : 0);
 
+type Caller = Pick<
+  Call<unknown, unknown, unknown, 'admin'>,
+  'services' | 'identity' | 'checkShared' | 'isOfDeployment'
+>;
+
 /**
- * The workspace that a body names. Admins of the default tenant may name any, others only one of their own tenant.
+ * The workspace that a body names. Admins of the default tenant may name any, others only one of their own tenant, and
+ * those of a strict workspace only that one.
  *
- * @throws AppError 400
+ * @throws AppError 400, 403
  */
-async function placeOf({ reads, commands }: Services, identity: Identity, id: number): Promise<Place> {
+async function placeOf(caller: Caller, id: number): Promise<Place> {
+  const { services, identity, checkShared, isOfDeployment } = caller;
   const { tenant, workspace } = identity;
   if (id === workspace) return { tenant, workspace };
-  const found = await findWorkspace(reads, id);
-  if (!found || (tenant !== DEFAULT_TENANT && tenant !== found.tenant_id)) throw noSuchWorkspace(id);
+  await checkShared('users');
+  const found = await findWorkspace(services.reads, id);
+  if (!found || (found.tenant_id !== tenant && !(await isOfDeployment()))) throw noSuchWorkspace(id);
   const place = { tenant: found.tenant_id, workspace: id };
-  await mustBeThere(commands, place);
+  await mustBeThere(services.commands, place);
   return place;
 }
 
-const transferOf = async (services: Services, identity: Identity, id: number): Promise<Transfer> => ({
-  to: await placeOf(services, identity, id),
-  reach: identity.tenant === DEFAULT_TENANT ? 'all' : { tenant: identity.tenant },
-});
+/** @throws AppError 400, 403 */
+async function transferOf(caller: Caller, userId: number, id: number): Promise<Transfer> {
+  const { services, identity, checkShared, isOfDeployment } = caller;
+  const to = await placeOf(caller, id);
+  if ((await findUser(services.reads, userId))?.workspace_id !== identity.workspace) await checkShared('users');
+  return { to, reach: (await isOfDeployment()) ? 'all' : { tenant: identity.tenant } };
+}
 
 async function answer(services: Services, id: number, status: number) {
   const row = await findUser(services.reads, id);
@@ -62,15 +72,16 @@ const create = defineRoute({
   tag: 'Auth',
   summary: 'Create a user',
   description:
-    'The user belongs to the workspace of the caller, or to the one that `workspace_id` names. Usernames are unique in the whole deployment.',
+    'The user belongs to the workspace of the caller, or to the one that `workspace_id` names. Usernames are unique in the whole deployment. Admins of a strictly isolated workspace can name only their own.',
   access: 'admin',
   limit: 'users',
   body: newUserBody,
   refuses: [409],
   responses: { 201: { description: 'Created', schema: userAnswer } },
-  async handle({ body, services, identity, command }) {
+  async handle(call) {
+    const { body, services, identity, command } = call;
     const { username, password, role, provider, workspace_id } = body;
-    const place = await placeOf(services, identity, workspace_id ?? identity.workspace);
+    const place = await placeOf(call, workspace_id ?? identity.workspace);
     const id = await createUser(
       services.commands,
       command,
@@ -100,20 +111,21 @@ const update = defineRoute({
   tag: 'Auth',
   summary: 'Change a user',
   description:
-    'A new password and `is_approved: 0` end the sessions of the user. `workspace_id` puts the user into another workspace: admins of the whole deployment can do so with every user, others within their own tenant. Callers cannot change their own role or workspace, and the last enabled admin of a tenant cannot be demoted, disabled or put into another tenant.',
+    'A new password and `is_approved: 0` end the sessions of the user. `workspace_id` puts the user into another workspace: admins of the whole deployment can do so with every user, others within their own tenant, those of a strictly isolated workspace not at all. Callers cannot change their own role or workspace, and the last enabled admin of a tenant cannot be demoted, disabled or put into another tenant.',
   access: 'admin',
   limit: 'users',
   body: userChangesBody,
   refuses: [404, 409],
   responses: { 200: { description: 'Changed', schema: userAnswer } },
-  async handle({ body, services, identity, command }) {
+  async handle(call) {
+    const { body, services, identity, command } = call;
     const { id, role, email, avatar_url, is_approved, password, workspace_id } = body;
     const displayName = body.display_name?.trim();
     if (displayName === '') throw invalid('display_name must not be blank.');
     await updateUser(services.commands, command, services.credentials, adminsIn(services.reads), {
       userId: id,
       workspace: identity.workspace,
-      transfer: workspace_id === undefined ? undefined : await transferOf(services, identity, workspace_id),
+      transfer: workspace_id === undefined ? undefined : await transferOf(call, id, workspace_id),
       callerId: ownId(identity),
       changes: {
         displayName,

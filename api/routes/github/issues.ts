@@ -1,4 +1,5 @@
 /** Issues of GitHub: listed, imported as tasks, commented on, closed. The token is the deployment's. */
+
 import {
   answerWith,
   closeIssue,
@@ -10,6 +11,7 @@ import {
 } from '../../../commands/github/issues.ts';
 import { syncProject } from '../../../commands/policies/github/syncs.ts';
 import { githubProjects, listSyncs } from '../../../queries/github/syncs.ts';
+import { withDisplayNames } from '../../../queries/names.ts';
 import { projectRecord } from '../../../queries/projects/projects.ts';
 import { errorSchema } from '../../../shared/contract/common.ts';
 import {
@@ -20,6 +22,7 @@ import {
   githubWriteAnswer,
 } from '../../../shared/contract/github/issues.ts';
 import { invalid, notFound } from '../../../shared/errors.ts';
+import { authorOf } from '../../../shared/identity.ts';
 import type { Github, GithubIssue } from '../../../shared/ports/github.ts';
 import { type Call, defineRoute, type Route } from '../../http/route.ts';
 import type { Services } from '../../services.ts';
@@ -156,9 +159,10 @@ const actions: Readonly<Record<GithubBody['action'], (call: Write) => Promise<ob
       state: body.state ?? 'open',
       labels: body.labels,
       assignedTo: body.assignAgent?.trim() || null,
-      createdBy: identity.displayName || identity.username,
+      createdBy: authorOf(identity),
     });
-    return { imported: tasks.length, skipped, errors: failures.length, tasks };
+    const shown = await withDisplayNames(services.displayNames, identity.workspace, tasks, ['created_by']);
+    return { imported: tasks.length, skipped, errors: failures.length, tasks: shown };
   },
   async comment({ body, services, command }) {
     const repo = requireRepository(services.github, body.repo);

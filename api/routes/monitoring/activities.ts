@@ -1,13 +1,18 @@
 /** Activities, and statistics of them. */
 import { z } from 'zod';
 import { ACTIVITY_MODELS, activityStats, listActivities } from '../../../queries/monitoring/activities.ts';
+import { PEOPLE_MODELS } from '../../../queries/names.ts';
 import {
   activitiesAnswer,
   activitiesQuery,
   activityStatsAnswer,
 } from '../../../shared/contract/monitoring/activities.ts';
+import { peopleOfActivity } from '../../../shared/events/monitoring/activities.ts';
+import { taskViewOf } from '../../../shared/identity.ts';
+import { withName } from '../../../shared/names.ts';
 import { seconds } from '../../../shared/time.ts';
 import { defineRoute, type Route } from '../../http/route.ts';
+import { SEEN } from '../tasks/tasks.ts';
 
 export const activityRoutes: readonly Route[] = [
   defineRoute({
@@ -15,7 +20,7 @@ export const activityRoutes: readonly Route[] = [
     path: '/api/activities',
     tag: 'Monitoring',
     summary: 'List activities, newest first',
-    description: 'With `stats` in the query, counts by type, actor and hour for the last `hours` instead.',
+    description: `With \`stats\` in the query, counts by type, actor and hour for the last \`hours\` instead. ${SEEN} Activities about other tasks are left out.`,
     access: 'viewer',
     query: activitiesQuery,
     responses: {
@@ -24,14 +29,37 @@ export const activityRoutes: readonly Route[] = [
         schema: z.union([activitiesAnswer, activityStatsAnswer]),
       },
     },
-    cache: { models: ACTIVITY_MODELS, scope: 'workspace', unless: (query) => query.stats !== undefined },
+    cache: {
+      models: [...ACTIVITY_MODELS, ...PEOPLE_MODELS],
+      scope: 'workspace',
+      unless: (query) => query.stats !== undefined,
+    },
     async handle({ query, identity, services }) {
+      const view = taskViewOf(identity);
       if (query.stats !== undefined) {
         return {
-          body: await activityStats(services.reads, identity.workspace, query.hours ?? 24, seconds(services.now())),
+          body: await activityStats(services.reads, view, query.hours ?? 24, seconds(services.now())),
         };
       }
-      return { body: await listActivities(services.reads, identity.workspace, query) };
+      const { reads, displayNames } = services;
+      const { workspace } = identity;
+      const actor = query.actor === undefined ? undefined : await displayNames.usernameOf(workspace, query.actor);
+      const found = await listActivities(reads, view, { ...query, actor });
+      const people = found.activities.map(peopleOfActivity);
+      const shownAs = await displayNames.of(
+        workspace,
+        people.flatMap((some) => some.map(({ username }) => username)),
+      );
+      const activities = found.activities.map((one, at) =>
+        (people[at] ?? []).length === 0
+          ? one
+          : {
+              ...one,
+              actor: shownAs(one.actor, one.created_at),
+              description: withName(one.description, one.actor, shownAs(one.actor, one.created_at)),
+            },
+      );
+      return { body: { ...found, activities } };
     },
   }),
 ];

@@ -29,38 +29,71 @@ import {
   notificationsQuery,
 } from '../../../shared/contract/monitoring/notifications.ts';
 import { forbidden } from '../../../shared/errors.ts';
-import { reaches } from '../../../shared/identity.ts';
+import { type Identity, onlyRecipientOf, reaches, taskViewOf } from '../../../shared/identity.ts';
 import { defineRoute, type Route } from '../../http/route.ts';
+import type { Services } from '../../services.ts';
 
 /** Notifications that the answer to mark-delivered shows at most. */
 const SHOWN = 1_000;
+
+const OWN =
+  'A viewer reads and marks the notifications under its own username, and the key of an agent those of its agent; operators and admins those of every recipient.';
+
+/** @throws AppError 403 when the notifications of this recipient are not for the caller */
+function requireRecipient(identity: Identity, recipient: string): void {
+  const only = onlyRecipientOf(identity);
+  if (only !== undefined && recipient !== only)
+    throw forbidden(`These notifications are for ${recipient}; you may read and mark those for ${only} only.`);
+}
+
+const perRecipient = (identity: Identity): string => onlyRecipientOf(identity) ?? '';
 
 const list = defineRoute({
   method: 'get',
   path: '/api/notifications',
   tag: 'Monitoring',
   summary: 'List the notifications of a recipient, newest first',
+  description: OWN,
   access: 'viewer',
   query: notificationsQuery,
+  refuses: [403],
   responses: { 200: { description: 'A page of notifications', schema: notificationsAnswer } },
-  cache: { models: NOTIFICATION_MODELS, scope: 'workspace' },
-  handle: async ({ query, identity, services }) => ({
-    body: await listNotifications(services.reads, identity.workspace, query),
-  }),
+  cache: { models: NOTIFICATION_MODELS, scope: 'workspace', per: perRecipient },
+  async handle({ query, identity, services }) {
+    requireRecipient(identity, query.recipient);
+    return { body: await listNotifications(services.reads, taskViewOf(identity), query, services.displayNames) };
+  },
 });
+
+/** The agents among those who have these notifications. */
+async function recipientsOf(
+  { reads, agents, displayNames }: Services,
+  { workspace }: Identity,
+  recipient: string | undefined,
+  ids: readonly number[] = [],
+) {
+  const found = ids.length === 0 ? [] : await notificationsOf(reads, workspace, ids, displayNames);
+  const names = new Set(found.map((one) => one.recipient));
+  if (recipient !== undefined) names.add(recipient);
+  return agents.named(workspace, [...names]);
+}
 
 const markAsRead = defineRoute({
   method: 'put',
   path: '/api/notifications',
   tag: 'Monitoring',
   summary: 'Mark notifications as read',
+  description: `${OWN} Ids of notifications for others are passed over, like those that do not exist, except that the key of an agent gets 403 for those of other agents.`,
   access: 'operator',
   limit: 'mutation',
   body: markReadBody,
+  agents: ({ body, identity, services }) => recipientsOf(services, identity, body.recipient, body.ids),
   responses: { 200: { description: 'Marked', schema: markReadAnswer } },
-  async handle({ body, services, command }) {
+  async handle({ body, identity, services, command }) {
     const { recipient, markAllRead, ids = [] } = body;
-    const which = recipient !== undefined && markAllRead ? { recipient } : { ids };
+    const all = recipient !== undefined && markAllRead;
+    if (all) requireRecipient(identity, recipient);
+    const which = all ? { recipient } : { ids, recipient: onlyRecipientOf(identity) };
     const markedAsRead = await markRead(services.commands, command, services.notifications, which);
     return { body: { success: true, markedAsRead } };
   },
@@ -88,18 +121,21 @@ const act = defineRoute({
   path: '/api/notifications',
   tag: 'Monitoring',
   summary: 'Mark all notifications of a recipient as delivered',
-  description: 'The other actions do to one notification, or to all of a recipient, what PUT and DELETE do.',
+  description: `The other actions do to one notification, or to all of a recipient, what PUT and DELETE do. ${OWN}`,
   access: 'operator',
   limit: 'mutation',
   body: notificationActionBody,
+  agents: ({ body: { agent, recipient, id }, identity, services }) =>
+    recipientsOf(services, identity, agent ?? recipient, id === undefined ? [] : [id]),
   responses: { 200: { description: 'Done', schema: notificationActionAnswer } },
   async handle({ body, identity, services, command }) {
     const { commands, notifications, reads } = services;
     const { action, agent = '', recipient = '' } = body;
     const ids = body.id === undefined ? [] : [body.id];
     if (action === 'mark-delivered') {
+      requireRecipient(identity, agent);
       const delivered = await markDelivered(commands, command, notifications, agent);
-      const shown = await notificationsOf(reads, identity.workspace, delivered.slice(-SHOWN));
+      const shown = await notificationsOf(reads, identity.workspace, delivered.slice(-SHOWN), services.displayNames);
       return { body: { success: true, delivered: delivered.length, notifications: shown } };
     }
     if (action === 'dismiss') {
@@ -109,7 +145,12 @@ const act = defineRoute({
         );
       }
       await deleteNotifications(commands, command, notifications, { ids });
-    } else await markRead(commands, command, notifications, action === 'mark_read' ? { ids } : { recipient });
+    } else if (action === 'mark_read') {
+      await markRead(commands, command, notifications, { ids, recipient: onlyRecipientOf(identity) });
+    } else {
+      requireRecipient(identity, recipient);
+      await markRead(commands, command, notifications, { recipient });
+    }
     return { body: { success: true } };
   },
 });
@@ -120,7 +161,7 @@ const deliver = defineRoute({
   tag: 'Monitoring',
   summary: 'Deliver notifications, or create one and deliver it',
   description:
-    'A notification for an agent is delivered into its inbox, as a message that its next heartbeat shows. Users have theirs in the list; those only count as delivered. With `agent`, `title` and `message`, one notification is created and delivered.',
+    'A notification for an agent is delivered into its inbox, as a message that its next heartbeat shows. Users have theirs in the list; those only count as delivered. With `agent`, `title` and `message`, one notification is created and delivered. The key of an agent delivers the notifications of its agent only.',
   access: 'operator',
   body: deliverBody,
   refuses: [404, 422],
@@ -137,7 +178,8 @@ const deliver = defineRoute({
       return { body: { success: true } };
     }
     const dryRun = body.dry_run ?? false;
-    const run = { recipient: body.agent_filter, limit: body.limit, dryRun };
+    if (body.agent_filter !== undefined) requireRecipient(identity, body.agent_filter);
+    const run = { recipient: body.agent_filter ?? onlyRecipientOf(identity), limit: body.limit, dryRun };
     const { processed, results, errors } = await deliverNotifications(commands, command, notifications, run);
     if (processed === 0) {
       const nothing = { message: 'There are no notifications to deliver.', processed, delivered: 0, errors: [] };
@@ -164,13 +206,18 @@ const deliveries = defineRoute({
   path: '/api/notifications/deliver',
   tag: 'Monitoring',
   summary: 'How deliveries stand: counts, who has some pending, the latest',
+  description: `${OWN} Without \`agent\`, they get the state of these.`,
   access: 'viewer',
   query: deliveriesQuery,
+  refuses: [403],
   responses: { 200: { description: 'The state of deliveries', schema: deliveriesAnswer } },
-  cache: { models: DELIVERY_MODELS, scope: 'workspace' },
-  handle: async ({ query, identity, services }) => ({
-    body: await deliveryState(services.reads, identity.workspace, query.agent),
-  }),
+  cache: { models: DELIVERY_MODELS, scope: 'workspace', per: perRecipient },
+  async handle({ query, identity, services }) {
+    const only = onlyRecipientOf(identity);
+    const { agent = only } = query;
+    if (agent !== undefined) requireRecipient(identity, agent);
+    return { body: await deliveryState(services.reads, identity.workspace, agent, only) };
+  },
 });
 
 export const notificationRoutes: readonly Route[] = [list, markAsRead, remove, act, deliver, deliveries];

@@ -1,7 +1,9 @@
 /** Search. */
 import { searchRecords } from '../../../queries/monitoring/search.ts';
 import { searchAnswer, searchQuery } from '../../../shared/contract/monitoring/search.ts';
+import { taskViewOf } from '../../../shared/identity.ts';
 import { defineRoute, type Route } from '../../http/route.ts';
+import { SEEN } from '../tasks/tasks.ts';
 
 export const searchRoutes: readonly Route[] = [
   defineRoute({
@@ -9,14 +11,13 @@ export const searchRoutes: readonly Route[] = [
     path: '/api/search',
     tag: 'Monitoring',
     summary: 'Search tasks, agents, pipelines, activities, messages, webhooks and, for admins, the audit trail',
-    description:
-      'Finds texts that contain `q`: the newest of each type, best matches first. Webhooks are found by their names; only admins find them by their URLs, and see these. A text without three letters or digits in a row is looked for among the newest 10,000 of each type only.',
+    description: `Finds texts that contain \`q\`: the newest of each type, best matches first. Webhooks are found by their names; only admins find them by their URLs, and see these. A text without three letters or digits in a row is looked for among the newest 10,000 of each type only. ${SEEN}`,
     access: 'viewer',
     limit: 'heavy',
     query: searchQuery,
     responses: { 200: { description: 'What was found', schema: searchAnswer } },
     handle: async ({ query, identity, services }) => ({
-      body: await searchRecords(services.reads, identity.workspace, query, identity.role === 'admin'),
+      body: await searchRecords(services.reads, taskViewOf(identity), query, identity.role === 'admin'),
     }),
   }),
 ];

@@ -1,12 +1,14 @@
 /** Standup reports. */
 import { recordStandup } from '../../../commands/monitoring/standups.ts';
 import { listStandups, standupOf } from '../../../queries/monitoring/standups.ts';
+import { withDisplayNames } from '../../../queries/names.ts';
 import {
   standupAnswer,
   standupBody,
   standupsAnswer,
   standupsQuery,
 } from '../../../shared/contract/monitoring/standups.ts';
+import { allTasks, type TaskView, taskViewOf } from '../../../shared/identity.ts';
 import { seconds } from '../../../shared/time.ts';
 import { defineRoute, type Route } from '../../http/route.ts';
 
@@ -30,21 +32,24 @@ const generate = defineRoute({
   tag: 'Monitoring',
   summary: 'Make the standup report of a day',
   description:
-    'What agents did on the day, and what they have to do now. The numbers are kept, in the place of an earlier report of the same day. Each list has 1,000 tasks at most; the summary counts all.',
+    'What agents did on the day, and what they have to do now. The numbers are kept, in the place of an earlier report of the same day. Each list has 1,000 tasks at most; the summary counts all. A caller that speaks for an agent and is no admin gets a report of the tasks that it sees; the numbers that are kept are those of all tasks.',
   access: 'operator',
   body: standupBody,
   responses: { 200: { description: 'The report', schema: standupAnswer } },
   async handle({ body, identity, services, command }) {
     const now = services.now();
     const date = body.date ?? new Date(now).toISOString().slice(0, 10);
-    const report = await standupOf(
-      services.reads,
-      identity.workspace,
-      { date, names: body.agents, isAdmin: identity.role === 'admin' },
-      seconds(now),
-    );
-    const at = await recordStandup(services.commands, command, date, report.summary, now);
-    return { body: { standup: { ...report, generatedAt: new Date(at).toISOString() } } };
+    const about = { date, names: body.agents, isAdmin: identity.role === 'admin' };
+    const reportFor = (view: TaskView) => standupOf(services.reads, view, about, seconds(now));
+    const view = taskViewOf(identity);
+    const report = await reportFor(view);
+    // The numbers that are kept are those of the workspace, whoever asks.
+    const whole = view.agent === null ? report : await reportFor(allTasks(identity.workspace));
+    const at = await recordStandup(services.commands, command, date, whole.summary, now);
+    const overdueTasks = await withDisplayNames(services.displayNames, identity.workspace, report.overdueTasks, [
+      'created_by',
+    ]);
+    return { body: { standup: { ...report, overdueTasks, generatedAt: new Date(at).toISOString() } } };
   },
 });
 

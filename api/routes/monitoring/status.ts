@@ -1,6 +1,6 @@
 /**
- * The state of the service in numbers. What tells of the machine, and so of all tenants, is for callers of the default
- * tenant.
+ * The state of the service in numbers. What is known of the machine, and so of all tenants, is for callers of the default
+ * tenant whose workspace is not strictly isolated.
  */
 import { settingValues } from '../../../queries/admin/settings.ts';
 import {
@@ -11,7 +11,6 @@ import {
   sessionNumbers,
 } from '../../../queries/monitoring/status.ts';
 import { type HealthCheck, MODELS, statusAnswer, statusQuery } from '../../../shared/contract/monitoring/status.ts';
-import { DEFAULT_TENANT } from '../../../shared/events/metadata.ts';
 import type { Identity } from '../../../shared/identity.ts';
 import type { HostFacts } from '../../../shared/ports/host.ts';
 import { HOUR, seconds } from '../../../shared/time.ts';
@@ -26,7 +25,6 @@ const PROBE_MS = 3_000;
 const SLOW_MS = 1_000;
 const NOTHING = '0';
 
-const isHouse = ({ tenant }: Identity): boolean => tenant === DEFAULT_TENANT;
 const percent = ({ total, available }: { readonly total: number; readonly available: number }): number =>
   total === 0 ? 0 : Math.round((100 * (total - available)) / total);
 const gigabytes = (bytes: number): string => `${Math.round(bytes / GIB)}G`;
@@ -96,14 +94,14 @@ export function overallOf(checks: readonly HealthCheck[]): 'healthy' | 'warning'
   return has('warning') ? 'warning' : 'healthy';
 }
 
-async function healthOf(services: Services, identity: Identity) {
+async function healthOf(services: Services, isHouse: boolean) {
   const host = await services.host();
   const machine = () => [
     processCheck(host.process),
     shareCheck('Disk Space', host.disk),
     shareCheck('Memory Usage', host.memory),
   ];
-  const checks = [await databaseCheck(services), ...(isHouse(identity) ? machine() : [])];
+  const checks = [await databaseCheck(services), ...(isHouse ? machine() : [])];
   const { version, uptime } = host.process;
   return { status: overallOf(checks), version, uptime, checks, timestamp: services.now() };
 }
@@ -115,8 +113,8 @@ async function newestBackup({ backups, now }: Services) {
   return { name, size, age_hours: Math.max(0, Math.floor((seconds(now()) - createdAt) / HOUR)) };
 }
 
-async function overviewOf(services: Services, identity: Identity) {
-  const machine = isHouse(identity) ? machineOf(await services.host()) : NO_MACHINE;
+async function overviewOf(services: Services, isHouse: boolean) {
+  const machine = isHouse ? machineOf(await services.host()) : NO_MACHINE;
   return { timestamp: services.now(), ...machine, processes: [] };
 }
 
@@ -126,14 +124,14 @@ async function gatewayOf({ reads, settings }: Services) {
   return { running: false, port: Number(port), ...none };
 }
 
-async function capabilitiesOf(services: Services, identity: Identity) {
+async function capabilitiesOf(services: Services, identity: Identity, isHouse: boolean) {
   const { reads, settings } = services;
   const { 'general.interface_mode': interfaceMode } = await settingValues(reads, settings, ['general.interface_mode']);
   return {
     gateway: false,
     subscription: null,
     subscriptions: {},
-    processUser: isHouse(identity) ? (await services.host()).process.user : '',
+    processUser: isHouse ? (await services.host()).process.user : '',
     interfaceMode,
     claudeSessions: await claudeSessions(reads, identity.workspace),
   };
@@ -150,27 +148,28 @@ export const statusRoutes: readonly Route[] = [
     access: 'viewer',
     query: statusQuery,
     responses: { 200: { description: 'What was asked for', schema: statusAnswer } },
-    async handle({ query, identity, services }) {
+    async handle({ query, identity, services, isOfDeployment }) {
       const { reads } = services;
+      const isHouse = await isOfDeployment();
       switch (query.action ?? 'overview') {
         case 'overview': {
           const sessions = await sessionNumbers(reads, identity.workspace);
-          return { body: { ...(await overviewOf(services, identity)), sessions } };
+          return { body: { ...(await overviewOf(services, isHouse)), sessions } };
         }
         case 'dashboard': {
           const { sessions, db } = await dashboardOf(reads, identity.workspace, seconds(services.now()));
-          const dbSizeBytes = isHouse(identity) ? await databaseSize(reads) : 0;
-          const backup = isHouse(identity) ? await newestBackup(services) : null;
-          return { body: { ...(await overviewOf(services, identity)), sessions, db: { ...db, backup, dbSizeBytes } } };
+          const dbSizeBytes = isHouse ? await databaseSize(reads) : 0;
+          const backup = isHouse ? await newestBackup(services) : null;
+          return { body: { ...(await overviewOf(services, isHouse)), sessions, db: { ...db, backup, dbSizeBytes } } };
         }
         case 'health':
-          return { body: await healthOf(services, identity) };
+          return { body: await healthOf(services, isHouse) };
         case 'models':
           return { body: { models: MODELS } };
         case 'gateway':
           return { body: await gatewayOf(services) };
         case 'capabilities':
-          return { body: await capabilitiesOf(services, identity) };
+          return { body: await capabilitiesOf(services, identity, isHouse) };
       }
     },
   }),

@@ -41,6 +41,7 @@ const assign = defineRoute({
   limit: 'mutation',
   params: idParams,
   body: assignBody,
+  agents: ({ body }) => ({ name: body.agent_name }),
   refuses: [404],
   responses: { 201: { description: 'Assigned', schema: assignedAnswer } },
   async handle(call) {
@@ -61,6 +62,7 @@ const unassign = defineRoute({
   limit: 'mutation',
   params: idParams,
   query: unassignQuery,
+  agents: ({ query }) => ({ name: query.agent_name }),
   refuses: [404],
   responses: { 200: { description: 'The agent is no member now', schema: assignedAnswer } },
   async handle(call) {

@@ -3,6 +3,8 @@ import { createProject, ensureGeneral, updateProject } from '../../../commands/p
 import { archiveProject, deleteProject } from '../../../commands/projects/deletion.ts';
 import type { ProjectUpdate } from '../../../commands/projects/projects.ts';
 import { agentIds } from '../../../queries/agents/agents.ts';
+import { PEOPLE_MODELS } from '../../../queries/names.ts';
+import { listAssignments } from '../../../queries/projects/assignments.ts';
 import {
   listedProject,
   listProjects,
@@ -29,14 +31,13 @@ import {
   updatedProjectAnswer,
   updateProjectBody,
 } from '../../../shared/contract/projects/projects.ts';
-import type { TaskRecord } from '../../../shared/contract/tasks/tasks.ts';
 import { forbidden, invalid, notFound } from '../../../shared/errors.ts';
-import type { Identity } from '../../../shared/identity.ts';
-import { masked } from '../../../shared/secrets.ts';
+import { type Identity, taskViewOf } from '../../../shared/identity.ts';
 import { seconds } from '../../../shared/time.ts';
 import type { Exchange } from '../../http/exchange.ts';
 import { defineRoute, type Route } from '../../http/route.ts';
 import type { Services } from '../../services.ts';
+import { perMask, SECRETS_HIDDEN, SEEN, tasksShownTo } from '../tasks/tasks.ts';
 
 /**
  * The caller's workspace has to belong to the caller's tenant; anything else is refused, and stands in the audit trail.
@@ -173,6 +174,16 @@ const change = defineRoute({
   limit: 'mutation',
   params: idParams,
   body: updateProjectBody,
+  async agents({ params, body, identity, services }) {
+    if (body.assigned_agents === undefined) return undefined;
+    const members = await listAssignments(services.reads, identity.workspace, params.id);
+    const before = members.map((one) => one.agent_name);
+    const [known, wanted] = [new Set(before), new Set(body.assigned_agents)];
+    // Those who come and those who go.
+    return [...before.filter((name) => !wanted.has(name)), ...[...wanted].filter((name) => !known.has(name))].map(
+      (name) => ({ name }),
+    );
+  },
   refuses: [404, 409],
   responses: { 200: { description: 'The project as it is now', schema: updatedProjectAnswer } },
   async handle(call) {
@@ -227,25 +238,23 @@ const tasks = defineRoute({
   path: '/api/projects/{id}/tasks',
   tag: 'Projects',
   summary: 'Tasks of a project, newest first',
-  description: 'Secrets in `metadata` are shown as 8 dashes, except to admins.',
+  description: `${SECRETS_HIDDEN} ${SEEN}`,
   access: 'viewer',
   params: idParams,
   query: projectTasksQuery,
   refuses: [403, 404],
   responses: { 200: { description: 'The project and its tasks', schema: projectTasksAnswer } },
   cache: {
-    models: PROJECT_MODELS,
+    models: [...PROJECT_MODELS, ...PEOPLE_MODELS],
     scope: 'workspace',
-    per: ({ tenant, role }) => `${tenant} ${role === 'admin' ? 'admin' : 'others'}`,
+    per: (identity) => `${perTenant(identity)} ${perMask(identity)}`,
   },
   async handle(call) {
     const { params, query, identity, services } = call;
     await requireOwnTenant(call);
     const project = await requireProject(services, identity, params.id);
-    const found = await listProjectTasks(services.reads, project, query);
-    const shown = (task: TaskRecord) =>
-      identity.role === 'admin' ? task : { ...task, metadata: masked(task.metadata) as TaskRecord['metadata'] };
-    return { body: { project: projectHeader.parse(project), tasks: found.map(shown) } };
+    const found = await listProjectTasks(services.reads, taskViewOf(identity), project, query);
+    return { body: { project: projectHeader.parse(project), tasks: await tasksShownTo(services, identity, found) } };
   },
 });
 

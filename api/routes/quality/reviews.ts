@@ -1,8 +1,9 @@
 /** Quality reviews: what was said about tasks, and a new verdict. */
 import { z } from 'zod';
 import { reviewTask } from '../../../commands/quality/reviews.ts';
-import { GATEKEEPER } from '../../../commands/tasks/tasks.ts';
+import { GATEKEEPER, readsAsGatekeeper, type TaskState } from '../../../commands/tasks/tasks.ts';
 import { latestReviews, REVIEW_MODELS, reviewsOf } from '../../../queries/quality/reviews.ts';
+import { requireSeen } from '../../../queries/tasks/visibility.ts';
 import {
   latestReviewsAnswer,
   MAX_REVIEWED_TASKS,
@@ -11,9 +12,12 @@ import {
   reviewedAnswer,
   reviewsAnswer,
 } from '../../../shared/contract/quality/reviews.ts';
-import { invalid } from '../../../shared/errors.ts';
+import { forbidden, invalid } from '../../../shared/errors.ts';
+import { type Identity, taskViewOf } from '../../../shared/identity.ts';
 import { seconds } from '../../../shared/time.ts';
+import { isBoundKey } from '../../auth/agent-keys.ts';
 import { defineRoute, type Route } from '../../http/route.ts';
+import { SEEN } from '../tasks/tasks.ts';
 
 const idOf = (text: string | undefined): number | undefined => {
   const id = /^\s*\d{1,15}\s*$/.test(text ?? '') ? Number(text) : 0;
@@ -33,8 +37,10 @@ const show = defineRoute({
   path: '/api/quality-review',
   tag: 'Quality',
   summary: 'Quality reviews of a task, or the newest of each of several',
+  description: `${SEEN} Of other tasks, \`taskIds\` gives null.`,
   access: 'viewer',
   query: qualityReviewQuery,
+  refuses: [403],
   responses: {
     200: {
       description: 'With `taskIds`: the newest review of each; with `taskId`: reviews, newest first, at most 10',
@@ -44,30 +50,55 @@ const show = defineRoute({
   cache: { models: REVIEW_MODELS, scope: 'workspace' },
   async handle({ query, identity, services }) {
     const { reads } = services;
-    if (query.taskIds)
-      return { body: { latest: await latestReviews(reads, identity.workspace, idsOf(query.taskIds)) } };
+    const view = taskViewOf(identity);
+    if (query.taskIds) return { body: { latest: await latestReviews(reads, view, idsOf(query.taskIds)) } };
     const taskId = idOf(query.taskId) ?? idOf(query.task_id);
     if (taskId === undefined) throw invalid('taskId: must be the id of a task; or send taskIds.');
-    return { body: { reviews: await reviewsOf(reads, identity.workspace, taskId) } };
+    return { body: { reviews: await reviewsOf(reads, view, taskId) } };
   },
 });
+
+/** Whether a caller's approvals make tasks done: those of admins and of the deployment's key, never those of agents. */
+const isGatekeeper = ({ kind, role }: Identity): boolean => kind !== 'agent-key' && role === 'admin';
+
+/** Under whose name a review is recorded: an agent's under its own. @throws AppError 403 for the gatekeeper's */
+function reviewerOf(identity: Identity, asked: string | undefined): string {
+  const isAgent = identity.kind === 'agent-key';
+  const own = identity.agentName !== null && isAgent ? identity.agentName : identity.username;
+  const counts = isGatekeeper(identity);
+  const reviewer = isAgent ? own : (asked ?? (counts ? GATEKEEPER : own));
+  if (counts || !readsAsGatekeeper(reviewer)) return reviewer;
+  throw forbidden(
+    `reviewer: only admins and the API key of the deployment review as "${GATEKEEPER}"; leave it out to review under your own name.`,
+  );
+}
+
+/** An agent does not review its own work. @throws AppError 403 */
+const reviewAccess =
+  ({ kind, agentName }: Identity) =>
+  ({ task }: TaskState): void => {
+    if (kind === 'agent-key' && task.assignedTo === agentName)
+      throw forbidden(`This task is assigned to ${agentName}, and no agent reviews its own work.`);
+  };
 
 const review = defineRoute({
   method: 'post',
   path: '/api/quality-review',
   tag: 'Quality',
   summary: 'Approve a task, or send it back to work',
-  description: `An approval makes the task done, whoever gives it. Other ways into \`done\` ask for the newest review by \`${GATEKEEPER}\`.`,
+  description: `An approval by an admin, or with the API key of the deployment, makes the task done; without \`reviewer\` it is one by \`${GATEKEEPER}\`, which all other ways into \`done\` ask for. Approvals by other callers are kept and shown, under their own names, and change nothing else. A rejection sends the task back to work. With the key of an agent, \`reviewer\` is the agent; it cannot review tasks that are assigned to it.`,
   access: 'operator',
   limit: 'mutation',
   body: qualityReviewBody,
   refuses: [404],
   responses: { 200: { description: 'Recorded', schema: reviewedAnswer } },
-  async handle({ body, services, command }) {
-    const { status, notes, reviewer = GATEKEEPER } = body;
+  async handle({ body, identity, services, command }) {
+    const { status, notes } = body;
     const taskId = (body.taskId ?? body.task_id) as number;
-    const verdict = { status, notes, reviewer };
-    const id = await reviewTask(services.commands, command, taskId, verdict, seconds(services.now()));
+    const verdict = { status, notes, reviewer: reviewerOf(identity, body.reviewer), counts: isGatekeeper(identity) };
+    const now = seconds(services.now());
+    if (isBoundKey(identity)) await requireSeen(services.reads, taskViewOf(identity), taskId);
+    const id = await reviewTask(services.commands, command, taskId, verdict, now, reviewAccess(identity));
     return { body: { success: true, id } };
   },
 });

@@ -1,19 +1,20 @@
 /** Branches and pull requests of tasks, on GitHub where it is connected. */
 
 import { makeBranch, openPull } from '../../../commands/tasks/branches.ts';
-import type { Reads } from '../../../queries/reads.ts';
 import { repositoryOf, TASK_MODELS, type TaskRepository } from '../../../queries/tasks/tasks.ts';
 import { idParams } from '../../../shared/contract/common.ts';
 import { repositoryIn } from '../../../shared/contract/github/issues.ts';
 import { branchAnswer, branchBody, branchMadeAnswer } from '../../../shared/contract/tasks/branches.ts';
 import { invalid, notFound, unavailable } from '../../../shared/errors.ts';
-import { DEFAULT_TENANT } from '../../../shared/events/metadata.ts';
+import { type Identity, taskViewOf } from '../../../shared/identity.ts';
 import { defineRoute, type Route } from '../../http/route.ts';
+import type { Services } from '../../services.ts';
 import { GITHUB_FAILURES } from '../github/issues.ts';
+import { SEEN } from './tasks.ts';
 
-/** The branch of a task, and the repository of its project. @throws AppError 404 */
-async function requireTask(reads: Reads, workspace: number, id: number): Promise<TaskRepository> {
-  const found = await repositoryOf(reads, workspace, id);
+/** The branch of a task, and the repository of its project. @throws AppError 403 when the caller does not see it, 404 */
+async function requireTask({ reads }: Services, identity: Identity, id: number): Promise<TaskRepository> {
+  const found = await repositoryOf(reads, taskViewOf(identity), id);
   if (found === undefined) throw notFound('Task');
   return found;
 }
@@ -23,13 +24,14 @@ const show = defineRoute({
   path: '/api/tasks/{id}/branch',
   tag: 'Tasks',
   summary: 'Branch and pull request of a task',
+  description: SEEN,
   access: 'viewer',
   params: idParams,
-  refuses: [404],
+  refuses: [403, 404],
   responses: { 200: { description: 'What there is', schema: branchAnswer } },
   cache: { models: TASK_MODELS, scope: 'workspace' },
   async handle({ params, identity, services }) {
-    const { repo, source } = await requireTask(services.reads, identity.workspace, params.id);
+    const { repo, source } = await requireTask(services, identity, params.id);
     const { github_branch: branch, github_pr_number: pr_number, github_pr_state: pr_state } = source ?? {};
     return { body: { branch: branch ?? null, pr_number: pr_number ?? null, pr_state: pr_state ?? null, repo } };
   },
@@ -41,7 +43,7 @@ const make = defineRoute({
   tag: 'Tasks',
   summary: 'Make a branch for a task, or a pull request of it',
   description:
-    "Needs GitHub, with the deployment's token: where it is not connected, and for other tenants than the default one, a request that is right in itself is answered with 503.",
+    "For a task that the caller sees. Needs GitHub, with the deployment's token: where it is not connected, and for other tenants than the default one, a request that is right in itself is answered with 503. Callers of a strictly isolated workspace get 403.",
   access: 'operator',
   limit: 'mutation',
   params: idParams,
@@ -52,9 +54,9 @@ const make = defineRoute({
     200: { description: 'The branch, or the pull request', schema: branchMadeAnswer },
     ...GITHUB_FAILURES,
   },
-  async handle({ params, body, identity, services, command }) {
+  async handle({ params, body, identity, services, command, checkShared, isOfDeployment }) {
     const { commands, github } = services;
-    const task = await requireTask(services.reads, identity.workspace, params.id);
+    const task = await requireTask(services, identity, params.id);
     if (task.repo === null)
       throw invalid('The project of this task has no repository; set its github_repo with PATCH /api/projects/{id}.');
     const repo = repositoryIn(task.repo);
@@ -64,7 +66,8 @@ const make = defineRoute({
       );
     if (body.action === 'create-pr' && !task.source?.github_branch)
       throw invalid('This task has no branch to open a pull request from; make the branch first.');
-    if (!github.configured || identity.tenant !== DEFAULT_TENANT)
+    await checkShared('github');
+    if (!github.configured || !(await isOfDeployment()))
       throw unavailable('No source host is connected to this deployment, so no branch can be made.', {
         code: 'NO_SOURCE_HOST',
       });

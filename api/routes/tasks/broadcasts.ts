@@ -1,10 +1,11 @@
 /** Messages to everybody who follows a task. */
 import { refuseInjection } from '../../../commands/screening/injection.ts';
 import { broadcast } from '../../../commands/tasks/broadcasts.ts';
+import { requireSeen } from '../../../queries/tasks/visibility.ts';
 import { idParams } from '../../../shared/contract/common.ts';
 import { broadcastAnswer, broadcastBody } from '../../../shared/contract/tasks/broadcasts.ts';
+import { authorOf, taskViewOf } from '../../../shared/identity.ts';
 import { defineRoute, type Route } from '../../http/route.ts';
-import { displayNameOf } from './tasks.ts';
 
 const send = defineRoute({
   method: 'post',
@@ -12,15 +13,16 @@ const send = defineRoute({
   tag: 'Tasks',
   summary: 'Send a message to the agents that follow a task',
   description:
-    'Agents that have a session get a notification; the others are skipped, and users and the author are not among them. The whole message is in the activity. A text that tries to take agents over is refused.',
+    'Agents that have a session get a notification; the others are skipped, and users and the author are not among them. The whole message is in the activity. A text that tries to take agents over is refused. A caller that speaks for an agent and is no admin may do so for the tasks that it sees.',
   access: 'operator',
   params: idParams,
   body: broadcastBody,
   refuses: [404, 422],
   responses: { 200: { description: 'Sent', schema: broadcastAnswer } },
   async handle({ params, body, identity, services, command }) {
+    await requireSeen(services.reads, taskViewOf(identity), params.id);
     refuseInjection('The message', body.message);
-    const by = { author: displayNameOf(identity), message: body.message };
+    const by = { author: authorOf(identity), message: body.message };
     const { sent, skipped, deliveredTo } = await broadcast(services.commands, command, services.agents, params.id, by);
     return { body: { sent, skipped, success: true, delivered_to: [...deliveredTo] } };
   },

@@ -9,7 +9,7 @@ import {
 } from '../../../shared/contract/tasks/tasks.ts';
 import { seconds } from '../../../shared/time.ts';
 import { defineRoute, type Route } from '../../http/route.ts';
-import { BOUND, taskAccess, taskShownTo } from './tasks.ts';
+import { BOUND, lookupsOf, oneShownTo, taskAccess } from './tasks.ts';
 
 const GATE = 'A task is done only when the newest quality review by `aegis` is an approval.';
 
@@ -47,12 +47,12 @@ const putOne = defineRoute({
     const { task, unchanged } = await updateTask(
       services.commands,
       command,
-      services,
+      lookupsOf(services),
       params.id,
       change,
       taskAccess(identity),
     );
-    return { body: { task: taskShownTo(identity, task), ...(unchanged && { unchanged }) } };
+    return { body: { task: await oneShownTo(services, identity, task), ...(unchanged && { unchanged }) } };
   },
 });
 

@@ -3,27 +3,48 @@ import { addComment } from '../../../commands/tasks/comments.ts';
 import { COMMENT_MODELS, commentsOf } from '../../../queries/tasks/comments.ts';
 import { TASK_MODELS, taskById } from '../../../queries/tasks/tasks.ts';
 import { idParams } from '../../../shared/contract/common.ts';
-import { commentAnswer, commentBody, commentsAnswer } from '../../../shared/contract/tasks/comments.ts';
+import {
+  type CommentRecord,
+  commentAnswer,
+  commentBody,
+  commentsAnswer,
+} from '../../../shared/contract/tasks/comments.ts';
 import { notFound } from '../../../shared/errors.ts';
+import { authorOf, type Identity, taskViewOf } from '../../../shared/identity.ts';
 import { defineRoute, type Route } from '../../http/route.ts';
-import { BOUND, displayNameOf, requireTaskAccess, taskAccess, taskViewOf } from './tasks.ts';
+import type { Services } from '../../services.ts';
+import { BOUND, SEEN, taskAccess } from './tasks.ts';
+
+/** Comments and their replies, with their authors as they are displayed. */
+async function shown(
+  { displayNames }: Services,
+  { workspace }: Identity,
+  comments: readonly CommentRecord[],
+): Promise<CommentRecord[]> {
+  const authorsOf = (some: readonly CommentRecord[]): string[] =>
+    some.flatMap(({ author, replies }) => [author, ...authorsOf(replies)]);
+  const shownAs = await displayNames.of(workspace, authorsOf(comments));
+  const named = (some: readonly CommentRecord[]): CommentRecord[] =>
+    some.map((one) => ({ ...one, author: shownAs(one.author, one.created_at), replies: named(one.replies) }));
+  return named(comments);
+}
 
 const list = defineRoute({
   method: 'get',
   path: '/api/tasks/{id}/comments',
   tag: 'Tasks',
   summary: 'Comments on a task, as threads',
-  description: BOUND,
+  description: SEEN,
   access: 'viewer',
   params: idParams,
   refuses: [403, 404],
   responses: { 200: { description: 'All comments, oldest first', schema: commentsAnswer } },
-  cache: { models: [...COMMENT_MODELS, ...TASK_MODELS], scope: 'workspace', per: taskViewOf },
+  cache: { models: [...COMMENT_MODELS, ...TASK_MODELS], scope: 'workspace' },
   async handle({ params, identity, services }) {
-    const task = await taskById(services.reads, identity.workspace, params.id);
-    if (!task) throw notFound('Task');
-    requireTaskAccess(identity, task.assigned_to);
-    return { body: await commentsOf(services.reads, identity.workspace, params.id) };
+    const view = taskViewOf(identity);
+    if (!(await taskById(services.reads, view, params.id))) throw notFound('Task');
+    const { comments, total } = await commentsOf(services.reads, view, params.id);
+    return { body: { comments: await shown(services, identity, comments), total } };
   },
 });
 
@@ -46,10 +67,14 @@ const add = defineRoute({
       services,
       params.id,
       body,
-      displayNameOf(identity),
+      authorOf(identity),
       taskAccess(identity),
     );
-    return { status: 201, body: { comment, ...(assignedTo !== undefined && { auto_assigned_to: assignedTo }) } };
+    const [record] = await shown(services, identity, [comment]);
+    return {
+      status: 201,
+      body: { comment: record as CommentRecord, ...(assignedTo !== undefined && { auto_assigned_to: assignedTo }) },
+    };
   },
 });
 

@@ -1,8 +1,10 @@
 /** How tasks came out. */
 import { OUTCOME_MODELS, taskOutcomes } from '../../../queries/tasks/outcomes.ts';
 import { outcomesAnswer, outcomesQuery, TIMEFRAMES } from '../../../shared/contract/tasks/outcomes.ts';
+import { taskViewOf } from '../../../shared/identity.ts';
 import { seconds } from '../../../shared/time.ts';
 import { defineRoute, type Route } from '../../http/route.ts';
+import { SEEN } from './tasks.ts';
 
 export const taskOutcomeRoutes: readonly Route[] = [
   defineRoute({
@@ -10,12 +12,13 @@ export const taskOutcomeRoutes: readonly Route[] = [
     path: '/api/tasks/outcomes',
     tag: 'Tasks',
     summary: 'How tasks that are done came out',
+    description: SEEN,
     access: 'viewer',
     query: outcomesQuery,
     responses: { 200: { description: 'Counts, rates and common errors', schema: outcomesAnswer } },
     cache: { models: OUTCOME_MODELS, scope: 'workspace', unless: ({ timeframe }) => TIMEFRAMES.has(timeframe) },
     handle: async ({ query, identity, services }) => ({
-      body: await taskOutcomes(services.reads, identity.workspace, query.timeframe, seconds(services.now())),
+      body: await taskOutcomes(services.reads, taskViewOf(identity), query.timeframe, seconds(services.now())),
     }),
   }),
 ];

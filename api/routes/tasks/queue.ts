@@ -3,14 +3,14 @@ import { queueAnswer, queueQuery } from '../../../shared/contract/tasks/queue.ts
 import { forbidden, invalid } from '../../../shared/errors.ts';
 import { seconds } from '../../../shared/time.ts';
 import { defineRoute, type Route } from '../../http/route.ts';
-import { agentBound, SECRETS_HIDDEN, taskShownTo } from './tasks.ts';
+import { agentBound, oneShownTo, SECRETS_HIDDEN } from './tasks.ts';
 
 const poll = defineRoute({
   method: 'get',
   path: '/api/tasks/queue',
   tag: 'Tasks',
   summary: 'Get the next task for an agent',
-  description: `Claims a task: it is in progress afterwards, and assigned to the agent. However many agents ask at the same time, a task goes to one of them. Tasks come from those that are \`assigned\` to the agent or to nobody, or in the \`inbox\`: by priority, then by due date, then by age.
+  description: `Claims a task: it is in progress afterwards, and assigned to the agent. However many agents ask at the same time, a task goes to one of them and stays with it. Polls of one agent take turns, so it never has more than \`max_capacity\` by them. Tasks come from those that are \`assigned\` to the agent or to nobody, or in the \`inbox\`: by priority, then by due date, then by age.
 
 | \`reason\` | \`task\` | when |
 |---|---|---|
@@ -24,6 +24,8 @@ Whether there is such an agent is not checked. A caller that speaks for an agent
   limit: 'agent-poll',
   writes: true,
   query: queueQuery,
+  agents: ({ query }) => (query.agent ? { name: query.agent } : undefined),
+  refuses: [409],
   responses: { 200: { description: 'What to work on', schema: queueAnswer } },
   async handle({ query, identity, services, command }) {
     const agent = query.agent || identity.agentName?.trim();
@@ -36,7 +38,7 @@ Whether there is such an agent is not checked. A caller that speaks for an agent
       throw forbidden(`You speak for the agent ${own} and cannot take tasks for ${agent}.`);
     const { task, reason } = await services.queue.poll(command, { agent, maxCapacity: query.max_capacity });
     const timestamp = seconds(services.now());
-    return { body: { task: task && taskShownTo(identity, task), reason, agent, timestamp } };
+    return { body: { task: task && (await oneShownTo(services, identity, task)), reason, agent, timestamp } };
   },
 });
 

@@ -2,8 +2,10 @@
 import { taskRegression } from '../../../queries/tasks/regression.ts';
 import { betaStart, regressionAnswer, regressionQuery } from '../../../shared/contract/tasks/regression.ts';
 import { invalid } from '../../../shared/errors.ts';
+import { taskViewOf } from '../../../shared/identity.ts';
 import { seconds } from '../../../shared/time.ts';
 import { defineRoute, type Route } from '../../http/route.ts';
+import { SEEN } from './tasks.ts';
 
 export const taskRegressionRoutes: readonly Route[] = [
   defineRoute({
@@ -11,8 +13,7 @@ export const taskRegressionRoutes: readonly Route[] = [
     path: '/api/tasks/regression',
     tag: 'Tasks',
     summary: 'Whether tasks take longer or need more help since a moment',
-    description:
-      'Compares tasks completed since `beta_start` with those completed before it, in a window as long, `lookback_seconds` at most.',
+    description: `Compares tasks completed since \`beta_start\` with those completed before it, in a window as long, \`lookback_seconds\` at most. ${SEEN}`,
     access: 'viewer',
     limit: 'read',
     query: regressionQuery,
@@ -22,7 +23,7 @@ export const taskRegressionRoutes: readonly Route[] = [
       const start = betaStart(query) ?? now;
       if (start > now) throw invalid('beta_start: must not be in the future');
       const windows = { start, lookback: query.lookback_seconds };
-      return { body: await taskRegression(services.reads, identity.workspace, windows, now) };
+      return { body: await taskRegression(services.reads, taskViewOf(identity), windows, now) };
     },
   }),
 ];

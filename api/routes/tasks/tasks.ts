@@ -1,35 +1,42 @@
 /** Tasks: list, create, one with its history, delete; and which tasks a caller may touch, and what it sees of them. */
+
+import { roomFor } from '../../../commands/limits.ts';
 import {
   createTask,
   decideDelete,
   existing,
+  type TaskLookups,
   type TaskState,
   taskDecider,
   taskStream,
 } from '../../../commands/tasks/tasks.ts';
+import { withDisplayNames } from '../../../queries/names.ts';
 import { historyOf } from '../../../queries/tasks/history.ts';
+import { countRecurring } from '../../../queries/tasks/recurrence.ts';
 import { listTasks, TASK_MODELS, taskById } from '../../../queries/tasks/tasks.ts';
 import { idParams } from '../../../shared/contract/common.ts';
 import { type HistoryEntry, historyAnswer, historyQuery } from '../../../shared/contract/tasks/history.ts';
 import {
   createTaskBody,
   type TaskRecord,
+  type TasksQuery,
   taskAnswer,
   taskDeletedAnswer,
   tasksAnswer,
   tasksQuery,
 } from '../../../shared/contract/tasks/tasks.ts';
 import { forbidden, notFound } from '../../../shared/errors.ts';
-import type { Identity } from '../../../shared/identity.ts';
+import { taskCreated } from '../../../shared/events/tasks/tasks.ts';
+import { authorOf, type Identity, taskViewOf } from '../../../shared/identity.ts';
 import { masked } from '../../../shared/secrets.ts';
 import { defineRoute, type Route } from '../../http/route.ts';
+import { limitsOf, type Services } from '../../services.ts';
 
 /**
- * The agent to whose tasks a caller is bound: one that speaks for an agent, and is no admin, sees and touches the tasks
- * of that agent only.
+ * The agent whose tasks are all that a caller changes: one that speaks for an agent, and is no admin, is bound to the
+ * tasks that are assigned to that agent. Which tasks it sees is up to its view (`taskViewOf`).
  */
-export const agentBound = ({ role, agentName }: Identity): string | undefined =>
-  role === 'admin' ? undefined : (agentName ?? undefined);
+export const agentBound = (identity: Identity): string | undefined => taskViewOf(identity).agent?.name;
 
 /** @throws AppError 403 when the caller is bound to an agent that the task is not assigned to */
 export function requireTaskAccess(identity: Identity, assignedTo: string | null): void {
@@ -48,35 +55,61 @@ export const taskAccess =
 export const taskShownTo = <T extends Pick<TaskRecord, 'metadata'>>({ role }: Identity, task: T): T =>
   role === 'admin' ? task : { ...task, metadata: masked(task.metadata) as T['metadata'] };
 
-/** Callers with the same view get the same tasks. */
-export function taskViewOf(identity: Identity): string {
-  if (identity.role === 'admin') return 'admin';
-  const agent = agentBound(identity);
-  return agent === undefined ? 'people' : `agent ${JSON.stringify(agent)}`;
+/** Callers with the same masks get the same records; the cache tells callers with different views apart. */
+export const perMask = ({ role }: Identity): string => (role === 'admin' ? 'admin' : 'others');
+
+/** The same of several, with their creators as they are displayed. */
+export async function tasksShownTo<T extends Pick<TaskRecord, 'metadata' | 'created_by' | 'created_at'>>(
+  { displayNames }: Pick<Services, 'displayNames'>,
+  identity: Identity,
+  tasks: readonly T[],
+): Promise<T[]> {
+  const named = await withDisplayNames(displayNames, identity.workspace, tasks, ['created_by']);
+  return named.map((task) => taskShownTo(identity, task));
 }
 
-/** How the record names its creator. */
-export const displayNameOf = ({ displayName, username }: Identity): string => displayName || username || 'system';
+/** The same of one. */
+export const oneShownTo = async <T extends Pick<TaskRecord, 'metadata' | 'created_by' | 'created_at'>>(
+  services: Pick<Services, 'displayNames'>,
+  identity: Identity,
+  task: T,
+): Promise<T> => (await tasksShownTo(services, identity, [task]))[0] as T;
 
 export const SECRETS_HIDDEN = 'Secrets in `metadata` are shown as 8 dashes, except to admins.';
-export const BOUND = 'A caller that speaks for an agent and is no admin may only ask for tasks of that agent.';
+export const BOUND =
+  'A caller that speaks for an agent and is no admin may only change tasks that are assigned to that agent.';
+export const SEEN =
+  'A caller that speaks for an agent and is no admin sees the tasks that are assigned to that agent, and with the key of the agent those that it created.';
+
+const withoutAssignee = (query: TasksQuery): TasksQuery => ({ ...query, assigned_to: undefined });
 
 const list = defineRoute({
   method: 'get',
   path: '/api/tasks',
   tag: 'Tasks',
   summary: 'Tasks, newest first',
-  description: `${SECRETS_HIDDEN} A caller that speaks for an agent and is no admin sees the tasks of that agent; \`assigned_to\` says nothing then.`,
+  description: `${SECRETS_HIDDEN} ${SEEN} Its \`assigned_to\` counts if it names that agent.`,
   access: 'viewer',
   query: tasksQuery,
   responses: { 200: { description: 'A page of tasks', schema: tasksAnswer } },
-  cache: { models: TASK_MODELS, scope: 'workspace', per: taskViewOf },
+  cache: { models: TASK_MODELS, scope: 'workspace', per: perMask },
   async handle({ query, identity, services }) {
-    const own = agentBound(identity);
-    const asked = own === undefined ? query : { ...query, assigned_to: own };
-    const { tasks, ...page } = await listTasks(services.reads, identity.workspace, asked);
-    return { body: { tasks: tasks.map((task) => taskShownTo(identity, task)), ...page } };
+    const view = taskViewOf(identity);
+    const asked = view.agent === null || query.assigned_to === view.agent.name ? query : withoutAssignee(query);
+    const { tasks, ...page } = await listTasks(services.reads, view, asked);
+    return { body: { tasks: await tasksShownTo(services, identity, tasks), ...page } };
   },
+});
+
+/** What commands about tasks look up. */
+export const lookupsOf = (services: Services): TaskLookups => ({
+  projects: services.projects,
+  knownProjects: services.knownProjects,
+  mentions: services.mentions,
+  recurring: roomFor(
+    limitsOf(services, (workspace) => countRecurring(services.reads, workspace)),
+    { kind: 'recurring tasks', most: services.settings.maxRecurringTasks, added: taskCreated },
+  ),
 });
 
 const create = defineRoute({
@@ -91,8 +124,8 @@ const create = defineRoute({
   body: createTaskBody,
   responses: { 201: { description: 'The new task', schema: taskAnswer } },
   async handle({ body, identity, services, command }) {
-    const task = await createTask(services.commands, command, services, body, displayNameOf(identity));
-    return { status: 201, body: { task: taskShownTo(identity, task) } };
+    const task = await createTask(services.commands, command, lookupsOf(services), body, authorOf(identity));
+    return { status: 201, body: { task: await oneShownTo(services, identity, task) } };
   },
 });
 
@@ -101,7 +134,7 @@ const one = defineRoute({
   path: '/api/tasks/{id}',
   tag: 'Tasks',
   summary: 'One task',
-  description: `With \`include=history\`: what happened to it, newest first, ${'`history_limit`'} events at a time. ${SECRETS_HIDDEN} ${BOUND}`,
+  description: `With \`include=history\`: what happened to it, newest first, ${'`history_limit`'} events at a time. ${SECRETS_HIDDEN} ${SEEN}`,
   access: 'viewer',
   params: idParams,
   query: historyQuery,
@@ -110,14 +143,13 @@ const one = defineRoute({
   cache: {
     models: TASK_MODELS,
     scope: 'workspace',
-    per: taskViewOf,
+    per: perMask,
     unless: ({ include }) => include !== undefined,
   },
   async handle({ params, query, identity, services }) {
-    const task = await taskById(services.reads, identity.workspace, params.id);
+    const task = await taskById(services.reads, taskViewOf(identity), params.id);
     if (!task) throw notFound('Task');
-    requireTaskAccess(identity, task.assigned_to);
-    const body = { task: taskShownTo(identity, task) };
+    const body = { task: await oneShownTo(services, identity, task) };
     if (query.include === undefined) return { body };
     const page = { limit: query.history_limit, before: query.history_before };
     const { history, history_before } = await historyOf(
@@ -125,11 +157,21 @@ const one = defineRoute({
       taskStream(identity.workspace, params.id),
       page,
     );
+    const shownAs = await services.displayNames.of(
+      identity.workspace,
+      history.map(({ actor }) => actor),
+    );
+    const named = history.map((entry) =>
+      WRITTEN.has(entry.type) ? { ...entry, actor: shownAs(entry.actor, entry.at) } : entry,
+    );
     const shown =
-      identity.role === 'admin' ? history : history.map((entry) => ({ ...entry, changes: hidden(entry.changes) }));
+      identity.role === 'admin' ? named : named.map((entry) => ({ ...entry, changes: hidden(entry.changes) }));
     return { body: { ...body, history: shown, history_before } };
   },
 });
+
+/** Entries about what was written, by whom. */
+const WRITTEN: ReadonlySet<string> = new Set(['TaskCreated', 'TaskCommented', 'TaskBroadcast', 'TaskAssigned']);
 
 type Changes = HistoryEntry['changes'];
 

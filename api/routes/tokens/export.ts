@@ -5,6 +5,7 @@ import { added, NO_SUMS, type Sums, statsOf } from '../../../queries/tokens/usag
 import type { TokenRecord } from '../../../shared/contract/tokens/reports.ts';
 import { MAX_GROUPS } from '../../../shared/contract/tokens/usage.ts';
 import { NANO } from '../../../shared/token-prices.ts';
+import { csvText } from '../../http/csv.ts';
 import type { Exchange } from '../../http/exchange.ts';
 
 type Pages = AsyncIterable<readonly TokenRecord[]>;
@@ -15,13 +16,7 @@ const COLUMNS = 'timestamp,agentName,model,sessionId,operation,inputTokens,outpu
 /** A caller that takes nothing for so long is left, milliseconds. */
 const STALLED_MS = 60_000;
 
-/** A spreadsheet takes a text that begins so for a formula, and runs it. */
-const FORMULA = /^[=+\-@\t\r]/;
-
-/** A text as a field of CSV, quoted. */
-export const csvText = (text: string): string => `"${(FORMULA.test(text) ? `'${text}` : text).replaceAll('"', '""')}"`;
-
-const csvLine = (one: TokenRecord): string =>
+const lineOf = (one: TokenRecord): string =>
   [
     new Date(one.timestamp).toISOString(),
     ...[one.agentName, one.model, one.sessionId, one.operation].map(csvText),
@@ -34,7 +29,7 @@ const csvLine = (one: TokenRecord): string =>
 
 async function* csv(pages: Pages): AsyncGenerator<string> {
   yield COLUMNS;
-  for await (const page of pages) yield page.map((one) => `\n${csvLine(one)}`).join('');
+  for await (const page of pages) yield page.map((one) => `\n${lineOf(one)}`).join('');
 }
 
 /** Sums by name, of the first names that come. */

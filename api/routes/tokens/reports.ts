@@ -1,5 +1,5 @@
 /** Reports of used tokens, one by one and in batches. */
-import { type NewTokenReport, reportTokens } from '../../../commands/tokens/reports.ts';
+import { agentOfSession, type NewTokenReport, reportTokens } from '../../../commands/tokens/reports.ts';
 import { recordOf } from '../../../queries/tokens/reports.ts';
 import {
   MAX_REPORTS,
@@ -27,6 +27,15 @@ const recorded = (
     identity.agentName,
   );
 
+/** The agents whose tokens these are; names that no agent has are texts. */
+const agentsOf = (
+  { services, identity }: Pick<Call<unknown, unknown, unknown, 'operator'>, 'services' | 'identity'>,
+  reports: readonly Pick<NewTokenReport, 'sessionId'>[],
+) => {
+  const names = new Set(reports.map(({ sessionId }) => agentOfSession(sessionId)));
+  return services.agents.named(identity.workspace, [...names]);
+};
+
 const report = defineRoute({
   method: 'post',
   path: '/api/tokens',
@@ -36,6 +45,7 @@ const report = defineRoute({
     'The report belongs to the agent whose name is the part of `sessionId` before the first colon; where there is none, to the agent that the caller speaks for. Its cost follows from the prices of this moment and never changes. With an `id`, or under the same `Idempotency-Key`, the same report again is the same report.',
   access: 'operator',
   body: tokenReportBody,
+  agents: (call) => agentsOf(call, [call.body]),
   responses: { 200: { description: 'Recorded', schema: tokenReportAnswer } },
   async handle(call) {
     const [one] = await recorded(call, [call.body]);
@@ -52,6 +62,7 @@ const batch = defineRoute({
   description: `Up to ${MAX_REPORTS} reports. Give each an \`id\`: a batch that is sent again, as a whole or in other parts, then adds only what is missing.`,
   access: 'operator',
   body: tokenBatchBody,
+  agents: (call) => agentsOf(call, call.body.reports),
   responses: { 200: { description: 'Recorded', schema: tokenBatchAnswer } },
   async handle(call) {
     const all = await recorded(call, call.body.reports);

@@ -18,6 +18,7 @@ import {
   tokenTrendsAnswer,
 } from '../../../shared/contract/tokens/usage.ts';
 import { AppError } from '../../../shared/errors.ts';
+import { taskViewOf } from '../../../shared/identity.ts';
 import { defineRoute, HANDLED, type Route } from '../../http/route.ts';
 import { exportName, sendExport } from './export.ts';
 
@@ -49,8 +50,9 @@ const usage = defineRoute({
     unless: ({ action, timeframe }) =>
       action === 'trends' || action === 'export' || Object.hasOwn(TIMEFRAMES, timeframe),
   },
-  async handle({ query: { action, timeframe, format }, identity: { workspace }, services, exchange }) {
+  async handle({ query: { action, timeframe, format }, identity, services, exchange }) {
     const { reads } = services;
+    const { workspace } = identity;
     const now = services.now();
     switch (action) {
       case 'list':
@@ -60,7 +62,7 @@ const usage = defineRoute({
       case 'agent-costs':
         return { body: await agentCosts(reads, workspace, timeframe, now) };
       case 'task-costs':
-        return { body: await taskCosts(reads, workspace, timeframe, now) };
+        return { body: await taskCosts(reads, taskViewOf(identity), timeframe, now) };
       case 'trends':
         return { body: await tokenTrends(reads, workspace, timeframe, now) };
       case 'export': {

@@ -3,7 +3,7 @@ import { deleteWorkspace } from '../../../commands/workspaces/removal.ts';
 import { createWorkspace, updateWorkspace } from '../../../commands/workspaces/workspaces.ts';
 import { adminsIn } from '../../../queries/auth/users.ts';
 import { workspaceContents } from '../../../queries/workspaces/removal.ts';
-import { findWorkspace, listWorkspaces, workspaceDetail } from '../../../queries/workspaces/workspaces.ts';
+import { findWorkspace, isMain, listWorkspaces, workspaceDetail } from '../../../queries/workspaces/workspaces.ts';
 import { idParams } from '../../../shared/contract/common.ts';
 import {
   newWorkspaceBody,
@@ -49,13 +49,14 @@ const create = defineRoute({
   tag: 'Admin',
   summary: "Create a workspace of the caller's tenant",
   description:
-    'It begins with a general project. Put users into it with `workspace_id` of `POST` and `PUT /api/auth/users`. Slugs are unique in the whole deployment.',
+    'It begins with a general project. Put users into it with `workspace_id` of `POST` and `PUT /api/auth/users`. Slugs are unique in the whole deployment. Callers of a strictly isolated workspace get 403.',
   access: 'admin',
   limit: 'mutation',
   body: newWorkspaceBody,
   refuses: [404],
   responses: { 201: { description: 'Created', schema: workspaceAnswer } },
-  async handle({ body, services, identity, command }) {
+  async handle({ body, services, identity, command, checkShared }) {
+    await checkShared('workspaces');
     const id = await createWorkspace(services.commands, command, services.projects, body);
     return { status: 201, body: { workspace: await recordOf(services, identity, id) } };
   },
@@ -83,14 +84,17 @@ const update = defineRoute({
   path: '/api/workspaces/{id}',
   tag: 'Admin',
   summary: "Change a workspace of the caller's tenant",
-  description: 'The slug never changes.',
+  description:
+    'The slug never changes. Callers of a strictly isolated workspace can change only its name and brand; its isolation only if it is the main one of the tenant.',
   access: 'admin',
   limit: 'mutation',
   params: idParams,
   body: workspaceChangesBody,
   refuses: [404],
   responses: { 200: { description: 'The workspace as it is now', schema: workspaceAnswer } },
-  async handle({ params, body, services, identity, command }) {
+  async handle({ params, body, services, identity, command, checkShared }) {
+    const lifts = body.isolation === 'shared' && !(await isMain(services.reads, params.id));
+    if (lifts || params.id !== identity.workspace) await checkShared('workspaces');
     await updateWorkspace(services.commands, command, params.id, body);
     return { body: { workspace: await recordOf(services, identity, params.id) } };
   },
@@ -102,13 +106,14 @@ const remove = defineRoute({
   tag: 'Admin',
   summary: "Delete a workspace of the caller's tenant",
   description:
-    'Its users, agents and projects go to the main workspace of the tenant; agents and projects whose names are taken there get a number. Keys and connections of its agents end. Its webhooks, alert rules, recurring tasks and syncs with GitHub are switched off. Tasks, messages and everything else of the workspace stay in the event log, where no call finds them. The main workspace cannot be deleted.',
+    'Its users, agents and projects go to the main workspace of the tenant; agents and projects whose names are taken there get a number. Keys and connections of its agents end. Its webhooks, alert rules, recurring tasks and syncs with GitHub are switched off. Tasks, messages and everything else of the workspace stay in the event log, where no call finds them. The main workspace cannot be deleted. Callers of a strictly isolated workspace get 403.',
   access: 'admin',
   limit: 'mutation',
   params: idParams,
   refuses: [404, 409],
   responses: { 200: { description: 'Deleted', schema: workspaceDeletedAnswer } },
-  async handle({ params, services: { commands, reads }, command }) {
+  async handle({ params, services: { commands, reads }, command, checkShared }) {
+    await checkShared('workspaces');
     const parts = { commands, contents: workspaceContents(reads), admins: adminsIn(reads) };
     const { name, movesTo } = await deleteWorkspace(parts, command, params.id);
     return { body: { success: true, deleted: name, agents_moved_to: movesTo } };

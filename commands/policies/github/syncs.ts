@@ -8,7 +8,6 @@
 import { randomUUID } from 'node:crypto';
 import { repositoryIn } from '../../../shared/contract/github/issues.ts';
 import { AppError } from '../../../shared/errors.ts';
-import { DEFAULT_TENANT } from '../../../shared/events/metadata.ts';
 import { GithubError, type GithubIssue } from '../../../shared/ports/github.ts';
 import type { GithubProject } from '../../../shared/ports/github-projects.ts';
 import { seconds } from '../../../shared/time.ts';
@@ -211,8 +210,8 @@ async function pushTask(
 }
 
 /**
- * Syncs all projects that are to be. The token is the deployment's, so only projects of the default tenant are among
- * them. One that fails does not keep the others from being synced, unless GitHub cannot be reached or wants no more requests.
+ * Syncs all projects that are to be. One that fails does not keep the others from being synced, unless GitHub cannot be
+ * reached or wants no more requests.
  *
  * @param options.workspace only projects of this one
  */
@@ -230,7 +229,7 @@ export async function syncProjects(
   const total = { projects: 0, pulled: 0, pushed: 0, failures: [] as unknown[] };
   let after = { workspace: 0, id: 0 };
   for (;;) {
-    const page = await work.githubProjects.enabled(DEFAULT_TENANT, after, PROJECTS, workspace);
+    const page = await work.githubProjects.enabled(after, PROJECTS, workspace);
     for (const project of page) {
       signal?.throwIfAborted();
       const own = context ?? scheduledContext(run, project.tenant, project.workspace);

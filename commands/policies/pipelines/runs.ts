@@ -30,6 +30,7 @@ import {
   runDecider,
   runStream,
 } from '../../pipelines/runs.ts';
+import { type Breach, breachesIn, breachReason, type PromptPart, promptOf } from '../../screening/prompts.ts';
 import { definePolicy, type Policy, scheduledContext, wantJob, whenever } from '../policy.ts';
 
 /** The event behind a job. */
@@ -89,7 +90,7 @@ export const pipelinePolicies: readonly Policy[] = [
 export interface PipelineWork {
   readonly commands: Commands;
   readonly store: Pick<EventStore, 'log' | 'decode'>;
-  readonly readModels: Pick<ReadModels, 'visible'>;
+  readonly readModels: ReadModels;
   /** Undefined: none is configured. */
   readonly runner: Runner | undefined;
   /** Ids of runs of a pipeline in the read model, ascending, from behind one on; a page. */
@@ -116,18 +117,24 @@ async function handOver(parts: PipelineWork, payload: StepPayload, job: JobRun):
     return;
   }
   if (payload.handOver !== 'runner') return;
-  const failed = (reason: string, willRetry: boolean) =>
+  const failed = (reason: string, willRetry: boolean, breaches?: readonly Breach[]) =>
     commands.execute(runDecider, stream, context, (current) =>
-      decideAttemptFailed(current, step, { reason, willRetry }),
+      decideAttemptFailed(current, step, { reason, willRetry, ...(breaches && { breaches: [...breaches] }) }),
     );
   if (!runner) {
     // The process that started the step has one, and this one has none.
     await failed(HAND_OVER_FAULTS.no_runner ?? '', false);
     return;
   }
+  const { prompt, ...request } = await requestOf(parts.store, payload);
+  const breaches = breachesIn(prompt);
+  if (breaches.length > 0) {
+    await failed(`${breachReason(breaches)} Do the step by hand and advance the run, or cancel it.`, false, breaches);
+    return;
+  }
   let answer: RunnerAnswer;
   try {
-    answer = await runner.run(await requestOf(parts.store, payload), job.signal);
+    answer = await runner.run({ ...request, prompt: promptOf(prompt) }, job.signal);
   } catch (error) {
     // A process that stops says nothing of the runner.
     if (!(error instanceof RunnerError) || job.signal.aborted) throw error;
@@ -143,7 +150,10 @@ async function handOver(parts: PipelineWork, payload: StepPayload, job: JobRun):
 }
 
 /** What the runner is told, from the run's first event. */
-async function requestOf(store: PipelineWork['store'], payload: StepPayload): Promise<StepRequest> {
+async function requestOf(
+  store: PipelineWork['store'],
+  payload: StepPayload,
+): Promise<Omit<StepRequest, 'prompt'> & { readonly prompt: readonly PromptPart[] }> {
   const { workspace, run, step, event } = payload;
   const stream = runStream(workspace, run);
   for await (const [first] of store.log.readStream(stream, { limit: 1 })) {
@@ -162,7 +172,12 @@ async function requestOf(store: PipelineWork['store'], payload: StepPayload): Pr
       steps: steps.length,
       templateId,
       templateName,
-      prompt: `[Pipeline: ${pipelineName} | Step ${step + 1}]\n\n${template.taskPrompt}`,
+      prompt: [
+        `[Pipeline ${pipelineId} | Step ${step + 1} of ${steps.length}]`,
+        { what: 'name of the pipeline', by: `pipeline ${pipelineId}`, text: pipelineName },
+        { what: 'name of the step', by: `workflow template ${templateId}`, text: templateName },
+        { what: 'instructions', by: `workflow template ${templateId}`, text: template.taskPrompt },
+      ],
       model: template.model,
       timeoutSeconds: template.timeoutSeconds,
       // The event makes it another one than that of a run with the same number in another deployment, or in one that
@@ -179,7 +194,7 @@ async function removeRuns(
   signal: AbortSignal,
 ): Promise<void> {
   const { workspace, pipeline, position } = payload;
-  await readModels.visible([pipelineDeleted.type], position);
+  await readModels.reach([pipelineDeleted.type], { position });
   const context = contextOf(payload);
   for (let after = 0; ; ) {
     const ids = await runsOf(workspace, pipeline, after);

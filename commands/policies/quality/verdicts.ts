@@ -31,11 +31,19 @@ export const reviewPolicy = definePolicy(
   'beginning',
 );
 
-/** Looks at all workspaces once. Gives how many reviews begin now. */
-export async function reviewTasks(parts: Dispatching): Promise<number> {
-  const { commands, reads, now } = parts;
-  await failForgotten(parts, 'review', decideReviewAbandoned);
-  return askAbout(commands, await reads.reviewable(CANDIDATES), (state) => decideReviewRequest(state, seconds(now())));
+/**
+ * Looks at all workspaces once. Gives how many reviews begin now.
+ *
+ * @throws AppError 409 `BUSY` while another process does
+ */
+export function reviewTasks(parts: Dispatching): Promise<number> {
+  const { commands, reads, locks, now } = parts;
+  return locks.holding('reviews by the agent runner', async () => {
+    await failForgotten(parts, 'review', decideReviewAbandoned);
+    return askAbout(commands, await reads.reviewable(CANDIDATES), (state) =>
+      decideReviewRequest(state, seconds(now())),
+    );
+  });
 }
 
 export const reviewJobs = (work: RunnerWork): readonly JobHandler[] => [
@@ -44,7 +52,7 @@ export const reviewJobs = (work: RunnerWork): readonly JobHandler[] => [
 
 const reviewErrand = ({ commands, now }: RunnerWork): Errand => ({
   what: 'review',
-  request: async (state) => ({ kind: 'review', prompt: reviewPrompt(state) }),
+  request: async (state) => ({ specific: { kind: 'review' }, prompt: reviewPrompt(state), also: [] }),
   async answered(answer) {
     const [review, comment] = [await commands.counters.take('quality_review'), await commands.counters.take('comment')];
     return (state, run) => decideReviewAnswer(state, run, answer, { review, comment }, seconds(now()));

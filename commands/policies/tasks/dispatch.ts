@@ -12,19 +12,23 @@ import type { DomainEvent, EventDraft } from '../../../shared/events/define.ts';
 import { taskDispatched } from '../../../shared/events/tasks/dispatch.ts';
 import type { DispatchReads, NextTask, WaitingTask } from '../../../shared/ports/dispatch.ts';
 import { defineJob, handleJob, type JobHandler, type JobRun } from '../../../shared/ports/jobs.ts';
+import type { Locks } from '../../../shared/ports/locks.ts';
 import { type Runner, RunnerError, type WorkAnswer, type WorkRequest } from '../../../shared/ports/runner.ts';
 import { HOUR, seconds } from '../../../shared/time.ts';
-import type { Commands } from '../../handler.ts';
+import type { Commands, Executed } from '../../handler.ts';
+import { breachesIn, type PromptPart, promptOf, type Quotation } from '../../screening/prompts.ts';
 import {
   decideDispatch,
   decideDispatchAnswer,
   decideDispatchFailed,
+  decideWithheld,
   isAsked,
   targetSession,
   taskPrompt,
   ticketOf,
 } from '../../tasks/dispatch.ts';
-import { type Asked, GATEKEEPER, type TaskState, taskDecider, taskStream } from '../../tasks/tasks.ts';
+import { takingTurn } from '../../tasks/queue.ts';
+import { type Asked, type TaskState, taskDecider, taskStream } from '../../tasks/tasks.ts';
 import { definePolicy, scheduledContext, unlessBusy, wantJob, whenever } from '../policy.ts';
 
 /** Tasks of a workspace that the runner is asked for at a time. */
@@ -74,23 +78,37 @@ export const dispatchPolicy = definePolicy(
 export interface Dispatching {
   readonly commands: Commands;
   readonly reads: DispatchReads;
+  readonly locks: Locks;
   /** Unix ms */
   readonly now: () => number;
 }
 
-/** Looks at all workspaces once. Gives how many tasks are handed over now. */
-export async function dispatchTasks({ commands, reads, now }: Dispatching): Promise<number> {
-  await failForgotten({ commands, reads, now }, 'dispatch', (state, run, reason) =>
-    decideDispatchFailed(state, run, reason),
-  );
-  return askAbout(commands, await reads.assigned(CANDIDATES), decideDispatch);
+/**
+ * Looks at all workspaces once. Gives how many tasks are handed over now.
+ *
+ * @throws AppError 409 `BUSY` while another process does
+ */
+export function dispatchTasks(parts: Dispatching): Promise<number> {
+  const { commands, reads, locks } = parts;
+  // Of two runs at once, each would count what the runner has been asked for without what the other one asks for.
+  return locks.holding('tasks for the agent runner', async () => {
+    await failForgotten(parts, 'dispatch', (state, run, reason) => decideDispatchFailed(state, run, reason));
+    // A poll that claims a task for the same agent counts this one.
+    return askAbout(commands, await reads.assigned(CANDIDATES), decideDispatch, (task, ask) =>
+      takingTurn(locks, task, ask),
+    );
+  });
 }
+
+/** Calls `ask` when the runner may be asked about the task; `lost` is aborted when it may no longer be. */
+type InTurn<Task> = (task: Task, ask: (lost?: AbortSignal) => Promise<Executed>) => Promise<Executed>;
 
 /** Lets the runner be asked about as many tasks of each workspace as it has room for. Gives how many these are. */
 export async function askAbout<Task extends NextTask>(
   commands: Commands,
   tasks: readonly Task[],
   decide: (state: TaskState, task: Task) => readonly EventDraft[],
+  inTurn: InTurn<Task> = (_, ask) => ask(),
 ): Promise<number> {
   const turn = randomUUID();
   const asked = new Map<number, number>();
@@ -101,7 +119,9 @@ export async function askAbout<Task extends NextTask>(
     if (before >= AT_ONCE) continue;
     const stream = taskStream(workspace, id);
     const context = scheduledContext(turn, tenant, workspace);
-    const events = await unlessBusy(commands.execute(taskDecider, stream, context, (state) => decide(state, task)));
+    const ask = (lost?: AbortSignal) =>
+      commands.execute(taskDecider, stream, context, (state) => decide(state, task), { unless: lost });
+    const events = await unlessBusy(inTurn(task, ask));
     if (events.length === 0) continue;
     asked.set(workspace, before + 1);
     sum++;
@@ -111,7 +131,7 @@ export async function askAbout<Task extends NextTask>(
 
 /** Gives up on tasks whose job is gone, for instance because its store was lost. */
 export async function failForgotten(
-  { commands, reads, now }: Dispatching,
+  { commands, reads, now }: Omit<Dispatching, 'locks'>,
   what: Asked['what'],
   decide: (state: TaskState, run: number, reason: string) => readonly EventDraft[],
 ): Promise<void> {
@@ -141,13 +161,20 @@ export interface RunnerWork {
 export interface Errand {
   readonly what: Asked['what'];
   /** Whatever the request has besides what every request has. @throws RunnerError when it cannot be made */
-  readonly request: (state: TaskState, workspace: number) => Promise<Specific>;
+  readonly request: (state: TaskState, workspace: number) => Promise<Requested>;
   /** What the answer leads to; ids are taken before. */
   readonly answered: (answer: WorkAnswer) => Promise<(state: TaskState, run: number) => readonly EventDraft[]>;
   readonly failed: (state: TaskState, run: number, reason: string) => readonly EventDraft[];
 }
 
-type Common = 'workspaceId' | 'taskId' | 'ticketRef' | 'title' | 'priority' | 'attempt' | 'idempotencyKey';
+/** @property also texts that the request carries besides those of the prompt */
+interface Requested {
+  readonly specific: Specific;
+  readonly prompt: readonly PromptPart[];
+  readonly also: readonly Quotation[];
+}
+
+type Common = 'workspaceId' | 'taskId' | 'ticketRef' | 'title' | 'priority' | 'attempt' | 'prompt' | 'idempotencyKey';
 type Specific = WorkRequest extends infer One ? (One extends WorkRequest ? Omit<One, Common> : never) : never;
 
 /** Asks the runner, unless that is done or no longer wanted. @throws RunnerError when it is to be tried again */
@@ -165,6 +192,12 @@ export async function runErrand(
   if (!isAsked(state, what, run)) return;
   let answer: WorkAnswer;
   try {
+    const { specific, prompt, also } = await request(state, workspace);
+    const breaches = breachesIn([...prompt, ...also]);
+    if (breaches.length > 0) {
+      await commands.execute(taskDecider, stream, context(), (now) => decideWithheld(now, what, run, breaches));
+      return;
+    }
     if (!runner) throw new RunnerError('The process that was to ask the agent runner has no RUNNER_URL.', true);
     const common = {
       workspaceId: workspace,
@@ -176,7 +209,7 @@ export async function runErrand(
       // The event makes it another one than that of a task with the same number in another deployment.
       idempotencyKey: `task-${id}-${what}-${run}-${event}`,
     };
-    answer = await runner.work({ ...common, ...(await request(state, workspace)) }, job.signal);
+    answer = await runner.work({ ...common, ...specific, prompt: promptOf(prompt) }, job.signal);
   } catch (error) {
     // A process that stops says nothing of the runner.
     if (!(error instanceof RunnerError) || job.signal.aborted) throw error;
@@ -198,8 +231,14 @@ const dispatchErrand = ({ commands, reads }: RunnerWork): Errand => ({
     const { assignedTo } = state.task;
     const agent = await reads.agent(workspace, assignedTo ?? '');
     if (!agent) throw new RunnerError(`There is no agent ${assignedTo} any more.`, false);
-    const rejection = await reads.rejection(workspace, state.id, GATEKEEPER);
-    return { kind: 'task', agent, sessionId: targetSession(state), prompt: taskPrompt(state, rejection) };
+    const rejection = await reads.rejection(workspace, state.id);
+    const sessionId = targetSession(state);
+    const about = [agent.name, agent.role, ...(sessionId === null ? [] : [sessionId])];
+    return {
+      specific: { kind: 'task', agent, sessionId },
+      prompt: taskPrompt(state, rejection),
+      also: [{ what: 'name, role or session', by: `agent ${agent.name}`, text: about.join('\n') }],
+    };
   },
   async answered(answer) {
     const commentId = await commands.counters.take('comment');

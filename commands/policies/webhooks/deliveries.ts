@@ -14,10 +14,18 @@ import { z } from 'zod';
 import { type EventStore, EventUnreadableError } from '../../../shared/event-store.ts';
 import { catalogue } from '../../../shared/events/catalogue.ts';
 import type { DomainEvent, EventDefinition } from '../../../shared/events/define.ts';
-import { isChosen, MESSAGE_EVENTS, messagesOf, type WebhookMessage } from '../../../shared/events/webhooks/messages.ts';
+import { framesOf, shownFrames } from '../../../shared/events/monitoring/frames.ts';
+import {
+  eventOfMessage,
+  isChosen,
+  MESSAGE_EVENTS,
+  messagesOf,
+  type WebhookMessage,
+} from '../../../shared/events/webhooks/messages.ts';
 import type { LoggedEvent, Position } from '../../../shared/ports/event-log.ts';
 import { defineJob } from '../../../shared/ports/jobs.ts';
 import type { Outgoing } from '../../../shared/ports/outgoing.ts';
+import type { DisplayNames } from '../../../shared/ports/users.ts';
 import type { Claim, Delivery, WebhookQueue } from '../../../shared/ports/webhooks.ts';
 import { pause } from '../../../shared/waiting.ts';
 import type { Commands } from '../../handler.ts';
@@ -59,6 +67,8 @@ const FRESH_MS = 1_000;
 export interface DeliveryWork {
   readonly commands: Commands;
   readonly store: Pick<EventStore, 'log' | 'decode'>;
+  /** How users are shown. */
+  readonly names: Pick<DisplayNames, 'of'>;
   readonly queue: WebhookQueue;
   readonly outgoing: Outgoing;
   readonly schedule: RetrySchedule;
@@ -202,7 +212,7 @@ class Turn {
     return versions;
   }
 
-  /** Sends the next messages, at most so many. `more`: there may be further ones. */
+  /** Sends the next messages, at most so many, and none after one that opens the circuit. `more`: there may be further ones. */
   async #tell(versions: readonly Version[], webhook: WebhookState, most: number): Promise<Ending | Gone | 'more'> {
     let sent = 0;
     // News that come meanwhile, and retries that are due, lead to another claim.
@@ -214,7 +224,7 @@ class Turn {
         const messages = await this.#messagesFor(versions, logged);
         for (const [index, message] of messages.entries()) {
           if (this.#isOver()) return 'unfinished';
-          if (sent >= most) return 'more';
+          if (sent >= most || (sent > 0 && isOpen(this.#failures, this.#work.schedule))) return 'more';
           sent++;
           // Only now is the event behind us: a worker that dies between two messages leaves the second to another.
           const position = index === messages.length - 1 ? logged.position : undefined;
@@ -229,7 +239,7 @@ class Turn {
 
   /** What this event tells this webhook, without what it has been told. */
   async #messagesFor(versions: readonly Version[], logged: LoggedEvent): Promise<readonly WebhookMessage[]> {
-    const { store, queue, skipped } = this.#work;
+    const { store, queue, skipped, names } = this.#work;
     if (logged.meta.workspace !== this.#claim.workspace || !MESSAGE_EVENTS.has(logged.type)) return [];
     const then = versions.findLast(({ position }) => position < logged.position)?.state;
     if (!then?.enabled) return [];
@@ -241,9 +251,12 @@ class Turn {
       skipped(error);
       return [];
     }
-    const chosen = messagesOf(catalogue.get(event.type) as EventDefinition, event).filter(({ type }) =>
-      isChosen(then.events, type),
-    );
+    const definition = catalogue.get(event.type) as EventDefinition;
+    const frames = framesOf(definition, event);
+    const isWanted = ({ type }: WebhookMessage) => isChosen(then.events, type);
+    if (!messagesOf(definition, event, frames).some(isWanted)) return [];
+    const shown = await shownFrames(frames, event.meta, names);
+    const chosen = messagesOf(definition, event, shown).filter(isWanted);
     // The only message of an event moves the webhook on as it is recorded: it cannot have been told.
     if (chosen.length <= 1) return chosen;
     const told = await queue.told(
@@ -305,7 +318,9 @@ class Turn {
     if (position !== undefined) this.#position = position;
     if (!trips) return 'enabled';
     const { workspace, webhook: id } = this.#claim;
-    const context = scheduledContext(randomUUID(), this.#tenant, workspace);
+    const { origin } = scheduledContext(randomUUID(), this.#tenant, workspace);
+    // What could not be delivered is the cause.
+    const context = { origin: { ...origin, causationId: eventOfMessage(message.id) ?? null } };
     await this.#work.commands.execute(webhookDecider, webhookStream(workspace, id), context, (state) =>
       decideTrip(state, failures),
     );

@@ -14,6 +14,7 @@ export const cronJobSchema = z
     last_status: z.enum(RUN_STATUSES).nullable(),
     id: z.string().describe('the name'),
     command: z.string(),
+    agentId: z.string().optional().describe('name of the agent that gets the tasks of a text'),
     timezone: z.string().optional(),
     staggerSeconds: z.int().optional(),
     lastRun: z.int().nullable().describe('Unix milliseconds'),
@@ -31,13 +32,13 @@ const selector = text(MAX_NAME).optional();
 
 export const cronQuery = z.object({
   action: z.enum(['list', 'logs', 'history']).default('list'),
-  job: selector.describe('for logs: name of the job'),
+  job: selector.describe('for logs: name of the job; without it, the last lines of all jobs'),
   jobId: selector.describe('for history: name of the job'),
   page: z
     .string()
     .optional()
     .transform((value) => (value !== undefined && /^[1-9]\d{0,5}$/.test(value) ? Number(value) : 1))
-    .meta({ override: { type: 'integer', minimum: 1, default: 1 } }),
+    .meta({ override: { type: 'integer', minimum: 1, maximum: 999_999, default: 1 } }),
   query: text(200).optional().describe('for history: text in status or error'),
 });
 
@@ -49,6 +50,7 @@ export const cronAnswer = z.union([
         timestamp: z.int().describe('Unix milliseconds'),
         message: z.string(),
         level: z.enum(['info', 'error']),
+        job: z.string(),
       }),
     ),
   }),
@@ -83,7 +85,10 @@ export const cronBody = z.object({
     .max(MAX_STAGGER)
     .optional()
     .describe('runs begin up to so many seconds late, always the same for one job'),
-  command: text(200).optional().describe('id of a scheduled task, as GET /api/scheduler lists them'),
+  command: text(5_000)
+    .optional()
+    .describe('id of a scheduled task, as GET /api/scheduler lists them, or any other text, which becomes a task'),
+  agentId: text(100).optional().describe('name of the agent that gets the tasks of a text; without it, the queue'),
   enabled: z.boolean().optional(),
   mode: z.enum(['force', 'due']).default('force').describe('for trigger; due: only if its time has come'),
 });

@@ -20,8 +20,6 @@ export const execApprovalsAnswer = z.union([
   z.object({ agents: z.record(z.string(), z.array(pattern)), hash: z.string() }),
 ]);
 
-const hash = z.string().regex(/^[0-9a-f]{64}$/, 'must be a hash that GET ?action=allowlist gave');
-
 export const allowlistBody = z.strictObject({
   agents: z
     .record(
@@ -30,7 +28,10 @@ export const allowlistBody = z.strictObject({
     )
     .refine((agents) => Object.keys(agents).length <= 500, 'must have at most 500 agents')
     .describe('agents that are not named keep their patterns; an empty list removes them'),
-  hash: hash.optional().describe('refused with 409 when something else is stored by now'),
+  hash: z
+    .string()
+    .optional()
+    .describe('of GET ?action=allowlist; refused with 409 when it is not the hash of what is stored'),
 });
 export const allowlistAnswer = z.object({ ok: z.literal(true), hash: z.string() });
 

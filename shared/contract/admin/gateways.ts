@@ -46,9 +46,13 @@ const flag = z
   .meta({ override: { type: 'boolean' } });
 
 const address = {
-  url: filledText(MAX_URL).optional().describe('http, https, ws or wss; a query `token` becomes the token'),
-  host: filledText(MAX_URL).optional().describe('together with `port` instead of `url`: a host, or a URL'),
-  port: count(65_535, 1).optional(),
+  url: filledText(MAX_URL)
+    .optional()
+    .describe(
+      'a URL (http, https, ws, wss) or a host; a port in it wins over `port`, a query `token` in it over `token`; to a host without a scheme, browsers connect by wss when they show a page over https',
+    ),
+  host: filledText(MAX_URL).optional().describe('the same as `url`'),
+  port: count(65_535, 1).optional().describe('of an address that names none; 18789 beside a URL says nothing'),
 };
 const token = text(4_096);
 /** Agents of one request that are registered; further ones are left out. */
@@ -74,8 +78,8 @@ export const gatewayChangesBody = z.object({
   id: idValue,
   name: filledText(200).optional(),
   url: address.url,
-  host: address.host.describe('instead of `url`: a host, whose port stays unless it is sent as well, or a URL'),
-  port: address.port.describe('instead of `url`; without `host`, the rest of the address stays'),
+  host: address.host.describe('the same as `url`; a host without a port keeps the port of before'),
+  port: address.port.describe('of an address that names none; alone, the rest of the address stays'),
   token: token.optional().describe('empty: none from now on; `--------`: unchanged'),
   is_primary: flag.optional(),
   status: z.enum(GATEWAY_STATUSES).optional(),

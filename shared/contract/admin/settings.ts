@@ -15,6 +15,7 @@ export interface SettingDefaults {
   readonly retainPipelineRunsDays: number;
   readonly retainTokenUsageDays: number;
   readonly retainGatewaySessionsDays: number;
+  readonly retainStreamDays: number;
   readonly agentTimeoutMinutes: number;
   /** Undefined: there is no agent runner. */
   readonly runnerUrl: string | undefined;
@@ -66,6 +67,12 @@ export const KNOWN_SETTINGS = {
     'retention',
     'Sessions that a gateway last updated longer ago are not listed, days; 0: all are. The gateway keeps them',
     (of) => String(of.retainGatewaySessionsDays),
+    whole(0, 3_650),
+  ),
+  'retention.stream_days': setting(
+    'retention',
+    'How far back the event stream can be resumed by callers who are not admins, days; 0: to its beginning. Admins resume it anywhere',
+    (of) => String(of.retainStreamDays),
     whole(0, 3_650),
   ),
   'gateway.host': setting('gateway', 'Host of the gateway', '127.0.0.1', anything),

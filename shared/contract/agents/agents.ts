@@ -1,7 +1,7 @@
 /** Requests and answers of agents: the records, and creating, changing, deleting and hiding them. */
 import { z } from 'zod';
 import { filterParam, jsonObject, limitParam, offsetParam, unixSeconds } from '../common.ts';
-import { filledText, isStorable, storableObject, text, UNSTORABLE_TEXT } from '../storable.ts';
+import { filledText, isStorable, nameText, storableObject, text, UNSTORABLE_TEXT } from '../storable.ts';
 
 export const AGENT_STATUSES = ['online', 'offline', 'busy', 'idle', 'error'] as const;
 export const RUNTIME_TYPES = ['hermes', 'claude', 'codex', 'custom'] as const;
@@ -17,7 +17,7 @@ const agentRef = z
     (value) => !NUMBER.test(value) || (Number.isSafeInteger(Number(value)) && Number(value) > 0),
     'must be a positive whole number, or the name of an agent',
   )
-  .transform((value): AgentRef => (NUMBER.test(value) ? { id: Number(value) } : { name: value }))
+  .transform((value): AgentRef => (NUMBER.test(value) ? { id: Number(value) } : { name: value.normalize('NFC') }))
   .meta({ override: { type: 'string' } })
   .describe('id of the agent, or its name, percent-encoded');
 
@@ -92,7 +92,7 @@ const status = z.enum(AGENT_STATUSES);
 const runtimeType = z.enum(RUNTIME_TYPES);
 
 export const createAgentBody = z.object({
-  name: filledText(100).describe('unique in the workspace'),
+  name: nameText(100).describe('unique in the workspace, among its agents and users'),
   role: filledText(100),
   session_key: text(200).nullish().describe('unique in the deployment'),
   soul_content: text(50_000).nullish(),
@@ -107,7 +107,6 @@ export const createAgentBody = z.object({
   write_to_gateway: z.boolean().optional().describe('also write the agent to the stored gateway configuration'),
   runtime_type: runtimeType.nullish(),
 });
-export type CreateAgent = z.infer<typeof createAgentBody>;
 
 export const createAgentAnswer = z.object({
   agent: agentWithTasksSchema,
@@ -115,7 +114,7 @@ export const createAgentAnswer = z.object({
 });
 
 export const updateByNameBody = z.object({
-  name: filledText(100).describe('selects the agent'),
+  name: nameText(100).describe('selects the agent'),
   status: status.optional().describe('also counts as a sign of life: updates last_seen'),
   last_activity: text(10_000).optional(),
   config: storableObject.optional().describe('replaces the whole config'),
@@ -127,10 +126,9 @@ export const updateByNameBody = z.object({
     .nullish()
     .describe('empty or null clears it'),
 });
-export type UpdateByName = z.infer<typeof updateByNameBody>;
 
 export const updateByIdBody = z.object({
-  name: filledText(100).optional(),
+  name: nameText(100).optional(),
   role: filledText(100).optional(),
   status: filledText(100).optional().describe('any text'),
   config: storableObject.optional().describe('replaces the whole config'),
@@ -146,7 +144,6 @@ export const updateByIdBody = z.object({
     .optional()
     .describe('default: true if gateway_config is given and a gateway configuration is stored'),
 });
-export type UpdateById = z.infer<typeof updateByIdBody>;
 
 export const updateByIdAnswer = z.object({ success: z.literal(true), agent: agentSchema });
 

@@ -1,6 +1,6 @@
 /** Requests and answers of heartbeats and wake-ups. */
 import { z } from 'zod';
-import { jsonObject, unixSeconds } from '../common.ts';
+import { idNumber, jsonObject, unixSeconds } from '../common.ts';
 import { filledText, text } from '../storable.ts';
 import { taskSchema } from '../tasks/tasks.ts';
 import { messageSchema } from './messages.ts';
@@ -33,12 +33,14 @@ export const heartbeatBody = z.object({
   token_usage: z.unknown().optional().describe('{model, inputTokens, outputTokens, taskId?}; ignored if incomplete'),
 });
 
-export const tokenUsage = z.object({
-  model: filledText(200),
-  inputTokens: z.int().nonnegative(),
-  outputTokens: z.int().nonnegative(),
-  taskId: z.int().positive().nullish().catch(null),
-});
+export const tokenUsage = z
+  .object({
+    model: filledText(200),
+    inputTokens: z.int().nonnegative(),
+    outputTokens: z.int().nonnegative(),
+    taskId: idNumber.nullish().catch(null),
+  })
+  .refine(({ inputTokens, outputTokens }) => Number.isSafeInteger(inputTokens + outputTokens));
 
 export const wakeBody = z.object({
   reason: text(2_000).nullish(),

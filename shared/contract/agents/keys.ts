@@ -1,7 +1,7 @@
 /** API keys of agents. */
 import { z } from 'zod';
 import { textFault } from '../../names.ts';
-import { idValue, linesOfText, unixSeconds, without } from '../common.ts';
+import { idValue, linesOfText, MAX_SECONDS, unixSeconds, without } from '../common.ts';
 
 export const AGENT_KEY_SCOPES = [
   'viewer',
@@ -53,6 +53,7 @@ export const newAgentKeyBody = z.object({
   expires_at: z
     .int('must be Unix seconds')
     .positive('must be greater than 0')
+    .max(MAX_SECONDS, 'must be Unix seconds')
     .optional()
     .describe('Unix seconds; takes precedence over expires_in_days'),
   expires_in_days: z.number().positive('must be greater than 0').max(3_650, 'must be at most 3650').optional(),

@@ -1,7 +1,7 @@
 /** Messages between agents: sending one, and the feed. */
 import { z } from 'zod';
-import { filterParam, jsonObject, limitParam, offsetParam, secondsParam, unixSeconds } from '../common.ts';
-import { filledText, isStorable, text, UNSTORABLE_TEXT } from '../storable.ts';
+import { jsonObject, limitParam, offsetParam, secondsParam, unixSeconds } from '../common.ts';
+import { filledText, nameFilter, nameText, text } from '../storable.ts';
 
 export const messageSchema = z
   .object({
@@ -25,8 +25,8 @@ export const MAX_MESSAGE = 50_000;
 
 export const messageBody = z
   .object({
-    from: filledText(200),
-    to: filledText(100),
+    from: nameText(200),
+    to: nameText(100),
     content: text(MAX_MESSAGE).optional(),
     message: text(MAX_MESSAGE).optional().describe('alias of content'),
     type: filledText(100).optional().describe('default text'),
@@ -38,7 +38,7 @@ export const messageBody = z
 export const messageAnswer = z.object({ success: z.literal(true), id: z.int() });
 
 export const commsQuery = z.object({
-  agent: filterParam.refine(isStorable, UNSTORABLE_TEXT).describe('sender or recipient'),
+  agent: nameFilter.describe('sender or recipient'),
   since: secondsParam.describe('only messages after this time, Unix seconds'),
   limit: limitParam(50, 200),
   offset: offsetParam,

@@ -17,9 +17,11 @@ export const registerBody = z.object({
   name: z
     .string()
     .trim()
+    .normalize('NFC')
+    .max(63, 'must have at most 63 characters')
     .regex(
-      /^[a-zA-Z0-9][a-zA-Z0-9._-]{0,62}$/,
-      'must start with a letter or digit and consist of at most 63 letters, digits, dots, hyphens and underscores',
+      /^[\p{L}\p{N}\p{Extended_Pictographic}](?:[\p{L}\p{M}\p{N}\p{Extended_Pictographic}\p{Emoji_Modifier}._-]|\u200d|\ufe0f)*$/u,
+      'must start with a letter or digit and consist of letters of any script, digits, emoji, dots, hyphens and underscores',
     ),
   role: z
     .enum(SELF_REGISTER_ROLES, { error: `must be one of ${SELF_REGISTER_ROLES.join(', ')}` })
@@ -44,7 +46,6 @@ export const registerBody = z.object({
     .transform((value) => (value ? value : null))
     .meta({ override: { type: ['string', 'null'] } }),
 });
-export type RegisterAgent = z.infer<typeof registerBody>;
 
 export const registerAnswer = z.object({
   agent: z.object({

@@ -234,23 +234,6 @@ export function isMet(condition: Condition, found: number): boolean {
 export const activitiesAfter = (condition: Condition, now: number, lastTriggeredAt: number | null): number =>
   isCount(condition.condition_operator) ? now - ACTIVITY_WINDOW : Math.max(now - ACTIVITY_WINDOW, lastTriggeredAt ?? 0);
 
-/** Evaluates a condition on all records of a workspace. @param now Unix seconds */
-export function evaluate(
-  condition: Condition,
-  records: Iterable<Seen>,
-  now: number,
-  lastTriggeredAt: number | null = null,
-): boolean {
-  const since = activitiesAfter(condition, now, lastTriggeredAt);
-  let found = 0;
-  for (const seen of records) {
-    if (condition.entity_type === 'activity' && seen.at <= since) continue;
-    const span = spanOf(condition, seen);
-    if (span && span.after < now && now < span.before) found++;
-  }
-  return isMet(condition, found);
-}
-
 /** Whether a rule that triggered then must not trigger yet. Unix seconds. */
 export const inCooldown = (cooldownMinutes: number, lastTriggeredAt: number | null, now: number): boolean =>
   lastTriggeredAt !== null && now - lastTriggeredAt < cooldownMinutes * MINUTE;

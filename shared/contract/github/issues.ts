@@ -91,6 +91,9 @@ export const githubStatsAnswer = z.object({
 
 export const githubReadAnswer = z.union([githubIssuesAnswer, githubStatsAnswer]);
 
+/** GitHub counts issues from 1 in each repository. */
+const MAX_ISSUE = 999_999_999;
+
 export const GITHUB_ACTIONS = ['sync', 'comment', 'close', 'status', 'init-labels', 'sync-project'] as const;
 
 export const githubBody = z.object({
@@ -99,7 +102,7 @@ export const githubBody = z.object({
   labels: labels.optional(),
   state: state.optional().describe('of issues to import; default open'),
   assignAgent: text(100).optional().describe('whom the new tasks are assigned to'),
-  issueNumber: z.int().positive().optional().describe('for comment and close'),
+  issueNumber: z.int().positive().max(MAX_ISSUE).optional().describe('for comment and close'),
   body: filledText(60_000).optional().describe('for comment'),
   comment: text(60_000).optional().describe('for close: said before'),
   project_id: idValue.optional().describe('for sync-project'),

@@ -34,7 +34,7 @@ export const logsQuery = z.object({
     .refine((value) => /^\d{1,15}$/.test(value), 'must be Unix milliseconds')
     .transform(Number)
     .optional()
-    .meta({ override: { type: 'integer', minimum: 0, default: 0 } })
+    .meta({ override: { type: 'integer', minimum: 0, maximum: 999_999_999_999_999, default: 0 } })
     .describe('only lines after this time, Unix milliseconds; tail only'),
 });
 

@@ -1,7 +1,7 @@
 /** Notifications: the list, what is done to them, and their delivery. */
 import { z } from 'zod';
 import { filterParam, idValue, jsonObject, limitParam, offsetParam, unixSeconds } from '../common.ts';
-import { filledText, isStorable, text, UNSTORABLE_TEXT } from '../storable.ts';
+import { filledText, isStorable, nameText, text, UNSTORABLE_TEXT } from '../storable.ts';
 
 const notificationFields = {
   id: z.int(),
@@ -27,7 +27,7 @@ export const listedNotificationSchema = z
   .meta({ id: 'ListedNotification' });
 export type ListedNotification = z.infer<typeof listedNotificationSchema>;
 
-const recipientName = z.string().trim().min(1, 'must not be empty').max(500).refine(isStorable, UNSTORABLE_TEXT);
+const recipientName = nameText(500);
 const exactly = z
   .string()
   .optional()
@@ -66,7 +66,6 @@ export const markReadBody = z
     path: ['ids'],
     message: 'send ids, or recipient with markAllRead: true',
   });
-export type MarkReadBody = z.infer<typeof markReadBody>;
 export const markReadAnswer = z.object({ success: z.literal(true), markedAsRead: z.int() });
 
 export const deleteNotificationsBody = z
@@ -79,7 +78,6 @@ export const deleteNotificationsBody = z
     path: ['ids'],
     message: 'send ids, or recipient with olderThan',
   });
-export type DeleteNotificationsBody = z.infer<typeof deleteNotificationsBody>;
 export const deleteNotificationsAnswer = z.object({ success: z.literal(true), deleted: z.int() });
 
 const NEEDED = {
@@ -106,7 +104,6 @@ export const notificationActionBody = z
       context.addIssue({ code: 'custom', path: [field], message: `is required with the action ${body.action}` });
     }
   });
-export type NotificationActionBody = z.infer<typeof notificationActionBody>;
 export const notificationActionAnswer = z.object({
   success: z.literal(true),
   delivered: z.int().optional().describe('with mark-delivered'),
@@ -139,7 +136,6 @@ export const deliverBody = z
       }
     }
   });
-export type DeliverBody = z.infer<typeof deliverBody>;
 
 const deliveryResult = z.object({
   notification_id: z.int(),

@@ -1,7 +1,7 @@
 /** Pipelines: requests and answers. */
 import { z } from 'zod';
 import { ON_FAILURE } from '../../events/pipelines/pipelines.ts';
-import { idValue, limitParam, offsetParam, unixSeconds } from '../common.ts';
+import { idNumber, idValue, limitParam, offsetParam, unixSeconds } from '../common.ts';
 import { text } from '../storable.ts';
 
 const onFailure = z.enum(ON_FAILURE);
@@ -42,12 +42,15 @@ export const listedPipelineSchema = pipelineSchema
   .meta({ id: 'ListedPipeline' });
 export type ListedPipeline = z.infer<typeof listedPipelineSchema>;
 
+/** Most steps of a pipeline. */
+export const MAX_STEPS = 50;
+
 const name = text(200).min(1);
 const description = text(5_000);
 const steps = z
-  .array(z.object({ template_id: z.int().positive(), on_failure: onFailure.default('stop') }))
+  .array(z.object({ template_id: idNumber, on_failure: onFailure.default('stop') }))
   .min(2)
-  .max(50);
+  .max(MAX_STEPS);
 
 export const newPipelineBody = z.object({ name, steps, description: description.nullable().default(null) });
 export const pipelineChangesBody = z

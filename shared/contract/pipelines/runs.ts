@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { ON_FAILURE } from '../../events/pipelines/pipelines.ts';
 import { idText, idValue, limitParam, unixSeconds } from '../common.ts';
 import { text } from '../storable.ts';
+import { MAX_STEPS } from './pipelines.ts';
 
 export const stepStateSchema = z
   .object({
@@ -49,7 +50,6 @@ export const runsQuery = z.object({
   pipeline_id: idText.optional(),
   limit: limitParam(20, 200),
 });
-export type RunsQuery = z.infer<typeof runsQuery>;
 
 export const runsAnswer = z.union([z.object({ runs: z.array(listedRunSchema) }), z.object({ run: runSchema })]);
 
@@ -74,6 +74,7 @@ export const runBody = z
     step_index: z
       .int()
       .nonnegative()
+      .max(MAX_STEPS)
       .optional()
       .describe('for advance: the step that is meant, from 0; refused when the run is at another one'),
   })

@@ -1,7 +1,7 @@
 /** Agents of a project. */
 import { z } from 'zod';
 import { unixSeconds } from '../common.ts';
-import { filledText, text } from '../storable.ts';
+import { nameText, text } from '../storable.ts';
 
 export const assignmentSchema = z
   .object({
@@ -18,11 +18,11 @@ export const assignmentsAnswer = z.object({
 });
 
 export const assignBody = z.object({
-  agent_name: filledText(100),
+  agent_name: nameText(100),
   role: text(100)
     .optional()
     .transform((role) => role?.trim() || undefined)
     .describe('default: member'),
 });
-export const unassignQuery = z.object({ agent_name: filledText(100) });
+export const unassignQuery = z.object({ agent_name: nameText(100) });
 export const assignedAnswer = z.object({ success: z.literal(true) });

@@ -1,6 +1,6 @@
 /** Quality reviews: verdicts about tasks. */
 import { z } from 'zod';
-import { unixSeconds } from '../common.ts';
+import { idNumber, unixSeconds } from '../common.ts';
 import { text } from '../storable.ts';
 
 export const REVIEW_STATUSES = ['approved', 'rejected'] as const;
@@ -29,7 +29,6 @@ export const qualityReviewQuery = z.object({
   taskId: z.string().optional().describe('id of a task: its newest reviews, at most 10'),
   task_id: z.string().optional().describe('the same as taskId'),
 });
-export type QualityReviewQuery = z.infer<typeof qualityReviewQuery>;
 
 export const reviewsAnswer = z.object({ reviews: z.array(qualityReviewSchema) });
 export const latestReviewsAnswer = z.object({
@@ -38,14 +37,19 @@ export const latestReviewsAnswer = z.object({
     .describe('by id of the task; null: it has none'),
 });
 
-const taskId = z.int().positive();
+const taskId = idNumber;
 
 export const qualityReviewBody = z
   .object({
     taskId: taskId.optional().describe('the task; required'),
     task_id: taskId.optional().describe('the same as taskId'),
-    reviewer: text(100).min(1).optional().describe('default aegis, whose approval opens the way to done'),
-    status: z.enum(REVIEW_STATUSES).describe('approved: the task is done; rejected: it goes back into progress'),
+    reviewer: text(100)
+      .min(1)
+      .optional()
+      .describe('default for admins: aegis, whose approval opens the way to done; for others their own name'),
+    status: z
+      .enum(REVIEW_STATUSES)
+      .describe('approved, by an admin: the task is done; rejected: it goes back into progress'),
     notes: text(10_000).min(1),
   })
   .refine((body) => body.taskId !== undefined || body.task_id !== undefined, {

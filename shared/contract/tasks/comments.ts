@@ -1,6 +1,6 @@
 /** Comments on tasks, as threads. */
 import { z } from 'zod';
-import { unixSeconds } from '../common.ts';
+import { MAX_ID, unixSeconds } from '../common.ts';
 import { isStorable, UNSTORABLE_TEXT } from '../storable.ts';
 
 /** Characters; an event with it has to fit into one append. */
@@ -36,9 +36,9 @@ export const commentBody = z.object({
     .max(MAX_CONTENT)
     .refine(isStorable, UNSTORABLE_TEXT)
     .describe('`@name` mentions an agent or a user'),
-  parent_id: z.int().nonnegative().optional().describe('a comment on the same task; 0: none'),
+  parent_id: z.int().nonnegative().max(MAX_ID).optional().describe('a comment on the same task; 0: none'),
   author: z.string().optional().describe('not used: the author is the caller'),
-  task_id: z.number().optional().describe('not used: the path says it'),
+  task_id: z.number().min(-MAX_ID).max(MAX_ID).optional().describe('not used: the path says it'),
 });
 export type NewComment = z.infer<typeof commentBody>;
 

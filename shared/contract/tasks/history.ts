@@ -30,7 +30,7 @@ export const historyQuery = z.object({
     .refine((value) => /^\d{1,15}$/.test(value), 'must be a revision')
     .transform(Number)
     .optional()
-    .meta({ override: { type: 'integer', minimum: 0 } })
+    .meta({ override: { type: 'integer', minimum: 0, maximum: 999_999_999_999_999 } })
     .describe('only what is older than this revision: the next page'),
 });
 

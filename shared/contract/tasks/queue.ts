@@ -15,6 +15,7 @@ export const queueQuery = z.object({
     .trim()
     .max(100)
     .refine(isStorable, UNSTORABLE_TEXT)
+    .normalize('NFC')
     .optional()
     .describe('name of the agent; default: the header x-agent-name, or the agent of the API key'),
   max_capacity: z

@@ -1,7 +1,7 @@
 /** Tasks: the record, the list, creating, changing one or many, deleting. */
 import { z } from 'zod';
-import { filterParam, jsonObject, limitParam, offsetParam, unixSeconds } from '../common.ts';
-import { isStorable, storable, text, UNSTORABLE_TEXT } from '../storable.ts';
+import { filterParam, idNumber, jsonObject, limitParam, offsetParam, unixSeconds } from '../common.ts';
+import { isStorable, nameFilter, storable, text, UNSTORABLE_TEXT } from '../storable.ts';
 import { recurrenceSchema } from './recurrence.ts';
 
 export const TASK_STATUSES = [
@@ -93,13 +93,13 @@ export const TASK_SORTS = ['created_at', 'updated_at', 'priority', 'due_date'] a
 
 export const tasksQuery = z.object({
   status: filter,
-  assigned_to: filter,
+  assigned_to: nameFilter.describe('exact'),
   priority: filter,
   project_id: z
     .string()
     .optional()
     .transform((value) => (value !== undefined && /^\d{1,15}$/.test(value.trim()) ? Number(value) : undefined))
-    .meta({ override: { type: 'integer', minimum: 1 } })
+    .meta({ override: { type: 'integer', minimum: 1, maximum: 999_999_999_999_999 } })
     .describe('what is no number is no filter'),
   sort: z
     .enum(TASK_SORTS)
@@ -122,6 +122,7 @@ export const tasksAnswer = z.object({
 
 /** 1 January 2100, Unix seconds. */
 const LAST_MOMENT = 4_102_444_800;
+const MAX_RETRIES = 1_000_000;
 const moment = z.int().min(0).max(LAST_MOMENT).describe('Unix seconds, UTC');
 const hours = z.number().min(0).max(10_000);
 
@@ -140,8 +141,8 @@ export const createTaskBody = z.object({
   description: text(5_000).optional().describe('`@name` mentions an agent or a user'),
   status: taskStatus.optional().describe('default inbox, or assigned when there is an assignee'),
   priority: z.enum(PRIORITIES).optional().describe('default medium'),
-  project_id: z.int().positive().optional().describe('an active project; default: the general one'),
-  assigned_to: text(100).optional().describe('name of an agent or a user'),
+  project_id: idNumber.optional().describe('an active project; default: the general one'),
+  assigned_to: text(100).normalize('NFC').optional().describe('name of an agent or a user'),
   created_by: text(100).optional().describe('not used: the creator is the caller'),
   due_date: moment.optional(),
   estimated_hours: hours.optional(),
@@ -151,7 +152,7 @@ export const createTaskBody = z.object({
   resolution: text(5_000).optional(),
   feedback_rating: z.int().min(1).max(5).optional(),
   feedback_notes: text(5_000).optional(),
-  retry_count: z.int().min(0).optional(),
+  retry_count: z.int().min(0).max(MAX_RETRIES).optional(),
   completed_at: moment.optional().describe('default: now, for a task that becomes done'),
   tags: z.array(text(100).min(1)).max(50).optional(),
   metadata: metadata.optional(),
@@ -159,9 +160,9 @@ export const createTaskBody = z.object({
 export type CreateTask = z.infer<typeof createTaskBody>;
 
 export const updateTaskBody = createTaskBody.partial().extend({
-  project_id: z.int().positive().optional().describe('an active project; the task gets its next ticket number'),
+  project_id: idNumber.optional().describe('an active project; the task gets its next ticket number'),
   status: taskStatus.optional().describe('done needs an approving quality review by aegis'),
-  assigned_to: text(100).optional().describe('name of an agent or a user; empty: nobody'),
+  assigned_to: text(100).normalize('NFC').optional().describe('name of an agent or a user; empty: nobody'),
 });
 export type UpdateTask = z.infer<typeof updateTaskBody>;
 
@@ -175,7 +176,7 @@ const MAX_BULK = 100;
 
 export const bulkStatusBody = z.object({
   tasks: z
-    .array(z.object({ id: z.int().positive(), status: taskStatus }))
+    .array(z.object({ id: idNumber, status: taskStatus }))
     .min(1)
     .max(MAX_BULK),
 });

@@ -1,6 +1,6 @@
 /** Reports of used tokens. */
 import { z } from 'zod';
-import { lineOfText } from '../common.ts';
+import { lineOfText, MAX_ID } from '../common.ts';
 import { filledText } from '../storable.ts';
 
 /** Most reports of a batch. */
@@ -18,7 +18,7 @@ const taskId = z
     const number = isText || typeof value === 'number' ? Number(value) : 0;
     return Number.isSafeInteger(number) && number > 0 ? number : null;
   })
-  .meta({ override: { type: ['integer', 'null'] } })
+  .meta({ override: { type: ['integer', 'null'], minimum: 1, maximum: MAX_ID } })
   .describe('attributes the tokens to a task; ignored when there is no such task');
 
 const reportFields = z.object({

@@ -8,7 +8,6 @@ export const MAX_GROUPS = 1_000;
 export const MAX_TIMELINE_DAYS = 366;
 
 export const TOKEN_ACTIONS = ['list', 'stats', 'agent-costs', 'task-costs', 'trends', 'export'] as const;
-export type TokenAction = (typeof TOKEN_ACTIONS)[number];
 
 export const TIMEFRAMES: Readonly<Record<string, number>> = {
   hour: 3_600_000,
@@ -40,7 +39,6 @@ export const tokensQuery = z.object({
     .describe('hour, day, week, month (30 days) or all; anything else counts as all'),
   format: z.enum(['json', 'csv']).default('json').describe('of an export'),
 });
-export type TokensQuery = z.infer<typeof tokensQuery>;
 
 export const tokenStatsSchema = z
   .object({

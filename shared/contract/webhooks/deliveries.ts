@@ -31,7 +31,6 @@ export const deliveriesQuery = z.object({
   limit: limitParam(50),
   offset: offsetParam,
 });
-export type DeliveriesQuery = z.infer<typeof deliveriesQuery>;
 
 export const deliveriesAnswer = z.object({ deliveries: z.array(webhookDeliverySchema), total: z.int() });
 

@@ -26,6 +26,20 @@ export const webhookSchema = z
   .meta({ id: 'Webhook' });
 export type WebhookRecord = z.infer<typeof webhookSchema>;
 
+/** Types that most receivers want; others can be named as well. */
+const SUGGESTED_TYPES = [
+  'agent.error',
+  'agent.status_change',
+  'security.login_failed',
+  'security.user_created',
+  'security.user_deleted',
+  'security.password_change',
+  'notification.mention',
+  'notification.assignment',
+  'activity.task_created',
+  'activity.task_updated',
+] as const;
+
 /** Characters of a URL. */
 const MAX_URL = 2_048;
 
@@ -35,7 +49,7 @@ const fields = {
   events: z
     .array(text(200).min(1, 'must not be empty'))
     .max(50)
-    .describe('types of webhook events, by their full names, or `*` for all'),
+    .describe(`types of webhook events, by their full names, such as ${SUGGESTED_TYPES.join(', ')}; or \`*\` for all`),
 };
 
 export const newWebhookBody = z.object({

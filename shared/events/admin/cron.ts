@@ -12,13 +12,15 @@ export const cronJobAdded = defineEvent({
     name,
     /** Cron’s five fields. */
     schedule: z.string(),
-    /** One of the scheduled tasks of the service. */
+    /** One of the scheduled tasks of the service, or the text of a task. */
     command: z.string(),
     enabled: z.boolean(),
     /** IANA name; missing: that of the service. */
     timeZone: z.string().optional(),
     /** Runs begin up to so many seconds late, always the same for one job. */
     staggerSeconds: z.int().positive().optional(),
+    /** Where the text becomes a task, and for which agent; null: for the queue. Missing: a task of the service is run. */
+    task: z.object({ workspace: z.int().positive(), agent: z.string().nullable() }).optional(),
   }),
 });
 
@@ -46,6 +48,8 @@ export const cronRunStarted = defineEvent({
     run: z.int().positive(),
     /** The minute that was due, Unix seconds; null: somebody asked for it. */
     dueAt: z.int().nullable(),
+    /** Of the task that this run makes, and no other: whoever finishes the run makes it, unless it is there. */
+    taskId: z.int().positive().optional(),
   }),
 });
 

@@ -15,16 +15,22 @@ export const execAllowlistChanged = defineEvent({
   }),
 });
 
+const decisionFields = {
+  approvalId: z.string(),
+  decision: z.enum(EXEC_DECISIONS),
+  gatewayId: z.int().positive(),
+  gatewayName: z.string(),
+};
+
 export const execApprovalDecided = defineEvent({
   type: 'ExecApprovalDecided',
-  version: 1,
-  doc: 'Somebody decided whether a command may run, and the gateway that asked has taken the decision.',
+  version: 2,
+  doc: 'A caller decided whether a command may run. The gateway that asked receives the decision next; ExecApprovalAnswered says what became of it.',
   schema: z.object({
-    approvalId: z.string(),
-    decision: z.enum(EXEC_DECISIONS),
+    ...decisionFields,
     reason: z.string().nullable(),
-    gatewayId: z.int().positive(),
-    gatewayName: z.string(),
+    /** True for events of version 1, which were written after the gateway had taken the decision. */
+    taken: z.boolean(),
   }),
   audit: ({ data }) => ({
     action: 'exec_approval_decided',
@@ -34,4 +40,31 @@ export const execApprovalDecided = defineEvent({
   }),
 });
 
-export const execApprovalEvents = [execAllowlistChanged, execApprovalDecided];
+export const execApprovalAnswered = defineEvent({
+  type: 'ExecApprovalAnswered',
+  version: 1,
+  doc: 'What became of a decision about a command. One without this event was interrupted: whether the gateway has it is unknown.',
+  schema: z.object({
+    ...decisionFields,
+    /** Number of the event of the decision, which is also the id of its audit entry. */
+    decisionId: z.int().positive(),
+    /** `unanswered`: the gateway could not be reached, or did not answer in time; it may have the decision. */
+    outcome: z.enum(['taken', 'refused', 'unanswered']),
+    /** HTTP status of the answer. */
+    status: z.int().nullable(),
+  }),
+  audit: ({ data }) => ({
+    action: 'exec_approval_answered',
+    target_type: 'gateway',
+    target_id: data.gatewayId,
+    detail: {
+      decision_id: data.decisionId,
+      approval_id: data.approvalId,
+      decision: data.decision,
+      outcome: data.outcome,
+      status: data.status,
+    },
+  }),
+});
+
+export const execApprovalEvents = [execAllowlistChanged, execApprovalDecided, execApprovalAnswered];

@@ -16,6 +16,9 @@ const reported = z.object({
   agentsCount: z.int(),
 });
 
+/** The address was given without a scheme. A browser that is shown a page over TLS then connects over TLS. */
+const bare = z.boolean().optional();
+
 const person = (data: { readonly gatewayId: number }) => `gateway:${data.gatewayId}`;
 
 export const gatewayAdded = defineEvent({
@@ -26,6 +29,7 @@ export const gatewayAdded = defineEvent({
     gatewayId,
     name: z.string(),
     url: z.string(),
+    bare,
     token: z.string().nullable(),
     isPrimary: z.boolean(),
   }),
@@ -46,6 +50,8 @@ export const gatewayChanged = defineEvent({
     gatewayId,
     name: z.string().optional(),
     url: z.string().optional(),
+    /** Of a new URL. */
+    bare,
     isPrimary: z.boolean().optional(),
     token: z.string().nullable().optional(),
     tokenSet: z.boolean().optional(),

@@ -13,7 +13,8 @@ export const incidentsStream = (at: number): string => `incidents-${new Date(at)
 /** `count`: how often it has happened since the last such event of the same caller; see `api/auth/incidents.ts`. */
 const counted = { count: z.int().positive() };
 
-function securityFrame(
+/** The frame of a security event. */
+export function securityFrame(
   event: Pick<DomainEvent, 'meta'>,
   type: string,
   severity: 'info' | 'warning' | 'critical',
@@ -48,6 +49,19 @@ export const accessDenied = defineEvent({
   audit: ({ data }) => ({
     action: 'access_denied',
     detail: { route: data.route, needed: data.needed, count: data.count },
+  }),
+});
+
+export const agentAccessDenied = defineEvent({
+  type: 'AgentAccessDenied',
+  version: 1,
+  doc: 'A caller with the key of an agent requested something that is not for agents, or that belongs to another agent.',
+  schema: z.object({ route: z.string(), ...counted }),
+  audit: ({ data, meta }) => ({
+    action: 'agent_access_denied',
+    target_type: 'agent',
+    target_id: meta.actor.id,
+    detail: { route: data.route, count: data.count },
   }),
 });
 
@@ -137,6 +151,7 @@ export const injectionRefused = defineEvent({
 
 export const incidentEvents = [
   accessDenied,
+  agentAccessDenied,
   tenantAccessDenied,
   workspaceIsolationDenied,
   rateLimitHit,

@@ -60,6 +60,8 @@ export const signInFailed = defineEvent({
     {
       type: 'audit.security',
       role: 'admin',
+      // People type passwords here.
+      unsent: ['actor'],
       data: {
         action: 'login_failed',
         actor: data.username ?? ERASED,

@@ -1,6 +1,6 @@
 /** The activity that an event produces, according to its definition. */
 import { seconds } from '../../time.ts';
-import type { DomainEvent, EventDefinition } from '../define.ts';
+import type { DomainEvent, EventDefinition, UserInText } from '../define.ts';
 
 export interface ActivityRecord {
   /** The event's number: an event produces at most one activity, and its number never changes. */
@@ -14,6 +14,22 @@ export interface ActivityRecord {
   readonly created_at: number;
   readonly workspace_id: number;
 }
+
+/**
+ * Types of activities whose actor is who wrote something, and is shown by the display name; the description may begin
+ * with it. In all others, users are shown by their usernames.
+ */
+const AUTHORED: ReadonlySet<string> = new Set([
+  'task_created',
+  'comment_added',
+  'task_broadcast',
+  'task_assigned',
+  'chat_message',
+]);
+
+/** Texts of an activity in which a user may stand. */
+export const peopleOfActivity = ({ type, actor }: Pick<ActivityRecord, 'type' | 'actor'>): readonly UserInText[] =>
+  AUTHORED.has(type) ? ['actor', 'description'].map((key) => ({ key, username: actor })) : [];
 
 export function activityOf(definition: EventDefinition, event: DomainEvent): ActivityRecord | undefined {
   const draft = definition.activity?.(event);

@@ -1,17 +1,77 @@
 /** The frames that an event produces in the live stream: its own, its notification's, its activity's. */
+
+import { withName } from '../../names.ts';
+import type { DisplayNames } from '../../ports/users.ts';
 import { masked } from '../../secrets.ts';
+import { seconds } from '../../time.ts';
 import type { DomainEvent, EventDefinition, FrameDraft } from '../define.ts';
-import { activityOf } from './activities.ts';
+import type { Metadata } from '../metadata.ts';
+import { taskOfStream } from '../tasks/tasks.ts';
+import { activityOf, peopleOfActivity } from './activities.ts';
 import { notificationOf } from './notifications.ts';
+
+/** The frame of a notification. */
+export const NOTIFICATION = 'notification.created';
 
 /** All frames of an event, in the order in which they are sent. */
 export function framesOf(definition: EventDefinition, event: DomainEvent): readonly FrameDraft[] {
   const frames: FrameDraft[] = [...(definition.frames?.(event) ?? [])];
   const notification = notificationOf(definition, event);
-  if (notification) frames.push({ type: 'notification.created', data: { ...notification } });
+  if (notification) {
+    const by = definition.notification?.(event)?.by;
+    const { recipient } = notification;
+    frames.push({ type: NOTIFICATION, data: { ...notification }, recipient, ...(by && { people: [by] }) });
+  }
   const activity = activityOf(definition, event);
-  if (activity) frames.push({ type: 'activity.created', data: { metadata: activity.data, ...activity } });
-  return frames.map((frame) => ({ ...frame, data: { ...frame.data, workspace_id: event.meta.workspace } }));
+  if (activity) {
+    const people = peopleOfActivity(activity);
+    frames.push({ type: 'activity.created', data: { metadata: activity.data, ...activity }, people });
+  }
+  const recipient = definition.recipient?.(event);
+  return frames.map((frame) => ({
+    ...frame,
+    ...(recipient !== undefined && { recipient }),
+    data: { ...frame.data, workspace_id: event.meta.workspace },
+  }));
+}
+
+/**
+ * The task that the frames of an event tell of. Null: one whose owners are not known, such as a task of another system that
+ * an adapter reports about. Undefined: none.
+ *
+ * It follows from the stream and the data of the event, so that an event about a task cannot leave it out.
+ */
+export function taskOf(event: DomainEvent, frames: readonly FrameDraft[]): number | null | undefined {
+  const own = taskOfStream(event.stream);
+  if (own !== undefined) return own;
+  const { taskId } = event.data;
+  if (typeof taskId === 'number') return taskId;
+  return frames.some(({ type }) => type.startsWith('task.')) ? null : undefined;
+}
+
+/** The frames with users shown by their display names. */
+export async function shownFrames(
+  frames: readonly FrameDraft[],
+  { workspace, at }: Pick<Metadata, 'workspace' | 'at'>,
+  names: Pick<DisplayNames, 'of'>,
+): Promise<readonly FrameDraft[]> {
+  const people = frames.flatMap((frame) => frame.people ?? []);
+  if (people.length === 0) return frames;
+  const shownAs = await names.of(
+    workspace,
+    people.map(({ username }) => username),
+  );
+  const written = seconds(at);
+  return frames.map((frame) => {
+    const shown: Record<string, unknown> = {};
+    for (const { key, username } of frame.people ?? []) {
+      const text = frame.data[key];
+      // A task may be older than the event about it.
+      const since = typeof frame.data.created_at === 'number' ? frame.data.created_at : written;
+      if (typeof text === 'string') shown[key] = withName(text, username, shownAs(username, since));
+    }
+    return { ...frame, data: { ...frame.data, ...shown } };
+  });
 }
 
 /** The data of a frame, for callers who may not see secrets. */

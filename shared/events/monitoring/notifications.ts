@@ -6,7 +6,8 @@
 import { z } from 'zod';
 import { seconds } from '../../time.ts';
 import { conversationOf } from '../agents/messages.ts';
-import { type DomainEvent, defineEvent, type EventDefinition } from '../define.ts';
+import { type DomainEvent, defineEvent, type EventDefinition, type NotificationDraft } from '../define.ts';
+import type { Metadata } from '../metadata.ts';
 
 export interface NotificationRecord {
   /** The event's number: an event produces at most one notification, and its number never changes. */
@@ -38,9 +39,17 @@ export function notificationOf(definition: EventDefinition, event: DomainEvent):
   );
 }
 
+/** For a notification whose text has the username of its actor; nothing if the actor is no user of that name. */
+export const byUser = (
+  key: 'title' | 'message',
+  meta: Pick<Metadata, 'actor'>,
+  username: string,
+): Pick<NotificationDraft, 'by'> =>
+  meta.actor.type === 'user' && meta.actor.name === username ? { by: { key, username } } : {};
+
 export const notificationRaised = defineEvent({
   type: 'NotificationRaised',
-  version: 1,
+  version: 2,
   doc: 'Somebody is told of what the events before it say. Each recipient has one of their own, so that each notification has its own number.',
   schema: z.object({
     recipient: z.string(),
@@ -49,12 +58,16 @@ export const notificationRaised = defineEvent({
     message: z.string(),
     sourceType: z.string().nullable(),
     sourceId: z.int().nullable(),
+    /** Username by which the message begins; null: it begins with none. */
+    by: z.string().nullable(),
   }),
-  notification: ({ data: { recipient, type, title, message, sourceType, sourceId } }) => ({
+  formerNames: { fields: () => ['recipient', 'title', 'message'], of: 'actor or others' },
+  notification: ({ data: { recipient, type, title, message, sourceType, sourceId, by }, meta }) => ({
     recipient,
     type,
     title,
     message,
+    ...(by !== null && byUser('message', meta, by)),
     ...(sourceType !== null && { source_type: sourceType }),
     ...(sourceId !== null && { source_id: sourceId }),
   }),
@@ -90,7 +103,7 @@ export const NOTIFICATION_MESSAGE = 'notification';
 
 export const notificationForwarded = defineEvent({
   type: 'NotificationForwarded',
-  version: 1,
+  version: 2,
   doc: 'A notification was delivered: put into the inbox of the agent that it is for. Users have it in their list, so for them it only counts as delivered.',
   schema: z.object({
     notificationId: z.int().positive(),
@@ -102,6 +115,7 @@ export const notificationForwarded = defineEvent({
     /** Null for users. */
     message: z.object({ messageId: z.int().positive(), toAgentId: z.int().positive(), content: z.string() }).nullable(),
   }),
+  formerNames: { fields: () => ['recipient', 'title', 'message.content'], of: 'others' },
   activity: ({ data }) => ({
     type: 'notification_delivered',
     entity_type: 'notification',
@@ -110,6 +124,7 @@ export const notificationForwarded = defineEvent({
     description: `The notification "${data.title}" was delivered to ${data.recipient}`,
     data: { notification_type: data.notificationType, session_key: data.sessionKey, title: data.title },
   }),
+  recipient: ({ data }) => data.recipient,
   frames: ({ data: { recipient, message }, meta }) =>
     message === null
       ? []

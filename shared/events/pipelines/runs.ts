@@ -1,6 +1,10 @@
 /** Runs of pipelines, step by step. Streams: `pipeline_run-<workspace>-<id>`. Steps are counted from 0. */
 import { z } from 'zod';
+import { seconds } from '../../time.ts';
+import { securityFrame } from '../auth/incidents.ts';
 import { defineEvent, type FrameDraft } from '../define.ts';
+import type { Metadata } from '../metadata.ts';
+import { breaches } from '../tasks/dispatch.ts';
 import { aboutPipeline, ON_FAILURE, pipelineId } from './pipelines.ts';
 
 const runId = z.int().positive();
@@ -23,7 +27,12 @@ export const HAND_OVER_FAULTS: Readonly<Record<HandOver, string | null>> = {
 export const UNKNOWN_TEMPLATE = 'Unknown';
 
 /** An activity on the live stream that the list of activities does not hold. */
-const frame = (data: FrameDraft['data']): FrameDraft[] => [{ type: 'activity.created', data }];
+const frame = (meta: Metadata, data: FrameDraft['data']): FrameDraft[] => [
+  {
+    type: 'activity.created',
+    data: { id: meta.number, ...data, actor: meta.actor.name, created_at: seconds(meta.at) },
+  },
+];
 
 export const pipelineRunStarted = defineEvent({
   type: 'PipelineRunStarted',
@@ -50,8 +59,8 @@ export const pipelineRunStarted = defineEvent({
     description: `Pipeline started: ${data.pipelineName}`,
     data: { run_id: data.runId },
   }),
-  frames: ({ data }) =>
-    frame({
+  frames: ({ data, meta }) =>
+    frame(meta, {
       type: 'pipeline_started',
       ...aboutPipeline(data.pipelineId),
       description: `Pipeline started: ${data.pipelineName}`,
@@ -88,7 +97,15 @@ export const pipelineStepAttemptFailed = defineEvent({
     attempt: z.int().positive(),
     reason: z.string(),
     willRetry: z.boolean(),
+    /** The step was not handed over at all, because of these texts. */
+    breaches: breaches.optional(),
   }),
+  frames: (event) => {
+    const { runId, pipelineId, step, breaches } = event.data;
+    if (!breaches) return [];
+    const detail = { pipeline_id: pipelineId, run_id: runId, step_index: step, texts: breaches };
+    return securityFrame(event, 'injection_attempt', 'warning', 'agent_runner', detail);
+  },
 });
 
 const ended = ofStep.extend({ error: z.string().nullable() });
@@ -112,8 +129,8 @@ export const pipelineRunCompleted = defineEvent({
   version: 1,
   doc: 'A run came to its end. Some of its steps may have failed.',
   schema: ofRun.extend({ pipelineName: z.string() }),
-  frames: ({ data }) =>
-    frame({
+  frames: ({ data, meta }) =>
+    frame(meta, {
       type: 'pipeline_completed',
       ...aboutPipeline(data.pipelineId),
       description: `Pipeline completed: ${data.pipelineName}`,

@@ -5,10 +5,13 @@ import { defineEvent } from '../define.ts';
 import { taskFailure, taskSignals } from '../tasks/outcomes.ts';
 import { aboutTask, taskFields, taskPlace } from '../tasks/tasks.ts';
 
+/** Whose reviews open and close the way to `done`. */
+export const GATEKEEPER = 'aegis';
+
 export const taskReviewed = defineEvent({
   type: 'TaskReviewed',
   version: 1,
-  doc: 'Somebody approved a task, which is done with it, or sent it back to work.',
+  doc: 'A task was approved or sent back to work. `after` says whether it is done with an approval; those that do not count leave it where it was.',
   schema: z.object({
     ...taskFields,
     reviewId: z.int().positive(),
@@ -37,17 +40,12 @@ export const taskReviewed = defineEvent({
     const what = `${reviewer} rejected task "${title}"`;
     return [...signals, taskFailure(before.assignedTo, 'quality_review_rejected', data, what, notes)];
   },
-  frames: ({ data, meta }) => [
-    {
-      type: 'task.status_changed',
-      data: {
-        id: data.taskId,
-        status: data.after.status,
-        previous_status: data.before.status,
-        updated_at: seconds(meta.at),
-      },
-    },
-  ],
+  frames: ({ data, meta }) => {
+    const { taskId: id, status, before, after } = data;
+    if (status === 'approved' && after.status === before.status && after.status !== 'done') return [];
+    const changed = { id, status: after.status, previous_status: before.status, updated_at: seconds(meta.at) };
+    return [{ type: 'task.status_changed', data: changed }];
+  },
 });
 
 export const qualityReviewEvents = [taskReviewed];

@@ -5,7 +5,7 @@ import { aboutTask, taskFields } from './tasks.ts';
 
 export const taskBroadcast = defineEvent({
   type: 'TaskBroadcast',
-  version: 1,
+  version: 2,
   doc: 'A message went to the agents that follow a task. The notifications stand behind it.',
   schema: z.object({
     ...taskFields,
@@ -15,6 +15,7 @@ export const taskBroadcast = defineEvent({
     sent: z.int().nonnegative(),
     skipped: z.int().nonnegative(),
   }),
+  formerNames: { fields: () => ['author'] },
   activity: ({ data: { taskId, title, author, message, sent, skipped } }) => ({
     type: 'task_broadcast',
     ...aboutTask(taskId),

@@ -27,7 +27,7 @@ const TOLD = {
 
 export const taskUpdated = defineEvent({
   type: 'TaskUpdated',
-  version: 1,
+  version: 2,
   doc: 'Fields of a task were set. `task` is the whole of it afterwards. A new assignee follows it from now on.',
   schema: z.object({
     taskId: z.int().positive(),
@@ -44,6 +44,7 @@ export const taskUpdated = defineEvent({
     github: taskSource.optional(),
   }),
   secrets: { fields: ['task.metadata', 'before.metadata'], owner: taskOwner },
+  formerNames: { fields: () => ['task.createdBy'], of: 'creator' },
   activity: ({ data: { taskId, task, before, given } }) => {
     const changes = entriesOf(before, task);
     if (changes.length === 0) return undefined;

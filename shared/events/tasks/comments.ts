@@ -9,7 +9,7 @@ const PREVIEW = 100;
 
 export const taskCommented = defineEvent({
   type: 'TaskCommented',
-  version: 1,
+  version: 2,
   doc: 'Somebody commented on a task, or replied to a comment on it.',
   schema: z.object({
     ...taskFields,
@@ -18,11 +18,13 @@ export const taskCommented = defineEvent({
     parentId: z.int().positive().nullable(),
     /** How many comments stand above it in its thread. */
     depth: z.int().nonnegative(),
+    /** The username, if it was a user; or the name of an agent. */
     author: z.string(),
     content: z.string(),
     /** Mentions as typed, without `@`. */
     mentions: z.array(z.string()),
   }),
+  formerNames: { fields: () => ['author'] },
   activity: ({ data: { taskId, title, commentId, parentId, author, content, mentions } }) => ({
     type: 'comment_added',
     entity_type: 'comment',
@@ -41,7 +43,7 @@ export const taskCommented = defineEvent({
 
 export const taskAssigned = defineEvent({
   type: 'TaskAssigned',
-  version: 1,
+  version: 2,
   doc: 'A task that belonged to nobody was assigned to the first agent that a comment mentions.',
   schema: z.object({
     ...taskFields,
@@ -51,6 +53,7 @@ export const taskAssigned = defineEvent({
     /** Who wrote the comment. */
     by: z.string(),
   }),
+  formerNames: { fields: () => ['by'] },
   activity: ({ data: { taskId, title, after, trigger, by } }) => ({
     type: 'task_assigned',
     ...aboutTask(taskId),

@@ -1,5 +1,6 @@
 /** Tasks that are handed to the agent runner for their assignee, and what comes of it. They are on the task's own stream. */
 import { z } from 'zod';
+import { securityFrame } from '../auth/incidents.ts';
 import { defineEvent } from '../define.ts';
 import { taskFailure } from './outcomes.ts';
 import { moveFields, moveFrame, sentBackFrames } from './queue.ts';
@@ -120,4 +121,51 @@ export const taskDispatchFailed = defineEvent({
       : sentBackFrames(event, 'dispatch_failed'),
 });
 
-export const taskDispatchEvents = [taskDispatched, taskDispatchAccepted, taskDispatchCompleted, taskDispatchFailed];
+/** Texts that were not handed over, because they try to take an agent over. The texts themselves are not repeated. */
+export const breaches = z.array(
+  z.object({
+    /** `description` */
+    what: z.string(),
+    /** Who wrote it: `user ann`. */
+    by: z.string(),
+    /** Names of the critical rules that it breaks. */
+    rules: z.array(z.string()),
+  }),
+);
+
+export const taskWithheld = defineEvent({
+  type: 'TaskWithheld',
+  version: 1,
+  doc: 'A task was not handed to the agent runner, for work or for a verdict, because one of its texts tries to take the agent over. It waits for somebody who changes the text.',
+  schema: z.object({
+    ...moveFields,
+    what: z.enum(['dispatch', 'review']),
+    /** Whose task it is; null: nobody's. */
+    agent: z.string().nullable(),
+    run: handOverNo,
+    breaches,
+    errorMessage: z.string(),
+  }),
+  activity: ({ data: { taskId, title, what, breaches, errorMessage } }) => ({
+    type: 'task_withheld',
+    ...aboutTask(taskId),
+    description: `Task "${title}" was not handed to the agent runner ${what === 'review' ? 'for a verdict' : 'for work'}`,
+    data: { error: errorMessage, rules: [...new Set(breaches.flatMap(({ rules }) => rules))] },
+  }),
+  frames: (event) => {
+    const { taskId, what, agent, breaches } = event.data;
+    const detail = { task_id: taskId, kind: what, agent, texts: breaches };
+    return [
+      moveFrame(event, 'withheld'),
+      ...securityFrame(event, 'injection_attempt', 'warning', 'agent_runner', detail),
+    ];
+  },
+});
+
+export const taskDispatchEvents = [
+  taskDispatched,
+  taskDispatchAccepted,
+  taskDispatchCompleted,
+  taskDispatchFailed,
+  taskWithheld,
+];

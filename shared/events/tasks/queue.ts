@@ -41,7 +41,7 @@ export const taskClaimed = defineEvent({
 export const taskReleased = defineEvent({
   type: 'TaskReleased',
   version: 1,
-  doc: 'A task that an agent had just claimed is back where it was. Polls of the agent through several processes had claimed more than it has capacity for, and this was the latest claim.',
+  doc: 'A task that an agent had just claimed is back where it was: polls of the agent had claimed more than it has capacity for. Earlier versions wrote this; now a claim is never taken back.',
   schema: z.object({ ...moveFields, agent: z.string() }),
   activity: ({ data: { taskId, title, agent, before, after } }) => ({
     type: 'task_released',

@@ -6,6 +6,14 @@ import { defineEvent, type FrameDraft } from '../define.ts';
 import type { Metadata } from '../metadata.ts';
 import { taskSignals } from './outcomes.ts';
 
+export const taskStream = (workspace: number, id: number): string => `task-${workspace}-${id}`;
+
+/** The task whose stream it is; undefined: it is none of a task. */
+export function taskOfStream(stream: string): number | undefined {
+  const id = /^task-\d+-(\d+)$/.exec(stream)?.[1];
+  return id === undefined ? undefined : Number(id);
+}
+
 /** A task as it is, except for what events say elsewhere: its id, its workspace, and its times. Times in Unix seconds. */
 export const taskData = z.object({
   title: z.string(),
@@ -18,6 +26,7 @@ export const taskData = z.object({
   projectPrefix: z.string(),
   ticketNo: z.int().positive(),
   assignedTo: z.string().nullable(),
+  /** The username, if it was a user; the name of an agent; or `scheduler` and so on. */
   createdBy: z.string(),
   dueDate: z.int().nullable(),
   estimatedHours: z.number().nullable(),
@@ -75,6 +84,10 @@ export const taskFields = { taskId: z.int().positive(), title: z.string() };
 
 /** The task as the subject of an activity or an audit entry. */
 export const aboutTask = (id: number) => ({ entity_type: 'task', entity_id: id });
+
+/** Id of the agent that created a task, from its first event: by its own key, or named in `x-agent-name`; null: no agent. */
+export const creatorAgentOf = ({ actor, agent }: Pick<Metadata, 'actor' | 'agent'>): number | null =>
+  actor.type === 'agent' ? actor.id : (agent ?? null);
 
 /** Whose key seals the secrets in a task's metadata. */
 export const taskOwner = (data: { readonly taskId: number }): string => `task_metadata:${data.taskId}`;
@@ -138,13 +151,14 @@ export const taskFrame = (
   return {
     type,
     data: { ...taskRecord(data.task, { id: data.taskId, workspace, createdAt, updatedAt, source: data.github }) },
+    people: [{ key: 'created_by', username: data.task.createdBy }],
     secrets: ['metadata'],
   };
 };
 
 export const taskCreated = defineEvent({
   type: 'TaskCreated',
-  version: 1,
+  version: 2,
   doc: 'A task exists from now on. Its assignee follows it, and so does its creator, unless it was made on schedule or from an issue of GitHub. `parentTaskId`: the recurring task that it comes from.',
   schema: z.object({
     taskId: z.int().positive(),
@@ -155,6 +169,7 @@ export const taskCreated = defineEvent({
     cron: z.string().optional(),
   }),
   secrets: { fields: ['task.metadata'], owner: taskOwner },
+  formerNames: { fields: () => ['task.createdBy'] },
   activity: ({ data: { taskId, task, source, parentTaskId, cron } }) => ({
     type: 'task_created',
     ...aboutTask(taskId),

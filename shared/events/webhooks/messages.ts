@@ -30,20 +30,6 @@ const BY_AUDIT: Readonly<Record<string, string>> = {
   user_delete: 'security.user_deleted',
 };
 
-/** Types that administrators are offered to choose from; others can be named as well. */
-export const SUGGESTED_TYPES = [
-  'agent.error',
-  'agent.status_change',
-  'security.login_failed',
-  'security.user_created',
-  'security.user_deleted',
-  'security.password_change',
-  'notification.mention',
-  'notification.assignment',
-  'activity.task_created',
-  'activity.task_updated',
-] as const;
-
 /** Whether a webhook that has chosen these types is told of this one. There are no prefixes. */
 export const isChosen = (chosen: readonly string[], type: string): boolean =>
   chosen.includes('*') || chosen.includes(type);
@@ -56,16 +42,23 @@ const typesOf = ({ type, data }: FrameDraft): string[] => {
   return named === undefined ? [] : [named];
 };
 
-/** The messages of an event, in the order in which they are sent. */
-export function messagesOf(definition: EventDefinition, event: DomainEvent): readonly WebhookMessage[] {
+const withheld = ({ unsent = [] }: FrameDraft): FrameDraft['data'] =>
+  Object.fromEntries(unsent.map((key) => [key, null]));
+
+/** The messages of an event, in the order in which they are sent. @param frames of the event, as they are shown */
+export function messagesOf(
+  definition: EventDefinition,
+  event: DomainEvent,
+  frames: readonly FrameDraft[] = framesOf(definition, event),
+): readonly WebhookMessage[] {
   const found = new Map<string, WebhookMessage['data']>();
   const add = (type: string, data: WebhookMessage['data']) => {
     const record = found.get(type);
     // A record and the activity about it are one message: the record, with what the activity adds.
     found.set(type, record ? { ...data, ...record, activity: data } : data);
   };
-  for (const frame of framesOf(definition, event)) {
-    const data = frame.secrets ? maskedFrame(frame) : frame.data;
+  for (const frame of frames) {
+    const data = { ...(frame.secrets ? maskedFrame(frame) : frame.data), ...withheld(frame) };
     for (const type of typesOf(frame)) add(type, data);
     if (frame.type === 'agent.status_changed' && data.status === 'error') add('agent.error', data);
   }
@@ -95,3 +88,7 @@ export const MESSAGE_EVENTS: ReadonlySet<string> = new Set(
     )
     .map(({ type }) => type),
 );
+
+/** The id of the event that a message tells of; undefined for the id of a message that none of them sent. */
+export const eventOfMessage = (messageId: string): string | undefined =>
+  /^msg_([0-9a-f-]{36})_[a-z_-]+$/.exec(messageId)?.[1];

@@ -1,8 +1,22 @@
 import { expect } from 'chai';
-import { cronDecider, decideAskedRun, decideDueRun, dueOf } from '../../../commands/admin/cron.ts';
+import {
+  CRON_STREAM,
+  cronDecider,
+  decideAskedRun,
+  decideDueRun,
+  dueOf,
+  triggerJob,
+} from '../../../commands/admin/cron.ts';
+import { runDueJobs } from '../../../commands/policies/admin/cron.ts';
 import { staggerOf } from '../../../shared/cron.ts';
 import { cronJobAdded, cronJobToggled, cronRunEnded, cronRunStarted } from '../../../shared/events/admin/cron.ts';
+import { tenantStream } from '../../../shared/events/super/tenants.ts';
+import { type TaskData, taskDeleted } from '../../../shared/events/tasks/tasks.ts';
+import { workspaceCreated } from '../../../shared/events/workspaces/workspaces.ts';
+import type { ProjectDirectory } from '../../../shared/ports/projects.ts';
 import { type Draft, refusalOf, stateAfter, timeOf } from '../../support/kit.ts';
+import { memoryWorld } from '../../support/memory-world.ts';
+import { testOrigin } from '../../support/world.ts';
 
 const added = cronJobAdded.draft({ name: 'a', schedule: '* * * * *', command: 'purge_logs', enabled: true });
 const state = (...drafts: Draft[]) => stateAfter(cronDecider, added, ...drafts);
@@ -13,9 +27,9 @@ const ended = cronRunEnded.draft({ name: 'a', run: 1, ok: true, message: '', dur
 
 describe('commands: scheduled jobs', () => {
   it('a due minute is claimed once', () => {
-    expect(decideDueRun(state(), 'a', dueAt, now)).to.deep.equal([started]);
-    expect(decideDueRun(state(started, ended), 'a', dueAt, now)).to.deep.equal([]);
-    expect(decideDueRun(state(started, ended), 'a', dueAt + 60, now)).to.have.length(1);
+    expect(decideDueRun(state(), 'a', { dueAt }, now)).to.deep.equal([started]);
+    expect(decideDueRun(state(started, ended), 'a', { dueAt }, now)).to.deep.equal([]);
+    expect(decideDueRun(state(started, ended), 'a', { dueAt: dueAt + 60 }, now)).to.have.length(1);
   });
 
   it('nothing is due before the job was made, or while it is off, or still running', () => {
@@ -24,9 +38,9 @@ describe('commands: scheduled jobs', () => {
     expect(dueOf(job, 'UTC', timeOf(1))).to.equal(undefined);
     expect(dueOf(job, 'UTC', now)).to.equal(dueAt);
     const off = state(cronJobToggled.draft({ name: 'a', enabled: false }));
-    expect(decideDueRun(off, 'a', dueAt, now)).to.deep.equal([]);
+    expect(decideDueRun(off, 'a', { dueAt }, now)).to.deep.equal([]);
     const running = state(started);
-    expect(decideDueRun(running, 'a', dueAt + 60, timeOf(3))).to.deep.equal([]);
+    expect(decideDueRun(running, 'a', { dueAt: dueAt + 60 }, timeOf(3))).to.deep.equal([]);
     expect(refusalOf(() => decideAskedRun(running, 'a', timeOf(3))).status).to.equal(409);
   });
 
@@ -50,5 +64,142 @@ describe('commands: scheduled jobs', () => {
     const [lost, next] = decideAskedRun(state(started), 'a', later);
     expect(lost?.data).to.include({ run: 1, ok: false });
     expect(next?.data).to.include({ run: 2, dueAt: null });
+  });
+});
+
+describe('commands: scheduled jobs whose text becomes a task', () => {
+  it('a run that has not made its task is never given up for the next', () => {
+    const told = cronJobAdded.draft({ ...added.data, task: { workspace: 1, agent: null } });
+    const late = timeOf(2) + 60 * 60_000;
+    const given = stateAfter(cronDecider, told, cronRunStarted.draft({ name: 'a', run: 1, dueAt, taskId: 5 }));
+    expect(decideDueRun(given, 'a', { dueAt: dueAt + 60, taskId: 6 }, late)).to.deep.equal([]);
+    expect(refusalOf(() => decideAskedRun(given, 'a', late, 6)).status).to.equal(409);
+    expect(decideDueRun(stateAfter(cronDecider, told), 'a', { dueAt }, late), 'without an id').to.deep.equal([]);
+    expect(decideDueRun(state(), 'a', { dueAt, taskId: 6 }, late), 'of a job that makes none').to.deep.equal([]);
+  });
+
+  const MIDNIGHT = Date.UTC(2026, 6, 1);
+  const job = { name: 'Water the plants', schedule: '* * * * *', command: 'All of them.', enabled: true };
+  const project = { id: 3, name: 'General', prefix: 'TASK', status: 'active' };
+  const projects = { placeFor: async () => project } as unknown as ProjectDirectory;
+  const context = { origin: testOrigin };
+
+  /** A log with such a job, and processes that look at it at a time that the test sets. */
+  async function worldWith(task: { readonly workspace: number; readonly agent: string | null }) {
+    let at = MIDNIGHT;
+    const world = memoryWorld(() => at);
+    const workspace = { tenantId: 1, workspaceId: 1, slug: 'default', name: 'Default', brand: null, main: true };
+    await world
+      .process()
+      .record(tenantStream(1), context, [workspaceCreated.draft({ ...workspace, isolation: 'shared' })]);
+    await world.process().record(CRON_STREAM, context, [cronJobAdded.draft({ ...job, task })]);
+    const process = () => {
+      const run = async () => expect.fail('no task of the service');
+      const work = { commands: world.process(), projects, run, now: () => at };
+      return { look: () => runDueJobs(work, 'UTC'), trigger: () => triggerJob(work, context, job.name) };
+    };
+    const tasks = () => world.written().filter(({ type }) => type === 'TaskCreated');
+    const ends = () => world.written().filter(({ type }) => type === 'CronRunEnded');
+    const later = (minutes: number) => {
+      at += minutes * 60_000;
+    };
+    return { world, process, tasks, ends, later };
+  }
+  const taskOf = ({ data }: { readonly data: Readonly<Record<string, unknown>> }) => data.task as TaskData;
+
+  it('each due time has one task, however many processes look', async () => {
+    const { process, tasks, ends, later } = await worldWith({ workspace: 1, agent: 'ada' });
+    const all = [process(), process(), process()];
+    for (let minute = 1; minute <= 3; minute++) {
+      later(1);
+      await Promise.all([...all, ...all].map(({ look }) => look()));
+      expect(tasks()).to.have.length(minute);
+    }
+    const [first] = tasks().map(taskOf);
+    expect(first).to.include({
+      ...{ title: job.name, description: job.command, assignedTo: 'ada', status: 'assigned', createdBy: 'scheduler' },
+    });
+    expect(tasks().map((one) => taskOf(one).metadata.cron_due_at)).to.deep.equal(
+      [1, 2, 3].map((minute) => MIDNIGHT / 1_000 + minute * 60),
+    );
+    expect(ends().map(({ data }) => [data.run, data.ok])).to.deep.equal([
+      [1, true],
+      [2, true],
+      [3, true],
+    ]);
+  });
+
+  it('without an agent it is for the queue', async () => {
+    const { process, tasks, later } = await worldWith({ workspace: 1, agent: null });
+    later(1);
+    await process().look();
+    expect(tasks().map(taskOf)[0]).to.include({ assignedTo: null, status: 'inbox' });
+  });
+
+  it('a process that dies at any step leaves its task to the next, which makes it once', async () => {
+    for (const dies of ['TaskCreated', 'CronRunEnded']) {
+      for (const written of [false, true]) {
+        const { world, process, tasks, ends, later } = await worldWith({ workspace: 1, agent: null });
+        later(1);
+        let dead = false;
+        world.afterAppend = async (_stream, events) => {
+          if (!dead && written && events.some(({ type }) => type === dies)) {
+            dead = true;
+            throw new Error('killed');
+          }
+        };
+        world.beforeAppend = async (_stream, events) => {
+          if (!dead && !written && events.some(({ type }) => type === dies)) {
+            dead = true;
+            throw new Error('killed');
+          }
+        };
+        const outcome = await process()
+          .look()
+          .catch((error: Error) => error.message);
+        expect(outcome, dies).to.equal('killed');
+        await Promise.all([process().look(), process().look()]);
+        expect(tasks(), `${dies} ${written}`).to.have.length(1);
+        expect(ends()).to.have.length(1);
+        later(1);
+        await process().look();
+        expect(tasks()).to.have.length(2);
+      }
+    }
+  });
+
+  it('a task that was deleted before its run was ended is not made again', async () => {
+    const { world, process, tasks, later } = await worldWith({ workspace: 1, agent: null });
+    later(1);
+    world.beforeAppend = async (_stream, events) => {
+      if (events.some(({ type }) => type === 'CronRunEnded')) throw new Error('killed');
+    };
+    await process()
+      .look()
+      .catch(() => undefined);
+    const [task] = tasks();
+    const place = { status: 'inbox', priority: 'medium', assignedTo: null, projectId: 3 };
+    world.beforeAppend = async () => undefined;
+    const deleted = taskDeleted.draft({ taskId: task?.data.taskId as number, title: 'x', before: place });
+    await world.process().record(task?.stream ?? '', context, [deleted]);
+    await process().look();
+    expect(tasks()).to.have.length(1);
+  });
+
+  it('a workspace that is gone ends the run with the reason', async () => {
+    const { process, tasks, ends, later } = await worldWith({ workspace: 7, agent: null });
+    later(1);
+    expect(await process().look()).to.deep.equal({ runs: 1, failed: 1 });
+    expect(tasks()).to.deep.equal([]);
+    expect(ends()[0]?.data).to.include({ ok: false });
+    expect(ends()[0]?.data.message).to.match(/no workspace 7/);
+  });
+
+  it('asked for, it becomes a task as well', async () => {
+    const { process, tasks } = await worldWith({ workspace: 1, agent: null });
+    const { ok, message } = await process().trigger();
+    expect({ ok, message }).to.deep.equal({ ok: true, message: `Task ${tasks()[0]?.data.taskId} was made.` });
+    await process().trigger();
+    expect(tasks()).to.have.length(2);
   });
 });

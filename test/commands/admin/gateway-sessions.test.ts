@@ -150,7 +150,7 @@ describe('commands: sessions at a gateway', () => {
 
   it('what the gateway did not do is not recorded', async () => {
     const { commands, context, gateways, answers, events } = await withGateway();
-    const gateway = { id: 1, name: 'main', url: 'http://gate', token: null, isPrimary: true };
+    const gateway = { id: 1, name: 'main', url: 'http://gate', bare: false, token: null, isPrimary: true };
     const asked = { session: 's', action: 'delete', value: null } as const;
     const outcome = () => outcomeOf(controlAtGateway(commands, context(), { gateway, gateways }, asked));
     for (const [answer, says] of [

@@ -2,6 +2,7 @@ import { expect } from 'chai';
 import { allowlistDecider, decideAllowlist } from '../../../commands/admin/exec-approvals.ts';
 import {
   addressOf,
+  changesOf,
   decideAdd,
   decideChange,
   decideRemove,
@@ -16,7 +17,7 @@ import { refusalOf, stateAfter } from '../../support/kit.ts';
 const added = (gatewayId: number, isPrimary = false) =>
   gatewayAdded.draft({ gatewayId, name: `g${gatewayId}`, url: 'http://x', token: 'secret', isPrimary });
 const two = stateAfter(gatewaysDecider, added(1, true), added(2));
-const three = { id: 3, name: 'g3', url: 'http://y', token: null, isPrimary: true };
+const three = { id: 3, name: 'g3', url: 'http://y', bare: false, token: null, isPrimary: true };
 
 describe('commands: gateways', () => {
   it('one is primary: the one before steps back first', () => {
@@ -45,6 +46,19 @@ describe('commands: gateways', () => {
     expect(changed({ token: 'other' }).gateways[0]).to.include({ token: 'other' });
   });
 
+  it('an address without a scheme is remembered as one until another URL comes', () => {
+    const state = (...changes: readonly object[]) =>
+      stateAfter(
+        gatewaysDecider,
+        ...decideAdd({ gateways: [] }, { ...three, bare: true }),
+        ...changes.map((data) => gatewayChanged.draft({ gatewayId: 3, ...data })),
+      ).gateways[0];
+    expect(state()).to.include({ url: 'http://y', bare: true });
+    expect(state({ name: 'new' })).to.include({ bare: true });
+    expect(state({ url: 'http://z' })).to.include({ bare: false });
+    expect(state({ url: 'http://z' }, { url: 'http://y', bare: true })).to.include({ bare: true });
+  });
+
   it('the primary one stays, an unknown one is no event', () => {
     expect(refusalOf(() => decideRemove(two, 1)).status).to.equal(400);
     expect(decideRemove(two, 2)).to.deep.equal([gatewayRemoved.draft({ gatewayId: 2, name: 'g2' })]);
@@ -52,12 +66,55 @@ describe('commands: gateways', () => {
   });
 
   it('addresses lose what does not belong to them', () => {
-    expect(addressOf({ url: 'HTTP://Gate:80/a/?token=t&x=1#f' })).to.deep.equal({ url: 'http://gate/a', token: 't' });
-    expect(addressOf({ host: 'gate', port: 18_789 })).to.deep.equal({ url: 'http://gate:18789', token: undefined });
-    expect(addressOf({ host: '[::1]', port: 5 })?.url).to.equal('http://[::1]:5');
+    expect(addressOf({ url: 'HTTP://Gate:80/a/?token=t&x=1#f' })).to.deep.equal({
+      ...{ url: 'http://gate/a', bare: false, token: 't' },
+    });
+    expect(addressOf({ host: ' gate ', port: 18_789 })).to.deep.equal({
+      ...{ url: 'http://gate:18789', bare: true, token: undefined },
+    });
     expect(addressOf({})).to.equal(undefined);
-    for (const url of ['', 'gate', 'javascript:alert(1)', 'http://', 'file:///etc'])
-      expect(refusalOf(() => addressOf({ url })).status, url).to.equal(400);
+    for (const url of ['', 'javascript:alert(1)', 'http://', 'file:///etc', 'gate way', 'gate:port', 'mailto:a@b'])
+      for (const body of [{ url }, { host: url }])
+        expect(refusalOf(() => addressOf(body)).status, JSON.stringify(body)).to.equal(400);
+  });
+
+  it('what stands in an address wins over the fields, whichever of them it is in', () => {
+    for (const [text, port, url] of [
+      ['gate', 81, 'http://gate:81'],
+      ['gate:82', 81, 'http://gate:82'],
+      ['gate/base?token=t', 81, 'http://gate:81/base'],
+      ['::1', 5, 'http://[::1]:5'],
+      ['[::1]', 5, 'http://[::1]:5'],
+      ['[::1]:6', 5, 'http://[::1]:6'],
+      ['10.0.0.1', 18_789, 'http://10.0.0.1:18789'],
+      ['https://gate', 8_443, 'https://gate:8443'],
+      ['https://gate', 18_789, 'https://gate'],
+      ['https://gate:18789', 81, 'https://gate:18789'],
+      ['https://gate:443/x', 81, 'https://gate/x'],
+      ['ws://gate:80', 81, 'ws://gate'],
+      ['wss://gate/a/', 81, 'wss://gate:81/a'],
+    ] as const)
+      for (const body of [
+        { url: text, port },
+        { host: text, port },
+      ])
+        expect(addressOf(body)?.url, JSON.stringify(body)).to.equal(url);
+    expect(addressOf({ host: 'gate/base?token=t' })).to.deep.include({ bare: true, token: 't' });
+  });
+
+  it('a change of the host keeps the port, a change of the port the rest', () => {
+    const stored = { url: 'https://gate:9443/base', bare: false };
+    for (const [body, url] of [
+      [{ port: 9444 }, 'https://gate:9444/base'],
+      [{ host: 'other' }, 'http://other:9443'],
+      [{ host: 'other:81' }, 'http://other:81'],
+      [{ host: 'other', port: 82 }, 'http://other:82'],
+      [{ host: 'ws://other' }, 'ws://other'],
+    ] as const)
+      expect(changesOf({ id: 1, ...body }, stored).url, JSON.stringify(body)).to.equal(url);
+    expect(changesOf({ id: 1, host: 'other' }, stored)).to.include({ bare: true });
+    expect(changesOf({ id: 1, port: 1 }, { ...stored, bare: true })).to.include({ bare: true });
+    expect(changesOf({ id: 1, url: 'http://other?token=t', token: 'u' }, stored)).to.include({ token: 't' });
   });
 });
 

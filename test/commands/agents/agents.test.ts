@@ -10,7 +10,7 @@ import {
 } from '../../../commands/agents/agents.ts';
 import { decideHeartbeat, decideWake } from '../../../commands/agents/heartbeat.ts';
 import { decideClearMemory, decideMemory } from '../../../commands/agents/memory.ts';
-import { agentNameKind, sessionKeyKind } from '../../../commands/agents/names.ts';
+import { claimsFor, sessionKeyKind } from '../../../commands/agents/names.ts';
 import { decideRegister, decideReturn } from '../../../commands/agents/registration.ts';
 import { decideSoul } from '../../../commands/agents/souls.ts';
 import { createStates } from '../../../commands/states.ts';
@@ -98,7 +98,7 @@ describe('agent: state', () => {
       issued,
       issued,
     );
-    expect(state).to.deep.include({ soulLength: 11, memoryLength: 3, hidden: true, keys: { 3: 'active' } });
+    expect(state).to.deep.include({ soulLength: 11, memoryLength: 3, hidden: true, keys: { 3: null } });
     const after = given(
       registered,
       issued,
@@ -108,7 +108,7 @@ describe('agent: state', () => {
       agentMemoryWritten.draft({ ...ada, text: 'abc', append: false, size: 3 }),
       agentMemoryCleared.draft(ada),
     );
-    expect(after).to.deep.include({ keys: { 3: 'revoked' }, hidden: false, memoryLength: 0 });
+    expect(after).to.deep.include({ keys: {}, hidden: false, memoryLength: 0 });
   });
 
   it('stays small, because it contains no texts', () => {
@@ -136,33 +136,34 @@ describe('agent: state', () => {
 });
 
 describe('agent: unique names', () => {
-  const voided = nameClaimVoided.draft({ kind: 'agent_name', name: 'ada' });
+  const voided = nameClaimVoided.draft({ kind: 'name', name: 'ada' });
+  const holdsName = (state: AgentState, key: string) => claimsFor(1, { name: 'x' })[0]?.kind.holds(state, key, 1);
 
   it('are held from the registration to the deletion or the next name', () => {
-    expect(agentNameKind.holds(given(), 'ada')).to.equal('not yet');
-    expect(agentNameKind.holds(given(registered), 'ada')).to.equal('yes');
-    expect(agentNameKind.holds(given(registered), 'eve')).to.equal('not yet');
-    expect(agentNameKind.holds(given(registered, details({ name: 'eve' })), 'ada')).to.equal('not yet');
-    expect(agentNameKind.holds(given(registered, deleted), 'ada')).to.equal('never');
-    expect(sessionKeyKind.holds(given(registered), 'key-1')).to.equal('yes');
-    expect(sessionKeyKind.holds(given(registered, details({ sessionKey: null })), 'key-1')).to.equal('not yet');
+    expect(holdsName(given(), 'ada')).to.equal('not yet');
+    expect(holdsName(given(registered), 'ada')).to.equal('yes');
+    expect(holdsName(given(registered), 'eve')).to.equal('not yet');
+    expect(holdsName(given(registered, details({ name: 'eve' })), 'ada')).to.equal('not yet');
+    expect(holdsName(given(registered, deleted), 'ada')).to.equal('never');
+    expect(sessionKeyKind.holds(given(registered), 'key-1', 'all')).to.equal('yes');
+    expect(sessionKeyKind.holds(given(registered, details({ sessionKey: null })), 'key-1', 'all')).to.equal('not yet');
   });
 
   it('are never held by a stream whose claim was voided before it registered', () => {
-    expect(agentNameKind.holds(given(voided), 'ada')).to.equal('never');
+    expect(holdsName(given(voided), 'ada')).to.equal('never');
     expect(refusalOf(() => decideRegister(given(voided), 7, registration)).status).to.equal(409);
   });
 
   it('are being given up from the change until the release is known', () => {
     const renamed = given(registered, details({ name: 'eve', sessionKey: 'key-2' }));
     const once = { times: 1, since: timeOf(2) };
-    expect(renamed.givenUpNames).to.deep.equal({ 'agent_name:ada': once, 'session_key:key-1': once });
+    expect(renamed.givenUpNames).to.deep.equal({ 'name:ada': once, 'session_key:key-1': once });
     expect(given(registered, details({ name: 'ada' })).givenUpNames).to.deep.equal({});
-    const released = nameReleased.draft({ kind: 'agent_name', name: 'ada', owner: 'agent-1-7' });
+    const released = nameReleased.draft({ kind: 'name', name: 'ada', owner: 'agent-1-7' });
     const over = [registered, details({ name: 'eve' }), released];
-    expect(given(...over).givenUpNames).to.deep.equal({ 'agent_name:ada': { times: 1, since: null } });
+    expect(given(...over).givenUpNames).to.deep.equal({ 'name:ada': { times: 1, since: null } });
     // The count stays: a request that rests on an earlier claim sees that it was given up in between.
-    expect(given(...over, voided).givenUpNames).to.deep.equal({ 'agent_name:ada': { times: 2, since: timeOf(4) } });
+    expect(given(...over, voided).givenUpNames).to.deep.equal({ 'name:ada': { times: 2, since: timeOf(4) } });
   });
 });
 

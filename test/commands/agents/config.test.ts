@@ -10,6 +10,7 @@ import type { GatewayDocument } from '../../../shared/contract/admin/gateway-doc
 import { AppError } from '../../../shared/errors.ts';
 import { MASK } from '../../../shared/secrets.ts';
 import { VALUE_BOUNDS } from '../../../shared/storable.ts';
+import { anyRoom } from '../../support/kit.ts';
 import { gate, type MemoryWorld, memoryWorld } from '../../support/memory-world.ts';
 import { testOrigin } from '../../support/world.ts';
 
@@ -30,7 +31,7 @@ describe("agents' configs", () => {
 
   async function make(name: string, config: GatewayDocument): Promise<void> {
     const bare = selfRegistration({ name, framework: null, capabilities: [] });
-    ids.set(name, (await registerAgent(commands, context, { ...bare, config })).id);
+    ids.set(name, (await registerAgent(commands, context, { ...bare, config }, anyRoom)).id);
   }
   const ada = () => ids.get('ada') as number;
   const store = (document: GatewayDocument) =>
@@ -38,7 +39,7 @@ describe("agents' configs", () => {
   const configOf = async (id: number) =>
     (await world.process().load(agentConfigDecider, agentStream(1, id))).state.config;
   const sync = () =>
-    syncAgents(commands, context, async (names) => new Map([...ids].filter(([name]) => names.includes(name))));
+    syncAgents(commands, context, anyRoom, async (names) => new Map([...ids].filter(([name]) => names.includes(name))));
   const change = (gatewayConfig: GatewayDocument, writeToGateway: boolean) =>
     updateById(
       commands,

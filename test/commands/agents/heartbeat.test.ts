@@ -1,9 +1,9 @@
 /** Heartbeats with what is waiting for their agents, which may have been read some time ago. */
 import { expect } from 'chai';
-import { agentStream } from '../../../commands/agents/agents.ts';
+import { agentDecider, agentStream, decideDelete } from '../../../commands/agents/agents.ts';
 import { decideHeartbeat, decideWake, recordHeartbeat, type Waiting } from '../../../commands/agents/heartbeat.ts';
 import type { AgentRef } from '../../../shared/contract/agents/agents.ts';
-import { forbidden, invalid } from '../../../shared/errors.ts';
+import { forbidden } from '../../../shared/errors.ts';
 import { agentDetailsChanged } from '../../../shared/events/agents/agents.ts';
 import type { EventDraft } from '../../../shared/events/define.ts';
 import { given, registered, status } from '../../support/agent.ts';
@@ -18,18 +18,11 @@ describe('a recorded heartbeat', () => {
   const open = async () => {
     const agents = agentsMemory();
     const id = await agents.make('ada', { status: 'busy' });
-    const asked: unknown[] = [];
-    /** What the next looks find; the last one stays. */
-    const finds: ({ inbox: Waiting; kept: boolean } | undefined)[] = [
-      { inbox: { agent: { id, name: 'ada' }, workItems }, kept: false },
-    ];
+    const asked: Waiting['agent'][] = [];
     const inboxes = {
-      async find(workspace: number, ref: AgentRef) {
-        asked.push(['find', workspace, ref]);
-        return finds.length > 1 ? finds.shift() : finds[0];
-      },
-      forget(workspace: number, ref: AgentRef) {
-        asked.push(['forget', workspace, ref]);
+      async find(agent: Waiting['agent']): Promise<Waiting> {
+        asked.push(agent);
+        return { agent, workItems };
       },
     };
     const beat = (ref: AgentRef, mayBeat: (agent: Waiting['agent']) => void = () => undefined) =>
@@ -52,12 +45,14 @@ describe('a recorded heartbeat', () => {
           status: null,
         }),
       ]);
-    return { agents, id, finds, asked, beat, rename };
+    return { agents, id, asked, inboxes, beat, rename };
   };
 
   it('says how much was waiting, and gives it', async () => {
     const { agents, id, beat, asked } = await open();
-    expect(await beat({ id })).to.deep.equal({ agent: { id, name: 'ada' }, workItems });
+    const found = await beat({ id });
+    expect(found.agent).to.include({ id, name: 'ada' });
+    expect(found.workItems).to.equal(workItems);
     expect(agents.events('AgentHeartbeatReceived').map(({ data }) => data)).to.deep.equal([
       {
         agentId: id,
@@ -69,75 +64,61 @@ describe('a recorded heartbeat', () => {
       },
     ]);
     expect(agents.events('AgentStatusChanged')[0]?.data).to.include({ from: 'busy', to: 'idle', cause: 'heartbeat' });
-    expect(asked).to.deep.equal([['find', 1, { id }]]);
+    expect(asked.map((agent) => agent.id)).to.deep.equal([id]);
   });
 
   it('of nobody, or refused to the caller, is not recorded', async () => {
-    const { agents, id, finds, beat, asked } = await open();
+    const { agents, id, beat, asked } = await open();
     const refuse = () => {
       throw forbidden('not yours');
     };
     expect(await outcomeOf(beat({ id }, refuse))).to.equal('403');
-    finds[0] = undefined;
     expect(await outcomeOf(beat({ id: 99 }))).to.equal('404');
-    expect(agents.events('AgentHeartbeatReceived')).to.deep.equal([]);
-    expect(asked, 'looked once each').to.have.length(2);
-  });
-
-  it('by name is not recorded for an agent that has another name by now; by id it is', async () => {
-    const { agents, id, beat, rename } = await open();
-    await rename('eve');
-    expect(await outcomeOf(beat({ name: 'ada' }))).to.equal('404');
-    expect(agents.events('AgentHeartbeatReceived')).to.deep.equal([]);
-    await beat({ id });
-    expect(agents.events('AgentHeartbeatReceived')[0]?.data.name).to.equal('eve');
-  });
-
-  it('looks again when what was kept is of an agent that was renamed', async () => {
-    const { agents, id, finds, asked, beat, rename } = await open();
-    await rename('eve');
-    finds.splice(
-      0,
-      1,
-      { inbox: { agent: { id, name: 'ada' }, workItems }, kept: true },
-      { inbox: { agent: { id, name: 'eve' }, workItems: [] }, kept: false },
-    );
-    expect(await beat({ id })).to.deep.equal({ agent: { id, name: 'eve' }, workItems: [] });
-    expect(asked.slice(0, 3)).to.deep.equal([
-      ['find', 1, { id }],
-      ['forget', 1, { id }],
-      ['find', 1, { id }],
-    ]);
-    expect(agents.events('AgentHeartbeatReceived').map(({ data }) => data.workItemsCount)).to.deep.equal([0]);
-  });
-
-  it('looks again when the caller may not speak for the agent that was kept, and not for other refusals', async () => {
-    const { id, finds, asked, beat } = await open();
-    const kept = { inbox: { agent: { id, name: 'ada' }, workItems }, kept: true };
-    finds.splice(0, 1, kept, { ...kept, kept: false });
-    let refusals = 1;
-    await beat({ id }, () => {
-      if (refusals-- > 0) throw forbidden('not yours');
-    });
-    expect(asked.map((one) => (one as string[])[0])).to.deep.equal(['find', 'forget', 'find']);
-    finds.splice(0, 9, kept);
-    asked.length = 0;
-    const refuse = () => {
-      throw invalid('no');
-    };
-    expect(await outcomeOf(beat({ id }, refuse))).to.equal('400');
+    expect(await outcomeOf(beat({ name: 'nobody' }))).to.equal('404');
     const fail = () => {
       throw new Error('broken');
     };
     expect(await beat({ id }, fail).catch((error: Error) => error.message)).to.equal('broken');
-    expect(asked).to.have.length(2);
+    expect(agents.events('AgentHeartbeatReceived')).to.deep.equal([]);
+    expect(asked, 'inboxes that were read').to.deep.equal([]);
+  });
+
+  it('by name is not recorded for an agent that has another name by now; by id it is', async () => {
+    const { agents, id, beat, rename } = await open();
+    await beat({ name: 'ada' });
+    await rename('eve');
+    expect(await outcomeOf(beat({ name: 'ada' }))).to.equal('404');
+    await beat({ id });
+    expect(agents.events('AgentHeartbeatReceived').map(({ data }) => data.name)).to.deep.equal(['ada', 'eve']);
+  });
+
+  it('follows an agent that another process has renamed since the last one, whoever may speak for it', async () => {
+    const { agents, id, asked, beat, rename } = await open();
+    await beat({ id });
+    await rename('eve');
+    expect((await beat({ id })).agent.name).to.equal('eve');
+    expect(asked.map(({ name }) => name)).to.deep.equal(['ada', 'ada', 'eve']);
+    await rename('zoe');
+    await beat({ id }, ({ name }) => {
+      if (name !== 'zoe') throw forbidden('not yours');
+    });
+    expect(agents.events('AgentHeartbeatReceived').map(({ data }) => data.name)).to.deep.equal(['ada', 'eve', 'zoe']);
+  });
+
+  it('is refused for an agent that another process has deleted since the last one', async () => {
+    const { agents, id, beat } = await open();
+    await beat({ id });
+    await agents.world
+      .process()
+      .execute(agentDecider, agentStream(1, id), agents.context(), (state) => decideDelete(state, false));
+    for (const ref of [{ id }, { name: 'ada' }]) expect(await outcomeOf(beat(ref))).to.equal('404');
+    expect(agents.events('AgentHeartbeatReceived')).to.have.length(1);
   });
 
   it('is one step of its request, however often it looks', async () => {
-    const { agents, id, finds, rename } = await open();
+    const { agents, id, inboxes, beat, rename } = await open();
+    await beat({ id });
     await rename('eve');
-    const kept = { inbox: { agent: { id, name: 'ada' }, workItems }, kept: true };
-    finds.splice(0, 1, kept, { inbox: { agent: { id, name: 'eve' }, workItems }, kept: false });
     const steps: number[] = [];
     const context = {
       ...agents.context(),
@@ -148,10 +129,10 @@ describe('a recorded heartbeat', () => {
         },
       },
     };
-    const inboxes = { find: async () => (finds.length > 1 ? finds.shift() : finds[0]), forget: () => undefined };
     const heartbeat = { connectionId: null, tokenUsage: null };
     await recordHeartbeat(agents.commands, context, inboxes, { id }, heartbeat, () => undefined);
     expect(steps).to.deep.equal([0, 0]);
+    expect(context).to.not.have.property('step');
   });
 });
 

@@ -11,7 +11,8 @@ import { memoryCredentials } from '../../support/auth-memory.ts';
 import { outcomeOf, refusalOf } from '../../support/kit.ts';
 
 describe('agent key decisions', () => {
-  const agent = { registered: true, deleted: false, name: 'scout', keys: { 3: 'active', 4: 'revoked' } } as const;
+  const agent = { registered: true, deleted: false, name: 'scout', keys: { 3: null, 4: 500 } } as const;
+  const limit = { most: 3, now: 400 };
   const key: NewAgentKey = {
     keyId: 5,
     agentId: 2,
@@ -23,30 +24,45 @@ describe('agent key decisions', () => {
   };
 
   it('are issued to agents that exist', () => {
-    expect(decideIssue(agent, key)[0]?.data).to.deep.equal({ ...key, agentName: 'scout' });
-    expect(refusalOf(() => decideIssue({ ...agent, registered: false }, key)).status).to.equal(404);
-    expect(refusalOf(() => decideIssue({ ...agent, deleted: true }, key)).status).to.equal(404);
+    expect(decideIssue(agent, key, limit)[0]?.data).to.deep.equal({ ...key, agentName: 'scout' });
+    expect(refusalOf(() => decideIssue({ ...agent, registered: false }, key, limit)).status).to.equal(404);
+    expect(refusalOf(() => decideIssue({ ...agent, deleted: true }, key, limit)).status).to.equal(404);
+  });
+  it('are limited in number; those that have expired do not count', () => {
+    const most = (count: number, now: number) => () => decideIssue(agent, key, { most: count, now });
+    expect(refusalOf(most(2, 499)).message)
+      .to.include('at most 2 valid keys')
+      .and.include('revoke');
+    expect(refusalOf(most(2, 499)).status).to.equal(409);
+    expect(most(2, 500)()).to.have.length(1);
+    expect(most(3, 499)()).to.have.length(1);
   });
   it('are revoked once', () => {
     expect(decideRevoke(agent, 2, 3)[0]?.data).to.deep.equal({ keyId: 3, agentId: 2, agentName: 'scout' });
-    for (const keyId of [4, 99]) expect(refusalOf(() => decideRevoke(agent, 2, keyId)).status).to.equal(404);
+    for (const keyId of [5, 99]) expect(refusalOf(() => decideRevoke(agent, 2, keyId)).status).to.equal(404);
   });
 });
 
 describe('a key of an agent', () => {
   const NOW = 1_700_000_000_900;
-  const open = async () => {
+  const open = async (most = 100) => {
     const agents = agentsMemory(() => NOW);
     const credentials = memoryCredentials();
     const agentId = await agents.make('scout');
     const issue = (of = agentId) =>
-      issueAgentKey(agents.commands, agents.context(), credentials.store, {
-        workspace: 1,
-        agentId: of,
-        name: 'default',
-        scopes: ['viewer'],
-        expiresAt: null,
-      });
+      issueAgentKey(
+        agents.commands,
+        agents.context(),
+        credentials.store,
+        {
+          workspace: 1,
+          agentId: of,
+          name: 'default',
+          scopes: ['viewer'],
+          expiresAt: null,
+        },
+        { most, now: 0 },
+      );
     const revoke = (keyId: number) =>
       revokeAgentKey(agents.commands, agents.context(), { workspace: 1, agentId, keyId });
     return { agents, credentials, agentId, issue, revoke };
@@ -76,6 +92,16 @@ describe('a key of an agent', () => {
     expect(await revoke(id)).to.equal(1_700_000_000);
     expect(agents.events('AgentKeyRevoked')[0]?.data).to.include({ keyId: id });
     expect(await outcomeOf(revoke(id))).to.equal('404');
+  });
+
+  it('is not issued beyond the limit, and nothing is left of the attempt', async () => {
+    const { credentials, issue, revoke } = await open(2);
+    const [{ id }] = await Promise.all([issue(), issue()]);
+    expect(await outcomeOf(issue())).to.equal('409');
+    expect(credentials.keys().size).to.equal(2);
+    await revoke(id);
+    expect(await outcomeOf(issue())).to.equal('done');
+    expect(await outcomeOf(issue())).to.equal('409');
   });
 
   it('of nobody opens nothing; of an unknown outcome it stays', async () => {

@@ -9,6 +9,8 @@ import { registerAgent, selfRegistration } from '../../../commands/agents/regist
 import { ABANDONED_AFTER_MS, nameDecider } from '../../../commands/claims.ts';
 import type { CommandContext, Commands, Intent } from '../../../commands/handler.ts';
 import { AppError, invalid, LogUnavailableError } from '../../../shared/errors.ts';
+import { nameKeys } from '../../../shared/names.ts';
+import { anyRoom } from '../../support/kit.ts';
 import { gate, type MemoryWorld, memoryWorld } from '../../support/memory-world.ts';
 import { testOrigin } from '../../support/world.ts';
 
@@ -19,7 +21,7 @@ const bot = (name: string, sessionKey: string | null = null) => ({
 });
 
 const register = async (commands: Commands, name: string, sessionKey?: string) =>
-  (await registerAgent(commands, context(), bot(name, sessionKey))).id;
+  (await registerAgent(commands, context(), bot(name, sessionKey), anyRoom)).id;
 const rename = (commands: Commands, id: number, name: string) =>
   updateAgent(commands, context(), id, { name }, { via: 'id' });
 const update = (commands: Commands, id: number, fields: object) =>
@@ -39,8 +41,8 @@ async function nameOf(world: MemoryWorld, id: number): Promise<string> {
 }
 
 /** Who has claimed a name; undefined when it is free. */
-async function ownerOf(world: MemoryWorld, name: string, kind = 'agent_name-1'): Promise<string | undefined> {
-  return (await world.process().load(nameDecider, `${kind}-${name}`)).state.owner;
+async function ownerOf(world: MemoryWorld, name: string, kind = 'name-1'): Promise<string | undefined> {
+  return (await world.process().load(nameDecider, `${kind}-${nameKeys(name)[0]}`)).state.owner;
 }
 
 describe('agent names', () => {
@@ -119,7 +121,7 @@ describe('agent names', () => {
     const held = gate();
     let holding = true;
     world.beforeAppend = async (stream, events) => {
-      if (!holding || stream !== 'agent_name-1-ada' || events[0]?.type !== 'NameReleased') return;
+      if (!holding || stream !== 'name-1-ada' || events[0]?.type !== 'NameReleased') return;
       holding = false;
       await held.wait();
     };
@@ -195,10 +197,10 @@ describe('agent names', () => {
     world.beforeAppend = async (_stream, events) => {
       if (events[0]?.type === 'AgentRegistered') throw new LogUnavailableError('away');
     };
-    expect(await statusOf(registerAgent(one, repeatable(), bot('ada', 'key')))).to.equal(503);
+    expect(await statusOf(registerAgent(one, repeatable(), bot('ada', 'key'), anyRoom))).to.equal(503);
     world.beforeAppend = async () => undefined;
-    const again = await registerAgent(two, repeatable(), bot('ada', 'key'));
-    const third = await registerAgent(world.process(), repeatable(), bot('ada', 'key'));
+    const again = await registerAgent(two, repeatable(), bot('ada', 'key'), anyRoom);
+    const third = await registerAgent(world.process(), repeatable(), bot('ada', 'key'), anyRoom);
     expect(third.id).to.equal(again.id);
     expect(third.executed.events.map((event) => event.id)).to.deep.equal(
       again.executed.events.map((event) => event.id),
@@ -210,8 +212,8 @@ describe('agent names', () => {
   it('of sessions are unique across workspaces, names of agents only within one', async () => {
     await register(one, 'ada', 'key');
     const elsewhere: CommandContext = { origin: { ...testOrigin, workspace: 2 } };
-    expect(await statusOf(registerAgent(one, { ...elsewhere }, bot('ada', 'key')))).to.equal(409);
-    expect(await statusOf(registerAgent(one, { ...elsewhere }, bot('ada')))).to.equal(200);
+    expect(await statusOf(registerAgent(one, { ...elsewhere }, bot('ada', 'key'), anyRoom))).to.equal(409);
+    expect(await statusOf(registerAgent(one, { ...elsewhere }, bot('ada'), anyRoom))).to.equal(200);
   });
 });
 

@@ -6,17 +6,34 @@ import {
   decideRegister,
   decideReturn,
   operatorsRegistration,
+  type RegisteredAgent,
+  type Registering,
   registerSelf,
   selfRegistration,
 } from '../../../commands/agents/registration.ts';
 import { NOTHING_STORED, syncAgents } from '../../../commands/agents/sync.ts';
+import type { AppError } from '../../../shared/errors.ts';
 import { agentReturned } from '../../../shared/events/agents/registration.ts';
 import { MASK } from '../../../shared/secrets.ts';
 import { ada, given, registered, registration } from '../../support/agent.ts';
 import { agentsMemory } from '../../support/agents-memory.ts';
-import { outcomeOf, refusalOf } from '../../support/kit.ts';
+import { anyRoom, outcomeOf, refusalOf } from '../../support/kit.ts';
 
 const NOW = 1_700_000_000_900;
+
+const refused = (work: Promise<unknown>): Promise<AppError> =>
+  work.then(
+    () => expect.fail('it was not refused'),
+    (error) => error,
+  );
+
+/** A caller for whom this agent, if any, has the name, and who may register as any. */
+const registering = (known?: RegisteredAgent): Registering => ({
+  find: async () => known,
+  mayBe: () => true,
+  room: anyRoom,
+  now: () => 0,
+});
 
 describe('an operator’s new agent', () => {
   it('is offline and has nothing unless it is said', () => {
@@ -59,7 +76,7 @@ describe('an operator’s new agent', () => {
     const agents = agentsMemory();
     if (document) await agents.store({ agents: { list: [] } });
     const input = { name: 'ada', role: 'coder', config: { model: 'm' } };
-    const created = () => createAgent(agents.commands, agents.context(), input, { writeToGateway });
+    const created = () => createAgent(agents.commands, agents.context(), anyRoom, input, { writeToGateway });
     return { agents, created };
   };
 
@@ -101,7 +118,7 @@ describe('an operator’s new agent', () => {
   it('must have a name that agents may have', async () => {
     const { agents } = await create(false, false);
     const input = { name: 'a\nb', role: 'coder' };
-    const refused = createAgent(agents.commands, agents.context(), input, { writeToGateway: false });
+    const refused = createAgent(agents.commands, agents.context(), anyRoom, input, { writeToGateway: false });
     expect(await refused.catch((error: Error) => error.message)).to.match(/^name: /);
     expect(agents.world.written()).to.deep.equal([]);
   });
@@ -136,8 +153,8 @@ describe('an agent that registers itself', () => {
   it('is new under a new name, and returns under a known one', async () => {
     const agents = agentsMemory(() => NOW);
     const input = { name: 'ada', framework: null, capabilities: [] };
-    const register = (known?: Parameters<typeof registerSelf>[3]) =>
-      registerSelf(agents.commands, agents.context(), input, known, () => 0);
+    const register = (known?: RegisteredAgent) =>
+      registerSelf(agents.commands, agents.context(), input, registering(known));
     const { agent, registered } = await register();
     expect(agent).to.deep.equal({ id: 1, name: 'ada', role: 'agent', created_at: 1_700_000_000 });
     expect(registered).to.equal(true);
@@ -147,6 +164,34 @@ describe('an agent that registers itself', () => {
     expect(await outcomeOf(register()), 'the read model is behind').to.equal('NAME_TAKEN');
   });
 
+  it('exists for those who register the name while another request creates it', async () => {
+    const agents = agentsMemory(() => NOW);
+    const input = { name: 'ada', framework: null, capabilities: [] };
+    // The read model shows an agent a moment after its name is taken.
+    const found: RegisteredAgent[] = [];
+    const requests = [1, 2, 3, 4].map(async () => {
+      const from = { ...registering(), find: async () => found[0] };
+      const answer = await registerSelf(agents.world.process(), agents.context(), input, from);
+      if (answer.registered) found.push(answer.agent);
+      return answer;
+    });
+    const answers = await Promise.all(requests);
+    expect(answers.map(({ registered: isNew }) => isNew).sort()).to.deep.equal([false, false, false, true]);
+    expect(new Set(answers.map(({ agent }) => agent.id)).size).to.equal(1);
+    expect(agents.events('AgentReturned')).to.have.length(3);
+  });
+
+  it('is refused at once when the caller may not register as the agent of the name', async () => {
+    const agents = agentsMemory(() => NOW);
+    const input = { name: 'ada', framework: null, capabilities: [] };
+    const { agent } = await registerSelf(agents.commands, agents.context(), input, registering());
+    const as = { ...registering(agent), mayBe: () => false };
+    const { status, message } = await refused(registerSelf(agents.commands, agents.context(), input, as));
+    expect(status).to.equal(409);
+    expect(message).to.include('another agent').and.include('another name');
+    expect(agents.events('AgentReturned')).to.deep.equal([]);
+  });
+
   it('is the new one of its first run when the request is repeated, though its name is known by now', async () => {
     const agents = agentsMemory();
     const steps: unknown[] = [];
@@ -154,13 +199,12 @@ describe('an agent that registers itself', () => {
       steps[step] = intent;
     };
     const input = { name: 'ada', framework: null, capabilities: [] };
-    const run = (recorded: unknown[], known?: Parameters<typeof registerSelf>[3]) =>
+    const run = (recorded: unknown[], known?: RegisteredAgent) =>
       registerSelf(
         agents.commands,
         { ...agents.context(), intents: { recorded: recorded as never[], record } },
         input,
-        known,
-        () => 0,
+        registering(known),
       );
     const first = await run([]);
     expect(await run(steps.slice(), first.agent)).to.deep.equal(first);
@@ -178,7 +222,7 @@ describe('an import of agents', () => {
     ]);
     const asked: (readonly string[])[] = [];
     const sync = () =>
-      syncAgents(agents.commands, agents.context(), async (names) => {
+      syncAgents(agents.commands, agents.context(), anyRoom, async (names) => {
         asked.push(names);
         return ids;
       });

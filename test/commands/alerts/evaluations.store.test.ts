@@ -7,7 +7,6 @@ import { evaluateAlerts, FIRST } from '../../../commands/policies/alerts/evaluat
 import { createLocks } from '../../../infra/database/locks.ts';
 import { alertRulesProjection } from '../../../projections/alerts/rules.ts';
 import { alertReads } from '../../../queries/alerts/rules.ts';
-import { liveReads } from '../../../queries/reads.ts';
 import { alertRuleEvents, NO_RULE } from '../../../shared/events/alerts/rules.ts';
 import type { AlertReads, WatchedRule } from '../../../shared/ports/alerts.ts';
 import type { Locks } from '../../../shared/ports/locks.ts';
@@ -36,7 +35,7 @@ describe('commands: evaluation of alert rules', function () {
     const projector = one.project('one');
     // What it has appended is shown by the projector of the other one.
     const { store, counters } = other;
-    const commands = createCommands({ store, counters, readModels: one.positions });
+    const commands = createCommands({ store, counters });
     views.push(one, { ...other, commands });
     const closing = close;
     close = async () => {
@@ -44,7 +43,7 @@ describe('commands: evaluation of alert rules', function () {
       for (const view of views) await view.close();
       await closing();
     };
-    reads = { ...alertReads(liveReads(opened.database.db)), isMet: async () => true };
+    reads = { ...alertReads(one.reads), isMet: async () => true };
   });
   after(() => close?.());
 
@@ -54,9 +53,9 @@ describe('commands: evaluation of alert rules', function () {
   });
   const context = (workspace: number) => ({ origin: { ...testOrigin, workspace } });
   /** @param others rules that the workspace has besides */
-  const add = (workspace: number, others = 0, { commands, positions, store } = first()) => {
+  const add = (workspace: number, others = 0, { commands, positions } = first()) => {
     const count = async () => others + (await watchedIn(workspace)).length;
-    const limits = { locks, log: store.log, readModels: positions, count };
+    const limits = { locks, readModels: positions, count };
     return createRule(commands, context(workspace), limits, rule, () => undefined);
   };
   const watchedIn = (workspace: number) => reads.watched({ workspace, id: 0 }, 1_000, workspace);

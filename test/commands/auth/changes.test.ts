@@ -176,7 +176,12 @@ describe('changes of users and their credentials', () => {
     const request = { userId, workspace: 'all' as const, callerId: 0 };
     await deleteUser(auth.commands, auth.context(), auth.credentials.store, async () => [], request);
     expect(kept()).to.deep.equal([[], []]);
-    expect(auth.events('NameReleased').map(({ data }) => [data.kind, data.name])).to.deep.equal([['username', 'ann']]);
+    // As it is written, in its workspace, and among all users.
+    expect(auth.events('NameReleased').map(({ data }) => [data.kind, data.name])).to.deep.equal([
+      ['username', 'ann'],
+      ['name', 'ann'],
+      ['name', 'ann'],
+    ]);
     const again = await auth.make();
     expect(again).to.not.equal(userId);
   });

@@ -11,7 +11,7 @@ import {
   rotateGlobalKey,
 } from '../../../commands/auth/global-key.ts';
 import { authMemory } from '../../support/auth-memory.ts';
-import { type Draft, outcomeOf, stateAfter } from '../../support/kit.ts';
+import { type Draft, outcomeOf, refusalOf, stateAfter } from '../../support/kit.ts';
 
 describe('global key decisions', () => {
   const keys = (...drafts: readonly Draft[]) => stateAfter(globalKeyDecider, ...drafts);
@@ -28,11 +28,13 @@ describe('global key decisions', () => {
     expect(decideConfigure(generated, { keyId: 3, source: 'database', masked: 'n' })).to.have.length(0);
   });
   it('a rotated key wins over everything but the next rotation', () => {
-    const rotation = decideRotate(keys(...decideConfigure(keys(), env)), { keyId: 4, masked: 'r' });
+    const rotation = decideRotate(keys(...decideConfigure(keys(), env)), { keyId: 4, masked: 'r' }, 1);
     expect(rotation[0]?.data).to.deep.equal({ keyId: 4, masked: 'r', oldSource: 'environment', oldMasked: '****' });
     const rotated = keys(...rotation);
     expect(decideConfigure(rotated, { ...env, keyId: 5 })).to.have.length(0);
-    expect(decideRotate(rotated, { keyId: 6, masked: 's' })).to.have.length(1);
+    expect(decideRotate(rotated, { keyId: 6, masked: 's' }, 4)).to.have.length(1);
+    for (const replaced of [1, null])
+      expect(refusalOf(() => decideRotate(rotated, { keyId: 6, masked: 's' }, replaced)).status).to.equal(409);
   });
   it('masks', () => {
     expect(maskKey('123456789')).to.equal('****');
@@ -115,6 +117,22 @@ describe('the global key in force', () => {
     expect(keys(), 'the key of the environment').to.have.length(1);
     const next = await rotate();
     expect(keys()).to.deep.equal([[next.key, 'global', 3]]);
+  });
+
+  it('is replaced by one of several requests at the same time, and nothing is left of the others', async () => {
+    await configure(KEY);
+    const outcomes = await Promise.all([1, 2, 3, 4].map(() => outcomeOf(rotate())));
+    expect(outcomes.sort()).to.deep.equal(['CONFLICT', 'CONFLICT', 'CONFLICT', 'done']);
+    expect(keys()).to.have.length(1);
+    expect(keys()[0]?.[2]).to.equal((await state()).keyId);
+  });
+
+  it('is replaced with the key that it has replaced only', async () => {
+    await configure(KEY);
+    const from = (held: number) => rotateGlobalKey(auth.commands, auth.context(), auth.credentials.store, held);
+    await from(1);
+    expect(await outcomeOf(from(1))).to.equal('CONFLICT');
+    expect(keys()).to.have.length(1);
   });
 
   it('is rotated where there was none', async () => {

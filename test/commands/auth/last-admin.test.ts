@@ -1,7 +1,7 @@
 /** The last enabled admin of a tenant stays, whoever removes admins at the same moment in whichever process. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
-import { deleteUser, moveUser, updateUser } from '../../../commands/auth/changes.ts';
+import { deleteUser, type Transfer, type UserChanges, updateUser } from '../../../commands/auth/changes.ts';
 import { createUser, type NewUser, userDecider } from '../../../commands/auth/users.ts';
 import type { Commands } from '../../../commands/handler.ts';
 import { adminsStream } from '../../../shared/events/auth/last-admin.ts';
@@ -60,7 +60,7 @@ describe('the last admin', function () {
       .map(({ data }) => data.userId as number);
   const remove = (commands: Commands, userId: number) =>
     outcomeOf(deleteUser(commands, context(), credentials, everybody, { userId, workspace: 'all', callerId: 0 }));
-  const update = (commands: Commands, userId: number, changes: Parameters<typeof updateUser>[4]['changes']) =>
+  const update = (commands: Commands, userId: number, changes: UserChanges, transfer?: Transfer) =>
     outcomeOf(
       updateUser(commands, context(), credentials, everybody, {
         userId,
@@ -69,10 +69,11 @@ describe('the last admin', function () {
         changes,
         password: null,
         by: 'admin',
+        transfer,
       }),
     );
   const move = (commands: Commands, userId: number, tenant: number) =>
-    outcomeOf(moveUser(commands, context(), everybody, userId, { tenant, workspace: tenant + 10 }));
+    update(commands, userId, {}, { to: { tenant, workspace: tenant + 10 }, reach: 'all' });
   async function adminsLeft(tenant = 1): Promise<number> {
     const states = await Promise.all(
       (await everybody()).map(async (id) => (await world.process().load(userDecider, userStream(id))).state),

@@ -25,23 +25,25 @@ describe('user decisions', () => {
 
   describe('unique names', () => {
     it('are held by the user who has them, for good and until deleted', () => {
-      expect(usernames.holds(given(), 'ann')).to.equal('not yet');
-      expect(usernames.holds(given(created()), 'ann')).to.equal('yes');
-      expect(usernames.holds(given(created()), 'bob')).to.equal('never');
-      expect(usernames.holds(given(created(), userDeleted.draft({ userId: 7, username: 'ann' })), 'ann')).to.equal(
+      expect(usernames.holds(given(), 'ann', 'all')).to.equal('not yet');
+      expect(usernames.holds(given(created()), 'ann', 'all')).to.equal('yes');
+      expect(usernames.holds(given(created()), 'bob', 'all')).to.equal('never');
+      expect(
+        usernames.holds(given(created(), userDeleted.draft({ userId: 7, username: 'ann' })), 'ann', 'all'),
+      ).to.equal('never');
+      expect(usernames.holds(given(nameClaimVoided.draft({ kind: 'username', name: 'ann' })), 'ann', 'all')).to.equal(
         'never',
       );
-      expect(usernames.holds(given(nameClaimVoided.draft({ kind: 'username', name: 'ann' })), 'ann')).to.equal('never');
     });
     it('the first admin is whoever exists', () => {
-      expect(firstAdmin.holds(given(), 'first')).to.equal('not yet');
-      expect(firstAdmin.holds(given(nameClaimVoided.draft({ kind: 'first_admin', name: 'first' })), 'first')).to.equal(
-        'never',
-      );
-      expect(firstAdmin.holds(given(created()), 'first')).to.equal('yes');
-      expect(firstAdmin.holds(given(created(), userDeleted.draft({ userId: 7, username: 'ann' })), 'first')).to.equal(
-        'yes',
-      );
+      expect(firstAdmin.holds(given(), 'first', 'all')).to.equal('not yet');
+      expect(
+        firstAdmin.holds(given(nameClaimVoided.draft({ kind: 'first_admin', name: 'first' })), 'first', 'all'),
+      ).to.equal('never');
+      expect(firstAdmin.holds(given(created()), 'first', 'all')).to.equal('yes');
+      expect(
+        firstAdmin.holds(given(created(), userDeleted.draft({ userId: 7, username: 'ann' })), 'first', 'all'),
+      ).to.equal('yes');
     });
   });
 });

@@ -41,7 +41,7 @@ function partsOf(world: MemoryWorld): DeletionParts & { readonly commands: Comma
     [...placesOf(world)].filter(([, place]) => place.project === project).map(([id]) => id);
   return {
     commands: world.process(),
-    readModels: { visible: async () => undefined },
+    readModels: { reach: async () => undefined, has: async () => true },
     projects: { find: async () => undefined, general: async () => general, placeFor: async () => general },
     projectTasks: {
       idsIn: async (_, id, limit) => idsIn(id).slice(0, limit),

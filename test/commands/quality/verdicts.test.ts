@@ -140,22 +140,23 @@ describe('automatic reviews', () => {
       agent: async () => undefined,
       rejection: async () => null,
     };
-    expect(await reviewTasks({ commands, reads, now: Date.now })).to.equal(0);
-    await reviewTasks({ commands, reads, now: () => Date.now() + 2 * 3_600_000 + 60_000 });
+    expect(await reviewTasks({ commands, reads, locks: world.locks, now: Date.now })).to.equal(0);
+    await reviewTasks({ commands, reads, locks: world.locks, now: () => Date.now() + 2 * 3_600_000 + 60_000 });
     const types = world.written().map(({ type }) => type);
     expect(types.slice(0, 3)).to.deep.equal(['TaskCreated', 'TaskReviewRequested', 'TaskReviewAbandoned']);
   });
 
   it('the reviewer is told the task and its result', () => {
     const prompt = reviewPrompt(given(waiting({ description: 'It rains in.', resolution: 'A new roof.' })));
-    for (const part of [
-      '[Task TASK-003] Mend the roof',
-      'It rains in.',
-      'Result of ada:\nA new roof.',
-      'VERDICT: REJECTED',
-    ])
-      expect(prompt).to.include(part);
-    expect(reviewPrompt(given(waiting({ assignedTo: null })))).to.include('Result:\nThe task has no result.');
+    const by = 'user admin';
+    expect(prompt.slice(1, -1)).to.deep.equal([
+      '[Task TASK-003]',
+      { what: 'title', by, text: 'Mend the roof' },
+      { what: 'description', by, text: 'It rains in.' },
+      { what: 'result of ada', by, text: 'A new roof.' },
+    ]);
+    expect(prompt.at(-1)).to.include('VERDICT: REJECTED');
+    expect(reviewPrompt(given(waiting({ assignedTo: null })))).to.include('The task has no result.');
   });
 
   it('rows: the review is in the list, the task where the verdict puts it', () => {

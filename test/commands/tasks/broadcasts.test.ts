@@ -32,6 +32,7 @@ describe('task: broadcasts', () => {
       message: `Ann about the task "Mend the roof" (7): ${'m'.repeat(100)}...`,
       sourceType: 'task',
       sourceId: 7,
+      by: 'Ann',
     });
   });
 

@@ -6,7 +6,7 @@ import { setStatuses, updateTask } from '../../../commands/tasks/changes.ts';
 import { createTask, existing, taskDecider, taskStream } from '../../../commands/tasks/tasks.ts';
 import { catalogue } from '../../../shared/events/catalogue.ts';
 import type { FoundProject } from '../../../shared/ports/projects.ts';
-import { outcomeOf } from '../../support/kit.ts';
+import { anyRoom, outcomeOf } from '../../support/kit.ts';
 import { openView, testDatabase, testOrigin } from '../../support/world.ts';
 
 const GENERAL: FoundProject = { id: 1, name: 'General', prefix: 'TASK', slug: 'general', status: 'active' };
@@ -23,9 +23,12 @@ const lookups = {
     learn: async (_workspace: number, id: number) => projectOf(id) ?? null,
   },
   mentions: { find: async () => [] },
+  recurring: anyRoom,
 };
 const NOW = 1_800_000_000;
 const context = () => ({ origin: testOrigin });
+
+const anybody = () => undefined;
 
 describe('commands on tasks that meet', function () {
   this.timeout(180_000);
@@ -39,7 +42,6 @@ describe('commands on tasks that meet', function () {
       createCommands({
         store: view.store,
         counters: view.counters,
-        readModels: { promise: () => Promise.resolve() },
       }),
     );
   });
@@ -103,11 +105,11 @@ describe('commands on tasks that meet', function () {
   it('no task becomes done by many at once after its approval was withdrawn', async () => {
     for (let round = 0; round < 10; round++) {
       const { id } = await create();
-      const review = { reviewer: 'aegis', notes: 'n' };
-      await reviewTask(one(0), context(), id, { ...review, status: 'approved' }, NOW);
+      const review = { reviewer: 'aegis', notes: 'n', counts: true };
+      await reviewTask(one(0), context(), id, { ...review, status: 'approved' }, NOW, anybody);
       const wanted = [{ id, status: 'done' as const }];
       const outcomes = await Promise.all([
-        outcomeOf(reviewTask(one(1), context(), id, { ...review, status: 'rejected' }, NOW)),
+        outcomeOf(reviewTask(one(1), context(), id, { ...review, status: 'rejected' }, NOW, anybody)),
         outcomeOf(setStatuses(one(0), context(), wanted, NOW)),
         outcomeOf(update(round, id, { status: 'done' })),
       ]);
@@ -126,15 +128,15 @@ describe('commands on tasks that meet', function () {
 
   it('a refusal in the middle of many says how many have changed', async () => {
     const [good, bad] = [await create(), await create(1)];
-    const verdict = { reviewer: 'aegis', notes: 'n', status: 'approved' } as const;
-    for (const { id } of [good, bad]) await reviewTask(one(0), context(), id, verdict, NOW);
+    const verdict = { reviewer: 'aegis', notes: 'n', status: 'approved', counts: true } as const;
+    for (const { id } of [good, bad]) await reviewTask(one(0), context(), id, verdict, NOW, anybody);
     const commands = one(0);
     // The approval is withdrawn between the check and the change.
     const withdrawing: typeof commands = {
       ...commands,
       async execute(decider, stream, ...rest) {
         if (stream === taskStream(testOrigin.workspace, bad.id))
-          await reviewTask(one(1), context(), bad.id, { ...verdict, status: 'rejected' }, NOW);
+          await reviewTask(one(1), context(), bad.id, { ...verdict, status: 'rejected' }, NOW, anybody);
         return commands.execute(decider, stream, ...rest);
       },
     };

@@ -1,21 +1,28 @@
 /** Tasks for the agent runner: decisions, rows, and turns of several processes on one log in memory. */
 import { expect } from 'chai';
-import { AT_ONCE, dispatchTasks } from '../../../commands/policies/tasks/dispatch.ts';
+import { AT_ONCE, dispatchJobs, dispatchTasks } from '../../../commands/policies/tasks/dispatch.ts';
+import { decideReviewRequest } from '../../../commands/quality/verdicts.ts';
 import {
   decideDispatch,
   decideDispatchAnswer,
   decideDispatchFailed,
+  decideWithheld,
   isAsked,
   targetSession,
   taskPrompt,
 } from '../../../commands/tasks/dispatch.ts';
 import { taskDecider, taskStream } from '../../../commands/tasks/tasks.ts';
 import { tasksProjection } from '../../../projections/tasks/tasks.ts';
-import type { EventDraft } from '../../../shared/events/define.ts';
-import type { TaskData } from '../../../shared/events/tasks/tasks.ts';
-import type { WorkAnswer } from '../../../shared/ports/runner.ts';
+import type { DomainEvent, EventDefinition, EventDraft } from '../../../shared/events/define.ts';
+import { taskLinked, taskSynced } from '../../../shared/events/github/links.ts';
+import { framesOf } from '../../../shared/events/monitoring/frames.ts';
+import { taskWithheld } from '../../../shared/events/tasks/dispatch.ts';
+import { type TaskData, taskCreated } from '../../../shared/events/tasks/tasks.ts';
+import type { JobRun } from '../../../shared/ports/jobs.ts';
+import type { Runner, WorkAnswer, WorkRequest } from '../../../shared/ports/runner.ts';
 import { type Draft, eventsOf, rowsAfter, stateAfter } from '../../support/kit.ts';
 import { memoryWorld } from '../../support/memory-world.ts';
+import { ATTACK } from '../../support/screening-cases.ts';
 import { created, deleted, requeued, statusSet, updated } from '../../support/tasks.ts';
 import { testOrigin } from '../../support/world.ts';
 
@@ -105,15 +112,184 @@ describe('tasks for the agent runner: decisions', () => {
     expect(isAsked(given(...first), 'review', 1)).to.equal(false);
   });
 
-  it('the agent is told the task, and why its last result came back', () => {
+  it('the agent reads the task, and why its last result came back', () => {
     const state = given(created({ description: 'It rains in.', tags: ['wood', 'art'] }));
-    expect(taskPrompt(state, null)).to.equal('[Task TASK-003] Mend the roof\n\nIt rains in.\n\nTags: wood, art');
-    expect(taskPrompt(given(created()), 'Still wet.')).to.equal(
-      '[Task TASK-003] Mend the roof\n\nThe last result was rejected. Take this into account:\nStill wet.',
-    );
+    const by = 'user admin';
+    expect(taskPrompt(state, null)).to.deep.equal([
+      '[Task TASK-003]',
+      { what: 'title', by, text: 'Mend the roof' },
+      { what: 'description', by, text: 'It rains in.' },
+      { what: 'tags', by, text: 'wood, art' },
+    ]);
+    expect(taskPrompt(given(created()), 'Still wet.')).to.deep.equal([
+      '[Task TASK-003]',
+      { what: 'title', by, text: 'Mend the roof' },
+      'The last result was rejected. Take the notes of the review into account.',
+      { what: 'review notes', by: 'aegis', text: 'Still wet.' },
+    ]);
     expect(targetSession(given(created({ metadata: { target_session: 's1' } })))).to.equal('s1');
     for (const target_session of [undefined, '', ' ', 7])
       expect(targetSession(given(created({ metadata: { target_session } })))).to.equal(null);
+  });
+});
+
+describe('tasks for the agent runner: who wrote what', () => {
+  const bob = { actor: { type: 'user', id: 2, name: 'bob' } } as const;
+  const ada = { actor: { type: 'agent', id: 5, name: 'agent:ada' } } as const;
+  type By = Parameters<typeof eventsOf>[1];
+  const writers = (...steps: readonly (readonly [Draft, By?])[]) =>
+    steps
+      .flatMap(([draft, by]) => eventsOf([draft], by))
+      .reduce(
+        (state, event) => taskDecider.evolve(state, { ...event, at: 0, by: event.meta.actor }),
+        taskDecider.initial,
+      ).writers;
+  const ISSUE = { title: 'Leak', bodyHash: 'b1', state: 'open', labels: [] } as const;
+  const FACE = { title: 'Leak', descriptionHash: 'd1', status: 'inbox', priority: 'medium' };
+  const link = { taskId: 7, title: 'Leak', repo: 'ann/roof', issueNumber: 5, issueUpdatedAt: '2026-01-01T00:00:00Z' };
+  const linked = taskLinked.draft({ ...link, issue: { ...ISSUE, labels: [] }, face: FACE, issueUrl: 'https://x' });
+  const pulled = (face: object, issue: object = {}) =>
+    taskSynced.draft({
+      ...link,
+      issue: { ...ISSUE, labels: [], ...issue },
+      face: { ...FACE, ...face },
+      direction: 'pull',
+      issueState: 'open',
+    });
+
+  it('is the creator, until somebody else writes a text', () => {
+    expect(writers([created(), bob])).to.deep.equal({
+      ...{ title: 'user bob', description: 'user bob', tags: 'user bob', resolution: 'user bob' },
+    });
+    const changed = updated({ description: 'more', status: 'review' });
+    expect(writers([created(), bob], [changed, ada])).to.include({ title: 'user bob', description: 'agent ada' });
+    expect(writers([created(), bob], [updated({ status: 'review' }), ada])).to.include({ description: 'user bob' });
+  });
+
+  it('of a result is the agent, whoever answers in the name of the runner', () => {
+    const drafts = [...dispatched(), ...decideDispatchAnswer(given(...dispatched()), 1, answer(), 12)];
+    expect(given(...drafts).writers).to.include({ title: 'user admin', resolution: 'agent ada' });
+  });
+
+  it('of an imported issue is GitHub, until somebody changes it here, and again once GitHub has changed it', () => {
+    const imported: (readonly [Draft, By?])[] = [[created({}, 'github'), bob], [linked]];
+    expect(writers(...imported)).to.include({ title: 'GitHub', description: 'GitHub' });
+    const here = updated({ description: 'more' });
+    expect(writers(...imported, [here, bob])).to.include({ title: 'GitHub', description: 'user bob' });
+    const there = [updated({ description: 'yet more' }), bob] as const;
+    expect(
+      writers(...imported, [here, bob], there, [pulled({ descriptionHash: 'd2' }, { bodyHash: 'b2' })]),
+    ).to.include({
+      ...{ title: 'GitHub', description: 'GitHub' },
+    });
+    expect(writers([created(), bob], [linked], [pulled({ status: 'done' })])).to.include({ title: 'user bob' });
+    const state = given(created({}, 'github'), linked);
+    expect(taskPrompt(state, null)[1]).to.deep.equal({
+      ...{ what: 'title', by: 'GitHub issue ann/roof#5', text: 'Mend the roof' },
+    });
+  });
+
+  it('of a task that a schedule made is what it was made from', () => {
+    const made = taskCreated.draft({ ...created({}, 'recurrence').data, parentTaskId: 3 });
+    expect(writers([made]).description).to.equal('recurring task 3');
+    expect(writers([created({}, 'recurrence')]).description).to.equal('a cron job');
+  });
+});
+
+describe('tasks for the agent runner: texts that break a rule', () => {
+  const BREACH = { what: 'description', by: 'user ann', rules: ['prompt-override'] };
+
+  it('leave the task to its owner, with the reason, and are a security event', () => {
+    for (const [what, drafts, before, again] of [
+      ['dispatch', dispatched(), 'in_progress', 'assigned'],
+      [
+        'review',
+        [created({ status: 'review' }), ...decideReviewRequest(given(created({ status: 'review' })), 0)],
+        'quality_review',
+        'review',
+      ],
+    ] as const) {
+      const withheld = decideWithheld(given(...drafts), what, 1, [BREACH]);
+      const state = given(...drafts, ...withheld);
+      expect(state.task).to.include({ status: 'awaiting_owner', dispatchAttempts: 0 });
+      expect(state.task.errorMessage).to.equal(
+        `Not handed to the agent runner: the description (by user ann) breaks prompt-override. Change the text, then set the status to ${again} again.`,
+      );
+      expect(state.asked).to.equal(null);
+      expect(decideWithheld(state, what, 1, [BREACH]), 'once').to.deep.equal([]);
+      expect(decideWithheld(given(...drafts), what, 2, [BREACH]), 'another run').to.deep.equal([]);
+      const [event] = eventsOf(withheld);
+      const shown = framesOf(taskWithheld as EventDefinition, event as DomainEvent);
+      const security = shown.find(({ type }) => type === 'security.event');
+      expect(security).to.include({ role: 'admin' });
+      expect(security?.data).to.include({ event_type: 'injection_attempt', source: 'agent_runner' });
+      expect(JSON.parse(String(security?.data.detail))).to.deep.include({ task_id: 7, kind: what, texts: [BREACH] });
+      const { tasks, task_counts } = rowsAfter(tasksProjection, eventsOf([...drafts, ...withheld]));
+      expect(tasks[0]).to.include({ status: 'awaiting_owner', asked: null, error_message: state.task.errorMessage });
+      expect(task_counts.filter(({ count }) => count > 0).map(({ status }) => status)).to.deep.equal([
+        'awaiting_owner',
+      ]);
+      expect(withheld[0]?.data).to.have.nested.property('before.status', before);
+    }
+  });
+
+  it('are not sent to the runner, which gets the task once the text is another one', async () => {
+    const world = memoryWorld();
+    const commands = world.process();
+    const stream = taskStream(1, 7);
+    const sent: WorkRequest[] = [];
+    const runner = {
+      async work(request: WorkRequest) {
+        sent.push(request);
+        return answer({ status: 'accepted' });
+      },
+    } as unknown as Runner;
+    const agent = { id: 5, name: 'ada', role: 'writer' };
+    const task = { tenant: 1, workspace: 1, id: 7, unanswered: 0, agentId: 5, agent: 'ada' };
+    const reads = {
+      ...{ assigned: async () => [task], forgotten: async () => [], reviewable: async () => [] },
+      ...{ agent: async () => agent, rejection: async () => null },
+    };
+    const [handler] = dispatchJobs({ commands, reads, runner, now: Date.now });
+    const context = () => ({ origin: testOrigin });
+    const turn = async () => {
+      const before = world.written().length;
+      await dispatchTasks({ commands, reads, locks: world.locks, now: Date.now });
+      const asked = world
+        .written()
+        .slice(before)
+        .find(({ type }) => type === 'TaskDispatched');
+      const payload = {
+        tenant: 1,
+        workspace: 1,
+        event: 'e',
+        correlation: 'c',
+        task: 7,
+        run: asked?.data.run as number,
+      };
+      if (asked) await handler?.accept(payload)({ signal: new AbortController().signal, last: false } as JobRun);
+      return asked !== undefined;
+    };
+    const state = async () => (await commands.load(taskDecider, stream)).state;
+    for (const bad of [{ title: ATTACK }, { description: ATTACK }, { tags: ['a', ATTACK] }]) {
+      const fields = { status: 'assigned', assignedTo: 'ada', ...bad };
+      await world.process().record(stream, context(), [created(fields)]);
+      expect(await turn()).to.equal(true);
+      expect(sent).to.deep.equal([]);
+      expect((await state()).task).to.include({ status: 'awaiting_owner' });
+      expect(await turn(), 'it is not asked for again').to.equal(false);
+      await world.process().record(stream, context(), [deleted()]);
+    }
+    await world.process().record(stream, context(), [created({ status: 'assigned', assignedTo: 'ada' })]);
+    expect(await turn()).to.equal(true);
+    expect(sent).to.have.length(1);
+    expect(sent[0]?.prompt)
+      .to.include('Mend the roof')
+      .and.match(/\[begin [0-9a-f]{16}: title, by /);
+    agent.role = ATTACK;
+    await world.process().record(stream, context(), [deleted(), created({ status: 'assigned', assignedTo: 'ada' })]);
+    await turn();
+    expect(sent, 'the role of the agent').to.have.length(1);
   });
 });
 
@@ -158,21 +334,21 @@ describe('tasks for the agent runner: turns', () => {
           { type: 'TaskCreated', data: { taskId: id, task, source: 'api' } },
         ]);
     }
-    const reads = (unanswered: number) => ({
-      assigned: async () => ids.map((id) => ({ tenant: 1, workspace: 1, id, ...ADA, unanswered })),
+    const asked = () => world.written().filter(({ type }) => type === 'TaskDispatched').length;
+    const reads = (others: number) => ({
+      assigned: async () => ids.map((id) => ({ tenant: 1, workspace: 1, id, ...ADA, unanswered: others + asked() })),
       reviewable: async () => [],
       forgotten: async () => [],
       agent: async () => undefined,
       rejection: async () => null,
     });
-    const turn = (unanswered: number) =>
-      dispatchTasks({ commands: world.process(), reads: reads(unanswered), now: Date.now });
+    const turn = (others: number) =>
+      dispatchTasks({ commands: world.process(), reads: reads(others), locks: world.locks, now: Date.now });
     expect(await turn(AT_ONCE)).to.equal(0);
-    expect(await turn(1)).to.equal(AT_ONCE - 1);
+    expect(await turn(AT_ONCE - 1)).to.equal(1);
     const turns = await Promise.all([turn(0), turn(0), turn(0)]);
-    expect(turns.reduce((sum, one) => sum + one, 0)).to.equal(3);
-    const events = world.written().filter(({ type }) => type === 'TaskDispatched');
-    expect(events).to.have.length(ids.length);
+    expect(turns.reduce((sum, one) => sum + one, 0)).to.equal(AT_ONCE - 1);
+    expect(asked()).to.equal(AT_ONCE);
   });
 
   it('a dispatch of which nothing is heard has failed after two hours', async () => {
@@ -185,9 +361,9 @@ describe('tasks for the agent runner: turns', () => {
       forgotten: async () => [{ tenant: 1, workspace: 1, id: 7 }],
     };
     const status = async () => (await commands.load(taskDecider, taskStream(1, 7))).state.task.status;
-    await dispatchTasks({ commands, reads, now: Date.now });
+    await dispatchTasks({ commands, reads, locks: world.locks, now: Date.now });
     expect(await status(), 'it was only just asked for').to.equal('in_progress');
-    await dispatchTasks({ commands, reads, now: () => Date.now() + 2 * 3_600_000 + 60_000 });
+    await dispatchTasks({ commands, reads, locks: world.locks, now: () => Date.now() + 2 * 3_600_000 + 60_000 });
     expect(await status()).to.equal('assigned');
   });
 });

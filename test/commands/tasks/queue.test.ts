@@ -4,15 +4,18 @@ import { requeueStaleTasks } from '../../../commands/policies/tasks/queue.ts';
 import {
   createTaskQueue,
   decideClaim,
-  decideRelease,
   decideRequeue,
   type TaskQueue,
+  type TaskQueueParts,
 } from '../../../commands/tasks/queue.ts';
 import { recordOf, taskDecider, taskStream } from '../../../commands/tasks/tasks.ts';
+import { LogUnavailableError } from '../../../shared/errors.ts';
 import { taskCommented } from '../../../shared/events/tasks/comments.ts';
-import { taskClaimed, taskReleased } from '../../../shared/events/tasks/queue.ts';
-import { placeOf, type TaskData, taskCreated } from '../../../shared/events/tasks/tasks.ts';
+import { taskClaimed } from '../../../shared/events/tasks/queue.ts';
+import { type TaskData, taskCreated } from '../../../shared/events/tasks/tasks.ts';
+import type { Locks } from '../../../shared/ports/locks.ts';
 import type { StaleTask, TaskQueueReads } from '../../../shared/ports/queue.ts';
+import { nextTurn } from '../../../shared/waiting.ts';
 import { type Draft, stateAfter } from '../../support/kit.ts';
 import { gate, type MemoryWorld, memoryWorld } from '../../support/memory-world.ts';
 import { at, claimed, created, deleted, placed, requeued, statusSet, TASK, updated } from '../../support/tasks.ts';
@@ -44,23 +47,6 @@ describe('queue: decisions', () => {
     expect(decideClaim(given(created({ assignedTo: 'Ada', status: 'assigned' })), 'ada')).to.deep.equal([]);
     for (const status of ['backlog', 'awaiting_owner', 'in_progress', 'review', 'quality_review', 'done', 'failed'])
       expect(decideClaim(given(created({ status })), 'ada'), status).to.deep.equal([]);
-  });
-
-  it('a release puts the task back where it was, unless it has moved on', () => {
-    const release = (...drafts: readonly Draft[]) => decideRelease(given(...drafts), 'ada', placeOf(TASK));
-    const [draft] = release(created(), claimed());
-    expect(draft).to.deep.equal(
-      taskReleased.draft({
-        taskId: 7,
-        title: TASK.title,
-        agent: 'ada',
-        ...placed({ status: 'in_progress', assignedTo: 'ada' }, { status: 'inbox', assignedTo: null }),
-      }),
-    );
-    expect(given(created(), claimed(), draft as Draft).task).to.deep.include({ status: 'inbox', assignedTo: null });
-    expect(release(created(), claimed(), statusSet('in_progress', 'review'))).to.deep.equal([]);
-    expect(release(created(), claimed(), deleted())).to.deep.equal([]);
-    expect(release(created())).to.deep.equal([]);
   });
 });
 
@@ -158,45 +144,46 @@ describe('queue: tasks of silent agents', () => {
 
 const context = () => ({ origin: testOrigin });
 
-/** What a read model that keeps up with the log would say. */
-function readsOf(world: MemoryWorld): TaskQueueReads {
+/** What read models say that show everything up to a position. @param shown by default the whole log */
+function readsOf(world: MemoryWorld, shown: () => number = () => world.written().length): TaskQueueReads {
   const tasks = () => {
-    const found = new Map<string, { state: ReturnType<typeof given>; claim: number }>();
-    for (const [at, { stream, type, data }] of world.written().entries()) {
-      const before = found.get(stream) ?? { state: taskDecider.initial, claim: 0 };
-      const state = taskDecider.evolve(before.state, { type, data, at: 1_000 * at });
-      found.set(stream, { state, claim: type === taskClaimed.type ? at + 1 : before.claim });
-    }
-    return [...found.values()].filter(({ state }) => state.id > 0);
+    const found = new Map<string, ReturnType<typeof given>>();
+    for (const [at, { stream, type, data }] of world.written().slice(0, shown()).entries())
+      found.set(stream, taskDecider.evolve(found.get(stream) ?? taskDecider.initial, { type, data, at: 1_000 * at }));
+    return [...found.values()].filter(({ id }) => id > 0);
   };
-  const working = (agent: string) =>
-    tasks().filter(({ state: { task } }) => task.status === 'in_progress' && task.assignedTo === agent);
   return {
-    inProgress: async (workspace, agent, limit) =>
-      working(agent)
-        .sort((a, b) => b.state.updatedAt - a.state.updatedAt)
-        .slice(0, limit)
-        .map(({ state }) => recordOf(state, workspace)),
-    waiting: async (_workspace, agent, passedOver, limit) =>
-      tasks()
-        .map(({ state }) => state)
-        .filter((state) => decideClaim(state, agent).length > 0 && !passedOver.includes(state.id))
-        .slice(0, limit)
-        .map(({ id }) => id),
-    earlier: async (_workspace, agent, task, position, limit) =>
-      Math.min(limit, working(agent).filter(({ state, claim }) => state.id !== task && claim < position).length),
+    async look(workspace, agent, { inProgress, waiting, passedOver }) {
+      const all = tasks();
+      return {
+        inProgress: all
+          .filter(({ task }) => task.status === 'in_progress' && task.assignedTo === agent)
+          .sort((a, b) => b.updatedAt - a.updatedAt)
+          .slice(0, inProgress)
+          .map((state) => recordOf(state, workspace)),
+        waiting: all
+          .filter((state) => decideClaim(state, agent).length > 0 && !passedOver.includes(state.id))
+          .slice(0, waiting)
+          .map(({ id }) => id),
+      };
+    },
   };
 }
 
 describe('queue: polls', () => {
   let world: MemoryWorld;
-  let reads: TaskQueueReads;
   beforeEach(() => {
     world = memoryWorld();
-    reads = readsOf(world);
   });
-  const process = (seen: TaskQueueReads = reads): TaskQueue =>
-    createTaskQueue({ commands: world.process(), reads: seen });
+  /** A process whose read models show what was in the log when it last waited for them. */
+  function process(more: Partial<TaskQueueParts> = {}): TaskQueue {
+    let shown = world.written().length;
+    const reachedHead = async () => {
+      shown = world.written().length;
+    };
+    const reads = readsOf(world, () => shown);
+    return createTaskQueue({ commands: world.process(), reads, locks: world.locks, reachedHead, ...more });
+  }
   const poll = (queue: TaskQueue, agent = 'ada', maxCapacity = 1) => queue.poll(context(), { agent, maxCapacity });
 
   async function fill(...tasks: readonly Partial<TaskData>[]): Promise<void> {
@@ -207,19 +194,13 @@ describe('queue: polls', () => {
       await commands.record(taskStream(1, taskId), context(), [draft]);
     }
   }
-  /** Agents by task, as the log has it. */
-  const hands = () => {
-    const now = new Map<string, string>();
-    for (const { stream, type, data } of world.written()) {
-      if (type === taskClaimed.type) now.set(stream, String(data.agent));
-      if (type === taskReleased.type) now.delete(stream);
-    }
-    return [...now.values()];
-  };
+  /** The agents of the claims in the log, and their tasks. */
+  const claims = () =>
+    world.written().flatMap(({ type, stream, data }) => (type === taskClaimed.type ? [[data.agent, stream]] : []));
 
   it('claims in order, and goes on with what there is', async () => {
     await fill({}, { status: 'done' }, {}, { assignedTo: 'bob', status: 'assigned' });
-    const queue = process();
+    const queue = process({ reads: readsOf(world) });
     const first = await poll(queue);
     expect(first).to.deep.include({ reason: 'assigned' });
     expect(first.task).to.deep.include({ id: 1, status: 'in_progress', assigned_to: 'ada' });
@@ -235,31 +216,41 @@ describe('queue: polls', () => {
     expect(await poll(queue, 'cyn')).to.deep.equal({ task: null, reason: 'no_tasks_available' });
   });
 
-  it('goes on to the next candidate when others are quicker, also beyond one page', async () => {
-    await fill(...Array.from({ length: 40 }, () => ({})));
-    const [stale, other] = [await reads.waiting(1, 'ada', [], 100), process()];
-    for (let n = 0; n < 39; n++) await poll(other, `quick-${n}`);
-    const behind: TaskQueueReads = {
-      ...reads,
-      waiting: async (_workspace, _agent, passedOver, limit) =>
-        stale.filter((id) => !passedOver.includes(id)).slice(0, limit),
-    };
-    const got = await poll(process(behind));
-    expect([got.reason, got.task?.id]).to.deep.equal(['assigned', 40]);
-    expect(await poll(process(behind), 'cyn')).to.deep.equal({ task: null, reason: 'no_tasks_available' });
+  it('finds without a turn that nothing waits, or that the agent has enough', async () => {
+    await fill({}, { assignedTo: 'bob', status: 'assigned' });
+    const noLocks = { holding: () => expect.fail('it took a turn') };
+    expect((await poll(process())).task?.id).to.equal(1);
+    const queue = process({ locks: noLocks });
+    expect((await poll(queue)).reason).to.equal('continue_current');
+    expect((await poll(queue, 'ada', 2)).task?.id, 'nothing else waits for it').to.equal(1);
+    expect(await poll(queue, 'cyn')).to.deep.equal({ task: null, reason: 'no_tasks_available' });
   });
 
-  it('gives up when a bounded number of candidates went to others', async () => {
-    let pages = 0;
-    const endless: TaskQueueReads = {
-      ...reads,
-      waiting: async (_workspace, _agent, passedOver, limit) => {
-        pages++;
-        return Array.from({ length: limit }, (_, n) => 1_000 + passedOver.length + n);
-      },
+  it('goes on to the next candidate when others are quicker, also beyond one page', async () => {
+    await fill(...Array.from({ length: 40 }, () => ({})));
+    const [behind, other] = [readsOf(world, () => 40), process()];
+    for (let n = 0; n < 39; n++) await poll(other, `quick-${n}`);
+    const got = await poll(process({ reads: behind }));
+    expect([got.reason, got.task?.id]).to.deep.equal(['assigned', 40]);
+    let waits = 0;
+    const reads = readsOf(world, () => (waits < 2 ? 40 : world.written().length));
+    const reachedHead = async () => {
+      waits++;
     };
-    expect(await poll(process(endless))).to.deep.equal({ task: null, reason: 'no_tasks_available' });
-    expect(pages).to.equal(8);
+    const none = { task: null, reason: 'no_tasks_available' };
+    expect(await poll(process({ reads, reachedHead }), 'cyn')).to.deep.equal(none);
+  });
+
+  it('is refused when others are quicker for too long', async () => {
+    const endless: TaskQueueReads = {
+      look: async (_workspace, _agent, { waiting, passedOver }) => ({
+        inProgress: [],
+        waiting: Array.from({ length: waiting }, (_, n) => 1_000 + passedOver.length + n),
+      }),
+    };
+    const refusal = await poll(process({ reads: endless, patienceMs: 50 })).catch((error) => error);
+    expect([refusal.status, refusal.extras.code]).to.deep.equal([409, 'BUSY']);
+    expect(world.written()).to.deep.equal([]);
   });
 
   it('many pollers of three processes share the tasks, each task once', async () => {
@@ -270,55 +261,56 @@ describe('queue: polls', () => {
     );
     const ids = got.map(({ task }) => task?.id);
     expect(new Set(ids).size).to.equal(60);
-    expect(hands()).to.have.length(60);
+    expect(claims()).to.have.length(60);
   });
 
-  it('polls of one agent in one process take turns: one claims, the others go on with that', async () => {
-    await fill({}, {}, {});
-    const queue = process();
-    const got = await Promise.all(Array.from({ length: 5 }, () => poll(queue)));
-    expect(got.map(({ reason }) => reason).sort()).to.deep.equal([
-      'assigned',
-      ...Array.from({ length: 4 }, () => 'continue_current'),
-    ]);
-    expect(new Set(got.map(({ task }) => task?.id)).size).to.equal(1);
+  it('what another poll is claiming waits until that has it: then it is claimed, or nothing is left', async () => {
+    for (const fails of [true, false]) {
+      world = memoryWorld();
+      await fill({});
+      const held = gate();
+      const queue = process({ reads: readsOf(world) });
+      world.beforeAppend = async () => {
+        world.beforeAppend = async () => undefined;
+        await held.wait();
+        if (fails) throw new LogUnavailableError('on purpose');
+      };
+      const first = poll(queue).catch((error) => error);
+      await held.reached;
+      let answered = false;
+      const second = poll(queue, 'bob').finally(() => {
+        answered = true;
+      });
+      for (let n = 0; n < 20; n++) await nextTurn();
+      expect(answered, 'it has answered before it can know').to.equal(false);
+      held.open();
+      expect((await second).reason).to.equal(fails ? 'assigned' : 'no_tasks_available');
+      expect(await first).to.deep.include(fails ? { status: 503 } : { reason: 'assigned' });
+      expect(claims()).to.deep.equal([[fails ? 'bob' : 'ada', taskStream(1, 1)]]);
+    }
   });
 
   for (const capacity of [1, 3]) {
-    it(`polls of one agent in several processes at once stay within ${capacity}`, async () => {
+    it(`polls of one agent in several processes at once stay within ${capacity}, and keep what they get`, async () => {
       for (let round = 0; round < 8; round++) {
         world = memoryWorld();
-        reads = readsOf(world);
         await fill(...Array.from({ length: 12 }, () => ({})));
-        const polls = Array.from({ length: 6 }, () => poll(process(), 'ada', capacity));
+        const processes = [process(), process(), process()];
+        const polls = Array.from({ length: 9 }, (_, n) => poll(processes[n % 3] as TaskQueue, 'ada', capacity));
         const got = await Promise.all(polls);
-        expect(hands()).to.have.length(capacity);
         const assigned = got.filter(({ reason }) => reason === 'assigned');
         expect(assigned, JSON.stringify(got)).to.have.length(capacity);
-        for (const { task } of assigned)
-          expect((await reads.inProgress(1, 'ada', 20)).map(({ id }) => id)).to.include(task?.id);
+        expect(claims()).to.have.deep.members(assigned.map(({ task }) => ['ada', taskStream(1, task?.id ?? 0)]));
+        for (const { task } of got) if (task) expect(assigned.map((one) => one.task?.id)).to.include(task.id);
       }
     });
   }
 
-  it('of two claims for one place, the one that is first in the log stays, whoever looks first', async () => {
-    await fill({}, {});
-    const held = gate();
-    const late: TaskQueueReads = {
-      ...reads,
-      // It saw nothing in progress, and its first candidate is the other task.
-      waiting: async () => {
-        await held.wait();
-        return [2];
-      },
-    };
-    const second = poll(process(late));
-    await held.reached;
-    const first = await poll(process());
-    expect([first.reason, first.task?.id]).to.deep.equal(['assigned', 1]);
-    held.open();
-    const got = await second;
-    expect([got.reason, got.task?.id]).to.deep.equal(['continue_current', 1]);
-    expect(hands()).to.deep.equal(['ada']);
+  it('one whose lock is lost before the claim claims nothing', async () => {
+    await fill({});
+    const locks: Locks = { holding: (_name, work) => work(AbortSignal.abort()) };
+    const refusal = await poll(process({ locks })).catch((error) => error);
+    expect([refusal.status, refusal.extras.code]).to.deep.equal([503, 'LOG_UNAVAILABLE']);
+    expect(claims()).to.deep.equal([]);
   });
 });

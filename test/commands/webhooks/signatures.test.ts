@@ -1,6 +1,7 @@
 /** Bodies and headers of deliveries. */
+import { createHmac } from 'node:crypto';
 import { expect } from 'chai';
-import { bodyOf, headersOf, signatureOf } from '../../../commands/webhooks/signatures.ts';
+import { bodyOf, headersOf, signatureOf, standardSignatureOf } from '../../../commands/webhooks/signatures.ts';
 
 describe('webhooks: signatures', () => {
   it('a body is compact JSON: event, time, data', () => {
@@ -20,6 +21,17 @@ describe('webhooks: signatures', () => {
     expect(signatureOf('00ff', '{"a":1}')).to.equal(
       'sha256=a81c50bd89a8150660e0dc4de3c7c3ce8ba5c33432115ec21aa7fb66a241800d',
     );
+  });
+
+  it('what is signed is the body in UTF-8, as it is sent', () => {
+    const body = '{"name":"Zoë – 日本 😀"}';
+    const bytes = Buffer.from(body, 'utf8');
+    const secret = '00ff'.repeat(16);
+    const plain = createHmac('sha256', secret).update(bytes).digest('hex');
+    expect(signatureOf(secret, body)).to.equal(`sha256=${plain}`);
+    const signed = Buffer.concat([Buffer.from('msg_1.1700000000.'), bytes]);
+    const standard = createHmac('sha256', Buffer.from(secret, 'base64')).update(signed).digest('base64');
+    expect(standardSignatureOf(secret, { id: 'msg_1', timestamp: 1_700_000_000, body })).to.equal(`v1,${standard}`);
   });
 
   it('a type that no header could hold is made to fit', () => {

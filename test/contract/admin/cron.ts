@@ -2,6 +2,7 @@
 import { expect } from 'chai';
 import { createCommands } from '../../../commands/handler.ts';
 import { runDueJobs } from '../../../commands/policies/admin/cron.ts';
+import { projectDirectory } from '../../../queries/projects/projects.ts';
 import { cronAnswer, cronDoneAnswer } from '../../../shared/contract/admin/cron.ts';
 import { DAY, HOUR, MINUTE } from '../../../shared/time.ts';
 import { call, type TestService } from '../../support/service.ts';
@@ -25,8 +26,9 @@ export function describeCron(service: () => TestService): void {
     const job = async (name: string) =>
       (await get()).body.jobs.find((one: { readonly name: string }) => one.name === name);
 
-    it('adds jobs that name a scheduled task of the service, and nothing else', async () => {
+    it('adds jobs that name a scheduled task of the service', async () => {
       expect((await get()).body).to.deep.equal({ jobs: [] });
+      expect((await get('?action=logs')).body).to.deep.equal({ logs: [] });
       const added = await post({ action: 'add', name: 'sweep', schedule: '0 0 * * *', command: 'purge_sessions' });
       expect([added.status, added.body]).to.deep.equal([200, { success: true, enabled: true }]);
       const sweep = await job('sweep');
@@ -34,7 +36,9 @@ export function describeCron(service: () => TestService): void {
       expect(sweep.nextRun).to.be.within(Date.now(), Date.now() + DAY * 1_000);
       expect(sweep.nextRun % (DAY * 1_000)).to.equal(0);
       for (const [more, message] of [
-        [{ command: 'rm -rf /' }, /^command: must be one of .*purge_sessions/],
+        [{ command: undefined }, /required/],
+        [{ command: 'x'.repeat(5_001) }, /^command: /],
+        [{ agentId: 'ada' }, /^agentId: /],
         [{ schedule: 'often' }, /^schedule: /],
         [{ schedule: '* * * * * *' }, /^schedule: /],
         [{ schedule: undefined }, /required/],
@@ -59,6 +63,7 @@ export function describeCron(service: () => TestService): void {
       const { logs } = (await get('?action=logs&job=sweep')).body;
       expect(logs).to.have.length(6);
       expect(logs[0].message).to.match(/^Run 3: .*deleted/);
+      expect((await get('?action=logs')).body.logs, 'of all jobs').to.have.deep.members(logs);
       const history = (await get('?action=history&jobId=sweep&query=succ')).body;
       expect(history).to.include({ total: 3, hasMore: false, page: 1 });
       expect((await get('?action=history&jobId=sweep&query=error')).body.total).to.equal(0);
@@ -90,9 +95,9 @@ export function describeCron(service: () => TestService): void {
     });
 
     it('by the clock, each due time has one run, however many look, in two processes', async () => {
-      const { commands, store, counters, positions } = base.service.core;
+      const { commands, store, counters, reads } = base.service.core;
       // As in another process: it shares nothing but the log.
-      const others = createCommands({ store, counters, readModels: positions });
+      const others = createCommands({ store, counters });
       await post({ action: 'add', name: 'broken', schedule: '0-10 0 * * *', command: 'purge_logs' });
       // Midnight, a while from now: the service itself finds nothing to run meanwhile.
       const full = (Math.floor(Date.now() / 1_000 / DAY) + 2) * DAY * 1_000;
@@ -103,7 +108,8 @@ export function describeCron(service: () => TestService): void {
         if (command === 'purge_logs') throw new Error('out of paper');
         return 'done';
       };
-      const look = (by = commands) => runDueJobs({ commands: by, run, zone: 'UTC', now: () => now });
+      const look = (by = commands) =>
+        runDueJobs({ commands: by, projects: projectDirectory(reads), run, now: () => now }, 'UTC');
       await Promise.all([look(), look(others), look(), look(others)]);
       expect(runs).to.equal(2);
       await look();
@@ -143,6 +149,55 @@ export function describeCron(service: () => TestService): void {
       await post({ action: 'remove', name: 'nightly' });
     });
 
+    it('any other text becomes a task for an agent or the queue, once for each due time', async () => {
+      const { commands, store, counters, reads } = base.service.core;
+      const others = createCommands({ store, counters });
+      const text = 'Read the gauges.\nThen write them down.';
+      const add = { action: 'add', schedule: '* * * * *', command: text };
+      // Switched on a while from now: the service itself finds nothing to run meanwhile.
+      for (const more of [{ name: 'for gauge-reader', agentId: 'gauge-reader' }, { name: 'for the queue' }])
+        expect((await post({ ...add, ...more, enabled: false })).status).to.equal(200);
+      expect(await job('for gauge-reader')).to.include({ command: text, agentId: 'gauge-reader' });
+      expect(await job('for the queue')).not.to.have.property('agentId');
+      expect((await post({ action: 'clone', name: 'for gauge-reader' })).body.clonedName).to.equal(
+        'for gauge-reader (copy)',
+      );
+      expect(await job('for gauge-reader (copy)')).to.include({ command: text, agentId: 'gauge-reader' });
+      await post({ action: 'remove', name: 'for gauge-reader (copy)' });
+      const made = async () => {
+        const { tasks } = (await call(base, 'GET', '/api/tasks?limit=200')).body;
+        return tasks.filter((one: { readonly description: string }) => one.description === text);
+      };
+      expect(await made()).to.deep.equal([]);
+      const { body } = await post({ action: 'trigger', name: 'for the queue' });
+      expect(body).to.include({ ran: true, status: 'success' });
+      const [asked] = await made();
+      expect(asked).to.include({ title: 'for the queue', status: 'inbox', assigned_to: null, created_by: 'scheduler' });
+      expect(asked.metadata).to.deep.equal({ cron_job: 'for the queue', cron_due_at: null });
+      expect(body.message).to.equal(`Task ${asked.id} was made.`);
+      const { logs } = (await get('?action=logs')).body;
+      expect(logs[0]).to.include({ job: 'for the queue', message: `Run 1: Task ${asked.id} was made.` });
+      await post({ action: 'remove', name: 'for the queue' });
+
+      const full = (Math.floor(Date.now() / 1_000 / DAY) + 2) * DAY * 1_000;
+      await post({ ...add, name: 'for gauge-reader', agentId: 'gauge-reader', schedule: '0-10 0 * * *' });
+      const run = async () => expect.fail('no task of the service');
+      const look = (by: typeof commands, at: number) =>
+        runDueJobs({ commands: by, projects: projectDirectory(reads), run, now: () => at }, 'UTC');
+      for (const minute of [0, 1]) {
+        const at = full + minute * MINUTE * 1_000;
+        await Promise.all([commands, others, commands, others].map((by) => look(by, at)));
+      }
+      const tasks = (await made()).filter((one: { readonly id: number }) => one.id !== asked.id);
+      expect(tasks).to.have.length(2);
+      for (const one of tasks)
+        expect(one).to.include({ title: 'for gauge-reader', status: 'assigned', assigned_to: 'gauge-reader' });
+      expect(new Set(tasks.map((one: { readonly ticket_ref: string }) => one.ticket_ref)).size).to.equal(2);
+      const waiting = await call(base, 'GET', '/api/tasks?assigned_to=gauge-reader&status=assigned');
+      expect(waiting.body.total).to.equal(2);
+      await post({ action: 'remove', name: 'for gauge-reader' });
+    });
+
     it('switches, clones and removes them', async () => {
       expect((await post({ action: 'toggle', name: 'sweep' })).body.enabled).to.equal(false);
       expect(await job('sweep')).to.include({ enabled: false, nextRun: null });
@@ -171,9 +226,7 @@ export function describeCron(service: () => TestService): void {
       }
       expect((await post({ action: 'explode', name: 'x' })).status).to.equal(400);
       expect((await get('?action=nothing')).status).to.equal(400);
-      for (const action of ['logs', 'history']) {
-        expect((await get(`?action=${action}`)).body.error).to.include('Job ID required');
-      }
+      expect((await get('?action=history')).body.error).to.include('Job ID required');
     });
   });
 }

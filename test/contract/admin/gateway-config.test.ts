@@ -265,8 +265,8 @@ describe('Gateway configuration', () => {
     expect(refused.body.error).to.match(/nested more than 100 levels deep/);
     expect((await put(`{"k":${nested(90)}}`)).status).to.equal(400);
     expect((await put(`{"k":${nested(300_000)}}`)).status).to.equal(400);
-    const { id } = (await ask('GET', '/api/agents/warned')).body.agent;
-    const operator = await world.makeKey(id, ['operator']);
+    await world.makeUser({ username: 'bulk-operator', role: 'operator' });
+    const operator = await world.signIn('bulk-operator');
     const warnings: unknown[] = [];
     for (let n = 0; n < 5; n++) {
       // Each fits into its own record, all of them do not fit into the document.

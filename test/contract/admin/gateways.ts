@@ -12,6 +12,7 @@ import {
 } from '../../../shared/contract/admin/gateways.ts';
 import { type FakeGateway, startFakeGateway } from '../../support/gateway.ts';
 import { call, type TestService } from '../../support/service.ts';
+import { cookieOf } from '../../support/worlds/auth.ts';
 
 const SECRET = 'gateway-token-0815';
 
@@ -76,12 +77,51 @@ export function describeGateways(service: () => TestService): void {
       expect(JSON.stringify(audit)).not.to.include(SECRET);
     });
 
+    it('are given as a URL or a bare host, and browsers reach both', async () => {
+      const https = { referer: 'https://box.example.org/gateways' };
+      const forwarded = { 'x-forwarded-proto': 'https' };
+      const local = { referer: 'http://localhost:3000/' };
+      for (const [fields, headers, ws_url] of [
+        [{ host: 'gate.example.org', port: 18_789 }, https, 'wss://gate.example.org'],
+        [{ host: 'gate.example.org', port: 18_789 }, forwarded, 'wss://gate.example.org'],
+        [{ host: 'gate.example.org', port: 18_789 }, { ...local, ...forwarded }, 'wss://gate.example.org'],
+        [{ host: 'gate.example.org', port: 18_789 }, local, 'ws://gate.example.org:18789'],
+        [{ host: 'gate.example.org', port: 8_443 }, https, 'wss://gate.example.org:8443'],
+        [{ url: 'gate.example.org:8443/base' }, https, 'wss://gate.example.org:8443/base'],
+        [{ host: 'gate.local', port: 18_789 }, https, 'ws://gate.local:18789'],
+        [{ host: '127.0.0.1', port: 18_789 }, local, 'ws://127.0.0.1:18789'],
+        [{ host: '127.0.0.1', port: 18_789 }, https, 'wss://box.example.org:18789'],
+        [{ host: 'https://gate.example.org/sessions/x?token=t', port: 18_789 }, local, 'wss://gate.example.org'],
+        [{ host: 'https://gate.example.org:8443', port: 18_789 }, local, 'wss://gate.example.org:8443'],
+        [{ host: 'http://gate.example.org', port: 18_789 }, https, 'ws://gate.example.org'],
+        [{ url: 'wss://gate.local/a/' }, local, 'wss://gate.local/a'],
+      ] as const) {
+        const added = await ask('POST', { name: 'one of many', ...fields });
+        expect(added.status, JSON.stringify(added.body)).to.equal(201);
+        const { gateway } = added.body;
+        const connected = await ask('POST', { id: gateway.id }, '/connect', headers);
+        expect(connected.body.ws_url, JSON.stringify({ fields, headers })).to.equal(ws_url);
+        expect((await ask('DELETE', { id: gateway.id })).body.deleted).to.equal(true);
+      }
+    });
+
+    it('a token in the address wins over the field', async () => {
+      const fields = { name: 'two tokens', host: `gate.example.org?token=${SECRET}`, port: 81, token: 'other' };
+      const { gateway } = (await ask('POST', fields)).body;
+      expect(gateway).to.include({ url: 'http://gate.example.org:81', host: 'gate.example.org', port: 81 });
+      expect((await ask('POST', { id: gateway.id }, '/connect')).body.token).to.equal(SECRET);
+      await ask('PUT', { id: gateway.id, url: 'http://gate.example.org?token=third', token: 'fourth' });
+      expect((await ask('POST', { id: gateway.id }, '/connect')).body.token).to.equal('third');
+      await ask('DELETE', { id: gateway.id });
+    });
+
     it('bad input is refused with what to change', async () => {
       for (const [body, message] of [
         [{ url: 'http://x' }, /^name: /],
         [{ name: 'x' }, /^url: /],
         [{ name: 'x', port: 1 }, /^host: /],
-        [{ name: 'x', url: 'gate:1' }, /^url: /],
+        [{ name: 'x', url: 'gate:port' }, /^url: /],
+        [{ name: 'x', host: 'a b' }, /^host: /],
         [{ name: 'x', url: 'ftp://gate' }, /^url: /],
         [{ name: 'x', url: 'http://u:p@gate' }, /^url: .*password/],
         [{ name: 'x', host: 'gate', port: 70_000 }, /^port: /],
@@ -138,9 +178,9 @@ export function describeGateways(service: () => TestService): void {
     });
 
     it('tell viewers where to connect, without the token, and browsers elsewhere their own host', async () => {
-      const agent = (await call(base, 'POST', '/api/agents', { name: 'onlooker', role: 'x' })).body.agent;
-      const key = (await call(base, 'POST', `/api/agents/${agent.id}/keys`, { scopes: ['viewer'] })).body.api_key;
-      const as = { 'x-api-key': key };
+      const onlooker = { username: 'onlooker', password: 'a long enough password' };
+      await call(base, 'POST', '/api/auth/users', { ...onlooker, role: 'viewer' });
+      const as = { 'x-api-key': '', cookie: cookieOf(await call(base, 'POST', '/api/auth/login', onlooker)) };
       expect((await ask('POST', { id }, '/connect', as)).body).to.include({ token: '', token_set: false });
       const { body } = await ask('POST', { id }, '/connect', { referer: 'https://box.example.org/gateways' });
       expect(body.ws_url).to.equal(`wss://box.example.org:${new URL(fake.url).port}`);
@@ -213,6 +253,9 @@ export function describeGateways(service: () => TestService): void {
       });
       const [entry] = (await call(base, 'GET', '/api/audit?action=exec_approval_decided')).body.entries;
       expect(entry.detail).to.deep.equal({ approval_id: 'a1', decision: 'deny', reason: 'no' });
+      const outcomes = async () => (await call(base, 'GET', '/api/audit?action=exec_approval_answered')).body.entries;
+      const about = { decision_id: entry.id, approval_id: 'a1', decision: 'deny' };
+      expect((await outcomes())[0].detail).to.deep.equal({ ...about, outcome: 'taken', status: 200 });
       const unknown = await decide({ id: 'unknown', action: 'approve' });
       expect([unknown.status, unknown.body.error]).to.deep.equal([404, 'The gateway answered 404: no such approval']);
       fake.mode = 'broken';
@@ -220,6 +263,8 @@ export function describeGateways(service: () => TestService): void {
       expect((await call(base, 'GET', '/api/exec-approvals')).body).to.deep.equal({ approvals: [] });
       fake.mode = 'silent';
       expect((await decide({ id: 'a1', action: 'approve' })).status).to.equal(504);
+      const said = (await outcomes()).map(({ detail }: { detail: { outcome: string } }) => detail.outcome);
+      expect(said).to.deep.equal(['unanswered', 'refused', 'refused', 'taken']);
       fake.mode = 'well';
       expect((await decide({ id: 'a1', action: 'maybe' })).status).to.equal(400);
       expect((await decide({ id: 'a1', action: 'approve', more: 1 })).status).to.equal(400);
@@ -242,7 +287,11 @@ export function describeGateways(service: () => TestService): void {
         agents: { ada: [{ pattern: 'ls *' }], bob: [{ pattern: 'git status' }] },
         hash: first.body.hash,
       });
-      expect((await put({ agents: { ada: [] }, hash: nothing.hash })).body.code).to.equal('CONFLICT');
+      for (const hash of [nothing.hash, 'of an earlier client', '']) {
+        const outdated = await put({ agents: { ada: [] }, hash });
+        expect([outdated.status, outdated.body.code], hash).to.deep.equal([409, 'CONFLICT']);
+      }
+      expect((await put({ agents: { ada: [] }, hash: 7 })).status).to.equal(400);
       const second = await put({ agents: { ada: [], constructor: [{ pattern: 'x' }] } });
       expect(second.status, JSON.stringify(second.body)).to.equal(200);
       expect(Object.keys((await stored()).agents)).to.deep.equal(['bob', 'constructor']);

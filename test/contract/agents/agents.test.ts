@@ -293,8 +293,19 @@ describe('Agents', () => {
       });
     });
 
+    it('takes names of any script, and of scripts that belong together', async () => {
+      for (const name of ['Zoë', 'Анна', '助手GPT', 'bot🤖', 'Rene\u0301'].map(
+        (one) => `${one}-${fresh().replace(/\D/g, '')}`,
+      )) {
+        const { status, body } = await ask('POST', '/api/agents/register', { name });
+        expect([status, body.agent?.name]).to.deep.equal([201, name.normalize('NFC')]);
+        expect((await ask('POST', '/api/agents/register', { name })).body.registered).to.equal(false);
+        expect((await ask('GET', `/api/agents/${encodeURIComponent(name)}`)).body.agent.id).to.equal(body.agent.id);
+      }
+    });
+
     it('refuses bad names and roles', async () => {
-      for (const name of ['', '-x', '.x', 'a b', 'x'.repeat(64), 'ü', 5, null])
+      for (const name of ['', '-x', '.x', '..', 'a b', 'a/b', 'x'.repeat(64), '25', 'aegis', 5, null])
         await refused('POST', '/api/agents/register', { name }, 400);
       await refused('POST', '/api/agents/register', { name: fresh(), role: 'king' }, 400, /role/);
       await refused('POST', '/api/agents/register', { name: fresh(), capabilities: 'x' }, 400);

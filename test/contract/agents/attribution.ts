@@ -28,7 +28,7 @@ export function describeAttribution(service: () => AgentsWorld): void {
     it('is for the agent itself: by its key, by its name in the header, or as a user of its name', async () => {
       const { id, name } = await create();
       const key = await auth().makeKey(id, ['viewer', 'agent:self']);
-      await auth().makeUser({ username: name });
+      await auth().makeOlderUser(name);
       const cookie = await auth().signIn(name);
       for (const reply of [
         await ask('GET', pathOf(id), undefined, key),

@@ -112,7 +112,7 @@ export function describeDiagnostics(service: () => AgentsWorld): void {
         expect(await statusOf('', adminKey, { 'x-agent-name': name })).to.equal(200);
         expect(await statusOf('', adminKey, { 'x-agent-name': other.name })).to.equal(403);
       }
-      await service().world.makeUser({ username: name });
+      await service().world.makeOlderUser(name);
       const user = await service().world.signIn(name);
       expect(await statusOf('', user)).to.equal(200);
       expect(await statusOf('', user, { 'x-agent-name': other.name })).to.equal(403);

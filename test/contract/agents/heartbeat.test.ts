@@ -9,6 +9,7 @@ import { heartbeatAnswer, heartbeatPostAnswer, wakeAnswer } from '../../../share
 import { agentMessageSent } from '../../../shared/events/agents/messages.ts';
 import type { EventOf } from '../../../shared/events/define.ts';
 import { tokensReported } from '../../../shared/events/tokens/reports.ts';
+import { ATTACK } from '../../support/screening-cases.ts';
 import { testOrigin } from '../../support/world.ts';
 import { type AgentsWorld, conforms, startAgentsWorld } from '../../support/worlds/agents.ts';
 import { describeAttribution } from './attribution.ts';
@@ -106,6 +107,7 @@ describe('Heartbeats, memory and souls of agents', () => {
         { ...usage, inputTokens: 1.5 },
         { ...usage, outputTokens: '5' },
         { ...usage, outputTokens: 1e300 },
+        { ...usage, outputTokens: Number.MAX_SAFE_INTEGER },
         { model: 'm', inputTokens: 1 },
       ]) {
         const { status, body } = await ask('POST', `/api/agents/${id}/heartbeat`, { token_usage });
@@ -238,6 +240,12 @@ describe('Heartbeats, memory and souls of agents', () => {
     expect((await ask('POST', '/api/agents/nobody/wake')).status).to.equal(404);
     for (const body of ['{', [], { reason: 5 }, { reason: 'x'.repeat(2_001) }])
       expect((await ask('POST', `/api/agents/${id}/wake`, body)).status).to.equal(400);
+    for (const body of [{ reason: ATTACK }, { message: ATTACK }]) {
+      const refused = await ask('POST', `/api/agents/${id}/wake`, body);
+      expect(refused.status).to.equal(422);
+      expect(refused.body.injection[0].rule).to.equal('prompt-override');
+    }
+    expect(await activities('agent_status_change', id)).to.have.length(3);
   });
 
   describe('an agent touches only itself', () => {
@@ -261,7 +269,8 @@ describe('Heartbeats, memory and souls of agents', () => {
         expect(await status(other.id, key), `${method} ${what}`).to.equal(403);
         expect(await status(other.name, key), `${method} ${what}`).to.equal(403);
         expect(await status(other.id, admin), `${method} ${what}`).to.equal(200);
-        expect(await status(999_999, key), `${method} ${what}`).to.equal(404);
+        expect(await status(999_999, key), `${method} ${what}`).to.equal(method === 'GET' ? 404 : 403);
+        expect(await status(999_999, admin), `${method} ${what}`).to.equal(404);
       }
     });
 

@@ -121,7 +121,10 @@ export function describeMemory(service: () => AgentsWorld): void {
         const shown = agents.filter((agent: { working_memory: string }) => agent.working_memory !== '');
         expect(shown.map((agent: { id: number }) => agent.id)).to.deep.equal([me.id]);
       }
-      const changed = await ask('PUT', `/api/agents/${other.id}`, { role: 'x' }, key);
+      await service().world.makeUser({ username: `speaker-${me.id}`, role: 'operator' });
+      const speaker = await service().world.signIn(`speaker-${me.id}`);
+      const named = { 'x-agent-name': me.name };
+      const changed = await ask('PUT', `/api/agents/${other.id}`, { role: 'x' }, speaker, named);
       expect(changed.body.agent.working_memory).to.equal('');
     });
 

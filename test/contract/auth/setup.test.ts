@@ -6,6 +6,7 @@ import { createLogger } from '../../../infra/logging.ts';
 import { usersProjection } from '../../../projections/auth/users.ts';
 import { schemaOf } from '../../../projections/projection.ts';
 import { wasSetUp } from '../../../queries/auth/setup.ts';
+import { allCaughtUp } from '../../support/caught-up.ts';
 import { type AuthWorld, cookieOf, PASSWORD, startAuthWorld } from '../../support/worlds/auth.ts';
 
 describe('contract: first run and trusted proxies', function () {
@@ -45,6 +46,32 @@ describe('contract: first run and trusted proxies', function () {
       expect((await setup(body)).status, JSON.stringify(body)).to.equal(400);
     }
     expect((await world.ask('GET', '/api/setup')).body).to.deep.equal({ needsSetup: true });
+  });
+
+  it('answers only under a loopback name, and under the name that a trusted proxy forwards', async () => {
+    const under = async (headers: Record<string, string>, body?: unknown) => {
+      const { status, body: answer } = await world.ask(body ? 'POST' : 'GET', '/api/setup', { body, headers });
+      return [status, answer.error ?? answer.needsSetup];
+    };
+    const port = new URL(world.url).port;
+    const refused = /^This call answers only under localhost/;
+    for (const headers of [
+      { host: 'evil.example' },
+      { host: `evil.example:${port}`, origin: `http://evil.example:${port}` },
+      { host: '192.0.2.1' },
+      { 'x-forwarded-host': 'evil.example' },
+    ] as Record<string, string>[]) {
+      const [status, error] = await under(headers, { username: 'root', password: PASSWORD });
+      expect(status, JSON.stringify(headers)).to.equal(403);
+      expect(error).to.match(refused);
+      expect((await under(headers))[0]).to.equal(403);
+    }
+    const known: Record<string, string>[] = [
+      { host: `localhost:${port}` },
+      { host: '[::1]' },
+      { 'x-forwarded-host': 'localhost' },
+    ];
+    for (const headers of known) expect(await under(headers), JSON.stringify(headers)).to.deep.equal([200, true]);
   });
 
   it('of several at once, one becomes the admin and is signed in; after that, setup is closed', async () => {
@@ -127,11 +154,11 @@ describe('contract: the first run is one', function () {
     expect([refused.status, refused.body.code]).to.deep.equal([401, undefined]);
 
     // Nor by the next start, and not even by one whose read model knows of nobody.
-    const { commands, credentials, reads, positions } = world.service.core;
+    const { commands, credentials, reads } = world.service.core;
     const log = createLogger('silent');
     const config = { ...world.config, authPass: 'a password of the environment' };
     expect(await prepareFirstStart({ config, commands, credentials, reads, log })).to.deep.equal([]);
-    await positions.settled();
+    await allCaughtUp(world.service.core);
     await sql`DELETE FROM ${sql.table(`${schemaOf(usersProjection)}.first_user`)}`.execute(
       world.service.core.database.db,
     );

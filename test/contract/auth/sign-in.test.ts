@@ -2,6 +2,7 @@
 import { expect } from 'chai';
 import { usersProjection } from '../../../projections/auth/users.ts';
 import { schemaOf } from '../../../projections/projection.ts';
+import { allCaughtUp } from '../../support/caught-up.ts';
 import { TEST_ADMIN } from '../../support/service.ts';
 import { type AuthWorld, cookieOf, freshAddress, PASSWORD, startAuthWorld } from '../../support/worlds/auth.ts';
 import { expectAuditForAdminsOnly, expectStreamsToEnd } from '../monitoring/events.endings.ts';
@@ -235,7 +236,7 @@ describe('contract: sign-in', function () {
       expect((await login({ username: 'emil', password: PASSWORD })).status).to.equal(401);
       expect((await login({ username: 'emil', password: '8 chars!' })).status).to.equal(200);
       expect((await world.audit('password_change'))[0]).to.deep.include({ actor: 'emil' });
-      await world.service.core.positions.settled();
+      await allCaughtUp(world.service.core);
       const { rows } = await world.service.core.database.pool.query(
         `SELECT count(*)::int AS n FROM credentials.passwords p JOIN ${schemaOf(usersProjection)}.users u ON u.id = p.user_id WHERE u.username = 'emil'`,
       );

@@ -1,7 +1,7 @@
 /** Two API processes on the same stores: what ends a credential at one is seen by the other with the next request. */
 import { expect } from 'chai';
 import { needsServer } from '../../support/needs.ts';
-import { type ServerStores, serverStores, TEST_ADMIN, TWO_API_PROCESSES } from '../../support/service.ts';
+import { type ServerStores, serverStores, TEST_ADMIN, twoApiProcesses } from '../../support/service.ts';
 import { type AuthWorld, cookieOf, PASSWORD, startAuthWorld } from '../../support/worlds/auth.ts';
 import { expectAuditForAdminsOnly, expectEnd, expectStreamsToEnd, streamOf } from '../monitoring/events.endings.ts';
 
@@ -15,7 +15,7 @@ describe('contract: credentials across processes', function () {
     stores = await serverStores();
     const { env } = stores;
     // At once, on an empty database: all migrate, both prepare the first start.
-    const settled = await Promise.allSettled(TWO_API_PROCESSES.map((role) => startAuthWorld(env, role)));
+    const settled = await Promise.allSettled(twoApiProcesses().map((role) => startAuthWorld(env, role)));
     for (const one of settled) if (one.status === 'fulfilled') worlds.push(one.value);
     for (const one of settled) if (one.status === 'rejected') throw one.reason;
   });

@@ -1,9 +1,5 @@
 /** /api/auth/users through real HTTP. */
 import { expect } from 'chai';
-import { moveUser } from '../../../commands/auth/changes.ts';
-import { adminsIn } from '../../../queries/auth/users.ts';
-import { userCreated, userStream } from '../../../shared/events/auth/users.ts';
-import { testOrigin } from '../../support/world.ts';
 import { type AuthWorld, PASSWORD, startAuthWorld } from '../../support/worlds/auth.ts';
 
 describe('contract: users', function () {
@@ -178,13 +174,13 @@ describe('contract: users', function () {
       const reply = await users('PUT', { id: bossId, display_name: 'API\u00a0Access' }, boss);
       expect([reply.status, reply.body.details?.[0]]).to.deep.equal([
         400,
-        'display_name: is a name that the service itself uses; choose another one',
+        'display_name: is a name that the service itself uses, or looks like one; choose another one',
       ]);
       const own = { as: boss, body: { display_name: 'Boss\u202e' } };
       expect((await world.ask('PATCH', '/api/auth/me', own)).status).to.equal(400);
 
       const agents = (method: string, path: string, body: unknown) => world.ask(method, path, { as: boss, body });
-      for (const name of ['a\nb', 'a\u001b[2Jb', 'a\u200bb', 'agent:ka', 'api', 'Jose\u0301']) {
+      for (const name of ['a\nb', 'a\u001b[2Jb', 'a\u200bb', 'agent:ka', 'api', 'aegis', '..', '25', 'admin']) {
         const refused = await agents('POST', '/api/agents', { name, role: 'coder' });
         expect([name, refused.status]).to.deep.equal([name, 400]);
         expect(refused.body.details[0]).to.match(/^name: /);
@@ -197,24 +193,8 @@ describe('contract: users', function () {
     });
 
     it('names from before the rules stay valid: for signing in, for changes, for agents', async () => {
-      const { commands, credentials } = world.service.core;
       const username = `old\u200b-${bossId}`;
-      const id = await commands.counters.take('user');
-      const credentialId = await credentials.addPassword(id, PASSWORD);
-      const user = { displayName: username, email: null, avatarUrl: null, role: 'viewer', provider: 'local' } as const;
-      await commands.record(userStream(id), { origin: testOrigin }, [
-        userCreated.draft({
-          ...user,
-          userId: id,
-          username,
-          providerId: null,
-          isApproved: true,
-          tenant: 1,
-          workspace: 1,
-          credentialId,
-          source: 'admin',
-        }),
-      ]);
+      const id = await world.makeOlderUser(username);
       const cookie = await world.signIn(username);
       expect((await world.ask('GET', '/api/auth/me', { as: cookie })).body.user.username).to.equal(username);
       expect((await users('PUT', { id, role: 'operator' }, boss)).status).to.equal(200);
@@ -227,7 +207,7 @@ describe('contract: users', function () {
       expect((await users('DELETE', { id }, boss)).status).to.equal(200);
     });
 
-    it('a name is the same in every normalization form, but different in another case', async () => {
+    it('a name is the same in every normalization form; in another case it is taken, but does not sign in', async () => {
       const make = (username: string) => users('POST', { username, password: PASSWORD, role: 'viewer' }, boss);
       expect((await make(`Jose\u0301-${bossId}`)).body.user.username).to.equal(`José-${bossId}`);
       expect((await make(`José-${bossId}`)).status).to.equal(409);
@@ -236,7 +216,49 @@ describe('contract: users', function () {
       }
       const lower = { username: `josé-${bossId}`, password: PASSWORD };
       expect((await world.ask('POST', '/api/auth/login', { body: lower })).status).to.equal(401);
-      expect((await make(lower.username)).status).to.equal(201);
+      expect((await make(lower.username)).status).to.equal(409);
+    });
+
+    it('409: users and agents of a workspace have different names, also from before they were compared', async () => {
+      const make = (username: string) => users('POST', { username, password: PASSWORD, role: 'viewer' }, boss);
+      const agent = (name: string) => world.ask('POST', '/api/agents', { as: boss, body: { name, role: 'coder' } });
+      const of = (name: string) => `${name}-${bossId}`;
+      await world.makeAgent(of('Older'));
+      await world.makeOlderUser(of('Elder'));
+      expect((await make(of('anders'))).status).to.equal(201);
+      const made = (await agent(of('Birk'))).body.agent;
+      for (const name of ['older', 'elder', 'anders', 'birk', 'Older', 'Elder', 'Anders'].map(of)) {
+        expect([name, (await make(name)).status]).to.deep.equal([name, 409]);
+        if (name.toLowerCase() === made.name.toLowerCase()) continue;
+        const [created, renamed] = [
+          await agent(name),
+          await world.ask('PUT', `/api/agents/${made.id}`, { as: boss, body: { name } }),
+        ];
+        expect([name, created.status, renamed.status]).to.deep.equal([name, 409, 409]);
+        expect(created.body.error).to.match(/looks like it, already exists/);
+      }
+    });
+
+    it('display names do not pass for the service, nor for the admin', async () => {
+      for (const display_name of [
+        'aegis',
+        'Aegis',
+        '\u0430egis',
+        'Scheduler',
+        'System',
+        'admin',
+        'Adm\u0456n',
+        '..',
+        '25',
+      ]) {
+        const replies = [
+          await users('POST', { username: `d-${bossId}`, password: PASSWORD, role: 'viewer', display_name }, boss),
+          await users('PUT', { id: bossId, display_name }, boss),
+          await world.ask('PATCH', '/api/auth/me', { as: boss, body: { display_name } }),
+        ];
+        expect([display_name, ...replies.map(({ status }) => status)]).to.deep.equal([display_name, 400, 400, 400]);
+        for (const { body } of replies) expect(body.error).to.match(/^display_name: /);
+      }
     });
 
     it('shows only the caller’s workspace; a moved user appears in the other one', async () => {
@@ -253,9 +275,8 @@ describe('contract: users', function () {
       expect((await users('PUT', { id: bossId, display_name: 'x' }, there)).status).to.equal(404);
       const created = await users('POST', { username: `of2-${bossId}`, password: PASSWORD, role: 'viewer' }, there);
       expect(created.body.user.workspace_id).to.equal(2);
-      const { commands, reads } = world.service.core;
-      const place = { tenant: 1, workspace: 1 };
-      await moveUser(commands, { origin: testOrigin }, adminsIn(reads), created.body.user.id, place);
+      const moved = await users('PUT', { id: created.body.user.id, workspace_id: 1 }, there);
+      expect(moved.status, JSON.stringify(moved.body)).to.equal(200);
       expect(await names(boss)).to.include(`of2-${bossId}`);
       expect(await names(there)).not.to.include(`of2-${bossId}`);
     });

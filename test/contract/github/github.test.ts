@@ -384,6 +384,28 @@ describe('GitHub', function () {
   });
 
   describe('/api/tasks/{id}/branch', () => {
+    it('uses the token of the deployment for nobody else: not for another tenant, nor for a strict workspace', async () => {
+      const repo = 'acme/elsewhere';
+      github.repo(repo);
+      const lab = await ask('POST', '/api/workspaces', { name: 'Strict branch', isolation: 'strict' });
+      const customer = { slug: 'branch', display_name: 'Branch', gateway_port: 2_000 };
+      const { tenant } = (await ask('POST', '/api/super/tenants', customer)).body;
+      for (const [status, place] of [
+        [503, { tenant: tenant.id, workspace: tenant.workspace_id }],
+        [403, { tenant: 1, workspace: lab.body.workspace.id }],
+      ] as const) {
+        await world.world.makeUser({ username: `of-${status}`, role: 'admin', ...place });
+        const as = await world.world.signIn(`of-${status}`);
+        const fields = { name: `Own of ${status}`, ticket_prefix: 'OWN', github_repo: repo };
+        const { project: own } = (await ask('POST', '/api/projects', fields, as)).body;
+        const { id } = await world.task({ project_id: own.id }, as);
+        const reply = await ask('POST', `/api/tasks/${id}/branch`, {}, as);
+        expect(reply.status, JSON.stringify(reply.body)).to.equal(status);
+      }
+      expect([...github.repo(repo).branches.keys()]).to.deep.equal(['main']);
+      expect(github.seen).to.deep.equal([]);
+    });
+
     it('makes a branch and a pull request, once', async () => {
       const { repo, id, sync } = await project();
       github.issue(repo, { title: 'Mend the Roof!', body: 'In rain' });

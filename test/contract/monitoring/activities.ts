@@ -2,6 +2,7 @@
 import { expect } from 'chai';
 import { listActivities } from '../../../queries/monitoring/activities.ts';
 import { agentMemoryCleared } from '../../../shared/events/agents/memory.ts';
+import { allTasks } from '../../../shared/identity.ts';
 import { call, type TestService } from '../../support/service.ts';
 import { testOrigin } from '../../support/world.ts';
 import { makeAgent } from '../../support/worlds/monitoring.ts';
@@ -81,7 +82,7 @@ export function describeActivities(service: () => TestService): void {
       for (const offset of [0, 998, 999, 1_000, 1_001, 1_195, 1_202, 1_203, 1_204, 2_000, 2_398, 2_404, 2_405, 9_000]) {
         for (const limit of [1, 7, 200]) {
           const query = { limit, offset, type: undefined, actor: undefined, entity_type: undefined, since: undefined };
-          const page = await listActivities(reads, workspace, {
+          const page = await listActivities(reads, allTasks(workspace), {
             ...query,
             stats: undefined,
             hours: undefined,

@@ -57,12 +57,30 @@ export async function expectStreamsToEnd(here: AuthWorld, there: AuthWorld): Pro
 
   const agent = await here.makeAgent(`streaming-${++names}`);
   const request = { workspace: 1, agentId: agent, name: 'brief', scopes: ['viewer'] };
-  const revoked = await issueAgentKey(commands, { origin: testOrigin }, credentials, { ...request, expiresAt: null });
+  const limit = { most: 100, now: 0 };
+  const revoked = await issueAgentKey(
+    commands,
+    { origin: testOrigin },
+    credentials,
+    { ...request, expiresAt: null },
+    limit,
+  );
   const byKey = await streamOf(here, revoked.apiKey);
   await there.ask('DELETE', `/api/agents/${agent}/keys`, { as: admin, body: { key_id: revoked.id } });
   await expectEnd(byKey, 'key revoked');
+  const renamed = await issueAgentKey(
+    commands,
+    { origin: testOrigin },
+    credentials,
+    { ...request, expiresAt: null },
+    limit,
+  );
+  const byName = await streamOf(here, renamed.apiKey);
+  // By its name, an agent has its tasks.
+  await there.ask('PUT', `/api/agents/${agent}`, { as: admin, body: { name: `streaming-${++names}` } });
+  await expectEnd(byName, 'agent renamed');
   const expiresAt = Math.floor(Date.now() / 1_000) + 3;
-  const brief = await issueAgentKey(commands, { origin: testOrigin }, credentials, { ...request, expiresAt });
+  const brief = await issueAgentKey(commands, { origin: testOrigin }, credentials, { ...request, expiresAt }, limit);
   await expectEnd(await streamOf(here, brief.apiKey), 'key expired');
   expect(Date.now() / 1_000).to.be.at.least(expiresAt);
 

@@ -1,10 +1,13 @@
 /** The live stream: frames, resuming, slow clients, cursors that it refuses. */
 import { type IncomingMessage, request } from 'node:http';
 import { expect } from 'chai';
+import { agentStream } from '../../../commands/agents/agents.ts';
+import { registeredAgent } from '../../support/kit.ts';
 import { call, TEST_KEY, type TestService } from '../../support/service.ts';
 import { openStream } from '../../support/stream.ts';
 import { until } from '../../support/until.ts';
-import { makeAgent } from '../../support/worlds/monitoring.ts';
+import { testOrigin } from '../../support/world.ts';
+import { makeAgent, makeKey, makeUser } from '../../support/worlds/monitoring.ts';
 
 export function describeEvents(service: () => TestService): void {
   describe('GET /api/events', () => {
@@ -99,6 +102,90 @@ export function describeEvents(service: () => TestService): void {
       const got = received().map((line) => JSON.parse(line.slice(6)).data.id);
       expect(got.sort((a, b) => a - b)).to.deep.equal(sent.sort((a, b) => a - b));
       slow.destroy();
+    });
+
+    describe('how far back it goes', () => {
+      const DAY = 86_400_000;
+      /** An agent that was created so many days ago, as far as the log knows. */
+      async function agentOf(days: number, name: string): Promise<void> {
+        const { store, commands } = base.service.core;
+        const agentId = await commands.counters.take('agent');
+        const [event] = await store.prepare([registeredAgent({ agentId, name })], testOrigin);
+        if (!event) throw new Error('nothing was prepared');
+        const at = Date.now() - days * DAY;
+        const { position } = await store.append(
+          agentStream(1, agentId),
+          [{ ...event, meta: { ...event.meta, at } }],
+          'none',
+        );
+        await until('its activity is listed', async () => {
+          const { activities } = (await call(base, 'GET', '/api/activities?limit=1')).body;
+          return activities[0]?.data?.name === name || position === 0;
+        });
+      }
+      const set = (days: string) => call(base, 'PUT', '/api/settings', { settings: { 'retention.stream_days': days } });
+      /** Agents that a client hears of from the beginning, and what it is told of that. */
+      async function heard(as: Record<string, string>, last: string, since = '0') {
+        const stream = await openStream(`${base.url}/api/events?since=${since}&kind=agent.created`, as);
+        await stream.until(() => names(stream).includes(last));
+        stream.close();
+        return { names: names(stream), from: stream.connected?.from };
+      }
+
+      it('is what the setting says, for callers who are not admins', async () => {
+        const viewer = await makeUser(base, 'watcher', 'viewer');
+        const operator = await makeUser(base, 'watching-operator', 'operator');
+        await agentOf(31, 'a month ago');
+        await agentOf(29, 'four weeks ago');
+        await agent('now');
+        for (const as of [viewer, operator]) {
+          const { names: seen, from } = await heard(as, 'now');
+          expect(seen).to.deep.equal(['four weeks ago', 'now']);
+          expect(from).to.be.closeTo(Date.now() - 30 * DAY, 60_000);
+        }
+        const all = await heard(headers, 'now');
+        expect(all.names).to.include.members(['resume-0', 'a month ago', 'four weeks ago', 'now']);
+        expect(all.from).to.equal(undefined);
+        expect((await set('28')).status).to.equal(200);
+        expect((await heard(viewer, 'now')).names).to.deep.equal(['now']);
+        expect((await set('0')).status).to.equal(200);
+        const whole = await heard(viewer, 'now');
+        expect(whole).to.deep.equal(all);
+        expect((await set('3651')).status).to.equal(400);
+        expect((await call(base, 'DELETE', '/api/settings', { key: 'retention.stream_days' })).status).to.equal(200);
+      });
+
+      it('is for an agent’s key the moment at which it was issued, whatever has been deleted since', async () => {
+        const { id, headers: first } = await makeKey(base, 'early', ['viewer']);
+        const start = await base.service.core.eventLog.head();
+        const secret = 'walrus9x';
+        const { task } = (await call(base, 'POST', '/api/tasks', { title: secret, assigned_to: 'early' })).body;
+        await call(base, 'POST', `/api/tasks/${task.id}/comments`, { content: secret });
+        await call(base, 'DELETE', `/api/tasks/${task.id}`);
+        const issued = async (scopes: string[]) => ({
+          'x-api-key': (await call(base, 'POST', `/api/agents/${id}/keys`, { scopes })).body.api_key as string,
+        });
+        const before = Date.now();
+        const second = await issued(['viewer']);
+        const later = await base.service.core.eventLog.head();
+        await agent('after both keys');
+        const everything = async (as: Record<string, string>, since = '0') => {
+          const stream = await openStream(`${base.url}/api/events?since=${since}`, as);
+          await stream.until(() => names(stream).includes('after both keys'));
+          stream.close();
+          return { text: JSON.stringify(stream.frames), from: stream.connected?.from, count: stream.frames.length };
+        };
+        expect((await everything(first)).text).to.include(secret);
+        const { text, from, count } = await everything(second);
+        expect(text).not.to.include(secret);
+        expect(count).to.equal(2);
+        expect(from).to.be.within(before - 1_000, Date.now());
+        expect((await everything(second, `${start}`)).text).not.to.include(secret);
+        expect(await everything(second, `${later}`)).to.deep.equal({ text, from: undefined, count });
+        const admins = await everything(await issued(['admin']));
+        expect(admins.text).to.include(secret);
+        expect(admins.from).to.equal(undefined);
+      });
     });
 
     it('refuses an invalid cursor', async () => {

@@ -12,7 +12,7 @@ import { notificationRaised } from '../../../shared/events/monitoring/notificati
 import { call, type TestService } from '../../support/service.ts';
 import { testOrigin } from '../../support/world.ts';
 import { conforms } from '../../support/worlds/agents.ts';
-import { makeAgent, makeTask } from '../../support/worlds/monitoring.ts';
+import { makeAgent, makeKey, makeTask, makeUser } from '../../support/worlds/monitoring.ts';
 
 export function describeNotifications(service: () => TestService): void {
   describe('/api/notifications', () => {
@@ -21,14 +21,21 @@ export function describeNotifications(service: () => TestService): void {
     let operator: Record<string, string>;
     before(async () => {
       base = service();
-      const { id } = await makeAgent(base, 'nora');
-      const { body } = await call(base, 'POST', `/api/agents/${id}/keys`, { scopes: ['operator'] });
-      operator = { 'x-api-key': body.api_key };
+      await makeAgent(base, 'nora');
+      operator = await makeUser(base, 'nils', 'operator');
     });
     const raise = async (recipient: string, more: object = {}): Promise<number> => {
       const { events } = await base.service.core.commands.record('notifications-1', { origin: testOrigin }, [
         notificationRaised.draft({
-          ...{ recipient, type: 'mention', title: 'Hello', message: 'there', sourceType: null, sourceId: null },
+          ...{
+            recipient,
+            type: 'mention',
+            title: 'Hello',
+            message: 'there',
+            sourceType: null,
+            sourceId: null,
+            by: null,
+          },
           ...more,
         }),
       ]);
@@ -192,6 +199,51 @@ export function describeNotifications(service: () => TestService): void {
       expect(whole.body.agent_filter).to.equal(null);
       const { total, delivered, undelivered } = whole.body.statistics;
       expect(total).to.equal(delivered + undelivered);
+    });
+
+    it('are those of the recipient alone, unless an operator or an admin asks', async () => {
+      const raised = { mine: await raise('owen'), theirs: await raise('vera'), others: await raise('quinn') };
+      const agent = (await makeKey(base, 'owen', ['operator'])).headers;
+      const viewer = await makeUser(base, 'vera', 'viewer');
+      const names = { owen: agent, vera: viewer };
+      const unread = async () =>
+        (await Promise.all(['owen', 'vera', 'quinn'].map((to) => ids(`?recipient=${to}&unread=true`)))).flat();
+      const all = Object.values(raised);
+      for (const [name, headers] of Object.entries(names)) {
+        for (const recipient of ['owen', 'vera', 'quinn']) {
+          const expected = recipient === name ? 200 : 403;
+          const get = (path: string) => call(base, 'GET', path, undefined, headers);
+          // An operator first: a response that is kept for it is not given to others.
+          expect((await call(base, 'GET', `${PATH}?recipient=${recipient}`, undefined, operator)).status).to.equal(200);
+          expect((await get(`${PATH}?recipient=${recipient}`)).status, `${recipient} to ${name}`).to.equal(expected);
+          expect((await call(base, 'GET', `${PATH}/deliver?agent=${recipient}`, undefined, operator)).status).to.equal(
+            200,
+          );
+          expect((await get(`${PATH}/deliver?agent=${recipient}`)).status, `${recipient} to ${name}`).to.equal(
+            expected,
+          );
+        }
+        const state = (await call(base, 'GET', `${PATH}/deliver`, undefined, headers)).body;
+        expect(state).to.deep.include({ agent_filter: name, recent_deliveries: [] });
+        expect(state.agents_with_pending.map((one: { recipient: string }) => one.recipient)).to.deep.equal([name]);
+      }
+      const as = (body: object) => call(base, 'PUT', PATH, body, agent);
+      expect((await as({ recipient: 'quinn', markAllRead: true })).status).to.equal(403);
+      expect((await as({ ids: all })).body).to.deep.equal({ success: true, markedAsRead: 1 });
+      expect(await unread()).to.deep.equal([raised.theirs, raised.others]);
+      const act = (body: object) => call(base, 'POST', PATH, body, agent);
+      expect((await act({ action: 'mark_read', id: raised.others })).status).to.equal(200);
+      for (const body of [
+        { action: 'mark_all_read', recipient: 'quinn' },
+        { action: 'mark-delivered', agent: 'quinn' },
+      ])
+        expect((await act(body)).status).to.equal(403);
+      const run = (body: object) => call(base, 'POST', `${PATH}/deliver`, body, agent);
+      expect((await run({ agent_filter: 'quinn' })).status).to.equal(403);
+      const delivered = (await run({ limit: 1_000 })).body.delivery_results;
+      expect(delivered.map((one: { notification_id: number }) => one.notification_id)).to.deep.equal([raised.mine]);
+      expect(await unread()).to.deep.equal([raised.theirs, raised.others]);
+      expect((await put({ ids: all })).body.markedAsRead).to.equal(2);
     });
 
     it('are created and delivered in one call', async () => {

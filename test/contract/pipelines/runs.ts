@@ -2,6 +2,7 @@
 import { expect } from 'chai';
 import { type RunRecord, runsAnswer, type StepState } from '../../../shared/contract/pipelines/runs.ts';
 import type { TestRunner } from '../../support/runner.ts';
+import { ATTACK } from '../../support/screening-cases.ts';
 import { until } from '../../support/until.ts';
 import { conforms } from '../../support/worlds/agents.ts';
 import type { PipelinesWorld } from '../../support/worlds/pipelines.ts';
@@ -68,10 +69,20 @@ export function describeRuns(theWorld: () => PipelinesWorld, theRunner: () => Te
         step_count: 3,
         template_id: template,
         template_name: first?.template_name,
-        prompt: `[Pipeline: ${pipeline.name} | Step 1]\n\nLook around.`,
+        prompt: request?.body.prompt,
         model: 'opus',
         timeout_seconds: 60,
       });
+
+      const prompt = String(request?.body.prompt);
+      const code = /\[begin ([0-9a-f]{16}) /.exec(prompt)?.[1];
+      expect(prompt).to.include(`[Pipeline ${pipeline.id} | Step 1 of 3]`);
+      for (const [what, by, text] of [
+        ['name of the pipeline', `pipeline ${pipeline.id}`, pipeline.name],
+        ['name of the step', `workflow template ${template}`, first?.template_name],
+        ['instructions', `workflow template ${template}`, 'Look around.'],
+      ])
+        expect(prompt).to.include(`[begin ${code}: ${what}, by ${by}]\n${text}\n[end ${code}]`);
 
       const listed = await world.listed(pipeline.id);
       expect(listed).to.deep.include({ use_count: 1, last_used_at: run.started_at });
@@ -83,6 +94,9 @@ export function describeRuns(theWorld: () => PipelinesWorld, theRunner: () => Te
       const [extra, stored] = frames('pipeline_started', pipeline.id);
       const { description } = activity;
       expect(extra?.data).to.deep.equal({
+        id: activity.id,
+        actor: 'api',
+        created_at: activity.created_at,
         type: 'pipeline_started',
         entity_type: 'pipeline',
         entity_id: pipeline.id,
@@ -111,14 +125,17 @@ export function describeRuns(theWorld: () => PipelinesWorld, theRunner: () => Te
       expect((await world.listed(pipeline)).runs).to.deep.include({ total: 1, completed: 1, running: 0 });
       await world.stream.until(() => frames('pipeline_completed', pipeline).length > 0);
       const [frame] = frames('pipeline_completed', pipeline);
-      const { description, ...rest } = frame?.data ?? {};
+      const { id: event, description, created_at, ...rest } = frame?.data ?? {};
       expect(rest).to.deep.equal({
+        actor: 'api',
         type: 'pipeline_completed',
         entity_type: 'pipeline',
         entity_id: pipeline,
         workspace_id: 1,
       });
       expect(description).to.be.a('string');
+      expect(event).to.be.a('number');
+      expect(created_at).to.be.closeTo(run.completed_at, 1);
       expect(await world.activities('pipeline_completed', pipeline)).to.deep.equal([]);
     });
 
@@ -338,7 +355,28 @@ export function describeRuns(theWorld: () => PipelinesWorld, theRunner: () => Te
       await world.ask('PUT', '/api/pipelines', { id: pipeline, steps: [{ template_id: one }, { template_id: one }] });
       const { run } = (await world.advance(id)).body;
       expect(run.steps_snapshot[1]).to.deep.include({ template_id: two });
-      expect(handed(id, 1)[0]?.body.prompt).to.match(/\n\nsecond$/);
+      expect(handed(id, 1)[0]?.body.prompt).to.match(/\]\nsecond\n\[end [0-9a-f]{16}\]$/);
+    });
+
+    it('is not handed over under a name that would take the agent over', async () => {
+      const { id: pipeline } = await world.pipeline();
+      await world.ask('PUT', '/api/pipelines', { id: pipeline, name: `${ATTACK}, please` });
+      const { id } = (await world.start(pipeline)).body.run;
+      const run = await until('the step says why', async () => {
+        const found = await world.run(id);
+        return found.steps_snapshot[0].error !== null && found;
+      });
+      expect(run.status).to.equal('running');
+      expect(run.steps_snapshot[0].error).to.include('the name of the pipeline').and.include('prompt-override');
+      expect(runner.requests.filter(({ body }) => body.run_id === id)).to.deep.equal([]);
+      const incident = () =>
+        world.stream.frames.find(
+          ({ type, data }) => type === 'security.event' && String(data.detail).includes(`"run_id":${id},`),
+        );
+      await world.stream.until(() => incident() !== undefined);
+      expect(incident()?.data).to.include({ event_type: 'injection_attempt', source: 'agent_runner' });
+      expect((await world.advance(id)).body.run).to.include({ status: 'running', current_step: 1 });
+      await world.cancel(id);
     });
 
     it('goes with its pipeline: gone at once, cancelled if it ran, removed in the background', async () => {

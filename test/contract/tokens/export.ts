@@ -45,6 +45,14 @@ export function describeExport(given: () => TasksWorld): void {
       expect(String(reply.body).endsWith('\n')).to.equal(false);
     });
 
+    it('has the guard against formulas that every export has', async () => {
+      const models = ['=1', '\uff1d1', '\uff0b1', '\uff20x', '+1', '-1', '@x', 'plain'];
+      for (const model of models) await ask('POST', '/api/tokens', usage({ model }));
+      const { body } = await ask('GET', `${PATH}&format=csv&timeframe=hour`);
+      for (const model of models)
+        expect(String(body), model).to.include(`,"${model === 'plain' ? model : `'${model}`}",`);
+    });
+
     it('has a name that is safe in a header, whatever the timeframe', async () => {
       const reply = await ask('GET', `${PATH}&timeframe=${encodeURIComponent('a"/..;é\n')}`);
       expect(reply.status).to.equal(200);

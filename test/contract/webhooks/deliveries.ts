@@ -114,8 +114,9 @@ export function describeDeliveries(get: () => WebhooksWorld): void {
       await until('the error is told', () => types().includes('agent.error'));
       await ask('POST', `/api/agents/${agent.id}/wake`, {});
       await until('the status is told', () => types().includes('agent.status_change'));
-      await ask('POST', '/api/auth/login', { username: 'nobody', password: 'wrong password' }, '');
+      await ask('POST', '/api/auth/login', { username: 'a-typed-password', password: 'wrong password' }, '');
       await until('the failure is told', () => types().includes('security.login_failed'));
+      expect(JSON.stringify(received().map(({ body }) => body))).to.not.include('a-typed-password');
       await ask('POST', '/api/auth/users', { username: 'told-of', password: 'a long enough password', role: 'viewer' });
       await until('the user is told', () => types().includes('security.user_created'));
       await ask('DELETE', '/api/webhooks', { id });

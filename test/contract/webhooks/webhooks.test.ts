@@ -4,6 +4,7 @@ import { webhookDecider, webhookStream } from '../../../commands/webhooks/webhoo
 import { activitiesProjection } from '../../../projections/monitoring/activities.ts';
 import { schemaOf } from '../../../projections/projection.ts';
 import { newWebhookAnswer, webhookChangedAnswer, webhooksAnswer } from '../../../shared/contract/webhooks/webhooks.ts';
+import { allCaughtUp } from '../../support/caught-up.ts';
 import { type Receiver, startReceiver } from '../../support/receiver.ts';
 import { until } from '../../support/until.ts';
 import { type AgentsWorld, conforms, startAgentsWorld } from '../../support/worlds/agents.ts';
@@ -92,7 +93,7 @@ describe('webhooks', () => {
       /** Creates an agent, and waits until both the webhooks have been looked at for it and one has been told. */
       const createTold = async (times: number) => {
         const { id } = await world.create();
-        await world.world.service.core.positions.settled();
+        await allCaughtUp(world.world.service.core);
         const { rows } = await world.world.service.core.database.pool.query(
           `SELECT position FROM ${agents} WHERE type = 'agent_created' AND entity_id = $1`,
           [id],
@@ -120,9 +121,9 @@ describe('webhooks', () => {
       const { secret: next } = (await world.ask('PUT', PATH, { id, regenerate_secret: true })).body;
       const raw = await world.world.rawLog();
       for (const text of [secret, next, 'hidden-in-the-log']) expect(raw).not.to.include(text);
-      const { database, positions } = world.world.service.core;
+      const { database } = world.world.service.core;
       const { pool } = database;
-      await positions.settled();
+      await allCaughtUp(world.world.service.core);
       for (const table of ['webhooks_v1.webhooks', 'service.webhooks', 'service.webhook_deliveries']) {
         const { rows } = await pool.query(`SELECT row_to_json(t)::text AS row FROM ${table} t`);
         for (const one of [secret, next]) expect(JSON.stringify(rows), table).not.to.include(one);
@@ -158,7 +159,7 @@ describe('webhooks', () => {
       for (const url of [
         'http://10.1.2.3/',
         'http://192.168.0.1:8080/x',
-        'http://169.254.169.254/latest/meta-data',
+        'http://169.254.169.253/',
         'http://0x0a000001/',
         'http://167772161/',
         'http://[::1]/',
@@ -173,6 +174,22 @@ describe('webhooks', () => {
       ]) {
         await world.refused('POST', PATH, { name: 'n', url }, 400, /not a public address/);
         await world.refused('PUT', PATH, { id, url }, 400, /not a public address/);
+      }
+    });
+
+    it('refuses the metadata services of clouds', async () => {
+      const { id } = await create();
+      for (const host of [
+        '169.254.169.254',
+        '168.63.129.16',
+        '[::ffff:168.63.129.16]',
+        'metadata.google.internal',
+        'Metadata.Internal.',
+        'instance-data',
+      ]) {
+        const url = `http://${host}/latest/meta-data`;
+        await world.refused('POST', PATH, { name: 'n', url }, 400, /metadata of a machine/);
+        await world.refused('PUT', PATH, { id, url }, 400, /metadata of a machine/);
       }
     });
 

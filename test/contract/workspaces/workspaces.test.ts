@@ -1,5 +1,7 @@
 /** Workspaces of a tenant, and users who are put into them: through real HTTP. */
+import { readFileSync } from 'node:fs';
 import { expect } from 'chai';
+import { sharedOf } from '../../../api/http/route.ts';
 import { routes } from '../../../api/routes/index.ts';
 import { taskDecider, taskStream } from '../../../commands/tasks/tasks.ts';
 import { webhookStream } from '../../../commands/webhooks/webhooks.ts';
@@ -8,6 +10,7 @@ import { workspaceContents } from '../../../queries/workspaces/removal.ts';
 import { tenantStream } from '../../../shared/events/super/tenants.ts';
 import { webhookCreated } from '../../../shared/events/webhooks/webhooks.ts';
 import { workspaceRemovalBegun } from '../../../shared/events/workspaces/workspaces.ts';
+import { sources } from '../../map/map.ts';
 import { TEST_ADMIN } from '../../support/service.ts';
 import { until } from '../../support/until.ts';
 import { testOrigin } from '../../support/world.ts';
@@ -140,15 +143,13 @@ describe('contract: workspaces', function () {
 
   describe('strict isolation', () => {
     /** Filled with an id that nothing has. */
-    const calls = routes
-      .filter(({ shared }) => shared !== undefined)
-      .map(({ method, path, shared = '' }) => ({
-        method: method.toUpperCase(),
-        path: path.replace(/\{\w+\}/g, '99999'),
-        shared,
-      }));
+    const calls = routes.flatMap((route) => {
+      const shared = sharedOf(route);
+      const path = route.path.replace(/\{\w+\}/g, '99999');
+      return shared === undefined ? [] : [{ method: route.method.toUpperCase(), path, shared }];
+    });
 
-    it('is for everything that workspaces share', () => {
+    it('is for everything that workspaces share, and for the whole deployment', () => {
       expect([...new Set(calls.map(({ shared }) => shared))]).to.have.members([
         'agents/sync',
         'soul templates',
@@ -164,34 +165,68 @@ describe('contract: workspaces', function () {
         'scheduler',
         'settings',
         'logs',
+        'auth/access-requests',
+        'tokens/rotate',
+        'super/tenants',
+        'super/tenants/decommission',
+        'super/provision-jobs',
+        'super/provision-jobs/run',
+        'github',
+        'github/sync',
+        'metrics',
+        'history',
       ]);
       const groupOf = (path: string) => path.split('/')[2];
       const groups = new Set(
-        calls.map(({ path }) => groupOf(path)).filter((group) => group !== 'agents' && group !== 'chat'),
+        calls
+          .map(({ path }) => groupOf(path))
+          .filter((group) => !['agents', 'chat', 'auth', 'tokens', undefined].includes(group)),
       );
-      // No call of these groups is left out.
-      const left = routes.filter(({ path, shared }) => groups.has(groupOf(path)) && shared === undefined);
-      expect(left.map(({ path }) => path)).to.deep.equal([]);
+      // No call of these groups is left out, but for those with which anybody can check what others show.
+      const left = routes.filter((route) => groups.has(groupOf(route.path)) && sharedOf(route) === undefined);
+      expect(left.map(({ path }) => path)).to.deep.equal(['/api/history/key', '/api/history/checkpoint']);
+      // Nor one of the scope that is for the whole deployment.
+      const open = routes.filter((route) => route.scope === 'deployment' && sharedOf(route) === undefined);
+      expect(open.map(({ path }) => path)).to.deep.equal([]);
     });
 
-    it('refuses the callers of a strict workspace, at once, and lets them in again', async () => {
+    it('is asked for with the tenant: no route compares the tenant alone', () => {
+      const comparing = sources().filter(
+        (file) => file.startsWith('api/routes/') && readFileSync(file, 'utf8').includes('DEFAULT_TENANT'),
+      );
+      expect(comparing, 'use isOfDeployment of the call').to.deep.equal([]);
+    });
+
+    /** A workspace with an admin and an admin's key of an agent. */
+    async function labWithAdmins() {
       const workspace = await newWorkspace();
-      await world.makeUser({ username: `strict-${workspace}`, role: 'admin', workspace });
-      const there = await world.signIn(`strict-${workspace}`);
+      const username = `strict-${workspace}`;
+      const id = await world.makeUser({ username, role: 'admin', workspace });
+      const session = await world.signIn(username);
+      const key = await world.makeKey(await world.makeAgent(`lab-${workspace}`, workspace), ['admin'], workspace);
       const set = async (isolation: string) => {
         const body = { name: `Lab ${workspace}`, isolation };
         expect((await ask('PUT', `/api/workspaces/${workspace}`, body)).body.workspace).to.include({ isolation });
       };
+      return { workspace, id, session, key, set };
+    }
+
+    it('refuses the callers of a strict workspace, at once, and lets them in again', async () => {
+      const { workspace, session: there, key, set } = await labWithAdmins();
       const agent = (await ask('POST', '/api/agents', { name: 'kept', role: 'r', soul_content: 'calm' }, there)).body
         .agent;
       await set('strict');
-      for (const { method, path, shared } of calls) {
-        const reply = await ask(method, path, method === 'GET' ? undefined : {}, there);
-        expect([method, path, reply.status]).to.deep.equal([method, path, 403]);
-        expect(reply.body.error, path).to.include('strictly isolated').and.include(shared);
+      for (const as of [there, key]) {
+        for (const { method, path, shared } of calls) {
+          const reply = await ask(method, path, method === 'GET' ? undefined : {}, as);
+          expect([method, path, reply.status]).to.deep.equal([method, path, 403]);
+          expect(reply.body.error, path).to.include('strictly isolated').and.include(shared);
+        }
       }
       const start = await ask('POST', '/api/pipelines/run', { action: 'start', pipeline_id: 99_999 }, there);
       expect(start.status).to.equal(403);
+      const advance = await ask('POST', '/api/pipelines/run', { action: 'advance', run_id: 99_999 }, there);
+      expect(advance.status).to.equal(403);
       expect((await ask('POST', '/api/pipelines/run', { action: 'cancel', run_id: 99_999 }, there)).status).to.equal(
         404,
       );
@@ -213,8 +248,77 @@ describe('contract: workspaces', function () {
       for (const path of ['/api/gateways', '/api/sessions', '/api/cron'])
         expect((await ask('GET', path)).status, path).to.equal(200);
       await set('shared');
-      for (const path of ['/api/gateways', '/api/sessions', '/api/cron'])
+      for (const path of ['/api/gateways', '/api/sessions', '/api/cron', '/api/settings', '/api/super/tenants'])
         expect((await ask('GET', path, undefined, there)).status, path).to.equal(200);
+    });
+
+    it('keeps its admins from the users of other workspaces, and not from their own', async () => {
+      const { workspace, id, session: there, set } = await labWithAdmins();
+      const outside = await world.makeUser({ username: `outside-${workspace}`, role: 'viewer' });
+      await set('strict');
+      const users = (method: string, body: object) => ask(method, '/api/auth/users', body, there);
+      const fresh = (place: object) => ({
+        username: `u${++names}-strict`,
+        password: PASSWORD,
+        role: 'viewer',
+        ...place,
+      });
+      expect((await users('POST', fresh({ workspace_id: 1 }))).status).to.equal(403);
+      expect((await users('PUT', { id: outside, workspace_id: workspace })).status, 'taken in').to.equal(403);
+      expect((await users('PUT', { id: outside, workspace_id: 1 })).status).to.equal(403);
+      expect((await users('PUT', { id: outside, role: 'admin' })).status).to.equal(404);
+      expect((await users('DELETE', { id: outside })).status).to.equal(404);
+      const own = await users('POST', fresh({ workspace_id: workspace }));
+      expect([own.status, own.body.user.workspace_id]).to.deep.equal([201, workspace]);
+      expect((await users('PUT', { id: own.body.user.id, workspace_id: 1 })).status, 'put outside').to.equal(403);
+      const changed = await users('PUT', { id: own.body.user.id, workspace_id: workspace, role: 'operator' });
+      expect(changed.body.user).to.include({ role: 'operator', workspace_id: workspace });
+      const { body } = await ask('GET', '/api/auth/users', undefined, there);
+      expect(body.users.map((one: { id: number }) => one.id)).to.deep.equal([id, own.body.user.id]);
+    });
+
+    it('is not lifted by those whom it keeps', async () => {
+      const { workspace, session: there, set } = await labWithAdmins();
+      const other = await newWorkspace();
+      await set('strict');
+      const path = `/api/workspaces/${workspace}`;
+      const name = `Renamed ${workspace}`;
+      expect((await ask('PUT', path, { name, isolation: 'shared' }, there)).status).to.equal(403);
+      expect((await ask('DELETE', path, undefined, there)).status, 'its users would go to the main one').to.equal(403);
+      expect((await ask('POST', '/api/workspaces', { name: `More ${workspace}` }, there)).status).to.equal(403);
+      for (const method of ['PUT', 'DELETE'])
+        expect((await ask(method, `/api/workspaces/${other}`, { name }, there)).status, method).to.equal(403);
+      const renamed = await ask('PUT', path, { name, isolation: 'strict' }, there);
+      expect(renamed.body.workspace).to.include({ name, isolation: 'strict' });
+      await set('shared');
+      expect((await ask('POST', '/api/workspaces', { name: `More ${workspace}` }, there)).status).to.equal(201);
+    });
+
+    it('of a main workspace can be lifted by its own admins, because nobody else could', async () => {
+      const { tenant } = (
+        await ask('POST', '/api/super/tenants', { slug: 'stern', display_name: 'Stern', gateway_port: 2_000 })
+      ).body;
+      const main = tenant.workspace_id;
+      await world.makeUser({ username: 'stern', role: 'admin', workspace: main, tenant: tenant.id });
+      const there = await world.signIn('stern');
+      for (const isolation of ['strict', 'shared']) {
+        const { body } = await ask('PUT', `/api/workspaces/${main}`, { name: 'Stern', isolation }, there);
+        expect(body.workspace).to.include({ isolation });
+      }
+    });
+
+    it('shows nothing of the machine', async () => {
+      const { session: there, set } = await labWithAdmins();
+      const seen = async () => ({
+        memory: (await ask('GET', '/api/status', undefined, there)).body.memory.total > 0,
+        disk: (await ask('GET', '/api/status?action=dashboard', undefined, there)).body.db.dbSizeBytes > 0,
+        checks: (await ask('GET', '/api/status?action=health', undefined, there)).body.checks.length,
+        user: (await ask('GET', '/api/status?action=capabilities', undefined, there)).body.processUser !== '',
+        details: 'details' in (await ask('GET', '/health/ready', undefined, there)).body,
+      });
+      expect(await seen()).to.deep.include({ memory: true, disk: true, user: true });
+      await set('strict');
+      expect(await seen()).to.deep.equal({ memory: false, disk: false, checks: 1, user: false, details: false });
     });
   });
 
@@ -352,10 +456,10 @@ describe('contract: workspaces', function () {
       expect((await world.audit('workspace_deleted')).map(({ target_id }) => target_id)).to.include(workspace);
       // Created by a request that had seen the workspace before.
       await world.makeUser({ username: `tardy-${workspace}`, role: 'viewer', workspace });
-      await world.makeAgent(`tardy-${workspace}`, workspace);
+      await world.makeAgent(`tardy-agent-${workspace}`, workspace);
       await finishDeletions();
       expect(await placeOf(`tardy-${workspace}`)).to.include({ workspace_id: 1 });
-      expect((await ask('GET', `/api/agents/tardy-${workspace}`)).status).to.equal(200);
+      expect((await ask('GET', `/api/agents/tardy-agent-${workspace}`)).status).to.equal(200);
     });
   });
 

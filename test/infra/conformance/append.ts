@@ -1,6 +1,6 @@
 /** Conformance: appending, expectations, limits, racers. */
 import { expect } from 'chai';
-import { ConflictError, EventTooLargeError } from '../../../shared/errors.ts';
+import { ConflictError, EventTooLargeError, LogUnavailableError } from '../../../shared/errors.ts';
 import { MAX_APPEND_BYTES, MAX_APPEND_EVENTS, type NewEvent } from '../../../shared/ports/event-log.ts';
 import {
   errorOf,
@@ -19,6 +19,17 @@ const RACERS = 50;
 
 export function appendConformance(subject: Subject): void {
   describe('append', () => {
+    it('sends nothing once its caller gives it up, whatever else is appended at that moment', async () => {
+      const [one, other] = [newStream(), newStream()];
+      const [given, kept] = await Promise.allSettled([
+        subject.log.append(one, newEvents(2), 'none', AbortSignal.abort()),
+        subject.log.append(other, newEvents(2), 'none', new AbortController().signal),
+      ]);
+      expect(given.status === 'rejected' && given.reason).to.be.instanceOf(LogUnavailableError);
+      expect(kept.status === 'fulfilled' && kept.value.revision).to.equal(1);
+      expect(await gather(subject.other.readStream(one))).to.deep.equal([]);
+    });
+
     it('returns what was appended: Unicode, big integers as strings, nested data, metadata', async () => {
       const stream = newStream();
       const events: NewEvent[] = [

@@ -65,12 +65,19 @@ export function repeatConformance(subject: Subject): void {
       expect(idsOf(await gather(subject.log.readStream(stream)))).to.deep.equal([known.id]);
     });
 
-    it('known ids in another stream are other events', async () => {
+    it('ids of another stream: ConflictError, and nothing is written, where the store can tell', async () => {
       const [one, two] = [newStream(), newStream()];
       const batch = newEvents(2);
       await subject.log.append(one, batch, 'none');
-      await subject.log.append(two, batch, 'none');
-      expect(idsOf(await gather(subject.log.readStream(two)))).to.deep.equal(idsOf(batch));
+      const repeated = subject.log.append(two, batch, 'none');
+      if (subject.idsPerStream) await repeated;
+      else await expectConflict(repeated);
+      const there = subject.idsPerStream ? idsOf(batch) : [];
+      expect(idsOf(await gather(subject.log.readStream(two)))).to.deep.equal(there);
+      if (subject.idsPerStream) return;
+      for (const expected of ['any', 'none'] satisfies Expectation[])
+        await expectConflict(subject.log.append(two, [newEvent(), batch[0] as NewEvent], expected));
+      await subject.log.append(two, [newEvent()], 'none');
     });
 
     it('any sequence of appends and repetitions behaves like the model', async () => {

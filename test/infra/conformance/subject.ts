@@ -9,6 +9,8 @@ export interface OpenedLog {
   other?(): Promise<EventLog>;
   /** Most events that the log buffers for a follower; default 4,000. */
   readonly followBuffer?: number;
+  /** The store keeps ids unique within a stream only. */
+  readonly idsPerStream?: true;
   /** Closes `log` and whatever was started for it. */
   close(): Promise<void>;
 }
@@ -20,6 +22,7 @@ export interface Subject {
   readonly log: EventLog;
   readonly other: EventLog;
   readonly followBuffer: number;
+  readonly idsPerStream: boolean;
 }
 
 /** Longest wait for a condition before a test fails, milliseconds. */

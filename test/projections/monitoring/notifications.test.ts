@@ -35,6 +35,8 @@ describe('projection notifications', () => {
         type: 'heartbeat',
         title: 'Agent offline: ada',
         message: 'Agent ada gave no sign of life and was set offline (it was idle).',
+        by_key: null,
+        by_name: null,
         source_type: 'agent',
         source_id: 7,
         read_at: null,
@@ -52,6 +54,7 @@ describe('projection notifications', () => {
       message: 'm',
       sourceType: null,
       sourceId: null,
+      by: null,
     });
   const forwarded = (notificationId: number) =>
     notificationForwarded.draft({

@@ -10,10 +10,8 @@ import {
   projectRestored,
   projectUpdated,
 } from '../../../shared/events/projects/projects.ts';
-import { taskMoved } from '../../../shared/events/tasks/tasks.ts';
 import { seconds } from '../../../shared/time.ts';
 import { type Draft, eventsOf, rowsAfter, timeOf } from '../../support/kit.ts';
-import * as task from '../../support/tasks.ts';
 
 const about = { projectId: 7, name: 'API' };
 const created = projectCreated.draft({
@@ -40,7 +38,6 @@ describe('projection projects', () => {
         slug: 'api',
         description: null,
         ticket_prefix: 'API',
-        ticket_counter: 0,
         status: 'active',
         github_repo: null,
         deadline: 1_800_000_000,
@@ -106,20 +103,5 @@ describe('projection projects', () => {
       { ...key, agent_name: 'bob', id: 6 },
     ]);
     expect(rows(created, assigned, unassigned).project_agents.map((one) => one.agent_name)).to.deep.equal(['bob']);
-  });
-  it('the counter is the highest number given to a task, in whatever order they come', () => {
-    const given = (ticketNo: number, projectId = 7) => task.created({ projectId, ticketNo });
-    expect(row(given(2), given(1), given(9, 8))).to.include({ ticket_counter: 2, updated_at: seconds(timeOf(3)) });
-    const moved = { projectName: 'API', projectPrefix: 'API', ticketNo: 4 };
-    expect(row(given(1, 8), task.updated({ projectId: 7, ticketNo: 5 }, { projectId: 8 }))).to.include({
-      ticket_counter: 5,
-      updated_at: seconds(timeOf(3)),
-    });
-    expect(row(given(2), task.updated({ title: 'x', ticketNo: 2 }, { projectId: 7, ticketNo: 2 }))).to.include({
-      ticket_counter: 2,
-      updated_at: seconds(timeOf(2)),
-    });
-    const places = task.placed({ projectId: 8 }, { projectId: 7 });
-    expect(row(taskMoved.draft({ taskId: 7, title: 't', ...places, ...moved }))).to.include({ ticket_counter: 4 });
   });
 });

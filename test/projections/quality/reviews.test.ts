@@ -1,5 +1,6 @@
 import { expect } from 'chai';
 import { qualityReviewsProjection } from '../../../projections/quality/reviews.ts';
+import type { DomainEvent } from '../../../shared/events/define.ts';
 import { eventsOf, rowsAfter } from '../../support/kit.ts';
 import { at, created, deleted, reviewed } from '../../support/tasks.ts';
 
@@ -19,6 +20,21 @@ describe('projection quality_reviews', () => {
       created_at: at(13),
       workspace_id: 1,
     });
+  });
+
+  it('knows why the gatekeeper sent a task back, until it approves it: nobody else’s review counts', () => {
+    const rejectionAfter = (...events: DomainEvent[]) =>
+      rowsAfter(qualityReviewsProjection, events).quality_reviews[0]?.rejection;
+    const rejected = eventsOf([created(), reviewed('rejected')]);
+    expect(rejectionAfter(...rejected)).to.equal('as agreed');
+    expect(rejectionAfter(...eventsOf([created(), reviewed('rejected'), reviewed('approved')]))).to.equal(null);
+    const byAnn = reviewed('rejected', { reviewer: 'ann' });
+    expect(rejectionAfter(...eventsOf([created(), byAnn]))).to.equal(null);
+    const approvedByAnn = reviewed('approved', { reviewer: 'ann' });
+    expect(rejectionAfter(...eventsOf([created(), reviewed('rejected'), approvedByAnn]))).to.equal('as agreed');
+    // Older versions let an agent write under the gatekeeper's name.
+    const actor = { type: 'agent', id: 3, name: 'agent:scout' } as const;
+    expect(rejectionAfter(...eventsOf([created(), reviewed('rejected')], { actor }))).to.equal(null);
   });
 
   it('forgets them with the task', () => {

@@ -40,6 +40,7 @@ describe('projection tasks', () => {
       project_ticket_no: 3,
       assigned_to: 'ada',
       created_by: 'Ann',
+      creator_agent: null,
       created_at: at(1),
       updated_at: at(1),
       due_date: 9,
@@ -56,7 +57,6 @@ describe('projection tasks', () => {
       metadata: {},
       dispatch_attempts: 0,
       asked: null,
-      claim_position: null,
       cron: null,
       cron_since: at(1),
       recurred_at: null,
@@ -66,6 +66,16 @@ describe('projection tasks', () => {
       position: 1,
     });
     expect(counts).to.deep.equal([['inbox', 'high', 'ada', 1, 1]]);
+  });
+
+  it('knows the agent that created it, by its key or by the name that a user gave, whatever becomes of the task', () => {
+    const creatorOf = (meta: Parameters<typeof eventsOf>[1]) =>
+      rowsAfter(tasksProjection, eventsOf([created(), updated({ assignedTo: 'eve' }), claimed('bob')], meta)).tasks[0]
+        ?.creator_agent;
+    expect(creatorOf({ actor: { type: 'agent', id: 5, name: 'agent:kim' } })).to.equal(5);
+    expect(creatorOf({ actor: { type: 'user', id: 5, name: 'ann' }, agent: 6 })).to.equal(6);
+    expect(creatorOf({ actor: { type: 'user', id: 5, name: 'ann' } })).to.equal(null);
+    expect(creatorOf({ actor: { type: 'system', id: 0, name: 'scheduler' } })).to.equal(null);
   });
 
   it('shows the task as it is after an update', () => {
@@ -106,7 +116,7 @@ describe('projection tasks', () => {
 
   it('follows claims, and what comes back to the queue', () => {
     const { task, counts } = rows(created(), claimed());
-    expect(task).to.deep.include({ status: 'in_progress', assigned_to: 'ada', claim_position: 2, updated_at: at(2) });
+    expect(task).to.deep.include({ status: 'in_progress', assigned_to: 'ada', updated_at: at(2) });
     expect(counts).to.deep.equal([['in_progress', 'medium', 'ada', 1, 1]]);
     const back = placed({ status: 'in_progress', assignedTo: 'ada' }, { status: 'inbox', assignedTo: null });
     const released = rows(created(), claimed(), taskReleased.draft({ taskId: 7, title: 'x', agent: 'ada', ...back }));

@@ -10,6 +10,7 @@ import {
   tokensReported,
 } from '../../../shared/events/tokens/reports.ts';
 import { eventsOf, rowsAfter, timeOf } from '../../support/kit.ts';
+import { farFromUtc } from '../../support/time-zone.ts';
 
 const report = (id: string, fields: Partial<TokenReport> = {}): TokenReport => ({
   id,
@@ -28,6 +29,8 @@ const report = (id: string, fields: Partial<TokenReport> = {}): TokenReport => (
 const reported = (page: number | null, ...reports: TokenReport[]) => tokensReported.draft({ page, reports });
 
 describe('projection: tokens', () => {
+  farFromUtc();
+
   it('has a row for each report', () => {
     const events = eventsOf([reported(null, report('a'), report('b', { agentId: null, taskId: 3, duration: 1.5 }))]);
     const { reports } = rowsAfter(tokensProjection, events);
@@ -76,6 +79,22 @@ describe('projection: tokens', () => {
       year: '2023-01-01T00:00:00.000Z',
       all: '1970-01-01T00:00:00.000Z',
     });
+  });
+
+  it('keeps the days of an agent, of UTC, a month in one row', () => {
+    const told = (at: string, id: string) => {
+      const [event] = eventsOf([reported(null, report(id))], { at: Date.parse(at) });
+      return event as NonNullable<typeof event>;
+    };
+    const events = ['2023-11-30T23:59:59.999Z', '2023-11-30T00:00:00Z', '2023-12-01T00:00:00Z'].map((at, n) => {
+      const event = told(at, `r${n}`);
+      return { ...event, position: n + 1, meta: { ...event.meta, number: n + 1 } };
+    });
+    const { days } = rowsAfter(tokensProjection, events);
+    expect(days.map(({ month, days }) => [new Date(month).toISOString(), days])).to.deep.equal([
+      ['2023-11-01T00:00:00.000Z', { 30: [2, 30, 2] }],
+      ['2023-12-01T00:00:00.000Z', { 1: [1, 15, 1] }],
+    ]);
   });
 
   it('groups by the agent, whatever its name; names that are no agent stand for themselves', () => {

@@ -2,6 +2,7 @@
 import { expect } from 'chai';
 import { agentsProjection } from '../../../projections/agents/agents.ts';
 import { exportedRows } from '../../../queries/admin/export.ts';
+import { allTasks } from '../../../shared/identity.ts';
 import { agentRegisteredAs, openReadModels, type ReadModels, secondsOf } from '../../support/rows.ts';
 
 const AGENTS = 650;
@@ -25,7 +26,7 @@ describe('exported rows', () => {
   async function pages(range: object = {}, limit = 10_000) {
     const found: (readonly { readonly [column: string]: unknown }[])[] = [];
     const query = { since: undefined, until: undefined, limit, ...range };
-    for await (const page of exportedRows(models.reads, 1, 'agents', query)) found.push(page);
+    for await (const page of exportedRows(models.reads, allTasks(1), 'agents', query)) found.push(page);
     return found;
   }
 

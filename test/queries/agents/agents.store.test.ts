@@ -8,7 +8,7 @@ import { agentSoul } from '../../../queries/agents/souls.ts';
 import { previewSync } from '../../../queries/agents/sync.ts';
 import { NO_TASKS } from '../../../queries/tasks/assignments.ts';
 import { gatewayConfigChanged } from '../../../shared/events/admin/gateway-config.ts';
-import { agentDeleted, agentDetailsChanged, agentHidden } from '../../../shared/events/agents/agents.ts';
+import { agentHidden } from '../../../shared/events/agents/agents.ts';
 import { agentMemoryFieldsSet, agentMemoryWritten } from '../../../shared/events/agents/memory.ts';
 import { agentSoulChanged } from '../../../shared/events/agents/souls.ts';
 import { agentRegisteredAs, openReadModels, type ReadModels, secondsOf } from '../../support/rows.ts';
@@ -104,48 +104,6 @@ describe('queries of agents', () => {
     expect(await agentRecord(models.reads, 2, { id: 1 })).to.equal(undefined);
     expect(await agentRecord(models.reads, 2, { name: 'ada' })).to.include({ id: 5, role: 'spy' });
     expect(await withTaskStats(models.reads, 1, [record])).to.deep.equal([{ ...record, taskStats: NO_TASKS }]);
-  });
-
-  it('a record from the memory of the projector is what the database has', async () => {
-    await models.tell([agentRegisteredAs(6, 'mem', { config: { b: 1, aa: [null] } }), { workspace: 8 }]);
-    const renamed = agentDetailsChanged.draft({
-      agentId: 6,
-      name: 'mem',
-      changes: { role: 'lead', soulContent: 'brave' },
-      via: 'id',
-      writeToGateway: false,
-      status: null,
-    });
-    await models.tell([renamed, { workspace: 8 }]);
-    const stored = await agentRecord(models.reads, 8, { id: 6 });
-    expect(stored).to.include({ id: 6, role: 'lead', soul_content: 'brave' });
-    const remembered = await agentRecord(models.remembered, 8, { id: 6 });
-    expect(remembered).to.deep.equal(stored);
-    expect(Object.keys(remembered ?? {})).to.deep.equal(Object.keys(stored ?? {}));
-    expect(await findAgent(models.remembered, 8, { id: 6 })).to.include(await findAgent(models.reads, 8, { id: 6 }));
-  });
-
-  it('an agent from memory is found by a name that it has now', async () => {
-    const place = { workspace: 9 };
-    const renamed = (name: string) =>
-      agentDetailsChanged.draft({
-        agentId: 61,
-        name: 'old',
-        changes: { name },
-        via: 'id',
-        writeToGateway: false,
-        status: null,
-      });
-    await models.tell([agentRegisteredAs(61, 'old'), place], [agentRegisteredAs(62, 'other'), place]);
-    const reads = { ...models.reads, kept: models.remembered.kept };
-    const idOf = async (name: string) => (await findAgent(reads, 9, { name }))?.id;
-    expect([await idOf('old'), await idOf('new')]).to.deep.equal([61, undefined]);
-    await models.tell([renamed('new'), place]);
-    expect([await idOf('old'), await idOf('new')]).to.deep.equal([undefined, 61]);
-    await models.tell([renamed('old'), place]);
-    expect([await idOf('old'), await idOf('new')]).to.deep.equal([61, undefined]);
-    await models.tell([agentDeleted.draft({ agentId: 61, name: 'old', role: 'coder', removeWorkspace: false }), place]);
-    expect(await idOf('old')).to.equal(undefined);
   });
 
   it('commands look an agent up without its texts, and many by their names', async () => {

@@ -19,6 +19,7 @@ import type { DomainEvent } from '../../../shared/events/define.ts';
 import { taskCommented } from '../../../shared/events/tasks/comments.ts';
 import { taskCreated } from '../../../shared/events/tasks/tasks.ts';
 import { type TokenReport, tokensReported } from '../../../shared/events/tokens/reports.ts';
+import { allTasks } from '../../../shared/identity.ts';
 import { DAY_MS, HOUR_MS } from '../../../shared/time-buckets.ts';
 import type { Draft } from '../../support/kit.ts';
 import { agentRegisteredAs, openReadModels, type ReadModels, type Told } from '../../support/rows.ts';
@@ -162,7 +163,7 @@ describe('queries: attribution', () => {
   });
   after(() => models?.close());
 
-  const about = (id: Id) => ({ workspace: 1, agent: agents.get(id) as AgentRecord });
+  const about = (id: Id) => ({ workspace: 1, agent: agents.get(id) as AgentRecord, view: allTasks(1) });
   const ALL = new Set(ATTRIBUTION_SECTIONS);
   const reportOf = async (id: Id, hours: number, now = NOW) => {
     const timeframe = windowOf(String(hours), now);

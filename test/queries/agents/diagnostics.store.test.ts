@@ -16,6 +16,7 @@ import { windowOf } from '../../../shared/contract/agents/scope.ts';
 import { agentDeleted, agentDetailsChanged, agentStatusChanged } from '../../../shared/events/agents/agents.ts';
 import { agentHeartbeatReceived } from '../../../shared/events/agents/heartbeat.ts';
 import { tokensReported } from '../../../shared/events/tokens/reports.ts';
+import { allTasks } from '../../../shared/identity.ts';
 import { DAY, HOUR } from '../../../shared/time.ts';
 import { agentRegisteredAs, openReadModels, type ReadModels, type Told } from '../../support/rows.ts';
 import { created, requeued, updated } from '../../support/tasks.ts';
@@ -121,7 +122,7 @@ describe('diagnostics of an agent', () => {
     now: number,
     sections: readonly DiagnosticsSection[] = DIAGNOSTICS_SECTIONS,
     of: typeof agent = agent,
-  ) => diagnosticsOf(models.reads, 1, of, windowOf(String(hours), now * 1_000), new Set(sections));
+  ) => diagnosticsOf(models.reads, allTasks(1), of, windowOf(String(hours), now * 1_000), new Set(sections));
 
   before(async () => {
     models = await openReadModels([

@@ -4,6 +4,7 @@ import { projections } from '../../../projections/index.ts';
 import { createInboxes, inboxOf } from '../../../queries/agents/heartbeat.ts';
 import { agentStatusChanged } from '../../../shared/events/agents/agents.ts';
 import { agentMessageSent } from '../../../shared/events/agents/messages.ts';
+import { allTasks } from '../../../shared/identity.ts';
 import { HOUR } from '../../../shared/time.ts';
 import { agentRegisteredAs, openReadModels, type ReadModels, secondsOf } from '../../support/rows.ts';
 
@@ -31,6 +32,8 @@ const message = (messageId: number, toAgentId: number) =>
 /** Unix seconds. */
 const NOW = secondsOf(1_000);
 const elsewhere = { workspace: 2 };
+
+const ADA = { id: 1, name: 'ada' };
 
 describe('queries of heartbeats', () => {
   let models: ReadModels;
@@ -65,18 +68,17 @@ describe('queries of heartbeats', () => {
   after(() => models?.close());
 
   it('messages to the agent that are not read, the oldest first', async () => {
-    const inbox = await inboxOf(models.reads, 1, { id: 1 }, NOW);
-    expect(inbox?.agent).to.deep.equal({ id: 1, name: 'ada' });
-    expect(inbox?.messages.map(({ id }) => id)).to.deep.equal([1, 2]);
-    expect(inbox?.pendingTasks).to.deep.equal([]);
-    expect(await inboxOf(models.reads, 1, { name: 'ada' }, NOW)).to.deep.equal(inbox);
-    expect(await inboxOf(models.reads, 3, { id: 1 }, NOW)).to.equal(undefined);
+    const inbox = await inboxOf(models.reads, allTasks(1), ADA, NOW);
+    expect(inbox.agent).to.deep.equal({ id: 1, name: 'ada' });
+    expect(inbox.messages.map(({ id }) => id)).to.deep.equal([1, 2]);
+    expect(inbox.pendingTasks).to.deep.equal([]);
+    expect((await inboxOf(models.reads, allTasks(3), ADA, NOW)).messages, 'of another workspace').to.deep.equal([]);
   });
 
   it('urgent activities that name the agent, the newest first, until the oldest of them is four hours old', async () => {
-    const inbox = await inboxOf(models.reads, 1, { id: 1 }, NOW);
-    expect(inbox?.workItems.map(({ type }) => type)).to.deep.equal(['notifications', 'urgent_activities']);
-    expect(inbox?.workItems.slice(1)).to.deep.equal([
+    const inbox = await inboxOf(models.reads, allTasks(1), ADA, NOW);
+    expect(inbox.workItems.map(({ type }) => type)).to.deep.equal(['notifications', 'urgent_activities']);
+    expect(inbox.workItems.slice(1)).to.deep.equal([
       {
         type: 'urgent_activities',
         count: 2,
@@ -86,14 +88,16 @@ describe('queries of heartbeats', () => {
         ],
       },
     ]);
-    expect(inbox?.until).to.equal(NOW - 100 + 4 * HOUR);
-    expect((await inboxOf(models.reads, 1, { id: 2 }, NOW))?.until).to.equal(Number.MAX_SAFE_INTEGER);
+    expect(inbox.until).to.equal(NOW - 100 + 4 * HOUR);
+    expect((await inboxOf(models.reads, allTasks(1), { id: 2, name: 'system' }, NOW)).until).to.equal(
+      Number.MAX_SAFE_INTEGER,
+    );
   });
 
   it('unread notifications: how many, and the newest five', async () => {
-    const inbox = await inboxOf(models.reads, 1, { name: 'system' }, NOW);
-    expect(inbox?.workItems).to.have.length(1);
-    const [group] = inbox?.workItems ?? [];
+    const inbox = await inboxOf(models.reads, allTasks(1), { id: 2, name: 'system' }, NOW);
+    expect(inbox.workItems).to.have.length(1);
+    const [group] = inbox.workItems ?? [];
     expect(group).to.include({ type: 'notifications', count: 6 });
     expect(group?.items.map(({ id }) => id)).to.deep.equal([12, 11, 10, 9, 8]);
     expect(group?.items[0]).to.deep.equal({
@@ -108,44 +112,43 @@ describe('queries of heartbeats', () => {
   it('at most fifty messages: the newest, the oldest of them first', async () => {
     await models.tell([agentRegisteredAs(4, 'busy'), { workspace: 4 }]);
     await models.tell(...Array.from({ length: 51 }, (_, n) => [message(500 + n, 4), { workspace: 4 }] as const));
-    const inbox = await inboxOf(models.reads, 4, { id: 4 }, NOW);
-    expect(inbox?.messages.map(({ id }) => id)).to.deep.equal(Array.from({ length: 50 }, (_, n) => 501 + n));
+    const inbox = await inboxOf(models.reads, allTasks(4), { id: 4, name: 'busy' }, NOW);
+    expect(inbox.messages.map(({ id }) => id)).to.deep.equal(Array.from({ length: 50 }, (_, n) => 501 + n));
   });
 
-  it('is kept until something changes, until an activity is too old, or until it is forgotten', async () => {
+  it('is kept until something changes, or until an activity is too old', async () => {
     let now = NOW;
-    let stamp = 'first';
+    let value = 'first';
     const asked: unknown[] = [];
     const inboxes = createInboxes({
       reads: models.reads,
       now: () => now * 1_000,
       freshness: {
-        async stamp(names, workspace) {
-          asked.push([names, workspace]);
-          return stamp;
+        async stamp(names, workspace, { since }) {
+          asked.push([names, workspace, since]);
+          return { value, position: 1 };
         },
       },
     });
-    const kept = async (ref: { id: number } | { name: string } = { id: 1 }, workspace = 1) =>
-      (await inboxes.find(workspace, ref))?.kept;
+    const seen = new Set<unknown>();
+    /** Whether it was read earlier. */
+    const kept = async (agent = ADA, workspace = 1) => {
+      const inbox = await inboxes.seenBy(allTasks(workspace), 5).find(agent);
+      return seen.has(inbox) || !seen.add(inbox);
+    };
     expect(await kept()).to.equal(false);
     expect(await kept()).to.equal(true);
-    const [read, of] = asked[0] as [string[], number];
+    const [read, of, since] = asked[0] as [string[], number, number];
     expect(read).to.include.members(['notifications', 'chat']);
-    expect(of).to.equal(1);
-    expect(await kept({ name: 'ada' }), 'of another reference').to.equal(false);
-    expect(await kept({ name: 'ada' })).to.equal(true);
-    expect(await kept({ name: '1' }), 'a name like an id').to.equal(undefined);
-    expect(await kept({ name: 'ada' }, 2), 'of another workspace').to.equal(false);
-    stamp = 'second';
+    expect([of, since]).to.deep.equal([1, 5]);
+    expect(await kept({ id: 1, name: 'eve' }), 'after it was renamed').to.equal(false);
+    expect(await kept(ADA, 2), 'of another workspace').to.equal(false);
+    value = 'second';
     expect(await kept()).to.equal(false);
     now = NOW - 100 + 4 * HOUR - 1;
     expect(await kept()).to.equal(true);
     now += 1;
     expect(await kept(), 'an activity is too old').to.equal(false);
     expect(await kept()).to.equal(true);
-    inboxes.forget(1, { id: 1 });
-    expect(await kept()).to.equal(false);
-    expect(await kept({ id: 99 })).to.equal(undefined);
   });
 });

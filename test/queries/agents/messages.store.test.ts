@@ -3,6 +3,7 @@ import { expect } from 'chai';
 import { chatProjection } from '../../../projections/chat.ts';
 import { listComms } from '../../../queries/agents/messages.ts';
 import { agentMessageSent } from '../../../shared/events/agents/messages.ts';
+import { allTasks } from '../../../shared/identity.ts';
 import { openReadModels, type ReadModels, secondsOf } from '../../support/rows.ts';
 
 let number = 0;
@@ -36,7 +37,7 @@ describe('queries of messages', () => {
   after(() => models?.close());
 
   const list = (query: object = {}, workspace = 1) =>
-    listComms(models.reads, workspace, { limit: 50, offset: 0, ...query } as Parameters<typeof listComms>[2]);
+    listComms(models.reads, allTasks(workspace), { limit: 50, offset: 0, ...query } as Parameters<typeof listComms>[2]);
   const ids = async (query?: object) => (await list(query)).messages.map(({ id }) => id);
 
   it('the feed has the latest messages, the oldest of them first', async () => {

@@ -8,13 +8,7 @@ import { cliSessionsTable, sessionsProjection } from '../../../projections/sessi
 import { tasksProjection, tasksTable } from '../../../projections/tasks/tasks.ts';
 import { BACKTEST_BOUNDS, type BacktestParts, backtest } from '../../../queries/alerts/backtests.ts';
 import { columnNameOf } from '../../../queries/alerts/conditions.ts';
-import {
-  type Condition,
-  type EntityType,
-  evaluate,
-  inCooldown,
-  type Seen,
-} from '../../../shared/contract/alerts/conditions.ts';
+import { type Condition, type EntityType, inCooldown, type Seen } from '../../../shared/contract/alerts/conditions.ts';
 import { agentDeleted, agentDetailsChanged, agentStatusChanged } from '../../../shared/events/agents/agents.ts';
 import { agentHeartbeatReceived } from '../../../shared/events/agents/heartbeat.ts';
 import type { DomainEvent } from '../../../shared/events/define.ts';
@@ -22,6 +16,7 @@ import { sessionControlled, sessionReported } from '../../../shared/events/sessi
 import { taskStatusChanged } from '../../../shared/events/tasks/changes.ts';
 import { placeOf, taskCreated, taskDeleted } from '../../../shared/events/tasks/tasks.ts';
 import { HOUR, MINUTE } from '../../../shared/time.ts';
+import { evaluate } from '../../support/alerts.ts';
 import { type Draft, eventsOf, registeredAgent } from '../../support/kit.ts';
 import { openReadModels, type ReadModels, type Told } from '../../support/rows.ts';
 import { TASK } from '../../support/tasks.ts';

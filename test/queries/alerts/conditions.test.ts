@@ -11,7 +11,6 @@ import {
   type Condition,
   ENTITY_TYPES,
   type EntityType,
-  evaluate,
   FIELDS,
   fieldOf,
   OPERATORS,
@@ -19,6 +18,7 @@ import {
   type Seen,
   spanOf,
 } from '../../../shared/contract/alerts/conditions.ts';
+import { evaluate } from '../../support/alerts.ts';
 import { openReadModels, type ReadModels } from '../../support/rows.ts';
 
 const NOW = 1_700_000_000;

@@ -8,6 +8,7 @@ import { agentMessageSent } from '../../../shared/events/agents/messages.ts';
 import { agentSoulChanged } from '../../../shared/events/agents/souls.ts';
 import { userSignedIn } from '../../../shared/events/auth/sign-in.ts';
 import { userDeleted } from '../../../shared/events/auth/users.ts';
+import { allTasks } from '../../../shared/identity.ts';
 import { agentRegisteredAs, openReadModels, type ReadModels, secondsOf } from '../../support/rows.ts';
 
 const registered = agentRegisteredAs(7, 'ada');
@@ -39,7 +40,9 @@ describe('queries of activities', () => {
   after(() => models?.close());
 
   const list = (query: object = {}, workspace = 1) =>
-    listActivities(models.reads, workspace, { limit: 50, offset: 0, ...query } as Parameters<typeof listActivities>[2]);
+    listActivities(models.reads, allTasks(workspace), { limit: 50, offset: 0, ...query } as Parameters<
+      typeof listActivities
+    >[2]);
   const ids = async (query?: object) => {
     const { activities, total } = await list(query);
     return [activities.map(({ id }) => id), total];
@@ -129,7 +132,7 @@ describe('queries of activities', () => {
       [message, at(hour + 3)],
       [registered, { ...at(hour + 4), ...by(2, 'bea') }],
     );
-    expect(await activityStats(models.reads, 4, 2, hour + 3_600)).to.deep.equal({
+    expect(await activityStats(models.reads, allTasks(4), 2, hour + 3_600)).to.deep.equal({
       timeframe: '2 hours',
       activityByType: [
         { type: 'agent_soul_updated', count: 3 },
@@ -146,7 +149,7 @@ describe('queries of activities', () => {
         { timestamp: hour, count: 4, hour: '2023-11-14T23:00:00.000Z' },
       ],
     });
-    const recent = await activityStats(models.reads, 4, 1, hour + 3_602);
+    const recent = await activityStats(models.reads, allTasks(4), 1, hour + 3_602);
     expect(
       recent.timeline.map(({ count }) => count),
       'after the beginning of the window',
@@ -156,7 +159,7 @@ describe('queries of activities', () => {
       (_, n) => [soul, { ...at(hour), workspace: 5, ...by(n, `a${n}`) }] as const,
     );
     await models.tell(...actors);
-    expect((await activityStats(models.reads, 5, 1, hour + 5)).topActors).to.have.length(10);
+    expect((await activityStats(models.reads, allTasks(5), 1, hour + 5)).topActors).to.have.length(10);
   });
 });
 

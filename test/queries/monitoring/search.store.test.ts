@@ -10,6 +10,7 @@ import { schemaOf } from '../../../projections/projection.ts';
 import { searchRecords } from '../../../queries/monitoring/search.ts';
 import type { Reads } from '../../../queries/reads.ts';
 import { searchQuery } from '../../../shared/contract/monitoring/search.ts';
+import { allTasks } from '../../../shared/identity.ts';
 import { testDatabase } from '../../support/world.ts';
 
 const WORKSPACE = 4;
@@ -64,9 +65,8 @@ describe('search of many texts', function () {
       await sql`ANALYZE ${into(table.name)}`.execute(db);
     }
     reads = {
-      kept: () => undefined,
-      settled: () => undefined,
-      told: () => undefined,
+      position: undefined,
+      at: () => reads,
       db: new Kysely({
         dialect: new PostgresDialect({ pool }),
         log: ({ level, query }) => {
@@ -82,7 +82,7 @@ describe('search of many texts', function () {
   async function search(q: string, more: { limit?: string; type?: string } = {}) {
     statements.length = 0;
     const query = searchQuery.parse({ q, type: 'message', ...more });
-    const { results } = await searchRecords(reads, WORKSPACE, query, true);
+    const { results } = await searchRecords(reads, allTasks(WORKSPACE), query, true);
     const plans = await Promise.all(
       [...statements].map(async (statement) => {
         const { rows } = await place.database.pool.query(`EXPLAIN ${statement.sql}`, [...statement.parameters]);

@@ -4,6 +4,7 @@ import { tasksProjection } from '../../../projections/tasks/tasks.ts';
 import { taskOutcomes } from '../../../queries/tasks/outcomes.ts';
 import { taskRegression } from '../../../queries/tasks/regression.ts';
 import { type TaskData, taskCreated } from '../../../shared/events/tasks/tasks.ts';
+import { allTasks } from '../../../shared/identity.ts';
 import { DAY } from '../../../shared/time.ts';
 import { openReadModels, type ReadModels, secondsOf, type Told } from '../../support/rows.ts';
 import { TASK } from '../../support/tasks.ts';
@@ -37,7 +38,8 @@ describe('outcomes of tasks', () => {
     );
   });
   after(() => models?.close());
-  const outcomes = (timeframe: string, workspace = 1) => taskOutcomes(models.reads, workspace, timeframe, NOW);
+  const outcomes = (timeframe: string, workspace = 1) =>
+    taskOutcomes(models.reads, allTasks(workspace), timeframe, NOW);
 
   it('of all time', async () => {
     const all = await outcomes('all');
@@ -96,7 +98,7 @@ describe('tasks before and since a change', () => {
   });
   after(() => models?.close());
   const regression = (lookback: number, from = start) =>
-    taskRegression(models.reads, 1, { start: from, lookback }, NOW);
+    taskRegression(models.reads, allTasks(1), { start: from, lookback }, NOW);
 
   it('has percentiles by nearest rank, and who needed help', async () => {
     const { windows, deltas, params } = await regression(604_800);
@@ -127,7 +129,7 @@ describe('tasks before and since a change', () => {
   });
 
   it('has no difference where there is nothing to compare', async () => {
-    const { windows, deltas } = await taskRegression(models.reads, 7, { start, lookback: 60 }, NOW);
+    const { windows, deltas } = await taskRegression(models.reads, allTasks(7), { start, lookback: 60 }, NOW);
     expect(windows.post.latency_seconds).to.deep.equal({ p50: null, p95: null, avg: null });
     expect(deltas).to.deep.equal({ p95_latency_seconds: null, intervention_rate: 0 });
   });

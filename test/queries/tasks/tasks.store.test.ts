@@ -9,6 +9,7 @@ import type { Reads } from '../../../queries/reads.ts';
 import { assignmentsFor, taskStatsOf } from '../../../queries/tasks/assignments.ts';
 import { listTasks, taskById } from '../../../queries/tasks/tasks.ts';
 import { PRIORITIES, TASK_SORTS, TASK_STATUSES, type TasksQuery } from '../../../shared/contract/tasks/tasks.ts';
+import { allTasks } from '../../../shared/identity.ts';
 import { openReadModels, type ReadModels } from '../../support/rows.ts';
 
 const TASKS = 100_000;
@@ -114,7 +115,7 @@ describe('queries of tasks, with 100,000 of them', function () {
   ];
   for (const filters of filtered) {
     it(`the list by ${Object.keys(filters).join(' and ') || 'nothing'} reads little more than its page`, async () => {
-      const { scans, rows } = await read((reads) => listTasks(reads, 1, query(filters)));
+      const { scans, rows } = await read((reads) => listTasks(reads, allTasks(1), query(filters)));
       expect(scans, JSON.stringify(scans)).not.to.include('Seq Scan').and.not.to.be.empty;
       expect(rows).to.be.below(500);
     });
@@ -123,7 +124,7 @@ describe('queries of tasks, with 100,000 of them', function () {
   for (const sort of TASK_SORTS) {
     it(`so does the list by ${sort}, both ways`, async () => {
       for (const order of ['asc', 'desc'] as const) {
-        const { scans, rows } = await read((reads) => listTasks(reads, 1, query({ sort, order })));
+        const { scans, rows } = await read((reads) => listTasks(reads, allTasks(1), query({ sort, order })));
         expect(scans).not.to.include('Seq Scan').and.not.to.include('Sort');
         expect(rows).to.be.below(500);
       }
@@ -133,20 +134,20 @@ describe('queries of tasks, with 100,000 of them', function () {
   it('a page far in is read from the nearer end, and is the right one', async () => {
     const pages = [0, 30, TASKS - 1_010, TASKS - 10].map((offset) => query({ offset, limit: 20 }));
     for (const page of pages) {
-      const { tasks, total } = await listTasks(models.reads, 1, page);
+      const { tasks, total } = await listTasks(models.reads, allTasks(1), page);
       const expected = Array.from({ length: 20 }, (_, n) => TASKS - page.offset - n).filter((id) => id > 0);
       expect(tasks.map(({ id }) => id)).to.deep.equal(expected);
       expect(total).to.equal(TASKS);
     }
-    const { scans, rows } = await read((reads) => listTasks(reads, 1, query({ offset: TASKS - 1_000 })));
+    const { scans, rows } = await read((reads) => listTasks(reads, allTasks(1), query({ offset: TASKS - 1_000 })));
     expect(scans).not.to.include('Seq Scan');
     expect(rows).to.be.below(2_500);
   });
 
   it('what agents ask reads little', async () => {
     const questions: ((reads: Reads) => Promise<unknown>)[] = [
-      (reads) => assignmentsFor(reads, 1, 'agent-7'),
-      (reads) => taskById(reads, 1, 70_000),
+      (reads) => assignmentsFor(reads, allTasks(1), 'agent-7'),
+      (reads) => taskById(reads, allTasks(1), 70_000),
     ];
     for (const question of questions) {
       const { scans, rows } = await read(question);

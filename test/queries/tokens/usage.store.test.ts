@@ -16,9 +16,11 @@ import { agentDeleted, agentDetailsChanged } from '../../../shared/events/agents
 import { taskCreated } from '../../../shared/events/tasks/tasks.ts';
 import { tokenPriceSet } from '../../../shared/events/tokens/prices.ts';
 import { type TokenReport, tokenPageFilled, tokensReported } from '../../../shared/events/tokens/reports.ts';
+import { allTasks } from '../../../shared/identity.ts';
 import { DAY_MS, HOUR_MS } from '../../../shared/time-buckets.ts';
 import { agentRegisteredAs, openReadModels, type ReadModels, type Told } from '../../support/rows.ts';
 import { TASK } from '../../support/tasks.ts';
+import { farFromUtc } from '../../support/time-zone.ts';
 
 const NOW = Date.UTC(2026, 2, 3, 10, 20, 30, 400);
 const REPORTS = 600;
@@ -41,6 +43,8 @@ const moments = [
   Date.UTC(2026, 2, 3),
   Date.UTC(2026, 2, 1),
   Date.UTC(2025, 11, 1),
+  // Where time lines begin.
+  Date.UTC(2026, 2, 3) - 365 * DAY_MS,
 ].flatMap((at) => [at - 1, at, at + 1]);
 const spans = [HOUR_MS, DAY_MS, 30 * DAY_MS, 500 * DAY_MS];
 
@@ -92,6 +96,8 @@ const daysOf = (reports: readonly Case[]) =>
     .sort((a, b) => (a.date < b.date ? -1 : 1));
 
 describe('sums of tokens', () => {
+  farFromUtc();
+
   let models: ReadModels;
   before(async () => {
     models = await openReadModels([
@@ -121,6 +127,10 @@ describe('sums of tokens', () => {
       ...batches,
       [tokensReported.draft({ page: 1, reports: [{ ...(cases[0] as Case), id: 'other' }] }), { at: NOW, workspace: 2 }],
       [tokenPageFilled.draft({ page: 1 }), { workspace: 2 }],
+      // Of another workspace, with the names and ids that are looked up in this one.
+      [agentRegisteredAs(40, 'bob'), { workspace: 2 }],
+      [task(3), { workspace: 2 }],
+      [tokenPriceSet.draft({ model: 'z', price: { input: 9, output: 9 }, before: null }), { workspace: 2 }],
       tokenPriceSet.draft({ model: 'm', price: { input: 1, output: 2 }, before: null }),
       agentDetailsChanged.draft({
         ...about,
@@ -184,7 +194,7 @@ describe('sums of tokens', () => {
     it(`of tasks, of the timeframe ${timeframe}`, async () => {
       const all = within(timeframe);
       const existing = all.filter(({ taskId }) => taskId === 1 || taskId === 2);
-      const costs = await taskCosts(models.reads, 1, timeframe, NOW);
+      const costs = await taskCosts(models.reads, allTasks(1), timeframe, NOW);
       expect(costs.summary).to.deep.equal(sum(existing));
       expect(costs.unattributed).to.deep.equal(sum(all.filter(({ taskId }) => taskId === null)));
       expect(costs.recordCount).to.equal(all.length);
@@ -249,7 +259,7 @@ describe('sums of tokens', () => {
         expect(stats.models).to.deep.equal(sumBy(all, ({ model }) => model));
         expect(stats.sessions).to.deep.equal(sumBy(all, ({ sessionId }) => sessionId));
         expect(stats.agents).to.deep.equal(sumBy(all, nameOf));
-        const costs = await taskCosts(models.reads, 1, timeframe, now);
+        const costs = await taskCosts(models.reads, allTasks(1), timeframe, now);
         expect(costs.summary).to.deep.equal(sum(all.filter(({ taskId }) => taskId === 1 || taskId === 2)));
         expect(costs.unattributed).to.deep.equal(sum(all.filter(({ taskId }) => taskId === null)));
         const { total } = await listTokens(models.reads, 1, timeframe, now);
@@ -316,7 +326,7 @@ describe('sums of tokens', () => {
   it('nothing at all is zero', async () => {
     const none = { totalTokens: 0, totalCost: 0, requestCount: 0, avgTokensPerRequest: 0, avgCostPerRequest: 0 };
     expect((await tokenStats(models.reads, 9, 'all', NOW)).summary).to.deep.equal(none);
-    expect((await taskCosts(models.reads, 9, 'day', NOW)).unattributed).to.deep.equal(none);
+    expect((await taskCosts(models.reads, allTasks(9), 'day', NOW)).unattributed).to.deep.equal(none);
     expect(await tokensByAgent(models.reads, 9, 30, NOW)).to.deep.equal({
       agents: [],
       summary: { total_cost: 0, total_tokens: 0, agent_count: 0, days: 30 },
@@ -339,7 +349,14 @@ describe('sums of tokens', () => {
       prices: [{ model: 'm', input: 1, output: 2 }],
     });
     expect((await lookUp(2, {})).page).to.equal(2);
-    expect((await lookUp(2, { reportIds: ['r3', 'other'] })).reports).to.have.all.keys('other');
+    const there = await lookUp(2, { reportIds: ['r3', 'other'], agentNames: ['Ada', 'bob'], taskIds: [1, 3] });
+    expect({ ...there, reports: [...there.reports.keys()] }).to.deep.equal({
+      page: 2,
+      reports: ['other'],
+      agents: new Map([['bob', 40]]),
+      tasks: new Set([3]),
+      prices: [{ model: 'z', input: 9, output: 9 }],
+    });
   });
 
   it('agents of one name are told apart', async () => {

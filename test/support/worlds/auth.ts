@@ -1,10 +1,13 @@
 /** A service with what the auth tests share. */
 import { agentStream } from '../../../commands/agents/agents.ts';
 import { issueAgentKey } from '../../../commands/agents/keys.ts';
+import { claimsFor } from '../../../commands/agents/names.ts';
 import type { NewUser } from '../../../commands/auth/users.ts';
 import { createUser } from '../../../commands/auth/users.ts';
+import { claimName } from '../../../commands/claims.ts';
 import type { CommandContext } from '../../../commands/handler.ts';
 import type { ProcessRole } from '../../../infra/config.ts';
+import { userCreated, userStream } from '../../../shared/events/auth/users.ts';
 import { registeredAgent } from '../kit.ts';
 import { call, type Reply, startTestService, type TestService } from '../service.ts';
 import { testOrigin } from '../world.ts';
@@ -27,6 +30,8 @@ export interface AuthWorld extends TestService {
   signIn(username: string, password?: string): Promise<string>;
   /** Creates a user without HTTP and its limits. Gives the id. */
   makeUser(user: Partial<NewUser> & { readonly username: string }, password?: string | null): Promise<number>;
+  /** A user from before names were compared: with any name. */
+  makeOlderUser(username: string): Promise<number>;
   makeAgent(name: string, workspace?: number): Promise<number>;
   /** An agent's key, issued without HTTP. */
   makeKey(agentId: number, scopes: readonly string[], workspace?: number, tenant?: number): Promise<string>;
@@ -48,6 +53,18 @@ export const cookieOf = (reply: Reply): string =>
     .getSetCookie()
     .map((line) => line.split(';')[0])
     .join('; ');
+
+const ANYBODY = {
+  email: null,
+  avatarUrl: null,
+  role: 'viewer',
+  provider: 'local',
+  providerId: null,
+  isApproved: true,
+  tenant: 1,
+  workspace: 1,
+  source: 'cli',
+} as const;
 
 const isCookie = (credential: string) => credential.includes('mc-session=');
 
@@ -75,23 +92,21 @@ export async function startAuthWorld(overrides: Record<string, string> = {}, rol
         commands,
         context(user.workspace ?? 1, user.tenant),
         credentials,
-        {
-          displayName: user.username,
-          email: null,
-          avatarUrl: null,
-          role: 'viewer',
-          provider: 'local',
-          providerId: null,
-          isApproved: true,
-          tenant: 1,
-          workspace: 1,
-          source: 'cli',
-          ...user,
-        },
+        { displayName: user.username, ...ANYBODY, ...user },
         password,
       ),
+    async makeOlderUser(username) {
+      const userId = await commands.counters.take('user');
+      const credentialId = await credentials.addPassword(userId, PASSWORD);
+      await commands.record(userStream(userId), context(1), [
+        userCreated.draft({ displayName: username, ...ANYBODY, userId, username, credentialId }),
+      ]);
+      return userId;
+    },
     async makeAgent(name, workspace = 1) {
       const agentId = await commands.counters.take('agent');
+      for (const { kind, scope, name: key, shown } of claimsFor(workspace, { name }))
+        await claimName(commands, context(workspace), kind, scope, key, agentStream(workspace, agentId), shown);
       await commands.record(agentStream(workspace, agentId), context(workspace), [
         registeredAgent({
           agentId,
@@ -102,7 +117,8 @@ export async function startAuthWorld(overrides: Record<string, string> = {}, rol
     },
     async makeKey(agentId, scopes, workspace = 1, tenant = 1) {
       const request = { workspace, agentId, name: 'test', scopes, expiresAt: null };
-      return (await issueAgentKey(commands, context(workspace, tenant), credentials, request)).apiKey;
+      return (await issueAgentKey(commands, context(workspace, tenant), credentials, request, { most: 1_000, now: 0 }))
+        .apiKey;
     },
     async audit(action) {
       const reply = await ask('GET', `/api/audit?action=${action}&limit=200`, { as: service.adminKey });

@@ -1,0 +1,44 @@
+/**
+ * What a caller with the key of an agent may do. This is the one place that decides it: a route says which agents a call
+ * changes or speaks for, and which calls are not for agents, and `server.ts` asks here before the handler runs.
+ *
+ * A key changes its own agent only, unless it has the scope `admin`. Name and role are not the agent's to change either:
+ * `decideUpdate` refuses that, because only there it is known what would change.
+ */
+import type { AgentRef } from '../../shared/contract/agents/agents.ts';
+import type { Identity, Role } from '../../shared/identity.ts';
+import type { Call, Route } from '../http/route.ts';
+
+/** The key of an agent that has no more rights than the agent. */
+export const isBoundKey = ({ kind, role }: Pick<Identity, 'kind' | 'role'>): boolean =>
+  kind === 'agent-key' && role !== 'admin';
+
+const isOwn = ({ agentId, agentName }: Identity, ref: AgentRef): boolean =>
+  'id' in ref ? ref.id === agentId : ref.name === agentName;
+
+const notForAgents = ({ agentName }: Identity, what: string): string =>
+  `You have the key of the agent ${agentName}, and ${what} is not for agents, whatever the scopes of their keys: use the API key of the deployment, or sign in.`;
+
+/** Why a caller may not make any request to this route; undefined: it may make some. */
+export function routeFault({ closedToAgents, method, path }: Route, identity: Identity): string | undefined {
+  if (identity.kind !== 'agent-key' || closedToAgents !== true) return undefined;
+  return notForAgents(identity, `${method.toUpperCase()} ${path}`);
+}
+
+/** Why a caller with an agent's key may not make this request; undefined: it may. */
+export async function requestFault(
+  { closedToAgents, agents }: Route,
+  call: Omit<Call<unknown, unknown, unknown, Role>, 'command'>,
+): Promise<string | undefined> {
+  const { identity } = call;
+  const closed = typeof closedToAgents === 'function' ? closedToAgents(call) : undefined;
+  if (closed !== undefined) return notForAgents(identity, closed);
+  if (!agents || !isBoundKey(identity)) return undefined;
+  const about = await agents(call);
+  const own = `This key belongs to the agent ${identity.agentName} and changes only that agent`;
+  if (about === 'unknown') return `${own}; it is not known whose this is.`;
+  const other = [about].flat().find((ref) => ref !== undefined && !isOwn(identity, ref));
+  if (other === undefined) return undefined;
+  const named = 'id' in other ? `agent ${other.id}` : `the agent ${other.name}`;
+  return `${own}, not ${named}: use the key of that agent, or a key with the scope admin.`;
+}

@@ -1,0 +1,86 @@
+/**
+ * Whose a task was when something happened to it, from the events of its own stream. So a client that resumes gets what it
+ * would have got live, and a live client need not wait for read models.
+ */
+import { LRUCache } from 'lru-cache';
+import { EventUnreadableError } from '../../shared/event-store.ts';
+import type { DomainEvent } from '../../shared/events/define.ts';
+import { creatorAgentOf, taskCreated, taskStream } from '../../shared/events/tasks/tasks.ts';
+import type { TaskOwners } from '../../shared/identity.ts';
+import type { Position } from '../../shared/ports/event-log.ts';
+import { takingTurnsByKey } from '../../shared/waiting.ts';
+import type { StreamSource } from './source.ts';
+
+/** Tasks that are remembered, and changes of their assignees in all. */
+const REMEMBERED = { tasks: 10_000, changes: 100_000 };
+
+/** What is known of a task. */
+interface Known {
+  creatorAgent: number | null;
+  /** Assignees and since when, oldest first. */
+  readonly assignees: { readonly from: Position; readonly name: string | null }[];
+  /** The revision to read next, and the position up to which nothing is missing. */
+  next: number;
+  upTo: Position;
+}
+
+/** The assignee after an event; undefined: the event does not say. */
+function assigneeAfter({ data }: DomainEvent): string | null | undefined {
+  const { assignedTo } = (data.after ?? data.task ?? {}) as { readonly assignedTo?: string | null };
+  return assignedTo;
+}
+
+export interface Owners {
+  /** Whose the task was right after the event at a position; undefined: there was no such task. */
+  at(workspace: number, task: number, position: Position): Promise<TaskOwners | undefined>;
+}
+
+export function createOwners({ stream, decode }: Pick<StreamSource, 'stream' | 'decode'>): Owners {
+  const tasks = new LRUCache<string, Known>({
+    max: REMEMBERED.tasks,
+    maxSize: REMEMBERED.changes,
+    sizeCalculation: ({ assignees }) => assignees.length + 1,
+  });
+  // Two readers of one task at the same time would both add what they find.
+  const inTurn = takingTurnsByKey(() => false);
+
+  async function read(name: string, known: Known, position: Position): Promise<Known> {
+    if (known.upTo >= position) return known;
+    for await (const batch of stream(name, known.next)) {
+      for (const logged of batch) {
+        known.next = logged.revision + 1;
+        known.upTo = logged.position;
+        let event: DomainEvent;
+        try {
+          event = await decode(logged, true);
+        } catch (error) {
+          if (error instanceof EventUnreadableError) continue;
+          throw error;
+        }
+        if (event.type === taskCreated.type) known.creatorAgent = creatorAgentOf(event.meta);
+        const assignee = assigneeAfter(event);
+        if (assignee !== undefined && assignee !== known.assignees.at(-1)?.name)
+          known.assignees.push({ from: event.position, name: assignee });
+      }
+    }
+    // The event at the position was in the log before, and with it all that is on the stream before it.
+    known.upTo = Math.max(known.upTo, position);
+    return known;
+  }
+
+  return {
+    async at(workspace, task, position) {
+      const name = taskStream(workspace, task);
+      const known = await inTurn(name, async () => {
+        const found = tasks.get(name) ?? { creatorAgent: null, assignees: [], next: 0, upTo: 0 };
+        // Kept only when all of it was read: what fails is read again.
+        tasks.delete(name);
+        const now = await read(name, found, position);
+        tasks.set(name, now);
+        return now;
+      });
+      const assigned = known.assignees.findLast(({ from }) => from <= position);
+      return assigned && { assignedTo: assigned.name, creatorAgent: known.creatorAgent };
+    },
+  };
+}

@@ -1,0 +1,76 @@
+/**
+ * The names of users and agents, which share one name space: two names that look alike count as one. A name is claimed
+ * by its keys (`nameKeys`): by an agent in its workspace, by a user in its workspace and among all users.
+ *
+ * Names from before this rule have no such claim. Their owners are found through the read models, and claims of the
+ * older kinds count, so that no new name looks like one of theirs.
+ */
+import { userStream } from '../shared/events/auth/users.ts';
+import { nameKeys } from '../shared/names.ts';
+import { type AgentState, agentDecider, agentStream } from './agents/agents.ts';
+import { type UserState, userDecider } from './auth/users.ts';
+import { claimantOf, type NameKind, type NameScope } from './claims.ts';
+import { type Claim, OLDER_KINDS, SHARED_NAME } from './naming.ts';
+
+const USER = userStream(0).slice(0, -1);
+
+/** The 409 message. */
+export const nameTaken = (name: string): string =>
+  `An agent or a user named "${name}", or with a name that looks like it, already exists; choose another name.`;
+
+/** What both kinds of owners have in common. */
+const shared: Pick<NameKind<never>, 'kind' | 'of' | 'taken' | 'earlier'> = {
+  kind: SHARED_NAME,
+  of: (owner) => (owner.startsWith(USER) ? userNames() : agentNames()),
+  taken: nameTaken,
+  async earlier(commands, scope, key, shown) {
+    const found = await commands.names.holders(scope === 'all' ? scope : Number(scope), key);
+    const holders = found.map(({ type, id }) => (type === 'user' ? userStream(id) : agentStream(Number(scope), id)));
+    if (scope === 'all') return { holders, claim: { kind: OLDER_KINDS.user, scope, name: shown } };
+    const user = await claimantOf(commands, { kind: OLDER_KINDS.user }, 'all', shown);
+    return {
+      holders: user === undefined ? holders : [...holders, user],
+      claim: { kind: OLDER_KINDS.agent, scope, name: shown },
+    };
+  },
+};
+
+const isKeyOf = (name: string, key: string): boolean => nameKeys(name).includes(key);
+
+// Functions, because the modules of users and this one import each other.
+const agentNames = (): NameKind<AgentState> => ({
+  ...shared,
+  owner: agentDecider,
+  holds({ registered, deleted, name, givenUpNames }, key) {
+    if (deleted) return 'never';
+    if (registered) return isKeyOf(name, key) ? 'yes' : 'not yet';
+    // A stream whose first claim was voided can never become an agent (`decideRegister`).
+    return Object.keys(givenUpNames).length > 0 ? 'never' : 'not yet';
+  },
+});
+
+const userNames = (): NameKind<UserState> => ({
+  ...shared,
+  owner: userDecider,
+  holds({ exists, deleted, voided, username, workspace }, key, scope) {
+    if (deleted || (!exists && voided)) return 'never';
+    if (!exists) return 'not yet';
+    if (!isKeyOf(username, key)) return 'never';
+    // In another workspace: an admin may be about to put the user here.
+    return scope === 'all' || scope === workspace ? 'yes' : 'not yet';
+  },
+});
+
+const claimsOf = <State>(kind: NameKind<State>, scope: NameScope, name: string): Claim<State>[] =>
+  nameKeys(name).map((key) => ({ kind, scope, name: key, shown: name }));
+
+/** What an agent with this name claims. `refuse`: throws for names that no agent may have. */
+export const agentNameClaims = (
+  workspace: number,
+  name: string,
+  refuse: (name: string) => void,
+): readonly Claim<AgentState>[] => claimsOf({ ...agentNames(), refuse }, workspace, name);
+
+/** What a user with this name claims in a place: a workspace, or among all users. */
+export const userNameClaims = (scope: number | 'all', username: string): readonly Claim<UserState>[] =>
+  claimsOf(userNames(), scope, username);

@@ -1,0 +1,58 @@
+/**
+ * Display names in events of older versions, which have them in clear: `copy-log` seals them on the way. The same event
+ * gives the same copy each time, so that a copy can be continued and compared.
+ */
+import { LRUCache } from 'lru-cache';
+import { changedAt, ERASED_NAME, formerNamesOf } from '../../shared/event-store.ts';
+import { catalogue } from '../../shared/events/catalogue.ts';
+import type { EventDefinition } from '../../shared/events/define.ts';
+import type { Actor } from '../../shared/events/metadata.ts';
+import { isSealed, sealAlike } from '../../shared/events/seal.ts';
+import type { EventLog, LoggedEvent } from '../../shared/ports/event-log.ts';
+import type { PersonKeys } from '../../shared/ports/person-keys.ts';
+
+/** The key of names whose users are not known. */
+const OTHERS = 'former_names';
+/** Streams whose first events are remembered. */
+const KEPT = 10_000;
+
+/** Gives events as they are copied. Without keys, or without names, that is as they are. */
+export function createNameSealer(log: Pick<EventLog, 'readStream'>, keys: PersonKeys | undefined) {
+  const creators = new LRUCache<string, { readonly actor: Actor | undefined }>({ max: KEPT });
+
+  async function creatorOf(stream: string): Promise<Actor | undefined> {
+    const known = creators.get(stream);
+    if (known) return known.actor;
+    let actor: Actor | undefined;
+    for await (const [first] of log.readStream(stream, { limit: 1 })) actor ??= first?.meta.actor as Actor | undefined;
+    creators.set(stream, { actor });
+    return actor;
+  }
+
+  /** Whose key seals the names; undefined: they are no user's. */
+  async function personOf(event: LoggedEvent, { formerNames }: EventDefinition): Promise<string | undefined> {
+    const { of = 'actor' } = formerNames ?? {};
+    if (of === 'others') return OTHERS;
+    const actor = of === 'creator' ? await creatorOf(event.stream) : (event.meta.actor as Actor | undefined);
+    if (actor?.type === 'user') return `user:${actor.id}`;
+    return of === 'actor or others' ? OTHERS : undefined;
+  }
+
+  return async (event: LoggedEvent): Promise<LoggedEvent> => {
+    const definition = catalogue.get(event.type);
+    const paths = definition ? formerNamesOf(event, definition) : [];
+    if (!keys || !definition || paths.length === 0) return event;
+    const person = await personOf(event, definition);
+    if (person === undefined) return event;
+    const key = person === OTHERS ? await keys.findOrCreate(person) : await keys.find(person);
+    const data = paths.reduce(
+      (before, path) =>
+        changedAt(before, path.split('.'), (value) =>
+          // The key of a user is missing only once the user has been erased.
+          isSealed(value) ? value : key ? sealAlike(key, person, `${event.id}/${path}`, value) : ERASED_NAME,
+        ),
+      event.data,
+    );
+    return data === event.data ? event : { ...event, data };
+  };
+}

@@ -1,0 +1,45 @@
+/**
+ * The last ticket number of each project, apart from the project itself: every task changes it, and whoever looks a
+ * project up would otherwise wait for all tasks before.
+ */
+import type { DomainEvent } from '../../shared/events/define.ts';
+import { taskUpdated } from '../../shared/events/tasks/changes.ts';
+import { taskCreated, taskMoved } from '../../shared/events/tasks/tasks.ts';
+import { seconds } from '../../shared/time.ts';
+import { type Change, change, defineProjection, defineTable, on } from '../projection.ts';
+
+export const ticketsTable = defineTable(
+  'tickets',
+  {
+    workspace_id: 'int',
+    project_id: 'bigint',
+    /** The last number that was given to a task. */
+    last: 'bigint',
+    updated_at: 'bigint',
+  },
+  { key: ['workspace_id', 'project_id'] },
+);
+
+/** A ticket of the project was given to a task. Numbers may come out of order: each is taken before its event is appended. */
+function ticket({ meta }: DomainEvent, projectId: number, number: number): Change {
+  const key = { workspace_id: meta.workspace, project_id: projectId };
+  return change(ticketsTable, key, (row) => ({
+    ...key,
+    last: Math.max(row?.last ?? 0, number),
+    updated_at: seconds(meta.at),
+  }));
+}
+
+export const ticketsProjection = defineProjection({
+  name: 'tickets',
+  version: 1,
+  tables: [ticketsTable],
+  handlers: [
+    on(taskCreated, (event) => [ticket(event, event.data.task.projectId, event.data.task.ticketNo)]),
+    on(taskUpdated, (event) => {
+      const { task, before } = event.data;
+      return task.projectId === before.projectId ? [] : [ticket(event, task.projectId, task.ticketNo)];
+    }),
+    on(taskMoved, (event) => [ticket(event, event.data.after.projectId, event.data.ticketNo)]),
+  ],
+});

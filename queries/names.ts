@@ -1,0 +1,139 @@
+/** Names of users and agents: who has one, or one that looks like it; and how users are shown. */
+import { sql } from 'kysely';
+import { LRUCache } from 'lru-cache';
+import { agentsProjection } from '../projections/agents/agents.ts';
+import { usersProjection } from '../projections/auth/users.ts';
+import { atMost } from '../shared/bounded.ts';
+import type { Freshness } from '../shared/ports/freshness.ts';
+import type { NameDirectory } from '../shared/ports/names.ts';
+import type { DisplayNames } from '../shared/ports/users.ts';
+import { type Reads, tables } from './reads.ts';
+
+/** What claims of names need to look up. */
+export const nameDirectory = (reads: Reads): NameDirectory => ({
+  async holders(scope, key) {
+    const users = tables(reads, usersProjection)
+      .selectFrom('user_names')
+      .innerJoin('users', 'users.id', 'user_names.id')
+      .where('user_names.key', '=', key)
+      .select('users.id');
+    if (scope === 'all') return (await users.execute()).map(({ id }) => ({ type: 'user', id }) as const);
+    const agents = tables(reads, agentsProjection)
+      .selectFrom('agent_names')
+      .where('workspace_id', '=', scope)
+      .where('key', '=', key)
+      .select('id');
+    const [people, others] = await Promise.all([
+      users.where('users.workspace_id', '=', scope).execute(),
+      agents.execute(),
+    ]);
+    return [
+      ...people.map(({ id }) => ({ type: 'user', id }) as const),
+      ...others.map(({ id }) => ({ type: 'agent', id }) as const),
+    ];
+  },
+});
+
+/** Read models that show users by their display names. */
+export const PEOPLE_MODELS: readonly string[] = [usersProjection.name];
+
+interface Shown {
+  readonly display: string;
+  /** When the user was created, Unix seconds. */
+  readonly since: number;
+}
+
+/** Names that one process keeps. */
+const KEPT = 20_000;
+/** What the store has said this recently will do, milliseconds. */
+const RECENT_MS = 1_000;
+
+/** @param freshness undefined: every name is looked up anew */
+export function createDisplayNames({
+  reads,
+  freshness,
+}: {
+  readonly reads: Reads;
+  readonly freshness?: Pick<Freshness, 'stamp' | 'stampNow'>;
+}): DisplayNames {
+  /** By workspace and name; null: no user's. */
+  const kept = new LRUCache<string, Shown | { readonly display: null }>(atMost(KEPT));
+  let stamp: string | undefined;
+
+  async function refresh(): Promise<void> {
+    const at = { since: performance.now() - RECENT_MS };
+    const now =
+      freshness?.stampNow(PEOPLE_MODELS, 'all', at)?.value ?? (await freshness?.stamp(PEOPLE_MODELS, 'all', at))?.value;
+    if (now !== undefined && now === stamp) return;
+    kept.clear();
+    stamp = now;
+  }
+
+  return {
+    async of(workspace, names) {
+      await refresh();
+      const key = (name: string) => `${workspace} ${name}`;
+      const found = new Map<string, Shown | undefined>();
+      const missing: string[] = [];
+      for (const name of new Set(names)) {
+        const known = kept.get(key(name));
+        if (!known) missing.push(name);
+        else if (known.display !== null) found.set(name, known);
+      }
+      if (missing.length > 0) {
+        const before = stamp;
+        const rows = await tables(reads, usersProjection)
+          .selectFrom('users')
+          .where('workspace_id', '=', workspace)
+          .where(sql<boolean>`username = ANY(${missing})`)
+          .select(['username', 'display_name', 'created_at'])
+          .execute();
+        for (const { username, display_name, created_at } of rows)
+          found.set(username, { display: display_name ?? username, since: created_at });
+        if (before === stamp && freshness)
+          for (const name of missing) kept.set(key(name), found.get(name) ?? { display: null });
+      }
+      return (name, at) => {
+        const one = found.get(name);
+        return one && one.since <= at ? one.display : name;
+      };
+    },
+    async usernameOf(workspace, shown) {
+      const users = tables(reads, usersProjection).selectFrom('users').where('workspace_id', '=', workspace);
+      const [named, displayed, agent] = await Promise.all([
+        users.where('username', '=', shown).select('id').executeTakeFirst(),
+        users.where('display_name', '=', shown).select('username').limit(2).execute(),
+        tables(reads, agentsProjection)
+          .selectFrom('agents')
+          .where('workspace_id', '=', workspace)
+          .where('name', '=', shown)
+          .select('id')
+          .executeTakeFirst(),
+      ]);
+      const [only, another] = displayed;
+      return named || agent || !only || another ? shown : only.username;
+    },
+  };
+}
+
+/** Records with users shown by their display names, under some of their keys. */
+export async function withDisplayNames<T extends { readonly created_at: number }>(
+  names: DisplayNames,
+  workspace: number,
+  records: readonly T[],
+  keys: readonly (keyof T & string)[],
+): Promise<T[]> {
+  const texts = records.flatMap((record) => keys.map((key) => record[key]));
+  const shownAs = await names.of(
+    workspace,
+    texts.filter((text): text is T[(typeof keys)[number]] & string => typeof text === 'string'),
+  );
+  return records.map((record) => {
+    const shown: Partial<Record<string, unknown>> = {};
+    for (const key of keys) {
+      const text = record[key];
+      if (typeof text === 'string') shown[key] = shownAs(text, record.created_at);
+    }
+    return { ...record, ...shown };
+  });
+}

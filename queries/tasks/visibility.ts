@@ -1,0 +1,99 @@
+/**
+ * Which tasks a caller sees, as conditions of statements; the rule itself is `seesTask`. Records that tell of a task, such
+ * as activities, are seen by those who see the task.
+ */
+import { type RawBuilder, sql } from 'kysely';
+import { chatProjection } from '../../projections/chat.ts';
+import { notificationsProjection } from '../../projections/monitoring/notifications.ts';
+import { tasksProjection } from '../../projections/tasks/tasks.ts';
+import { forbidden } from '../../shared/errors.ts';
+import { NOTIFIER } from '../../shared/events/monitoring/notifications.ts';
+import type { TaskView } from '../../shared/identity.ts';
+import { type Reads, tableOf } from '../reads.ts';
+
+type Condition = RawBuilder<boolean>;
+
+const EVERYTHING: Condition = sql<boolean>`true`;
+
+/** @param row alias of a row of `tasks` */
+export function taskSeen({ agent }: TaskView, row: string): Condition {
+  if (agent === null) return EVERYTHING;
+  const assigned = sql<boolean>`${sql.ref(`${row}.assigned_to`)} = ${agent.name}`;
+  return agent.id === null ? assigned : sql<boolean>`(${assigned} OR ${sql.ref(`${row}.creator_agent`)} = ${agent.id})`;
+}
+
+const tasksTable = (reads: Reads) => tableOf(reads, tasksProjection, 'tasks');
+
+/** Of the task with this id. PostgreSQL makes one table of the ids that a bound caller sees, however many rows are compared. */
+export function taskIdSeen(reads: Reads, view: TaskView, id: RawBuilder<unknown>): Condition {
+  if (view.agent === null) return EVERYTHING;
+  return sql<boolean>`${id} IN (
+    SELECT seen.id FROM ${tasksTable(reads)} seen WHERE seen.workspace_id = ${view.workspace} AND ${taskSeen(view, 'seen')})`;
+}
+
+/**
+ * Of an activity: one about a task or a comment is seen with the task, one about a notification by its recipient. What is
+ * about a task that no longer exists is seen by those who see all.
+ *
+ * @param row alias of a row of `activities`
+ */
+export function activitySeen(reads: Reads, view: TaskView, row: string): Condition {
+  const { workspace, agent } = view;
+  if (agent === null) return EVERYTHING;
+  const column = (name: string) => sql.ref(`${row}.${name}`);
+  return sql<boolean>`CASE ${column('entity_type')}
+    WHEN 'task' THEN ${column('entity_id')} = 0 OR ${taskIdSeen(reads, view, column('entity_id'))}
+    WHEN 'comment' THEN ${taskIdSeen(reads, view, sql`(${column('data')}->>'task_id')::bigint`)}
+    WHEN 'notification' THEN EXISTS (
+      SELECT FROM ${tableOf(reads, notificationsProjection, 'notifications')} told
+      WHERE told.workspace_id = ${workspace} AND told.id = ${column('entity_id')} AND ${notificationSeen(view, 'told')})
+    ELSE true END`;
+}
+
+/**
+ * Of a notification, which tells of tasks: its recipient sees it.
+ *
+ * @param row alias of a row of `notifications`
+ */
+export const notificationSeen = ({ agent }: TaskView, row: string): Condition =>
+  agent === null ? EVERYTHING : sql<boolean>`${sql.ref(`${row}.recipient`)} = ${agent.name}`;
+
+/**
+ * Of a message: notifications tell of tasks, so one that was delivered to an agent is seen by that agent.
+ *
+ * @param row alias of a row of `messages`
+ */
+export function messageSeen({ agent }: TaskView, row: string): Condition {
+  if (agent === null) return EVERYTHING;
+  return sql<boolean>`(${sql.ref(`${row}.from_agent`)} <> ${NOTIFIER} OR ${sql.ref(`${row}.to_agent`)} = ${agent.name})`;
+}
+
+/**
+ * Of a conversation: that of the notifier with an agent is seen by that agent.
+ *
+ * @param row alias of a row of `conversations`
+ */
+export function conversationSeen(reads: Reads, view: TaskView, row: string): Condition {
+  const { workspace, agent } = view;
+  if (agent === null) return EVERYTHING;
+  const has = (name: string) => sql`EXISTS (
+    SELECT FROM ${tableOf(reads, chatProjection, 'participants')} within WHERE within.workspace_id = ${workspace}
+      AND within.conversation = ${sql.ref(`${row}.conversation`)} AND within.name = ${name})`;
+  return sql<boolean>`(NOT starts_with(${sql.ref(`${row}.conversation`)}, 'a2a:') OR NOT ${has(NOTIFIER)} OR ${has(agent.name)})`;
+}
+
+/**
+ * Refuses a caller that does not see a task; of one that does not exist there is nothing to see.
+ *
+ * @throws AppError 403
+ */
+export async function requireSeen(reads: Reads, view: TaskView, id: number): Promise<void> {
+  if (view.agent === null) return;
+  const { rows } = await sql<{ seen: boolean | null }>`
+    SELECT ${taskSeen(view, 't')} AS seen FROM ${tasksTable(reads)} t
+    WHERE t.workspace_id = ${view.workspace} AND t.id = ${id}`.execute(reads.db);
+  if (rows[0] && rows[0].seen !== true) throw unseen(view);
+}
+
+export const unseen = ({ agent }: TaskView) =>
+  forbidden(`You speak for the agent ${agent?.name}, and this task is neither assigned to it nor created by it.`);

@@ -1,0 +1,32 @@
+/** Fields of CSV: quoted where they have to be, and never a formula. */
+import { expect } from 'chai';
+import { csvLine, csvText } from '../../api/http/csv.ts';
+
+describe('CSV', () => {
+  it('has texts that no spreadsheet runs, and that it shows as they are', () => {
+    for (const text of [
+      '=1+1',
+      '+1',
+      '-1',
+      '@x',
+      ' =1',
+      '\u00a0=1',
+      '\ufeff=1',
+      '\uff1d1',
+      '\uff0b1',
+      '\uff0d1',
+      '\uff20x',
+    ])
+      expect([csvText(text), csvLine([text])], JSON.stringify(text)).to.deep.equal([`"'${text}"`, `'${text}`]);
+    for (const text of ['\tx', '\rx', '\nx']) expect(csvText(text), JSON.stringify(text)).to.equal(`"'${text}"`);
+    for (const text of ['plain', 'a=1', '1-1', '', 'é'])
+      expect([csvText(text), csvLine([text])], text).to.deep.equal([`"${text}"`, text]);
+  });
+
+  it('quotes what would end a field or a line, and leaves numbers alone', () => {
+    expect(csvLine(['a,b', 'c"d', 'e\nf', 'g\rh', -2, 0.5, null, undefined])).to.equal(
+      '"a,b","c""d","e\nf","g\rh",-2,0.5,,',
+    );
+    expect(csvLine(['=1,2'])).to.equal('"\'=1,2"');
+  });
+});

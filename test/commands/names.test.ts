@@ -1,0 +1,228 @@
+/** The name space that users and agents share: look-alikes, names from before it, several processes at once. */
+import { expect } from 'chai';
+import { agentDecider, agentStream } from '../../commands/agents/agents.ts';
+import { deleteAgent, updateAgent } from '../../commands/agents/changes.ts';
+import { registerAgent, selfRegistration } from '../../commands/agents/registration.ts';
+import { deleteUser, updateUser } from '../../commands/auth/changes.ts';
+import { createUser, userDecider } from '../../commands/auth/users.ts';
+import { ABANDONED_AFTER_MS, claimName, nameDecider, releaseName } from '../../commands/claims.ts';
+import type { CommandContext, Commands } from '../../commands/handler.ts';
+import { userNameClaims } from '../../commands/names.ts';
+import { agentRegistered } from '../../shared/events/agents/registration.ts';
+import { userStream } from '../../shared/events/auth/users.ts';
+import { nameKeys } from '../../shared/names.ts';
+import type { NameHolder } from '../../shared/ports/names.ts';
+import { ann } from '../support/ann.ts';
+import { memoryCredentials } from '../support/auth-memory.ts';
+import { anyRoom, outcomeOf } from '../support/kit.ts';
+import { gate, type MemoryWorld, memoryWorld } from '../support/memory-world.ts';
+import { testOrigin } from '../support/world.ts';
+
+const { store: credentials } = memoryCredentials();
+const context = (workspace = 1): CommandContext => ({ origin: { ...testOrigin, workspace } });
+const bot = (name: string) => selfRegistration({ name, framework: null, capabilities: [] });
+const agentOf = (commands: Commands, name: string, workspace = 1) =>
+  registerAgent(commands, context(workspace), bot(name), anyRoom);
+const rename = (commands: Commands, id: number, name: string) =>
+  outcomeOf(updateAgent(commands, context(), id, { name }, { via: 'id' }));
+const userOf = (commands: Commands, username: string, workspace = 1) =>
+  createUser(commands, context(workspace), credentials, { ...ann, username, displayName: username, workspace }, null);
+const transfer = (commands: Commands, userId: number, workspace: number) =>
+  updateUser(commands, context(), credentials, async () => [99], {
+    userId,
+    workspace: 'all',
+    transfer: { to: { tenant: 1, workspace }, reach: 'all' },
+    callerId: 0,
+    changes: {},
+    password: null,
+    by: 'cli',
+  });
+/** Claims of agents' names as older versions made them. */
+const OLDER = { kind: 'agent_name', owner: agentDecider, holds: () => 'never' as const, taken: () => '' };
+
+describe('names of users and agents', () => {
+  let world: MemoryWorld;
+  let one: Commands;
+  let two: Commands;
+  /** Added to the clock of the log. */
+  let shift = 0;
+  beforeEach(() => {
+    shift = 0;
+    world = memoryWorld(() => Date.now() + shift);
+    one = world.process();
+    two = world.process();
+  });
+  const count = (type: string) => world.written().filter((event) => event.type === type).length;
+
+  it('are one name space: of 50 requests in two processes for one name and its look-alikes, one gets it', async () => {
+    const spellings = ['scout', 'Scout', 'sc0ut', 'SCOUT'];
+    const asked = Array.from({ length: 50 }, (_, n) => {
+      const [commands, name] = [n % 2 ? one : two, spellings[n % 4] as string];
+      return outcomeOf(n % 3 ? agentOf(commands, name) : userOf(commands, name));
+    });
+    const outcomes = await Promise.all(asked);
+    expect(outcomes.filter((outcome) => outcome === 'done')).to.have.length(1);
+    expect(new Set(outcomes)).to.deep.equal(new Set(['done', 'NAME_TAKEN']));
+    expect(count('UserCreated') + count('AgentRegistered')).to.equal(1);
+  });
+
+  it('of a user are refused to agents of the workspace, and the other way round', async () => {
+    await userOf(one, 'ann');
+    const { id } = await agentOf(one, 'scout');
+    for (const name of ['ann', 'Ann', 'ANN']) {
+      expect(await outcomeOf(agentOf(two, name)), name).to.equal('NAME_TAKEN');
+      expect(await rename(two, id, name), name).to.equal('NAME_TAKEN');
+    }
+    for (const name of ['scout', 'Scout', 'sc0ut'])
+      expect(await outcomeOf(userOf(two, name)), name).to.equal('NAME_TAKEN');
+    expect((await two.load(agentDecider, agentStream(1, id))).state.name).to.equal('scout');
+  });
+
+  it('of agents are compared within a workspace, of users everywhere', async () => {
+    await userOf(one, 'ann', 1);
+    await agentOf(one, 'scout', 1);
+    expect(await outcomeOf(agentOf(one, 'ann', 2))).to.equal('done');
+    expect(await outcomeOf(agentOf(one, 'scout', 2))).to.equal('done');
+    expect(await outcomeOf(userOf(one, 'scout', 3))).to.equal('done');
+    expect(await outcomeOf(userOf(one, 'Ann', 3))).to.equal('NAME_TAKEN');
+  });
+
+  it('are free again when their owner is gone, and when a user was refused', async () => {
+    const { id } = await agentOf(one, 'scout');
+    const userId = await userOf(one, 'ann');
+    await deleteAgent(one, context(), id, false);
+    await deleteUser(one, context(), credentials, async () => [99], { userId, workspace: 'all', callerId: 0 });
+    expect(await outcomeOf(userOf(two, 'Scout'))).to.equal('done');
+    expect(await outcomeOf(agentOf(two, 'ANN'))).to.equal('done');
+    // It had the name among all users before it met the agent of that name in its workspace.
+    expect(await outcomeOf(userOf(two, 'ann'))).to.equal('NAME_TAKEN');
+    expect(await outcomeOf(userOf(two, 'ann', 2))).to.equal('done');
+  });
+
+  it('may change their spelling, except to one that no name may have', async () => {
+    const { id } = await agentOf(one, 'modem');
+    for (const name of ['Modem', 'modern', 'MODEM']) {
+      expect(await rename(one, id, name), name).to.equal('done');
+      expect(await outcomeOf(agentOf(two, 'modem'))).to.equal('NAME_TAKEN');
+    }
+    expect(await rename(one, id, 'mo\u200bdem')).to.equal('400');
+  });
+
+  it('are stored in NFC', async () => {
+    const { id } = await agentOf(one, 'Jose\u0301');
+    const nameOf = async () => (await one.load(agentDecider, agentStream(1, id))).state.name;
+    expect(await nameOf()).to.equal('José');
+    expect(await outcomeOf(agentOf(two, 'José'))).to.equal('NAME_TAKEN');
+    await rename(one, id, 'Rene\u0301');
+    expect(await nameOf()).to.equal('René');
+  });
+
+  it('that are claimed and given up are free', async () => {
+    const claims = userNameClaims(1, 'ann');
+    for (const { kind, scope, name, shown } of claims)
+      await claimName(one, context(), kind, scope, name, userStream(99), shown);
+    expect(await outcomeOf(agentOf(two, 'ann'))).to.equal('NAME_TAKEN');
+    for (const { kind, scope, name } of claims) await releaseName(one, context(), kind, scope, name, userStream(99));
+    expect(await outcomeOf(agentOf(two, 'ann'))).to.equal('done');
+  });
+
+  describe('from before they shared a name space', () => {
+    /** What older versions have written: a claim of the name as it is written, then the agent. */
+    async function olderAgent(id: number, name: string) {
+      await claimName(one, context(), OLDER, 1, name, agentStream(1, id));
+      await one.execute(agentDecider, agentStream(1, id), context(), () => [
+        agentRegistered.draft({ agentId: id, ...bot(name) }),
+      ]);
+    }
+    /** Commands of a process whose read models have these names. */
+    const knowing = (held: Readonly<Record<string, NameHolder>>): Commands => ({
+      ...world.process(),
+      names: {
+        holders: async (_scope, key) =>
+          Object.entries(held).flatMap(([name, holder]) => (nameKeys(name).includes(key) ? [holder] : [])),
+      },
+    });
+
+    it('are taken as they are written, even before a read model shows them', async () => {
+      await olderAgent(70, 'Scout');
+      expect(await outcomeOf(agentOf(two, 'Scout'))).to.equal('NAME_TAKEN');
+      expect(await outcomeOf(userOf(two, 'Scout'))).to.equal('NAME_TAKEN');
+    });
+
+    it('are taken with all that looks like them, once a read model shows them', async () => {
+      await olderAgent(70, 'Scout');
+      const commands = knowing({ Scout: { type: 'agent', id: 70 } });
+      for (const name of ['scout', 'sc0ut', 'Scout']) {
+        expect(await outcomeOf(agentOf(commands, name)), name).to.equal('NAME_TAKEN');
+        expect(await outcomeOf(userOf(commands, name)), name).to.equal('NAME_TAKEN');
+      }
+    });
+
+    it('stay with their owners, who may be renamed; the old name is free afterwards', async () => {
+      await olderAgent(70, 'Scout');
+      const commands = knowing({ Scout: { type: 'agent', id: 70 } });
+      expect(await rename(commands, 70, 'scout')).to.equal('done');
+      const { owner } = (await one.load(nameDecider, 'agent_name-1-Scout')).state;
+      expect(owner, 'released with the first renaming').to.equal(undefined);
+      expect(await rename(commands, 70, 'ranger')).to.equal('done');
+      // The read model is still behind.
+      expect(await outcomeOf(agentOf(commands, 'SCOUT'))).to.equal('done');
+    });
+
+    it('that were claimed and never used are taken over after their time', async () => {
+      shift = -ABANDONED_AFTER_MS - 1_000;
+      await claimName(one, context(), OLDER, 1, 'Scout', agentStream(1, 70));
+      shift = 0;
+      expect(await outcomeOf(userOf(two, 'Scout'))).to.equal('done');
+      const voided = world.written().filter(({ type }) => type === 'NameClaimVoided');
+      expect(voided.map(({ stream }) => stream)).to.deep.equal(['agent-1-70']);
+    });
+  });
+
+  describe('in another workspace', () => {
+    const clock = Date.now;
+    afterEach(() => {
+      Date.now = clock;
+    });
+    const later = () => {
+      Date.now = () => clock() + ABANDONED_AFTER_MS + 1_000;
+    };
+
+    it('a user is not put where an agent has the name', async () => {
+      const userId = await userOf(one, 'ann');
+      await agentOf(one, 'Ann', 2);
+      expect(await outcomeOf(transfer(two, userId, 2))).to.equal('NAME_TAKEN');
+      expect(await outcomeOf(transfer(two, userId, 3))).to.equal('done');
+      expect(await outcomeOf(agentOf(two, 'ANN', 3))).to.equal('NAME_TAKEN');
+    });
+
+    it('an agent gets the name where a user no longer is', async () => {
+      const userId = await userOf(one, 'ann');
+      await transfer(one, userId, 2);
+      later();
+      expect(await outcomeOf(agentOf(two, 'ann', 1))).to.equal('done');
+      expect(await outcomeOf(transfer(two, userId, 1))).to.equal('NAME_TAKEN');
+      const { state } = await two.load(userDecider, userStream(userId));
+      expect(state).to.include({ exists: true, workspace: 2, voided: false });
+    });
+
+    it('a transfer that is so late that an agent has taken the name over is refused', async () => {
+      const userId = await userOf(one, 'ann');
+      const held = gate();
+      let holding = true;
+      world.beforeAppend = async (stream, [event]) => {
+        if (!holding || stream !== userStream(userId) || event?.type !== 'UserTransferred') return;
+        holding = false;
+        await held.wait();
+      };
+      const slow = outcomeOf(transfer(one, userId, 2));
+      await held.reached;
+      later();
+      const taken = await outcomeOf(agentOf(two, 'ann', 2));
+      Date.now = clock;
+      held.open();
+      expect([await slow, taken]).to.deep.equal(['BUSY', 'done']);
+      expect((await two.load(userDecider, userStream(userId))).state.workspace).to.equal(1);
+    });
+  });
+});

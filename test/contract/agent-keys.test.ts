@@ -1,0 +1,455 @@
+/**
+ * What an agent's key may do: one table of the calls that write, compared with the routes both ways, so that a new call
+ * does not become open to agents unnoticed; then every row of it that is about an agent, with keys of every scope, on the
+ * agent itself and on another one.
+ */
+import { expect } from 'chai';
+import { routes } from '../../api/routes/index.ts';
+import { agentStream } from '../../commands/agents/agents.ts';
+import { AGENT_KEY_SCOPES } from '../../shared/contract/agents/keys.ts';
+import type { Role } from '../../shared/identity.ts';
+import { type FakeGateway, startFakeGateway } from '../support/gateway.ts';
+import type { Reply } from '../support/service.ts';
+import { type AuthWorld, startAuthWorld } from '../support/worlds/auth.ts';
+
+/**
+ * `own`: about an agent, for which a key must be the agent's own. `closed`: for no agent's key. `self`: the call itself says
+ * who may. `tasks`: bound to the tasks of the agent. `admin`: needs the role admin, and is about no agent. `open`: about no
+ * agent.
+ */
+const TABLE = `
+PATCH  /api/auth/me                     open
+POST   /api/auth/google/disconnect      open
+POST   /api/auth/logout                 open
+POST   /api/auth/users                  admin
+PUT    /api/auth/users                  admin
+DELETE /api/auth/users                  admin
+POST   /api/auth/access-requests        admin
+POST   /api/tokens/rotate               admin
+POST   /api/agents                      open
+PUT    /api/agents                      own
+PUT    /api/agents/{id}                 own
+DELETE /api/agents/{id}                 own
+POST   /api/agents/{id}/hide            own
+DELETE /api/agents/{id}/hide            own
+POST   /api/agents/register             self
+POST   /api/agents/{id}/heartbeat       own
+POST   /api/agents/{id}/wake            own
+PUT    /api/agents/{id}/memory          own
+DELETE /api/agents/{id}/memory          own
+PUT    /api/agents/{id}/soul            own
+PATCH  /api/agents/{id}/soul            open
+POST   /api/agents/message              own
+POST   /api/agents/sync                 admin
+GET    /api/agents/{id}/keys            closed
+POST   /api/agents/{id}/keys            closed
+DELETE /api/agents/{id}/keys            closed
+POST   /api/adapters                    own
+POST   /api/chat/messages               open
+PATCH  /api/chat/messages/{id}          own
+POST   /api/connect                     own
+DELETE /api/connect                     own
+POST   /api/claude/sessions             own
+POST   /api/sessions                    own
+DELETE /api/sessions                    own
+POST   /api/sessions/{id}/control       own
+PATCH  /api/chat/session-prefs          open
+POST   /api/projects                    open
+PATCH  /api/projects/{id}               own
+DELETE /api/projects/{id}               admin
+POST   /api/projects/{id}/agents        own
+DELETE /api/projects/{id}/agents        own
+POST   /api/workflows                   open
+PUT    /api/workflows                   open
+DELETE /api/workflows                   open
+POST   /api/pipelines                   open
+PUT    /api/pipelines                   open
+DELETE /api/pipelines                   open
+POST   /api/pipelines/run               open
+POST   /api/tasks                       open
+PUT    /api/tasks                       open
+PUT    /api/tasks/{id}                  tasks
+DELETE /api/tasks/{id}                  tasks
+POST   /api/tasks/{id}/comments         tasks
+POST   /api/tasks/{id}/broadcast        open
+POST   /api/tasks/{id}/branch           open
+GET    /api/tasks/queue                 own
+POST   /api/quality-review              self
+POST   /api/webhooks                    admin
+PUT    /api/webhooks                    admin
+DELETE /api/webhooks                    admin
+POST   /api/webhooks/test               admin
+POST   /api/webhooks/retry              admin
+POST   /api/alerts                      open
+PUT    /api/alerts                      open
+DELETE /api/alerts                      admin
+POST   /api/tokens                      own
+POST   /api/tokens/batch                own
+PUT    /api/tokens/prices               open
+DELETE /api/tokens/prices               open
+PUT    /api/gateway-config              admin
+POST   /api/gateways                    admin
+PUT    /api/gateways                    admin
+DELETE /api/gateways                    admin
+POST   /api/gateways/health             open
+POST   /api/gateways/connect            closed
+GET    /api/exec-approvals              closed
+POST   /api/exec-approvals              closed
+PUT    /api/exec-approvals              closed
+GET    /api/export                      admin
+POST   /api/cron                        admin
+POST   /api/backup                      admin
+DELETE /api/backup                      admin
+POST   /api/cleanup                     admin
+PUT    /api/settings                    admin
+DELETE /api/settings                    admin
+POST   /api/scheduler                   admin
+POST   /api/super/tenants               admin
+POST   /api/super/tenants/{id}/decommission   admin
+POST   /api/super/provision-jobs        admin
+POST   /api/super/provision-jobs/{id}   admin
+POST   /api/super/provision-jobs/{id}/run     admin
+POST   /api/workspaces                  admin
+PUT    /api/workspaces/{id}             admin
+DELETE /api/workspaces/{id}             admin
+PUT    /api/notifications               own
+POST   /api/notifications               own
+DELETE /api/notifications               admin
+POST   /api/notifications/deliver       open
+POST   /api/logs                        open
+POST   /api/standup                     open
+POST   /api/github                      open
+POST   /api/github/sync                 open
+`;
+
+const rows = TABLE.trim()
+  .split('\n')
+  .map((line) => {
+    const [method = '', path = '', rule = ''] = line.split(/\s+/);
+    return { name: `${method} ${path}`, method, rule };
+  });
+
+/** An agent, and what there is of it. */
+interface Subject {
+  readonly id: number;
+  readonly name: string;
+  /** Key of its session at the gateway. */
+  readonly live: string;
+}
+
+interface Sent {
+  readonly path: string;
+  readonly body?: unknown;
+}
+
+describe('contract: keys of agents', function () {
+  this.timeout(120_000);
+  let gateway: FakeGateway;
+  let world: AuthWorld;
+  let names = 0;
+  before(async () => {
+    gateway = await startFakeGateway();
+    world = await startAuthWorld({ MC_AGENT_TIMEOUT_MINUTES: '0', MC_CONNECTION_TIMEOUT_MINUTES: '0' });
+    await done('POST', '/api/gateways', { name: 'main', url: gateway.url, is_primary: true });
+    const list = [{ id: 'known', name: 'known', tools: { allow: ['read'] } }];
+    await done('PUT', '/api/gateway-config', { agents: { list } });
+  });
+  after(async () => {
+    await world?.close();
+    await gateway?.close();
+  });
+
+  /** As somebody with all rights. */
+  async function done(method: string, path: string, body?: unknown) {
+    const reply = await world.ask(method, path, { as: world.adminKey, body });
+    expect(reply.status, `${method} ${path}: ${JSON.stringify(reply.body)}`).to.be.within(200, 201);
+    return reply.body;
+  }
+
+  async function subject(): Promise<Subject> {
+    const name = `agent-${++names}`;
+    const live = `agent:${name}:main`;
+    gateway.sessions = [...gateway.sessions, { key: live }];
+    return { id: await world.makeAgent(name), name, live };
+  }
+
+  const keyOf = ({ id }: Subject, ...scopes: string[]) => world.makeKey(id, scopes);
+
+  const project = async () => {
+    const name = `project-${++names}`;
+    return (await done('POST', '/api/projects', { name, ticket_prefix: `P${names}` })).project.id as number;
+  };
+  const notified = async ({ name }: Subject) => {
+    await done('POST', '/api/tasks', { title: 'work', assigned_to: name });
+    const { notifications } = await done('GET', `/api/notifications?recipient=${name}`);
+    return notifications[0].id as number;
+  };
+  const reportOf = ({ name }: Subject) => ({ model: 'm', sessionId: `${name}:cli`, inputTokens: 1, outputTokens: 1 });
+
+  /** Of each call about an agent: a request that is right but for who makes it. */
+  const REQUESTS: Readonly<Record<string, (about: Subject) => Sent | Promise<Sent>>> = {
+    'PUT /api/agents': ({ name }) => ({ path: '/api/agents', body: { name, status: 'idle', soul_content: 'calm' } }),
+    'PUT /api/agents/{id}': ({ id }) => ({
+      path: `/api/agents/${id}`,
+      body: { config: { tools: { allow: ['*'] } }, status: 'idle' },
+    }),
+    'DELETE /api/agents/{id}': ({ id }) => ({ path: `/api/agents/${id}` }),
+    'POST /api/agents/{id}/hide': ({ id }) => ({ path: `/api/agents/${id}/hide` }),
+    'DELETE /api/agents/{id}/hide': async ({ id }) => {
+      await done('POST', `/api/agents/${id}/hide`);
+      return { path: `/api/agents/${id}/hide` };
+    },
+    'POST /api/agents/{id}/heartbeat': ({ name }) => ({ path: `/api/agents/${name}/heartbeat` }),
+    'POST /api/agents/{id}/wake': ({ name }) => ({ path: `/api/agents/${name}/wake`, body: { reason: 'now' } }),
+    'PUT /api/agents/{id}/memory': ({ id }) => ({ path: `/api/agents/${id}/memory`, body: { working_memory: 'mine' } }),
+    'DELETE /api/agents/{id}/memory': ({ name }) => ({ path: `/api/agents/${name}/memory` }),
+    'PUT /api/agents/{id}/soul': ({ id }) => ({ path: `/api/agents/${id}/soul`, body: { soul_content: 'obey' } }),
+    'POST /api/agents/message': async ({ name }) => ({
+      path: '/api/agents/message',
+      body: { from: name, to: (await subject()).name, content: 'hello' },
+    }),
+    'POST /api/adapters': ({ id }) => ({
+      path: '/api/adapters',
+      body: { framework: 'generic', action: 'heartbeat', payload: { agentId: id, status: 'gone' } },
+    }),
+    'PATCH /api/chat/messages/{id}': async ({ name }) => {
+      const { message } = await done('POST', '/api/chat/messages', { content: 'read me', recipient: name });
+      return { path: `/api/chat/messages/${message.id}`, body: { read: true } };
+    },
+    'POST /api/connect': ({ name }) => ({ path: '/api/connect', body: { tool_name: 'cli', agent_name: name } }),
+    'DELETE /api/connect': async ({ name }) => {
+      const { connection_id } = await done('POST', '/api/connect', { tool_name: 'cli', agent_name: name });
+      return { path: '/api/connect', body: { connection_id } };
+    },
+    'POST /api/claude/sessions': async ({ name }) => {
+      const session_id = `cli-${++names}`;
+      await done('POST', '/api/claude/sessions', { session_id, agent_name: name });
+      return { path: '/api/claude/sessions', body: { session_id, model: 'opus' } };
+    },
+    'POST /api/sessions': ({ live }) => ({
+      path: '/api/sessions?action=set-label',
+      body: { sessionKey: live, label: 'mine' },
+    }),
+    'DELETE /api/sessions': ({ live }) => ({ path: '/api/sessions', body: { sessionKey: live } }),
+    'POST /api/sessions/{id}/control': async ({ name }) => {
+      const session_id = `cli-${++names}`;
+      await done('POST', '/api/claude/sessions', { session_id, agent_name: name });
+      return { path: `/api/sessions/${session_id}/control`, body: { action: 'terminate' } };
+    },
+    'PATCH /api/projects/{id}': async ({ name }) => ({
+      path: `/api/projects/${await project()}`,
+      body: { assigned_agents: [name] },
+    }),
+    'POST /api/projects/{id}/agents': async ({ name }) => ({
+      path: `/api/projects/${await project()}/agents`,
+      body: { agent_name: name },
+    }),
+    'DELETE /api/projects/{id}/agents': async ({ name }) => {
+      const path = `/api/projects/${await project()}/agents`;
+      await done('POST', path, { agent_name: name });
+      return { path: `${path}?agent_name=${name}` };
+    },
+    'GET /api/tasks/queue': ({ name }) => ({ path: `/api/tasks/queue?agent=${name}` }),
+    'POST /api/tokens': (about) => ({ path: '/api/tokens', body: reportOf(about) }),
+    'POST /api/tokens/batch': (about) => ({ path: '/api/tokens/batch', body: { reports: [reportOf(about)] } }),
+    'PUT /api/notifications': async (about) => ({ path: '/api/notifications', body: { ids: [await notified(about)] } }),
+    'POST /api/notifications': async (about) => {
+      await notified(about);
+      return { path: '/api/notifications', body: { action: 'mark-delivered', agent: about.name } };
+    },
+  };
+
+  const bare: readonly string[] = AGENT_KEY_SCOPES.filter((scope) => !['operator', 'admin'].includes(scope));
+
+  /** Types of the events that are appended while work is done, but for those about refusals. */
+  async function written(work: () => Promise<Reply>): Promise<{ readonly reply: Reply; readonly types: string[] }> {
+    const { eventLog } = world.service.core;
+    await world.service.incidents?.drain();
+    const head = await eventLog.head();
+    const reply = await work();
+    await world.service.incidents?.drain();
+    const types: string[] = [];
+    for await (const batch of eventLog.readAll({ from: head })) {
+      types.push(...batch.filter(({ position }) => position > head).map(({ type }) => type));
+    }
+    return { reply, types: types.filter((type) => !['AccessDenied', 'AgentAccessDenied'].includes(type)) };
+  }
+
+  it('the table and the routes are the same', () => {
+    const found = routes
+      .filter(({ method, writes, access, agents, closedToAgents }) => {
+        const isWrite = (method !== 'get' || writes) && access !== 'public';
+        return isWrite || agents !== undefined || closedToAgents !== undefined;
+      })
+      .map(({ method, path, access, agents, closedToAgents }) => {
+        const name = `${method.toUpperCase()} ${path}`;
+        const said = rows.find((row) => row.name === name)?.rule ?? 'missing';
+        const rule = agents ? 'own' : closedToAgents === true ? 'closed' : access === 'admin' ? 'admin' : said;
+        return `${name} ${rule}`;
+      });
+    const table = rows.map(({ name, rule }) => `${name} ${rule}`);
+    expect(found.sort()).to.deep.equal(table.sort());
+    expect(
+      rows.filter(({ rule }) => !['own', 'closed', 'self', 'tasks', 'admin', 'open'].includes(rule)),
+    ).to.deep.equal([]);
+    // A response from the cache does not ask again.
+    expect(routes.filter(({ agents, cache }) => agents && cache)).to.deep.equal([]);
+    expect(Object.keys(REQUESTS)).to.have.members(rows.filter(({ rule }) => rule === 'own').map(({ name }) => name));
+  });
+
+  for (const { name, method } of rows.filter(({ rule }) => rule === 'own')) {
+    it(`${name}: for the agent of the key only, unless the key has the scope admin`, async () => {
+      const route = routes.find((one) => `${one.method.toUpperCase()} ${one.path}` === name);
+      const needed = route?.access as Role;
+      const ask = async (by: Subject, about: Subject, scopes: readonly string[]) => {
+        const { path, body } = await (REQUESTS[name] as (one: Subject) => Sent | Promise<Sent>)(about);
+        const key = await keyOf(by, ...scopes);
+        return written(() => world.ask(method, path, { as: key, body }));
+      };
+      for (const scopes of [bare, ['operator', ...bare]]) {
+        const [by, about] = [await subject(), await subject()];
+        const other = await ask(by, about, scopes);
+        expect(other.reply.status, `${scopes} on another: ${JSON.stringify(other.reply.body)}`).to.equal(403);
+        expect(other.types).to.deep.equal([]);
+        const own = await ask(by, by, scopes);
+        const may = needed === 'viewer' || (needed === 'operator' && scopes.includes('operator'));
+        if (may) expect(own.reply.status, JSON.stringify(own.reply.body)).to.be.within(200, 201);
+        else expect([own.reply.status, own.types]).to.deep.equal([403, []]);
+      }
+      const [by, about] = [await subject(), await subject()];
+      const other = await ask(by, about, ['admin']);
+      expect(other.reply.status, JSON.stringify(other.reply.body)).to.be.within(200, 201);
+    });
+  }
+
+  it('calls that are closed to agents take no key of one, whatever its scopes, and say so', async () => {
+    const self = await subject();
+    for (const { name, method } of rows.filter(({ rule }) => rule === 'closed')) {
+      const path = name.slice(method.length + 1).replace('{id}', String(self.id));
+      for (const scopes of [bare, ['operator'], ['admin'], [...AGENT_KEY_SCOPES]]) {
+        const key = await keyOf(self, ...scopes);
+        const body = method === 'GET' ? undefined : { id: 'a1', action: 'approve', agents: {}, key_id: 1 };
+        const { reply, types } = await written(() => world.ask(method, path, { as: key, body }));
+        expect(reply.status, `${name} with ${scopes}`).to.equal(403);
+        if (scopes.includes('admin')) expect(reply.body.error).to.include('whatever the scopes');
+        expect(types, name).to.deep.equal([]);
+      }
+    }
+    expect(gateway.seen.filter(({ line }) => line.includes('exec-approvals'))).to.deep.equal([]);
+  });
+
+  it('what an agent was refused is in the audit trail', async () => {
+    const [self, other] = [await subject(), await subject()];
+    const as = await keyOf(self, 'operator');
+    const calls = [`/api/agents/${other.id}/wake`, '/api/exec-approvals'];
+    for (const path of calls) {
+      const body = { id: 'a1', action: 'approve' };
+      expect((await world.ask('POST', path, { as, body })).status).to.equal(403);
+    }
+    await world.service.incidents?.drain();
+    const entries = (await world.audit('agent_access_denied')).filter(({ target_id }) => target_id === self.id);
+    expect(entries.map(({ actor, detail }) => [actor, detail])).to.have.deep.members([
+      [`agent:${self.name}`, { route: 'POST /api/agents/{id}/wake', count: 1 }],
+      [`agent:${self.name}`, { route: 'POST /api/exec-approvals', count: 1 }],
+    ]);
+  });
+
+  it('the gateway’s configuration is not written with the key of an agent, and the tools of others stay', async () => {
+    const self = await subject();
+    const document = async () => (await done('GET', '/api/gateway-config')).hash;
+    const before = await document();
+    const tools = { tools: { allow: ['*'] } };
+    for (const scope of ['operator', 'admin']) {
+      const key = await keyOf(self, scope);
+      const refused = async (method: string, path: string, body: object) => {
+        const { reply, types } = await written(() => world.ask(method, path, { as: key, body }));
+        expect([reply.status, types], `${method} ${JSON.stringify(body)}`).to.deep.equal([403, []]);
+        expect(reply.body.error).to.include('write_to_gateway');
+      };
+      const path = `/api/agents/${self.id}`;
+      await refused('PUT', path, { config: tools, write_to_gateway: true });
+      await refused('PUT', path, { name: 'known', config: tools, write_to_gateway: true });
+      await refused('PUT', path, { gateway_config: tools });
+      await refused('POST', '/api/agents', { name: 'known', role: 'x', config: tools, write_to_gateway: true });
+    }
+    expect(await document()).to.equal(before);
+    const kept = { gateway_config: tools, write_to_gateway: false };
+    const reply = await world.ask('PUT', `/api/agents/${self.id}`, { as: await keyOf(self, 'operator'), body: kept });
+    expect([reply.status, reply.body.agent?.config]).to.deep.equal([200, tools]);
+  });
+
+  it('name and role of an agent are not its own to change; to send what they are is no change', async () => {
+    const self = await subject();
+    const key = await keyOf(self, 'operator');
+    const put = (path: string, body: object, as = key) => world.ask('PUT', path, { as, body });
+    const path = `/api/agents/${self.id}`;
+    for (const [field, request] of [
+      ['name', () => put(path, { name: 'admin-of-the-house', status: 'idle' })],
+      ['role', () => put(path, { role: 'lead', status: 'idle' })],
+      ['role', () => put('/api/agents', { name: self.name, role: 'lead', status: 'idle' })],
+    ] as const) {
+      const { reply, types } = await written(request);
+      expect([reply.status, types], JSON.stringify(reply.body)).to.deep.equal([403, []]);
+      expect(reply.body.error).to.include(field);
+    }
+    expect((await put(path, { name: self.name, role: 'tester', status: 'online' })).body.agent.status).to.equal(
+      'online',
+    );
+    expect((await put('/api/agents', { name: self.name, role: 'tester', status: 'idle' })).status).to.equal(200);
+    const boss = await keyOf(self, 'admin');
+    expect((await put(path, { role: 'lead' }, boss)).body.agent.role).to.equal('lead');
+  });
+
+  it('registering returns the agent of the key, creates one under a new name, and never takes another one', async () => {
+    const [self, other] = [await subject(), await subject()];
+    for (const scopes of [['viewer'], ['operator'], ['admin']]) {
+      const as = await keyOf(self, ...scopes);
+      const register = (name: string) => world.ask('POST', '/api/agents/register', { as, body: { name } });
+      const { reply, types } = await written(() => register(other.name));
+      expect([reply.status, types], JSON.stringify(reply.body)).to.deep.equal([409, []]);
+      expect(reply.body.error).to.include(other.name).and.include('another agent');
+      expect((await register(self.name)).body).to.deep.include({ registered: false });
+      expect((await register(`new-${++names}`)).status).to.equal(201);
+    }
+    expect((await done('GET', `/api/agents/${other.id}`)).agent.status).to.equal('offline');
+    // Somebody without the key of an agent speaks for any.
+    expect((await done('POST', '/api/agents/register', { name: other.name })).registered).to.equal(false);
+  });
+
+  it('a session of another agent cannot be taken over by its id, at the gateway neither by a session key', async () => {
+    const [self, other] = [await subject(), await subject()];
+    const as = await keyOf(self, 'operator');
+    const session_id = `taken-${++names}`;
+    await done('POST', '/api/claude/sessions', { session_id, agent_name: other.name });
+    for (const body of [{ session_id }, { session_id, agent_name: self.name }]) {
+      const { reply, types } = await written(() => world.ask('POST', '/api/claude/sessions', { as, body }));
+      expect([reply.status, types]).to.deep.equal([403, []]);
+    }
+    const { sessions } = await done('GET', '/api/claude/sessions?limit=200');
+    expect(sessions.find((one: { session_id: string }) => one.session_id === session_id).agent_name).to.equal(
+      other.name,
+    );
+    gateway.sessions = [...gateway.sessions, { key: 'agent:victim:main' }, { key: 'own-session' }];
+    const put = (session_key: string) =>
+      world.ask('PUT', '/api/agents', { as, body: { name: self.name, session_key } });
+    const label = async (sessionKey: string) =>
+      (await world.ask('POST', '/api/sessions?action=set-label', { as, body: { sessionKey, label: 'mine' } })).status;
+    expect((await put('agent:victim:main')).status).to.equal(200);
+    expect(await label('agent:victim:main')).to.equal(403);
+    expect(await label('own-session')).to.equal(403);
+    expect((await put('own-session')).status).to.equal(200);
+    expect(await label('own-session')).to.equal(200);
+  });
+
+  it('a framework’s own agents, and sessions of nobody, are no other agent', async () => {
+    const self = await subject();
+    const as = await keyOf(self, 'operator');
+    const report = { framework: 'crewai', action: 'heartbeat', payload: { agentId: 'crew-member-3' } };
+    expect((await world.ask('POST', '/api/adapters', { as, body: report })).status).to.equal(200);
+    const used = { model: 'm', sessionId: 'no-such-agent:cli', inputTokens: 1, outputTokens: 1 };
+    const reply = await world.ask('POST', '/api/tokens', { as, body: used });
+    expect([reply.status, reply.body.record?.agentName]).to.deep.equal([200, self.name]);
+    const events = await world.service.core.store.readStream(agentStream(1, self.id));
+    expect(events.map(({ type }) => type)).to.deep.equal(['AgentRegistered', 'AgentKeyIssued']);
+  });
+});

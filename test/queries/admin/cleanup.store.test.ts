@@ -1,0 +1,89 @@
+/** What a cleanup finds: rows that are old enough, of one workspace, and no run that goes on. */
+import { expect } from 'chai';
+import { activitiesProjection } from '../../../projections/monitoring/activities.ts';
+import { auditProjection } from '../../../projections/monitoring/audit.ts';
+import { notificationsProjection } from '../../../projections/monitoring/notifications.ts';
+import { searchProjection } from '../../../projections/monitoring/search.ts';
+import { pipelinesProjection } from '../../../projections/pipelines/pipelines.ts';
+import { tokensProjection } from '../../../projections/tokens/reports.ts';
+import { retentionReads } from '../../../queries/admin/cleanup.ts';
+import { notificationRaised } from '../../../shared/events/monitoring/notifications.ts';
+import { pipelineRunCompleted, pipelineRunStarted } from '../../../shared/events/pipelines/runs.ts';
+import { tokensReported } from '../../../shared/events/tokens/reports.ts';
+import { openReadModels, type ReadModels, secondsOf, type Told } from '../../support/rows.ts';
+
+const LIMIT = 100;
+
+const started = (runId: number): Told =>
+  pipelineRunStarted.draft({
+    ...{ runId, pipelineId: 3, pipelineName: 'Survey' },
+    steps: [{ templateId: 1, templateName: 'one', onFailure: 'stop' }],
+    templates: [],
+  });
+const report = (id: string): Told =>
+  tokensReported.draft({
+    page: null,
+    reports: [
+      {
+        ...{ id, model: 'm', sessionId: 'ada:cli', agentId: null, agentName: 'ada', inputTokens: 1, outputTokens: 1 },
+        ...{ taskId: null, operation: 'chat_completion', duration: null, cost: 0 },
+      },
+    ],
+  });
+
+const raised: Told = notificationRaised.draft({
+  ...{ recipient: 'ada', type: 'mention', title: 't', message: 'm' },
+  ...{ sourceType: null, sourceId: null, by: null },
+});
+const completed = (runId: number): Told => pipelineRunCompleted.draft({ runId, pipelineId: 3, pipelineName: 'Survey' });
+
+describe('queries of cleanups', () => {
+  let models: ReadModels;
+  /** Nothing that is told from here on is old; Unix seconds. */
+  let cutoff: number;
+  before(async () => {
+    models = await openReadModels([
+      activitiesProjection,
+      auditProjection,
+      notificationsProjection,
+      pipelinesProjection,
+      searchProjection,
+      tokensProjection,
+    ]);
+    const old: Told[] = [started(1), started(2), completed(2), report('old'), raised];
+    const elsewhere = [started(3), completed(3), report('other'), raised].map((one): Told => {
+      const [draft] = [one].flat() as [Exclude<Told, readonly unknown[]>];
+      return [draft, { workspace: 2 }];
+    });
+    cutoff = secondsOf(old.length + elsewhere.length + 1);
+    await models.tell(...old, ...elsewhere, started(4), completed(4), report('new'), raised);
+  });
+  after(() => models?.close());
+
+  it('runs that go on are not old, whenever they began', async () => {
+    const { expired, count } = retentionReads(models.reads);
+    expect((await expired(1, 'pipeline_runs', cutoff, LIMIT)).ids).to.deep.equal([2]);
+    expect(await count(1, 'pipeline_runs', cutoff)).to.equal(1);
+    expect((await expired(1, 'pipeline_runs', cutoff + 1_000, LIMIT)).ids).to.deep.equal([2, 4]);
+  });
+
+  it('rows are those of one workspace, and older than the cutoff', async () => {
+    const { expired, expiredReports, expiredEntries, count } = retentionReads(models.reads);
+    // Notifications have the numbers of their events.
+    expect((await expired(1, 'notifications', cutoff, LIMIT)).ids).to.deep.equal([5]);
+    expect((await expired(2, 'notifications', cutoff, LIMIT)).ids).to.deep.equal([9]);
+    expect((await expired(2, 'pipeline_runs', cutoff, LIMIT)).ids).to.deep.equal([3]);
+    expect((await expiredReports(1, cutoff, LIMIT)).ids).to.deep.equal(['old']);
+    expect((await expiredReports(2, cutoff, LIMIT)).ids).to.deep.equal(['other']);
+    // The beginning of a run is an activity: the first two events of this workspace, and the sixth, of the other one.
+    expect((await expired(1, 'activities', cutoff, LIMIT)).ids)
+      .to.include.members([1, 2])
+      .and.not.include(6);
+    expect((await expired(2, 'activities', cutoff, LIMIT)).ids)
+      .to.include(6)
+      .and.not.include(1);
+    for (const table of ['notifications', 'token_usage', 'audit_log', 'activities'] as const)
+      expect(await count(3, table, cutoff), table).to.equal(0);
+    expect((await expiredEntries(3, cutoff, LIMIT)).ids).to.deep.equal([]);
+  });
+});

@@ -1,0 +1,86 @@
+/** Notifications: how deliveries stand, and what commands look up. */
+import { expect } from 'chai';
+import { agentsProjection } from '../../../projections/agents/agents.ts';
+import { usersProjection } from '../../../projections/auth/users.ts';
+import { notificationsProjection } from '../../../projections/monitoring/notifications.ts';
+import { deliveryState, notificationDirectory } from '../../../queries/monitoring/notifications.ts';
+import { notificationForwarded, notificationRaised } from '../../../shared/events/monitoring/notifications.ts';
+import { agentRegisteredAs, openReadModels, type ReadModels, secondsOf } from '../../support/rows.ts';
+
+const raised = (recipient: string, title: string) =>
+  notificationRaised.draft({
+    recipient,
+    type: 'mention',
+    title,
+    message: 'so',
+    sourceType: null,
+    sourceId: null,
+    by: null,
+  });
+const forwarded = (notificationId: number, recipient: string, title: string) =>
+  notificationForwarded.draft({
+    ...{ notificationId, recipient, notificationType: 'mention', title, sessionKey: null, message: null },
+  });
+
+describe('queries of notifications', () => {
+  let models: ReadModels;
+  const other = { workspace: 2 };
+  before(async () => {
+    models = await openReadModels([notificationsProjection, agentsProjection, usersProjection]);
+    await models.tell(
+      // The ids of notifications are the numbers of their events.
+      [agentRegisteredAs(1, 'ada', { sessionKey: 'of another workspace' }), other],
+      agentRegisteredAs(2, 'eve', { sessionKey: 'session-eve' }),
+      raised('ada', 'first'),
+      raised('eve', 'second'),
+      raised('ada', 'third'),
+      raised('eve', 'fourth'),
+      raised('ada', 'fifth'),
+      [raised('ada', 'elsewhere'), other],
+      // In another order than that in which they were raised.
+      forwarded(5, 'ada', 'third'),
+      forwarded(3, 'ada', 'first'),
+      forwarded(4, 'eve', 'second'),
+      [forwarded(8, 'ada', 'elsewhere'), other],
+    );
+  });
+  after(() => models?.close());
+
+  it('the latest deliveries come last delivered first, whenever they were raised', async () => {
+    const { recent_deliveries, statistics } = await deliveryState(models.reads, 1, undefined, undefined);
+    expect(recent_deliveries).to.deep.equal([
+      { recipient: 'eve', type: 'mention', title: 'second', delivered_at: secondsOf(11), created_at: secondsOf(4) },
+      { recipient: 'ada', type: 'mention', title: 'first', delivered_at: secondsOf(10), created_at: secondsOf(3) },
+      { recipient: 'ada', type: 'mention', title: 'third', delivered_at: secondsOf(9), created_at: secondsOf(5) },
+    ]);
+    expect(statistics).to.deep.equal({ total: 5, delivered: 3, undelivered: 2, delivery_rate: 60 });
+    const ada = await deliveryState(models.reads, 1, 'ada', 'ada');
+    expect(ada.recent_deliveries.map(({ title }) => title)).to.deep.equal(['first', 'third']);
+    expect(ada.statistics).to.deep.equal({ total: 3, delivered: 2, undelivered: 1, delivery_rate: 67 });
+    expect(ada.agents_with_pending).to.deep.equal([{ recipient: 'ada', session_key: null, pending_count: 1 }]);
+  });
+
+  it('recipients with pending ones have the session of the agent of that name in their own workspace', async () => {
+    const { agents_with_pending } = await deliveryState(models.reads, 1, undefined, undefined);
+    expect(agents_with_pending).to.deep.equal([
+      { recipient: 'ada', session_key: null, pending_count: 1 },
+      { recipient: 'eve', session_key: 'session-eve', pending_count: 1 },
+    ]);
+    const pending = await notificationDirectory(models.reads).pending(1, undefined, 10);
+    expect(pending.map(({ recipient, agent }) => [recipient, agent])).to.deep.equal([
+      ['eve', { id: 2, sessionKey: 'session-eve' }],
+      ['ada', null],
+    ]);
+  });
+
+  it('unread ones are looked up by recipient, by id, or by both', async () => {
+    const { unread } = notificationDirectory(models.reads);
+    const sorted = async (...asked: Parameters<typeof unread>) => (await unread(...asked)).sort((a, b) => a - b);
+    expect(await sorted(1, { recipient: 'ada' }, 10)).to.deep.equal([3, 5, 7]);
+    const ids = [3, 4, 8, 99];
+    expect(await sorted(1, { ids, recipient: undefined }, 10)).to.deep.equal([3, 4]);
+    expect(await sorted(1, { ids, recipient: 'ada' }, 10)).to.deep.equal([3]);
+    expect(await sorted(1, { ids: [], recipient: 'ada' }, 10)).to.deep.equal([]);
+    expect(await sorted(2, { ids, recipient: undefined }, 10)).to.deep.equal([8]);
+  });
+});

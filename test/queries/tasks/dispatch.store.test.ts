@@ -1,0 +1,49 @@
+/** What the agent runner is told of an earlier rejection. */
+import { expect } from 'chai';
+import { agentsProjection } from '../../../projections/agents/agents.ts';
+import { projectsProjection } from '../../../projections/projects/projects.ts';
+import { qualityReviewsProjection } from '../../../projections/quality/reviews.ts';
+import { taskCommentsProjection } from '../../../projections/tasks/comments.ts';
+import { tasksProjection } from '../../../projections/tasks/tasks.ts';
+import { dispatchReads } from '../../../queries/tasks/dispatch.ts';
+import { taskCommented } from '../../../shared/events/tasks/comments.ts';
+import { openReadModels, type ReadModels } from '../../support/rows.ts';
+import { reviewed, TASK } from '../../support/tasks.ts';
+
+let comments = 0;
+const commented = (content: string, author = 'aegis') =>
+  taskCommented.draft({
+    ...{ taskId: 7, title: TASK.title, commentId: ++comments, parentId: null, depth: 0, author, content, mentions: [] },
+  });
+
+describe('queries of dispatch', () => {
+  let models: ReadModels;
+  beforeEach(async () => {
+    comments = 0;
+    models = await openReadModels([
+      ...[tasksProjection, projectsProjection, agentsProjection, qualityReviewsProjection, taskCommentsProjection],
+    ]);
+  });
+  afterEach(() => models?.close());
+  const rejection = (workspace = 1) => dispatchReads(models.reads).rejection(workspace, 7);
+
+  it('the newest review of the gatekeeper is the rejection, and a comment under its name is none', async () => {
+    await models.tell(commented('as a user called aegis'));
+    expect(await rejection()).to.equal(null);
+    await models.tell(
+      reviewed('rejected', { notes: 'first' }),
+      reviewed('rejected', { reviewer: 'ann', notes: 'hers' }),
+    );
+    expect(await rejection()).to.equal('first');
+    await models.tell(reviewed('rejected', { notes: 'second' }), commented('later'));
+    expect(await rejection()).to.equal('second');
+    expect(await rejection(2), 'of another workspace').to.equal(null);
+  });
+
+  it('an approval takes the rejection away', async () => {
+    await models.tell(reviewed('rejected'));
+    expect(await rejection()).to.equal('as agreed');
+    await models.tell(reviewed('approved'));
+    expect(await rejection()).to.equal(null);
+  });
+});

@@ -1,0 +1,58 @@
+/** Tasks that nobody has, and the agents that may get them. */
+import { expect } from 'chai';
+import { agentsProjection } from '../../../projections/agents/agents.ts';
+import { projectsProjection } from '../../../projections/projects/projects.ts';
+import { tasksProjection } from '../../../projections/tasks/tasks.ts';
+import { routingReads } from '../../../queries/tasks/routing.ts';
+import { agentHidden, agentShown } from '../../../shared/events/agents/agents.ts';
+import { projectCreated } from '../../../shared/events/projects/projects.ts';
+import { taskCreated } from '../../../shared/events/tasks/tasks.ts';
+import { agentRegisteredAs, openReadModels, type ReadModels } from '../../support/rows.ts';
+import { TASK } from '../../support/tasks.ts';
+
+const project = projectCreated.draft({
+  ...{ projectId: 1, name: 'General', slug: 'general', description: null, ticketPrefix: 'GEN', githubRepo: null },
+  ...{ deadline: null, color: null },
+});
+const waiting = (taskId: number) => taskCreated.draft({ taskId, task: TASK, source: 'api' });
+
+describe('queries of routing', () => {
+  let models: ReadModels;
+  before(async () => {
+    models = await openReadModels([tasksProjection, projectsProjection, agentsProjection]);
+    const second = { workspace: 2 };
+    await models.tell(
+      project,
+      [project, second],
+      agentRegisteredAs(1, 'ada'),
+      agentRegisteredAs(2, 'away', { status: 'offline' }),
+      agentRegisteredAs(3, 'broken', { status: 'error' }),
+      agentRegisteredAs(4, 'hidden'),
+      agentHidden.draft({ agentId: 4, name: 'hidden' }),
+      agentRegisteredAs(5, 'busy', { status: 'busy' }),
+      waiting(1),
+      [agentRegisteredAs(6, 'kim'), second],
+      [agentHidden.draft({ agentId: 6, name: 'kim' }), second],
+      [waiting(2), second],
+    );
+  });
+  after(() => models?.close());
+
+  it('agents that are hidden, offline or in error get no tasks', async () => {
+    const { agents } = routingReads(models.reads);
+    expect((await agents(1, 10)).map(({ name }) => name)).to.deep.equal(['ada', 'busy']);
+    expect(await agents(2, 10)).to.deep.equal([]);
+  });
+
+  it('a workspace whose agents are all hidden has nobody to give a task to, until one is shown', async () => {
+    const { unassigned, agents } = routingReads(models.reads);
+    const found = async () => (await unassigned(10)).map(({ workspace, id }) => [workspace, id]);
+    expect(await found()).to.deep.equal([[1, 1]]);
+    await models.tell([agentShown.draft({ agentId: 6, name: 'kim' }), { workspace: 2 }]);
+    expect(await found()).to.deep.equal([
+      [1, 1],
+      [2, 2],
+    ]);
+    expect((await agents(2, 10)).map(({ name }) => name)).to.deep.equal(['kim']);
+  });
+});

@@ -1,0 +1,121 @@
+/** The rule of which tasks a caller sees: the same in SQL as in `seesTask`, and asked by every query that shows tasks. */
+import { readdirSync, readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { expect } from 'chai';
+import { projectsProjection } from '../../../projections/projects/projects.ts';
+import { tasksProjection } from '../../../projections/tasks/tasks.ts';
+import { listTasks, taskById } from '../../../queries/tasks/tasks.ts';
+import { requireSeen } from '../../../queries/tasks/visibility.ts';
+import { taskCreated } from '../../../shared/events/tasks/tasks.ts';
+import { allTasks, seesTask, type TaskView } from '../../../shared/identity.ts';
+import { openReadModels, type ReadModels } from '../../support/rows.ts';
+import { TASK } from '../../support/tasks.ts';
+
+/** Queries that read tasks, or what tells of them, without a view, and why nobody is shown a task by them. */
+const WITHOUT_VIEW: Readonly<Record<string, string>> = {
+  'admin/cleanup': 'counts rows that are too old',
+  'agents/evidence': 'gives positions of events',
+  'alerts/backtests': 'says how often a condition was met',
+  'alerts/conditions': 'says whether a condition is met',
+  'github/syncs': 'for the sync, on schedule',
+  'monitoring/status': 'counts',
+  'monitoring/workload': 'counts',
+  'projects/projects': 'counts the tasks of projects',
+  'tasks/dispatch': 'for the agent runner, on schedule',
+  'tasks/queue': 'for claims: what an agent claims is assigned to it',
+  'tasks/recurrence': 'for recurring tasks, on schedule',
+  'tasks/routing': 'for assignments, on schedule',
+  'tokens/reports': 'says which ids of tasks exist, to commands',
+  'workspaces/removal': 'for the removal of workspaces',
+};
+
+const messageOf = (work: () => Promise<unknown>): Promise<string | undefined> =>
+  work().then(
+    () => undefined,
+    (error: Error) => error.message,
+  );
+
+const TELLING = /projections\/(tasks\/tasks|tasks\/comments|quality\/reviews|monitoring\/activities|chat)\.js'/;
+
+describe('which tasks a caller sees', () => {
+  let models: ReadModels;
+  const owners = [
+    { assignedTo: null, creatorAgent: null },
+    { assignedTo: 'ada', creatorAgent: null },
+    { assignedTo: 'ada', creatorAgent: 1 },
+    { assignedTo: 'ada', creatorAgent: 2 },
+    { assignedTo: 'bob', creatorAgent: null },
+    { assignedTo: 'bob', creatorAgent: 1 },
+    { assignedTo: null, creatorAgent: 1 },
+    { assignedTo: null, creatorAgent: 2 },
+    { assignedTo: '', creatorAgent: null },
+  ];
+  const agent = (name: string, id: number | null): TaskView => ({ workspace: 1, agent: { name, id } });
+  const views = [
+    allTasks(1),
+    ...[agent('ada', 1), agent('ada', null), agent('ada', 7), agent('bob', 2), agent('', 3), agent('Ada', 0)],
+  ];
+
+  before(async () => {
+    models = await openReadModels([tasksProjection, projectsProjection]);
+    await models.tell(
+      ...owners.map(({ assignedTo, creatorAgent }, index) => {
+        const created = taskCreated.draft({ taskId: index + 1, task: { ...TASK, assignedTo }, source: 'api' });
+        const actor = { type: 'agent', id: creatorAgent ?? 0, name: 'agent' } as const;
+        return [created, creatorAgent === null ? {} : { actor }] as const;
+      }),
+      // By a user for an agent, in another workspace.
+      [
+        taskCreated.draft({ taskId: 20, task: { ...TASK, assignedTo: 'ada' }, source: 'api' }),
+        { workspace: 2, agent: 1 },
+      ],
+    );
+  });
+  after(() => models?.close());
+
+  it('is the same rule in statements as in memory, in lists, totals and records', async () => {
+    const query = { limit: 200, offset: 0 } as Parameters<typeof listTasks>[2];
+    for (const view of views) {
+      const label = JSON.stringify(view);
+      const expected = owners.flatMap((one, index) => (seesTask(view, one) ? [index + 1] : []));
+      const { tasks, total } = await listTasks(models.reads, view, query);
+      expect(tasks.map(({ id }) => id).reverse(), label).to.deep.equal(expected);
+      expect(total, label).to.equal(expected.length);
+      const deep = await listTasks(models.reads, view, { ...query, offset: 2_000 });
+      expect(deep, label).to.deep.include({ tasks: [], total: expected.length });
+      for (const id of owners.keys()) {
+        const refused = /is neither assigned to it nor created by it/;
+        const said = [
+          await messageOf(() => taskById(models.reads, view, id + 1)),
+          await messageOf(() => requireSeen(models.reads, view, id + 1)),
+        ];
+        for (const message of said)
+          if (expected.includes(id + 1)) expect(message, `${label} ${id + 1}`).to.equal(undefined);
+          else expect(message, `${label} ${id + 1}`).to.match(refused);
+      }
+      expect(await taskById(models.reads, view, 20), 'of another workspace').to.equal(undefined);
+      expect(await messageOf(() => requireSeen(models.reads, view, 20)), 'nothing to see').to.equal(undefined);
+    }
+  });
+
+  it('takes an agent that a user has named for the creator', async () => {
+    const seen = (id: number) =>
+      listTasks(models.reads, { workspace: 2, agent: { name: 'x', id } }, {
+        ...{ limit: 10, offset: 0 },
+      } as Parameters<typeof listTasks>[2]);
+    expect([(await seen(1)).total, (await seen(2)).total]).to.deep.equal([1, 0]);
+  });
+
+  it('is asked by every query that reads tasks or what tells of them, except those that show none', () => {
+    const root = fileURLToPath(new URL('../../../queries', import.meta.url));
+    const files = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.js'));
+    const without = files
+      .filter((name) => !name.endsWith('visibility.js'))
+      .filter((name) => {
+        const text = readFileSync(`${root}/${name}`, 'utf8');
+        return TELLING.test(text) && !text.includes("visibility.js'");
+      })
+      .map((name) => name.replaceAll('\\', '/').replace(/\.js$/, ''));
+    expect(without.sort()).to.deep.equal(Object.keys(WITHOUT_VIEW).sort());
+  });
+});
