@@ -263,10 +263,12 @@ function suite(name: string, open: () => Promise<{ database: Database; close(): 
       await place.database.pool.query('UPDATE service.checkpoints SET position = position - 1 WHERE schema_name = $1', [
         schema,
       ]);
-      await place.database.pool.query('TRUNCATE service.mark');
-      await place.database.pool
-        .query('SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database()')
-        .catch(() => undefined);
+      const client = await place.database.connect('test');
+      await client.query('TRUNCATE service.mark');
+      await client.query(
+        'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()',
+      );
+      await client.end();
       await until('it has read them anew', () => other.positions.shown(schema) === before - 1);
       expect(other.positions.losses).to.equal(1);
       await other.close();

@@ -2,6 +2,8 @@
 import { expect } from 'chai';
 import { schedulesOf } from '../../infra/jobs/schedules.ts';
 import { openCoreJobs } from '../../infra/jobs/work.ts';
+import { notificationsProjection } from '../../projections/monitoring/notifications.ts';
+import { schemaOf } from '../../projections/projection.ts';
 import { notificationRaised } from '../../shared/events/monitoring/notifications.ts';
 import { allCaughtUp } from '../support/caught-up.ts';
 import { call, startTestService, type TestService } from '../support/service.ts';
@@ -76,7 +78,11 @@ describe('schedules', () => {
       await allCaughtUp(service.service.core);
       return (
         (await call(service, 'GET', '/api/scheduler')).status === 200 &&
-        (await database.pool.query('SELECT * FROM notifications_v4.notifications WHERE workspace_id = 7')).rowCount
+        (
+          await database.pool.query(
+            `SELECT * FROM ${schemaOf(notificationsProjection)}.notifications WHERE workspace_id = 7`,
+          )
+        ).rowCount
       );
     };
     const lastRun = async () => {

@@ -1,6 +1,8 @@
 /** What is waiting for an agent, and how long it is kept in memory. */
 import { expect } from 'chai';
 import { projections } from '../../../projections/index.ts';
+import { activitiesProjection } from '../../../projections/monitoring/activities.ts';
+import { schemaOf } from '../../../projections/projection.ts';
 import { createInboxes, inboxOf } from '../../../queries/agents/heartbeat.ts';
 import { agentStatusChanged } from '../../../shared/events/agents/agents.ts';
 import { agentMessageSent } from '../../../shared/events/agents/messages.ts';
@@ -60,7 +62,7 @@ describe('queries of heartbeats', () => {
     ];
     for (const [id, workspace, type, description, at] of activities)
       await models.query(
-        `INSERT INTO activities_v2.activities (workspace_id, id, type, entity_type, entity_id, actor, description, created_at, position)
+        `INSERT INTO ${schemaOf(activitiesProjection)}.activities (workspace_id, id, type, entity_type, entity_id, actor, description, created_at, position)
          VALUES ($2, $1, $3, 'task', 1, 'eve', $4, $5, $1)`,
         [id, workspace, type, description, at],
       );
