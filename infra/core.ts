@@ -28,6 +28,7 @@ import { createSnapshots } from './database/snapshots.ts';
 import { waitForStore } from './database/wait.ts';
 import { Following } from './following/following.ts';
 import type { Logger } from './logging.ts';
+import { olderNamesUpTo } from './older-names.ts';
 import { openPostgresLog } from './postgres/event-log.ts';
 import type { RowWrites } from './read-models/batch-writer.ts';
 import { Positions } from './read-models/positions.ts';
@@ -111,6 +112,8 @@ export async function openCore(
     const beforeAcknowledged = ({ events, position }: Executed) =>
       database.kind === 'server' && events.some(changesCredentials) ? credentials.changedAt(position) : undefined;
     const reads = createReads({ db: database.db, projections, positions });
+    const older = await olderNamesUpTo(database, await eventLog.head());
+    const names = nameDirectory(reads.at({ position: older }));
     return {
       config,
       log,
@@ -124,8 +127,7 @@ export async function openCore(
       positions,
       following,
       locks,
-      // Names without claims are older than this program, so what is there has them: no write waits for a read model.
-      commands: createCommands({ store, counters, snapshots, names: nameDirectory(reads.at({})), beforeAcknowledged }),
+      commands: createCommands({ store, counters, snapshots, names, beforeAcknowledged }),
       rows,
       rowWrites,
       // A command-line tool does not follow the log, and takes what is there.

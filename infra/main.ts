@@ -27,14 +27,13 @@ import { commentDirectory } from '../queries/tasks/comments.ts';
 import { taskQueueReads } from '../queries/tasks/queue.ts';
 import { tokenDirectory } from '../queries/tokens/reports.ts';
 import { createIsolations } from '../queries/workspaces/isolation.ts';
-import { AppError } from '../shared/errors.ts';
 import { taskClaimed } from '../shared/events/tasks/queue.ts';
 import type { Jobs } from '../shared/ports/jobs.ts';
 import { atHead } from '../shared/ports/read-models.ts';
-import { pause, within } from '../shared/waiting.ts';
+import { within } from '../shared/waiting.ts';
 import type { Config, ProcessRole } from './config.ts';
 import { type Core, isAlone, openCore } from './core.ts';
-import { type FirstStartParts, prepareFirstStart } from './credentials/first-start.ts';
+import { prepareFirstStart } from './credentials/first-start.ts';
 import type { Database } from './database/database.ts';
 import { createIdempotencyStore } from './database/idempotency.ts';
 import { createLogEntries, keepLines } from './database/log-entries.ts';
@@ -90,7 +89,10 @@ export interface StartOptions {
   readonly showCredentials?: (lines: readonly string[]) => void;
 }
 
-/** Starts one process. Resolves when it is ready: read models have caught up and the port is open. */
+/**
+ * Starts one process. Resolves when its stores can be reached and its port is open; reads of read models that are still
+ * being built are refused until they are there.
+ */
 export async function startService(
   config: Config,
   log: Logger,
@@ -132,16 +134,21 @@ export async function startService(
     }
     // On a server, projectors of other processes may lead.
     if (database.kind === 'server') positions.watch();
-    await caughtUp(core, log, startBy);
+    let head = 0;
+    const readHead = async () => {
+      head = await core.eventLog.head();
+    };
+    await waitForStore('the event log', readHead, startBy, log);
+    await following.reader.started(AbortSignal.timeout(Math.max(startBy - Date.now(), 1)));
 
     const metrics = createMetrics(core, projector);
-    const ready = createReadiness(core, projector);
+    const ready = createReadiness(core, projector, head);
     let url: string | undefined;
     let incidents: Incidents | undefined;
     let work: Work | undefined;
     if (runs.api) {
-      const first = { config, commands, credentials, reads, log, waitMs: startBy - Date.now() };
-      await prepareInTime({ ...first, show: showCredentials }, startBy);
+      const first = { config, commands, credentials, log, waitMs: startBy - Date.now() };
+      await prepareFirstStart({ ...first, reads: reads.at({}), show: showCredentials });
       const limits = await createLimitStores(config.redisUrl, log);
       undo.push(() => limits.close());
       const credentialChanges = () => credentials.changes();
@@ -288,79 +295,6 @@ function cannotListen(error: NodeJS.ErrnoException, { host, port }: Pick<Config,
     default:
       return error;
   }
-}
-
-/** Waits until every read model has reached the current end of the log. */
-async function caughtUp(core: Core, log: Logger, deadline: number): Promise<void> {
-  const { positions, database } = core;
-  let head = 0;
-  const readHead = async () => {
-    head = await core.eventLog.head();
-  };
-  // Also waits if a store becomes unavailable in the meantime.
-  await waitForStore('the event log', readHead, deadline, log);
-  await core.following.reader.started(AbortSignal.timeout(Math.max(deadline - Date.now(), 1)));
-  let reportedAt = 0;
-  for (;;) {
-    if (database.kind === 'server')
-      await waitForStore(
-        'the database',
-        async () => {
-          await positions.ask();
-        },
-        deadline,
-        log,
-      );
-    const behind = projections.filter((projection) => positions.shown(schemaOf(projection)) < head);
-    if (behind.length === 0) return;
-    let stuck = false;
-    const readStuck = async () => {
-      stuck = await onlyStuck(core, behind.map(schemaOf));
-    };
-    await waitForStore('the database', readStuck, deadline, log);
-    if (stuck) {
-      // A stuck read model must not prevent the others from being served; /health/ready names it.
-      log.error({ projections: behind.map((one) => one.name) }, 'starting with read models that are stuck');
-      return;
-    }
-    if (Date.now() > deadline) {
-      throw new Error(
-        `the read models ${behind.map((one) => one.name).join(', ')} have not caught up in time; is a projector running? See \`signalbox status\``,
-      );
-    }
-    if (Date.now() - reportedAt > 2_000) {
-      reportedAt = Date.now();
-      // Some have caught up since they were counted.
-      const lags = behind.map((one) => [one.name, head - positions.shown(schemaOf(one))] as const);
-      const lag = Object.fromEntries(lags.filter(([, missing]) => missing > 0));
-      if (Object.keys(lag).length > 0) log.info({ lag }, 'read models are catching up');
-    }
-    await pause(10, undefined, { ref: true });
-  }
-}
-
-/**
- * Creates what a first start has to, whose reads wait for a projector that may start after this process.
- */
-async function prepareInTime(parts: FirstStartParts, deadline: number): Promise<void> {
-  for (;;) {
-    try {
-      await prepareFirstStart(parts);
-      return;
-    } catch (error) {
-      const behind = error instanceof AppError && error.extras.code === 'READ_MODEL_BEHIND';
-      if (!behind || Date.now() > deadline) throw error;
-      parts.log.warn('waiting for read models to show what the first start wrote; is a projector running?');
-    }
-  }
-}
-
-async function onlyStuck(core: Core, schemas: readonly string[]): Promise<boolean> {
-  const { rows } = await core.database.pool.query(
-    'SELECT count(*)::int AS stuck FROM service.checkpoints WHERE schema_name = ANY($1) AND stuck_at IS NOT NULL',
-    [schemas],
-  );
-  return (rows[0] as { stuck: number }).stuck === schemas.length;
 }
 
 function createMetrics(core: Core, projector: Projector | undefined): Registry {

@@ -1,4 +1,4 @@
-/** `/health/ready`: stores reachable, nothing stuck, every read model close behind the log. */
+/** `/health/ready`: stores reachable, nothing stuck or being built, every read model close behind the log. */
 import type { HealthReport } from '../api/services.ts';
 import { projections } from '../projections/index.ts';
 import { schemaOf } from '../projections/projection.ts';
@@ -29,9 +29,17 @@ export class Lag {
   }
 }
 
-/** @param projector of this process, whose read models are known without a query */
-export function createReadiness(core: Core, projector: Projector | undefined): () => Promise<HealthReport> {
+/**
+ * @param projector of this process, whose read models are known without a query
+ * @param start head of the log when the process started: read models that have not reached it yet are being built
+ */
+export function createReadiness(
+  core: Core,
+  projector: Projector | undefined,
+  start: Position,
+): () => Promise<HealthReport> {
   const lag = new Lag();
+  const building = new Set(projections.map(schemaOf));
   return async () => {
     const checks: Record<string, string> = {};
     const details: Record<string, string> = {};
@@ -56,7 +64,9 @@ export function createReadiness(core: Core, projector: Projector | undefined): (
         const position = Math.max(Number(row?.position ?? 0), mine?.position ?? 0, core.positions.shown(schema));
         const behindMs = lag.behindMs(schema, position, head, Date.now());
         const name = `projection ${projection.name}`;
+        if (position >= start) building.delete(schema);
         if (row?.stuck_at) fail(name, 'stuck', `stuck at position ${row.stuck_at}: ${row.stuck_reason}`);
+        else if (building.has(schema)) fail(name, 'building', `being built: at position ${position} of ${start}`);
         else if (behindMs > core.config.readyMaxLagMs)
           fail(name, 'behind', `behind for ${Math.round(behindMs / 1_000)} s`);
         else checks[name] = 'ok';

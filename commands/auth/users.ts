@@ -24,7 +24,7 @@ import type { Origin } from '../../shared/events/metadata.ts';
 import type { Role } from '../../shared/identity.ts';
 import { displayNameFault, userNameFault } from '../../shared/names.ts';
 import type { Credentials } from '../../shared/ports/credentials.ts';
-import { claimName, isTaken, type NameKind, releaseName } from '../claims.ts';
+import { claimantOf, claimName, isTaken, type NameKind, releaseName } from '../claims.ts';
 import { defineDecider, on } from '../decider.ts';
 import { type CommandContext, type Commands, originWith } from '../handler.ts';
 import { userNameClaims } from '../names.ts';
@@ -128,6 +128,15 @@ export const firstAdmin: NameKind<UserState> = {
   taken: () => 'Somebody else has just set this deployment up; sign in instead.',
 };
 export const FIRST_ADMIN_NAME = 'first';
+
+/** Whether there has ever been a user, according to the log. */
+export async function hasFirstAdmin(commands: Pick<Commands, 'load'>): Promise<boolean> {
+  const stream = await claimantOf(commands, firstAdmin, 'all', FIRST_ADMIN_NAME);
+  return (
+    stream !== undefined &&
+    firstAdmin.holds((await commands.load(userDecider, stream)).state, FIRST_ADMIN_NAME, 'all') === 'yes'
+  );
+}
 
 /** Code of a refusal after which this user id cannot be used any more. */
 export const NAME_LOST = 'NAME_LOST';
@@ -240,7 +249,7 @@ export async function createUser(
   const there = user.tenant === context.origin.tenant ? inWorkspace(context, user) : context;
   try {
     if (options.first) await claimName(commands, there, firstAdmin, 'all', FIRST_ADMIN_NAME, stream);
-    await claimUsername(commands, there, user, stream);
+    await claimUsername(commands, there, user, stream, options.first);
     if (!options.first) await closeSetup(commands, there, stream);
     const executed = await commands.execute(userDecider, stream, there, (state) =>
       decideCreate(state, id, user, credentialId),
@@ -257,18 +266,25 @@ export async function createUser(
   }
 }
 
-/** All that a user of this name claims, what others are most likely to have first. */
+/**
+ * All that a user of this name claims, what others are most likely to have first.
+ *
+ * @param first no name can be older than that of the first user, so no read model has to be asked
+ */
 async function claimUsername(
   commands: Commands,
   context: CommandContext,
   { username, workspace }: Pick<NewUser, 'username' | 'workspace'>,
   stream: string,
+  first = false,
 ): Promise<void> {
   for (const { kind, scope, name, shown } of [
     ...userNameClaims('all', username),
     ...userNameClaims(workspace, username),
-  ])
-    await claimName(commands, context, kind, scope, name, stream, shown);
+  ]) {
+    const { earlier: _, ...withoutEarlier } = kind;
+    await claimName(commands, context, first ? withoutEarlier : kind, scope, name, stream, shown);
+  }
   await claimName(commands, context, usernames, 'all', username, stream);
 }
 

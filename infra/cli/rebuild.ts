@@ -1,9 +1,15 @@
-/** `signalbox rebuild`: builds read models anew beside the live ones, compares, switches. */
+/**
+ * `signalbox rebuild`: builds read models anew beside the live ones, compares, switches. `signalbox prepare`: builds those
+ * of a new version of the program beforehand.
+ */
 import { SingleBar } from 'cli-progress';
 import type { Command } from 'commander';
 import { projections } from '../../projections/index.ts';
+import { type Projection, schemaOf } from '../../projections/projection.ts';
+import { BEGINNING } from '../../shared/ports/event-log.ts';
+import type { Core } from '../core.ts';
 import { repairTree } from '../proof/repair.ts';
-import type { RebuildReport } from '../read-models/rebuild/plan.ts';
+import type { RebuildOptions, RebuildReport } from '../read-models/rebuild/plan.ts';
 import { rebuildProjections } from '../read-models/rebuild/rebuild.ts';
 import { columns, counted, withCore } from './with-core.ts';
 
@@ -34,41 +40,8 @@ export function addRebuild(program: Command): void {
       if (!options.check && (names.length === 0 || names.includes(LOG_TREE))) await repair();
       if (names.length === 1 && names[0] === LOG_TREE) return;
       const wanted = names.length === 0 ? projections : projections.filter((one) => names.includes(one.name));
-      const stop = new AbortController();
-      const interrupt = () => stop.abort(new Error('Interrupted; run rebuild again to continue from here.'));
-      process.once('SIGINT', interrupt);
-      process.once('SIGTERM', interrupt);
-      const begun = performance.now();
-      let events = 0;
-      const bar = process.stderr.isTTY
-        ? new SingleBar({
-            format: '{phase} [{bar}] {percentage}% | {events} events, {rate}/s',
-            stream: process.stderr,
-            clearOnComplete: true,
-          })
-        : undefined;
-      let reports: readonly RebuildReport[];
-      try {
-        reports = await withCore((core) => {
-          bar?.start(1, 0, { phase: 'starting', events: 0, rate: 0 });
-          return rebuildProjections(core, wanted, {
-            check: options.check ?? false,
-            fresh: options.fresh ?? false,
-            signal: stop.signal,
-            onProgress(progress) {
-              events = progress.events;
-              const rate = Math.round((events * 1_000) / (performance.now() - begun));
-              bar?.setTotal(Math.max(progress.target, 1));
-              bar?.update(progress.position, { phase: progress.phase, events, rate });
-            },
-          });
-        });
-      } finally {
-        bar?.stop();
-        process.off('SIGINT', interrupt);
-        process.off('SIGTERM', interrupt);
-      }
-      const seconds = (performance.now() - begun) / 1_000;
+      const rebuildOptions = { check: options.check ?? false, fresh: options.fresh ?? false };
+      const { reports, events, seconds } = await rebuildWithProgress(async () => wanted, rebuildOptions);
       console.log(
         columns(
           ['read model', 'table', 'rows', 'live', 'rebuilt'],
@@ -86,9 +59,88 @@ export function addRebuild(program: Command): void {
           }),
         ),
       );
-      console.log(`${events} events in ${seconds.toFixed(1)} s, ${Math.round(events / seconds)}/s`);
+      console.log(speedOf(events, seconds));
       if (options.check && reports.some((report) => !report.equal || !report.compared)) process.exitCode = 3;
     });
+}
+
+export function addPrepare(program: Command): void {
+  program
+    .command('prepare')
+    .description(
+      'build the new versions of read models that this program brings, while an older program still serves; its next start has little left to do',
+    )
+    .action(async () => {
+      const { reports, events, seconds } = await rebuildWithProgress(neverFollowed, { farBehind: 0 });
+      if (reports.length === 0) {
+        console.log('All read models have been built before.');
+        return;
+      }
+      console.log(`Built: ${reports.map(({ projection }) => projection).join(', ')}`);
+      console.log(speedOf(events, seconds));
+    });
+}
+
+/** Read models that no process has followed the log for, if the log has anything for them. */
+async function neverFollowed({ database, eventLog }: Core): Promise<readonly Projection[]> {
+  if ((await eventLog.head()) === BEGINNING) return [];
+  const { rows } = await database.pool.query(
+    'SELECT schema_name FROM service.checkpoints WHERE leader IS NULL AND position = $1',
+    [BEGINNING],
+  );
+  const names = new Set((rows as { schema_name: string }[]).map((row) => row.schema_name));
+  return projections.filter((one) => names.has(schemaOf(one)));
+}
+
+const speedOf = (events: number, seconds: number): string =>
+  `${events} events in ${seconds.toFixed(1)} s, ${Math.round(events / seconds)}/s`;
+
+interface Rebuilt {
+  readonly reports: readonly RebuildReport[];
+  readonly events: number;
+  readonly seconds: number;
+}
+
+/** Rebuilds with a progress bar on a terminal; SIGINT and SIGTERM interrupt it. */
+async function rebuildWithProgress(
+  choose: (core: Core) => Promise<readonly Projection[]>,
+  options: Pick<RebuildOptions, 'check' | 'fresh' | 'farBehind'>,
+): Promise<Rebuilt> {
+  const stop = new AbortController();
+  const interrupt = () => stop.abort(new Error('Interrupted; run the command again to continue from here.'));
+  process.once('SIGINT', interrupt);
+  process.once('SIGTERM', interrupt);
+  const begun = performance.now();
+  let events = 0;
+  const bar = process.stderr.isTTY
+    ? new SingleBar({
+        format: '{phase} [{bar}] {percentage}% | {events} events, {rate}/s',
+        stream: process.stderr,
+        clearOnComplete: true,
+      })
+    : undefined;
+  try {
+    const reports = await withCore(async (core) => {
+      const wanted = await choose(core);
+      if (wanted.length === 0) return [];
+      bar?.start(1, 0, { phase: 'starting', events: 0, rate: 0 });
+      return rebuildProjections(core, wanted, {
+        ...options,
+        signal: stop.signal,
+        onProgress(progress) {
+          events = progress.events;
+          const rate = Math.round((events * 1_000) / (performance.now() - begun));
+          bar?.setTotal(Math.max(progress.target, 1));
+          bar?.update(progress.position, { phase: progress.phase, events, rate });
+        },
+      });
+    });
+    return { reports, events, seconds: (performance.now() - begun) / 1_000 };
+  } finally {
+    bar?.stop();
+    process.off('SIGINT', interrupt);
+    process.off('SIGTERM', interrupt);
+  }
 }
 
 async function repair(): Promise<void> {

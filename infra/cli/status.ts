@@ -55,19 +55,25 @@ async function readStatus(core: Core) {
       started_at: one.started_at,
       seen_at: one.seen_at,
     })),
-    projections: checkpoints.map((row) => ({
-      schema: row.schema_name,
-      projection: row.projection,
-      version: row.version,
-      in_use: live.has(row.schema_name) || row.schema_name.startsWith('policy_') || row.schema_name === TREE,
-      position: row.position,
-      lag: Math.max(0, head - row.position),
-      /** Positions a second, over the last second. */
-      rate: Math.round(((row.position - (before.get(row.schema_name) ?? row.position)) * 1_000) / WATCHED_MS),
-      leader: row.leader !== null && running.has(row.leader) ? row.leader : null,
-      stuck: row.stuck_at === null ? null : { position: row.stuck_at, reason: row.stuck_reason },
-      updated_at: row.updated_at,
-    })),
+    projections: checkpoints.map((row) => {
+      const lag = Math.max(0, head - row.position);
+      const moved = row.position - (before.get(row.schema_name) ?? row.position);
+      return {
+        schema: row.schema_name,
+        projection: row.projection,
+        version: row.version,
+        in_use: live.has(row.schema_name) || row.schema_name.startsWith('policy_') || row.schema_name === TREE,
+        position: row.position,
+        lag,
+        /** Positions a second, over the last second. */
+        rate: Math.round((moved * 1_000) / WATCHED_MS),
+        /** Seconds until it reaches the head of now at this rate; null: it does not move. */
+        remaining: lag === 0 ? 0 : moved > 0 ? Math.ceil((lag * WATCHED_MS) / (moved * 1_000)) : null,
+        leader: row.leader !== null && running.has(row.leader) ? row.leader : null,
+        stuck: row.stuck_at === null ? null : { position: row.stuck_at, reason: row.stuck_reason },
+        updated_at: row.updated_at,
+      };
+    }),
   };
 }
 
@@ -107,9 +113,10 @@ export function addStatus(program: Command): void {
         String(one.position),
         String(one.lag),
         String(one.rate),
+        one.remaining === null ? '-' : `${one.remaining} s`,
         one.leader ?? '-',
         stateOf(one),
       ]);
-      console.log(columns(['read model', 'position', 'lag', 'per second', 'leader', 'state'], rows));
+      console.log(columns(['read model', 'position', 'lag', 'per second', 'remaining', 'leader', 'state'], rows));
     });
 }

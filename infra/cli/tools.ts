@@ -4,13 +4,14 @@ import { addCopyLog } from './copy-log.ts';
 import { addCreateUser } from './create-user.ts';
 import { addExportEvents } from './export-events.ts';
 import { registerJobs } from './jobs.ts';
-import { addRebuild } from './rebuild.ts';
+import { addPrepare, addRebuild } from './rebuild.ts';
 import { addRestore } from './restore.ts';
 import { addStatus } from './status.ts';
 import { addVerify } from './verify.ts';
 
 export function addTools(program: Command): void {
   addStatus(program);
+  addPrepare(program);
   addRebuild(program);
   addCreateUser(program);
   addExportEvents(program);

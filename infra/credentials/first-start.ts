@@ -5,7 +5,7 @@
  */
 import { randomInt, randomUUID } from 'node:crypto';
 import { configureGlobalKey, generateGlobalKey } from '../../commands/auth/global-key.ts';
-import { createUser } from '../../commands/auth/users.ts';
+import { createUser, hasFirstAdmin } from '../../commands/auth/users.ts';
 import type { CommandContext, Commands } from '../../commands/handler.ts';
 import { ensureGeneral } from '../../commands/projects/changes.ts';
 import { ensureDefaultTenant } from '../../commands/super/tenants.ts';
@@ -24,7 +24,7 @@ export interface FirstStartParts {
   readonly config: Pick<Config, 'authUser' | 'authPass' | 'authPassBase64' | 'apiKey'>;
   readonly commands: Commands;
   readonly credentials: Credentials;
-  /** Queries that see every event appended so far. */
+  /** Queries that do not wait: what they do not show yet is looked up in the log. */
   readonly reads: Reads;
   readonly log: Logger;
   /** How long to wait for another process that is creating the same things, milliseconds; a second by default. */
@@ -80,7 +80,7 @@ export function givenPassword(config: Pick<Config, 'authPass' | 'authPassBase64'
 }
 
 async function seedAdmin({ config, commands, credentials, reads, log }: FirstStartParts): Promise<string[]> {
-  if (await wasSetUp(reads)) return [];
+  if ((await wasSetUp(reads)) || (await hasFirstAdmin(commands))) return [];
   const given = givenPassword(config);
   if (given !== undefined && isInsecurePassword(given)) {
     log.warn(

@@ -17,6 +17,7 @@ import { BEGINNING, type EventLog, type LoggedEvent, type Position } from '../..
 import { seconds } from '../../shared/time.ts';
 import { pause } from '../../shared/waiting.ts';
 import type { Core } from '../core.ts';
+import { forgetOlderNames } from '../older-names.ts';
 import type { Note } from '../proof/notes.ts';
 import { settleOrigin } from '../proof/restored.ts';
 import { VERSION } from '../version.ts';
@@ -298,6 +299,7 @@ export async function restoreBackup(
   const rows = await writeRelated(database.db, contents);
   const source = { name: contents.path, log: fileLog(contents.path, contents.events), database: undefined };
   await copyLog(source, { name: 'the log', log: eventLog, database: undefined }, options);
+  await forgetOlderNames(database);
   const positions = await positionsOf(eventLog, contents.policies);
   await storePolicies(
     database.db,

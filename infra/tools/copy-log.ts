@@ -23,6 +23,7 @@ import {
 } from '../../shared/ports/event-log.ts';
 import { createPersonKeys } from '../credentials/person-keys.ts';
 import type { AnyDatabase, Database } from '../database/database.ts';
+import { forgetOlderNames } from '../older-names.ts';
 import { createNameSealer } from './former-names.ts';
 import { readRelated, writeRelated } from './related.ts';
 
@@ -77,6 +78,7 @@ export async function copyLog(source: CopySide, target: CopySide, options: CopyO
     if (after === BEGINNING) await refuseForeignCredentials(target, databases.from.db, databases.to.db);
     // Before the events as well, so that an incomplete target has the keys for the events that it holds.
     await writeRelated(databases.to.db, await readRelated(databases.from.db));
+    await forgetOlderNames(databases.to);
   }
   const copied = await copyEvents(source, target, after, asCopied, options);
   const policies = databases ? await policyCheckpoints(databases.from.db) : [];

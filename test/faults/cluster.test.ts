@@ -219,7 +219,7 @@ describe(`the layout of docker-compose.yml (FAULT_SEED=${seed})`, function () {
     expect([signIn.status, signIn.body.code]).to.deep.equal([503, 'READ_MODEL_BEHIND']);
     for (const name of ['projector-1', 'projector-2']) await start(name);
     await Promise.all([...nodes.values()].map((one) => one.ready));
-    for (const one of ofRole('api')) expect(await isReady(one)).to.equal(true);
+    for (const one of ofRole('api')) await until('its read models are built', () => isReady(one));
     await redis.proxy.start();
     for (let n = 0; n < 3; n++) clients.push(startStreamClient(apiUrls, random));
   });
@@ -340,6 +340,16 @@ describe(`the layout of docker-compose.yml (FAULT_SEED=${seed})`, function () {
       expect([eventual.status, eventual.body.agent.role]).to.deep.equal([200, 'coder']);
       expect(Number(eventual.headers.get('x-signalbox-position'))).to.be.below(position);
     }
+    // A process that starts now answers, and says what is missing.
+    const late = await startNode(stores, 'late', 'api');
+    await late.ready;
+    const readiness = await fetch(`${late.url}/health/ready`);
+    expect(readiness.status).to.equal(503);
+    const { checks } = (await readiness.json()) as { checks: Record<string, string> };
+    expect(checks).to.include({ database: 'ok', event_log: 'ok', 'projection agents': 'building' });
+    expect((await fetch(`${late.url}/api/chat/conversations`, { headers })).status).to.equal(503);
+    expect((await fetch(`${late.url}${path}`, { headers: { ...headers, ...EVENTUAL } })).status).to.equal(200);
+    expect(await late.stop()).to.equal(0);
     for (const name of ['projector-1', 'projector-2']) await start(name);
     const shown = await until('reads are answered again', async () => {
       const read = await api('api-2', 'GET', path);

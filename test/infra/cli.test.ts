@@ -5,6 +5,11 @@ import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { expect } from 'chai';
+import { readConfig } from '../../infra/config.ts';
+import { openConfigured } from '../../infra/database/database.ts';
+import { createLogger } from '../../infra/logging.ts';
+import { usersProjection } from '../../projections/auth/users.ts';
+import { schemaOf } from '../../projections/projection.ts';
 import { commandLine, KEY, type ServiceProcess, startProcess, temporaryDirectory } from '../support/service-process.ts';
 import { dataDirectory } from '../support/template.ts';
 
@@ -39,7 +44,7 @@ describe('command line', function () {
   it('describes its commands', async () => {
     const { code, out } = await run(['--help']);
     expect(code).to.equal(0);
-    for (const command of ['start', 'status', 'rebuild', 'create-user', 'export-events', 'copy-log', 'jobs'])
+    for (const command of ['start', 'status', 'prepare', 'rebuild', 'create-user', 'export-events', 'copy-log', 'jobs'])
       expect(out).to.contain(command);
     expect((await run(['--version'])).out).to.match(/^\d+\.\d+\.\d+\n$/);
   });
@@ -155,6 +160,26 @@ describe('command line', function () {
     );
     expect(short.code).to.equal(1);
     expect(short.err).to.match(/password/);
+  });
+
+  it('builds the read models of a new version before it starts, once', async () => {
+    const { path, remove } = await temporaryDirectory();
+    const here = { DATA_DIR: path };
+    try {
+      await run(['create-user', '--username', 'ada', '--role', 'operator'], here);
+      const log = createLogger('silent');
+      const database = await openConfigured(readConfig(here), log);
+      const schema = schemaOf(usersProjection);
+      // As if this program were the first with this version.
+      await database.pool.query(`DROP SCHEMA ${schema} CASCADE`);
+      await database.pool.query('DELETE FROM service.checkpoints WHERE schema_name = $1', [schema]);
+      await database.close();
+      expect((await run(['prepare'], here)).out).to.match(/^Built: users\n\d+ events in/);
+      expect((await run(['prepare'], here)).out).to.equal('All read models have been built before.\n');
+      expect((await run(['rebuild', '--check', 'users'], here)).code).to.equal(0);
+    } finally {
+      await remove();
+    }
   });
 
   describe('beside a running service', () => {
