@@ -49,7 +49,8 @@ function openShell() {
   let done: (() => void) | undefined;
   createInterface({ input: shell.stdout }).on('line', (line) => {
     if (line === '<done>') done?.();
-    else if (line !== '') lines.push(line);
+    // curl prints a response and the end of its line separately; a frame of the stream may come in between.
+    else lines.push(...line.split(/(?<=\})(?=id: )/).filter((part) => part !== ''));
   });
   shell.stdin.write('exec 2>&1\n');
   return {
