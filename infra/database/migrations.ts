@@ -246,7 +246,7 @@ const migrations: Record<string, Migration> = {
     'CREATE INDEX log_checkpoints_size ON credentials.log_checkpoints (size)',
   ),
   '0009_older_names': statements(
-    // Names in events up to this position of the log may lack claims (`infra/older-names.ts`).
+    // Names in events up to this position of the log may lack claims (`infra/database/older-names.ts`).
     'CREATE TABLE service.older_names (one boolean PRIMARY KEY DEFAULT true CHECK (one), position bigint NOT NULL)',
   ),
 };

@@ -17,7 +17,7 @@ import { BEGINNING, type EventLog, type LoggedEvent, type Position } from '../..
 import { seconds } from '../../shared/time.ts';
 import { pause } from '../../shared/waiting.ts';
 import type { Core } from '../core.ts';
-import { forgetOlderNames } from '../older-names.ts';
+import { forgetOlderNames } from '../database/older-names.ts';
 import type { Note } from '../proof/notes.ts';
 import { settleOrigin } from '../proof/restored.ts';
 import { VERSION } from '../version.ts';

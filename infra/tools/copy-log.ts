@@ -23,7 +23,7 @@ import {
 } from '../../shared/ports/event-log.ts';
 import { createPersonKeys } from '../credentials/person-keys.ts';
 import type { AnyDatabase, Database } from '../database/database.ts';
-import { forgetOlderNames } from '../older-names.ts';
+import { forgetOlderNames } from '../database/older-names.ts';
 import { createNameSealer } from './former-names.ts';
 import { readRelated, writeRelated } from './related.ts';
 

@@ -3,8 +3,8 @@
  * position where the log ended when a program that claims every name first opened these stores can have such names, so
  * claiming a name never waits for later ones.
  */
-import type { Position } from '../shared/ports/event-log.ts';
-import type { Database } from './database/database.ts';
+import type { Position } from '../../shared/ports/event-log.ts';
+import type { Database } from './database.ts';
 
 /** @param head of the log, now */
 export async function olderNamesUpTo({ pool }: Pick<Database, 'pool'>, head: Position): Promise<Position> {
