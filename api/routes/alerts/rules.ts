@@ -34,12 +34,12 @@ import type { EventDraft } from '../../../shared/events/define.ts';
 import type { Identity } from '../../../shared/identity.ts';
 import { MINUTE } from '../../../shared/time.ts';
 import { takingTurns } from '../../../shared/waiting.ts';
-import { defineRoute, type Route } from '../../http/route.ts';
+import { defineCachedRoute, defineRoute, type Route } from '../../http/route.ts';
 import { limitsOf, type Services } from '../../services.ts';
 
 /** Operators set secrets, and only admins see them again. */
 const shownTo =
-  ({ role }: Identity) =>
+  ({ role }: Pick<Identity, 'role'>) =>
   (rule: AlertRuleRecord): AlertRuleRecord =>
     role === 'admin' ? rule : { ...rule, action_config: maskedConfig(rule.action_config) as Record<string, unknown> };
 
@@ -52,7 +52,7 @@ async function ruleAnswer({ reads }: Services, identity: Identity, id: number) {
   return { rule: shownTo(identity)(rule) };
 }
 
-const list = defineRoute({
+const list = defineCachedRoute({
   method: 'get',
   path: '/api/alerts',
   tag: 'Alerts',
@@ -62,9 +62,9 @@ const list = defineRoute({
   cache: {
     models: ['alert_rules'],
     scope: 'workspace',
-    per: ({ role }) => (role === 'admin' ? 'admin' : 'others'),
+    caller: ['workspace', 'role'],
   },
-  async handle({ identity, services: { reads } }) {
+  async respond({ identity, services: { reads } }) {
     return { body: { rules: (await listRules(reads, identity.workspace)).map(shownTo(identity)) } };
   },
 });
