@@ -181,7 +181,7 @@ export const FLOORS: Readonly<Record<string, Floor>> = {
   },
   'commands/policies': { column: 'policies', shared: ['index', 'policy'] },
   projections: { column: 'projections', shared: ['apply', 'index', 'projection'] },
-  queries: { column: 'queries', shared: ['names', 'reads', 'records'] },
+  queries: { column: 'queries', shared: ['kept', 'names', 'reads', 'records'] },
   'api/routes': { column: 'routes', shared: ['index', 'nested'] },
   'test/commands': {
     column: 'commands',
