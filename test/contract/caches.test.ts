@@ -19,6 +19,8 @@ interface Caller {
 
 /** Queries without which a route shows nothing that differs between callers. */
 const QUERIES: Readonly<Record<string, readonly string[]>> = {
+  // Entries of others are written by what this test does.
+  '/api/audit': ['action=agent_created'],
   '/api/quality-review': ['taskId={task}', 'taskIds={task},{other}'],
   '/api/notifications': ['recipient=ada', 'recipient=mia'],
   '/api/notifications/deliver': ['', 'agent=ada'],
@@ -62,6 +64,9 @@ describe('contract: caches', function () {
       const used = { model: 'm', sessionId: `${assigned_to}:cli`, inputTokens: 7, outputTokens: 7 };
       await done(as, 'POST', '/api/tokens', { ...used, taskId: made.task.id });
     }
+    const [, ended] = tasks;
+    await done(as, 'POST', '/api/quality-review', { taskId: ended, status: 'approved', notes: mark });
+    await done(as, 'PUT', `/api/tasks/${ended}`, { status: 'done', outcome: 'success' });
     await done(as, 'POST', '/api/agents/message', { from: 'ada', to: 'bob', content: mark });
     await done(as, 'POST', '/api/chat/messages', { content: mark, recipient: 'ada', metadata: config });
     const rule = { name: mark, entity_type: 'task', condition_field: 'title', condition_operator: 'equals' };
@@ -115,7 +120,7 @@ describe('contract: caches', function () {
     const own = await fill(house, 'house');
     const theirs = await fill(acme.as, 'acme');
     await fill(strict.as, 'strict');
-    await done(strict.as, 'PUT', `/api/workspaces/${workspace.id}`, { isolation: 'strict' });
+    await done(strict.as, 'PUT', `/api/workspaces/${workspace.id}`, { name: 'Strict', isolation: 'strict' });
     await done(house, 'PUT', '/api/settings', { settings: { 'custom.colour': 'red' } });
     await done(house, 'POST', '/api/gateways', { name: 'first', url: 'http://127.0.0.1:9', token: 'secret' });
     const [ada = 0, bob = 0] = own.agents;
@@ -161,7 +166,8 @@ describe('contract: caches', function () {
       if (new Set(cold.values()).size > 1) differs.add(path);
       const check = async (how: string, at: string, [name, caller]: [string, Caller]) => {
         const reply = await ask(at, caller);
-        if (shownBy(reply) !== cold.get(name)) wrong.push(`${url} as ${name}, ${how}: ${JSON.stringify(reply.body)}`);
+        if (shownBy(reply) !== cold.get(name))
+          wrong.push(`${url} as ${name}, ${how}: ${shownBy(reply)} instead of ${cold.get(name)}`);
         if (reply.status === 200) expect(reply.headers.get('etag'), `${url} is cached`).to.be.a('string');
       };
       for (const each of [...callers]) await check('after others', url, each);
@@ -169,7 +175,7 @@ describe('contract: caches', function () {
       asked++;
       await Promise.all([...callers].map((each) => check('with others', `${url}&together=${asked}`, each)));
     }
-    expect(wrong).to.deep.equal([]);
+    expect(wrong.join('\n')).to.equal('');
     const same = new Set(cached.map(({ path }) => path).filter((path) => !differs.has(path)));
     expect([...same], 'these need records that callers see differently').to.deep.equal([]);
   });
@@ -183,7 +189,5 @@ describe('contract: caches', function () {
     expect(some).to.deep.equal({ workspace: 2, role: 'admin' });
     // @ts-expect-error Reading another field does not compile.
     expect(some.agentName).to.equal(undefined);
-    for (const { path, cache } of cached)
-      expect(new Set(cache.caller).size, `${path} declares a field twice`).to.equal(cache.caller.length);
   });
 });
