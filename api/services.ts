@@ -7,6 +7,7 @@ import type { Commands } from '../commands/handler.ts';
 import type { LimitParts } from '../commands/limits.ts';
 import type { TaskQueue } from '../commands/tasks/queue.ts';
 import type { Inboxes } from '../queries/agents/heartbeat.ts';
+import type { Backtests } from '../queries/alerts/backtests.ts';
 import type { Reads } from '../queries/reads.ts';
 import type { Records } from '../queries/records.ts';
 import type { SettingDefaults } from '../shared/contract/admin/settings.ts';
@@ -64,7 +65,6 @@ export interface ApiSettings extends SettingDefaults {
   readonly maxAgentKeys: number;
   readonly maxConnections: number;
   readonly maxRecurringTasks: number;
-  readonly alertSeconds: number;
   readonly runnerUrl: string | undefined;
   readonly githubSyncIntervalMs: number;
   readonly webhookAllowedNetworks: readonly string[];
@@ -118,6 +118,7 @@ export interface Services {
   readonly gatewaySessions: GatewaySessions;
   readonly github: Github;
   readonly backups: Backups;
+  readonly backtests: Backtests;
   readonly host: ReadHost;
   readonly releases: Releases;
   readonly idempotency: IdempotencyStore;

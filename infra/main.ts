@@ -17,6 +17,7 @@ import { projections } from '../projections/index.ts';
 import { schemaOf } from '../projections/projection.ts';
 import { agentDirectory } from '../queries/agents/agents.ts';
 import { createInboxes } from '../queries/agents/heartbeat.ts';
+import { createBacktests } from '../queries/alerts/backtests.ts';
 import { mentionTargets } from '../queries/mentions.ts';
 import { notificationDirectory } from '../queries/monitoring/notifications.ts';
 import { createDisplayNames } from '../queries/names.ts';
@@ -27,9 +28,8 @@ import { commentDirectory } from '../queries/tasks/comments.ts';
 import { taskQueueReads } from '../queries/tasks/queue.ts';
 import { tokenDirectory } from '../queries/tokens/reports.ts';
 import { createIsolations } from '../queries/workspaces/isolation.ts';
-import { taskClaimed } from '../shared/events/tasks/queue.ts';
 import type { Jobs } from '../shared/ports/jobs.ts';
-import { atHead } from '../shared/ports/read-models.ts';
+import { MINUTE } from '../shared/time.ts';
 import { within } from '../shared/waiting.ts';
 import type { Config, ProcessRole } from './config.ts';
 import { type Core, isAlone, openCore } from './core.ts';
@@ -186,12 +186,7 @@ export async function startService(
         projects,
         projectTasks: projectTasks(reads),
         knownProjects: createKnownProjects({ directory: projects, freshness }),
-        queue: createTaskQueue({
-          commands,
-          reads: taskQueueReads(reads),
-          locks: core.locks,
-          reachedHead: () => positions.reach([taskClaimed.type], atHead()),
-        }),
+        queue: createTaskQueue({ commands, reads: taskQueueReads(reads), locks: core.locks }),
         agents: agentDirectory(reads),
         comments: commentDirectory(reads),
         mentions: mentionTargets(reads),
@@ -210,6 +205,7 @@ export async function startService(
         gatewaySessions: createGatewaySessions({ commands, gateways, now: () => performance.now() }),
         github: createGithub(config),
         backups: createBackups(core),
+        backtests: createBacktests({ reads, store, now: Date.now, everySeconds: config.alertSeconds || MINUTE }),
         host: readHostOf(config.dataDir),
         releases: createReleases(config),
         idempotency: createIdempotencyStore(database.pool, core.process),

@@ -1,9 +1,7 @@
 /** Conversations and the messages in them. */
 import { sql } from 'kysely';
-import { LRUCache } from 'lru-cache';
 import { agentsProjection } from '../projections/agents/agents.ts';
 import { chatProjection } from '../projections/chat.ts';
-import { atMost } from '../shared/bounded.ts';
 import type { SettingDefaults } from '../shared/contract/admin/settings.ts';
 import type {
   ChatMessageRecord,
@@ -16,6 +14,7 @@ import { messageFields } from '../shared/events/chat.ts';
 import type { TaskView } from '../shared/identity.ts';
 import { settingValues } from './admin/settings.ts';
 import { findAgent } from './agents/agents.ts';
+import { createKept, type Kept } from './kept.ts';
 import { type Reads, tableOf, tables } from './reads.ts';
 import { conversationSeen, messageSeen } from './tasks/visibility.ts';
 
@@ -172,8 +171,8 @@ export async function messageRecord(reads: Reads, view: TaskView, id: number): P
   return { ...shown, workspace_id: row.workspace_id };
 }
 
-/** Id and key of conversations, by workspace and both. Neither of them ever changes, and no conversation goes. */
-const knownConversations = new WeakMap<Reads, LRUCache<string, Conversation>>();
+/** Id and key of conversations, by both. Neither of them ever changes, and no conversation goes. */
+const knownConversations = new WeakMap<Reads, Kept<Conversation>>();
 const MAX_CONVERSATIONS = 20_000;
 
 interface Conversation {
@@ -183,14 +182,15 @@ interface Conversation {
 
 /** Those of one workspace: no other one's can be asked for, or put in. */
 function conversationsKnownTo(reads: Reads, workspace: number) {
-  const known = knownConversations.get(reads) ?? new LRUCache<string, Conversation>(atMost(MAX_CONVERSATIONS));
+  const known = knownConversations.get(reads) ?? createKept<Conversation>({ values: MAX_CONVERSATIONS });
   knownConversations.set(reads, known);
-  const place = (ref: ConversationRef) => `${workspace} ${'id' in ref ? `id ${ref.id}` : `key ${ref.key}`}`;
+  const own = known.of(workspace);
+  const place = (ref: ConversationRef) => ('id' in ref ? `id ${ref.id}` : `key ${ref.key}`);
   return {
-    get: (ref: ConversationRef) => known.get(place(ref)),
+    get: (ref: ConversationRef) => own.get(place(ref)),
     add(conversation: Conversation): void {
-      known.set(place({ id: conversation.id }), conversation);
-      known.set(place({ key: conversation.key }), conversation);
+      own.set(place({ id: conversation.id }), conversation);
+      own.set(place({ key: conversation.key }), conversation);
     },
   };
 }

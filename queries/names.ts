@@ -1,12 +1,11 @@
 /** Names of users and agents: who has one, or one that looks like it; and how users are shown. */
 import { sql } from 'kysely';
-import { LRUCache } from 'lru-cache';
 import { agentsProjection } from '../projections/agents/agents.ts';
 import { usersProjection } from '../projections/auth/users.ts';
-import { atMost } from '../shared/bounded.ts';
 import type { Freshness } from '../shared/ports/freshness.ts';
 import type { NameDirectory } from '../shared/ports/names.ts';
 import type { DisplayNames } from '../shared/ports/users.ts';
+import { createKept } from './kept.ts';
 import { type Reads, tables } from './reads.ts';
 
 /** What claims of names need to look up. */
@@ -56,8 +55,8 @@ export function createDisplayNames({
   readonly reads: Reads;
   readonly freshness?: Pick<Freshness, 'stamp' | 'stampNow'>;
 }): DisplayNames {
-  /** By workspace and name; null: no user's. */
-  const kept = new LRUCache<string, Shown | { readonly display: null }>(atMost(KEPT));
+  /** Null: no user's. */
+  const kept = createKept<Shown | { readonly display: null }>({ values: KEPT });
   let stamp: string | undefined;
 
   async function refresh(): Promise<void> {
@@ -72,11 +71,11 @@ export function createDisplayNames({
   return {
     async of(workspace, names) {
       await refresh();
-      const key = (name: string) => `${workspace} ${name}`;
+      const own = kept.of(workspace);
       const found = new Map<string, Shown | undefined>();
       const missing: string[] = [];
       for (const name of new Set(names)) {
-        const known = kept.get(key(name));
+        const known = own.get(name);
         if (!known) missing.push(name);
         else if (known.display !== null) found.set(name, known);
       }
@@ -91,7 +90,7 @@ export function createDisplayNames({
         for (const { username, display_name, created_at } of rows)
           found.set(username, { display: display_name ?? username, since: created_at });
         if (before === stamp && freshness)
-          for (const name of missing) kept.set(key(name), found.get(name) ?? { display: null });
+          for (const name of missing) own.set(name, found.get(name) ?? { display: null });
       }
       return (name, at) => {
         const one = found.get(name);

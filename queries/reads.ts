@@ -1,6 +1,6 @@
 /** How queries access read models: a database and, for each projection, the schema of its tables. */
 import { type Kysely, type RawBuilder, sql } from 'kysely';
-import { type Projection, type Row, schemaOf, type Table } from '../projections/projection.ts';
+import type { Projection, Row, Table } from '../projections/projection.ts';
 import type { Position } from '../shared/ports/event-log.ts';
 import type { ReadAt } from '../shared/ports/read-models.ts';
 import { PREPARED } from '../shared/prepared.ts';
@@ -27,12 +27,6 @@ export interface Reads {
   /** The same tables at another moment. By default, each statement reads at the head of the log as of when it is run. */
   at(at: ReadAt): Reads;
 }
-
-/** Reads of tables for which nobody has to wait. */
-export const liveReads = (db: Reads['db']): Reads => {
-  const reads: Reads = { db, schema: schemaOf, position: undefined, at: () => reads };
-  return reads;
-};
 
 /** A table in a statement of its own text. */
 export const tableOf = <T extends AnyTable>(

@@ -4,11 +4,11 @@
  * other stream.
  */
 import { sql } from 'kysely';
-import { LRUCache } from 'lru-cache';
 import { type AnyStoredRow, keyText, MemoryTables } from '../projections/apply.ts';
 import type { Projection, Row, Table } from '../projections/projection.ts';
 import type { EventStore } from '../shared/event-store.ts';
 import type { DomainEvent } from '../shared/events/define.ts';
+import { createKept } from './kept.ts';
 import { type Reads, tableOf } from './reads.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: any table; its columns are inferred where it is used.
@@ -50,7 +50,7 @@ const PAGE = 50;
 export function createRecords({ reads, store }: { readonly reads: Reads; readonly store: EventStore }): Records {
   // What is there; the rest is in the stream.
   const there = reads.at({});
-  const kept = new LRUCache<string, Kept>({ maxSize: KEPT_CHARACTERS, sizeCalculation: ({ size }) => size });
+  const kept = createKept<Kept>({ characters: KEPT_CHARACTERS, size: ({ size }) => size });
 
   /** The events of a stream after a position, up to another one. */
   async function eventsBetween(stream: string, after: number, upTo: number): Promise<DomainEvent[]> {
@@ -75,9 +75,10 @@ export function createRecords({ reads, store }: { readonly reads: Reads; readonl
 
   return {
     async after(projection, wanted, key, { stream, events, position }) {
+      const own = kept.of(key.workspace_id ?? 'deployment');
       const name = `${projection.name} ${stream}`;
       const first = events[0]?.revision;
-      const known = kept.get(name);
+      const known = own.get(name);
       const rows = new MemoryTables();
       const texts = wanted.map((table) => keyText(table, key));
       const copy = (row: AnyStoredRow | undefined, at: number) =>
@@ -95,7 +96,7 @@ export function createRecords({ reads, store }: { readonly reads: Reads; readonl
       }
       const found = get(rows);
       const revision = events.at(-1)?.revision;
-      if (revision !== undefined) kept.set(name, { rows, revision, position, size: sizeOf(found) });
+      if (revision !== undefined) own.set(name, { rows, revision, position, size: sizeOf(found) });
       return found as never;
     },
   };

@@ -29,6 +29,14 @@ export class AppError extends Error {
   }
 }
 
+/** A caller used what belongs to another tenant. Such refusals stand in the audit trail. */
+export class OtherTenant extends AppError {
+  constructor(message: string) {
+    super(403, message);
+    this.name = 'OtherTenant';
+  }
+}
+
 /** Code of the 409 to a request of which another run is under way. */
 export const RUN_IN_PROGRESS = 'IDEMPOTENCY_IN_PROGRESS';
 

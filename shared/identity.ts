@@ -53,8 +53,12 @@ export interface TaskView {
   readonly agent: { readonly name: string; readonly id: number | null } | null;
 }
 
+/** What of a caller decides which tasks it sees. */
+export const TASK_VIEW = ['workspace', 'role', 'agentName', 'agentId'] as const satisfies readonly (keyof Identity)[];
+export type Viewer = Pick<Identity, (typeof TASK_VIEW)[number]>;
+
 /** A caller that speaks for an agent, and is no admin, is bound to the tasks of that agent. */
-export const taskViewOf = ({ workspace, role, agentName, agentId }: Identity): TaskView => ({
+export const taskViewOf = ({ workspace, role, agentName, agentId }: Viewer): TaskView => ({
   workspace,
   agent: role === 'admin' || agentName === null ? null : { name: agentName, id: agentId },
 });
@@ -73,11 +77,19 @@ export interface TaskOwners {
 export const seesTask = ({ agent }: TaskView, { assignedTo, creatorAgent }: TaskOwners): boolean =>
   agent === null || assignedTo === agent.name || (agent.id !== null && creatorAgent === agent.id);
 
+/** What of a caller decides whose notifications it reads. */
+export const RECIPIENT = ['kind', 'role', 'agentName', 'username'] as const satisfies readonly (keyof Identity)[];
+
 /**
  * The recipient whose notifications are all that a caller reads and marks: an agent's key those of its agent, a viewer
  * those under its username. Undefined: those of every recipient.
  */
-export function onlyRecipientOf({ kind, role, agentName, username }: Identity): string | undefined {
+export function onlyRecipientOf({
+  kind,
+  role,
+  agentName,
+  username,
+}: Pick<Identity, (typeof RECIPIENT)[number]>): string | undefined {
   if (role === 'admin') return undefined;
   if (kind === 'agent-key') return agentName ?? undefined;
   return role === 'viewer' ? username : undefined;

@@ -1,4 +1,5 @@
 /** CSV (RFC 4180) whose texts a spreadsheet takes for texts. Every export goes through here. */
+// Not csv-stringify: its guard (`escape_formulas`) lets a formula behind a blank through, and without it only quoting is left.
 
 /** Spreadsheets run a text that begins like this as a formula. */
 const FORMULA = /^\s*[=+\-@\uff1d\uff0b\uff0d\uff20]|^[\t\r\n]/;

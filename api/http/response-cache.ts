@@ -10,24 +10,16 @@ import type { Freshness, Stamp } from '../../shared/ports/freshness.ts';
 import { seconds } from '../../shared/time.ts';
 import { readAtOf, showPosition } from './consistency.ts';
 import type { Exchange } from './exchange.ts';
-import type { Route } from './route.ts';
+import { fieldsOf, type Route } from './route.ts';
 
 /** Total of all bodies, bytes. */
 const MAX_BYTES = 48_000_000;
 /** Routes are remembered by URL, so that a known URL skips the router. */
 const MAX_URLS = 10_000;
 
-/**
- * A caller that sees the tasks of one agent only has responses of its own, whatever the route is about. They depend on
- * whose the tasks are.
- */
-function ofView(identity: Identity): string {
-  const { agent } = taskViewOf(identity);
-  return agent === null ? '' : JSON.stringify([agent.id, agent.name]);
-}
 const withTasks = (models: readonly string[]): readonly string[] =>
   models.includes(TASKS) ? models : [...models, TASKS];
-/** The read model that says whose a task is. */
+/** The read model that says whose a task is: whoever sees the tasks of one agent only has responses that depend on it. */
 const TASKS = 'tasks';
 
 interface CachedResponse {
@@ -36,13 +28,18 @@ interface CachedResponse {
   readonly etag: string;
 }
 
+export type CachedRoute = Route & Required<Pick<Route, 'cache'>>;
+
+/** Makes a body from the declared fields of the caller, which has no others. */
+type Make = (caller: Identity) => Promise<unknown>;
+
 export interface ResponseCache {
   /** The route of a URL that was answered from the cache before. */
-  routeOf(url: string): Route | undefined;
+  routeOf(url: string): CachedRoute | undefined;
   /** Responds from memory, or with what `make` gives (called once for concurrent requests for the same response). */
-  answer(route: Route, exchange: Exchange, identity: Identity, make: () => Promise<unknown>): Promise<void>;
+  answer(route: CachedRoute, exchange: Exchange, identity: Identity, make: Make): Promise<void>;
   /** Responds at once if the cached body is known to be current; false otherwise. */
-  answerNow(route: Route, exchange: Exchange, identity: Identity): boolean;
+  answerNow(route: CachedRoute, exchange: Exchange, identity: Identity): boolean;
 }
 
 /** @param now Unix ms */
@@ -51,23 +48,22 @@ export function createResponseCache(freshness: Freshness, now: () => number): Re
     maxSize: MAX_BYTES,
     sizeCalculation: (one, key) => one.body.length + key.length + 200,
   });
-  const routes = new LRUCache<string, Route>(atMost(MAX_URLS));
+  const routes = new LRUCache<string, CachedRoute>(atMost(MAX_URLS));
   const making = new Map<string, Promise<CachedResponse>>();
 
-  const keyOf = (route: Route, exchange: Exchange, identity: Identity) =>
-    `${identity.workspace} ${exchange.req.url} ${ofView(identity)} ${route.cache?.per?.(identity) ?? ''}`;
-  const scopeOf = (route: Route, identity: Identity) => {
-    const cache = route.cache as NonNullable<Route['cache']>;
-    const models = taskViewOf(identity).agent === null ? cache.models : withTasks(cache.models);
-    return [models, cache.scope === 'all' ? 'all' : identity.workspace] as const;
+  const keyOf = ({ req }: Exchange, caller: object) => `${req.url} ${JSON.stringify(caller)}`;
+  const callerOf = ({ cache }: CachedRoute, identity: Identity) => fieldsOf(identity, cache.caller);
+  const scopeOf = ({ cache: { models, scope, caller } }: CachedRoute, identity: Identity) => {
+    const isBound = caller.includes('agentName') && taskViewOf(identity).agent !== null;
+    return [isBound ? withTasks(models) : models, scope === 'all' ? 'all' : identity.workspace] as const;
   };
   /** What a body is current for, from the stamp of its read models. */
-  const currentFor = (route: Route, { value }: Stamp) => (route.cache?.clock ? `${value} ${seconds(now())}` : value);
+  const currentFor = ({ cache }: CachedRoute, { value }: Stamp) => (cache.clock ? `${value} ${seconds(now())}` : value);
 
   return {
     routeOf: (url) => routes.get(url),
     answerNow(route, exchange, identity) {
-      const cached = responses.get(keyOf(route, exchange, identity));
+      const cached = responses.get(keyOf(exchange, callerOf(route, identity)));
       if (!cached) return false;
       const stamp = freshness.stampNow(...scopeOf(route, identity), readAtOf(exchange));
       if (stamp === undefined || currentFor(route, stamp) !== cached.stamp) return false;
@@ -76,7 +72,8 @@ export function createResponseCache(freshness: Freshness, now: () => number): Re
       return true;
     },
     async answer(route, exchange, identity, make) {
-      const key = keyOf(route, exchange, identity);
+      const caller = callerOf(route, identity);
+      const key = keyOf(exchange, caller);
       const shown = await freshness.stamp(...scopeOf(route, identity), readAtOf(exchange));
       const stamp = currentFor(route, shown);
       let response = responses.get(key);
@@ -86,7 +83,7 @@ export function createResponseCache(freshness: Freshness, now: () => number): Re
         if (!one) {
           // The stamp is taken before the read. If something changes in between, a new body gets an old stamp, and the
           // next request makes it again; an old body never gets a new stamp.
-          one = make().then((value) => {
+          one = make(caller).then((value) => {
             const body = Buffer.from(JSON.stringify(value));
             return { stamp, body, etag: `W/"${createHash('sha1').update(body).digest('base64url')}"` };
           });

@@ -118,13 +118,29 @@ type AnswerOf<R extends Responses> = Answer<BodyOf<R[keyof R & number]>> &
 /** Agents that a call is about: one, several, or none; `unknown`: it is about one, and it cannot be said which. */
 export type Agents = AgentRef | readonly AgentRef[] | 'unknown' | undefined;
 
-export interface Route<
-  P = unknown,
-  Q = unknown,
-  B = unknown,
-  R extends Responses = Responses,
-  A extends Access = Access,
-> {
+/** What a cached response may depend on: no more is known to the handler that makes it. */
+export interface CachedCall<P, Q, F extends keyof Identity> extends Pick<Call<P, Q, undefined>, 'params' | 'query'> {
+  /** The declared fields of the caller. */
+  readonly identity: Pick<Identity, F>;
+  readonly services: Services;
+}
+
+/** How the responses of a route are cached. */
+export interface Caching<Q, F extends keyof Identity> {
+  /** Names of the projections that responses depend on. They are cached until one of these changes. */
+  readonly models: readonly string[];
+  /** `workspace`: only changes in the caller's workspace count. */
+  readonly scope: 'workspace' | 'all';
+  /** Fields of the caller that responses depend on. The key of the cache is made from them and the URL. */
+  readonly caller: readonly F[];
+  /** For responses about a window that ends now: they are cached within one second of the clock, too. */
+  readonly clock?: 'second';
+  /** True for queries whose response depends on more than that, such as the time; it is not cached. */
+  readonly unless?: (query: Q) => boolean;
+}
+
+/** A route as it is declared; see `CachedRoute` for those whose responses are cached. */
+interface PlainRoute<P, Q, B, R extends Responses, A extends Access> {
   readonly method: Method;
   /** OpenAPI form: `/api/agents/{id}`. */
   readonly path: string;
@@ -141,7 +157,7 @@ export interface Route<
   readonly shared?: string;
   /**
    * The agents that a call changes or speaks for: an agent's key may name its own only, unless it has the scope `admin`.
-   * See `api/auth/agent-keys.ts`. Not for routes with a cache.
+   * See `api/auth/agent-keys.ts`.
    */
   readonly agents?: (call: Omit<Call<P, Q, B, A>, 'command'>) => Agents | Promise<Agents>;
   /**
@@ -165,21 +181,36 @@ export interface Route<
   readonly responses: R;
   /** The route's own errors. Those implied by access, limit and input need not be listed: see `errorsOf`. */
   readonly refuses?: readonly ErrorStatus[];
-  /**
-   * Set when the response depends only on the URL, the caller's workspace and view of tasks, `per`, and these projections
-   * (names). It is then cached until one of them changes.
-   */
-  readonly cache?: {
-    readonly models: readonly string[];
-    readonly scope: 'workspace' | 'all';
-    /** For responses that differ between callers of a workspace: an equal string for callers who get the same. */
-    readonly per?: (identity: Identity) => string;
-    /** For responses about a window that ends now: they are cached within one second of the clock, too. */
-    readonly clock?: 'second';
-    /** True for queries whose response depends on more than that, such as the time; it is not cached. */
-    readonly unless?: (query: Q) => boolean;
-  };
   readonly handle: (call: Call<P, Q, B, A>) => Promise<AnswerOf<R> | Handled> | AnswerOf<R>;
+}
+
+export interface Route<
+  P = unknown,
+  Q = unknown,
+  B = unknown,
+  R extends Responses = Responses,
+  A extends Access = Access,
+> extends PlainRoute<P, Q, B, R, A> {
+  /** Set by `defineCachedRoute`. */
+  readonly cache?: Caching<Q, keyof Identity> & {
+    readonly respond: (call: CachedCall<P, Q, keyof Identity>) => Promise<Answer>;
+  };
+}
+
+/**
+ * A GET whose responses are cached until a projection changes that they depend on. Its handler gets the declared fields
+ * of the caller only, so a response cannot depend on what the key of the cache leaves out.
+ */
+interface CachedRoute<P, Q, R extends Responses, F extends keyof Identity>
+  extends Omit<
+    PlainRoute<P, Q, undefined, R, Role>,
+    'method' | 'agents' | 'closedToAgents' | 'writes' | 'body' | 'bodyOptional' | 'handle'
+  > {
+  readonly method: 'get';
+  readonly cache: Caching<Q, F>;
+  readonly respond: (call: CachedCall<P, Q, F>) => Promise<Pick<AnswerOf<R>, 'body'>>;
+  /** For the requests that are not cached (`unless`). Default: `respond`. */
+  readonly handle?: PlainRoute<P, Q, undefined, R, Role>['handle'];
 }
 
 /** Declares a route; the types of its call and responses follow from its schemas and access. */
@@ -189,9 +220,28 @@ export function defineRoute<
   P = Record<string, never>,
   Q = Record<string, never>,
   B = undefined,
->(route: Route<P, Q, B, R, A>): Route {
+>(route: PlainRoute<P, Q, B, R, A>): Route {
   return route as unknown as Route;
 }
+
+/** Declares a route with a cache. */
+export function defineCachedRoute<
+  const R extends Responses,
+  const F extends keyof Identity,
+  P = Record<string, never>,
+  Q = Record<string, never>,
+>(declared: CachedRoute<P, Q, R, F>): Route {
+  const { cache, respond, ...route } = declared;
+  if (cache.scope === 'workspace' && !cache.caller.includes('workspace' as F))
+    throw new Error(`${route.path}: a response that changes with a workspace depends on the caller's workspace`);
+  const handle = ({ params, query, identity, services }: Call<P, Q, undefined, Role>) =>
+    respond({ params, query, identity: fieldsOf(identity, cache.caller), services });
+  return { handle, ...route, cache: { ...cache, respond } } as unknown as Route;
+}
+
+/** Some fields of a caller, and no others. */
+export const fieldsOf = <F extends keyof Identity>(identity: Identity, names: readonly F[]): Pick<Identity, F> =>
+  Object.fromEntries(names.map((name) => [name, identity[name]])) as Pick<Identity, F>;
 
 /** What workspaces share and the route is about; undefined: nothing. */
 export const sharedOf = ({ shared, scope, path }: Pick<Route, 'shared' | 'scope' | 'path'>): string | undefined =>

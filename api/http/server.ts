@@ -12,7 +12,7 @@ import { agentSpokenFor } from '../../commands/agents/names.ts';
 import { acknowledgedOf, type CommandContext, type Intents } from '../../commands/handler.ts';
 import { InjectionRefused } from '../../commands/screening/injection.ts';
 import type { Reads } from '../../queries/reads.ts';
-import { AppError, forbidden, invalid, unauthenticated } from '../../shared/errors.ts';
+import { AppError, forbidden, invalid, OtherTenant, unauthenticated } from '../../shared/errors.ts';
 import { DEFAULT_TENANT } from '../../shared/events/metadata.ts';
 import { type Identity, type Role, reaches } from '../../shared/identity.ts';
 import type { Position } from '../../shared/ports/event-log.ts';
@@ -30,7 +30,7 @@ import { hostAllowed, hostKnown, isCrossSite, isSafe, readTarget } from './hosts
 import { idempotencyKeyOf, runOnce } from './idempotency.ts';
 import { createLimiter, LIMITS, type LimitClass } from './limits.ts';
 import { type Asked, byPath, createMatcher, shapeOf } from './matching.ts';
-import { createResponseCache } from './response-cache.ts';
+import { type CachedRoute, createResponseCache } from './response-cache.ts';
 import { type Answer, type Route, sharedOf } from './route.ts';
 
 /** A stream does not end by itself, so HEAD is answered with its headers without running the handler. */
@@ -112,10 +112,10 @@ export function createApiServer(routes: readonly Route[], services: Services): A
         incidents.accessDenied(exchange, `${exchange.req.method} ${route.path}`, needed);
         throw forbidden(`This call requires the role ${needed}; yours is ${identity.role}.`);
       }
-      if (route.scope === 'deployment' && identity.tenant !== DEFAULT_TENANT) {
-        incidents.tenantAccessDenied(exchange, `${exchange.req.method} ${route.path}`);
-        throw forbidden('This call concerns the whole deployment: only callers of the default tenant may make it.');
-      }
+      if (route.scope === 'deployment' && identity.tenant !== DEFAULT_TENANT)
+        throw new OtherTenant(
+          'This call concerns the whole deployment: only callers of the default tenant may make it.',
+        );
     }
     const shared = sharedOf(route);
     if (shared !== undefined && identity) await checkShared(exchange, identity, route.path, shared);
@@ -162,8 +162,15 @@ export function createApiServer(routes: readonly Route[], services: Services): A
         showPosition(exchange, isRead(route) ? reads.position : acknowledgedOf(origin) || undefined);
       }
     };
-    if (route.cache && identity && !route.cache.unless?.(call.query)) {
-      await cache.answer(route, exchange, identity, async () => ((await handle()) as Answer).body);
+    if (isCached(route) && identity && !route.cache.unless?.(call.query)) {
+      const { params, query, services } = call;
+      await cache.answer(route, exchange, identity, async (caller) => {
+        try {
+          return (await route.cache.respond({ params, query, identity: caller, services })).body;
+        } finally {
+          showPosition(exchange, reads.position);
+        }
+      });
       return;
     }
     const key = route.method === 'post' ? idempotencyKeyOf(exchange) : undefined;
@@ -294,6 +301,8 @@ export function createApiServer(routes: readonly Route[], services: Services): A
   }
 
   function refuse(exchange: Exchange, error: unknown): void {
+    if (error instanceof OtherTenant)
+      incidents.tenantAccessDenied(exchange, `${exchange.req.method} ${exchange.route}`);
     if (error instanceof InjectionRefused) incidents.injectionRefused(exchange, error.rules);
     sendError(exchange, error, log);
   }
@@ -337,6 +346,7 @@ export function createApiServer(routes: readonly Route[], services: Services): A
 const withPosition = (answer: Answer, position: Position): Answer =>
   position === 0 ? answer : { ...answer, headers: { ...answer.headers, 'X-Signalbox-Position': String(position) } };
 
+const isCached = (route: Route): route is CachedRoute => route.cache !== undefined;
 const isRead = ({ method, writes }: Route): boolean => method === 'get' && !writes;
 
 /** The services of one request, whose queries read where it does. */

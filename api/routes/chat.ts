@@ -18,17 +18,17 @@ import {
 import { idParams } from '../../shared/contract/common.ts';
 import { notFound } from '../../shared/errors.ts';
 import { SENDER, sentRecord } from '../../shared/events/chat.ts';
-import { authorOf, type Identity, taskViewOf } from '../../shared/identity.ts';
+import { authorOf, type Identity, TASK_VIEW, taskViewOf } from '../../shared/identity.ts';
 import { masked } from '../../shared/secrets.ts';
 import { seconds } from '../../shared/time.ts';
-import { defineRoute, type Route } from '../http/route.ts';
+import { defineCachedRoute, defineRoute, type Route } from '../http/route.ts';
 import type { Services } from '../services.ts';
 import { NOTICES } from './agents/messages.ts';
 
 /** Messages with their senders as they are displayed. Secrets in the metadata are for admins. */
 async function allShownTo(
   { displayNames }: Services,
-  { role, workspace }: Identity,
+  { role, workspace }: Pick<Identity, 'role' | 'workspace'>,
   messages: readonly ChatMessageRecord[],
 ): Promise<ChatMessageRecord[]> {
   const named = await withDisplayNames(displayNames, workspace, messages, SENDER);
@@ -44,7 +44,7 @@ const shownTo = async (
 ): Promise<ChatMessageRecord> => (await allShownTo(services, identity, [message]))[0] as ChatMessageRecord;
 
 /** A filter by a name as records show it. */
-const nameOf = ({ displayNames }: Services, { workspace }: Identity, shown: string | undefined) =>
+const nameOf = ({ displayNames }: Services, { workspace }: Pick<Identity, 'workspace'>, shown: string | undefined) =>
   shown === undefined ? undefined : displayNames.usernameOf(workspace, shown);
 
 /** @throws AppError 404 */
@@ -54,7 +54,7 @@ async function requireMessage({ reads }: Services, identity: Identity, id: numbe
   return message;
 }
 
-const conversations = defineRoute({
+const conversations = defineCachedRoute({
   method: 'get',
   path: '/api/chat/conversations',
   tag: 'Chat',
@@ -62,8 +62,8 @@ const conversations = defineRoute({
   access: 'viewer',
   query: conversationsQuery,
   responses: { 200: { description: 'A page of conversations', schema: conversationsAnswer } },
-  cache: { models: ['chat', ...PEOPLE_MODELS, 'agents'], scope: 'workspace' },
-  async handle({ query, identity, services }) {
+  cache: { models: ['chat', ...PEOPLE_MODELS, 'agents'], scope: 'workspace', caller: TASK_VIEW },
+  async respond({ query, identity, services }) {
     const { workspace } = identity;
     const agent = await nameOf(services, identity, query.agent);
     const found = await listConversations(services.reads, taskViewOf(identity), { ...query, agent });
@@ -79,7 +79,7 @@ const conversations = defineRoute({
   },
 });
 
-const list = defineRoute({
+const list = defineCachedRoute({
   method: 'get',
   path: '/api/chat/messages',
   tag: 'Chat',
@@ -91,9 +91,9 @@ const list = defineRoute({
   cache: {
     models: ['chat', ...PEOPLE_MODELS, 'agents'],
     scope: 'workspace',
-    per: ({ role }) => (role === 'admin' ? 'admin' : 'others'),
+    caller: TASK_VIEW,
   },
-  async handle({ query, identity, services }) {
+  async respond({ query, identity, services }) {
     const [from_agent, to_agent] = await Promise.all([
       nameOf(services, identity, query.from_agent),
       nameOf(services, identity, query.to_agent),

@@ -1,9 +1,9 @@
 /** Mentions: what an editor offers behind an `@`. */
 import { listMentions, MENTION_MODELS } from '../../queries/mentions.ts';
 import { mentionsAnswer, mentionsQuery } from '../../shared/contract/mentions.ts';
-import { defineRoute, type Route } from '../http/route.ts';
+import { defineCachedRoute, type Route } from '../http/route.ts';
 
-const list = defineRoute({
+const list = defineCachedRoute({
   method: 'get',
   path: '/api/mentions',
   tag: 'Mentions',
@@ -13,8 +13,8 @@ const list = defineRoute({
   access: 'viewer',
   query: mentionsQuery,
   responses: { 200: { description: 'Handles that match', schema: mentionsAnswer } },
-  cache: { models: MENTION_MODELS, scope: 'workspace' },
-  async handle({ query, identity, services }) {
+  cache: { models: MENTION_MODELS, scope: 'workspace', caller: ['workspace'] },
+  async respond({ query, identity, services }) {
     const mentions = await listMentions(services.reads, identity.workspace, query);
     return { body: { mentions, total: mentions.length, q: query.q } };
   },

@@ -31,7 +31,7 @@ import { invalid, notFound } from '../../shared/errors.ts';
 import type { Identity } from '../../shared/identity.ts';
 import { DAY, seconds } from '../../shared/time.ts';
 import { isBoundKey } from '../auth/agent-keys.ts';
-import { type Agents, defineRoute, type Route } from '../http/route.ts';
+import { type Agents, defineCachedRoute, defineRoute, type Route } from '../http/route.ts';
 import type { Services } from '../services.ts';
 
 const listCli = defineRoute({
@@ -219,7 +219,7 @@ const control = defineRoute({
   },
 });
 
-const prefs = defineRoute({
+const prefs = defineCachedRoute({
   method: 'get',
   path: '/api/chat/session-prefs',
   tag: 'Chat',
@@ -227,8 +227,8 @@ const prefs = defineRoute({
   access: 'viewer',
   shared: 'session-prefs',
   responses: { 200: { description: 'By session', schema: sessionPrefsAnswer } },
-  cache: { models: ['sessions'], scope: 'workspace' },
-  handle: async ({ identity, services }) => ({
+  cache: { models: ['sessions'], scope: 'workspace', caller: ['workspace'] },
+  respond: async ({ identity, services }) => ({
     body: { prefs: await sessionPrefs(services.reads, identity.workspace) },
   }),
 });

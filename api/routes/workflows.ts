@@ -10,7 +10,7 @@ import {
   workflowsQuery,
 } from '../../shared/contract/workflows.ts';
 import { notFound } from '../../shared/errors.ts';
-import { defineRoute, type Route } from '../http/route.ts';
+import { defineCachedRoute, defineRoute, type Route } from '../http/route.ts';
 import type { Services } from '../services.ts';
 
 /** The template as GET gives it. @throws AppError 404 when somebody else has deleted it since */
@@ -20,7 +20,7 @@ async function answerOf(services: Services, workspace: number, id: number) {
   return { template };
 }
 
-const list = defineRoute({
+const list = defineCachedRoute({
   method: 'get',
   path: '/api/workflows',
   tag: 'Workflows',
@@ -28,8 +28,8 @@ const list = defineRoute({
   access: 'viewer',
   query: workflowsQuery,
   responses: { 200: { description: 'Templates', schema: workflowsAnswer } },
-  cache: { models: ['workflows'], scope: 'workspace' },
-  handle: async ({ query, identity, services }) => ({
+  cache: { models: ['workflows'], scope: 'workspace', caller: ['workspace'] },
+  respond: async ({ query, identity, services }) => ({
     body: { templates: await listWorkflows(services.reads, identity.workspace, query) },
   }),
 });

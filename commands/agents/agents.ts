@@ -228,10 +228,14 @@ export interface UpdateMode {
 /** Fields whose values are in the state. */
 const KNOWN = { name: true, role: true, sessionKey: true, runtimeType: true } as const;
 
+/** Who plays the coordinator gets what is said to it, so no agent makes itself the one. */
+export const notCoordinator = (field: string) =>
+  forbidden(`${field}: an agent cannot make itself the coordinator; leave it out, or ask an operator.`);
+
 /**
  * Sets fields. Values that are known not to change are left out. A change of the status is a separate event.
  *
- * @throws AppError 403 when the agent would change its own name or role, 404
+ * @throws AppError 403 when the agent would change its own name or role, or make itself the coordinator; 404
  */
 export function decideUpdate(state: AgentState, update: AgentUpdate, mode: UpdateMode): EventDraft[] {
   const { agentId, name } = existing(state);
@@ -245,6 +249,7 @@ export function decideUpdate(state: AgentState, update: AgentUpdate, mode: Updat
   const given = (['name', 'role'] as const).find((field) => changes[field] !== undefined);
   if (mode.byItself && given !== undefined)
     throw forbidden(`${given}: an agent cannot change its own ${given}; leave it out, or ask an operator.`);
+  if (mode.byItself && changes.sessionKey?.endsWith(':main')) throw notCoordinator('session_key');
   const changed = status !== undefined && status !== state.status;
   const repeated = status !== undefined && !changed;
   const others = Object.keys(changes).filter((field) => field !== 'lastActivity').length > 0;

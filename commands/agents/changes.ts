@@ -21,6 +21,7 @@ import {
   decideDelete,
   decideUpdate,
   existing,
+  notCoordinator,
   type UpdateMode,
 } from './agents.ts';
 import { bounded } from './config.ts';
@@ -98,6 +99,11 @@ export async function updateFromConfig(
   }
 }
 
+/** @throws AppError 403 when the agent's config would make it the coordinator */
+function refuseCoordinator(present: Config, next: Config): void {
+  if (next.isDefault && !present.isDefault) throw notCoordinator('config.isDefault');
+}
+
 /**
  * The agent's own update. Secrets that it was shown masked stay as they are.
  *
@@ -117,12 +123,12 @@ export function updateByName(
     if (state.registered && state.name !== name) throw notFound('Agent');
   };
   const { config } = update;
-  if (config === undefined || !JSON.stringify(config).includes(MASK))
+  if (config === undefined || !((byItself && config.isDefault) || JSON.stringify(config).includes(MASK)))
     return updateAgent(commands, context, id, update, mode, check);
-  const merge = (present: Config) => ({
-    ...update,
-    config: bounded(restored(config, present, 'config') as Config),
-  });
+  const merge = (present: Config) => {
+    if (byItself) refuseCoordinator(present, config);
+    return { ...update, config: bounded(restored(config, present, 'config') as Config) };
+  };
   return updateFromConfig(commands, context, id, mode, merge, { check });
 }
 
@@ -159,7 +165,9 @@ export async function updateById(
     if (update.config === undefined && gatewayConfig === undefined) return update;
     const base = update.config === undefined ? present : restored(update.config, present, 'config');
     const over = restored(gatewayConfig ?? {}, present, 'gateway_config');
-    return { ...update, config: bounded({ ...(base as Config), ...(over as Config) }) };
+    const next = { ...(base as Config), ...(over as Config) };
+    if (byItself) refuseCoordinator(present, next);
+    return { ...update, config: bounded(next) };
   };
   const mode = { via: 'id', writeToGateway: writes, byItself } as const;
   if (!writes) return updateFromConfig(commands, context, id, mode, merged);

@@ -298,6 +298,7 @@ const isMissing = (error: unknown): boolean => error instanceof AppError && erro
  * refuse one of them when others have changed; the refusal says so.
  *
  * @param now Unix seconds
+ * @param check throws when the caller may not change the task
  * @returns how many tasks changed
  * @throws AppError 403 that names the task
  */
@@ -306,20 +307,26 @@ export async function setStatuses(
   context: CommandContext,
   items: BulkStatus['tasks'],
   now: number,
+  check: (state: TaskState) => void = () => undefined,
 ): Promise<number> {
   const { workspace } = context.origin;
   const toBeDone = new Set(items.filter(({ status }) => status === 'done').map(({ id }) => id));
   await Promise.all(
-    [...toBeDone].map(async (id) => {
+    [...new Set(items.map(({ id }) => id))].map(async (id) => {
       const { state } = await commands.load(taskDecider, taskStream(workspace, id));
-      if (state.id !== 0) requireApproval(state, true);
+      if (state.id === 0) return;
+      check(state);
+      if (toBeDone.has(id)) requireApproval(state, true);
     }),
   );
   // The last word on a task counts.
   const wanted = new Map(items.map(({ id, status }) => [id, status]));
   const settled = await Promise.allSettled(
     [...wanted].map(([id, status]) =>
-      commands.execute(taskDecider, taskStream(workspace, id), context, (state) => decideStatus(state, status, now)),
+      commands.execute(taskDecider, taskStream(workspace, id), context, (state) => {
+        if (state.id !== 0) check(state);
+        return decideStatus(state, status, now);
+      }),
     ),
   );
   const failures = settled.flatMap((one) => (one.status === 'rejected' && !isMissing(one.reason) ? [one.reason] : []));

@@ -115,17 +115,16 @@ export interface TaskQueue {
 
 export interface TaskQueueParts {
   readonly commands: Commands;
+  /** They show everything that is in the log when they are asked. */
   readonly reads: TaskQueueReads;
   readonly locks: Locks;
-  /** Resolves when `reads` show everything that was in the log when this was called. */
-  readonly reachedHead: () => Promise<void>;
   /** For how long a poll tries to get a task while others are faster every time, milliseconds; default: 10 s. */
   readonly patienceMs?: number;
 }
 
 /** The queue as one process sees it. */
 export function createTaskQueue(parts: TaskQueueParts): TaskQueue {
-  const { commands, reads, locks, reachedHead, patienceMs = PATIENCE_MS } = parts;
+  const { commands, reads, locks, patienceMs = PATIENCE_MS } = parts;
   /** Tasks that polls of this process are claiming right now. */
   const tried = new Map<number, Promise<unknown>>();
 
@@ -162,7 +161,6 @@ export function createTaskQueue(parts: TaskQueueParts): TaskQueue {
   ): Promise<Polled> {
     const { workspace } = context.origin;
     const giveUpAt = performance.now() + patienceMs;
-    await reachedHead();
     const gone = new Set<number>();
     let passesOver = true;
     while (performance.now() < giveUpAt) {
@@ -177,7 +175,6 @@ export function createTaskQueue(parts: TaskQueueParts): TaskQueue {
       if (!passesOver) {
         // What others are claiming waits until they have it, and what they got may be back.
         gone.clear();
-        await reachedHead();
         continue;
       }
       const free = waiting.filter((id) => !tried.has(id));

@@ -3,7 +3,6 @@
  * is new between two of them, so this is read in one statement and cached until something changes.
  */
 import { sql } from 'kysely';
-import { LRUCache } from 'lru-cache';
 import { chatProjection } from '../../projections/chat.ts';
 import { activitiesProjection } from '../../projections/monitoring/activities.ts';
 import { notificationsProjection } from '../../projections/monitoring/notifications.ts';
@@ -12,6 +11,7 @@ import type { TaskRecord } from '../../shared/contract/tasks/tasks.ts';
 import type { TaskView } from '../../shared/identity.ts';
 import type { Freshness } from '../../shared/ports/freshness.ts';
 import { HOUR, seconds } from '../../shared/time.ts';
+import { createKept } from '../kept.ts';
 import { type Reads, tableOf } from '../reads.ts';
 import { tasksOf, workItemOf } from '../tasks/assignments.ts';
 import { TASK_MODELS } from '../tasks/tasks.ts';
@@ -112,19 +112,20 @@ export function createInboxes(parts: {
   readonly now: () => number;
 }) {
   const { reads, freshness } = parts;
-  const cache = new LRUCache<string, { readonly inbox: Inbox; readonly stamp: string }>({
-    maxSize: KEPT_CHARACTERS,
-    sizeCalculation: ({ inbox }) => JSON.stringify(inbox).length + 200,
+  const kept = createKept<{ readonly inbox: Inbox; readonly stamp: string }>({
+    characters: KEPT_CHARACTERS,
+    size: ({ inbox }) => JSON.stringify(inbox).length + 200,
   });
   async function find(view: TaskView, agent: Inbox['agent'], since = performance.now()): Promise<Inbox> {
-    const key = JSON.stringify([view.workspace, agent.id, agent.name, view.agent && [view.agent.id, view.agent.name]]);
+    const own = kept.of(view);
+    const name = JSON.stringify([agent.id, agent.name]);
     // Taken before the read, so a change in between makes the next heartbeat read again.
     const { value: stamp } = await freshness.stamp(INBOX_MODELS, view.workspace, { since });
     const now = seconds(parts.now());
-    const earlier = cache.get(key);
+    const earlier = own.get(name);
     if (earlier?.stamp === stamp && now < earlier.inbox.until) return earlier.inbox;
     const inbox = await inboxOf(reads, view, agent, now);
-    cache.set(key, { inbox, stamp });
+    own.set(name, { inbox, stamp });
     return inbox;
   }
   return {

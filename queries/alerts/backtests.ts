@@ -23,10 +23,12 @@ import {
   thresholdOf,
 } from '../../shared/contract/alerts/conditions.ts';
 import type { Backtest } from '../../shared/contract/alerts/rules.ts';
+import { unavailable } from '../../shared/errors.ts';
 import type { EventStore } from '../../shared/event-store.ts';
 import type { DomainEvent } from '../../shared/events/define.ts';
 import type { LoggedEvent } from '../../shared/ports/event-log.ts';
 import { HOUR, seconds } from '../../shared/time.ts';
+import { takingTurns } from '../../shared/waiting.ts';
 import type { Reads } from '../reads.ts';
 import { columnNameOf, unchangedSince } from './conditions.ts';
 
@@ -90,6 +92,32 @@ export interface BacktestParts {
 }
 
 type Rule = Condition & { readonly cooldown_minutes: number };
+
+/** Backtests of one process. They read much of the log, so one runs at a time. */
+export interface Backtests {
+  /** @throws AppError 503 when too many wait for their turn */
+  run(workspace: number, rule: Rule, hours: number): Promise<Omit<Backtest, 'rule_id'>>;
+}
+
+/** Those that wait for their turn and the one that has it, at most. */
+const MAX_WAITING = 5;
+
+export function createBacktests(parts: BacktestParts): Backtests {
+  const inTurn = takingTurns();
+  let waiting = 0;
+  return {
+    async run(workspace, rule, hours) {
+      if (waiting >= MAX_WAITING)
+        throw unavailable('Too many rules are being tried on the past; try again in a moment.');
+      waiting++;
+      try {
+        return await inTurn(() => backtest(parts, workspace, rule, hours));
+      } finally {
+        waiting--;
+      }
+    },
+  };
+}
 
 export async function backtest(
   parts: BacktestParts,

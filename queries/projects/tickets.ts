@@ -1,10 +1,9 @@
 /** Projects as the tickets of their tasks name them, kept in memory while the read model stands still. */
-import { LRUCache } from 'lru-cache';
 import { projectsProjection } from '../../projections/projects/projects.ts';
-import { atMost } from '../../shared/bounded.ts';
 import type { Freshness } from '../../shared/ports/freshness.ts';
 import type { FoundProject, KnownProjects, ProjectDirectory } from '../../shared/ports/projects.ts';
 import { atHead } from '../../shared/ports/read-models.ts';
+import { createKept } from '../kept.ts';
 
 /** Projects of all workspaces together that one process keeps. */
 const KEPT = 10_000;
@@ -14,15 +13,15 @@ export function createKnownProjects(parts: {
   readonly freshness: Pick<Freshness, 'stamp'>;
 }): KnownProjects {
   const { directory, freshness } = parts;
-  const kept = new LRUCache<string, { readonly stamp: string; readonly project: FoundProject | null }>(atMost(KEPT));
+  const kept = createKept<{ readonly stamp: string; readonly project: FoundProject | null }>({ values: KEPT });
   const stampOf = async (workspace: number) =>
     (await freshness.stamp([projectsProjection.name], workspace, atHead())).value;
-  const keyOf = (workspace: number, id: number) => `${workspace} ${id}`;
   return {
     async current(workspace) {
+      const own = kept.of(workspace);
       const stamp = await stampOf(workspace);
       return (id) => {
-        const found = kept.get(keyOf(workspace, id));
+        const found = own.get(String(id));
         return found?.stamp === stamp ? found.project : undefined;
       };
     },
@@ -30,7 +29,7 @@ export function createKnownProjects(parts: {
       // Taken before the read: what changes in between is looked up again.
       const stamp = await stampOf(workspace);
       const project = (await directory.find(workspace, id)) ?? null;
-      kept.set(keyOf(workspace, id), { stamp, project });
+      kept.of(workspace).set(String(id), { stamp, project });
       return project;
     },
   };

@@ -429,16 +429,52 @@ describe('contract: keys of agents', function () {
     expect(sessions.find((one: { session_id: string }) => one.session_id === session_id).agent_name).to.equal(
       other.name,
     );
-    gateway.sessions = [...gateway.sessions, { key: 'agent:victim:main' }, { key: 'own-session' }];
+    gateway.sessions = [...gateway.sessions, { key: 'agent:victim:other' }, { key: 'own-session' }];
     const put = (session_key: string) =>
       world.ask('PUT', '/api/agents', { as, body: { name: self.name, session_key } });
     const label = async (sessionKey: string) =>
       (await world.ask('POST', '/api/sessions?action=set-label', { as, body: { sessionKey, label: 'mine' } })).status;
-    expect((await put('agent:victim:main')).status).to.equal(200);
-    expect(await label('agent:victim:main')).to.equal(403);
+    expect((await put('agent:victim:other')).status).to.equal(200);
+    expect(await label('agent:victim:other')).to.equal(403);
     expect(await label('own-session')).to.equal(403);
     expect((await put('own-session')).status).to.equal(200);
     expect(await label('own-session')).to.equal(200);
+  });
+
+  it('does not make its agent the coordinator, who gets what is said to it', async () => {
+    const self = await subject();
+    const as = await keyOf(self, 'operator');
+    const byName = (fields: object) => world.ask('PUT', '/api/agents', { as, body: { name: self.name, ...fields } });
+    const byId = (fields: object) => world.ask('PUT', `/api/agents/${self.id}`, { as, body: fields });
+    const isDefault = { config: { isDefault: true, tone: 'calm' } };
+    for (const put of [byName, byId]) {
+      for (const fields of [{ session_key: `agent:${self.name}:main` }, isDefault]) {
+        const { reply, types } = await written(() => put(fields));
+        expect([reply.status, types], JSON.stringify(reply.body)).to.deep.equal([403, []]);
+        expect(reply.body.error).to.include('coordinator');
+      }
+    }
+    // An operator has made it the one: its agent sends that back.
+    await done('PUT', `/api/agents/${self.id}`, isDefault);
+    for (const put of [byName, byId]) expect((await put(isDefault)).status).to.equal(200);
+  });
+
+  it('changes in bulk only tasks that are assigned to its agent, and none where one is not', async () => {
+    const self = await subject();
+    const as = await keyOf(self, 'operator');
+    const task = async (assigned_to?: string) =>
+      (await done('POST', '/api/tasks', { title: 'work', ...(assigned_to && { assigned_to }) })).task.id as number;
+    const [own, other, nobodys] = [await task(self.name), await task('another'), await task()];
+    const put = (...ids: number[]) =>
+      written(() =>
+        world.ask('PUT', '/api/tasks', { as, body: { tasks: ids.map((id) => ({ id, status: 'review' })) } }),
+      );
+    for (const foreign of [other, nobodys]) {
+      const { reply, types } = await put(own, foreign);
+      expect([reply.status, types], JSON.stringify(reply.body)).to.deep.equal([403, []]);
+    }
+    const { reply } = await put(own, 999_999);
+    expect(reply.body).to.deep.equal({ success: true, updated: 1 });
   });
 
   it('a framework’s own agents, and sessions of nobody, are no other agent', async () => {

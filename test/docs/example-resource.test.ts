@@ -44,6 +44,7 @@ import { createBackups } from '../../infra/tools/backup.ts';
 import { projections } from '../../projections/index.ts';
 import { agentDirectory } from '../../queries/agents/agents.ts';
 import { createInboxes } from '../../queries/agents/heartbeat.ts';
+import { createBacktests } from '../../queries/alerts/backtests.ts';
 import { mentionTargets } from '../../queries/mentions.ts';
 import { notificationDirectory } from '../../queries/monitoring/notifications.ts';
 import { createDisplayNames } from '../../queries/names.ts';
@@ -179,7 +180,8 @@ describe('example resource: on the embedded store', function () {
       gatewaySessions: { list: async () => [] },
       github: createGithub(config),
       backups: createBackups({ ...view, config }),
-      queue: createTaskQueue({ commands, reads: taskQueueReads(reads), locks, reachedHead: async () => undefined }),
+      backtests: createBacktests({ reads, store, now: Date.now, everySeconds: 60 }),
+      queue: createTaskQueue({ commands, reads: taskQueueReads(reads), locks }),
       agents: agentDirectory(reads),
       comments: commentDirectory(reads),
       isolation: createIsolations({ reads, freshness }),

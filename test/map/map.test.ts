@@ -1,6 +1,6 @@
 /** The source is as the map says, and the map notices what is not. */
 import { expect } from 'chai';
-import { circlesIn, deviations, importsOfInfra, printed, sameWord, sources } from './map.ts';
+import { circlesIn, deviations, importsOfInfra, printed, sameWord, sources, textOf } from './map.ts';
 
 const files = sources();
 
@@ -67,6 +67,13 @@ describe('the map of the source', () => {
       ['c', new Set(['a'])],
     ]);
     expect(circlesIn(circle)).to.deep.equal(['a → b → c → a', 'a → c → a']);
+  });
+  it('has one cache for all queries, which keeps values by their owners, and none in routes', () => {
+    const rooms = files.filter((file) => /^(queries|api\/routes|commands\/policies)\//.test(file));
+    const withCaches = rooms.filter((file) =>
+      /from 'lru-cache'|^(let|var) |^(export )?const \w+ = new Map\(\)/m.test(textOf(file)),
+    );
+    expect(withCaches).to.deep.equal(['queries/kept.ts']);
   });
   it('prints on a page', () => {
     const lines = printed(files).split('\n');

@@ -17,6 +17,9 @@ export function sources(): string[] {
   ).sort();
 }
 
+/** The text of a source file. */
+export const textOf = (file: string): string => readFileSync(new URL(file, TOP), 'utf8');
+
 export interface Place {
   readonly floor: string;
   readonly group: string;
@@ -164,7 +167,7 @@ export function importsOfInfra(files: readonly string[]): Map<string, Set<string
   const imports = new Map<string, Set<string>>();
   for (const file of files.filter((one) => /^infra\/[^/]+\//.test(one))) {
     const [, folder = ''] = file.split('/');
-    const text = readFileSync(new URL(file, TOP), 'utf8');
+    const text = textOf(file);
     for (const [, from, lazy] of text.matchAll(/ from '(\.[^']+)'|\bimport\('(\.[^']+)'\)/g)) {
       const [room, other, deeper] = posix.join(folderOf(file), (from ?? lazy) as string).split('/');
       if (room !== 'infra' || deeper === undefined || other === undefined || other === folder) continue;

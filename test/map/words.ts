@@ -181,7 +181,7 @@ export const FLOORS: Readonly<Record<string, Floor>> = {
   },
   'commands/policies': { column: 'policies', shared: ['index', 'policy'] },
   projections: { column: 'projections', shared: ['apply', 'index', 'projection'] },
-  queries: { column: 'queries', shared: ['names', 'reads', 'records'] },
+  queries: { column: 'queries', shared: ['kept', 'names', 'reads', 'records'] },
   'api/routes': { column: 'routes', shared: ['index', 'nested'] },
   'test/commands': {
     column: 'commands',
@@ -193,7 +193,18 @@ export const FLOORS: Readonly<Record<string, Floor>> = {
   'test/queries': { column: 'queries', shared: ['records'], mirrors: 'queries' },
   'test/contract': {
     column: 'contract',
-    shared: ['agent-keys', 'clients', 'integers', 'limits', 'people', 'requests', 'routes', 'secrets', 'tenancy'],
+    shared: [
+      'agent-keys',
+      'caches',
+      'clients',
+      'integers',
+      'limits',
+      'people',
+      'requests',
+      'routes',
+      'secrets',
+      'tenancy',
+    ],
     mirrors: 'api/routes',
     wholeColumn: true,
   },

@@ -3,11 +3,17 @@ import { applyBatch } from '../../infra/read-models/batch.ts';
 import { BatchWriter } from '../../infra/read-models/batch-writer.ts';
 import { RowCaches } from '../../infra/read-models/row-cache.ts';
 import { type Projection, schemaOf } from '../../projections/projection.ts';
-import { liveReads, type Reads } from '../../queries/reads.ts';
+import type { Reads } from '../../queries/reads.ts';
 import { agentRegistered } from '../../shared/events/agents/registration.ts';
 import type { DomainEvent } from '../../shared/events/define.ts';
 import { type Draft, eventsOf, timeOf } from './kit.ts';
 import { databaseWithTables } from './world.ts';
+
+/** Reads of tables for which nobody has to wait. */
+const liveReads = (db: Reads['db']): Reads => {
+  const reads: Reads = { db, schema: schemaOf, position: undefined, at: () => reads };
+  return reads;
+};
 
 /** One event and what its metadata has besides what `eventsOf` gives all. */
 export type Told = Draft | readonly [Draft, Partial<DomainEvent['meta']>];

@@ -21,13 +21,13 @@ import {
 import { type GatewayDocument, isObject } from '../../../shared/contract/admin/gateway-document.ts';
 import { errorSchema, jsonObject } from '../../../shared/contract/common.ts';
 import { invalid } from '../../../shared/errors.ts';
-import { defineRoute, type Route } from '../../http/route.ts';
+import { defineCachedRoute, defineRoute, type Route } from '../../http/route.ts';
 
 const NO_GATEWAY = {
   502: { description: 'No gateway is connected, or it refuses or does not answer', schema: errorSchema },
 } as const;
 
-const read = defineRoute({
+const read = defineCachedRoute({
   method: 'get',
   path: '/api/gateway-config',
   tag: 'Admin',
@@ -41,11 +41,16 @@ const read = defineRoute({
     200: { description: 'The document, or the JSON schema', schema: z.union([gatewayConfigAnswer, jsonObject]) },
     ...NO_GATEWAY,
   },
-  cache: { models: ['gateway_config'], scope: 'workspace', unless: (query) => query.action !== undefined },
-  async handle({ query, identity, services, command }) {
-    if (query.action === 'schema') return { body: await gatewaySchema(services.commands, command, services.gateways) };
-    return { body: await gatewayConfig(services.reads, identity.workspace) };
+  cache: {
+    models: ['gateway_config'],
+    scope: 'workspace',
+    caller: ['workspace'],
+    unless: (query) => query.action !== undefined,
   },
+  respond: async ({ identity, services }) => ({ body: await gatewayConfig(services.reads, identity.workspace) }),
+  handle: async ({ services, command }) => ({
+    body: await gatewaySchema(services.commands, command, services.gateways),
+  }),
 });
 
 /** Keys in the answer of GET, which a client may edit and send back to replace the document. */

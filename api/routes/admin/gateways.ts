@@ -29,7 +29,7 @@ import {
 import { idBody } from '../../../shared/contract/common.ts';
 import { notFound } from '../../../shared/errors.ts';
 import { reaches } from '../../../shared/identity.ts';
-import { type Call, defineRoute, type Route } from '../../http/route.ts';
+import { type Call, defineCachedRoute, defineRoute, type Route } from '../../http/route.ts';
 import type { Services } from '../../services.ts';
 import { agentRoom } from '../agents/agents.ts';
 
@@ -51,7 +51,7 @@ async function recordOf(services: Services, id: number) {
   return gateway;
 }
 
-const list = defineRoute({
+const list = defineCachedRoute({
   method: 'get',
   path: '/api/gateways',
   tag: 'Admin',
@@ -60,8 +60,8 @@ const list = defineRoute({
   shared: 'gateways',
   scope: 'deployment',
   responses: { 200: { description: 'Gateways; tokens are hidden', schema: gatewaysAnswer } },
-  cache: { models: ['gateways'], scope: 'all' },
-  handle: async ({ services }) => ({ body: { gateways: await listGateways(services.reads) } }),
+  cache: { models: ['gateways'], scope: 'all', caller: [] },
+  respond: async ({ services }) => ({ body: { gateways: await listGateways(services.reads) } }),
 });
 
 const add = defineRoute({
@@ -150,7 +150,7 @@ const health = defineRoute({
   },
 });
 
-const history = defineRoute({
+const history = defineCachedRoute({
   method: 'get',
   path: '/api/gateways/health/history',
   tag: 'Admin',
@@ -159,8 +159,8 @@ const history = defineRoute({
   shared: 'gateways',
   scope: 'deployment',
   responses: { 200: { description: 'Newest first', schema: gatewayHistoryAnswer } },
-  cache: { models: ['gateways'], scope: 'all' },
-  handle: async ({ services }) => ({ body: { history: await gatewayHistory(services.reads) } }),
+  cache: { models: ['gateways'], scope: 'all', caller: [] },
+  respond: async ({ services }) => ({ body: { history: await gatewayHistory(services.reads) } }),
 });
 
 const isLoopback = (host: string): boolean =>

@@ -10,9 +10,9 @@ import {
   settingsPutAnswer,
 } from '../../../shared/contract/admin/settings.ts';
 import { SETTINGS_STREAM } from '../../../shared/events/admin/settings.ts';
-import { defineRoute, type Route } from '../../http/route.ts';
+import { defineCachedRoute, defineRoute, type Route } from '../../http/route.ts';
 
-const list = defineRoute({
+const list = defineCachedRoute({
   method: 'get',
   path: '/api/settings',
   tag: 'Admin',
@@ -21,8 +21,8 @@ const list = defineRoute({
   shared: 'settings',
   scope: 'deployment',
   responses: { 200: { description: 'Stored values and defaults', schema: settingsAnswer } },
-  cache: { models: ['settings'], scope: 'all' },
-  handle: async ({ services }) => ({ body: await listSettings(services.reads, services.settings) }),
+  cache: { models: ['settings'], scope: 'all', caller: [] },
+  respond: async ({ services }) => ({ body: await listSettings(services.reads, services.settings) }),
 });
 
 const update = defineRoute({

@@ -30,7 +30,7 @@ import { agentRegistered } from '../../../shared/events/agents/registration.ts';
 import type { Identity } from '../../../shared/identity.ts';
 import { masked } from '../../../shared/secrets.ts';
 import { isBoundKey } from '../../auth/agent-keys.ts';
-import { defineRoute, type Route } from '../../http/route.ts';
+import { defineCachedRoute, defineRoute, type Route } from '../../http/route.ts';
 import { limitsOf, type Services } from '../../services.ts';
 
 /**
@@ -57,8 +57,12 @@ export function requireSelf(identity: Identity, agent: { readonly id: number; re
     throw forbidden(`You speak for the agent ${identity.agentName}; only ${agent.name} itself may make this call.`);
 }
 
+/** What of a caller decides what it sees of an agent. */
+const SPEAKER = ['role', 'kind', 'agentId', 'agentName'] as const satisfies readonly (keyof Identity)[];
+type Speaker = Pick<Identity, (typeof SPEAKER)[number]>;
+
 /** Whether this caller may read and change what belongs to the agent itself. */
-function speaksFor(identity: Identity, agent: { readonly id: number; readonly name: string }): boolean {
+function speaksFor(identity: Speaker, agent: { readonly id: number; readonly name: string }): boolean {
   if (identity.role === 'admin') return true;
   return identity.kind === 'agent-key'
     ? identity.agentId === agent.id
@@ -73,7 +77,7 @@ export const agentRoom = (services: Services): Room =>
   );
 
 /** An agent's record, limited to what this caller may see. */
-export function shownTo<A extends AgentRecord>(identity: Identity, agent: A): A {
+export function shownTo<A extends AgentRecord>(identity: Speaker, agent: A): A {
   if (identity.role === 'admin') return agent;
   return {
     ...agent,
@@ -82,17 +86,10 @@ export function shownTo<A extends AgentRecord>(identity: Identity, agent: A): A 
   };
 }
 
-/** Callers with the same view get the same records. */
-export function viewOf({ role, kind, agentId, agentName }: Identity): string {
-  if (role === 'admin') return 'admin';
-  if (kind === 'agent-key') return `agent ${agentId}`;
-  return agentName === null ? 'people' : `agent ${JSON.stringify(agentName)}`;
-}
-
 const SHOWN =
   'Secrets in `config` are shown as 8 dashes, except to admins. A caller that speaks for an agent sees only that agent’s `working_memory`; that of other agents is empty.';
 
-const list = defineRoute({
+const list = defineCachedRoute({
   method: 'get',
   path: '/api/agents',
   tag: 'Agents',
@@ -101,8 +98,8 @@ const list = defineRoute({
   access: 'viewer',
   query: agentsQuery,
   responses: { 200: { description: 'A page of agents', schema: agentsAnswer } },
-  cache: { models: ['agents', ...TASK_MODELS], scope: 'workspace', per: viewOf },
-  async handle({ query, identity, services }) {
+  cache: { models: ['agents', ...TASK_MODELS], scope: 'workspace', caller: ['workspace', ...SPEAKER] },
+  async respond({ query, identity, services }) {
     const { agents, ...page } = await listAgents(services.reads, identity.workspace, query);
     return { body: { agents: agents.map((agent) => shownTo(identity, agent)), ...page } };
   },
@@ -171,7 +168,7 @@ const nothingToChange = () => invalid('There is nothing to change: send at least
 const defined = <T extends object>(given: T): T =>
   Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)) as T;
 
-const one = defineRoute({
+const one = defineCachedRoute({
   method: 'get',
   path: '/api/agents/{id}',
   tag: 'Agents',
@@ -181,8 +178,8 @@ const one = defineRoute({
   params: agentParams,
   refuses: [404],
   responses: { 200: { description: 'The agent', schema: agentAnswer } },
-  cache: { models: ['agents'], scope: 'workspace', per: viewOf },
-  async handle({ params, identity, services }) {
+  cache: { models: ['agents'], scope: 'workspace', caller: ['workspace', ...SPEAKER] },
+  async respond({ params, identity, services }) {
     const agent = await agentRecord(services.reads, identity.workspace, params.id);
     if (!agent) throw notFound('Agent');
     return { body: { agent: shownTo(identity, agent) } };

@@ -14,9 +14,9 @@ import {
 import { sectionsOf, type Timeframe, windowOf } from '../../../shared/contract/agents/scope.ts';
 import { notFound } from '../../../shared/errors.ts';
 import { taskViewOf } from '../../../shared/identity.ts';
-import { defineRoute, type Route } from '../../http/route.ts';
+import { defineCachedRoute, type Route } from '../../http/route.ts';
 import type { Services } from '../../services.ts';
-import { readerOf, requireReport } from './scope.ts';
+import { READER, requireReport } from './scope.ts';
 
 interface Asked {
   readonly timeframe: Timeframe;
@@ -52,7 +52,7 @@ async function answerOf(
   return { evidence: await evidenceOf(reads, about, new Map([[after.number, source]]), { timeframe, limit, after }) };
 }
 
-const attribution = defineRoute({
+const attribution = defineCachedRoute({
   method: 'get',
   path: '/api/agents/{id}/attribution',
   tag: 'Agents',
@@ -64,8 +64,8 @@ const attribution = defineRoute({
   query: attributionQuery,
   refuses: [403, 404],
   responses: { 200: { description: 'The sections that were asked for', schema: attributionAnswer } },
-  cache: { models: ATTRIBUTION_MODELS, scope: 'workspace', per: readerOf, clock: 'second' },
-  async handle({ params, query, identity, services }) {
+  cache: { models: ATTRIBUTION_MODELS, scope: 'workspace', caller: READER, clock: 'second' },
+  async respond({ params, query, identity, services }) {
     const { agent: found, scope } = await requireReport(services, identity, params.id, query, 'name or username');
     const asked = askedFor(query, services.now());
     const agent = await agentRecord(services.reads, identity.workspace, { id: found.id });

@@ -8,11 +8,11 @@ import {
 } from '../../../shared/contract/agents/diagnostics.ts';
 import { sectionsOf, windowOf } from '../../../shared/contract/agents/scope.ts';
 import { taskViewOf } from '../../../shared/identity.ts';
-import { defineRoute, type Route } from '../../http/route.ts';
-import { readerOf, requireReport } from './scope.ts';
+import { defineCachedRoute, type Route } from '../../http/route.ts';
+import { READER, requireReport } from './scope.ts';
 
 export const agentDiagnosticsRoutes: readonly Route[] = [
-  defineRoute({
+  defineCachedRoute({
     method: 'get',
     path: '/api/agents/{id}/diagnostics',
     tag: 'Agents',
@@ -24,8 +24,8 @@ export const agentDiagnosticsRoutes: readonly Route[] = [
     query: diagnosticsQuery,
     refuses: [403, 404],
     responses: { 200: { description: 'The sections that were asked for', schema: diagnosticsAnswer } },
-    cache: { models: ['agents', ...DIAGNOSTICS_MODELS], scope: 'workspace', per: readerOf, clock: 'second' },
-    async handle({ params, query, identity, services }) {
+    cache: { models: ['agents', ...DIAGNOSTICS_MODELS], scope: 'workspace', caller: READER, clock: 'second' },
+    async respond({ params, query, identity, services }) {
       const { agent } = await requireReport(services, identity, params.id, query, 'name before username');
       const window = windowOf(query.hours, services.now());
       const sections = sectionsOf(query.section, DIAGNOSTICS_SECTIONS);

@@ -3,8 +3,8 @@ import { sendMessage } from '../../../commands/agents/messages.ts';
 import { findAgent } from '../../../queries/agents/agents.ts';
 import { listComms } from '../../../queries/agents/messages.ts';
 import { commsAnswer, commsQuery, messageAnswer, messageBody } from '../../../shared/contract/agents/messages.ts';
-import { taskViewOf } from '../../../shared/identity.ts';
-import { defineRoute, type Route } from '../../http/route.ts';
+import { TASK_VIEW, taskViewOf } from '../../../shared/identity.ts';
+import { defineCachedRoute, defineRoute, type Route } from '../../http/route.ts';
 
 /** Notifications tell of tasks. */
 export const NOTICES =
@@ -38,7 +38,7 @@ const send = defineRoute({
   },
 });
 
-const comms = defineRoute({
+const comms = defineCachedRoute({
   method: 'get',
   path: '/api/agents/comms',
   tag: 'Agents',
@@ -47,8 +47,8 @@ const comms = defineRoute({
   access: 'viewer',
   query: commsQuery,
   responses: { 200: { description: 'The latest messages, oldest first', schema: commsAnswer } },
-  cache: { models: ['chat'], scope: 'workspace' },
-  handle: async ({ query, identity, services }) => ({
+  cache: { models: ['chat'], scope: 'workspace', caller: TASK_VIEW },
+  respond: async ({ query, identity, services }) => ({
     body: await listComms(services.reads, taskViewOf(identity), query),
   }),
 });

@@ -3,8 +3,12 @@ import { findAgent } from '../../../queries/agents/agents.ts';
 import type { AgentRef } from '../../../shared/contract/agents/agents.ts';
 import type { ReportQuery } from '../../../shared/contract/agents/scope.ts';
 import { forbidden, notFound } from '../../../shared/errors.ts';
-import type { Identity } from '../../../shared/identity.ts';
+import { type Identity, TASK_VIEW } from '../../../shared/identity.ts';
 import type { Services } from '../../services.ts';
+
+/** What of a caller decides which reports it reads, and which tasks it sees in them. */
+export const READER = [...TASK_VIEW, 'kind', 'username'] as const satisfies readonly (keyof Identity)[];
+export type Reader = Pick<Identity, (typeof READER)[number]>;
 
 export type AccessScope = 'self' | 'privileged';
 
@@ -16,7 +20,7 @@ export type SelfRule = 'name or username' | 'name before username';
 
 /** @throws AppError 403 */
 export function accessScopeOf(
-  identity: Identity,
+  identity: Reader,
   agent: { readonly id: number; readonly name: string },
   privileged: string | undefined,
   rule: SelfRule,
@@ -30,16 +34,12 @@ export function accessScopeOf(
   );
 }
 
-function isSelf(identity: Identity, agent: { readonly id: number; readonly name: string }, rule: SelfRule): boolean {
+function isSelf(identity: Reader, agent: { readonly id: number; readonly name: string }, rule: SelfRule): boolean {
   // A key belongs to its agent whatever the agent is called by now.
   if (identity.kind === 'agent-key') return identity.agentId === agent.id;
   if (identity.agentName === agent.name) return true;
   return (rule === 'name or username' || identity.agentName === null) && identity.username === agent.name;
 }
-
-/** Callers with the same text may read the same reports. */
-export const readerOf = ({ role, kind, agentId, agentName, username }: Identity): string =>
-  JSON.stringify([role, kind, agentId, agentName, username]);
 
 /**
  * The agent that a report is about, and as whom the caller reads it.
@@ -48,7 +48,7 @@ export const readerOf = ({ role, kind, agentId, agentName, username }: Identity)
  */
 export async function requireReport(
   services: Services,
-  identity: Identity,
+  identity: Reader,
   ref: AgentRef,
   query: Pick<ReportQuery, 'privileged'>,
   rule: SelfRule,

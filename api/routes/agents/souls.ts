@@ -12,20 +12,19 @@ import {
   soulTemplatesQuery,
 } from '../../../shared/contract/agents/souls.ts';
 import { notFound } from '../../../shared/errors.ts';
-import type { Identity } from '../../../shared/identity.ts';
-import { defineRoute, type Route } from '../../http/route.ts';
+import { defineCachedRoute, defineRoute, type Route } from '../../http/route.ts';
 import type { Services } from '../../services.ts';
 import { requireAgent } from './agents.ts';
 
 /** @throws AppError 404 */
-async function soulOf({ reads }: Services, identity: Identity, ref: AgentRef) {
-  const soul = await agentSoul(reads, identity.workspace, ref);
+async function soulOf({ reads }: Services, workspace: number, ref: AgentRef) {
+  const soul = await agentSoul(reads, workspace, ref);
   if (!soul) throw notFound('Agent');
   const { id, name, role } = soul;
   return { ...soul, agent: { id, name, role } };
 }
 
-const readSoul = defineRoute({
+const readSoul = defineCachedRoute({
   method: 'get',
   path: '/api/agents/{id}/soul',
   tag: 'Agents',
@@ -34,9 +33,9 @@ const readSoul = defineRoute({
   params: agentParams,
   refuses: [404],
   responses: { 200: { description: 'The soul', schema: soulAnswer } },
-  cache: { models: ['agents'], scope: 'workspace' },
-  async handle({ params, identity, services }) {
-    const { agent, soul_content, soul_updated_at } = await soulOf(services, identity, params.id);
+  cache: { models: ['agents'], scope: 'workspace', caller: ['workspace'] },
+  async respond({ params, identity, services }) {
+    const { agent, soul_content, soul_updated_at } = await soulOf(services, identity.workspace, params.id);
     return {
       body: {
         agent,

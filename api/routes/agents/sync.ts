@@ -3,10 +3,10 @@ import { syncAgents } from '../../../commands/agents/sync.ts';
 import { agentIds } from '../../../queries/agents/agents.ts';
 import { previewSync } from '../../../queries/agents/sync.ts';
 import { syncAnswer, syncPreviewAnswer } from '../../../shared/contract/agents/sync.ts';
-import { defineRoute, type Route } from '../../http/route.ts';
+import { defineCachedRoute, defineRoute, type Route } from '../../http/route.ts';
 import { agentRoom } from './agents.ts';
 
-const preview = defineRoute({
+const preview = defineCachedRoute({
   method: 'get',
   path: '/api/agents/sync',
   tag: 'Agents',
@@ -17,8 +17,8 @@ const preview = defineRoute({
   responses: {
     200: { description: 'Names of agents, by what would happen to them', schema: syncPreviewAnswer },
   },
-  cache: { models: ['agents', 'gateway_config'], scope: 'workspace' },
-  handle: async ({ identity, services }) => ({ body: await previewSync(services.reads, identity.workspace) }),
+  cache: { models: ['agents', 'gateway_config'], scope: 'workspace', caller: ['workspace'] },
+  respond: async ({ identity, services }) => ({ body: await previewSync(services.reads, identity.workspace) }),
 });
 
 const sync = defineRoute({

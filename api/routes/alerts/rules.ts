@@ -12,7 +12,6 @@ import {
   type UrlFault,
 } from '../../../commands/alerts/rules.ts';
 import type { CommandContext } from '../../../commands/handler.ts';
-import { backtest } from '../../../queries/alerts/backtests.ts';
 import { alertReads, countRules, findRule, listRules } from '../../../queries/alerts/rules.ts';
 import { createAddressRule } from '../../../shared/addresses.ts';
 import {
@@ -29,17 +28,15 @@ import {
   ruleChangesBody,
   ruleDeletedAnswer,
 } from '../../../shared/contract/alerts/rules.ts';
-import { invalid, notFound, unavailable } from '../../../shared/errors.ts';
+import { invalid, notFound } from '../../../shared/errors.ts';
 import type { EventDraft } from '../../../shared/events/define.ts';
 import type { Identity } from '../../../shared/identity.ts';
-import { MINUTE } from '../../../shared/time.ts';
-import { takingTurns } from '../../../shared/waiting.ts';
-import { defineRoute, type Route } from '../../http/route.ts';
+import { defineCachedRoute, defineRoute, type Route } from '../../http/route.ts';
 import { limitsOf, type Services } from '../../services.ts';
 
 /** Operators set secrets, and only admins see them again. */
 const shownTo =
-  ({ role }: Identity) =>
+  ({ role }: Pick<Identity, 'role'>) =>
   (rule: AlertRuleRecord): AlertRuleRecord =>
     role === 'admin' ? rule : { ...rule, action_config: maskedConfig(rule.action_config) as Record<string, unknown> };
 
@@ -52,7 +49,7 @@ async function ruleAnswer({ reads }: Services, identity: Identity, id: number) {
   return { rule: shownTo(identity)(rule) };
 }
 
-const list = defineRoute({
+const list = defineCachedRoute({
   method: 'get',
   path: '/api/alerts',
   tag: 'Alerts',
@@ -62,9 +59,9 @@ const list = defineRoute({
   cache: {
     models: ['alert_rules'],
     scope: 'workspace',
-    per: ({ role }) => (role === 'admin' ? 'admin' : 'others'),
+    caller: ['workspace', 'role'],
   },
-  async handle({ identity, services: { reads } }) {
+  async respond({ identity, services: { reads } }) {
     return { body: { rules: (await listRules(reads, identity.workspace)).map(shownTo(identity)) } };
   },
 });
@@ -77,25 +74,10 @@ async function create(services: Services, context: CommandContext, body: NewRule
   return ruleAnswer(services, identity, id);
 }
 
-/** One at a time in each process: it reads much of the log. */
-const testing = takingTurns();
-/** Those that wait for their turn, at most. */
-const MAX_WAITING = 5;
-let waiting = 0;
-
 async function tryOut(services: Services, { id, rule: given, hours }: BacktestBody, { workspace }: Identity) {
-  const { reads, store, now, settings } = services;
-  const rule = given ?? (id === undefined ? undefined : await findRule(reads, workspace, id));
+  const rule = given ?? (id === undefined ? undefined : await findRule(services.reads, workspace, id));
   if (!rule) throw notFound('Alert rule');
-  if (waiting >= MAX_WAITING) throw unavailable('Too many rules are being tried on the past; try again in a moment.');
-  waiting++;
-  const everySeconds = settings.alertSeconds || MINUTE;
-  try {
-    const found = await testing(() => backtest({ reads, store, now, everySeconds }, workspace, rule, hours));
-    return { rule_id: id ?? null, ...found };
-  } finally {
-    waiting--;
-  }
+  return { rule_id: id ?? null, ...(await services.backtests.run(workspace, rule, hours)) };
 }
 
 const act = defineRoute({

@@ -9,9 +9,9 @@ import {
   accessRequestsAnswer,
 } from '../../../shared/contract/auth/access-requests.ts';
 import { filterParam, limitParam, offsetParam } from '../../../shared/contract/common.ts';
-import { defineRoute, type Route } from '../../http/route.ts';
+import { defineCachedRoute, defineRoute, type Route } from '../../http/route.ts';
 
-const list = defineRoute({
+const list = defineCachedRoute({
   method: 'get',
   path: '/api/auth/access-requests',
   tag: 'Auth',
@@ -24,8 +24,8 @@ const list = defineRoute({
     offset: offsetParam,
   }),
   responses: { 200: { description: 'Access requests', schema: accessRequestsAnswer } },
-  cache: { models: ['users'], scope: 'all' },
-  async handle({ query, services }) {
+  cache: { models: ['users'], scope: 'all', caller: [] },
+  async respond({ query, services }) {
     const { limit, offset } = query;
     const status = query.status === 'all' ? undefined : query.status;
     return { body: { requests: await listAccessRequests(services.reads, { status, limit, offset }) } };

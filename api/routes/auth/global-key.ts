@@ -3,12 +3,12 @@ import { rotateGlobalKey } from '../../../commands/auth/global-key.ts';
 import { findGlobalKey } from '../../../queries/auth/global-key.ts';
 import { globalKeyAnswer, globalKeyState } from '../../../shared/contract/auth/global-key.ts';
 import type { Exchange } from '../../http/exchange.ts';
-import { defineRoute, type Route } from '../../http/route.ts';
+import { defineCachedRoute, defineRoute, type Route } from '../../http/route.ts';
 import type { Services } from '../../services.ts';
 
 const path = '/api/tokens/rotate';
 
-const state = defineRoute({
+const state = defineCachedRoute({
   method: 'get',
   path,
   tag: 'Tokens',
@@ -16,8 +16,8 @@ const state = defineRoute({
   access: 'admin',
   scope: 'deployment',
   responses: { 200: { description: 'The current key, masked', schema: globalKeyState } },
-  cache: { models: ['agent_keys'], scope: 'all' },
-  async handle({ services }) {
+  cache: { models: ['agent_keys'], scope: 'all', caller: [] },
+  async respond({ services }) {
     const row = await findGlobalKey(services.reads);
     return {
       body: {

@@ -9,7 +9,7 @@ import { newUserBody, userAnswer, userChangesBody, usersAnswer } from '../../../
 import { idBody, successAnswer } from '../../../shared/contract/common.ts';
 import { invalid, notFound } from '../../../shared/errors.ts';
 import type { Identity } from '../../../shared/identity.ts';
-import { type Call, defineRoute, type Route } from '../../http/route.ts';
+import { type Call, defineCachedRoute, defineRoute, type Route } from '../../http/route.ts';
 import type { Services } from '../../services.ts';
 
 /** Users must not lock themselves out; keys have no account of their own. */
@@ -52,7 +52,7 @@ async function answer(services: Services, id: number, status: number) {
   return { status, body: { user: toUserRecord(row) } };
 }
 
-const list = defineRoute({
+const list = defineCachedRoute({
   method: 'get',
   path: '/api/auth/users',
   tag: 'Auth',
@@ -60,8 +60,8 @@ const list = defineRoute({
   access: 'admin',
   responses: { 200: { description: 'Users', schema: usersAnswer } },
   // `all`: a user may be moved here from another workspace, by an event of that one.
-  cache: { models: ['users'], scope: 'all' },
-  handle: async ({ services, identity }) => ({
+  cache: { models: ['users'], scope: 'all', caller: ['workspace'] },
+  respond: async ({ services, identity }) => ({
     body: { users: await listUsers(services.reads, identity.workspace) },
   }),
 });

@@ -8,14 +8,14 @@ import {
   activityStatsAnswer,
 } from '../../../shared/contract/monitoring/activities.ts';
 import { peopleOfActivity } from '../../../shared/events/monitoring/activities.ts';
-import { taskViewOf } from '../../../shared/identity.ts';
+import { TASK_VIEW, taskViewOf } from '../../../shared/identity.ts';
 import { withName } from '../../../shared/names.ts';
 import { seconds } from '../../../shared/time.ts';
-import { defineRoute, type Route } from '../../http/route.ts';
+import { defineCachedRoute, type Route } from '../../http/route.ts';
 import { SEEN } from '../tasks/tasks.ts';
 
 export const activityRoutes: readonly Route[] = [
-  defineRoute({
+  defineCachedRoute({
     method: 'get',
     path: '/api/activities',
     tag: 'Monitoring',
@@ -32,9 +32,10 @@ export const activityRoutes: readonly Route[] = [
     cache: {
       models: [...ACTIVITY_MODELS, ...PEOPLE_MODELS],
       scope: 'workspace',
+      caller: TASK_VIEW,
       unless: (query) => query.stats !== undefined,
     },
-    async handle({ query, identity, services }) {
+    async respond({ query, identity, services }) {
       const view = taskViewOf(identity);
       if (query.stats !== undefined) {
         return {

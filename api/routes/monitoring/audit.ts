@@ -1,10 +1,10 @@
 /** The audit trail. */
 import { listAudit } from '../../../queries/monitoring/audit.ts';
 import { auditAnswer, auditQuery } from '../../../shared/contract/monitoring/audit.ts';
-import { defineRoute, type Route } from '../../http/route.ts';
+import { defineCachedRoute, type Route } from '../../http/route.ts';
 
 export const auditRoutes: readonly Route[] = [
-  defineRoute({
+  defineCachedRoute({
     method: 'get',
     path: '/api/audit',
     tag: 'Monitoring',
@@ -12,8 +12,8 @@ export const auditRoutes: readonly Route[] = [
     access: 'admin',
     query: auditQuery,
     responses: { 200: { description: 'Audit entries', schema: auditAnswer } },
-    cache: { models: ['audit'], scope: 'workspace' },
-    handle: async ({ query, identity, services }) => ({
+    cache: { models: ['audit'], scope: 'workspace', caller: ['workspace'] },
+    respond: async ({ query, identity, services }) => ({
       body: await listAudit(services.reads, identity.workspace, query),
     }),
   }),

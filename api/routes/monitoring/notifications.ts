@@ -29,8 +29,8 @@ import {
   notificationsQuery,
 } from '../../../shared/contract/monitoring/notifications.ts';
 import { forbidden } from '../../../shared/errors.ts';
-import { type Identity, onlyRecipientOf, reaches, taskViewOf } from '../../../shared/identity.ts';
-import { defineRoute, type Route } from '../../http/route.ts';
+import { type Identity, onlyRecipientOf, RECIPIENT, reaches, TASK_VIEW, taskViewOf } from '../../../shared/identity.ts';
+import { defineCachedRoute, defineRoute, type Route } from '../../http/route.ts';
 import type { Services } from '../../services.ts';
 
 /** Notifications that the answer to mark-delivered shows at most. */
@@ -40,15 +40,13 @@ const OWN =
   'A viewer reads and marks the notifications under its own username, and the key of an agent those of its agent; operators and admins those of every recipient.';
 
 /** @throws AppError 403 when the notifications of this recipient are not for the caller */
-function requireRecipient(identity: Identity, recipient: string): void {
+function requireRecipient(identity: Pick<Identity, (typeof RECIPIENT)[number]>, recipient: string): void {
   const only = onlyRecipientOf(identity);
   if (only !== undefined && recipient !== only)
     throw forbidden(`These notifications are for ${recipient}; you may read and mark those for ${only} only.`);
 }
 
-const perRecipient = (identity: Identity): string => onlyRecipientOf(identity) ?? '';
-
-const list = defineRoute({
+const list = defineCachedRoute({
   method: 'get',
   path: '/api/notifications',
   tag: 'Monitoring',
@@ -58,8 +56,8 @@ const list = defineRoute({
   query: notificationsQuery,
   refuses: [403],
   responses: { 200: { description: 'A page of notifications', schema: notificationsAnswer } },
-  cache: { models: NOTIFICATION_MODELS, scope: 'workspace', per: perRecipient },
-  async handle({ query, identity, services }) {
+  cache: { models: NOTIFICATION_MODELS, scope: 'workspace', caller: [...TASK_VIEW, ...RECIPIENT] },
+  async respond({ query, identity, services }) {
     requireRecipient(identity, query.recipient);
     return { body: await listNotifications(services.reads, taskViewOf(identity), query, services.displayNames) };
   },
@@ -201,7 +199,7 @@ const deliver = defineRoute({
   },
 });
 
-const deliveries = defineRoute({
+const deliveries = defineCachedRoute({
   method: 'get',
   path: '/api/notifications/deliver',
   tag: 'Monitoring',
@@ -211,8 +209,8 @@ const deliveries = defineRoute({
   query: deliveriesQuery,
   refuses: [403],
   responses: { 200: { description: 'The state of deliveries', schema: deliveriesAnswer } },
-  cache: { models: DELIVERY_MODELS, scope: 'workspace', per: perRecipient },
-  async handle({ query, identity, services }) {
+  cache: { models: DELIVERY_MODELS, scope: 'workspace', caller: ['workspace', ...RECIPIENT] },
+  async respond({ query, identity, services }) {
     const only = onlyRecipientOf(identity);
     const { agent = only } = query;
     if (agent !== undefined) requireRecipient(identity, agent);

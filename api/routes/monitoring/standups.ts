@@ -10,9 +10,9 @@ import {
 } from '../../../shared/contract/monitoring/standups.ts';
 import { allTasks, type TaskView, taskViewOf } from '../../../shared/identity.ts';
 import { seconds } from '../../../shared/time.ts';
-import { defineRoute, type Route } from '../../http/route.ts';
+import { defineCachedRoute, defineRoute, type Route } from '../../http/route.ts';
 
-const list = defineRoute({
+const list = defineCachedRoute({
   method: 'get',
   path: '/api/standup',
   tag: 'Monitoring',
@@ -20,8 +20,8 @@ const list = defineRoute({
   access: 'viewer',
   query: standupsQuery,
   responses: { 200: { description: 'A page of reports', schema: standupsAnswer } },
-  cache: { models: ['standups'], scope: 'workspace' },
-  handle: async ({ query, identity, services }) => ({
+  cache: { models: ['standups'], scope: 'workspace', caller: ['workspace'] },
+  respond: async ({ query, identity, services }) => ({
     body: await listStandups(services.reads, identity.workspace, query),
   }),
 });

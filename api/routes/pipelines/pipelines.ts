@@ -11,7 +11,7 @@ import {
   pipelinesQuery,
 } from '../../../shared/contract/pipelines/pipelines.ts';
 import { invalid, notFound } from '../../../shared/errors.ts';
-import { defineRoute, type Route } from '../../http/route.ts';
+import { defineCachedRoute, defineRoute, type Route } from '../../http/route.ts';
 import type { Services } from '../../services.ts';
 
 /** The pipeline as it is now. @throws AppError 404 when somebody else has deleted it since */
@@ -34,7 +34,7 @@ async function toSteps(services: Services, workspace: number, steps: PipelineRec
   return steps.map(({ template_id, on_failure }) => ({ templateId: template_id, onFailure: on_failure }));
 }
 
-const list = defineRoute({
+const list = defineCachedRoute({
   method: 'get',
   path: '/api/pipelines',
   tag: 'Pipelines',
@@ -42,8 +42,8 @@ const list = defineRoute({
   access: 'viewer',
   query: pipelinesQuery,
   responses: { 200: { description: 'Pipelines', schema: pipelinesAnswer } },
-  cache: { models: ['pipelines', 'workflows'], scope: 'workspace' },
-  handle: async ({ query, identity, services }) => ({
+  cache: { models: ['pipelines', 'workflows'], scope: 'workspace', caller: ['workspace'] },
+  respond: async ({ query, identity, services }) => ({
     body: { pipelines: await listPipelines(services.reads, identity.workspace, query) },
   }),
 });

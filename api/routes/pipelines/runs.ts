@@ -14,7 +14,7 @@ import {
 import { notFound } from '../../../shared/errors.ts';
 import { HAND_OVER_FAULTS, type HandOver } from '../../../shared/events/pipelines/runs.ts';
 import { createBackOff, pause } from '../../../shared/waiting.ts';
-import { defineRoute, type Route } from '../../http/route.ts';
+import { defineCachedRoute, defineRoute, type Route } from '../../http/route.ts';
 import type { Services } from '../../services.ts';
 
 /** How long a call waits for the runner to take a step, milliseconds. */
@@ -64,7 +64,7 @@ const answerOf = ({ id, status, steps_snapshot }: RunRecord, more: object = {}) 
   status,
 });
 
-const list = defineRoute({
+const list = defineCachedRoute({
   method: 'get',
   path: '/api/pipelines/run',
   tag: 'Pipelines',
@@ -73,8 +73,8 @@ const list = defineRoute({
   query: runsQuery,
   refuses: [404],
   responses: { 200: { description: '`runs`; with `id`: `run`', schema: runsAnswer } },
-  cache: { models: ['pipelines'], scope: 'workspace' },
-  async handle({ query, identity, services }) {
+  cache: { models: ['pipelines'], scope: 'workspace', caller: ['workspace'] },
+  async respond({ query, identity, services }) {
     const { id, ...filter } = query;
     if (id !== undefined) return { body: { run: await recordOf(services, identity.workspace, id) } };
     return { body: { runs: await listRuns(services.reads, identity.workspace, filter) } };

@@ -31,41 +31,40 @@ import {
   updatedProjectAnswer,
   updateProjectBody,
 } from '../../../shared/contract/projects/projects.ts';
-import { forbidden, invalid, notFound } from '../../../shared/errors.ts';
-import { type Identity, taskViewOf } from '../../../shared/identity.ts';
+import { invalid, notFound, OtherTenant } from '../../../shared/errors.ts';
+import { type Identity, TASK_VIEW, taskViewOf } from '../../../shared/identity.ts';
 import { seconds } from '../../../shared/time.ts';
-import type { Exchange } from '../../http/exchange.ts';
-import { defineRoute, type Route } from '../../http/route.ts';
+import { defineCachedRoute, defineRoute, type Route } from '../../http/route.ts';
 import type { Services } from '../../services.ts';
-import { perMask, SECRETS_HIDDEN, SEEN, tasksShownTo } from '../tasks/tasks.ts';
+import { SECRETS_HIDDEN, SEEN, tasksShownTo } from '../tasks/tasks.ts';
 
 /**
  * The caller's workspace has to belong to the caller's tenant; anything else is refused, and stands in the audit trail.
  *
- * @throws AppError 403
+ * @throws OtherTenant
  */
 export async function requireOwnTenant(call: {
   readonly services: Services;
-  readonly identity: Identity;
-  readonly exchange: Exchange;
+  readonly identity: Pick<Identity, 'tenant' | 'workspace'>;
 }): Promise<void> {
-  const { services, identity, exchange } = call;
+  const { services, identity } = call;
   const tenant = await tenantOf(services.reads, identity.workspace);
   if (tenant === undefined || tenant === identity.tenant) return;
-  services.incidents.tenantAccessDenied(exchange, `${exchange.req.method} ${exchange.route}`);
-  throw forbidden('Your workspace belongs to another tenant than you do; ask an admin to move you.');
+  throw new OtherTenant('Your workspace belongs to another tenant than you do; ask an admin to move you.');
 }
 
 /** @throws AppError 404 when the caller's workspace has no such project */
-export async function requireProject(services: Services, identity: Identity, id: number): Promise<ProjectRecord> {
+export async function requireProject(
+  services: Services,
+  identity: Pick<Identity, 'workspace'>,
+  id: number,
+): Promise<ProjectRecord> {
   const project = await projectRecord(services.reads, identity.workspace, id);
   if (!project) throw notFound('Project');
   return project;
 }
 
-const perTenant = ({ tenant }: Identity): string => String(tenant);
-
-const list = defineRoute({
+const list = defineCachedRoute({
   method: 'get',
   path: '/api/projects',
   tag: 'Projects',
@@ -74,8 +73,8 @@ const list = defineRoute({
   query: projectsQuery,
   refuses: [403],
   responses: { 200: { description: 'Projects', schema: projectsAnswer } },
-  cache: { models: PROJECT_MODELS, scope: 'workspace', per: perTenant },
-  async handle(call) {
+  cache: { models: PROJECT_MODELS, scope: 'workspace', caller: ['workspace', 'tenant'] },
+  async respond(call) {
     const { query, identity, services } = call;
     await requireOwnTenant(call);
     return { body: { projects: await listProjects(services.reads, identity.workspace, query) } };
@@ -126,7 +125,7 @@ const create = defineRoute({
   },
 });
 
-const one = defineRoute({
+const one = defineCachedRoute({
   method: 'get',
   path: '/api/projects/{id}',
   tag: 'Projects',
@@ -135,8 +134,8 @@ const one = defineRoute({
   params: idParams,
   refuses: [403, 404],
   responses: { 200: { description: 'The project', schema: projectAnswer } },
-  cache: { models: PROJECT_MODELS, scope: 'workspace', per: perTenant },
-  async handle(call) {
+  cache: { models: PROJECT_MODELS, scope: 'workspace', caller: ['workspace', 'tenant'] },
+  async respond(call) {
     const { params, identity, services } = call;
     await requireOwnTenant(call);
     const project = await listedProject(services.reads, identity.workspace, params.id);
@@ -233,7 +232,7 @@ const remove = defineRoute({
   },
 });
 
-const tasks = defineRoute({
+const tasks = defineCachedRoute({
   method: 'get',
   path: '/api/projects/{id}/tasks',
   tag: 'Projects',
@@ -247,9 +246,9 @@ const tasks = defineRoute({
   cache: {
     models: [...PROJECT_MODELS, ...PEOPLE_MODELS],
     scope: 'workspace',
-    per: (identity) => `${perTenant(identity)} ${perMask(identity)}`,
+    caller: [...TASK_VIEW, 'tenant'],
   },
-  async handle(call) {
+  async respond(call) {
     const { params, query, identity, services } = call;
     await requireOwnTenant(call);
     const project = await requireProject(services, identity, params.id);

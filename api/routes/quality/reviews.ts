@@ -13,10 +13,10 @@ import {
   reviewsAnswer,
 } from '../../../shared/contract/quality/reviews.ts';
 import { forbidden, invalid } from '../../../shared/errors.ts';
-import { type Identity, taskViewOf } from '../../../shared/identity.ts';
+import { type Identity, TASK_VIEW, taskViewOf } from '../../../shared/identity.ts';
 import { seconds } from '../../../shared/time.ts';
 import { isBoundKey } from '../../auth/agent-keys.ts';
-import { defineRoute, type Route } from '../../http/route.ts';
+import { defineCachedRoute, defineRoute, type Route } from '../../http/route.ts';
 import { SEEN } from '../tasks/tasks.ts';
 
 const idOf = (text: string | undefined): number | undefined => {
@@ -32,7 +32,7 @@ function idsOf(text: string): number[] {
   return ids;
 }
 
-const show = defineRoute({
+const show = defineCachedRoute({
   method: 'get',
   path: '/api/quality-review',
   tag: 'Quality',
@@ -47,8 +47,8 @@ const show = defineRoute({
       schema: z.union([reviewsAnswer, latestReviewsAnswer]),
     },
   },
-  cache: { models: REVIEW_MODELS, scope: 'workspace' },
-  async handle({ query, identity, services }) {
+  cache: { models: REVIEW_MODELS, scope: 'workspace', caller: TASK_VIEW },
+  async respond({ query, identity, services }) {
     const { reads } = services;
     const view = taskViewOf(identity);
     if (query.taskIds) return { body: { latest: await latestReviews(reads, view, idsOf(query.taskIds)) } };

@@ -11,7 +11,7 @@ import {
   provisionJobsQuery,
 } from '../../../shared/contract/super/provision-jobs.ts';
 import { notFound } from '../../../shared/errors.ts';
-import { defineRoute, type Route } from '../../http/route.ts';
+import { defineCachedRoute, defineRoute, type Route } from '../../http/route.ts';
 import type { Services } from '../../services.ts';
 
 async function answer({ reads }: Services, id: number) {
@@ -26,7 +26,7 @@ async function placeOf({ reads }: Services, job: number): Promise<JobPlace> {
   return { tenant, job };
 }
 
-const list = defineRoute({
+const list = defineCachedRoute({
   method: 'get',
   path: '/api/super/provision-jobs',
   tag: 'Super Admin',
@@ -35,8 +35,8 @@ const list = defineRoute({
   scope: 'deployment',
   query: provisionJobsQuery,
   responses: { 200: { description: 'Jobs', schema: provisionJobsAnswer } },
-  cache: { models: ['tenants'], scope: 'all' },
-  handle: async ({ query, services }) => ({ body: { jobs: await listJobs(services.reads, query) } }),
+  cache: { models: ['tenants'], scope: 'all', caller: [] },
+  respond: async ({ query, services }) => ({ body: { jobs: await listJobs(services.reads, query) } }),
 });
 
 const create = defineRoute({
@@ -56,7 +56,7 @@ const create = defineRoute({
   },
 });
 
-const one = defineRoute({
+const one = defineCachedRoute({
   method: 'get',
   path: '/api/super/provision-jobs/{id}',
   tag: 'Super Admin',
@@ -66,8 +66,8 @@ const one = defineRoute({
   params: idParams,
   refuses: [404],
   responses: { 200: { description: 'The job', schema: provisionJobAnswer } },
-  cache: { models: ['tenants'], scope: 'all' },
-  handle: async ({ params, services }) => answer(services, params.id),
+  cache: { models: ['tenants'], scope: 'all', caller: [] },
+  respond: async ({ params, services }) => answer(services, params.id),
 });
 
 const decide = defineRoute({

@@ -12,7 +12,7 @@ import {
   tenantsQuery,
 } from '../../../shared/contract/super/tenants.ts';
 import { notFound } from '../../../shared/errors.ts';
-import { defineRoute, type Route } from '../../http/route.ts';
+import { defineCachedRoute, defineRoute, type Route } from '../../http/route.ts';
 import type { Services } from '../../services.ts';
 
 async function answer({ reads }: Services, tenantId: number, jobId: number) {
@@ -21,7 +21,7 @@ async function answer({ reads }: Services, tenantId: number, jobId: number) {
   return { status: 201, body: { tenant, job } };
 }
 
-const list = defineRoute({
+const list = defineCachedRoute({
   method: 'get',
   path: '/api/super/tenants',
   tag: 'Super Admin',
@@ -30,8 +30,8 @@ const list = defineRoute({
   scope: 'deployment',
   query: tenantsQuery,
   responses: { 200: { description: 'Tenants with their latest job', schema: tenantsAnswer } },
-  cache: { models: ['tenants'], scope: 'all' },
-  handle: async ({ query, services }) => ({ body: { tenants: await listTenants(services.reads, query) } }),
+  cache: { models: ['tenants'], scope: 'all', caller: [] },
+  respond: async ({ query, services }) => ({ body: { tenants: await listTenants(services.reads, query) } }),
 });
 
 const create = defineRoute({

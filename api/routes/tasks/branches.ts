@@ -6,20 +6,20 @@ import { idParams } from '../../../shared/contract/common.ts';
 import { repositoryIn } from '../../../shared/contract/github/issues.ts';
 import { branchAnswer, branchBody, branchMadeAnswer } from '../../../shared/contract/tasks/branches.ts';
 import { invalid, notFound, unavailable } from '../../../shared/errors.ts';
-import { type Identity, taskViewOf } from '../../../shared/identity.ts';
-import { defineRoute, type Route } from '../../http/route.ts';
+import { TASK_VIEW, taskViewOf, type Viewer } from '../../../shared/identity.ts';
+import { defineCachedRoute, defineRoute, type Route } from '../../http/route.ts';
 import type { Services } from '../../services.ts';
 import { GITHUB_FAILURES } from '../github/issues.ts';
 import { SEEN } from './tasks.ts';
 
 /** The branch of a task, and the repository of its project. @throws AppError 403 when the caller does not see it, 404 */
-async function requireTask({ reads }: Services, identity: Identity, id: number): Promise<TaskRepository> {
+async function requireTask({ reads }: Services, identity: Viewer, id: number): Promise<TaskRepository> {
   const found = await repositoryOf(reads, taskViewOf(identity), id);
   if (found === undefined) throw notFound('Task');
   return found;
 }
 
-const show = defineRoute({
+const show = defineCachedRoute({
   method: 'get',
   path: '/api/tasks/{id}/branch',
   tag: 'Tasks',
@@ -29,8 +29,8 @@ const show = defineRoute({
   params: idParams,
   refuses: [403, 404],
   responses: { 200: { description: 'What there is', schema: branchAnswer } },
-  cache: { models: TASK_MODELS, scope: 'workspace' },
-  async handle({ params, identity, services }) {
+  cache: { models: TASK_MODELS, scope: 'workspace', caller: TASK_VIEW },
+  async respond({ params, identity, services }) {
     const { repo, source } = await requireTask(services, identity, params.id);
     const { github_branch: branch, github_pr_number: pr_number, github_pr_state: pr_state } = source ?? {};
     return { body: { branch: branch ?? null, pr_number: pr_number ?? null, pr_state: pr_state ?? null, repo } };

@@ -8,6 +8,7 @@ import {
   updateTaskBody,
 } from '../../../shared/contract/tasks/tasks.ts';
 import { seconds } from '../../../shared/time.ts';
+import { isBoundKey } from '../../auth/agent-keys.ts';
 import { defineRoute, type Route } from '../../http/route.ts';
 import { BOUND, lookupsOf, oneShownTo, taskAccess } from './tasks.ts';
 
@@ -18,13 +19,14 @@ const putMany = defineRoute({
   path: '/api/tasks',
   tag: 'Tasks',
   summary: 'Set the status of many tasks',
-  description: `All or none: approvals are checked before the first task changes. Each task is changed by itself, so an approval that is withdrawn in that very moment may refuse one of them after others have changed; the error says how many have. Tasks that do not exist are passed over. ${GATE}`,
+  description: `All or none: approvals are checked before the first task changes. Each task is changed by itself, so an approval that is withdrawn in that very moment may refuse one of them after others have changed; the error says how many have. Tasks that do not exist are passed over. The key of an agent changes only tasks that are assigned to that agent. ${GATE}`,
   access: 'operator',
   limit: 'mutation',
   body: bulkStatusBody,
   responses: { 200: { description: 'Changed', schema: bulkStatusAnswer } },
-  async handle({ body, services, command }) {
-    const updated = await setStatuses(services.commands, command, body.tasks, seconds(services.now()));
+  async handle({ body, identity, services, command }) {
+    const check = isBoundKey(identity) ? taskAccess(identity) : undefined;
+    const updated = await setStatuses(services.commands, command, body.tasks, seconds(services.now()), check);
     return { body: { success: true, updated } };
   },
 });

@@ -10,15 +10,15 @@ import {
   commentsAnswer,
 } from '../../../shared/contract/tasks/comments.ts';
 import { notFound } from '../../../shared/errors.ts';
-import { authorOf, type Identity, taskViewOf } from '../../../shared/identity.ts';
-import { defineRoute, type Route } from '../../http/route.ts';
+import { authorOf, type Identity, TASK_VIEW, taskViewOf } from '../../../shared/identity.ts';
+import { defineCachedRoute, defineRoute, type Route } from '../../http/route.ts';
 import type { Services } from '../../services.ts';
 import { BOUND, SEEN, taskAccess } from './tasks.ts';
 
 /** Comments and their replies, with their authors as they are displayed. */
 async function shown(
   { displayNames }: Services,
-  { workspace }: Identity,
+  { workspace }: Pick<Identity, 'workspace'>,
   comments: readonly CommentRecord[],
 ): Promise<CommentRecord[]> {
   const authorsOf = (some: readonly CommentRecord[]): string[] =>
@@ -29,7 +29,7 @@ async function shown(
   return named(comments);
 }
 
-const list = defineRoute({
+const list = defineCachedRoute({
   method: 'get',
   path: '/api/tasks/{id}/comments',
   tag: 'Tasks',
@@ -39,8 +39,8 @@ const list = defineRoute({
   params: idParams,
   refuses: [403, 404],
   responses: { 200: { description: 'All comments, oldest first', schema: commentsAnswer } },
-  cache: { models: [...COMMENT_MODELS, ...TASK_MODELS], scope: 'workspace' },
-  async handle({ params, identity, services }) {
+  cache: { models: [...COMMENT_MODELS, ...TASK_MODELS], scope: 'workspace', caller: TASK_VIEW },
+  async respond({ params, identity, services }) {
     const view = taskViewOf(identity);
     if (!(await taskById(services.reads, view, params.id))) throw notFound('Task');
     const { comments, total } = await commentsOf(services.reads, view, params.id);

@@ -1,13 +1,13 @@
 /** How tasks came out. */
 import { OUTCOME_MODELS, taskOutcomes } from '../../../queries/tasks/outcomes.ts';
 import { outcomesAnswer, outcomesQuery, TIMEFRAMES } from '../../../shared/contract/tasks/outcomes.ts';
-import { taskViewOf } from '../../../shared/identity.ts';
+import { TASK_VIEW, taskViewOf } from '../../../shared/identity.ts';
 import { seconds } from '../../../shared/time.ts';
-import { defineRoute, type Route } from '../../http/route.ts';
+import { defineCachedRoute, type Route } from '../../http/route.ts';
 import { SEEN } from './tasks.ts';
 
 export const taskOutcomeRoutes: readonly Route[] = [
-  defineRoute({
+  defineCachedRoute({
     method: 'get',
     path: '/api/tasks/outcomes',
     tag: 'Tasks',
@@ -16,8 +16,13 @@ export const taskOutcomeRoutes: readonly Route[] = [
     access: 'viewer',
     query: outcomesQuery,
     responses: { 200: { description: 'Counts, rates and common errors', schema: outcomesAnswer } },
-    cache: { models: OUTCOME_MODELS, scope: 'workspace', unless: ({ timeframe }) => TIMEFRAMES.has(timeframe) },
-    handle: async ({ query, identity, services }) => ({
+    cache: {
+      models: OUTCOME_MODELS,
+      scope: 'workspace',
+      caller: TASK_VIEW,
+      unless: ({ timeframe }) => TIMEFRAMES.has(timeframe),
+    },
+    respond: async ({ query, identity, services }) => ({
       body: await taskOutcomes(services.reads, taskViewOf(identity), query.timeframe, seconds(services.now())),
     }),
   }),

@@ -27,9 +27,9 @@ import {
 } from '../../../shared/contract/tasks/tasks.ts';
 import { forbidden, notFound } from '../../../shared/errors.ts';
 import { taskCreated } from '../../../shared/events/tasks/tasks.ts';
-import { authorOf, type Identity, taskViewOf } from '../../../shared/identity.ts';
+import { authorOf, type Identity, TASK_VIEW, taskViewOf } from '../../../shared/identity.ts';
 import { masked } from '../../../shared/secrets.ts';
-import { defineRoute, type Route } from '../../http/route.ts';
+import { defineCachedRoute, defineRoute, type Route } from '../../http/route.ts';
 import { limitsOf, type Services } from '../../services.ts';
 
 /**
@@ -52,16 +52,13 @@ export const taskAccess =
     requireTaskAccess(identity, task.assignedTo);
 
 /** A task's record as this caller may see it. */
-export const taskShownTo = <T extends Pick<TaskRecord, 'metadata'>>({ role }: Identity, task: T): T =>
+export const taskShownTo = <T extends Pick<TaskRecord, 'metadata'>>({ role }: Pick<Identity, 'role'>, task: T): T =>
   role === 'admin' ? task : { ...task, metadata: masked(task.metadata) as T['metadata'] };
-
-/** Callers with the same masks get the same records; the cache tells callers with different views apart. */
-export const perMask = ({ role }: Identity): string => (role === 'admin' ? 'admin' : 'others');
 
 /** The same of several, with their creators as they are displayed. */
 export async function tasksShownTo<T extends Pick<TaskRecord, 'metadata' | 'created_by' | 'created_at'>>(
   { displayNames }: Pick<Services, 'displayNames'>,
-  identity: Identity,
+  identity: Pick<Identity, 'role' | 'workspace'>,
   tasks: readonly T[],
 ): Promise<T[]> {
   const named = await withDisplayNames(displayNames, identity.workspace, tasks, ['created_by']);
@@ -71,7 +68,7 @@ export async function tasksShownTo<T extends Pick<TaskRecord, 'metadata' | 'crea
 /** The same of one. */
 export const oneShownTo = async <T extends Pick<TaskRecord, 'metadata' | 'created_by' | 'created_at'>>(
   services: Pick<Services, 'displayNames'>,
-  identity: Identity,
+  identity: Pick<Identity, 'role' | 'workspace'>,
   task: T,
 ): Promise<T> => (await tasksShownTo(services, identity, [task]))[0] as T;
 
@@ -83,7 +80,7 @@ export const SEEN =
 
 const withoutAssignee = (query: TasksQuery): TasksQuery => ({ ...query, assigned_to: undefined });
 
-const list = defineRoute({
+const list = defineCachedRoute({
   method: 'get',
   path: '/api/tasks',
   tag: 'Tasks',
@@ -92,8 +89,8 @@ const list = defineRoute({
   access: 'viewer',
   query: tasksQuery,
   responses: { 200: { description: 'A page of tasks', schema: tasksAnswer } },
-  cache: { models: TASK_MODELS, scope: 'workspace', per: perMask },
-  async handle({ query, identity, services }) {
+  cache: { models: TASK_MODELS, scope: 'workspace', caller: TASK_VIEW },
+  async respond({ query, identity, services }) {
     const view = taskViewOf(identity);
     const asked = view.agent === null || query.assigned_to === view.agent.name ? query : withoutAssignee(query);
     const { tasks, ...page } = await listTasks(services.reads, view, asked);
@@ -129,7 +126,7 @@ const create = defineRoute({
   },
 });
 
-const one = defineRoute({
+const one = defineCachedRoute({
   method: 'get',
   path: '/api/tasks/{id}',
   tag: 'Tasks',
@@ -143,10 +140,10 @@ const one = defineRoute({
   cache: {
     models: TASK_MODELS,
     scope: 'workspace',
-    per: perMask,
+    caller: TASK_VIEW,
     unless: ({ include }) => include !== undefined,
   },
-  async handle({ params, query, identity, services }) {
+  async respond({ params, query, identity, services }) {
     const task = await taskById(services.reads, taskViewOf(identity), params.id);
     if (!task) throw notFound('Task');
     const body = { task: await oneShownTo(services, identity, task) };

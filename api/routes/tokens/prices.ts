@@ -13,11 +13,11 @@ import {
   tokenPriceAnswer,
   tokenPricesAnswer,
 } from '../../../shared/contract/tokens/prices.ts';
-import { defineRoute, type Route } from '../../http/route.ts';
+import { defineCachedRoute, defineRoute, type Route } from '../../http/route.ts';
 
 const path = '/api/tokens/prices';
 
-const list = defineRoute({
+const list = defineCachedRoute({
   method: 'get',
   path,
   tag: 'Tokens',
@@ -26,8 +26,8 @@ const list = defineRoute({
     'A report gets the first price that matches its model: an own price of that name, a built-in one of that name, an own one whose name (after the last slash) is a part of it, the longest first, a built-in one whose name is, and finally `*`.',
   access: 'viewer',
   responses: { 200: { description: 'Own and built-in prices', schema: tokenPricesAnswer } },
-  cache: { models: ['token_prices'], scope: 'workspace' },
-  handle: async ({ identity, services }) => ({
+  cache: { models: ['token_prices'], scope: 'workspace', caller: ['workspace'] },
+  respond: async ({ identity, services }) => ({
     body: {
       prices: await listPrices(services.reads, identity.workspace),
       subscribed_providers: [...services.settings.subscribedProviders],

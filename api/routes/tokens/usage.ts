@@ -10,6 +10,7 @@ import {
   byAgentQuery,
   TIMEFRAMES,
   TOKEN_ACTIONS,
+  type TokensQuery,
   taskCostsAnswer,
   tokenExportAnswer,
   tokenListAnswer,
@@ -18,11 +19,32 @@ import {
   tokenTrendsAnswer,
 } from '../../../shared/contract/tokens/usage.ts';
 import { AppError } from '../../../shared/errors.ts';
-import { taskViewOf } from '../../../shared/identity.ts';
-import { defineRoute, HANDLED, type Route } from '../../http/route.ts';
+import { TASK_VIEW, taskViewOf, type Viewer } from '../../../shared/identity.ts';
+import { defineCachedRoute, defineRoute, HANDLED, type Route } from '../../http/route.ts';
+import type { Services } from '../../services.ts';
 import { exportName, sendExport } from './export.ts';
 
-const usage = defineRoute({
+/** What an action gives; an export is sent by its route. @throws AppError 400 */
+async function reportOf({ reads, now: clock }: Services, viewer: Viewer, { action, timeframe }: TokensQuery) {
+  const { workspace } = viewer;
+  const now = clock();
+  switch (action) {
+    case 'list':
+      return listTokens(reads, workspace, timeframe, now);
+    case 'stats':
+      return tokenStats(reads, workspace, timeframe, now);
+    case 'agent-costs':
+      return agentCosts(reads, workspace, timeframe, now);
+    case 'task-costs':
+      return taskCosts(reads, taskViewOf(viewer), timeframe, now);
+    case 'trends':
+      return tokenTrends(reads, workspace, timeframe, now);
+    default:
+      throw new AppError(400, `action: must be one of ${TOKEN_ACTIONS.join(', ')}`, { body: { action } });
+  }
+}
+
+const usage = defineCachedRoute({
   method: 'get',
   path: '/api/tokens',
   tag: 'Tokens',
@@ -47,32 +69,18 @@ const usage = defineRoute({
   cache: {
     models: ['tokens', 'agents', 'tasks', 'projects'],
     scope: 'workspace',
+    caller: TASK_VIEW,
     unless: ({ action, timeframe }) =>
       action === 'trends' || action === 'export' || Object.hasOwn(TIMEFRAMES, timeframe),
   },
-  async handle({ query: { action, timeframe, format }, identity, services, exchange }) {
-    const { reads } = services;
-    const { workspace } = identity;
+  respond: async ({ query, identity, services }) => ({ body: await reportOf(services, identity, query) }),
+  async handle({ query, identity, services, exchange }) {
+    const { action, timeframe, format } = query;
+    if (action !== 'export') return { body: await reportOf(services, identity, query) };
     const now = services.now();
-    switch (action) {
-      case 'list':
-        return { body: await listTokens(reads, workspace, timeframe, now) };
-      case 'stats':
-        return { body: await tokenStats(reads, workspace, timeframe, now) };
-      case 'agent-costs':
-        return { body: await agentCosts(reads, workspace, timeframe, now) };
-      case 'task-costs':
-        return { body: await taskCosts(reads, taskViewOf(identity), timeframe, now) };
-      case 'trends':
-        return { body: await tokenTrends(reads, workspace, timeframe, now) };
-      case 'export': {
-        const pages = allTokens(reads, workspace, timeframe, now);
-        await sendExport(exchange, exportName(timeframe, format, now), format, pages);
-        return HANDLED;
-      }
-      default:
-        throw new AppError(400, `action: must be one of ${TOKEN_ACTIONS.join(', ')}`, { body: { action } });
-    }
+    const pages = allTokens(services.reads, identity.workspace, timeframe, now);
+    await sendExport(exchange, exportName(timeframe, format, now), format, pages);
+    return HANDLED;
   },
 });
 

@@ -15,10 +15,8 @@ import {
 } from '../../../shared/contract/workspaces/workspaces.ts';
 import { notFound } from '../../../shared/errors.ts';
 import type { Identity } from '../../../shared/identity.ts';
-import { defineRoute, type Route } from '../../http/route.ts';
+import { defineCachedRoute, defineRoute, type Route } from '../../http/route.ts';
 import type { Services } from '../../services.ts';
-
-const perTenant = ({ tenant }: Identity): string => String(tenant);
 
 async function recordOf({ reads }: Services, { tenant }: Identity, id: number) {
   const workspace = await findWorkspace(reads, id);
@@ -26,15 +24,15 @@ async function recordOf({ reads }: Services, { tenant }: Identity, id: number) {
   return workspace;
 }
 
-const list = defineRoute({
+const list = defineCachedRoute({
   method: 'get',
   path: '/api/workspaces',
   tag: 'Admin',
   summary: "List the workspaces of the caller's tenant, its main one first",
   access: 'viewer',
   responses: { 200: { description: 'Workspaces', schema: workspacesAnswer } },
-  cache: { models: ['workspaces'], scope: 'all', per: perTenant },
-  handle: async ({ services, identity: { tenant, workspace } }) => ({
+  cache: { models: ['workspaces'], scope: 'all', caller: ['tenant', 'workspace'] },
+  respond: async ({ services, identity: { tenant, workspace } }) => ({
     body: {
       workspaces: await listWorkspaces(services.reads, tenant),
       active_workspace_id: workspace,
@@ -62,7 +60,7 @@ const create = defineRoute({
   },
 });
 
-const one = defineRoute({
+const one = defineCachedRoute({
   method: 'get',
   path: '/api/workspaces/{id}',
   tag: 'Admin',
@@ -71,8 +69,8 @@ const one = defineRoute({
   params: idParams,
   refuses: [404],
   responses: { 200: { description: 'The workspace', schema: workspaceDetailAnswer } },
-  cache: { models: ['workspaces', 'agents'], scope: 'all', per: perTenant },
-  async handle({ params, services, identity }) {
+  cache: { models: ['workspaces', 'agents'], scope: 'all', caller: ['tenant'] },
+  async respond({ params, services, identity }) {
     const workspace = await workspaceDetail(services.reads, identity.tenant, params.id);
     if (!workspace) throw notFound('Workspace');
     return { body: { workspace } };

@@ -39,6 +39,7 @@ export const tokensQuery = z.object({
     .describe('hour, day, week, month (30 days) or all; anything else counts as all'),
   format: z.enum(['json', 'csv']).default('json').describe('of an export'),
 });
+export type TokensQuery = z.infer<typeof tokensQuery>;
 
 export const tokenStatsSchema = z
   .object({

@@ -6,7 +6,7 @@ import { MemoryTables } from '../../../projections/apply.ts';
 import { activitiesProjection, activitiesTable } from '../../../projections/monitoring/activities.ts';
 import { cliSessionsTable, sessionsProjection } from '../../../projections/sessions.ts';
 import { tasksProjection, tasksTable } from '../../../projections/tasks/tasks.ts';
-import { BACKTEST_BOUNDS, type BacktestParts, backtest } from '../../../queries/alerts/backtests.ts';
+import { BACKTEST_BOUNDS, type BacktestParts, backtest, createBacktests } from '../../../queries/alerts/backtests.ts';
 import { columnNameOf } from '../../../queries/alerts/conditions.ts';
 import { type Condition, type EntityType, inCooldown, type Seen } from '../../../shared/contract/alerts/conditions.ts';
 import { agentDeleted, agentDetailsChanged, agentStatusChanged } from '../../../shared/events/agents/agents.ts';
@@ -351,5 +351,27 @@ describe('queries: backtests of alert rules', function () {
     const found = await backtest(only, 9_999, isError, 24);
     expect(found).to.deep.include({ complete: true, since: young.clock - 600, triggered: 0 });
     expect(found.evaluated).to.be.within(10, 11);
+  });
+
+  it('run one at a time, and are refused while five wait', async () => {
+    let running = 0;
+    const log = {
+      ...parts().store.log,
+      async *readAll() {
+        expect(++running).to.equal(1);
+        await new Promise((resolve) => setImmediate(resolve));
+        running--;
+        yield* [];
+      },
+    };
+    const backtests = createBacktests({ ...parts(), store: { ...parts().store, log } as never });
+    const run = () =>
+      backtests.run(1, isError, 1).then(
+        () => 200,
+        (error) => error.status,
+      );
+    const all = await Promise.all(Array.from({ length: 7 }, run));
+    expect(all).to.deep.equal([200, 200, 200, 200, 200, 503, 503]);
+    expect(await run(), 'afterwards').to.equal(200);
   });
 });

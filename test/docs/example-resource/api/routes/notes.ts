@@ -1,5 +1,5 @@
 /** Notes: list, write, revise, discard. */
-import { defineRoute, type Route } from '../../../../../api/http/route.ts';
+import { defineCachedRoute, defineRoute, type Route } from '../../../../../api/http/route.ts';
 import type { Services } from '../../../../../api/services.ts';
 import { idParams } from '../../../../../shared/contract/common.ts';
 import { notFound } from '../../../../../shared/errors.ts';
@@ -14,7 +14,7 @@ async function answerOf({ reads }: Services, workspace: number, id: number, stat
   return { status, body: { note } };
 }
 
-const list = defineRoute({
+const list = defineCachedRoute({
   method: 'get',
   path: '/api/notes',
   tag: 'Agents',
@@ -22,8 +22,8 @@ const list = defineRoute({
   access: 'viewer',
   query: notesQuery,
   responses: { 200: { description: 'A page of notes', schema: notesAnswer } },
-  cache: { models: ['notes'], scope: 'workspace' },
-  handle: async ({ query, identity, services }) => ({
+  cache: { models: ['notes'], scope: 'workspace', caller: ['workspace'] },
+  respond: async ({ query, identity, services }) => ({
     body: await listNotes(services.reads, identity.workspace, query),
   }),
 });
