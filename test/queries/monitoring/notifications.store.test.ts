@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import { agentsProjection } from '../../../projections/agents/agents.ts';
 import { usersProjection } from '../../../projections/auth/users.ts';
 import { notificationsProjection } from '../../../projections/monitoring/notifications.ts';
-import { deliveryState, notificationDirectory } from '../../../queries/monitoring/notifications.ts';
+import { deliveryState, notificationDirectory, notificationsOf } from '../../../queries/monitoring/notifications.ts';
 import { notificationForwarded, notificationRaised } from '../../../shared/events/monitoring/notifications.ts';
 import { agentRegisteredAs, openReadModels, type ReadModels, secondsOf } from '../../support/rows.ts';
 
@@ -58,6 +58,14 @@ describe('queries of notifications', () => {
     expect(ada.recent_deliveries.map(({ title }) => title)).to.deep.equal(['first', 'third']);
     expect(ada.statistics).to.deep.equal({ total: 3, delivered: 2, undelivered: 1, delivery_rate: 67 });
     expect(ada.agents_with_pending).to.deep.equal([{ recipient: 'ada', session_key: null, pending_count: 1 }]);
+  });
+
+  it('notifications by their ids are those of the own workspace, newest first', async () => {
+    const names = { of: async () => new Map() } as never;
+    const found = await notificationsOf(models.reads, 1, [3, 8, 5], names);
+    expect(found.map(({ title }) => title)).to.deep.equal(['third', 'first']);
+    const elsewhere = await notificationsOf(models.reads, 2, [3, 8, 5], names);
+    expect(elsewhere.map(({ title }) => title)).to.deep.equal(['elsewhere']);
   });
 
   it('recipients with pending ones have the session of the agent of that name in their own workspace', async () => {
