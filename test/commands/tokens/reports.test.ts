@@ -1,6 +1,14 @@
 import { expect } from 'chai';
-import { agentOfSession, decideReports, tokenLedgerDecider } from '../../../commands/tokens/reports.ts';
+import type { Intent } from '../../../commands/intents.ts';
+import {
+  agentOfSession,
+  decideReports,
+  type NewTokenReport,
+  reportTokens,
+  tokenLedgerDecider,
+} from '../../../commands/tokens/reports.ts';
 import { type TokenReport, tokenPageFilled, tokensReported } from '../../../shared/events/tokens/reports.ts';
+import { agentsMemory } from '../../support/agents-memory.ts';
 import { type Draft, refusalOf, stateAfter } from '../../support/kit.ts';
 
 const report = (id: string, fields: Partial<TokenReport> = {}): TokenReport => ({
@@ -70,5 +78,33 @@ describe('tokens: the ledger of reports', () => {
     expect(agentOfSession(' scout :x:y')).to.equal('scout');
     expect(agentOfSession('scout')).to.equal('scout');
     expect(agentOfSession(':cli')).to.equal('unknown');
+  });
+});
+
+describe('tokens: a request with reports that is repeated', () => {
+  const one = (id: string | null, model: string): NewTokenReport => ({
+    ...{ id, model, sessionId: 'ada:cli', inputTokens: 1, outputTokens: 2 },
+    ...{ operation: 'chat_completion', duration: null, taskId: null },
+  });
+
+  it('adds none of its reports again, with or without ids, wherever its first run died', async () => {
+    const reports = [one(null, 'm1'), one('a', 'm2'), one(null, 'm3')];
+    for (const steps of [1, 2]) {
+      const { world, commands, context } = agentsMemory();
+      // The read model shows none of it yet.
+      const knowledge = { reports: new Map(), agents: new Map(), tasks: new Set(), prices: [], page: 1 };
+      const directory = { lookUp: async () => knowledge as never };
+      const reporting = { directory, subscribedProviders: [] };
+      const kept: Intent[] = [];
+      const record = async (step: number, intent: Intent) => {
+        kept[step] = intent;
+      };
+      const first = { ...context(), intents: { recorded: [], record } };
+      await reportTokens(commands, first, reporting, reports, null);
+      const again = { ...context(), intents: { recorded: kept.slice(0, steps), record } };
+      await reportTokens(commands, again, reporting, reports, null);
+      const models = world.written().flatMap(({ data }) => (data.reports as TokenReport[]).map(({ model }) => model));
+      expect(models, `${steps} steps of the first run`).to.deep.equal(['m1', 'm3', 'm2']);
+    }
   });
 });
