@@ -1,0 +1,72 @@
+/**
+ * 16 clients at once, whose recorded history is checked for real-time order (docs/consistency.md).
+ *
+ * CONSISTENCY_SECONDS makes each run as long, CONSISTENCY_SEED repeats random choices, CONSISTENCY_FAULTS=0 runs without
+ * faults, CONSISTENCY_TIERS=postgres,cluster on some tiers only.
+ */
+import { expect } from 'chai';
+import { missingStores } from '../support/cluster.ts';
+import { described, violationsOf } from '../support/consistency/check.ts';
+import { startClients } from '../support/consistency/clients.ts';
+import { type Deployment, deploy, TIERS, type Tier } from '../support/consistency/deployments.ts';
+import { randomFrom } from '../support/load.ts';
+import { needs } from '../support/needs.ts';
+import { until } from '../support/until.ts';
+
+const { CONSISTENCY_SEED, CONSISTENCY_SECONDS, CONSISTENCY_FAULTS, CONSISTENCY_TIERS } = process.env;
+const seed = Number(CONSISTENCY_SEED ?? Date.now() % 1_000_000);
+const seconds = Number(CONSISTENCY_SECONDS ?? 0);
+const withFaults = CONSISTENCY_FAULTS !== '0';
+const tiers = CONSISTENCY_TIERS?.split(',') ?? TIERS;
+
+const CLIENTS = 16;
+/** Of a run without a duration. */
+const OPERATIONS = 1_500;
+const FAULTS = 2;
+
+for (const tier of TIERS.filter((one) => tiers.includes(one))) {
+  describe(`what ${CLIENTS} clients see on ${tier}${withFaults ? ', with faults' : ''} (CONSISTENCY_SEED=${seed})`, function () {
+    this.timeout(120_000 + 4 * seconds * 1_000);
+    let deployment: Deployment | undefined;
+
+    before(async function () {
+      if (tier !== 'embedded') {
+        const missing = missingStores();
+        needs(missing ?? 'stores', missing === undefined, this);
+      }
+      deployment = await deploy(tier as Tier, withFaults);
+    });
+    after(() => deployment?.close());
+
+    it('is in real-time order', async () => {
+      const { targets, faults, complaints, described: on } = deployment as Deployment;
+      const random = randomFrom(seed);
+      const begun = performance.now();
+      const clients = startClients({ targets, random: randomFrom(seed + 1), clients: CLIENTS });
+      const caused: Record<string, number> = {};
+      const more = (count: number) => {
+        const enough = clients.history.length + count;
+        return until(`${count} more operations are done`, () => clients.history.length >= enough, 60_000);
+      };
+      const isLong = () => performance.now() - begun > seconds * 1_000;
+      for (let round = 0; seconds > 0 ? !isLong() : round < FAULTS; round++) {
+        await more((seconds > 0 ? 300 : OPERATIONS / (FAULTS + 1)) * (0.5 + random()));
+        const fault = withFaults ? faults[Math.floor(random() * faults.length)] : undefined;
+        if (!fault) continue;
+        caused[fault.name] = (caused[fault.name] ?? 0) + 1;
+        await fault.cause();
+      }
+      await more(OPERATIONS / (FAULTS + 1));
+      await clients.stop();
+      const took = (performance.now() - begun) / 1_000;
+      const violations = violationsOf(clients.history);
+      console.log(
+        `      ${clients.history.length} operations in ${took.toFixed(1)} s on ${on}, ${violations.length} violations;`,
+        ...[clients.statuses, caused],
+      );
+      const lines = [...violations.map(described), ...clients.unexpected];
+      if (lines.length > 0) console.log(complaints().slice(-15).join('\n'));
+      expect(lines.slice(0, 20).join('\n'), 'violations and unexpected responses').to.equal('');
+    });
+  });
+}
