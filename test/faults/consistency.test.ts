@@ -20,9 +20,9 @@ const withFaults = CONSISTENCY_FAULTS !== '0';
 const tiers = CONSISTENCY_TIERS?.split(',') ?? TIERS;
 
 const CLIENTS = 16;
-/** Of a run without a duration. */
-const OPERATIONS = 1_500;
-const FAULTS = 2;
+/** Of a run without a duration: operations before each fault, and after the last one. */
+const OPERATIONS = 250;
+const FAULTS: Readonly<Record<Tier, number>> = { embedded: 1, postgres: 2, cluster: 2 };
 
 for (const tier of TIERS.filter((one) => tiers.includes(one))) {
   describe(`what ${CLIENTS} clients see on ${tier}${withFaults ? ', with faults' : ''} (CONSISTENCY_SEED=${seed})`, function () {
@@ -34,7 +34,7 @@ for (const tier of TIERS.filter((one) => tiers.includes(one))) {
         const missing = missingStores();
         needs(missing ?? 'stores', missing === undefined, this);
       }
-      deployment = await deploy(tier as Tier, withFaults);
+      deployment = await deploy(tier, withFaults);
     });
     after(() => deployment?.close());
 
@@ -49,20 +49,22 @@ for (const tier of TIERS.filter((one) => tiers.includes(one))) {
         return until(`${count} more operations are done`, () => clients.history.length >= enough, 60_000);
       };
       const isLong = () => performance.now() - begun > seconds * 1_000;
-      for (let round = 0; seconds > 0 ? !isLong() : round < FAULTS; round++) {
-        await more((seconds > 0 ? 300 : OPERATIONS / (FAULTS + 1)) * (0.5 + random()));
+      for (let round = 0; seconds > 0 ? !isLong() : round < FAULTS[tier]; round++) {
+        await more(OPERATIONS * (0.5 + random()));
         const fault = withFaults ? faults[Math.floor(random() * faults.length)] : undefined;
         if (!fault) continue;
         caused[fault.name] = (caused[fault.name] ?? 0) + 1;
         await fault.cause();
       }
-      await more(OPERATIONS / (FAULTS + 1));
+      await more(OPERATIONS);
       await clients.stop();
       const took = (performance.now() - begun) / 1_000;
       const violations = violationsOf(clients.history);
+      const kinds = new Map<string, number>();
+      for (const { kind } of violations) kinds.set(kind, (kinds.get(kind) ?? 0) + 1);
       console.log(
         `      ${clients.history.length} operations in ${took.toFixed(1)} s on ${on}, ${violations.length} violations;`,
-        ...[clients.statuses, caused],
+        ...[clients.statuses, caused, Object.fromEntries(kinds)],
       );
       const lines = [...violations.map(described), ...clients.unexpected];
       if (lines.length > 0) console.log(complaints().slice(-15).join('\n'));
