@@ -211,14 +211,18 @@ export function startClients({ targets, random, clients }: ClientsOptions): Clie
     }
   }
 
+  /** Agents may be named by their names as well. */
+  const pathOf = (kind: Kind, { id, name }: Known): string =>
+    `${KINDS[kind].path}/${kind === 'agent' && (id === undefined || random() < 0.3) ? name : id}`;
+
   async function change(kind: Kind, known: Known | undefined): Promise<void> {
     if (known?.id === undefined) return;
-    const { path, changed, cell } = KINDS[kind];
+    const { changed, cell } = KINDS[kind];
     const value = next('v');
     const object = `${kind} ${known.name}`;
     const reply = await send(
       'PUT',
-      `${path}/${known.id}`,
+      pathOf(kind, known),
       changed(value),
       { kind: 'write', writes: [object, value] },
       (answer) => {
@@ -234,14 +238,13 @@ export function startClients({ targets, random, clients }: ClientsOptions): Clie
 
   async function readOne(kind: Kind, known: Known | undefined, target?: Target): Promise<void> {
     if (!known) return;
-    const { path, cell } = KINDS[kind];
-    const byName = kind === 'agent' && random() < 0.3;
-    if (known.id === undefined && !byName) return;
+    const { cell } = KINDS[kind];
+    if (kind === 'task' && known.id === undefined) return;
     const object = `${kind} ${known.name}`;
     const how = target ? { kind: 'current' as const } : reading();
     await send(
       'GET',
-      `${path}/${byName ? known.name : known.id}`,
+      pathOf(kind, known),
       undefined,
       how,
       (answer) => ({
@@ -261,6 +264,8 @@ export function startClients({ targets, random, clients }: ClientsOptions): Clie
       how,
       ({ body }) => {
         const rows = body[`${kind}s`] as readonly Body[];
+        if (rows.length < 200 && body.total !== rows.length)
+          unexpected.push(`${path}: ${rows.length} of ${body.total} rows`);
         const counter = rows.find(({ title }) => kind === 'task' && title === counted?.name);
         return {
           shows: rows.map(cell),
@@ -293,7 +298,7 @@ export function startClients({ targets, random, clients }: ClientsOptions): Clie
     known.deleting = true;
     const reply = await send(
       'DELETE',
-      `${KINDS[kind].path}/${known.id}`,
+      pathOf(kind, known),
       kind === 'agent' ? {} : undefined,
       { kind: 'write', writes: [object, GONE], once: `deleting ${object}` },
       () => ({}),
