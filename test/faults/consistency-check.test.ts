@@ -81,10 +81,11 @@ describe('the checker of histories', () => {
 
   it('finds a refusal of a name that nobody has', () => {
     const refusal = write(2, 3, sets('c2', { refused: true, exists: 'agent a' }));
-    const unknown = write(0, Infinity, sets('c1', { once: 'creating agent a' }));
-    const lookup = read(4, 5, { absent: 'agent a' });
-    expect(found(unknown, refusal, lookup)).to.deep.equal(['missing']);
-    expect(found(unknown, refusal, read(1, 5, { absent: 'agent a' }))).to.deep.equal([]);
+    const creating = (completed: number) => write(0, completed, sets('c1', { once: 'creating agent a' }));
+    const lookup = (from: number) => read(from, 5, { absent: 'agent a' });
+    expect(found(creating(9), refusal, lookup(4))).to.deep.equal(['missing']);
+    expect(found(creating(9), refusal, lookup(1))).to.deep.equal([]);
+    expect(found(creating(Infinity), refusal, lookup(4)), 'of a process that was killed').to.deep.equal([]);
   });
 
   it('finds a refused change that was made', () => {

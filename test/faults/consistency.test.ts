@@ -6,7 +6,7 @@
  */
 import { expect } from 'chai';
 import { missingStores } from '../support/cluster.ts';
-import { described, violationsOf } from '../support/consistency/check.ts';
+import { described, violationsOf, writesBehind } from '../support/consistency/check.ts';
 import { startClients } from '../support/consistency/clients.ts';
 import { type Deployment, deploy, TIERS, type Tier } from '../support/consistency/deployments.ts';
 import { randomFrom } from '../support/load.ts';
@@ -69,7 +69,8 @@ for (const tier of TIERS.filter((one) => tiers.includes(one))) {
         ...[clients.statuses, caused, Object.fromEntries(kinds)],
       );
       const lines = [...violations.map(described), ...clients.unexpected];
-      if (lines.length > 0) console.log(complaints().slice(-15).join('\n'));
+      if (lines.length > 0)
+        console.log([...complaints().slice(-15), ...writesBehind(violations, clients.history)].join('\n'));
       expect(lines.slice(0, 20).join('\n'), 'violations and unexpected responses').to.equal('');
     });
   });

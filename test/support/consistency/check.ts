@@ -35,7 +35,7 @@ export interface Operation {
   readonly lists?: string;
   /** An object that it does not find. */
   readonly absent?: string;
-  /** An object that it is refused for, because it exists. */
+  /** An object that it is refused for, because it exists; unless the outcome of a write to it is unknown. */
   readonly exists?: string;
   /** A value that the object does not have. */
   readonly lacks?: Cell;
@@ -219,6 +219,9 @@ function collect(history: readonly Operation[], report: Report): Map<string, Thi
     return one;
   };
   const done = new Map<string, Operation>();
+  const unsure = new Set(
+    history.flatMap(({ completed, writes }) => (completed === Infinity && writes ? [writes[0]] : [])),
+  );
   for (const operation of history) {
     const { once, writes, refused, completed, position, kind } = operation;
     const isKnown = completed < Infinity && !refused;
@@ -233,7 +236,8 @@ function collect(history: readonly Operation[], report: Report): Map<string, Thi
       if (refused) one.refused.set(value, operation);
       else note(one, value, operation);
     }
-    if (operation.exists !== undefined) {
+    // What a process that was killed has claimed is refused to others for a while, although nobody has it.
+    if (operation.exists !== undefined && !unsure.has(operation.exists)) {
       const one = thing(operation.exists);
       one.exists = Math.min(one.exists, completed);
     }
@@ -422,3 +426,14 @@ export const described = ({ kind, about, operations }: Violation): string =>
       return `  ${invoked.toFixed(1)}–${end} ms ${what} (${how}${position === undefined ? '' : `, position ${position}`})`;
     }),
   ].join('\n');
+
+/** All writes of the objects that violations are about, and the refusals that say something of them. */
+export function writesBehind(violations: readonly Violation[], history: readonly Operation[]): string[] {
+  const about = new Set(violations.flatMap(({ about: text }) => /^(agent|task) \w+/.exec(text)?.[0] ?? []).slice(0, 3));
+  return history
+    .filter(({ writes, exists, absent }) => [writes?.[0], exists, absent].some((one) => about.has(one ?? '')))
+    .slice(0, 60)
+    .map((operation) =>
+      described({ kind: 'behind it', about: operation.exists ?? operation.absent ?? '', operations: [operation] }),
+    );
+}
