@@ -127,7 +127,7 @@ export function startClients({ targets, random, clients }: ClientsOptions): Clie
     history.push({
       ...how,
       ...seen,
-      what: `${what} → ${reply.status}`,
+      what: `${what} → ${reply.status}${refused ? ` ${reply.body?.code ?? ''}` : ''}`,
       invoked,
       completed,
       refused,
@@ -141,10 +141,14 @@ export function startClients({ targets, random, clients }: ClientsOptions): Clie
   }
 
   /** What a refusal says of the object. */
-  function refusal({ status }: Reply, { once }: Partial<Operation>, object: string | undefined): Partial<Operation> {
+  function refusal(
+    { status, body }: Reply,
+    { once }: Partial<Operation>,
+    object: string | undefined,
+  ): Partial<Operation> {
     if (object === undefined) return {};
     if (status === 404) return { absent: object };
-    return status === 409 && once?.startsWith('creating') ? { exists: object } : {};
+    return body.code === 'NAME_TAKEN' && once?.startsWith('creating') ? { exists: object } : {};
   }
 
   /** Most reads are current. */
