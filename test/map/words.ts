@@ -285,6 +285,7 @@ export const MECHANISMS: Readonly<Record<string, string>> = {
   'test/support': 'what tests share',
   'test/support/worlds': 'what tests of one group share',
   'test/support/eventstore-stand-in': 'the protocol of EventStoreDB in memory',
+  'test/support/consistency': 'clients whose history is recorded and checked',
 };
 
 /** A small copy of the house, which documents quote: it has the same floors, and one group. */
