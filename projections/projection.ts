@@ -57,6 +57,8 @@ export interface Table<C extends Columns = Columns, N extends string = string> {
   readonly indexes: readonly string[];
   /** Texts that are searched for substrings (`LIKE '%…%'`): each gets an index of its trigrams. */
   readonly searched: readonly string[];
+  /** Percent of a page that new rows fill. The rest is for new versions of its rows. */
+  readonly fillFactor: number;
 }
 
 /** The row type of a table, as queries read it. */
@@ -70,9 +72,11 @@ export function defineTable<const N extends string, const C extends Columns>(
     readonly key: readonly (keyof C & string)[];
     readonly indexes?: readonly string[];
     readonly searched?: readonly (keyof C & string)[];
+    readonly fillFactor?: number;
   },
 ): Table<C, N> {
-  return { name, columns, key: options.key, indexes: options.indexes ?? [], searched: options.searched ?? [] };
+  const { key, indexes = [], searched = [], fillFactor = 100 } = options;
+  return { name, columns, key, indexes, searched, fillFactor };
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: a list of changes mixes rows of different tables; `change` and `insert` keep each one typed.

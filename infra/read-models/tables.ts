@@ -37,7 +37,8 @@ export async function createBareTables(db: AnyDatabase, projection: Projection, 
   await sql`CREATE SCHEMA ${sql.id(schema)}`.execute(db);
   for (const table of projection.tables) {
     const columns = [...Object.entries(table.columns as Columns).map(columnSql), '"position" bigint NOT NULL'];
-    await sql`CREATE TABLE ${qualified(schema, table)} (${sql.raw(columns.join(', '))})`.execute(db);
+    await sql`CREATE TABLE ${qualified(schema, table)} (${sql.raw(columns.join(', '))})
+      WITH (fillfactor = ${sql.lit(table.fillFactor)})`.execute(db);
   }
 }
 

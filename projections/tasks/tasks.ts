@@ -89,29 +89,32 @@ export const tasksTable = defineTable(
   },
   {
     key: ['workspace_id', 'id'],
+    // No column here changes with every event: a change of other columns then writes no entry of any index. Room on each
+    // page for the next version of its rows is part of that.
+    fillFactor: 80,
     indexes: [
       `workspace_id, ${NEWEST}`,
       `workspace_id, status, ${NEWEST}`,
-      `workspace_id, assigned_to, status, ${NEWEST}`,
       `workspace_id, assigned_to, ${NEWEST}`,
-      `workspace_id, priority, ${NEWEST}`,
       `workspace_id, project_id, ${NEWEST}`,
-      'workspace_id, updated_at DESC, position DESC',
       `workspace_id, priority_rank, ${NEWEST}`,
       'workspace_id, due_date, id DESC',
-      "(workspace_id, assigned_to, priority_rank, due_date, created_at, id) WHERE status IN ('assigned', 'inbox')",
-      "(workspace_id, assigned_to, updated_at DESC) WHERE status = 'in_progress'",
-      "(workspace_id, assigned_to, priority_rank, created_at, id) WHERE status IN ('assigned', 'in_progress')",
+      "(workspace_id, assigned_to, priority_rank, due_date, created_at, id) WHERE status IN ('assigned', 'inbox', 'in_progress')",
       "(workspace_id, completed_at) WHERE status = 'done'",
-      "(workspace_id, assigned_to, updated_at DESC, id DESC) WHERE status = 'done'",
-      "(updated_at, workspace_id, id) WHERE status = 'in_progress'",
       '(workspace_id, id) WHERE cron IS NOT NULL',
-      'workspace_id, project_id, md5(title)',
-      "(workspace_id, due_date, id) WHERE status <> 'done'",
-      "(workspace_id, updated_at, id) WHERE status = 'review'",
-      '(workspace_id, asked, updated_at) WHERE asked IS NOT NULL',
+      '(workspace_id, asked) WHERE asked IS NOT NULL',
       `(workspace_id, creator_agent, ${NEWEST}) WHERE creator_agent IS NOT NULL`,
     ],
+  },
+);
+
+/** What tasks are looked up by that changes often, apart from their rows. */
+export const taskChangesTable = defineTable(
+  'task_changes',
+  { workspace_id: 'int', id: 'bigint', project_id: 'bigint', title: 'text', updated_at: 'bigint' },
+  {
+    key: ['workspace_id', 'id'],
+    indexes: ['workspace_id, updated_at DESC, position DESC', 'workspace_id, project_id, md5(title)'],
   },
 );
 
@@ -187,11 +190,20 @@ function moved(event: AboutTask, before: TaskPlace, after: TaskPlace): Change[] 
   return same ? [] : [counted(event, before, -1), counted(event, after, 1)];
 }
 
-/** Sets columns of a task. Its `updated_at` moves with them, unless the event says nothing about the task itself. */
-export function taskRow(event: AboutTask, columns: Partial<Row>): Change {
-  return update(tasksTable, keyOf(event), (row) =>
-    Object.assign({}, row, { updated_at: seconds(event.meta.at) }, columns),
-  );
+/** Sets columns of a task, and when it was changed last. */
+function taskRow(event: AboutTask, columns: (row: Row) => Partial<Row>): Change[] {
+  const at = seconds(event.meta.at);
+  const { data } = event as DomainEvent<string, { readonly task?: TaskData; readonly after?: TaskPlace }>;
+  const { projectId } = data.task ?? data.after ?? {};
+  return [
+    update(tasksTable, keyOf(event), (row) => Object.assign({}, row, { updated_at: at }, columns(row))),
+    update(taskChangesTable, keyOf(event), (row) => ({
+      ...row,
+      updated_at: at,
+      title: data.task?.title ?? row.title,
+      project_id: projectId ?? row.project_id,
+    })),
+  ];
 }
 
 /** Whatever the runner has been asked for, the task is in other hands now. */
@@ -201,9 +213,15 @@ const released = (before: Pick<TaskPlace, 'status' | 'assignedTo'>, after: TaskP
 /** A task that is in another place now, with its counts. */
 export const movedTask = (
   event: DomainEvent<string, { readonly taskId: number; readonly before: TaskPlace; readonly after: TaskPlace }>,
-  columns: Partial<Row> = {},
+  columns: Partial<Row> | ((row: Row) => Partial<Row>) = {},
 ): Change[] => [
-  taskRow(event, Object.assign(placed(event.data.after), released(event.data.before, event.data.after), columns)),
+  ...taskRow(event, (row) =>
+    Object.assign(
+      placed(event.data.after),
+      released(event.data.before, event.data.after),
+      typeof columns === 'function' ? columns(row) : columns,
+    ),
+  ),
   ...moved(event, event.data.before, event.data.after),
 ];
 
@@ -241,8 +259,8 @@ const synced = (
 
 export const tasksProjection = defineProjection({
   name: 'tasks',
-  version: 6,
-  tables: [tasksTable, taskCountsTable],
+  version: 7,
+  tables: [tasksTable, taskChangesTable, taskCountsTable],
   handlers: [
     on(taskCreated, (event) => {
       const { task } = event.data;
@@ -261,6 +279,12 @@ export const tasksProjection = defineProjection({
           comment_count: 0,
           source: null,
         }),
+        insert(taskChangesTable, {
+          ...keyOf(event),
+          project_id: task.projectId,
+          title: task.title,
+          updated_at: at,
+        }),
         counted(event, task, 1),
       ];
     }),
@@ -270,11 +294,11 @@ export const tasksProjection = defineProjection({
       const { created_by: _, ...columns } = columnsOf(task);
       const rescheduled = columns.cron !== activeCron(before.metadata ?? task.metadata);
       return [
-        taskRow(event, {
+        ...taskRow(event, () => ({
           ...columns,
           ...released(before, task),
           ...(rescheduled && { cron_since: seconds(event.meta.at) }),
-        }),
+        })),
         ...moved(event, { ...task, ...before }, task),
       ];
     }),
@@ -296,28 +320,12 @@ export const tasksProjection = defineProjection({
       return movedTask(event, { dispatch_attempts: dispatchAttempts, ...withError(errorMessage) });
     }),
     on(taskDispatched, (event) => movedTask(event, { asked: 'dispatch' })),
-    on(taskDispatchAccepted, (event) => [
-      update(tasksTable, keyOf(event), (row) => ({
-        ...row,
-        ...sessionOf(row, event.data.sessionId),
-        asked: 'accepted',
-        updated_at: seconds(event.meta.at),
-      })),
-    ]),
+    on(taskDispatchAccepted, (event) =>
+      taskRow(event, (row) => ({ ...sessionOf(row, event.data.sessionId), asked: 'accepted' })),
+    ),
     on(taskDispatchCompleted, (event) => {
-      const { before, after, resolution, sessionId } = event.data;
-      return [
-        update(tasksTable, keyOf(event), (row) => ({
-          ...row,
-          ...placed(after),
-          ...sessionOf(row, sessionId),
-          asked: null,
-          outcome: 'success',
-          resolution,
-          updated_at: seconds(event.meta.at),
-        })),
-        ...moved(event, before, after),
-      ];
+      const { resolution, sessionId } = event.data;
+      return movedTask(event, (row) => ({ ...sessionOf(row, sessionId), asked: null, outcome: 'success', resolution }));
     }),
     on(taskDispatchFailed, (event) => {
       const { dispatchAttempts, errorMessage } = event.data;
@@ -337,16 +345,15 @@ export const tasksProjection = defineProjection({
     on(taskWithheld, (event) => movedTask(event, { error_message: event.data.errorMessage })),
     on(taskRecurred, (event) => {
       const { dueAt, childId, spawnCount } = event.data;
-      const at = seconds(event.meta.at);
-      return [
-        update(tasksTable, keyOf(event), (row) => ({
-          ...row,
-          metadata: spawnedMetadata(row.metadata as Row['metadata'] & Record<string, unknown>, at, spawnCount),
-          recurred_at: dueAt,
-          recurred_child: childId,
-          updated_at: at,
-        })),
-      ];
+      return taskRow(event, ({ metadata }) => ({
+        metadata: spawnedMetadata(
+          metadata as Row['metadata'] & Record<string, unknown>,
+          seconds(event.meta.at),
+          spawnCount,
+        ),
+        recurred_at: dueAt,
+        recurred_child: childId,
+      }));
     }),
     on(taskLinked, (event) => synced(event, event.data.issue.state)),
     on(taskSynced, (event) => synced(event, event.data.issueState)),
@@ -354,6 +361,7 @@ export const tasksProjection = defineProjection({
     on(taskPullOpened, (event) => sourced(event, { github_pr_number: event.data.pullNumber, github_pr_state: 'open' })),
     on(taskDeleted, (event) => [
       update(tasksTable, keyOf(event), () => undefined),
+      update(taskChangesTable, keyOf(event), () => undefined),
       counted(event, event.data.before, -1),
     ]),
   ],

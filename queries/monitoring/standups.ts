@@ -188,7 +188,9 @@ export async function standupOf(
   const completed = await listed(
     scope,
     known,
-    sql`status = 'done' AND updated_at >= ${from} AND updated_at < ${scope.to}`,
+    sql`status = 'done' AND EXISTS (
+      SELECT FROM ${tableOf(reads, tasksProjection, 'task_changes')} c
+      WHERE c.workspace_id = ${workspace} AND c.id = t.id AND c.updated_at >= ${from} AND c.updated_at < ${scope.to})`,
     sql`updated_at DESC, id DESC`,
   );
   const inProgress = await listed(scope, known, sql`status = 'in_progress'`, sql`created_at, id`);

@@ -60,14 +60,15 @@ export async function workloadOf(
     .where('created_at', '>', now - thresholds.recent_window_seconds)
     .executeTakeFirst();
   const done = await tasks
-    .selectFrom('tasks')
+    .selectFrom('task_changes as c')
+    .innerJoin('tasks as t', (join) => join.onRef('t.workspace_id', '=', 'c.workspace_id').onRef('t.id', '=', 'c.id'))
     .select(({ fn }) => [
       fn.countAll<number>().as('day'),
-      sql<number>`count(*) FILTER (WHERE updated_at > ${now - HOUR})`.as('hour'),
+      sql<number>`count(*) FILTER (WHERE c.updated_at > ${now - HOUR})`.as('hour'),
     ])
-    .where('workspace_id', '=', workspace)
-    .where('status', '=', 'done')
-    .where('updated_at', '>', now - DAY)
+    .where('c.workspace_id', '=', workspace)
+    .where('c.updated_at', '>', now - DAY)
+    .where('t.status', '=', 'done')
     .executeTakeFirst();
   const oldest = await tasks
     .selectFrom('tasks')

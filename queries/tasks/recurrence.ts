@@ -33,7 +33,7 @@ export const recurrenceReads = (reads: Reads): RecurrenceReads => ({
   },
   async titleTaken(workspace, project, title) {
     const row = await taskTables(reads)
-      .selectFrom('tasks')
+      .selectFrom('task_changes')
       .select('id')
       .where('workspace_id', '=', workspace)
       .where('project_id', '=', project)

@@ -2,7 +2,13 @@
 import { type RawBuilder, sql } from 'kysely';
 import { projectsProjection } from '../../projections/projects/projects.ts';
 import { tasksProjection } from '../../projections/tasks/tasks.ts';
-import type { ListedTask, TaskRecord, TasksQuery } from '../../shared/contract/tasks/tasks.ts';
+import {
+  type ListedTask,
+  PRIORITIES,
+  priorityRank,
+  type TaskRecord,
+  type TasksQuery,
+} from '../../shared/contract/tasks/tasks.ts';
 import type { TaskSource } from '../../shared/events/tasks/tasks.ts';
 import type { TaskView } from '../../shared/identity.ts';
 import { PEOPLE_MODELS } from '../names.ts';
@@ -66,14 +72,20 @@ const FILTERS = ['status', 'assigned_to', 'priority', 'project_id'] as const;
 function matching(reads: Reads, view: TaskView, filters: Filters) {
   let found = taskTables(reads)
     .selectFrom('tasks')
-    .where('workspace_id', '=', view.workspace)
+    .where('tasks.workspace_id', '=', view.workspace)
     .where(taskSeen(view, 'tasks'));
   for (const column of FILTERS) {
     const value = filters[column];
-    if (value !== undefined) found = found.where(column, '=', value as never);
+    if (value === undefined) continue;
+    const rank = column === 'priority' ? priorityRank(String(value)) : undefined;
+    if (rank !== undefined) found = found.where('tasks.priority_rank', '=', rank);
+    // A known priority is told by its rank alone, and both conditions would look more selective than they are.
+    if (rank === undefined || rank === PRIORITIES.length) found = found.where(`tasks.${column}`, '=', value as never);
   }
   return found;
 }
+
+type Matching = ReturnType<typeof matching>;
 
 type Direction = 'asc' | 'desc';
 
@@ -93,8 +105,8 @@ const ORDERS: Readonly<
   },
   updated_at: {
     columns: [
-      ['updated_at', 'desc'],
-      ['position', 'desc'],
+      ['changed_at', 'desc'],
+      ['changed_position', 'desc'],
     ],
     first: 'desc',
   },
@@ -123,6 +135,15 @@ const orderText = (columns: readonly (readonly [string, Direction])[], backwards
     columns.map(([column, direction]) => `${table}${column} ${backwards ? turned(direction) : direction}`).join(', '),
   );
 
+/** The same with when each task was changed last. */
+const withChange = (found: Matching, workspace: number) =>
+  found
+    .innerJoin('task_changes as c', (join) =>
+      join.onRef('c.workspace_id', '=', 'tasks.workspace_id').onRef('c.id', '=', 'tasks.id'),
+    )
+    .select(['c.updated_at as changed_at', 'c.position as changed_position'])
+    .where('c.workspace_id', '=', workspace);
+
 /** A page of the tasks that the caller sees. */
 export async function listTasks(reads: Reads, view: TaskView, query: TasksQuery) {
   const { limit, offset, sort = 'created_at', order } = query;
@@ -130,8 +151,9 @@ export async function listTasks(reads: Reads, view: TaskView, query: TasksQuery)
   const backwards = order !== undefined && order !== first;
   const total = totalOf(reads, view, query);
   const { known, size, skip, fromEnd } = await placeOfPage(query, () => total.executeTakeFirst());
-  const page = matching(reads, view, query)
-    .selectAll()
+  const found = matching(reads, view, query);
+  const page = (sort === 'updated_at' ? withChange(found, view.workspace) : found)
+    .selectAll('tasks')
     .orderBy(orderText(columns, fromEnd !== backwards))
     .limit(size)
     .offset(skip);

@@ -15,20 +15,29 @@ type Condition = RawBuilder<boolean>;
 
 const EVERYTHING: Condition = sql<boolean>`true`;
 
-/** @param row alias of a row of `tasks` */
-export function taskSeen({ agent }: TaskView, row: string): Condition {
-  if (agent === null) return EVERYTHING;
-  const assigned = sql<boolean>`${sql.ref(`${row}.assigned_to`)} = ${agent.name}`;
-  return agent.id === null ? assigned : sql<boolean>`(${assigned} OR ${sql.ref(`${row}.creator_agent`)} = ${agent.id})`;
+/** The ways in which an agent can see a task, as conditions that each have an index. @param row alias of a row of `tasks` */
+function waysToSee({ name, id }: NonNullable<TaskView['agent']>, row: string): readonly Condition[] {
+  const assigned = sql<boolean>`${sql.ref(`${row}.assigned_to`)} = ${name}`;
+  return id === null ? [assigned] : [assigned, sql<boolean>`${sql.ref(`${row}.creator_agent`)} = ${id}`];
 }
+
+/** @param row alias of a row of `tasks` */
+export const taskSeen = ({ agent }: TaskView, row: string): Condition =>
+  agent === null ? EVERYTHING : sql<boolean>`(${sql.join(waysToSee(agent, row), sql` OR `)})`;
 
 const tasksTable = (reads: Reads) => tableOf(reads, tasksProjection, 'tasks');
 
-/** Of the task with this id. PostgreSQL makes one table of the ids that a bound caller sees, however many rows are compared. */
+/**
+ * Of the task with this id. PostgreSQL makes one table of the ids that a bound caller sees, however many rows are compared.
+ * One SELECT for each way to see a task, because then the indexes alone give the ids.
+ */
 export function taskIdSeen(reads: Reads, view: TaskView, id: RawBuilder<unknown>): Condition {
-  if (view.agent === null) return EVERYTHING;
-  return sql<boolean>`${id} IN (
-    SELECT seen.id FROM ${tasksTable(reads)} seen WHERE seen.workspace_id = ${view.workspace} AND ${taskSeen(view, 'seen')})`;
+  const { workspace, agent } = view;
+  if (agent === null) return EVERYTHING;
+  const ids = waysToSee(agent, 'seen').map(
+    (way) => sql`SELECT seen.id FROM ${tasksTable(reads)} seen WHERE seen.workspace_id = ${workspace} AND ${way}`,
+  );
+  return sql<boolean>`${id} IN (${sql.join(ids, sql` UNION ALL `)})`;
 }
 
 /**

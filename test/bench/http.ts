@@ -9,6 +9,8 @@ const AGENTS = 100;
 const ACTIVITIES = 2_600;
 const TASKS = 2_000;
 const SECONDS = Number(process.env.BENCH_SECONDS ?? 3);
+/** Names of cases to measure, as a regular expression. */
+const WANTED = new RegExp(process.env.BENCH_CASES ?? '');
 /** Before each measurement, so that V8 has compiled what the case needs. */
 const WARM_UP_CONNECTIONS = 32;
 const WARM_UP_SECONDS = Math.min(SECONDS, 2);
@@ -194,6 +196,8 @@ async function measure(service: Deployment, one: Case, ids: readonly number[]): 
   ];
 }
 
+const singly = ({ reference: _, ...one }: Case): Case => ({ ...one, connections: 1 });
+
 /** Prints one table for one combination of stores, row by row. */
 export async function benchHttp({ name, start }: Combination): Promise<void> {
   const service = await start();
@@ -274,7 +278,7 @@ export async function benchHttp({ name, start }: Combination): Promise<void> {
         writes: 50,
         reference: 641,
       },
-      ...[1, 8, 32, 128].map(
+      ...[8, 32, 128].map(
         (connections): Case => ({
           name: 'POST heartbeat',
           connections,
@@ -316,13 +320,6 @@ export async function benchHttp({ name, start }: Combination): Promise<void> {
         reference: 322,
       },
       {
-        name: 'POST agents',
-        connections: 1,
-        method: 'POST',
-        path: '/api/agents',
-        body: (n) => ({ name: `single-${process.pid}-${n}`, role: 'coder' }),
-      },
-      {
         name: 'GET tasks/queue, each claims a task',
         connections: 32,
         method: 'GET',
@@ -342,7 +339,10 @@ export async function benchHttp({ name, start }: Combination): Promise<void> {
     console.log(
       table(['Case', 'connections', 'req/s', 'reference', 'p50 ms', 'p99 ms', 'CPU ms/req', 'non-2xx', 'bytes'], []),
     );
-    for (const one of cases) console.log(tableLine(await measure(service, one, ids)));
+    // A write alone shows what its caller waits for.
+    const alone = cases.filter(({ method, connections }) => method !== 'GET' && connections === 32);
+    for (const one of [...cases, ...alone.map(singly)].filter(({ name: text }) => WANTED.test(text)))
+      console.log(tableLine(await measure(service, one, ids)));
     console.log(
       `\nStart to ready ${service.startedMs.toFixed(0)} ms; memory ${idle.toFixed(0)} MB idle, ${service.memoryMb().toFixed(0)} MB after the load.`,
     );

@@ -1,7 +1,8 @@
 /**
  * `npm run bench [-- http|stream|start|append|rebuild|tokens|proof]`: measurements, printed as Markdown. Without a name all of them.
  * `BENCH_DATABASE_URL` adds PostgreSQL, `BENCH_EVENTSTORE_URL` appends and rebuilds on an event store server, and with
- * `BENCH_REDIS_URL` the cluster. `BENCH_SECONDS` sets the length of an HTTP case.
+ * `BENCH_REDIS_URL` the cluster. `BENCH_SECONDS` sets the length of an HTTP case, `BENCH_CASES` selects cases by a
+ * regular expression over their names.
  */
 import { benchAppend, benchAppendEventStore } from './append.ts';
 import { combinations } from './deployment.ts';

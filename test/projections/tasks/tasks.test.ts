@@ -26,6 +26,22 @@ const rows = (...drafts: readonly Draft[]) => {
 };
 
 describe('projection tasks', () => {
+  it('keeps apart from the row what lists look up and changes often: title, project, time', () => {
+    const move = { projectName: 'Other', projectPrefix: 'OTH', ticketNo: 8 };
+    const told = [
+      created(),
+      updated({ title: 'Mend the gate' }),
+      statusSet('inbox', 'review'),
+      taskMoved.draft({ taskId: 7, title: 'Mend the gate', ...placed({}, { projectId: 2 }), ...move }),
+    ];
+    for (const [n] of told.entries()) {
+      const { tasks, task_changes } = rowsAfter(tasksProjection, eventsOf(told.slice(0, n + 1)));
+      const [{ workspace_id, id, project_id, title, updated_at, position }] = tasks as [(typeof tasks)[number]];
+      expect(task_changes).to.deep.equal([{ workspace_id, id, project_id, title, updated_at, position }]);
+    }
+    expect(rowsAfter(tasksProjection, eventsOf([...told, deleted()])).task_changes).to.deep.equal([]);
+  });
+
   it('has a row per task', () => {
     const { task, counts } = rows(created({ assignedTo: 'ada', priority: 'high', tags: ['roof'], dueDate: 9 }));
     expect(task).to.deep.equal({

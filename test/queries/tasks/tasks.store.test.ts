@@ -11,6 +11,8 @@ import { listTasks, taskById } from '../../../queries/tasks/tasks.ts';
 import { PRIORITIES, TASK_SORTS, TASK_STATUSES, type TasksQuery } from '../../../shared/contract/tasks/tasks.ts';
 import { allTasks } from '../../../shared/identity.ts';
 import { openReadModels, type ReadModels } from '../../support/rows.ts';
+import { created, updated } from '../../support/tasks.ts';
+import { until } from '../../support/until.ts';
 
 const TASKS = 100_000;
 const PART = 5_000;
@@ -56,6 +58,9 @@ describe('queries of tasks, with 100,000 of them', function () {
       INSERT INTO ${schema}.task_counts (workspace_id, status, priority, assigned_to, project_id, count, position)
       SELECT workspace_id, status, priority, coalesce(assigned_to, ''), project_id, count(*), 1
       FROM ${schema}.tasks GROUP BY 1, 2, 3, 4, 5`);
+    await models.query(`
+      INSERT INTO ${schema}.task_changes (workspace_id, id, project_id, title, updated_at, position)
+      SELECT workspace_id, id, project_id, title, updated_at, position FROM ${schema}.tasks`);
     for (const table of tasksProjection.tables) {
       await addKey(db, schema, table);
       await addIndexes(db, schema, table);
@@ -108,6 +113,7 @@ describe('queries of tasks, with 100,000 of them', function () {
     { status: 'review' },
     { assigned_to: 'agent-7' },
     { priority: 'low' },
+    { priority: 'no such' },
     { project_id: 7 },
     { status: 'assigned', assigned_to: 'agent-7' },
     { status: 'no such' },
@@ -130,6 +136,19 @@ describe('queries of tasks, with 100,000 of them', function () {
       }
     });
   }
+
+  it('the list by updated_at is in the order of the last changes, both ways', async () => {
+    const { rows } = await models.reads.db.executeQuery<{ id: number }>(
+      CompiledQuery.raw(
+        `SELECT id FROM ${schemaOf(tasksProjection)}.task_changes ORDER BY updated_at DESC, position DESC`,
+      ),
+    );
+    const ids = rows.map(({ id }) => id);
+    const page = async (order: 'asc' | 'desc') =>
+      (await listTasks(models.reads, allTasks(1), query({ sort: 'updated_at', order }))).tasks.map(({ id }) => id);
+    expect(await page('desc')).to.deep.equal(ids.slice(0, 50));
+    expect(await page('asc')).to.deep.equal(ids.slice(-50).reverse());
+  });
 
   it('a page far in is read from the nearer end, and is the right one', async () => {
     const pages = [0, 30, TASKS - 1_010, TASKS - 10].map((offset) => query({ offset, limit: 20 }));
@@ -158,5 +177,32 @@ describe('queries of tasks, with 100,000 of them', function () {
     const stats = await read((reads) => taskStatsOf(reads, 1, names));
     expect(stats.scans).to.deep.equal([]);
     expect(stats.counts).to.be.below(10_000);
+  });
+});
+
+describe('changes of tasks', () => {
+  it('write no entry of an index of tasks, unless a list is by what changes', async () => {
+    const { reads, tell, close } = await openReadModels([tasksProjection]);
+    try {
+      const hotUpdates = async () => {
+        const table = `${schemaOf(tasksProjection)}.tasks`;
+        const { rows } = await reads.db.executeQuery<{ updates: number; hot: number }>(
+          CompiledQuery.raw(
+            `SELECT pg_stat_get_tuples_updated($1::regclass) AS updates,
+            pg_stat_get_tuples_hot_updated($1::regclass) AS hot`,
+            [table],
+          ),
+        );
+        return rows[0] as (typeof rows)[number];
+      };
+      await tell(created());
+      await tell(updated({ title: 'Mend the gate', description: 'today' }));
+      await tell(updated({ metadata: { colour: 'red' }, tags: ['gate'], estimatedHours: 3 }));
+      // Statistics arrive a little later.
+      await until('both changes are counted', async () => (await hotUpdates()).updates === 2);
+      expect((await hotUpdates()).hot).to.equal(2);
+    } finally {
+      await close();
+    }
   });
 });
