@@ -4,7 +4,7 @@ import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
 import type { GatewaySessions } from '../commands/admin/gateway-sessions.ts';
 import type { Commands } from '../commands/handler.ts';
-import type { LimitParts } from '../commands/limits.ts';
+import type { LimitParts, RecentCounts } from '../commands/limits.ts';
 import type { TaskQueue } from '../commands/tasks/queue.ts';
 import type { Inboxes } from '../queries/agents/heartbeat.ts';
 import type { Backtests } from '../queries/alerts/backtests.ts';
@@ -98,6 +98,7 @@ export interface Services {
   readonly records: Records;
   readonly readModels: ReadModels;
   readonly locks: Locks;
+  readonly recentCounts: RecentCounts;
   readonly credentials: Credentials;
   readonly freshness: Freshness;
   readonly inboxes: Inboxes;
@@ -137,8 +138,13 @@ export interface Services {
 }
 
 /** What keeps a limit per workspace. @param count how many a workspace has, according to the read model */
-export const limitsOf = ({ locks, readModels }: Services, count: LimitParts['count']): LimitParts => ({
+export const limitsOf = (
+  { locks, readModels, reads, recentCounts }: Services,
+  count: (reads: Reads, workspace: number) => Promise<number>,
+): LimitParts => ({
   locks,
   readModels,
-  count,
+  recentCounts,
+  count: (workspace) => count(reads, workspace),
+  countThere: (workspace) => count(reads.at({}), workspace),
 });

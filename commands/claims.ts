@@ -48,7 +48,7 @@ export interface NameKind<OwnerState> {
   // biome-ignore lint/suspicious/noExplicitAny: the state of another kind of record; only its own kind reads it.
   of?(owner: string): NameKind<any>;
   /** Who may have the name without a claim of this kind, because their names are older than the kind. */
-  earlier?(commands: Commands, scope: NameScope, name: string, shown: string): Promise<Earlier>;
+  earlier?(commands: Commands, scope: NameScope, name: string, shown: string): Promise<Earlier | undefined>;
 }
 
 /** Possible owners of a name that have not claimed it. */

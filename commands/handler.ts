@@ -43,6 +43,8 @@ export interface ExecuteOptions {
 export interface Commands {
   readonly counters: Counters;
   readonly names: NameDirectory;
+  /** Whether there may be names that are older than their claims. */
+  readonly hasOlderNames: boolean;
   /**
    * Runs one command against one stream.
    *
@@ -84,10 +86,19 @@ export function createCommands(parts: {
   snapshots?: Snapshots;
   /** Default: nobody has a name that is not claimed. */
   names?: NameDirectory;
+  /** By default there may be. */
+  hasOlderNames?: boolean;
   /** Called with what was appended before it is acknowledged; undefined: there is nothing to wait for. */
   beforeAcknowledged?: (executed: Executed) => Promise<void> | undefined;
 }): Commands {
-  const { store, counters, snapshots, names = { holders: async () => [] }, beforeAcknowledged } = parts;
+  const {
+    store,
+    counters,
+    snapshots,
+    names = { holders: async () => [] },
+    hasOlderNames = true,
+    beforeAcknowledged,
+  } = parts;
   const states = createStates(store, snapshots);
   /**
    * One decision at a time on each stream. While the log is unavailable, all that wait fail with the first in the
@@ -171,6 +182,7 @@ export function createCommands(parts: {
   return {
     counters,
     names,
+    hasOlderNames,
     async execute<State>(
       typed: Decider<State>,
       stream: string,

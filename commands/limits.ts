@@ -1,7 +1,10 @@
 /**
- * How many records of a kind a workspace may have, when each has a stream of its own. They are counted in the read model
- * and created under a lock, so that requests at the same time, through whichever process, cannot pass the limit together.
+ * How many records of a kind a workspace may have, when each has a stream of its own. Near the limit they are counted in
+ * the read model and created under a lock, so that requests at the same time, through whichever process, cannot pass it
+ * together. A workspace with room for more than `NEAR` creates them at once, by a count of a moment ago: the lock and
+ * the wait for the read model took most of the time of creating an agent.
  */
+import { LRUCache } from 'lru-cache';
 import { conflict } from '../shared/errors.ts';
 import type { EventDefinition } from '../shared/events/define.ts';
 import type { Locks } from '../shared/ports/locks.ts';
@@ -14,6 +17,38 @@ export interface LimitParts {
   readonly readModels: ReadModels;
   /** How many the workspace has, according to the read model. */
   readonly count: (workspace: number) => Promise<number>;
+  /** The same without waiting for the read model. */
+  readonly countThere: (workspace: number) => Promise<number>;
+  readonly recentCounts: RecentCounts;
+}
+
+/** More than all processes together create in `RECENT_MS`, and than a read model is behind while it is served. */
+const NEAR = 1_000;
+const RECENT_MS = 250;
+/** Workspaces and kinds whose counts a process keeps. */
+const KEPT = 10_000;
+
+/** Counts of a moment ago, and what this process has created since. One per process. */
+export interface RecentCounts {
+  /** Whether there is room for more than `NEAR`; if so, one more is counted. */
+  hasRoom(name: string, most: number, count: () => Promise<number>): Promise<boolean>;
+}
+
+export function createRecentCounts(now: () => number): RecentCounts {
+  const kept = new LRUCache<string, { count: number; readonly at: number }>({ max: KEPT });
+  return {
+    async hasRoom(name, most, count) {
+      if (most <= NEAR) return false;
+      let known = kept.get(name);
+      if (!known || now() - known.at > RECENT_MS) {
+        const at = now();
+        known = { count: await count(), at };
+        kept.set(name, known);
+      }
+      known.count++;
+      return known.count + NEAR < most;
+    },
+  };
 }
 
 export interface Limit {
@@ -29,15 +64,17 @@ export interface Limit {
  *
  * @throws AppError 409 when it does; 503 when the read model is behind; what `create` throws
  */
-export function withinLimit<T>(
-  { locks, readModels, count }: LimitParts,
+export async function withinLimit<T>(
+  { locks, readModels, count, countThere, recentCounts }: LimitParts,
   { kind, most, added }: Limit,
   context: CommandContext,
   create: () => Promise<T>,
 ): Promise<T> {
   if (hasReserved(context)) return create();
   const { workspace } = context.origin;
-  return locks.holding(`${kind} of workspace ${workspace}`, async () => {
+  const name = `${kind} of workspace ${workspace}`;
+  if (await recentCounts.hasRoom(name, most, () => countThere(workspace))) return create();
+  return locks.holding(name, async () => {
     // Also one whose creator has died, or no longer waits for it to be seen.
     await readModels.reach([added.type], atHead());
     if ((await count(workspace)) >= most)

@@ -24,6 +24,7 @@ const shared: Pick<NameKind<never>, 'kind' | 'of' | 'taken' | 'earlier'> = {
   of: (owner) => (owner.startsWith(USER) ? userNames() : agentNames()),
   taken: nameTaken,
   async earlier(commands, scope, key, shown) {
+    if (!commands.hasOlderNames) return undefined;
     const found = await commands.names.holders(scope === 'all' ? scope : Number(scope), key);
     const holders = found.map(({ type, id }) => (type === 'user' ? userStream(id) : agentStream(Number(scope), id)));
     if (scope === 'all') return { holders, claim: { kind: OLDER_KINDS.user, scope, name: shown } };

@@ -127,7 +127,7 @@ export async function openCore(
       positions,
       following,
       locks,
-      commands: createCommands({ store, counters, snapshots, names, beforeAcknowledged }),
+      commands: createCommands({ store, counters, snapshots, names, hasOlderNames: older > 0, beforeAcknowledged }),
       rows,
       rowWrites,
       // A command-line tool does not follow the log, and takes what is there.

@@ -12,6 +12,7 @@ import type { Services } from '../api/services.ts';
 import { createStreamHub } from '../api/stream/hub.ts';
 import { sourceOf } from '../api/stream/source.ts';
 import { createGatewaySessions } from '../commands/admin/gateway-sessions.ts';
+import { createRecentCounts } from '../commands/limits.ts';
 import { createTaskQueue } from '../commands/tasks/queue.ts';
 import { projections } from '../projections/index.ts';
 import { schemaOf } from '../projections/projection.ts';
@@ -210,6 +211,7 @@ export async function startService(
         releases: createReleases(config),
         idempotency: createIdempotencyStore(database.pool, core.process),
         locks: core.locks,
+        recentCounts: createRecentCounts(Date.now),
         webhooks: createWebhookRecords(database.pool),
         outgoing: outgoingOf(config),
         metrics,

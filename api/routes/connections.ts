@@ -24,7 +24,7 @@ const roomsOf = (services: Services): ConnectionRooms => ({
   agents: agentRoom(services),
   connections: (agentId) =>
     roomFor(
-      limitsOf(services, (workspace) => countConnected(services.reads, workspace, agentId)),
+      limitsOf(services, (reads, workspace) => countConnected(reads, workspace, agentId)),
       { kind: 'connected tools', most: services.settings.maxConnections, added: connectionOpened },
     ),
 });

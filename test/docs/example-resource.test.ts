@@ -17,6 +17,7 @@ import { createApiServer } from '../../api/http/server.ts';
 import type { Services } from '../../api/services.ts';
 import { createStreamHub } from '../../api/stream/hub.ts';
 import { sourceOf } from '../../api/stream/source.ts';
+import { createRecentCounts } from '../../commands/limits.ts';
 import { createTaskQueue } from '../../commands/tasks/queue.ts';
 import { createCredentials } from '../../infra/credentials/credentials.ts';
 import { prepareFirstStart } from '../../infra/credentials/first-start.ts';
@@ -204,6 +205,7 @@ describe('example resource: on the embedded store', function () {
       }),
       idempotency: createIdempotencyStore(database.pool, 'example'),
       locks,
+      recentCounts: createRecentCounts(Date.now),
       webhooks: createWebhookRecords(database.pool),
       outgoing: outgoingOf(config),
       metrics,

@@ -71,10 +71,11 @@ function speaksFor(identity: Speaker, agent: { readonly id: number; readonly nam
 
 /** How many agents a workspace may have. */
 export const agentRoom = (services: Services): Room =>
-  roomFor(
-    limitsOf(services, (workspace) => countAgents(services.reads, workspace)),
-    { kind: 'agents', most: services.settings.maxAgents, added: agentRegistered },
-  );
+  roomFor(limitsOf(services, countAgents), {
+    kind: 'agents',
+    most: services.settings.maxAgents,
+    added: agentRegistered,
+  });
 
 /** An agent's record, limited to what this caller may see. */
 export function shownTo<A extends AgentRecord>(identity: Speaker, agent: A): A {
@@ -120,8 +121,8 @@ const create = defineRoute({
   },
   async handle({ body, identity, services, command }) {
     const options = { writeToGateway: body.write_to_gateway ?? false };
-    // Tasks may have been assigned to the name before there was an agent.
-    const taskStats = await taskStatsOfName(services.reads, identity.workspace, body.name);
+    // Tasks may have been assigned to the name before there was an agent. A write does not wait for them to be counted.
+    const taskStats = await taskStatsOfName(services.reads.at({}), identity.workspace, body.name);
     const { id, executed, warning } = await createAgent(services.commands, command, agentRoom(services), body, options);
     const agent = shownTo(identity, await recordAfter(services.records, identity.workspace, id, executed));
     return { status: 201, body: { agent: { ...agent, taskStats }, ...(warning !== undefined && { warning }) } };

@@ -69,7 +69,7 @@ const list = defineCachedRoute({
 async function create(services: Services, context: CommandContext, body: NewRuleBody, identity: Identity) {
   const { action: _create, description, enabled = true, ...fields } = body;
   const rule = { ...fields, enabled, description: description || null };
-  const limits = limitsOf(services, (workspace) => countRules(services.reads, workspace));
+  const limits = limitsOf(services, countRules);
   const id = await createRule(services.commands, context, limits, rule, faultOf(services));
   return ruleAnswer(services, identity, id);
 }

@@ -103,10 +103,11 @@ export const lookupsOf = (services: Services): TaskLookups => ({
   projects: services.projects,
   knownProjects: services.knownProjects,
   mentions: services.mentions,
-  recurring: roomFor(
-    limitsOf(services, (workspace) => countRecurring(services.reads, workspace)),
-    { kind: 'recurring tasks', most: services.settings.maxRecurringTasks, added: taskCreated },
-  ),
+  recurring: roomFor(limitsOf(services, countRecurring), {
+    kind: 'recurring tasks',
+    most: services.settings.maxRecurringTasks,
+    added: taskCreated,
+  }),
 });
 
 const create = defineRoute({

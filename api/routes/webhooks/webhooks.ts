@@ -49,7 +49,7 @@ const create = defineRoute({
     const { name, url, events, generate_secret } = body;
     checkUrl(services.settings, url);
     const fields = { name, url, events, secret: generate_secret ? newSecret() : null };
-    const limits = limitsOf(services, (one) => countWebhooks(services.reads, one));
+    const limits = limitsOf(services, countWebhooks);
     const { id, position, secret } = await createWebhook(services.commands, command, limits, fields);
     await services.webhooks.begin(workspace, id, position);
     const message =

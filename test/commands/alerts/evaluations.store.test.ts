@@ -3,6 +3,7 @@ import { expect } from 'chai';
 import { type Evaluating, evaluateRule, evaluateWorkspace, PAGE } from '../../../commands/alerts/evaluations.ts';
 import { createRule } from '../../../commands/alerts/rules.ts';
 import { createCommands } from '../../../commands/handler.ts';
+import { createRecentCounts } from '../../../commands/limits.ts';
 import { evaluateAlerts, FIRST } from '../../../commands/policies/alerts/evaluations.ts';
 import { createLocks } from '../../../infra/database/locks.ts';
 import { alertRulesProjection } from '../../../projections/alerts/rules.ts';
@@ -55,7 +56,8 @@ describe('commands: evaluation of alert rules', function () {
   /** @param others rules that the workspace has besides */
   const add = (workspace: number, others = 0, { commands, positions } = first()) => {
     const count = async () => others + (await watchedIn(workspace)).length;
-    const limits = { locks, readModels: positions, count };
+    const recentCounts = createRecentCounts(Date.now);
+    const limits = { locks, readModels: positions, count, countThere: count, recentCounts };
     return createRule(commands, context(workspace), limits, rule, () => undefined);
   };
   const watchedIn = (workspace: number) => reads.watched({ workspace, id: 0 }, 1_000, workspace);

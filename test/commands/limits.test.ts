@@ -1,0 +1,34 @@
+/** Counts of a moment ago, by which records are created far below their limit. */
+import { expect } from 'chai';
+import { createRecentCounts } from '../../commands/limits.ts';
+
+describe('room far below a limit', () => {
+  let now = 0;
+  let counted = 0;
+  const ask = (most: number, there: number, counts: ReturnType<typeof createRecentCounts>) =>
+    counts.hasRoom('agents of workspace 1', most, async () => {
+      counted++;
+      return there;
+    });
+  beforeEach(() => {
+    now = 0;
+    counted = 0;
+  });
+
+  it('ends a thousand below it, where records are counted under a lock', async () => {
+    const counts = () => createRecentCounts(() => now);
+    expect(await ask(10_000, 8_998, counts())).to.equal(true);
+    expect(await ask(10_000, 8_999, counts())).to.equal(false);
+    expect(await ask(1_000, 0, counts()), 'a small limit').to.equal(false);
+  });
+
+  it('is counted four times a second, and by what this process creates', async () => {
+    const counts = createRecentCounts(() => now);
+    const answers: boolean[] = [];
+    for (let n = 0; n < 4; n++) answers.push(await ask(10_000, 8_997, counts));
+    expect([answers, counted]).to.deep.equal([[true, true, false, false], 1]);
+    now = 251;
+    expect(await ask(10_000, 8_990, counts)).to.equal(true);
+    expect(counted).to.equal(2);
+  });
+});
