@@ -11,9 +11,9 @@ import {
   ruleStream,
   type UrlFault,
 } from '../../../commands/alerts/rules.ts';
-import type { CommandContext } from '../../../commands/handler.ts';
+import type { CommandContext, Executed } from '../../../commands/handler.ts';
 import { backtest } from '../../../queries/alerts/backtests.ts';
-import { alertReads, countRules, findRule, listRules } from '../../../queries/alerts/rules.ts';
+import { alertReads, countRules, findRule, listRules, ruleAfter } from '../../../queries/alerts/rules.ts';
 import { createAddressRule } from '../../../shared/addresses.ts';
 import {
   type AlertRuleRecord,
@@ -45,12 +45,9 @@ const shownTo =
 
 const faultOf = ({ settings }: Services): UrlFault => createAddressRule(settings.webhookAllowedNetworks).fault;
 
-async function ruleAnswer({ reads }: Services, identity: Identity, id: number) {
-  const rule = await findRule(reads, identity.workspace, id);
-  // Deleted by another call in the meantime.
-  if (!rule) throw notFound('Alert rule');
-  return { rule: shownTo(identity)(rule) };
-}
+const ruleAnswer = async ({ records }: Services, identity: Identity, id: number, executed: Executed) => ({
+  rule: shownTo(identity)(await ruleAfter(records, identity.workspace, id, executed)),
+});
 
 const list = defineRoute({
   method: 'get',
@@ -73,8 +70,8 @@ async function create(services: Services, context: CommandContext, body: NewRule
   const { action: _create, description, enabled = true, ...fields } = body;
   const rule = { ...fields, enabled, description: description || null };
   const limits = limitsOf(services, (workspace) => countRules(services.reads, workspace));
-  const id = await createRule(services.commands, context, limits, rule, faultOf(services));
-  return ruleAnswer(services, identity, id);
+  const { id, executed } = await createRule(services.commands, context, limits, rule, faultOf(services));
+  return ruleAnswer(services, identity, id, executed);
 }
 
 /** One at a time in each process: it reads much of the log. */
@@ -147,8 +144,8 @@ const change = defineRoute({
   responses: { 200: { description: 'The rule', schema: alertRuleAnswer } },
   async handle({ body: { id, ...sent }, identity, services, command }) {
     const changes = { ...sent, ...(sent.description === '' && { description: null }) };
-    await execute(services, command, id, (state) => decideChange(state, changes, faultOf(services)));
-    return { body: await ruleAnswer(services, identity, id) };
+    const executed = await execute(services, command, id, (state) => decideChange(state, changes, faultOf(services)));
+    return { body: await ruleAnswer(services, identity, id, executed) };
   },
 });
 
