@@ -154,6 +154,7 @@ export async function startService(
       const credentialChanges = () => credentials.changes();
       const freshness = createFreshness({ database, projections, changes, credentialChanges, positions });
       const displayNames = createDisplayNames({ reads, freshness });
+      const namesAtOnce = createDisplayNames({ reads, freshness, waits: false });
       const recorded = createIncidents({ commands, log, now: Date.now });
       incidents = recorded;
       const projects = projectDirectory(reads);
@@ -223,6 +224,7 @@ export async function startService(
         incidents: recorded,
         isolation: createIsolations({ reads, freshness }),
         displayNames,
+        namesAtOnce,
         verifyGoogleToken: createGoogleVerifier(config),
         stream: createStreamHub({
           source: { ...sourceOf(store), follow: (options) => followLive(following.reader, options) },

@@ -24,7 +24,7 @@ const roomsOf = (services: Services): ConnectionRooms => ({
   agents: agentRoom(services),
   connections: (agentId) =>
     roomFor(
-      limitsOf(services, (workspace) => countConnected(services.reads, workspace, agentId)),
+      limitsOf(services, (workspace) => countConnected(services.reads, workspace, agentId ?? 0)),
       { kind: 'connected tools', most: services.settings.maxConnections, added: connectionOpened },
     ),
 });

@@ -211,6 +211,7 @@ describe('example resource: on the embedded store', function () {
       incidents: createIncidents({ commands, log, now: Date.now }),
       verifyGoogleToken: createGoogleVerifier(config),
       displayNames: createDisplayNames({ reads, freshness }),
+      namesAtOnce: createDisplayNames({ reads, freshness, waits: false }),
       stream: createStreamHub({
         source: { ...sourceOf(store), follow: (options) => followLive(following.reader, options) },
         credentials: createCredentialCheck({ reads, credentials, freshness }),

@@ -110,9 +110,11 @@ const act = defineRoute({
     200: { description: 'What came of it', schema: z.union([evaluationAnswer, backtestAnswer]) },
     201: { description: 'The rule', schema: alertRuleAnswer },
   },
-  async handle({ body, identity, services, command }) {
+  async handle({ body, identity, services, command, exchange }) {
     if (body.action === 'evaluate') {
-      const { commands, reads, now, log } = services;
+      const { commands, now, log } = services;
+      // As of the arrival: no rule waits for what an earlier one has triggered.
+      const reads = services.reads.at({ since: exchange.startedAt });
       const failed = (error: unknown, { id }: { readonly id: number }) =>
         log.error({ err: error, rule: id, workspace: identity.workspace }, 'an alert rule could not be evaluated');
       const evaluated = await evaluateWorkspace({ commands, reads: alertReads(reads), now, failed }, command);

@@ -2,13 +2,15 @@
 import { z } from 'zod';
 import { approveAccess, rejectAccess } from '../../../commands/auth/access-requests.ts';
 import { listAccessRequests } from '../../../queries/auth/access-requests.ts';
-import { approvalReads, findUser, toUserRecord } from '../../../queries/auth/users.ts';
+import { approvalReads, userAfter } from '../../../queries/auth/users.ts';
+import { latest } from '../../../queries/records.ts';
 import {
   accessDecisionAnswer,
   accessDecisionBody,
   accessRequestsAnswer,
 } from '../../../shared/contract/auth/access-requests.ts';
 import { filterParam, limitParam, offsetParam } from '../../../shared/contract/common.ts';
+import { userStream } from '../../../shared/events/auth/users.ts';
 import { defineRoute, type Route } from '../../http/route.ts';
 
 const list = defineRoute({
@@ -59,8 +61,8 @@ const decide = defineRoute({
       note,
       callerId: identity.kind === 'user' ? identity.id : 0,
     });
-    const user = await findUser(reads, userId);
-    return { body: { success: true, ok: true, ...(user && { user: toUserRecord(user) }) } };
+    const user = await userAfter(services.records, userId, latest(userStream(userId)));
+    return { body: { success: true, ok: true, user } };
   },
 });
 
