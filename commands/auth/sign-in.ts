@@ -31,8 +31,9 @@ export async function signInWithPassword(
   const user = await users.findByName(username);
   const reason = await refusalOf(credentials, user, password);
   if (user && reason === undefined) return signIn(parts, context, user, 'password');
+  const wasSetUp = user !== undefined || (await users.wasSetUp());
   await recordFailure(commands, context, { username, user, reason: reason ?? 'user_not_found' });
-  if (!user && !(await users.wasSetUp())) {
+  if (!wasSetUp) {
     throw unauthenticated('Invalid credentials', {
       code: 'NO_USERS',
       hint: 'There are no users yet; create the first admin at /setup (POST /api/setup).',

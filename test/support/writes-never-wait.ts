@@ -43,7 +43,9 @@ function check(schemas: readonly string[], { since }: ReadAt): void {
     ?.split('\n')
     .filter((line) => /\/(api|commands|queries)\//.test(line))
     .join('\n');
-  found.add(`${request.name} reads ${schemas.join(', ')} at the head after it has appended to ${request.appended.stream}\n${at}`);
+  found.add(
+    `${request.name} reads ${schemas.join(', ')} at the head after it has appended to ${request.appended.stream}\n${at}`,
+  );
 }
 
 const { emit } = Server.prototype;

@@ -47,8 +47,9 @@ const decide = defineRoute({
   body: accessDecisionBody,
   refuses: [404, 409],
   responses: { 200: { description: 'Decided', schema: accessDecisionAnswer } },
-  async handle({ body, services, identity, command }) {
-    const { commands, credentials, reads } = services;
+  async handle({ body, services, identity, command, exchange }) {
+    const { commands, credentials } = services;
+    const reads = services.reads.at({ since: exchange.startedAt });
     const id = (body.id ?? body.request_id) as number;
     const note = body.note ?? null;
     if (body.action === 'reject') {

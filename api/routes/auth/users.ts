@@ -111,11 +111,13 @@ const update = defineRoute({
   refuses: [404, 409],
   responses: { 200: { description: 'Changed', schema: userAnswer } },
   async handle(call) {
-    const { body, services, identity, command } = call;
+    const { body, services, identity, command, exchange } = call;
+    // As of the arrival: a write does not wait for the names that it claims.
+    const admins = adminsIn(services.reads.at({ since: exchange.startedAt }));
     const { id, role, email, avatar_url, is_approved, password, workspace_id } = body;
     const displayName = body.display_name?.trim();
     if (displayName === '') throw invalid('display_name must not be blank.');
-    const executed = await updateUser(services.commands, command, services.credentials, adminsIn(services.reads), {
+    const executed = await updateUser(services.commands, command, services.credentials, admins, {
       userId: id,
       workspace: identity.workspace,
       transfer: workspace_id === undefined ? undefined : await transferOf(call, id, workspace_id),
