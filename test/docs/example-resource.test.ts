@@ -239,7 +239,7 @@ describe('example resource: on the embedded store', function () {
   it('a command that has answered can be read', async () => {
     const { commands } = view;
     const { workspace } = testOrigin;
-    const id = await writeNote(commands, { origin: testOrigin }, 'Tests are red');
+    const { id } = await writeNote(commands, { origin: testOrigin }, 'Tests are red');
     await commands.execute(noteDecider, noteStream(workspace, id), { origin: testOrigin }, (state) =>
       decideRevise(state, 'Tests are green'),
     );

@@ -58,10 +58,14 @@ Server.prototype.emit = function (this: Server, event: string | symbol, ...of: u
 
 const { append } = Appender.prototype;
 Appender.prototype.append = function (...of) {
+  const appending = append.apply(this, of);
   const request = requests.getStore();
-  // Security events are recorded beside the request that shows them.
-  if (request && !of[0].startsWith('incidents-')) request.appended ??= { stream: of[0], at: performance.now() };
-  return append.apply(this, of);
+  const stored = () => {
+    if (request) request.appended ??= { stream: of[0], at: performance.now() };
+  };
+  // Security events are recorded beside the request that shows them. A conflict stores nothing.
+  if (!of[0].startsWith('incidents-')) appending.then(stored, () => undefined);
+  return appending;
 };
 
 const { reachSchemas, showNow } = Positions.prototype;
