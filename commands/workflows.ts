@@ -68,7 +68,10 @@ export async function createWorkflow(
   const workflowId = await reserveId(commands, context, 'workflow', (id) => workflowStream(workspace, id));
   const decide = () => [workflowCreated.draft({ workflowId, ...fields })];
   const stream = workflowStream(workspace, workflowId);
-  return { id: workflowId, executed: await commands.execute(workflowDecider, stream, context, decide, { fresh: true }) };
+  return {
+    id: workflowId,
+    executed: await commands.execute(workflowDecider, stream, context, decide, { fresh: true }),
+  };
 }
 
 /** Changes a template, or counts one more use of it. @throws AppError 404, 422 */

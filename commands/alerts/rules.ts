@@ -158,6 +158,9 @@ export async function createRule(
   return withinLimit(limits, LIMIT, context, async () => {
     const id = await reserveId(commands, context, 'alert_rule', (one) => ruleStream(workspace, one));
     const decide = () => decideCreate(id, rule, faultOf);
-    return { id, executed: await commands.execute(ruleDecider, ruleStream(workspace, id), context, decide, { fresh: true }) };
+    return {
+      id,
+      executed: await commands.execute(ruleDecider, ruleStream(workspace, id), context, decide, { fresh: true }),
+    };
   });
 }

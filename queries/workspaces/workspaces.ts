@@ -9,10 +9,7 @@ import { columnsOf, type Executed, type Records, rowAfter } from '../records.ts'
 const COLUMNS = ['id', 'slug', 'name', 'tenant_id', 'brand', 'isolation', 'created_at', 'updated_at'] as const;
 
 const workspaces = (reads: Reads) =>
-  tables(reads, workspacesProjection)
-    .selectFrom('workspaces')
-    .where('life', '=', 'active')
-    .select(COLUMNS);
+  tables(reads, workspacesProjection).selectFrom('workspaces').where('life', '=', 'active').select(COLUMNS);
 
 /** The main one first, then by name. */
 export async function listWorkspaces(reads: Reads, tenant: number): Promise<WorkspaceRecord[]> {

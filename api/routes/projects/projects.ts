@@ -9,8 +9,8 @@ import {
   listedProject,
   listProjects,
   PROJECT_MODELS,
-  projectRecord,
   projectAfter,
+  projectRecord,
   tenantOf,
 } from '../../../queries/projects/projects.ts';
 import { listProjectTasks } from '../../../queries/projects/tasks.ts';
