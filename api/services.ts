@@ -92,6 +92,8 @@ export interface Services {
   readonly log: Logger;
   readonly commands: Commands;
   readonly displayNames: DisplayNames;
+  /** The same without waiting for the read model: writes get it as `displayNames`. */
+  readonly namesAtOnce: DisplayNames;
   readonly store: EventStore;
   readonly reads: Reads;
   /** Records for responses of writes. */

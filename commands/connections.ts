@@ -75,8 +75,8 @@ export const toolsRegistration = (name: string, role: string): Registration => (
 /** How many agents, and how many connected tools, a workspace may have. */
 export interface ConnectionRooms {
   readonly agents: Room;
-  /** Beside the connection of this agent, which a new one replaces. */
-  connections(agentId: number): Room;
+  /** Beside the connection of this agent, which a new one replaces; undefined: the agent is yet to be created. */
+  connections(agentId: number | undefined): Room;
 }
 
 /**
@@ -98,16 +98,18 @@ export function connectTool(
     async () => {
       const known = hasReserved(context) ? undefined : await agentIdOf(agentName);
       const registration = toolsRegistration(agentName, agentRole);
-      const agentId = known ?? (await registerAgent(commands, context, registration, rooms.agents)).id;
-      const id = await commands.counters.take('connection');
-      const connectionId = randomUUID();
-      const open = () =>
-        commands.execute(agentDecider, agentStream(workspace, agentId), context, (state) =>
+      const open = async () => {
+        const agentId = known ?? (await registerAgent(commands, context, registration, rooms.agents)).id;
+        const id = await commands.counters.take('connection');
+        const connectionId = randomUUID();
+        const stream = agentStream(workspace, agentId);
+        const { events } = await commands.execute(agentDecider, stream, context, (state) =>
           decideConnect(state, { ...tool, id, connectionId }),
         );
-      const { events } = await rooms.connections(agentId)(context, open);
-      // In a repeated request, this is the connection of the first run.
-      return { agentId, connectionId: firstOf(events, connectionOpened)?.data.connectionId ?? connectionId };
+        // In a repeated request, this is the connection of the first run.
+        return { agentId, connectionId: firstOf(events, connectionOpened)?.data.connectionId ?? connectionId };
+      };
+      return rooms.connections(known)(context, open);
     },
     belongsToAnother(commands, workspace, agentName, agentIdOf),
   );

@@ -60,7 +60,7 @@ export interface Limit {
 }
 
 /**
- * Creates a record, unless the workspace has as many as it may. A request that is repeated after a crash has passed.
+ * Creates a record, or `howMany`, unless the workspace has as many as it may. A request that is repeated after a crash has passed.
  *
  * @throws AppError 409 when it does; 503 when the read model is behind; what `create` throws
  */
@@ -69,6 +69,7 @@ export async function withinLimit<T>(
   { kind, most, added }: Limit,
   context: CommandContext,
   create: () => Promise<T>,
+  howMany = 1,
 ): Promise<T> {
   if (hasReserved(context)) return create();
   const { workspace } = context.origin;
@@ -77,16 +78,19 @@ export async function withinLimit<T>(
   return locks.holding(name, async () => {
     // Also one whose creator has died, or no longer waits for it to be seen.
     await readModels.reach([added.type], atHead());
-    if ((await count(workspace)) >= most)
+    if ((await count(workspace)) + howMany > most)
       throw conflict(`A workspace has at most ${most} ${kind}; delete some that are no longer needed.`);
     return create();
   });
 }
 
 /** Creates records of a kind within a limit (`withinLimit`). */
-export type Room = <T>(context: CommandContext, create: () => Promise<T>) => Promise<T>;
+export type Room = <T>(context: CommandContext, create: () => Promise<T>, howMany?: number) => Promise<T>;
+
+/** For records for which there is room: their number has been checked already. */
+export const roomMade: Room = (_context, create) => create();
 
 export const roomFor =
   (parts: LimitParts, limit: Limit): Room =>
-  (context, create) =>
-    withinLimit(parts, limit, context, create);
+  (context, create, howMany) =>
+    withinLimit(parts, limit, context, create, howMany);

@@ -6,7 +6,7 @@ import type { Gateways } from '../shared/ports/gateways.ts';
 import { controlAtGateway } from './admin/gateway-sessions.ts';
 import { gatewayOf } from './admin/gateways.ts';
 import { defineDecider, on } from './decider.ts';
-import type { CommandContext, Commands } from './handler.ts';
+import type { CommandContext, Commands, Executed } from './handler.ts';
 
 export const sessionDecider = defineDecider<{ readonly id: number }>({
   kind: 'session',
@@ -43,9 +43,9 @@ export function decideControl(
 }
 
 /** Registers a session, or takes a report of one. */
-export async function reportSession(commands: Commands, context: CommandContext, report: Report): Promise<void> {
+export async function reportSession(commands: Commands, context: CommandContext, report: Report): Promise<Executed> {
   const id = await commands.counters.take('cli_session');
-  await commands.execute(sessionDecider, streamOf(context, report.sessionId), context, (state) =>
+  return commands.execute(sessionDecider, streamOf(context, report.sessionId), context, (state) =>
     decideReport(state, report, id),
   );
 }
@@ -73,10 +73,9 @@ export async function controlSession(
 }
 
 /** Sets how clients show a session. */
-export async function setSessionPref(
+export const setSessionPref = (
   commands: Commands,
   context: CommandContext,
   pref: EventOf<typeof sessionPrefSet>['data'],
-): Promise<void> {
-  await commands.record(`session_prefs-${context.origin.workspace}`, context, [sessionPrefSet.draft(pref)]);
-}
+): Promise<Executed> =>
+  commands.record(`session_prefs-${context.origin.workspace}`, context, [sessionPrefSet.draft(pref)]);

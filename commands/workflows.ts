@@ -9,7 +9,7 @@ import {
   workflowUsed,
 } from '../shared/events/workflows.ts';
 import { defineDecider, on } from './decider.ts';
-import type { CommandContext, Commands } from './handler.ts';
+import type { CommandContext, Commands, Executed } from './handler.ts';
 import { reserveId } from './reserve.ts';
 import { refuseInjection } from './screening/injection.ts';
 
@@ -57,18 +57,21 @@ function screened<F extends Partial<WorkflowFields>>(fields: F): F {
   return fields;
 }
 
-/** Creates a template. Gives its id. @throws AppError 422 */
+/** Creates a template. @throws AppError 422 */
 export async function createWorkflow(
   commands: Commands,
   context: CommandContext,
   fields: WorkflowFields,
-): Promise<number> {
+): Promise<{ readonly id: number; readonly executed: Executed }> {
   screened(fields);
   const { workspace } = context.origin;
   const workflowId = await reserveId(commands, context, 'workflow', (id) => workflowStream(workspace, id));
   const decide = () => [workflowCreated.draft({ workflowId, ...fields })];
-  await commands.execute(workflowDecider, workflowStream(workspace, workflowId), context, decide, { fresh: true });
-  return workflowId;
+  const stream = workflowStream(workspace, workflowId);
+  return {
+    id: workflowId,
+    executed: await commands.execute(workflowDecider, stream, context, decide, { fresh: true }),
+  };
 }
 
 /** Changes a template, or counts one more use of it. @throws AppError 404, 422 */
@@ -77,9 +80,9 @@ export async function changeWorkflow(
   context: CommandContext,
   id: number,
   changes: Partial<WorkflowFields>,
-): Promise<void> {
+): Promise<Executed> {
   screened(changes);
-  await commands.execute(workflowDecider, workflowStream(context.origin.workspace, id), context, (state) =>
+  return commands.execute(workflowDecider, workflowStream(context.origin.workspace, id), context, (state) =>
     decideChange(state, changes),
   );
 }

@@ -155,6 +155,7 @@ export async function startService(
       const credentialChanges = () => credentials.changes();
       const freshness = createFreshness({ database, projections, changes, credentialChanges, positions });
       const displayNames = createDisplayNames({ reads, freshness });
+      const namesAtOnce = createDisplayNames({ reads, freshness, waits: false });
       const recorded = createIncidents({ commands, log, now: Date.now });
       incidents = recorded;
       const projects = projectDirectory(reads);
@@ -221,6 +222,7 @@ export async function startService(
         incidents: recorded,
         isolation: createIsolations({ reads, freshness }),
         displayNames,
+        namesAtOnce,
         verifyGoogleToken: createGoogleVerifier(config),
         stream: createStreamHub({
           source: { ...sourceOf(store), follow: (options) => followLive(following.reader, options) },

@@ -47,22 +47,33 @@ const KEPT = 20_000;
 /** What the store has said this recently will do, milliseconds. */
 const RECENT_MS = 1_000;
 
-/** @param freshness undefined: every name is looked up anew */
+/**
+ * @param freshness undefined: every name is looked up anew
+ * @param waits false: names are shown as the read model has them, for responses of writes
+ */
 export function createDisplayNames({
   reads,
   freshness,
+  waits = true,
 }: {
   readonly reads: Reads;
-  readonly freshness?: Pick<Freshness, 'stamp' | 'stampNow'>;
+  readonly freshness?: Pick<Freshness, 'stamp' | 'stampNow' | 'recent'>;
+  readonly waits?: boolean;
 }): DisplayNames {
+  const shownFrom = waits ? reads : reads.at({});
   /** Null: no user's. */
   const kept = createKept<Shown | { readonly display: null }>({ values: KEPT });
   let stamp: string | undefined;
 
-  async function refresh(): Promise<void> {
-    const at = { since: performance.now() - RECENT_MS };
+  async function current(since: number): Promise<string | undefined> {
+    if (!waits) return freshness?.recent(PEOPLE_MODELS, 'all', since);
     const now =
-      freshness?.stampNow(PEOPLE_MODELS, 'all', at)?.value ?? (await freshness?.stamp(PEOPLE_MODELS, 'all', at))?.value;
+      freshness?.stampNow(PEOPLE_MODELS, 'all', { since }) ?? freshness?.stamp(PEOPLE_MODELS, 'all', { since });
+    return (await now)?.value;
+  }
+
+  async function refresh(): Promise<void> {
+    const now = await current(performance.now() - RECENT_MS);
     if (now !== undefined && now === stamp) return;
     kept.clear();
     stamp = now;
@@ -81,7 +92,7 @@ export function createDisplayNames({
       }
       if (missing.length > 0) {
         const before = stamp;
-        const rows = await tables(reads, usersProjection)
+        const rows = await tables(shownFrom, usersProjection)
           .selectFrom('users')
           .where('workspace_id', '=', workspace)
           .where(sql<boolean>`username = ANY(${missing})`)

@@ -1,11 +1,12 @@
 /**
  * Records in responses of writes: a write does not wait for the read model that shows its record, so the rows are worked
- * out from what the read model has and the events of the record's own stream since. Only for records that depend on no
- * other stream.
+ * out from what the read model has and the events of the record's own stream since. What other streams have changed in
+ * them is as the read model has it.
  */
 import { sql } from 'kysely';
 import { type AnyStoredRow, keyText, MemoryTables } from '../projections/apply.ts';
 import type { Projection, Row, Table } from '../projections/projection.ts';
+import { notFound } from '../shared/errors.ts';
 import type { EventStore } from '../shared/event-store.ts';
 import type { DomainEvent } from '../shared/events/define.ts';
 import { createKept } from './kept.ts';
@@ -15,10 +16,21 @@ import { type Reads, tableOf } from './reads.ts';
 type AnyTable = Table<any>;
 
 /** What a command has appended, and where its stream is then. */
-interface Executed {
+export interface Executed {
   readonly stream: string;
   readonly events: readonly DomainEvent[];
   readonly position: number;
+}
+
+/** As its stream is now, for callers that wait for what others do to the record. */
+export const latest = (stream: string): Executed => ({ stream, events: [], position: Number.MAX_SAFE_INTEGER });
+
+/** Values of key columns. */
+type Key = Readonly<Record<string, string | number>>;
+
+export interface Options {
+  /** Other streams change the rows, too: none are kept in memory. */
+  readonly mixed?: boolean;
 }
 
 export interface Records {
@@ -28,10 +40,36 @@ export interface Records {
   after<P extends AnyTable, const T extends readonly P[]>(
     projection: Projection<P>,
     wanted: T,
-    key: Readonly<Record<string, number>>,
+    key: Key,
     executed: Executed,
+    options?: Options,
   ): Promise<{ readonly [K in keyof T]: Row<T[K]> | undefined }>;
+  /** The rows with these values, for tables of which a record has several rows, all from its own stream. */
+  all<P extends AnyTable, T extends P>(
+    projection: Projection<P>,
+    table: T,
+    values: Key,
+    executed: Executed,
+  ): Promise<readonly Row<T>[]>;
 }
+
+/** The row of a record after a command. @param kind as in the message @throws AppError 404 when it was deleted by then */
+export async function rowAfter<P extends AnyTable, T extends P>(
+  records: Records,
+  kind: string,
+  [projection, table]: readonly [Projection<P>, T],
+  key: Key,
+  executed: Executed,
+  options?: Options,
+): Promise<Row<T>> {
+  const [row] = await records.after(projection, [table], key, executed, options);
+  if (!row) throw notFound(kind);
+  return row as Row<T>;
+}
+
+/** Columns of a row, as a query selects them. */
+export const columnsOf = <R extends object, const C extends keyof R>(row: R, columns: readonly C[]): Pick<R, C> =>
+  Object.fromEntries(columns.map((column) => [column, row[column]])) as Pick<R, C>;
 
 interface Kept {
   readonly rows: MemoryTables;
@@ -45,11 +83,11 @@ interface Kept {
 const KEPT_CHARACTERS = 16_000_000;
 /** Events that are read at a time, the newest first. */
 const PAGE = 50;
+/** Rows of one record in one table: the last to change. */
+const MOST = 1_000;
 
 /** One per process: it keeps the rows of records that were written lately. */
 export function createRecords({ reads, store }: { readonly reads: Reads; readonly store: EventStore }): Records {
-  // What is there; the rest is in the stream.
-  const there = reads.at({});
   const kept = createKept<Kept>({ characters: KEPT_CHARACTERS, size: ({ size }) => size });
 
   /** The events of a stream after a position, up to another one. */
@@ -73,31 +111,57 @@ export function createRecords({ reads, store }: { readonly reads: Reads; readonl
     }
   }
 
+  /** The rows that the read model has, and the events of the stream since that it does not show. */
+  async function base<R extends readonly (AnyStoredRow | undefined)[]>(
+    { stream, events, position }: Executed,
+    read: (there: Reads) => Promise<R>,
+  ): Promise<{ readonly stored: R; readonly since: DomainEvent[] }> {
+    // What is there; the rest is in the stream.
+    const there = reads.at({});
+    const stored = await read(there);
+    const reached = there.position ?? 0;
+    const isBefore = reached <= position - Math.max(events.length, 1);
+    // Without a row it is not there yet, or was deleted since: the stream knows how it was.
+    const hasRows = stored.some((row) => row !== undefined);
+    const shown = Math.max(hasRows || isBefore ? reached : 0, ...stored.map((row) => row?.position ?? 0));
+    return { stored, since: shown >= position ? [] : await eventsBetween(stream, shown, position) };
+  }
+
   return {
-    async after(projection, wanted, key, { stream, events, position }) {
-      const own = kept.of(key.workspace_id ?? 'deployment');
-      const name = `${projection.name} ${stream}`;
+    async after(projection, wanted, key, executed, { mixed = false } = {}) {
+      const { stream, events, position } = executed;
+      const own = kept.of(typeof key.workspace_id === 'number' ? key.workspace_id : 'deployment');
       const first = events[0]?.revision;
-      const known = own.get(name);
       const rows = new MemoryTables();
       const texts = wanted.map((table) => keyText(table, key));
+      const name = `${projection.name} ${stream} ${texts[0]}`;
+      const known = mixed ? undefined : own.get(name);
       const copy = (row: AnyStoredRow | undefined, at: number) =>
         rows.set(wanted[at] as Table, texts[at] as string, row);
       const get = (from: MemoryTables) => wanted.map((table, at) => from.get(table, texts[at] as string));
       if (known && (first === undefined ? known.position >= position : known.revision === first - 1)) {
         for (const [at, row] of get(known.rows).entries()) copy(row, at);
         rows.apply(projection, inOrder(events, position));
+      } else if (first === 0 && !mixed) {
+        // These are all events of the stream.
+        rows.apply(projection, inOrder(events, position));
       } else {
-        const stored = await storedRows(there, projection, wanted, key);
+        const { stored, since } = await base(executed, (there) => storedRows(there, projection, wanted, key));
         for (const [at, row] of stored.entries()) copy(row, at);
-        const shown = Math.max(0, ...stored.map((row) => row?.position ?? 0));
-        // Without a row it is not there yet, or was deleted meanwhile: the stream knows how it was.
-        rows.apply(projection, await eventsBetween(stream, shown, position));
+        rows.apply(projection, since);
       }
       const found = get(rows);
       const revision = events.at(-1)?.revision;
-      if (revision !== undefined) own.set(name, { rows, revision, position, size: sizeOf(found) });
+      if (revision !== undefined && !mixed) own.set(name, { rows, revision, position, size: sizeOf(found) });
       return found as never;
+    },
+    async all(projection, table, values, executed) {
+      const { stored, since } = await base(executed, (there) => storedList(there, projection, table, values));
+      const rows = new MemoryTables();
+      for (const row of stored) rows.set(table as Table, keyText(table, row), row);
+      rows.apply(projection, since);
+      const isOne = (row: AnyStoredRow) => Object.entries(values).every(([column, value]) => row[column] === value);
+      return rows.rows(table).filter(isOne) as never;
     },
   };
 }
@@ -111,17 +175,29 @@ async function storedRows(
   reads: Reads,
   projection: Projection,
   wanted: readonly AnyTable[],
-  key: Readonly<Record<string, number>>,
+  key: Key,
 ): Promise<readonly (AnyStoredRow | undefined)[]> {
-  const isIt = sql.join(
-    Object.entries(key).map(([column, value]) => sql`${sql.ref(`r.${column}`)} = ${value}`),
-    sql` AND `,
-  );
   const { rows } = await sql<{ found: readonly (AnyStoredRow | null)[] }>`SELECT json_build_array(${sql.join(
-    wanted.map(({ name }) => sql`(SELECT row_to_json(r) FROM ${tableOf(reads, projection, name)} r WHERE ${isIt})`),
+    wanted.map(
+      ({ name }) => sql`(SELECT row_to_json(r) FROM ${tableOf(reads, projection, name)} r WHERE ${having(key)})`,
+    ),
   )}) AS found`.execute(reads.db);
   return wanted.map((_, at) => rows[0]?.found[at] ?? undefined);
 }
+
+async function storedList(reads: Reads, projection: Projection, { name }: AnyTable, values: Key) {
+  const { rows } = await sql<{ row: AnyStoredRow }>`
+    SELECT row_to_json(r) AS row FROM ${tableOf(reads, projection, name)} r
+    WHERE ${having(values)} ORDER BY r.position DESC LIMIT ${MOST}`.execute(reads.db);
+  return rows.map(({ row }) => row);
+}
+
+/** Picks rows `r` with these values. */
+const having = (values: Key) =>
+  sql.join(
+    Object.entries(values).map(([column, value]) => sql`${sql.ref(`r.${column}`)} = ${value}`),
+    sql` AND `,
+  );
 
 /** Characters of the rows, about. */
 const sizeOf = (rows: readonly (AnyStoredRow | undefined)[]): number => 200 + JSON.stringify(rows).length;

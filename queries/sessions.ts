@@ -1,12 +1,13 @@
 /** Sessions of command-line tools and of gateways, and how clients show sessions. */
 import { type RawBuilder, sql } from 'kysely';
 import type { Row } from '../projections/projection.ts';
-import { type cliSessionsTable, sessionsProjection } from '../projections/sessions.ts';
+import { cliSessionsTable, sessionPrefsTable, sessionsProjection } from '../projections/sessions.ts';
 import type { CliSessionRecord, CliSessionsQuery, SessionPref, SessionRecord } from '../shared/contract/sessions.ts';
 import type { GatewaySession } from '../shared/ports/gateways.ts';
 import { DAY, HOUR, MINUTE, seconds } from '../shared/time.ts';
 import { NANO } from '../shared/token-prices.ts';
 import { type Reads, tableOf, tables } from './reads.ts';
+import { type Executed, type Records, rowAfter } from './records.ts';
 
 const own = (reads: Reads) => tables(reads, sessionsProjection);
 
@@ -108,6 +109,18 @@ export async function cliSession(reads: Reads, workspace: number, sessionId: str
     .where('session_id', '=', sessionId)
     .executeTakeFirst();
   return row && recordOf(row, now);
+}
+
+/** A session as it is after a report. @param now Unix seconds */
+export async function cliSessionAfter(
+  records: Records,
+  workspace: number,
+  sessionId: string,
+  executed: Executed,
+  now: number,
+): Promise<CliSessionRecord> {
+  const key = { workspace_id: workspace, session_id: sessionId };
+  return recordOf(await rowAfter(records, 'Session', [sessionsProjection, cliSessionsTable], key, executed), now);
 }
 
 /** 1234567 as 1.2m, 35000 as 35k. */
@@ -226,13 +239,14 @@ export async function sessionPrefs(reads: Reads, workspace: number): Promise<Rec
   return Object.fromEntries(rows.map((row) => [row.session, prefOf(row)]));
 }
 
-/** How clients show one session; undefined when nothing is set. */
-export async function sessionPref(reads: Reads, workspace: number, session: string): Promise<SessionPref | undefined> {
-  const row = await own(reads)
-    .selectFrom('session_prefs')
-    .select(['name', 'color'])
-    .where('workspace_id', '=', workspace)
-    .where('session', '=', session)
-    .executeTakeFirst();
+/** How clients show one session after a command; undefined when nothing is set. */
+export async function sessionPrefAfter(
+  records: Records,
+  workspace: number,
+  session: string,
+  executed: Executed,
+): Promise<SessionPref | undefined> {
+  const key = { workspace_id: workspace, session };
+  const [row] = await records.after(sessionsProjection, [sessionPrefsTable], key, executed);
   return row && prefOf(row);
 }

@@ -1,8 +1,9 @@
 /** Workflow templates: the list, and single ones. */
 import { sql } from 'kysely';
-import { workflowsProjection } from '../projections/workflows.ts';
+import { workflowsProjection, workflowsTable } from '../projections/workflows.ts';
 import type { WorkflowRecord, WorkflowsQuery } from '../shared/contract/workflows.ts';
 import { type Reads, tables } from './reads.ts';
+import { columnsOf, type Executed, type Records, rowAfter } from './records.ts';
 
 const COLUMNS = [
   'id',
@@ -41,9 +42,16 @@ export async function listWorkflows(
   return rows as unknown as WorkflowRecord[];
 }
 
-export async function workflowRecord(reads: Reads, workspace: number, id: number): Promise<WorkflowRecord | undefined> {
-  const row = await own(reads, workspace).select(COLUMNS).where('id', '=', id).executeTakeFirst();
-  return row as unknown as WorkflowRecord | undefined;
+/** A template as it is after a command. @throws AppError 404 when it was deleted by then */
+export async function workflowAfter(
+  records: Records,
+  workspace: number,
+  id: number,
+  executed: Executed,
+): Promise<WorkflowRecord> {
+  const key = { workspace_id: workspace, id };
+  const row = await rowAfter(records, 'Workflow template', [workflowsProjection, workflowsTable], key, executed);
+  return columnsOf(row, COLUMNS) as unknown as WorkflowRecord;
 }
 
 type Column = Exclude<(typeof COLUMNS)[number], 'tags'>;

@@ -48,6 +48,21 @@ export const RUN_IN_PROGRESS = 'IDEMPOTENCY_IN_PROGRESS';
 export const isRefusal = (error: unknown): boolean =>
   error instanceof AppError && error.status < 500 && error.extras.code !== RUN_IN_PROGRESS;
 
+/** Code of a refusal because read models do not show in time what a read has to. */
+export const READ_MODEL_BEHIND = 'READ_MODEL_BEHIND';
+
+/**
+ * Goes on with work whose first event is in the log. While read models are behind, the rest is left to the schedule that
+ * resumes it: the caller must not be told that nothing has happened.
+ */
+export async function unlessBehind(work: Promise<unknown>): Promise<void> {
+  try {
+    await work;
+  } catch (error) {
+    if (!(error instanceof AppError && error.extras.code === READ_MODEL_BEHIND)) throw error;
+  }
+}
+
 export const invalid = (message: string, details?: readonly string[]) =>
   new AppError(400, message, details ? { details } : {});
 export const unauthenticated = (message: string, extras?: ErrorExtras) => new AppError(401, message, extras);

@@ -50,10 +50,10 @@ export function clearingCookies(exchange: Pick<Exchange, 'req' | 'secure'>, sett
 }
 
 /** What commands that begin a session are given. */
-export const sessionParts = ({ commands, credentials, reads, now }: Services): SessionParts => ({
+export const sessionParts = ({ commands, credentials, reads, records, now }: Services): SessionParts => ({
   commands,
   credentials,
-  users: userDirectory(reads),
+  users: userDirectory(reads, records),
   now,
 });
 

@@ -11,7 +11,6 @@ import { Histogram } from 'prom-client';
 import { agentSpokenFor } from '../../commands/agents/names.ts';
 import { acknowledgedOf, type CommandContext, type Intents } from '../../commands/handler.ts';
 import { InjectionRefused } from '../../commands/screening/injection.ts';
-import type { Reads } from '../../queries/reads.ts';
 import { AppError, forbidden, invalid, OtherTenant, unauthenticated } from '../../shared/errors.ts';
 import { DEFAULT_TENANT } from '../../shared/events/metadata.ts';
 import { type Identity, type Role, reaches } from '../../shared/identity.ts';
@@ -59,6 +58,7 @@ export function createApiServer(routes: readonly Route[], services: Services): A
   const identify = createIdentify(services);
   const limiter = createLimiter(services, (name, exchange) => incidents.rateLimitHit(exchange, name));
   const cache = createResponseCache(services.freshness, services.now);
+  const writing = scopedTo(services, { displayNames: services.namesAtOnce });
   const parseCookies = cookieParser();
   const match = createMatcher(routes);
   const headers = headersOfAll(settings);
@@ -140,7 +140,7 @@ export function createApiServer(routes: readonly Route[], services: Services): A
       // Null only on public routes; the others have been authorized.
       identity: identity as Identity,
       exchange,
-      services: isRead(route) ? scopedTo(services, reads) : services,
+      services: isRead(route) ? scopedTo(services, { reads }) : writing,
       checkShared: (resource: string) => checkShared(exchange, identity as Identity, route.path, resource),
       isStrict: async () => identity !== null && (await isStrict(exchange, identity)),
       isOfDeployment: async () => identity?.tenant === DEFAULT_TENANT && !(await isStrict(exchange, identity)),
@@ -349,9 +349,9 @@ const withPosition = (answer: Answer, position: Position): Answer =>
 const isCached = (route: Route): route is CachedRoute => route.cache !== undefined;
 const isRead = ({ method, writes }: Route): boolean => method === 'get' && !writes;
 
-/** The services of one request, whose queries read where it does. */
-const scopedTo = (services: Services, reads: Reads): Services =>
-  Object.create(services, { reads: { value: reads, enumerable: true } }) as Services;
+/** The services with some in the place of others. */
+const scopedTo = (services: Services, others: Partial<Services>): Services =>
+  Object.assign(Object.create(services) as Services, others);
 
 /** The headers of every response; none depends on the request. */
 function headersOfAll({ enableHsts }: Services['settings']): readonly (readonly [name: string, value: string])[] {

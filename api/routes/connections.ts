@@ -24,7 +24,7 @@ const roomsOf = (services: Services): ConnectionRooms => ({
   agents: agentRoom(services),
   connections: (agentId) =>
     roomFor(
-      limitsOf(services, (reads, workspace) => countConnected(reads, workspace, agentId)),
+      limitsOf(services, (reads, workspace) => countConnected(reads, workspace, agentId ?? 0)),
       { kind: 'connected tools', most: services.settings.maxConnections, added: connectionOpened },
     ),
 });

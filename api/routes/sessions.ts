@@ -6,7 +6,14 @@ import { controlSession, reportSession, setSessionPref } from '../../commands/se
 import { primaryVersion } from '../../queries/admin/gateways.ts';
 import { settingValues } from '../../queries/admin/settings.ts';
 import { findAgent } from '../../queries/agents/agents.ts';
-import { cliSession, listCliSessions, listSessions, sessionPref, sessionPrefs } from '../../queries/sessions.ts';
+import {
+  cliSession,
+  cliSessionAfter,
+  listCliSessions,
+  listSessions,
+  sessionPrefAfter,
+  sessionPrefs,
+} from '../../queries/sessions.ts';
 import { slug } from '../../shared/contract/admin/gateway-document.ts';
 import {
   cliSessionBody,
@@ -27,7 +34,7 @@ import {
   sessionPrefsAnswer,
   sessionsAnswer,
 } from '../../shared/contract/sessions.ts';
-import { invalid, notFound } from '../../shared/errors.ts';
+import { invalid } from '../../shared/errors.ts';
 import type { Identity } from '../../shared/identity.ts';
 import { DAY, seconds } from '../../shared/time.ts';
 import { isBoundKey } from '../auth/agent-keys.ts';
@@ -82,7 +89,7 @@ const register = defineRoute({
   responses: { 200: { description: 'Registered', schema: registeredSessionAnswer } },
   async handle({ body, identity, services, command }) {
     const { session_id: sessionId } = body;
-    await reportSession(services.commands, command, {
+    const executed = await reportSession(services.commands, command, {
       sessionId,
       agentName: body.agent_name?.trim() || (isBoundKey(identity) ? identity.agentName : null),
       model: body.model?.trim() || null,
@@ -96,8 +103,8 @@ const register = defineRoute({
       outputTokens: body.output_tokens ?? null,
       estimatedCost: body.estimated_cost ?? null,
     });
-    const session = await cliSession(services.reads, identity.workspace, sessionId, seconds(services.now()));
-    if (!session) throw notFound('Session');
+    const now = seconds(services.now());
+    const session = await cliSessionAfter(services.records, identity.workspace, sessionId, executed, now);
     return { body: { ok: true, message: `Session ${sessionId} is registered.`, session } };
   },
 });
@@ -244,12 +251,12 @@ const setPref = defineRoute({
   responses: { 200: { description: 'As it is now', schema: sessionPrefAnswer } },
   async handle({ body, identity, services, command }) {
     const { key, name, color } = body;
-    await setSessionPref(services.commands, command, {
+    const executed = await setSessionPref(services.commands, command, {
       key,
       ...(name !== undefined && { name: name?.trim() || null }),
       ...(color !== undefined && { color: color || null }),
     });
-    const pref = await sessionPref(services.reads, identity.workspace, key);
+    const pref = await sessionPrefAfter(services.records, identity.workspace, key, executed);
     return { body: { ok: true, ...(pref && { pref }) } };
   },
 });

@@ -1,6 +1,6 @@
 /** Workflow templates. */
 import { changeWorkflow, createWorkflow, deleteWorkflow } from '../../commands/workflows.ts';
-import { listWorkflows, workflowRecord } from '../../queries/workflows.ts';
+import { listWorkflows, workflowAfter } from '../../queries/workflows.ts';
 import { idBody, successAnswer } from '../../shared/contract/common.ts';
 import {
   newWorkflowBody,
@@ -9,16 +9,7 @@ import {
   workflowsAnswer,
   workflowsQuery,
 } from '../../shared/contract/workflows.ts';
-import { notFound } from '../../shared/errors.ts';
 import { defineCachedRoute, defineRoute, type Route } from '../http/route.ts';
-import type { Services } from '../services.ts';
-
-/** The template as GET gives it. @throws AppError 404 when somebody else has deleted it since */
-async function answerOf(services: Services, workspace: number, id: number) {
-  const template = await workflowRecord(services.reads, workspace, id);
-  if (!template) throw notFound('Workflow template');
-  return { template };
-}
 
 const list = defineCachedRoute({
   method: 'get',
@@ -47,7 +38,7 @@ const create = defineRoute({
   responses: { 201: { description: 'The new template', schema: workflowAnswer } },
   async handle({ body, identity, services, command }) {
     const { name, description, model, tags, task_prompt, timeout_seconds, agent_role } = body;
-    const id = await createWorkflow(services.commands, command, {
+    const { id, executed } = await createWorkflow(services.commands, command, {
       name,
       description,
       model,
@@ -56,7 +47,7 @@ const create = defineRoute({
       timeoutSeconds: timeout_seconds,
       agentRole: agent_role,
     });
-    return { status: 201, body: await answerOf(services, identity.workspace, id) };
+    return { status: 201, body: { template: await workflowAfter(services.records, identity.workspace, id, executed) } };
   },
 });
 
@@ -74,7 +65,7 @@ const change = defineRoute({
   responses: { 200: { description: 'The template as it is now', schema: workflowAnswer } },
   async handle({ body, identity, services, command }) {
     const { id, name, description, model, tags, task_prompt, timeout_seconds, agent_role } = body;
-    await changeWorkflow(services.commands, command, id, {
+    const executed = await changeWorkflow(services.commands, command, id, {
       name,
       description,
       model,
@@ -83,7 +74,7 @@ const change = defineRoute({
       timeoutSeconds: timeout_seconds,
       agentRole: agent_role,
     });
-    return { body: await answerOf(services, identity.workspace, id) };
+    return { body: { template: await workflowAfter(services.records, identity.workspace, id, executed) } };
   },
 });
 

@@ -20,7 +20,7 @@ import { MASK } from '../../shared/secrets.ts';
 import { frontOf, isStorableText } from '../../shared/storable.ts';
 import type { Deliver } from '../chat.ts';
 import { defineDecider, on } from '../decider.ts';
-import type { CommandContext, Commands } from '../handler.ts';
+import type { CommandContext, Commands, Executed } from '../handler.ts';
 import { reserveId } from '../reserve.ts';
 
 export interface KnownGateway {
@@ -165,7 +165,11 @@ export function decideRemove({ gateways }: GatewaysState, id: number): EventDraf
 // --- Commands ---------------------------------------------------------------------------------------------------------
 
 /** Adds a gateway. Gives its id. @throws AppError 400, 409 */
-export async function addGateway(commands: Commands, context: CommandContext, body: NewGatewayBody): Promise<number> {
+export async function addGateway(
+  commands: Commands,
+  context: CommandContext,
+  body: NewGatewayBody,
+): Promise<{ readonly id: number; readonly executed: Executed }> {
   const address = addressOf(body);
   if (!address) throw invalid('url: is missing; send the address of the gateway');
   if (body.token === MASK) throw invalid(`token: ${MASK} stands for a hidden value; send the token itself`);
@@ -178,8 +182,8 @@ export async function addGateway(commands: Commands, context: CommandContext, bo
     token: address.token ?? (body.token || null),
     isPrimary: body.is_primary,
   };
-  await commands.execute(gatewaysDecider, GATEWAYS_STREAM, context, (state) => decideAdd(state, gateway));
-  return id;
+  const decide = (state: GatewaysState) => decideAdd(state, gateway);
+  return { id, executed: await commands.execute(gatewaysDecider, GATEWAYS_STREAM, context, decide) };
 }
 
 /** The address that a change leaves: a host that is sent alone keeps the port, a port the rest. @throws AppError 400 */
@@ -224,16 +228,14 @@ export async function changeGateway(
   commands: Commands,
   context: CommandContext,
   body: GatewayChangesBody,
-): Promise<void> {
-  // The decision refuses a gateway that is not known, whatever its URL would be.
-  const changes = ({ gateways }: GatewaysState) =>
-    changesOf(body, gateways.find(({ id }) => id === body.id) ?? { url: 'http://unknown', bare: false });
-  const { state: now } = await commands.load(gatewaysDecider, GATEWAYS_STREAM);
-  if (Object.keys(changes(now)).length === 0) await knownGateway(commands, body.id);
-  else
-    await commands.execute(gatewaysDecider, GATEWAYS_STREAM, context, (state) =>
-      decideChange(state, body.id, changes(state)),
-    );
+): Promise<Executed> {
+  return commands.execute(gatewaysDecider, GATEWAYS_STREAM, context, (state) => {
+    const known = state.gateways.find(({ id }) => id === body.id);
+    // What is wrong with the body is said first.
+    const changes = changesOf(body, known ?? { url: 'http://unknown', bare: false });
+    if (!known) throw notFound('Gateway');
+    return Object.keys(changes).length === 0 ? [] : decideChange(state, body.id, changes);
+  });
 }
 
 /** Whether there was one. @throws AppError 400 for the primary one */

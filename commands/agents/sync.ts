@@ -5,7 +5,7 @@ import { AppError } from '../../shared/errors.ts';
 import { agentsSynced } from '../../shared/events/agents/sync.ts';
 import { gatewayDocument } from '../admin/gateway-config.ts';
 import type { CommandContext, Commands } from '../handler.ts';
-import type { Room } from '../limits.ts';
+import { type Room, roomMade } from '../limits.ts';
 import { agentConfigDecider, agentDecider, agentStream } from './agents.ts';
 import { updateFromConfig } from './changes.ts';
 import { bounded, configProblem } from './config.ts';
@@ -66,20 +66,24 @@ export async function syncAgents(
   const ids = await idsOf(wanted.map((agent) => agent.name));
   await checkConfigs(commands, origin.workspace, wanted, ids);
   const agents: SyncResult['agents'][number][] = [];
-  for (const agent of wanted) {
-    const { id, name } = agent;
-    const known = ids.get(name);
-    if (known === undefined) {
-      await registerAgent(commands, context, registrationOf(agent), room);
-      agents.push({ id, name, action: 'created' });
-      continue;
+  const importAll = async () => {
+    for (const agent of wanted) {
+      const { id, name } = agent;
+      const known = ids.get(name);
+      if (known === undefined) {
+        await registerAgent(commands, context, registrationOf(agent), roomMade);
+        agents.push({ id, name, action: 'created' });
+        continue;
+      }
+      const { events } = await updateFromConfig(commands, context, known, { via: 'sync' }, (config) => {
+        const next = withGatewayKeys(config, agent.config);
+        return { role: agent.role, ...(!isDeepStrictEqual(next, config) && { config: bounded(next) }) };
+      });
+      agents.push({ id, name, action: events.length > 0 ? 'updated' : 'unchanged' });
     }
-    const { events } = await updateFromConfig(commands, context, known, { via: 'sync' }, (config) => {
-      const next = withGatewayKeys(config, agent.config);
-      return { role: agent.role, ...(!isDeepStrictEqual(next, config) && { config: bounded(next) }) };
-    });
-    agents.push({ id, name, action: events.length > 0 ? 'updated' : 'unchanged' });
-  }
+  };
+  const fresh = wanted.filter(({ name }) => !ids.has(name)).length;
+  await (fresh === 0 ? importAll() : room(context, importAll, fresh));
   const count = (action: string) => agents.filter((agent) => agent.action === action).length;
   const result = { synced: agents.length, created: count('created'), updated: count('updated'), agents };
   if (result.created + result.updated > 0) {
@@ -92,32 +96,40 @@ export async function syncAgents(
 }
 
 /**
- * Registers agents that a gateway tells of; those that exist are heard of again. All of them are idle. Gives how many
- * there were. Every step is idempotent, so that it can be repeated.
+ * Registers agents that a gateway names; those that exist are heard of again. All of them are idle. Every step is
+ * idempotent, so that it can be repeated.
  *
  * @param idsOf ids of the agents with these names, by name
+ * @param first what happens before, once it is known that there is room for the agents
+ * @returns what `first` gave, and how many agents there were
  * @throws AppError 400, 409
  */
-export async function registerTold(
+export async function registerNamed<T>(
   commands: Commands,
   { origin }: CommandContext,
   room: Room,
   told: readonly { readonly name: string; readonly role: string }[],
   idsOf: (names: readonly string[]) => Promise<ReadonlyMap<string, number>>,
-): Promise<number> {
+  first: () => Promise<T>,
+): Promise<readonly [result: T, registered: number]> {
   const context: CommandContext = { origin };
   const roles = new Map(told.map(({ name, role }) => [name, role]));
   const ids = await idsOf([...roles.keys()]);
-  for (const [name, role] of roles) {
-    const known = ids.get(name);
-    if (known === undefined) {
-      const registration = registrationOf({ id: name, name, role, config: {} });
-      await registerAgent(commands, context, { ...registration, status: 'idle' }, room);
-    } else {
-      await commands.execute(agentDecider, agentStream(origin.workspace, known), context, decideReturn);
+  const registerAll = async () => {
+    const result = await first();
+    for (const [name, role] of roles) {
+      const known = ids.get(name);
+      if (known === undefined) {
+        const registration = registrationOf({ id: name, name, role, config: {} });
+        await registerAgent(commands, context, { ...registration, status: 'idle' }, roomMade);
+      } else {
+        await commands.execute(agentDecider, agentStream(origin.workspace, known), context, decideReturn);
+      }
     }
-  }
-  return roles.size;
+    return [result, roles.size] as const;
+  };
+  const fresh = [...roles.keys()].filter((name) => !ids.has(name)).length;
+  return fresh === 0 ? registerAll() : room(context, registerAll, fresh);
 }
 
 /** Called before the first change, so that an import is not left half done. @throws AppError 422 */

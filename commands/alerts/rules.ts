@@ -20,7 +20,7 @@ import { masked, restored } from '../../shared/secrets.ts';
 import { isStorableText } from '../../shared/storable.ts';
 import { seconds } from '../../shared/time.ts';
 import { defineDecider, on } from '../decider.ts';
-import type { CommandContext, Commands } from '../handler.ts';
+import type { CommandContext, Commands, Executed } from '../handler.ts';
 import { type Limit, type LimitParts, withinLimit } from '../limits.ts';
 import { reserveId } from '../reserve.ts';
 
@@ -144,22 +144,23 @@ export function decideDelete({ id, rule }: RuleState): EventDraft[] {
 
 const LIMIT: Limit = { kind: 'alert rules', most: MAX_RULES, added: alertRuleCreated };
 
-/** Gives the id of the new rule. @throws AppError 400, 409 when the workspace has too many */
+/** @throws AppError 400, 409 when the workspace has too many */
 export async function createRule(
   commands: Commands,
   context: CommandContext,
   limits: LimitParts,
   rule: RuleFields,
   faultOf: UrlFault,
-): Promise<number> {
+): Promise<{ readonly id: number; readonly executed: Executed }> {
   const { workspace } = context.origin;
   // Refused before it takes a number.
   decideCreate(0, rule, faultOf);
   return withinLimit(limits, LIMIT, context, async () => {
     const id = await reserveId(commands, context, 'alert_rule', (one) => ruleStream(workspace, one));
-    await commands.execute(ruleDecider, ruleStream(workspace, id), context, () => decideCreate(id, rule, faultOf), {
-      fresh: true,
-    });
-    return id;
+    const decide = () => decideCreate(id, rule, faultOf);
+    return {
+      id,
+      executed: await commands.execute(ruleDecider, ruleStream(workspace, id), context, decide, { fresh: true }),
+    };
   });
 }

@@ -12,7 +12,7 @@ import { type EventDraft, firstOf } from '../../shared/events/define.ts';
 import type { Role } from '../../shared/identity.ts';
 import type { Credentials } from '../../shared/ports/credentials.ts';
 import { claimName } from '../claims.ts';
-import type { CommandContext, Commands } from '../handler.ts';
+import type { CommandContext, Commands, Executed } from '../handler.ts';
 import { userNameClaims } from '../names.ts';
 import type { Place } from '../workspaces/workspaces.ts';
 import { type AdminsOf, changeUser } from './last-admin.ts';
@@ -114,17 +114,18 @@ export async function updateUser(
     readonly password: string | null;
     readonly by: 'admin' | 'cli';
   },
-): Promise<void> {
+): Promise<Executed> {
   const { userId, password, changes, ...rest } = request;
   const decide = (credentialId: string | null) => (state: UserState) =>
     decideUpdate(state, { ...rest, userId, changes, credentialId });
   // Decide first, to refuse before computing the slow hash and before claiming a name.
   if (password !== null || rest.transfer) decide(null)((await commands.load(userDecider, userStream(userId))).state);
   const credentialId = password === null ? null : await credentials.addPassword(userId, password);
+  let executed: Executed;
   try {
     const mayMove = await claimPlace(commands, context, userId, rest.transfer?.to.workspace);
     const decided = decide(credentialId);
-    await changeUser(commands, context, admins, userId, (state) => {
+    executed = await changeUser(commands, context, admins, userId, (state) => {
       const drafts = decided(state);
       mayMove(state);
       return drafts;
@@ -135,6 +136,7 @@ export async function updateUser(
   }
   if (credentialId !== null) await credentials.removePasswords(userId, credentialId);
   if (credentialId !== null || changes.isApproved === false) await credentials.removeSessions(userId);
+  return executed;
 }
 
 /**

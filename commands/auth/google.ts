@@ -2,7 +2,7 @@
 import { forbidden, invalid } from '../../shared/errors.ts';
 import { googleDisconnected, userStream, userUpdated } from '../../shared/events/auth/users.ts';
 import type { EventDraft } from '../../shared/events/define.ts';
-import type { CommandContext, Commands } from '../handler.ts';
+import type { CommandContext, Commands, Executed } from '../handler.ts';
 import { beginSession, type SessionParts } from './sessions.ts';
 import { asUser, differing, type KnownUser, mustExist, type UserState, userDecider } from './users.ts';
 
@@ -48,8 +48,8 @@ export async function refreshGoogleUser(
   context: CommandContext,
   user: KnownUser,
   profile: GoogleProfile,
-): Promise<void> {
-  await commands.execute(userDecider, userStream(user.id), asUser(context, user), (state) =>
+): Promise<Executed> {
+  return commands.execute(userDecider, userStream(user.id), asUser(context, user), (state) =>
     decideGoogleSignIn(state, user.id, profile),
   );
 }
@@ -68,8 +68,8 @@ export async function disconnectGoogle(
 ): Promise<string | undefined> {
   const { commands, credentials, users } = parts;
   const { userId, hasSession } = request;
-  await commands.execute(userDecider, userStream(userId), context, (state) => decideDisconnect(state, userId));
+  const decide = (state: UserState) => decideDisconnect(state, userId);
+  const executed = await commands.execute(userDecider, userStream(userId), context, decide);
   await credentials.removeSessions(userId);
-  const user = await users.find(userId);
-  return user && hasSession ? beginSession(parts, context, user) : undefined;
+  return hasSession ? beginSession(parts, context, await users.after(userId, executed)) : undefined;
 }

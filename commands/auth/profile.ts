@@ -4,7 +4,7 @@ import { userPasswordChanged, userStream, userUpdated } from '../../shared/event
 import { type EventDraft, firstOf } from '../../shared/events/define.ts';
 import type { Credentials } from '../../shared/ports/credentials.ts';
 import type { FoundUser } from '../../shared/ports/users.ts';
-import type { CommandContext } from '../handler.ts';
+import type { CommandContext, Executed } from '../handler.ts';
 import { beginSession, type SessionParts } from './sessions.ts';
 import { checkDisplayName, mustExist, removeUnnamedPasswords, type UserState, userDecider } from './users.ts';
 
@@ -54,13 +54,12 @@ export async function updateProfile(
   const before = await users.find(userId);
   if (!before) throw notFound('User');
   const verified = password && (await verify(parts.credentials, before, password.current));
-  const changed = await applyProfile(parts, context, {
+  const { executed, changed } = await applyProfile(parts, context, {
     userId,
     displayName,
     password: password && verified !== undefined ? { verified, next: password.next } : undefined,
   });
-  const user = await users.find(userId);
-  if (!user) throw notFound('User');
+  const user = await users.after(userId, executed);
   return { user, token: changed ? await beginSession(parts, context, user) : undefined };
 }
 
@@ -72,7 +71,7 @@ async function verify(credentials: Credentials, { credentialId }: FoundUser, pas
   return credentialId;
 }
 
-/** @returns whether the password was changed */
+/** @returns also whether the password was changed */
 async function applyProfile(
   { commands, credentials }: SessionParts,
   context: CommandContext,
@@ -81,7 +80,7 @@ async function applyProfile(
     readonly displayName: string | undefined;
     readonly password: { readonly verified: string; readonly next: string } | undefined;
   },
-): Promise<boolean> {
+): Promise<{ readonly executed: Executed; readonly changed: boolean }> {
   const { userId, displayName, password } = request;
   const credentialId = password && (await credentials.addPassword(userId, password.next));
   try {
@@ -93,10 +92,10 @@ async function applyProfile(
       }),
     );
     const changed = firstOf(executed.events, userPasswordChanged);
-    if (!changed) return false;
+    if (!changed) return { executed, changed: false };
     await credentials.removePasswords(userId, changed.data.credentialId);
     await credentials.removeSessions(userId);
-    return true;
+    return { executed, changed: true };
   } catch (error) {
     if (credentialId && isRefusal(error)) await removeUnnamedPasswords(commands, credentials, userId);
     throw error;

@@ -1,12 +1,12 @@
 /** First-run setup: the first visitor to a deployment that never had a user becomes its admin. */
-import { forbidden, notFound } from '../../shared/errors.ts';
+import { forbidden } from '../../shared/errors.ts';
 import { userStream } from '../../shared/events/auth/users.ts';
 import { DEFAULT_TENANT, DEFAULT_WORKSPACE } from '../../shared/events/metadata.ts';
 import type { CommandContext } from '../handler.ts';
 import { reserveId } from '../reserve.ts';
 import type { SessionParts, SignedIn } from './sessions.ts';
 import { signIn } from './sign-in.ts';
-import { asUser, createUser } from './users.ts';
+import { addUser, asUser } from './users.ts';
 
 /** Creates the first admin and signs them in. @throws AppError 403 once there has been a user, 409 when another setup was faster */
 export async function setUp(
@@ -19,7 +19,7 @@ export async function setUp(
   const { username, password, displayName } = admin;
   const place = { tenant: DEFAULT_TENANT, workspace: DEFAULT_WORKSPACE };
   const id = await reserveId(commands, context, 'user', userStream);
-  await createUser(
+  const { executed } = await addUser(
     commands,
     asUser(context, { id, username, ...place }),
     credentials,
@@ -38,7 +38,5 @@ export async function setUp(
     password,
     { first: true, id },
   );
-  const user = await users.find(id);
-  if (!user) throw notFound('User');
-  return signIn(parts, context, user, 'password');
+  return signIn(parts, context, await users.after(id, executed), 'password');
 }

@@ -9,6 +9,7 @@ import {
 } from '../../shared/events/auth/sign-in.ts';
 import type { Credentials } from '../../shared/ports/credentials.ts';
 import type { FoundUser } from '../../shared/ports/users.ts';
+import { seconds } from '../../shared/time.ts';
 import type { CommandContext, Commands } from '../handler.ts';
 import { requestAccess } from './access-requests.ts';
 import { type GoogleProfile, refreshGoogleUser } from './google.ts';
@@ -30,8 +31,9 @@ export async function signInWithPassword(
   const user = await users.findByName(username);
   const reason = await refusalOf(credentials, user, password);
   if (user && reason === undefined) return signIn(parts, context, user, 'password');
+  const wasSetUp = user !== undefined || (await users.wasSetUp());
   await recordFailure(commands, context, { username, user, reason: reason ?? 'user_not_found' });
-  if (!user && !(await users.wasSetUp())) {
+  if (!wasSetUp) {
     throw unauthenticated('Invalid credentials', {
       code: 'NO_USERS',
       hint: 'There are no users yet; create the first admin at /setup (POST /api/setup).',
@@ -80,12 +82,13 @@ export async function signInWithGoogle(
   profile: GoogleProfile,
 ): Promise<SignedIn> {
   const { commands, users } = parts;
-  const user = await users.findByGoogleAccount(profile.sub, profile.email);
-  if (!user?.isApproved) {
+  const found = await users.findByGoogleAccount(profile.sub, profile.email);
+  if (!found?.isApproved) {
     await requestAccess(commands, context, await users.findAccessRequest(profile.sub, profile.email), profile);
     throw forbidden('Your access request is waiting for an admin.', { code: 'PENDING_APPROVAL' });
   }
-  await refreshGoogleUser(commands, context, user, profile);
+  const executed = await refreshGoogleUser(commands, context, found, profile);
+  const user = executed.events.length > 0 ? await users.after(found.id, executed) : found;
   return signIn(parts, context, user, 'google');
 }
 
@@ -96,19 +99,20 @@ export async function signIn(
   user: FoundUser,
   method: 'password' | 'google',
 ): Promise<SignedIn> {
-  const { commands, credentials, users } = parts;
+  const { commands, credentials } = parts;
   const { id: userId, username } = user;
   const token = await beginSession(parts, context, user);
   try {
-    await commands.record(signInStream(userId), asUser(context, user), [
+    const { events } = await commands.record(signInStream(userId), asUser(context, user), [
       userSignedIn.draft({ userId, username, method }),
     ]);
+    const at = seconds(events[0]?.meta.at ?? parts.now());
+    return { user: { ...user, record: { ...user.record, last_login_at: at, updated_at: at } }, token };
   } catch (error) {
     // No session without its entry in the audit trail.
     await credentials.removeSession(hashToken(token));
     throw error;
   }
-  return { user: (await users.find(userId)) ?? user, token };
 }
 
 /** Ends the sessions of these tokens. @param user whose sign-out to record; undefined for callers without an account */

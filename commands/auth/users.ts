@@ -26,7 +26,7 @@ import { displayNameFault, userNameFault } from '../../shared/names.ts';
 import type { Credentials } from '../../shared/ports/credentials.ts';
 import { claimantOf, claimName, isTaken, type NameKind, releaseName } from '../claims.ts';
 import { defineDecider, on } from '../decider.ts';
-import { type CommandContext, type Commands, originWith } from '../handler.ts';
+import { type CommandContext, type Commands, type Executed, originWith } from '../handler.ts';
 import { userNameClaims } from '../names.ts';
 import { OLDER_KINDS } from '../naming.ts';
 import { reserveId } from '../reserve.ts';
@@ -215,6 +215,9 @@ export const asUser = (context: CommandContext, { id, username, tenant, workspac
 export const inWorkspace = (context: CommandContext, { tenant, workspace }: Pick<Origin, 'tenant' | 'workspace'>) =>
   withOrigin(context, { tenant, workspace });
 
+/** The same as `addUser`. @returns the id */
+export const createUser = async (...of: Parameters<typeof addUser>): Promise<number> => (await addUser(...of)).id;
+
 /**
  * Creates a user.
  *
@@ -222,10 +225,9 @@ export const inWorkspace = (context: CommandContext, { tenant, workspace }: Pick
  * @param options.first the user must be the first of the deployment
  * @param options.id an id reserved before; default: a new one
  * @param options.isTaken whether the read model has a user of this name: that saves the slow hash, the claim decides
- * @returns the id
  * @throws AppError 400 for a name that is not allowed, 409 when it is taken or somebody else was first
  */
-export async function createUser(
+export async function addUser(
   commands: Commands,
   context: CommandContext,
   credentials: Credentials,
@@ -236,7 +238,7 @@ export async function createUser(
     readonly id?: number;
     readonly isTaken?: (username: string) => Promise<boolean>;
   } = {},
-): Promise<number> {
+): Promise<{ readonly id: number; readonly executed: Executed }> {
   const fault = userNameFault(user.username);
   if (fault !== undefined) throw invalid(`username: ${fault}`, [`username: ${fault}`]);
   if (user.displayName !== null) checkDisplayName(user.displayName, user.username);
@@ -257,7 +259,7 @@ export async function createUser(
     const named = firstOf(executed.events, userCreated)?.data.credentialId ?? credentialId;
     // An earlier run of the same request may have stored another password; the event says which one counts.
     if (credentialId !== null && context.intents) await credentials.removePasswords(id, named ?? undefined);
-    return id;
+    return { id, executed };
   } catch (error) {
     if (credentialId !== null && isRefusal(error)) await credentials.removePasswords(id);
     // Others may be creating a user with an id that was reserved before.

@@ -7,7 +7,7 @@
 
 import type { DeliveryError, DeliveryResult } from '../../shared/contract/monitoring/notifications.ts';
 import { AppError } from '../../shared/errors.ts';
-import { type EventDraft, type EventOf, firstOf } from '../../shared/events/define.ts';
+import { type DomainEvent, type EventDraft, type EventOf, firstOf } from '../../shared/events/define.ts';
 import {
   notificationDeliveryCompleted,
   notificationForwarded,
@@ -68,32 +68,33 @@ export const markedDecider = defineDecider<MarkedState>({
 const markedStream = ({ origin }: CommandContext): string =>
   `notifications-${origin.workspace}-${Math.floor(seconds(Date.now()) / DAY)}`;
 
-/** Records a change of those that nobody else has changed in the same way. Gives their ids. */
+/** Records a change of those that nobody else has changed in the same way. */
 async function mark(
   commands: Commands,
   context: CommandContext,
   ids: readonly number[],
   how: { readonly changed: keyof MarkedState; readonly draft: (notificationIds: number[]) => EventDraft },
-): Promise<readonly number[]> {
+): Promise<readonly DomainEvent[]> {
   const { events } = await commands.execute(markedDecider, markedStream(context), context, (state) => {
     const changed = new Set(state[how.changed]);
     const fresh = ids.filter((id) => !changed.has(id));
     return fresh.length === 0 ? [] : [how.draft(fresh)];
   });
-  return events.flatMap(({ data }) => data.notificationIds as number[]);
+  return events;
 }
 
-/** Repeats `next` until it finds nothing more. Gives every id that `apply` gave, in their order. */
+const idsIn = (events: readonly DomainEvent[]): number =>
+  events.reduce((sum, { data }) => sum + (data.notificationIds as number[]).length, 0);
+
+/** Repeats `next` until it finds nothing more. */
 async function inBatches(
   next: () => Promise<readonly number[]>,
-  apply: (ids: readonly number[]) => Promise<readonly number[]>,
-): Promise<number[]> {
-  const done: number[] = [];
+  apply: (ids: readonly number[]) => Promise<void>,
+): Promise<void> {
   for (;;) {
     const ids = await next();
-    if (ids.length === 0) return done;
-    done.push(...(await apply(ids)));
-    if (ids.length < BATCH) return done;
+    if (ids.length > 0) await apply(ids);
+    if (ids.length < BATCH) return;
   }
 }
 
@@ -105,32 +106,40 @@ export async function markRead(
   which: Some,
 ): Promise<number> {
   const { workspace } = context.origin;
-  const read = await inBatches(
+  let read = 0;
+  await inBatches(
     () => directory.unread(workspace, which, BATCH),
-    (ids) =>
-      mark(commands, context, ids, {
+    async (ids) => {
+      const events = await mark(commands, context, ids, {
         changed: 'read',
         draft: (notificationIds) => notificationsRead.draft({ notificationIds }),
-      }),
+      });
+      read += idsIn(events);
+    },
   );
-  return read.length;
+  return read;
 }
 
-/** Marks as delivered what a recipient has fetched. Gives the ids. */
-export function markDelivered(
+/** Marks as delivered what a recipient has fetched. Gives the ids, with when each was delivered, Unix seconds. */
+export async function markDelivered(
   commands: Commands,
   context: CommandContext,
   directory: NotificationDirectory,
   recipient: string,
-): Promise<number[]> {
-  return inBatches(
+): Promise<ReadonlyMap<number, number>> {
+  const delivered = new Map<number, number>();
+  await inBatches(
     () => directory.undelivered(context.origin.workspace, recipient, BATCH),
-    (ids) =>
-      mark(commands, context, ids, {
+    async (ids) => {
+      const events = await mark(commands, context, ids, {
         changed: 'delivered',
         draft: (notificationIds) => notificationsDelivered.draft({ recipient, notificationIds }),
-      }),
+      });
+      for (const { data, meta } of events)
+        for (const id of data.notificationIds as number[]) delivered.set(id, seconds(meta.at));
+    },
   );
+  return delivered;
 }
 
 /** Deletes notifications, those of the ids or the older ones of a recipient. Gives their number. */
@@ -141,18 +150,21 @@ export async function deleteNotifications(
   which: { readonly ids: readonly number[] } | { readonly recipient: string; readonly before: number },
 ): Promise<number> {
   const { workspace } = context.origin;
-  const deleted = await inBatches(
+  let deleted = 0;
+  await inBatches(
     () =>
       'ids' in which
         ? directory.existing(workspace, which.ids.slice(0, BATCH))
         : directory.older(workspace, which.recipient, which.before, BATCH),
-    (ids) =>
-      mark(commands, context, ids, {
+    async (ids) => {
+      const events = await mark(commands, context, ids, {
         changed: 'deleted',
         draft: (notificationIds) => notificationsDeleted.draft({ notificationIds, cause: 'request' }),
-      }),
+      });
+      deleted += idsIn(events);
+    },
   );
-  return deleted.length;
+  return deleted;
 }
 
 /** The text that an agent gets. */

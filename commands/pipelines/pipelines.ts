@@ -9,7 +9,7 @@ import {
   pipelineUsed,
 } from '../../shared/events/pipelines/pipelines.ts';
 import { defineDecider, on } from '../decider.ts';
-import type { CommandContext, Commands } from '../handler.ts';
+import type { CommandContext, Commands, Executed } from '../handler.ts';
 import { reserveId } from '../reserve.ts';
 
 export interface PipelineState {
@@ -48,13 +48,13 @@ export async function createPipeline(
   commands: Commands,
   context: CommandContext,
   fields: PipelineFields,
-): Promise<number> {
+): Promise<{ readonly id: number; readonly executed: Executed }> {
   const { workspace } = context.origin;
   const id = await reserveId(commands, context, 'pipeline', (one) => pipelineStream(workspace, one));
-  await commands.execute(pipelineDecider, pipelineStream(workspace, id), context, () => [
+  const executed = await commands.execute(pipelineDecider, pipelineStream(workspace, id), context, () => [
     pipelineCreated.draft({ pipelineId: id, ...fields }),
   ]);
-  return id;
+  return { id, executed };
 }
 
 /** Changes a pipeline, or counts one more use of it. @throws AppError 404 */
@@ -63,8 +63,8 @@ export async function changePipeline(
   context: CommandContext,
   id: number,
   changes: Partial<PipelineFields>,
-): Promise<void> {
-  await commands.execute(pipelineDecider, pipelineStream(context.origin.workspace, id), context, (state) =>
+): Promise<Executed> {
+  return commands.execute(pipelineDecider, pipelineStream(context.origin.workspace, id), context, (state) =>
     decideChange(state, changes),
   );
 }

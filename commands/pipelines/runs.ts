@@ -19,7 +19,7 @@ import {
 } from '../../shared/events/pipelines/runs.ts';
 import type { RunnerAnswer } from '../../shared/ports/runner.ts';
 import { defineDecider, on } from '../decider.ts';
-import type { CommandContext, Commands } from '../handler.ts';
+import type { CommandContext, Commands, Executed } from '../handler.ts';
 import { reserveId } from '../reserve.ts';
 import type { Breach } from '../screening/prompts.ts';
 import { workflowDecider, workflowStream } from '../workflows.ts';
@@ -162,7 +162,7 @@ export async function startRun(
   context: CommandContext,
   pipeline: Omit<StartedRun, 'runId'>,
   hasRunner: boolean,
-): Promise<{ readonly id: number; readonly handOver: HandOver }> {
+): Promise<{ readonly id: number; readonly handOver: HandOver; readonly executed: Executed }> {
   const { pipelineId, steps, templates } = pipeline;
   const [first] = steps;
   if (!first) throw invalid('This pipeline has no steps; add some first.');
@@ -172,11 +172,11 @@ export async function startRun(
     hasRunner,
   );
   const id = await reserveId(commands, context, 'pipeline_run', (one) => runStream(workspace, one));
-  await commands.execute(runDecider, runStream(workspace, id), context, () => [
+  const executed = await commands.execute(runDecider, runStream(workspace, id), context, () => [
     pipelineRunStarted.draft({ runId: id, ...pipeline }),
     pipelineStepStarted.draft({ runId: id, pipelineId, step: 0, handOver }),
   ]);
-  return { id, handOver };
+  return { id, handOver, executed };
 }
 
 const handOverOf = (hasTemplate: boolean, hasRunner: boolean): HandOver =>
@@ -209,6 +209,7 @@ async function loadRun(commands: Commands, workspace: number, id: number): Promi
 export interface Advanced {
   /** The step that was started; undefined when the run is over. */
   readonly started: { readonly step: number; readonly handOver: HandOver } | undefined;
+  readonly executed: Executed;
 }
 
 /**
@@ -228,18 +229,18 @@ export async function advanceRun(
   const state = running(await loadRun(commands, workspace, id));
   const step = end.step ?? state.current;
   const next = await nextHandOver(commands, workspace, state, step, hasRunner);
-  const { events } = await commands.execute(runDecider, runStream(workspace, id), context, (now) =>
+  const executed = await commands.execute(runDecider, runStream(workspace, id), context, (now) =>
     decideAdvance(now, { ...end, step }, next),
   );
-  const started = events.find(({ type }) => type === pipelineStepStarted.type) as
+  const started = executed.events.find(({ type }) => type === pipelineStepStarted.type) as
     | EventOf<typeof pipelineStepStarted>
     | undefined;
-  return { started: started?.data };
+  return { started: started?.data, executed };
 }
 
 /** @throws AppError 404; 400 when it is over */
-export async function cancelRun(commands: Commands, context: CommandContext, id: number): Promise<void> {
+export async function cancelRun(commands: Commands, context: CommandContext, id: number): Promise<Executed> {
   const { workspace } = context.origin;
   await loadRun(commands, workspace, id);
-  await commands.execute(runDecider, runStream(workspace, id), context, decideCancel);
+  return commands.execute(runDecider, runStream(workspace, id), context, decideCancel);
 }

@@ -69,12 +69,19 @@ const GENERAL_PAUSE_MS = 20;
  */
 export async function ensureGeneral(
   commands: Commands,
-  { origin }: CommandContext,
+  context: CommandContext,
   directory: ProjectDirectory,
   waitMs = GENERAL_WAIT_MS,
 ): Promise<FoundProject> {
-  const found = await directory.general(origin.workspace);
-  if (found) return found;
+  return (await directory.general(context.origin.workspace)) ?? (await makeGeneral(commands, context, waitMs));
+}
+
+/** The same for a workspace that is known to have none, or that was just created. */
+export async function makeGeneral(
+  commands: Commands,
+  { origin }: CommandContext,
+  waitMs = GENERAL_WAIT_MS,
+): Promise<FoundProject> {
   const deadline = Date.now() + waitMs;
   for (;;) {
     try {

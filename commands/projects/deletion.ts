@@ -7,7 +7,7 @@
  * sent again, or the schedule. The schedule also finds tasks that were placed in the project at the last moment, by a
  * request that had looked it up before.
  */
-import { AppError } from '../../shared/errors.ts';
+import { AppError, unlessBehind } from '../../shared/errors.ts';
 import type { EventDraft } from '../../shared/events/define.ts';
 import { placeOf, taskMoved } from '../../shared/events/tasks/tasks.ts';
 import type { FoundProject, ProjectDirectory, ProjectTasks } from '../../shared/ports/projects.ts';
@@ -62,8 +62,8 @@ const PAGE = 400;
 const REQUEST_MS = 15_000;
 
 /**
- * Deletes a project for good. Its tasks move to the general project, under new ticket numbers. Those of a very large
- * project may still be moving when this resolves.
+ * Deletes a project for good. Its tasks move to the general project, under new ticket numbers. They may still be
+ * moving when this resolves: those of a very large project, or while read models are behind.
  *
  * @throws AppError 400 for the general project, 404
  */
@@ -72,9 +72,12 @@ export async function deleteProject(parts: DeletionParts, context: CommandContex
   const { workspace } = context.origin;
   const deadline = Date.now() + REQUEST_MS;
   const begun = await commands.execute(projectDecider, projectStream(workspace, id), context, decideBeginDeletion);
-  // What was placed in it before has to be found now.
-  await readModels.reach([taskMoved.type], { position: begun.position });
-  await goOnDeleting(parts, { origin: context.origin }, id, deadline);
+  const goOn = async () => {
+    // What was placed in it before has to be found now.
+    await readModels.reach([taskMoved.type], { position: begun.position });
+    await goOnDeleting(parts, { origin: context.origin }, id, deadline);
+  };
+  await unlessBehind(goOn());
 }
 
 /**

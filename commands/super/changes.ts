@@ -6,11 +6,10 @@ import type { EventDraft, EventOf } from '../../shared/events/define.ts';
 import { tenantCreated, tenantStream } from '../../shared/events/super/tenants.ts';
 import { workspaceCreated } from '../../shared/events/workspaces/workspaces.ts';
 import { systemActor } from '../../shared/identity.ts';
-import type { ProjectDirectory } from '../../shared/ports/projects.ts';
 import type { NameKind } from '../claims.ts';
-import type { CommandContext, Commands } from '../handler.ts';
+import type { CommandContext, Commands, Executed } from '../handler.ts';
 import { type Claim, claimAll, releaseAll } from '../naming.ts';
-import { ensureGeneral } from '../projects/changes.ts';
+import { makeGeneral } from '../projects/changes.ts';
 import { reserveAfterDefault, slugClaim } from '../workspaces/workspaces.ts';
 import { decideQueue, planFor, reserveJob } from './provision-jobs.ts';
 import { DEFAULT_LINUX_USER, DEFAULT_SLUG, type TenantState, tenantDecider } from './tenants.ts';
@@ -75,10 +74,9 @@ export interface TenantDefaults {
 export async function createTenant(
   commands: Commands,
   context: CommandContext,
-  projects: ProjectDirectory,
   defaults: TenantDefaults,
   body: NewTenantBody,
-): Promise<{ readonly tenant: number; readonly job: number }> {
+): Promise<{ readonly tenant: number; readonly job: number; readonly executed: Executed }> {
   const { origin } = context;
   const tenant = await reserveAfterDefault(commands, context, 'tenant');
   const mainWorkspace = await reserveAfterDefault(commands, context, 'workspace');
@@ -115,12 +113,13 @@ export async function createTenant(
     slugClaim(slug),
   ];
   await claimAll(commands, context, claims, stream, (claimed) => releaseAll(commands, context, claimed, stream));
+  let executed: Executed;
   try {
     const decide = (state: TenantState) => [
       ...decideCreateTenant(state, tenant, created),
       ...decideQueue({ ...state, id: tenant }, job, queued),
     ];
-    await commands.execute(tenantDecider, stream, context, decide, { fresh: true });
+    executed = await commands.execute(tenantDecider, stream, context, decide, { fresh: true });
   } catch (error) {
     if (isRefusal(error)) await releaseAll(commands, context, claims, stream);
     throw error;
@@ -129,6 +128,6 @@ export async function createTenant(
   const { requestId, correlationId, causationId } = origin;
   const actor = systemActor('first start');
   const own = { tenant, workspace: mainWorkspace, actor, ip: null, userAgent: null };
-  await ensureGeneral(commands, { origin: { ...own, requestId, correlationId, causationId } }, projects);
-  return { tenant, job };
+  await makeGeneral(commands, { origin: { ...own, requestId, correlationId, causationId } });
+  return { tenant, job, executed };
 }

@@ -20,7 +20,7 @@ import {
   provisionStepEnded,
 } from '../../shared/events/super/provision-jobs.ts';
 import { type TenantStatus, tenantStream } from '../../shared/events/super/tenants.ts';
-import type { CommandContext, Commands } from '../handler.ts';
+import type { CommandContext, Commands, Executed } from '../handler.ts';
 import { reserveId } from '../reserve.ts';
 import { existing, type OpenJob, type TenantState, tenantDecider } from './tenants.ts';
 
@@ -170,20 +170,25 @@ export function decideRun(state: TenantState, jobId: number, by: Actor, runnerHo
 export const reserveJob = (commands: Commands, context: CommandContext): Promise<number> =>
   reserveId(commands, context, 'provision-job', (id) => `provision-job-${id}`);
 
-/** Queues a job of an existing tenant. Gives its id. @throws AppError 400, 404, 409 */
+interface QueuedJob {
+  readonly id: number;
+  readonly executed: Executed;
+}
+
+/** Queues a job of an existing tenant. @throws AppError 400, 404, 409 */
 async function queue(
   commands: Commands,
   context: CommandContext,
   tenant: number,
   jobOf: (state: TenantState) => NewJob,
-): Promise<number> {
+): Promise<QueuedJob> {
   const id = await reserveJob(commands, context);
-  await commands.execute(tenantDecider, tenantStream(tenant), context, (state) => decideQueue(state, id, jobOf(state)));
-  return id;
+  const decide = (state: TenantState) => decideQueue(state, id, jobOf(state));
+  return { id, executed: await commands.execute(tenantDecider, tenantStream(tenant), context, decide) };
 }
 
-/** Queues the job that a body describes. Gives its id. @throws AppError 400, 404, 409 */
-export function queueJob(commands: Commands, context: CommandContext, body: NewProvisionJobBody): Promise<number> {
+/** Queues the job that a body describes. @throws AppError 400, 404, 409 */
+export function queueJob(commands: Commands, context: CommandContext, body: NewProvisionJobBody): Promise<QueuedJob> {
   const { tenant_id, job_type: jobType, dry_run: dryRun, plan_json, request_json: request } = body;
   const idempotencyKey = jobType === 'update' ? null : randomUUID();
   const removes = {
@@ -201,13 +206,13 @@ export function queueJob(commands: Commands, context: CommandContext, body: NewP
   }));
 }
 
-/** Asks for a tenant to be taken down. Gives the id of the job. @throws AppError 400 for the default tenant, 404, 409 */
+/** Asks for a tenant to be taken down. @throws AppError 400 for the default tenant, 404, 409 */
 export function decommission(
   commands: Commands,
   context: CommandContext,
   tenant: number,
   body: DecommissionBody,
-): Promise<number> {
+): Promise<QueuedJob> {
   const { dry_run: dryRun, reason, ...removes } = body;
   const idempotencyKey = randomUUID();
   return queue(commands, context, tenant, (state) => ({
@@ -233,8 +238,8 @@ export async function decideAboutJob(
   context: CommandContext,
   { tenant, job }: JobPlace,
   body: JobDecisionBody,
-): Promise<void> {
-  await commands.execute(tenantDecider, tenantStream(tenant), context, (state) =>
+): Promise<Executed> {
+  return commands.execute(tenantDecider, tenantStream(tenant), context, (state) =>
     decideJob(state, job, body, context.origin.actor),
   );
 }
@@ -245,10 +250,11 @@ export async function runJob(
   context: CommandContext,
   { tenant, job }: JobPlace,
   runnerHost: string,
-): Promise<void> {
-  const { events } = await commands.execute(tenantDecider, tenantStream(tenant), context, (state) =>
+): Promise<Executed> {
+  const executed = await commands.execute(tenantDecider, tenantStream(tenant), context, (state) =>
     decideRun(state, job, context.origin.actor, runnerHost),
   );
-  const failed = firstOf(events, provisionJobFailed);
+  const failed = firstOf(executed.events, provisionJobFailed);
   if (failed) throw new AppError(400, failed.data.error, { code: 'NO_PROVISIONER' });
+  return executed;
 }

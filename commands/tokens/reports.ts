@@ -9,7 +9,7 @@
  * Reports without an id cannot be recognised, so they are appended without a decision.
  */
 import { createHash, randomUUID } from 'node:crypto';
-import { AppError, conflict, unavailable } from '../../shared/errors.ts';
+import { AppError, conflict, READ_MODEL_BEHIND, unavailable } from '../../shared/errors.ts';
 import type { DomainEvent, EventDraft } from '../../shared/events/define.ts';
 import {
   ledgerStream,
@@ -193,9 +193,17 @@ export async function reportTokens(
       taskIds: part.flatMap(({ taskId }) => taskId ?? []),
     });
 
+  // Everything is looked up before the first append.
+  const parts: (readonly [part: NewTokenReport[], found: TokenKnowledge, isNamed: boolean])[] = [];
+  for (const part of partsOf(nameless)) parts.push([part, await lookUp(part), false]);
+  for (const part of partsOf(named)) parts.push([part, await lookUp(part), true]);
   const added: KnownReport[] = [];
-  for (const part of partsOf(nameless)) {
-    const found = await lookUp(part);
+  const byId = new Map<string, Reported>();
+  for (const [part, found, isNamed] of parts) {
+    if (isNamed) {
+      for (const one of await reportNamed(part, found)) byId.set(one.report.id, one);
+      continue;
+    }
     const draft = tokensReported.draft({
       page: null,
       reports: part.map((one) => completed(one, found, speaksFor, reporting)),
@@ -204,19 +212,14 @@ export async function reportTokens(
     // In a repeated request, these are the reports of the first run.
     added.push(...recordedIn(events));
   }
-  const byId = new Map<string, Reported>();
-  for (const part of partsOf(named)) {
-    for (const one of await reportNamed(part)) byId.set(one.report.id, one);
-  }
   return reports.map(({ id }) =>
     id === null ? { report: added.shift() as KnownReport, isNew: true } : (byId.get(id) as Reported),
   );
 
-  async function reportNamed(part: readonly NewTokenReport[]): Promise<Reported[]> {
+  async function reportNamed(part: readonly NewTokenReport[], lookedUp: TokenKnowledge): Promise<Reported[]> {
     const giveUpAt = Date.now() + PATIENCE_MS;
     const step = nextStep(context);
-    for (;;) {
-      const found = await lookUp(part);
+    for (let found = lookedUp; ; found = await lookUp(part)) {
       const isKnown = ({ id }: NewTokenReport) => found.reports.has(id ?? '');
       for (const one of part.filter(isKnown)) {
         const known = found.reports.get(one.id ?? '') as KnownReport;
@@ -244,7 +247,7 @@ export async function reportTokens(
         if (Date.now() > giveUpAt) {
           throw error instanceof AppError
             ? error
-            : unavailable('Earlier reports cannot be read yet; try again in a moment.', { code: 'READ_MODEL_BEHIND' });
+            : unavailable('Earlier reports cannot be read yet; try again in a moment.', { code: READ_MODEL_BEHIND });
         }
         await pause(LOOK_MS);
       }

@@ -8,7 +8,7 @@
  * deletion half done goes on with it: the same request, sent again, or the schedule. The schedule also finds those who
  * came into the workspace at the last moment.
  */
-import { AppError, invalid } from '../../shared/errors.ts';
+import { AppError, invalid, unlessBehind } from '../../shared/errors.ts';
 import type { EventDraft } from '../../shared/events/define.ts';
 import { tenantStream } from '../../shared/events/super/tenants.ts';
 import { workspaceDeleted, workspaceRemovalBegun } from '../../shared/events/workspaces/workspaces.ts';
@@ -75,7 +75,7 @@ export async function deleteWorkspace(parts: RemovalParts, context: CommandConte
     return drafts;
   });
   const { movesTo } = removed as unknown as Removed;
-  await goOnRemoving(parts, { origin: context.origin }, { workspace: id, movesTo }, deadline);
+  await unlessBehind(goOnRemoving(parts, { origin: context.origin }, { workspace: id, movesTo }, deadline));
   return removed as unknown as Removed;
 }
 

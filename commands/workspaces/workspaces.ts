@@ -5,11 +5,10 @@ import type { EventDraft } from '../../shared/events/define.ts';
 import { DEFAULT_WORKSPACE } from '../../shared/events/metadata.ts';
 import { tenantStream } from '../../shared/events/super/tenants.ts';
 import { workspaceCreated, workspaceUpdated } from '../../shared/events/workspaces/workspaces.ts';
-import type { ProjectDirectory } from '../../shared/ports/projects.ts';
 import type { NameKind } from '../claims.ts';
-import { type CommandContext, type Commands, originWith } from '../handler.ts';
+import { type CommandContext, type Commands, type Executed, originWith } from '../handler.ts';
 import { type Claim, executeWithNames, type Named } from '../naming.ts';
-import { ensureGeneral } from '../projects/changes.ts';
+import { makeGeneral } from '../projects/changes.ts';
 import { reserveId } from '../reserve.ts';
 import {
   DEFAULT_SLUG,
@@ -102,20 +101,20 @@ export async function reserveAfterDefault(
   }
 }
 
-/** Creates a workspace of the caller's tenant, with its general project. Gives its id. @throws AppError 404, 409 */
+/** Creates a workspace of the caller's tenant, with its general project. @throws AppError 404, 409 */
 export async function createWorkspace(
   commands: Commands,
   context: CommandContext,
-  projects: ProjectDirectory,
   body: NewWorkspaceBody,
-): Promise<number> {
+): Promise<{ readonly id: number; readonly executed: Executed }> {
   const { tenant } = context.origin;
   const id = await reserveAfterDefault(commands, context, 'workspace');
-  await executeWithNames(commands, context, namedTenant, tenantStream(tenant), [slugClaim(body.slug)], (state) =>
+  const claims = [slugClaim(body.slug)];
+  const executed = await executeWithNames(commands, context, namedTenant, tenantStream(tenant), claims, (state) =>
     decideCreate(state, id, body),
   );
-  await ensureGeneral(commands, { origin: originWith(context.origin, { workspace: id }) }, projects);
-  return id;
+  await makeGeneral(commands, { origin: originWith(context.origin, { workspace: id }) });
+  return { id, executed };
 }
 
 /** Changes a workspace of the caller's tenant. @throws AppError 404 */
@@ -124,8 +123,8 @@ export async function updateWorkspace(
   context: CommandContext,
   id: number,
   body: WorkspaceChangesBody,
-): Promise<void> {
-  await commands.execute(tenantDecider, tenantStream(context.origin.tenant), context, (state) =>
+): Promise<Executed> {
+  return commands.execute(tenantDecider, tenantStream(context.origin.tenant), context, (state) =>
     decideUpdate(state, id, body),
   );
 }

@@ -42,10 +42,12 @@ export function createFreshness(parts: {
       const wanted = schemasOf(names);
       return stampOf(wanted, workspace, await positions.reachSchemas(wanted, at));
     };
+    const recent: Freshness['recent'] = (names, workspace) => stampOf(schemasOf(names), workspace, 0).value;
     const withCredentials = ({ value }: Stamp) => `${credentialChanges()} ${value}`;
     return {
       stampNow,
       stamp,
+      recent,
       credentials: async (names, since) => withCredentials(await stamp(names, 'all', { since })),
       credentialsNow(names, since) {
         const found = stampNow(names, 'all', { since });
@@ -71,6 +73,7 @@ export function createFreshness(parts: {
       const { value } = early.position >= position ? early : stampFrom(await positions.ask(), wanted);
       return { value, position };
     },
+    recent: async (names, _workspace, since) => stampFrom(await positions.ask(since), schemasOf(names)).value,
     async credentials(names, since) {
       const wanted = schemasOf(names);
       const { credentials, credentialsAt, ...asked } = await positions.ask(since);

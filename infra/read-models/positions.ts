@@ -7,7 +7,7 @@
  * that event shows everything that the reader of this process has seen, however old its checkpoint is.
  */
 import { type Projection, schemaOf } from '../../projections/projection.ts';
-import { unavailable } from '../../shared/errors.ts';
+import { READ_MODEL_BEHIND, unavailable } from '../../shared/errors.ts';
 import type { LoggedEvent, Position } from '../../shared/ports/event-log.ts';
 import type { ReadAt, ReadModels } from '../../shared/ports/read-models.ts';
 import { askedSince, createOutage, pause } from '../../shared/waiting.ts';
@@ -225,7 +225,7 @@ export class Positions implements ReadModels {
     return unavailable(
       `The read would show position ${target} of the log, which these read models have not reached in time: ${all}. Try again later, or send X-Signalbox-Consistency: eventual to get what is there; \`signalbox status\` shows what holds them up.`,
       {
-        code: 'READ_MODEL_BEHIND',
+        code: READ_MODEL_BEHIND,
         headers: { 'Retry-After': '1' },
         body: { position: target, reached: Math.min(...late.map(([, shown]) => shown)) },
       },

@@ -1,9 +1,10 @@
 /** Gateways of the deployment, and the history of their health. */
-import { gatewaysProjection } from '../../projections/admin/gateways.ts';
+import { gatewaysProjection, gatewaysTable } from '../../projections/admin/gateways.ts';
 import type { GatewayRecord } from '../../shared/contract/admin/gateways.ts';
 import type { GatewayStatus } from '../../shared/ports/gateways.ts';
 import { MASK } from '../../shared/secrets.ts';
 import { type Reads, tables } from '../reads.ts';
+import { type Executed, type Records, rowAfter } from '../records.ts';
 
 const own = (reads: Reads) => tables(reads, gatewaysProjection);
 
@@ -38,10 +39,9 @@ function recordOf(row: GatewayRow): GatewayRecord {
 /** The primary one first, then by name. */
 export const listGateways = async (reads: Reads): Promise<GatewayRecord[]> => (await rowsOf(reads)).map(recordOf);
 
-export async function gatewayRecord(reads: Reads, id: number): Promise<GatewayRecord | undefined> {
-  const row = await own(reads).selectFrom('gateways').selectAll().where('id', '=', id).executeTakeFirst();
-  return row && recordOf(row);
-}
+/** A gateway as it is after a command. @throws AppError 404 when it was removed by then */
+export const gatewayAfter = async (records: Records, id: number, executed: Executed): Promise<GatewayRecord> =>
+  recordOf(await rowAfter(records, 'Gateway', [gatewaysProjection, gatewaysTable], { id }, executed, { mixed: true }));
 
 /**
  * Names the primary gateway in its present state: differs once it is changed, probed, or asked to do something to a

@@ -1,9 +1,10 @@
 /** Alert rules: the list, one, and those that are to be evaluated. */
-import { alertRulesProjection } from '../../projections/alerts/rules.ts';
+import { alertRulesProjection, alertRulesTable } from '../../projections/alerts/rules.ts';
 import type { EntityType, Operator } from '../../shared/contract/alerts/conditions.ts';
 import type { ActionType, AlertRuleRecord } from '../../shared/contract/alerts/rules.ts';
 import type { AlertReads } from '../../shared/ports/alerts.ts';
 import { type Reads, tables } from '../reads.ts';
+import { columnsOf, type Executed, type Records, rowAfter } from '../records.ts';
 import { conditionMet } from './conditions.ts';
 
 const own = (reads: Reads) => tables(reads, alertRulesProjection);
@@ -53,6 +54,18 @@ export async function listRules(reads: Reads, workspace: number): Promise<AlertR
 export async function findRule(reads: Reads, workspace: number, id: number): Promise<AlertRuleRecord | undefined> {
   const row = await ofWorkspace(reads, workspace).select(COLUMNS).where('id', '=', id).executeTakeFirst();
   return row as AlertRuleRecord | undefined;
+}
+
+/** A rule as it is after a command. @throws AppError 404 when it was deleted by then */
+export async function ruleAfter(
+  records: Records,
+  workspace: number,
+  id: number,
+  executed: Executed,
+): Promise<AlertRuleRecord> {
+  const key = { workspace_id: workspace, id };
+  const row = await rowAfter(records, 'Alert rule', [alertRulesProjection, alertRulesTable], key, executed);
+  return columnsOf(row, COLUMNS) as AlertRuleRecord;
 }
 
 export async function countRules(reads: Reads, workspace: number): Promise<number> {

@@ -1,10 +1,11 @@
 /** Users. Records have no credential ids; rows do, for sign-in and sessions. */
 import { sql } from 'kysely';
-import { usersProjection, type usersTable } from '../../projections/auth/users.ts';
+import { usersProjection, usersTable } from '../../projections/auth/users.ts';
 import type { Row } from '../../projections/projection.ts';
 import type { UserRecord } from '../../shared/contract/auth/users.ts';
 import type { FoundUser, UserDirectory } from '../../shared/ports/users.ts';
 import { type Reads, tables } from '../reads.ts';
+import { type Executed, type Records, rowAfter } from '../records.ts';
 import { findAccessRequestOf } from './access-requests.ts';
 import { wasSetUp } from './setup.ts';
 
@@ -108,8 +109,16 @@ const toFoundUser = (row: UserRow | undefined): FoundUser | undefined =>
     record: toUserRecord(row),
   };
 
+/** A user as after a command on their stream. @throws AppError 404 when they were deleted by then */
+const userRowAfter = (records: Records, id: number, executed: Executed): Promise<UserRow> =>
+  rowAfter(records, 'User', [usersProjection, usersTable], { id }, executed, { mixed: true });
+
+export const userAfter = async (...of: Parameters<typeof userRowAfter>): Promise<UserRecord> =>
+  toUserRecord(await userRowAfter(...of));
+
 /** The look-ups that commands need. */
-export const userDirectory = (reads: Reads): UserDirectory => ({
+export const userDirectory = (reads: Reads, records: Records): UserDirectory => ({
+  after: async (id, executed) => toFoundUser(await userRowAfter(records, id, executed)) as FoundUser,
   find: async (id) => toFoundUser(await findUser(reads, id)),
   findByName: async (username) => toFoundUser(await findUserByName(reads, username)),
   findByGoogleAccount: async (sub, email) => toFoundUser(await findGoogleUser(reads, sub, email)),

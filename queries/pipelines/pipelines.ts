@@ -1,8 +1,10 @@
 /** Pipelines: the list, single ones, and what a run begins with. */
 import { pipelinesProjection } from '../../projections/pipelines/pipelines.ts';
+import { pipelinesTable } from '../../projections/pipelines/runs.ts';
 import type { ListedPipeline, PipelineRecord, PipelinesQuery } from '../../shared/contract/pipelines/pipelines.ts';
 import { UNKNOWN_TEMPLATE } from '../../shared/events/pipelines/runs.ts';
 import { type Reads, tables } from '../reads.ts';
+import { columnsOf, type Executed, type Records, rowAfter } from '../records.ts';
 import { workflowRows } from '../workflows.ts';
 
 const COLUMNS = [
@@ -52,7 +54,20 @@ export async function listPipelines(
   );
 }
 
-export async function pipelineRecord(reads: Reads, workspace: number, id: number): Promise<PipelineRecord | undefined> {
+/** A pipeline as it is after a command. @throws AppError 404 when it was deleted by then */
+export async function pipelineAfter(
+  records: Records,
+  workspace: number,
+  id: number,
+  executed: Executed,
+): Promise<PipelineRecord> {
+  const key = { workspace_id: workspace, id };
+  const table = [pipelinesProjection, pipelinesTable] as const;
+  const row = await rowAfter(records, 'Pipeline', table, key, executed, { mixed: true });
+  return columnsOf(row, COLUMNS) as unknown as PipelineRecord;
+}
+
+async function pipelineRecord(reads: Reads, workspace: number, id: number): Promise<PipelineRecord | undefined> {
   const row = await own(reads, workspace).select(COLUMNS).where('id', '=', id).executeTakeFirst();
   return row as unknown as PipelineRecord | undefined;
 }

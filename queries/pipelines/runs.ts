@@ -3,21 +3,24 @@
  * rows go one by one.
  */
 import { pipelinesProjection } from '../../projections/pipelines/pipelines.ts';
+import { pipelineRunsTable } from '../../projections/pipelines/runs.ts';
 import type { ListedRun, RunRecord } from '../../shared/contract/pipelines/runs.ts';
 import { type Reads, tables } from '../reads.ts';
+import { columnsOf, type Executed, type Records, rowAfter } from '../records.ts';
 
-const COLUMNS = [
-  'r.id',
-  'r.pipeline_id',
-  'r.status',
-  'r.current_step',
-  'r.steps as steps_snapshot',
-  'r.started_at',
-  'r.completed_at',
-  'r.triggered_by',
-  'r.created_at',
-  'r.workspace_id',
+const OWN = [
+  'id',
+  'pipeline_id',
+  'status',
+  'current_step',
+  'started_at',
+  'completed_at',
+  'triggered_by',
+  'created_at',
+  'workspace_id',
 ] as const;
+
+const COLUMNS = [...OWN.map((column) => `r.${column}` as const), 'r.steps as steps_snapshot'] as const;
 
 const own = (reads: Reads, workspace: number) =>
   tables(reads, pipelinesProjection)
@@ -47,6 +50,19 @@ export async function listRuns(
 export async function runRecord(reads: Reads, workspace: number, id: number): Promise<RunRecord | undefined> {
   const row = await own(reads, workspace).select(COLUMNS).where('r.id', '=', id).executeTakeFirst();
   return row as unknown as RunRecord | undefined;
+}
+
+/** A run as it is after a command. @throws AppError 404 when it was removed by then */
+export async function runAfter(
+  records: Records,
+  workspace: number,
+  id: number,
+  executed: Executed,
+): Promise<RunRecord> {
+  const key = { workspace_id: workspace, id };
+  const table = [pipelinesProjection, pipelineRunsTable] as const;
+  const { steps, ...row } = await rowAfter(records, 'Pipeline run', table, key, executed, { mixed: true });
+  return { ...columnsOf(row, OWN), steps_snapshot: steps } as unknown as RunRecord;
 }
 
 const PAGE = 200;

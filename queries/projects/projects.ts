@@ -1,11 +1,13 @@
 /** Projects: the list, one record, and lookups for commands. */
 import { sql } from 'kysely';
-import { projectsProjection } from '../../projections/projects/projects.ts';
+import { projectAgentsTable } from '../../projections/projects/assignments.ts';
+import { projectsProjection, projectsTable } from '../../projections/projects/projects.ts';
 import { ticketsProjection } from '../../projections/projects/tickets.ts';
 import { tasksProjection } from '../../projections/tasks/tasks.ts';
 import type { ListedProject, ProjectRecord, ProjectsQuery } from '../../shared/contract/projects/projects.ts';
 import type { FoundProject, ProjectDirectory, ProjectTasks } from '../../shared/ports/projects.ts';
 import { type Reads, tableOf, tables } from '../reads.ts';
+import { columnsOf, type Executed, type Records, rowAfter } from '../records.ts';
 
 export const projectTables = (reads: Reads) => tables(reads, projectsProjection);
 
@@ -88,15 +90,34 @@ export const listedProject = (reads: Reads, workspace: number, id: number): Prom
     .where('id', '=', id)
     .executeTakeFirst();
 
-/** The same without its tasks. */
-export const projectWithAgents = (reads: Reads, workspace: number, id: number) =>
-  seen(reads, workspace)
-    .select(COLUMNS)
-    .select([...ticketed(reads), assignedAgents(reads)])
-    .where('id', '=', id)
-    .executeTakeFirst();
+/** A project with its agents as it is after a command; its tickets are those that the read model shows. */
+export async function projectAfter(
+  { records, reads }: { readonly records: Records; readonly reads: Reads },
+  workspace: number,
+  id: number,
+  executed: Executed,
+) {
+  const [row, agents, tickets] = await Promise.all([
+    rowAfter(records, 'Project', [projectsProjection, projectsTable], { workspace_id: workspace, id }, executed),
+    records.all(projectsProjection, projectAgentsTable, { workspace_id: workspace, project_id: id }, executed),
+    tables(reads.at({}), ticketsProjection)
+      .selectFrom('tickets')
+      .select(['last', 'updated_at'])
+      .where('workspace_id', '=', workspace)
+      .where('project_id', '=', id)
+      .executeTakeFirst(),
+  ]);
+  return {
+    ...columnsOf(row, COLUMNS),
+    ticket_counter: tickets?.last ?? 0,
+    updated_at: Math.max(row.updated_at, tickets?.updated_at ?? 0),
+    assigned_agents: agents
+      .toSorted((a, b) => a.assigned_at - b.assigned_at || a.id - b.id)
+      .map(({ agent_name }) => agent_name),
+  };
+}
 
-/** The same with its own columns alone. */
+/** A project without its tasks and agents. */
 export const projectRecord = (reads: Reads, workspace: number, id: number): Promise<ProjectRecord | undefined> =>
   seen(reads, workspace).select(COLUMNS).select(ticketed(reads)).where('id', '=', id).executeTakeFirst();
 

@@ -1,11 +1,14 @@
 /** Provisioning jobs of all tenants. */
+import { provisionEventsTable, provisionJobsTable } from '../../projections/super/provision-jobs.ts';
+import { tenantsProjection } from '../../projections/super/tenants.ts';
 import type {
   ProvisionJobDetail,
   ProvisionJobRecord,
   ProvisionJobsQuery,
 } from '../../shared/contract/super/provision-jobs.ts';
 import type { Reads } from '../reads.ts';
-import { tenantTables } from './tenants.ts';
+import { type Executed, type Records, rowAfter } from '../records.ts';
+import { tenantRow, tenantTables } from './tenants.ts';
 
 /** What happened to a job: the latest of it that is shown. */
 const SHOWN_EVENTS = 500;
@@ -62,6 +65,25 @@ export async function jobDetail(reads: Reads, id: number): Promise<ProvisionJobD
     .limit(SHOWN_EVENTS)
     .execute();
   return { ...job, events: events.reverse() } as unknown as ProvisionJobDetail;
+}
+
+/** The same as it is after a command. @throws AppError 404 */
+export async function jobAfter(
+  records: Records,
+  { tenant, job: id }: { readonly tenant: number; readonly job: number },
+  executed: Executed,
+): Promise<ProvisionJobDetail> {
+  const [{ position: _, ...job }, { slug, display_name, linux_user, workspace_root }, lines] = await Promise.all([
+    rowAfter(records, 'Job', [tenantsProjection, provisionJobsTable], { id }, executed),
+    tenantRow(records, tenant, executed),
+    records.all(tenantsProjection, provisionEventsTable, { job_id: id }, executed),
+  ]);
+  const events = lines
+    .map(({ position: _, ...line }) => line)
+    .sort((a, b) => a.id - b.id)
+    .slice(-SHOWN_EVENTS);
+  const ofTenant = { tenant_slug: slug, tenant_display_name: display_name, linux_user, workspace_root };
+  return { ...job, ...ofTenant, events } as unknown as ProvisionJobDetail;
 }
 
 /** The tenant that has a job. */

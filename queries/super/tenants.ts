@@ -1,11 +1,12 @@
 /** Tenants of the deployment. */
-import { tenantsProjection } from '../../projections/super/tenants.ts';
+import { tenantsProjection, tenantsTable } from '../../projections/super/tenants.ts';
 import type { ListedTenant, TenantRecord } from '../../shared/contract/super/tenants.ts';
 import { type Reads, tables } from '../reads.ts';
+import { columnsOf, type Executed, type Records, rowAfter } from '../records.ts';
 
 export const tenantTables = (reads: Reads) => tables(reads, tenantsProjection);
 
-const COLUMNS = [
+const OWN = [
   'id',
   'slug',
   'display_name',
@@ -18,10 +19,10 @@ const COLUMNS = [
   'config',
   'created_by',
   'owner_gateway',
-  'main_workspace as workspace_id',
   'created_at',
   'updated_at',
 ] as const;
+const COLUMNS = [...OWN, 'main_workspace as workspace_id'] as const;
 
 /** Newest first. */
 export async function listTenants(
@@ -39,7 +40,11 @@ export async function listTenants(
   return rows as ListedTenant[];
 }
 
-export const findTenant = (reads: Reads, id: number): Promise<TenantRecord | undefined> =>
-  tenantTables(reads).selectFrom('tenants').select(COLUMNS).where('id', '=', id).executeTakeFirst() as Promise<
-    TenantRecord | undefined
-  >;
+/** The row of a tenant as it is after a command. */
+export const tenantRow = (records: Records, id: number, executed: Executed) =>
+  rowAfter(records, 'Tenant', [tenantsProjection, tenantsTable], { id }, executed);
+
+export async function tenantAfter(records: Records, id: number, executed: Executed): Promise<TenantRecord> {
+  const row = await tenantRow(records, id, executed);
+  return { ...columnsOf(row, OWN), workspace_id: row.main_workspace } as TenantRecord;
+}

@@ -1,14 +1,29 @@
 /** Prices of tokens, the workspace's own before the built-in ones. */
-import { tokenPricesProjection } from '../../projections/tokens/prices.ts';
+import { tokenPricesProjection, tokenPricesTable } from '../../projections/tokens/prices.ts';
 import type { TokenPrice } from '../../shared/contract/tokens/prices.ts';
 import { BUILT_IN_PRICES } from '../../shared/token-prices.ts';
 import { type Reads, tables } from '../reads.ts';
+import { columnsOf, type Executed, type Records, rowAfter } from '../records.ts';
+
+const COLUMNS = ['model', 'input', 'output', 'updated_at', 'updated_by'] as const;
+
+/** An own price as it is after a command. */
+export async function priceAfter(
+  records: Records,
+  workspace: number,
+  model: string,
+  executed: Executed,
+): Promise<TokenPrice> {
+  const key = { workspace_id: workspace, model };
+  const row = await rowAfter(records, 'Price', [tokenPricesProjection, tokenPricesTable], key, executed);
+  return { ...columnsOf(row, COLUMNS), source: 'own' };
+}
 
 /** Those that apply: a built-in price that an own one replaces is left out. */
 export async function listPrices(reads: Reads, workspace: number): Promise<TokenPrice[]> {
   const rows = await tables(reads, tokenPricesProjection)
     .selectFrom('prices')
-    .select(['model', 'input', 'output', 'updated_at', 'updated_by'])
+    .select(COLUMNS)
     .where('workspace_id', '=', workspace)
     .orderBy('model')
     .execute();

@@ -1,15 +1,15 @@
 /** Workspaces of a tenant. */
 import { sql } from 'kysely';
 import { agentsProjection } from '../../projections/agents/agents.ts';
-import { workspacesProjection } from '../../projections/workspaces/workspaces.ts';
+import { workspacesProjection, workspacesTable } from '../../projections/workspaces/workspaces.ts';
 import type { WorkspaceRecord } from '../../shared/contract/workspaces/workspaces.ts';
 import { type Reads, tables } from '../reads.ts';
+import { columnsOf, type Executed, type Records, rowAfter } from '../records.ts';
+
+const COLUMNS = ['id', 'slug', 'name', 'tenant_id', 'brand', 'isolation', 'created_at', 'updated_at'] as const;
 
 const workspaces = (reads: Reads) =>
-  tables(reads, workspacesProjection)
-    .selectFrom('workspaces')
-    .where('life', '=', 'active')
-    .select(['id', 'slug', 'name', 'tenant_id', 'brand', 'isolation', 'created_at', 'updated_at']);
+  tables(reads, workspacesProjection).selectFrom('workspaces').where('life', '=', 'active').select(COLUMNS);
 
 /** The main one first, then by name. */
 export async function listWorkspaces(reads: Reads, tenant: number): Promise<WorkspaceRecord[]> {
@@ -34,6 +34,12 @@ export async function allWorkspaces(
 /** A workspace of whatever tenant. */
 export const findWorkspace = (reads: Reads, id: number): Promise<WorkspaceRecord | undefined> =>
   workspaces(reads).where('id', '=', id).executeTakeFirst() as Promise<WorkspaceRecord | undefined>;
+
+/** A workspace as it is after a command of its tenant. */
+export async function workspaceAfter(records: Records, id: number, executed: Executed): Promise<WorkspaceRecord> {
+  const row = await rowAfter(records, 'Workspace', [workspacesProjection, workspacesTable], { id }, executed);
+  return columnsOf(row, COLUMNS) as WorkspaceRecord;
+}
 
 /** Whether it is the main workspace of its tenant: the one that is always there. */
 export async function isMain(reads: Reads, id: number): Promise<boolean> {

@@ -24,6 +24,8 @@ export interface Freshness {
   stamp(projections: readonly string[], workspace: number | 'all', at: ReadAt): Promise<Stamp>;
   /** The same, synchronously; undefined when there is something to wait for. */
   stampNow(projections: readonly string[], workspace: number | 'all', at: ReadAt): Stamp | undefined;
+  /** The state of these read models as it was after `since` (`performance.now()`), whatever they show by then. */
+  recent(projections: readonly string[], workspace: number | 'all', since: number): string | Promise<string>;
   /**
    * A value that changes whenever a credential (session, key, password) is added or removed, or rows of these read models
    * change, which show everything acknowledged before `since` (`performance.now()`) that changes what one stands for.

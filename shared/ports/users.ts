@@ -1,6 +1,7 @@
 /** Users and access requests according to the read models, for commands that do not know the stream yet. */
 import type { UserRecord } from '../contract/auth/users.ts';
 import type { Provider } from '../events/auth/users.ts';
+import type { DomainEvent } from '../events/define.ts';
 
 export interface FoundUser {
   readonly id: number;
@@ -17,6 +18,11 @@ export interface FoundUser {
 }
 
 export interface UserDirectory {
+  /** A user as they are after a command on their stream, whatever the read model shows. @throws AppError 404 when they were deleted by then */
+  after(
+    id: number,
+    executed: { readonly stream: string; readonly events: readonly DomainEvent[]; readonly position: number },
+  ): Promise<FoundUser>;
   find(id: number): Promise<FoundUser | undefined>;
   findByName(username: string): Promise<FoundUser | undefined>;
   /** The user of this Google account, found by its subject or else by its e-mail address. */

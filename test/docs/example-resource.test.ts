@@ -215,6 +215,7 @@ describe('example resource: on the embedded store', function () {
       incidents: createIncidents({ commands, log, now: Date.now }),
       verifyGoogleToken: createGoogleVerifier(config),
       displayNames: createDisplayNames({ reads, freshness }),
+      namesAtOnce: createDisplayNames({ reads, freshness, waits: false }),
       stream: createStreamHub({
         source: { ...sourceOf(store), follow: (options) => followLive(following.reader, options) },
         credentials: createCredentialCheck({ reads, credentials, freshness }),
@@ -242,7 +243,7 @@ describe('example resource: on the embedded store', function () {
   it('a command that has answered can be read', async () => {
     const { commands } = view;
     const { workspace } = testOrigin;
-    const id = await writeNote(commands, { origin: testOrigin }, 'Tests are red');
+    const { id } = await writeNote(commands, { origin: testOrigin }, 'Tests are red');
     await commands.execute(noteDecider, noteStream(workspace, id), { origin: testOrigin }, (state) =>
       decideRevise(state, 'Tests are green'),
     );

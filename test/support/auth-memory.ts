@@ -3,6 +3,7 @@ import type { SessionParts } from '../../commands/auth/sessions.ts';
 import { createUser, type NewUser, userDecider } from '../../commands/auth/users.ts';
 import type { CommandContext } from '../../commands/handler.ts';
 import type { UserRecord } from '../../shared/contract/auth/users.ts';
+import { notFound } from '../../shared/errors.ts';
 import { userCreated, userStream } from '../../shared/events/auth/users.ts';
 import type { Credentials, KeyRecord, SessionRecord } from '../../shared/ports/credentials.ts';
 import type { FoundUser } from '../../shared/ports/users.ts';
@@ -107,6 +108,11 @@ export function authMemory(world: MemoryWorld = memoryWorld()) {
     now: () => SESSIONS_NOW,
     users: {
       find,
+      async after(id) {
+        const user = await find(id);
+        if (!user) throw notFound('User');
+        return user;
+      },
       findByName: (username) => firstWith((user) => user.username === username),
       findByGoogleAccount: (sub) => firstWith((user, providerId) => user.provider === 'google' && providerId === sub),
       findAccessRequest: async () => known.request,

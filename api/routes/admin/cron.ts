@@ -13,11 +13,13 @@ import {
 } from '../../../commands/admin/cron.ts';
 import type { CommandContext } from '../../../commands/handler.ts';
 import { jobHistory, jobLogs, listJobs } from '../../../queries/admin/cron.ts';
+import { projectDirectory } from '../../../queries/projects/projects.ts';
 import { type CronBody, cronAnswer, cronBody, cronDoneAnswer, cronQuery } from '../../../shared/contract/admin/cron.ts';
 import { splitZone } from '../../../shared/cron.ts';
 import { invalid, notFound } from '../../../shared/errors.ts';
 import type { EventDraft } from '../../../shared/events/define.ts';
 import { frontOf } from '../../../shared/storable.ts';
+import type { Exchange } from '../../http/exchange.ts';
 import { defineRoute, type Route } from '../../http/route.ts';
 import type { Services } from '../../services.ts';
 
@@ -55,8 +57,9 @@ type Decide = (state: CronState) => EventDraft[];
 const execute = ({ commands }: Services, command: CommandContext, decide: Decide) =>
   commands.execute(cronDecider, CRON_STREAM, command, decide);
 
-const workOf = ({ commands, projects, scheduler, now }: Services): CronWork => ({
-  ...{ commands, projects, now },
+/** As of the arrival of the request: nothing waits for what it has appended itself. */
+const workOf = ({ commands, reads, scheduler, now }: Services, { startedAt }: Exchange): CronWork => ({
+  ...{ commands, projects: projectDirectory(reads.at({ since: startedAt })), now },
   async run(command) {
     const { ok, message } = await scheduler.runNow(command);
     if (!ok) throw new Error(message);
@@ -64,8 +67,13 @@ const workOf = ({ commands, projects, scheduler, now }: Services): CronWork => (
   },
 });
 
-async function trigger(services: Services, context: CommandContext, name: string, mode: CronBody['mode']) {
-  const work = workOf(services);
+async function trigger(
+  work: CronWork,
+  services: Services,
+  context: CommandContext,
+  name: string,
+  mode: CronBody['mode'],
+) {
   const result =
     mode === 'force'
       ? await triggerJob(work, context, name)
@@ -97,7 +105,7 @@ const act = defineRoute({
   body: cronBody,
   refuses: [404, 409],
   responses: { 200: { description: 'Done', schema: cronDoneAnswer } },
-  async handle({ body, identity, services, command }) {
+  async handle({ body, identity, services, command, exchange }) {
     const { action } = body;
     const name = body.name ?? body.jobId ?? body.jobName;
     if (action === 'add') {
@@ -116,7 +124,8 @@ const act = defineRoute({
       return { body: { success: true, enabled } };
     }
     const selected = required(name, 'name');
-    if (action === 'trigger') return { body: await trigger(services, command, selected, body.mode) };
+    if (action === 'trigger')
+      return { body: await trigger(workOf(services, exchange), services, command, selected, body.mode) };
     if (action === 'remove') {
       await execute(services, command, (state) => decideRemove(state, selected));
       return { body: { success: true } };

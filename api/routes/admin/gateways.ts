@@ -8,8 +8,8 @@ import {
   probeGateways,
   removeGateway,
 } from '../../../commands/admin/gateways.ts';
-import { registerTold } from '../../../commands/agents/sync.ts';
-import { gatewayHistory, gatewayRecord, listGateways } from '../../../queries/admin/gateways.ts';
+import { registerNamed } from '../../../commands/agents/sync.ts';
+import { gatewayAfter, gatewayHistory, listGateways } from '../../../queries/admin/gateways.ts';
 import { agentIds } from '../../../queries/agents/agents.ts';
 import {
   GATEWAY_AGENTS,
@@ -27,28 +27,22 @@ import {
   newGatewayBody,
 } from '../../../shared/contract/admin/gateways.ts';
 import { idBody } from '../../../shared/contract/common.ts';
-import { notFound } from '../../../shared/errors.ts';
 import { reaches } from '../../../shared/identity.ts';
 import { type Call, defineCachedRoute, defineRoute, type Route } from '../../http/route.ts';
-import type { Services } from '../../services.ts';
 import { agentRoom } from '../agents/agents.ts';
 
-/** What an answer says of agents that were sent along. */
-async function agentsOf(
+/** Does something to a gateway, and registers the agents that were sent along. @returns what the response says of both */
+async function withAgents<T>(
   { services, identity, command }: Pick<Call<unknown, unknown, unknown, 'admin'>, 'services' | 'identity' | 'command'>,
   agents: NewGatewayBody['agents'],
-): Promise<{ readonly agents_registered?: number }> {
-  if (agents === undefined) return {};
+  act: () => Promise<T>,
+): Promise<readonly [result: T, agents: { readonly agents_registered?: number }]> {
+  if (agents === undefined) return [await act(), {}];
   const idsOf = (names: readonly string[]) => agentIds(services.reads, identity.workspace, names);
-  const told = agents.slice(0, GATEWAY_AGENTS);
-  return { agents_registered: await registerTold(services.commands, command, agentRoom(services), told, idsOf) };
-}
-
-/** @throws AppError 404 when somebody else has removed it since */
-async function recordOf(services: Services, id: number) {
-  const gateway = await gatewayRecord(services.reads, id);
-  if (!gateway) throw notFound('Gateway');
-  return gateway;
+  const some = agents.slice(0, GATEWAY_AGENTS);
+  const room = agentRoom(services);
+  const [result, registered] = await registerNamed(services.commands, command, room, some, idsOf, act);
+  return [result, { agents_registered: registered }];
 }
 
 const list = defineCachedRoute({
@@ -77,9 +71,9 @@ const add = defineRoute({
   responses: { 201: { description: 'The gateway', schema: gatewayAnswer } },
   async handle(call) {
     const { body, services, command } = call;
-    const id = await addGateway(services.commands, command, body);
-    const told = await agentsOf(call, body.agents);
-    return { status: 201, body: { gateway: await recordOf(services, id), ...told } };
+    const add = () => addGateway(services.commands, command, body);
+    const [{ id, executed }, agents] = await withAgents(call, body.agents, add);
+    return { status: 201, body: { gateway: await gatewayAfter(services.records, id, executed), ...agents } };
   },
 });
 
@@ -97,9 +91,9 @@ const change = defineRoute({
   responses: { 200: { description: 'The gateway as it is now', schema: gatewayChangedAnswer } },
   async handle(call) {
     const { body, services, command } = call;
-    await changeGateway(services.commands, command, body);
-    const told = await agentsOf(call, body.agents);
-    return { body: { success: true, gateway: await recordOf(services, body.id), ...told } };
+    const change = () => changeGateway(services.commands, command, body);
+    const [executed, agents] = await withAgents(call, body.agents, change);
+    return { body: { success: true, gateway: await gatewayAfter(services.records, body.id, executed), ...agents } };
   },
 });
 

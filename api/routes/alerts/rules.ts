@@ -11,8 +11,8 @@ import {
   ruleStream,
   type UrlFault,
 } from '../../../commands/alerts/rules.ts';
-import type { CommandContext } from '../../../commands/handler.ts';
-import { alertReads, countRules, findRule, listRules } from '../../../queries/alerts/rules.ts';
+import type { CommandContext, Executed } from '../../../commands/handler.ts';
+import { alertReads, countRules, findRule, listRules, ruleAfter } from '../../../queries/alerts/rules.ts';
 import { createAddressRule } from '../../../shared/addresses.ts';
 import {
   type AlertRuleRecord,
@@ -42,12 +42,9 @@ const shownTo =
 
 const faultOf = ({ settings }: Services): UrlFault => createAddressRule(settings.webhookAllowedNetworks).fault;
 
-async function ruleAnswer({ reads }: Services, identity: Identity, id: number) {
-  const rule = await findRule(reads, identity.workspace, id);
-  // Deleted by another call in the meantime.
-  if (!rule) throw notFound('Alert rule');
-  return { rule: shownTo(identity)(rule) };
-}
+const ruleAnswer = async ({ records }: Services, identity: Identity, id: number, executed: Executed) => ({
+  rule: shownTo(identity)(await ruleAfter(records, identity.workspace, id, executed)),
+});
 
 const list = defineCachedRoute({
   method: 'get',
@@ -70,8 +67,8 @@ async function create(services: Services, context: CommandContext, body: NewRule
   const { action: _create, description, enabled = true, ...fields } = body;
   const rule = { ...fields, enabled, description: description || null };
   const limits = limitsOf(services, countRules);
-  const id = await createRule(services.commands, context, limits, rule, faultOf(services));
-  return ruleAnswer(services, identity, id);
+  const { id, executed } = await createRule(services.commands, context, limits, rule, faultOf(services));
+  return ruleAnswer(services, identity, id, executed);
 }
 
 async function tryOut(services: Services, { id, rule: given, hours }: BacktestBody, { workspace }: Identity) {
@@ -95,9 +92,11 @@ const act = defineRoute({
     200: { description: 'What came of it', schema: z.union([evaluationAnswer, backtestAnswer]) },
     201: { description: 'The rule', schema: alertRuleAnswer },
   },
-  async handle({ body, identity, services, command }) {
+  async handle({ body, identity, services, command, exchange }) {
     if (body.action === 'evaluate') {
-      const { commands, reads, now, log } = services;
+      const { commands, now, log } = services;
+      // As of the arrival: no rule waits for what an earlier one has triggered.
+      const reads = services.reads.at({ since: exchange.startedAt });
       const failed = (error: unknown, { id }: { readonly id: number }) =>
         log.error({ err: error, rule: id, workspace: identity.workspace }, 'an alert rule could not be evaluated');
       const evaluated = await evaluateWorkspace({ commands, reads: alertReads(reads), now, failed }, command);
@@ -129,8 +128,8 @@ const change = defineRoute({
   responses: { 200: { description: 'The rule', schema: alertRuleAnswer } },
   async handle({ body: { id, ...sent }, identity, services, command }) {
     const changes = { ...sent, ...(sent.description === '' && { description: null }) };
-    await execute(services, command, id, (state) => decideChange(state, changes, faultOf(services)));
-    return { body: await ruleAnswer(services, identity, id) };
+    const executed = await execute(services, command, id, (state) => decideChange(state, changes, faultOf(services)));
+    return { body: await ruleAnswer(services, identity, id, executed) };
   },
 });
 

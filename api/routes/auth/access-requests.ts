@@ -2,13 +2,15 @@
 import { z } from 'zod';
 import { approveAccess, rejectAccess } from '../../../commands/auth/access-requests.ts';
 import { listAccessRequests } from '../../../queries/auth/access-requests.ts';
-import { approvalReads, findUser, toUserRecord } from '../../../queries/auth/users.ts';
+import { approvalReads, userAfter } from '../../../queries/auth/users.ts';
+import { latest } from '../../../queries/records.ts';
 import {
   accessDecisionAnswer,
   accessDecisionBody,
   accessRequestsAnswer,
 } from '../../../shared/contract/auth/access-requests.ts';
 import { filterParam, limitParam, offsetParam } from '../../../shared/contract/common.ts';
+import { userStream } from '../../../shared/events/auth/users.ts';
 import { defineCachedRoute, defineRoute, type Route } from '../../http/route.ts';
 
 const list = defineCachedRoute({
@@ -45,8 +47,9 @@ const decide = defineRoute({
   body: accessDecisionBody,
   refuses: [404, 409],
   responses: { 200: { description: 'Decided', schema: accessDecisionAnswer } },
-  async handle({ body, services, identity, command }) {
-    const { commands, credentials, reads } = services;
+  async handle({ body, services, identity, command, exchange }) {
+    const { commands, credentials } = services;
+    const reads = services.reads.at({ since: exchange.startedAt });
     const id = (body.id ?? body.request_id) as number;
     const note = body.note ?? null;
     if (body.action === 'reject') {
@@ -59,8 +62,8 @@ const decide = defineRoute({
       note,
       callerId: identity.kind === 'user' ? identity.id : 0,
     });
-    const user = await findUser(reads, userId);
-    return { body: { success: true, ok: true, ...(user && { user: toUserRecord(user) }) } };
+    const user = await userAfter(services.records, userId, latest(userStream(userId)));
+    return { body: { success: true, ok: true, user } };
   },
 });
 

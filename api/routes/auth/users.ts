@@ -1,16 +1,15 @@
 /** Users of the caller's workspace. */
 
 import { deleteUser, type Transfer, updateUser } from '../../../commands/auth/changes.ts';
-import { createUser } from '../../../commands/auth/users.ts';
+import { addUser } from '../../../commands/auth/users.ts';
 import { mustBeThere, noSuchWorkspace, type Place } from '../../../commands/workspaces/workspaces.ts';
-import { adminsIn, findUser, findUserByName, listUsers, toUserRecord } from '../../../queries/auth/users.ts';
+import { adminsIn, findUser, findUserByName, listUsers, userAfter } from '../../../queries/auth/users.ts';
 import { findWorkspace } from '../../../queries/workspaces/workspaces.ts';
 import { newUserBody, userAnswer, userChangesBody, usersAnswer } from '../../../shared/contract/auth/users.ts';
 import { idBody, successAnswer } from '../../../shared/contract/common.ts';
-import { invalid, notFound } from '../../../shared/errors.ts';
+import { invalid } from '../../../shared/errors.ts';
 import type { Identity } from '../../../shared/identity.ts';
 import { type Call, defineCachedRoute, defineRoute, type Route } from '../../http/route.ts';
-import type { Services } from '../../services.ts';
 
 /** Users must not lock themselves out; keys have no account of their own. */
 const ownId = (identity: Identity): number => (identity.kind === 'user' ? identity.id : 0);
@@ -46,12 +45,6 @@ async function transferOf(caller: Caller, userId: number, id: number): Promise<T
   return { to, reach: (await isOfDeployment()) ? 'all' : { tenant: identity.tenant } };
 }
 
-async function answer(services: Services, id: number, status: number) {
-  const row = await findUser(services.reads, id);
-  if (!row) throw notFound('User');
-  return { status, body: { user: toUserRecord(row) } };
-}
-
 const list = defineCachedRoute({
   method: 'get',
   path: '/api/auth/users',
@@ -82,7 +75,7 @@ const create = defineRoute({
     const { body, services, identity, command } = call;
     const { username, password, role, provider, workspace_id } = body;
     const place = await placeOf(call, workspace_id ?? identity.workspace);
-    const id = await createUser(
+    const { id, executed } = await addUser(
       services.commands,
       command,
       services.credentials,
@@ -101,7 +94,7 @@ const create = defineRoute({
       password,
       { isTaken: async (name) => (await findUserByName(services.reads, name)) !== undefined },
     );
-    return answer(services, id, 201);
+    return { status: 201, body: { user: await userAfter(services.records, id, executed) } };
   },
 });
 
@@ -118,11 +111,13 @@ const update = defineRoute({
   refuses: [404, 409],
   responses: { 200: { description: 'Changed', schema: userAnswer } },
   async handle(call) {
-    const { body, services, identity, command } = call;
+    const { body, services, identity, command, exchange } = call;
+    // As of the arrival: a write does not wait for the names that it claims.
+    const admins = adminsIn(services.reads.at({ since: exchange.startedAt }));
     const { id, role, email, avatar_url, is_approved, password, workspace_id } = body;
     const displayName = body.display_name?.trim();
     if (displayName === '') throw invalid('display_name must not be blank.');
-    await updateUser(services.commands, command, services.credentials, adminsIn(services.reads), {
+    const executed = await updateUser(services.commands, command, services.credentials, admins, {
       userId: id,
       workspace: identity.workspace,
       transfer: workspace_id === undefined ? undefined : await transferOf(call, id, workspace_id),
@@ -137,7 +132,7 @@ const update = defineRoute({
       password: password || null,
       by: 'admin',
     });
-    return answer(services, id, 200);
+    return { body: { user: await userAfter(services.records, id, executed) } };
   },
 });
 

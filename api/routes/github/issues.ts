@@ -12,7 +12,7 @@ import {
 import { syncProject } from '../../../commands/policies/github/syncs.ts';
 import { githubProjects, listSyncs } from '../../../queries/github/syncs.ts';
 import { withDisplayNames } from '../../../queries/names.ts';
-import { projectRecord } from '../../../queries/projects/projects.ts';
+import { projectDirectory, projectRecord } from '../../../queries/projects/projects.ts';
 import { errorSchema } from '../../../shared/contract/common.ts';
 import {
   type GithubBody,
@@ -25,7 +25,6 @@ import { invalid, notFound } from '../../../shared/errors.ts';
 import { authorOf } from '../../../shared/identity.ts';
 import type { Github, GithubIssue } from '../../../shared/ports/github.ts';
 import { type Call, defineRoute, type Route } from '../../http/route.ts';
-import type { Services } from '../../services.ts';
 
 /** What GitHub may cost a call, besides the route's own errors. */
 export const GITHUB_FAILURES = {
@@ -33,13 +32,12 @@ export const GITHUB_FAILURES = {
   504: { description: 'GitHub did not answer in time', schema: errorSchema },
 } as const;
 
-export const githubWork = ({ commands, github, projects, reads, now }: Services): GithubWork => ({
-  commands,
-  github,
-  projects,
-  githubProjects: githubProjects(reads),
-  now,
-});
+/** As of the arrival of the request: nothing waits for what it has appended itself. */
+export const githubWork = ({ services, exchange }: Pick<Write, 'services' | 'exchange'>): GithubWork => {
+  const { commands, github, reads, now } = services;
+  const then = reads.at({ since: exchange.startedAt });
+  return { commands, github, projects: projectDirectory(then), githubProjects: githubProjects(then), now };
+};
 
 /** Issues in an answer. */
 const LISTED = 50;
@@ -123,7 +121,10 @@ const read = defineRoute({
   },
 });
 
-type Write = Pick<Call<unknown, unknown, GithubBody, 'operator'>, 'body' | 'identity' | 'services' | 'command'>;
+type Write = Pick<
+  Call<unknown, unknown, GithubBody, 'operator'>,
+  'body' | 'identity' | 'services' | 'command' | 'exchange'
+>;
 
 /** A field that an action needs. @throws AppError 400 */
 function needed<F extends keyof GithubBody>(body: GithubBody, field: F): NonNullable<GithubBody[F]> {
@@ -137,8 +138,9 @@ function needed<F extends keyof GithubBody>(body: GithubBody, field: F): NonNull
  *
  * @throws AppError 400 when it is not to be synced, 404, and what GitHub refused if that was all
  */
-export async function syncNow({ services, identity, command }: Omit<Write, 'body'>, id: number) {
-  const work = githubWork(services);
+export async function syncNow(call: Omit<Write, 'body'>, id: number) {
+  const { services, identity, command } = call;
+  const work = githubWork(call);
   const project = await work.githubProjects.find(identity.workspace, id);
   if (!project) {
     const record = await projectRecord(services.reads, identity.workspace, id);
@@ -153,9 +155,10 @@ export async function syncNow({ services, identity, command }: Omit<Write, 'body
 }
 
 const actions: Readonly<Record<GithubBody['action'], (call: Write) => Promise<object>>> = {
-  async sync({ body, identity, services, command }) {
+  async sync(call) {
+    const { body, identity, services, command } = call;
     const repo = requireRepository(services.github, body.repo);
-    const { tasks, skipped, failures } = await syncRepository(githubWork(services), command, repo, {
+    const { tasks, skipped, failures } = await syncRepository(githubWork(call), command, repo, {
       state: body.state ?? 'open',
       labels: body.labels,
       assignedTo: body.assignAgent?.trim() || null,
@@ -164,21 +167,24 @@ const actions: Readonly<Record<GithubBody['action'], (call: Write) => Promise<ob
     const shown = await withDisplayNames(services.displayNames, identity.workspace, tasks, ['created_by']);
     return { imported: tasks.length, skipped, errors: failures.length, tasks: shown };
   },
-  async comment({ body, services, command }) {
+  async comment(call) {
+    const { body, services, command } = call;
     const repo = requireRepository(services.github, body.repo);
     const [issue, text] = [needed(body, 'issueNumber'), needed(body, 'body')];
-    await commentOnIssue(githubWork(services), command, repo, issue, text);
+    await commentOnIssue(githubWork(call), command, repo, issue, text);
     return { ok: true };
   },
-  async close({ body, services, command }) {
+  async close(call) {
+    const { body, services, command } = call;
     const repo = requireRepository(services.github, body.repo);
-    await closeIssue(githubWork(services), command, repo, needed(body, 'issueNumber'), body.comment);
+    await closeIssue(githubWork(call), command, repo, needed(body, 'issueNumber'), body.comment);
     return { ok: true };
   },
   status: async ({ identity, services }) => ({ syncs: await listSyncs(services.reads, identity.workspace) }),
-  async 'init-labels'({ body, services, command }) {
+  async 'init-labels'(call) {
+    const { body, services, command } = call;
     const repo = requireRepository(services.github, body.repo);
-    await initLabels(githubWork(services), command, repo);
+    await initLabels(githubWork(call), command, repo);
     return { ok: true, repo };
   },
   'sync-project': (call) => syncNow(call, needed(call.body, 'project_id')),

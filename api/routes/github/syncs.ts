@@ -53,7 +53,7 @@ const trigger = defineRoute({
     }
     if (!services.github.configured) await services.github.user().catch(answerWith);
     const options = { workspace: identity.workspace, context: command };
-    const { projects, pulled, pushed, failures } = await syncProjects(githubWork(services), options);
+    const { projects, pulled, pushed, failures } = await syncProjects(githubWork(call), options);
     const [failure] = failures;
     if (failure !== undefined && pulled + pushed === 0) answerWith(failure);
     return { body: { ok: true, projects_synced: projects, pulled, pushed } };

@@ -129,12 +129,15 @@ const act = defineRoute({
   async handle({ body, identity, services, command }) {
     const { commands, notifications, reads } = services;
     const { action, agent = '', recipient = '' } = body;
-    const ids = body.id === undefined ? [] : [body.id];
+    const some = body.id === undefined ? [] : [body.id];
     if (action === 'mark-delivered') {
       requireRecipient(identity, agent);
       const delivered = await markDelivered(commands, command, notifications, agent);
-      const shown = await notificationsOf(reads, identity.workspace, delivered.slice(-SHOWN), services.displayNames);
-      return { body: { success: true, delivered: delivered.length, notifications: shown } };
+      const ids = [...delivered.keys()].slice(-SHOWN);
+      // They were there before; that they are delivered now, the read model need not show yet.
+      const found = await notificationsOf(reads.at({}), identity.workspace, ids, services.displayNames);
+      const shown = found.map((one) => ({ ...one, delivered_at: one.delivered_at ?? delivered.get(one.id) ?? null }));
+      return { body: { success: true, delivered: delivered.size, notifications: shown } };
     }
     if (action === 'dismiss') {
       if (!reaches(identity.role, 'admin')) {
@@ -142,9 +145,9 @@ const act = defineRoute({
           `To dismiss a notification deletes it, which requires the role admin; yours is ${identity.role}.`,
         );
       }
-      await deleteNotifications(commands, command, notifications, { ids });
+      await deleteNotifications(commands, command, notifications, { ids: some });
     } else if (action === 'mark_read') {
-      await markRead(commands, command, notifications, { ids, recipient: onlyRecipientOf(identity) });
+      await markRead(commands, command, notifications, { ids: some, recipient: onlyRecipientOf(identity) });
     } else {
       requireRecipient(identity, recipient);
       await markRead(commands, command, notifications, { recipient });

@@ -1,6 +1,6 @@
 /** Pipelines. */
 import { changePipeline, createPipeline, deletePipeline } from '../../../commands/pipelines/pipelines.ts';
-import { listPipelines, missingTemplates, pipelineRecord } from '../../../queries/pipelines/pipelines.ts';
+import { listPipelines, missingTemplates, pipelineAfter } from '../../../queries/pipelines/pipelines.ts';
 import { idBody, successAnswer } from '../../../shared/contract/common.ts';
 import {
   newPipelineBody,
@@ -10,16 +10,9 @@ import {
   pipelinesAnswer,
   pipelinesQuery,
 } from '../../../shared/contract/pipelines/pipelines.ts';
-import { invalid, notFound } from '../../../shared/errors.ts';
+import { invalid } from '../../../shared/errors.ts';
 import { defineCachedRoute, defineRoute, type Route } from '../../http/route.ts';
 import type { Services } from '../../services.ts';
-
-/** The pipeline as it is now. @throws AppError 404 when somebody else has deleted it since */
-async function answerOf(services: Services, workspace: number, id: number) {
-  const pipeline = await pipelineRecord(services.reads, workspace, id);
-  if (!pipeline) throw notFound('Pipeline');
-  return { pipeline };
-}
 
 /** @throws AppError 400 that names the templates that do not exist */
 async function toSteps(services: Services, workspace: number, steps: PipelineRecord['steps']) {
@@ -62,8 +55,8 @@ const create = defineRoute({
     const { workspace } = identity;
     const { name, description } = body;
     const steps = await toSteps(services, workspace, body.steps);
-    const id = await createPipeline(services.commands, command, { name, description, steps });
-    return { status: 201, body: await answerOf(services, workspace, id) };
+    const { id, executed } = await createPipeline(services.commands, command, { name, description, steps });
+    return { status: 201, body: { pipeline: await pipelineAfter(services.records, workspace, id, executed) } };
   },
 });
 
@@ -82,8 +75,8 @@ const change = defineRoute({
     const { workspace } = identity;
     const { id, name, description } = body;
     const steps = body.steps && (await toSteps(services, workspace, body.steps));
-    await changePipeline(services.commands, command, id, { name, description, steps });
-    return { body: await answerOf(services, workspace, id) };
+    const executed = await changePipeline(services.commands, command, id, { name, description, steps });
+    return { body: { pipeline: await pipelineAfter(services.records, workspace, id, executed) } };
   },
 });
 

@@ -1,7 +1,8 @@
 /** Runs of pipelines: start, advance, cancel, look. */
 import { advanceRun, cancelRun, startRun } from '../../../commands/pipelines/runs.ts';
 import { pipelineToRun } from '../../../queries/pipelines/pipelines.ts';
-import { listRuns, runRecord } from '../../../queries/pipelines/runs.ts';
+import { listRuns, runAfter, runRecord } from '../../../queries/pipelines/runs.ts';
+import { type Executed, latest } from '../../../queries/records.ts';
 import {
   type RunRecord,
   runAnswer,
@@ -32,18 +33,24 @@ async function recordOf({ reads }: Services, workspace: number, id: number): Pro
 interface Started {
   readonly step: number;
   readonly handOver: HandOver;
+  readonly executed: Executed;
 }
 
 const isTold = (step: StepState): boolean => step.attempts > 0 || step.status !== 'running';
 
 /** The run once it is known what the runner says of the step, or as it is when that takes too long. */
-async function afterHandOver(services: Services, workspace: number, id: number, { step, handOver }: Started) {
+async function afterHandOver(
+  { records, now }: Services,
+  workspace: number,
+  id: number,
+  { step, handOver, executed }: Started,
+) {
   const backOff = createBackOff(LOOK);
-  const until = services.now() + SPAWN_WAIT_MS;
-  for (;;) {
-    const run = await recordOf(services, workspace, id);
+  const until = now() + SPAWN_WAIT_MS;
+  for (let at = executed; ; at = latest(executed.stream)) {
+    const run = await runAfter(records, workspace, id, at);
     const state = run.steps_snapshot[step] as StepState;
-    if (handOver !== 'runner' || isTold(state) || services.now() >= until) {
+    if (handOver !== 'runner' || isTold(state) || now() >= until) {
       return { run, spawn: spawnOf(state, handOver) };
     }
     await pause(backOff.next(), undefined, { ref: true });
@@ -101,23 +108,23 @@ const act = defineRoute({
     const hasRunner = settings.runnerUrl !== undefined;
     if (body.action === 'cancel') {
       const id = body.run_id as number;
-      await cancelRun(commands, command, id);
-      return { status: 200, body: answerOf(await recordOf(services, workspace, id)) };
+      const executed = await cancelRun(commands, command, id);
+      return { status: 200, body: answerOf(await runAfter(services.records, workspace, id, executed)) };
     }
     // Steps go to the agent runner, which serves all workspaces.
     await checkShared('pipelines');
     if (body.action === 'advance') {
       const id = body.run_id as number;
       const end = { step: body.step_index, success: body.success ?? true, error: body.error || null };
-      const { started } = await advanceRun(commands, command, id, end, hasRunner);
-      if (!started) return { status: 200, body: answerOf(await recordOf(services, workspace, id)) };
-      const { run, spawn } = await afterHandOver(services, workspace, id, started);
+      const { started, executed } = await advanceRun(commands, command, id, end, hasRunner);
+      if (!started) return { status: 200, body: answerOf(await runAfter(services.records, workspace, id, executed)) };
+      const { run, spawn } = await afterHandOver(services, workspace, id, { ...started, executed });
       return { status: 200, body: answerOf(run, { current_step: run.current_step, spawn }) };
     }
     const pipeline = await pipelineToRun(services.reads, workspace, body.pipeline_id as number);
     if (!pipeline) throw notFound('Pipeline');
-    const { id, handOver } = await startRun(commands, command, pipeline, hasRunner);
-    const { run, spawn } = await afterHandOver(services, workspace, id, { step: 0, handOver });
+    const { id, handOver, executed } = await startRun(commands, command, pipeline, hasRunner);
+    const { run, spawn } = await afterHandOver(services, workspace, id, { step: 0, handOver, executed });
     const { pipeline_id, current_step } = run;
     return { status: 201, body: answerOf(run, { pipeline_id, current_step, spawn }) };
   },

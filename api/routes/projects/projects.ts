@@ -9,8 +9,8 @@ import {
   listedProject,
   listProjects,
   PROJECT_MODELS,
+  projectAfter,
   projectRecord,
-  projectWithAgents,
   tenantOf,
 } from '../../../queries/projects/projects.ts';
 import { listProjectTasks } from '../../../queries/projects/tasks.ts';
@@ -190,11 +190,8 @@ const change = defineRoute({
     await requireOwnTenant(call);
     await requireProject(services, identity, params.id);
     if (body.assigned_agents) await requireAgents(services, identity, body.assigned_agents);
-    await updateProject(services.commands, command, params.id, updateOf(body));
-    const project = await projectWithAgents(services.reads, identity.workspace, params.id);
-    // Deleted by somebody else since.
-    if (!project) throw notFound('Project');
-    return { body: { project } };
+    const executed = await updateProject(services.commands, command, params.id, updateOf(body));
+    return { body: { project: await projectAfter(services, identity.workspace, params.id, executed) } };
   },
 });
 

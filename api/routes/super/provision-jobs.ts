@@ -1,7 +1,7 @@
 /** Provisioning jobs: queued by one person, approved by another, run. */
 import { hostname } from 'node:os';
 import { decideAboutJob, type JobPlace, queueJob, runJob } from '../../../commands/super/provision-jobs.ts';
-import { jobDetail, listJobs, tenantOfJob } from '../../../queries/super/provision-jobs.ts';
+import { jobAfter, jobDetail, listJobs, tenantOfJob } from '../../../queries/super/provision-jobs.ts';
 import { idParams } from '../../../shared/contract/common.ts';
 import {
   jobDecisionBody,
@@ -13,12 +13,6 @@ import {
 import { notFound } from '../../../shared/errors.ts';
 import { defineCachedRoute, defineRoute, type Route } from '../../http/route.ts';
 import type { Services } from '../../services.ts';
-
-async function answer({ reads }: Services, id: number) {
-  const job = await jobDetail(reads, id);
-  if (!job) throw notFound('Job');
-  return { body: { job } };
-}
 
 async function placeOf({ reads }: Services, job: number): Promise<JobPlace> {
   const tenant = await tenantOfJob(reads, job);
@@ -51,8 +45,9 @@ const create = defineRoute({
   refuses: [404],
   responses: { 201: { description: 'The job', schema: provisionJobAnswer } },
   async handle({ body, services, command }) {
-    const id = await queueJob(services.commands, command, body);
-    return { status: 201, ...(await answer(services, id)) };
+    const { id, executed } = await queueJob(services.commands, command, body);
+    const place = { tenant: body.tenant_id, job: id };
+    return { status: 201, body: { job: await jobAfter(services.records, place, executed) } };
   },
 });
 
@@ -67,7 +62,11 @@ const one = defineCachedRoute({
   refuses: [404],
   responses: { 200: { description: 'The job', schema: provisionJobAnswer } },
   cache: { models: ['tenants'], scope: 'all', caller: [] },
-  respond: async ({ params, services }) => answer(services, params.id),
+  async respond({ params, services }) {
+    const job = await jobDetail(services.reads, params.id);
+    if (!job) throw notFound('Job');
+    return { body: { job } };
+  },
 });
 
 const decide = defineRoute({
@@ -83,8 +82,9 @@ const decide = defineRoute({
   refuses: [404],
   responses: { 200: { description: 'The job', schema: provisionJobAnswer } },
   async handle({ params, body, services, command }) {
-    await decideAboutJob(services.commands, command, await placeOf(services, params.id), body);
-    return answer(services, params.id);
+    const place = await placeOf(services, params.id);
+    const executed = await decideAboutJob(services.commands, command, place, body);
+    return { body: { job: await jobAfter(services.records, place, executed) } };
   },
 });
 
@@ -102,8 +102,9 @@ const run = defineRoute({
   refuses: [404],
   responses: { 200: { description: 'The job after its run', schema: provisionJobAnswer } },
   async handle({ params, services, command }) {
-    await runJob(services.commands, command, await placeOf(services, params.id), hostname());
-    return answer(services, params.id);
+    const place = await placeOf(services, params.id);
+    const executed = await runJob(services.commands, command, place, hostname());
+    return { body: { job: await jobAfter(services.records, place, executed) } };
   },
 });
 

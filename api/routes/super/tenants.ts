@@ -1,8 +1,9 @@
 /** Tenants of the deployment. */
+import type { Executed } from '../../../commands/handler.ts';
 import { createTenant } from '../../../commands/super/changes.ts';
-import { decommission } from '../../../commands/super/provision-jobs.ts';
-import { jobDetail } from '../../../queries/super/provision-jobs.ts';
-import { findTenant, listTenants } from '../../../queries/super/tenants.ts';
+import { decommission, type JobPlace } from '../../../commands/super/provision-jobs.ts';
+import { jobAfter } from '../../../queries/super/provision-jobs.ts';
+import { listTenants, tenantAfter } from '../../../queries/super/tenants.ts';
 import { idParams } from '../../../shared/contract/common.ts';
 import {
   decommissionBody,
@@ -11,13 +12,14 @@ import {
   tenantsAnswer,
   tenantsQuery,
 } from '../../../shared/contract/super/tenants.ts';
-import { notFound } from '../../../shared/errors.ts';
 import { defineCachedRoute, defineRoute, type Route } from '../../http/route.ts';
 import type { Services } from '../../services.ts';
 
-async function answer({ reads }: Services, tenantId: number, jobId: number) {
-  const [tenant, job] = await Promise.all([findTenant(reads, tenantId), jobDetail(reads, jobId)]);
-  if (!tenant || !job) throw notFound('Tenant');
+async function answer({ records }: Services, place: JobPlace, executed: Executed) {
+  const [tenant, job] = await Promise.all([
+    tenantAfter(records, place.tenant, executed),
+    jobAfter(records, place, executed),
+  ]);
   return { status: 201, body: { tenant, job } };
 }
 
@@ -47,9 +49,9 @@ const create = defineRoute({
   body: newTenantBody,
   responses: { 201: { description: 'Tenant and job', schema: tenantAnswer } },
   async handle({ body, services, command }) {
-    const { commands, projects, settings } = services;
-    const { tenant, job } = await createTenant(commands, command, projects, settings, body);
-    return answer(services, tenant, job);
+    const { commands, settings } = services;
+    const { executed, ...place } = await createTenant(commands, command, settings, body);
+    return answer(services, place, executed);
   },
 });
 
@@ -67,7 +69,8 @@ const takeDown = defineRoute({
   refuses: [404],
   responses: { 201: { description: 'Tenant and job', schema: tenantAnswer } },
   async handle({ params, body, services, command }) {
-    return answer(services, params.id, await decommission(services.commands, command, params.id, body));
+    const { id, executed } = await decommission(services.commands, command, params.id, body);
+    return answer(services, { tenant: params.id, job: id }, executed);
   },
 });
 

@@ -5,7 +5,7 @@ import {
   tokenPricesDecider,
   tokenPricesStream,
 } from '../../../commands/tokens/prices.ts';
-import { listPrices } from '../../../queries/tokens/prices.ts';
+import { listPrices, priceAfter } from '../../../queries/tokens/prices.ts';
 import { successAnswer } from '../../../shared/contract/common.ts';
 import {
   removePriceBody,
@@ -48,11 +48,11 @@ const set = defineRoute({
   responses: { 200: { description: 'The price', schema: tokenPriceAnswer } },
   async handle({ body, identity, services, command }) {
     const { workspace } = identity;
-    await services.commands.execute(tokenPricesDecider, tokenPricesStream(workspace), command, (state) =>
+    const { commands, records } = services;
+    const executed = await commands.execute(tokenPricesDecider, tokenPricesStream(workspace), command, (state) =>
       decideSetPrice(state, body),
     );
-    const price = (await listPrices(services.reads, workspace)).find(({ model }) => model === body.model);
-    if (!price) throw new Error('a price was set but is not listed');
+    const price = await priceAfter(records, workspace, body.model, executed);
     return { body: { success: true, price } };
   },
 });

@@ -3,7 +3,7 @@ import { deleteWorkspace } from '../../../commands/workspaces/removal.ts';
 import { createWorkspace, updateWorkspace } from '../../../commands/workspaces/workspaces.ts';
 import { adminsIn } from '../../../queries/auth/users.ts';
 import { workspaceContents } from '../../../queries/workspaces/removal.ts';
-import { findWorkspace, isMain, listWorkspaces, workspaceDetail } from '../../../queries/workspaces/workspaces.ts';
+import { isMain, listWorkspaces, workspaceAfter, workspaceDetail } from '../../../queries/workspaces/workspaces.ts';
 import { idParams } from '../../../shared/contract/common.ts';
 import {
   newWorkspaceBody,
@@ -14,15 +14,7 @@ import {
   workspacesAnswer,
 } from '../../../shared/contract/workspaces/workspaces.ts';
 import { notFound } from '../../../shared/errors.ts';
-import type { Identity } from '../../../shared/identity.ts';
 import { defineCachedRoute, defineRoute, type Route } from '../../http/route.ts';
-import type { Services } from '../../services.ts';
-
-async function recordOf({ reads }: Services, { tenant }: Identity, id: number) {
-  const workspace = await findWorkspace(reads, id);
-  if (workspace?.tenant_id !== tenant) throw notFound('Workspace');
-  return workspace;
-}
 
 const list = defineCachedRoute({
   method: 'get',
@@ -53,10 +45,10 @@ const create = defineRoute({
   body: newWorkspaceBody,
   refuses: [404],
   responses: { 201: { description: 'Created', schema: workspaceAnswer } },
-  async handle({ body, services, identity, command, checkShared }) {
+  async handle({ body, services, command, checkShared }) {
     await checkShared('workspaces');
-    const id = await createWorkspace(services.commands, command, services.projects, body);
-    return { status: 201, body: { workspace: await recordOf(services, identity, id) } };
+    const { id, executed } = await createWorkspace(services.commands, command, body);
+    return { status: 201, body: { workspace: await workspaceAfter(services.records, id, executed) } };
   },
 });
 
@@ -93,8 +85,8 @@ const update = defineRoute({
   async handle({ params, body, services, identity, command, checkShared }) {
     const lifts = body.isolation === 'shared' && !(await isMain(services.reads, params.id));
     if (lifts || params.id !== identity.workspace) await checkShared('workspaces');
-    await updateWorkspace(services.commands, command, params.id, body);
-    return { body: { workspace: await recordOf(services, identity, params.id) } };
+    const executed = await updateWorkspace(services.commands, command, params.id, body);
+    return { body: { workspace: await workspaceAfter(services.records, params.id, executed) } };
   },
 });
 

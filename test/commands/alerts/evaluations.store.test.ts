@@ -58,7 +58,7 @@ describe('commands: evaluation of alert rules', function () {
     const count = async () => others + (await watchedIn(workspace)).length;
     const recentCounts = createRecentCounts(Date.now);
     const limits = { locks, readModels: positions, count, countThere: count, recentCounts };
-    return createRule(commands, context(workspace), limits, rule, () => undefined);
+    return createRule(commands, context(workspace), limits, rule, () => undefined).then(({ id }) => id);
   };
   const watchedIn = (workspace: number) => reads.watched({ workspace, id: 0 }, 1_000, workspace);
   const only = async (workspace: number) => (await watchedIn(workspace))[0] as WatchedRule;

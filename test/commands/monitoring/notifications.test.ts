@@ -175,7 +175,7 @@ describe('changes of notifications', () => {
     const of = { recipient: 'ada' };
     expect(await atOnce((commands) => markRead(commands, context(), found, of)), 'read').to.equal(1_200);
     expect(
-      await atOnce(async (commands) => (await markDelivered(commands, context(), found, 'ada')).length),
+      await atOnce(async (commands) => (await markDelivered(commands, context(), found, 'ada')).size),
       'delivered',
     ).to.equal(1_200);
     expect(

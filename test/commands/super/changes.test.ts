@@ -2,16 +2,10 @@
 import { expect } from 'chai';
 import { createTenant } from '../../../commands/super/changes.ts';
 import { newTenantBody } from '../../../shared/contract/super/tenants.ts';
-import type { ProjectDirectory } from '../../../shared/ports/projects.ts';
 import { outcomeOf } from '../../support/kit.ts';
 import { memoryWorld } from '../../support/memory-world.ts';
 import { testOrigin } from '../../support/world.ts';
 
-const projects: ProjectDirectory = {
-  find: async () => undefined,
-  placeFor: async () => undefined,
-  general: async () => ({ id: 1, name: 'General', prefix: 'TASK', slug: 'general', status: 'active' }),
-};
 const defaults = { tenantHomeRoot: '/srv', tenantWorkspaceDirname: 'work', defaultOwnerGateway: 'primary' };
 
 describe('making tenants', () => {
@@ -20,7 +14,6 @@ describe('making tenants', () => {
     createTenant(
       process,
       { origin: testOrigin },
-      projects,
       defaults,
       newTenantBody.parse({ display_name: 'Acme', gateway_port: 2_000, ...body }),
     );

@@ -10,7 +10,6 @@ import {
 } from '../../../commands/workspaces/workspaces.ts';
 import { tenantStream } from '../../../shared/events/super/tenants.ts';
 import { workspaceCreated, workspaceUpdated } from '../../../shared/events/workspaces/workspaces.ts';
-import type { ProjectDirectory } from '../../../shared/ports/projects.ts';
 import { type Draft, outcomeOf, refusalOf, stateAfter } from '../../support/kit.ts';
 import { memoryWorld } from '../../support/memory-world.ts';
 import { testOrigin } from '../../support/world.ts';
@@ -58,13 +57,6 @@ describe('decisions about workspaces', () => {
 });
 
 describe('creating workspaces', () => {
-  /** Every workspace has a general project already. */
-  const projects: ProjectDirectory = {
-    find: async () => undefined,
-    placeFor: async () => undefined,
-    general: async () => ({ id: 1, name: 'General', prefix: 'TASK', slug: 'general', status: 'active' }),
-  };
-
   it('two tenants that want one slug at the same time: one gets it', async () => {
     const world = memoryWorld();
     const [one, other] = [world.process(), world.process()];
@@ -77,14 +69,12 @@ describe('creating workspaces', () => {
       ] as never);
     }
     const outcomes = await Promise.all([
-      outcomeOf(createWorkspace(one, origin(1), projects, lab)),
-      outcomeOf(createWorkspace(other, origin(2), projects, lab)),
-      outcomeOf(createWorkspace(other, origin(2), projects, lab)),
+      outcomeOf(createWorkspace(one, origin(1), lab)),
+      outcomeOf(createWorkspace(other, origin(2), lab)),
+      outcomeOf(createWorkspace(other, origin(2), lab)),
     ]);
     expect(outcomes.sort()).to.deep.equal(['NAME_TAKEN', 'NAME_TAKEN', 'done']);
-    expect(await outcomeOf(createWorkspace(one, origin(2), projects, { ...lab, slug: 'default' }))).to.equal(
-      'NAME_TAKEN',
-    );
+    expect(await outcomeOf(createWorkspace(one, origin(2), { ...lab, slug: 'default' }))).to.equal('NAME_TAKEN');
     const labs = world.written().filter(({ type, data }) => type === 'WorkspaceCreated' && data.slug === 'lab');
     expect(labs).to.have.length(1);
     // 1 is the default workspace, whatever the counter says.

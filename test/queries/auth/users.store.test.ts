@@ -14,6 +14,7 @@ import {
   listUsers,
   userDirectory,
 } from '../../../queries/auth/users.ts';
+import type { Records } from '../../../queries/records.ts';
 import {
   accessRequestApproved,
   accessRequested,
@@ -53,6 +54,8 @@ const asked = (requestId: number, more: object = {}) =>
     ...more,
   });
 
+const noRecords = {} as Records;
+
 describe('queries of users', () => {
   let models: ReadModels;
   before(async () => {
@@ -62,7 +65,7 @@ describe('queries of users', () => {
 
   it('a deployment was set up once there was a user', async () => {
     expect(await wasSetUp(models.reads)).to.equal(false);
-    expect(await userDirectory(models.reads).wasSetUp()).to.equal(false);
+    expect(await userDirectory(models.reads, noRecords).wasSetUp()).to.equal(false);
     await models.tell(
       created(1, 'ann', { displayName: 'Ann', role: 'admin', email: 'Ann@Example.com', credentialId: CREDENTIAL }),
       created(2, 'ben', { role: 'admin', isApproved: false }),
@@ -74,7 +77,7 @@ describe('queries of users', () => {
       created(8, 'gia', { role: 'admin' }),
     );
     expect(await wasSetUp(models.reads)).to.equal(true);
-    expect(await userDirectory(models.reads).wasSetUp()).to.equal(true);
+    expect(await userDirectory(models.reads, noRecords).wasSetUp()).to.equal(true);
   });
 
   const idsOf = (rows: readonly { readonly id: number }[]) => rows.map(({ id }) => id).sort();
@@ -145,7 +148,7 @@ describe('queries of users', () => {
   });
 
   it('commands get what they need of a user', async () => {
-    const directory = userDirectory(models.reads);
+    const directory = userDirectory(models.reads, noRecords);
     const ann = await directory.find(1);
     expect(ann).to.deep.include({
       id: 1,
@@ -230,7 +233,7 @@ describe('queries of users', () => {
     it('are found by the address of an account, else by its subject, the oldest first', async () => {
       for (const find of [
         (sub: string, email: string) => findAccessRequestOf(models.reads, sub, email),
-        (sub: string, email: string) => userDirectory(models.reads).findAccessRequest(sub, email),
+        (sub: string, email: string) => userDirectory(models.reads, noRecords).findAccessRequest(sub, email),
       ]) {
         expect(await find('sub-r3', 'r2@example.com')).to.equal(2);
         expect(await find('sub-r3', 'unknown@example.com')).to.equal(3);

@@ -6,7 +6,7 @@ import { notFound } from '../../../../shared/errors.ts';
 import type { EventDraft } from '../../../../shared/events/define.ts';
 import { noteDiscarded, noteRevised, noteWritten } from '../shared/events/notes.ts';
 
-interface NoteState {
+export interface NoteState {
   /** 0 until written, and again once discarded. */
   readonly id: number;
   readonly text: string;
@@ -35,12 +35,12 @@ export function decideDiscard(state: NoteState): EventDraft[] {
   return [noteDiscarded.draft({ noteId: state.id })];
 }
 
-/** Writes a note. Gives its id. */
-export async function writeNote(commands: Commands, context: CommandContext, text: string): Promise<number> {
+/** Writes a note. */
+export async function writeNote(commands: Commands, context: CommandContext, text: string) {
   const { workspace } = context.origin;
   const id = await reserveId(commands, context, 'note', (one) => noteStream(workspace, one));
-  await commands.execute(noteDecider, noteStream(workspace, id), context, () => [
+  const executed = await commands.execute(noteDecider, noteStream(workspace, id), context, () => [
     noteWritten.draft({ noteId: id, text }),
   ]);
-  return id;
+  return { id, executed };
 }

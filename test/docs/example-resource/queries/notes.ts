@@ -1,6 +1,7 @@
 /** Notes: the list and one of them. */
 import { type Reads, tables } from '../../../../queries/reads.ts';
-import { notesProjection } from '../projections/notes.ts';
+import { columnsOf, type Executed, type Records, rowAfter } from '../../../../queries/records.ts';
+import { notesProjection, notesTable } from '../projections/notes.ts';
 import type { NotesQuery } from '../shared/contract/notes.ts';
 
 const own = (reads: Reads) => tables(reads, notesProjection);
@@ -21,11 +22,8 @@ export async function listNotes(reads: Reads, workspace: number, { limit, offset
   return { notes, total: counted?.total ?? 0 };
 }
 
-export async function findNote(reads: Reads, workspace: number, id: number) {
-  return own(reads)
-    .selectFrom('notes')
-    .where('workspace_id', '=', workspace)
-    .where('id', '=', id)
-    .select(COLUMNS)
-    .executeTakeFirst();
+/** A note as it is after a command. @throws AppError 404 when it was discarded by then */
+export async function noteAfter(records: Records, workspace: number, id: number, executed: Executed) {
+  const key = { workspace_id: workspace, id };
+  return columnsOf(await rowAfter(records, 'Note', [notesProjection, notesTable], key, executed), COLUMNS);
 }

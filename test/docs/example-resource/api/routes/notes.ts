@@ -1,18 +1,16 @@
 /** Notes: list, write, revise, discard. */
 import { defineCachedRoute, defineRoute, type Route } from '../../../../../api/http/route.ts';
-import type { Services } from '../../../../../api/services.ts';
 import { idParams } from '../../../../../shared/contract/common.ts';
-import { notFound } from '../../../../../shared/errors.ts';
-import { decideDiscard, decideRevise, noteDecider, noteStream, writeNote } from '../../commands/notes.ts';
-import { findNote, listNotes } from '../../queries/notes.ts';
+import {
+  decideDiscard,
+  decideRevise,
+  type NoteState,
+  noteDecider,
+  noteStream,
+  writeNote,
+} from '../../commands/notes.ts';
+import { listNotes, noteAfter } from '../../queries/notes.ts';
 import { discardedAnswer, noteAnswer, noteBody, notesAnswer, notesQuery } from '../../shared/contract/notes.ts';
-
-async function answerOf({ reads }: Services, workspace: number, id: number, status: number) {
-  const note = await findNote(reads, workspace, id);
-  // Discarded by somebody else since.
-  if (!note) throw notFound('Note');
-  return { status, body: { note } };
-}
 
 const list = defineCachedRoute({
   method: 'get',
@@ -38,8 +36,8 @@ const write = defineRoute({
   body: noteBody,
   responses: { 201: { description: 'The note', schema: noteAnswer } },
   async handle({ body, identity, services, command }) {
-    const id = await writeNote(services.commands, command, body.text);
-    return answerOf(services, identity.workspace, id, 201);
+    const { id, executed } = await writeNote(services.commands, command, body.text);
+    return { status: 201, body: { note: await noteAfter(services.records, identity.workspace, id, executed) } };
   },
 });
 
@@ -56,8 +54,9 @@ const revise = defineRoute({
   responses: { 200: { description: 'The note', schema: noteAnswer } },
   async handle({ params, body, identity, services, command }) {
     const stream = noteStream(identity.workspace, params.id);
-    await services.commands.execute(noteDecider, stream, command, (state) => decideRevise(state, body.text));
-    return answerOf(services, identity.workspace, params.id, 200);
+    const decide = (state: NoteState) => decideRevise(state, body.text);
+    const executed = await services.commands.execute(noteDecider, stream, command, decide);
+    return { body: { note: await noteAfter(services.records, identity.workspace, params.id, executed) } };
   },
 });
 
