@@ -185,7 +185,7 @@ export const FLOORS: Readonly<Record<string, Floor>> = {
   'api/routes': { column: 'routes', shared: ['index', 'nested'] },
   'test/commands': {
     column: 'commands',
-    shared: ['claims', 'decider', 'handler', 'names', 'policies', 'screening'],
+    shared: ['claims', 'decider', 'handler', 'limits', 'names', 'policies', 'screening'],
     mirrors: 'commands',
   },
   'test/commands/policies': { column: 'policies', shared: [], mirrors: 'commands/policies' },
