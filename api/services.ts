@@ -30,6 +30,7 @@ import type { MentionTargets } from '../shared/ports/mentions.ts';
 import type { NotificationDirectory } from '../shared/ports/notifications.ts';
 import type { Outgoing } from '../shared/ports/outgoing.ts';
 import type { KnownProjects, ProjectDirectory, ProjectTasks } from '../shared/ports/projects.ts';
+import type { PeopleDirectory, PersonRecords } from '../shared/ports/people.ts';
 import type { ReadModels } from '../shared/ports/read-models.ts';
 import type { Releases } from '../shared/ports/releases.ts';
 import type { Scheduler } from '../shared/ports/scheduler.ts';
@@ -92,6 +93,8 @@ export interface Services {
   readonly log: Logger;
   readonly commands: Commands;
   readonly displayNames: DisplayNames;
+  readonly people: PeopleDirectory;
+  readonly personRecords: PersonRecords;
   readonly store: EventStore;
   readonly reads: Reads;
   /** Records for responses of writes. */

@@ -20,6 +20,7 @@ import { createInboxes } from '../queries/agents/heartbeat.ts';
 import { createBacktests } from '../queries/alerts/backtests.ts';
 import { mentionTargets } from '../queries/mentions.ts';
 import { notificationDirectory } from '../queries/monitoring/notifications.ts';
+import { peopleDirectory } from '../queries/auth/people.ts';
 import { createDisplayNames } from '../queries/names.ts';
 import { projectDirectory, projectTasks } from '../queries/projects/projects.ts';
 import { createKnownProjects } from '../queries/projects/tickets.ts';
@@ -219,6 +220,8 @@ export async function startService(
         incidents: recorded,
         isolation: createIsolations({ reads, freshness }),
         displayNames,
+        people: peopleDirectory(() => reads),
+        personRecords: core.personRecords,
         verifyGoogleToken: createGoogleVerifier(config),
         stream: createStreamHub({
           source: { ...sourceOf(store), follow: (options) => followLive(following.reader, options) },

@@ -55,6 +55,8 @@ export interface EventStore {
    * @throws as `decode`
    */
   reveal(event: LoggedEvent): Promise<Pick<LoggedEvent, 'data' | 'meta'>>;
+  /** Forgets the readable content of events: the key of a person was deleted. */
+  forget(): void;
 }
 
 /** An event that this version of Signalbox cannot read: unknown type, newer version, invalid data. */
@@ -168,7 +170,7 @@ export const formerNamesOf = (
 export const ERASED_NAME = '[erased]';
 
 /** The persons with whose keys an event is sealed. */
-function personsIn(event: LoggedEvent, definition: EventDefinition): string[] {
+function personsIn(event: Pick<LoggedEvent, 'data' | 'meta'>, definition: EventDefinition): string[] {
   const { data, meta } = event;
   const { personal, secrets } = definition;
   const persons: string[] = [];
@@ -277,9 +279,9 @@ export function createEventStore(parts: {
 }): EventStore {
   const { log, catalogue, counters, keys, now = Date.now, upcasters: steps = upcasters } = parts;
   // All followers of a process share the logged objects, so an event is decoded only once.
-  const decoded = new WeakMap<object, DomainEvent | Promise<DomainEvent>>();
+  let decoded = new WeakMap<object, DomainEvent | Promise<DomainEvent>>();
   // Events that this process has just written need not be unsealed for its own followers, because they get the same objects.
-  const opened = new WeakMap<NewEvent['meta'], Opened>();
+  let opened = new WeakMap<NewEvent['meta'], Opened>();
 
   function definitionOf(type: string): EventDefinition {
     const definition = catalogue.get(type);
@@ -316,9 +318,13 @@ export function createEventStore(parts: {
     }
     const ip = meta.ip === null ? null : await seal(keys, personOfActor(origin, at), `${id}/ip`, meta.ip);
     const event: NewEvent = { id, type, data: sealedData, meta: { ...meta, ip } };
-    opened.set(event.meta, { event, data, meta });
+    if (!isOfErased(event, definition)) opened.set(event.meta, { event, data, meta });
     return event;
   }
+
+  /** Whether it was sealed with a key that was thrown away: then nobody may read it here either. */
+  const isOfErased = (event: NewEvent, definition: EventDefinition): boolean =>
+    personsIn(event, definition).some((person) => keys.find(person) === undefined);
 
   /** Decodes an event for the first time. */
   function decodeFresh(event: LoggedEvent): DomainEvent | Promise<DomainEvent> {
@@ -379,19 +385,24 @@ export function createEventStore(parts: {
         return Promise.reject(error);
       }
       if (once) return fresh;
-      decoded.set(event, fresh);
+      const kept = decoded;
+      kept.set(event, fresh);
       if (!(fresh instanceof Promise)) return fresh;
       return fresh.then(
         (one) => {
-          decoded.set(event, one);
+          kept.set(event, one);
           return one;
         },
         (error) => {
           // An event that cannot be read now may be readable later, when the key is available.
-          decoded.delete(event);
+          kept.delete(event);
           throw error;
         },
       );
+    },
+    forget() {
+      decoded = new WeakMap();
+      opened = new WeakMap();
     },
     async reveal(event) {
       const readable = async (values: LoggedEvent['data'], fields: readonly string[]) => {

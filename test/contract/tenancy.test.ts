@@ -225,6 +225,9 @@ describe('contract: tenancy', function () {
       display_name: texts,
       email: `${texts}-${round}@example.org`,
     });
+    const left = { username: `${names}-left-${round}`, password: PASSWORD, role: 'viewer', display_name: texts };
+    const { user } = await done('POST', '/api/auth/users', left);
+    await done('DELETE', '/api/auth/users', { id: user.id });
     await done('POST', '/api/workspaces', { name: `${names}-lab-${round}`, brand: texts });
     const { template } = await done('POST', '/api/workflows', { name: texts, task_prompt: texts, tags: [texts] });
     const steps = [{ template_id: template.id }, { template_id: template.id }];

@@ -19,6 +19,8 @@ import { createStreamHub } from '../../api/stream/hub.ts';
 import { sourceOf } from '../../api/stream/source.ts';
 import { createTaskQueue } from '../../commands/tasks/queue.ts';
 import { createCredentials } from '../../infra/credentials/credentials.ts';
+import { createPersonRecords } from '../../infra/credentials/people.ts';
+import { createPersonKeys } from '../../infra/credentials/person-keys.ts';
 import { prepareFirstStart } from '../../infra/credentials/first-start.ts';
 import { createIdempotencyStore } from '../../infra/database/idempotency.ts';
 import { createLocks } from '../../infra/database/locks.ts';
@@ -45,6 +47,7 @@ import { projections } from '../../projections/index.ts';
 import { agentDirectory } from '../../queries/agents/agents.ts';
 import { createInboxes } from '../../queries/agents/heartbeat.ts';
 import { createBacktests } from '../../queries/alerts/backtests.ts';
+import { peopleDirectory } from '../../queries/auth/people.ts';
 import { mentionTargets } from '../../queries/mentions.ts';
 import { notificationDirectory } from '../../queries/monitoring/notifications.ts';
 import { createDisplayNames } from '../../queries/names.ts';
@@ -185,6 +188,8 @@ describe('example resource: on the embedded store', function () {
       agents: agentDirectory(reads),
       comments: commentDirectory(reads),
       isolation: createIsolations({ reads, freshness }),
+      people: peopleDirectory(() => reads),
+      personRecords: createPersonRecords({ database, store, keys: createPersonKeys(database) }),
       projects: projectDirectory(reads),
       projectTasks: projectTasks(reads),
       knownProjects: createKnownProjects({ directory: projectDirectory(reads), freshness }),
