@@ -36,7 +36,11 @@ export function applyEvent(changes: readonly Change[], event: Pick<DomainEvent, 
     if (row && row.position >= event.position) continue;
     const next = apply(row);
     if (next === row) continue;
-    rows.set(table, text, next === undefined ? undefined : withPosition(next, inPlace && row ? row.position : event.position));
+    rows.set(
+      table,
+      text,
+      next === undefined ? undefined : withPosition(next, inPlace && row ? row.position : event.position),
+    );
     changed++;
   }
   return changed;

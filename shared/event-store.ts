@@ -67,10 +67,22 @@ export class EventUnreadableError extends Error {
   }
 }
 
-/** The person whose key seals the client address of an event. Anonymous callers share one key per month. */
+/** The person whose key seals what is known of an actor. Anonymous callers share one key per month. */
 export function personOfActor(origin: Pick<Origin, 'actor'>, at: number): string {
   const { type, id } = origin.actor;
   return type === 'anonymous' ? `anonymous:${new Date(at).toISOString().slice(0, 7)}` : `${type}:${id}`;
+}
+
+/**
+ * The person whose key seals the client address of an event: the actor, or the person whom the event is about where the
+ * caller is not signed in, as in a sign-in that failed.
+ */
+export function personOfAddress<Data>(
+  { personal }: Pick<EventDefinition<string, Data>, 'personal'>,
+  { data, meta }: { readonly data: Data; readonly meta: Pick<Metadata, 'actor' | 'at'> },
+): string {
+  if (meta.actor.type === 'anonymous' && personal) return personal.person(data);
+  return personOfActor(meta, meta.at);
 }
 
 /** The readable content of an event that was sealed here. */
@@ -316,7 +328,8 @@ export function createEventStore(parts: {
           sealedData[field] = await seal(keys, person, `${id}/${field}`, value);
       }
     }
-    const ip = meta.ip === null ? null : await seal(keys, personOfActor(origin, at), `${id}/ip`, meta.ip);
+    const ip =
+      meta.ip === null ? null : await seal(keys, personOfAddress(definition, { data, meta }), `${id}/ip`, meta.ip);
     const event: NewEvent = { id, type, data: sealedData, meta: { ...meta, ip } };
     if (!isOfErased(event, definition)) opened.set(event.meta, { event, data, meta });
     return event;

@@ -35,6 +35,7 @@ import {
   USER_EXISTS,
   type UserState,
   userDecider,
+  withoutAddress,
 } from './users.ts';
 
 export interface AccessRequestState {
@@ -131,7 +132,7 @@ export async function requestAccess(
   const stream = accessRequestStream(id);
   if (known === undefined) {
     try {
-      await claimName(commands, context, googleAccounts, 'all', accountName(profile.sub), stream);
+      await claimName(commands, withoutAddress(context), googleAccounts, 'all', accountName(profile.sub), stream);
     } catch (error) {
       // The same account is asking twice at the same time; the other attempt counts for both.
       if (error instanceof AppError && error.status === 409) return;

@@ -82,12 +82,7 @@ export function decideUpdate(state: UserState, request: UpdateRequest): readonly
   ];
 }
 
-export function decideDelete(
-  state: UserState,
-  userId: number,
-  reach: Reach,
-  callerId: number,
-): readonly EventDraft[] {
+export function decideDelete(state: UserState, userId: number, reach: Reach, callerId: number): readonly EventDraft[] {
   mustExist(state, reach);
   if (callerId === userId) throw invalid('You cannot delete your own account; ask another admin.');
   return [userDeleted.draft({ userId, username: state.username })];

@@ -74,11 +74,7 @@ export const decideErasure = (state: { readonly erased: boolean }, record: Perso
  *
  * @throws AppError 400 for the caller's own account, 403, 404, 409 for the last admin or an ambiguous name
  */
-export async function erasePerson(
-  erasing: Erasing,
-  context: CommandContext,
-  request: ErasureRequest,
-): Promise<Erased> {
+export async function erasePerson(erasing: Erasing, context: CommandContext, request: ErasureRequest): Promise<Erased> {
   const { commands, credentials, admins, people } = erasing;
   const { username, reach, callerId } = request;
   const { id: userId, workspace, tenant } = choosePerson(await people.named(username), request);
@@ -115,8 +111,8 @@ async function eraseRecord<State extends { readonly erased: boolean }>(
     for (;;) {
       const found = await people.auditEntriesOf(person);
       if (found.length === 0) return;
+      // In the workspace of the entries, whose lists change.
       for (const [workspace, ids] of byWorkspace(found))
-        // In the workspace of the entries, whose lists change.
         await commands.record(stream, inWorkspace(context, { tenant: context.origin.tenant, workspace }), [
           auditEntriesErased.draft({ ...record, ids }),
         ]);

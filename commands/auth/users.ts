@@ -231,6 +231,9 @@ const withOrigin = (context: CommandContext, origin: Partial<Origin>): CommandCo
 export const asUser = (context: CommandContext, { id, username, tenant, workspace }: KnownUser): CommandContext =>
   withOrigin(context, { tenant, workspace, actor: { type: 'user', id, name: username } });
 
+/** The same request, recorded without the client address: where it would be sealed with nobody's own key. */
+export const withoutAddress = (context: CommandContext) => withOrigin(context, { ip: null });
+
 /** The same request, recorded in another workspace: that of the record that it changes. */
 export const inWorkspace = (context: CommandContext, { tenant, workspace }: Pick<Origin, 'tenant' | 'workspace'>) =>
   withOrigin(context, { tenant, workspace });

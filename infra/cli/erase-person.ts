@@ -1,8 +1,8 @@
 /** `signalbox erase-person`: deletes a user and the key that seals their personal fields. */
 import { type Command, InvalidArgumentError } from 'commander';
 import { erasePerson } from '../../commands/auth/people.ts';
-import { adminsIn } from '../../queries/auth/users.ts';
 import { peopleDirectory } from '../../queries/auth/people.ts';
+import { adminsIn } from '../../queries/auth/users.ts';
 import { personParams } from '../../shared/contract/auth/people.ts';
 import { atHead } from '../../shared/ports/read-models.ts';
 import { cliContext, counted, withCore } from './with-core.ts';
@@ -37,7 +37,8 @@ export function addErasePerson(program: Command): void {
         },
         { project: true },
       );
-      const requests = accessRequestIds.length === 0 ? '' : `, with ${counted(accessRequestIds.length, 'access request')}`;
+      const requests =
+        accessRequestIds.length === 0 ? '' : `, with ${counted(accessRequestIds.length, 'access request')}`;
       console.log(`Erased the person behind the user ${userId}${requests}.`);
       console.log('Backups made before still have their key: delete those. Texts that people wrote are not changed.');
     });

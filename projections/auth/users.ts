@@ -162,14 +162,14 @@ export const usersProjection = defineProjection({
     on(userDeleted, ({ data }) => {
       const left = observed(usersTable, { id: data.userId }, () => undefined);
       return [
-      left.change,
-      change(deletedUsersTable, { id: data.userId }, (row) => {
-        const { before } = left.turn();
-        if (!before) return row;
-        const { id, username, tenant_id, workspace_id } = before;
-        return { id, username, tenant_id, workspace_id };
-      }),
-      ...nameKeys(data.username).map((key) => change(userNamesTable, { key, id: data.userId }, () => undefined)),
+        left.change,
+        change(deletedUsersTable, { id: data.userId }, (row) => {
+          const { before } = left.turn();
+          if (!before) return row;
+          const { id, username, tenant_id, workspace_id } = before;
+          return { id, username, tenant_id, workspace_id };
+        }),
+        ...nameKeys(data.username).map((key) => change(userNamesTable, { key, id: data.userId }, () => undefined)),
       ];
     }),
     on(personErased, ({ data: { kind, id } }) => [

@@ -4,13 +4,24 @@
  * An entry says whose personal fields it shows, and how it reads without them: erasing a person changes these entries,
  * each in its place, to what a rebuild gives.
  */
+
+import { personOfAddress } from '../../shared/event-store.ts';
 import { auditEntriesPurged } from '../../shared/events/admin/cleanup.ts';
-import { personOfActor } from '../../shared/event-store.ts';
-import { catalogue } from '../../shared/events/catalogue.ts';
 import { auditEntriesErased, personOf } from '../../shared/events/auth/people.ts';
+import { catalogue } from '../../shared/events/catalogue.ts';
 import { asErased, type DomainEvent, type EventDefinition } from '../../shared/events/define.ts';
 import { type AuditRecord, auditOf } from '../../shared/events/monitoring/audit.ts';
-import { defineProjection, defineTable, type Handler, insert, on, type RowOf, tally, update, updateInPlace } from '../projection.ts';
+import {
+  defineProjection,
+  defineTable,
+  type Handler,
+  insert,
+  on,
+  type RowOf,
+  tally,
+  update,
+  updateInPlace,
+} from '../projection.ts';
 
 export const auditTable = defineTable(
   'audit',
@@ -26,7 +37,7 @@ export const auditTable = defineTable(
     ip_address: 'text?',
     user_agent: 'text?',
     created_at: 'bigint',
-    /** The person whose address it is; null for addresses that are no user's. */
+    /** The person whose address it is; null: nobody who can be erased. */
     address_of: 'text?',
     /** The person whose personal fields are in `actor` or `detail`. */
     about: 'text?',
@@ -56,10 +67,13 @@ export const auditCountsTable = defineTable(
   { key: ['workspace_id', 'action'] },
 );
 
+/** People, among what keys are kept under. */
+const ERASABLE = /^(user|access_request):/;
+
 /** Whose personal fields an entry shows. */
 function peopleIn(definition: EventDefinition, event: DomainEvent, record: AuditRecord) {
-  const { meta } = event;
-  const address_of = meta.actor.type === 'user' && record.ip_address !== null ? personOfActor(meta, meta.at) : null;
+  const owner = personOfAddress(definition, event);
+  const address_of = record.ip_address !== null && ERASABLE.test(owner) ? owner : null;
   const safe = asErased(definition, event);
   const erased = safe === event ? undefined : auditOf(definition, safe);
   const texts = ({ actor, detail }: AuditRecord) => ({ actor, detail });
@@ -76,7 +90,10 @@ const handlers: Handler[] = [...catalogue.values()]
       const record = auditOf(definition, event);
       if (!record) return [];
       const { workspace_id, action } = record;
-      return [insert(auditTable, { ...record, ...peopleIn(definition, event, record) }), tally(auditCountsTable, { workspace_id, action })];
+      return [
+        insert(auditTable, { ...record, ...peopleIn(definition, event, record) }),
+        tally(auditCountsTable, { workspace_id, action }),
+      ];
     },
   }));
 

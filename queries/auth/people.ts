@@ -1,6 +1,7 @@
 /** Finds people for their erasure: users, deleted ones too, and what the read models show of them. */
-import { auditProjection } from '../../projections/monitoring/audit.ts';
+
 import { usersProjection } from '../../projections/auth/users.ts';
+import { auditProjection } from '../../projections/monitoring/audit.ts';
 import type { FoundPerson, PeopleDirectory } from '../../shared/ports/people.ts';
 import { type Reads, tables } from '../reads.ts';
 

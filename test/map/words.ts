@@ -17,6 +17,7 @@ export const GROUPS: Readonly<Record<string, Readonly<Record<string, string>>>> 
     'last-admin': 'a tenant keeps one admin',
     profile: 'what users change about themselves',
     'access-requests': 'people who ask to be let in',
+    people: 'people who are erased',
     'global-key': 'the API key of the deployment',
     incidents: 'refused calls and other signs of misuse',
   },

@@ -168,7 +168,8 @@ export class BuiltRows {
       taken++;
     }
     for (const [state, slots] of missing) await this.#load(state, slots);
-    for (const { inPlace, slot, key, state, apply, position } of waiting) applyTo(slot, key, state, apply, position, inPlace);
+    for (const { inPlace, slot, key, state, apply, position } of waiting)
+      applyTo(slot, key, state, apply, position, inPlace);
     return taken;
   }
 
@@ -324,7 +325,14 @@ export class BuiltRows {
   }
 }
 
-function applyTo(slot: Slot, key: Key, state: TableState, apply: Change['apply'], position: number, inPlace: boolean | undefined): void {
+function applyTo(
+  slot: Slot,
+  key: Key,
+  state: TableState,
+  apply: Change['apply'],
+  position: number,
+  inPlace: boolean | undefined,
+): void {
   if (slot.row && slot.position >= position) return;
   const next = apply(slot.row);
   if (next === slot.row) return;

@@ -36,9 +36,16 @@ describe('erasure of people', () => {
 
   it('finds the user of a name before those who had it, and these only by id if there are several', () => {
     const person = { tenant: 1, workspace: 3, deleted: true };
-    const [old, older, present] = [{ ...person, id: 5 }, { ...person, id: 6 }, { ...person, id: 7, deleted: false }];
-    const choose = (found: Parameters<typeof choosePerson>[0], userId?: number, reach: 'all' | { tenant: number } = 'all') =>
-      choosePerson(found, { username: 'ann', userId, reach });
+    const [old, older, present] = [
+      { ...person, id: 5 },
+      { ...person, id: 6 },
+      { ...person, id: 7, deleted: false },
+    ];
+    const choose = (
+      found: Parameters<typeof choosePerson>[0],
+      userId?: number,
+      reach: 'all' | { tenant: number } = 'all',
+    ) => choosePerson(found, { username: 'ann', userId, reach });
     expect(choose([present, old])).to.equal(present);
     expect(choose([old])).to.equal(old);
     expect(choose([present, old, older], 6)).to.equal(older);
@@ -60,7 +67,7 @@ describe('erasure of people', () => {
   /** A world with one user, and what is asked of the ports. */
   async function open() {
     const auth = authMemory();
-    const userId = await auth.make({}, "a long enough password");
+    const userId = await auth.make({}, 'a long enough password');
     const asked: string[] = [];
     let entries = [
       { workspace: 1, id: 11 },
@@ -86,7 +93,12 @@ describe('erasure of people', () => {
     const credentials = auth.credentials.store;
     const erasing = { commands: auth.commands, credentials, admins: async () => [99], people, records };
     const erase = (parts: Partial<typeof erasing> = {}, callerId = 0) =>
-      erasePerson({ ...erasing, ...parts }, auth.context(), { username: 'ann', userId: undefined, reach: 'all', callerId });
+      erasePerson({ ...erasing, ...parts }, auth.context(), {
+        username: 'ann',
+        userId: undefined,
+        reach: 'all',
+        callerId,
+      });
     const types = () => auth.world.written().map(({ type }) => type);
     return { auth, userId, erase, asked, types };
   }
@@ -114,6 +126,9 @@ describe('erasure of people', () => {
     expect(await erase({ records: failing }).catch((error: Error) => error.message)).to.equal('the database is away');
     expect(types()).to.include('UserDeleted').and.not.include('PersonErased');
     await erase();
-    expect(types().filter((type) => /UserDeleted|PersonErased/.test(type))).to.deep.equal(['UserDeleted', 'PersonErased']);
+    expect(types().filter((type) => /UserDeleted|PersonErased/.test(type))).to.deep.equal([
+      'UserDeleted',
+      'PersonErased',
+    ]);
   });
 });
