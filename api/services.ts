@@ -29,6 +29,7 @@ import type { LogIndex, Proofs } from '../shared/ports/log-index.ts';
 import type { MentionTargets } from '../shared/ports/mentions.ts';
 import type { NotificationDirectory } from '../shared/ports/notifications.ts';
 import type { Outgoing } from '../shared/ports/outgoing.ts';
+import type { PeopleDirectory, PersonRecords } from '../shared/ports/people.ts';
 import type { KnownProjects, ProjectDirectory, ProjectTasks } from '../shared/ports/projects.ts';
 import type { ReadModels } from '../shared/ports/read-models.ts';
 import type { Releases } from '../shared/ports/releases.ts';
@@ -94,6 +95,8 @@ export interface Services {
   readonly displayNames: DisplayNames;
   /** The same without waiting for the read model: writes get it as `displayNames`. */
   readonly namesAtOnce: DisplayNames;
+  readonly people: PeopleDirectory;
+  readonly personRecords: PersonRecords;
   readonly store: EventStore;
   readonly reads: Reads;
   /** Records for responses of writes. */

@@ -12,13 +12,16 @@ import type { Projection } from '../projections/projection.ts';
 import { nameDirectory } from '../queries/names.ts';
 import type { Reads } from '../queries/reads.ts';
 import { createEventStore, type EventStore } from '../shared/event-store.ts';
+import { type PersonRecord, peopleEvents, personOf } from '../shared/events/auth/people.ts';
 import { catalogue } from '../shared/events/catalogue.ts';
 import type { DomainEvent } from '../shared/events/define.ts';
 import type { Counters } from '../shared/ports/counters.ts';
 import type { EventLog } from '../shared/ports/event-log.ts';
+import type { PersonRecords } from '../shared/ports/people.ts';
 import { askedSince } from '../shared/waiting.ts';
 import type { Config } from './config.ts';
 import { createCredentials } from './credentials/credentials.ts';
+import { createPersonRecords } from './credentials/people.ts';
 import { createPersonKeys } from './credentials/person-keys.ts';
 import { createCounters } from './database/counters.ts';
 import { type Database, openConfigured } from './database/database.ts';
@@ -49,6 +52,7 @@ export interface Core {
   readonly counters: Counters;
   readonly credentials: ReturnType<typeof createCredentials>;
   readonly personKeys: ReturnType<typeof createPersonKeys>;
+  readonly personRecords: PersonRecords;
   readonly positions: Positions;
   /** Rows of the read models that this process leads. */
   readonly rows: RowCaches;
@@ -100,6 +104,10 @@ export async function openCore(
     const personKeys = createPersonKeys(database);
     const credentials = createCredentials(database, log);
     const store = createEventStore({ log: eventLog, catalogue, counters, keys: personKeys });
+    const forgetPerson = (person: string) => {
+      personKeys.forget(person);
+      store.forget();
+    };
     const snapshots = createSnapshots(database.pool, log);
     const rows = new RowCaches();
     const following = new Following({ database, eventLog, log });
@@ -107,7 +115,10 @@ export async function openCore(
     const { visibleTimeoutMs } = config;
     const head = headOf(eventLog, { database, config });
     const positions = new Positions({ database, projections, log, visibleTimeoutMs, head });
-    following.reader.watch((position, events) => positions.saw(position, events));
+    following.reader.watch((position, events) => {
+      for (const { type, data } of events) if (isErasure(type)) forgetPerson(personOf(data as unknown as PersonRecord));
+      positions.saw(position, events);
+    });
     // Processes that share a database ask it what credentials stand for, not the log.
     const beforeAcknowledged = ({ events, position }: Executed) =>
       database.kind === 'server' && events.some(changesCredentials) ? credentials.changedAt(position) : undefined;
@@ -124,6 +135,7 @@ export async function openCore(
       counters,
       credentials,
       personKeys,
+      personRecords: createPersonRecords({ database, store, keys: personKeys }),
       positions,
       following,
       locks,
@@ -153,6 +165,10 @@ export const isAlone = (database: Database): boolean => database.kind === 'embed
 
 /** Read models that decide what a credential stands for. */
 const CREDENTIAL_PROJECTIONS: readonly Projection[] = [usersProjection, agentKeysProjection];
+
+const ERASURES: ReadonlySet<string> = new Set(peopleEvents.map(({ type }) => type));
+/** By whichever process. */
+const isErasure = (type: string): boolean => ERASURES.has(type);
 
 const changesCredentials = (event: DomainEvent): boolean =>
   CREDENTIAL_PROJECTIONS.some(({ handles, wants }) => handles.has(event.type) && wants?.(event) !== false);

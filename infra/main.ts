@@ -19,6 +19,7 @@ import { schemaOf } from '../projections/projection.ts';
 import { agentDirectory } from '../queries/agents/agents.ts';
 import { createInboxes } from '../queries/agents/heartbeat.ts';
 import { createBacktests } from '../queries/alerts/backtests.ts';
+import { peopleDirectory } from '../queries/auth/people.ts';
 import { mentionTargets } from '../queries/mentions.ts';
 import { notificationDirectory } from '../queries/monitoring/notifications.ts';
 import { createDisplayNames } from '../queries/names.ts';
@@ -223,6 +224,8 @@ export async function startService(
         isolation: createIsolations({ reads, freshness }),
         displayNames,
         namesAtOnce,
+        people: peopleDirectory(() => reads),
+        personRecords: core.personRecords,
         verifyGoogleToken: createGoogleVerifier(config),
         stream: createStreamHub({
           source: { ...sourceOf(store), follow: (options) => followLive(following.reader, options) },

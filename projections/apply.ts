@@ -30,13 +30,17 @@ export interface RowSet {
 /** Applies the changes of one event. @returns the number of rows that changed */
 export function applyEvent(changes: readonly Change[], event: Pick<DomainEvent, 'position'>, rows: RowSet): number {
   let changed = 0;
-  for (const { table, key, apply } of changes) {
+  for (const { table, key, apply, inPlace } of changes) {
     const text = keyText(table, key);
     const row = rows.get(table, text);
     if (row && row.position >= event.position) continue;
     const next = apply(row);
     if (next === row) continue;
-    rows.set(table, text, next === undefined ? undefined : withPosition(next, event.position));
+    rows.set(
+      table,
+      text,
+      next === undefined ? undefined : withPosition(next, inPlace && row ? row.position : event.position),
+    );
     changed++;
   }
   return changed;

@@ -91,6 +91,8 @@ export interface Change {
   readonly key: Readonly<Record<string, string | number>>;
   /** True for rows that cannot exist yet, so they need not be loaded. */
   readonly fresh: boolean;
+  /** True for a row that keeps its position, and so its place in lists: it says less than before, and nothing new. */
+  readonly inPlace?: boolean;
   /** Gives the new row, or undefined to delete it. Gets undefined if there is no row. */
   readonly apply: (row: AnyRow) => AnyRow;
 }
@@ -140,6 +142,9 @@ export function update<C extends Columns>(
 ) {
   return change(table, key, (row) => (row ? apply(row) : undefined));
 }
+
+/** The same, where the row keeps its position. To apply such a change again must change nothing. */
+export const updateInPlace: typeof update = (table, key, apply) => ({ ...update(table, key, apply), inPlace: true });
 
 /** Adds a row whose key no earlier event can have used. */
 export function insert<C extends Columns>(table: Table<C>, row: RowOf<C>): Change {

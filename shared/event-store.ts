@@ -55,6 +55,8 @@ export interface EventStore {
    * @throws as `decode`
    */
   reveal(event: LoggedEvent): Promise<Pick<LoggedEvent, 'data' | 'meta'>>;
+  /** Forgets the readable content of events: the key of a person was deleted. */
+  forget(): void;
 }
 
 /** An event that this version of Signalbox cannot read: unknown type, newer version, invalid data. */
@@ -65,10 +67,22 @@ export class EventUnreadableError extends Error {
   }
 }
 
-/** The person whose key seals the client address of an event. Anonymous callers share one key per month. */
+/** The person whose key seals what is known of an actor. Anonymous callers share one key per month. */
 export function personOfActor(origin: Pick<Origin, 'actor'>, at: number): string {
   const { type, id } = origin.actor;
   return type === 'anonymous' ? `anonymous:${new Date(at).toISOString().slice(0, 7)}` : `${type}:${id}`;
+}
+
+/**
+ * The person whose key seals the client address of an event: the actor, or the person whom the event is about where the
+ * caller is not signed in, as in a sign-in that failed.
+ */
+export function personOfAddress<Data>(
+  { personal }: Pick<EventDefinition<string, Data>, 'personal'>,
+  { data, meta }: { readonly data: Data; readonly meta: Pick<Metadata, 'actor' | 'at'> },
+): string {
+  if (meta.actor.type === 'anonymous' && personal) return personal.person(data);
+  return personOfActor(meta, meta.at);
 }
 
 /** The readable content of an event that was sealed here. */
@@ -168,7 +182,7 @@ export const formerNamesOf = (
 export const ERASED_NAME = '[erased]';
 
 /** The persons with whose keys an event is sealed. */
-function personsIn(event: LoggedEvent, definition: EventDefinition): string[] {
+function personsIn(event: Pick<LoggedEvent, 'data' | 'meta'>, definition: EventDefinition): string[] {
   const { data, meta } = event;
   const { personal, secrets } = definition;
   const persons: string[] = [];
@@ -277,9 +291,9 @@ export function createEventStore(parts: {
 }): EventStore {
   const { log, catalogue, counters, keys, now = Date.now, upcasters: steps = upcasters } = parts;
   // All followers of a process share the logged objects, so an event is decoded only once.
-  const decoded = new WeakMap<object, DomainEvent | Promise<DomainEvent>>();
+  let decoded = new WeakMap<object, DomainEvent | Promise<DomainEvent>>();
   // Events that this process has just written need not be unsealed for its own followers, because they get the same objects.
-  const opened = new WeakMap<NewEvent['meta'], Opened>();
+  let opened = new WeakMap<NewEvent['meta'], Opened>();
 
   function definitionOf(type: string): EventDefinition {
     const definition = catalogue.get(type);
@@ -314,11 +328,16 @@ export function createEventStore(parts: {
           sealedData[field] = await seal(keys, person, `${id}/${field}`, value);
       }
     }
-    const ip = meta.ip === null ? null : await seal(keys, personOfActor(origin, at), `${id}/ip`, meta.ip);
+    const ip =
+      meta.ip === null ? null : await seal(keys, personOfAddress(definition, { data, meta }), `${id}/ip`, meta.ip);
     const event: NewEvent = { id, type, data: sealedData, meta: { ...meta, ip } };
-    opened.set(event.meta, { event, data, meta });
+    if (!isOfErased(event, definition)) opened.set(event.meta, { event, data, meta });
     return event;
   }
+
+  /** Whether it was sealed with a key that was thrown away: then nobody may read it here either. */
+  const isOfErased = (event: NewEvent, definition: EventDefinition): boolean =>
+    personsIn(event, definition).some((person) => keys.find(person) === undefined);
 
   /** Decodes an event for the first time. */
   function decodeFresh(event: LoggedEvent): DomainEvent | Promise<DomainEvent> {
@@ -379,19 +398,24 @@ export function createEventStore(parts: {
         return Promise.reject(error);
       }
       if (once) return fresh;
-      decoded.set(event, fresh);
+      const kept = decoded;
+      kept.set(event, fresh);
       if (!(fresh instanceof Promise)) return fresh;
       return fresh.then(
         (one) => {
-          decoded.set(event, one);
+          kept.set(event, one);
           return one;
         },
         (error) => {
           // An event that cannot be read now may be readable later, when the key is available.
-          decoded.delete(event);
+          kept.delete(event);
           throw error;
         },
       );
+    },
+    forget() {
+      decoded = new WeakMap();
+      opened = new WeakMap();
     },
     async reveal(event) {
       const readable = async (values: LoggedEvent['data'], fields: readonly string[]) => {

@@ -23,6 +23,7 @@ import { agentSyncRoutes } from './agents/sync.ts';
 import { alertRoutes } from './alerts/rules.ts';
 import { accessRequestRoutes } from './auth/access-requests.ts';
 import { globalKeyRoutes } from './auth/global-key.ts';
+import { peopleRoutes } from './auth/people.ts';
 import { profileRoutes } from './auth/profile.ts';
 import { setupRoutes } from './auth/setup.ts';
 import { signInRoutes } from './auth/sign-in.ts';
@@ -77,6 +78,7 @@ export const routes: readonly Route[] = [
   ...profileRoutes,
   ...setupRoutes,
   ...userRoutes,
+  ...peopleRoutes,
   ...accessRequestRoutes,
   ...globalKeyRoutes,
   ...agentRoutes,

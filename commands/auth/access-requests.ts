@@ -12,6 +12,7 @@ import {
   accessRequestRejected,
   accessRequestStream,
 } from '../../shared/events/auth/access-requests.ts';
+import { personErased } from '../../shared/events/auth/people.ts';
 import { userStream, userUpdated } from '../../shared/events/auth/users.ts';
 import { nameClaimVoided } from '../../shared/events/claims.ts';
 import { type EventDraft, firstOf } from '../../shared/events/define.ts';
@@ -34,6 +35,7 @@ import {
   USER_EXISTS,
   type UserState,
   userDecider,
+  withoutAddress,
 } from './users.ts';
 
 export interface AccessRequestState {
@@ -47,6 +49,8 @@ export interface AccessRequestState {
   readonly userId: number | null;
   /** The role in the last approval. */
   readonly role: Role | null;
+  /** The person's key was deleted: the account asks anew, by another request. */
+  readonly erased: boolean;
 }
 
 export const accessRequestDecider = defineDecider<AccessRequestState>({
@@ -60,6 +64,7 @@ export const accessRequestDecider = defineDecider<AccessRequestState>({
     providerId: null,
     userId: null,
     role: null,
+    erased: false,
   },
   folds: [
     on(accessRequested, (state, { data: { email, displayName, avatarUrl, providerId } }) => ({
@@ -72,6 +77,14 @@ export const accessRequestDecider = defineDecider<AccessRequestState>({
     })),
     on(accessRequestApproved, (state, { data: { userId, role } }) => ({ ...state, status: 'approved', userId, role })),
     on(accessRequestRejected, (state) => ({ ...state, status: 'rejected' })),
+    on(personErased, (state) => ({
+      ...state,
+      email: null,
+      displayName: null,
+      avatarUrl: null,
+      providerId: null,
+      erased: true,
+    })),
     on(nameClaimVoided, (state) => ({ ...state, voided: true })),
   ],
 });
@@ -79,7 +92,7 @@ export const accessRequestDecider = defineDecider<AccessRequestState>({
 const googleAccounts: NameKind<AccessRequestState> = {
   kind: 'google_account',
   owner: accessRequestDecider,
-  holds: (state) => (state.status !== 'none' ? 'yes' : state.voided ? 'never' : 'not yet'),
+  holds: (state) => (state.erased ? 'never' : state.status !== 'none' ? 'yes' : state.voided ? 'never' : 'not yet'),
   taken: () => 'This account has asked for access already.',
 };
 
@@ -90,7 +103,7 @@ export function decideRequest(
   requestId: number,
   profile: GoogleProfile,
 ): readonly EventDraft[] {
-  if (state.voided) throw new AppError(409, googleAccounts.taken(''));
+  if (state.voided || state.erased) throw new AppError(409, googleAccounts.taken(''));
   const { email, name, picture, sub } = profile;
   return [
     accessRequested.draft({
@@ -119,7 +132,7 @@ export async function requestAccess(
   const stream = accessRequestStream(id);
   if (known === undefined) {
     try {
-      await claimName(commands, context, googleAccounts, 'all', accountName(profile.sub), stream);
+      await claimName(commands, withoutAddress(context), googleAccounts, 'all', accountName(profile.sub), stream);
     } catch (error) {
       // The same account is asking twice at the same time; the other attempt counts for both.
       if (error instanceof AppError && error.status === 409) return;

@@ -82,13 +82,8 @@ export function decideUpdate(state: UserState, request: UpdateRequest): readonly
   ];
 }
 
-export function decideDelete(
-  state: UserState,
-  userId: number,
-  workspace: number | 'all',
-  callerId: number,
-): readonly EventDraft[] {
-  mustExist(state, workspace);
+export function decideDelete(state: UserState, userId: number, reach: Reach, callerId: number): readonly EventDraft[] {
+  mustExist(state, reach);
   if (callerId === userId) throw invalid('You cannot delete your own account; ask another admin.');
   return [userDeleted.draft({ userId, username: state.username })];
 }
@@ -169,14 +164,14 @@ export async function deleteUser(
   context: CommandContext,
   credentials: Credentials,
   admins: AdminsOf,
-  request: { readonly userId: number; readonly workspace: number | 'all'; readonly callerId: number },
+  request: { readonly userId: number; readonly reach: Reach; readonly callerId: number },
 ): Promise<void> {
-  const { userId, workspace, callerId } = request;
+  const { userId, reach, callerId } = request;
   const stream = userStream(userId);
   let last = 0;
   const executed = await changeUser(commands, context, admins, userId, (state) => {
     last = state.workspace;
-    return decideDelete(state, userId, workspace, callerId);
+    return decideDelete(state, userId, reach, callerId);
   });
   const deleted = firstOf(executed.events, userDeleted);
   if (deleted) await releaseUsername(commands, context, { ...deleted.data, workspace: last }, stream);

@@ -7,6 +7,7 @@
  */
 import { AppError, conflict, invalid, isRefusal, notFound } from '../../shared/errors.ts';
 import { adminRemovalVoided } from '../../shared/events/auth/last-admin.ts';
+import { personErased } from '../../shared/events/auth/people.ts';
 import {
   googleDisconnected,
   type Provider,
@@ -46,11 +47,15 @@ export interface UserState {
   readonly isApproved: boolean;
   readonly tenant: number;
   readonly workspace: number;
+  /** The tenants that the user has been in. */
+  readonly tenants: readonly number[];
   readonly credentialId: string | null;
   /** How many claims of this user's name, in workspaces that the user was not put into, have been voided. */
   readonly voidedPlaces: number;
   /** How many turns to remove this user as an admin have ended: completed or voided (`last-admin.ts`). */
   readonly turns: number;
+  /** The person's key was deleted. */
+  readonly erased: boolean;
 }
 
 /** Whether this user is an enabled admin of the tenant. */
@@ -77,21 +82,36 @@ export const userDecider = defineDecider<UserState>({
     isApproved: false,
     tenant: 0,
     workspace: 0,
+    tenants: [],
     credentialId: null,
     voidedPlaces: 0,
     turns: 0,
+    erased: false,
   },
   folds: [
-    on(userCreated, (state, { data: { userId: _, source: __, ...fields } }) => ({ ...state, ...fields, exists: true })),
+    on(userCreated, (state, { data: { userId: _, source: __, ...fields } }) => ({
+      ...state,
+      ...fields,
+      tenants: [fields.tenant],
+      exists: true,
+    })),
     on(userUpdated, (state, { data: { userId: _, username: __, passwordChanged: ___, by: ____, ...changes } }) =>
       turnsCounted(state, { ...state, ...changes }),
     ),
     on(userPasswordChanged, (state, { data }) => ({ ...state, credentialId: data.credentialId })),
     on(googleDisconnected, (state) => ({ ...state, provider: 'local', providerId: null })),
     on([userMoved, userTransferred], (state, { data: { tenant, workspace } }) =>
-      turnsCounted(state, { ...state, tenant, workspace }),
+      turnsCounted(state, { ...state, tenant, workspace, tenants: [...new Set([...state.tenants, tenant])] }),
     ),
     on(userDeleted, (state) => turnsCounted(state, { ...state, exists: false, deleted: true })),
+    on(personErased, (state) => ({
+      ...state,
+      displayName: null,
+      email: null,
+      avatarUrl: null,
+      providerId: null,
+      erased: true,
+    })),
     on(adminRemovalVoided, (state) => ({ ...state, turns: state.turns + 1 })),
     on(nameClaimVoided, (state) =>
       state.exists ? { ...state, voidedPlaces: state.voidedPlaces + 1 } : { ...state, voided: true },
@@ -210,6 +230,9 @@ const withOrigin = (context: CommandContext, origin: Partial<Origin>): CommandCo
 /** The same request, recorded as an act of `user`. */
 export const asUser = (context: CommandContext, { id, username, tenant, workspace }: KnownUser): CommandContext =>
   withOrigin(context, { tenant, workspace, actor: { type: 'user', id, name: username } });
+
+/** The same request, recorded without the client address: where it would be sealed with nobody's own key. */
+export const withoutAddress = (context: CommandContext) => withOrigin(context, { ip: null });
 
 /** The same request, recorded in another workspace: that of the record that it changes. */
 export const inWorkspace = (context: CommandContext, { tenant, workspace }: Pick<Origin, 'tenant' | 'workspace'>) =>

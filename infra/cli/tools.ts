@@ -2,6 +2,7 @@
 import type { Command } from 'commander';
 import { addCopyLog } from './copy-log.ts';
 import { addCreateUser } from './create-user.ts';
+import { addErasePerson } from './erase-person.ts';
 import { addExportEvents } from './export-events.ts';
 import { registerJobs } from './jobs.ts';
 import { addPrepare, addRebuild } from './rebuild.ts';
@@ -14,6 +15,7 @@ export function addTools(program: Command): void {
   addPrepare(program);
   addRebuild(program);
   addCreateUser(program);
+  addErasePerson(program);
   addExportEvents(program);
   addCopyLog(program);
   addRestore(program);

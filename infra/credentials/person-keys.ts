@@ -11,14 +11,16 @@ import type { PersonKeys } from '../../shared/ports/person-keys.ts';
 import type { Database } from '../database/database.ts';
 
 const KEPT = 10_000;
-/** How long another process may still use the key of an erased person. */
+/** How long a process that does not hear of an erasure may still use the key. */
 const TTL_MS = 60_000;
 
 const ERASED = Buffer.alloc(0);
 
 export interface ErasablePersonKeys extends PersonKeys {
-  /** Deletes the key: everything sealed with it reads as null from now on (in other processes within a minute). */
+  /** Deletes the key: everything sealed with it reads as null from now on. Other processes have to `forget` it. */
   erase(person: string): Promise<void>;
+  /** The key was deleted by another process. */
+  forget(person: string): void;
 }
 
 export function createPersonKeys(database: Pick<Database, 'pool'>): ErasablePersonKeys {
@@ -60,6 +62,11 @@ export function createPersonKeys(database: Pick<Database, 'pool'>): ErasablePers
     return one;
   }
 
+  function forget(person: string): void {
+    for (const kind of ['find', 'make']) running.delete(`${kind} ${person}`);
+    kept.set(person, ERASED);
+  }
+
   const unlessErased = (key: Buffer | undefined) => (key && key.length > 0 ? key : undefined);
 
   return {
@@ -78,8 +85,8 @@ export function createPersonKeys(database: Pick<Database, 'pool'>): ErasablePers
          ON CONFLICT (person) DO UPDATE SET key = excluded.key`,
         [person, ERASED, Math.floor(Date.now() / 1_000)],
       );
-      for (const kind of ['find', 'make']) running.delete(`${kind} ${person}`);
-      kept.set(person, ERASED);
+      forget(person);
     },
+    forget,
   };
 }

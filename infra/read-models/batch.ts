@@ -29,6 +29,7 @@ interface Waiting {
   readonly slot: Slot;
   readonly apply: Change['apply'];
   readonly position: number;
+  readonly inPlace: boolean | undefined;
 }
 
 export interface BatchOptions {
@@ -89,12 +90,12 @@ export class Batch {
         slot.position = slot.before?.position ?? -1;
       }
     }
-    for (const { slot, apply, position } of waiting) applyTo(slot, apply, position);
+    for (const { slot, apply, position, inPlace } of waiting) applyTo(slot, apply, position, inPlace);
     return taken;
   }
 
   #take(
-    { table, key, fresh, apply }: Change,
+    { table, key, fresh, apply, inPlace }: Change,
     position: number,
     toLoad: Map<Table, Map<string, Slot>>,
     waiting: Waiting[],
@@ -122,8 +123,8 @@ export class Batch {
       }
     }
     // Once a row is missing, everything behind it waits: changes are applied in their order (`Change`).
-    if (toLoad.size > 0) waiting.push({ slot, apply, position });
-    else applyTo(slot, apply, position);
+    if (toLoad.size > 0) waiting.push({ slot, apply, position, inPlace });
+    else applyTo(slot, apply, position, inPlace);
   }
 
   /** What is to be written, except for what `append` received. */
@@ -157,12 +158,12 @@ export class Batch {
 }
 
 /** Like `applyEvent`, but does not build the key text again, and sets the row's position only at the end. */
-function applyTo(slot: Slot, apply: Change['apply'], position: number): void {
+function applyTo(slot: Slot, apply: Change['apply'], position: number, inPlace: boolean | undefined): void {
   if (slot.row && slot.position >= position) return;
   const next = apply(slot.row);
   if (next === slot.row) return;
+  if (!inPlace || !slot.row) slot.position = position;
   slot.row = next;
-  slot.position = position;
 }
 
 /** The row with its position, kept in the slot because it is needed twice. */

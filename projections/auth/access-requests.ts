@@ -38,6 +38,9 @@ export const accessRequestsTable = defineTable(
   },
 );
 
+/** The columns from personal fields, once these are erased. */
+export const ERASED = { email: null, provider_id: null, display_name: null, avatar_url: null } as const;
+
 export const accessRequestHandlers: readonly Handler[] = [
   on(accessRequested, ({ data, meta }) => {
     const at = seconds(meta.at);

@@ -4,6 +4,7 @@
  * `session_mark` changes with every event that ends a user's sessions (new password, disabled, another way to sign in).
  * A session has the mark of its sign-in and is valid only while that equals the user's.
  */
+import { personErased } from '../../shared/events/auth/people.ts';
 import { userSignedIn } from '../../shared/events/auth/sign-in.ts';
 import {
   googleDisconnected,
@@ -17,8 +18,8 @@ import {
 import type { EventOf } from '../../shared/events/define.ts';
 import { nameKeys } from '../../shared/names.ts';
 import { seconds } from '../../shared/time.ts';
-import { change, defineProjection, defineTable, on, update } from '../projection.ts';
-import { accessRequestHandlers, accessRequestsTable } from './access-requests.ts';
+import { change, defineProjection, defineTable, observed, on, update, updateInPlace } from '../projection.ts';
+import { accessRequestHandlers, accessRequestsTable, ERASED } from './access-requests.ts';
 
 export const usersTable = defineTable(
   'users',
@@ -58,6 +59,13 @@ export const usersTable = defineTable(
 /** By what names are compared (`nameKeys`): one row for each key of a username. */
 export const userNamesTable = defineTable('user_names', { key: 'text', id: 'bigint' }, { key: ['key', 'id'] });
 
+/** Users who were deleted and not erased: their personal fields are in the log. */
+export const deletedUsersTable = defineTable(
+  'deleted_users',
+  { id: 'bigint', username: 'text', tenant_id: 'int', workspace_id: 'int' },
+  { key: ['id'], indexes: ['username'] },
+);
+
 /** Has one row once there has been a user, even if deleted since, because a deployment is set up only once. */
 export const firstUserTable = defineTable('first_user', { one: 'int', user_id: 'bigint' }, { key: ['one'] });
 
@@ -91,8 +99,8 @@ const moved = ({ data, meta }: EventOf<typeof userMoved> | EventOf<typeof userTr
 
 export const usersProjection = defineProjection({
   name: 'users',
-  version: 4,
-  tables: [usersTable, userNamesTable, accessRequestsTable, firstUserTable],
+  version: 5,
+  tables: [usersTable, deletedUsersTable, userNamesTable, accessRequestsTable, firstUserTable],
   handlers: [
     on(userCreated, (event) => {
       const { data, meta } = event;
@@ -151,9 +159,23 @@ export const usersProjection = defineProjection({
     ]),
     on(userMoved, moved),
     on(userTransferred, moved),
-    on(userDeleted, ({ data }) => [
-      update(usersTable, { id: data.userId }, () => undefined),
-      ...nameKeys(data.username).map((key) => change(userNamesTable, { key, id: data.userId }, () => undefined)),
+    on(userDeleted, ({ data }) => {
+      const left = observed(usersTable, { id: data.userId }, () => undefined);
+      return [
+        left.change,
+        change(deletedUsersTable, { id: data.userId }, (row) => {
+          const { before } = left.turn();
+          if (!before) return row;
+          const { id, username, tenant_id, workspace_id } = before;
+          return { id, username, tenant_id, workspace_id };
+        }),
+        ...nameKeys(data.username).map((key) => change(userNamesTable, { key, id: data.userId }, () => undefined)),
+      ];
+    }),
+    on(personErased, ({ data: { kind, id } }) => [
+      kind === 'user'
+        ? change(deletedUsersTable, { id }, () => undefined)
+        : updateInPlace(accessRequestsTable, { id }, (row) => ({ ...row, ...ERASED })),
     ]),
     on(userSignedIn, ({ data, meta }) => [
       update(usersTable, { id: data.userId }, (row) => ({

@@ -1,8 +1,27 @@
-/** The audit trail: who did or tried what, from where; with totals per action. */
+/**
+ * The audit trail: who did or tried what, from where; with totals per action.
+ *
+ * An entry says whose personal fields it shows, and how it reads without them: erasing a person changes these entries,
+ * each in its place, to what a rebuild gives.
+ */
+
+import { personOfAddress } from '../../shared/event-store.ts';
 import { auditEntriesPurged } from '../../shared/events/admin/cleanup.ts';
+import { auditEntriesErased, personOf } from '../../shared/events/auth/people.ts';
 import { catalogue } from '../../shared/events/catalogue.ts';
-import { auditOf } from '../../shared/events/monitoring/audit.ts';
-import { defineProjection, defineTable, type Handler, insert, on, tally, update } from '../projection.ts';
+import { asErased, type DomainEvent, type EventDefinition } from '../../shared/events/define.ts';
+import { type AuditRecord, auditOf } from '../../shared/events/monitoring/audit.ts';
+import {
+  defineProjection,
+  defineTable,
+  type Handler,
+  insert,
+  on,
+  type RowOf,
+  tally,
+  update,
+  updateInPlace,
+} from '../projection.ts';
 
 export const auditTable = defineTable(
   'audit',
@@ -18,6 +37,12 @@ export const auditTable = defineTable(
     ip_address: 'text?',
     user_agent: 'text?',
     created_at: 'bigint',
+    /** The person whose address it is; null: nobody who can be erased. */
+    address_of: 'text?',
+    /** The person whose personal fields are in `actor` or `detail`. */
+    about: 'text?',
+    /** `actor` and `detail` without them. */
+    erased: 'jsonb?',
   },
   {
     key: ['workspace_id', 'id'],
@@ -26,6 +51,8 @@ export const auditTable = defineTable(
       'workspace_id, action, position DESC',
       'workspace_id, actor, position DESC',
       'workspace_id, created_at',
+      '(address_of) WHERE address_of IS NOT NULL',
+      '(about) WHERE about IS NOT NULL',
     ],
   },
 );
@@ -40,6 +67,21 @@ export const auditCountsTable = defineTable(
   { key: ['workspace_id', 'action'] },
 );
 
+/** People, among what keys are kept under. */
+const ERASABLE = /^(user|access_request):/;
+
+/** Whose personal fields an entry shows. */
+function peopleIn(definition: EventDefinition, event: DomainEvent, record: AuditRecord) {
+  const owner = personOfAddress(definition, event);
+  const address_of = record.ip_address !== null && ERASABLE.test(owner) ? owner : null;
+  const safe = asErased(definition, event);
+  const erased = safe === event ? undefined : auditOf(definition, safe);
+  const texts = ({ actor, detail }: AuditRecord) => ({ actor, detail });
+  if (!definition.personal || !erased || JSON.stringify(texts(erased)) === JSON.stringify(texts(record)))
+    return { address_of, about: null, erased: null };
+  return { address_of, about: definition.personal.person(event.data), erased: texts(erased) };
+}
+
 const handlers: Handler[] = [...catalogue.values()]
   .filter((definition) => definition.audit)
   .map((definition) => ({
@@ -48,16 +90,33 @@ const handlers: Handler[] = [...catalogue.values()]
       const record = auditOf(definition, event);
       if (!record) return [];
       const { workspace_id, action } = record;
-      return [insert(auditTable, record), tally(auditCountsTable, { workspace_id, action })];
+      return [
+        insert(auditTable, { ...record, ...peopleIn(definition, event, record) }),
+        tally(auditCountsTable, { workspace_id, action }),
+      ];
     },
   }));
 
+function erasedRow(row: RowOf<typeof auditTable.columns>, person: string): RowOf<typeof auditTable.columns> {
+  const { erased } = row;
+  const isAbout = row.about === person && erased !== null;
+  if (row.address_of !== person && !isAbout) return row;
+  return {
+    ...row,
+    ...(row.address_of === person && { ip_address: null, address_of: null }),
+    ...(isAbout && { ...(erased as Pick<AuditRecord, 'actor' | 'detail'>), about: null, erased: null }),
+  };
+}
+
 export const auditProjection = defineProjection({
   name: 'audit',
-  version: 2,
+  version: 3,
   tables: [auditTable, auditCountsTable],
   handlers: [
     ...handlers,
+    on(auditEntriesErased, ({ data, meta: { workspace: workspace_id } }) =>
+      data.ids.map((id) => updateInPlace(auditTable, { workspace_id, id }, (row) => erasedRow(row, personOf(data)))),
+    ),
     on(auditEntriesPurged, ({ data: { ids, counts }, meta: { workspace: workspace_id } }) => [
       ...ids.map((id) => update(auditTable, { workspace_id, id }, () => undefined)),
       ...counts.map(({ action, count }) =>

@@ -13,7 +13,7 @@ import { agentMessageSent } from '../../shared/events/agents/messages.ts';
 import { agentRegistered } from '../../shared/events/agents/registration.ts';
 import { catalogue } from '../../shared/events/catalogue.ts';
 import { chatMessageSent } from '../../shared/events/chat.ts';
-import type { DomainEvent, EventDefinition } from '../../shared/events/define.ts';
+import { asErased, type DomainEvent, type EventDefinition } from '../../shared/events/define.ts';
 import { type ActivityRecord, activityOf } from '../../shared/events/monitoring/activities.ts';
 import { auditOf } from '../../shared/events/monitoring/audit.ts';
 import { pipelineCreated, pipelineDeleted, pipelineUpdated } from '../../shared/events/pipelines/pipelines.ts';
@@ -125,16 +125,9 @@ function activity(record: ActivityRecord): Change[] {
   ];
 }
 
-/** The event as it reads once every person in it is erased. */
-function erased({ personal }: EventDefinition, event: DomainEvent): DomainEvent {
-  const present = (personal?.fields ?? []).filter((field) => field in event.data);
-  if (present.length === 0) return event;
-  return { ...event, data: { ...event.data, ...Object.fromEntries(present.map((field) => [field, null])) } };
-}
-
 /** Activities and audit entries, of whatever they are about. */
 function told(definition: EventDefinition, event: DomainEvent): Change[] {
-  const safe = erased(definition, event);
+  const safe = asErased(definition, event);
   const said = activityOf(definition, safe);
   const audited = auditOf(definition, safe);
   const { workspace_id = 0, id = 0, action = '', actor = '', detail = null, created_at = 0 } = audited ?? {};

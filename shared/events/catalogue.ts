@@ -23,6 +23,7 @@ import { accessRequestEvents } from './auth/access-requests.ts';
 import { globalKeyEvents } from './auth/global-key.ts';
 import { incidentEvents } from './auth/incidents.ts';
 import { lastAdminEvents } from './auth/last-admin.ts';
+import { peopleEvents } from './auth/people.ts';
 import { signInEvents } from './auth/sign-in.ts';
 import { userEvents } from './auth/users.ts';
 import { chatEvents } from './chat.ts';
@@ -62,6 +63,7 @@ import { workspaceEvents } from './workspaces/workspaces.ts';
 const definitions = [
   ...userEvents,
   ...lastAdminEvents,
+  ...peopleEvents,
   ...signInEvents,
   ...accessRequestEvents,
   ...globalKeyEvents,

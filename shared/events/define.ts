@@ -157,6 +157,13 @@ export function defineEvent<const Type extends string, Data extends object>(
   return { ...definition, draft: (data) => ({ type: definition.type, data }) };
 }
 
+/** An event as it reads once the person in it is erased; the same one if it has no personal fields. */
+export function asErased(definition: Pick<EventDefinition, 'personal'>, event: DomainEvent): DomainEvent {
+  const present = (definition.personal?.fields ?? []).filter((field) => field in event.data);
+  if (present.length === 0) return event;
+  return { ...event, data: { ...event.data, ...Object.fromEntries(present.map((field) => [field, null])) } };
+}
+
 /** The event type behind one or several definitions: `EventOf<typeof agentRegistered>`. */
 export type EventOf<D> = D extends EventDefinition<infer Type, infer Data> ? DomainEvent<Type, Data> : never;
 

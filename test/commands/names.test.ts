@@ -91,7 +91,7 @@ describe('names of users and agents', () => {
     const { id } = await agentOf(one, 'scout');
     const userId = await userOf(one, 'ann');
     await deleteAgent(one, context(), id, false);
-    await deleteUser(one, context(), credentials, async () => [99], { userId, workspace: 'all', callerId: 0 });
+    await deleteUser(one, context(), credentials, async () => [99], { userId, reach: 'all', callerId: 0 });
     expect(await outcomeOf(userOf(two, 'Scout'))).to.equal('done');
     expect(await outcomeOf(agentOf(two, 'ANN'))).to.equal('done');
     // It had the name among all users before it met the agent of that name in its workspace.

@@ -23,6 +23,7 @@ GET     /api/auth/users               admin     -
 POST    /api/auth/users               admin     users
 PUT     /api/auth/users               admin     users
 DELETE  /api/auth/users               admin     users
+DELETE  /api/people/{username}        admin     users
 GET     /api/auth/access-requests     admin     -                deployment
 POST    /api/auth/access-requests     admin     access-requests  deployment
 GET     /api/tokens                   viewer    -

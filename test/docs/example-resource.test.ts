@@ -21,6 +21,8 @@ import { createRecentCounts } from '../../commands/limits.ts';
 import { createTaskQueue } from '../../commands/tasks/queue.ts';
 import { createCredentials } from '../../infra/credentials/credentials.ts';
 import { prepareFirstStart } from '../../infra/credentials/first-start.ts';
+import { createPersonRecords } from '../../infra/credentials/people.ts';
+import { createPersonKeys } from '../../infra/credentials/person-keys.ts';
 import { createIdempotencyStore } from '../../infra/database/idempotency.ts';
 import { createLocks } from '../../infra/database/locks.ts';
 import { createLogEntries } from '../../infra/database/log-entries.ts';
@@ -46,6 +48,7 @@ import { projections } from '../../projections/index.ts';
 import { agentDirectory } from '../../queries/agents/agents.ts';
 import { createInboxes } from '../../queries/agents/heartbeat.ts';
 import { createBacktests } from '../../queries/alerts/backtests.ts';
+import { peopleDirectory } from '../../queries/auth/people.ts';
 import { mentionTargets } from '../../queries/mentions.ts';
 import { notificationDirectory } from '../../queries/monitoring/notifications.ts';
 import { createDisplayNames } from '../../queries/names.ts';
@@ -186,6 +189,8 @@ describe('example resource: on the embedded store', function () {
       agents: agentDirectory(reads),
       comments: commentDirectory(reads),
       isolation: createIsolations({ reads, freshness }),
+      people: peopleDirectory(() => reads),
+      personRecords: createPersonRecords({ database, store, keys: createPersonKeys(database) }),
       projects: projectDirectory(reads),
       projectTasks: projectTasks(reads),
       knownProjects: createKnownProjects({ directory: projectDirectory(reads), freshness }),

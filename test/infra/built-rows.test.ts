@@ -3,20 +3,29 @@ import { expect } from 'chai';
 import * as fc from 'fast-check';
 import { BuiltRows, type Room } from '../../infra/read-models/rebuild/rows.ts';
 import { type AnyStoredRow, keyText, MemoryTables } from '../../projections/apply.ts';
-import { type Change, change, defineTable, insert, type Projection, update } from '../../projections/projection.ts';
+import {
+  type Change,
+  change,
+  defineTable,
+  insert,
+  type Projection,
+  update,
+  updateInPlace,
+} from '../../projections/projection.ts';
 import type { DomainEvent } from '../../shared/events/define.ts';
 
 const things = defineTable('things', { id: 'bigint', text: 'text' }, { key: ['id'] });
 const sums = defineTable('sums', { name: 'text', count: 'bigint' }, { key: ['name'] });
 
 interface Step {
-  readonly does: 'add' | 'rename' | 'remove' | 'count';
+  readonly does: 'add' | 'rename' | 'erase' | 'remove' | 'count';
   readonly id: number;
 }
 
 const changesOf = ({ does, id }: Step, position: number): Change[] => {
   if (does === 'add') return [insert(things, { id, text: `added at ${position}` })];
   if (does === 'rename') return [update(things, { id }, (row) => ({ ...row, text: `${row.text}, ${position}` }))];
+  if (does === 'erase') return [updateInPlace(things, { id }, (row) => ({ ...row, text: 'erased' }))];
   if (does === 'remove') return [update(things, { id }, () => undefined)];
   const name = `sum ${id}`;
   return [change(sums, { name }, (row) => ({ name, count: (row?.count ?? 0) + 1 }))];
@@ -67,7 +76,7 @@ const sorted = (rows: Iterable<AnyStoredRow>) =>
 
 describe('rows of a read model that is being built', () => {
   const step = fc.record<Step>({
-    does: fc.constantFrom('add', 'rename', 'remove', 'count'),
+    does: fc.constantFrom('add', 'rename', 'erase', 'remove', 'count'),
     id: fc.integer({ min: 1, max: 4 }),
   });
   const batch = fc.record({ steps: fc.array(step, { maxLength: 8 }), forget: fc.boolean() });

@@ -162,6 +162,38 @@ describe('command line', function () {
     expect(short.err).to.match(/password/);
   });
 
+  it('erases a person without a service; what was exported before is sealed the same way after', async () => {
+    const { path, remove } = await temporaryDirectory();
+    const here = { DATA_DIR: path };
+    try {
+      await run(['create-user', '--username', 'ada', '--role', 'admin'], here);
+      await run(['create-user', '--username', 'zoe', '--role', 'viewer', '--email', 'zoe@mx9q.example'], here);
+      const exported = async (...args: string[]) => (await run(['export-events', ...args], here)).out;
+      const sealed = await exported('--type', 'UserCreated');
+      expect(await exported('--reveal')).to.include('mx9q');
+      const erased = await run(['erase-person', 'zoe'], here);
+      expect(erased.err).to.equal('');
+      expect(erased.out).to.match(/^Erased the person behind the user 2\.\nBackups made before/);
+      expect(await exported('--reveal'))
+        .to.include('"zoe"')
+        .and.not.include('mx9q');
+      expect(await exported('--type', 'UserCreated')).to.equal(sealed);
+      expect((await run(['verify'], here)).code).to.equal(0);
+      expect((await run(['rebuild', '--check'], here)).code).to.equal(0);
+      for (const [args, reason] of [
+        [['zoe'], /Person not found/],
+        [['ada'], /last enabled admin/],
+        [['zoe', '--id', 'x'], /id of a user/],
+      ] as const) {
+        const { code, err } = await run(['erase-person', ...args], here);
+        expect(code).to.equal(1);
+        expect(err).to.match(reason);
+      }
+    } finally {
+      await remove();
+    }
+  });
+
   it('builds the read models of a new version before it starts, once', async () => {
     const { path, remove } = await temporaryDirectory();
     const here = { DATA_DIR: path };
@@ -222,6 +254,18 @@ describe('command line', function () {
       expect((await run(['rebuild', 'users', 'audit'], here())).out).to.match(/users +users +2 +equal +switched/);
       expect((await ask('/api/auth/users')).users).to.have.length(2);
       expect((await run(['rebuild', 'nonsense'], here())).err).to.match(/Unknown projection: nonsense/);
+    });
+
+    it('erases a person whose key the service holds in memory', async () => {
+      await run(['create-user', '--username', 'zoe', '--role', 'viewer', '--email', 'zoe@mx9q.example'], here());
+      const shown = async () =>
+        JSON.stringify([
+          ...[await ask('/api/auth/users'), await ask('/api/audit')],
+          await ask('/api/history/events?type=UserCreated&open=1'),
+        ]);
+      expect((await shown()).match(/mx9q/g)).to.have.length(3);
+      expect((await run(['erase-person', 'zoe'], here())).out).to.match(/^Erased the person/);
+      expect(await shown()).not.to.include('mx9q');
     });
 
     it('exports the log with a matching hash, sealed unless revealed, and the audit trail shows it', async () => {

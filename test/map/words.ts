@@ -12,6 +12,7 @@ export const GROUPS: Readonly<Record<string, Readonly<Record<string, string>>>> 
     google: 'ID tokens of Google',
     sessions: 'what a sign-in leaves with the browser',
     users: 'accounts',
+    people: 'their erasure',
     changes: 'what admins and operators change about users',
     'proxy-users': 'users whom a trusted proxy names',
     'last-admin': 'a tenant keeps one admin',

@@ -151,7 +151,7 @@ const remove = defineRoute({
   async handle({ body, services, identity, command }) {
     await deleteUser(services.commands, command, services.credentials, adminsIn(services.reads), {
       userId: body.id,
-      workspace: identity.workspace,
+      reach: identity.workspace,
       callerId: ownId(identity),
     });
     return { body: { success: true } };

@@ -38,6 +38,7 @@ interface Waiting {
   readonly state: TableState;
   readonly apply: Change['apply'];
   readonly position: number;
+  readonly inPlace: boolean | undefined;
 }
 
 /** Size of a slot besides its row, characters. */
@@ -167,7 +168,8 @@ export class BuiltRows {
       taken++;
     }
     for (const [state, slots] of missing) await this.#load(state, slots);
-    for (const { slot, key, state, apply, position } of waiting) applyTo(slot, key, state, apply, position);
+    for (const { inPlace, slot, key, state, apply, position } of waiting)
+      applyTo(slot, key, state, apply, position, inPlace);
     return taken;
   }
 
@@ -183,7 +185,7 @@ export class BuiltRows {
   }
 
   #take(
-    { table, key, fresh, apply }: Change,
+    { table, key, fresh, apply, inPlace }: Change,
     position: number,
     missing: Map<TableState, Map<string, Slot>>,
     waiting: Waiting[],
@@ -198,8 +200,8 @@ export class BuiltRows {
     const text = keyText(table, key);
     const slot = this.#find(state, text) ?? this.#slotFor(state, text, key, fresh, missing);
     // Once a row is missing, everything behind it waits: changes are applied in their order (`Change`).
-    if (missing.size > 0) waiting.push({ slot, key, state, apply, position });
-    else applyTo(slot, key, state, apply, position);
+    if (missing.size > 0) waiting.push({ slot, key, state, apply, position, inPlace });
+    else applyTo(slot, key, state, apply, position, inPlace);
   }
 
   #find(state: TableState, text: string): Slot | undefined {
@@ -323,13 +325,20 @@ export class BuiltRows {
   }
 }
 
-function applyTo(slot: Slot, key: Key, state: TableState, apply: Change['apply'], position: number): void {
+function applyTo(
+  slot: Slot,
+  key: Key,
+  state: TableState,
+  apply: Change['apply'],
+  position: number,
+  inPlace: boolean | undefined,
+): void {
   if (slot.row && slot.position >= position) return;
   const next = apply(slot.row);
   if (next === slot.row) return;
+  if (!inPlace || !slot.row) slot.position = position;
   slot.row = next;
   slot.key = next ? undefined : key;
-  slot.position = position;
   if (slot.dirty) return;
   slot.dirty = true;
   state.dirty.push(slot);

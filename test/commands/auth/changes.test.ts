@@ -173,7 +173,7 @@ describe('changes of users and their credentials', () => {
 
   it('a deletion ends the sessions, removes the password and gives the name free', async () => {
     const { auth, userId, kept } = await open();
-    const request = { userId, workspace: 'all' as const, callerId: 0 };
+    const request = { userId, reach: 'all' as const, callerId: 0 };
     await deleteUser(auth.commands, auth.context(), auth.credentials.store, async () => [], request);
     expect(kept()).to.deep.equal([[], []]);
     // As it is written, in its workspace, and among all users.

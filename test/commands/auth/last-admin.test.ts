@@ -59,7 +59,7 @@ describe('the last admin', function () {
       .filter(({ type }) => type === userCreated.type)
       .map(({ data }) => data.userId as number);
   const remove = (commands: Commands, userId: number) =>
-    outcomeOf(deleteUser(commands, context(), credentials, everybody, { userId, workspace: 'all', callerId: 0 }));
+    outcomeOf(deleteUser(commands, context(), credentials, everybody, { userId, reach: 'all', callerId: 0 }));
   const update = (commands: Commands, userId: number, changes: UserChanges, transfer?: Transfer) =>
     outcomeOf(
       updateUser(commands, context(), credentials, everybody, {

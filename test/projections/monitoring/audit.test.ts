@@ -1,9 +1,10 @@
 import { expect } from 'chai';
 import { auditProjection } from '../../../projections/monitoring/audit.ts';
 import { auditEntriesPurged } from '../../../shared/events/admin/cleanup.ts';
+import { auditEntriesErased } from '../../../shared/events/auth/people.ts';
 import { userDeleted, userUpdated } from '../../../shared/events/auth/users.ts';
 import { seconds } from '../../../shared/time.ts';
-import { eventsOf, rowsAfter, timeOf } from '../../support/kit.ts';
+import { type Draft, eventsOf, rowsAfter, timeOf } from '../../support/kit.ts';
 
 const deleted = userDeleted.draft({ userId: 7, username: 'bob' });
 const origin = { actor: { type: 'user' as const, id: 3, name: 'ada' }, ip: '192.0.2.7', userAgent: 'curl/8' };
@@ -23,9 +24,32 @@ describe('projection audit', () => {
         ip_address: '192.0.2.7',
         user_agent: 'curl/8',
         created_at: seconds(timeOf(1)),
+        address_of: 'user:3',
+        about: null,
+        erased: null,
         position: 1,
       },
     ]);
+  });
+  it('takes from entries, each in its place, what a rebuild without the key never shows', () => {
+    const changes = { userId: 7, username: 'bob', passwordChanged: false, by: 'admin' } as const;
+    const renamed = userUpdated.draft({ ...changes, displayName: 'Bob Lee' });
+    const unnamed = userUpdated.draft({ ...changes, displayName: null });
+    const erasures = [
+      auditEntriesErased.draft({ kind: 'user', id: 3, ids: [1, 2] }),
+      auditEntriesErased.draft({ kind: 'user', id: 7, ids: [1, 2] }),
+    ];
+    const byAda = (draft: Draft, ip: string | null) => eventsOf([draft, deleted, ...erasures], { ...origin, ip });
+    const shown = rowsAfter(auditProjection, byAda(renamed, origin.ip).slice(0, 2)).audit;
+    expect(shown[0]).to.deep.include({ about: 'user:7', address_of: 'user:3', position: 1 });
+    expect(JSON.stringify(shown)).to.include('Bob Lee').and.include(origin.ip);
+    const { audit } = rowsAfter(auditProjection, byAda(renamed, origin.ip));
+    expect(audit).to.deep.equal(rowsAfter(auditProjection, byAda(unnamed, null)).audit);
+    expect(audit.map(({ position }) => position)).to.deep.equal([1, 2]);
+    expect(JSON.stringify(audit)).not.to.match(/Bob Lee|192\.0\.2\.7/);
+    // Only of the person who is erased.
+    const [of3] = rowsAfter(auditProjection, byAda(renamed, origin.ip).slice(0, 3)).audit;
+    expect(of3).to.deep.include({ ip_address: null, about: 'user:7' });
   });
   it('has none for what is not audited', () => {
     const byGoogle = userUpdated.draft({ userId: 7, username: 'bob', passwordChanged: false, by: 'google' });

@@ -1,0 +1,131 @@
+/**
+ * Erasure of a person: the key that seals their personal fields is deleted. What is in the log stays there, unreadable.
+ *
+ * A user who still exists is deleted first. Then each record of the person is erased, the user last: the key goes, entries of
+ * the audit trail lose the fields, and an event says that it is done. A process that dies in between leaves a deleted
+ * user who is not erased; the same request finds that user again and goes on.
+ */
+import { conflict, forbidden, notFound } from '../../shared/errors.ts';
+import { accessRequestStream } from '../../shared/events/auth/access-requests.ts';
+import { auditEntriesErased, type PersonRecord, personErased, personOf } from '../../shared/events/auth/people.ts';
+import { userStream } from '../../shared/events/auth/users.ts';
+import type { EventDraft } from '../../shared/events/define.ts';
+import type { Credentials } from '../../shared/ports/credentials.ts';
+import type { AuditPlace, FoundPerson, PeopleDirectory, PersonRecords } from '../../shared/ports/people.ts';
+import type { Decider } from '../decider.ts';
+import type { CommandContext, Commands } from '../handler.ts';
+import { accessRequestDecider } from './access-requests.ts';
+import { deleteUser } from './changes.ts';
+import type { AdminsOf } from './last-admin.ts';
+import { inWorkspace, type Reach, type UserState, userDecider } from './users.ts';
+
+export interface Erasing {
+  readonly commands: Commands;
+  readonly credentials: Credentials;
+  readonly admins: AdminsOf;
+  readonly people: PeopleDirectory;
+  readonly records: PersonRecords;
+}
+
+export interface ErasureRequest {
+  readonly username: string;
+  /** Of those who had this name one after another; undefined: the user of this name, or the only one who was deleted. */
+  readonly userId: number | undefined;
+  readonly reach: Exclude<Reach, number>;
+  /** The caller's own user id; 0 unless the caller is a user. */
+  readonly callerId: number;
+}
+
+export interface Erased {
+  readonly userId: number;
+  readonly accessRequestIds: readonly number[];
+}
+
+/** @throws AppError 404, 409 when several people had this name */
+export function choosePerson(
+  found: readonly FoundPerson[],
+  { userId, reach, username }: Pick<ErasureRequest, 'userId' | 'reach' | 'username'>,
+): FoundPerson {
+  const within = found.filter(({ tenant }) => reach === 'all' || reach.tenant === tenant);
+  const present = within.filter(({ deleted }) => !deleted);
+  const candidates =
+    userId !== undefined ? within.filter(({ id }) => id === userId) : present.length > 0 ? present : within;
+  const [one, ...others] = candidates;
+  if (!one) throw notFound('Person');
+  if (others.length === 0) return one;
+  const ids = candidates.map(({ id }) => id).join(', ');
+  throw conflict(`Several people had the username "${username}", with the ids ${ids}: say which one, by id.`, {
+    code: 'SEVERAL_PEOPLE',
+  });
+}
+
+/** @throws AppError 403 for a person who has been in other tenants */
+export function checkTenants({ tenants }: Pick<UserState, 'tenants'>, reach: ErasureRequest['reach']): void {
+  if (reach === 'all' || tenants.every((tenant) => tenant === reach.tenant)) return;
+  throw forbidden('This person has been in other tenants as well: only admins of the default tenant can erase them.');
+}
+
+/** Nothing for a person who was erased. */
+export const decideErasure = (state: { readonly erased: boolean }, record: PersonRecord): readonly EventDraft[] =>
+  state.erased ? [] : [personErased.draft(record)];
+
+/**
+ * Deletes a user, if the user still exists, and erases the person.
+ *
+ * @throws AppError 400 for the caller's own account, 403, 404, 409 for the last admin or an ambiguous name
+ */
+export async function erasePerson(erasing: Erasing, context: CommandContext, request: ErasureRequest): Promise<Erased> {
+  const { commands, credentials, admins, people } = erasing;
+  const { username, reach, callerId } = request;
+  const { id: userId, workspace, tenant } = choosePerson(await people.named(username), request);
+  const stream = userStream(userId);
+  const { state } = await commands.load(userDecider, stream);
+  checkTenants(state, reach);
+  const there = inWorkspace(context, { tenant, workspace });
+  if (state.exists) await deleteUser(commands, there, credentials, admins, { userId, reach, callerId });
+  // Also those that an earlier call did not come to.
+  await credentials.removeSessions(userId);
+  await credentials.removePasswords(userId);
+  const accessRequestIds = await people.requestsOf(userId, state.email, state.providerId);
+  // While the user is not erased, its address still leads to the requests.
+  for (const id of accessRequestIds)
+    await eraseRecord(erasing, there, accessRequestDecider, {
+      record: { kind: 'access_request', id },
+      stream: accessRequestStream(id),
+      username: null,
+    });
+  await eraseRecord(erasing, there, userDecider, { record: { kind: 'user', id: userId }, stream, username });
+  return { userId, accessRequestIds };
+}
+
+async function eraseRecord<State extends { readonly erased: boolean }>(
+  { commands, people, records }: Erasing,
+  context: CommandContext,
+  decider: Decider<State>,
+  erased: { readonly record: PersonRecord; readonly stream: string; readonly username: string | null },
+): Promise<void> {
+  const { record, stream, username } = erased;
+  const person = personOf(record);
+  await records.erase(person, stream, username);
+  const eraseEntries = async () => {
+    for (;;) {
+      const found = await people.auditEntriesOf(person);
+      if (found.length === 0) return;
+      // In the workspace of the entries, whose lists change.
+      for (const [workspace, ids] of byWorkspace(found))
+        await commands.record(stream, inWorkspace(context, { tenant: context.origin.tenant, workspace }), [
+          auditEntriesErased.draft({ ...record, ids }),
+        ]);
+    }
+  };
+  await eraseEntries();
+  await commands.execute(decider, stream, context, (state) => decideErasure(state, record));
+  // A request that was on its way may have been recorded by a process that still had the key.
+  await eraseEntries();
+}
+
+function byWorkspace(entries: readonly AuditPlace[]): Map<number, number[]> {
+  const found = new Map<number, number[]>();
+  for (const { workspace, id } of entries) found.set(workspace, [...(found.get(workspace) ?? []), id]);
+  return found;
+}

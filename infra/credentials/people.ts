@@ -1,0 +1,50 @@
+/** Erases people from what is kept beside the log and the read models (`shared/ports/people.ts`). */
+import type { EventStore } from '../../shared/event-store.ts';
+import { catalogue } from '../../shared/events/catalogue.ts';
+import type { PersonRecords } from '../../shared/ports/people.ts';
+import type { Database } from '../database/database.ts';
+import type { ErasablePersonKeys } from './person-keys.ts';
+
+/** As it stands in JSON. */
+const inJson = (text: string): string => JSON.stringify(text).slice(1, -1);
+
+/** The ways in which a name stands in a text (`withName`): the whole of it, its beginning, its end. */
+const standing = (name: string) => [`"${inJson(name)}"`, `"${inJson(name)} `, ` ${inJson(name)}"`];
+
+export function createPersonRecords(parts: {
+  readonly database: Pick<Database, 'pool'>;
+  readonly store: EventStore;
+  readonly keys: ErasablePersonKeys;
+}): PersonRecords {
+  const { pool } = parts.database;
+  const { store, keys } = parts;
+
+  /** Every personal text of the events of a stream. */
+  async function personalTexts(stream: string): Promise<Set<string>> {
+    const texts = new Set<string>();
+    for (const { type, data } of await store.readStream(stream))
+      for (const field of catalogue.get(type)?.personal?.fields ?? []) {
+        const value = data[field];
+        if (typeof value === 'string' && value !== '') texts.add(value);
+      }
+    return texts;
+  }
+
+  return {
+    async erase(person, stream, username) {
+      const texts = await personalTexts(stream);
+      texts.delete(username ?? '');
+      // Before the key goes: then nobody knows the texts any more.
+      for (const text of texts)
+        for (const [index, found] of standing(text).entries())
+          await pool.query(
+            'UPDATE service.webhook_deliveries SET payload = replace(payload, $1, $2) WHERE strpos(payload, $1) > 0',
+            [found, standing(username ?? '[erased]')[index]],
+          );
+      await keys.erase(person);
+      store.forget();
+      // They are sealed, so nobody can tell in which of them the person is. A repeated request still has no effect.
+      await pool.query("UPDATE service.idempotency SET box = '' WHERE state = 'done'");
+    },
+  };
+}

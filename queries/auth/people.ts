@@ -1,0 +1,60 @@
+/** Finds people for their erasure: users, deleted ones too, and what the read models show of them. */
+
+import { usersProjection } from '../../projections/auth/users.ts';
+import { auditProjection } from '../../projections/monitoring/audit.ts';
+import type { FoundPerson, PeopleDirectory } from '../../shared/ports/people.ts';
+import { type Reads, tables } from '../reads.ts';
+
+/** Audit entries of a person that are read at once. */
+const MOST_ENTRIES = 500;
+
+/** @param readsNow as of each call: an erasure looks again at what it has changed */
+export function peopleDirectory(readsNow: () => Reads): PeopleDirectory {
+  const people = () => tables(readsNow(), usersProjection);
+  return {
+    async named(username) {
+      const columns = ['id', 'tenant_id', 'workspace_id'] as const;
+      const present = await people().selectFrom('users').select(columns).where('username', '=', username).execute();
+      const gone = await people()
+        .selectFrom('deleted_users')
+        .select(columns)
+        .where('username', '=', username)
+        .orderBy('id')
+        .execute();
+      const found =
+        (deleted: boolean) =>
+        (row: { id: number; tenant_id: number; workspace_id: number }): FoundPerson => ({
+          id: row.id,
+          tenant: row.tenant_id,
+          workspace: row.workspace_id,
+          deleted,
+        });
+      return [...present.map(found(false)), ...gone.map(found(true))];
+    },
+    async requestsOf(userId, email, providerId) {
+      const rows = await people()
+        .selectFrom('access_requests')
+        .select('id')
+        .where(({ eb, or }) =>
+          or([
+            eb('approved_user_id', '=', userId),
+            ...(email === null ? [] : [eb('email', '=', email.toLowerCase())]),
+            ...(providerId === null ? [] : [eb('provider_id', '=', providerId)]),
+          ]),
+        )
+        .orderBy('id')
+        .execute();
+      return rows.map(({ id }) => id);
+    },
+    async auditEntriesOf(person) {
+      const rows = await tables(readsNow(), auditProjection)
+        .selectFrom('audit')
+        .select(['workspace_id', 'id'])
+        .where(({ eb, or }) => or([eb('address_of', '=', person), eb('about', '=', person)]))
+        .orderBy('workspace_id')
+        .limit(MOST_ENTRIES)
+        .execute();
+      return rows.map(({ workspace_id: workspace, id }) => ({ workspace, id }));
+    },
+  };
+}

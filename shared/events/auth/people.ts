@@ -1,0 +1,35 @@
+/**
+ * Erasure of people. Streams: those of the records whose key is gone, `user-<id>` and `access_request-<id>`.
+ *
+ * These events name nobody.
+ */
+import { z } from 'zod';
+import { defineEvent } from '../define.ts';
+
+/** The record that the person stands in. */
+const record = { kind: z.enum(['user', 'access_request']), id: z.int().positive() };
+
+export interface PersonRecord {
+  readonly kind: 'user' | 'access_request';
+  readonly id: number;
+}
+
+/** What the key of the person was kept under: `user:7`. */
+export const personOf = ({ kind, id }: PersonRecord): string => `${kind}:${id}`;
+
+export const personErased = defineEvent({
+  type: 'PersonErased',
+  version: 1,
+  doc: 'The key of a person was deleted: nobody can read their personal fields any more, in no event. What Signalbox keeps beside the log has forgotten them, too.',
+  schema: z.object(record),
+  audit: ({ data: { kind, id } }) => ({ action: 'person_erase', target_type: kind, target_id: id }),
+});
+
+export const auditEntriesErased = defineEvent({
+  type: 'AuditEntriesErased',
+  version: 1,
+  doc: 'Entries of the audit trail no longer show the personal fields of a person whose key was deleted. A read model that is built later never shows them.',
+  schema: z.object({ ...record, ids: z.array(z.int().positive()) }),
+});
+
+export const peopleEvents = [personErased, auditEntriesErased];

@@ -1,0 +1,134 @@
+import { expect } from 'chai';
+import { accessRequestDecider, decideRequest } from '../../../commands/auth/access-requests.ts';
+import { checkTenants, choosePerson, decideErasure, erasePerson } from '../../../commands/auth/people.ts';
+import { userDecider } from '../../../commands/auth/users.ts';
+import { accessRequested } from '../../../shared/events/auth/access-requests.ts';
+import { personErased } from '../../../shared/events/auth/people.ts';
+import { userDeleted, userTransferred } from '../../../shared/events/auth/users.ts';
+import type { PeopleDirectory, PersonRecords } from '../../../shared/ports/people.ts';
+import { created, given } from '../../support/ann.ts';
+import { authMemory } from '../../support/auth-memory.ts';
+import { outcomeOf, refusalOf, stateAfter } from '../../support/kit.ts';
+
+const USER = { kind: 'user', id: 7 } as const;
+const deleted = userDeleted.draft({ userId: 7, username: 'ann' });
+
+describe('erasure of people', () => {
+  it('names nobody, and happens once', () => {
+    const event = personErased.draft(USER);
+    expect(decideErasure(given(created(), deleted), USER)).to.deep.equal([event]);
+    expect(event.data).to.deep.equal(USER);
+    expect(decideErasure(given(created(), deleted, event), USER)).to.deep.equal([]);
+  });
+
+  it('takes the personal fields from the states that are kept in memory', () => {
+    const user = given(created(), deleted, personErased.draft(USER));
+    expect(user).to.include({ displayName: null, email: null, avatarUrl: null, providerId: null, username: 'ann' });
+    const asked = accessRequested.draft({
+      ...{ requestId: 4, provider: 'google', email: 'ann@example.com', displayName: 'Ann' },
+      ...{ avatarUrl: 'https://x/y.png', providerId: 'sub-1' },
+    });
+    const request = stateAfter(accessRequestDecider, asked, personErased.draft({ kind: 'access_request', id: 4 }));
+    expect(request).to.include({ displayName: null, email: null, avatarUrl: null, providerId: null });
+    const profile = { email: 'ann@example.com', sub: 'sub-1', name: 'Ann', picture: null };
+    expect(refusalOf(() => decideRequest(request, 4, profile)).status).to.equal(409);
+  });
+
+  it('finds the user of a name before those who had it, and these only by id if there are several', () => {
+    const person = { tenant: 1, workspace: 3, deleted: true };
+    const [old, older, present] = [
+      { ...person, id: 5 },
+      { ...person, id: 6 },
+      { ...person, id: 7, deleted: false },
+    ];
+    const choose = (
+      found: Parameters<typeof choosePerson>[0],
+      userId?: number,
+      reach: 'all' | { tenant: number } = 'all',
+    ) => choosePerson(found, { username: 'ann', userId, reach });
+    expect(choose([present, old])).to.equal(present);
+    expect(choose([old])).to.equal(old);
+    expect(choose([present, old, older], 6)).to.equal(older);
+    const refusal = refusalOf(() => choose([old, older]));
+    expect([refusal.status, refusal.extras.code]).to.deep.equal([409, 'SEVERAL_PEOPLE']);
+    expect(refusal.message).to.include('5, 6');
+    for (const work of [() => choose([]), () => choose([old], 8), () => choose([old], 5, { tenant: 2 })])
+      expect(refusalOf(work).status).to.equal(404);
+  });
+
+  it('is for admins of the default tenant where the person has been in several tenants', () => {
+    const moved = given(created(), userTransferred.draft({ userId: 7, username: 'ann', tenant: 9, workspace: 12 }));
+    expect(moved.tenants).to.deep.equal([1, 9]);
+    expect(refusalOf(() => checkTenants(moved, { tenant: 9 })).status).to.equal(403);
+    checkTenants(moved, 'all');
+    checkTenants(given(created()), { tenant: 1 });
+  });
+
+  /** A world with one user, and what is asked of the ports. */
+  async function open() {
+    const auth = authMemory();
+    const userId = await auth.make({}, 'a long enough password');
+    const asked: string[] = [];
+    let entries = [
+      { workspace: 1, id: 11 },
+      { workspace: 2, id: 12 },
+    ];
+    const people: PeopleDirectory = {
+      named: async () => {
+        const { deleted } = (await auth.commands.load(userDecider, `user-${userId}`)).state;
+        return [{ id: userId, tenant: 1, workspace: 1, deleted }];
+      },
+      requestsOf: async () => [],
+      async auditEntriesOf() {
+        const found = entries;
+        entries = [];
+        return found;
+      },
+    };
+    const records: PersonRecords = {
+      async erase(person, stream) {
+        asked.push(`${person} ${stream}`);
+      },
+    };
+    const credentials = auth.credentials.store;
+    const erasing = { commands: auth.commands, credentials, admins: async () => [99], people, records };
+    const erase = (parts: Partial<typeof erasing> = {}, callerId = 0) =>
+      erasePerson({ ...erasing, ...parts }, auth.context(), {
+        username: 'ann',
+        userId: undefined,
+        reach: 'all',
+        callerId,
+      });
+    const types = () => auth.world.written().map(({ type }) => type);
+    return { auth, userId, erase, asked, types };
+  }
+
+  it('deletes the user first, then the key, then what the audit trail shows, in the workspaces of its entries', async () => {
+    const { auth, userId, erase, asked, types } = await open();
+    expect(await erase()).to.deep.equal({ userId, accessRequestIds: [] });
+    expect(asked).to.deep.equal([`user:${userId} user-${userId}`]);
+    expect(types().filter((type) => /Deleted|Erased/.test(type))).to.deep.equal([
+      ...['UserDeleted', 'AuditEntriesErased', 'AuditEntriesErased', 'PersonErased'],
+    ]);
+    expect(auth.credentials.passwords().size).to.equal(0);
+  });
+
+  it('refuses to erase the caller, and the last admin, before anything is lost', async () => {
+    const { userId, erase, asked, types } = await open();
+    expect(await outcomeOf(erase({}, userId))).to.equal('400');
+    expect(asked).to.deep.equal([]);
+    expect(types()).not.to.include('PersonErased');
+  });
+
+  it('a repeated call finishes what was cut off', async () => {
+    const { erase, types } = await open();
+    const failing: PersonRecords = { erase: async () => Promise.reject(new Error('the database is away')) };
+    expect(await erase({ records: failing }).catch((error: Error) => error.message)).to.equal('the database is away');
+    expect(types()).to.include('UserDeleted').and.not.include('PersonErased');
+    await erase();
+    expect(types().filter((type) => /UserDeleted|PersonErased/.test(type))).to.deep.equal([
+      'UserDeleted',
+      'PersonErased',
+    ]);
+  });
+});

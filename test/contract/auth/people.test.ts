@@ -1,0 +1,295 @@
+/**
+ * Erasure: a person acts everywhere, is erased, and is then looked for in every table, in every response, in the stream, in
+ * the opened log and in a backup.
+ */
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { gunzipSync } from 'node:zlib';
+import { expect } from 'chai';
+import type { OpenApiDocument } from '../../../api/openapi.ts';
+import { openCore } from '../../../infra/core.ts';
+import { createLogger } from '../../../infra/logging.ts';
+import { verifyLog } from '../../../infra/proof/verify-log.ts';
+import { rebuildProjections } from '../../../infra/read-models/rebuild/rebuild.ts';
+import { createBackups, readBackup } from '../../../infra/tools/backup.ts';
+import { projections } from '../../../projections/index.ts';
+import { allCaughtUp } from '../../support/caught-up.ts';
+import { CLIENT_ID, type FakeGoogle, ISSUER, startFakeGoogle } from '../../support/google.ts';
+import { isIncluded, leafOfEvent, openCheckpoint, treeHashOf } from '../../support/log-proof.ts';
+import { type Receiver, startReceiver } from '../../support/receiver.ts';
+import { operationsOf, readsOf } from '../../support/requests.ts';
+import { TEST_ADMIN } from '../../support/service.ts';
+import { openStream } from '../../support/stream.ts';
+import { until } from '../../support/until.ts';
+import { type AuthWorld, cookieOf, PASSWORD, startAuthWorld } from '../../support/worlds/auth.ts';
+
+/** In each personal text, and in no other. */
+const MARK = 'mx9q';
+const ADDRESS = '198.18.77.91';
+const ACCOUNT = {
+  sub: `sub-${MARK}`,
+  email: `mara@${MARK}.example`,
+  name: `Mara ${MARK}`,
+  picture: `https://example.com/${MARK}.png`,
+};
+const marksIn = (text: string): string[] => [MARK, ADDRESS].filter((mark) => text.includes(mark));
+
+describe('contract: erasure of people', function () {
+  this.timeout(300_000);
+  let google: FakeGoogle;
+  let receiver: Receiver;
+  let world: AuthWorld;
+  let admin: string;
+  before(async () => {
+    google = await startFakeGoogle();
+    receiver = await startReceiver();
+    world = await startAuthWorld({
+      GOOGLE_CLIENT_ID: CLIENT_ID,
+      GOOGLE_KEYS_URL: google.url,
+      GOOGLE_ISSUERS: ISSUER,
+      WEBHOOK_ALLOWED_NETWORKS: '127.0.0.0/8',
+    });
+    admin = await world.signIn(TEST_ADMIN.username, TEST_ADMIN.password);
+  });
+  after(async () => {
+    await world?.close();
+    await receiver?.close();
+    await google?.close();
+  });
+
+  async function done(method: string, path: string, body?: unknown, as = admin, headers = {}) {
+    const reply = await world.ask(method, path, { as, body, headers, ip: as === admin ? '198.51.100.1' : ADDRESS });
+    expect(reply.status, `${method} ${path}: ${JSON.stringify(reply.body)}`).to.be.within(200, 201);
+    return reply.body;
+  }
+  const erase = (name: string, as = admin) => world.ask('DELETE', `/api/people/${name}`, { as, ip: '198.51.100.1' });
+  const signInWithGoogle = async () =>
+    world.ask('POST', '/api/auth/google', { body: { credential: await google.token(ACCOUNT) }, ip: ADDRESS });
+  const requests = async () => (await done('GET', '/api/auth/access-requests')).requests;
+
+  /** Every row of every table with a mark in it; bytes count as the text that they may be. */
+  async function markedTables(): Promise<string[]> {
+    const { core } = world.service;
+    await allCaughtUp(core);
+    const { pool } = core.database;
+    const { rows } = await pool.query(
+      `SELECT quote_ident(table_schema) || '.' || quote_ident(table_name) AS place FROM information_schema.tables
+       WHERE table_type = 'BASE TABLE' AND table_schema NOT IN ('pg_catalog', 'information_schema')`,
+    );
+    expect(rows.length).to.be.above(40);
+    const found: string[] = [];
+    for (const { place } of rows as { place: string }[]) {
+      const marked = await pool.query(
+        `SELECT t::text AS row FROM ${place} t
+         WHERE strpos(lower(t::text), $1) > 0 OR strpos(t::text, $2) > 0 OR strpos(t::text, encode($1::bytea, 'hex')) > 0`,
+        [MARK, ADDRESS],
+      );
+      if (marked.rows.length > 0) found.push(place);
+    }
+    return found.sort();
+  }
+
+  /** The GET requests whose responses have a mark. */
+  async function markedResponses(numbers: readonly number[]): Promise<string[]> {
+    const operations = operationsOf((await done('GET', '/api/docs')) as OpenApiDocument);
+    const found = new Set<string>();
+    for (const operation of operations) {
+      if (operation.method !== 'GET' || operation.isStream) continue;
+      const sent = [...readsOf(operation, { numbers, names: ['mara'] }, { own: undefined })].slice(0, 24);
+      for (const { path } of sent) {
+        const { body } = await world.ask('GET', path, { as: admin, ip: '198.51.100.1' });
+        if (marksIn(JSON.stringify(body)).length > 0) found.add(operation.name);
+      }
+    }
+    for (const query of ['open=1', ''])
+      for (const event of (await done('GET', `/api/history/events?limit=1000&${query}`)).events)
+        if (marksIn(JSON.stringify(event)).length > 0) found.add(`${event.type} ${query}`);
+    return [...found].sort();
+  }
+
+  async function markedFrames(): Promise<string[]> {
+    const stream = await openStream(`${world.url}/api/events?since=0`, { cookie: admin });
+    const { task } = await done('POST', '/api/tasks', { title: 'the end of the stream' });
+    await stream.until(() => stream.frames.some(({ type, data }) => type === 'task.created' && data.id === task.id));
+    stream.close();
+    return stream.frames.filter((frame) => marksIn(JSON.stringify(frame)).length > 0).map(({ type }) => type);
+  }
+
+  /** Events with a mark, opened by a tool beside the service, as `export-events --reveal` does. */
+  async function markedEvents(): Promise<string[]> {
+    const core = await openCore(world.config, createLogger('silent'), { attach: true });
+    try {
+      const found: string[] = [];
+      for await (const page of core.eventLog.readAll({ from: 0 }))
+        for (const event of page) {
+          const { data, meta } = await core.store.decode(event);
+          if (marksIn(JSON.stringify([data, meta])).length > 0) found.push(event.type);
+        }
+      return found;
+    } finally {
+      await core.close();
+    }
+  }
+
+  it('leaves nothing of a person who has acted everywhere, and the log as it was', async () => {
+    const hook = { name: 'hook', url: receiver.url, events: ['*'] };
+    await done('POST', '/api/webhooks', hook);
+    expect((await signInWithGoogle()).status).to.equal(403);
+    const [{ id: requestId }] = await requests();
+    const approval = { id: requestId, action: 'approve', role: 'admin' };
+    const approving = { 'idempotency-key': 'approval' };
+    const { user } = await done('POST', '/api/auth/access-requests', approval, admin, approving);
+    expect(user).to.include({ username: 'mara', email: ACCOUNT.email });
+    const mara = cookieOf(await signInWithGoogle());
+    await done('PATCH', '/api/auth/me', { display_name: `Mara II ${MARK}` }, mara);
+    await done('PUT', '/api/auth/users', { id: user.id, email: `second@${MARK}.example` });
+    await world.ask('POST', '/api/auth/login', { body: { username: 'mara', password: 'wrong' }, ip: ADDRESS });
+    const { agent } = await done('POST', '/api/agents', { name: 'scout', role: 'tester' }, mara);
+    const { task } = await done('POST', '/api/tasks', { title: 'a task', assigned_to: 'mara' }, mara);
+    await done('POST', `/api/tasks/${task.id}/comments`, { content: 'see @admin and @mara' }, mara);
+    await done('POST', `/api/tasks/${task.id}/comments`, { content: 'well done, @mara' });
+    await done('POST', '/api/chat/messages', { content: 'hello', recipient: 'scout' }, mara);
+    await done('POST', `/api/agents/${agent.id}/keys`, { name: 'a key' }, mara);
+    await done('POST', '/api/workspaces', { name: 'Lab' }, mara);
+    await done('GET', '/api/export?type=audit', undefined, mara);
+    await until('the webhook has sent the display name', () =>
+      receiver.requests.some(({ text }) => text.includes(MARK)),
+    );
+
+    // What is looked for is there before.
+    const numbers = [user.id, task.id, agent.id, requestId];
+    expect(await markedTables()).to.include.members([
+      ...['audit_v3.audit', 'service.webhook_deliveries', 'users_v5.access_requests', 'users_v5.users'],
+    ]);
+    const shown = await markedResponses(numbers);
+    expect(shown).to.include.members([
+      ...['GET /api/audit', 'GET /api/auth/users', 'GET /api/auth/access-requests', 'GET /api/tasks/{id}/comments'],
+      ...['GET /api/webhooks/deliveries', 'UserCreated open=1'],
+    ]);
+    expect(shown.filter((name) => /^\w+ $/.test(name))).to.deep.equal([]);
+    expect(await markedFrames()).to.include('security.event');
+    expect(await markedEvents()).to.include.members(['UserCreated', 'UserUpdated', 'AccessRequested', 'TaskCreated']);
+
+    const history = async (path: string) => await done('GET', `/api/history/${path}`);
+    await until('a checkpoint is signed', async () => {
+      const reply = await world.ask('GET', '/api/history/checkpoint', { as: admin });
+      return reply.status === 200;
+    });
+    const checkpoint = openCheckpoint(await history('checkpoint'), await history('key'));
+    const before = (await history('events?limit=1000')).events;
+    const { id, index } = before.findLast(({ type }: { type: string }) => type === 'UserCreated');
+    const size = before.length;
+    const proof = await history(`proof?event=${id}&size=${size}`);
+
+    const listed = (await done('GET', '/api/audit?limit=200')).entries.map(({ id }: { id: number }) => id);
+    expect(listed.length).to.be.within(5, 150);
+
+    const reply = await erase('mara');
+    expect([reply.status, reply.body]).to.deep.equal([
+      200,
+      { success: true, user_id: user.id, access_request_ids: [requestId] },
+    ]);
+
+    expect(await markedTables()).to.deep.equal([]);
+    expect(await markedResponses(numbers)).to.deep.equal([]);
+    expect(await markedFrames()).to.deep.equal([]);
+    expect(await markedEvents()).to.deep.equal([]);
+    expect((await world.ask('GET', '/api/auth/me', { as: mara })).status).to.equal(401);
+    const repeated = await world.ask('POST', '/api/auth/access-requests', {
+      ...{ as: admin, body: approval, headers: approving, ip: '198.51.100.1' },
+    });
+    expect([repeated.status, repeated.body.code]).to.deep.equal([409, 'IDEMPOTENCY_ANSWER_LOST']);
+
+    // Entries of the audit trail stay where they were, without what is gone.
+    const trail = (await done('GET', '/api/audit?limit=200')).entries;
+    const order = trail.map(({ id }: { id: number }) => id).filter((id: number) => listed.includes(id));
+    expect(order).to.deep.equal(listed);
+    const login = trail.find(({ action }: { action: string }) => action === 'login_google');
+    expect(login).to.deep.include({ actor: 'mara', ip_address: null });
+    expect(trail.find(({ action }: { action: string }) => action === 'google_login_pending_approval')).to.deep.include({
+      actor: '[erased]',
+      detail: { email: null, sub: null },
+    });
+
+    // A rebuild from the log gives the same rows.
+    const reports = await rebuildProjections(world.service.core, projections, { check: true });
+    expect(reports.flatMap(({ tables }) => tables.filter(({ equal }) => !equal))).to.deep.equal([]);
+
+    // The log is what it was, with what came after it.
+    const now = (await history('events?limit=1000')).events;
+    expect(now.slice(0, before.length)).to.deep.equal(before);
+    const { database, eventLog } = world.service.core;
+    expect((await verifyLog(database, eventLog, world.config)).findings).to.deep.equal([]);
+    const leaves: readonly Buffer[] = now.map(leafOfEvent);
+    expect(treeHashOf(leaves.slice(0, checkpoint.size))).to.deep.equal(checkpoint.root);
+    const path = proof.path.map((hash: string) => Buffer.from(hash, 'base64'));
+    const leaf = leaves[index] as Buffer;
+    expect(leaf).to.deep.equal(Buffer.from(proof.leaf, 'base64'));
+    expect(isIncluded({ leaf, index, size, path }, treeHashOf(leaves.slice(0, size)))).to.equal(true);
+
+    const dataDir = await mkdtemp(join(tmpdir(), 'sbx-erased-'));
+    const backup = await createBackups({ database, eventLog, config: { ...world.config, dataDir } }).create(5);
+    expect(marksIn(gunzipSync(await readFile(backup.path)).toString())).to.deep.equal([]);
+    const { pages } = await readBackup(backup.path);
+    await rm(dataDir, { recursive: true, force: true });
+    const { rows } = await database.pool.query('SELECT person FROM credentials.person_keys WHERE length(key) = 0');
+    expect(rows.map(({ person }) => person).sort()).to.deep.equal([`access_request:${requestId}`, `user:${user.id}`]);
+    const kept = [...pages].flatMap(([table, texts]) => (table.endsWith('person_keys') ? texts : [])).join();
+    for (const { person } of rows) expect(kept).to.include(`"${person}"`);
+
+    // The event of the erasure names nobody, and the account may ask anew.
+    const erasures = now.filter(({ type }: { type: string }) => type === 'PersonErased');
+    expect(erasures.map(({ data }: { data: unknown }) => data)).to.deep.equal([
+      { kind: 'access_request', id: requestId },
+      { kind: 'user', id: user.id },
+    ]);
+    expect((await erase('mara')).status).to.equal(404);
+    expect((await signInWithGoogle()).status).to.equal(403);
+    const asked = (await requests()).filter(({ email }: { email: string }) => email === ACCOUNT.email);
+    expect(asked.map(({ id, status }: { id: number; status: string }) => [id === requestId, status])).to.deep.equal([
+      [false, 'pending'],
+    ]);
+  });
+
+  it('erases users who were deleted before; of several of one name the one that is meant', async () => {
+    const ids: number[] = [];
+    for (const _ of [1, 2]) {
+      const id = await world.makeUser({ username: 'twin', displayName: `Twin ${ids.length}` });
+      await done('DELETE', '/api/auth/users', { id });
+      ids.push(id);
+    }
+    const refused = await erase('twin');
+    expect([refused.status, refused.body.code]).to.deep.equal([409, 'SEVERAL_PEOPLE']);
+    for (const id of ids) expect((await erase(`twin?id=${id}`)).body.user_id).to.equal(id);
+    expect((await erase('twin')).status).to.equal(404);
+  });
+
+  it('401, 403, 404, and 400 for oneself', async () => {
+    await world.makeUser({ username: 'op', role: 'operator' });
+    expect((await erase('op', await world.signIn('op'))).status).to.equal(403);
+    expect((await world.ask('DELETE', '/api/people/op')).status).to.equal(401);
+    expect((await erase('nobody-of-this-name')).status).to.equal(404);
+    expect((await erase(TEST_ADMIN.username)).status).to.equal(400);
+    expect((await erase('op?id=x')).status).to.equal(400);
+  });
+
+  it('admins of a tenant erase its people only, and not those who have been in another one', async () => {
+    const body = { slug: 'acme', display_name: 'Acme', gateway_port: 2_000 };
+    const { tenant } = await done('POST', '/api/super/tenants', body);
+    const place = { tenant: tenant.id, workspace: tenant.workspace_id };
+    await world.makeUser({ username: 'boss', role: 'admin', ...place });
+    const boss = await world.signIn('boss');
+    await world.makeUser({ username: 'ours', ...place });
+    await world.makeUser({ username: 'theirs' });
+    const came = await world.makeUser({ username: 'came' });
+    await done('PUT', '/api/auth/users', { id: came, workspace_id: place.workspace });
+    const status = async (name: string) => (await erase(name, boss)).status;
+    expect([await status('theirs'), await status('came'), await status('ours')]).to.deep.equal([404, 403, 200]);
+    expect((await erase('came')).status).to.equal(200);
+    expect((await erase('boss')).body.code).to.equal('LAST_ADMIN');
+    expect(
+      (await world.ask('POST', '/api/auth/login', { body: { username: 'boss', password: PASSWORD } })).status,
+    ).to.equal(200);
+  });
+});
