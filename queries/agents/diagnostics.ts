@@ -548,7 +548,7 @@ function derivationsOf(found: Found, sections: ReadonlySet<DiagnosticsSection>, 
         to: found.report_to,
       },
       total,
-      { agent_id: agent, ...only, since: since * MS, until: until * MS + MS - 1 },
+      { agent_id: agent, ...only, since: since * MS, purged_until: until * MS + MS - 1 },
       ({ model }) => (only.model ?? model) === model,
     );
   const derived = (total: number, ...numbers: string[]): Derivation => ({ total, rule: 'derived', numbers });

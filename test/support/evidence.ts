@@ -7,7 +7,7 @@ import { activityOf } from '../../shared/events/monitoring/activities.ts';
 import type { AgentsWorld } from './worlds/agents.ts';
 
 /** What `GET /api/history/events` shows of an event, as far as the rules need it. */
-export type Logged = Pick<DomainEvent, 'position' | 'type' | 'stream' | 'data' | 'meta'>;
+export type Logged = Pick<DomainEvent, 'id' | 'position' | 'type' | 'stream' | 'data' | 'meta'>;
 
 /** The whole log over HTTP. */
 export async function logOf({ ask }: Pick<AgentsWorld, 'ask'>): Promise<Logged[]> {
@@ -27,7 +27,6 @@ interface Report {
   readonly sessionId: string;
   readonly agentId: number | null;
   readonly agentName: string;
-  readonly taskId: number | null;
   readonly inputTokens: number;
   readonly outputTokens: number;
   readonly cost: number;
@@ -45,12 +44,31 @@ export interface Sums {
 
 const secondOf = ({ meta }: Logged): number => Math.floor(meta.at / 1_000);
 
+function reportsIn({ id, type, data, meta }: Logged): readonly Report[] {
+  if (type === 'TokensReported') return (data.reports as Report[]).map((one) => ({ ...one, at: meta.at }));
+  if (type === 'TokenUsageReported') return [{ cost: 0, ...data, id, at: meta.at } as Report];
+  return [];
+}
+
 export class EvidenceReader {
   private readonly log: readonly Logged[];
+  private readonly positions: ReadonlyMap<number, Logged>;
+  /** By position. */
+  private readonly reported: ReadonlyMap<number, readonly Report[]>;
+  /** When reports were removed, by id, Unix ms. */
+  private readonly purged: ReadonlyMap<string, number>;
+  private readonly found = new WeakMap<Derivation, readonly Report[]>();
 
   /** @param log in log order; other workspaces may be in it */
   constructor(log: readonly Logged[], workspace: number) {
     this.log = log.filter(({ meta }) => meta.workspace === workspace);
+    this.positions = new Map(this.log.map((event) => [event.position, event]));
+    this.reported = new Map(this.log.map((event) => [event.position, reportsIn(event)]));
+    this.purged = new Map(
+      this.log.flatMap(({ type, data, meta }) =>
+        type === 'TokenReportsPurged' ? (data.ids as string[]).map((id) => [id, meta.at] as const) : [],
+      ),
+    );
   }
 
   /** The events of a derivation, each of which must be there and of the workspace. */
@@ -68,7 +86,7 @@ export class EvidenceReader {
   }
 
   private at(position: number): Logged {
-    const found = this.log.find((event) => event.position === position);
+    const found = this.positions.get(position);
     if (!found) throw new Error(`${position} is no event of the workspace`);
     return found;
   }
@@ -146,30 +164,24 @@ export class EvidenceReader {
   }
 
   /** The reports of a derivation. */
-  reports(derivation: Derivation): Report[] {
+  reports(derivation: Derivation): readonly Report[] {
+    const known = this.found.get(derivation);
+    if (known) return known;
     const { filter = {} } = derivation;
-    const purged = new Set(
-      this.log.flatMap(({ type, data, meta }) =>
-        type === 'TokenReportsPurged' && meta.at <= Number(filter.until) ? (data.ids as string[]) : [],
-      ),
-    );
-    return this.eventsOf(derivation)
-      .flatMap(({ id, type, data, meta }: Logged & { id?: string }): Report[] => {
-        if (type === 'TokensReported') return (data.reports as Report[]).map((one) => ({ ...one, at: meta.at }));
-        if (type === 'TokenUsageReported') return [{ cost: 0, ...data, id: String(id), at: meta.at } as Report];
-        return [];
-      })
+    const found = this.eventsOf(derivation)
+      .flatMap(({ position }) => this.reported.get(position) ?? [])
       .filter(
         (one) =>
-          !purged.has(one.id) &&
+          (this.purged.get(one.id) ?? Number.POSITIVE_INFINITY) > Number(filter.purged_until) &&
           one.at >= Number(filter.since ?? 0) &&
-          one.at < Number(filter.before ?? Number.POSITIVE_INFINITY) &&
+          one.at < Number(filter.until ?? Number.POSITIVE_INFINITY) &&
           one.model === (filter.model ?? one.model) &&
           one.sessionId === (filter.session_id ?? one.sessionId) &&
           (filter.agent_id === undefined || one.agentId === filter.agent_id) &&
-          one.agentName === (filter.agent_name ?? one.agentName) &&
-          (filter.task_id === undefined || one.taskId === filter.task_id),
+          one.agentName === (filter.agent_name ?? one.agentName),
       );
+    this.found.set(derivation, found);
+    return found;
   }
 
   sums(derivation: Derivation): Sums {
@@ -257,6 +269,76 @@ export function checkDiagnostics(
     for (const { model, request_count: requests, ...sums } of tokens.by_model) {
       const { cost: __, ...own } = reader.sums(of(`tokens.by_model.${model}`));
       expect({ ...sums, requests }, model).to.deep.equal(own);
+    }
+  }
+  expect([...left], 'evidence of numbers that are not shown').to.deep.equal([]);
+}
+
+/** Sums as statistics show them. */
+function statsFrom({ requests, input_tokens, output_tokens, cost }: Sums) {
+  const [tokens, dollars] = [input_tokens + output_tokens, cost / 1e9];
+  return {
+    totalTokens: tokens,
+    totalCost: dollars,
+    requestCount: requests,
+    avgTokensPerRequest: requests === 0 ? 0 : Math.round(tokens / requests),
+    avgCostPerRequest: requests === 0 ? 0 : dollars / requests,
+  };
+}
+
+/** Checks that each number of a response about tokens has evidence, and follows from the log. */
+export function checkTokens(
+  // biome-ignore lint/suspicious/noExplicitAny: looked into freely.
+  body: any,
+  reader: EvidenceReader,
+): void {
+  const evidence: Derivations = body.evidence;
+  const left = new Set(Object.keys(evidence));
+  const of = (name: string): Derivation => {
+    left.delete(name);
+    const found = evidence[name];
+    if (!found) throw new Error(`no evidence for ${name}`);
+    expect(found.total, name).to.equal(reader.reports(found).length);
+    return found;
+  };
+  if (body.usage) expect(body.total).to.equal(of('total').total);
+  if (body.recordCount !== undefined) {
+    expect(body.recordCount).to.equal(of('summary').total);
+    expect(body.summary).to.deep.equal(statsFrom(reader.sums(of('summary'))));
+    for (const by of ['models', 'sessions', 'agents'])
+      for (const [name, stats] of Object.entries(body[by]))
+        expect(stats, `${by}.${name}`).to.deep.equal(statsFrom(reader.sums(of(`${by}.${name}`))));
+  }
+  for (const { timestamp, ...hour } of body.trends ?? []) {
+    const { requests, input_tokens, output_tokens, cost } = reader.sums(of(`trends.${timestamp}`));
+    expect(hour, timestamp).to.deep.equal({ tokens: input_tokens + output_tokens, cost: cost / 1e9, requests });
+  }
+  if (Array.isArray(body.agents)) {
+    const all = reader.reports(of('summary'));
+    const { cost, input_tokens, output_tokens } = reader.sums(of('summary'));
+    expect(body.summary).to.deep.equal({
+      total_cost: cost / 1e9,
+      total_tokens: input_tokens + output_tokens,
+      agent_count: new Set(all.map(({ agentId, agentName }) => agentId ?? agentName)).size,
+      days: body.summary.days,
+    });
+    for (const { agent, models, ...shown } of body.agents) {
+      const sums = reader.sums(of(`agents.${agent}`));
+      const own = reader.reports(of(`agents.${agent}`));
+      expect(shown, agent).to.deep.equal({
+        agent_id: own[0]?.agentId,
+        total_input_tokens: sums.input_tokens,
+        total_output_tokens: sums.output_tokens,
+        total_tokens: sums.input_tokens + sums.output_tokens,
+        total_cost: sums.cost / 1e9,
+        session_count: new Set(own.map(({ sessionId }) => sessionId)).size,
+        request_count: sums.requests,
+        last_active: new Date(Math.max(...own.map(({ at }) => at))).toISOString(),
+      });
+      for (const { model, request_count: requests, cost: dollars, ...tokens } of models)
+        expect({ ...tokens, requests, cost: Math.round(dollars * 1e9) }, model).to.deep.equal(
+          reader.sums(of(`agents.${agent}.models.${model}`)),
+        );
     }
   }
   expect([...left], 'evidence of numbers that are not shown').to.deep.equal([]);
