@@ -3,7 +3,7 @@
  * Few events are listed by position; for many there is the range that they lie in. The rules are in `docs/evidence.md`.
  */
 import { z } from 'zod';
-import { limitParam } from './common.ts';
+import { limitParam, onlyOne, unixSeconds } from './common.ts';
 
 /** Most positions that are listed. */
 const MAX_POSITIONS = 1_000;
@@ -11,11 +11,7 @@ const DEFAULT_POSITIONS = 100;
 
 /** Parameters of a call that can show evidence. */
 export const evidenceParams = {
-  evidence: z
-    .string()
-    .optional()
-    .meta({ override: { type: 'string', enum: ['1'] } })
-    .describe('`1` adds, for each number, the events of the log that it was derived from'),
+  evidence: onlyOne.describe('`1` adds, for each number, the events of the log that it was derived from'),
   limit: limitParam(DEFAULT_POSITIONS, MAX_POSITIONS).describe(
     'of evidence: positions are listed if all events of a kind are at most so many; a range replaces them otherwise',
   ),
@@ -48,3 +44,24 @@ export const derivationsSchema = z
   .record(z.string(), derivationSchema)
   .describe('by number, such as `summary.error_count`');
 export type Derivations = Readonly<Record<string, Derivation>>;
+
+/** A page of the events behind a number, as attribution shows them: each with what it adds. */
+export const evidenceSchema = z
+  .object({
+    total: z.int().describe('the number; `count` of all events on all pages adds up to it'),
+    events: z
+      .array(
+        z.object({
+          position: z.int().describe('of the event in the log'),
+          created_at: unixSeconds,
+          count: z.int().describe('what the event adds to the number: 1, or its reports of tokens'),
+          input_tokens: z.number().optional(),
+          output_tokens: z.number().optional(),
+          cost: z.number().optional().describe('US dollars'),
+        }),
+      )
+      .describe('newest first'),
+    next: z.string().nullable().describe('`cursor` of the next page; null: there is none'),
+  })
+  .meta({ id: 'Evidence' });
+export type Evidence = z.infer<typeof evidenceSchema>;

@@ -111,12 +111,14 @@ export function describeDiagnostics(service: () => AgentsWorld): void {
       const log = await logOf(service());
       expect(log.filter(({ meta }) => meta.workspace !== 1)).not.to.be.empty;
       const reader = new EvidenceReader(log, 1);
+      // The two were asked for at different times.
+      const timeless = (body: object) => JSON.stringify(body).replaceAll(/"(since|until)":\d+/g, '');
       for (const limit of [1, 3, 1_000]) {
         const reply = await diagnostics(id, `&evidence=1&limit=${limit}`);
         conforms(diagnosticsAnswer, reply);
         const { evidence, timeframe, ...sections } = reply.body;
         const { timeframe: _, ...expected } = plain;
-        expect(sections, 'as without evidence').to.deep.equal(expected);
+        expect(timeless(sections), 'as without evidence').to.equal(timeless(expected));
         checkDiagnostics({ ...sections, timeframe, evidence }, reader);
         expect(evidence['summary.activity_count']).to.have.any.keys(limit === 1_000 ? 'positions' : 'from');
       }
