@@ -5,10 +5,11 @@ import { tasksProjection } from '../../projections/tasks/tasks.ts';
 import { tokenPricesProjection } from '../../projections/tokens/prices.ts';
 import { tokensProjection } from '../../projections/tokens/reports.ts';
 import type { TokenRecord } from '../../shared/contract/tokens/reports.ts';
+import type { TokenListAnswer } from '../../shared/contract/tokens/usage.ts';
 import type { KnownReport, TokenDirectory } from '../../shared/ports/tokens.ts';
 import type { ModelPrice } from '../../shared/token-prices.ts';
 import { type Reads, tableOf, tables } from '../reads.ts';
-import { sinceOf, tokensTable, totalSince } from './usage.ts';
+import { reportDerivations, sinceOf, tokensTable, totalSince } from './usage.ts';
 
 /** A report as the contract shows it. */
 export const recordOf = (workspace: number, report: KnownReport): TokenRecord => ({
@@ -34,14 +35,23 @@ const COLUMNS = sql`r.id, r.at, r.model, r.session_id AS "sessionId", r.agent_id
   r.task_id AS "taskId", r.duration`;
 
 /** The newest 100 reports of a timeframe, and how many there are. @param now Unix ms */
-export async function listTokens(reads: Reads, workspace: number, timeframe: string, now: number) {
+export async function listTokens(
+  reads: Reads,
+  workspace: number,
+  timeframe: string,
+  now: number,
+  most?: number,
+): Promise<TokenListAnswer> {
   const since = sinceOf(timeframe, now);
   const { rows } = await sql<KnownReport>`
     SELECT ${COLUMNS} FROM ${tokensTable(reads, 'reports')} r
     WHERE r.workspace_id = ${workspace} AND r.at >= ${since}
     ORDER BY r.at DESC, r.position DESC, r.place DESC LIMIT 100`.execute(reads.db);
-  const { requests } = await totalSince(reads, workspace, since, now);
-  return { usage: rows.map((row) => recordOf(workspace, row)), total: requests, timeframe };
+  const { requests, position: to } = await totalSince(reads, workspace, since, now);
+  const answer = { usage: rows.map((row) => recordOf(workspace, row)), total: requests, timeframe };
+  if (most === undefined) return answer;
+  const asked = { since, now, to, most };
+  return { ...answer, evidence: await reportDerivations(reads, workspace, asked, requests, [['total', requests, {}]]) };
 }
 
 /** Reports per page of an export. */

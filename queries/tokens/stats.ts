@@ -2,7 +2,19 @@
 import { sql } from 'kysely';
 import { MAX_GROUPS, type TokenStats, type TokenStatsAnswer } from '../../shared/contract/tokens/usage.ts';
 import type { Reads } from '../reads.ts';
-import { agentsTable, labelsOf, type Sql, sinceOf, statsFrom, sumsSince, tokensTable } from './usage.ts';
+import {
+  agentsTable,
+  labelsOf,
+  ownedBy,
+  type ReportFilter,
+  reportDerivations,
+  type Sql,
+  sinceOf,
+  statsFrom,
+  sumsSince,
+  tokensTable,
+  type Whose,
+} from './usage.ts';
 
 interface Totals {
   readonly requests: number;
@@ -29,7 +41,7 @@ function statsByName(names: readonly string[] | null, { requests, tokens, cost }
   return stats;
 }
 
-function agentsByName(agents: Owned): Record<string, TokenStats> {
+function labelled(agents: Owned) {
   const all = (agents.agent_id ?? []).map((agent_id, n) => ({
     agent_id,
     agent_name: agents.agent_name?.[n] ?? '',
@@ -37,7 +49,7 @@ function agentsByName(agents: Owned): Record<string, TokenStats> {
     gone: agents.gone?.[n] ?? true,
   }));
   const known = all.flatMap(({ agent_id: id, name, gone }) => (name === null ? [] : [{ id, name, gone }]));
-  return statsByName(all.map(labelsOf(known, all)), agents);
+  return { all, labels: all.map(labelsOf(known, all)) };
 }
 
 /** @param now Unix ms */
@@ -46,13 +58,15 @@ export async function tokenStats(
   workspace: number,
   timeframe: string,
   now: number,
+  most?: number,
 ): Promise<TokenStatsAnswer> {
   const since = sinceOf(timeframe, now);
   // PostgreSQL adds bigint up to numeric, which then has to be converted and compared. Counts are exact in this type, too.
   const COUNT = sql`sum(requests::double precision)`;
-  const TOTALS = sql`${COUNT} AS requests, sum(input_tokens + output_tokens) AS tokens, sum(cost) AS cost`;
+  const TOTALS = sql`${COUNT} AS requests, sum(input_tokens + output_tokens) AS tokens, sum(cost) AS cost,
+    max(position) AS position`;
   const AGAIN = sql`sum(requests) AS requests, sum(tokens) AS tokens, sum(cost) AS cost`;
-  const { rows } = await sql<{ total: Totals; models: Named; sessions: Named; agents: Owned }>`
+  const { rows } = await sql<{ total: Totals & { position: number }; models: Named; sessions: Named; agents: Owned }>`
     WITH m AS MATERIALIZED (
         SELECT model AS name, ${TOTALS} FROM (${sumsSince(reads, workspace, 'model', since, now)}) u
         GROUP BY 1 HAVING ${COUNT} > 0),
@@ -61,7 +75,7 @@ export async function tokenStats(
         SELECT subject AS name, agent_id, agent_name, ${TOTALS}
         FROM (${sumsSince(reads, workspace, 'session', since, now)}) u GROUP BY 1, 2, 3 HAVING ${COUNT} > 0)
     SELECT (SELECT json_build_object('requests', coalesce(sum(requests), 0), 'tokens', coalesce(sum(tokens), 0),
-        'cost', coalesce(sum(cost), 0)) FROM m) AS total,
+        'cost', coalesce(sum(cost), 0), 'position', coalesce(max(position), 0)) FROM m) AS total,
       ${NAMED(sql`SELECT * FROM m ORDER BY tokens DESC, name LIMIT ${MAX_GROUPS}`)} AS models,
       ${NAMED(sql`SELECT name, ${AGAIN} FROM s GROUP BY 1 ORDER BY tokens DESC, name LIMIT ${MAX_GROUPS}`)} AS sessions,
       (SELECT json_build_object('agent_id', array_agg(agent_id), 'agent_name', array_agg(agent_name), 'name', array_agg(name),
@@ -77,12 +91,27 @@ export async function tokenStats(
   const [found] = rows;
   if (!found) throw new Error('the statement gives exactly one row');
   const { total, models, sessions, agents } = found;
-  return {
+  const { all, labels } = labelled(agents);
+  const answer = {
     summary: statsFrom(total.requests, total.tokens, total.cost),
     models: statsByName(models.name, models),
     sessions: statsByName(sessions.name, sessions),
-    agents: agentsByName(agents),
+    agents: statsByName(labels, agents),
     timeframe,
     recordCount: total.requests,
   };
+  if (most === undefined) return answer;
+  const numbers = (
+    path: string,
+    names: readonly string[] | null,
+    { requests }: Columns<Totals>,
+    of: (n: number) => ReportFilter,
+  ) => (names ?? []).map((name, n) => [`${path}.${name}`, requests?.[n] ?? 0, of(n)] as const);
+  const evidence = await reportDerivations(reads, workspace, { since, now, to: total.position, most }, total.requests, [
+    ['summary', total.requests, {}],
+    ...numbers('models', models.name, models, (n) => ({ model: models.name?.[n] as string })),
+    ...numbers('sessions', sessions.name, sessions, (n) => ({ session_id: sessions.name?.[n] as string })),
+    ...numbers('agents', labels, agents, (n) => ownedBy(all[n] as Whose)),
+  ]);
+  return { ...answer, evidence };
 }

@@ -7,6 +7,7 @@ import { type RawBuilder, sql } from 'kysely';
 import { agentsProjection } from '../../projections/agents/agents.ts';
 import { tokensProjection } from '../../projections/tokens/reports.ts';
 import { ALL_TIME, FACET_UNITS, type Facet, type DaySums as KeptDay } from '../../projections/tokens/usage.ts';
+import type { Derivation, Derivations } from '../../shared/contract/evidence.ts';
 import {
   type AgentCostsAnswer,
   type ByAgentAnswer,
@@ -14,6 +15,7 @@ import {
   MAX_TIMELINE_DAYS,
   TIMEFRAMES,
   type TokenStats,
+  type TokenTrendsAnswer,
 } from '../../shared/contract/tokens/usage.ts';
 import {
   DAY_MS,
@@ -27,6 +29,7 @@ import {
   type Unit,
 } from '../../shared/time-buckets.ts';
 import { NANO } from '../../shared/token-prices.ts';
+import { derivation, REPORT_TYPES } from '../evidence.ts';
 import { type Reads, tableOf } from '../reads.ts';
 
 export type Sql = RawBuilder<unknown>;
@@ -230,11 +233,112 @@ export async function namesOf(
 
 const MOST_TOKENS = sql`sum(input_tokens + output_tokens) DESC`;
 
-/** The sums of everything since a moment. @param since Unix ms @param now Unix ms */
-export async function totalSince(reads: Reads, workspace: number, since: number, now: number): Promise<Sums> {
-  const { rows } = await sql<Sums>`
-    SELECT ${SUMS} FROM (${sumsSince(reads, workspace, 'model', since, now)}) a`.execute(reads.db);
-  return rows[0] ?? NO_SUMS;
+/**
+ * The sums of everything since a moment, and the position of the newest event in them.
+ *
+ * @param since Unix ms @param now Unix ms
+ */
+export async function totalSince(
+  reads: Reads,
+  workspace: number,
+  since: number,
+  now: number,
+): Promise<Sums & { readonly position: number }> {
+  const { rows } = await sql<Sums & { position: number }>`
+    SELECT ${SUMS}, ${NEWEST} AS position FROM (${sumsSince(reads, workspace, 'model', since, now)}) a`.execute(
+    reads.db,
+  );
+  return rows[0] ?? { ...NO_SUMS, position: 0 };
+}
+
+/** The position of the newest event in sums. */
+export const NEWEST = sql`coalesce(max(position), 0)::bigint`;
+
+/** What an evidence of reports is about. */
+export interface ReportsAsked {
+  /** Unix ms. */
+  readonly since: number;
+  /** When the response was made, Unix ms. */
+  readonly now: number;
+  /** Position of the newest event that the numbers count. */
+  readonly to: number;
+  /** How many positions are listed. */
+  readonly most: number;
+}
+
+/** Which reports a number counts: all of those that have this. */
+export interface ReportFilter {
+  readonly model?: string;
+  readonly session_id?: string;
+  readonly agent_id?: number | null;
+  /** Where there is no agent. */
+  readonly agent_name?: string;
+  /** Unix ms; not included. */
+  readonly until?: number;
+  /** Unix ms. */
+  readonly since?: number;
+}
+
+/** Reports of one owner. */
+export const ownedBy = ({ agent_id, agent_name }: Whose): ReportFilter =>
+  agent_id === 0 ? { agent_id: null, agent_name } : { agent_id };
+
+interface ReportRow {
+  readonly position: number;
+  readonly at: number;
+  readonly model: string;
+  readonly session_id: string;
+  readonly agent_id: number | null;
+  readonly agent_name: string;
+}
+
+const countsFor =
+  ({ since = 0, until = Number.POSITIVE_INFINITY, ...same }: ReportFilter) =>
+  (row: ReportRow): boolean =>
+    row.at >= since &&
+    row.at < until &&
+    Object.entries(same).every(([name, value]) => row[name as keyof ReportRow] === value);
+
+/**
+ * The events behind numbers of reports.
+ *
+ * @param requests how many reports there are in all
+ * @param numbers by name: how many reports each counts, and which
+ */
+export async function reportDerivations(
+  reads: Reads,
+  workspace: number,
+  { since, now, to, most }: ReportsAsked,
+  requests: number,
+  numbers: readonly (readonly [name: string, total: number, only: ReportFilter])[],
+): Promise<Derivations> {
+  const own = sql`FROM ${tokensTable(reads, 'reports')} WHERE workspace_id = ${workspace} AND at >= ${since}`;
+  const few = requests <= most;
+  const { rows } = few
+    ? await sql<ReportRow>`
+        SELECT position, at, model, session_id, agent_id, agent_name ${own} AND position <= ${to}
+        LIMIT ${most + 1}`.execute(reads.db)
+    : { rows: [] };
+  // Cleanup may have removed some since.
+  const events = few && rows.length === requests ? rows : undefined;
+  const from = events ? 0 : await firstPosition(reads, own);
+  const source = { rule: 'reports', types: REPORT_TYPES, events, from, to } as const;
+  return Object.fromEntries(
+    numbers.map(([name, total, only]): [string, Derivation] => {
+      const filter = { ...only, since: Math.max(since, only.since ?? 0), purged_until: now };
+      return [name, derivation(source, total, filter, countsFor(only))];
+    }),
+  );
+}
+
+/** Clocks of processes may differ by so much, milliseconds. */
+const SKEW_MS = 60_000;
+
+/** No report is before this position. */
+async function firstPosition(reads: Reads, own: Sql): Promise<number> {
+  const { rows } = await sql<{ first: number | null }>`
+    SELECT min(position) AS first ${own} AND at <= (SELECT min(at) ${own}) + ${SKEW_MS}::bigint`.execute(reads.db);
+  return rows[0]?.first ?? 0;
 }
 
 const ISO_DAY = 10;
@@ -342,10 +446,16 @@ export async function agentCosts(
 }
 
 /** By hour, at most of the last 24. @param now Unix ms */
-export async function tokenTrends(reads: Reads, workspace: number, timeframe: string, now: number) {
+export async function tokenTrends(
+  reads: Reads,
+  workspace: number,
+  timeframe: string,
+  now: number,
+  most?: number,
+): Promise<TokenTrendsAnswer> {
   const since = Math.max(sinceOf(timeframe, now), now - DAY_MS);
-  const { rows } = await sql<Sums & { hour: number }>`
-    SELECT start AS hour, ${SUMS} FROM (${usageSince(reads, workspace, 'model', since, { coarsest: 'hour' })}) a
+  const { rows } = await sql<Sums & { hour: number; position: number }>`
+    SELECT start AS hour, ${SUMS}, ${NEWEST} AS position FROM (${usageSince(reads, workspace, 'model', since, { coarsest: 'hour' })}) a
     GROUP BY start ORDER BY start`.execute(reads.db);
   const trends = rows.map((row) => ({
     timestamp: new Date(row.hour).toISOString(),
@@ -353,7 +463,20 @@ export async function tokenTrends(reads: Reads, workspace: number, timeframe: st
     cost: dollars(row.cost),
     requests: row.requests,
   }));
-  return { trends, timeframe };
+  if (most === undefined) return { trends, timeframe };
+  const to = Math.max(0, ...rows.map(({ position }) => position));
+  const evidence = await reportDerivations(
+    reads,
+    workspace,
+    { since, now, to, most },
+    rows.reduce((sum, { requests }) => sum + requests, 0),
+    rows.map(({ hour, requests }, n) => [
+      `trends.${trends[n]?.timestamp}`,
+      requests,
+      { since: Math.max(since, hour), until: hour + HOUR_MS },
+    ]),
+  );
+  return { trends, timeframe, evidence };
 }
 
 /** @param now Unix ms */
@@ -362,31 +485,42 @@ export async function tokensByAgent(
   workspace: number,
   days: number,
   now: number,
+  most?: number,
 ): Promise<ByAgentAnswer> {
   const since = Math.floor(now - days * DAY_MS);
   type Model = Sums & { readonly model: string };
   const { rows } = await sql<
-    Whose & Sums & { last_at: number; models: readonly Model[]; groups: number; all_tokens: number; all_cost: number }
+    Whose &
+      Sums & {
+        last_at: number;
+        models: readonly Model[];
+        sessions: number;
+        groups: number;
+        all_requests: number;
+        all_tokens: number;
+        all_cost: number;
+        newest: number;
+      }
   >`
     WITH m AS (
-      SELECT agent_id, agent_name, model, max(last_at) AS last_at, ${SUMS}
+      SELECT agent_id, agent_name, model, max(last_at) AS last_at, max(position) AS position, ${SUMS}
       FROM (${sumsSince(reads, workspace, 'agent', since, now)}) a
       GROUP BY agent_id, agent_name, model ${IN_WINDOW}),
     t AS (
-      SELECT agent_id, agent_name, max(last_at) AS last_at, ${SUMS},
+      SELECT agent_id, agent_name, max(last_at) AS last_at, max(position) AS position, ${SUMS},
         json_agg(row_to_json(m) ORDER BY m.input_tokens + m.output_tokens DESC, model) AS models
-      FROM m GROUP BY agent_id, agent_name)
-    SELECT t.*, count(*) OVER () AS groups, sum(input_tokens + output_tokens) OVER () AS all_tokens,
-      sum(cost) OVER () AS all_cost
-    FROM t ORDER BY input_tokens + output_tokens DESC, agent_id, agent_name LIMIT ${MAX_GROUPS}`.execute(reads.db);
-  const { rows: sessions } = await sql<Whose & { sessions: number }>`
-    SELECT agent_id, agent_name, count(*) AS sessions
-    FROM (${sessionsSince(reads, workspace, since)}) s
-    GROUP BY agent_id, agent_name`.execute(reads.db);
-  const sessionsBy = new Map(sessions.map((row) => [whoseKey(row), row.sessions]));
+      FROM m GROUP BY agent_id, agent_name),
+    s AS (
+      SELECT agent_id, agent_name, count(*) AS sessions
+      FROM (${sessionsSince(reads, workspace, since)}) a GROUP BY agent_id, agent_name)
+    SELECT t.*, coalesce(s.sessions, 0) AS sessions, count(*) OVER () AS groups,
+      (sum(requests) OVER ())::bigint AS all_requests, sum(input_tokens + output_tokens) OVER () AS all_tokens,
+      sum(cost) OVER () AS all_cost, max(position) OVER () AS newest
+    FROM t LEFT JOIN s USING (agent_id, agent_name)
+    ORDER BY input_tokens + output_tokens DESC, agent_id, agent_name LIMIT ${MAX_GROUPS}`.execute(reads.db);
   const nameOf = await namesOf(reads, workspace, rows);
   const [first] = rows;
-  return {
+  const answer = {
     agents: rows.map((row) => ({
       agent: nameOf(row),
       agent_id: row.agent_id || null,
@@ -394,7 +528,7 @@ export async function tokensByAgent(
       total_output_tokens: row.output_tokens,
       total_tokens: tokensOf(row),
       total_cost: dollars(row.cost),
-      session_count: sessionsBy.get(whoseKey(row)) ?? 0,
+      session_count: Number(row.sessions),
       request_count: row.requests,
       last_active: new Date(row.last_at).toISOString(),
       models: row.models.slice(0, MAX_GROUPS).map((one) => ({
@@ -412,4 +546,24 @@ export async function tokensByAgent(
       days,
     },
   };
+  if (most === undefined) return answer;
+  const evidence = await reportDerivations(
+    reads,
+    workspace,
+    { since, now, to: first?.newest ?? 0, most },
+    first?.all_requests ?? 0,
+    [
+      ['summary', first?.all_requests ?? 0, {}],
+      ...rows.flatMap((row) => {
+        const name = nameOf(row);
+        const models = row.models
+          .slice(0, MAX_GROUPS)
+          .map(
+            ({ model, requests }) => [`agents.${name}.models.${model}`, requests, { ...ownedBy(row), model }] as const,
+          );
+        return [[`agents.${name}`, row.requests, ownedBy(row)] as const, ...models];
+      }),
+    ],
+  );
+  return { ...answer, evidence };
 }

@@ -40,6 +40,12 @@ export const idBody = z.object({ id: idValue });
 /** The answer of calls that have nothing else to say. */
 export const successAnswer = z.object({ success: z.literal(true) });
 
+/** A switch in a query: `1` is on, and everything else is off. */
+export const onlyOne = z
+  .string()
+  .optional()
+  .meta({ override: { type: 'string', enum: ['1'] } });
+
 /** `limit`: anything but a whole number counts as the default; whole numbers are clamped to 1..cap. */
 export const limitParam = (fallback: number, cap = 200) =>
   z

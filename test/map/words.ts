@@ -171,7 +171,7 @@ export interface Floor {
 }
 
 export const FLOORS: Readonly<Record<string, Floor>> = {
-  'shared/contract': { column: 'contract', shared: ['common', 'storable'] },
+  'shared/contract': { column: 'contract', shared: ['common', 'evidence', 'storable'] },
   'shared/events': {
     column: 'events',
     shared: ['catalogue', 'claims', 'define', 'metadata', 'seal', 'upcasters'],
@@ -182,7 +182,7 @@ export const FLOORS: Readonly<Record<string, Floor>> = {
   },
   'commands/policies': { column: 'policies', shared: ['index', 'policy'] },
   projections: { column: 'projections', shared: ['apply', 'index', 'projection'] },
-  queries: { column: 'queries', shared: ['kept', 'names', 'reads', 'records'] },
+  queries: { column: 'queries', shared: ['evidence', 'kept', 'names', 'reads', 'records'] },
   'api/routes': { column: 'routes', shared: ['index', 'nested'] },
   'test/commands': {
     column: 'commands',

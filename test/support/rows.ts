@@ -44,6 +44,8 @@ export interface ReadModels {
   readonly reads: Reads;
   /** Adds what happened next. */
   tell(...told: readonly Told[]): Promise<void>;
+  /** Everything that was told. */
+  events(): readonly DomainEvent[];
   /** For rows that no event makes yet. */
   query(text: string, values?: readonly unknown[]): Promise<void>;
   close(): Promise<void>;
@@ -53,6 +55,7 @@ export async function openReadModels(projections: readonly Projection[]): Promis
   const { database, close } = await databaseWithTables(projections);
   const writer = new BatchWriter(database.db);
   const earlier: Told[] = [];
+  const all: DomainEvent[] = [];
   const rows = new RowCaches();
   return {
     reads: liveReads(database.db),
@@ -64,12 +67,14 @@ export async function openReadModels(projections: readonly Projection[]): Promis
         const one = earlier[at];
         return at < from ? [] : [{ ...event, meta: { ...event.meta, ...(Array.isArray(one) && one[1]) } }];
       });
+      all.push(...events);
       for (const projection of projections) {
         const mine = events.filter(({ type }) => projection.handles.has(type));
         const move = { schema: schemaOf(projection), generation: 1, from, to: earlier.length, at: 1, notify: false };
         await applyBatch(writer, projection, mine, move, rows.of(move.schema));
       }
     },
+    events: () => all,
     async query(text, values = []) {
       await database.pool.query(text, [...values]);
     },

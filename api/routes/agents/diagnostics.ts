@@ -7,6 +7,7 @@ import {
   diagnosticsQuery,
 } from '../../../shared/contract/agents/diagnostics.ts';
 import { sectionsOf, windowOf } from '../../../shared/contract/agents/scope.ts';
+import { listedOf } from '../../../shared/contract/evidence.ts';
 import { taskViewOf } from '../../../shared/identity.ts';
 import { defineCachedRoute, type Route } from '../../http/route.ts';
 import { READER, requireReport } from './scope.ts';
@@ -18,7 +19,7 @@ export const agentDiagnosticsRoutes: readonly Route[] = [
     tag: 'Agents',
     summary: 'Diagnostics of an agent: tasks, errors, activity, trends, tokens',
     description:
-      'For the agent itself: a caller with its key, its name in `x-agent-name`, or its name as username. Admins read those of any agent with `privileged=1`. Errors are failures with a reason: of tasks, reviews, and the agent’s own status.',
+      'For the agent itself: a caller with its key, its name in `x-agent-name`, or its name as username. Admins read those of any agent with `privileged=1`. Errors are failures with a reason: of tasks, reviews, and the agent’s own status.\n\n`evidence=1` adds, for each number, the events of the log that it was derived from.',
     access: 'viewer',
     params: agentParams,
     query: diagnosticsQuery,
@@ -29,7 +30,8 @@ export const agentDiagnosticsRoutes: readonly Route[] = [
       const { agent } = await requireReport(services, identity, params.id, query, 'name before username');
       const window = windowOf(query.hours, services.now());
       const sections = sectionsOf(query.section, DIAGNOSTICS_SECTIONS);
-      return { body: await diagnosticsOf(services.reads, taskViewOf(identity), agent, window, sections) };
+      const most = listedOf(query);
+      return { body: await diagnosticsOf(services.reads, taskViewOf(identity), agent, window, sections, most) };
     },
   }),
 ];

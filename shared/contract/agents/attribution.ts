@@ -1,8 +1,9 @@
 /** What an agent did, and what it cost, with the events behind each number. */
 import { z } from 'zod';
 import { ATTRIBUTIONS } from '../../events/agents/attribution.ts';
-import { jsonObject, limitParam, unixSeconds } from '../common.ts';
-import { onlyOne, reportQuery, timeframeSchema } from './scope.ts';
+import { jsonObject, limitParam, onlyOne, unixSeconds } from '../common.ts';
+import { evidenceSchema } from '../evidence.ts';
+import { reportQuery, timeframeSchema } from './scope.ts';
 
 export const ATTRIBUTION_SECTIONS = ['identity', 'audit', 'mutations', 'cost'] as const;
 export type AttributionSection = (typeof ATTRIBUTION_SECTIONS)[number];
@@ -121,26 +122,6 @@ const cost = z.object({
     }),
   ),
 });
-
-export const evidenceSchema = z
-  .object({
-    total: z.int().describe('the number; `count` of all events on all pages adds up to it'),
-    events: z
-      .array(
-        z.object({
-          position: z.int().describe('of the event in the log'),
-          created_at: unixSeconds,
-          count: z.int().describe('what the event adds to the number: 1, or its reports of tokens'),
-          input_tokens: z.number().optional(),
-          output_tokens: z.number().optional(),
-          cost: z.number().optional().describe('US dollars'),
-        }),
-      )
-      .describe('newest first'),
-    next: z.string().nullable().describe('`cursor` of the next page; null: there is none'),
-  })
-  .meta({ id: 'Evidence' });
-export type Evidence = z.infer<typeof evidenceSchema>;
 
 export const attributionAnswer = z.object({
   agent_name: z.string(),

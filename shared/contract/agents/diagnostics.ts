@@ -1,13 +1,14 @@
 /** How an agent fares, in a window that ends now and compared with the window before it. */
 import { z } from 'zod';
 import { jsonObject, unixSeconds } from '../common.ts';
+import { derivationsSchema, evidenceParams } from '../evidence.ts';
 import { agentSchema } from './agents.ts';
 import { reportQuery, timeframeSchema } from './scope.ts';
 
 export const DIAGNOSTICS_SECTIONS = ['summary', 'tasks', 'errors', 'activity', 'trends', 'tokens'] as const;
 export type DiagnosticsSection = (typeof DIAGNOSTICS_SECTIONS)[number];
 
-export const diagnosticsQuery = reportQuery(DIAGNOSTICS_SECTIONS);
+export const diagnosticsQuery = reportQuery(DIAGNOSTICS_SECTIONS).extend(evidenceParams);
 
 const percent = z.number().describe('per cent, two decimals');
 const byType = z
@@ -105,5 +106,6 @@ export const diagnosticsAnswer = z.object({
   activity: diagnosticsActivity.optional(),
   trends: diagnosticsTrends.optional(),
   tokens: diagnosticsTokens.optional(),
+  evidence: derivationsSchema.optional(),
 });
 export type Diagnostics = z.infer<typeof diagnosticsAnswer>;

@@ -2,16 +2,10 @@
 import { z } from 'zod';
 import { invalid } from '../../errors.ts';
 import { HOUR, seconds } from '../../time.ts';
-import { unixSeconds } from '../common.ts';
+import { onlyOne, unixSeconds } from '../common.ts';
 
 export const MAX_HOURS = 720;
 export const DEFAULT_HOURS = 24;
-
-/** A switch in a query: `1` is on, and everything else is off. */
-export const onlyOne = z
-  .string()
-  .optional()
-  .meta({ override: { type: 'string', enum: ['1'] } });
 
 /**
  * The query of a report. Its values are checked by `windowOf` and `sectionsOf` after the agent has been found and the

@@ -1,5 +1,6 @@
 /** Sums of reported tokens. */
 import { z } from 'zod';
+import { derivationsSchema, evidenceParams } from '../evidence.ts';
 import { tokenRecordSchema } from './reports.ts';
 
 /** Most agents, models, sessions or tasks that an answer lists: those with the most tokens or costs. */
@@ -21,7 +22,13 @@ const ALIASES: ReadonlyMap<string, string> = new Map([
   ['taskcosts', 'task-costs'],
 ]);
 
+/** Actions that can show evidence. */
+export const EVIDENT_ACTIONS: readonly string[] = ['list', 'stats', 'trends'];
+
+const evidence = derivationsSchema.optional();
+
 export const tokensQuery = z.object({
+  ...evidenceParams,
   action: z
     .string()
     .max(100)
@@ -59,7 +66,9 @@ export const tokenListAnswer = z.object({
   usage: z.array(tokenRecordSchema).describe('the newest 100'),
   total: z.int(),
   timeframe: z.string(),
+  evidence,
 });
+export type TokenListAnswer = z.infer<typeof tokenListAnswer>;
 export const tokenStatsAnswer = z.object({
   summary: tokenStatsSchema,
   models: byName,
@@ -67,6 +76,7 @@ export const tokenStatsAnswer = z.object({
   agents: byName,
   timeframe: z.string(),
   recordCount: z.int(),
+  evidence,
 });
 export type TokenStatsAnswer = z.infer<typeof tokenStatsAnswer>;
 
@@ -117,7 +127,10 @@ export const tokenTrendsAnswer = z.object({
     .array(z.object({ timestamp: z.string(), tokens: z.number(), cost: z.number(), requests: z.int() }))
     .describe('hours with reports, at most the last 24'),
   timeframe: z.string(),
+  evidence,
 });
+
+export type TokenTrendsAnswer = z.infer<typeof tokenTrendsAnswer>;
 
 export const tokenExportAnswer = z.object({
   usage: z.array(tokenRecordSchema),
@@ -127,6 +140,7 @@ export const tokenExportAnswer = z.object({
 });
 
 export const byAgentQuery = z.object({
+  ...evidenceParams,
   days: z
     .string()
     .optional()
@@ -163,5 +177,6 @@ export const byAgentAnswer = z.object({
     )
     .describe('those with the most tokens first'),
   summary: z.object({ total_cost: z.number(), total_tokens: z.number(), agent_count: z.int(), days: z.number() }),
+  evidence,
 });
 export type ByAgentAnswer = z.infer<typeof byAgentAnswer>;

@@ -1,5 +1,6 @@
 import { expect } from 'chai';
 import { DIAGNOSTICS_SECTIONS, diagnosticsAnswer } from '../../../shared/contract/agents/diagnostics.ts';
+import { checkDiagnostics, EvidenceReader, logOf } from '../../support/evidence.ts';
 import { type AgentsWorld, callsOf, conforms } from '../../support/worlds/agents.ts';
 
 export function describeDiagnostics(service: () => AgentsWorld): void {
@@ -80,6 +81,52 @@ export function describeDiagnostics(service: () => AgentsWorld): void {
         by_model: [{ model, input_tokens: 60, output_tokens: 8, request_count: 2 }],
         total: { input_tokens: 60, output_tokens: 8, requests: 2 },
       });
+    });
+
+    it('shows the events behind each number, from which the log gives the number again', async () => {
+      const { id, name } = await create();
+      const other = await create();
+      const path = `/api/agents/${id}`;
+      for (const model of ['m', 'n', 'm'])
+        await done('POST', `${path}/heartbeat`, { token_usage: { model, inputTokens: 30, outputTokens: 4 } });
+      const task = async (fields: object) =>
+        (await done('POST', '/api/tasks', { title: service().fresh('task'), assigned_to: name, ...fields })).task;
+      const one = await task({ priority: 'high' });
+      await done('POST', '/api/quality-review', { taskId: one.id, status: 'approved', reviewer: 'aegis', notes: 'ok' });
+      await done('PUT', `/api/tasks/${(await task({})).id}`, { status: 'failed', error_message: 'disk full' });
+      await done('PUT', `/api/tasks/${(await task({})).id}`, { assigned_to: other.name, outcome: 'failed' });
+      await service().world.ask('DELETE', `/api/tasks/${(await task({})).id}`, { as: service().world.adminKey });
+      await done('PUT', path, { status: 'error' });
+      const renamed = service().fresh('renamed');
+      await done('PUT', path, { name: renamed });
+      const strange = await service().world.makeAgent(renamed, 2);
+      const strangeKey = await service().world.makeKey(strange, ['operator', 'agent:self'], 2);
+      const usage = { model: 'm', inputTokens: 7, outputTokens: 7 };
+      const beat = await ask('POST', `/api/agents/${strange}/heartbeat`, { token_usage: usage }, strangeKey);
+      expect(beat.status, JSON.stringify(beat.body)).to.equal(200);
+      await task({ assigned_to: renamed, priority: 'low' });
+      await done('POST', '/api/tokens', { model: 'n', inputTokens: 5, outputTokens: 6, sessionId: `${renamed}:cli` });
+
+      const plain = (await diagnostics(id)).body;
+      const log = await logOf(service());
+      expect(log.filter(({ meta }) => meta.workspace !== 1)).not.to.be.empty;
+      const reader = new EvidenceReader(log, 1);
+      // The two were asked for at different times.
+      const timeless = (body: object) => JSON.stringify(body).replaceAll(/"(since|until)":\d+/g, '');
+      for (const limit of [1, 3, 1_000]) {
+        const reply = await diagnostics(id, `&evidence=1&limit=${limit}`);
+        conforms(diagnosticsAnswer, reply);
+        const { evidence, timeframe, ...sections } = reply.body;
+        const { timeframe: _, ...expected } = plain;
+        expect(timeless(sections), 'as without evidence').to.equal(timeless(expected));
+        checkDiagnostics({ ...sections, timeframe, evidence }, reader);
+        expect(evidence['summary.activity_count']).to.have.any.keys(limit === 1_000 ? 'positions' : 'from');
+      }
+      for (const section of DIAGNOSTICS_SECTIONS) {
+        const { body } = await diagnostics(id, `&evidence=1&section=${section}`);
+        checkDiagnostics(body, reader);
+      }
+      expect((await diagnostics(id, '&evidence=0&limit=5')).body).not.to.have.property('evidence');
     });
 
     it('an agent keeps what it did under another name', async () => {

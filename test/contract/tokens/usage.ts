@@ -3,9 +3,11 @@ import {
   agentCostsAnswer,
   byAgentAnswer,
   taskCostsAnswer,
+  tokenListAnswer,
   tokenStatsAnswer,
   tokenTrendsAnswer,
 } from '../../../shared/contract/tokens/usage.ts';
+import { checkTokens, EvidenceReader, logOf } from '../../support/evidence.ts';
 import { conforms } from '../../support/worlds/agents.ts';
 import type { TasksWorld } from '../../support/worlds/tasks.ts';
 import { usage } from './reports.ts';
@@ -17,6 +19,58 @@ export function describeUsage(given: () => TasksWorld): void {
 
   // The sums themselves are compared with the reports in the tests of the queries.
   describe('GET /api/tokens', () => {
+    it('shows the events behind each number, from which the log gives the number again', async () => {
+      const { id, name } = await given().create();
+      const nobody = given().fresh('nobody');
+      const reports = [
+        { sessionId: `${name}:cli`, model: 'one' },
+        { sessionId: `${name}:web`, model: 'two' },
+        { sessionId: `${nobody}:cli`, model: 'one' },
+      ];
+      // Another workspace has an agent of that name, and the same models.
+      const strange = await given().world.makeAgent(name, 2);
+      const strangeKey = await given().world.makeKey(strange, ['operator', 'agent:self'], 2);
+      const token_usage = { model: 'two', inputTokens: 3, outputTokens: 4 };
+      for (const [as, agent] of [
+        [undefined, id],
+        [strangeKey, strange],
+        [undefined, id],
+      ] as const) {
+        for (const one of reports) await ask('POST', PATH, usage(one), as);
+        await ask('POST', `${PATH}/batch`, { reports: [...reports, ...reports].map((one) => usage(one)) }, as);
+        await ask('POST', `/api/agents/${agent}/heartbeat`, { token_usage }, as);
+      }
+
+      const log = await logOf(given());
+      const readers = [
+        [undefined, new EvidenceReader(log, 1), 1],
+        [strangeKey, new EvidenceReader(log, 2), 1],
+        [strangeKey, new EvidenceReader(log, 2), 1_000],
+      ] as const;
+      const paths = ['hour', 'month', 'all'].flatMap((timeframe) => [
+        [`${PATH}?action=list&timeframe=${timeframe}`, tokenListAnswer] as const,
+        [`${PATH}?action=stats&timeframe=${timeframe}`, tokenStatsAnswer] as const,
+        [`${PATH}?action=trends&timeframe=${timeframe}`, tokenTrendsAnswer] as const,
+        [`${PATH}/by-agent?days=${timeframe === 'all' ? 365 : 1}`, byAgentAnswer] as const,
+      ]);
+      for (const [as, reader, limit] of readers) {
+        // The own workspace has thousands of reports by now.
+        for (const [path, schema] of as ? paths : paths.slice(-4)) {
+          const reply = await ask('GET', `${path}&evidence=1&limit=${limit}`, undefined, as);
+          conforms(schema, reply);
+          const { evidence, ...plain } = reply.body;
+          expect((await ask('GET', path, undefined, as)).body, 'without evidence').to.deep.equal(plain);
+          expect(Object.values(evidence)[0]).to.have.any.keys(limit === 1 ? 'from' : 'positions');
+          checkTokens(reply.body, reader);
+        }
+      }
+      for (const action of ['agent-costs', 'task-costs', 'export']) {
+        const refused = await ask('GET', `${PATH}?action=${action}&evidence=1`);
+        expect(refused.status).to.equal(400);
+        expect(refused.body.error).to.match(/^evidence: .*list, stats, trends/);
+      }
+    });
+
     it('every action shows a report at once, in the timeframes that it is in', async () => {
       const { id, name } = await given().create();
       const { id: taskId } = await given().task();

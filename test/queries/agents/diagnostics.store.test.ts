@@ -18,6 +18,7 @@ import { agentHeartbeatReceived } from '../../../shared/events/agents/heartbeat.
 import { tokensReported } from '../../../shared/events/tokens/reports.ts';
 import { allTasks } from '../../../shared/identity.ts';
 import { DAY, HOUR } from '../../../shared/time.ts';
+import { checkDiagnostics, EvidenceReader } from '../../support/evidence.ts';
 import { agentRegisteredAs, openReadModels, type ReadModels, type Told } from '../../support/rows.ts';
 import { created, requeued, updated } from '../../support/tasks.ts';
 
@@ -122,7 +123,8 @@ describe('diagnostics of an agent', () => {
     now: number,
     sections: readonly DiagnosticsSection[] = DIAGNOSTICS_SECTIONS,
     of: typeof agent = agent,
-  ) => diagnosticsOf(models.reads, allTasks(1), of, windowOf(String(hours), now * 1_000), new Set(sections));
+    most?: number,
+  ) => diagnosticsOf(models.reads, allTasks(1), of, windowOf(String(hours), now * 1_000), new Set(sections), most);
 
   before(async () => {
     models = await openReadModels([
@@ -249,6 +251,22 @@ describe('diagnostics of an agent', () => {
     }
   });
 
+  it('shows evidence from which each number follows, at any window and of any size', async () => {
+    const hours = fc.oneof(fc.integer({ min: 1, max: 720 }), fc.constantFrom(1, 24, 720));
+    const now = fc.oneof(fc.integer({ min: FIRST, max: LAST + DAY }), fc.constantFrom(...edges));
+    const ofWindows = ['errors', 'activity', 'trends', 'tokens'] as const;
+    const reader = new EvidenceReader(models.events(), 1);
+    await fc.assert(
+      fc.asyncProperty(hours, now, fc.constantFrom(1, 10, 1_000), async (length, until, most) => {
+        const { evidence, ...found } = await ask(length, until, ofWindows, agent, most);
+        expect(found, 'the same with and without evidence').to.deep.equal(await ask(length, until, ofWindows));
+        checkDiagnostics({ ...found, evidence }, reader);
+        for (const one of Object.values(evidence ?? {})) expect(one.positions?.length ?? 0).to.be.at.most(most);
+      }),
+      { numRuns: 15 },
+    );
+  });
+
   it('tasks are those that the agent has now', async () => {
     const zoe = { ...agent, id: 4, name: 'zoe' };
     const task = (n: number, fields: object): Told => {
@@ -269,6 +287,8 @@ describe('diagnostics of an agent', () => {
     expect(tasks?.recent_completed.map(({ title }) => title)).to.deep.equal(
       Array.from({ length: 10 }, (_, n) => `T${11 - n}`),
     );
+    const reader = new EvidenceReader(models.events(), 1);
+    for (const most of [1, 100]) checkDiagnostics(await ask(1, LAST + 300, DIAGNOSTICS_SECTIONS, zoe, most), reader);
     const later = await ask(1, LAST + 300 + HOUR, ['tasks'], zoe);
     expect(later.tasks?.recent_completed).to.deep.equal([]);
     expect(later.tasks?.by_status).to.deep.equal({ done: 12, in_progress: 1 });

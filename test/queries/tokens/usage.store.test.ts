@@ -15,9 +15,15 @@ import { TIMEFRAMES } from '../../../shared/contract/tokens/usage.ts';
 import { agentDeleted, agentDetailsChanged } from '../../../shared/events/agents/agents.ts';
 import { taskCreated } from '../../../shared/events/tasks/tasks.ts';
 import { tokenPriceSet } from '../../../shared/events/tokens/prices.ts';
-import { type TokenReport, tokenPageFilled, tokensReported } from '../../../shared/events/tokens/reports.ts';
+import {
+  type TokenReport,
+  tokenPageFilled,
+  tokenReportsPurged,
+  tokensReported,
+} from '../../../shared/events/tokens/reports.ts';
 import { allTasks } from '../../../shared/identity.ts';
 import { DAY_MS, HOUR_MS } from '../../../shared/time-buckets.ts';
+import { checkTokens, EvidenceReader } from '../../support/evidence.ts';
 import { agentRegisteredAs, openReadModels, type ReadModels, type Told } from '../../support/rows.ts';
 import { TASK } from '../../support/tasks.ts';
 import { farFromUtc } from '../../support/time-zone.ts';
@@ -323,6 +329,26 @@ describe('sums of tokens', () => {
     });
   }
 
+  it('shows evidence from which each number follows, in windows that end at any time', async () => {
+    const reader = new EvidenceReader(models.events(), 1);
+    const now = fc.integer({ min: -2 * DAY_MS, max: 40 * DAY_MS }).map((later) => NOW + later);
+    const most = fc.constantFrom(1, 100, 1_000);
+    await fc.assert(
+      fc.asyncProperty(
+        now,
+        fc.constantFrom('hour', 'day', 'week', 'month', 'all'),
+        most,
+        async (at, timeframe, limit) => {
+          checkTokens(await listTokens(models.reads, 1, timeframe, at, limit), reader);
+          checkTokens(await tokenStats(models.reads, 1, timeframe, at, limit), reader);
+          checkTokens(await tokenTrends(models.reads, 1, timeframe, at, limit), reader);
+          checkTokens(await tokensByAgent(models.reads, 1, 30, at, limit), reader);
+        },
+      ),
+      { numRuns: 15 },
+    );
+  });
+
   it('nothing at all is zero', async () => {
     const none = { totalTokens: 0, totalCost: 0, requestCount: 0, avgTokensPerRequest: 0, avgCostPerRequest: 0 };
     expect((await tokenStats(models.reads, 9, 'all', NOW)).summary).to.deep.equal(none);
@@ -384,5 +410,40 @@ describe('sums of tokens', () => {
     );
     const stats = await tokenStats(models.reads, 1, 'all', NOW);
     expect(stats.agents).to.include.all.keys('bob', 'bob (#2)', 'bob (no agent)');
+  });
+});
+
+describe('evidence of sums of tokens', () => {
+  let models: ReadModels;
+  before(async () => {
+    models = await openReadModels([agentsProjection, tokensProjection]);
+  });
+  after(() => models?.close());
+
+  it('leaves out reports that were removed, in a list and in a range', async () => {
+    const told = cases.slice(-20).map(({ at, ...one }) => ({ at, one }));
+    const gone = told.filter((_, n) => n % 3 === 1);
+    const used = gone.map(({ at, one }) => ({
+      at: at - (at % HOUR_MS),
+      model: one.model,
+      sessionId: one.sessionId,
+      agentId: one.agentId,
+      agentName: one.agentName,
+      taskId: one.taskId,
+      requests: 1,
+      inputTokens: one.inputTokens,
+      outputTokens: one.outputTokens,
+      cost: Math.round(one.cost * 1e9),
+    }));
+    await models.tell(
+      ...told.map(({ at, one }): Told => [tokensReported.draft({ page: null, reports: [one] }), { at }]),
+      [tokenReportsPurged.draft({ ids: gone.map(({ one }) => one.id), used }), { at: NOW + HOUR_MS }],
+    );
+    const reader = new EvidenceReader(models.events(), 1);
+    for (const limit of [1, 1_000]) {
+      const stats = await tokenStats(models.reads, 1, 'all', NOW + HOUR_MS, limit);
+      expect(stats.recordCount).to.equal(13);
+      checkTokens(stats, reader);
+    }
   });
 });

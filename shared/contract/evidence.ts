@@ -1,0 +1,67 @@
+/**
+ * What each number of a response was derived from: the events of the log, and the rule that turns them into the number.
+ * Few events are listed by position; for many there is the range that they lie in. The rules are in `docs/evidence.md`.
+ */
+import { z } from 'zod';
+import { limitParam, onlyOne, unixSeconds } from './common.ts';
+
+/** Most positions that are listed. */
+const MAX_POSITIONS = 1_000;
+const DEFAULT_POSITIONS = 100;
+
+/** Parameters of a call that can show evidence. */
+export const evidenceParams = {
+  evidence: onlyOne.describe('`1` adds, for each number, the events of the log that it was derived from'),
+  limit: limitParam(DEFAULT_POSITIONS, MAX_POSITIONS).describe(
+    'of evidence: positions are listed if all events of a kind are at most so many; a range replaces them otherwise',
+  ),
+};
+
+/** How many positions are listed; undefined: no evidence was asked for. */
+export const listedOf = ({ evidence, limit }: { readonly evidence?: string | undefined; readonly limit: number }) =>
+  evidence === '1' ? limit : undefined;
+
+const RULES = ['activities', 'signals', 'tasks', 'reports', 'derived'] as const;
+
+export const derivationSchema = z
+  .object({
+    total: z.number().describe('the number; of sums, how many were added up'),
+    rule: z.enum(RULES).describe('what is counted in the events'),
+    filter: z
+      .record(z.string(), z.union([z.string(), z.number(), z.null()]))
+      .optional()
+      .describe('which of them count'),
+    positions: z.array(z.int()).optional().describe('of all events that count, in log order'),
+    from: z.int().optional().describe('instead of `positions`: no event that counts is before this position'),
+    to: z.int().optional().describe('nor after this one'),
+    types: z.array(z.string()).optional().describe('types of the events between them that matter; default: all'),
+    numbers: z.array(z.string()).optional().describe('of a derived number: the numbers that it was calculated from'),
+  })
+  .meta({ id: 'Derivation' });
+export type Derivation = z.infer<typeof derivationSchema>;
+
+export const derivationsSchema = z
+  .record(z.string(), derivationSchema)
+  .describe('by number, such as `summary.error_count`');
+export type Derivations = Readonly<Record<string, Derivation>>;
+
+/** A page of the events behind a number, as attribution shows them: each with what it adds. */
+export const evidenceSchema = z
+  .object({
+    total: z.int().describe('the number; `count` of all events on all pages adds up to it'),
+    events: z
+      .array(
+        z.object({
+          position: z.int().describe('of the event in the log'),
+          created_at: unixSeconds,
+          count: z.int().describe('what the event adds to the number: 1, or its reports of tokens'),
+          input_tokens: z.number().optional(),
+          output_tokens: z.number().optional(),
+          cost: z.number().optional().describe('US dollars'),
+        }),
+      )
+      .describe('newest first'),
+    next: z.string().nullable().describe('`cursor` of the next page; null: there is none'),
+  })
+  .meta({ id: 'Evidence' });
+export type Evidence = z.infer<typeof evidenceSchema>;
