@@ -6,6 +6,7 @@ import { type AnyStoredRow, keyText, withPosition } from '../../projections/appl
 import type { Change, Projection, Table } from '../../projections/projection.ts';
 import type { DomainEvent } from '../../shared/events/define.ts';
 import type { BatchWriter } from './batch-writer.ts';
+import { type Version, versionOf } from './history.ts';
 import type { RowCache } from './row-cache.ts';
 import { type CheckpointMove, loadRows, type TableWrite } from './tables.ts';
 
@@ -22,6 +23,8 @@ interface Slot {
   position: number;
   /** Inserted in this batch by a change that does not need the row in the table. */
   readonly fresh: boolean;
+  /** Takes what the row was before each change. */
+  readonly versions: Version[];
 }
 
 /** A change that is applied once the rows that the batch lacks are loaded. */
@@ -55,10 +58,13 @@ export interface BatchOptions {
 export class Batch {
   readonly #options: BatchOptions;
   readonly #places: ReadonlyMap<string, Map<string, Slot>>;
+  readonly #versions: ReadonlyMap<string, Version[]>;
 
   constructor(options: BatchOptions) {
     this.#options = options;
-    this.#places = new Map(options.projection.tables.map((table) => [table.name, new Map()]));
+    const { tables } = options.projection;
+    this.#places = new Map(tables.map((table) => [table.name, new Map()]));
+    this.#versions = new Map(tables.map((table) => [table.name, []]));
   }
 
   /**
@@ -114,7 +120,8 @@ export class Batch {
     if (!slot) {
       const known = fresh ? NOTHING : cache.find(table.name, text);
       const row = known?.row;
-      slot = { key, before: row, row, position: row?.position ?? -1, fresh };
+      const versions = this.#versions.get(table.name) as Version[];
+      slot = { key, before: row, row, position: row?.position ?? -1, fresh, versions };
       slots.set(text, slot);
       if (!known) {
         const wanted = toLoad.get(table) ?? new Map<string, Slot>();
@@ -139,7 +146,9 @@ export class Batch {
           if (row !== before) (before ? upserts : inserts).push(storedRow(slot) as AnyStoredRow);
         } else if (before || fresh) deletes.push(slot.key);
       }
-      if (inserts.length + upserts.length + deletes.length > 0) writes.push({ table, inserts, upserts, deletes });
+      const versions = this.#versions.get(table.name) as Version[];
+      if (inserts.length + upserts.length + deletes.length + versions.length > 0)
+        writes.push({ table, inserts, upserts, deletes, versions });
     }
     return writes;
   }
@@ -161,6 +170,7 @@ function applyTo(slot: Slot, apply: Change['apply'], position: number): void {
   if (slot.row && slot.position >= position) return;
   const next = apply(slot.row);
   if (next === slot.row) return;
+  if (slot.row) slot.versions.push(versionOf(slot.row, slot.position, position));
   slot.row = next;
   slot.position = position;
 }

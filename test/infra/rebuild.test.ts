@@ -326,7 +326,7 @@ function suite(name: string, open: () => Promise<Place>): void {
       expect(texts?.live?.rows).to.equal((texts?.rebuilt.rows ?? 0) - 1);
       expect(await schemas()).to.deep.equal([]);
 
-      await pool.query(`DROP TABLE ${schemaNamed('notifications')}.notifications`);
+      await pool.query(`DROP TABLE ${schemaNamed('notifications')}.notifications CASCADE`);
       const repaired = await rebuild({}, which);
       expect(repaired.every((report) => report.switched)).to.equal(true);
       expect(
