@@ -26,11 +26,21 @@ export interface Reads {
   readonly position: Position | undefined;
   /** The same tables at another moment. By default, each statement reads at the head of the log as of when it is run. */
   at(at: ReadAt): Reads;
+  /** The same tables as they were at a position of the log. */
+  asOf(position: Position): Reads;
 }
 
 /** Reads of tables for which nobody has to wait. */
 export const liveReads = (db: Reads['db']): Reads => {
-  const reads: Reads = { db, schema: schemaOf, position: undefined, at: () => reads };
+  const reads: Reads = {
+    db,
+    schema: schemaOf,
+    position: undefined,
+    at: () => reads,
+    asOf: () => {
+      throw new Error('these reads have no past');
+    },
+  };
   return reads;
 };
 

@@ -251,7 +251,7 @@ const migrations: Record<string, Migration> = {
   ),
   '0010_history': statements(
     // The versions of a read model's rows (`infra/read-models/history.ts`) show every position from the first of these to
-    // the second. They are void if the tables have moved on without them.
+    // the second, unless the tables have moved on without them.
     'ALTER TABLE service.checkpoints ADD COLUMN history_from bigint, ADD COLUMN history_to bigint',
   ),
 };

@@ -8,7 +8,7 @@
  * are the halves of the log, their halves, and so on. A position lies in one block of each size, so the versions that stood
  * at a position are found with one look at each of these blocks, however long the history is.
  */
-import { type RawBuilder, sql } from 'kysely';
+import { sql } from 'kysely';
 import type { AnyStoredRow } from '../../projections/apply.ts';
 import type { Projection, Table } from '../../projections/projection.ts';
 import type { Position } from '../../shared/ports/event-log.ts';
@@ -96,6 +96,7 @@ export async function createPast(db: AnyDatabase, projection: Projection, schema
 }
 
 /** Says at which position the views of the past show their tables, until the end of the transaction. */
-export const lookAt = (position: Position): RawBuilder<unknown> =>
-  sql`SELECT set_config('signalbox.as_of', ${String(position)}, true),
-    set_config('signalbox.as_of_blocks', ${`{${blocksAt(position).join(',')}}`}, true)`;
+export async function lookAt(trx: AnyDatabase, position: Position): Promise<void> {
+  await sql`SELECT set_config('signalbox.as_of', ${String(position)}, true),
+    set_config('signalbox.as_of_blocks', ${`{${blocksAt(position).join(',')}}`}, true)`.execute(trx);
+}
