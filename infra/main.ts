@@ -15,17 +15,8 @@ import { createGatewaySessions } from '../commands/admin/gateway-sessions.ts';
 import { createTaskQueue } from '../commands/tasks/queue.ts';
 import { projections } from '../projections/index.ts';
 import { schemaOf } from '../projections/projection.ts';
-import { agentDirectory } from '../queries/agents/agents.ts';
-import { createInboxes } from '../queries/agents/heartbeat.ts';
-import { mentionTargets } from '../queries/mentions.ts';
-import { notificationDirectory } from '../queries/monitoring/notifications.ts';
-import { createDisplayNames } from '../queries/names.ts';
-import { projectDirectory, projectTasks } from '../queries/projects/projects.ts';
-import { createKnownProjects } from '../queries/projects/tickets.ts';
 import { createRecords } from '../queries/records.ts';
-import { commentDirectory } from '../queries/tasks/comments.ts';
 import { taskQueueReads } from '../queries/tasks/queue.ts';
-import { tokenDirectory } from '../queries/tokens/reports.ts';
 import { createIsolations } from '../queries/workspaces/isolation.ts';
 import { taskClaimed } from '../shared/events/tasks/queue.ts';
 import type { Jobs } from '../shared/ports/jobs.ts';
@@ -60,6 +51,7 @@ import { createProofs } from './proof/proofs.ts';
 import { createChangeTracker } from './read-models/change-tracker.ts';
 import { createFreshness } from './read-models/freshness.ts';
 import { type Projector, startProjector } from './read-models/projector.ts';
+import { sharedQueries } from './read-models/shared-queries.ts';
 import { createReadiness } from './readiness.ts';
 import { createLimitStores } from './redis/limits.ts';
 import { createBackups } from './tools/backup.ts';
@@ -153,10 +145,10 @@ export async function startService(
       undo.push(() => limits.close());
       const credentialChanges = () => credentials.changes();
       const freshness = createFreshness({ database, projections, changes, credentialChanges, positions });
-      const displayNames = createDisplayNames({ reads, freshness });
+      const queries = sharedQueries(reads, freshness, Date.now);
+      const { displayNames } = queries;
       const recorded = createIncidents({ commands, log, now: Date.now });
       incidents = recorded;
-      const projects = projectDirectory(reads);
       // Of the worker in this process, or else opened when somebody wants a scheduled task now.
       let opened: Promise<Jobs> | undefined;
       const scheduler = createScheduler({
@@ -177,26 +169,17 @@ export async function startService(
         log,
         commands,
         store,
-        reads,
+        ...queries,
         records: createRecords({ reads, store }),
         readModels: positions,
         credentials,
         freshness,
-        inboxes: createInboxes({ reads, freshness, now: Date.now }),
-        projects,
-        projectTasks: projectTasks(reads),
-        knownProjects: createKnownProjects({ directory: projects, freshness }),
         queue: createTaskQueue({
           commands,
           reads: taskQueueReads(reads),
           locks: core.locks,
           reachedHead: () => positions.reach([taskClaimed.type], atHead()),
         }),
-        agents: agentDirectory(reads),
-        comments: commentDirectory(reads),
-        mentions: mentionTargets(reads),
-        notifications: notificationDirectory(reads),
-        tokens: tokenDirectory(reads),
         logs,
         logIndex: createLogIndex({
           database,
@@ -219,10 +202,8 @@ export async function startService(
         metrics,
         limitStore: limits.storeFor,
         ready,
-        now: Date.now,
         incidents: recorded,
         isolation: createIsolations({ reads, freshness }),
-        displayNames,
         verifyGoogleToken: createGoogleVerifier(config),
         stream: createStreamHub({
           source: { ...sourceOf(store), follow: (options) => followLive(following.reader, options) },

@@ -28,6 +28,8 @@ export interface Reads {
   at(at: ReadAt): Reads;
   /** The same tables as they were at a position of the log. */
   asOf(position: Position): Reads;
+  /** That position; undefined: they are read as they are. */
+  readonly past?: Position;
 }
 
 /** Reads of tables for which nobody has to wait. */

@@ -1,7 +1,7 @@
 /** The index over the log (`shared/ports/log-index.ts`), on the rows that the tree's follower writes. */
 import { unavailable } from '../../shared/errors.ts';
 import { BEGINNING, type EventLog, type LoggedEvent, type Position } from '../../shared/ports/event-log.ts';
-import type { EntryFilter, LogEntry, LogIndex } from '../../shared/ports/log-index.ts';
+import type { EntryFilter, LogEntry, LogIndex, Moment } from '../../shared/ports/log-index.ts';
 import { pause } from '../../shared/waiting.ts';
 import type { Database } from '../database/database.ts';
 import { sizeOf } from '../event-log/size.ts';
@@ -114,23 +114,53 @@ export function createLogIndex({ database, eventLog, timeoutMs, hurry }: LogInde
     };
   }
 
-  return {
-    async settled() {
-      const head = await eventLog.head();
-      const deadline = Date.now() + timeoutMs;
-      for (;;) {
-        const { position, stuck } = await progressOf(pool);
-        if (position >= head) return;
-        if (stuck !== null)
-          throw behind(`The index of the log is stuck at position ${position}: ${stuck}. Run: signalbox verify`);
-        if (Date.now() > deadline) {
-          throw behind(
-            `The index of the log is behind: it has reached position ${position} of ${head}. Try again; if that goes on, see whether a process with the role projector is running.`,
-          );
-        }
-        hurry?.();
-        await pause(LOOK_MS, undefined, { ref: true });
+  async function moments(where: string, values: unknown[]): Promise<readonly Moment[]> {
+    const { rows } = await pool.query(
+      `SELECT position, latest AS at FROM log.entries ${where} ORDER BY number`,
+      values,
+    );
+    return rows as Moment[];
+  }
+
+  const ends = async () => {
+    const [first, last = first] = await moments(
+      'WHERE number = 0 OR number = (SELECT max(number) FROM log.entries)',
+      [],
+    );
+    return first && last && { first, last };
+  };
+
+  async function settled(): Promise<void> {
+    const head = await eventLog.head();
+    const deadline = Date.now() + timeoutMs;
+    for (;;) {
+      const { position, stuck } = await progressOf(pool);
+      if (position >= head) return;
+      if (stuck !== null)
+        throw behind(`The index of the log is stuck at position ${position}: ${stuck}. Run: signalbox verify`);
+      if (Date.now() > deadline) {
+        throw behind(
+          `The index of the log is behind: it has reached position ${position} of ${head}. Try again; if that goes on, see whether a process with the role projector is running.`,
+        );
       }
+      hurry?.();
+      await pause(LOOK_MS, undefined, { ref: true });
+    }
+  }
+
+  return {
+    settled,
+    async ends() {
+      await settled();
+      return ends();
+    },
+    async momentAt(at) {
+      const isKnown = (last: Moment | undefined) =>
+        last !== undefined && ('position' in at ? at.position <= last.position : at.time < last.at);
+      if (!isKnown((await ends())?.last)) await settled();
+      const beyond = await ('position' in at ? firstNumber('position', at.position) : firstNumber('latest', at.time));
+      const [moment] = await moments('WHERE number = $1', [beyond - 1]);
+      return moment;
     },
     async find(id) {
       if (!UUID.test(id)) return undefined;

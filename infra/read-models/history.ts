@@ -72,8 +72,6 @@ export async function indexHistory(db: AnyDatabase, projection: Projection, sche
     const columns = sql.join(['block', ...table.key].map((column) => sql.id(column)));
     await sql`CREATE INDEX IF NOT EXISTS ${sql.id(`${table.name}_blocks`)}
       ON ${sql.table(`${historyOf(schema)}.${table.name}`)} (${columns})`.execute(db);
-    await sql`CREATE INDEX IF NOT EXISTS ${sql.id(`${table.name}_until`)}
-      ON ${sql.table(`${historyOf(schema)}.${table.name}`)} (until)`.execute(db);
   }
 }
 

@@ -85,6 +85,7 @@ function createPastReads({ db, projections, positions }: ReadsParts, position: P
     db: kyselyThat(run),
     schema: past,
     position,
+    past: position,
     at: () => reads,
     asOf: (other) => createPastReads({ db, projections, positions }, other),
   };

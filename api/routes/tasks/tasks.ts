@@ -156,6 +156,7 @@ const one = defineRoute({
       services.store,
       taskStream(identity.workspace, params.id),
       page,
+      services.reads.past,
     );
     const shownAs = await services.displayNames.of(
       identity.workspace,
