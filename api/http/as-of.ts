@@ -22,30 +22,32 @@ export function pastFault(route: Route, query: unknown): string | undefined {
   return hasPast(route) ? undefined : String(noPast);
 }
 
-/** The moment that a query names; undefined: none. @throws AppError 400 */
-export function readAsOf(query: Readonly<Record<string, unknown>>): AsOf | undefined {
-  const { as_of: text } = query;
-  if (text === undefined) return undefined;
+/** The moment that a parameter names. @param name of the parameter @throws AppError 400 */
+export function readAsOf(text: unknown, name = 'as_of'): AsOf {
   if (typeof text === 'string') {
     if (/^\d{1,16}$/.test(text) && Number.isSafeInteger(Number(text))) return { position: Number(text) };
     const time = RFC_3339.test(text) ? Date.parse(text) : Number.NaN;
     if (!Number.isNaN(time)) return { time };
   }
   throw invalid(
-    'as_of: must be a position of the log, such as that of the header X-Signalbox-Position, or a time in RFC 3339, such as 2026-01-31T12:00:00Z',
+    `${name}: must be a position of the log, such as that of the header X-Signalbox-Position, or a time in RFC 3339, such as 2026-01-31T12:00:00Z`,
   );
 }
 
 /** @throws AppError 400 outside of the log */
-export async function momentOf({ logIndex, readModels, now }: Services, asOf: AsOf): Promise<Moment> {
+export async function momentOf(
+  { logIndex, readModels, now }: Pick<Services, 'logIndex' | 'readModels' | 'now'>,
+  asOf: AsOf,
+  name = 'as_of',
+): Promise<Moment> {
   const isPast = 'time' in asOf ? asOf.time <= now() : await readModels.has(asOf.position);
   const moment = isPast ? await logIndex.momentAt(asOf) : undefined;
   if (moment) return moment;
   const ends = await logIndex.ends();
-  if (!ends) throw invalid('as_of: the log has no events yet');
+  if (!ends) throw invalid(`${name}: the log has no events yet`);
   const time = (at: number) => new Date(at).toISOString();
   throw invalid(
-    `as_of: must be a position from ${ends.first.position} to ${ends.last.position}, or a time from ${time(ends.first.at)} to now`,
+    `${name}: must be a position from ${ends.first.position} to ${ends.last.position}, or a time from ${time(ends.first.at)} to now`,
   );
 }
 

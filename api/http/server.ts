@@ -133,7 +133,7 @@ export function createApiServer(routes: readonly Route[], services: Services): A
     // What a write reads may be what it has just appended itself: at the head as of then.
     const at = isRead(route) ? readAtOf(exchange) : undefined;
     if (at) await requirePosition(at, services.readModels);
-    const asOf = readAsOf(query);
+    const asOf = query.as_of === undefined ? undefined : readAsOf(query.as_of);
     const fault = asOf && pastFault(route, route.query ? route.query.parse(query) : {});
     if (fault !== undefined) throw invalid(`as_of: ${fault}. Leave as_of out.`);
     const moment = asOf && (await momentOf(services, asOf));

@@ -2,6 +2,7 @@
 import type { Command } from 'commander';
 import { addCopyLog } from './copy-log.ts';
 import { addCreateUser } from './create-user.ts';
+import { addDiff } from './diff.ts';
 import { addExportEvents } from './export-events.ts';
 import { registerJobs } from './jobs.ts';
 import { addPrepare, addRebuild } from './rebuild.ts';
@@ -11,6 +12,7 @@ import { addVerify } from './verify.ts';
 
 export function addTools(program: Command): void {
   addStatus(program);
+  addDiff(program);
   addPrepare(program);
   addRebuild(program);
   addCreateUser(program);

@@ -154,6 +154,15 @@ export function createLogIndex({ database, eventLog, timeoutMs, hurry }: LogInde
       await settled();
       return ends();
     },
+    async idsAt(positions) {
+      const { rows } = await pool.query(
+        `SELECT e.position, e.id FROM unnest($1::bigint[]) p (position)
+         CROSS JOIN LATERAL (${firstBeyond('position', 'p.position')}) found
+         JOIN log.entries e ON e.number = found.number - 1 AND e.position = p.position`,
+        [positions],
+      );
+      return new Map((rows as { position: Position; id: string }[]).map(({ position, id }) => [position, id]));
+    },
     async momentAt(at) {
       const isKnown = (last: Moment | undefined) =>
         last !== undefined && ('position' in at ? at.position <= last.position : at.time < last.at);
@@ -229,12 +238,12 @@ function listing(filter: EntryFilter, { from, to }: Bounds, limit: number): [tex
  * The number of the first event whose value is larger, the number of events if none is. By halves: the value of a column
  * never decreases from one event to the next.
  */
-const firstBeyond = (column: 'position' | 'latest'): string => `
+const firstBeyond = (column: 'position' | 'latest', value = '$1::bigint'): string => `
   WITH RECURSIVE search AS (
     SELECT 0::bigint AS low, (SELECT coalesce(max(number) + 1, 0) FROM log.entries) AS high
     UNION ALL
-    SELECT CASE WHEN e.${column} > $1::bigint THEN low ELSE e.number + 1 END,
-      CASE WHEN e.${column} > $1::bigint THEN e.number ELSE high END
+    SELECT CASE WHEN e.${column} > ${value} THEN low ELSE e.number + 1 END,
+      CASE WHEN e.${column} > ${value} THEN e.number ELSE high END
     FROM search CROSS JOIN LATERAL (
       SELECT number, ${column} FROM log.entries WHERE number = (low + high) / 2 AND low < high) e
   )

@@ -10,7 +10,7 @@
  */
 import { sql } from 'kysely';
 import type { AnyStoredRow } from '../../projections/apply.ts';
-import type { Projection, Table } from '../../projections/projection.ts';
+import { historyOf, type Projection, type Table } from '../../projections/projection.ts';
 import type { Position } from '../../shared/ports/event-log.ts';
 import type { AnyDatabase } from '../database/database.ts';
 
@@ -20,8 +20,6 @@ export type Version = AnyStoredRow & { readonly until: Position; readonly block:
 /** Blocks of more positions than this are not needed: no log has as many. */
 const SIZES = 50;
 
-/** The schema of the versions of rows. */
-export const historyOf = (schema: string): string => `${schema}_history`;
 /** The schema of the views of the past. */
 export const pastOf = (schema: string): string => `${schema}_past`;
 

@@ -3,7 +3,7 @@
  * reports the status of each.
  */
 import { sql } from 'kysely';
-import { type Projection, schemaOf } from '../../projections/projection.ts';
+import { historyOf, type Projection, schemaOf } from '../../projections/projection.ts';
 import type { EventStore } from '../../shared/event-store.ts';
 import type { DomainEvent } from '../../shared/events/define.ts';
 import type { Database } from '../database/database.ts';
@@ -17,7 +17,7 @@ import type { Logger } from '../logging.ts';
 import { applyBatch } from './batch.ts';
 import { BatchWriter, type RowWrites } from './batch-writer.ts';
 import type { ChangeTracker } from './change-tracker.ts';
-import { createHistory, createPast, historyOf, indexHistory } from './history.ts';
+import { createHistory, createPast, indexHistory } from './history.ts';
 import type { Positions } from './positions.ts';
 import type { RowCaches } from './row-cache.ts';
 import { createTables } from './tables.ts';

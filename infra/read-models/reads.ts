@@ -12,7 +12,7 @@ import {
   type QueryResult,
   sql,
 } from 'kysely';
-import { type Projection, schemaOf } from '../../projections/projection.ts';
+import { historyOf, type Projection, schemaOf } from '../../projections/projection.ts';
 import type { Reads } from '../../queries/reads.ts';
 import { conflict } from '../../shared/errors.ts';
 import type { Position } from '../../shared/ports/event-log.ts';
@@ -67,7 +67,12 @@ export function createReads({ db, projections, positions }: ReadsParts, at: () =
  */
 function createPastReads({ db, projections, positions }: ReadsParts, position: Position): Reads {
   const past = (projection: Pick<Projection, 'name' | 'version'>) => pastOf(schemaOf(projection));
-  const named = new Map(projections.map((projection) => [past(projection), projection]));
+  const named = new Map(
+    projections.flatMap((projection) => [
+      [past(projection), projection],
+      [historyOf(schemaOf(projection)), projection],
+    ]),
+  );
   const known = new Set(named.keys());
 
   async function run<R>(query: CompiledQuery): Promise<QueryResult<R>> {

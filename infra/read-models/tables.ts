@@ -1,11 +1,11 @@
 /** Read-model tables in SQL: creating them, loading rows, writing batches, comparing. Projections stay free of SQL. */
 import { CompiledQuery, type RawBuilder, sql } from 'kysely';
 import { type AnyStoredRow, keyText } from '../../projections/apply.ts';
-import { type Columns, type Projection, schemaOf, type Table } from '../../projections/projection.ts';
+import { type Columns, historyOf, type Projection, schemaOf, type Table } from '../../projections/projection.ts';
 import { PREPARED } from '../../shared/prepared.ts';
 import type { AnyDatabase } from '../database/database.ts';
 import { FencedError } from '../following/checkpoints.ts';
-import { createHistory, createPast, historyOf, indexHistory, pastOf, type Version, versionTableOf } from './history.ts';
+import { createHistory, createPast, indexHistory, pastOf, type Version, versionTableOf } from './history.ts';
 
 const SQL_TYPES: Record<string, string> = {
   int: 'integer',

@@ -52,6 +52,8 @@ export interface LogIndex {
   find(id: string): Promise<LogEntry | undefined>;
   /** The last event up to a position, or up to a time; undefined: it is before the first one. Waits until the index has it. */
   momentAt(at: { readonly position: Position } | { readonly time: number }): Promise<Moment | undefined>;
+  /** Ids of the events at these positions. */
+  idsAt(positions: readonly Position[]): Promise<ReadonlyMap<Position, string>>;
   /** The first and the last event. */
   ends(): Promise<{ readonly first: Moment; readonly last: Moment } | undefined>;
   /** In log order. */

@@ -9,7 +9,6 @@ import { type Database, openDatabase } from '../../infra/database/database.ts';
 import { migrate } from '../../infra/database/migrations.ts';
 import { openEventStoreLog } from '../../infra/eventstore/event-log.ts';
 import { createLogger } from '../../infra/logging.ts';
-import { historyOf } from '../../infra/read-models/history.ts';
 import { ensureTables, type Projector } from '../../infra/read-models/projector.ts';
 import type { RebuildOptions, RebuildReport } from '../../infra/read-models/rebuild/plan.ts';
 import { rebuildProjections } from '../../infra/read-models/rebuild/rebuild.ts';
@@ -20,6 +19,7 @@ import {
   change,
   defineProjection,
   defineTable,
+  historyOf,
   insert,
   on,
   schemaOf,

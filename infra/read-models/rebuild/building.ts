@@ -3,14 +3,14 @@
  * stopped.
  */
 import { sql } from 'kysely';
-import { type Projection, schemaOf, type Table } from '../../../projections/projection.ts';
+import { historyOf, type Projection, schemaOf, type Table } from '../../../projections/projection.ts';
 import type { DomainEvent } from '../../../shared/events/define.ts';
 import type { Position } from '../../../shared/ports/event-log.ts';
 import type { AnyDatabase } from '../../database/database.ts';
 import { isFenced } from '../../following/checkpoints.ts';
 import { LOCK_CLASS } from '../../following/leadership.ts';
 import { Batch } from '../batch.ts';
-import { createHistory, historyOf, indexHistory, versionTableOf } from '../history.ts';
+import { createHistory, indexHistory, versionTableOf } from '../history.ts';
 import { RowCache } from '../row-cache.ts';
 import {
   addIndexes,

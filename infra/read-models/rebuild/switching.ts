@@ -5,11 +5,12 @@
  * read model may have locked its tables while it waits for the checkpoint that we have locked.
  */
 import { sql } from 'kysely';
+import { historyOf } from '../../../projections/projection.ts';
 import type { Position } from '../../../shared/ports/event-log.ts';
 import type { AnyDatabase } from '../../database/database.ts';
 import { SWAPPED } from '../../embedded/protocol.ts';
 import { keepHistory } from '../../following/checkpoints.ts';
-import { createHistory, createPast, historyOf, indexHistory } from '../history.ts';
+import { createHistory, createPast, indexHistory } from '../history.ts';
 import { dropTables } from '../tables.ts';
 import type { Building } from './building.ts';
 import { type Comparison, compareLocked } from './comparing.ts';

@@ -7,6 +7,7 @@ import { expect } from 'chai';
 import fc from 'fast-check';
 import { hasPast } from '../../../api/http/route.ts';
 import { routes } from '../../../api/routes/index.ts';
+import type { RecordChange } from '../../../shared/contract/history/diff.ts';
 import { writeHistory } from '../../support/history.ts';
 import { call, type Reply, send, startTestService, TEST_ADMIN, type TestService } from '../../support/service.ts';
 import { cookieOf } from '../../support/worlds/auth.ts';
@@ -336,6 +337,68 @@ describe('reads as of a position', function () {
     const before = await count();
     expect(await exported(`&as_of=${position}`)).to.deep.equal({ at: new Date(at).toISOString(), names: then });
     expect(await count()).to.equal(before + 1);
+  });
+
+  it('are compared: records, fields, and the events that changed them', async () => {
+    const diff = async (query: string) => (await ask('GET', `/api/history/diff?${query}`)).body;
+    const kept = (await ask('POST', '/api/tasks', { title: 'kept' })).body.task.id;
+    const gone = (await ask('POST', '/api/tasks', { title: 'gone' })).body.task.id;
+    const { position: from, at } = await settled();
+    await ask('PUT', `/api/tasks/${kept}`, { title: 'renamed' });
+    await ask('PUT', `/api/tasks/${kept}`, { title: 'renamed again', priority: 'high' });
+    await ask('DELETE', `/api/tasks/${gone}`);
+    const added = (await ask('POST', '/api/tasks', { title: 'added' })).body.task.id;
+    const { position: to } = await settled();
+    await ask('PUT', `/api/tasks/${added}`, { title: 'later' });
+
+    const found = await diff(`from=${from}&to=${to}&resource=tasks`);
+    expect([found.from, found.to, found.next_cursor]).to.deep.equal([from, to, null]);
+    const outline = found.changes.map(({ id, change, events }: RecordChange) => [id, change, events.length]);
+    expect(outline).to.deep.equal([
+      [kept, 'changed', 2],
+      [gone, 'removed', 1],
+      [added, 'added', 1],
+    ]);
+    const [changed, removed, made] = found.changes;
+    expect(changed.fields.title).to.deep.equal({ before: 'kept', after: 'renamed again' });
+    expect(changed.fields.priority).to.deep.equal({ before: 'medium', after: 'high' });
+    expect(changed.fields).not.to.have.any.keys('id', 'workspace_id', 'position', 'created_at');
+    expect(removed.fields.title).to.deep.equal({ before: 'gone', after: null });
+    expect(made.fields.title).to.deep.equal({ before: null, after: 'added' });
+    const causes = [];
+    for (const id of changed.events) causes.push((await ask('GET', `/api/history/events/${id}`)).body);
+    expect(causes.map(({ type }) => type)).to.deep.equal(['TaskUpdated', 'TaskUpdated']);
+    expect(causes[0].position).to.be.above(from);
+
+    const time = new Date(at).toISOString();
+    expect(await diff(`from=${time}&to=${to}&resource=tasks&id=${gone}`)).to.deep.equal({
+      ...found,
+      changes: [removed],
+    });
+    const whole = await diff(`from=${from}&to=${to}`);
+    const pages: RecordChange[] = [];
+    for (let cursor = ''; ; ) {
+      const page = await diff(`from=${from}&to=${to}&limit=1${cursor && `&cursor=${cursor}`}`);
+      expect(page.changes.length).to.be.at.most(1);
+      pages.push(...page.changes);
+      if (page.next_cursor === null) break;
+      cursor = page.next_cursor;
+    }
+    expect(pages).to.deep.equal(whole.changes);
+    expect((await diff(`from=${to}&to=${to}`)).changes).to.deep.equal([]);
+
+    for (const [query, reason] of [
+      [`from=${to}&to=${from}`, /^from: must not be after to/],
+      [`from=x&to=${to}`, /^from: must be a position of the log/],
+      [`from=${from}&to=999999999999`, /^to: must be a position from/],
+      [`from=${from}`, /^to: /],
+      [`from=${from}&to=${to}&resource=x`, /^resource: /],
+      [`from=${from}&to=${to}&id=x`, /^id: /],
+      [`from=${from}&to=${to}&cursor=x-1`, /^cursor: /],
+    ] as const) {
+      const { status, body } = await ask('GET', `/api/history/diff?${query}`);
+      expect(`${status} ${body.error}`, query).to.match(new RegExp(`^400 ${reason.source.slice(1)}`));
+    }
   });
 
   it('are those that were given then', async () => {
