@@ -5,12 +5,14 @@
 import { text } from 'node:stream/consumers';
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { hasPast } from '../../../api/http/route.ts';
-import { routes } from '../../../api/routes/index.ts';
-import type { RecordChange } from '../../../shared/contract/history/diff.ts';
-import { writeHistory } from '../../support/history.ts';
-import { call, type Reply, send, startTestService, TEST_ADMIN, type TestService } from '../../support/service.ts';
-import { cookieOf } from '../../support/worlds/auth.ts';
+import { hasPast } from '../../api/http/route.ts';
+import { routes } from '../../api/routes/index.ts';
+import { createLogIndex } from '../../infra/proof/index.ts';
+import { diffBetween } from '../../queries/history/diff.ts';
+import type { RecordChange } from '../../shared/contract/history/diff.ts';
+import { writeHistory } from '../support/history.ts';
+import { call, type Reply, send, startTestService, TEST_ADMIN, type TestService } from '../support/service.ts';
+import { cookieOf } from '../support/worlds/auth.ts';
 
 const realNow = Date.now;
 /** The clock of the service. */
@@ -386,6 +388,15 @@ describe('reads as of a position', function () {
     }
     expect(pages).to.deep.equal(whole.changes);
     expect((await diff(`from=${to}&to=${to}`)).changes).to.deep.equal([]);
+
+    const { database, eventLog, reads } = world.service.core;
+    const index = createLogIndex({ database, eventLog, timeoutMs: 10_000 });
+    const elsewhere = await diffBetween(
+      index,
+      { reads, workspace: 77, from, to },
+      { limit: 50, id: undefined, cursor: undefined },
+    );
+    expect(elsewhere.changes, 'of another workspace').to.deep.equal([]);
 
     for (const [query, reason] of [
       [`from=${to}&to=${from}`, /^from: must not be after to/],
