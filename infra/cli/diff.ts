@@ -4,7 +4,7 @@ import { momentOf, readAsOf } from '../../api/http/as-of.ts';
 import { diffBetween } from '../../queries/history/diff.ts';
 import { DIFF_RESOURCES, type DiffAnswer, diffQuery } from '../../shared/contract/history/diff.ts';
 import { DEFAULT_WORKSPACE } from '../../shared/events/metadata.ts';
-import { createLogIndex } from '../proof/index.ts';
+import { currentIndex } from '../proof/current.ts';
 import { columns, counted, withCore } from './with-core.ts';
 
 interface Options {
@@ -34,8 +34,9 @@ export function addDiff(program: Command): void {
       if (!parsed.success)
         throw new Error(parsed.error.issues.map(({ path, message }) => `--${path.join('.')}: ${message}`).join('; '));
       const changes = await withCore(
-        async ({ database, eventLog, positions, reads, config }) => {
-          const logIndex = createLogIndex({ database, eventLog, timeoutMs: config.visibleTimeoutMs });
+        async (core) => {
+          const { positions, reads } = core;
+          const logIndex = await currentIndex(core);
           const parts = { logIndex, readModels: positions, now: Date.now };
           const from = await momentOf(parts, readAsOf(options.from, 'from'), 'from');
           const until = await momentOf(parts, readAsOf(to, 'to'), 'to');

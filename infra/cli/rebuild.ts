@@ -74,7 +74,7 @@ export function addPrepare(program: Command): void {
       'build the new versions of read models that this program brings, while an older program still serves; its next start has little left to do',
     )
     .action(async () => {
-      const { reports, events, seconds } = await rebuildWithProgress(neverFollowed, { farBehind: 0 });
+      const { reports, events, seconds } = await rebuildWithProgress(neverFollowed, { farBehind: 0, history: true });
       if (reports.length === 0) {
         console.log('All read models have been built before.');
         return;
