@@ -5,7 +5,16 @@
 import type { z } from 'zod';
 import { ERRORS, errorSchema } from '../shared/contract/common.ts';
 import { LIMITS, type LimitClass, WRONG_KEYS } from './http/limits.ts';
-import { errorsOf, type Method, type ResponseSpec, type Route, type Scope, sharedOf, TAGS } from './http/route.ts';
+import {
+  errorsOf,
+  hasPast,
+  type Method,
+  type ResponseSpec,
+  type Route,
+  type Scope,
+  sharedOf,
+  TAGS,
+} from './http/route.ts';
 import { type Found, relink, type Schema, settleSchemas, toProperties, toSchema } from './openapi-schemas.ts';
 
 /** Version of the API, not of this program. */
@@ -80,6 +89,9 @@ with \`X-Signalbox-Consistency: eventual\` it shows what is there. When a read m
 \`Idempotency-Key\`: repeated with the same key, body and \`x-agent-name\` within 24 hours, it gives the first answer again and does \
 nothing twice. A \`DELETE\` that takes a body takes its fields from the query when it is sent without one.
 
+**The past.** A \`GET\` with \`as_of\` responds as the service would have right after that position of the log, or at that \
+time: the same response for ever. Its "now" is the time of the last event until then.
+
 **Lists.** \`limit\` is clamped to the range that the call names and \`offset\` to zero or more; anything but a whole number \
 counts as the default.
 
@@ -133,7 +145,7 @@ const ERROR_NAMES: Readonly<Record<keyof typeof ERRORS, string>> = {
 /** The answer for every status that an operation does not list. */
 const OTHER_ERROR = 'OtherError';
 
-const HEADER_PARAMETERS = {
+const PARAMETERS = {
   IdempotencyKey: {
     name: 'Idempotency-Key',
     in: 'header',
@@ -164,6 +176,14 @@ const HEADER_PARAMETERS = {
     description:
       'The response shows at least this position of the log, such as the one that `X-Signalbox-Position` of a write named, and may lack later events.',
     schema: { type: 'integer', minimum: 0 },
+  },
+  AsOf: {
+    name: 'as_of',
+    in: 'query',
+    required: false,
+    description:
+      'A position of the log, such as that of `X-Signalbox-Position`, or a time in RFC 3339: the response is the one that the service would have given then. `X-Signalbox-As-Of` names the position. Who may see what is decided as of now.',
+    schema: { type: 'string' },
   },
   LastEventId: {
     name: 'Last-Event-ID',
@@ -227,7 +247,7 @@ export function describeApi(routes: readonly Route[]): OpenApiDocument {
             'Set by `POST /api/auth/login`; over plain HTTP its name is `mc-session`. After signing in, a browser sends it automatically, so nothing needs to be entered here.',
         },
       },
-      parameters: HEADER_PARAMETERS,
+      parameters: PARAMETERS,
       responses,
       schemas,
     },
@@ -241,7 +261,7 @@ function describeOperation(route: Route, found: Found): Operation {
   const parameters = [
     ...pathParameters(route, found),
     ...objectParameters(route.query, 'query', `the query of ${nameOf(route)}`, found),
-    ...headerParameters(route),
+    ...generalParameters(route),
   ];
   return {
     operationId: operationIdOf(route),
@@ -319,14 +339,15 @@ function pathParameters(route: Route, found: Found): Parameter[] {
   });
 }
 
-function headerParameters(route: Route): Ref[] {
-  const names: (keyof typeof HEADER_PARAMETERS)[] = [];
+function generalParameters(route: Route): Ref[] {
+  const names: (keyof typeof PARAMETERS)[] = [];
   if (route.method === 'post') names.push('IdempotencyKey');
   if (route.cache) names.push('Consistency', 'MinPosition');
   // This header is read by limits that count per agent, and by calls that an agent may make only for itself.
   const countsByAgent = route.limit !== undefined && LIMITS[route.limit].key === LIMITS['agent-poll'].key;
   if (countsByAgent || route.path.startsWith('/api/agents/{id}/')) names.push('AgentName');
   if (Object.values(route.responses).some(({ type }) => type === 'text/event-stream')) names.push('LastEventId');
+  if (hasPast(route)) names.push('AsOf');
   return names.map((name) => ({ $ref: `#/components/parameters/${name}` }));
 }
 
@@ -355,7 +376,7 @@ function objectParameters(
 function describeResponses(route: Route, found: Found): Record<string, ResponseObject | Ref> {
   const specs: Record<number, ResponseSpec> = { ...route.responses };
   for (const status of errorsOf(route)) specs[status] ??= ERRORS[status];
-  if (route.cache) specs[304] ??= UNCHANGED;
+  if (route.cache || hasPast(route)) specs[304] ??= UNCHANGED;
   const answers: Record<string, ResponseObject | Ref> = {};
   // JavaScript iterates over number-like keys in ascending order.
   for (const [status, spec] of Object.entries(specs)) {

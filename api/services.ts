@@ -25,7 +25,7 @@ import type { IdempotencyStore } from '../shared/ports/idempotency.ts';
 import type { Isolations } from '../shared/ports/isolation.ts';
 import type { Locks } from '../shared/ports/locks.ts';
 import type { LogEntries } from '../shared/ports/log-entries.ts';
-import type { LogIndex, Proofs } from '../shared/ports/log-index.ts';
+import type { LogIndex, Moment, Proofs } from '../shared/ports/log-index.ts';
 import type { MentionTargets } from '../shared/ports/mentions.ts';
 import type { NotificationDirectory } from '../shared/ports/notifications.ts';
 import type { Outgoing } from '../shared/ports/outgoing.ts';
@@ -88,26 +88,12 @@ export interface HealthReport {
   readonly details: Readonly<Record<string, string>>;
 }
 
-export interface Services {
-  readonly settings: ApiSettings;
-  readonly log: Logger;
-  readonly commands: Commands;
-  readonly displayNames: DisplayNames;
-  /** The same without waiting for the read model: writes get it as `displayNames`. */
-  readonly namesAtOnce: DisplayNames;
-  readonly people: PeopleDirectory;
-  readonly personRecords: PersonRecords;
-  readonly store: EventStore;
+/** Queries that the API shares, on the read models of one moment. */
+export interface SharedQueries {
   readonly reads: Reads;
-  /** Records for responses of writes. */
-  readonly records: Records;
-  readonly readModels: ReadModels;
-  readonly locks: Locks;
-  readonly recentCounts: RecentCounts;
-  readonly credentials: Credentials;
-  readonly freshness: Freshness;
+  readonly now: () => number;
+  readonly displayNames: DisplayNames;
   readonly inboxes: Inboxes;
-  readonly queue: TaskQueue;
   readonly agents: AgentDirectory;
   readonly comments: CommentDirectory;
   readonly projects: ProjectDirectory;
@@ -116,6 +102,27 @@ export interface Services {
   readonly mentions: MentionTargets;
   readonly notifications: NotificationDirectory;
   readonly tokens: TokenDirectory;
+}
+
+export interface Services extends SharedQueries {
+  /** The same queries at a moment of the past, whose time is then the time. */
+  readonly queriesAt: (moment: Moment) => SharedQueries;
+  /** `displayNames` without waiting for the read model: writes get it instead. */
+  readonly namesAtOnce: DisplayNames;
+  readonly people: PeopleDirectory;
+  readonly personRecords: PersonRecords;
+  readonly settings: ApiSettings;
+  readonly log: Logger;
+  readonly commands: Commands;
+  readonly store: EventStore;
+  /** Records for responses of writes. */
+  readonly records: Records;
+  readonly readModels: ReadModels;
+  readonly locks: Locks;
+  readonly recentCounts: RecentCounts;
+  readonly credentials: Credentials;
+  readonly freshness: Freshness;
+  readonly queue: TaskQueue;
   readonly logs: LogEntries;
   readonly logIndex: LogIndex;
   readonly proofs: Proofs;
@@ -135,7 +142,6 @@ export interface Services {
   readonly limitStore: (name: string, windowMs: number) => RateLimitStore;
   /** Whether stores are reachable and projections are not too far behind. */
   readonly ready: () => Promise<HealthReport>;
-  readonly now: () => number;
   readonly stream: StreamHub;
   readonly incidents: Incidents;
   readonly isolation: Isolations;

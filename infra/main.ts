@@ -16,19 +16,11 @@ import { createRecentCounts } from '../commands/limits.ts';
 import { createTaskQueue } from '../commands/tasks/queue.ts';
 import { projections } from '../projections/index.ts';
 import { schemaOf } from '../projections/projection.ts';
-import { agentDirectory } from '../queries/agents/agents.ts';
-import { createInboxes } from '../queries/agents/heartbeat.ts';
 import { createBacktests } from '../queries/alerts/backtests.ts';
 import { peopleDirectory } from '../queries/auth/people.ts';
-import { mentionTargets } from '../queries/mentions.ts';
-import { notificationDirectory } from '../queries/monitoring/notifications.ts';
 import { createDisplayNames } from '../queries/names.ts';
-import { projectDirectory, projectTasks } from '../queries/projects/projects.ts';
-import { createKnownProjects } from '../queries/projects/tickets.ts';
 import { createRecords } from '../queries/records.ts';
-import { commentDirectory } from '../queries/tasks/comments.ts';
 import { taskQueueReads } from '../queries/tasks/queue.ts';
-import { tokenDirectory } from '../queries/tokens/reports.ts';
 import { createIsolations } from '../queries/workspaces/isolation.ts';
 import type { Jobs } from '../shared/ports/jobs.ts';
 import { MINUTE } from '../shared/time.ts';
@@ -62,6 +54,7 @@ import { createProofs } from './proof/proofs.ts';
 import { createChangeTracker } from './read-models/change-tracker.ts';
 import { createFreshness } from './read-models/freshness.ts';
 import { type Projector, startProjector } from './read-models/projector.ts';
+import { sharedQueries } from './read-models/shared-queries.ts';
 import { createReadiness } from './readiness.ts';
 import { createLimitStores } from './redis/limits.ts';
 import { createBackups } from './tools/backup.ts';
@@ -155,11 +148,11 @@ export async function startService(
       undo.push(() => limits.close());
       const credentialChanges = () => credentials.changes();
       const freshness = createFreshness({ database, projections, changes, credentialChanges, positions });
-      const displayNames = createDisplayNames({ reads, freshness });
+      const queries = sharedQueries(reads, freshness, Date.now);
+      const { displayNames } = queries;
       const namesAtOnce = createDisplayNames({ reads, freshness, waits: false });
       const recorded = createIncidents({ commands, log, now: Date.now });
       incidents = recorded;
-      const projects = projectDirectory(reads);
       // Of the worker in this process, or else opened when somebody wants a scheduled task now.
       let opened: Promise<Jobs> | undefined;
       const scheduler = createScheduler({
@@ -180,21 +173,12 @@ export async function startService(
         log,
         commands,
         store,
-        reads,
+        ...queries,
         records: createRecords({ reads, store }),
         readModels: positions,
         credentials,
         freshness,
-        inboxes: createInboxes({ reads, freshness, now: Date.now }),
-        projects,
-        projectTasks: projectTasks(reads),
-        knownProjects: createKnownProjects({ directory: projects, freshness }),
         queue: createTaskQueue({ commands, reads: taskQueueReads(reads), locks: core.locks }),
-        agents: agentDirectory(reads),
-        comments: commentDirectory(reads),
-        mentions: mentionTargets(reads),
-        notifications: notificationDirectory(reads),
-        tokens: tokenDirectory(reads),
         logs,
         logIndex: createLogIndex({
           database,
@@ -219,10 +203,8 @@ export async function startService(
         metrics,
         limitStore: limits.storeFor,
         ready,
-        now: Date.now,
         incidents: recorded,
         isolation: createIsolations({ reads, freshness }),
-        displayNames,
         namesAtOnce,
         people: peopleDirectory(() => reads),
         personRecords: core.personRecords,

@@ -229,3 +229,6 @@ export function defineProjection<const T extends AnyTable>(definition: {
 /** The schema that holds a projection's live tables. */
 export const schemaOf = (projection: Pick<Projection, 'name' | 'version'>): string =>
   `${projection.name}_v${projection.version}`;
+
+/** The schema of the versions of a read model's rows (`infra/read-models/history.ts`). @param schema of the tables */
+export const historyOf = (schema: string): string => `${schema}_history`;

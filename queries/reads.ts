@@ -1,6 +1,6 @@
 /** How queries access read models: a database and, for each projection, the schema of its tables. */
 import { type Kysely, type RawBuilder, sql } from 'kysely';
-import type { Projection, Row, Table } from '../projections/projection.ts';
+import { historyOf, type Projection, type Row, schemaOf, type Table } from '../projections/projection.ts';
 import type { Position } from '../shared/ports/event-log.ts';
 import type { ReadAt } from '../shared/ports/read-models.ts';
 import { PREPARED } from '../shared/prepared.ts';
@@ -26,6 +26,10 @@ export interface Reads {
   readonly position: Position | undefined;
   /** The same tables at another moment. By default, each statement reads at the head of the log as of when it is run. */
   at(at: ReadAt): Reads;
+  /** The same tables as they were at a position of the log. */
+  asOf(position: Position): Reads;
+  /** That position; undefined: they are read as they are. */
+  readonly past?: Position;
 }
 
 /** A table in a statement of its own text. */
@@ -34,6 +38,10 @@ export const tableOf = <T extends AnyTable>(
   projection: Projection<T>,
   name: T['name'],
 ): RawBuilder<unknown> => sql.table(`${reads.schema(projection)}.${name}`);
+
+/** A table of versions of rows: each stood from `position` up to `until`. */
+export const versionsOf = <T extends AnyTable>(projection: Projection<T>, name: T['name']): RawBuilder<unknown> =>
+  sql.table(`${historyOf(schemaOf(projection))}.${name}`);
 
 /** Kysely over a projection's tables, typed so that unknown tables and columns do not compile. */
 export function tables<T extends AnyTable>(

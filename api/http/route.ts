@@ -173,6 +173,8 @@ interface PlainRoute<P, Q, B, R extends Responses, A extends Access> {
   readonly params?: z.ZodType<P>;
   readonly query?: z.ZodType<Q>;
   readonly body?: z.ZodType<B>;
+  /** Set for a GET that cannot show the past (`as-of.ts`): why, by what is asked for. Others can. */
+  readonly noPast?: string | ((query: Q) => string | undefined);
   /** The body may be missing; the schema then parses `{}`. */
   readonly bodyOptional?: boolean;
   /** Left out of the API description: pages and assets, and routes that only operators need. */
@@ -247,6 +249,10 @@ export const fieldsOf = <F extends keyof Identity>(identity: Identity, names: re
 export const sharedOf = ({ shared, scope, path }: Pick<Route, 'shared' | 'scope' | 'path'>): string | undefined =>
   shared ?? (scope === 'deployment' ? path.replace(/^\/(api\/)?/, '').replace(/\/\{\w+\}/g, '') : undefined);
 
+/** Whether some calls of a route, at least, can show the past. */
+export const hasPast = ({ method, access, hidden, noPast }: Route): boolean =>
+  method === 'get' && access !== 'public' && !hidden && typeof noPast !== 'string';
+
 /** Every error status of a route: its own, and those implied by its access, limit and input. */
 export function errorsOf(route: Route): ReadonlySet<ErrorStatus> {
   const {
@@ -272,6 +278,8 @@ export function errorsOf(route: Route): ReadonlySet<ErrorStatus> {
   if (gated || agents || closedToAgents || method !== 'get' || writes) statuses.add(403);
   // A different body under the same Idempotency-Key, or the first request is still running.
   if (method === 'post') statuses.add(409);
+  // A moment outside of the log, or before the past that is kept.
+  if (hasPast(route)) statuses.add(400).add(409);
   if (body) statuses.add(413).add(415);
   if (limit) statuses.add(429);
   return statuses;

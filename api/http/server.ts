@@ -20,6 +20,7 @@ import { requestFault, routeFault } from '../auth/agent-keys.ts';
 import { createIdentify, keyOf } from '../auth/identify.ts';
 import { tokensOf } from '../auth/sessions.ts';
 import type { Services } from '../services.ts';
+import { momentOf, pastFault, readAsOf, sendPast, servicesAt, showMoment } from './as-of.ts';
 import { readJson } from './body.ts';
 import { answerClientErrors } from './client-errors.ts';
 import { readAtOf, requirePosition, showPosition } from './consistency.ts';
@@ -132,6 +133,10 @@ export function createApiServer(routes: readonly Route[], services: Services): A
     // What a write reads may be what it has just appended itself: at the head as of then.
     const at = isRead(route) ? readAtOf(exchange) : undefined;
     if (at) await requirePosition(at, services.readModels);
+    const asOf = query.as_of === undefined ? undefined : readAsOf(query.as_of);
+    const fault = asOf && pastFault(route, route.query ? route.query.parse(query) : {});
+    if (fault !== undefined) throw invalid(`as_of: ${fault}. Leave as_of out.`);
+    const moment = asOf && (await momentOf(services, asOf));
     const reads = at ? services.reads.at(at) : services.reads;
     const call = {
       params: route.params ? route.params.parse(params) : {},
@@ -140,7 +145,7 @@ export function createApiServer(routes: readonly Route[], services: Services): A
       // Null only on public routes; the others have been authorized.
       identity: identity as Identity,
       exchange,
-      services: isRead(route) ? scopedTo(services, { reads }) : writing,
+      services: moment ? servicesAt(services, moment) : isRead(route) ? scopedTo(services, { reads }) : writing,
       checkShared: (resource: string) => checkShared(exchange, identity as Identity, route.path, resource),
       isStrict: async () => identity !== null && (await isStrict(exchange, identity)),
       isOfDeployment: async () => identity?.tenant === DEFAULT_TENANT && !(await isStrict(exchange, identity)),
@@ -150,7 +155,9 @@ export function createApiServer(routes: readonly Route[], services: Services): A
       sendAnswer(exchange, { text: { type: STREAM, content: '' } });
       return;
     }
-    if (identity?.kind === 'agent-key') refuseAgent(exchange, route, await requestFault(route, call));
+    // Whose agents they are is as of now, like everything that says who may do what.
+    const asNow = moment ? { ...call, services } : call;
+    if (identity?.kind === 'agent-key') refuseAgent(exchange, route, await requestFault(route, asNow));
     const agent = await spokenFor(route, identity);
     const handle = async (intents?: Intents) => {
       const origin = originOf(exchange, agent);
@@ -159,9 +166,18 @@ export function createApiServer(routes: readonly Route[], services: Services): A
         const answer = await route.handle({ command, ...call });
         return 'handled' in answer || !intents ? answer : withPosition(answer, acknowledgedOf(origin));
       } finally {
-        showPosition(exchange, isRead(route) ? reads.position : acknowledgedOf(origin) || undefined);
+        if (!moment) showPosition(exchange, isRead(route) ? reads.position : acknowledgedOf(origin) || undefined);
       }
     };
+    if (moment && asOf) {
+      showMoment(exchange, moment);
+      const answer =
+        isCached(route) && identity && !route.cache.unless?.(call.query)
+          ? await route.cache.respond({ params: call.params, query: call.query, identity, services: call.services })
+          : await handle();
+      if (!('handled' in answer)) sendPast(exchange, asOf, answer, services.now());
+      return;
+    }
     if (isCached(route) && identity && !route.cache.unless?.(call.query)) {
       const { params, query, services } = call;
       await cache.answer(route, exchange, identity, async (caller) => {

@@ -186,6 +186,7 @@ export function docsRoutes(routes: () => readonly Route[]): readonly Route[] {
     defineRoute({
       method: 'get',
       path: '/api/docs',
+      noPast: 'the description is part of the program',
       tag: 'Docs',
       summary: 'Get this description (OpenAPI 3.1)',
       description: 'Generated from the schemas that validate the requests. `/docs` shows it as a page.',

@@ -34,6 +34,7 @@ import { docsRoutes } from './docs.ts';
 import { githubIssueRoutes } from './github/issues.ts';
 import { githubSyncRoutes } from './github/syncs.ts';
 import { historyCauseRoutes } from './history/causes.ts';
+import { historyDiffRoutes } from './history/diff.ts';
 import { historyEventRoutes } from './history/events.ts';
 import { historyProofRoutes } from './history/proofs.ts';
 import { mentionRoutes } from './mentions.ts';
@@ -140,6 +141,7 @@ export const routes: readonly Route[] = [
   ...healthRoutes,
   ...statusRoutes,
   ...historyEventRoutes,
+  ...historyDiffRoutes,
   ...historyCauseRoutes,
   ...historyProofRoutes,
   ...releaseRoutes,

@@ -6,6 +6,7 @@ export const releaseRoutes: readonly Route[] = [
   defineRoute({
     method: 'get',
     path: '/api/releases/check',
+    noPast: 'releases are asked for',
     tag: 'Releases',
     summary: 'Check whether there is a newer release',
     description:

@@ -122,6 +122,7 @@ async function gatewaySessions({ reads, settings, gatewaySessions: at }: Service
 const list = defineRoute({
   method: 'get',
   path: '/api/sessions',
+  noPast: 'sessions of gateways are asked for, and not kept',
   tag: 'Sessions',
   summary: 'Sessions of all kinds, last active first',
   access: 'viewer',

@@ -19,6 +19,7 @@ const LOG_TREE = 'log-tree';
 interface Options {
   readonly check?: boolean;
   readonly fresh?: boolean;
+  readonly history?: boolean;
 }
 
 export function addRebuild(program: Command): void {
@@ -31,6 +32,7 @@ export function addRebuild(program: Command): void {
     )
     .option('--check', 'only compare; exit code 3 when something differs')
     .option('--fresh', 'discard what an interrupted rebuild has built')
+    .option('--history', 'fill their past from the beginning of the log as well, for reads with as_of')
     .action(async (names: string[], options: Options) => {
       const known = [...projections.map((one) => one.name), LOG_TREE];
       const unknown = names.filter((name) => !known.includes(name));
@@ -40,7 +42,8 @@ export function addRebuild(program: Command): void {
       if (!options.check && (names.length === 0 || names.includes(LOG_TREE))) await repair();
       if (names.length === 1 && names[0] === LOG_TREE) return;
       const wanted = names.length === 0 ? projections : projections.filter((one) => names.includes(one.name));
-      const rebuildOptions = { check: options.check ?? false, fresh: options.fresh ?? false };
+      const { check = false, fresh = false, history = false } = options;
+      const rebuildOptions = { check, fresh, history };
       const { reports, events, seconds } = await rebuildWithProgress(async () => wanted, rebuildOptions);
       console.log(
         columns(
@@ -71,7 +74,7 @@ export function addPrepare(program: Command): void {
       'build the new versions of read models that this program brings, while an older program still serves; its next start has little left to do',
     )
     .action(async () => {
-      const { reports, events, seconds } = await rebuildWithProgress(neverFollowed, { farBehind: 0 });
+      const { reports, events, seconds } = await rebuildWithProgress(neverFollowed, { farBehind: 0, history: true });
       if (reports.length === 0) {
         console.log('All read models have been built before.');
         return;
@@ -104,7 +107,7 @@ interface Rebuilt {
 /** Rebuilds with a progress bar on a terminal; SIGINT and SIGTERM interrupt it. */
 async function rebuildWithProgress(
   choose: (core: Core) => Promise<readonly Projection[]>,
-  options: Pick<RebuildOptions, 'check' | 'fresh' | 'farBehind'>,
+  options: Pick<RebuildOptions, 'check' | 'fresh' | 'history' | 'farBehind'>,
 ): Promise<Rebuilt> {
   const stop = new AbortController();
   const interrupt = () => stop.abort(new Error('Interrupted; run the command again to continue from here.'));

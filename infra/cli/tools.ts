@@ -2,6 +2,7 @@
 import type { Command } from 'commander';
 import { addCopyLog } from './copy-log.ts';
 import { addCreateUser } from './create-user.ts';
+import { addDiff } from './diff.ts';
 import { addErasePerson } from './erase-person.ts';
 import { addExportEvents } from './export-events.ts';
 import { registerJobs } from './jobs.ts';
@@ -12,6 +13,7 @@ import { addVerify } from './verify.ts';
 
 export function addTools(program: Command): void {
   addStatus(program);
+  addDiff(program);
   addPrepare(program);
   addRebuild(program);
   addCreateUser(program);

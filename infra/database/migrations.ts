@@ -249,6 +249,11 @@ const migrations: Record<string, Migration> = {
     // Names in events up to this position of the log may lack claims (`infra/database/older-names.ts`).
     'CREATE TABLE service.older_names (one boolean PRIMARY KEY DEFAULT true CHECK (one), position bigint NOT NULL)',
   ),
+  '0010_history': statements(
+    // The versions of a read model's rows (`infra/read-models/history.ts`) show every position from the first of these to
+    // the second, unless the tables have moved on without them.
+    'ALTER TABLE service.checkpoints ADD COLUMN history_from bigint, ADD COLUMN history_to bigint',
+  ),
 };
 
 const MIGRATION_SCHEMA = 'migrations';

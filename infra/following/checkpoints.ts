@@ -50,6 +50,14 @@ export function isFenced(error: unknown): boolean {
 
 const RETURNED = 'position, generation, stuck_at AS "stuckAt"';
 
+/**
+ * The past of a read model that has moved on without writing versions, as an older program does, begins where it is.
+ *
+ * @param position where it is, in SQL
+ */
+export const keepHistory = (position: string): string =>
+  `history_from = CASE WHEN history_to = ${position} THEN history_from ELSE ${position} END, history_to = ${position}`;
+
 /** Takes over an existing checkpoint. */
 export type TakeUp = (name: string) => Promise<Checkpoint>;
 
@@ -62,7 +70,7 @@ export type TakeUp = (name: string) => Promise<Checkpoint>;
 export function createTakeUp(database: Pick<Database, 'kind' | 'pool'>, process: string): TakeUp {
   async function takeUp(names: readonly string[]): Promise<ReadonlyMap<string, Checkpoint>> {
     const { rows } = await database.pool.query(
-      `UPDATE service.checkpoints SET leader = $2 WHERE schema_name = ANY($1::text[])
+      `UPDATE service.checkpoints SET leader = $2, ${keepHistory('position')} WHERE schema_name = ANY($1::text[])
        RETURNING schema_name AS name, ${RETURNED}`,
       [names, process],
     );
@@ -109,7 +117,7 @@ export async function takeUpOrBegin(
 /** Moves checkpoints whose followers changed no rows. @returns the names of those that moved; the others are fenced */
 export async function moveCheckpoints(database: Database, moves: readonly Move[]): Promise<ReadonlySet<string>> {
   const { rows } = await database.pool.query(
-    `UPDATE service.checkpoints c SET position = m.target, updated_at = $5, stuck_at = NULL, stuck_reason = NULL
+    `UPDATE service.checkpoints c SET position = m.target, history_to = m.target, updated_at = $5, stuck_at = NULL, stuck_reason = NULL
      FROM unnest($1::text[], $2::int[], $3::bigint[], $4::bigint[]) AS m(name, generation, start, target)
      WHERE c.schema_name = m.name AND c.generation = m.generation AND c.position = m.start
      RETURNING c.schema_name AS name`,

@@ -1,4 +1,5 @@
 /** The tree as a command of the command line needs it: with every event that the log has, and signed. */
+import type { LogIndex } from '../../shared/ports/log-index.ts';
 import type { Core } from '../core.ts';
 import { newestNote, signTree } from './checkpoints.ts';
 import { createLogIndex } from './index.ts';
@@ -9,16 +10,9 @@ import { type Note, signerOf } from './notes.ts';
 /** A tree that has to be made from a large log takes its time, milliseconds. */
 const TIMEOUT_MS = 24 * 3_600_000;
 
-/**
- * Brings the tree up to date, here unless a service does it, and signs it if the key is at hand.
- *
- * The settings of the service may be missing here: what was signed with another key is left to it.
- *
- * @returns the latest checkpoint, which need not have every event; undefined if there is none
- */
-export async function currentNote(core: Core): Promise<Note | undefined> {
-  const { database, eventLog, config } = core;
-  const { pool } = database;
+/** The index of the log with every event that the log has: brought up to date here unless a service does it. */
+export async function currentIndex(core: Core): Promise<LogIndex> {
+  const { database, eventLog } = core;
   const index = createLogIndex({ database, eventLog, timeoutMs: TIMEOUT_MS });
   // An embedded database that is attached belongs to a service.
   const keeper = database.attached ? undefined : startKeeper(keeperOptionsOf(core, false));
@@ -27,6 +21,20 @@ export async function currentNote(core: Core): Promise<Note | undefined> {
   } finally {
     await keeper?.close();
   }
+  return index;
+}
+
+/**
+ * Brings the tree up to date, and signs it if the key is at hand.
+ *
+ * The settings of the service may be missing here: what was signed with another key is left to it.
+ *
+ * @returns the latest checkpoint, which need not have every event; undefined if there is none
+ */
+export async function currentNote(core: Core): Promise<Note | undefined> {
+  const { database, config } = core;
+  const { pool } = database;
+  await currentIndex(core);
   const last = await newestNote(pool);
   if (last && !(await isOurs(pool, config, last))) return last;
   const signer = await openSigner(pool, config, true);

@@ -1,7 +1,7 @@
 /** The index over the log (`shared/ports/log-index.ts`), on the rows that the tree's follower writes. */
 import { unavailable } from '../../shared/errors.ts';
 import { BEGINNING, type EventLog, type LoggedEvent, type Position } from '../../shared/ports/event-log.ts';
-import type { EntryFilter, LogEntry, LogIndex } from '../../shared/ports/log-index.ts';
+import type { EntryFilter, LogEntry, LogIndex, Moment } from '../../shared/ports/log-index.ts';
 import { pause } from '../../shared/waiting.ts';
 import type { Database } from '../database/database.ts';
 import { sizeOf } from '../event-log/size.ts';
@@ -114,23 +114,62 @@ export function createLogIndex({ database, eventLog, timeoutMs, hurry }: LogInde
     };
   }
 
-  return {
-    async settled() {
-      const head = await eventLog.head();
-      const deadline = Date.now() + timeoutMs;
-      for (;;) {
-        const { position, stuck } = await progressOf(pool);
-        if (position >= head) return;
-        if (stuck !== null)
-          throw behind(`The index of the log is stuck at position ${position}: ${stuck}. Run: signalbox verify`);
-        if (Date.now() > deadline) {
-          throw behind(
-            `The index of the log is behind: it has reached position ${position} of ${head}. Try again; if that goes on, see whether a process with the role projector is running.`,
-          );
-        }
-        hurry?.();
-        await pause(LOOK_MS, undefined, { ref: true });
+  async function moments(where: string, values: unknown[]): Promise<readonly Moment[]> {
+    const { rows } = await pool.query(
+      `SELECT position, latest AS at FROM log.entries ${where} ORDER BY number`,
+      values,
+    );
+    return rows as Moment[];
+  }
+
+  const ends = async () => {
+    const [first, last = first] = await moments(
+      'WHERE number = 0 OR number = (SELECT max(number) FROM log.entries)',
+      [],
+    );
+    return first && last && { first, last };
+  };
+
+  async function settled(): Promise<void> {
+    const head = await eventLog.head();
+    const deadline = Date.now() + timeoutMs;
+    for (;;) {
+      const { position, stuck } = await progressOf(pool);
+      if (position >= head) return;
+      if (stuck !== null)
+        throw behind(`The index of the log is stuck at position ${position}: ${stuck}. Run: signalbox verify`);
+      if (Date.now() > deadline) {
+        throw behind(
+          `The index of the log is behind: it has reached position ${position} of ${head}. Try again; if that goes on, see whether a process with the role projector is running.`,
+        );
       }
+      hurry?.();
+      await pause(LOOK_MS, undefined, { ref: true });
+    }
+  }
+
+  return {
+    settled,
+    async ends() {
+      await settled();
+      return ends();
+    },
+    async idsAt(positions) {
+      const { rows } = await pool.query(
+        `SELECT e.position, e.id FROM unnest($1::bigint[]) p (position)
+         CROSS JOIN LATERAL (${firstBeyond('position', 'p.position')}) found
+         JOIN log.entries e ON e.number = found.number - 1 AND e.position = p.position`,
+        [positions],
+      );
+      return new Map((rows as { position: Position; id: string }[]).map(({ position, id }) => [position, id]));
+    },
+    async momentAt(at) {
+      const isKnown = (last: Moment | undefined) =>
+        last !== undefined && ('position' in at ? at.position <= last.position : at.time < last.at);
+      if (!isKnown((await ends())?.last)) await settled();
+      const beyond = await ('position' in at ? firstNumber('position', at.position) : firstNumber('latest', at.time));
+      const [moment] = await moments('WHERE number = $1', [beyond - 1]);
+      return moment;
     },
     async find(id) {
       if (!UUID.test(id)) return undefined;
@@ -199,12 +238,12 @@ function listing(filter: EntryFilter, { from, to }: Bounds, limit: number): [tex
  * The number of the first event whose value is larger, the number of events if none is. By halves: the value of a column
  * never decreases from one event to the next.
  */
-const firstBeyond = (column: 'position' | 'latest'): string => `
+const firstBeyond = (column: 'position' | 'latest', value = '$1::bigint'): string => `
   WITH RECURSIVE search AS (
     SELECT 0::bigint AS low, (SELECT coalesce(max(number) + 1, 0) FROM log.entries) AS high
     UNION ALL
-    SELECT CASE WHEN e.${column} > $1::bigint THEN low ELSE e.number + 1 END,
-      CASE WHEN e.${column} > $1::bigint THEN e.number ELSE high END
+    SELECT CASE WHEN e.${column} > ${value} THEN low ELSE e.number + 1 END,
+      CASE WHEN e.${column} > ${value} THEN e.number ELSE high END
     FROM search CROSS JOIN LATERAL (
       SELECT number, ${column} FROM log.entries WHERE number = (low + high) / 2 AND low < high) e
   )

@@ -85,6 +85,7 @@ export class BatchWriter {
 
 function rowsOf({ writes }: BatchWrite): number {
   let rows = 0;
-  for (const { inserts, upserts, deletes } of writes) rows += inserts.length + upserts.length + deletes.length;
+  for (const { inserts, upserts, deletes, versions } of writes)
+    rows += inserts.length + upserts.length + deletes.length + versions.length;
   return rows;
 }

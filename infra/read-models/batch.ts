@@ -6,6 +6,7 @@ import { type AnyStoredRow, keyText, withPosition } from '../../projections/appl
 import type { Change, Projection, Table } from '../../projections/projection.ts';
 import type { DomainEvent } from '../../shared/events/define.ts';
 import type { BatchWriter } from './batch-writer.ts';
+import { type Version, versionOf } from './history.ts';
 import type { RowCache } from './row-cache.ts';
 import { type CheckpointMove, loadRows, type TableWrite } from './tables.ts';
 
@@ -22,6 +23,10 @@ interface Slot {
   position: number;
   /** Inserted in this batch by a change that does not need the row in the table. */
   readonly fresh: boolean;
+  /** Takes what the row was before each change. */
+  readonly versions: Version[];
+  /** The versions of the row that there are go. */
+  forgets?: boolean;
 }
 
 /** A change that is applied once the rows that the batch lacks are loaded. */
@@ -56,10 +61,13 @@ export interface BatchOptions {
 export class Batch {
   readonly #options: BatchOptions;
   readonly #places: ReadonlyMap<string, Map<string, Slot>>;
+  readonly #versions: ReadonlyMap<string, Version[]>;
 
   constructor(options: BatchOptions) {
     this.#options = options;
-    this.#places = new Map(options.projection.tables.map((table) => [table.name, new Map()]));
+    const { tables } = options.projection;
+    this.#places = new Map(tables.map((table) => [table.name, new Map()]));
+    this.#versions = new Map(tables.map((table) => [table.name, []]));
   }
 
   /**
@@ -115,7 +123,8 @@ export class Batch {
     if (!slot) {
       const known = fresh ? NOTHING : cache.find(table.name, text);
       const row = known?.row;
-      slot = { key, before: row, row, position: row?.position ?? -1, fresh };
+      const versions = this.#versions.get(table.name) as Version[];
+      slot = { key, before: row, row, position: row?.position ?? -1, fresh, versions };
       slots.set(text, slot);
       if (!known) {
         const wanted = toLoad.get(table) ?? new Map<string, Slot>();
@@ -140,7 +149,13 @@ export class Batch {
           if (row !== before) (before ? upserts : inserts).push(storedRow(slot) as AnyStoredRow);
         } else if (before || fresh) deletes.push(slot.key);
       }
-      if (inserts.length + upserts.length + deletes.length > 0) writes.push({ table, inserts, upserts, deletes });
+      const slots = this.#places.get(table.name) as Map<string, Slot>;
+      const forgets = [...slots.values()].flatMap((slot) => (slot.forgets ? [slot.key] : []));
+      const all = this.#versions.get(table.name) as Version[];
+      const versions =
+        forgets.length === 0 ? all : all.filter((version) => !slots.get(keyText(table, version))?.forgets);
+      if (inserts.length + upserts.length + deletes.length + versions.length + forgets.length > 0)
+        writes.push({ table, inserts, upserts, deletes, versions, forgets });
     }
     return writes;
   }
@@ -160,8 +175,11 @@ export class Batch {
 /** Like `applyEvent`, but does not build the key text again, and sets the row's position only at the end. */
 function applyTo(slot: Slot, apply: Change['apply'], position: number, inPlace: boolean | undefined): void {
   if (slot.row && slot.position >= position) return;
+  // What is changed in place was never otherwise.
+  if (inPlace) slot.forgets = true;
   const next = apply(slot.row);
   if (next === slot.row) return;
+  if (slot.row && !inPlace) slot.versions.push(versionOf(slot.row, slot.position, position));
   if (!inPlace || !slot.row) slot.position = position;
   slot.row = next;
 }

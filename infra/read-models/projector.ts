@@ -3,7 +3,7 @@
  * reports the status of each.
  */
 import { sql } from 'kysely';
-import { type Projection, schemaOf } from '../../projections/projection.ts';
+import { historyOf, type Projection, schemaOf } from '../../projections/projection.ts';
 import type { EventStore } from '../../shared/event-store.ts';
 import type { DomainEvent } from '../../shared/events/define.ts';
 import type { Database } from '../database/database.ts';
@@ -17,22 +17,37 @@ import type { Logger } from '../logging.ts';
 import { applyBatch } from './batch.ts';
 import { BatchWriter, type RowWrites } from './batch-writer.ts';
 import type { ChangeTracker } from './change-tracker.ts';
+import { createHistory, createPast, indexHistory } from './history.ts';
 import type { Positions } from './positions.ts';
 import type { RowCaches } from './row-cache.ts';
 import { createTables } from './tables.ts';
 
 /** Creates the tables of every projection version that has none. Several processes may call it at once. */
 export async function ensureTables(database: Database, projections: readonly Projection[]): Promise<void> {
-  const { rows: known } = await database.pool.query('SELECT schema_name FROM service.checkpoints');
-  const there = new Set((known as { schema_name: string }[]).map((row) => row.schema_name));
+  const { rows: known } = await database.pool.query(
+    `SELECT schema_name AS schema, to_regnamespace(quote_ident(schema_name || '_history')) IS NOT NULL AS history
+     FROM service.checkpoints`,
+  );
+  const there = new Map(
+    (known as { schema: string; history: boolean }[]).map(({ schema, history }) => [schema, history]),
+  );
   for (const projection of projections) {
     const schema = schemaOf(projection);
-    if (there.has(schema)) continue;
+    if (there.get(schema)) continue;
     await database.db.transaction().execute(async (trx) => {
       // Not the leader's key, which is held for as long as the process leads.
       await sql`SELECT pg_advisory_xact_lock(${LOCK_CLASS}, hashtext(${`tables of ${schema}`}))`.execute(trx);
-      const { rows } = await sql`SELECT 1 FROM service.checkpoints WHERE schema_name = ${schema}`.execute(trx);
-      if (rows.length > 0) return;
+      const { rows } = await sql<{ history: boolean }>`
+        SELECT to_regnamespace(quote_ident(${historyOf(schema)})) IS NOT NULL AS history
+        FROM service.checkpoints WHERE schema_name = ${schema}`.execute(trx);
+      if (rows[0]) {
+        if (rows[0].history) return;
+        // An older program has made the tables, without a past.
+        await createHistory(trx, projection, schema);
+        await indexHistory(trx, projection, schema);
+        await createPast(trx, projection, schema);
+        return;
+      }
       await createTables(trx, projection, schema);
       await sql`INSERT INTO service.checkpoints (schema_name, projection, version)
         VALUES (${schema}, ${projection.name}, ${projection.version})`.execute(trx);

@@ -10,12 +10,15 @@ import {
   PostgresIntrospector,
   PostgresQueryCompiler,
   type QueryResult,
+  sql,
 } from 'kysely';
-import { type Projection, schemaOf } from '../../projections/projection.ts';
+import { historyOf, type Projection, schemaOf } from '../../projections/projection.ts';
 import type { Reads } from '../../queries/reads.ts';
+import { conflict } from '../../shared/errors.ts';
 import type { Position } from '../../shared/ports/event-log.ts';
 import { atHead, type ReadAt } from '../../shared/ports/read-models.ts';
 import type { AnyDatabase } from '../database/database.ts';
+import { lookAt, pastOf } from './history.ts';
 import type { Positions } from './positions.ts';
 
 export interface ReadsParts {
@@ -54,7 +57,61 @@ export function createReads({ db, projections, positions }: ReadsParts, at: () =
       return position;
     },
     at: (other) => createReads({ db, projections, positions }, () => other),
+    asOf: (past) => createPastReads({ db, projections, positions }, past),
   };
+}
+
+/**
+ * Reads as of a position: the same statements on the views of the past. Each runs in a transaction, because that says where
+ * the views look.
+ */
+function createPastReads({ db, projections, positions }: ReadsParts, position: Position): Reads {
+  const past = (projection: Pick<Projection, 'name' | 'version'>) => pastOf(schemaOf(projection));
+  const named = new Map(
+    projections.flatMap((projection) => [
+      [past(projection), projection],
+      [historyOf(schemaOf(projection)), projection],
+    ]),
+  );
+  const known = new Set(named.keys());
+
+  async function run<R>(query: CompiledQuery): Promise<QueryResult<R>> {
+    const used = [...schemasIn(query.query, known)].map((name) => named.get(name) as Projection);
+    if (used.length === 0) return db.executeQuery<R>(query as CompiledQuery<R>);
+    await positions.reachSchemas(used.map(schemaOf), { position });
+    return db.transaction().execute(async (trx) => {
+      await lookAt(trx, position);
+      await requireHistory(trx, used, position);
+      return trx.executeQuery<R>(query as CompiledQuery<R>);
+    });
+  }
+
+  const reads: Reads = {
+    db: kyselyThat(run),
+    schema: past,
+    position,
+    past: position,
+    at: () => reads,
+    asOf: (other) => createPastReads({ db, projections, positions }, other),
+  };
+  return reads;
+}
+
+/** @throws AppError 409 unless the past of these read models has the position */
+async function requireHistory(db: AnyDatabase, used: readonly Projection[], position: Position): Promise<void> {
+  const { rows } = await sql<{ schema: string; from: Position | null }>`
+    SELECT schema_name AS schema, history_from AS from FROM service.checkpoints
+    WHERE schema_name = ANY(${used.map(schemaOf)}) AND (history_from <= ${position} AND history_to = position) IS NOT TRUE`.execute(
+    db,
+  );
+  if (rows.length === 0) return;
+  const names = used.filter((one) => rows.some(({ schema }) => schema === schemaOf(one))).map(({ name }) => name);
+  const from = Math.max(...rows.map(({ from }) => from ?? Number.POSITIVE_INFINITY));
+  const since = Number.isFinite(from) ? `goes back to position ${from} only` : 'has not been written yet';
+  throw conflict(
+    `as_of: the past of ${names.join(', ')} ${since}, and position ${position} is before that. To fill it from the log, run: signalbox rebuild --history ${names.join(' ')}`,
+    { code: 'HISTORY_NOT_KEPT' },
+  );
 }
 
 /** Schemas of read models among the tables of a statement: the nodes that it was built with, not its text. */

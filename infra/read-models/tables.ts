@@ -1,10 +1,11 @@
 /** Read-model tables in SQL: creating them, loading rows, writing batches, comparing. Projections stay free of SQL. */
 import { CompiledQuery, type RawBuilder, sql } from 'kysely';
 import { type AnyStoredRow, keyText } from '../../projections/apply.ts';
-import { type Columns, type Projection, schemaOf, type Table } from '../../projections/projection.ts';
+import { type Columns, historyOf, type Projection, schemaOf, type Table } from '../../projections/projection.ts';
 import { PREPARED } from '../../shared/prepared.ts';
 import type { AnyDatabase } from '../database/database.ts';
 import { FencedError } from '../following/checkpoints.ts';
+import { createHistory, createPast, indexHistory, pastOf, type Version, versionTableOf } from './history.ts';
 
 const SQL_TYPES: Record<string, string> = {
   int: 'integer',
@@ -23,13 +24,16 @@ function columnSql([name, type]: [string, string]): string {
 export const qualified = (schema: string, table: Pick<Table, 'name'>): RawBuilder<unknown> =>
   sql.table(`${schema}.${table.name}`);
 
-/** Creates a projection's tables in `schema`, which must not exist yet. */
+/** Creates a projection's tables in `schema`, which must not exist yet, and those of its past. */
 export async function createTables(db: AnyDatabase, projection: Projection, schema: string): Promise<void> {
   await createBareTables(db, projection, schema);
   for (const table of projection.tables) {
     await addKey(db, schema, table);
     await addIndexes(db, schema, table);
   }
+  await createHistory(db, projection, schema);
+  await indexHistory(db, projection, schema);
+  await createPast(db, projection, schema);
 }
 
 /** The same without keys and indexes: filling the tables first and adding these afterwards is faster. */
@@ -136,6 +140,11 @@ export async function loadRows(
   return new Map(rows.map((row) => [keyText(table, row), row]));
 }
 
+/** Drops a read model's tables with their past. */
+export async function dropTables(db: AnyDatabase, schema: string): Promise<void> {
+  for (const one of [pastOf(schema), historyOf(schema), schema]) await dropSchema(db, one);
+}
+
 export interface TableWrite {
   readonly table: Table;
   /** Rows that are not in the table, as far as the writer knows. */
@@ -144,6 +153,10 @@ export interface TableWrite {
   readonly upserts: readonly AnyStoredRow[];
   /** Keys of rows to delete. */
   readonly deletes: readonly Readonly<Record<string, unknown>>[];
+  /** Rows as they were before they were changed or deleted. */
+  readonly versions: readonly Version[];
+  /** Keys of rows whose earlier versions go. */
+  readonly forgets: readonly Readonly<Record<string, unknown>>[];
 }
 
 export interface CheckpointMove {
@@ -176,12 +189,18 @@ export async function writeBatches(db: AnyDatabase, batches: readonly BatchWrite
   const parts: string[] = [];
   const notifications: string[] = [];
   for (const { writes, move } of batches) {
-    for (const { table, inserts, upserts: known, deletes } of writes) {
+    for (const { table, inserts, upserts: known, deletes, versions, forgets } of writes) {
       const upserts = inserts.length > 0 ? [...inserts, ...known] : known;
       if (upserts.length > 0)
         parts.push(`w${parts.length} AS (${upsertSql(move.schema, table, param(JSON.stringify(upserts), 'json'))})`);
       if (deletes.length > 0)
         parts.push(`w${parts.length} AS (${deleteSql(move.schema, table, param(JSON.stringify(deletes), 'json'))})`);
+      if (forgets.length > 0)
+        parts.push(
+          `w${parts.length} AS (${deleteSql(historyOf(move.schema), table, param(JSON.stringify(forgets), 'json'))})`,
+        );
+      if (versions.length > 0)
+        parts.push(`w${parts.length} AS (${versionSql(move.schema, table, param(JSON.stringify(versions), 'json'))})`);
     }
     if (move.notify)
       notifications.push(`, pg_notify('signalbox_positions', ${param(`${move.schema}:${move.to}`, 'text')})`);
@@ -191,7 +210,7 @@ export async function writeBatches(db: AnyDatabase, batches: readonly BatchWrite
   parts.push(`moved AS (
       UPDATE service.checkpoints c
       SET position = CASE WHEN c.position = m.start AND c.generation = m.generation THEN m.target ELSE -1 END,
-        changed = CASE WHEN m.changes THEN m.target ELSE c.changed END, updated_at = m.at, stuck_at = NULL, stuck_reason = NULL
+        changed = CASE WHEN m.changes THEN m.target ELSE c.changed END, updated_at = m.at, history_to = m.target, stuck_at = NULL, stuck_reason = NULL
       FROM unnest(${each(({ move }) => move.schema, 'text')}, ${each(({ move }) => move.generation, 'int')},
         ${each(({ move }) => move.from, 'bigint')}, ${each(({ move }) => move.to, 'bigint')},
         ${each(({ move }) => move.at, 'bigint')}, ${each(({ writes }) => writes.length > 0, 'boolean')})
@@ -236,6 +255,15 @@ function upsertSql(schema: string, table: Table, rows: string): string {
       INSERT INTO ${target} (${columns})
       SELECT ${columns} FROM json_populate_recordset(null::${target}, ${rows})
       ${conflict}`;
+}
+
+/** @param versions expression that gives a JSON array of versions */
+function versionSql(schema: string, table: Table, versions: string): string {
+  const target = quotedTable(historyOf(schema), table);
+  const { columns } = upsertPartsOf(versionTableOf(table));
+  return `
+      INSERT INTO ${target} (${columns})
+      SELECT ${columns} FROM json_populate_recordset(null::${target}, ${versions})`;
 }
 
 /** @param keys expression that gives a JSON array of keys */

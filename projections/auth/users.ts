@@ -172,11 +172,15 @@ export const usersProjection = defineProjection({
         ...nameKeys(data.username).map((key) => change(userNamesTable, { key, id: data.userId }, () => undefined)),
       ];
     }),
-    on(personErased, ({ data: { kind, id } }) => [
+    on(personErased, ({ data: { kind, id } }) =>
       kind === 'user'
-        ? change(deletedUsersTable, { id }, () => undefined)
-        : updateInPlace(accessRequestsTable, { id }, (row) => ({ ...row, ...ERASED })),
-    ]),
+        ? [
+            change(deletedUsersTable, { id }, () => undefined),
+            // The row is gone; so are its earlier versions now.
+            updateInPlace(usersTable, { id }, (row) => row),
+          ]
+        : [updateInPlace(accessRequestsTable, { id }, (row) => ({ ...row, ...ERASED }))],
+    ),
     on(userSignedIn, ({ data, meta }) => [
       update(usersTable, { id: data.userId }, (row) => ({
         ...row,

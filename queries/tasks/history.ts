@@ -6,6 +6,7 @@ import { catalogue } from '../../shared/events/catalogue.ts';
 import type { DomainEvent } from '../../shared/events/define.ts';
 import { activityOf } from '../../shared/events/monitoring/activities.ts';
 import { notificationOf } from '../../shared/events/monitoring/notifications.ts';
+import type { Position } from '../../shared/ports/event-log.ts';
 import { seconds } from '../../shared/time.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -56,17 +57,22 @@ function entryOf(event: DomainEvent): HistoryEntry {
  * A page of a stream's history, newest first.
  *
  * @param before revision: only what is older than it
+ * @param upTo position of the last event that is shown; undefined: all are
  */
 export async function historyOf(
   store: EventStore,
   stream: string,
   { limit, before }: { readonly limit: number; readonly before: number | undefined },
+  upTo: Position | undefined,
 ): Promise<{ readonly history: readonly HistoryEntry[]; readonly history_before: number | null }> {
   if (before === 0) return { history: [], history_before: null };
   const history: HistoryEntry[] = [];
   const from = before === undefined ? {} : { from: before - 1 };
-  for await (const batch of store.log.readStream(stream, { direction: 'backwards', limit, ...from })) {
-    for (const event of batch) history.push(entryOf(await store.decode(event)));
+  const most = upTo === undefined ? { limit } : {};
+  for await (const batch of store.log.readStream(stream, { direction: 'backwards', ...most, ...from })) {
+    const shown = upTo === undefined ? batch : batch.filter(({ position }) => position <= upTo);
+    for (const event of shown.slice(0, limit - history.length)) history.push(entryOf(await store.decode(event)));
+    if (history.length === limit) break;
   }
   const oldest = history.at(-1)?.revision ?? 0;
   return { history, history_before: oldest > 0 ? oldest : null };

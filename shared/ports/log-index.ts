@@ -35,6 +35,13 @@ export interface EntryFilter {
   readonly after?: Position | undefined;
 }
 
+/** A moment of the log: an event, and everything before it. */
+export interface Moment {
+  readonly position: Position;
+  /** The latest time of any event up to here, Unix milliseconds. */
+  readonly at: number;
+}
+
 export interface LogIndex {
   /**
    * Resolves when the index has every event that the log has now.
@@ -43,6 +50,12 @@ export interface LogIndex {
    */
   settled(): Promise<void>;
   find(id: string): Promise<LogEntry | undefined>;
+  /** The last event up to a position, or up to a time; undefined: it is before the first one. Waits until the index has it. */
+  momentAt(at: { readonly position: Position } | { readonly time: number }): Promise<Moment | undefined>;
+  /** Ids of the events at these positions. */
+  idsAt(positions: readonly Position[]): Promise<ReadonlyMap<Position, string>>;
+  /** The first and the last event. */
+  ends(): Promise<{ readonly first: Moment; readonly last: Moment } | undefined>;
   /** In log order. */
   list(filter: EntryFilter, limit: number): Promise<readonly LogEntry[]>;
   /** Events with one of these ids as their cause, in log order. */

@@ -159,7 +159,9 @@ describe('API description', () => {
           schema: { type: 'integer', minimum: 1, maximum: 200, default: 50 },
         },
         { name: 'since', in: 'query', required: false, description: 'from then', schema: parameters[4]?.schema },
+        parameters[5],
       ]);
+      expect(parameters[5]).to.deep.include({ name: 'as_of', in: 'query', required: false });
       expect(parameters[4]?.schema).to.include({ type: 'integer' });
     });
 
@@ -177,7 +179,11 @@ describe('API description', () => {
     });
 
     it('adds the answers of the authorization in front of the route', () => {
-      const statuses = (changes: Partial<Route>) => Object.keys(operation(changes).operation.responses);
+      const statuses = (changes: Partial<Route>) =>
+        Object.keys(operation({ noPast: 'it is a test', ...changes }).operation.responses);
+      const past = operation({ access: 'viewer' });
+      expect(Object.keys(past.operation.responses)).to.include.members(['304', '400', '409']);
+      expect(operation({ noPast: 'it is a test' }).parameters.map(({ name }) => name)).not.to.include('as_of');
       expect(statuses({ access: 'public' })).to.deep.equal(['200', 'default']);
       expect(statuses({ access: 'public', limit: 'login' })).to.deep.equal(['200', '429', 'default']);
       expect(statuses({ access: 'any' })).to.deep.equal(['200', '401', '429', '503', 'default']);

@@ -132,6 +132,7 @@ GET     /api/export                   admin     heavy
 GET     /api/history/causes/{id}      admin     -                deployment
 GET     /api/history/checkpoint       viewer    -
 GET     /api/history/consistency      admin     -                deployment
+GET     /api/history/diff             admin     -
 GET     /api/history/events           admin     -                deployment
 GET     /api/history/events/{id}      admin     -                deployment
 GET     /api/history/key              viewer    -

@@ -94,6 +94,8 @@ const REFUSED: Readonly<Record<string, number>> = {
   // Ids of events are no names: test/contract/history has real ones.
   'GET /api/history/events/{id}': 400,
   'GET /api/history/causes/{id}': 400,
+  // Its moments have to be given: see the same.
+  'GET /api/history/diff': 400,
   'GET /api/history/proof': 400,
   'DELETE /api/connect': 404, // of a connection whose id is guessed
   'POST /api/tasks/{id}/branch': 400, // of a project without a repository

@@ -42,22 +42,15 @@ import { createChangeTracker } from '../../infra/read-models/change-tracker.ts';
 import { createFreshness } from '../../infra/read-models/freshness.ts';
 import { startProjector } from '../../infra/read-models/projector.ts';
 import { RowCaches } from '../../infra/read-models/row-cache.ts';
+import { sharedQueries } from '../../infra/read-models/shared-queries.ts';
 import { createLimitStores } from '../../infra/redis/limits.ts';
 import { createBackups } from '../../infra/tools/backup.ts';
 import { projections } from '../../projections/index.ts';
-import { agentDirectory } from '../../queries/agents/agents.ts';
-import { createInboxes } from '../../queries/agents/heartbeat.ts';
 import { createBacktests } from '../../queries/alerts/backtests.ts';
 import { peopleDirectory } from '../../queries/auth/people.ts';
-import { mentionTargets } from '../../queries/mentions.ts';
-import { notificationDirectory } from '../../queries/monitoring/notifications.ts';
 import { createDisplayNames } from '../../queries/names.ts';
-import { projectDirectory, projectTasks } from '../../queries/projects/projects.ts';
-import { createKnownProjects } from '../../queries/projects/tickets.ts';
 import { createRecords } from '../../queries/records.ts';
-import { commentDirectory } from '../../queries/tasks/comments.ts';
 import { taskQueueReads } from '../../queries/tasks/queue.ts';
-import { tokenDirectory } from '../../queries/tokens/reports.ts';
 import { createIsolations } from '../../queries/workspaces/isolation.ts';
 import { AppError } from '../../shared/errors.ts';
 import { catalogue } from '../../shared/events/catalogue.ts';
@@ -174,29 +167,20 @@ describe('example resource: on the embedded store', function () {
       log,
       commands,
       store,
-      reads,
+      ...sharedQueries(reads, freshness, Date.now),
       records: createRecords({ reads, store }),
       readModels: positions,
       credentials,
       freshness,
-      inboxes: createInboxes({ reads, freshness, now: Date.now }),
       gateways: createGateways(),
       gatewaySessions: { list: async () => [] },
       github: createGithub(config),
       backups: createBackups({ ...view, config }),
       backtests: createBacktests({ reads, store, now: Date.now, everySeconds: 60 }),
       queue: createTaskQueue({ commands, reads: taskQueueReads(reads), locks }),
-      agents: agentDirectory(reads),
-      comments: commentDirectory(reads),
       isolation: createIsolations({ reads, freshness }),
       people: peopleDirectory(() => reads),
       personRecords: createPersonRecords({ database, store, keys: createPersonKeys(database) }),
-      projects: projectDirectory(reads),
-      projectTasks: projectTasks(reads),
-      knownProjects: createKnownProjects({ directory: projectDirectory(reads), freshness }),
-      mentions: mentionTargets(reads),
-      notifications: notificationDirectory(reads),
-      tokens: tokenDirectory(reads),
       logs: createLogEntries(database.pool),
       logIndex: createLogIndex({ database, eventLog: view.eventLog, timeoutMs: 1_000 }),
       proofs: createProofs(database, config),
@@ -216,10 +200,8 @@ describe('example resource: on the embedded store', function () {
       metrics,
       limitStore: limits.storeFor,
       ready: async () => ({ ok: true, checks: {}, details: {} }),
-      now: Date.now,
       incidents: createIncidents({ commands, log, now: Date.now }),
       verifyGoogleToken: createGoogleVerifier(config),
-      displayNames: createDisplayNames({ reads, freshness }),
       namesAtOnce: createDisplayNames({ reads, freshness, waits: false }),
       stream: createStreamHub({
         source: { ...sourceOf(store), follow: (options) => followLive(following.reader, options) },

@@ -207,6 +207,8 @@ describe('command line', function () {
       await database.pool.query('DELETE FROM service.checkpoints WHERE schema_name = $1', [schema]);
       await database.close();
       expect((await run(['prepare'], here)).out).to.match(/^Built: users\n\d+ events in/);
+      const past = await run(['diff', '--from', '1', '--resource', 'users'], here);
+      expect(past.err + past.out, 'with its past').to.match(/^record +change/);
       expect((await run(['prepare'], here)).out).to.equal('All read models have been built before.\n');
       expect((await run(['rebuild', '--check', 'users'], here)).code).to.equal(0);
     } finally {
@@ -244,6 +246,17 @@ describe('command line', function () {
         body: JSON.stringify({ username: 'bob', password }),
       });
       expect(login.status).to.equal(200);
+    });
+
+    it('shows what differs between two moments, as a table', async () => {
+      const added = await run(['diff', '--from', '1', '--resource', 'users'], here());
+      expect(added.err).to.equal('');
+      expect(added.out).to.match(/^record +change +field +before +after\n/);
+      expect(added.out).to.match(/^users \d+ +added +username +\w+$/m);
+      expect(added.out).to.match(/^\d+ records?\n$/m);
+      const { err, code } = await run(['diff', '--from', '0'], here());
+      expect([code, err]).to.deep.equal([1, err]);
+      expect(err).to.match(/^signalbox: from: must be a position from \d+ to \d+, or a time from .* to now\n$/);
     });
 
     it('compares and rebuilds beside the live tables', async () => {

@@ -12,9 +12,22 @@ import { createLogger } from '../../infra/logging.ts';
 import { ensureTables, type Projector } from '../../infra/read-models/projector.ts';
 import type { RebuildOptions, RebuildReport } from '../../infra/read-models/rebuild/plan.ts';
 import { rebuildProjections } from '../../infra/read-models/rebuild/rebuild.ts';
-import { MemoryTables } from '../../projections/apply.ts';
+import { agentsProjection } from '../../projections/agents/agents.ts';
+import { type AnyStoredRow, MemoryTables } from '../../projections/apply.ts';
 import { projections } from '../../projections/index.ts';
-import { change, defineProjection, defineTable, insert, on, schemaOf, update } from '../../projections/projection.ts';
+import {
+  change,
+  defineProjection,
+  defineTable,
+  historyOf,
+  insert,
+  on,
+  schemaOf,
+  type Table,
+  update,
+} from '../../projections/projection.ts';
+import { tables } from '../../queries/reads.ts';
+import type { AppError } from '../../shared/errors.ts';
 import type { EventStore } from '../../shared/event-store.ts';
 import { catalogue } from '../../shared/events/catalogue.ts';
 import { type DomainEvent, defineEvent } from '../../shared/events/define.ts';
@@ -123,6 +136,16 @@ interface Place {
   close(): Promise<void>;
 }
 
+/** What a database gives back: absent columns are null. */
+function wholeRow(table: Pick<Table, 'columns'>, row: AnyStoredRow): object {
+  const whole = Object.fromEntries(Object.keys(table.columns).map((column) => [column, row[column] ?? null]));
+  return JSON.parse(JSON.stringify({ ...whole, position: row.position }));
+}
+
+/** Rows as texts that compare. */
+const sortedRows = (rows: readonly object[]): string[] =>
+  rows.map((row) => JSON.stringify(Object.entries(withSortedJson(row)).sort(([a], [b]) => (a < b ? -1 : 1)))).sort();
+
 function suite(name: string, open: () => Promise<Place>): void {
   describe(`rebuild on ${name}`, function () {
     this.timeout(180_000);
@@ -172,7 +195,7 @@ function suite(name: string, open: () => Promise<Place>): void {
       });
     const schemas = async () => {
       const { rows } = await place.database.pool.query(
-        "SELECT nspname FROM pg_namespace WHERE nspname ~ '_(rebuild|old)$' UNION SELECT schema_name FROM service.checkpoints WHERE schema_name ~ '_rebuild$'",
+        "SELECT nspname FROM pg_namespace WHERE nspname ~ '_(rebuild|old)(_history|_past)?$' UNION SELECT schema_name FROM service.checkpoints WHERE schema_name ~ '_rebuild$'",
       );
       return rows.map((row) => row.nspname);
     };
@@ -212,16 +235,108 @@ function suite(name: string, open: () => Promise<Place>): void {
       for (const projection of projections) {
         for (const table of projection.tables) {
           const { rows } = await place.database.pool.query(`SELECT * FROM ${schemaOf(projection)}.${table.name}`);
-          const sorted = (all: readonly object[]) =>
-            all.map((row) => JSON.stringify(Object.entries(row).sort(([a], [b]) => (a < b ? -1 : 1)))).sort();
-          const expected = memory.rows(table).map((row) => {
-            // What a database gives back: absent columns are null.
-            const whole = Object.fromEntries(Object.keys(table.columns).map((column) => [column, row[column] ?? null]));
-            return JSON.parse(JSON.stringify({ ...whole, position: row.position }));
-          });
-          expect(sorted(rows.map(withSortedJson)), table.name).to.deep.equal(sorted(expected.map(withSortedJson)));
+          const expected = memory.rows(table).map((row) => wholeRow(table, row));
+          expect(sortedRows(rows), table.name).to.deep.equal(sortedRows(expected));
         }
       }
+    });
+
+    it('shows every table as it was at any position, and fills the same past from the log', async () => {
+      const { pool } = place.database;
+      await history(200);
+      await live();
+      const pages: DomainEvent[][] = [];
+      for await (const page of view.store.log.readAll())
+        pages.push(await Promise.all(page.map((event) => view.store.decode(event))));
+      const events = pages.flat();
+      const some = fc.sample(fc.nat({ max: events.length - 1 }), 8).toSorted((a, b) => a - b);
+      const isAsItWas = async () => {
+        const memory = new MemoryTables();
+        for (const [n, event] of events.entries()) {
+          for (const projection of projections) memory.apply(projection, [event]);
+          if (!some.includes(n)) continue;
+          const then = view.reads.asOf(event.position);
+          for (const projection of projections) {
+            for (const table of projection.tables) {
+              const rows = await then.db
+                .selectFrom(`${then.schema(projection)}.${table.name}`)
+                .selectAll()
+                .execute();
+              const expected = memory.rows(table).map((row) => wholeRow(table, row));
+              const at = `${table.name} at ${event.position}`;
+              expect(sortedRows(rows), at).to.deep.equal(sortedRows(expected));
+            }
+          }
+        }
+      };
+      await isAsItWas();
+      const versions = async () => {
+        const found = new Map<string, readonly string[]>();
+        for (const projection of projections) {
+          for (const { name } of projection.tables) {
+            const { rows } = await pool.query(`SELECT * FROM ${historyOf(schemaOf(projection))}.${name}`);
+            found.set(`${projection.name}.${name}`, sortedRows(rows));
+          }
+        }
+        return found;
+      };
+      const written = await versions();
+      expect([...written.values()].flat().length).to.be.above(1_000);
+      // As if an older program had made the tables.
+      for (const projection of projections)
+        for (const { name } of projection.tables)
+          await pool.query(`TRUNCATE ${historyOf(schemaOf(projection))}.${name}`);
+      await pool.query('UPDATE service.checkpoints SET history_from = position');
+      const early = events[0]?.position as number;
+      const then = view.reads.asOf(early);
+      const refused = await tables(then, agentsProjection)
+        .selectFrom('agents')
+        .selectAll()
+        .execute()
+        .then(
+          () => '',
+          (error: Error) => error.message,
+        );
+      expect(refused).to.match(
+        /^as_of: the past of agents goes back to position \d+ only, .*rebuild --history agents$/,
+      );
+
+      const reports = await rebuild({ history: true });
+      expect(unequal(reports)).to.deep.equal([]);
+      expect(await schemas()).to.deep.equal([]);
+      expect(await versions()).to.deep.equal(written);
+      await history(20);
+      await live();
+      await isAsItWas();
+      expect(unequal(await rebuild())).to.deep.equal([]);
+      await isAsItWas();
+    });
+
+    it('begins a past anew where the tables have moved on without it', async () => {
+      const { pool } = place.database;
+      const schema = schemaOf(agentsProjection);
+      await pool.query('UPDATE service.checkpoints SET history_to = position - 1 WHERE schema_name = $1', [schema]);
+      const at = await view.store.log.head();
+      const read = () => tables(view.reads.asOf(at), agentsProjection).selectFrom('agents').select('id').execute();
+      const refused = await read().then(
+        () => undefined,
+        (error: AppError) => error,
+      );
+      expect(refused?.extras.code).to.equal('HISTORY_NOT_KEPT');
+      await projector?.close();
+      projector = view.project('next');
+      await live();
+      await until('the next leader has taken over', async () => {
+        const { rows } = await pool.query('SELECT leader FROM service.checkpoints WHERE schema_name = $1', [schema]);
+        return rows[0]?.leader === 'next';
+      });
+      const { rows } = await pool.query(
+        'SELECT history_from, position FROM service.checkpoints WHERE schema_name = $1',
+        [schema],
+      );
+      expect(rows[0].history_from).to.equal(rows[0].position);
+      await rebuild({ history: true }, [agentsProjection]);
+      await read();
     });
 
     it('writes every value as live does: text, JSON, numbers, nulls', async () => {
@@ -326,7 +441,7 @@ function suite(name: string, open: () => Promise<Place>): void {
       expect(texts?.live?.rows).to.equal((texts?.rebuilt.rows ?? 0) - 1);
       expect(await schemas()).to.deep.equal([]);
 
-      await pool.query(`DROP TABLE ${schemaNamed('notifications')}.notifications`);
+      await pool.query(`DROP TABLE ${schemaNamed('notifications')}.notifications CASCADE`);
       const repaired = await rebuild({}, which);
       expect(repaired.every((report) => report.switched)).to.equal(true);
       expect(

@@ -30,7 +30,8 @@ const KINDS: Readonly<Record<string, string>> = {
   m: 'materialized view',
 };
 
-const OURS = `n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'`;
+/** The tables and views of the past follow from those that they belong to. */
+const OURS = `n.nspname !~ '^pg_|_v[0-9]+_(history|past)$' AND n.nspname <> 'information_schema'`;
 
 /** Tables with columns, constraints, indexes and triggers, then sequences, functions and types; sorted by name. */
 async function schemaText(pool: Pool): Promise<string> {

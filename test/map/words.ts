@@ -109,6 +109,7 @@ export const GROUPS: Readonly<Record<string, Readonly<Record<string, string>>>> 
     events: 'the log, as it is stored',
     causes: 'why it happened, and what followed',
     proofs: 'that nothing was altered',
+    diff: 'what changed between two positions',
   },
   webhooks: {
     webhooks: 'the record: who is told of what',

@@ -11,7 +11,15 @@ import { databaseWithTables } from './world.ts';
 
 /** Reads of tables for which nobody has to wait. */
 const liveReads = (db: Reads['db']): Reads => {
-  const reads: Reads = { db, schema: schemaOf, position: undefined, at: () => reads };
+  const reads: Reads = {
+    db,
+    schema: schemaOf,
+    position: undefined,
+    at: () => reads,
+    asOf: () => {
+      throw new Error('these reads have no past');
+    },
+  };
   return reads;
 };
 

@@ -1,6 +1,5 @@
 /** Stores without HTTP, for tests of the log, the runner and the commands on any catalogue and projections. */
 import { rm } from 'node:fs/promises';
-import { sql } from 'kysely';
 import { createCommands } from '../../commands/handler.ts';
 import { createPersonKeys } from '../../infra/credentials/person-keys.ts';
 import { createCounters } from '../../infra/database/counters.ts';
@@ -14,6 +13,7 @@ import { Positions } from '../../infra/read-models/positions.ts';
 import { ensureTables, startProjector } from '../../infra/read-models/projector.ts';
 import { createReads } from '../../infra/read-models/reads.ts';
 import { RowCaches } from '../../infra/read-models/row-cache.ts';
+import { dropTables } from '../../infra/read-models/tables.ts';
 import { type Projection, schemaOf } from '../../projections/projection.ts';
 import { createEventStore } from '../../shared/event-store.ts';
 import type { EventDefinition } from '../../shared/events/define.ts';
@@ -144,7 +144,7 @@ export async function databaseWithTables(
       // Tests that need two at the same time open a second one.
       if (kept !== undefined) return close();
       const schemas = projections.map(schemaOf);
-      for (const schema of schemas) await sql`DROP SCHEMA ${sql.id(schema)} CASCADE`.execute(db);
+      for (const schema of schemas) await dropTables(db, schema);
       await pool.query('DELETE FROM service.checkpoints WHERE schema_name = ANY($1)', [schemas]);
       kept = database;
     },

@@ -8,6 +8,7 @@ import { defineRoute, type Route } from '../../http/route.ts';
 const list = defineRoute({
   method: 'get',
   path: '/api/backup',
+  noPast: 'backups are files',
   tag: 'Admin',
   summary: 'List the backups of this process, newest first',
   access: 'admin',

@@ -14,6 +14,7 @@ import { defineRoute, type Route } from '../../http/route.ts';
 const list = defineRoute({
   method: 'get',
   path: '/api/exec-approvals',
+  noPast: (query) => (query.action === 'allowlist' ? undefined : 'what waits is asked for at the gateway'),
   tag: 'Admin',
   summary: 'List commands that wait for an approval, or patterns of those that need none',
   access: 'operator',

@@ -30,6 +30,7 @@ const NO_GATEWAY = {
 const read = defineCachedRoute({
   method: 'get',
   path: '/api/gateway-config',
+  noPast: (query) => (query.action === 'schema' ? 'the gateway is asked for the schema' : undefined),
   tag: 'Admin',
   summary: 'Get the stored gateway configuration, with its secrets hidden, or the schema of the gateway',
   description:

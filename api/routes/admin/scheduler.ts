@@ -11,6 +11,7 @@ import { defineRoute, type Route } from '../../http/route.ts';
 const list = defineRoute({
   method: 'get',
   path: '/api/scheduler',
+  noPast: 'this is the state of the processes',
   tag: 'Admin',
   summary: 'List what the service does by the clock',
   access: 'admin',

@@ -20,6 +20,7 @@ import { nested } from '../nested.ts';
 const list = defineRoute({
   method: 'get',
   path: '/api/adapters',
+  noPast: 'the list is part of the program',
   tag: 'Agents',
   summary: 'List the frameworks that have an adapter',
   access: 'viewer',

@@ -20,6 +20,7 @@ const DEFAULT_SCOPES = ['viewer', 'agent:self'];
 const list = defineRoute({
   method: 'get',
   path,
+  noPast: 'when keys were last used is not in the log',
   tag: 'Agents',
   summary: 'List the keys of an agent, newest first',
   access: 'admin',

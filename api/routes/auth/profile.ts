@@ -32,6 +32,7 @@ function keyCaller(identity: Identity): CallerRecord {
 const me = defineRoute({
   method: 'get',
   path: '/api/auth/me',
+  noPast: 'the caller is the one of now',
   tag: 'Auth',
   summary: 'The caller',
   access: 'viewer',

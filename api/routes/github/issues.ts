@@ -102,6 +102,7 @@ async function statsOf(github: Github) {
 const read = defineRoute({
   method: 'get',
   path: '/api/github',
+  noPast: 'GitHub is asked',
   tag: 'GitHub',
   summary: 'Issues of a repository, or what the account of the token has',
   access: 'operator',

@@ -13,6 +13,7 @@ const SCHEDULE = 'github_sync';
 const list = defineRoute({
   method: 'get',
   path: '/api/github/sync',
+  noPast: 'this is the state of the scheduler',
   tag: 'GitHub',
   summary: 'Projects that are synced with their repositories, and when that is next',
   access: 'operator',

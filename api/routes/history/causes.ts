@@ -9,6 +9,7 @@ export const historyCauseRoutes: readonly Route[] = [
   defineRoute({
     method: 'get',
     path: '/api/history/causes/{id}',
+    noPast: 'the log does not change',
     tag: 'History',
     summary: 'Get what caused an event, and what it caused',
     description:

@@ -15,6 +15,7 @@ export const historyReadsOf = ({ logIndex, store }: Services) => ({ index: logIn
 const list = defineRoute({
   method: 'get',
   path: '/api/history/events',
+  noPast: 'the log does not change',
   tag: 'History',
   summary: 'List events of the log, oldest first',
   description:
@@ -30,6 +31,7 @@ const list = defineRoute({
 const one = defineRoute({
   method: 'get',
   path: '/api/history/events/{id}',
+  noPast: 'the log does not change',
   tag: 'History',
   summary: 'Get an event of the log',
   access: 'admin',

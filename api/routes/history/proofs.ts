@@ -40,6 +40,7 @@ async function checkSigned(services: Services, size: number): Promise<void> {
 const key = defineRoute({
   method: 'get',
   path: '/api/history/key',
+  noPast: 'proofs name the size of the tree',
   tag: 'History',
   summary: 'Get the public key of the log',
   description:
@@ -59,6 +60,7 @@ const key = defineRoute({
 const checkpoint = defineRoute({
   method: 'get',
   path: '/api/history/checkpoint',
+  noPast: 'proofs name the size of the tree',
   tag: 'History',
   summary: 'Get a signed checkpoint of the log',
   description:
@@ -78,6 +80,7 @@ const checkpoint = defineRoute({
 const inclusion = defineRoute({
   method: 'get',
   path: '/api/history/proof',
+  noPast: 'proofs name the size of the tree',
   tag: 'History',
   summary: 'Prove that an event is in the log',
   description:
@@ -110,6 +113,7 @@ const inclusion = defineRoute({
 const consistency = defineRoute({
   method: 'get',
   path: '/api/history/consistency',
+  noPast: 'proofs name the size of the tree',
   tag: 'History',
   summary: 'Prove that the log was only added to',
   description: 'That the tree of `from` events is the beginning of the tree of `to` events (RFC 9162, 2.1.4).',

@@ -9,6 +9,7 @@ export const eventRoutes: readonly Route[] = [
   defineRoute({
     method: 'get',
     path: '/api/events',
+    noPast: 'the stream has a past of its own: use since',
     tag: 'Monitoring',
     summary: 'Stream live events (Server-Sent Events)',
     description:

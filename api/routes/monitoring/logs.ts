@@ -24,6 +24,7 @@ const answerOf = ({ id, at, level, source, session, message, data }: LogEntry, w
 const list = defineRoute({
   method: 'get',
   path: '/api/logs',
+  noPast: 'lines of the log have times of their own: use since',
   tag: 'Monitoring',
   summary: 'Lines of the log, newest first',
   description:

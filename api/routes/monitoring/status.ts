@@ -141,6 +141,7 @@ export const statusRoutes: readonly Route[] = [
   defineRoute({
     method: 'get',
     path: '/api/status',
+    noPast: 'this is the state of the processes and of the machine',
     tag: 'Monitoring',
     summary: 'The state of the service in numbers',
     description:

@@ -8,6 +8,7 @@ import { agentBound, oneShownTo, SECRETS_HIDDEN } from './tasks.ts';
 const poll = defineRoute({
   method: 'get',
   path: '/api/tasks/queue',
+  noPast: 'a poll claims a task',
   tag: 'Tasks',
   summary: 'Get the next task for an agent',
   description: `Claims a task: it is in progress afterwards, and assigned to the agent. However many agents ask at the same time, a task goes to one of them and stays with it. Polls of one agent take turns, so it never has more than \`max_capacity\` by them. Tasks come from those that are \`assigned\` to the agent or to nobody, or in the \`inbox\`: by priority, then by due date, then by age.

@@ -154,6 +154,7 @@ const one = defineCachedRoute({
       services.store,
       taskStream(identity.workspace, params.id),
       page,
+      services.reads.past,
     );
     const shownAs = await services.displayNames.of(
       identity.workspace,

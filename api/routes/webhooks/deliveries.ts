@@ -21,6 +21,7 @@ const byHand = ({ commands, outgoing, webhooks, now }: Services): ByHand => ({
 const list = defineRoute({
   method: 'get',
   path: '/api/webhooks/deliveries',
+  noPast: 'deliveries are records of their own',
   tag: 'Webhooks',
   summary: 'Deliveries, newest first',
   description:

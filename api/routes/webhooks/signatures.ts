@@ -14,6 +14,7 @@ export function isGenuine(secret, rawBody, signature) {
 const verifyDocs = defineRoute({
   method: 'get',
   path: '/api/webhooks/verify-docs',
+  noPast: 'the text is part of the program',
   tag: 'Webhooks',
   summary: 'How receivers verify deliveries',
   access: 'viewer',

@@ -24,6 +24,7 @@ function checkUrl(settings: ApiSettings, url: string): void {
 const list = defineRoute({
   method: 'get',
   path: '/api/webhooks',
+  noPast: 'the state of deliveries is not in the log',
   tag: 'Webhooks',
   summary: 'Webhooks, newest first',
   access: 'admin',

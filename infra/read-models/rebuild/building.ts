@@ -3,20 +3,21 @@
  * stopped.
  */
 import { sql } from 'kysely';
-import { type Projection, schemaOf, type Table } from '../../../projections/projection.ts';
+import { historyOf, type Projection, schemaOf, type Table } from '../../../projections/projection.ts';
 import type { DomainEvent } from '../../../shared/events/define.ts';
 import type { Position } from '../../../shared/ports/event-log.ts';
 import type { AnyDatabase } from '../../database/database.ts';
 import { isFenced } from '../../following/checkpoints.ts';
 import { LOCK_CLASS } from '../../following/leadership.ts';
 import { Batch } from '../batch.ts';
+import { createHistory, indexHistory, versionTableOf } from '../history.ts';
 import { RowCache } from '../row-cache.ts';
 import {
   addIndexes,
   addKey,
   type CheckpointMove,
   createBareTables,
-  dropSchema,
+  dropTables,
   loadRows,
   qualified,
   writeBatches,
@@ -88,8 +89,8 @@ export class Building implements Fed {
 
   /** Resumes an interrupted rebuild, or starts with empty tables. */
   async #begin(): Promise<void> {
-    const { sessions, code, check, head, stores } = this.build;
-    const fingerprint = `rebuild by ${code}`;
+    const { sessions, code, check, head, history, stores } = this.build;
+    const fingerprint = `rebuild${history ? ' with history' : ''} by ${code}`;
     await sessions.use(({ db }) =>
       db.transaction().execute(async (trx) => {
         await sql`SELECT pg_advisory_xact_lock(${LOCK_CLASS}, hashtext(${this.schema}))`.execute(trx);
@@ -106,8 +107,9 @@ export class Building implements Fed {
           return;
         }
         await sql`DELETE FROM service.checkpoints WHERE schema_name = ${this.schema}`.execute(trx);
-        await dropSchema(trx, this.schema);
+        await dropTables(trx, this.schema);
         await createBareTables(trx, this.projection, this.schema);
+        if (history) await createHistory(trx, this.projection, this.schema);
         this.#rows = this.#newRows(true);
         this.#generation = (known?.generation ?? 0) + 1;
         await sql`INSERT INTO service.checkpoints (schema_name, projection, version, generation, leader, updated_at)
@@ -184,6 +186,7 @@ export class Building implements Fed {
       room: this.build.room,
       empty,
       copies: this.build.copies,
+      history: this.build.history,
       load: async (table, keys) => {
         await this.#written();
         return this.build.sessions.use(async ({ db }) => {
@@ -243,13 +246,19 @@ export class Building implements Fed {
     this.stored = end;
   }
 
-  #copyAndMove(session: BulkSession, { writes, copies }: Changed, move: CheckpointMove, twice = false): Promise<void> {
+  #copyAndMove(
+    session: BulkSession,
+    { writes, copies, versionCopies }: Changed,
+    move: CheckpointMove,
+    twice = false,
+  ): Promise<void> {
     const { copy } = session;
     if (!copy) return writeBatches(session.db, [{ writes, move }]);
     return session.db.transaction().execute(async (trx) => {
       const tables = new Set([...copies.keys(), ...writes.map(({ table }) => table)]);
       if (twice) for (const table of tables) await this.#dropKey(trx, table);
       for (const [table, pieces] of copies) await copy(this.schema, table, pieces);
+      for (const [table, pieces] of versionCopies) await copy(historyOf(this.schema), versionTableOf(table), pieces);
       if (twice) for (const table of tables) await this.#addKeyToOne(trx, table);
       await writeBatches(trx, [{ writes, move }]);
     });
@@ -314,6 +323,12 @@ export class Building implements Fed {
         await sql`ANALYZE ${qualified(this.schema, table)}`.execute(db);
       });
     }
+    if (!this.build.history || this.build.check) return;
+    await this.build.sessions.use(async ({ db }) => {
+      await indexHistory(db, this.projection, this.schema);
+      for (const table of this.projection.tables)
+        await sql`ANALYZE ${qualified(historyOf(this.schema), table)}`.execute(db);
+    });
   }
 
   tell(phase: 'indexing' | 'comparing' | 'switching'): void {
@@ -354,7 +369,8 @@ export class Building implements Fed {
       load: (table, keys) => loadRows(trx, this.schema, table, keys),
     });
     await batch.add(events);
-    await writeBatches(trx, [{ writes: batch.writes(), move: this.#move(Math.max(to, this.position)) }]);
+    const writes = this.build.history ? batch.writes() : batch.writes().map((one) => ({ ...one, versions: [] }));
+    await writeBatches(trx, [{ writes, move: this.#move(Math.max(to, this.position)) }]);
     this.events += events.length;
   }
 }

@@ -27,6 +27,8 @@ export interface RebuildOptions {
   readonly check?: boolean;
   /** Discards what an interrupted rebuild has built. */
   readonly fresh?: boolean;
+  /** Fills the past of the read models from the beginning of the log as well. */
+  readonly history?: boolean;
   /** Most events per transaction; default 50,000. */
   readonly batchSize?: number;
   /**
@@ -98,6 +100,7 @@ export interface Build {
   readonly code: string;
   readonly check: boolean;
   readonly fresh: boolean;
+  readonly history: boolean;
   readonly batchSize: number;
   readonly standing: (position: Position) => Promise<Standing>;
   readonly lockMs: number;

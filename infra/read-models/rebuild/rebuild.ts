@@ -61,6 +61,7 @@ export async function rebuildProjections(
       code: codeFingerprint(),
       check: options.check ?? false,
       fresh: options.fresh ?? false,
+      history: options.history ?? false,
       batchSize: options.batchSize ?? BATCH,
       standing: standings(store.log, head, options.farBehind ?? FAR_BEHIND),
       lockMs: options.lockMs ?? LOCK_MS,

@@ -7,6 +7,7 @@
 import { type AnyStoredRow, keyText, withPosition } from '../../../projections/apply.ts';
 import type { Change, Projection, Table } from '../../../projections/projection.ts';
 import type { DomainEvent } from '../../../shared/events/define.ts';
+import { type Version, versionOf, versionTableOf } from '../history.ts';
 import { charactersOf } from '../row-cache.ts';
 import type { TableWrite } from '../tables.ts';
 import { encodeRow } from './bulk.ts';
@@ -88,6 +89,9 @@ class TableState {
   older = new Map<string, Slot>();
   dirty: Slot[] = [];
   copied: CopyText | undefined;
+  /** Versions of rows, in either form. */
+  readonly versions: Version[] = [];
+  versionText: CopyText | undefined;
   /** Every row of the table is in memory. */
   complete: boolean;
   /** Rows were only added so far. */
@@ -110,6 +114,8 @@ export interface Changed {
   readonly writes: readonly TableWrite[];
   /** Rows to be added by COPY, encoded. */
   readonly copies: ReadonlyMap<Table, readonly Buffer[]>;
+  /** Versions of rows to be added by COPY, encoded, by the table of the rows. */
+  readonly versionCopies: ReadonlyMap<Table, readonly Buffer[]>;
 }
 
 export interface BuiltRowsOptions {
@@ -119,6 +125,8 @@ export interface BuiltRowsOptions {
   readonly empty: boolean;
   /** Whether new rows can be added by COPY. */
   readonly copies: boolean;
+  /** Whether rows are kept as they were before each change. */
+  readonly history: boolean;
   /** Loads the existing rows of a table, by `keyText`. */
   readonly load: (table: Table, keys: readonly Key[]) => Promise<ReadonlyMap<string, AnyStoredRow>>;
 }
@@ -168,8 +176,8 @@ export class BuiltRows {
       taken++;
     }
     for (const [state, slots] of missing) await this.#load(state, slots);
-    for (const { inPlace, slot, key, state, apply, position } of waiting)
-      applyTo(slot, key, state, apply, position, inPlace);
+    for (const { slot, key, state, apply, position, inPlace } of waiting)
+      this.#apply(slot, key, state, apply, position, inPlace);
     return taken;
   }
 
@@ -201,7 +209,7 @@ export class BuiltRows {
     const slot = this.#find(state, text) ?? this.#slotFor(state, text, key, fresh, missing);
     // Once a row is missing, everything behind it waits: changes are applied in their order (`Change`).
     if (missing.size > 0) waiting.push({ slot, key, state, apply, position, inPlace });
-    else applyTo(slot, key, state, apply, position, inPlace);
+    else this.#apply(slot, key, state, apply, position, inPlace);
   }
 
   #find(state: TableState, text: string): Slot | undefined {
@@ -255,6 +263,29 @@ export class BuiltRows {
     return text.length;
   }
 
+  #apply(
+    slot: Slot,
+    key: Key,
+    state: TableState,
+    apply: Change['apply'],
+    position: number,
+    inPlace: boolean | undefined,
+  ): void {
+    const { row, position: since } = slot;
+    applyTo(slot, key, state, apply, position, inPlace);
+    // What is changed in place was never otherwise.
+    if (!this.#options.history || !row || slot.row === row || inPlace) return;
+    const version = versionOf(row, since, position);
+    if (!this.#options.copies) {
+      state.versions.push(version);
+      return;
+    }
+    const text = encodeRow(versionTableOf(state.table), version, since);
+    state.versionText ??= new CopyText();
+    state.versionText.add(text);
+    this.#encoded += text.length;
+  }
+
   /** A slot of the newer generation has another size. */
   #resize(slot: Slot, size: number): void {
     this.#newer += size - slot.size;
@@ -266,6 +297,7 @@ export class BuiltRows {
   changed(): Changed {
     const writes: TableWrite[] = [];
     const copies = new Map<Table, readonly Buffer[]>();
+    const versionCopies = new Map<Table, readonly Buffer[]>();
     for (const state of this.#tables.values()) {
       const { table } = state;
       const inserts: AnyStoredRow[] = [];
@@ -290,11 +322,15 @@ export class BuiltRows {
       state.dirty = [];
       if (state.copied) copies.set(table, state.copied.settle());
       state.copied = undefined;
-      if (inserts.length + upserts.length + deletes.length > 0) writes.push({ table, inserts, upserts, deletes });
+      if (state.versionText) versionCopies.set(table, state.versionText.settle());
+      state.versionText = undefined;
+      const versions = state.versions.splice(0);
+      if (inserts.length + upserts.length + deletes.length + versions.length > 0)
+        writes.push({ table, inserts, upserts, deletes, versions, forgets: [] });
       if (state.growing) this.#forget(state);
     }
     this.#encoded = 0;
-    return { writes, copies };
+    return { writes, copies, versionCopies };
   }
 
   /** Forgets rows that have not been used for long. To be called right after `changed`. */

@@ -5,10 +5,13 @@
  * read model may have locked its tables while it waits for the checkpoint that we have locked.
  */
 import { sql } from 'kysely';
+import { historyOf } from '../../../projections/projection.ts';
 import type { Position } from '../../../shared/ports/event-log.ts';
 import type { AnyDatabase } from '../../database/database.ts';
 import { SWAPPED } from '../../embedded/protocol.ts';
-import { dropSchema } from '../tables.ts';
+import { keepHistory } from '../../following/checkpoints.ts';
+import { createHistory, createPast, indexHistory } from '../history.ts';
+import { dropTables } from '../tables.ts';
 import type { Building } from './building.ts';
 import { type Comparison, compareLocked } from './comparing.ts';
 
@@ -53,22 +56,38 @@ export async function settle(built: Building, comparison: Comparison | undefined
 async function switchTables(built: Building, trx: AnyDatabase, position: Position): Promise<void> {
   await sql`DELETE FROM service.checkpoints WHERE schema_name = ${built.schema}`.execute(trx);
   await sql`UPDATE service.checkpoints SET position = ${position}, changed = ${position}, generation = generation + 1,
+    ${sql.raw(built.build.history ? `history_from = 0, history_to = ${position}` : keepHistory(String(position)))},
     stuck_at = NULL, stuck_reason = NULL, updated_at = ${Date.now()} WHERE schema_name = ${built.live}`.execute(trx);
   const { rows } = await sql`SELECT 1 FROM pg_namespace WHERE nspname = ${built.live}`.execute(trx);
   if (rows.length > 0) {
     await sql`ALTER SCHEMA ${sql.id(built.live)} RENAME TO ${sql.id(built.old)}`.execute(trx);
   }
   await sql`ALTER SCHEMA ${sql.id(built.schema)} RENAME TO ${sql.id(built.live)}`.execute(trx);
+  await switchHistory(built, trx);
+  await createPast(trx, built.projection, built.live);
   // On a server, readers look at the generation; a process that has the embedded database to itself does not.
   if (built.build.stores.database.kind === 'server')
     await sql`SELECT pg_notify('signalbox_positions', ${`${built.live}:${position}`})`.execute(trx);
   else await sql`SELECT pg_notify(${SWAPPED}, ${built.live})`.execute(trx);
 }
 
+async function switchHistory(built: Building, trx: AnyDatabase): Promise<void> {
+  const [live, old, fresh] = [historyOf(built.live), historyOf(built.old), historyOf(built.schema)];
+  // Versions of another log mean nothing here.
+  if (!built.build.history && !built.foreign) return;
+  await sql`ALTER SCHEMA ${sql.id(live)} RENAME TO ${sql.id(old)}`.execute(trx);
+  if (built.build.history) {
+    await sql`ALTER SCHEMA ${sql.id(fresh)} RENAME TO ${sql.id(live)}`.execute(trx);
+    return;
+  }
+  await createHistory(trx, built.projection, built.live);
+  await indexHistory(trx, built.projection, built.live);
+}
+
 export async function dropBuilt(built: Building): Promise<void> {
   await built.build.sessions.use(({ db }) =>
     db.transaction().execute(async (trx) => {
-      await dropSchema(trx, built.schema);
+      await dropTables(trx, built.schema);
       await sql`DELETE FROM service.checkpoints WHERE schema_name = ${built.schema}`.execute(trx);
     }),
   );
@@ -81,7 +100,7 @@ export async function dropOld(built: Building): Promise<void> {
       await built.build.sessions.use(({ db }) =>
         db.transaction().execute(async (trx) => {
           await sql.raw(`SET LOCAL lock_timeout = ${built.build.lockMs}`).execute(trx);
-          await dropSchema(trx, built.old);
+          await dropTables(trx, built.old);
         }),
       );
       return;

@@ -21,7 +21,7 @@ function timeOf(text: string): { readonly from: number; readonly to: number } | 
   return Number.isNaN(at) ? undefined : { from: at, to: at };
 }
 
-const RFC_3339 = /^\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)$/;
+export const RFC_3339 = /^\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)$/;
 const TIME = 'must be a time: RFC 3339, such as 2026-01-31T12:00:00Z, or Unix seconds';
 /** A time in a query, as Unix milliseconds. A whole second lasts until its end. */
 const timeParam = (end: 'from' | 'to') =>

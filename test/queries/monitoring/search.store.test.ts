@@ -67,6 +67,7 @@ describe('search of many texts', function () {
     reads = {
       position: undefined,
       at: () => reads,
+      asOf: () => reads,
       db: new Kysely({
         dialect: new PostgresDialect({ pool }),
         log: ({ level, query }) => {

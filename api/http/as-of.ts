@@ -1,0 +1,90 @@
+/**
+ * Reads of the past: `?as_of=` on a GET that reads from read models, with a position of the log or a time. The response is
+ * the one that the service would have given right after the event at that position. Who may read is decided as of now.
+ */
+import { createHash } from 'node:crypto';
+import { RFC_3339 } from '../../shared/contract/history/events.ts';
+import { invalid } from '../../shared/errors.ts';
+import type { Moment } from '../../shared/ports/log-index.ts';
+import type { Services } from '../services.ts';
+import { sendJson } from './errors.ts';
+import type { Exchange } from './exchange.ts';
+import { type Answer, hasPast, type Route } from './route.ts';
+
+/** A moment as a request names it. */
+export type AsOf = { readonly position: number } | { readonly time: number };
+
+/** Why a call has no past; undefined: it has one. */
+export function pastFault(route: Route, query: unknown): string | undefined {
+  const { method, noPast = 'this call shows nothing that is kept' } = route;
+  if (method !== 'get') return 'a write has no past';
+  if (typeof route.noPast === 'function') return route.noPast(query);
+  return hasPast(route) ? undefined : String(noPast);
+}
+
+/** The moment that a parameter names. @param name of the parameter @throws AppError 400 */
+export function readAsOf(text: unknown, name = 'as_of'): AsOf {
+  if (typeof text === 'string') {
+    if (/^\d{1,16}$/.test(text) && Number.isSafeInteger(Number(text))) return { position: Number(text) };
+    const time = RFC_3339.test(text) ? Date.parse(text) : Number.NaN;
+    if (!Number.isNaN(time)) return { time };
+  }
+  throw invalid(
+    `${name}: must be a position of the log, such as that of the header X-Signalbox-Position, or a time in RFC 3339, such as 2026-01-31T12:00:00Z`,
+  );
+}
+
+/** @throws AppError 400 outside of the log */
+export async function momentOf(
+  { logIndex, readModels, now }: Pick<Services, 'logIndex' | 'readModels' | 'now'>,
+  asOf: AsOf,
+  name = 'as_of',
+): Promise<Moment> {
+  const isPast = 'time' in asOf ? asOf.time <= now() : await readModels.has(asOf.position);
+  const moment = isPast ? await logIndex.momentAt(asOf) : undefined;
+  if (moment) return moment;
+  const ends = await logIndex.ends();
+  if (!ends) throw invalid(`${name}: the log has no events yet`);
+  const time = (at: number) => new Date(at).toISOString();
+  throw invalid(
+    `${name}: must be a position from ${ends.first.position} to ${ends.last.position}, or a time from ${time(ends.first.at)} to now`,
+  );
+}
+
+/** The services of a request about the past: the same queries at that moment, whose time is the time. */
+export const servicesAt = (services: Services, moment: Moment): Services =>
+  Object.assign(Object.create(services) as Services, services.queriesAt(moment));
+
+/** Clocks of processes differ by less than this, milliseconds: no event will get an earlier time. */
+const SETTLED_MS = 60_000;
+
+/** Names the moment of a response. */
+export function showMoment({ res }: Exchange, { position }: Moment): void {
+  res.setHeader('X-Signalbox-Position', position);
+  res.setHeader('X-Signalbox-As-Of', position);
+}
+
+/** Sends a response about the past, which stays as it is. */
+export function sendPast({ req, res }: Exchange, asOf: AsOf, answer: Answer, now: number): void {
+  const { status = 200, body, text, headers } = answer;
+  for (const [name, value] of Object.entries(headers ?? {})) res.setHeader(name, value as string | string[]);
+  const content = text ? text.content : JSON.stringify(body);
+  const etag = `"${createHash('sha256').update(content).digest('base64url')}"`;
+  const isSettled = 'position' in asOf || asOf.time < now - SETTLED_MS;
+  res.setHeader('ETag', etag);
+  res.setHeader('Cache-Control', isSettled ? 'private, max-age=31536000, immutable' : 'private, no-cache');
+  // Another caller of the same browser may see less.
+  res.appendHeader('Vary', ['Cookie', 'Authorization', 'X-Api-Key']);
+  if (status === 200 && req.headers['if-none-match'] === etag) {
+    res.statusCode = 304;
+    res.end();
+    return;
+  }
+  if (!text) {
+    sendJson(res, status, body);
+    return;
+  }
+  res.statusCode = status;
+  res.setHeader('Content-Type', text.type);
+  res.end(text.content);
+}

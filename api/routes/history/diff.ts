@@ -1,0 +1,29 @@
+/** What differs between two moments of the log. */
+import { diffBetween } from '../../../queries/history/diff.ts';
+import { diffAnswer, diffQuery } from '../../../shared/contract/history/diff.ts';
+import { invalid } from '../../../shared/errors.ts';
+import { momentOf, readAsOf } from '../../http/as-of.ts';
+import { defineRoute, type Route } from '../../http/route.ts';
+
+export const historyDiffRoutes: readonly Route[] = [
+  defineRoute({
+    method: 'get',
+    path: '/api/history/diff',
+    noPast: 'from and to say which moments are compared',
+    tag: 'History',
+    summary: 'Compare the records of the workspace at two moments',
+    description:
+      'Records that were added, removed or changed after `from`, up to `to`, with the fields that differ and the events that changed them. Fields are named as in the read model. A record that was changed and is as it was before is left out.',
+    access: 'admin',
+    query: diffQuery,
+    refuses: [409],
+    responses: { 200: { description: 'What differs', schema: diffAnswer } },
+    async handle({ query, identity, services }) {
+      const from = await momentOf(services, readAsOf(query.from, 'from'), 'from');
+      const to = await momentOf(services, readAsOf(query.to, 'to'), 'to');
+      if (from.position > to.position) throw invalid('from: must not be after to');
+      const range = { reads: services.reads, workspace: identity.workspace, from: from.position, to: to.position };
+      return { body: await diffBetween(services.logIndex, range, query) };
+    },
+  }),
+];

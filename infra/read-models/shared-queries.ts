@@ -1,0 +1,51 @@
+/** The queries that the API shares between requests, now and at any moment of the past. */
+import type { Services, SharedQueries } from '../../api/services.ts';
+import { agentDirectory } from '../../queries/agents/agents.ts';
+import { createInboxes } from '../../queries/agents/heartbeat.ts';
+import { mentionTargets } from '../../queries/mentions.ts';
+import { notificationDirectory } from '../../queries/monitoring/notifications.ts';
+import { createDisplayNames } from '../../queries/names.ts';
+import { projectDirectory, projectTasks } from '../../queries/projects/projects.ts';
+import { createKnownProjects } from '../../queries/projects/tickets.ts';
+import type { Reads } from '../../queries/reads.ts';
+import { commentDirectory } from '../../queries/tasks/comments.ts';
+import { tokenDirectory } from '../../queries/tokens/reports.ts';
+import type { Freshness, Stamp } from '../../shared/ports/freshness.ts';
+
+type Stamps = Pick<Freshness, 'stamp' | 'stampNow' | 'recent'>;
+
+/** @param now Unix milliseconds */
+export const sharedQueries = (
+  reads: Reads,
+  stamps: Stamps,
+  now: () => number,
+): SharedQueries & Pick<Services, 'queriesAt'> => ({
+  ...queriesOn(reads, stamps, now),
+  queriesAt({ position, at }) {
+    // The past does not change.
+    const stamp: Stamp = { value: '', position };
+    return queriesOn(
+      reads.asOf(position),
+      { stamp: async () => stamp, stampNow: () => stamp, recent: () => stamp.value },
+      () => at,
+    );
+  },
+});
+
+function queriesOn(reads: Reads, freshness: Stamps, now: () => number): SharedQueries {
+  const projects = projectDirectory(reads);
+  return {
+    reads,
+    now,
+    displayNames: createDisplayNames({ reads, freshness }),
+    inboxes: createInboxes({ reads, freshness, now }),
+    projects,
+    projectTasks: projectTasks(reads),
+    knownProjects: createKnownProjects({ directory: projects, freshness }),
+    agents: agentDirectory(reads),
+    comments: commentDirectory(reads),
+    mentions: mentionTargets(reads),
+    notifications: notificationDirectory(reads),
+    tokens: tokenDirectory(reads),
+  };
+}

@@ -1,0 +1,469 @@
+/**
+ * Responses as of a position are those that the service gave at the time: every GET with a past is asked again and again
+ * while random commands run, and once more afterwards, as of each of these positions.
+ */
+import { text } from 'node:stream/consumers';
+import { expect } from 'chai';
+import fc from 'fast-check';
+import { hasPast } from '../../api/http/route.ts';
+import { routes } from '../../api/routes/index.ts';
+import { createLogIndex } from '../../infra/proof/index.ts';
+import { diffBetween } from '../../queries/history/diff.ts';
+import type { RecordChange } from '../../shared/contract/history/diff.ts';
+import { writeHistory } from '../support/history.ts';
+import { call, type Reply, send, startTestService, TEST_ADMIN, type TestService } from '../support/service.ts';
+import { cookieOf } from '../support/worlds/auth.ts';
+
+const realNow = Date.now;
+/** The clock of the service. */
+let clock = 0;
+
+/** Each route with a past, in the forms in which it is asked. Braces are ids that commands have made. */
+const ASKED: Readonly<Record<string, readonly string[]>> = {
+  '/api/auth/users': [''],
+  '/api/auth/access-requests': [''],
+  '/api/tokens/rotate': [''],
+  '/api/agents': ['', '?limit=3&offset=1', '?status=busy', '?show_hidden=true', '?role=coder'],
+  '/api/agents/{id}': [''],
+  '/api/agents/{id}/diagnostics': ['', '?hours=1'],
+  '/api/agents/{id}/attribution': ['?privileged=1', '?hours=2&privileged=1&evidence=1'],
+  '/api/agents/{id}/heartbeat': [''],
+  '/api/agents/{id}/memory': [''],
+  '/api/agents/{id}/soul': [''],
+  '/api/agents/comms': ['', '?limit=2'],
+  '/api/agents/sync': [''],
+  '/api/chat/conversations': [''],
+  '/api/chat/messages': ['', '?limit=2&offset=1'],
+  '/api/chat/messages/{id}': [''],
+  '/api/connect': [''],
+  '/api/claude/sessions': [''],
+  '/api/chat/session-prefs': [''],
+  '/api/projects': ['', '?includeArchived=1'],
+  '/api/projects/{id}': [''],
+  '/api/projects/{id}/tasks': [''],
+  '/api/projects/{id}/agents': [''],
+  '/api/mentions': ['?q=a'],
+  '/api/tasks/outcomes': ['', '?timeframe=all'],
+  '/api/tasks/regression': ['?beta_start=1700000000'],
+  '/api/workflows': [''],
+  '/api/pipelines': [''],
+  '/api/pipelines/run': [''],
+  '/api/tasks': ['', '?status=in_progress', '?priority=high&sort=updated_at&order=asc', '?limit=2&offset=1'],
+  '/api/tasks/{id}': ['', '?include=history&history_limit=2'],
+  '/api/tasks/{id}/comments': [''],
+  '/api/tasks/{id}/branch': [''],
+  '/api/quality-review': ['?taskIds=1,2,3', '?taskId=1'],
+  '/api/alerts': [''],
+  '/api/tokens': [
+    '?action=list',
+    '?action=stats&timeframe=day',
+    '?action=trends',
+    '?action=agent-costs',
+    '?action=stats&timeframe=all',
+  ],
+  '/api/tokens/by-agent': ['', '?days=1'],
+  '/api/tokens/prices': [''],
+  '/api/gateway-config': [''],
+  '/api/gateways': [''],
+  '/api/gateways/health/history': [''],
+  '/api/exec-approvals': ['?action=allowlist'],
+  '/api/cron': ['', '?action=logs'],
+  '/api/cleanup': [''],
+  '/api/settings': [''],
+  '/api/super/tenants': [''],
+  '/api/super/provision-jobs': [''],
+  '/api/super/provision-jobs/{id}': [''],
+  '/api/workspaces': [''],
+  '/api/workspaces/{id}': [''],
+  '/api/activities': ['', '?stats=true&hours=2', '?type=task_created', '?limit=3&offset=2'],
+  '/api/audit': ['', '?limit=3'],
+  '/api/notifications': ['?recipient=admin', '?recipient=ann'],
+  '/api/notifications/deliver': [''],
+  '/api/search': ['?q=report', '?q=task&limit=3'],
+  '/api/standup': [''],
+  '/api/workload': [''],
+};
+
+/** Those that any agent may ask. */
+const OPEN = [
+  '/api/agents',
+  '/api/tasks',
+  '/api/tasks/{id}',
+  '/api/activities',
+  '/api/search',
+  '/api/projects/{id}/tasks',
+];
+
+interface Recorded {
+  readonly url: string;
+  readonly as: Record<string, string>;
+  readonly position: number;
+  readonly status: number;
+  readonly body: string;
+}
+
+describe('reads as of a position', function () {
+  this.timeout(300_000);
+  let world: TestService;
+  const names: string[] = [];
+  const ids = { agents: [] as number[], tasks: [] as number[] };
+
+  before(async () => {
+    clock = realNow();
+    Date.now = () => clock;
+    world = await startTestService();
+  });
+  after(async () => {
+    Date.now = realNow;
+    await world?.close();
+  });
+
+  const ask = async (method: string, path: string, body?: unknown, as?: string): Promise<Reply> => {
+    clock += 1_237;
+    return call(world, method, path, body, as === undefined ? {} : { 'x-api-key': as });
+  };
+  const get = async (url: string, as: Record<string, string>) => {
+    const response = await send(world, 'GET', url, as);
+    return { status: response.statusCode as number, body: await text(response), headers: response.headers };
+  };
+  const pick = <T>(items: readonly T[], n: number): T => items[n % items.length] as T;
+
+  /** Commands; each is given a number. Some are refused, as they depend on what there is. */
+  const commands: readonly ((n: number) => Promise<unknown>)[] = [
+    async (n) => {
+      const { body } = await ask('POST', '/api/agents', {
+        name: `agent-${n}-${ids.agents.length}`,
+        role: pick(['coder', 'tester'], n),
+      });
+      ids.agents.push(body.agent.id);
+      names.push(body.agent.name);
+    },
+    async (n) => {
+      const { body } = await ask('POST', '/api/tasks', {
+        title: `task ${n} reports`,
+        description: 'a text @ann',
+        priority: pick(['low', 'medium', 'high'], n),
+        ...(n % 2 === 0 && { assigned_to: pick(names, n) }),
+      });
+      if (body.task) ids.tasks.push(body.task.id);
+    },
+    (n) =>
+      ask('PUT', `/api/agents/${pick(ids.agents, n)}`, {
+        status: pick(['busy', 'idle', 'error'], n),
+        last_activity: `does ${n}`,
+      }),
+    (n) =>
+      ask('PUT', `/api/agents/${pick(ids.agents, n)}/memory`, { working_memory: `line ${n}`, append: n % 3 === 0 }),
+    (n) => ask('PUT', `/api/agents/${pick(ids.agents, n)}/soul`, { soul_content: `You are number ${n}.` }),
+    (n) =>
+      ask('POST', `/api/agents/${pick(ids.agents, n)}/heartbeat`, {
+        token_usage: { model: 'm', inputTokens: n % 999, outputTokens: 5 },
+      }),
+    (n) =>
+      ask('PUT', `/api/tasks/${pick(ids.tasks, n)}`, {
+        title: `renamed ${n}`,
+        status: pick(['in_progress', 'review', 'inbox'], n),
+      }),
+    (n) => ask('PUT', `/api/tasks/${pick(ids.tasks, n)}`, { priority: pick(['low', 'high'], n), tags: [`t${n % 5}`] }),
+    (n) => ask('POST', `/api/tasks/${pick(ids.tasks, n)}/comments`, { content: `comment ${n} for @ann` }),
+    (n) => ask('DELETE', `/api/tasks/${pick(ids.tasks, n)}`),
+    (n) => ask('DELETE', `/api/agents/${pick(ids.agents.slice(2), n) ?? 0}`),
+    (n) =>
+      ask('POST', '/api/quality-review', {
+        taskId: pick(ids.tasks, n),
+        reviewer: 'aegis',
+        status: pick(['approved', 'rejected'], n),
+        notes: 'seen',
+      }),
+    (n) =>
+      ask('POST', '/api/tokens', {
+        model: pick(['m', 'claude-3-opus'], n),
+        sessionId: `s${n % 3}`,
+        inputTokens: n % 1_000,
+        outputTokens: 7,
+      }),
+    (n) =>
+      ask('POST', '/api/chat/messages', {
+        from: 'admin',
+        to: pick(['ann', `agent-${n}-0`], n),
+        content: `message ${n}`,
+        conversation_id: `c${n % 3}`,
+      }),
+    (n) => ask('PATCH', `/api/chat/messages/${1 + (n % 5)}`, { read: true }),
+    () => ask('PUT', '/api/notifications', { recipient: 'ann', markAllRead: true }),
+    (n) => ask('POST', '/api/projects', { name: `project ${n}`, ticket_prefix: `P${n % 90}` }),
+    (n) => ask('PATCH', '/api/projects/1', { description: `text ${n}` }),
+    (n) => ask('POST', '/api/workflows', { name: `flow ${n}`, task_prompt: 'do it', model: 'sonnet' }),
+    (n) =>
+      ask('POST', '/api/alerts', {
+        name: `rule ${n}`,
+        entity_type: 'agent',
+        condition_field: 'status',
+        condition_operator: 'equals',
+        condition_value: 'error',
+        action_type: 'notification',
+      }),
+    () => ask('POST', '/api/alerts', { action: 'evaluate' }),
+    (n) => ask('PUT', '/api/settings', { settings: { 'retention.activities_days': 1 + (n % 30) } }),
+    () => ask('POST', '/api/standup', {}),
+    () => ask('POST', '/api/cleanup', {}),
+    (n) =>
+      ask('POST', '/api/auth/users', {
+        username: `person${n}`,
+        password: 'a long enough password',
+        display_name: `Person ${n}`,
+        role: 'viewer',
+      }),
+    (n) => ask('POST', '/api/connect', { tool_name: 'tool', agent_name: `tool-agent-${n % 3}` }),
+    (n) => ask('POST', '/api/workspaces', { name: `Room ${n}`, slug: `room-${n}` }),
+    (n) => ask('POST', '/api/gateways', { name: `gate ${n}`, host: '192.0.2.9', port: 1_000 + (n % 999) }),
+    (n) =>
+      ask('POST', '/api/cron', { action: 'add', jobName: `job ${n}`, schedule: '0 4 * * *', command: 'say hello' }),
+    (n) =>
+      writeHistory(world.service.core.store, {
+        events: 12,
+        agents: 2,
+        seed: n,
+        tick: () => {
+          clock += 311;
+        },
+      }),
+  ];
+
+  /** The end of the log, once everything that is recorded after its response is there. */
+  const settled = async () => {
+    await world.service.incidents?.drain();
+    for await (const [last] of world.service.core.store.log.readAll({ direction: 'backwards', limit: 1 }))
+      if (last) return { position: last.position, at: Number(last.meta.at) };
+    throw new Error('the log has no events');
+  };
+
+  /** A response that shows the end of the log, at the time of its last event. Jobs and policies may write meanwhile. */
+  const record = async (url: string, as: Record<string, string>): Promise<Recorded[]> => {
+    for (;;) {
+      const { position, at } = await settled();
+      clock = at;
+      const { status, body, headers } = await get(url, as);
+      expect(status, `${url} ${body}`).to.be.below(500);
+      if (status >= 400) return [];
+      const isExact = Number(headers['x-signalbox-position']) === position;
+      if (isExact && (await settled()).position === position) return [{ url, as, position, status, body }];
+    }
+  };
+
+  const first = async () => {
+    for await (const [event] of world.service.core.store.log.readAll({ limit: 1 })) return event?.position;
+    return undefined;
+  };
+
+  const urls = (paths: readonly string[]): string[] =>
+    paths.flatMap((path) => {
+      const forms = ASKED[path] ?? [];
+      const owners = path.startsWith('/api/agents/') ? ids.agents : path.startsWith('/api/tasks/') ? ids.tasks : [1, 2];
+      const some = path.includes('{id}')
+        ? [owners[0], owners.at(-1), owners.at(-3)].filter((id) => id !== undefined)
+        : [0];
+      return some.flatMap((id) => forms.map((form) => path.replace('{id}', String(id)) + form));
+    });
+
+  it('asks every route that has a past', () => {
+    const all = routes.filter(hasPast).map(({ path }) => path);
+    // An export is recorded: see below.
+    expect(all.filter((path) => path !== '/api/export').toSorted()).to.deep.equal(Object.keys(ASKED).toSorted());
+  });
+
+  it('show a moment by its position or its time, for ever, and say which position it is', async () => {
+    const cookie = cookieOf(await ask('POST', '/api/auth/login', TEST_ADMIN));
+    const { body: made } = await ask('POST', '/api/agents', { name: 'first', role: 'coder' });
+    const { id } = made.agent;
+    const { position, at } = await settled();
+    await ask('PUT', `/api/agents/${id}`, { status: 'busy' });
+    const url = `/api/agents/${id}`;
+    const past = await get(`${url}?as_of=${position}`, { cookie });
+    expect(JSON.parse(past.body).agent.status).to.equal('offline');
+    expect(past.headers).to.include({
+      'x-signalbox-position': String(position),
+      'x-signalbox-as-of': String(position),
+      'cache-control': 'private, max-age=31536000, immutable',
+    });
+    expect(past.headers.vary).to.match(/Cookie/);
+    const again = await get(`${url}?as_of=${position}`, { cookie, 'if-none-match': String(past.headers.etag) });
+    expect([again.status, again.body]).to.deep.equal([304, '']);
+    const byTime = await get(`${url}?as_of=${new Date(at).toISOString()}`, { cookie });
+    expect([byTime.body, byTime.headers['x-signalbox-as-of']]).to.deep.equal([past.body, String(position)]);
+    expect(byTime.headers['cache-control'], 'events may still get this time').to.equal('private, no-cache');
+    const missing = await get(`${url}?as_of=${await first()}`, { cookie });
+    expect(missing.status).to.equal(404);
+    expect(missing.headers['cache-control']).to.equal('no-store');
+  });
+
+  it('refuse what is not in the log, and calls without a past', async () => {
+    const { position } = await settled();
+    const refusal = async (path: string) => {
+      const { status, body } = await ask('GET', path);
+      return `${status} ${body.error}`;
+    };
+    for (const asOf of ['', 'x', '-1', '1.5', '2026-01-01', '1&as_of=2', '99999999999999999999'])
+      expect(await refusal(`/api/agents?as_of=${asOf}`), asOf).to.match(
+        /^400 as_of: must be a position of the log, .* RFC 3339/,
+      );
+    const range = /^400 as_of: must be a position from \d+ to \d+, or a time from [\dT:.Z-]+ to now/;
+    for (const asOf of ['0', String(position + 1_000_000), '1999-01-01T00:00:00Z', '2999-01-01T00:00:00Z'])
+      expect(await refusal(`/api/agents?as_of=${asOf}`), asOf).to.match(range);
+    expect(await refusal('/api/scheduler?as_of=1')).to.equal(
+      '400 as_of: this is the state of the processes. Leave as_of out.',
+    );
+    expect(await refusal('/api/exec-approvals?as_of=1')).to.match(/^400 as_of: what waits is asked for/);
+    const { status, body } = await ask('POST', '/api/agents?as_of=1', { name: 'never', role: 'coder' });
+    expect([status, body.error]).to.deep.equal([400, 'as_of: a write has no past. Leave as_of out.']);
+    const { pool } = world.service.core.database;
+    await pool.query(`UPDATE service.checkpoints SET history_from = ${position} WHERE projection = 'agents'`);
+    expect(await refusal(`/api/agents?as_of=${position - 1}`)).to.match(
+      /^409 as_of: the past of agents goes back to position \d+ only, .* run: signalbox rebuild --history agents$/,
+    );
+    await pool.query("UPDATE service.checkpoints SET history_from = 0 WHERE projection = 'agents'");
+    expect(await refusal(`/api/agents?as_of=${await first()}`), 'of a caller who may not see it now').to.match(/^200/);
+    expect((await ask('GET', '/api/agents?as_of=1', undefined, 'wrong')).status).to.equal(401);
+  });
+
+  it('are exported and recorded like any other', async () => {
+    const exported = async (query = '') => {
+      const { body } = await ask('GET', `/api/export?type=agents&format=json${query}`);
+      return { at: body.exported_at, names: body.data.map(({ name }: { name: string }) => name) };
+    };
+    const { position, at } = await settled();
+    const { names: then } = await exported();
+    await ask('POST', '/api/agents', { name: 'later', role: 'coder' });
+    expect((await exported()).names).to.include('later');
+    const count = async () => (await ask('GET', '/api/audit?action=data_export')).body.total;
+    const before = await count();
+    expect(await exported(`&as_of=${position}`)).to.deep.equal({ at: new Date(at).toISOString(), names: then });
+    expect(await count()).to.equal(before + 1);
+  });
+
+  it('are compared: records, fields, and the events that changed them', async () => {
+    const diff = async (query: string) => (await ask('GET', `/api/history/diff?${query}`)).body;
+    const kept = (await ask('POST', '/api/tasks', { title: 'kept' })).body.task.id;
+    const gone = (await ask('POST', '/api/tasks', { title: 'gone' })).body.task.id;
+    const { position: from, at } = await settled();
+    await ask('PUT', `/api/tasks/${kept}`, { title: 'renamed' });
+    await ask('PUT', `/api/tasks/${kept}`, { title: 'renamed again', priority: 'high' });
+    await ask('DELETE', `/api/tasks/${gone}`);
+    const added = (await ask('POST', '/api/tasks', { title: 'added' })).body.task.id;
+    const { position: to } = await settled();
+    await ask('PUT', `/api/tasks/${added}`, { title: 'later' });
+
+    const found = await diff(`from=${from}&to=${to}&resource=tasks`);
+    expect([found.from, found.to, found.next_cursor]).to.deep.equal([from, to, null]);
+    const outline = found.changes.map(({ id, change, events }: RecordChange) => [id, change, events.length]);
+    expect(outline).to.deep.equal([
+      [kept, 'changed', 2],
+      [gone, 'removed', 1],
+      [added, 'added', 1],
+    ]);
+    const [changed, removed, made] = found.changes;
+    expect(changed.fields.title).to.deep.equal({ before: 'kept', after: 'renamed again' });
+    expect(changed.fields.priority).to.deep.equal({ before: 'medium', after: 'high' });
+    expect(changed.fields).not.to.have.any.keys('id', 'workspace_id', 'position', 'created_at');
+    expect(removed.fields.title).to.deep.equal({ before: 'gone', after: null });
+    expect(made.fields.title).to.deep.equal({ before: null, after: 'added' });
+    const causes = [];
+    for (const id of changed.events) causes.push((await ask('GET', `/api/history/events/${id}`)).body);
+    expect(causes.map(({ type }) => type)).to.deep.equal(['TaskUpdated', 'TaskUpdated']);
+    expect(causes[0].position).to.be.above(from);
+
+    const time = new Date(at).toISOString();
+    expect(await diff(`from=${time}&to=${to}&resource=tasks&id=${gone}`)).to.deep.equal({
+      ...found,
+      changes: [removed],
+    });
+    const whole = await diff(`from=${from}&to=${to}`);
+    const pages: RecordChange[] = [];
+    for (let cursor = ''; ; ) {
+      const page = await diff(`from=${from}&to=${to}&limit=1${cursor && `&cursor=${cursor}`}`);
+      expect(page.changes.length).to.be.at.most(1);
+      pages.push(...page.changes);
+      if (page.next_cursor === null) break;
+      cursor = page.next_cursor;
+    }
+    expect(pages).to.deep.equal(whole.changes);
+    expect((await diff(`from=${to}&to=${to}`)).changes).to.deep.equal([]);
+
+    const { database, eventLog, reads } = world.service.core;
+    const index = createLogIndex({ database, eventLog, timeoutMs: 10_000 });
+    const elsewhere = await diffBetween(
+      index,
+      { reads, workspace: 77, from, to },
+      { limit: 50, id: undefined, cursor: undefined },
+    );
+    expect(elsewhere.changes, 'of another workspace').to.deep.equal([]);
+
+    for (const [query, reason] of [
+      [`from=${to}&to=${from}`, /^from: must not be after to/],
+      [`from=x&to=${to}`, /^from: must be a position of the log/],
+      [`from=${from}&to=999999999999`, /^to: must be a position from/],
+      [`from=${from}`, /^to: /],
+      [`from=${from}&to=${to}&resource=x`, /^resource: /],
+      [`from=${from}&to=${to}&id=x`, /^id: /],
+      [`from=${from}&to=${to}&cursor=x-1`, /^cursor: /],
+    ] as const) {
+      const { status, body } = await ask('GET', `/api/history/diff?${query}`);
+      expect(`${status} ${body.error}`, query).to.match(new RegExp(`^400 ${reason.source.slice(1)}`));
+    }
+  });
+
+  it('are those that were given then', async () => {
+    await ask('POST', '/api/auth/users', {
+      username: 'ann',
+      password: 'a long enough password',
+      display_name: 'Ann',
+      role: 'viewer',
+    });
+    const [create, task] = commands as [(typeof commands)[0], (typeof commands)[0]];
+    for (let n = 0; n < 4; n++) {
+      await create(n);
+      await task(n);
+    }
+    const agentKey = (await ask('POST', `/api/agents/${ids.agents[0]}/keys`, { name: 'own', scopes: ['viewer'] })).body
+      .api_key;
+    expect(agentKey).to.be.a('string');
+    // Not the global key, each use of which is an event.
+    const cookie = cookieOf(await ask('POST', '/api/auth/login', TEST_ADMIN));
+    const callers: readonly { readonly as: Record<string, string>; readonly asked: readonly string[] }[] = [
+      { as: { cookie }, asked: Object.keys(ASKED) },
+      // Refusals are events.
+      { as: { 'x-api-key': agentKey }, asked: OPEN },
+    ];
+    const recorded: Recorded[] = [];
+    const steps = fc.sample(
+      fc.tuple(
+        fc.oneof(fc.integer({ min: 1, max: 9 }), fc.nat({ max: commands.length - 1 })),
+        fc.nat({ max: 100_000 }),
+      ),
+      {
+        numRuns: 120,
+        seed: Number(process.env.SEED ?? 7),
+      },
+    );
+    for (const [step, [which, n]] of steps.entries()) {
+      await commands[which]?.(n);
+      if (step % 12 !== 11) continue;
+      const stood = clock;
+      for (const { as, asked } of callers) for (const url of urls(asked)) recorded.push(...(await record(url, as)));
+      clock = stood;
+    }
+    clock += 3 * 86_400_000;
+    expect(recorded.length).to.be.above(500);
+    const bodies = new Map<string, Set<string>>();
+    for (const { url, body } of recorded) bodies.set(url, (bodies.get(url) ?? new Set()).add(body));
+    const changed = [...bodies.values()].filter((all) => all.size > 1);
+    expect(changed.length, 'responses that change').to.be.above(40);
+    const different: string[] = [];
+    for (const { url, as, position, status, body } of recorded) {
+      const past = await get(`${url}${url.includes('?') ? '&' : '?'}as_of=${position}`, as);
+      expect(Number(past.headers['x-signalbox-as-of']), `${url}: ${past.body}`).to.equal(position);
+      if (past.status !== status || past.body !== body) different.push(`${url} at ${position}:\n${body}\n${past.body}`);
+    }
+    expect(different.length, different.slice(0, 4).join('\n')).to.equal(0);
+  });
+});
