@@ -1,6 +1,9 @@
 /** Mentions through HTTP: what an editor is offered, and that commands find the same. */
 import { expect } from 'chai';
 import { mentionedIn } from '../../commands/mentions.ts';
+import { agentsProjection } from '../../projections/agents/agents.ts';
+import { usersProjection } from '../../projections/auth/users.ts';
+import { schemaOf } from '../../projections/projection.ts';
 import { listMentions, mentionTargets } from '../../queries/mentions.ts';
 import { mentionsAnswer } from '../../shared/contract/mentions.ts';
 import { conforms } from '../support/worlds/agents.ts';
@@ -109,10 +112,12 @@ describe('contract: mentions', function () {
       // There are few rows: otherwise the plan would be to read the whole table.
       await client.query('SET LOCAL enable_seqscan = off');
       expect(
-        await planOf(`SELECT 1 FROM users_v4.users WHERE workspace_id = 1 AND lower(username) = ANY('{a,b}')`),
+        await planOf(
+          `SELECT 1 FROM ${schemaOf(usersProjection)}.users WHERE workspace_id = 1 AND lower(username) = ANY('{a,b}')`,
+        ),
       ).to.match(/users_6/);
       expect(
-        await planOf(`SELECT 1 FROM agents_v4.agents WHERE workspace_id = 1
+        await planOf(`SELECT 1 FROM ${schemaOf(agentsProjection)}.agents WHERE workspace_id = 1
           AND lower(regexp_replace(name, '\\s+', '-', 'g')) = ANY('{a,b}')`),
       ).to.match(/agents_6/);
     } finally {

@@ -201,6 +201,7 @@ export const FLOORS: Readonly<Record<string, Floor>> = {
       'clients',
       'integers',
       'limits',
+      'past',
       'people',
       'requests',
       'routes',

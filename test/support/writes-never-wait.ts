@@ -15,6 +15,10 @@ import type { ReadAt } from '../../shared/ports/read-models.ts';
 const EXCEPTIONS: readonly { readonly request: RegExp; readonly because: string }[] = [
   { request: /^DELETE \/api\/projects\/\d+\?mode=delete/, because: 'the schedule resumes it; it is answered as begun' },
   { request: /^DELETE \/api\/workspaces\/\d+$/, because: 'the schedule resumes it; it is answered as begun' },
+  {
+    request: /^DELETE \/api\/people\//,
+    because: 'each record that is erased is looked up, and a call that was cut off is repeated',
+  },
   { request: /^(POST|PUT) \/api\/notifications$/, because: 'beyond 1,000, each thousand is a write of its own' },
   {
     request: /^POST \/api\/tokens(\/batch)?$/,
