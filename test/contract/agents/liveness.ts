@@ -37,7 +37,7 @@ export function describeLiveness(service: () => AgentsWorld): void {
       expect(activity).to.include({ actor: 'heartbeat' });
       const [entry, ...more] = await world.world.audit('heartbeat_check');
       expect(more).to.have.length(0);
-      const oursMarked = marked.filter((name) => ours.includes(name));
+      const oursMarked = ours.filter((name) => marked.includes(name));
       expect(entry).to.deep.include({
         actor: 'scheduler',
         detail: { marked_offline: oursMarked, marked_offline_count: oursMarked.length },
