@@ -115,6 +115,7 @@ DELETE /api/workspaces/{id}             admin
 PUT    /api/notifications               own
 POST   /api/notifications               own
 DELETE /api/notifications               admin
+DELETE /api/people/{username}            admin
 POST   /api/notifications/deliver       open
 POST   /api/logs                        open
 POST   /api/standup                     open
