@@ -152,7 +152,7 @@ describe('rebuild of one small read model', () => {
       expect(await rows(), damage).to.deep.equal(right);
       expect(await rebuild({ check: true })).to.include({ equal: true });
     }
-    await query('DROP TABLE small_v1.notes');
+    await query('DROP TABLE small_v1.notes CASCADE');
     const { tables, equal } = await rebuild();
     expect([equal, tables[0]?.live, tables[0]?.equal]).to.deep.equal([false, undefined, false]);
     expect(await rows()).to.deep.equal(right);

@@ -18,6 +18,7 @@ const WITHOUT_VIEW: Readonly<Record<string, string>> = {
   'alerts/backtests': 'says how often a condition was met',
   'alerts/conditions': 'says whether a condition is met',
   'github/syncs': 'for the sync, on schedule',
+  'history/diff': 'for admins, who see all',
   'monitoring/status': 'counts',
   'monitoring/workload': 'counts',
   'projects/projects': 'counts the tasks of projects',
