@@ -53,7 +53,7 @@ const poll = (url: string, agent: string, capacity: number): Promise<Poll> =>
 
 for (const stack of ['postgres', 'cluster'] as const) {
   describe(`the task queue of two processes, ${ROUNDS} rounds, on ${stack}`, function () {
-    this.timeout(60_000 + ROUNDS * 30_000);
+    this.timeout(60_000 + ROUNDS * 60_000);
     let stores: ServerStores | undefined;
     let running: Awaited<ReturnType<typeof startProcesses>> | undefined;
     let core: Core | undefined;
