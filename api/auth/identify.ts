@@ -43,7 +43,7 @@ const proxiedName = lineOfText(1, 128).normalize('NFC');
 
 export function createIdentify(services: Parts): (exchange: Exchange) => Promise<Identity | null> {
   const { credentials, freshness, incidents, settings } = services;
-  // Whoever looks a credential up has taken a stamp, and with that waited for what it stands for.
+  // The caller has taken a stamp before this look-up, and thereby waited for the read models of the credential.
   const reads = services.reads.at({});
   const valid = new LRUCache<string, CachedLookup>(atMost(MAX_VALID));
   const invalid = new LRUCache<string, CachedLookup>({ max: MAX_INVALID });

@@ -45,7 +45,7 @@ export function createCredentialCheck(
   services: Pick<Services, 'reads' | 'credentials' | 'freshness'>,
 ): CredentialCheck {
   const { credentials, freshness } = services;
-  // Whoever looks credentials up has taken a stamp, and with that waited for what they stand for.
+  // The caller has taken a stamp before this look-up, and thereby waited for the read models of the credentials.
   const reads = services.reads.at({});
 
   async function sessions(hashes: readonly string[]): Promise<ReadonlyMap<string, Known | undefined>> {

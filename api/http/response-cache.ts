@@ -19,7 +19,7 @@ const MAX_URLS = 10_000;
 
 const withTasks = (models: readonly string[]): readonly string[] =>
   models.includes(TASKS) ? models : [...models, TASKS];
-/** The read model that says whose a task is: whoever sees the tasks of one agent only has responses that depend on it. */
+/** The read model that has the owners of tasks. Responses to a caller that sees only one agent's tasks depend on it. */
 const TASKS = 'tasks';
 
 interface CachedResponse {

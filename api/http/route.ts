@@ -166,7 +166,7 @@ interface PlainRoute<P, Q, B, R extends Responses, A extends Access> {
    */
   readonly closedToAgents?: true | ((call: Pick<Call<P, Q, B, A>, 'body'>) => string | undefined);
   readonly limit?: LimitClass;
-  /** Set for a call that trusts whoever comes first: it answers only under a loopback name or a host in MC_ALLOWED_HOSTS. */
+  /** Set for a call that trusts the first caller: it answers only under a loopback name or a host in MC_ALLOWED_HOSTS. */
   readonly knownHost?: true;
   /** Set for a GET that changes something: pages of other origins cannot make it, and HEAD is refused. */
   readonly writes?: true;

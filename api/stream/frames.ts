@@ -39,7 +39,7 @@ export interface Frame {
   readonly bytes: Buffer;
   /** The frame for callers who must not see secrets, where it differs. */
   readonly masked?: Buffer;
-  /** Whom it is for, if it tells of a notification. */
+  /** The recipient, if the frame is about a notification. */
   readonly recipient?: string;
 }
 
@@ -51,9 +51,9 @@ export interface EventFrames {
   /** When it happened, Unix ms. */
   readonly at: number;
   readonly workspace: number;
-  /** The task that the frames tell of; null: one whose owners are not known. */
+  /** The task that the frames are about; null: a task with unknown owners. */
   readonly task?: number | null;
-  /** Whose that task was then. Undefined: not looked up, or there is none, so that nobody gets it by being the owner. */
+  /** The owners of that task at that time. Undefined: no task, or not looked up; no caller then gets the frames as an owner. */
   readonly owners?: TaskOwners;
   readonly frames: readonly Frame[];
   /** Bytes of all frames, in both forms. */
@@ -75,7 +75,7 @@ export interface Audience {
   readonly notBefore: number;
 }
 
-/** What tells of a notification is for its recipient, everything else about a task for those who see the task. */
+/** A frame about a notification goes to its recipient, every other frame about a task to those who may see the task. */
 function isFor({ view, recipient }: Audience, { task, owners }: EventFrames, frame: Frame): boolean {
   if (frame.recipient === undefined) return task === undefined || view.agent === null || isOwner(view, owners);
   // People find delivered notifications in the chat as well.
@@ -107,7 +107,7 @@ export interface Framing {
   concerns(logged: LoggedEvent, workspace: number): boolean;
   /** Undefined when the event has no frames. @throws what `StreamSource.decode` throws for an event that cannot be read now */
   frames(logged: LoggedEvent): Promise<EventFrames | undefined>;
-  /** The same frames with the owners of the task that they tell of. @throws what `StreamSource.stream` throws */
+  /** The same frames with the owners of the task that they are about. @throws what `StreamSource.stream` throws */
   owned(event: EventFrames): Promise<EventFrames>;
 }
 

@@ -6,7 +6,7 @@ import { commsAnswer, commsQuery, messageAnswer, messageBody } from '../../../sh
 import { TASK_VIEW, taskViewOf } from '../../../shared/identity.ts';
 import { defineCachedRoute, defineRoute, type Route } from '../../http/route.ts';
 
-/** Notifications tell of tasks. */
+/** Notifications contain titles of tasks. */
 export const NOTICES =
   'Notifications that were delivered to agents are among them; a caller that speaks for an agent and is no admin sees those of that agent.';
 
