@@ -5,15 +5,21 @@
  * that, in an append of its own, because no append spans two streams. A claim is void when its owner does not hold the
  * name: at once if the owner never can (because it was deleted), and after `ABANDONED_AFTER_MS` if the process may have
  * died between the two appends. Before such a claim is taken over, `nameClaimVoided` is appended to the old owner's
- * stream: if the old owner is merely slow, its second append conflicts with that and starts over.
+ * stream: if the old owner is merely slow, its second append conflicts with that and starts over. So no time is needed
+ * for uniqueness; it spares slow owners the conflict. Meanwhile others wait for a moment, then get 409 `BUSY`.
  */
 import { AppError, conflict } from '../shared/errors.ts';
 import { nameClaimed, nameClaimVoided, nameReleased } from '../shared/events/claims.ts';
+import { pause } from '../shared/waiting.ts';
 import { type Decider, defineDecider, on } from './decider.ts';
-import type { CommandContext, Commands } from './handler.ts';
+import type { CommandContext, Commands, ExecuteOptions } from './handler.ts';
 
-/** Longer than any request lives, milliseconds. */
-export const ABANDONED_AFTER_MS = 30_000;
+/** Between a claim and the owner's append, a living process needs less than this, milliseconds. */
+export const ABANDONED_AFTER_MS = 5_000;
+/** Pauses while another record is getting the name, milliseconds: a second altogether. Most owners need a few. */
+const PAUSES = [10, 20, 40, 80, 150, 300, 400];
+/** How often a name is claimed that others claim as soon as it is free. */
+const MAX_TRIES = 5;
 
 interface NameState {
   /** Stream of the owner. */
@@ -59,10 +65,12 @@ export interface Earlier {
   readonly claim: { readonly kind: string; readonly scope: NameScope; readonly name: string };
 }
 
-/** Code of a refusal because somebody else has the name. */
+/** Code of a refusal because another record has the name. */
 export const NAME_TAKEN = 'NAME_TAKEN';
 const taken = <OwnerState>(kind: NameKind<OwnerState>, shown: string) =>
   conflict(kind.taken(shown), { code: NAME_TAKEN });
+const beingTaken = (shown: string) =>
+  conflict(`Another request is taking "${shown}" at this moment; try again in a few seconds.`, { code: 'BUSY' });
 
 const streamOf = (kind: string, scope: NameScope, name: string) => `${kind}-${scope}-${encodeURIComponent(name)}`;
 
@@ -70,7 +78,7 @@ const streamOf = (kind: string, scope: NameScope, name: string) => `${kind}-${sc
  * Claims `name` for the owner of stream `owner`. Claiming a name that the owner already has is fine.
  *
  * @param shown the name as the caller wrote it
- * @throws AppError 409 when another record has it
+ * @throws AppError 409 `NAME_TAKEN` when another record has it, `BUSY` when one is getting it, for longer than a second
  */
 export async function claimName<OwnerState>(
   commands: Commands,
@@ -83,27 +91,29 @@ export async function claimName<OwnerState>(
 ): Promise<void> {
   await refuseEarlier(commands, context, kind, { scope, name, shown }, owner);
   const stream = streamOf(kind.kind, scope, name);
-  const claim = (voided: string | undefined, options = {}) =>
+  const claim = (given: string | undefined, options: ExecuteOptions) =>
     commands.execute(
       nameDecider,
       stream,
       context,
       (current) => {
         if (current.owner === owner) return [];
-        if (current.owner !== undefined && current.owner !== voided) throw taken(kind, shown);
+        if (current.owner !== undefined && current.owner !== given) throw taken(kind, shown);
         return [nameClaimed.draft({ kind: kind.kind, name, owner })];
       },
       options,
     );
-  try {
-    // Most names are new.
-    await claim(undefined, { fresh: true });
-  } catch (error) {
-    if (!isTaken(error)) throw error;
-    const { state } = await commands.load(nameDecider, stream);
-    if (state.owner !== undefined && state.owner !== owner)
-      await voidClaim(commands, context, kind, { scope, name, shown }, state.owner, state.claimedAt);
-    await claim(state.owner);
+  // Most names are new.
+  let voided: string | undefined;
+  for (let attempt = 1; ; attempt++) {
+    try {
+      await claim(voided, { fresh: attempt === 1 });
+      return;
+    } catch (error) {
+      if (!isTaken(error)) throw error;
+      if (attempt >= MAX_TRIES) throw beingTaken(shown);
+    }
+    voided = await vacated(commands, context, kind, { scope, name, shown }, stream, owner);
   }
 }
 
@@ -117,8 +127,12 @@ export async function claimantOf(
   return (await commands.load(nameDecider, streamOf(kind.kind, scope, name))).state.owner;
 }
 
-/** A name is refused because somebody else has it. */
+/** A name is refused because another record has it. */
 export const isTaken = (error: unknown): boolean => error instanceof AppError && error.extras.code === NAME_TAKEN;
+
+/** A name is refused because another record has it or is getting it. */
+export const isClaimed = (error: unknown): boolean =>
+  isTaken(error) || (error instanceof AppError && error.extras.code === 'BUSY');
 
 interface Wanted {
   readonly scope: NameScope;
@@ -144,32 +158,43 @@ async function refuseEarlier<OwnerState>(
     if (its.holds((await commands.load(its.owner, holder)).state, name, scope) === 'yes') throw taken(kind, shown);
   }
   const { claim } = earlier;
-  const { state } = await commands.load(nameDecider, streamOf(claim.kind, claim.scope, claim.name));
-  if (state.owner !== undefined && state.owner !== owner)
-    await voidClaim(commands, context, kind, wanted, state.owner, state.claimedAt);
+  await vacated(commands, context, kind, wanted, streamOf(claim.kind, claim.scope, claim.name), owner);
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: as in `NameKind.of`.
 const kindOf = <OwnerState>(kind: NameKind<OwnerState>, owner: string): NameKind<any> => kind.of?.(owner) ?? kind;
 
-/** Makes sure that `owner` can no longer get a name. @throws AppError 409 when it has it or still may get it */
-async function voidClaim<OwnerState>(
+/**
+ * Waits until nobody but `owner` has the name of a claim's stream or may still get it.
+ *
+ * @returns the owner of the claim, which is void unless it is `owner`; undefined when there is none
+ * @throws AppError 409 `NAME_TAKEN`, `BUSY`
+ */
+async function vacated<OwnerState>(
   commands: Commands,
   context: CommandContext,
   kind: NameKind<OwnerState>,
   { scope, name, shown }: Wanted,
+  stream: string,
   owner: string,
-  claimedAt: number,
-): Promise<void> {
-  const its = kindOf(kind, owner);
-  const held = await commands.load(its.owner, owner);
-  const answer = its.holds(held.state, name, scope);
-  if (answer === 'never') return;
-  if (answer === 'yes' || Date.now() - claimedAt < ABANDONED_AFTER_MS) throw taken(kind, shown);
-  await commands.execute(its.owner, owner, context, (state) => {
-    if (its.holds(state, name, scope) === 'yes') throw taken(kind, shown);
-    return [nameClaimVoided.draft({ kind: kind.kind, name })];
-  });
+): Promise<string | undefined> {
+  for (const ms of [...PAUSES, undefined]) {
+    const { state: claim } = await commands.load(nameDecider, stream);
+    if (claim.owner === undefined || claim.owner === owner) return claim.owner;
+    const its = kindOf(kind, claim.owner);
+    const answer = its.holds((await commands.load(its.owner, claim.owner)).state, name, scope);
+    if (answer === 'never') return claim.owner;
+    if (answer === 'yes') throw taken(kind, shown);
+    if (Date.now() - claim.claimedAt >= ABANDONED_AFTER_MS) {
+      await commands.execute(its.owner, claim.owner, context, (state) => {
+        if (its.holds(state, name, scope) === 'yes') throw taken(kind, shown);
+        return [nameClaimVoided.draft({ kind: kind.kind, name })];
+      });
+      return claim.owner;
+    }
+    if (ms !== undefined) await pause(ms, undefined, { ref: true });
+  }
+  throw beingTaken(shown);
 }
 
 /**

@@ -11,7 +11,7 @@
 import { conflict, isRefusal } from '../shared/errors.ts';
 import { nameClaimVoided, nameReleased } from '../shared/events/claims.ts';
 import type { EventDraft } from '../shared/events/define.ts';
-import { ABANDONED_AFTER_MS, claimName, type NameKind, type NameScope, releaseName } from './claims.ts';
+import { claimName, type NameKind, type NameScope, releaseName } from './claims.ts';
 import { type Decider, type Fold, on } from './decider.ts';
 import type { CommandContext, Commands, Executed } from './handler.ts';
 
@@ -28,6 +28,9 @@ export interface NameOwnerState {
   /** By `<kind>:<name>`: the names that this owner gave up or was denied. */
   readonly givenUpNames: Readonly<Record<string, GivenUpName>>;
 }
+
+/** Longer than any request lives, milliseconds: a release that has not ended by then never will. */
+export const RELEASED_AFTER_MS = 30_000;
 
 /** Kind of the names that users and agents share (`names.ts`). */
 export const SHARED_NAME = 'name';
@@ -183,7 +186,7 @@ function refuseWhileReleasing<State extends NameOwnerState>(
   claim: Claim<State>,
 ): void {
   const since = state.givenUpNames[keyOf(claim)]?.since ?? null;
-  if (since !== null && Date.now() - since < ABANDONED_AFTER_MS) {
+  if (since !== null && Date.now() - since < RELEASED_AFTER_MS) {
     throw conflict(`This ${decider.kind} is giving up that name at this moment; try again shortly.`, { code: 'BUSY' });
   }
 }

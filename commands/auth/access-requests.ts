@@ -20,7 +20,7 @@ import { DEFAULT_TENANT, DEFAULT_WORKSPACE } from '../../shared/events/metadata.
 import type { Role } from '../../shared/identity.ts';
 import { cleanDisplayName, userNameFault } from '../../shared/names.ts';
 import type { Credentials } from '../../shared/ports/credentials.ts';
-import { claimName, NAME_TAKEN, type NameKind } from '../claims.ts';
+import { claimName, isTaken, NAME_TAKEN, type NameKind } from '../claims.ts';
 import { defineDecider, on } from '../decider.ts';
 import type { CommandContext, Commands } from '../handler.ts';
 import { reserveId } from '../reserve.ts';
@@ -135,7 +135,7 @@ export async function requestAccess(
       await claimName(commands, withoutAddress(context), googleAccounts, 'all', accountName(profile.sub), stream);
     } catch (error) {
       // The same account is asking twice at the same time; the other attempt counts for both.
-      if (error instanceof AppError && error.status === 409) return;
+      if (isTaken(error)) return;
       throw error;
     }
   }

@@ -12,6 +12,7 @@ import { type EventDraft, firstOf } from '../../shared/events/define.ts';
 import type { Role } from '../../shared/identity.ts';
 import type { Credentials } from '../../shared/ports/credentials.ts';
 import { claimName } from '../claims.ts';
+import { RELEASED_AFTER_MS } from '../naming.ts';
 import type { CommandContext, Commands, Executed } from '../handler.ts';
 import { userNameClaims } from '../names.ts';
 import type { Place } from '../workspaces/workspaces.ts';
@@ -138,7 +139,7 @@ export async function updateUser(
  * Claims the name of a user in the workspace that the user is put into: an agent there may have it. Undefined: nowhere.
  *
  * @returns a check of the user's state: throws AppError 409 when the claim is no longer valid
- * @throws AppError 409 when an agent there has the name
+ * @throws AppError 409 `NAME_TAKEN` when an agent there has the name, `BUSY` when one is getting it
  */
 export async function claimPlace(
   commands: Commands,
@@ -152,9 +153,12 @@ export async function claimPlace(
   // Claims are safe to repeat, so they need no intents.
   for (const { kind, scope, name, shown } of userNameClaims(workspace, before.username))
     await claimName(commands, { origin: context.origin }, kind, scope, name, stream, shown);
+  const lost = () =>
+    conflict('Another user or agent gets this name there at this moment; try again.', { code: 'BUSY' });
+  // Whoever voided the claim may not have taken the name yet, and takes it in spite of this one.
+  if (Date.now() - before.placeVoidedAt < RELEASED_AFTER_MS) throw lost();
   return (state) => {
-    if (state.workspace !== workspace && state.voidedPlaces !== before.voidedPlaces)
-      throw conflict('Another user or agent gets this name there at this moment; try again.', { code: 'BUSY' });
+    if (state.workspace !== workspace && state.placeVoidedAt !== before.placeVoidedAt) throw lost();
   };
 }
 

@@ -5,7 +5,7 @@
  * A new password is first stored in the credential store under a random id; then the event names that id. Passwords
  * that the log does not name, such as those of refused changes, are worthless and removed afterwards.
  */
-import { AppError, conflict, invalid, isRefusal, notFound } from '../../shared/errors.ts';
+import { conflict, invalid, isRefusal, notFound } from '../../shared/errors.ts';
 import { adminRemovalVoided } from '../../shared/events/auth/last-admin.ts';
 import { personErased } from '../../shared/events/auth/people.ts';
 import {
@@ -25,7 +25,7 @@ import type { Origin } from '../../shared/events/metadata.ts';
 import type { Role } from '../../shared/identity.ts';
 import { displayNameFault, userNameFault } from '../../shared/names.ts';
 import type { Credentials } from '../../shared/ports/credentials.ts';
-import { claimantOf, claimName, isTaken, type NameKind, releaseName } from '../claims.ts';
+import { claimantOf, claimName, isClaimed, isTaken, type NameKind, releaseName } from '../claims.ts';
 import { defineDecider, on } from '../decider.ts';
 import { type CommandContext, type Commands, type Executed, originWith } from '../handler.ts';
 import { userNameClaims } from '../names.ts';
@@ -50,8 +50,8 @@ export interface UserState {
   /** The tenants that the user has been in. */
   readonly tenants: readonly number[];
   readonly credentialId: string | null;
-  /** How many claims of this user's name, in workspaces that the user was not put into, have been voided. */
-  readonly voidedPlaces: number;
+  /** When a claim of this user's name was last voided, in a workspace that the user was not put into; Unix ms, 0: never. */
+  readonly placeVoidedAt: number;
   /** How many turns to remove this user as an admin have ended: completed or voided (`last-admin.ts`). */
   readonly turns: number;
   /** The person's key was deleted. */
@@ -84,7 +84,7 @@ export const userDecider = defineDecider<UserState>({
     workspace: 0,
     tenants: [],
     credentialId: null,
-    voidedPlaces: 0,
+    placeVoidedAt: 0,
     turns: 0,
     erased: false,
   },
@@ -113,8 +113,8 @@ export const userDecider = defineDecider<UserState>({
       erased: true,
     })),
     on(adminRemovalVoided, (state) => ({ ...state, turns: state.turns + 1 })),
-    on(nameClaimVoided, (state) =>
-      state.exists ? { ...state, voidedPlaces: state.voidedPlaces + 1 } : { ...state, voided: true },
+    on(nameClaimVoided, (state, { at }) =>
+      state.exists ? { ...state, placeVoidedAt: at } : { ...state, voided: true },
     ),
   ],
 });
@@ -286,7 +286,7 @@ export async function addUser(
   } catch (error) {
     if (credentialId !== null && isRefusal(error)) await credentials.removePasswords(id);
     // Others may be creating a user with an id that was reserved before.
-    if (isTaken(error) && options.id === undefined) await releaseUsername(commands, there, user, stream);
+    if (isClaimed(error) && options.id === undefined) await releaseUsername(commands, there, user, stream);
     throw error;
   }
 }
@@ -330,7 +330,7 @@ async function closeSetup(commands: Commands, context: CommandContext, stream: s
   try {
     await claimName(commands, context, firstAdmin, 'all', FIRST_ADMIN_NAME, stream);
   } catch (error) {
-    if (!(error instanceof AppError) || error.status !== 409) throw error;
+    if (!isTaken(error)) throw error;
   }
 }
 

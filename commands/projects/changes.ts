@@ -2,7 +2,7 @@
 import { isRefusal, unavailable } from '../../shared/errors.ts';
 import type { FoundProject, ProjectDirectory } from '../../shared/ports/projects.ts';
 import { pause } from '../../shared/waiting.ts';
-import { claimantOf, isTaken } from '../claims.ts';
+import { claimantOf, isClaimed } from '../claims.ts';
 import type { CommandContext, Commands, Executed } from '../handler.ts';
 import { claimAll, executeWithNames, releaseAll } from '../naming.ts';
 import { reserveId } from '../reserve.ts';
@@ -88,7 +88,7 @@ export async function makeGeneral(
       // Its id is no part of the request: whether it has to be made differs from run to run.
       return generalOf((await createProject(commands, { origin }, NEW_GENERAL)).id);
     } catch (error) {
-      if (!isTaken(error)) throw error;
+      if (!isClaimed(error)) throw error;
       const made = await generalInLog(commands, { origin });
       if (made) return made;
       if (Date.now() >= deadline)

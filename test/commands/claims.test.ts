@@ -60,7 +60,7 @@ describe('unique names', () => {
     const world = memoryWorld();
     const [one, two] = [world.process(), world.process()];
     await claimName(one, context(), usernames, 'all', 'ann', userStream(99));
-    expect(await outcomeOf(createUser(two, context(), noCredentials, person, null))).to.equal('NAME_TAKEN');
+    expect(await outcomeOf(createUser(two, context(), noCredentials, person, null))).to.equal('BUSY');
     await createUser(one, context(), noCredentials, person, null, { id: 99 });
     expect(await outcomeOf(createUser(two, context(), noCredentials, person, null))).to.equal('NAME_TAKEN');
     expect(world.written().filter(({ type }) => type === 'NameClaimVoided')).to.deep.equal([]);
@@ -107,7 +107,7 @@ describe('a claim of somebody else', () => {
   it('is voided in its owner’s stream once its time is over, and not sooner, if the owner does not have the name', async () => {
     answers = ['not yet'];
     now += ABANDONED_AFTER_MS - 1;
-    expect(await claim(mine)).to.equal('NAME_TAKEN');
+    expect(await claim(mine)).to.equal('BUSY');
     now += 1;
     expect(await claim(mine)).to.equal('done');
     expect((await named()).owner).to.equal(mine);
@@ -124,6 +124,39 @@ describe('a claim of somebody else', () => {
       expect((await named()).owner).to.equal(theirs);
     }
     expect(voided()).to.deep.equal([]);
+  });
+
+  const claimAsking = (asked: (nth: number) => ReturnType<typeof usernames.holds>) => {
+    let nth = 0;
+    const asking = { ...kind, holds: () => asked(++nth) };
+    return outcomeOf(claimName(commands, context(), asking, 'all', 'ann', mine));
+  };
+
+  it('is waited for while the owner may still get the name, and then taken', async () => {
+    expect(await claimAsking((nth) => (nth < 4 ? 'not yet' : 'yes'))).to.equal('NAME_TAKEN');
+  });
+
+  it('is waited for, and free when the owner releases the name meanwhile', async () => {
+    const outcome = claimAsking((nth) => {
+      if (nth === 3) void release(theirs);
+      return 'not yet';
+    });
+    expect(await outcome).to.equal('done');
+    expect((await named()).owner).to.equal(mine);
+    expect(voided()).to.deep.equal([]);
+  });
+
+  it('is waited for a second at most', async () => {
+    const started = performance.now();
+    let looks = 0;
+    const outcome = claimAsking((nth) => {
+      looks = nth;
+      return 'not yet';
+    });
+    expect(await outcome).to.equal('BUSY');
+    expect(performance.now() - started).to.be.above(900);
+    expect(looks).to.equal(8);
+    expect((await named()).owner).to.equal(theirs);
   });
 
   it('does not matter if the owner gives up the name in the meantime', async () => {

@@ -121,7 +121,7 @@ describe('names of users and agents', () => {
     const claims = userNameClaims(1, 'ann');
     for (const { kind, scope, name, shown } of claims)
       await claimName(one, context(), kind, scope, name, userStream(99), shown);
-    expect(await outcomeOf(agentOf(two, 'ann'))).to.equal('NAME_TAKEN');
+    expect(await outcomeOf(agentOf(two, 'ann'))).to.equal('BUSY');
     for (const { kind, scope, name } of claims) await releaseName(one, context(), kind, scope, name, userStream(99));
     expect(await outcomeOf(agentOf(two, 'ann'))).to.equal('done');
   });
@@ -204,6 +204,28 @@ describe('names of users and agents', () => {
       expect(await outcomeOf(transfer(two, userId, 1))).to.equal('NAME_TAKEN');
       const { state } = await two.load(userDecider, userStream(userId));
       expect(state).to.include({ exists: true, workspace: 2, voided: false });
+    });
+
+    it('a user is not put there while an agent that has voided the claim takes the name', async () => {
+      const userId = await userOf(one, 'ann');
+      const [{ kind, scope, name } = expect.fail()] = userNameClaims(2, 'ann');
+      await claimName(one, context(), kind, scope, name, userStream(userId));
+      later();
+      const held = gate();
+      let holding = true;
+      world.beforeAppend = async (stream) => {
+        if (!holding || stream !== 'name-2-ann' || count('NameClaimVoided') === 0) return;
+        holding = false;
+        await held.wait();
+      };
+      const agent = outcomeOf(agentOf(two, 'ann', 2));
+      await held.reached;
+      expect(count('NameClaimVoided')).to.equal(1);
+      expect(await outcomeOf(transfer(one, userId, 2))).to.equal('BUSY');
+      held.open();
+      expect(await agent).to.equal('done');
+      expect(await outcomeOf(transfer(one, userId, 2))).to.equal('NAME_TAKEN');
+      expect((await two.load(userDecider, userStream(userId))).state.workspace).to.equal(1);
     });
 
     it('a transfer that is so late that an agent has taken the name over is refused', async () => {

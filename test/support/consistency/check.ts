@@ -35,7 +35,7 @@ export interface Operation {
   readonly lists?: string;
   /** An object that it does not find. */
   readonly absent?: string;
-  /** An object that it is refused for, because it exists; unless the outcome of a write to it is unknown. */
+  /** An object that it is refused for, because it exists. */
   readonly exists?: string;
   /** A value that the object does not have. */
   readonly lacks?: Cell;
@@ -219,9 +219,6 @@ function collect(history: readonly Operation[], report: Report): Map<string, Thi
     return one;
   };
   const done = new Map<string, Operation>();
-  const unsure = new Set(
-    history.flatMap(({ completed, writes }) => (completed === Infinity && writes ? [writes[0]] : [])),
-  );
   for (const operation of history) {
     const { once, writes, refused, completed, position, kind } = operation;
     const isKnown = completed < Infinity && !refused;
@@ -236,8 +233,7 @@ function collect(history: readonly Operation[], report: Report): Map<string, Thi
       if (refused) one.refused.set(value, operation);
       else note(one, value, operation);
     }
-    // What a process that was killed has claimed is refused to others for a while, although nobody has it.
-    if (operation.exists !== undefined && !unsure.has(operation.exists)) {
+    if (operation.exists !== undefined) {
       const one = thing(operation.exists);
       one.exists = Math.min(one.exists, completed);
     }
