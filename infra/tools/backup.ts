@@ -1,7 +1,8 @@
 /**
  * Backup files: compressed JSON lines. First the events in log order, then what belongs to the log but is not in it,
- * read after the events, so that there is a key and a counter for each of them; last a line with the number of events
- * and the SHA-256 of their lines. A file without that line is not whole.
+ * read after the events, so that there is a key and a counter for each of them, with the passwords and keys that were
+ * replaced meanwhile; last a line with the number of events and the SHA-256 of their lines. A file without that line is
+ * not whole.
  */
 import { createHash } from 'node:crypto';
 import { createReadStream, createWriteStream } from 'node:fs';
@@ -22,7 +23,7 @@ import type { Note } from '../proof/notes.ts';
 import { settleOrigin } from '../proof/restored.ts';
 import { VERSION } from '../version.ts';
 import { CopyError, type CopyOptions, copyLog, policyCheckpoints, storePolicies } from './copy-log.ts';
-import { RELATED, type RelatedRows, readRelated, writeRelated } from './related.ts';
+import { RELATED, type RelatedRows, readRelated, readReplaced, withReplaced, writeRelated } from './related.ts';
 
 const FORMAT = 1;
 /** Bytes of events that are read at a time. */
@@ -53,6 +54,8 @@ async function* linesOf(core: Pick<Core, 'database' | 'eventLog'>, at: number, w
   yield line({ signalbox_backup: FORMAT, version: VERSION, created_at: seconds(at) });
   // Read first: a policy that has gone on since does some of its work again, and leaves nothing out.
   const policies = (await policyCheckpoints(core.database.db)).map((one) => ({ ...one, after: 0 }));
+  // The events up to the head name these, although later ones may replace them before they are read again.
+  const replaced = await readReplaced(core.database.db);
   const head = await core.eventLog.head();
   const hash = createHash('sha256');
   reading: for await (const page of core.eventLog.readAll({ maxBytes: PAGE_BYTES })) {
@@ -70,7 +73,7 @@ async function* linesOf(core: Pick<Core, 'database' | 'eventLog'>, at: number, w
     }
     yield text;
   }
-  const { counts, pages, counters } = await readRelated(core.database.db);
+  const { counts, pages, counters } = withReplaced(await readRelated(core.database.db), replaced);
   for (const [table, texts] of pages) {
     for (const text of texts) yield line({ rows: { table, count: counts[table] ?? 0, json: text } });
   }

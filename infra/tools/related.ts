@@ -26,14 +26,44 @@ export interface RelatedRows {
   readonly counters: readonly Counter[];
 }
 
-/** All of it as it is at one moment: between pages, a row that is removed would let another one slip through. */
-export const readRelated = (from: AnyDatabase): Promise<RelatedRows> =>
-  from.transaction().setIsolationLevel('repeatable read').execute(readIn);
+/** Tables whose rows are removed once an event names another row, with the columns by which events name them. */
+const REPLACED = new Map([
+  ['credentials.passwords', 'id'],
+  ['credentials.keys', 'key_hash'],
+]);
 
-async function readIn(from: AnyDatabase): Promise<RelatedRows> {
+/** All of it as it is at one moment: between pages, a row that is removed would let another one slip through. */
+export const readRelated = (from: AnyDatabase): Promise<RelatedRows> => readTables(from, RELATED);
+
+/** The part of it that may be removed while a log is read, although the events that were read name it. */
+export const readReplaced = (from: AnyDatabase): Promise<RelatedRows> => readTables(from, [...REPLACED.keys()]);
+
+/** What was read, with the rows that have been replaced since an earlier time. */
+export function withReplaced(now: RelatedRows, earlier: RelatedRows): RelatedRows {
+  const counts: Record<string, number> = { ...now.counts };
+  const pages = new Map(now.pages);
+  for (const [table, name] of REPLACED) {
+    const rowsIn = (all: RelatedRows) =>
+      (all.pages.get(table) ?? []).flatMap((page) => JSON.parse(page) as Readonly<Record<string, unknown>>[]);
+    const known = new Set(rowsIn(now).map((row) => row[name]));
+    const lost = rowsIn(earlier).filter((row) => !known.has(row[name]));
+    if (lost.length === 0) continue;
+    counts[table] = (counts[table] ?? 0) + lost.length;
+    pages.set(table, [...(pages.get(table) ?? []), JSON.stringify(lost)]);
+  }
+  return { ...now, counts, pages };
+}
+
+const readTables = (from: AnyDatabase, names: readonly string[]): Promise<RelatedRows> =>
+  from
+    .transaction()
+    .setIsolationLevel('repeatable read')
+    .execute((transaction) => readIn(transaction, names));
+
+async function readIn(from: AnyDatabase, names: readonly string[]): Promise<RelatedRows> {
   const counts: Record<string, number> = {};
   const pages = new Map<string, string[]>();
-  for (const table of RELATED) {
+  for (const table of names) {
     const texts: string[] = [];
     let count = 0;
     for (;;) {

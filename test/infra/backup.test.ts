@@ -71,6 +71,46 @@ describe('backups of a service that goes on writing', function () {
     expect(counter?.value).to.be.at.least(Math.max(...named));
   });
 
+  it('a password and a key that are replaced meanwhile are those that its events name', async () => {
+    const { database, eventLog, config } = service.service.core;
+    const userId = await newUser();
+    const done = async (method: string, path: string, body?: object) => {
+      const { status, body: reply } = await call(service, method, path, body);
+      expect(status, JSON.stringify(reply)).to.equal(200);
+      return reply;
+    };
+    /** Replaces both once the end of the backup is known. */
+    const busy = Object.create(eventLog, {
+      head: { value: () => eventLog.head() },
+      readAll: {
+        async *value(options: Parameters<EventLog['readAll']>[0]) {
+          await done('PUT', '/api/auth/users', { id: userId, password: 'another long enough password' });
+          await done('POST', '/api/tokens/rotate');
+          yield* eventLog.readAll(options);
+        },
+      },
+    }) as EventLog;
+    const { path } = await createBackups({ database, eventLog: busy, config: { ...config, dataDir } }).create(5);
+    const { pages, counts } = await readBackup(path);
+    const rowsOf = (table: string) => (pages.get(table) ?? []).flatMap((text) => JSON.parse(text));
+    const named: { credentials: string[]; keys: number[] } = { credentials: [], keys: [] };
+    for (const line of gunzipSync(await readFile(path))
+      .toString()
+      .split('\n')) {
+      if (!line.startsWith('{"event":')) continue;
+      const [, , , type, data] = JSON.parse(line).event;
+      if (type === 'UserCreated' && data.userId === userId) named.credentials.push(data.credentialId);
+      if (type === 'GlobalKeyConfigured' || type === 'GlobalKeyRotated') named.keys.push(data.keyId);
+      expect(type).not.to.equal('UserPasswordChanged');
+    }
+    expect(named.credentials).to.have.length(1);
+    expect(rowsOf('credentials.passwords').map(({ id }) => id)).to.include(named.credentials[0]);
+    const globalKeys = rowsOf('credentials.keys').filter(({ kind }) => kind === 'global');
+    expect(globalKeys.map(({ key_id }) => key_id)).to.include(named.keys.at(-1));
+    for (const table of ['credentials.passwords', 'credentials.keys'])
+      expect(rowsOf(table), table).to.have.length(Number(counts[table]));
+  });
+
   it('rows that are removed meanwhile take no others with them', async () => {
     const { database } = service.service.core;
     const id = (n: number) => `backup-${String(n).padStart(5, '0')}`;
