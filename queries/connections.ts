@@ -71,6 +71,6 @@ export async function staleConnections(reads: Reads, since: number): Promise<Sta
     SELECT c.workspace_id AS workspace, c.tenant_id AS tenant, c.agent_id AS "agentId"
     FROM ${connectionsWithAgents(reads)}
     WHERE c.status = 'connected' AND c.last_heartbeat <= ${since}
-    ORDER BY c.last_heartbeat LIMIT ${AT_ONCE}`.execute(reads.db);
+    ORDER BY c.last_heartbeat, c.workspace_id, c.connection_id LIMIT ${AT_ONCE}`.execute(reads.db);
   return rows;
 }

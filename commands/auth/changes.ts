@@ -12,9 +12,9 @@ import { type EventDraft, firstOf } from '../../shared/events/define.ts';
 import type { Role } from '../../shared/identity.ts';
 import type { Credentials } from '../../shared/ports/credentials.ts';
 import { claimName } from '../claims.ts';
-import { RELEASED_AFTER_MS } from '../naming.ts';
 import type { CommandContext, Commands, Executed } from '../handler.ts';
 import { userNameClaims } from '../names.ts';
+import { RELEASED_AFTER_MS } from '../naming.ts';
 import type { Place } from '../workspaces/workspaces.ts';
 import { type AdminsOf, changeUser } from './last-admin.ts';
 import {

@@ -44,7 +44,13 @@ const expiredIds = {
 
 /** Reports are summed by hour, and by everything that sums tell apart, so that the event is no longer than it has to be. */
 async function expiredReports(reads: Reads, workspace: number, cutoff: number, limit: number): Promise<ExpiredReports> {
-  const rows = await expiredIds.token_usage(reads, workspace, cutoff).selectAll().orderBy('at').limit(limit).execute();
+  const rows = await expiredIds
+    .token_usage(reads, workspace, cutoff)
+    .selectAll()
+    .orderBy('at')
+    .orderBy('id')
+    .limit(limit)
+    .execute();
   const sums = new Map<string, ExpiredReports['used'][number]>();
   for (const row of rows) {
     const { model, session_id: sessionId, agent_id: agentId, agent_name: agentName, task_id: taskId } = row;

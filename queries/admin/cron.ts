@@ -50,7 +50,14 @@ const LINES = 200;
 export async function jobLogs(reads: Reads, job: string | undefined) {
   const runs =
     job === undefined
-      ? await own(reads).selectFrom('cron_runs').selectAll().orderBy('started_at', 'desc').limit(LINES).execute()
+      ? await own(reads)
+          .selectFrom('cron_runs')
+          .selectAll()
+          .orderBy('started_at', 'desc')
+          .orderBy('name')
+          .orderBy('run', 'desc')
+          .limit(LINES)
+          .execute()
       : await runsOf(reads, job);
   const lines = runs.flatMap(({ name, run, status, message, started_at, duration_ms }) => [
     ...(status === 'running'

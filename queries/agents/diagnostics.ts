@@ -143,7 +143,7 @@ function eventsIn(
           (SELECT ${sql.lit(current)} AS current, position, type, created_at AS at FROM ${rows}
            WHERE workspace_id = ${workspace} AND ${whose} = ${held.name} AND ${where}
              AND ${within(sql`created_at`, span)}
-           ORDER BY created_at LIMIT ${sql.lit(most + 1)})`,
+           ORDER BY created_at, position LIMIT ${sql.lit(most + 1)})`,
       ];
     }),
   );

@@ -52,6 +52,7 @@ export function peopleDirectory(readsNow: () => Reads): PeopleDirectory {
         .select(['workspace_id', 'id'])
         .where(({ eb, or }) => or([eb('address_of', '=', person), eb('about', '=', person)]))
         .orderBy('workspace_id')
+        .orderBy('id')
         .limit(MOST_ENTRIES)
         .execute();
       return rows.map(({ workspace_id: workspace, id }) => ({ workspace, id }));

@@ -123,6 +123,7 @@ export async function positionBefore(reads: Reads, workspace: number, at: number
     .where('workspace_id', '=', workspace)
     .where('created_at', '<', at)
     .orderBy('created_at', 'desc')
+    .orderBy('position')
     .limit(1)
     .executeTakeFirst();
   return row?.position ?? 0;

@@ -245,6 +245,8 @@ export const notificationDirectory = (reads: Reads): NotificationDirectory => ({
       .select(['workspace_id', 'tenant_id', 'id'])
       .where('created_at', '<', before)
       .orderBy('created_at')
+      .orderBy('workspace_id')
+      .orderBy('id')
       .limit(limit)
       .execute();
     return rows.map(({ workspace_id, tenant_id, id }) => ({ workspace: workspace_id, tenant: tenant_id, id }));

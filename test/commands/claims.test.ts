@@ -137,11 +137,13 @@ describe('a claim of somebody else', () => {
   });
 
   it('is waited for, and free when the owner releases the name meanwhile', async () => {
+    let released: Promise<void> | undefined;
     const outcome = claimAsking((nth) => {
-      if (nth === 3) void release(theirs);
+      if (nth === 3) released = release(theirs);
       return 'not yet';
     });
     expect(await outcome).to.equal('done');
+    await released;
     expect((await named()).owner).to.equal(mine);
     expect(voided()).to.deep.equal([]);
   });

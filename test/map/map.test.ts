@@ -1,6 +1,6 @@
 /** The source is as the map says, and the map notices what is not. */
 import { expect } from 'chai';
-import { circlesIn, deviations, importsOfInfra, printed, sameWord, sources, textOf } from './map.ts';
+import { circlesIn, deviations, importsOfInfra, openOrders, printed, sameWord, sources, textOf } from './map.ts';
 
 const files = sources();
 
@@ -74,6 +74,24 @@ describe('the map of the source', () => {
       /from 'lru-cache'|^(let|var) |^(export )?const \w+ = new Map\(\)/m.test(textOf(file)),
     );
     expect(withCaches).to.deep.equal(['queries/kept.ts']);
+  });
+  it('has no list that is cut off in an order which leaves open what stands at the edge', () => {
+    expect(openOrders(files.filter((file) => file.startsWith('queries/')).map(textOf))).to.deep.equal([]);
+    const found = openOrders([
+      'SELECT * FROM t ORDER BY rank, created_at DESC LIMIT 10',
+      'SELECT * FROM t ORDER BY rank, t.id DESC LIMIT 10',
+      'SELECT row_number() OVER (PARTITION BY w ORDER BY updated_at) FROM t',
+      "const FIRST = sql.raw('rank, due_date');",
+      "const WHOLE = sql.raw('rank, id');",
+      `SELECT * FROM t ORDER BY w, \${FIRST} LIMIT 1`,
+      `SELECT * FROM t ORDER BY w, \${WHOLE} LIMIT 1`,
+      "rows.orderBy('id').orderBy('changed_at', 'desc').limit(9);",
+      "rows.orderBy('created_at').orderBy('t.id').limit(9);",
+    ]);
+    expect(found).to.deep.equal([
+      ...['rank, created_at DESC', `w, \${FIRST}`, 'updated_at', `\${FIRST}`],
+      "'changed_at', 'desc'",
+    ]);
   });
   it('prints on a page', () => {
     const lines = printed(files).split('\n');

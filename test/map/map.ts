@@ -250,3 +250,45 @@ function wrapped(text: string, width: number): string[] {
   }
   return lines;
 }
+
+/** Columns that differ from row to row, alone or with those before them, and ordinals of what is grouped by. */
+const LAST_IN_ORDER =
+  /^(?:\w+\.)?(?:id|\w+_id|position|place|run|date|name|username|agent|agent_name|actor|recipient|model|task|type|session|project_slug|\d)$/;
+
+/** Orders that are handed in, and end like the others where they are made. */
+const HANDED_IN = [`\${order}`, 'orderText(columns, fromEnd !== backwards)'];
+
+/** Of queries: orders of rows that are cut off or counted, in which rows may be equal, so that it is open which are shown. */
+export function openOrders(texts: readonly string[]): string[] {
+  const text = texts.join('\n');
+  const named = new Map(
+    [...text.matchAll(/const ([A-Z_]+) = sql(?:\.raw\('|`)(?:ORDER BY )?([^'`]*)['`]/g)].map(([, name, order]) => [
+      `\${${name}}`,
+      order,
+    ]),
+  );
+  const lastOf = (order: string): string => {
+    const last =
+      order
+        .split(', ')
+        .at(-1)
+        ?.replace(/ (?:DESC|ASC)$/, '') ?? '';
+    return (
+      named
+        .get(last)
+        ?.split(', ')
+        .at(-1)
+        ?.replace(/ (?:DESC|ASC)$/, '') ?? last
+    );
+  };
+  const inSql = [
+    ...text.matchAll(/ORDER BY ((?:(?!ORDER BY)[^`])*?) LIMIT\b/g),
+    ...text.matchAll(/OVER \((?:PARTITION BY [\w.]+ )?ORDER BY ([^()]*)\)/g),
+    ...text.matchAll(/(\$\{[A-Z_]+\}) LIMIT\b/g),
+  ].map(([, order = '']) => order.replace(/\s+/g, ' ').trim());
+  const built = [...text.matchAll(/\.orderBy\(((?:(?!\.orderBy\()[^;])*?)\)\s*\.(?:offset|limit)\(/g)];
+  return [
+    ...inSql.filter((order) => !LAST_IN_ORDER.test(lastOf(order))),
+    ...built.map(([, order = '']) => order).filter((order) => !LAST_IN_ORDER.test(order.split("'")[1] ?? '')),
+  ].filter((order) => !HANDED_IN.includes(order));
+}

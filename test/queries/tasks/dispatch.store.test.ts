@@ -6,8 +6,11 @@ import { qualityReviewsProjection } from '../../../projections/quality/reviews.t
 import { taskCommentsProjection } from '../../../projections/tasks/comments.ts';
 import { tasksProjection } from '../../../projections/tasks/tasks.ts';
 import { dispatchReads } from '../../../queries/tasks/dispatch.ts';
+import { projectCreated } from '../../../shared/events/projects/projects.ts';
 import { taskCommented } from '../../../shared/events/tasks/comments.ts';
-import { openReadModels, type ReadModels } from '../../support/rows.ts';
+import { type TaskData, taskCreated } from '../../../shared/events/tasks/tasks.ts';
+import { timeOf } from '../../support/kit.ts';
+import { agentRegisteredAs, openReadModels, type ReadModels } from '../../support/rows.ts';
 import { reviewed, TASK } from '../../support/tasks.ts';
 
 let comments = 0;
@@ -45,5 +48,30 @@ describe('queries of dispatch', () => {
     expect(await rejection()).to.equal('as agreed');
     await models.tell(reviewed('approved'));
     expect(await rejection()).to.equal(null);
+  });
+
+  it('tasks that are equal otherwise are in the order of their ids, wherever a page ends', async () => {
+    const second = { at: timeOf(50) };
+    const made = (taskId: number, fields: Partial<TaskData>) =>
+      [taskCreated.draft({ taskId, task: { ...TASK, ...fields }, source: 'api' }), second] as const;
+    await models.tell(
+      projectCreated.draft({
+        ...{ projectId: 1, name: 'General', slug: 'general', description: null, ticketPrefix: 'GEN' },
+        ...{ githubRepo: null, deadline: null, color: null },
+      }),
+      agentRegisteredAs(1, 'ada'),
+      agentRegisteredAs(2, 'bob'),
+    );
+    // Neither the order in which they are made nor its reverse.
+    for (const id of [13, 11, 15, 12, 14])
+      await models.tell(
+        made(id, { status: 'assigned', assignedTo: id % 2 ? 'ada' : 'bob' }),
+        made(id + 10, { status: 'review', assignedTo: 'ada' }),
+      );
+    const { assigned, reviewable } = dispatchReads(models.reads);
+    for (let limit = 1; limit <= 5; limit++) {
+      expect((await assigned(limit)).map(({ id }) => id)).to.deep.equal([11, 12, 13, 14, 15].slice(0, limit));
+      expect((await reviewable(limit)).map(({ id }) => id)).to.deep.equal([21, 22, 23, 24, 25].slice(0, limit));
+    }
   });
 });

@@ -14,6 +14,7 @@ import { userCreated } from '../../../shared/events/auth/users.ts';
 import { projectCreated } from '../../../shared/events/projects/projects.ts';
 import { taskRecurred } from '../../../shared/events/tasks/recurrence.ts';
 import { type TaskData, taskCreated } from '../../../shared/events/tasks/tasks.ts';
+import { timeOf } from '../../support/kit.ts';
 import { openReadModels, type ReadModels, secondsOf } from '../../support/rows.ts';
 import { TASK } from '../../support/tasks.ts';
 
@@ -57,7 +58,7 @@ describe('queries of the queue', function () {
     agent: string,
     waiting: number,
     inProgress: number,
-    passedOver: number[] = [],
+    passedOver: readonly number[] = [],
   ) => {
     const found = await taskQueueReads(models.reads).look(workspace, agent, { waiting, inProgress, passedOver });
     return { waiting: found.waiting, inProgress: found.inProgress.map(({ id }) => id) };
@@ -234,6 +235,24 @@ describe('queries of the queue', function () {
       }
       const most = Math.max(...nodes.map((node) => node['Actual Rows']));
       expect(most, 'rows of the widest step').to.be.at.most(2 * limit);
+    }
+  });
+
+  it('tasks that are equal in all of this, in the order of their ids, wherever a page ends', async () => {
+    const same = { at: timeOf(50), workspace: 6 };
+    // Neither the order in which they are made nor its reverse.
+    for (const id of [73, 71, 75, 72, 74])
+      await models.tell(
+        [made(id, { status: 'inbox' }), same],
+        [made(id + 10, { assignedTo: 'ada', status: 'in_progress' }), same],
+      );
+    for (let limit = 1; limit <= 5; limit++) {
+      const { waiting, inProgress } = await look(6, 'ada', limit, limit);
+      expect(waiting).to.deep.equal([71, 72, 73, 74, 75].slice(0, limit));
+      expect(inProgress).to.deep.equal([85, 84, 83, 82, 81].slice(0, limit));
+      expect((await look(6, 'ada', limit, 1, waiting)).waiting).to.deep.equal(
+        [71, 72, 73, 74, 75].slice(limit, 2 * limit),
+      );
     }
   });
 });

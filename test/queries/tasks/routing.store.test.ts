@@ -7,6 +7,7 @@ import { routingReads } from '../../../queries/tasks/routing.ts';
 import { agentHidden, agentShown } from '../../../shared/events/agents/agents.ts';
 import { projectCreated } from '../../../shared/events/projects/projects.ts';
 import { taskCreated } from '../../../shared/events/tasks/tasks.ts';
+import { timeOf } from '../../support/kit.ts';
 import { agentRegisteredAs, openReadModels, type ReadModels } from '../../support/rows.ts';
 import { TASK } from '../../support/tasks.ts';
 
@@ -54,5 +55,15 @@ describe('queries of routing', () => {
       [2, 2],
     ]);
     expect((await agents(2, 10)).map(({ name }) => name)).to.deep.equal(['kim']);
+  });
+
+  it('tasks that are equal otherwise are in the order of their ids, wherever a page ends', async () => {
+    const meta = { workspace: 3, at: timeOf(50) };
+    await models.tell([project, meta], [agentRegisteredAs(7, 'lea'), meta]);
+    for (const id of [13, 11, 15, 12, 14]) await models.tell([waiting(id), meta]);
+    for (let limit = 1; limit <= 5; limit++) {
+      const found = (await routingReads(models.reads).unassigned(limit)).filter(({ workspace }) => workspace === 3);
+      expect(found.map(({ id }) => id)).to.deep.equal([11, 12, 13, 14, 15].slice(0, limit));
+    }
   });
 });
