@@ -55,24 +55,23 @@ export async function momentOf(
 export const servicesAt = (services: Services, moment: Moment): Services =>
   Object.assign(Object.create(services) as Services, services.queriesAt(moment));
 
-/** Clocks of processes differ by less than this, milliseconds: no event will get an earlier time. */
-const SETTLED_MS = 60_000;
-
 /** Names the moment of a response. */
 export function showMoment({ res }: Exchange, { position }: Moment): void {
   res.setHeader('X-Signalbox-Position', position);
   res.setHeader('X-Signalbox-As-Of', position);
 }
 
-/** Sends a response about the past, which stays as it is. */
-export function sendPast({ req, res }: Exchange, asOf: AsOf, answer: Answer, now: number): void {
+/**
+ * Sends a response about the past. Although the past stays as it is, clients have to ask again whether theirs is the one:
+ * a person may have been erased since, and what the caller may see is decided as of now.
+ */
+export function sendPast({ req, res }: Exchange, answer: Answer): void {
   const { status = 200, body, text, headers } = answer;
   for (const [name, value] of Object.entries(headers ?? {})) res.setHeader(name, value as string | string[]);
   const content = text ? text.content : JSON.stringify(body);
   const etag = `"${createHash('sha256').update(content).digest('base64url')}"`;
-  const isSettled = 'position' in asOf || asOf.time < now - SETTLED_MS;
   res.setHeader('ETag', etag);
-  res.setHeader('Cache-Control', isSettled ? 'private, max-age=31536000, immutable' : 'private, no-cache');
+  res.setHeader('Cache-Control', 'private, no-cache');
   // Another caller of the same browser may see less.
   res.appendHeader('Vary', ['Cookie', 'Authorization', 'X-Api-Key']);
   if (status === 200 && req.headers['if-none-match'] === etag) {

@@ -175,7 +175,7 @@ export function createApiServer(routes: readonly Route[], services: Services): A
         isCached(route) && identity && !route.cache.unless?.(call.query)
           ? await route.cache.respond({ params: call.params, query: call.query, identity, services: call.services })
           : await handle();
-      if (!('handled' in answer)) sendPast(exchange, asOf, answer, services.now());
+      if (!('handled' in answer)) sendPast(exchange, answer);
       return;
     }
     if (isCached(route) && identity && !route.cache.unless?.(call.query)) {

@@ -122,17 +122,17 @@ async function gatewaySessions({ reads, settings, gatewaySessions: at }: Service
 const list = defineRoute({
   method: 'get',
   path: '/api/sessions',
-  noPast: 'sessions of gateways are asked for, and not kept',
   tag: 'Sessions',
   summary: 'Sessions of all kinds, last active first',
   access: 'viewer',
   shared: 'sessions',
   description:
-    'Those of tools, and for callers of the default tenant those that live at the primary gateway, as it has said within the last 5 seconds. Without an answer within 2 seconds, its sessions are left out. So are those that it last updated longer ago than the setting `retention.gateway_sessions_days` says.',
+    'Those of tools, and for callers of the default tenant those that live at the primary gateway, as it has said within the last 5 seconds. Without an answer within 2 seconds, its sessions are left out. So are those that it last updated longer ago than the setting `retention.gateway_sessions_days` says. Responses about the past have the sessions of tools only.',
   responses: { 200: { description: 'At most 100 sessions', schema: sessionsAnswer } },
   async handle({ identity, services, isOfDeployment }) {
     const now = seconds(services.now());
-    const live = await gatewaySessions(services, await isOfDeployment(), now);
+    const isNow = services.reads.past === undefined;
+    const live = isNow ? await gatewaySessions(services, await isOfDeployment(), now) : [];
     return { body: { sessions: await listSessions(services.reads, identity.workspace, now, live) } };
   },
 });

@@ -47,13 +47,14 @@ export const keyIssued = (reads: Reads, keyId: number) =>
 /**
  * Keys of an agent, newest first.
  *
- * @param lastUsed Unix seconds by key id, from the credential store, because uses are not events
+ * @param lastUsed Unix seconds by key id, from the credential store, because uses are not events; undefined: that is not
+ *   known of the moment that is read
  */
 export async function listAgentKeys(
   reads: Reads,
   workspace: number,
   agentId: number,
-  lastUsed: (ids: readonly number[]) => Promise<ReadonlyMap<number, number>>,
+  lastUsed: ((ids: readonly number[]) => Promise<ReadonlyMap<number, number>>) | undefined,
 ): Promise<AgentKeyRecord[]> {
   const rows = await own(reads)
     .selectFrom('agent_keys')
@@ -62,7 +63,7 @@ export async function listAgentKeys(
     .where('agent_id', '=', agentId)
     .orderBy('id', 'desc')
     .execute();
-  const uses = await lastUsed(rows.map((row) => row.id));
+  const uses = await lastUsed?.(rows.map((row) => row.id));
   return rows.map((row) => ({
     id: row.id,
     name: row.name,
@@ -71,8 +72,8 @@ export async function listAgentKeys(
     created_by: row.created_by,
     expires_at: row.expires_at,
     revoked_at: row.revoked_at,
-    last_used_at: uses.get(row.id) ?? null,
+    ...(uses && { last_used_at: uses.get(row.id) ?? null }),
     created_at: row.created_at,
-    updated_at: Math.max(row.updated_at, uses.get(row.id) ?? 0),
+    updated_at: Math.max(row.updated_at, uses?.get(row.id) ?? 0),
   }));
 }

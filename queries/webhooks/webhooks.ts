@@ -16,19 +16,19 @@ const UNUSED: WebhookState = { lastFiredAt: null, lastStatus: null, failures: 0,
 /**
  * Newest first.
  *
- * @param states what deliveries say, by webhook
+ * @param states what deliveries say, by webhook; undefined: that is not known of the moment that is read
  * @param attempts as many failures in a row open the circuit
  */
 export async function listWebhooks(
   reads: Reads,
   workspace: number,
-  states: ReadonlyMap<number, WebhookState>,
+  states: ReadonlyMap<number, WebhookState> | undefined,
   attempts: number,
 ): Promise<WebhookRecord[]> {
   const rows = await own(reads, workspace).selectAll().orderBy('created_at', 'desc').orderBy('id', 'desc').execute();
   return rows.map((row) => {
-    const { lastFiredAt, lastStatus, failures, total, successful, failed } = states.get(row.id) ?? UNUSED;
-    const firedAt = lastFiredAt === null ? null : seconds(lastFiredAt);
+    const state = states && (states.get(row.id) ?? UNUSED);
+    const firedAt = state && (state.lastFiredAt === null ? null : seconds(state.lastFiredAt));
     return {
       id: row.id,
       name: row.name,
@@ -36,13 +36,15 @@ export async function listWebhooks(
       secret: row.secret_end === null ? null : HIDDEN + row.secret_end,
       events: row.events as string[],
       enabled: row.enabled,
-      last_fired_at: firedAt,
-      last_status: lastStatus,
-      consecutive_failures: failures,
-      circuit_open: failures >= attempts,
-      total_deliveries: total,
-      successful_deliveries: successful,
-      failed_deliveries: failed,
+      ...(state && {
+        last_fired_at: firedAt,
+        last_status: state.lastStatus,
+        consecutive_failures: state.failures,
+        circuit_open: state.failures >= attempts,
+        total_deliveries: state.total,
+        successful_deliveries: state.successful,
+        failed_deliveries: state.failed,
+      }),
       created_by: row.created_by,
       created_at: row.created_at,
       updated_at: Math.max(row.updated_at, firedAt ?? 0),

@@ -14,6 +14,12 @@ export const errorSchema = z
 /** Unix seconds, UTC. */
 export const unixSeconds = z.int().describe('Unix seconds, UTC');
 
+/** A field that responses about the past lack, because what it says is not in the log. */
+export const notInThePast = <T extends z.ZodType>(schema: T) =>
+  schema
+    .optional()
+    .describe([schema.description, 'absent in responses about the past'].filter((text) => text).join('; '));
+
 /** Ids are stored as bigint: what a number of JavaScript holds exactly, the column holds too. */
 export const MAX_ID = Number.MAX_SAFE_INTEGER;
 const ID = { type: 'integer', minimum: 1, maximum: MAX_ID } as const;

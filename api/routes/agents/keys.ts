@@ -20,7 +20,6 @@ const DEFAULT_SCOPES = ['viewer', 'agent:self'];
 const list = defineRoute({
   method: 'get',
   path,
-  noPast: 'when keys were last used is not in the log',
   tag: 'Agents',
   summary: 'List the keys of an agent, newest first',
   access: 'admin',
@@ -34,9 +33,9 @@ const list = defineRoute({
     const { reads, credentials } = services;
     const agent = await findAgent(reads, identity.workspace, { id: params.id });
     if (!agent) throw notFound('Agent');
-    const keys = await listAgentKeys(reads, identity.workspace, params.id, (ids) =>
-      credentials.keysLastUsed('agent', ids),
-    );
+    const lastUsed =
+      reads.past === undefined ? (ids: readonly number[]) => credentials.keysLastUsed('agent', ids) : undefined;
+    const keys = await listAgentKeys(reads, identity.workspace, params.id, lastUsed);
     return { body: { agent: { id: agent.id, name: agent.name }, keys } };
   },
 });

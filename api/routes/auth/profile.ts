@@ -8,7 +8,7 @@ import {
   profileAnswer,
   profileBody,
 } from '../../../shared/contract/auth/profile.ts';
-import { forbidden, invalid, unauthenticated } from '../../../shared/errors.ts';
+import { forbidden, invalid, notFound, unauthenticated } from '../../../shared/errors.ts';
 import type { Identity } from '../../../shared/identity.ts';
 import { sessionHeaders, sessionParts } from '../../auth/sessions.ts';
 import { defineRoute, type Route } from '../../http/route.ts';
@@ -32,14 +32,19 @@ function keyCaller(identity: Identity): CallerRecord {
 const me = defineRoute({
   method: 'get',
   path: '/api/auth/me',
-  noPast: 'the caller is the one of now',
   tag: 'Auth',
   summary: 'The caller',
   access: 'viewer',
+  refuses: [404],
   responses: { 200: { description: 'The caller', schema: callerAnswer } },
   async handle({ services, identity }) {
-    if (identity.kind !== 'user') return { body: { user: keyCaller(identity) } };
-    const row = await findUser(services.reads, identity.id);
+    const { reads } = services;
+    if (identity.kind !== 'user') {
+      if (reads.past !== undefined) throw invalid('as_of: keys have no profile that is kept. Leave as_of out.');
+      return { body: { user: keyCaller(identity) } };
+    }
+    const row = await findUser(reads, identity.id);
+    if (!row && reads.past !== undefined) throw notFound('User');
     if (!row) throw unauthenticated('This user was deleted a moment ago.');
     return { body: { user: toUserRecord(row) } };
   },

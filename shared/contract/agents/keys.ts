@@ -1,7 +1,7 @@
 /** API keys of agents. */
 import { z } from 'zod';
 import { textFault } from '../../names.ts';
-import { idValue, linesOfText, MAX_SECONDS, unixSeconds, without } from '../common.ts';
+import { idValue, linesOfText, MAX_SECONDS, notInThePast, unixSeconds, without } from '../common.ts';
 
 export const AGENT_KEY_SCOPES = [
   'viewer',
@@ -24,7 +24,7 @@ export const agentKeySchema = z
     created_by: z.string().nullable(),
     expires_at: unixSeconds.nullable(),
     revoked_at: unixSeconds.nullable(),
-    last_used_at: unixSeconds.nullable(),
+    last_used_at: notInThePast(unixSeconds.nullable()),
     created_at: unixSeconds,
     updated_at: unixSeconds,
   })

@@ -1,6 +1,6 @@
 /** Projects that are kept in step with their repositories. */
 import { z } from 'zod';
-import { idValue, unixSeconds } from '../common.ts';
+import { idValue, notInThePast, unixSeconds } from '../common.ts';
 import { githubSyncedAnswer } from './issues.ts';
 
 export const githubProjectsAnswer = z.object({
@@ -19,11 +19,13 @@ export const githubProjectsAnswer = z.object({
       }),
     )
     .describe('projects with github_sync_enabled, and those that were synced before; at most 200'),
-  poller: z.object({
-    running: z.boolean().describe('whether projects are synced by the clock'),
-    interval: z.int().describe('milliseconds'),
-    lastRun: z.int().optional().describe('Unix milliseconds'),
-  }),
+  poller: notInThePast(
+    z.object({
+      running: z.boolean().describe('whether projects are synced by the clock'),
+      interval: z.int().describe('milliseconds'),
+      lastRun: z.int().optional().describe('Unix milliseconds'),
+    }),
+  ),
 });
 
 export const githubTriggerBody = z.object({

@@ -1,6 +1,6 @@
 /** Webhooks: requests and answers. */
 import { z } from 'zod';
-import { idValue, unixSeconds } from '../common.ts';
+import { idValue, notInThePast, unixSeconds } from '../common.ts';
 import { filledText, text } from '../storable.ts';
 
 export const webhookSchema = z
@@ -11,13 +11,13 @@ export const webhookSchema = z
     secret: z.string().nullable().describe('masked but for its last four characters; null: deliveries are not signed'),
     events: z.array(z.string()),
     enabled: z.boolean(),
-    last_fired_at: unixSeconds.nullable(),
-    last_status: z.int().nullable().describe('HTTP status of the last delivery; -1: no answer'),
-    consecutive_failures: z.int(),
-    circuit_open: z.boolean().describe('so many deliveries have failed in a row that new events wait'),
-    total_deliveries: z.int(),
-    successful_deliveries: z.int(),
-    failed_deliveries: z.int(),
+    last_fired_at: notInThePast(unixSeconds.nullable()),
+    last_status: notInThePast(z.int().nullable().describe('HTTP status of the last delivery; -1: no answer')),
+    consecutive_failures: notInThePast(z.int()),
+    circuit_open: notInThePast(z.boolean().describe('so many deliveries have failed in a row that new events wait')),
+    total_deliveries: notInThePast(z.int()),
+    successful_deliveries: notInThePast(z.int()),
+    failed_deliveries: notInThePast(z.int()),
     created_by: z.string(),
     created_at: unixSeconds,
     updated_at: unixSeconds,
