@@ -4,7 +4,9 @@ import { agentsProjection } from '../../../projections/agents/agents.ts';
 import { usersProjection } from '../../../projections/auth/users.ts';
 import { notificationsProjection } from '../../../projections/monitoring/notifications.ts';
 import { deliveryState, notificationDirectory, notificationsOf } from '../../../queries/monitoring/notifications.ts';
+import { userCreated } from '../../../shared/events/auth/users.ts';
 import { notificationForwarded, notificationRaised } from '../../../shared/events/monitoring/notifications.ts';
+import { ann } from '../../support/ann.ts';
 import { agentRegisteredAs, openReadModels, type ReadModels, secondsOf } from '../../support/rows.ts';
 
 const raised = (recipient: string, title: string) =>
@@ -90,5 +92,25 @@ describe('queries of notifications', () => {
     expect(await sorted(1, { ids, recipient: 'ada' }, 10)).to.deep.equal([3]);
     expect(await sorted(1, { ids: [], recipient: 'ada' }, 10)).to.deep.equal([]);
     expect(await sorted(2, { ids, recipient: undefined }, 10)).to.deep.equal([8]);
+  });
+
+  it('those for agents and users of the workspace go first; one of the same name elsewhere is nobody here', async () => {
+    const here = { workspace: 3 };
+    const there = { workspace: 4 };
+    const user = (userId: number, username: string, workspace: number) =>
+      userCreated.draft({ ...ann, userId, username, workspace, credentialId: null });
+    await models.tell(
+      [user(1, 'zoe', 4), there],
+      [agentRegisteredAs(3, 'kim'), there],
+      [user(2, 'ann', 3), here],
+      [agentRegisteredAs(4, 'lee'), here],
+      ...['zoe', 'kim', 'ann', 'lee'].map((name) => [raised(name, name), here] as const),
+    );
+    const { pending } = notificationDirectory(models.reads);
+    const recipients = async (limit: number) => (await pending(3, undefined, limit)).map(({ recipient }) => recipient);
+    expect(await recipients(2)).to.deep.equal(['ann', 'lee']);
+    expect(await recipients(9)).to.deep.equal(['ann', 'lee', 'zoe', 'kim']);
+    const people = (await pending(3, undefined, 9)).filter(({ isPerson }) => isPerson);
+    expect(people.map(({ recipient }) => recipient)).to.deep.equal(['ann']);
   });
 });
