@@ -95,4 +95,10 @@ describe('queries of the chat', () => {
     expect(await directory(2).conversation({ key: 'roof' })).to.deep.equal({ id: 99, key: 'roof' });
     expect(await directory(1).conversation({ id: 99 })).to.equal(undefined);
   });
+
+  it('lists conversations of those who take part in them in this workspace', async () => {
+    await models.tell([said('roof', 'kim', 'lea'), { workspace: 2 }]);
+    const { conversations: found, total } = await conversations({ agent: 'kim' });
+    expect([total, ...found.map(({ conversation_key }) => conversation_key)]).to.deep.equal([2, 'other', 'all']);
+  });
 });
