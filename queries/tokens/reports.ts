@@ -9,7 +9,8 @@ import type { TokenListAnswer } from '../../shared/contract/tokens/usage.ts';
 import type { KnownReport, TokenDirectory } from '../../shared/ports/tokens.ts';
 import type { ModelPrice } from '../../shared/token-prices.ts';
 import { type Reads, tableOf, tables } from '../reads.ts';
-import { reportDerivations, sinceOf, tokensTable, totalSince } from './usage.ts';
+import { reportDerivations } from './evidence.ts';
+import { sinceOf, tokensTable, totalSince } from './usage.ts';
 
 /** A report as the contract shows it. */
 export const recordOf = (workspace: number, report: KnownReport): TokenRecord => ({

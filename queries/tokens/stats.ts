@@ -2,19 +2,9 @@
 import { sql } from 'kysely';
 import { MAX_GROUPS, type TokenStats, type TokenStatsAnswer } from '../../shared/contract/tokens/usage.ts';
 import type { Reads } from '../reads.ts';
-import {
-  agentsTable,
-  labelsOf,
-  ownedBy,
-  type ReportFilter,
-  reportDerivations,
-  type Sql,
-  sinceOf,
-  statsFrom,
-  sumsSince,
-  tokensTable,
-  type Whose,
-} from './usage.ts';
+import { ownedBy, type ReportFilter, reportDerivations } from './evidence.ts';
+import { labelsOf, type Whose } from './owners.ts';
+import { agentsTable, type Sql, sinceOf, statsFrom, sumsSince, tokensTable } from './usage.ts';
 
 interface Totals {
   readonly requests: number;

@@ -8,13 +8,13 @@ import type { TaskView } from '../../shared/identity.ts';
 import { DAY_MS } from '../../shared/time-buckets.ts';
 import { type Reads, tableOf } from '../reads.ts';
 import { taskSeen } from '../tasks/visibility.ts';
+import { namesOf, type Whose } from './owners.ts';
 import {
   added,
   type DaySums,
   grouped,
   IN_WINDOW,
   NO_SUMS,
-  namesOf,
   SUMS,
   type Sums,
   sinceOf,
@@ -25,7 +25,6 @@ import {
   timelineSince,
   totalSince,
   usageSince,
-  type Whose,
 } from './usage.ts';
 
 interface TaskRow extends Sums {

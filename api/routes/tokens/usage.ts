@@ -1,9 +1,10 @@
 /** How many tokens were used, by whom, for what, and what they cost. */
 import { z } from 'zod';
+import { agentCosts, tokensByAgent } from '../../../queries/tokens/agent-costs.ts';
 import { allTokens, listTokens } from '../../../queries/tokens/reports.ts';
 import { tokenStats } from '../../../queries/tokens/stats.ts';
 import { taskCosts } from '../../../queries/tokens/task-costs.ts';
-import { agentCosts, tokensByAgent, tokenTrends } from '../../../queries/tokens/usage.ts';
+import { tokenTrends } from '../../../queries/tokens/trends.ts';
 import { listedOf } from '../../../shared/contract/evidence.ts';
 import {
   agentCostsAnswer,
