@@ -4,12 +4,13 @@ import { ALL_TIME, type DaySums as KeptDay } from '../../projections/tokens/usag
 import { type AgentCostsAnswer, type ByAgentAnswer, MAX_GROUPS } from '../../shared/contract/tokens/usage.ts';
 import { DAY_MS, firstFrom, startOf } from '../../shared/time-buckets.ts';
 import type { Reads } from '../reads.ts';
-import { ownedBy, reportDerivations } from './evidence.ts';
+import { ownedBy, type ReportNumber, reportDerivations } from './evidence.ts';
 import { namesOf, type Whose, whoseKey } from './owners.ts';
 import {
   dateOf,
   dollars,
   IN_WINDOW,
+  NEWEST,
   type Sql,
   SUMS,
   type Sums,
@@ -17,7 +18,6 @@ import {
   statsBy,
   statsOf,
   sumsSince,
-  timelineOf,
   timelineSince,
   tokensOf,
   tokensTable,
@@ -34,42 +34,64 @@ const sessionsSince = (reads: Reads, workspace: number, since: number): Sql => s
 
 const MOST_TOKENS = sql`sum(input_tokens + output_tokens) DESC`;
 
-/** With the dash that follows. */
-const ISO_MONTH = 8;
-
-type Timeline = ReturnType<typeof timelineOf>;
-
-/** Sums of agents in a part of a day. */
-async function sumsBetween(reads: Reads, workspace: number, from: number, until: number) {
-  const { rows } = await sql<Whose & Sums>`
-    SELECT agent_id, agent_name, ${SUMS}
-    FROM (${usageSince(reads, workspace, 'agent', from, { coarsest: 'hour', until })}) a
-    GROUP BY agent_id, agent_name`.execute(reads.db);
-  return rows;
+interface AgentDay {
+  /** Unix ms. */
+  readonly start: number;
+  readonly requests: number;
+  readonly tokens: number;
+  readonly cost: number;
 }
 
-/** The days of agents since a moment, oldest first, by `whoseKey`. @param since Unix ms */
-async function timelinesSince(reads: Reads, workspace: number, since: number): Promise<ReadonlyMap<string, Timeline>> {
-  const whole = firstFrom('day', since);
-  const first = whole === since ? [] : await sumsBetween(reads, workspace, since, whole);
-  const { rows: months } = await sql<Whose & { month: number; days: Readonly<Record<string, KeptDay>> }>`
-    SELECT agent_id, agent_name, month, days FROM ${tokensTable(reads, 'days')}
-    WHERE workspace_id = ${workspace} AND month >= ${startOf('month', whole)} ORDER BY month`.execute(reads.db);
-  const timelines = new Map<string, Timeline>(
-    first.map((row) => [whoseKey(row), timelineOf([{ ...row, day: startOf('day', since) }])]),
-  );
-  for (const row of months) {
-    const timeline = timelines.get(whoseKey(row)) ?? [];
-    timelines.set(whoseKey(row), timeline);
-    const month = dateOf(row.month).slice(0, ISO_MONTH);
+/** The days of agents since a moment, oldest first, by `whoseKey`. */
+interface AgentDays {
+  readonly by: ReadonlyMap<string, readonly AgentDay[]>;
+  /** Position of the newest event that is counted. */
+  readonly to: number;
+}
+
+const newestIn = (rows: readonly { readonly position: number }[]): number =>
+  Math.max(0, ...rows.map(({ position }) => position));
+
+/** The part of the first day that is in the window. */
+async function firstDay(reads: Reads, workspace: number, since: number, until: number): Promise<AgentDays> {
+  if (since === until) return { by: new Map(), to: 0 };
+  const { rows } = await sql<Whose & Sums & { position: number }>`
+    SELECT agent_id, agent_name, ${SUMS}, ${NEWEST} AS position
+    FROM (${usageSince(reads, workspace, 'agent', since, { coarsest: 'hour', until })}) a
+    GROUP BY agent_id, agent_name`.execute(reads.db);
+  const start = startOf('day', since);
+  return {
+    by: new Map(
+      rows.map((row) => [
+        whoseKey(row),
+        [{ start, requests: row.requests, tokens: tokensOf(row), cost: dollars(row.cost) }],
+      ]),
+    ),
+    to: newestIn(rows),
+  };
+}
+
+/** @param since when a day begins, Unix ms */
+async function wholeDays(reads: Reads, workspace: number, since: number): Promise<AgentDays> {
+  const { rows } = await sql<
+    Whose & { month: number; days: Readonly<Record<string, KeptDay>>; position: number }
+  >`SELECT agent_id, agent_name, month, days, position FROM ${tokensTable(reads, 'days')}
+    WHERE workspace_id = ${workspace} AND month >= ${startOf('month', since)} ORDER BY month`.execute(reads.db);
+  const by = new Map<string, AgentDay[]>();
+  for (const row of rows) {
+    const days = by.get(whoseKey(row)) ?? [];
+    by.set(whoseKey(row), days);
     // Keys that are whole numbers come in their order.
-    for (const [day, [, tokens, cost]] of Object.entries(row.days)) {
-      if (row.month + (Number(day) - 1) * DAY_MS >= whole)
-        timeline.push({ date: month + day.padStart(2, '0'), cost: dollars(cost), tokens });
+    for (const [day, [requests, tokens, cost]] of Object.entries(row.days)) {
+      const start = row.month + (Number(day) - 1) * DAY_MS;
+      if (start >= since) days.push({ start, requests, tokens, cost: dollars(cost) });
     }
   }
-  return timelines;
+  return { by, to: newestIn(rows) };
 }
+
+type AgentRow = Whose &
+  Sums & { readonly models: readonly (Sums & { readonly model: string })[]; readonly records: number };
 
 /** @param now Unix ms */
 export async function agentCosts(
@@ -77,25 +99,31 @@ export async function agentCosts(
   workspace: number,
   timeframe: string,
   now: number,
+  most?: number,
 ): Promise<AgentCostsAnswer> {
   const since = sinceOf(timeframe, now);
-  const { rows } = await sql<Whose & Sums & { models: readonly (Sums & { model: string })[]; records: number }>`
+  const { rows } = await sql<AgentRow & { newest: number }>`
     WITH m AS (
-      SELECT agent_id, agent_name, model, ${SUMS} FROM (${sumsSince(reads, workspace, 'agent', since, now)}) a
+      SELECT agent_id, agent_name, model, max(position) AS position, ${SUMS}
+      FROM (${sumsSince(reads, workspace, 'agent', since, now)}) a
       GROUP BY agent_id, agent_name, model ${IN_WINDOW})
     SELECT agent_id, agent_name, ${SUMS},
       json_agg(row_to_json(m) ORDER BY m.input_tokens + m.output_tokens DESC, model) AS models,
-      (sum(sum(requests)) OVER ())::bigint AS records
+      (sum(sum(requests)) OVER ())::bigint AS records, max(max(position)) OVER () AS newest
     FROM m GROUP BY agent_id, agent_name
     ORDER BY ${MOST_TOKENS}, agent_id, agent_name LIMIT ${MAX_GROUPS}`.execute(reads.db);
   const { rows: sessions } = await sql<Whose & { sessions: readonly string[] }>`
     SELECT agent_id, agent_name, (array_agg(subject ORDER BY subject))[1:${sql.lit(MAX_GROUPS)}] AS sessions
     FROM (${sessionsSince(reads, workspace, since)}) s
     GROUP BY agent_id, agent_name`.execute(reads.db);
-  const timelines = await timelinesSince(reads, workspace, timelineSince(since, now));
+  const begin = timelineSince(since, now);
+  const whole = firstFrom('day', begin);
+  const first = await firstDay(reads, workspace, begin, whole);
+  const later = await wholeDays(reads, workspace, whole);
   const nameOf = await namesOf(reads, workspace, rows);
   const sessionsBy = new Map(sessions.map((row) => [whoseKey(row), row.sessions]));
-  return {
+  const daysOf = (row: Whose) => [first, later].flatMap(({ by }) => by.get(whoseKey(row)) ?? []);
+  const answer = {
     agents: Object.fromEntries(
       rows.map((row) => [
         nameOf(row),
@@ -103,14 +131,52 @@ export async function agentCosts(
           stats: statsOf(row),
           models: statsBy(row.models.slice(0, MAX_GROUPS), ({ model }) => model),
           sessions: [...(sessionsBy.get(whoseKey(row)) ?? [])],
-          timeline: timelines.get(whoseKey(row)) ?? [],
+          timeline: daysOf(row).map(({ start, cost, tokens }) => ({ date: dateOf(start), cost, tokens })),
         },
       ]),
     ),
     timeframe,
     recordCount: rows[0]?.records ?? 0,
   };
+  if (most === undefined) return answer;
+  // What is counted in statements of its own can be newer.
+  const days = ({ by, to }: AgentDays) =>
+    reportDerivations(
+      reads,
+      workspace,
+      { since: begin, now, to, most },
+      rows.flatMap((row) =>
+        (by.get(whoseKey(row)) ?? []).map(
+          ({ start, requests }): ReportNumber => [
+            `agents.${nameOf(row)}.timeline.${dateOf(start)}`,
+            requests,
+            { ...ownedBy(row), since: Math.max(begin, start), until: start + DAY_MS },
+          ],
+        ),
+      ),
+    );
+  const asked = { since, now, to: rows[0]?.newest ?? 0, most };
+  const sums: readonly ReportNumber[] = [
+    ['recordCount', answer.recordCount, {}],
+    ...rows.flatMap((row) => agentNumbers(nameOf(row), row)),
+  ];
+  const evidence = {
+    ...(await reportDerivations(reads, workspace, asked, sums)),
+    ...(await days(first)),
+    ...(await days(later)),
+  };
+  return { ...answer, evidence };
 }
+
+/** The numbers of an agent, and of its models. */
+const agentNumbers = (name: string, row: Omit<AgentRow, 'records'>): readonly ReportNumber[] => [
+  [`agents.${name}`, row.requests, ownedBy(row)],
+  ...row.models
+    .slice(0, MAX_GROUPS)
+    .map(
+      ({ model, requests }): ReportNumber => [`agents.${name}.models.${model}`, requests, { ...ownedBy(row), model }],
+    ),
+];
 
 /** @param now Unix ms */
 export async function tokensByAgent(
@@ -180,23 +246,9 @@ export async function tokensByAgent(
     },
   };
   if (most === undefined) return answer;
-  const evidence = await reportDerivations(
-    reads,
-    workspace,
-    { since, now, to: first?.newest ?? 0, most },
-    first?.all_requests ?? 0,
-    [
-      ['summary', first?.all_requests ?? 0, {}],
-      ...rows.flatMap((row) => {
-        const name = nameOf(row);
-        const models = row.models
-          .slice(0, MAX_GROUPS)
-          .map(
-            ({ model, requests }) => [`agents.${name}.models.${model}`, requests, { ...ownedBy(row), model }] as const,
-          );
-        return [[`agents.${name}`, row.requests, ownedBy(row)] as const, ...models];
-      }),
-    ],
-  );
+  const evidence = await reportDerivations(reads, workspace, { since, now, to: first?.newest ?? 0, most }, [
+    ['summary', first?.all_requests ?? 0, {}],
+    ...rows.flatMap((row) => agentNumbers(nameOf(row), row)),
+  ]);
   return { ...answer, evidence };
 }

@@ -25,6 +25,8 @@ export interface ReportFilter {
   readonly agent_id?: number | null;
   /** Where there is no agent. */
   readonly agent_name?: string;
+  /** Null: no task. */
+  readonly task_id?: number | null;
   /** Unix ms; not included. */
   readonly until?: number;
   /** Unix ms. */
@@ -35,50 +37,56 @@ export interface ReportFilter {
 export const ownedBy = ({ agent_id, agent_name }: Whose): ReportFilter =>
   agent_id === 0 ? { agent_id: null, agent_name } : { agent_id };
 
-interface ReportRow {
+/** A report, as far as filters look at it. */
+export interface ReportRow {
   readonly position: number;
   readonly at: number;
   readonly model: string;
   readonly session_id: string;
   readonly agent_id: number | null;
   readonly agent_name: string;
+  readonly task_id: number | null;
 }
 
+/** What a filter says of the tasks of reports, and whether that holds for a report. */
+export interface TaskFilter {
+  readonly filter: NonNullable<Derivation['filter']>;
+  readonly counts: (report: ReportRow) => boolean;
+}
+
+/** How many reports a number of this name counts, and which. */
+export type ReportNumber = readonly [name: string, total: number, only: ReportFilter, tasks?: TaskFilter];
+
 const countsFor =
-  ({ since = 0, until = Number.POSITIVE_INFINITY, ...same }: ReportFilter) =>
+  ({ since = 0, until = Number.POSITIVE_INFINITY, ...same }: ReportFilter, tasks?: TaskFilter) =>
   (row: ReportRow): boolean =>
     row.at >= since &&
     row.at < until &&
-    Object.entries(same).every(([name, value]) => row[name as keyof ReportRow] === value);
+    Object.entries(same).every(([name, value]) => row[name as keyof ReportRow] === value) &&
+    (tasks?.counts(row) ?? true);
 
-/**
- * The events behind numbers of reports.
- *
- * @param requests how many reports there are in all
- * @param numbers by name: how many reports each counts, and which
- */
+/** The events behind numbers of reports. */
 export async function reportDerivations(
   reads: Reads,
   workspace: number,
   { since, now, to, most }: ReportsAsked,
-  requests: number,
-  numbers: readonly (readonly [name: string, total: number, only: ReportFilter])[],
+  numbers: readonly ReportNumber[],
 ): Promise<Derivations> {
   const own = sql`FROM ${tokensTable(reads, 'reports')} WHERE workspace_id = ${workspace} AND at >= ${since}`;
-  const few = requests <= most;
-  const { rows } = few
-    ? await sql<ReportRow>`
-        SELECT position, at, model, session_id, agent_id, agent_name ${own} AND position <= ${to}
-        LIMIT ${most + 1}`.execute(reads.db)
-    : { rows: [] };
-  // Cleanup may have removed some since.
-  const events = few && rows.length === requests ? rows : undefined;
-  const from = events ? 0 : await firstPosition(reads, own);
-  const source = { rule: 'reports', types: REPORT_TYPES, events, from, to } as const;
+  const { rows } = await sql<ReportRow>`
+    SELECT position, at, model, session_id, agent_id, agent_name, task_id ${own} AND position <= ${to}
+    LIMIT ${most + 1}`.execute(reads.db);
+  // Cleanup may have removed some since the numbers were read.
+  const areListed = ([, total, only, tasks]: ReportNumber) =>
+    rows.length <= most && rows.filter(countsFor(only, tasks)).length === total;
+  const from = numbers.every(areListed) ? 0 : await firstPosition(reads, own);
   return Object.fromEntries(
-    numbers.map(([name, total, only]): [string, Derivation] => {
-      const filter = { ...only, since: Math.max(since, only.since ?? 0), purged_until: now };
-      return [name, derivation(source, total, filter, countsFor(only))];
+    numbers.map((number): [string, Derivation] => {
+      const [name, total, only, tasks] = number;
+      const filter = { ...only, ...tasks?.filter, since: Math.max(since, only.since ?? 0), purged_until: now };
+      const events = areListed(number) ? rows : undefined;
+      const source = { rule: 'reports', types: REPORT_TYPES, events, from, to } as const;
+      return [name, derivation(source, total, filter, countsFor(only, tasks))];
     }),
   );
 }

@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import { DIAGNOSTICS_SECTIONS, diagnosticsAnswer } from '../../../shared/contract/agents/diagnostics.ts';
-import { checkDiagnostics, EvidenceReader, logOf } from '../../support/evidence.ts';
+import { EvidenceReader, logOf } from '../../support/evidence.ts';
+import { checkDiagnostics } from '../../support/evidence-checks.ts';
 import { type AgentsWorld, callsOf, conforms } from '../../support/worlds/agents.ts';
 
 export function describeDiagnostics(service: () => AgentsWorld): void {

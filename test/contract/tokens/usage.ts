@@ -7,7 +7,8 @@ import {
   tokenStatsAnswer,
   tokenTrendsAnswer,
 } from '../../../shared/contract/tokens/usage.ts';
-import { checkTokens, EvidenceReader, logOf } from '../../support/evidence.ts';
+import { EvidenceReader, logOf } from '../../support/evidence.ts';
+import { checkTokens } from '../../support/evidence-checks.ts';
 import { conforms } from '../../support/worlds/agents.ts';
 import type { TasksWorld } from '../../support/worlds/tasks.ts';
 import { usage } from './reports.ts';
