@@ -74,7 +74,7 @@ export const GROUPS: Readonly<Record<string, Readonly<Record<string, string>>>> 
     reports: 'what agents have used, one by one and in batches',
     prices: 'what a million tokens of a model costs',
     usage: 'sums by agent, model, session and time',
-    stats: 'the same sums of everything in a timeframe, and by hour',
+    stats: 'sums of a timeframe, and by hour',
     'agent-costs': 'what agents cost, by model and day',
     'task-costs': 'what tasks and projects cost',
     owners: 'agents and names behind reports',
