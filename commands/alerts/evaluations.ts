@@ -7,7 +7,7 @@
 import { inCooldown } from '../../shared/contract/alerts/conditions.ts';
 import type { Evaluation } from '../../shared/contract/alerts/rules.ts';
 import { alertRuleTriggered } from '../../shared/events/alerts/rules.ts';
-import type { EventDraft } from '../../shared/events/define.ts';
+import type { DomainEvent, EventDraft } from '../../shared/events/define.ts';
 import type { AlertReads, WatchedRule } from '../../shared/ports/alerts.ts';
 import { seconds } from '../../shared/time.ts';
 import type { CommandContext, Commands } from '../handler.ts';
@@ -61,47 +61,67 @@ export interface Evaluating {
 
 export type Verdict = 'Condition met' | 'Condition not met' | 'In cooldown';
 
+interface Evaluated {
+  readonly verdict: Verdict | 'The condition could not be evaluated';
+  /** The event that says that the rule triggered. */
+  readonly trigger?: DomainEvent | undefined;
+}
+
 /** Evaluates one rule, and triggers it if its condition is met and nobody else does. */
 export async function evaluateRule(
   { commands, reads, now }: Evaluating,
   context: CommandContext,
   rule: WatchedRule,
-): Promise<Verdict> {
+): Promise<Evaluated> {
   const at = seconds(now());
-  if (inCooldown(rule.cooldown_minutes, rule.last_triggered_at, at)) return 'In cooldown';
-  if (!(await reads.isMet(rule, at))) return 'Condition not met';
+  if (inCooldown(rule.cooldown_minutes, rule.last_triggered_at, at)) return { verdict: 'In cooldown' };
+  if (!(await reads.isMet(rule, at))) return { verdict: 'Condition not met' };
   const { events } = await commands.execute(ruleDecider, ruleStream(rule.workspace, rule.id), context, (state) =>
     decideTrigger(state, rule, at),
   );
   // Somebody else has triggered it, or changed it, in the meantime.
-  return events.length > 0 ? 'Condition met' : 'In cooldown';
+  const [trigger] = events;
+  return trigger ? { verdict: 'Condition met', trigger } : { verdict: 'In cooldown' };
 }
 
 /** Rules that are read at a time. */
 export const PAGE = 100;
 
+/** What was evaluated, and the positions of the events behind it. */
+export interface EvaluatedWorkspace {
+  readonly evaluation: Evaluation;
+  /** Of the events that changed the evaluated rules last. */
+  readonly rules: readonly number[];
+  /** Of the events that say that rules triggered. */
+  readonly triggers: readonly number[];
+}
+
 /**
  * Evaluates the enabled rules of a workspace by ascending id. One that cannot be evaluated counts as not triggered, as
  * long as others can.
  */
-export async function evaluateWorkspace(parts: Evaluating, context: CommandContext): Promise<Evaluation> {
+export async function evaluateWorkspace(parts: Evaluating, context: CommandContext): Promise<EvaluatedWorkspace> {
   const { workspace } = context.origin;
   const results: Evaluation['results'][number][] = [];
   const failures: unknown[] = [];
+  const rules: number[] = [];
+  const triggers: number[] = [];
   for (let after = { workspace, id: 0 }; ; ) {
     const page = await parts.reads.watched(after, PAGE, workspace);
     for (const rule of page) {
-      const reason = await evaluateRule(parts, context, rule).catch((error: unknown) => {
+      const { verdict, trigger } = await evaluateRule(parts, context, rule).catch((error: unknown): Evaluated => {
         parts.failed(error, rule);
         failures.push(error);
-        return 'The condition could not be evaluated';
+        return { verdict: 'The condition could not be evaluated' };
       });
-      results.push({ rule_id: rule.id, rule_name: rule.name, triggered: reason === 'Condition met', reason });
+      results.push({ rule_id: rule.id, rule_name: rule.name, triggered: trigger !== undefined, reason: verdict });
+      rules.push(rule.position);
+      if (trigger) triggers.push(trigger.position);
     }
     const last = page.at(-1);
     if (!last || page.length < PAGE) break;
     after = { workspace, id: last.id };
   }
   if (failures.length > 0 && failures.length === results.length) throw failures[0];
-  return { evaluated: results.length, triggered: results.filter(({ triggered }) => triggered).length, results };
+  return { evaluation: { evaluated: results.length, triggered: triggers.length, results }, rules, triggers };
 }

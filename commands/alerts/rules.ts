@@ -12,6 +12,7 @@ import {
   type RuleData,
   type RuleFields,
   ruleAfter,
+  ruleStream,
   toRuleData,
 } from '../../shared/events/alerts/rules.ts';
 import type { EventDraft } from '../../shared/events/define.ts';
@@ -24,6 +25,8 @@ import type { CommandContext, Commands, Executed } from '../handler.ts';
 import { type Limit, type LimitParts, withinLimit } from '../limits.ts';
 import { reserveId } from '../reserve.ts';
 
+export { ruleStream };
+
 export interface RuleState {
   /** 0 until created, and again once deleted. */
   readonly id: number;
@@ -34,8 +37,6 @@ export interface RuleState {
 }
 
 const NONE: RuleState = { id: 0, rule: NO_RULE, lastTriggeredAt: null, triggerCount: 0 };
-
-export const ruleStream = (workspace: number, id: number): string => `alert-${workspace}-${id}`;
 
 export const ruleDecider = defineDecider<RuleState>({
   kind: 'alert rule',

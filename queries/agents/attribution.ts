@@ -22,7 +22,6 @@ import { frontOf } from '../../shared/storable.ts';
 import { seconds } from '../../shared/time.ts';
 import { DAY_MS, firstFrom, startOf } from '../../shared/time-buckets.ts';
 import { type Reads, tableOf } from '../reads.ts';
-import { NO_TASKS, taskStatsOf } from '../tasks/assignments.ts';
 import { activitySeen, taskIdSeen } from '../tasks/visibility.ts';
 import { added, dateOf, dollars, NO_SUMS, SUMS, type Sums, tokensOf, usageSince } from '../tokens/usage.ts';
 import { newestActions, type Source, type Sources } from './evidence.ts';
@@ -96,16 +95,23 @@ const own = (reads: Reads, table: 'actions' | 'action_counts') => tableOf(reads,
 const ACTIVE = ['assigned', 'in_progress'] as const;
 
 async function identityOf(reads: Reads, { workspace, agent }: AttributedAgent): Promise<Part> {
-  const stats = (await taskStatsOf(reads, workspace, [agent.name])).get(agent.name) ?? NO_TASKS;
+  // Rows in which nothing is left know of tasks that went elsewhere.
+  const { rows: tasks } = await sql<{ total: number; done: number; active: number; position: number }>`
+    SELECT coalesce(sum(count), 0)::bigint AS total, coalesce(max(position), 0)::bigint AS position,
+      coalesce(sum(count) FILTER (WHERE status = 'done'), 0)::bigint AS done,
+      coalesce(sum(count) FILTER (WHERE status = ANY(${[...ACTIVE]}::text[])), 0)::bigint AS active
+    FROM ${tableOf(reads, tasksProjection, 'task_counts')}
+    WHERE workspace_id = ${workspace} AND assigned_to = ${agent.name}`.execute(reads.db);
+  const [{ total, done, active, position: upTo } = { total: 0, done: 0, active: 0, position: 0 }] = tasks;
   const { rows } = await sql<{ count: number; position: number }>`
     SELECT count, position FROM ${own(reads, 'action_counts')}
     WHERE workspace_id = ${workspace} AND agent_id = ${agent.id} AND unit = 'all' AND start = 0 AND kind = 'activity'
       AND type = ${COMMENT}`.execute(reads.db);
   const [comments = { count: 0, position: 0 }] = rows;
   const lifetime_stats = {
-    tasks_total: stats.total,
-    tasks_completed: stats.done,
-    tasks_active: stats.assigned + stats.in_progress,
+    tasks_total: total,
+    tasks_completed: done,
+    tasks_active: active,
     comments_authored: comments.count,
   };
   const { id, name, role, status, last_seen, last_activity, created_at, session_key, soul_content, config } = agent;
@@ -126,12 +132,9 @@ async function identityOf(reads: Reads, { workspace, agent }: AttributedAgent): 
       },
     },
     sources: [
-      ['identity.lifetime_stats.tasks_total', { from: 'tasks', total: lifetime_stats.tasks_total }],
-      [
-        'identity.lifetime_stats.tasks_completed',
-        { from: 'tasks', total: lifetime_stats.tasks_completed, statuses: ['done'] },
-      ],
-      ['identity.lifetime_stats.tasks_active', { from: 'tasks', total: lifetime_stats.tasks_active, statuses: ACTIVE }],
+      ['identity.lifetime_stats.tasks_total', { from: 'tasks', total, upTo }],
+      ['identity.lifetime_stats.tasks_completed', { from: 'tasks', total: done, upTo, statuses: ['done'] }],
+      ['identity.lifetime_stats.tasks_active', { from: 'tasks', total: active, upTo, statuses: ACTIVE }],
       [
         'identity.lifetime_stats.comments_authored',
         {
@@ -246,7 +249,10 @@ async function activitiesOf(
 async function auditSection(reads: Reads, about: AttributedAgent, actions: Actions): Promise<Part> {
   const of = (kind: ActionKind) => actions.groups.filter((group) => group.kind === kind);
   const [activities, entries] = [of('activity'), of('audit')];
-  const [allActivities, allEntries] = [sourceOf(actions, 'activity', activities), sourceOf(actions, 'audit', entries)];
+  const [allActivities, allEntries] = [
+    { ...sourceOf(actions, 'activity', activities), anyType: true } as const,
+    { ...sourceOf(actions, 'audit', entries), anyType: true } as const,
+  ];
   type Entry = NonNullable<Report['audit']>['audit_log_entries'][number];
   const { rows } =
     allEntries.total === 0

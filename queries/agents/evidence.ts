@@ -1,18 +1,20 @@
 /**
- * The events behind the numbers of an attribution, newest first, page by page. A page begins where the one before it
- * ended, in a window that stays that of the first page: what happens in the meantime neither shifts nor adds anything.
+ * The events behind the numbers of an attribution: what each number was derived from, and the events themselves, newest
+ * first, page by page. A page begins where the one before it ended, in a window that stays that of the first page: what
+ * happens in the meantime neither shifts nor adds anything.
  */
 import { type RawBuilder, sql } from 'kysely';
 import { z } from 'zod';
 import { type ActionKind, agentAttributionProjection } from '../../projections/agents/attribution.ts';
 import { tasksProjection } from '../../projections/tasks/tasks.ts';
 import { MAX_HOURS, type Timeframe } from '../../shared/contract/agents/scope.ts';
-import type { Evidence } from '../../shared/contract/evidence.ts';
+import type { Derivation, Evidence } from '../../shared/contract/evidence.ts';
 import { isStorable } from '../../shared/contract/storable.ts';
 import { invalid } from '../../shared/errors.ts';
 import { HOUR, seconds } from '../../shared/time.ts';
 import { DAY_MS } from '../../shared/time-buckets.ts';
 import { NANO } from '../../shared/token-prices.ts';
+import { derivation, REPORT_TYPES } from '../evidence.ts';
 import { type Reads, tableOf } from '../reads.ts';
 import { dollars, tokensTable } from '../tokens/usage.ts';
 
@@ -25,11 +27,13 @@ interface Whose {
 }
 
 /** Where the events behind a number are found. Times in Unix seconds. */
-export type Source = { readonly total: number; readonly upTo?: number } & (
+export type Source = { readonly total: number; readonly upTo: number } & (
   | {
       readonly from: 'actions';
       readonly kind: ActionKind;
       readonly types: readonly string[];
+      /** Those are all types that there are. */
+      readonly anyType?: true;
       readonly entityType?: string;
       readonly since: number;
     }
@@ -103,7 +107,7 @@ export const newestActions = (
       WHERE x.workspace_id = ${workspace} AND x.agent_id = ${agent.id} AND x.kind = ${kind} AND x.type = wanted.type
         AND x.created_at >= ${since}
         ${entityType === undefined ? sql`` : sql`AND x.entity_type = ${entityType}`}
-        ${upTo === undefined ? sql`` : sql`AND x.position <= ${upTo}`}
+        AND x.position <= ${upTo}
         ${after === undefined ? sql`` : sql`AND (x.created_at, x.position) < (${after.at}::bigint, ${after.tie}::bigint)`}
       ORDER BY x.created_at DESC, x.position DESC LIMIT ${sql.lit(limit)}) a
     ORDER BY a.created_at DESC, a.position DESC LIMIT ${sql.lit(limit)}`;
@@ -125,7 +129,7 @@ function newestReports(
     WHERE r.workspace_id = ${workspace} AND r.agent_id = ${agent.id} AND r.at >= ${from}
       ${day === undefined ? sql`` : sql`AND r.at < ${day * 1_000 + DAY_MS}`}
       ${model === undefined ? sql`` : sql`AND r.model = ${model}`}
-      ${upTo === undefined ? sql`` : sql`AND r.position <= ${upTo}`}
+      AND r.position <= ${upTo}
       ${after === undefined ? sql`` : sql`AND (r.at, r.position) < (${after.at}::bigint, ${after.tie}::bigint)`}
     GROUP BY r.at, r.position ORDER BY r.at DESC, r.position DESC LIMIT ${sql.lit(limit)}`;
 }
@@ -199,6 +203,15 @@ export async function evidenceOf(
         ).rows;
   const byNumber = new Map<string, Found[]>(wanted.map(([number]) => [number, []]));
   for (const row of rows) byNumber.get(row.number)?.push(row);
+  /** All events of a number; undefined: there are more, or cleanup has removed some. */
+  const eventsOf = (number: string, { total }: Source) => {
+    const found = byNumber.get(number) ?? [];
+    return found.length <= limit && found.reduce((sum, { count }) => sum + Number(count), 0) === total
+      ? found
+      : undefined;
+  };
+  const many = after ? [] : wanted.filter(([number, source]) => eventsOf(number, source) === undefined);
+  const first = await firstPositions(reads, whose, many);
   return Object.fromEntries(
     [...sources].map(([number, source]) => {
       const total = after?.total ?? source.total;
@@ -207,7 +220,10 @@ export async function evidenceOf(
       const last = shown.at(-1);
       const next =
         last && found.length > limit ? writeCursor({ number, timeframe, total, at: last.at, tie: last.tie }) : null;
-      return [number, { total, events: shown.map(eventOf), next }];
+      const page = { total, events: shown.map(eventOf), next };
+      if (after) return [number, page];
+      const events = { events: eventsOf(number, source), from: first.get(number) ?? 0, to: source.upTo };
+      return [number, { ...derived(whose, source, timeframe, events), ...page }];
     }),
   );
 }
@@ -220,3 +236,75 @@ const eventOf = ({ position, created_at, count, input_tokens, output_tokens, cos
   ...(output_tokens !== null && { output_tokens }),
   ...(cost !== null && { cost: dollars(cost) }),
 });
+
+/** Clocks of processes may differ by so much, seconds. */
+const SKEW = 60;
+
+/** Positions before which there are no events, by number. Tasks can be older than the agent: they are missing. */
+async function firstPositions(
+  reads: Reads,
+  { workspace, agent }: Whose,
+  sources: readonly (readonly [string, Source])[],
+): Promise<ReadonlyMap<string, number>> {
+  /** The first in the log of those that are the oldest by their times. */
+  const firstOf = (rows: Sql, time: Sql, since: number, skew: number) => sql`
+    SELECT min(position) AS position FROM ${rows} AND ${time} >= ${since}
+      AND ${time} <= (SELECT ${time} FROM ${rows} AND ${time} >= ${since} ORDER BY ${time} LIMIT 1) + ${skew}::bigint`;
+  const parts = sources.flatMap(([number, source]) => {
+    if (source.from === 'tasks') return [];
+    if (source.from === 'reports') {
+      const own = sql`${tokensTable(reads, 'reports')} WHERE workspace_id = ${workspace} AND agent_id = ${agent.id}`;
+      return [
+        sql`SELECT ${number} AS number, position FROM (${firstOf(own, sql`at`, source.since * 1_000, SKEW * 1_000)}) f`,
+      ];
+    }
+    const own = sql`${tableOf(reads, agentAttributionProjection, 'actions')}
+      WHERE workspace_id = ${workspace} AND agent_id = ${agent.id} AND kind = ${source.kind} AND type = wanted.type`;
+    return [
+      sql`SELECT ${number} AS number, min(f.position) AS position FROM unnest(${[...source.types]}::text[]) AS wanted(type)
+        CROSS JOIN LATERAL (${firstOf(own, sql`created_at`, source.since, SKEW)}) f`,
+    ];
+  });
+  if (parts.length === 0) return new Map();
+  const { rows } = await sql<{ number: string; position: number | null }>`
+    SELECT number, position::bigint AS position FROM (${sql.join(parts, sql` UNION ALL `)}) a`.execute(reads.db);
+  return new Map(rows.map(({ number, position }) => [number, position ?? 0]));
+}
+
+/** One, or one of several. */
+const oneOf = (values: readonly string[]) => (values.length === 1 ? (values[0] as string) : [...values]);
+
+/** What a number was derived from. */
+function derived(
+  { agent }: Whose,
+  source: Source,
+  { until }: Timeframe,
+  found: { readonly events: readonly Found[] | undefined; readonly from: number; readonly to: number },
+): Derivation {
+  const all = () => true;
+  if (source.from === 'tasks') {
+    const filter = { assigned_to: agent.name, ...(source.statuses && { status: oneOf(source.statuses) }) };
+    return derivation({ rule: 'tasks', ...found }, source.total, filter, all);
+  }
+  if (source.from === 'reports') {
+    const { model, day } = source;
+    const since = Math.max(source.since, day ?? 0) * 1_000;
+    const filter = {
+      agent_id: agent.id,
+      ...(model !== undefined && { model }),
+      since,
+      ...(day !== undefined && { until: day * 1_000 + DAY_MS }),
+      purged_until: until * 1_000 + 999,
+    };
+    return derivation({ rule: 'reports', types: REPORT_TYPES, ...found }, source.total, filter, all);
+  }
+  const { kind, types, anyType, entityType, since } = source;
+  const filter = {
+    agent_id: agent.id,
+    kind,
+    ...(!anyType && { type: oneOf(types) }),
+    ...(entityType !== undefined && { entity_type: entityType }),
+    since,
+  };
+  return derivation({ rule: 'actions', ...found }, source.total, filter, all);
+}

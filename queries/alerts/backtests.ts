@@ -31,6 +31,7 @@ import { HOUR, seconds } from '../../shared/time.ts';
 import { takingTurns } from '../../shared/waiting.ts';
 import type { Reads } from '../reads.ts';
 import { columnNameOf, unchangedSince } from './conditions.ts';
+import { backtestDerivations } from './evidence.ts';
 
 export interface BacktestBounds {
   /** Events of the whole log that are replayed at most. */
@@ -96,7 +97,7 @@ type Rule = Condition & { readonly cooldown_minutes: number };
 /** Backtests of one process. They read much of the log, so one runs at a time. */
 export interface Backtests {
   /** @throws AppError 503 when too many wait for their turn */
-  run(workspace: number, rule: Rule, hours: number): Promise<Omit<Backtest, 'rule_id'>>;
+  run(workspace: number, rule: Rule, hours: number, evident?: boolean): Promise<Omit<Backtest, 'rule_id'>>;
 }
 
 /** Those that wait for their turn and the one that has it, at most. */
@@ -106,12 +107,12 @@ export function createBacktests(parts: BacktestParts): Backtests {
   const inTurn = takingTurns();
   let waiting = 0;
   return {
-    async run(workspace, rule, hours) {
+    async run(workspace, rule, hours, evident) {
       if (waiting >= MAX_WAITING)
         throw unavailable('Too many rules are being tried on the past; try again in a moment.');
       waiting++;
       try {
-        return await inTurn(() => backtest(parts, workspace, rule, hours));
+        return await inTurn(() => backtest(parts, workspace, rule, hours, evident));
       } finally {
         waiting--;
       }
@@ -119,11 +120,13 @@ export function createBacktests(parts: BacktestParts): Backtests {
   };
 }
 
+/** @param evident with the events behind its numbers */
 export async function backtest(
   parts: BacktestParts,
   workspace: number,
   rule: Rule,
   hours: number,
+  evident = false,
 ): Promise<Omit<Backtest, 'rule_id'>> {
   const { reads, store, everySeconds, bounds = BACKTEST_BOUNDS } = parts;
   const deadline = parts.now() + bounds.timeMs;
@@ -139,8 +142,10 @@ export async function backtest(
   );
   const replay = createReplay(parts, workspace, rule, start.at);
   let late = false;
+  let to = start.position;
   for await (const batch of store.log.readAll({ from: start.position, maxBytes: BATCH_BYTES })) {
     for (const logged of batch) await replay.apply(logged);
+    to = batch.at(-1)?.position ?? to;
     late = parts.now() > deadline;
     if (late) break;
   }
@@ -157,6 +162,8 @@ export async function backtest(
     everySeconds,
   });
   const complete = !start.isCut && !late && unresolved === 0;
+  const numbers = { since, until: end, evaluated, triggered: triggers.length };
+  const isExact = !late && unresolved === 0;
   return {
     hours,
     since,
@@ -166,6 +173,7 @@ export async function backtest(
     triggered: triggers.length,
     triggers: triggers.slice(0, LISTED),
     message: messageOf({ complete, isCut: start.isCut, late, unresolved, bounds }),
+    ...(evident && { evidence: backtestDerivations(numbers, rule, everySeconds, isExact ? to : undefined) }),
   };
 }
 

@@ -1,7 +1,7 @@
 /** Alert rules: the list, one, and those that are to be evaluated. */
 import { alertRulesProjection, alertRulesTable } from '../../projections/alerts/rules.ts';
 import type { EntityType, Operator } from '../../shared/contract/alerts/conditions.ts';
-import type { ActionType, AlertRuleRecord } from '../../shared/contract/alerts/rules.ts';
+import type { AlertRuleRecord } from '../../shared/contract/alerts/rules.ts';
 import type { AlertReads } from '../../shared/ports/alerts.ts';
 import { type Reads, tables } from '../reads.ts';
 import { columnsOf, type Executed, type Records, rowAfter } from '../records.ts';
@@ -36,18 +36,17 @@ interface Typed {
   readonly condition_operator: Operator;
 }
 
-/** Newest first; there are never many. */
-export async function listRules(reads: Reads, workspace: number): Promise<AlertRuleRecord[]> {
+/** Newest first; there are never many. Each with the position of the event that changed it last. */
+export async function listRules(
+  reads: Reads,
+  workspace: number,
+): Promise<{ readonly rule: AlertRuleRecord; readonly position: number }[]> {
   const rows = await ofWorkspace(reads, workspace)
-    .select(COLUMNS)
+    .select([...COLUMNS, 'position'])
     .orderBy('created_at', 'desc')
     .orderBy('id', 'desc')
     .execute();
-  return rows as (Omit<(typeof rows)[number], 'action_config'> &
-    Typed & {
-      action_type: ActionType;
-      action_config: Record<string, unknown>;
-    })[];
+  return rows.map(({ position, ...rule }) => ({ rule: rule as AlertRuleRecord, position }));
 }
 
 /** Undefined when the workspace has no such rule. */
@@ -94,6 +93,7 @@ export const alertReads = (reads: Reads): AlertReads => ({
         'condition_value',
         'cooldown_minutes',
         'last_triggered_at',
+        'position',
       ])
       .orderBy('workspace_id')
       .orderBy('id')

@@ -4,12 +4,14 @@ import { agentsProjection } from '../../projections/agents/agents.ts';
 import { tasksProjection } from '../../projections/tasks/tasks.ts';
 import { tokenPricesProjection } from '../../projections/tokens/prices.ts';
 import { tokensProjection } from '../../projections/tokens/reports.ts';
+import type { Derivations } from '../../shared/contract/evidence.ts';
 import type { TokenRecord } from '../../shared/contract/tokens/reports.ts';
 import type { TokenListAnswer } from '../../shared/contract/tokens/usage.ts';
 import type { KnownReport, TokenDirectory } from '../../shared/ports/tokens.ts';
 import type { ModelPrice } from '../../shared/token-prices.ts';
 import { type Reads, tableOf, tables } from '../reads.ts';
-import { reportDerivations, sinceOf, tokensTable, totalSince } from './usage.ts';
+import { type ReportNumber, reportDerivations } from './evidence.ts';
+import { sinceOf, tokensTable, totalSince } from './usage.ts';
 
 /** A report as the contract shows it. */
 export const recordOf = (workspace: number, report: KnownReport): TokenRecord => ({
@@ -51,18 +53,24 @@ export async function listTokens(
   const answer = { usage: rows.map((row) => recordOf(workspace, row)), total: requests, timeframe };
   if (most === undefined) return answer;
   const asked = { since, now, to, most };
-  return { ...answer, evidence: await reportDerivations(reads, workspace, asked, requests, [['total', requests, {}]]) };
+  return { ...answer, evidence: await reportDerivations(reads, workspace, asked, [['total', requests, {}]]) };
 }
 
 /** Reports per page of an export. */
 const PAGE = 1_000;
 
-/** All reports of a timeframe, newest first, in pages; none that come meanwhile. @param now Unix ms */
+/**
+ * All reports of a timeframe, newest first, in pages; none that come meanwhile.
+ *
+ * @param now Unix ms
+ * @param to only reports of events up to this position
+ */
 export async function* allTokens(
   reads: Reads,
   workspace: number,
   timeframe: string,
   now: number,
+  to = Number.MAX_SAFE_INTEGER,
 ): AsyncGenerator<readonly TokenRecord[]> {
   const since = sinceOf(timeframe, now);
   type Found = KnownReport & { readonly position: number; readonly place: number };
@@ -70,13 +78,35 @@ export async function* allTokens(
   for (;;) {
     const { rows }: { rows: Found[] } = await sql<Found>`
       SELECT ${COLUMNS}, r.position, r.place FROM ${tokensTable(reads, 'reports')} r
-      WHERE r.workspace_id = ${workspace} AND r.at >= ${since} AND ${before}
+      WHERE r.workspace_id = ${workspace} AND r.at >= ${since} AND r.position <= ${to} AND ${before}
       ORDER BY r.at DESC, r.position DESC, r.place DESC LIMIT ${PAGE}`.execute(reads.db);
     yield rows.map((row) => recordOf(workspace, row));
     const last = rows.at(-1);
     if (!last || rows.length < PAGE) return;
     before = sql`(r.at, r.position, r.place) < (${last.at}::bigint, ${last.position}::bigint, ${last.place}::int)`;
   }
+}
+
+/** Finds the events behind sums of an export, once all of it has been read. */
+export type ExportEvidence = (numbers: readonly ReportNumber[]) => Promise<Derivations>;
+
+/** The same, of the events up to now, with the events behind sums of them. @param now Unix ms */
+export async function evidentTokens(
+  reads: Reads,
+  workspace: number,
+  timeframe: string,
+  now: number,
+  most: number,
+): Promise<{ readonly pages: AsyncGenerator<readonly TokenRecord[]>; readonly evidence: ExportEvidence }> {
+  const since = sinceOf(timeframe, now);
+  const { position: to, requests } = await totalSince(reads, workspace, since, now);
+  return {
+    pages: allTokens(reads, workspace, timeframe, now, to),
+    evidence(numbers) {
+      if (numbers[0]?.[1] !== requests) throw new Error('reports were removed while they were exported');
+      return reportDerivations(reads, workspace, { since, now, to, most }, numbers);
+    },
+  };
 }
 
 /** What commands that report tokens need to know. */

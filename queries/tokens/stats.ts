@@ -1,19 +1,28 @@
-/** Statistics of the tokens reported in a timeframe: in all, and by model, session and agent. */
+/** Statistics of the tokens reported in a timeframe: in all, by model, session and agent, and by hour. */
 import { sql } from 'kysely';
-import { MAX_GROUPS, type TokenStats, type TokenStatsAnswer } from '../../shared/contract/tokens/usage.ts';
+import {
+  MAX_GROUPS,
+  type TokenStats,
+  type TokenStatsAnswer,
+  type TokenTrendsAnswer,
+} from '../../shared/contract/tokens/usage.ts';
+import { DAY_MS, HOUR_MS } from '../../shared/time-buckets.ts';
 import type { Reads } from '../reads.ts';
+import { ownedBy, type ReportFilter, reportDerivations } from './evidence.ts';
+import { labelsOf, type Whose } from './owners.ts';
 import {
   agentsTable,
-  labelsOf,
-  ownedBy,
-  type ReportFilter,
-  reportDerivations,
+  dollars,
+  NEWEST,
   type Sql,
+  SUMS,
+  type Sums,
   sinceOf,
   statsFrom,
   sumsSince,
+  tokensOf,
   tokensTable,
-  type Whose,
+  usageSince,
 } from './usage.ts';
 
 interface Totals {
@@ -107,11 +116,44 @@ export async function tokenStats(
     { requests }: Columns<Totals>,
     of: (n: number) => ReportFilter,
   ) => (names ?? []).map((name, n) => [`${path}.${name}`, requests?.[n] ?? 0, of(n)] as const);
-  const evidence = await reportDerivations(reads, workspace, { since, now, to: total.position, most }, total.requests, [
+  const evidence = await reportDerivations(reads, workspace, { since, now, to: total.position, most }, [
     ['summary', total.requests, {}],
     ...numbers('models', models.name, models, (n) => ({ model: models.name?.[n] as string })),
     ...numbers('sessions', sessions.name, sessions, (n) => ({ session_id: sessions.name?.[n] as string })),
     ...numbers('agents', labels, agents, (n) => ownedBy(all[n] as Whose)),
   ]);
   return { ...answer, evidence };
+}
+
+/** By hour, at most of the last 24. @param now Unix ms */
+export async function tokenTrends(
+  reads: Reads,
+  workspace: number,
+  timeframe: string,
+  now: number,
+  most?: number,
+): Promise<TokenTrendsAnswer> {
+  const since = Math.max(sinceOf(timeframe, now), now - DAY_MS);
+  const { rows } = await sql<Sums & { hour: number; position: number }>`
+    SELECT start AS hour, ${SUMS}, ${NEWEST} AS position FROM (${usageSince(reads, workspace, 'model', since, { coarsest: 'hour' })}) a
+    GROUP BY start ORDER BY start`.execute(reads.db);
+  const trends = rows.map((row) => ({
+    timestamp: new Date(row.hour).toISOString(),
+    tokens: tokensOf(row),
+    cost: dollars(row.cost),
+    requests: row.requests,
+  }));
+  if (most === undefined) return { trends, timeframe };
+  const to = Math.max(0, ...rows.map(({ position }) => position));
+  const evidence = await reportDerivations(
+    reads,
+    workspace,
+    { since, now, to, most },
+    rows.map(({ hour, requests }, n) => [
+      `trends.${trends[n]?.timestamp}`,
+      requests,
+      { since: Math.max(since, hour), until: hour + HOUR_MS },
+    ]),
+  );
+  return { trends, timeframe, evidence };
 }

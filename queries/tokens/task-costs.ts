@@ -9,12 +9,21 @@ import { DAY_MS } from '../../shared/time-buckets.ts';
 import { type Reads, tableOf } from '../reads.ts';
 import { taskSeen } from '../tasks/visibility.ts';
 import {
+  ownedBy,
+  type ReportFilter,
+  type ReportNumber,
+  type ReportRow,
+  reportDerivations,
+  type TaskFilter,
+} from './evidence.ts';
+import { namesOf, type Whose } from './owners.ts';
+import {
   added,
   type DaySums,
+  dateOf,
   grouped,
   IN_WINDOW,
-  NO_SUMS,
-  namesOf,
+  NEWEST,
   SUMS,
   type Sums,
   sinceOf,
@@ -23,9 +32,7 @@ import {
   sumsSince,
   timelineOf,
   timelineSince,
-  totalSince,
   usageSince,
-  type Whose,
 } from './usage.ts';
 
 interface TaskRow extends Sums {
@@ -47,6 +54,9 @@ interface Shared extends Sums {
 }
 
 interface Found {
+  readonly total: Sums & { readonly position: number };
+  /** Position of the newest event that changed a task. */
+  readonly tasks_to: number;
   readonly attributed: Sums;
   readonly existing: Sums;
   readonly dearest: readonly TaskRow[] | null;
@@ -64,7 +74,7 @@ const ROWS = (found: RawBuilder<unknown>) => sql`(SELECT json_agg(row_to_json(on
  * Everything that is made from the sums of a window, in one statement: buckets of tasks are nearly as many as reports, so
  * they are read once.
  */
-async function findCosts(reads: Reads, view: TaskView, since: number, now: number): Promise<Found> {
+async function findCosts(reads: Reads, view: TaskView, since: number, now: number, evident: boolean): Promise<Found> {
   const { workspace } = view;
   const tasks = tableOf(reads, tasksProjection, 'tasks');
   const projects = tableOf(reads, projectsProjection, 'projects');
@@ -81,7 +91,9 @@ async function findCosts(reads: Reads, view: TaskView, since: number, now: numbe
           LEFT JOIN ${projects} p ON p.workspace_id = t.workspace_id AND p.id = t.project_id),
       dearest AS MATERIALIZED (
         SELECT task, ${SUMS} FROM known GROUP BY task ORDER BY sum(cost) DESC, task LIMIT ${MAX_GROUPS})
-    SELECT ${ROW(sql`SELECT ${SUMS} FROM used`)} AS attributed,
+    SELECT ${ROW(sql`SELECT ${SUMS}, ${NEWEST} AS position FROM (${sumsSince(reads, workspace, 'model', since, now)}) u`)} AS total,
+      ${evident ? tasksTo(reads, workspace) : sql`0`} AS tasks_to,
+      ${ROW(sql`SELECT ${SUMS} FROM used`)} AS attributed,
       ${ROW(sql`SELECT ${SUMS} FROM known`)} AS existing,
       ${ROWS(sql`
         SELECT d.*, t.title, t.status, t.priority, t.assigned_to, t.project_ticket_no AS ticket_no, p.id AS project_id, p.name,
@@ -98,9 +110,9 @@ async function findCosts(reads: Reads, view: TaskView, since: number, now: numbe
       ${ROWS(sql`
         SELECT project, ${SUMS}, ${TASKS} FROM known GROUP BY 1 ORDER BY sum(cost) DESC, 1 LIMIT ${MAX_GROUPS}`)} AS projects
   `.execute(reads.db);
-  return (
-    rows[0] ?? { attributed: NO_SUMS, existing: NO_SUMS, dearest: null, models: null, agents: null, projects: null }
-  );
+  const [found] = rows;
+  if (!found) throw new Error('the statement gives exactly one row');
+  return found;
 }
 
 /** @param now Unix ms */
@@ -109,22 +121,25 @@ export async function taskCosts(
   view: TaskView,
   timeframe: string,
   now: number,
+  most?: number,
 ): Promise<TaskCostsAnswer> {
   const { workspace } = view;
   const since = sinceOf(timeframe, now);
-  const total = await totalSince(reads, workspace, since, now);
-  const { attributed, existing, ...found } = await findCosts(reads, view, since, now);
+  const { total, attributed, existing, ...found } = await findCosts(reads, view, since, now, most !== undefined);
   const dearest = found.dearest ?? [];
   const agents = found.agents ?? [];
   const subjects = dearest.map(({ task }) => String(task));
-  const { rows: days } = await sql<DaySums & { subject: string }>`
-    SELECT subject, start - start % ${DAY_MS} AS day, ${SUMS}
-    FROM (${usageSince(reads, workspace, 'task', timelineSince(since, now), { coarsest: 'day' })}) u
+  const begin = timelineSince(since, now);
+  const { rows: days } = await sql<DaySums & { subject: string; position: number }>`
+    SELECT subject, start - start % ${DAY_MS} AS day, ${SUMS}, ${NEWEST} AS position
+    FROM (${usageSince(reads, workspace, 'task', begin, { coarsest: 'day' })}) u
     WHERE subject = ANY(${subjects}) GROUP BY 1, 2 ORDER BY 2`.execute(reads.db);
   const modelsBy = grouped(found.models ?? [], ({ task }) => String(task));
   const daysBy = grouped(days, ({ subject }) => subject);
   const nameOf = await namesOf(reads, workspace, agents);
-  return {
+  const projects = (found.projects ?? []).map((row) => ({ ...row, name: String(row.project ?? 'unscoped') }));
+  const modelsOf = ({ task }: TaskRow) => (modelsBy.get(String(task)) ?? []).slice(0, MAX_GROUPS);
+  const answer = {
     summary: statsOf(existing),
     tasks: dearest.map((row) => ({
       taskId: row.task,
@@ -139,16 +154,76 @@ export async function taskCosts(
         ticketRef: row.prefix && row.ticket_no > 0 ? ticketRef(row.prefix, row.ticket_no) : null,
       },
       stats: statsOf(row),
-      models: statsBy((modelsBy.get(String(row.task)) ?? []).slice(0, MAX_GROUPS), ({ model }) => model),
+      models: statsBy(modelsOf(row), ({ model }) => model),
       timeline: timelineOf(daysBy.get(String(row.task)) ?? []),
     })),
     agents: Object.fromEntries(agents.map((row) => [nameOf(row), sharedOf(row)])),
-    projects: Object.fromEntries(
-      (found.projects ?? []).map((row) => [String(row.project ?? 'unscoped'), sharedOf(row)]),
-    ),
+    projects: Object.fromEntries(projects.map((row) => [row.name, sharedOf(row)])),
     unattributed: statsOf(added(total, attributed, -1)),
     timeframe,
     recordCount: total.requests,
     attributedRecordCount: attributed.requests,
   };
+  if (most === undefined) return answer;
+  const projectOf = new Map(dearest.map(({ task, project_id }) => [task, project_id]));
+  const isSeen = ({ task_id }: ReportRow) => task_id !== null && projectOf.has(task_id);
+  /** Of tasks that exist and the caller sees. */
+  const existingTasks = { tasks: 'existing', tasks_until: found.tasks_to, ...seenBy(view) };
+  const shared = (name: string, row: Shared, only: ReportFilter, project?: number | null): ReportNumber => [
+    name,
+    row.requests,
+    only,
+    {
+      filter: { ...existingTasks, ...(project !== undefined && { project_id: project }) },
+      counts: (report) =>
+        isSeen(report) && (project === undefined || projectOf.get(Number(report.task_id)) === project),
+    },
+  ];
+  const sums = await reportDerivations(reads, workspace, { since, now, to: total.position, most }, [
+    ['recordCount', total.requests, {}],
+    [
+      'attributedRecordCount',
+      attributed.requests,
+      {},
+      { filter: { tasks: 'any' }, counts: ({ task_id }) => task_id !== null },
+    ],
+    ['unattributed', total.requests - attributed.requests, { task_id: null }],
+    ['summary', existing.requests, {}, { filter: existingTasks, counts: isSeen }],
+    ...dearest.flatMap((row): readonly ReportNumber[] => [
+      [`tasks.${row.task}`, row.requests, { task_id: row.task }],
+      ...modelsOf(row).map(
+        ({ model, requests }): ReportNumber => [
+          `tasks.${row.task}.models.${model}`,
+          requests,
+          { task_id: row.task, model },
+        ],
+      ),
+    ]),
+    ...agents.map((row) => shared(`agents.${nameOf(row)}`, row, ownedBy(row))),
+    ...projects.map((row) => shared(`projects.${row.name}`, row, {}, row.project)),
+  ]);
+  // Days are counted in a statement of its own, and can be newer.
+  const to = Math.max(0, ...days.map(({ position }) => position));
+  const timelines = await reportDerivations(
+    reads,
+    workspace,
+    { since: begin, now, to, most },
+    days.map(({ subject, day, requests }) => [
+      `tasks.${subject}.timeline.${dateOf(day)}`,
+      requests,
+      { task_id: Number(subject), since: Math.max(begin, day), until: day + DAY_MS },
+    ]),
+  );
+  return { ...answer, evidence: { ...sums, ...timelines } };
 }
+
+/** Counts know of tasks that were deleted, rows of all other changes. */
+const tasksTo = (reads: Reads, workspace: number): RawBuilder<unknown> => {
+  const newest = (table: 'tasks' | 'task_counts') =>
+    sql`(SELECT coalesce(max(position), 0) FROM ${tableOf(reads, tasksProjection, table)} WHERE workspace_id = ${workspace})`;
+  return sql`greatest(${newest('tasks')}, ${newest('task_counts')})::bigint`;
+};
+
+/** A caller that is bound to an agent sees the tasks that are assigned to it, and those that it created. */
+const seenBy = ({ agent }: TaskView): TaskFilter['filter'] =>
+  agent === null ? {} : { seen_by: agent.name, seen_by_id: agent.id };

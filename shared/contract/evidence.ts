@@ -21,16 +21,26 @@ export const evidenceParams = {
 export const listedOf = ({ evidence, limit }: { readonly evidence?: string | undefined; readonly limit: number }) =>
   evidence === '1' ? limit : undefined;
 
-const RULES = ['activities', 'signals', 'tasks', 'reports', 'derived'] as const;
+const RULES = [
+  'activities',
+  'signals',
+  'actions',
+  'tasks',
+  'reports',
+  'rules',
+  'triggers',
+  'replay',
+  'derived',
+] as const;
 
 export const derivationSchema = z
   .object({
     total: z.number().describe('the number; of sums, how many were added up'),
     rule: z.enum(RULES).describe('what is counted in the events'),
     filter: z
-      .record(z.string(), z.union([z.string(), z.number(), z.null()]))
+      .record(z.string(), z.union([z.string(), z.number(), z.boolean(), z.null(), z.array(z.string())]))
       .optional()
-      .describe('which of them count'),
+      .describe('which of them count; of a list, one of its values'),
     positions: z.array(z.int()).optional().describe('of all events that count, in log order'),
     from: z.int().optional().describe('instead of `positions`: no event that counts is before this position'),
     to: z.int().optional().describe('nor after this one'),
@@ -45,9 +55,10 @@ export const derivationsSchema = z
   .describe('by number, such as `summary.error_count`');
 export type Derivations = Readonly<Record<string, Derivation>>;
 
-/** A page of the events behind a number, as attribution shows them: each with what it adds. */
-export const evidenceSchema = z
-  .object({
+/** What a number was derived from, and a page of these events, as attribution shows them: each with what it adds. */
+export const evidenceSchema = derivationSchema
+  .partial()
+  .extend({
     total: z.int().describe('the number; `count` of all events on all pages adds up to it'),
     events: z
       .array(

@@ -10,6 +10,8 @@ export interface WatchedRule extends Condition {
   readonly cooldown_minutes: number;
   /** Unix seconds. */
   readonly last_triggered_at: number | null;
+  /** Of the event that changed the rule last. */
+  readonly position: number;
 }
 
 export interface AlertReads {

@@ -1,5 +1,19 @@
 /** The plain evaluation of a condition, which the database and backtests are compared with. */
-import { activitiesAfter, type Condition, isMet, type Seen, spanOf } from '../../shared/contract/alerts/conditions.ts';
+import { agentsProjection, agentsTable } from '../../projections/agents/agents.ts';
+import { MemoryTables } from '../../projections/apply.ts';
+import { activitiesProjection, activitiesTable } from '../../projections/monitoring/activities.ts';
+import { cliSessionsTable, sessionsProjection } from '../../projections/sessions.ts';
+import { tasksProjection, tasksTable } from '../../projections/tasks/tasks.ts';
+import { columnNameOf } from '../../queries/alerts/conditions.ts';
+import {
+  activitiesAfter,
+  type Condition,
+  inCooldown,
+  isMet,
+  type Seen,
+  spanOf,
+} from '../../shared/contract/alerts/conditions.ts';
+import type { DomainEvent } from '../../shared/events/define.ts';
 
 /** Evaluates a condition on all records of a workspace. @param now Unix seconds */
 export function evaluate(
@@ -16,4 +30,45 @@ export function evaluate(
     if (span && span.after < now && now < span.before) found++;
   }
   return isMet(condition, found);
+}
+
+const RECORDS = {
+  agent: [agentsProjection, agentsTable],
+  task: [tasksProjection, tasksTable],
+  session: [sessionsProjection, cliSessionsTable],
+  activity: [activitiesProjection, activitiesTable],
+} as const;
+
+/**
+ * The times at which a rule would have triggered, from the records that there were at each of them. Unix seconds.
+ *
+ * @param events of one workspace, in log order
+ */
+export function triggersOf(
+  events: readonly Pick<DomainEvent, 'type' | 'meta'>[],
+  condition: Condition,
+  cooldownMinutes: number,
+  { first, last, every }: { readonly first: number; readonly last: number; readonly every: number },
+): readonly number[] {
+  const tables = new MemoryTables();
+  const [projection, table] = RECORDS[condition.entity_type];
+  const triggers: number[] = [];
+  let next = 0;
+  let lastTriggeredAt: number | null = null;
+  for (let now = first; now <= last; now += every) {
+    for (let event = events[next]; event && Math.floor(event.meta.at / 1_000) <= now; event = events[++next])
+      tables.apply(projection as never, [event as DomainEvent]);
+    if (inCooldown(cooldownMinutes, lastTriggeredAt, now)) continue;
+    const seen = tables.rows(table as never).map(
+      (row: Readonly<Record<string, unknown>>): Seen => ({
+        value: (row[columnNameOf(condition)] ?? null) as Seen['value'],
+        live: row.status === 'offline' && condition.entity_type === 'agent' ? false : row.terminated !== true,
+        at: condition.entity_type === 'activity' ? Number(row.created_at) : 0,
+      }),
+    );
+    if (!evaluate(condition, seen, now, lastTriggeredAt)) continue;
+    triggers.push(now);
+    lastTriggeredAt = now;
+  }
+  return triggers;
 }

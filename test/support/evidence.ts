@@ -1,9 +1,14 @@
 /** Numbers from the events that evidence names, by the rules of `docs/evidence.md` and nothing else. */
 import { expect } from 'chai';
-import type { Derivation, Derivations } from '../../shared/contract/evidence.ts';
+import type { Condition } from '../../shared/contract/alerts/conditions.ts';
+import type { Derivation } from '../../shared/contract/evidence.ts';
+import { attributedTo } from '../../shared/events/agents/attribution.ts';
 import { catalogue } from '../../shared/events/catalogue.ts';
 import type { DomainEvent, EventDefinition } from '../../shared/events/define.ts';
 import { activityOf } from '../../shared/events/monitoring/activities.ts';
+import { auditOf } from '../../shared/events/monitoring/audit.ts';
+import { creatorAgentOf } from '../../shared/events/tasks/tasks.ts';
+import { triggersOf } from './alerts.ts';
 import type { AgentsWorld } from './worlds/agents.ts';
 
 /** What `GET /api/history/events` shows of an event, as far as the rules need it. */
@@ -27,6 +32,7 @@ interface Report {
   readonly sessionId: string;
   readonly agentId: number | null;
   readonly agentName: string;
+  readonly taskId: number | null;
   readonly inputTokens: number;
   readonly outputTokens: number;
   readonly cost: number;
@@ -42,17 +48,25 @@ export interface Sums {
   readonly cost: number;
 }
 
+type Filter = NonNullable<Derivation['filter']>;
+
+/** Whether a filter lets a value through: any, this one, or one of a list. */
+const allows = (wanted: Filter[string] | undefined, value: unknown): boolean =>
+  wanted === undefined || (Array.isArray(wanted) ? wanted.includes(value as string) : wanted === value);
+
 const secondOf = ({ meta }: Logged): number => Math.floor(meta.at / 1_000);
 
 function reportsIn({ id, type, data, meta }: Logged): readonly Report[] {
   if (type === 'TokensReported') return (data.reports as Report[]).map((one) => ({ ...one, at: meta.at }));
-  if (type === 'TokenUsageReported') return [{ cost: 0, ...data, id, at: meta.at } as Report];
+  if (type === 'TokenUsageReported') return [{ cost: 0, taskId: null, ...data, id, at: meta.at } as Report];
   return [];
 }
 
 export class EvidenceReader {
   private readonly log: readonly Logged[];
   private readonly positions: ReadonlyMap<number, Logged>;
+  /** By id. */
+  private readonly ofTask = new Map<unknown, Logged[]>();
   /** By position. */
   private readonly reported: ReadonlyMap<number, readonly Report[]>;
   /** When reports were removed, by id, Unix ms. */
@@ -63,6 +77,13 @@ export class EvidenceReader {
   constructor(log: readonly Logged[], workspace: number) {
     this.log = log.filter(({ meta }) => meta.workspace === workspace);
     this.positions = new Map(this.log.map((event) => [event.position, event]));
+    for (const event of this.log) {
+      const { taskId } = event.data;
+      if (taskId === undefined) continue;
+      const known = this.ofTask.get(taskId);
+      if (known) known.push(event);
+      else this.ofTask.set(taskId, [event]);
+    }
     this.reported = new Map(this.log.map((event) => [event.position, reportsIn(event)]));
     this.purged = new Map(
       this.log.flatMap(({ type, data, meta }) =>
@@ -113,7 +134,7 @@ export class EvidenceReader {
     );
   }
 
-  private within(event: Logged, { since, until }: NonNullable<Derivation['filter']>): boolean {
+  private within(event: Logged, { since, until }: Filter): boolean {
     const at = secondOf(event);
     return at >= Number(since) && (until === undefined || at < Number(until));
   }
@@ -128,6 +149,7 @@ export class EvidenceReader {
     const whole = event as DomainEvent;
     const agent = Number(filter.agent_id);
     if (!this.within(event, filter)) return false;
+    if (rule === 'actions') return this.isAction(event, filter);
     if (rule === 'activities') {
       const activity = activityOf(this.definition(event), whole);
       return (
@@ -144,23 +166,75 @@ export class EvidenceReader {
     );
   }
 
+  /** Whether the agent left a record of this kind by an event. */
+  private isAction(event: Logged, { agent_id, kind, type, entity_type }: Filter): boolean {
+    const definition = this.definition(event);
+    const whole = event as DomainEvent;
+    if (attributedTo(definition, whole)?.agentId !== agent_id) return false;
+    const entry = auditOf(definition, whole);
+    const activity = activityOf(definition, whole);
+    if (kind === 'audit') return entry !== undefined && allows(type, entry.action);
+    return activity !== undefined && allows(type, activity.type) && allows(entity_type, activity.entity_type);
+  }
+
+  /** Where a task is after an event; undefined: there is none. */
+  private placeOf(task: unknown, upTo: number): Record<string, unknown> | undefined {
+    const own = (this.ofTask.get(task) ?? []).filter(({ position }) => position <= upTo);
+    if (own.some(({ type }) => type === 'TaskDeleted')) return undefined;
+    const placed = own.map(({ data }) => (data.after ?? data.task) as Record<string, unknown> | undefined);
+    return placed.filter((one) => one !== undefined).at(-1);
+  }
+
   private tasks(derivation: Derivation): number {
     const { positions, filter = {} } = derivation;
     const events = this.eventsOf(derivation);
     const last = new Map(events.map(({ data, position }) => [data.taskId, position]));
-    const placeOf = (task: unknown, upTo: number) => {
-      const own = this.log.filter(({ data, position }) => data.taskId === task && position <= upTo);
-      if (own.some(({ type }) => type === 'TaskDeleted')) return undefined;
-      const placed = own.map(({ data }) => (data.after ?? data.task) as Record<string, unknown> | undefined);
-      return placed.filter((one) => one !== undefined).at(-1);
-    };
-    const places = [...last].map(([task, position]) => placeOf(task, positions ? position : Number(derivation.to)));
+    const places = [...last].map(([task, position]) =>
+      this.placeOf(task, positions ? position : Number(derivation.to)),
+    );
     return places.filter(
       (place) =>
-        place?.assignedTo === filter.assigned_to &&
-        place?.status === (filter.status ?? place?.status) &&
-        place?.priority === (filter.priority ?? place?.priority),
+        place !== undefined &&
+        place.assignedTo === filter.assigned_to &&
+        allows(filter.status, place.status) &&
+        allows(filter.priority, place.priority),
     ).length;
+  }
+
+  /** Whether the task of a report is one of those that a filter names. */
+  private hasTask({ taskId }: Report, { tasks, tasks_until, seen_by, seen_by_id, project_id }: Filter): boolean {
+    if (tasks === undefined) return true;
+    if (taskId === null || tasks === 'any') return taskId !== null;
+    expect(tasks).to.equal('existing');
+    const place = this.placeOf(taskId, Number(tasks_until));
+    if (!place) return false;
+    const made = this.ofTask.get(taskId)?.find(({ type }) => type === 'TaskCreated') as Logged;
+    const creator = creatorAgentOf(made.meta as DomainEvent['meta']);
+    const isSeen = place.assignedTo === seen_by || (typeof seen_by_id === 'number' && creator === seen_by_id);
+    if (seen_by !== undefined && !isSeen) return false;
+    const exists = this.log.some(({ type, data }) => type === 'ProjectCreated' && data.projectId === place.projectId);
+    return allows(project_id, exists ? place.projectId : null);
+  }
+
+  /** Of alert rules that events changed, how many were enabled then. */
+  private enabledRules(derivation: Derivation): number {
+    return this.eventsOf(derivation).filter(({ data: { ruleId }, position }) => {
+      const own = this.log.filter((one) => one.data.ruleId === ruleId && one.position <= position);
+      const said = own.map(({ type, data }) => (type === 'AlertRuleDeleted' ? false : data.enabled));
+      return said.filter((enabled) => enabled !== undefined).at(-1) === derivation.filter?.enabled;
+    }).length;
+  }
+
+  /** When an alert rule would have triggered, Unix seconds. */
+  triggers(derivation: Derivation): readonly number[] {
+    const { since, until, every_seconds, cooldown_minutes, ...condition } = derivation.filter ?? {};
+    const every = Number(every_seconds);
+    return triggersOf(
+      this.log.filter(({ position }) => position >= Number(derivation.from) && position <= Number(derivation.to)),
+      condition as unknown as Condition,
+      Number(cooldown_minutes),
+      { first: Math.ceil(Number(since) / every) * every, last: Number(until), every },
+    );
   }
 
   /** The reports of a derivation. */
@@ -175,10 +249,12 @@ export class EvidenceReader {
           (this.purged.get(one.id) ?? Number.POSITIVE_INFINITY) > Number(filter.purged_until) &&
           one.at >= Number(filter.since ?? 0) &&
           one.at < Number(filter.until ?? Number.POSITIVE_INFINITY) &&
-          one.model === (filter.model ?? one.model) &&
-          one.sessionId === (filter.session_id ?? one.sessionId) &&
-          (filter.agent_id === undefined || one.agentId === filter.agent_id) &&
-          one.agentName === (filter.agent_name ?? one.agentName),
+          allows(filter.model, one.model) &&
+          allows(filter.session_id, one.sessionId) &&
+          allows(filter.agent_id, one.agentId) &&
+          allows(filter.agent_name, one.agentName) &&
+          allows(filter.task_id, one.taskId) &&
+          this.hasTask(one, filter),
       );
     this.found.set(derivation, found);
     return found;
@@ -199,147 +275,17 @@ export class EvidenceReader {
   count(derivation: Derivation): number {
     if (derivation.rule === 'tasks') return this.tasks(derivation);
     if (derivation.rule === 'reports') return this.reports(derivation).length;
+    if (derivation.rule === 'replay') return this.triggers(derivation).length;
     const events = this.eventsOf(derivation);
-    const counted = events.filter((event) => this.countsAs(event, derivation)).length;
+    const { rule_id } = derivation.filter ?? {};
+    const counted =
+      derivation.rule === 'rules'
+        ? this.enabledRules(derivation)
+        : derivation.rule === 'triggers'
+          ? events.filter(({ type, data }) => type === 'AlertRuleTriggered' && allows(rule_id, data.ruleId)).length
+          : events.filter((event) => this.countsAs(event, derivation)).length;
     // Of listed events, each counts.
     if (derivation.positions) expect(counted).to.equal(events.length);
     return counted;
   }
-}
-
-const rounded = (value: number): number => Math.round(value * 100) / 100;
-const change = (now: number, before: number): number =>
-  before === 0 ? (now > 0 ? 100 : 0) : rounded((100 * (now - before)) / before);
-
-/** Checks that there is evidence for each number of diagnostics, and that each follows from the log. */
-export function checkDiagnostics(
-  // biome-ignore lint/suspicious/noExplicitAny: looked into freely.
-  body: any,
-  reader: EvidenceReader,
-): void {
-  const evidence: Derivations = body.evidence;
-  const left = new Set(Object.keys(evidence));
-  const of = (name: string): Derivation => {
-    left.delete(name);
-    const found = evidence[name];
-    if (!found) throw new Error(`no evidence for ${name}`);
-    return found;
-  };
-  const counted = (name: string, number: number) => {
-    expect(of(name).total, name).to.equal(number);
-    expect(reader.count(of(name)), name).to.equal(number);
-  };
-  const { summary, tasks, errors, activity, trends, tokens, timeframe } = body;
-  if (summary) {
-    for (const name of ['tasks_completed', 'tasks_total', 'activity_count', 'error_count'])
-      counted(`summary.${name}`, summary[name]);
-    const rate = of('summary.error_rate_percent');
-    expect(rate).to.include({ total: summary.error_rate_percent, rule: 'derived' });
-    const [failed = 0, all = 0] = (rate.numbers ?? []).map((name) => reader.count(of(name)));
-    expect(summary.error_rate_percent).to.equal(failed === 0 ? 0 : rounded((100 * failed) / Math.max(all, failed)));
-  }
-  if (tasks) {
-    for (const by of ['by_status', 'by_priority'])
-      for (const [name, number] of Object.entries(tasks[by])) counted(`tasks.${by}.${name}`, number as number);
-    const completed = reader.count(of('tasks.throughput_per_day'));
-    expect(tasks.throughput_per_day).to.equal(rounded(completed / Math.max(timeframe.hours / 24, 1)));
-  }
-  if (errors) {
-    counted('errors.total', errors.total);
-    for (const { type, count } of errors.by_type) counted(`errors.by_type.${type}`, count);
-  }
-  if (activity) {
-    for (const { type, count } of activity.by_type) counted(`activity.by_type.${type}`, count);
-    for (const { timestamp, count } of activity.timeline) counted(`activity.timeline.${timestamp}`, count);
-  }
-  if (trends) {
-    for (const period of ['current_period', 'previous_period'])
-      for (const name of ['activities', 'errors', 'tasks_completed'])
-        counted(`trends.${period}.${name}`, trends[period][name]);
-    for (const [name, percent] of Object.entries(trends.change)) {
-      const [now = 0, before = 0] = (of(`trends.change.${name}`).numbers ?? []).map((one) => reader.count(of(one)));
-      expect(percent, name)
-        .to.equal(change(now, before))
-        .and.to.equal(of(`trends.change.${name}`).total);
-    }
-  }
-  if (tokens) {
-    const { cost: _, ...total } = reader.sums(of('tokens.total'));
-    expect(tokens.total).to.deep.equal(total);
-    for (const { model, request_count: requests, ...sums } of tokens.by_model) {
-      const { cost: __, ...own } = reader.sums(of(`tokens.by_model.${model}`));
-      expect({ ...sums, requests }, model).to.deep.equal(own);
-    }
-  }
-  expect([...left], 'evidence of numbers that are not shown').to.deep.equal([]);
-}
-
-/** Sums as statistics show them. */
-function statsFrom({ requests, input_tokens, output_tokens, cost }: Sums) {
-  const [tokens, dollars] = [input_tokens + output_tokens, cost / 1e9];
-  return {
-    totalTokens: tokens,
-    totalCost: dollars,
-    requestCount: requests,
-    avgTokensPerRequest: requests === 0 ? 0 : Math.round(tokens / requests),
-    avgCostPerRequest: requests === 0 ? 0 : dollars / requests,
-  };
-}
-
-/** Checks that each number of a response about tokens has evidence, and follows from the log. */
-export function checkTokens(
-  // biome-ignore lint/suspicious/noExplicitAny: looked into freely.
-  body: any,
-  reader: EvidenceReader,
-): void {
-  const evidence: Derivations = body.evidence;
-  const left = new Set(Object.keys(evidence));
-  const of = (name: string): Derivation => {
-    left.delete(name);
-    const found = evidence[name];
-    if (!found) throw new Error(`no evidence for ${name}`);
-    expect(found.total, name).to.equal(reader.reports(found).length);
-    return found;
-  };
-  if (body.usage) expect(body.total).to.equal(of('total').total);
-  if (body.recordCount !== undefined) {
-    expect(body.recordCount).to.equal(of('summary').total);
-    expect(body.summary).to.deep.equal(statsFrom(reader.sums(of('summary'))));
-    for (const by of ['models', 'sessions', 'agents'])
-      for (const [name, stats] of Object.entries(body[by]))
-        expect(stats, `${by}.${name}`).to.deep.equal(statsFrom(reader.sums(of(`${by}.${name}`))));
-  }
-  for (const { timestamp, ...hour } of body.trends ?? []) {
-    const { requests, input_tokens, output_tokens, cost } = reader.sums(of(`trends.${timestamp}`));
-    expect(hour, timestamp).to.deep.equal({ tokens: input_tokens + output_tokens, cost: cost / 1e9, requests });
-  }
-  if (Array.isArray(body.agents)) {
-    const all = reader.reports(of('summary'));
-    const { cost, input_tokens, output_tokens } = reader.sums(of('summary'));
-    expect(body.summary).to.deep.equal({
-      total_cost: cost / 1e9,
-      total_tokens: input_tokens + output_tokens,
-      agent_count: new Set(all.map(({ agentId, agentName }) => agentId ?? agentName)).size,
-      days: body.summary.days,
-    });
-    for (const { agent, models, ...shown } of body.agents) {
-      const sums = reader.sums(of(`agents.${agent}`));
-      const own = reader.reports(of(`agents.${agent}`));
-      expect(shown, agent).to.deep.equal({
-        agent_id: own[0]?.agentId,
-        total_input_tokens: sums.input_tokens,
-        total_output_tokens: sums.output_tokens,
-        total_tokens: sums.input_tokens + sums.output_tokens,
-        total_cost: sums.cost / 1e9,
-        session_count: new Set(own.map(({ sessionId }) => sessionId)).size,
-        request_count: sums.requests,
-        last_active: new Date(Math.max(...own.map(({ at }) => at))).toISOString(),
-      });
-      for (const { model, request_count: requests, cost: dollars, ...tokens } of models)
-        expect({ ...tokens, requests, cost: Math.round(dollars * 1e9) }, model).to.deep.equal(
-          reader.sums(of(`agents.${agent}.models.${model}`)),
-        );
-    }
-  }
-  expect([...left], 'evidence of numbers that are not shown').to.deep.equal([]);
 }

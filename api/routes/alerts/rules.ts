@@ -12,6 +12,7 @@ import {
   type UrlFault,
 } from '../../../commands/alerts/rules.ts';
 import type { CommandContext, Executed } from '../../../commands/handler.ts';
+import { evaluationDerivations, triggerDerivations } from '../../../queries/alerts/evidence.ts';
 import { alertReads, countRules, findRule, listRules, ruleAfter } from '../../../queries/alerts/rules.ts';
 import { createAddressRule } from '../../../shared/addresses.ts';
 import {
@@ -19,6 +20,7 @@ import {
   alertRuleAnswer,
   alertRulesAnswer,
   alertsBody,
+  alertsQuery,
   type BacktestBody,
   backtestAnswer,
   deleteRuleBody,
@@ -28,6 +30,7 @@ import {
   ruleChangesBody,
   ruleDeletedAnswer,
 } from '../../../shared/contract/alerts/rules.ts';
+import { listedOf } from '../../../shared/contract/evidence.ts';
 import { invalid, notFound } from '../../../shared/errors.ts';
 import type { EventDraft } from '../../../shared/events/define.ts';
 import type { Identity } from '../../../shared/identity.ts';
@@ -42,9 +45,22 @@ const shownTo =
 
 const faultOf = ({ settings }: Services): UrlFault => createAddressRule(settings.webhookAllowedNetworks).fault;
 
-const ruleAnswer = async ({ records }: Services, identity: Identity, id: number, executed: Executed) => ({
-  rule: shownTo(identity)(await ruleAfter(records, identity.workspace, id, executed)),
-});
+/** The rule after a command; with the events behind its number, so many of them. */
+async function ruleAnswer(
+  { records, logIndex }: Services,
+  identity: Identity,
+  id: number,
+  executed: Executed,
+  most: number | undefined,
+) {
+  const { workspace } = identity;
+  const rule = await ruleAfter(records, workspace, id, executed);
+  const answer = { rule: shownTo(identity)(rule) };
+  if (most === undefined) return answer;
+  const { trigger_count } = rule;
+  const counted = { id, trigger_count, to: executed.position, number: 'rule.trigger_count' };
+  return { ...answer, evidence: await triggerDerivations(logIndex, workspace, [counted], most) };
+}
 
 const list = defineCachedRoute({
   method: 'get',
@@ -52,29 +68,49 @@ const list = defineCachedRoute({
   tag: 'Alerts',
   summary: 'Alert rules, newest first',
   access: 'viewer',
+  query: alertsQuery,
   responses: { 200: { description: 'All rules of the workspace', schema: alertRulesAnswer } },
   cache: {
     models: ['alert_rules'],
     scope: 'workspace',
     caller: ['workspace', 'role'],
   },
-  async respond({ identity, services: { reads } }) {
-    return { body: { rules: (await listRules(reads, identity.workspace)).map(shownTo(identity)) } };
+  async respond({ query, identity, services: { reads, logIndex } }) {
+    const { workspace } = identity;
+    const found = await listRules(reads, workspace);
+    const rules = found.map(({ rule }) => shownTo(identity)(rule));
+    const most = listedOf(query);
+    if (most === undefined) return { body: { rules } };
+    const counted = found.map(({ rule: { id, trigger_count }, position }) => ({
+      ...{ id, trigger_count, to: position, number: `rules.${id}.trigger_count` },
+    }));
+    return { body: { rules, evidence: await triggerDerivations(logIndex, workspace, counted, most) } };
   },
 });
 
-async function create(services: Services, context: CommandContext, body: NewRuleBody, identity: Identity) {
+async function create(
+  services: Services,
+  context: CommandContext,
+  body: NewRuleBody,
+  identity: Identity,
+  most: number | undefined,
+) {
   const { action: _create, description, enabled = true, ...fields } = body;
   const rule = { ...fields, enabled, description: description || null };
   const limits = limitsOf(services, countRules);
   const { id, executed } = await createRule(services.commands, context, limits, rule, faultOf(services));
-  return ruleAnswer(services, identity, id, executed);
+  return ruleAnswer(services, identity, id, executed, most);
 }
 
-async function tryOut(services: Services, { id, rule: given, hours }: BacktestBody, { workspace }: Identity) {
+async function tryOut(
+  services: Services,
+  { id, rule: given, hours }: BacktestBody,
+  { workspace }: Identity,
+  evident: boolean,
+) {
   const rule = given ?? (id === undefined ? undefined : await findRule(services.reads, workspace, id));
   if (!rule) throw notFound('Alert rule');
-  return { rule_id: id ?? null, ...(await services.backtests.run(workspace, rule, hours)) };
+  return { rule_id: id ?? null, ...(await services.backtests.run(workspace, rule, hours, evident)) };
 }
 
 const act = defineRoute({
@@ -83,27 +119,32 @@ const act = defineRoute({
   tag: 'Alerts',
   summary: 'Create an alert rule, evaluate the rules, or try one on the past',
   description:
-    'Without `action` the body is a rule, and it is created. `evaluate` evaluates the enabled rules of the workspace now, as the service also does by the clock; a rule whose condition is met triggers, unless it is in its cooldown. `backtest` answers how often a rule would have triggered, and triggers nothing.',
+    'Without `action` the body is a rule, and it is created. `evaluate` evaluates the enabled rules of the workspace now, as the service also does by the clock; a rule whose condition is met triggers, unless it is in its cooldown. `backtest` answers how often a rule would have triggered, and triggers nothing. `evidence=1` adds the events of the log that each number was derived from.',
   access: 'operator',
   limit: 'mutation',
+  query: alertsQuery,
   body: alertsBody,
   refuses: [404],
   responses: {
     200: { description: 'What came of it', schema: z.union([evaluationAnswer, backtestAnswer]) },
     201: { description: 'The rule', schema: alertRuleAnswer },
   },
-  async handle({ body, identity, services, command, exchange }) {
+  async handle({ query, body, identity, services, command, exchange }) {
+    const most = listedOf(query);
     if (body.action === 'evaluate') {
       const { commands, now, log } = services;
       // As of the arrival: no rule waits for what an earlier one has triggered.
       const reads = services.reads.at({ since: exchange.startedAt });
       const failed = (error: unknown, { id }: { readonly id: number }) =>
         log.error({ err: error, rule: id, workspace: identity.workspace }, 'an alert rule could not be evaluated');
-      const evaluated = await evaluateWorkspace({ commands, reads: alertReads(reads), now, failed }, command);
-      return { status: 200, body: evaluated };
+      const evaluating = { commands, reads: alertReads(reads), now, failed };
+      const { evaluation, rules, triggers } = await evaluateWorkspace(evaluating, command);
+      const evidence = most !== undefined && { evidence: evaluationDerivations(rules, triggers) };
+      return { status: 200, body: { ...evaluation, ...evidence } };
     }
-    if (body.action === 'backtest') return { status: 200, body: await tryOut(services, body, identity) };
-    return { status: 201, body: await create(services, command, body, identity) };
+    if (body.action === 'backtest')
+      return { status: 200, body: await tryOut(services, body, identity, most !== undefined) };
+    return { status: 201, body: await create(services, command, body, identity, most) };
   },
 });
 
@@ -123,13 +164,14 @@ const change = defineRoute({
     'Fields that are sent are set, `action_config` as a whole; 8 dashes in it stand for what was there. When the rule triggered, and how often, stays.',
   access: 'operator',
   limit: 'mutation',
+  query: alertsQuery,
   body: ruleChangesBody,
   refuses: [404],
   responses: { 200: { description: 'The rule', schema: alertRuleAnswer } },
-  async handle({ body: { id, ...sent }, identity, services, command }) {
+  async handle({ query, body: { id, ...sent }, identity, services, command }) {
     const changes = { ...sent, ...(sent.description === '' && { description: null }) };
     const executed = await execute(services, command, id, (state) => decideChange(state, changes, faultOf(services)));
-    return { body: await ruleAnswer(services, identity, id, executed) };
+    return { body: await ruleAnswer(services, identity, id, executed, listedOf(query)) };
   },
 });
 

@@ -1,6 +1,7 @@
 /** All reports of tokens as one file, written while it is read: whatever its size, a page of it is in memory. */
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
+import type { ExportEvidence } from '../../../queries/tokens/reports.ts';
 import { added, NO_SUMS, type Sums, statsOf } from '../../../queries/tokens/usage.ts';
 import type { TokenRecord } from '../../../shared/contract/tokens/reports.ts';
 import { MAX_GROUPS } from '../../../shared/contract/tokens/usage.ts';
@@ -44,10 +45,15 @@ class Groups {
   get stats() {
     return Object.fromEntries([...this.#sums].map(([name, sums]) => [name, statsOf(sums)]));
   }
+
+  /** How many reports each has, by name. */
+  get requests(): readonly (readonly [string, number])[] {
+    return [...this.#sums].map(([name, { requests }]) => [name, requests] as const);
+  }
 }
 
 /** The summary is of exactly the records before it. */
-async function* json(pages: Pages): AsyncGenerator<string> {
+async function* json(pages: Pages, evidence?: ExportEvidence): AsyncGenerator<string> {
   let summary: Sums = NO_SUMS;
   const models = new Groups();
   const sessions = new Groups();
@@ -69,7 +75,16 @@ async function* json(pages: Pages): AsyncGenerator<string> {
     yield separator + page.map((one) => JSON.stringify(one)).join(',');
     separator = ',';
   }
-  const sums = { summary: statsOf(summary), models: models.stats, sessions: sessions.stats };
+  const sums = {
+    summary: statsOf(summary),
+    models: models.stats,
+    sessions: sessions.stats,
+    evidence: await evidence?.([
+      ['summary', summary.requests, {}],
+      ...models.requests.map(([model, requests]) => [`models.${model}`, requests, { model }] as const),
+      ...sessions.requests.map(([id, requests]) => [`sessions.${id}`, requests, { session_id: id }] as const),
+    ]),
+  };
   yield `],${JSON.stringify(sums).slice(1)}`;
 }
 
@@ -90,9 +105,9 @@ async function* again<T>(first: IteratorResult<T>, rest: AsyncIterator<T>): Asyn
  */
 export async function sendExport(
   { req, res }: Pick<Exchange, 'req' | 'res'>,
-  name: string,
-  format: ExportFormat,
+  { name, format }: { readonly name: string; readonly format: ExportFormat },
   pages: AsyncGenerator<readonly TokenRecord[]>,
+  evidence?: ExportEvidence,
 ): Promise<void> {
   const whole = again(await pages.next(), pages);
   res.setHeader('Content-Type', format === 'csv' ? 'text/csv; charset=utf-8' : 'application/json; charset=utf-8');
@@ -103,7 +118,7 @@ export async function sendExport(
   }
   res.setTimeout(STALLED_MS, () => res.destroy());
   try {
-    await pipeline(Readable.from(format === 'csv' ? csv(whole) : json(whole)), res);
+    await pipeline(Readable.from(format === 'csv' ? csv(whole) : json(whole, evidence)), res);
   } catch (error) {
     // Callers may go away whenever they like.
     if ((error as { code?: string }).code !== 'ERR_STREAM_PREMATURE_CLOSE') throw error;

@@ -1,15 +1,14 @@
 /** How many tokens were used, by whom, for what, and what they cost. */
 import { z } from 'zod';
-import { allTokens, listTokens } from '../../../queries/tokens/reports.ts';
-import { tokenStats } from '../../../queries/tokens/stats.ts';
+import { agentCosts, tokensByAgent } from '../../../queries/tokens/agent-costs.ts';
+import { allTokens, evidentTokens, listTokens } from '../../../queries/tokens/reports.ts';
+import { tokenStats, tokenTrends } from '../../../queries/tokens/stats.ts';
 import { taskCosts } from '../../../queries/tokens/task-costs.ts';
-import { agentCosts, tokensByAgent, tokenTrends } from '../../../queries/tokens/usage.ts';
 import { listedOf } from '../../../shared/contract/evidence.ts';
 import {
   agentCostsAnswer,
   byAgentAnswer,
   byAgentQuery,
-  EVIDENT_ACTIONS,
   TIMEFRAMES,
   TOKEN_ACTIONS,
   type TokensQuery,
@@ -22,23 +21,16 @@ import {
 } from '../../../shared/contract/tokens/usage.ts';
 import { AppError, invalid } from '../../../shared/errors.ts';
 import { TASK_VIEW, taskViewOf, type Viewer } from '../../../shared/identity.ts';
+import type { Exchange } from '../../http/exchange.ts';
 import { defineCachedRoute, defineRoute, HANDLED, type Route } from '../../http/route.ts';
 import type { Services } from '../../services.ts';
 import { exportName, sendExport } from './export.ts';
-
-/** How many positions evidence lists; undefined: none. @throws AppError 400 */
-function evidentFor(query: TokensQuery): number | undefined {
-  const most = listedOf(query);
-  if (most !== undefined && !EVIDENT_ACTIONS.includes(query.action))
-    throw invalid(`evidence: is available for ${EVIDENT_ACTIONS.join(', ')}; leave it out for other actions`);
-  return most;
-}
 
 /** What an action gives; an export is sent by its route. @throws AppError 400 */
 async function reportOf({ reads, now: clock }: Services, viewer: Viewer, query: TokensQuery) {
   const { workspace } = viewer;
   const { action, timeframe } = query;
-  const most = evidentFor(query);
+  const most = listedOf(query);
   const now = clock();
   switch (action) {
     case 'list':
@@ -46,14 +38,35 @@ async function reportOf({ reads, now: clock }: Services, viewer: Viewer, query: 
     case 'stats':
       return tokenStats(reads, workspace, timeframe, now, most);
     case 'agent-costs':
-      return agentCosts(reads, workspace, timeframe, now);
+      return agentCosts(reads, workspace, timeframe, now, most);
     case 'task-costs':
-      return taskCosts(reads, taskViewOf(viewer), timeframe, now);
+      return taskCosts(reads, taskViewOf(viewer), timeframe, now, most);
     case 'trends':
       return tokenTrends(reads, workspace, timeframe, now, most);
     default:
       throw new AppError(400, `action: must be one of ${TOKEN_ACTIONS.join(', ')}`, { body: { action } });
   }
+}
+
+/** Sends an export. @throws AppError 400 */
+async function exportReports(
+  { reads, now: clock }: Services,
+  { workspace }: Viewer,
+  query: TokensQuery,
+  exchange: Exchange,
+): Promise<void> {
+  const { timeframe, format } = query;
+  const most = listedOf(query);
+  if (most !== undefined && format === 'csv')
+    throw invalid('evidence: CSV has only reports, no numbers derived from them; use format=json, or leave it out');
+  const now = clock();
+  const file = { name: exportName(timeframe, format, now), format };
+  if (most === undefined) {
+    await sendExport(exchange, file, allTokens(reads, workspace, timeframe, now));
+    return;
+  }
+  const { pages, evidence } = await evidentTokens(reads, workspace, timeframe, now, most);
+  await sendExport(exchange, file, pages, evidence);
 }
 
 const usage = defineCachedRoute({
@@ -62,7 +75,7 @@ const usage = defineCachedRoute({
   tag: 'Tokens',
   summary: 'Get reported tokens and their costs: reports, sums, trends or an export',
   description:
-    'Sums name at most 1,000 agents, models, sessions and tasks, those with the most tokens or the highest costs; totals include all. Time lines have at most 366 days. `evidence=1` adds, for `list`, `stats` and `trends`, the events of the log that each number was derived from. An export has all reports of the timeframe, as JSON or CSV.',
+    'Sums name at most 1,000 agents, models, sessions and tasks, those with the most tokens or the highest costs; totals include all. Time lines have at most 366 days. `evidence=1` adds the events of the log that each number was derived from. An export has all reports of the timeframe, as JSON or CSV; CSV has no sums, so `evidence=1` is refused with 400.',
   access: 'viewer',
   query: tokensQuery,
   responses: {
@@ -87,12 +100,8 @@ const usage = defineCachedRoute({
   },
   respond: async ({ query, identity, services }) => ({ body: await reportOf(services, identity, query) }),
   async handle({ query, identity, services, exchange }) {
-    const { action, timeframe, format } = query;
-    if (action !== 'export') return { body: await reportOf(services, identity, query) };
-    evidentFor(query);
-    const now = services.now();
-    const pages = allTokens(services.reads, identity.workspace, timeframe, now);
-    await sendExport(exchange, exportName(timeframe, format, now), format, pages);
+    if (query.action !== 'export') return { body: await reportOf(services, identity, query) };
+    await exportReports(services, identity, query, exchange);
     return HANDLED;
   },
 });

@@ -27,7 +27,7 @@ export async function evaluateAlerts(
       evaluated++;
       try {
         const context = scheduledContext(run, rule.tenant, rule.workspace);
-        if ((await evaluateRule(parts, context, rule)) === 'Condition met') triggered++;
+        if ((await evaluateRule(parts, context, rule)).trigger) triggered++;
       } catch (error) {
         parts.failed(error, rule);
         failures.push(error);

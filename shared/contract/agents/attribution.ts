@@ -12,12 +12,14 @@ export type AttributionSection = (typeof ATTRIBUTION_SECTIONS)[number];
 export const MAX_MODELS = 100;
 
 export const attributionQuery = reportQuery(ATTRIBUTION_SECTIONS).extend({
-  evidence: onlyOne.describe('adds, for each number of the sections, the positions of the events behind it'),
+  evidence: onlyOne.describe(
+    '`1` adds, for each number of the sections, the events of the log that it was derived from',
+  ),
   cursor: z
     .string()
     .optional()
     .describe('`next` of a page of evidence: gets the page after it, of that number alone, without sections'),
-  limit: limitParam(20).describe('events per number'),
+  limit: limitParam(20).describe('events per number; if a number has more, its evidence is a range'),
 });
 export type AttributionQuery = z.infer<typeof attributionQuery>;
 

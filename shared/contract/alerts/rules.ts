@@ -1,6 +1,7 @@
 /** Alert rules: requests and answers. */
 import { z } from 'zod';
 import { idText, idValue, unixSeconds } from '../common.ts';
+import { derivationsSchema, evidenceParams } from '../evidence.ts';
 import { filledText, storableObject, text } from '../storable.ts';
 import { type Condition, ENTITY_TYPES, OPERATORS, problemOf } from './conditions.ts';
 
@@ -121,14 +122,19 @@ export type RuleChangesBody = z.infer<typeof ruleChangesBody>;
 export const deleteRuleBody = z.object({ id: idValue.optional() });
 export const deleteRuleQuery = z.object({ id: idText.optional().describe('unless it is in the body') });
 
-export const alertRulesAnswer = z.object({ rules: z.array(alertRuleSchema).describe('newest first') });
-export const alertRuleAnswer = z.object({ rule: alertRuleSchema });
+const evidence = derivationsSchema.optional();
+
+export const alertsQuery = z.object(evidenceParams);
+
+export const alertRulesAnswer = z.object({ rules: z.array(alertRuleSchema).describe('newest first'), evidence });
+export const alertRuleAnswer = z.object({ rule: alertRuleSchema, evidence });
 export const ruleDeletedAnswer = z.object({ deleted: z.literal(true) });
 
 export const evaluationAnswer = z.object({
   evaluated: z.int().describe('enabled rules'),
   triggered: z.int(),
   results: z.array(z.object({ rule_id: z.int(), rule_name: z.string(), triggered: z.boolean(), reason: z.string() })),
+  evidence,
 });
 export type Evaluation = z.infer<typeof evaluationAnswer>;
 
@@ -144,5 +150,6 @@ export const backtestAnswer = z.object({
   triggered: z.int().describe('how often it would have triggered'),
   triggers: z.array(unixSeconds).describe('when, oldest first; at most the first 100'),
   message: z.string(),
+  evidence,
 });
 export type Backtest = z.infer<typeof backtestAnswer>;

@@ -22,9 +22,6 @@ const ALIASES: ReadonlyMap<string, string> = new Map([
   ['taskcosts', 'task-costs'],
 ]);
 
-/** Actions that can show evidence. */
-export const EVIDENT_ACTIONS: readonly string[] = ['list', 'stats', 'trends'];
-
 const evidence = derivationsSchema.optional();
 
 export const tokensQuery = z.object({
@@ -44,7 +41,7 @@ export const tokensQuery = z.object({
     .default('all')
     .meta({ override: { type: 'string', maxLength: 100, default: 'all' } })
     .describe('hour, day, week, month (30 days) or all; anything else counts as all'),
-  format: z.enum(['json', 'csv']).default('json').describe('of an export'),
+  format: z.enum(['json', 'csv']).default('json').describe('of an export; CSV has no sums, and so no evidence'),
 });
 export type TokensQuery = z.infer<typeof tokensQuery>;
 
@@ -87,6 +84,7 @@ export const agentCostsAnswer = z.object({
   ),
   timeframe: z.string(),
   recordCount: z.int(),
+  evidence,
 });
 export type AgentCostsAnswer = z.infer<typeof agentCostsAnswer>;
 
@@ -119,6 +117,7 @@ export const taskCostsAnswer = z.object({
   timeframe: z.string(),
   recordCount: z.int(),
   attributedRecordCount: z.int().describe('reports with a task, whether or not it still exists'),
+  evidence,
 });
 export type TaskCostsAnswer = z.infer<typeof taskCostsAnswer>;
 
@@ -137,6 +136,7 @@ export const tokenExportAnswer = z.object({
   summary: tokenStatsSchema,
   models: byName,
   sessions: byName,
+  evidence,
 });
 
 export const byAgentQuery = z.object({

@@ -9,6 +9,8 @@ import { ACTION_TYPES, type ActionType } from '../../contract/alerts/rules.ts';
 import { seconds } from '../../time.ts';
 import { defineEvent } from '../define.ts';
 
+export const ruleStream = (workspace: number, id: number): string => `alert-${workspace}-${id}`;
+
 const ruleId = z.int().positive();
 
 /** What is done when a rule triggers. */

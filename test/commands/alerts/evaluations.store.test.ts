@@ -82,7 +82,7 @@ describe('commands: evaluation of alert rules', function () {
           evaluateRule(parts(n % 2 === 0 ? first() : second(), at), context(31), found),
         ),
       );
-      const triggers = verdicts.filter((verdict) => verdict === 'Condition met').length;
+      const triggers = verdicts.filter(({ verdict }) => verdict === 'Condition met').length;
       expect(triggers).to.equal(expected);
     }
   });
@@ -98,7 +98,10 @@ describe('commands: evaluation of alert rules', function () {
     };
     const failures: number[] = [];
     const failed: Evaluating['failed'] = (_error, { id }) => failures.push(id);
-    const evaluation = await evaluateWorkspace({ ...parts(first(), Date.now(), failing), failed }, context(32));
+    const { evaluation, rules, triggers } = await evaluateWorkspace(
+      { ...parts(first(), Date.now(), failing), failed },
+      context(32),
+    );
     expect(evaluation).to.deep.include({ evaluated: 3, triggered: 1 });
     expect(evaluation.results.map(({ rule_id, reason }) => [rule_id, reason])).to.deep.equal([
       [ids[0], 'The condition could not be evaluated'],
@@ -106,6 +109,7 @@ describe('commands: evaluation of alert rules', function () {
       [ids[2], 'Condition not met'],
     ]);
     expect(failures).to.deep.equal([ids[0]]);
+    expect([new Set(rules).size, triggers.length], 'events behind the numbers').to.deep.equal([3, 1]);
   });
 
   it('the clock evaluates the rules of all workspaces; what a turn has no time for is first in the next', async () => {
@@ -116,7 +120,7 @@ describe('commands: evaluation of alert rules', function () {
       id: n + 1,
     }));
     const sorted: WatchedRule[] = many
-      .map((one) => ({ ...one, last_triggered_at: null }))
+      .map((one) => ({ ...one, last_triggered_at: null, position: one.id }))
       .sort((a, b) => a.workspace - b.workspace || a.id - b.id);
     const seen: number[] = [];
     const all: AlertReads = {

@@ -36,7 +36,7 @@ const local = (url: string) => (url.includes('127.0.0.1') ? 'must not point to 1
 const at = (n: number) => timeOf(n) / 1_000;
 
 const watched = (fields: Partial<WatchedRule> = {}): WatchedRule => ({
-  ...{ tenant: 1, workspace: 1, id: 7, last_triggered_at: null },
+  ...{ tenant: 1, workspace: 1, id: 7, last_triggered_at: null, position: 1 },
   ...RULE,
   ...fields,
 });

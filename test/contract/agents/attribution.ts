@@ -1,6 +1,8 @@
 /** Attribution through HTTP: who may read it, what is refused, and what is in it. */
 import { expect } from 'chai';
 import { type AttributionAnswer, attributionAnswer } from '../../../shared/contract/agents/attribution.ts';
+import { EvidenceReader, logOf } from '../../support/evidence.ts';
+import { checkAttribution } from '../../support/evidence-checks.ts';
 import type { Reply } from '../../support/service.ts';
 import { type AgentsWorld, callsOf, conforms } from '../../support/worlds/agents.ts';
 
@@ -177,6 +179,42 @@ export function describeAttribution(service: () => AgentsWorld): void {
       expect(typesOf('audit.by_type.task_created')).to.deep.equal(['TaskCreated', 'TaskCreated']);
       expect(typesOf('identity.lifetime_stats.comments_authored')).to.deep.equal(['TaskCommented']);
       expect(typesOf('cost.total')).to.deep.equal(['TokensReported']);
+    });
+
+    it('shows what each number was derived from, from which the log gives the number again', async () => {
+      const agent = await create();
+      const { id, name } = agent;
+      const key = await auth().makeKey(id, ['operator', 'agent:self']);
+      const act = async (n: number) => {
+        for (const fields of [{ assigned_to: name }, { assigned_to: name, status: 'in_progress' }, {}]) {
+          const { body } = await ask('POST', '/api/tasks', { title: service().fresh('task'), ...fields }, key);
+          await ask('POST', `/api/tasks/${body.task.id}/comments`, { content: 'done soon' }, key);
+          await ask('PUT', `/api/tasks/${body.task.id}`, { priority: 'high' }, key);
+        }
+        const reports = ['one', 'two'].map((model) => ({
+          model,
+          sessionId: `${name}:cli`,
+          inputTokens: n,
+          outputTokens: 7,
+        }));
+        await ask('POST', '/api/tokens/batch', { reports: [...reports, ...reports] }, key);
+        await ask('POST', `/api/agents/${id}/heartbeat`, {}, key);
+        await ask('PUT', `/api/agents/${id}`, { role: `r${n}` }, key);
+      };
+      await act(1);
+      await act(2);
+      const position = (await ask('GET', `/api/agents/${id}`)).headers.get('x-signalbox-position');
+      const then = await reportOf(agent, 'section=cost');
+      await act(3);
+      const reader = new EvidenceReader(await logOf(service()), 1);
+      for (const limit of [1, 20, 200])
+        for (const when of ['', `&as_of=${position}`]) {
+          const report = await reportOf(agent, `evidence=1&limit=${limit}${when}`);
+          checkAttribution(report, reader);
+          const listed = Object.values(report.evidence ?? {}).filter(({ positions }) => positions?.length);
+          expect(listed.length).to.be.above(limit === 1 ? 0 : 10);
+          if (when) expect(report.cost).to.deep.equal(then.cost);
+        }
     });
 
     it('leads from a number to all of its events, page by page', async () => {

@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import { DIAGNOSTICS_SECTIONS, diagnosticsAnswer } from '../../../shared/contract/agents/diagnostics.ts';
-import { checkDiagnostics, EvidenceReader, logOf } from '../../support/evidence.ts';
+import { EvidenceReader, logOf } from '../../support/evidence.ts';
+import { checkDiagnostics } from '../../support/evidence-checks.ts';
 import { type AgentsWorld, callsOf, conforms } from '../../support/worlds/agents.ts';
 
 export function describeDiagnostics(service: () => AgentsWorld): void {
@@ -122,9 +123,19 @@ export function describeDiagnostics(service: () => AgentsWorld): void {
         checkDiagnostics({ ...sections, timeframe, evidence }, reader);
         expect(evidence['summary.activity_count']).to.have.any.keys(limit === 1_000 ? 'positions' : 'from');
       }
+      const position = (await ask('GET', path)).headers.get('x-signalbox-position');
+      await done('POST', `${path}/heartbeat`, { token_usage: { model: 'm', inputTokens: 1, outputTokens: 1 } });
+      await task({ assigned_to: renamed, priority: 'high' });
+      for (const limit of [1, 1_000]) {
+        const past = await diagnostics(id, `&as_of=${position}&evidence=1&limit=${limit}`);
+        conforms(diagnosticsAnswer, past);
+        expect(past.body.summary).to.deep.equal(plain.summary);
+        checkDiagnostics(past.body, new EvidenceReader(await logOf(service()), 1));
+      }
+      const later = new EvidenceReader(await logOf(service()), 1);
       for (const section of DIAGNOSTICS_SECTIONS) {
         const { body } = await diagnostics(id, `&evidence=1&section=${section}`);
-        checkDiagnostics(body, reader);
+        checkDiagnostics(body, later);
       }
       expect((await diagnostics(id, '&evidence=0&limit=5')).body).not.to.have.property('evidence');
     });

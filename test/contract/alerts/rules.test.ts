@@ -8,8 +8,13 @@ import {
   evaluationAnswer,
   ruleDeletedAnswer,
 } from '../../../shared/contract/alerts/rules.ts';
+import { alertRuleTriggered } from '../../../shared/events/alerts/rules.ts';
+import type { DomainEvent } from '../../../shared/events/define.ts';
+import { EvidenceReader, logOf } from '../../support/evidence.ts';
+import { checkAlerts } from '../../support/evidence-checks.ts';
 import { type Receiver, startReceiver } from '../../support/receiver.ts';
 import { until } from '../../support/until.ts';
+import { testOrigin } from '../../support/world.ts';
 import { type AgentsWorld, conforms, startAgentsWorld } from '../../support/worlds/agents.ts';
 
 const PATH = '/api/alerts';
@@ -317,6 +322,62 @@ describe('contract: alerts', function () {
       await refused({ rule }, 400, /condition_field: must be one of status/);
       await refused({ id, hours: 721 }, 400, /hours: must be at most 720/);
       await refused({ id: 999_999 }, 404, /Alert rule not found/);
+    });
+
+    it('shows the events behind each number, from which the log gives the number again', async () => {
+      const answerOf = (body: object) => {
+        if ('rules' in body) return alertRulesAnswer;
+        if ('rule' in body) return alertRuleAnswer;
+        return 'results' in body ? evaluationAnswer : backtestAnswer;
+      };
+      const shown = async (method: string, query: string, body?: object, as?: string) => {
+        const reply = await world.ask(method, `${PATH}?evidence=1${query}`, body, as);
+        expect(reply.status, JSON.stringify(reply.body)).to.be.within(200, 201);
+        conforms(answerOf(reply.body), reply, reply.status);
+        checkAlerts(reply.body, new EvidenceReader(await logOf(world), as === undefined ? 1 : 2));
+        return reply.body;
+      };
+      const { name, id: agentId } = await world.create({ status: 'idle' });
+      const condition = { entity_type: 'agent', condition_field: 'name', condition_operator: 'equals' };
+      const rule = { ...NEVER, ...condition, condition_value: name, cooldown_minutes: 1 };
+      const { id } = (await shown('POST', '', rule)).rule;
+      await create({ enabled: false });
+      const deleted = await create();
+      await world.ask('DELETE', `${PATH}?id=${deleted.id}`);
+      const evaluated = await shown('POST', '', { action: 'evaluate' });
+      expect(evaluated.triggered).to.be.above(0);
+      const position = (await world.ask('GET', PATH)).headers.get('x-signalbox-position');
+      // So that it triggers again at once.
+      const { store } = world.world.service.core;
+      const [first] = (await store.readStream(`alert-1-${id}`)).filter(({ type }) => type === 'AlertRuleTriggered');
+      const again = alertRuleTriggered.draft({ ...(first as DomainEvent).data, count: 2 } as never);
+      await world.world.service.core.commands.record(`alert-1-${id}`, { origin: testOrigin }, [again]);
+      expect((await shown('POST', '', { action: 'evaluate' })).triggered).to.equal(0);
+      expect((await shown('PUT', '', { id, description: 'changed' })).rule.trigger_count).to.equal(2);
+      const number = `rules.${id}.trigger_count`;
+      for (const [limit, key] of [
+        [1, 'from'],
+        [1_000, 'positions'],
+      ] as const) {
+        const now = await shown('GET', `&limit=${limit}`);
+        expect(now.evidence[number]).to.include({ total: 2 }).and.to.have.any.keys(key);
+        const then = await shown('GET', `&limit=${limit}&as_of=${position}`);
+        expect(then.evidence[number].total).to.equal(1);
+      }
+      expect(await list()).to.deep.equal((await shown('GET', '')).rules);
+
+      await world.ask('PUT', `/api/agents/${agentId}`, { status: 'error' });
+      const counted = { ...condition, condition_operator: 'count_above', condition_value: '0', cooldown_minutes: 1 };
+      for (const field of ['status=error', 'status', 'role']) {
+        const tried = { ...counted, condition_field: field };
+        const found = await shown('POST', '', { action: 'backtest', rule: tried, hours: 1 });
+        expect(found.evidence).to.include.keys('evaluated');
+      }
+      // Another workspace has none of these events.
+      await world.world.makeUser({ username: 'alert-admin', role: 'admin', workspace: 2, tenant: 2 });
+      const strange = await world.world.signIn('alert-admin');
+      expect((await shown('POST', '', rule, strange)).evidence['rule.trigger_count'].total).to.equal(0);
+      expect((await shown('POST', '', { action: 'evaluate' }, strange)).evaluated).to.equal(1);
     });
 
     it('subscribers of webhooks hear of it', async () => {

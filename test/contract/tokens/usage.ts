@@ -3,11 +3,13 @@ import {
   agentCostsAnswer,
   byAgentAnswer,
   taskCostsAnswer,
+  tokenExportAnswer,
   tokenListAnswer,
   tokenStatsAnswer,
   tokenTrendsAnswer,
 } from '../../../shared/contract/tokens/usage.ts';
-import { checkTokens, EvidenceReader, logOf } from '../../support/evidence.ts';
+import { EvidenceReader, logOf } from '../../support/evidence.ts';
+import { checkTokens } from '../../support/evidence-checks.ts';
 import { conforms } from '../../support/worlds/agents.ts';
 import type { TasksWorld } from '../../support/worlds/tasks.ts';
 import { usage } from './reports.ts';
@@ -19,56 +21,81 @@ export function describeUsage(given: () => TasksWorld): void {
 
   // The sums themselves are compared with the reports in the tests of the queries.
   describe('GET /api/tokens', () => {
-    it('shows the events behind each number, from which the log gives the number again', async () => {
+    it('shows the events behind each number, from which the log gives the number again', async function () {
+      this.timeout(60_000);
       const { id, name } = await given().create();
       const nobody = given().fresh('nobody');
-      const reports = [
-        { sessionId: `${name}:cli`, model: 'one' },
-        { sessionId: `${name}:web`, model: 'two' },
-        { sessionId: `${nobody}:cli`, model: 'one' },
-      ];
       // Another workspace has an agent of that name, and the same models.
       const strange = await given().world.makeAgent(name, 2);
       const strangeKey = await given().world.makeKey(strange, ['operator', 'agent:self'], 2);
+      await given().world.makeUser({ username: 'token-admin', role: 'admin', workspace: 2, tenant: 2 });
+      const strangeAdmin = await given().world.signIn('token-admin');
+      const project = await given().project(given().fresh('Costs'), 'COSTS');
       const token_usage = { model: 'two', inputTokens: 3, outputTokens: 4 };
-      for (const [as, agent] of [
-        [undefined, id],
-        [strangeKey, strange],
-        [undefined, id],
+      const gone: number[] = [];
+      for (const [as, agent, fields] of [
+        [undefined, id, { project_id: project }],
+        [strangeKey, strange, {}],
+        [undefined, id, {}],
+        [strangeAdmin, strange, {}],
       ] as const) {
+        const [task, other] = [await given().task(fields, as), await given().task(fields, as)];
+        gone.push(other.id);
+        const reports = [
+          { sessionId: `${name}:cli`, model: 'one', taskId: task.id },
+          { sessionId: `${name}:web`, model: 'two' },
+          { sessionId: `${nobody}:cli`, model: 'one', taskId: other.id },
+        ];
         for (const one of reports) await ask('POST', PATH, usage(one), as);
         await ask('POST', `${PATH}/batch`, { reports: [...reports, ...reports].map((one) => usage(one)) }, as);
         await ask('POST', `/api/agents/${agent}/heartbeat`, { token_usage }, as);
       }
+      expect((await ask('DELETE', `/api/tasks/${gone[0]}`)).status).to.equal(200);
+      const position = Number((await ask('GET', PATH)).headers.get('x-signalbox-position'));
+      expect((await ask('DELETE', `/api/tasks/${gone[1]}`, undefined, strangeAdmin)).status).to.equal(200);
+      for (const as of [undefined, strangeAdmin]) await ask('POST', PATH, usage({ sessionId: `${name}:later` }), as);
 
       const log = await logOf(given());
       const readers = [
         [undefined, new EvidenceReader(log, 1), 1],
         [strangeKey, new EvidenceReader(log, 2), 1],
         [strangeKey, new EvidenceReader(log, 2), 1_000],
+        [strangeAdmin, new EvidenceReader(log, 2), 1],
+        [strangeAdmin, new EvidenceReader(log, 2), 1_000],
       ] as const;
-      const paths = ['hour', 'month', 'all'].flatMap((timeframe) => [
+      const paths = ['day', 'all'].flatMap((timeframe) => [
         [`${PATH}?action=list&timeframe=${timeframe}`, tokenListAnswer] as const,
         [`${PATH}?action=stats&timeframe=${timeframe}`, tokenStatsAnswer] as const,
         [`${PATH}?action=trends&timeframe=${timeframe}`, tokenTrendsAnswer] as const,
+        [`${PATH}?action=agent-costs&timeframe=${timeframe}`, agentCostsAnswer] as const,
+        [`${PATH}?action=task-costs&timeframe=${timeframe}`, taskCostsAnswer] as const,
+        [`${PATH}?action=export&timeframe=${timeframe}`, tokenExportAnswer] as const,
         [`${PATH}/by-agent?days=${timeframe === 'all' ? 365 : 1}`, byAgentAnswer] as const,
       ]);
       for (const [as, reader, limit] of readers) {
         // The own workspace has thousands of reports by now.
-        for (const [path, schema] of as ? paths : paths.slice(-4)) {
-          const reply = await ask('GET', `${path}&evidence=1&limit=${limit}`, undefined, as);
-          conforms(schema, reply);
-          const { evidence, ...plain } = reply.body;
-          expect((await ask('GET', path, undefined, as)).body, 'without evidence').to.deep.equal(plain);
-          expect(Object.values(evidence)[0]).to.have.any.keys(limit === 1 ? 'from' : 'positions');
-          checkTokens(reply.body, reader);
+        for (const [path, schema] of as
+          ? paths
+          : paths.filter(([path]) => /-costs&timeframe=all|days=365/.test(path))) {
+          for (const then of ['', `&as_of=${position}`]) {
+            const reply = await ask('GET', `${path}${then}&evidence=1&limit=${limit}`, undefined, as);
+            conforms(schema, reply);
+            const { evidence, ...plain } = reply.body;
+            const without = await ask('GET', path + then, undefined, as);
+            expect(without.body, 'without evidence').to.deep.equal(plain);
+            expect(Object.values(evidence)[0]).to.have.any.keys(limit === 1 ? 'from' : 'positions');
+            checkTokens(reply.body, reader);
+          }
         }
       }
-      for (const action of ['agent-costs', 'task-costs', 'export']) {
-        const refused = await ask('GET', `${PATH}?action=${action}&evidence=1`);
-        expect(refused.status).to.equal(400);
-        expect(refused.body.error).to.match(/^evidence: .*list, stats, trends/);
-      }
+      const seen = async (as: string) => {
+        const { body } = await ask('GET', `${PATH}?action=task-costs&evidence=1`, undefined, as);
+        return body.summary.requestCount;
+      };
+      expect(await seen(strangeKey), 'of the agent alone').to.be.within(1, (await seen(strangeAdmin)) - 1);
+      const refused = await ask('GET', `${PATH}?action=export&format=csv&evidence=1`);
+      expect(refused.status).to.equal(400);
+      expect(refused.body.error).to.match(/^evidence: CSV has only reports.*format=json/);
     });
 
     it('every action shows a report at once, in the timeframes that it is in', async () => {

@@ -11,7 +11,11 @@ import { agentRecord } from '../../../queries/agents/agents.ts';
 import { attributionOf } from '../../../queries/agents/attribution.ts';
 import { evidenceOf, readCursor } from '../../../queries/agents/evidence.ts';
 import type { AgentRecord } from '../../../shared/contract/agents/agents.ts';
-import { ATTRIBUTION_SECTIONS, attributionAnswer } from '../../../shared/contract/agents/attribution.ts';
+import {
+  ATTRIBUTION_SECTIONS,
+  type AttributionAnswer,
+  attributionAnswer,
+} from '../../../shared/contract/agents/attribution.ts';
 import { windowOf } from '../../../shared/contract/agents/scope.ts';
 import type { Evidence } from '../../../shared/contract/evidence.ts';
 import { agentDetailsChanged } from '../../../shared/events/agents/agents.ts';
@@ -22,6 +26,8 @@ import { taskCreated } from '../../../shared/events/tasks/tasks.ts';
 import { type TokenReport, tokensReported } from '../../../shared/events/tokens/reports.ts';
 import { allTasks } from '../../../shared/identity.ts';
 import { DAY_MS, HOUR_MS } from '../../../shared/time-buckets.ts';
+import { EvidenceReader } from '../../support/evidence.ts';
+import { checkAttribution } from '../../support/evidence-checks.ts';
 import type { Draft } from '../../support/kit.ts';
 import { agentRegisteredAs, openReadModels, type ReadModels, type Told } from '../../support/rows.ts';
 import { TASK } from '../../support/tasks.ts';
@@ -234,6 +240,10 @@ describe('queries: attribution', () => {
     expect(positions(evidence['mutations.summary.comments_count']?.events), what).to.deep.equal(
       newest(plain.comments, 200),
     );
+    const reader = new EvidenceReader(models.events(), 1);
+    checkAttribution({ ...report, evidence } as AttributionAnswer, reader);
+    const ranges = await evidenceOf(models.reads, about(id), sources, { timeframe, limit: 1 });
+    checkAttribution({ ...report, evidence: ranges } as AttributionAnswer, reader);
     const counted = (one: Evidence | undefined) => (one?.events ?? []).reduce((sum, { count }) => sum + count, 0);
     for (const [number, one] of Object.entries(evidence))
       if (one.next === null) expect(counted(one), `${what}: ${number}`).to.equal(one.total);

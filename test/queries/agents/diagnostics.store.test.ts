@@ -18,7 +18,8 @@ import { agentHeartbeatReceived } from '../../../shared/events/agents/heartbeat.
 import { tokensReported } from '../../../shared/events/tokens/reports.ts';
 import { allTasks } from '../../../shared/identity.ts';
 import { DAY, HOUR } from '../../../shared/time.ts';
-import { checkDiagnostics, EvidenceReader } from '../../support/evidence.ts';
+import { EvidenceReader } from '../../support/evidence.ts';
+import { checkDiagnostics } from '../../support/evidence-checks.ts';
 import { agentRegisteredAs, openReadModels, type ReadModels, type Told } from '../../support/rows.ts';
 import { created, requeued, updated } from '../../support/tasks.ts';
 

@@ -1,14 +1,12 @@
 /** Backtests: the same triggers as evaluating every minute would have given, from a bounded number of events. */
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { agentsProjection, agentsTable } from '../../../projections/agents/agents.ts';
-import { MemoryTables } from '../../../projections/apply.ts';
-import { activitiesProjection, activitiesTable } from '../../../projections/monitoring/activities.ts';
-import { cliSessionsTable, sessionsProjection } from '../../../projections/sessions.ts';
-import { tasksProjection, tasksTable } from '../../../projections/tasks/tasks.ts';
+import { agentsProjection } from '../../../projections/agents/agents.ts';
+import { activitiesProjection } from '../../../projections/monitoring/activities.ts';
+import { sessionsProjection } from '../../../projections/sessions.ts';
+import { tasksProjection } from '../../../projections/tasks/tasks.ts';
 import { BACKTEST_BOUNDS, type BacktestParts, backtest, createBacktests } from '../../../queries/alerts/backtests.ts';
-import { columnNameOf } from '../../../queries/alerts/conditions.ts';
-import { type Condition, type EntityType, inCooldown, type Seen } from '../../../shared/contract/alerts/conditions.ts';
+import type { Condition } from '../../../shared/contract/alerts/conditions.ts';
 import { agentDeleted, agentDetailsChanged, agentStatusChanged } from '../../../shared/events/agents/agents.ts';
 import { agentHeartbeatReceived } from '../../../shared/events/agents/heartbeat.ts';
 import type { DomainEvent } from '../../../shared/events/define.ts';
@@ -16,14 +14,14 @@ import { sessionControlled, sessionReported } from '../../../shared/events/sessi
 import { taskStatusChanged } from '../../../shared/events/tasks/changes.ts';
 import { placeOf, taskCreated, taskDeleted } from '../../../shared/events/tasks/tasks.ts';
 import { HOUR, MINUTE } from '../../../shared/time.ts';
-import { evaluate } from '../../support/alerts.ts';
+import { triggersOf } from '../../support/alerts.ts';
+import { EvidenceReader } from '../../support/evidence.ts';
+import { checkAlerts } from '../../support/evidence-checks.ts';
 import { type Draft, eventsOf, registeredAgent } from '../../support/kit.ts';
 import { openReadModels, type ReadModels, type Told } from '../../support/rows.ts';
 import { TASK } from '../../support/tasks.ts';
 
 const PROJECTIONS = [agentsProjection, tasksProjection, sessionsProjection, activitiesProjection];
-
-const TABLES = { agent: agentsTable, task: tasksTable, session: cliSessionsTable, activity: activitiesTable };
 
 /** Something that happens to one of a few records; what makes no sense then does not happen. */
 interface Step {
@@ -183,32 +181,6 @@ const conditions: fc.Arbitrary<Condition> = fc.constantFrom<Condition[]>(
   })),
 );
 
-/** The times at which a rule would have triggered, from the rows that there were at each of them. */
-function plainly(events: readonly DomainEvent[], condition: Condition, cooldown: number, first: number, last: number) {
-  const tables = new MemoryTables();
-  const table = TABLES[condition.entity_type as EntityType];
-  const projection = PROJECTIONS.find(({ tables: all }) => (all as readonly unknown[]).includes(table));
-  const triggers: number[] = [];
-  let next = 0;
-  let lastTriggeredAt: number | null = null;
-  for (let now = first; now <= last; now += MINUTE) {
-    for (let event = events[next]; event && event.meta.at <= now * 1_000; event = events[++next])
-      tables.apply(projection as never, [event]);
-    if (inCooldown(cooldown, lastTriggeredAt, now)) continue;
-    const seen = tables.rows(table).map(
-      (row): Seen => ({
-        value: (row[columnNameOf(condition)] ?? null) as Seen['value'],
-        live: row.status === 'offline' && condition.entity_type === 'agent' ? false : row.terminated !== true,
-        at: condition.entity_type === 'activity' ? Number(row.created_at) : 0,
-      }),
-    );
-    if (!evaluate(condition, seen, now, lastTriggeredAt)) continue;
-    triggers.push(now);
-    lastTriggeredAt = now;
-  }
-  return triggers;
-}
-
 describe('queries: backtests of alert rules', function () {
   this.timeout(120_000);
   let models: ReadModels;
@@ -273,13 +245,18 @@ describe('queries: backtests of alert rules', function () {
           await save();
           const own = history.events.filter(({ meta }) => meta.workspace === workspace);
           for (const condition of some) {
-            const found = await backtest(parts(), workspace, { ...condition, cooldown_minutes: cooldown }, hours);
+            const found = await backtest(parts(), workspace, { ...condition, cooldown_minutes: cooldown }, hours, true);
             const since = history.clock - hours * HOUR;
             expect(found).to.deep.include({ complete: true, hours, since, until: history.clock });
             const first = Math.ceil(since / MINUTE) * MINUTE;
-            const expected = plainly(own, condition, cooldown, first, history.clock);
+            const expected = triggersOf(own, condition, cooldown, {
+              first,
+              last: history.clock,
+              every: MINUTE,
+            });
             expect(found.triggers, JSON.stringify(condition)).to.deep.equal(expected.slice(0, 100));
             expect(found.triggered).to.equal(expected.length);
+            checkAlerts(found, new EvidenceReader(own, workspace));
             triggered += expected.length;
             compared++;
           }
@@ -313,12 +290,13 @@ describe('queries: backtests of alert rules', function () {
       );
     }
     await save();
-    const found = await backtest(parts({ events: 20 }), workspace, isError, 24);
+    const found = await backtest(parts({ events: 20 }), workspace, isError, 24, true);
     expect(found.complete).to.equal(false);
     expect(found.message).to.match(/only the time after `since` was, at most 20 events/);
     expect(found.until - found.since).to.be.within(18 * 60, 20 * 60);
     // The agent that has not changed is still seen.
     expect(found.triggered).to.equal(2);
+    checkAlerts(found, new EvidenceReader(history.events, workspace));
   });
 
   it('records whose history is too long to know what they were are left out, and counted', async () => {
@@ -334,9 +312,10 @@ describe('queries: backtests of alert rules', function () {
     await save();
     const all = await backtest(parts(), workspace, isError, 1);
     expect(all).to.deep.include({ complete: true, triggered: 6 });
-    const some = await backtest(parts({ earlier: 30 }), workspace, isError, 1);
+    const some = await backtest(parts({ earlier: 30 }), workspace, isError, 1, true);
     expect(some).to.deep.include({ complete: false, triggered: 0 });
     expect(some.message).to.match(/^1 records are left out/);
+    expect(some.evidence, 'not to be had from the log alone').to.have.all.keys('evaluated');
   });
 
   it('before the first event of the log, no rule was evaluated', async () => {

@@ -6,10 +6,11 @@ import { projectsProjection } from '../../../projections/projects/projects.ts';
 import { tasksProjection } from '../../../projections/tasks/tasks.ts';
 import { tokenPricesProjection } from '../../../projections/tokens/prices.ts';
 import { tokensProjection } from '../../../projections/tokens/reports.ts';
-import { allTokens, listTokens, tokenDirectory } from '../../../queries/tokens/reports.ts';
-import { tokenStats } from '../../../queries/tokens/stats.ts';
+import { agentCosts, tokensByAgent } from '../../../queries/tokens/agent-costs.ts';
+import { allTokens, evidentTokens, listTokens, tokenDirectory } from '../../../queries/tokens/reports.ts';
+import { tokenStats, tokenTrends } from '../../../queries/tokens/stats.ts';
 import { taskCosts } from '../../../queries/tokens/task-costs.ts';
-import { agentCosts, tokensByAgent, tokenTrends } from '../../../queries/tokens/usage.ts';
+import type { Derivation } from '../../../shared/contract/evidence.ts';
 import type { TokenRecord } from '../../../shared/contract/tokens/reports.ts';
 import { TIMEFRAMES } from '../../../shared/contract/tokens/usage.ts';
 import { agentDeleted, agentDetailsChanged } from '../../../shared/events/agents/agents.ts';
@@ -21,14 +22,20 @@ import {
   tokenReportsPurged,
   tokensReported,
 } from '../../../shared/events/tokens/reports.ts';
-import { allTasks } from '../../../shared/identity.ts';
+import { allTasks, type TaskView } from '../../../shared/identity.ts';
 import { DAY_MS, HOUR_MS } from '../../../shared/time-buckets.ts';
-import { checkTokens, EvidenceReader } from '../../support/evidence.ts';
+import { EvidenceReader } from '../../support/evidence.ts';
+import { checkTokens } from '../../support/evidence-checks.ts';
 import { agentRegisteredAs, openReadModels, type ReadModels, type Told } from '../../support/rows.ts';
 import { TASK } from '../../support/tasks.ts';
 import { farFromUtc } from '../../support/time-zone.ts';
 
 const NOW = Date.UTC(2026, 2, 3, 10, 20, 30, 400);
+/** Callers that see all tasks, those of one agent, and none. */
+const VIEWS: readonly TaskView[] = [null, { name: 'bob', id: 1 }, { name: 'nobody', id: null }].map((agent) => ({
+  workspace: 1,
+  agent,
+}));
 const REPORTS = 600;
 
 let seed = 7;
@@ -329,6 +336,17 @@ describe('sums of tokens', () => {
     });
   }
 
+  /** An export, whose numbers are how many reports there are in all. */
+  async function checkExport(timeframe: string, at: number, limit: number, reader: EvidenceReader): Promise<void> {
+    const { pages, evidence } = await evidentTokens(models.reads, 1, timeframe, at, limit);
+    let count = 0;
+    for await (const page of pages) count += page.length;
+    const { summary } = await evidence([['summary', count, {}]]);
+    expect(reader.count(summary as Derivation)).to.equal(count);
+    // Cleanup has removed one meanwhile.
+    expect(() => evidence([['summary', count - 1, {}]])).to.throw('reports were removed');
+  }
+
   it('shows evidence from which each number follows, in windows that end at any time', async () => {
     const reader = new EvidenceReader(models.events(), 1);
     const now = fc.integer({ min: -2 * DAY_MS, max: 40 * DAY_MS }).map((later) => NOW + later);
@@ -343,6 +361,9 @@ describe('sums of tokens', () => {
           checkTokens(await tokenStats(models.reads, 1, timeframe, at, limit), reader);
           checkTokens(await tokenTrends(models.reads, 1, timeframe, at, limit), reader);
           checkTokens(await tokensByAgent(models.reads, 1, 30, at, limit), reader);
+          checkTokens(await agentCosts(models.reads, 1, timeframe, at, limit), reader);
+          for (const view of VIEWS) checkTokens(await taskCosts(models.reads, view, timeframe, at, limit), reader);
+          await checkExport(timeframe, at, limit, reader);
         },
       ),
       { numRuns: 15 },

@@ -1,0 +1,254 @@
+/** What agents used and what that cost: by model and by day. */
+import { sql } from 'kysely';
+import { ALL_TIME, type DaySums as KeptDay } from '../../projections/tokens/usage.ts';
+import { type AgentCostsAnswer, type ByAgentAnswer, MAX_GROUPS } from '../../shared/contract/tokens/usage.ts';
+import { DAY_MS, firstFrom, startOf } from '../../shared/time-buckets.ts';
+import type { Reads } from '../reads.ts';
+import { ownedBy, type ReportNumber, reportDerivations } from './evidence.ts';
+import { namesOf, type Whose, whoseKey } from './owners.ts';
+import {
+  dateOf,
+  dollars,
+  IN_WINDOW,
+  NEWEST,
+  type Sql,
+  SUMS,
+  type Sums,
+  sinceOf,
+  statsBy,
+  statsOf,
+  sumsSince,
+  timelineSince,
+  tokensOf,
+  tokensTable,
+  usageSince,
+} from './usage.ts';
+
+/**
+ * Sessions with a report since a moment, and whose they are: `subject, agent_id, agent_name`. The window ends now, so the
+ * newest report of a session tells.
+ */
+const sessionsSince = (reads: Reads, workspace: number, since: number): Sql => sql`
+  SELECT subject, agent_id, agent_name FROM ${tokensTable(reads, 'usage')}
+  WHERE workspace_id = ${workspace} AND facet = 'session' AND unit = ${ALL_TIME} AND start = 0 AND last_at >= ${since}`;
+
+const MOST_TOKENS = sql`sum(input_tokens + output_tokens) DESC`;
+
+interface AgentDay {
+  /** Unix ms. */
+  readonly start: number;
+  readonly requests: number;
+  readonly tokens: number;
+  readonly cost: number;
+}
+
+/** The days of agents since a moment, oldest first, by `whoseKey`. */
+interface AgentDays {
+  readonly by: ReadonlyMap<string, readonly AgentDay[]>;
+  /** Position of the newest event that is counted. */
+  readonly to: number;
+}
+
+const newestIn = (rows: readonly { readonly position: number }[]): number =>
+  Math.max(0, ...rows.map(({ position }) => position));
+
+/** The part of the first day that is in the window. */
+async function firstDay(reads: Reads, workspace: number, since: number, until: number): Promise<AgentDays> {
+  if (since === until) return { by: new Map(), to: 0 };
+  const { rows } = await sql<Whose & Sums & { position: number }>`
+    SELECT agent_id, agent_name, ${SUMS}, ${NEWEST} AS position
+    FROM (${usageSince(reads, workspace, 'agent', since, { coarsest: 'hour', until })}) a
+    GROUP BY agent_id, agent_name`.execute(reads.db);
+  const start = startOf('day', since);
+  return {
+    by: new Map(
+      rows.map((row) => [
+        whoseKey(row),
+        [{ start, requests: row.requests, tokens: tokensOf(row), cost: dollars(row.cost) }],
+      ]),
+    ),
+    to: newestIn(rows),
+  };
+}
+
+/** @param since when a day begins, Unix ms */
+async function wholeDays(reads: Reads, workspace: number, since: number): Promise<AgentDays> {
+  const { rows } = await sql<
+    Whose & { month: number; days: Readonly<Record<string, KeptDay>>; position: number }
+  >`SELECT agent_id, agent_name, month, days, position FROM ${tokensTable(reads, 'days')}
+    WHERE workspace_id = ${workspace} AND month >= ${startOf('month', since)} ORDER BY month`.execute(reads.db);
+  const by = new Map<string, AgentDay[]>();
+  for (const row of rows) {
+    const days = by.get(whoseKey(row)) ?? [];
+    by.set(whoseKey(row), days);
+    // Keys that are whole numbers come in their order.
+    for (const [day, [requests, tokens, cost]] of Object.entries(row.days)) {
+      const start = row.month + (Number(day) - 1) * DAY_MS;
+      if (start >= since) days.push({ start, requests, tokens, cost: dollars(cost) });
+    }
+  }
+  return { by, to: newestIn(rows) };
+}
+
+type AgentRow = Whose &
+  Sums & { readonly models: readonly (Sums & { readonly model: string })[]; readonly records: number };
+
+/** @param now Unix ms */
+export async function agentCosts(
+  reads: Reads,
+  workspace: number,
+  timeframe: string,
+  now: number,
+  most?: number,
+): Promise<AgentCostsAnswer> {
+  const since = sinceOf(timeframe, now);
+  const { rows } = await sql<AgentRow & { newest: number }>`
+    WITH m AS (
+      SELECT agent_id, agent_name, model, max(position) AS position, ${SUMS}
+      FROM (${sumsSince(reads, workspace, 'agent', since, now)}) a
+      GROUP BY agent_id, agent_name, model ${IN_WINDOW})
+    SELECT agent_id, agent_name, ${SUMS},
+      json_agg(row_to_json(m) ORDER BY m.input_tokens + m.output_tokens DESC, model) AS models,
+      (sum(sum(requests)) OVER ())::bigint AS records, max(max(position)) OVER () AS newest
+    FROM m GROUP BY agent_id, agent_name
+    ORDER BY ${MOST_TOKENS}, agent_id, agent_name LIMIT ${MAX_GROUPS}`.execute(reads.db);
+  const { rows: sessions } = await sql<Whose & { sessions: readonly string[] }>`
+    SELECT agent_id, agent_name, (array_agg(subject ORDER BY subject))[1:${sql.lit(MAX_GROUPS)}] AS sessions
+    FROM (${sessionsSince(reads, workspace, since)}) s
+    GROUP BY agent_id, agent_name`.execute(reads.db);
+  const begin = timelineSince(since, now);
+  const whole = firstFrom('day', begin);
+  const first = await firstDay(reads, workspace, begin, whole);
+  const later = await wholeDays(reads, workspace, whole);
+  const nameOf = await namesOf(reads, workspace, rows);
+  const sessionsBy = new Map(sessions.map((row) => [whoseKey(row), row.sessions]));
+  const daysOf = (row: Whose) => [first, later].flatMap(({ by }) => by.get(whoseKey(row)) ?? []);
+  const answer = {
+    agents: Object.fromEntries(
+      rows.map((row) => [
+        nameOf(row),
+        {
+          stats: statsOf(row),
+          models: statsBy(row.models.slice(0, MAX_GROUPS), ({ model }) => model),
+          sessions: [...(sessionsBy.get(whoseKey(row)) ?? [])],
+          timeline: daysOf(row).map(({ start, cost, tokens }) => ({ date: dateOf(start), cost, tokens })),
+        },
+      ]),
+    ),
+    timeframe,
+    recordCount: rows[0]?.records ?? 0,
+  };
+  if (most === undefined) return answer;
+  // What is counted in statements of its own can be newer.
+  const days = ({ by, to }: AgentDays) =>
+    reportDerivations(
+      reads,
+      workspace,
+      { since: begin, now, to, most },
+      rows.flatMap((row) =>
+        (by.get(whoseKey(row)) ?? []).map(
+          ({ start, requests }): ReportNumber => [
+            `agents.${nameOf(row)}.timeline.${dateOf(start)}`,
+            requests,
+            { ...ownedBy(row), since: Math.max(begin, start), until: start + DAY_MS },
+          ],
+        ),
+      ),
+    );
+  const asked = { since, now, to: rows[0]?.newest ?? 0, most };
+  const sums: readonly ReportNumber[] = [
+    ['recordCount', answer.recordCount, {}],
+    ...rows.flatMap((row) => agentNumbers(nameOf(row), row)),
+  ];
+  const evidence = {
+    ...(await reportDerivations(reads, workspace, asked, sums)),
+    ...(await days(first)),
+    ...(await days(later)),
+  };
+  return { ...answer, evidence };
+}
+
+/** The numbers of an agent, and of its models. */
+const agentNumbers = (name: string, row: Omit<AgentRow, 'records'>): readonly ReportNumber[] => [
+  [`agents.${name}`, row.requests, ownedBy(row)],
+  ...row.models
+    .slice(0, MAX_GROUPS)
+    .map(
+      ({ model, requests }): ReportNumber => [`agents.${name}.models.${model}`, requests, { ...ownedBy(row), model }],
+    ),
+];
+
+/** @param now Unix ms */
+export async function tokensByAgent(
+  reads: Reads,
+  workspace: number,
+  days: number,
+  now: number,
+  most?: number,
+): Promise<ByAgentAnswer> {
+  const since = Math.floor(now - days * DAY_MS);
+  type Model = Sums & { readonly model: string };
+  const { rows } = await sql<
+    Whose &
+      Sums & {
+        last_at: number;
+        models: readonly Model[];
+        sessions: number;
+        groups: number;
+        all_requests: number;
+        all_tokens: number;
+        all_cost: number;
+        newest: number;
+      }
+  >`
+    WITH m AS (
+      SELECT agent_id, agent_name, model, max(last_at) AS last_at, max(position) AS position, ${SUMS}
+      FROM (${sumsSince(reads, workspace, 'agent', since, now)}) a
+      GROUP BY agent_id, agent_name, model ${IN_WINDOW}),
+    t AS (
+      SELECT agent_id, agent_name, max(last_at) AS last_at, max(position) AS position, ${SUMS},
+        json_agg(row_to_json(m) ORDER BY m.input_tokens + m.output_tokens DESC, model) AS models
+      FROM m GROUP BY agent_id, agent_name),
+    s AS (
+      SELECT agent_id, agent_name, count(*) AS sessions
+      FROM (${sessionsSince(reads, workspace, since)}) a GROUP BY agent_id, agent_name)
+    SELECT t.*, coalesce(s.sessions, 0) AS sessions, count(*) OVER () AS groups,
+      (sum(requests) OVER ())::bigint AS all_requests, sum(input_tokens + output_tokens) OVER () AS all_tokens,
+      sum(cost) OVER () AS all_cost, max(position) OVER () AS newest
+    FROM t LEFT JOIN s USING (agent_id, agent_name)
+    ORDER BY input_tokens + output_tokens DESC, agent_id, agent_name LIMIT ${MAX_GROUPS}`.execute(reads.db);
+  const nameOf = await namesOf(reads, workspace, rows);
+  const [first] = rows;
+  const answer = {
+    agents: rows.map((row) => ({
+      agent: nameOf(row),
+      agent_id: row.agent_id || null,
+      total_input_tokens: row.input_tokens,
+      total_output_tokens: row.output_tokens,
+      total_tokens: tokensOf(row),
+      total_cost: dollars(row.cost),
+      session_count: Number(row.sessions),
+      request_count: row.requests,
+      last_active: new Date(row.last_at).toISOString(),
+      models: row.models.slice(0, MAX_GROUPS).map((one) => ({
+        model: one.model,
+        input_tokens: one.input_tokens,
+        output_tokens: one.output_tokens,
+        request_count: one.requests,
+        cost: dollars(one.cost),
+      })),
+    })),
+    summary: {
+      total_cost: dollars(first?.all_cost ?? 0),
+      total_tokens: first?.all_tokens ?? 0,
+      agent_count: first?.groups ?? 0,
+      days,
+    },
+  };
+  if (most === undefined) return answer;
+  const evidence = await reportDerivations(reads, workspace, { since, now, to: first?.newest ?? 0, most }, [
+    ['summary', first?.all_requests ?? 0, {}],
+    ...rows.flatMap((row) => agentNumbers(nameOf(row), row)),
+  ]);
+  return { ...answer, evidence };
+}

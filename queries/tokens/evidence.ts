@@ -1,0 +1,102 @@
+/** The events that reported the tokens behind a number. */
+import { sql } from 'kysely';
+import type { Derivation, Derivations } from '../../shared/contract/evidence.ts';
+import { derivation, REPORT_TYPES } from '../evidence.ts';
+import type { Reads } from '../reads.ts';
+import type { Whose } from './owners.ts';
+import { type Sql, tokensTable } from './usage.ts';
+
+/** What an evidence of reports is about. */
+export interface ReportsAsked {
+  /** Unix ms. */
+  readonly since: number;
+  /** When the response was made, Unix ms. */
+  readonly now: number;
+  /** Position of the newest event that the numbers count. */
+  readonly to: number;
+  /** How many positions are listed. */
+  readonly most: number;
+}
+
+/** Which reports a number counts: all of those that have this. */
+export interface ReportFilter {
+  readonly model?: string;
+  readonly session_id?: string;
+  readonly agent_id?: number | null;
+  /** Where there is no agent. */
+  readonly agent_name?: string;
+  /** Null: no task. */
+  readonly task_id?: number | null;
+  /** Unix ms; not included. */
+  readonly until?: number;
+  /** Unix ms. */
+  readonly since?: number;
+}
+
+/** Reports of one owner. */
+export const ownedBy = ({ agent_id, agent_name }: Whose): ReportFilter =>
+  agent_id === 0 ? { agent_id: null, agent_name } : { agent_id };
+
+/** A report, as far as filters look at it. */
+export interface ReportRow {
+  readonly position: number;
+  readonly at: number;
+  readonly model: string;
+  readonly session_id: string;
+  readonly agent_id: number | null;
+  readonly agent_name: string;
+  readonly task_id: number | null;
+}
+
+/** What a filter says of the tasks of reports, and whether that holds for a report. */
+export interface TaskFilter {
+  readonly filter: NonNullable<Derivation['filter']>;
+  readonly counts: (report: ReportRow) => boolean;
+}
+
+/** How many reports a number of this name counts, and which. */
+export type ReportNumber = readonly [name: string, total: number, only: ReportFilter, tasks?: TaskFilter];
+
+const countsFor =
+  ({ since = 0, until = Number.POSITIVE_INFINITY, ...same }: ReportFilter, tasks?: TaskFilter) =>
+  (row: ReportRow): boolean =>
+    row.at >= since &&
+    row.at < until &&
+    Object.entries(same).every(([name, value]) => row[name as keyof ReportRow] === value) &&
+    (tasks?.counts(row) ?? true);
+
+/** The events behind numbers of reports. */
+export async function reportDerivations(
+  reads: Reads,
+  workspace: number,
+  { since, now, to, most }: ReportsAsked,
+  numbers: readonly ReportNumber[],
+): Promise<Derivations> {
+  const own = sql`FROM ${tokensTable(reads, 'reports')} WHERE workspace_id = ${workspace} AND at >= ${since}`;
+  const { rows } = await sql<ReportRow>`
+    SELECT position, at, model, session_id, agent_id, agent_name, task_id ${own} AND position <= ${to}
+    LIMIT ${most + 1}`.execute(reads.db);
+  // Cleanup may have removed some since the numbers were read.
+  const areListed = ([, total, only, tasks]: ReportNumber) =>
+    rows.length <= most && rows.filter(countsFor(only, tasks)).length === total;
+  const from = numbers.every(areListed) ? 0 : await firstPosition(reads, own);
+  return Object.fromEntries(
+    numbers.map((number): [string, Derivation] => {
+      const [name, total, only, tasks] = number;
+      const filter = { ...only, ...tasks?.filter, since: Math.max(since, only.since ?? 0), purged_until: now };
+      const events = areListed(number) ? rows : undefined;
+      const source = { rule: 'reports', types: REPORT_TYPES, events, from, to } as const;
+      return [name, derivation(source, total, filter, countsFor(only, tasks))];
+    }),
+  );
+}
+
+/** Clocks of processes may differ by so much, milliseconds. */
+const SKEW_MS = 60_000;
+
+/** No report is before this position. */
+async function firstPosition(reads: Reads, own: Sql): Promise<number> {
+  const { rows } = await sql<{ first: number | null }>`
+    SELECT min(position) AS first ${own} AND at <= (SELECT min(at) ${own}) + ${SKEW_MS}::bigint`.execute(reads.db);
+  return rows[0]?.first ?? 0;
+}
