@@ -29,6 +29,7 @@ export function describeScheduler(service: () => AuthWorld): void {
       'alert_evaluation',
       'purge_idempotency_keys',
       'purge_logs',
+      'purge_history',
       'purge_sessions',
       'cron',
     ];
