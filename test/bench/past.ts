@@ -1,6 +1,5 @@
 /**
- * The past: the same queries live and as of moments all over the log, what versions cost to build and to keep, and what they
- * cost writes.
+ * The past: the same queries live and as of moments all over the log, and what versions cost to build and to keep.
  *
  * `BENCH_PAST_EVENTS` sets the sizes (default `12000,100000`), `BENCH_PAST_STORES` the stores (default `pglite,postgres`, as
  * far as there is a server), `BENCH_PAST_CALLS` the calls of each query (default 20). Queries run in this process against the
@@ -156,7 +155,7 @@ async function sizeOf({ database }: Opened, schemas: readonly string[]): Promise
   return rows[0] as { bytes: number; rows: number };
 }
 
-export async function measurePast(place: Place, events: number, name: string): Promise<void> {
+async function measurePast(place: Place, events: number, name: string): Promise<void> {
   const calls = Number(process.env.BENCH_PAST_CALLS ?? 20);
   await fill(place, events);
   const opened = await openPlace(place);
@@ -193,11 +192,19 @@ export async function benchPast(): Promise<void> {
   for (const size of sizes) {
     if (stores.includes('pglite')) {
       const directory = await temporaryDirectory();
-      await measurePast({ dataDir: directory.path }, size, 'embedded').finally(directory.remove);
+      try {
+        await measurePast({ dataDir: directory.path }, size, 'embedded');
+      } finally {
+        await directory.remove();
+      }
     }
     if (stores.includes('postgres') && BENCH_DATABASE_URL) {
       const fresh = await freshBenchDatabase(BENCH_DATABASE_URL);
-      await measurePast({ url: fresh.url, dataDir: '' }, size, 'PostgreSQL').finally(fresh.drop);
+      try {
+        await measurePast({ url: fresh.url, dataDir: '' }, size, 'PostgreSQL');
+      } finally {
+        await fresh.drop();
+      }
     }
   }
 }
